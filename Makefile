@@ -1,0 +1,57 @@
+# Every target sets up what it needs in $(VENV); nothing but Python 3.11+ and make is assumed.
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+BENCH_READY := $(VENV)/.bench-ready
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint format bench-bqp bench-bqp-growth bench-bqp-quality lock clean
+
+help:            ## List the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
+
+$(READY): pyproject.toml requirements/dev.lock
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "hashlearn needs Python 3.11 or newer, this is " + sys.version.split()[0] + "; name another with make PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(BENCH_READY): $(READY) requirements/bench.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/bench.lock
+	@touch $@
+
+setup: $(READY)  ## Make the virtual environment from the pinned lock
+
+demo: $(READY)   ## Solve built-in problems with every solver and show the table
+	$(BIN)/hashlearn demo
+
+test: $(READY)   ## Run the tests
+	$(BIN)/python -m pytest
+
+lint: $(READY)   ## ruff, mypy, import-linter
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY) ## Let ruff rewrite what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench-bqp: $(BENCH_READY)         ## One MNIST bit: hashlearn against interior-point solvers and pymanopt
+	$(BIN)/python -m benchmarks.bqp.race
+
+bench-bqp-growth: $(BENCH_READY)  ## One bit at n = 10^4, 10^5, 10^6: seconds, exponent, memory
+	$(BIN)/python -m benchmarks.bqp.growth
+
+bench-bqp-quality: $(BENCH_READY) ## Final value against the SDP bound, every solver on six instances
+	$(BIN)/python -m benchmarks.bqp.quality
+
+lock:            ## Rewrite the locks (needs uv)
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --extra dev pyproject.toml -o requirements/dev.lock
+	uv pip compile -q --universal --python-version 3.11 --extra bench pyproject.toml -c requirements/dev.lock -o requirements/bench.lock
+
+clean:           ## Remove the virtual environment and caches
+	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis

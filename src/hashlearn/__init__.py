@@ -1,0 +1,26 @@
+"""hashlearn: learned binary codes.
+
+>>> import numpy as np
+>>> from hashlearn import bqp
+>>> bqp.solve(np.array([[0.0, 1.0], [1.0, 0.0]]), method="exact").value
+-2.0
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0.dev0"
+__all__ = ["__version__", "bqp"]
+
+
+def __getattr__(name: str) -> Any:
+    """Import the folders on first use, so that ``import hashlearn`` stays fast."""
+    if name in __all__:
+        return import_module(f"hashlearn.{name}")
+    raise AttributeError(f"module 'hashlearn' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,301 @@
+"""The matrix A of eq. (5) as an operator: dense, sparse, low rank, or sparse plus low rank.
+
+Every operator offers the same five things: a product with a tall block (``A @ V``), its ``diagonal()``, the
+``value(x)`` xᵀAx, the ``flip_gains(x)`` of all single flips, and single ``row(i)``\\ s. Sums collapse on
+construction to one of the four kinds, so a solver meets nothing else: dense plus anything is dense, low rank plus
+low rank is low rank, and only sparse plus low rank stays a pair.
+
+A product costs O(n²), O(nnz), O(n · rank) or the sum of the last two for each column.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from hashlearn.bqp.validation import finite_float64, require_symmetric
+
+FloatArray: TypeAlias = NDArray[np.float64]
+
+
+class Operator(ABC):
+    """A symmetric real n × n matrix, known through its products. Use `as_operator` to make one."""
+
+    n: int
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """``(n, n)``, as an array would say."""
+        return (self.n, self.n)
+
+    @abstractmethod
+    def __matmul__(self, V: FloatArray) -> FloatArray:
+        """A @ V for V of shape (n,) or (n, k)."""
+
+    @abstractmethod
+    def diagonal(self) -> FloatArray:
+        """The diagonal of A, shape (n,)."""
+
+    @abstractmethod
+    def row(self, i: int) -> FloatArray:
+        """Row i (and column i) of A, dense, shape (n,)."""
+
+    @abstractmethod
+    def toarray(self) -> FloatArray:
+        """A as a dense array: n² numbers, for small n, tests and oracles."""
+
+    @abstractmethod
+    def scaled(self, factor: float) -> Operator:
+        """``factor`` · A, of the same kind."""
+
+    @abstractmethod
+    def restricted(self, index: NDArray[np.intp]) -> Operator:
+        """The principal submatrix A[index][:, index], of the same kind."""
+
+    def value(self, x: ArrayLike) -> float:
+        """xᵀAx, eq. (5)."""
+        x = np.asarray(x, dtype=np.float64)
+        return float(x @ (self @ x))
+
+    def flip_gains(self, x: ArrayLike) -> FloatArray:
+        """Change of xᵀAx when x_i alone changes its sign: 4 (A_ii − x_i (Ax)_i) for every i.
+
+        >>> as_operator([[0.0, 1.0], [1.0, 0.0]]).flip_gains([1, 1])
+        array([-4., -4.])
+        """
+        x = np.asarray(x, dtype=np.float64)
+        return 4.0 * (self.diagonal() * x * x - x * (self @ x))
+
+    def __add__(self, other: Any) -> Operator:
+        return _add(self, as_operator(other))
+
+    def __radd__(self, other: Any) -> Operator:
+        return self.__add__(other)
+
+    # NumPy must leave `array + operator` to us.
+    __array_ufunc__ = None
+
+
+@dataclass(frozen=True, eq=False)
+class Dense(Operator):
+    """A symmetric array."""
+
+    array: FloatArray
+
+    def __post_init__(self) -> None:
+        array = finite_float64(self.array, "A", ndim=2)
+        object.__setattr__(self, "array", np.ascontiguousarray(require_symmetric(array)))
+        object.__setattr__(self, "n", self.array.shape[0])
+
+    def __matmul__(self, V: FloatArray) -> FloatArray:
+        return self.array @ V
+
+    def diagonal(self) -> FloatArray:
+        return self.array.diagonal().copy()
+
+    def row(self, i: int) -> FloatArray:
+        return self.array[i].copy()
+
+    def toarray(self) -> FloatArray:
+        return self.array.copy()
+
+    def scaled(self, factor: float) -> Dense:
+        return _trusted(Dense, array=factor * self.array, n=self.n)
+
+    def restricted(self, index: NDArray[np.intp]) -> Dense:
+        return _trusted(Dense, array=self.array[np.ix_(index, index)], n=len(index))
+
+
+@dataclass(frozen=True, eq=False)
+class Sparse(Operator):
+    """A symmetric scipy.sparse matrix or array, kept as canonical CSR (sorted, no duplicates)."""
+
+    matrix: sp.csr_array
+
+    def __post_init__(self) -> None:
+        matrix = sp.csr_array(self.matrix)
+        data = finite_float64(matrix.data, "A", ndim=1, may_be_empty=True)
+        matrix = sp.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape, copy=True)
+        matrix.sum_duplicates()
+        object.__setattr__(self, "matrix", require_symmetric(matrix))
+        object.__setattr__(self, "n", matrix.shape[0])
+
+    def __matmul__(self, V: FloatArray) -> FloatArray:
+        return self.matrix @ V
+
+    def diagonal(self) -> FloatArray:
+        return self.matrix.diagonal()
+
+    def row(self, i: int) -> FloatArray:
+        return self.matrix[[i]].toarray().ravel()
+
+    def toarray(self) -> FloatArray:
+        return self.matrix.toarray()
+
+    def scaled(self, factor: float) -> Sparse:
+        return _trusted(Sparse, matrix=sp.csr_array(factor * self.matrix), n=self.n)
+
+    def restricted(self, index: NDArray[np.intp]) -> Sparse:
+        part = sp.csr_array(self.matrix[index][:, index])
+        part.sort_indices()
+        return _trusted(Sparse, matrix=part, n=len(index))
+
+
+@dataclass(frozen=True, eq=False)
+class LowRank(Operator):
+    """A = P diag(weights) Pᵀ with P of shape (n, rank): the form that both settings of the paper have exactly.
+
+    Columns of P that are zero, or have weight zero, are dropped.
+
+    >>> A = LowRank([[1.0], [2.0]], weights=[-1.0])
+    >>> A.toarray()
+    array([[-1., -2.],
+           [-2., -4.]])
+    """
+
+    P: FloatArray
+    weights: FloatArray
+
+    def __post_init__(self) -> None:
+        P = finite_float64(self.P, "P", ndim=2)
+        weights = finite_float64(self.weights, "weights", ndim=1)
+        if weights.shape[0] != P.shape[1]:
+            raise ValueError(
+                f"weights must hold one number for each column of P: P has shape {P.shape}, "
+                f"so {P.shape[1]} were expected and {weights.shape[0]} came"
+            )
+        kept = (weights != 0.0) & P.any(axis=0)
+        if not kept.all():
+            P, weights = P[:, kept], weights[kept]
+        object.__setattr__(self, "P", np.ascontiguousarray(P))
+        object.__setattr__(self, "weights", weights)
+        object.__setattr__(self, "n", P.shape[0])
+
+    @property
+    def rank(self) -> int:
+        """Number of columns of P: an upper bound on the rank of A."""
+        return self.P.shape[1]
+
+    def __matmul__(self, V: FloatArray) -> FloatArray:
+        T = self.P.T @ V
+        return self.P @ (self.weights * T if T.ndim == 1 else self.weights[:, None] * T)
+
+    def value(self, x: ArrayLike) -> float:
+        """xᵀAx, eq. (5), through Pᵀx alone: one pass over P."""
+        t = self.P.T @ np.asarray(x, dtype=np.float64)
+        return float(self.weights @ (t * t))
+
+    def diagonal(self) -> FloatArray:
+        return np.einsum("ij,ij,j->i", self.P, self.P, self.weights)
+
+    def row(self, i: int) -> FloatArray:
+        return self.P @ (self.weights * self.P[i])
+
+    def toarray(self) -> FloatArray:
+        A = (self.P * self.weights) @ self.P.T
+        return 0.5 * (A + A.T)
+
+    def scaled(self, factor: float) -> LowRank:
+        return _trusted(LowRank, P=self.P, weights=factor * self.weights, n=self.n)
+
+    def restricted(self, index: NDArray[np.intp]) -> LowRank:
+        return _trusted(LowRank, P=self.P[index], weights=self.weights, n=len(index))
+
+
+@dataclass(frozen=True, eq=False)
+class SparsePlusLowRank(Operator):
+    """The sum of the two, what a neighbour graph with a constant background needs."""
+
+    sparse: Sparse
+    low_rank: LowRank
+
+    def __post_init__(self) -> None:
+        _require_equal_n(self.sparse, self.low_rank)
+        object.__setattr__(self, "n", self.sparse.n)
+
+    def __matmul__(self, V: FloatArray) -> FloatArray:
+        return self.sparse @ V + self.low_rank @ V
+
+    def value(self, x: ArrayLike) -> float:
+        """xᵀAx, eq. (5)."""
+        return self.sparse.value(x) + self.low_rank.value(x)
+
+    def diagonal(self) -> FloatArray:
+        return self.sparse.diagonal() + self.low_rank.diagonal()
+
+    def row(self, i: int) -> FloatArray:
+        return self.sparse.row(i) + self.low_rank.row(i)
+
+    def toarray(self) -> FloatArray:
+        return self.sparse.toarray() + self.low_rank.toarray()
+
+    def scaled(self, factor: float) -> SparsePlusLowRank:
+        return SparsePlusLowRank(self.sparse.scaled(factor), self.low_rank.scaled(factor))
+
+    def restricted(self, index: NDArray[np.intp]) -> SparsePlusLowRank:
+        return SparsePlusLowRank(self.sparse.restricted(index), self.low_rank.restricted(index))
+
+
+def as_operator(A: Any) -> Operator:
+    """Validate A and wrap it: an ndarray (or nested lists), anything of scipy.sparse, or an `Operator` as it is."""
+    if isinstance(A, Operator):
+        return A
+    if sp.issparse(A):
+        return Sparse(A)
+    return Dense(A)
+
+
+def diagonal_operator(entries: ArrayLike) -> Sparse:
+    """Diag(entries). A diagonal only shifts every value of eq. (5) by the sum of its entries."""
+    entries = finite_float64(entries, "entries", ndim=1)
+    return Sparse(sp.diags_array(entries, format="csr"))
+
+
+def _add(left: Operator, right: Operator) -> Operator:
+    _require_equal_n(left, right)
+    if isinstance(left, Dense) or isinstance(right, Dense):
+        return _trusted(Dense, array=left.toarray() + right.toarray(), n=left.n)
+    sparse_parts = [p for side in (left, right) if (p := _sparse_part(side)) is not None]
+    low_rank_parts = [p for side in (left, right) if (p := _low_rank_part(side)) is not None]
+    sparse = low_rank = None
+    if sparse_parts:
+        total = sparse_parts[0].matrix if len(sparse_parts) == 1 else sparse_parts[0].matrix + sparse_parts[1].matrix
+        sparse = _trusted(Sparse, matrix=sp.csr_array(total), n=left.n)
+    if low_rank_parts:
+        low_rank = LowRank(
+            np.hstack([p.P for p in low_rank_parts]), np.concatenate([p.weights for p in low_rank_parts])
+        )
+    if sparse is None:
+        assert low_rank is not None
+        return low_rank
+    return sparse if low_rank is None else SparsePlusLowRank(sparse, low_rank)
+
+
+def _sparse_part(A: Operator) -> Sparse | None:
+    if isinstance(A, SparsePlusLowRank):
+        return A.sparse
+    return A if isinstance(A, Sparse) else None
+
+
+def _low_rank_part(A: Operator) -> LowRank | None:
+    if isinstance(A, SparsePlusLowRank):
+        return A.low_rank
+    return A if isinstance(A, LowRank) else None
+
+
+def _require_equal_n(left: Operator, right: Operator) -> None:
+    if left.n != right.n:
+        raise ValueError(f"operators in a sum must have equal size: got {left.shape} and {right.shape}")
+
+
+def _trusted(kind: type, **fields: Any) -> Any:
+    """Make an operator from parts that are valid by construction, without checking them again."""
+    made = object.__new__(kind)
+    for name, field in fields.items():
+        object.__setattr__(made, name, field)
+    return made
