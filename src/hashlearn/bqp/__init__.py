@@ -1,0 +1,51 @@
+"""Binary quadratic problems: min xᵀAx over x ∈ {−1, +1}ⁿ, eq. (5), with proven bounds.
+
+Knows nothing about hashing and imports nothing else of hashlearn: a max-cut, QUBO or Ising problem is as welcome as
+one bit of a code. Start with `solve`; `LowRank` keeps everything linear in n.
+"""
+
+from __future__ import annotations
+
+from hashlearn.bqp.augmented_lagrangian import AugmentedLagrangian
+from hashlearn.bqp.exact import Exact
+from hashlearn.bqp.graph_cut import GraphCut
+from hashlearn.bqp.local_search import LocalSearch
+from hashlearn.bqp.nopt import NonlinearOptimization
+from hashlearn.bqp.operators import (
+    Dense,
+    LowRank,
+    Operator,
+    Sparse,
+    SparsePlusLowRank,
+    as_operator,
+    diagonal_operator,
+)
+from hashlearn.bqp.run import Progress
+from hashlearn.bqp.sdr import SemidefiniteRelaxation
+from hashlearn.bqp.solution import Solution, Status, TraceEntry
+from hashlearn.bqp.solve import METHODS, Solver, solve
+from hashlearn.bqp.spectral import Spectral
+
+__all__ = [
+    "METHODS",
+    "AugmentedLagrangian",
+    "Dense",
+    "Exact",
+    "GraphCut",
+    "LocalSearch",
+    "LowRank",
+    "NonlinearOptimization",
+    "Operator",
+    "Progress",
+    "SemidefiniteRelaxation",
+    "Solution",
+    "Solver",
+    "Sparse",
+    "SparsePlusLowRank",
+    "Spectral",
+    "Status",
+    "TraceEntry",
+    "as_operator",
+    "diagonal_operator",
+    "solve",
+]

@@ -1,0 +1,16 @@
+"""Placeholder while this file is being written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from hashlearn.bqp.solution import Status
+
+
+@dataclass(frozen=True)
+class GraphCut:
+    name: ClassVar[str] = "graph_cut"
+
+    def run(self, A: Any, run: Any, rng: Any, x0: Any) -> Status:
+        raise NotImplementedError
