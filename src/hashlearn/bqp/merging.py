@@ -19,6 +19,8 @@ from hashlearn.bqp.threads import map_row_blocks
 
 # Merging fewer than this fraction of the rows away is not worth a copy of P.
 WORTHWHILE = 0.05
+# A large P is hashed whole only if so many of its rows, evenly spaced, show a repeat.
+LOOK_AT_FIRST = 10_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +52,10 @@ def merge_identical_rows(A: Operator) -> Merged:
     """
     if not isinstance(A, LowRank) or A.rank == 0:
         return Merged(A, None)
+    if A.n > 10 * LOOK_AT_FIRST:
+        some = _hash_rows(A.P[:: A.n // LOOK_AT_FIRST])
+        if len(np.unique(some)) == len(some):
+            return Merged(A, None)
     hashes = np.concatenate(map_row_blocks(lambda a, b: _hash_rows(A.P[a:b]), A.n))
     _, first, groups = np.unique(hashes, return_index=True, return_inverse=True)
     if len(first) > (1.0 - WORTHWHILE) * A.n:

@@ -62,6 +62,11 @@ class Operator(ABC):
         x = np.asarray(x, dtype=np.float64)
         return float(x @ (self @ x))
 
+    def scale(self) -> float:
+        """A typical size of Σ_i |(Ax)_i|: what "small" is measured against. 0 only for A = 0."""
+        Z = np.random.default_rng(0).standard_normal((self.n, 8 if self.n < 1000 else 1))
+        return float(np.abs(self @ Z).sum() / Z.shape[1])
+
     def flip_gains(self, x: ArrayLike) -> FloatArray:
         """Change of xᵀAx when x_i alone changes its sign: 4 (A_ii − x_i (Ax)_i) for every i.
 
@@ -262,7 +267,8 @@ def _add(left: Operator, right: Operator) -> Operator:
         return _trusted(Dense, array=left.toarray() + right.toarray(), n=left.n)
     sparse_parts = [p for side in (left, right) if (p := _sparse_part(side)) is not None]
     low_rank_parts = [p for side in (left, right) if (p := _low_rank_part(side)) is not None]
-    sparse = low_rank = None
+    sparse: Sparse | None = None
+    low_rank: LowRank | None = None
     if sparse_parts:
         total = sparse_parts[0].matrix if len(sparse_parts) == 1 else sparse_parts[0].matrix + sparse_parts[1].matrix
         sparse = _trusted(Sparse, matrix=sp.csr_array(total), n=left.n)
@@ -295,7 +301,7 @@ def _require_equal_n(left: Operator, right: Operator) -> None:
 
 def _trusted(kind: type, **fields: Any) -> Any:
     """Make an operator from parts that are valid by construction, without checking them again."""
-    made = object.__new__(kind)
+    made: Any = object.__new__(kind)
     for name, field in fields.items():
         object.__setattr__(made, name, field)
     return made

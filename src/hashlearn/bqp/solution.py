@@ -68,5 +68,7 @@ def relative_gap(value: float, bound: float) -> float:
     """(value − bound) / |bound|: 0 when they meet, inf when there is no bound."""
     if np.isneginf(bound):
         return float("inf")
-    difference = max(value - bound, 0.0)
-    return 0.0 if difference == 0.0 else difference / max(abs(bound), np.finfo(float).tiny)
+    difference = max(float(value) - float(bound), 0.0)
+    if difference == 0.0:
+        return 0.0
+    return difference / abs(float(bound)) if bound != 0.0 else float("inf")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import difflib
 from collections.abc import Callable
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,7 +31,7 @@ OPTIMALITY_TOLERANCE = 1e-9
 class Solver(Protocol):
     """A frozen dataclass of hyper-parameters that can run."""
 
-    name: str
+    name: ClassVar[str]
 
     def run(self, A: Operator, run: Run, rng: np.random.Generator, x0: np.ndarray | None) -> Status:
         """Offer points (and bounds) to ``run``; return how it ended."""
@@ -100,7 +100,7 @@ def solve(
         try:
             if start is not None:
                 run.offer(start)
-            if operator.n == 1:
+            if operator.n == 1 or operator.scale() == 0.0:
                 status = Status.OPTIMAL
                 run.offer_bound(run.value)
             else:

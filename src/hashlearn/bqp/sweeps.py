@@ -17,6 +17,9 @@ from hashlearn.bqp.operators import Dense, FloatArray, LowRank, Operator, Sparse
 
 IntArray = NDArray[np.int64]
 
+# Multiply-adds between two calls of ``between``: a few hundredths of a second.
+PIECE = 20_000_000
+
 
 def split_parts(A: Operator) -> tuple[FloatArray, IntArray, IntArray, FloatArray, FloatArray]:
     """``(data, indices, indptr, P, weights)`` of a sparse, low-rank or mixed operator; an absent part is empty."""
@@ -45,39 +48,57 @@ class CoordinateSweeps:
         if isinstance(A, Dense):
             self._step: Callable[..., int] = _sweep_dense
             self._parts: tuple[Any, ...] = (A.array,)
+            width = A.n
         else:
             self._step = _sweep_split
             self._parts = split_parts(A)
+            width = len(self._parts[0]) // A.n + self._parts[3].shape[1]
+        self._rows_per_piece = max(1, PIECE // (2 * width + 1))
 
     def binarise(self, x: FloatArray, order: IntArray | None = None) -> FloatArray:
         """Signs from a continuous x, one element after the other (eq. 21)."""
         x = np.array(x, dtype=np.float64)
-        self._pass(x, self._products(x), order)
+        self.sweep(x, self.products(x), order)
         return x
 
     def descend(
         self, x: FloatArray, max_passes: int = 1000, between: Callable[[], Any] | None = None
     ) -> FloatArray:
-        """Single flips until none helps: a 1-flip local optimum, never worse than the signs x."""
+        """Single flips until none helps: a 1-flip local optimum, never worse than the signs x.
+
+        ``between`` is called after every piece of bounded work, several times a pass when n is large.
+        """
         x = np.array(x, dtype=np.float64)
-        products = self._products(x)
+        products = self.products(x)
         for _ in range(max_passes):
-            if self._pass(x, products, None) == 0:
+            if self.sweep(x, products, between=between) == 0:
                 break
-            if between is not None:
-                between()
         return x
 
-    def _products(self, x: FloatArray) -> FloatArray:
+    def products(self, x: FloatArray) -> FloatArray:
+        """What `sweep` keeps up to date beside x: A @ x when A is dense, else Pᵀx."""
         if isinstance(self.A, Dense):
             return self.A.array @ x
         P = self._parts[3]
         return P.T @ x
 
-    def _pass(self, x: FloatArray, products: FloatArray, order: IntArray | None) -> int:
+    def sweep(
+        self,
+        x: FloatArray,
+        products: FloatArray,
+        order: IntArray | None = None,
+        between: Callable[[], Any] | None = None,
+    ) -> int:
+        """One pass in place, of x and ``products`` both; returns how many signs changed."""
         if order is None:
             order = np.arange(self.A.n)
-        return self._step(*self._parts, self._diagonal, order, x, products)
+        changed = 0
+        for first in range(0, len(order), self._rows_per_piece):
+            piece = order[first : first + self._rows_per_piece]
+            changed += self._step(*self._parts, self._diagonal, piece, x, products)
+            if between is not None:
+                between()
+        return changed
 
 
 @njit(cache=True, nogil=True)

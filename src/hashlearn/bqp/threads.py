@@ -8,14 +8,18 @@ not depend on the number of threads, because rows are cut into blocks by n alone
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
+FloatArray: TypeAlias = NDArray[np.float64]
+Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 ROWS_PER_BLOCK = 4096
@@ -30,10 +34,23 @@ def one_blas_thread() -> Iterator[None]:
 
 def map_row_blocks(function: Callable[[int, int], Result], n: int) -> list[Result]:
     """``function(first, last)`` for every block of rows, in order; on all cores when there are several blocks."""
-    edges = [(a, min(a + ROWS_PER_BLOCK, n)) for a in range(0, n, ROWS_PER_BLOCK)]
-    if len(edges) < 3 or n_threads() == 1:
-        return [function(a, b) for a, b in edges]
-    return list(_pool(n_threads(), os.getpid()).map(lambda edge: function(*edge), edges))
+    return list(_row_blocks(function, n))
+
+
+def sum_row_blocks(function: Callable[[int, int], FloatArray], n: int) -> FloatArray:
+    """The sum of ``function(first, last)`` over all blocks of rows, always added in the same order."""
+    total: FloatArray | None = None
+    for part in _row_blocks(function, n):
+        total = part if total is None else total.__iadd__(part)
+    assert total is not None
+    return total
+
+
+def map_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+    """``function`` of every item, in order, on all cores."""
+    if n_threads() == 1:
+        return map(function, items)
+    return _pool(n_threads(), os.getpid()).map(function, items)
 
 
 def n_threads() -> int:
@@ -42,6 +59,13 @@ def n_threads() -> int:
     if wanted:
         return max(1, int(wanted))
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _row_blocks(function: Callable[[int, int], Result], n: int) -> Iterator[Result]:
+    edges = [(a, min(a + ROWS_PER_BLOCK, n)) for a in range(0, n, ROWS_PER_BLOCK)]
+    if len(edges) < 3:
+        return (function(a, b) for a, b in edges)
+    return map_threads(lambda edge: function(*edge), edges)
 
 
 @cache

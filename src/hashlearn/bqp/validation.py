@@ -81,3 +81,15 @@ def generator(random_state: Any) -> np.random.Generator:
         raise ValueError(
             f"random_state must be None, a non-negative integer or a numpy Generator, got {random_state!r}"
         ) from None
+
+
+def whole_number(value: Any, name: str, *, least: int) -> None:
+    """Refuse a hyper-parameter that is not an integer of at least ``least``."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
+
+
+def positive(value: Any, name: str) -> None:
+    """Refuse a hyper-parameter that is not a positive finite number."""
+    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 < value < np.inf:
+        raise ValueError(f"{name} must be a positive number, got {value!r}")

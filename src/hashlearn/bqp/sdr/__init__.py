@@ -1,16 +1,12 @@
-"""Placeholder while this file is being written."""
+"""Semidefinite relaxation (10) of a binary quadratic problem: solved in factored form, proven, rounded.
+
+``solver`` puts it together · ``compressed`` solves low-rank problems in rank × k numbers · ``factored`` all others ·
+``certificate`` proves bounds · ``rounding`` draws signs.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from hashlearn.bqp.sdr.relaxation import Relaxation
+from hashlearn.bqp.sdr.solver import SemidefiniteRelaxation
 
-from hashlearn.bqp.solution import Status
-
-
-@dataclass(frozen=True)
-class SemidefiniteRelaxation:
-    name: ClassVar[str] = "sdr"
-
-    def run(self, A: Any, run: Any, rng: Any, x0: Any) -> Status:
-        raise NotImplementedError
+__all__ = ["Relaxation", "SemidefiniteRelaxation"]

@@ -1,0 +1,121 @@
+"""pymanopt: min tr(VᵀAV) over unit rows, X = VVᵀ, by trust regions or conjugate gradients.
+
+Cost, gradient and Hessian are written by hand on A = P diag(w) Pᵀ, and the product PᵀV is shared between
+them, so a step costs O(n · rank · k) as ours does. "At equal gap": it is run with ever smaller gradient
+tolerance, always from the same random start, until the benchmark's certificate for its point reaches the gap;
+only the run that reaches it is timed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from benchmarks.bqp.certificate import certified_bound, certified_gap
+from benchmarks.bqp.peers.base import Answer, FloatArray, GaveUp, Peer
+from hashlearn.bqp import LowRank
+
+WIDTHS = (8, 16, 32)
+SMALLEST_TOLERANCE = 1e-9
+SEED = 0
+
+
+class _Pymanopt(Peer):
+    kind = "manifold"
+    package = "pymanopt"
+    excluded = "runs that stopped short of the gap; the certificate"
+
+    def optimizer(self, **options: Any) -> Any:
+        raise NotImplementedError
+
+    def solve(self, A: LowRank, tol: float, limit: float, begin: Callable[[], None]) -> Answer:
+        for width in WIDTHS:
+            start = _random_point(width, A.n)
+            problem = _problem(A, start)
+            for gradient_tolerance in _tolerances():
+                optimizer = self.optimizer(
+                    min_gradient_norm=gradient_tolerance,
+                    min_step_size=0.0,
+                    max_iterations=10**6,
+                    max_time=limit,
+                    verbosity=0,
+                )
+                begin()
+                started = time.perf_counter()
+                point = optimizer.run(problem, initial_point=start.copy()).point
+                seconds = time.perf_counter() - started
+                AV = A @ np.ascontiguousarray(point.T)
+                value = float(np.vdot(point.T, AV))
+                dual = np.linalg.norm(AV, axis=1)
+                if certified_gap(value, certified_bound(A, dual)) <= tol:
+                    return Answer(value, dual, seconds, note=f"k={width}, gradient {gradient_tolerance:.0e}")
+                if seconds >= limit:
+                    raise GaveUp("time limit")
+        raise GaveUp(f"failed: gap not reached with k = {WIDTHS[-1]}")
+
+
+class TrustRegions(_Pymanopt):
+    name = "pymanopt-tr"
+
+    def optimizer(self, **options: Any) -> Any:
+        from pymanopt.optimizers import TrustRegions
+
+        return TrustRegions(**options)
+
+
+class ConjugateGradient(_Pymanopt):
+    name = "pymanopt-cg"
+
+    def optimizer(self, **options: Any) -> Any:
+        from pymanopt.optimizers import ConjugateGradient
+
+        return ConjugateGradient(**options)
+
+
+def _tolerances() -> Iterator[float]:
+    """Relative gradient norms, half a decade apart."""
+    tolerance = 1e-2
+    while tolerance > SMALLEST_TOLERANCE:
+        yield tolerance
+        tolerance /= np.sqrt(10.0)
+
+
+def _random_point(width: int, n: int) -> FloatArray:
+    """Unit columns: pymanopt's oblique manifold keeps V transposed."""
+    point = np.random.default_rng(SEED).standard_normal((width, n))
+    return point / np.linalg.norm(point, axis=0)
+
+
+def _problem(A: LowRank, start: FloatArray) -> Any:
+    """The problem, scaled so that the Euclidean gradient at the start has norm one."""
+    import pymanopt
+    from pymanopt.manifolds import Oblique
+
+    manifold = Oblique(*start.shape)
+    P, PT = A.P, A.P.T
+    scale = 2.0 * float(np.linalg.norm(((start @ P) * A.weights) @ PT))
+    weights = A.weights / scale
+    shared: dict[str, Any] = {"point": None, "T": None}
+
+    def product(point: FloatArray) -> FloatArray:
+        if shared["point"] is not point:
+            shared.update(point=point, T=point @ P)
+        return shared["T"]
+
+    @pymanopt.function.numpy(manifold)
+    def cost(point: FloatArray) -> float:
+        T = product(point)
+        return float(np.einsum("kr,kr,r->", T, T, weights))
+
+    @pymanopt.function.numpy(manifold)
+    def gradient(point: FloatArray) -> FloatArray:
+        return 2.0 * ((product(point) * weights) @ PT)
+
+    @pymanopt.function.numpy(manifold)
+    def hessian(point: FloatArray, tangent: FloatArray) -> FloatArray:
+        return 2.0 * (((tangent @ P) * weights) @ PT)
+
+    return pymanopt.Problem(manifold, cost, euclidean_gradient=gradient, euclidean_hessian=hessian)

@@ -1,0 +1,208 @@
+"""Lower bounds on min xᵀAx that hold in floating point: weak duality, then a verified eigenvalue.
+
+Any y with A − Diag(y) ⪰ 0 proves Σy ≤ f_SDR ≤ f_opt, whatever happened in the solver that proposed it. What has to be
+trusted is only the semidefiniteness, so that is *verified* by a Cholesky factorisation that ran to its end, with the
+rounding of everything that led to it bounded and added as a margin; an eigenvalue is only ever a guess of where to
+verify.
+
+* low rank (`low_rank_bound`): for d > 0, −c·Σd is a bound if I + D^{-½} A D^{-½}/c ⪰ 0. With Q = D^{-½}P and
+  H = |W|^½ QᵀQ |W|^½ this is a statement on the inertia of the rank × rank matrix c·sgn(W) + H. O(n rank²).
+* dense, sparse, mixed (`shifted_bound`): Σy + n·λ with λ ≤ λ_min(A − Diag(y)), by a dense Cholesky. O(n³), small n.
+* the same for large n (`lanczos_bound`): λ from Lanczos with a random start, which holds with probability ≥ 1 − 1e-9
+  (Kuczyński and Woźniakowski 1992, theorem 4.2: the estimate misses by more than ε with probability
+  ≤ 1.648 √n exp(−√ε (2k − 1)) after k steps).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import scipy.linalg as la
+from numpy.typing import NDArray
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+
+from hashlearn.bqp.operators import FloatArray, LowRank, Operator
+from hashlearn.bqp.threads import ROWS_PER_BLOCK, sum_row_blocks
+
+EPS = float(np.finfo(np.float64).eps)
+# Up to this n a sparse A is factored densely for its certificate (n² numbers, n³/3 operations).
+DENSE_CERTIFICATE_LIMIT = 8000
+LANCZOS_STEPS = 300
+LANCZOS_FAILURE_PROBABILITY = 1e-9
+
+
+class Certificate(NamedTuple):
+    """A proven bound, and the direction in which the relaxation could still fall."""
+
+    bound: float
+    direction: FloatArray
+    kind: str  # "cholesky" is a proof, "lanczos" holds with probability 1 − 1e-9
+
+
+def low_rank_bound(A: LowRank, d: FloatArray) -> Certificate:
+    """−c·Σd for the smallest c that could be verified; ``direction`` is Pᵀu for the eigenvector u behind c.
+
+    >>> A = LowRank([[1.0], [1.0]], [-1.0])
+    >>> round(low_rank_bound(A, np.array([2.0, 2.0])).bound, 9)
+    -4.0
+    """
+    d = np.maximum(d, 1e-9 * d.mean()) if d.any() else np.ones(A.n)
+    P, weights = A.P, A.weights
+
+    def gram_block(a: int, b: int) -> FloatArray:
+        Q = P[a:b] / np.sqrt(d[a:b])[:, None]
+        return Q.T @ Q
+
+    scale = np.sqrt(np.abs(weights))
+    H = sum_row_blocks(gram_block, A.n) * scale[:, None] * scale
+    # Each entry of H is a sum of n products, added within blocks and then over blocks.
+    rounding = (ROWS_PER_BLOCK + A.n / ROWS_PER_BLOCK + 16) * EPS * np.trace(H)
+    c, vector = _smallest_scaling(H, np.sign(weights))
+    c = _verified_scaling(H, weights > 0, c, rounding)
+    total = float(d.sum()) * (1.0 + A.n * EPS)
+    return Certificate(-c * total + 0.0, vector / scale, "cholesky")
+
+
+def _smallest_scaling(H: FloatArray, sign: FloatArray) -> tuple[float, FloatArray]:
+    """Estimate of c = −λ_min(Q W Qᵀ), as an eigenvalue of R diag(sign) Rᵀ with RᵀR = H, and Rᵀ times its vector."""
+    jitter = 1e-14 * np.trace(H)
+    try:
+        R = la.cholesky(H + jitter * np.eye(len(H)), check_finite=False)
+    except la.LinAlgError:
+        values, vectors = la.eigh(H, check_finite=False)
+        R = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
+    M = (R * sign) @ R.T
+    if len(M) > 300:
+        try:
+            value, vector = eigsh(M, k=1, which="SA", v0=np.ones(len(M)), tol=1e-10)
+            return -float(value[0]), R.T @ vector[:, 0]
+        except ArpackNoConvergence:
+            pass
+    value, vector = la.eigh(M, subset_by_index=[0, 0], check_finite=False)
+    return -float(value[0]), R.T @ vector[:, 0]
+
+
+def _verified_scaling(H: FloatArray, positive: NDArray[np.bool_], c: float, rounding: float) -> float:
+    """The smallest of a few c' ≥ c for which c'·sgn(W) + H provably has no more than n₊(W) positive eigenvalues.
+
+    With p columns of positive weight first, c'I + H₊₊ ≻ 0 always holds, so the statement is that the Schur complement
+    c'I − H₋₋ + H₋₊ (c'I + H₊₊)⁻¹ H₊₋ is positive definite; ``margin`` moves every eigenvalue against us (Weyl).
+    """
+    if positive.all():
+        return 0.0
+    Hpp, Hpm, Hmm = H[np.ix_(positive, positive)], H[np.ix_(positive, ~positive)], H[np.ix_(~positive, ~positive)]
+    margin = 4.0 * rounding + 8.0 * len(H) * EPS * (abs(c) + np.trace(H))
+    for widening in 4.0 ** np.arange(40):
+        trial = max(c, 0.0) + 2.0 * margin * widening
+        schur = (trial - margin) * np.eye(len(Hmm)) - Hmm
+        if positive.any():
+            factor = la.cho_factor((trial + margin) * np.eye(len(Hpp)) + Hpp, check_finite=False)
+            schur += Hpm.T @ la.cho_solve(factor, Hpm, check_finite=False)
+        if _is_positive_definite(schur):
+            return trial
+    return float(np.trace(Hmm)) + margin  # A ⪰ −Q₋W₋Q₋ᵀ, whose eigenvalues sum to this trace
+
+
+def dual_bound(
+    A: Operator, y: FloatArray, rng: np.random.Generator, tick: Callable[[], None] | None = None
+) -> Certificate:
+    """The best bound that y gives, by the cheapest sound way for this operator."""
+    certificate = _dual_bound(A, y, rng, tick)
+    if isinstance(A, LowRank) and not (A.weights < 0.0).any():
+        return certificate._replace(bound=max(certificate.bound, 0.0))  # A ⪰ 0
+    return certificate
+
+
+def _dual_bound(
+    A: Operator, y: FloatArray, rng: np.random.Generator, tick: Callable[[], None] | None
+) -> Certificate:
+    # Scaling y needs y well below 0 throughout (as A_ii < 0 makes it at an optimum); elsewhere y is shifted.
+    scalable = y.max() < 1e-3 * y.mean() < 0.0 or (A.n > DENSE_CERTIFICATE_LIMIT and y.mean() < 0.0)
+    if isinstance(A, LowRank) and A.n > 2 * A.rank and scalable:
+        d = np.maximum(-y, 1e-3 * np.abs(y).mean())
+        bound, direction, kind = low_rank_bound(A, np.maximum(-y, 0.0))
+        return Certificate(bound, (A.P @ (A.weights * direction)) / d, kind)
+    if A.n <= DENSE_CERTIFICATE_LIMIT:
+        return shifted_bound(A, y, rng)
+    return lanczos_bound(A, y, rng, tick)
+
+
+def shifted_bound(A: Operator, y: FloatArray, rng: np.random.Generator) -> Certificate:
+    """Σy + n·λ, where A − Diag(y) − λI was factored by Cholesky."""
+    S = A.toarray()
+    n = A.n
+    S[np.diag_indices(n)] -= y
+    size = float(np.abs(S).sum(axis=1).max())  # ≥ ‖S‖₂
+    value, vector = _smallest_eigenpair(A, y, S, size, rng)
+    # Forming S costs a few roundings an entry (rank + 2 where a low-rank part was multiplied out).
+    rank = getattr(getattr(A, "low_rank", A), "rank", 0)
+    rounding = (rank + 4) * EPS * size
+    for widening in 8.0 ** np.arange(24):
+        low = value - max(rounding, 1e-11 * size) * widening
+        # Rump 2006: a Cholesky factorisation that did not break down proves λ_min ≥ −(n + 2) eps · trace.
+        shifted = S.copy()
+        shifted[np.diag_indices(n)] -= low
+        slack = 2.0 * (n + 2) * EPS * float(np.abs(shifted.diagonal()).sum()) + rounding
+        shifted[np.diag_indices(n)] -= slack
+        if _is_positive_definite(shifted):
+            bound = float(y.sum()) + n * low - n * EPS * float(np.abs(y).sum())
+            return Certificate(bound, vector, "cholesky")
+    return Certificate(float(y.sum()) - n * size, vector, "cholesky")
+
+
+def lanczos_bound(
+    A: Operator, y: FloatArray, rng: np.random.Generator, tick: Callable[[], None] | None = None
+) -> Certificate:
+    """Σy + n·λ for n too large to factor; holds with probability at least 1 − 1e-9 over ``rng``."""
+    n = A.n
+    steps = min(LANCZOS_STEPS, n - 1)
+    basis = np.empty((steps + 1, n))
+    alpha, beta = np.empty(steps), np.empty(steps)
+    start = rng.standard_normal(n)
+    basis[0] = start / np.linalg.norm(start)
+    for q in range(steps):
+        if tick is not None and q % 10 == 0:
+            tick()
+        z = A @ basis[q] - y * basis[q]
+        alpha[q] = basis[q] @ z
+        for _ in range(2):  # orthogonal to all that went before, twice
+            z -= basis[: q + 1].T @ (basis[: q + 1] @ z)
+        beta[q] = np.linalg.norm(z)
+        if beta[q] <= 1e-14 * np.abs(alpha[: q + 1]).max():
+            steps = q + 1
+            break
+        basis[q + 1] = z / beta[q]
+    ritz, vectors = la.eigh_tridiagonal(alpha[:steps], beta[: steps - 1])
+    root = np.log(1.648 * np.sqrt(n) / LANCZOS_FAILURE_PROBABILITY) / (2 * steps - 1)
+    missed = min(root * root, 1.0 - 1e-9)
+    # ritz_max ≥ λ_min + (1 − ε)(λ_max − λ_min), for A and for −A: solve both for the outermost possible λ_min.
+    spread = (ritz[-1] - ritz[0]) / (1.0 - 2.0 * missed) if missed < 0.25 else np.inf
+    low = ritz[0] - missed * spread - 100.0 * steps * EPS * (np.abs(ritz).max())
+    return Certificate(float(y.sum()) + n * low, basis[:steps].T @ vectors[:, 0], "lanczos")
+
+
+def _smallest_eigenpair(
+    A: Operator, y: FloatArray, S: FloatArray, size: float, rng: np.random.Generator
+) -> tuple[float, FloatArray]:
+    """Of S = A − Diag(y). An estimate is enough: what is reported is verified afterwards."""
+    n = A.n
+    if n > 400:
+        # The smallest eigenvalue sits at 0 in a cluster: flip the spectrum so that Lanczos sees it as the largest.
+        flipped = LinearOperator(A.shape, matvec=lambda v: size * v + y * v - A @ v, dtype=np.float64)
+        try:
+            value, vector = eigsh(flipped, k=1, which="LA", v0=rng.standard_normal(n), tol=1e-9, ncv=40, maxiter=100)
+            return size - float(value[0]), vector[:, 0]
+        except ArpackNoConvergence:
+            pass
+    value, vector = la.eigh(S, subset_by_index=[0, 0], check_finite=False)
+    return float(value[0]), vector[:, 0]
+
+
+def _is_positive_definite(S: FloatArray) -> bool:
+    try:
+        la.cholesky(S, lower=True, overwrite_a=True, check_finite=False)
+    except la.LinAlgError:
+        return False
+    return True

@@ -1,0 +1,49 @@
+"""What solving the relaxation (10) gives: unit rows V with lifted matrix X = VVᵀ, its value, and a proven bound."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from hashlearn.bqp.operators import FloatArray, Operator
+from hashlearn.bqp.solution import relative_gap
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """When a relaxation is solved: value − bound ≤ relative · max(|bound|, 1e-3 · scale)."""
+
+    relative: float
+    scale: float  # a typical size of Σ_i |(Ax)_i|: keeps the test meaningful when the optimum is 0
+    max_rounds: int
+
+    def met(self, value: float, bound: float) -> bool:
+        """Whether the gap is closed."""
+        return value - bound <= self.relative * max(abs(bound), 1e-3 * self.scale)
+
+
+@dataclass(frozen=True, eq=False)
+class Relaxation:
+    """Unit rows, kept either as V itself or, for a low-rank A, as the rank × k factor B with v_i ∝ −p_iᵀB."""
+
+    operator: Operator
+    value: float  # trace(A VVᵀ)
+    bound: float  # ≤ the optimum of (10) ≤ the optimum of (5)
+    rank: int
+    certificate: str
+    unit_rows: FloatArray | None = None
+    low_rank_factor: FloatArray | None = None
+
+    @property
+    def gap(self) -> float:
+        """(value − bound) / |bound|: how far from solved the relaxation can be at most."""
+        return relative_gap(self.value, self.bound)
+
+    def rows(self, first: int = 0, last: int | None = None) -> FloatArray:
+        """Rows first…last of V."""
+        if self.unit_rows is not None:
+            return self.unit_rows[first:last]
+        G = self.operator.P[first:last] @ self.low_rank_factor  # type: ignore[attr-defined]
+        norms = np.linalg.norm(G, axis=1, keepdims=True)
+        return -G / np.maximum(norms, np.finfo(float).tiny)

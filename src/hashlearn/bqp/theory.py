@@ -1,0 +1,131 @@
+"""What the paper proves about the semidefinite relaxation: Prop. 1, eq. (13) and Theorem 1, as functions.
+
+Nothing here is needed to solve a problem; it serves to check a solver against the theory. Memory stays
+O(n · k) plus one block of rows; eq. (13) takes O(nnz · k) time for a sparse A and O(n² (k + rank)) otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hashlearn.bqp.eigen import RESIDUAL, largest_eigenvalue, smallest_eigenpair
+from hashlearn.bqp.operators import (
+    Dense,
+    FloatArray,
+    LowRank,
+    Operator,
+    Sparse,
+    SparsePlusLowRank,
+    as_operator,
+    diagonal_operator,
+)
+from hashlearn.bqp.validation import finite_float64, generator
+
+ENTRIES_PER_BLOCK = 2_000_000  # of the inner products held at once
+UNIT_TOLERANCE = 1e-6
+
+
+def shift_to_negative_semidefinite(A: Any, random_state: Any = 0) -> tuple[Operator, float]:
+    """Prop. 1: B = A − λ₁ I ⪯ 0, and λ₁, the largest eigenvalue; xᵀBx = xᵀAx − n λ₁ for all signs x.
+
+    The λ₁ that is used and returned is larger than the computed one by 1e-7 · ‖A‖, which is what the
+    iterative eigensolver may miss: B is negative semidefinite in floating point too.
+
+    >>> B, top_eigenvalue = shift_to_negative_semidefinite([[0.0, 1.0], [1.0, 0.0]])
+    >>> B.toarray().round(6), round(top_eigenvalue, 6)
+    (array([[-1.,  1.],
+           [ 1., -1.]]), 1.0)
+    """
+    A = as_operator(A)
+    rng = generator(random_state)
+    top = largest_eigenvalue(A, rng)
+    norm = max(abs(top), abs(smallest_eigenpair(A, rng)[0]))
+    top += RESIDUAL * norm
+    return A + diagonal_operator(np.full(A.n, -top)), top
+
+
+def expected_rounding_value(A: Any, V: ArrayLike) -> float:
+    """Eq. (13): E[xᵀAx] for x = sgn(V g), g standard normal; that is (2/π) Σ_ij A_ij arcsin(v_i · v_j).
+
+    The rows of V are the n unit vectors of the relaxation: ``lifted`` = V Vᵀ is the paper's X.
+
+    Two orthogonal vectors round to equal or opposite signs with equal chance, so only the diagonal is left:
+
+    >>> expected_rounding_value([[3.0, 5.0], [5.0, 4.0]], [[1.0, 0.0], [0.0, 1.0]])
+    7.0
+    """
+    A = as_operator(A)
+    rows = finite_float64(V, "V", ndim=2)
+    if len(rows) != A.n:
+        raise ValueError(f"V must have {A.n} rows, one unit vector for each variable, got shape {rows.shape}")
+    lengths = np.linalg.norm(rows, axis=1)
+    if np.abs(lengths - 1.0).max() > UNIT_TOLERANCE:
+        worst = int(np.argmax(np.abs(lengths - 1.0)))
+        raise ValueError(f"V must have rows of unit length, but row {worst} has length {lengths[worst]:.6g}")
+    rows = rows / lengths[:, None]
+    return float(A.diagonal().sum() + (2.0 / np.pi) * _off_diagonal_sum(A, rows))
+
+
+def theorem_1_interval(shifted_optimum: float) -> tuple[float, float]:
+    """Theorem 1: for B ⪯ 0 with optimum f_opt, E[xᵀBx] over roundings (11) lies in [f_opt, (2/π) f_opt].
+
+    >>> theorem_1_interval(-np.pi)
+    (-3.141592653589793, -2.0)
+    """
+    if not shifted_optimum <= 0.0:
+        raise ValueError(
+            "shifted_optimum must be the optimum of a negative semidefinite problem and so at most 0, "
+            f"got {shifted_optimum!r}; see shift_to_negative_semidefinite"
+        )
+    return float(shifted_optimum), float(2.0 / np.pi * shifted_optimum)
+
+
+def expected_value_bound(relaxation_value: float, top_eigenvalue: float, n: int) -> float:
+    """Theorem 1 for A itself: E[xᵀAx] ≤ (2/π) f_SDR + (1 − 2/π) n λ₁, with f_SDR the optimum of (10) for A.
+
+    By the proof of Theorem 1, E[xᵀBx] ≤ (2/π) f_SDR(B) with B = A − λ₁ I. Both xᵀAx and trace(A X) exceed
+    their counterparts for B by n λ₁, as diag(X) = 1; adding n λ₁ to both sides gives the bound. It holds with
+    f_opt(A) in place of f_SDR(A) too, which is never smaller.
+
+    >>> round(expected_value_bound(relaxation_value=-3.0, top_eigenvalue=2.0, n=3), 4)
+    0.2704
+    """
+    return float(2.0 / np.pi * relaxation_value + (1.0 - 2.0 / np.pi) * n * top_eigenvalue)
+
+
+def _off_diagonal_sum(A: Operator, V: FloatArray) -> float:
+    """Σ_{i≠j} A_ij arcsin(v_i · v_j)."""
+    if isinstance(A, SparsePlusLowRank):
+        return _off_diagonal_sum(A.sparse, V) + _off_diagonal_sum(A.low_rank, V)
+    if isinstance(A, Sparse):
+        return _sum_over_entries(A, V)
+    assert isinstance(A, Dense | LowRank)
+    total = 0.0
+    rows = max(1, ENTRIES_PER_BLOCK // A.n)
+    for a in range(0, A.n, rows):
+        b = min(a + rows, A.n)
+        angles = _arcsin(V[a:b] @ V.T)
+        angles[np.arange(b - a), np.arange(a, b)] = 0.0
+        block = A.array[a:b] if isinstance(A, Dense) else (A.P[a:b] * A.weights) @ A.P.T
+        total += float(np.vdot(block, angles))
+    return total
+
+
+def _sum_over_entries(A: Sparse, V: FloatArray) -> float:
+    coo = A.matrix.tocoo()
+    row, column = coo.coords
+    total = 0.0
+    step = max(1, ENTRIES_PER_BLOCK // V.shape[1])
+    for a in range(0, len(coo.data), step):
+        i, j = row[a : a + step], column[a : a + step]
+        angles = _arcsin(np.einsum("ij,ij->i", V[i], V[j]))
+        total += float(np.where(i == j, 0.0, coo.data[a : a + step]) @ angles)
+    return total
+
+
+def _arcsin(products: FloatArray) -> FloatArray:
+    """Of inner products of unit vectors, which rounding may put just outside [−1, 1]."""
+    return np.arcsin(np.clip(products, -1.0, 1.0))

@@ -1,0 +1,203 @@
+"""The door: what `solve` accepts, refuses, promises and returns, for every method in the registry."""
+
+import dataclasses
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from hashlearn import bqp
+from hashlearn.bqp.run import TRACE_LIMIT, OutOfTime, Run
+
+METHODS = list(bqp.METHODS)
+
+
+def four_kinds(n: int = 14) -> dict[str, object]:
+    rng = np.random.default_rng(0)
+    dense = rng.standard_normal((n, n))
+    half = sp.random_array((n, n), density=0.3, rng=rng)
+    low_rank = bqp.LowRank(rng.standard_normal((n, 3)), [-1.0, 0.5, -2.0])
+    sparse = sp.csr_array(half + half.T)
+    return {
+        "dense": dense + dense.T,
+        "sparse": sparse,
+        "low rank": low_rank,
+        "sparse plus low rank": bqp.as_operator(sparse) + low_rank,
+    }
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("kind", list(four_kinds()))
+def test_every_method_on_every_kind(method, kind):
+    A = four_kinds()[kind]
+    operator = bqp.as_operator(A)
+    best = bqp.solve(A, "exact").value
+    solution = bqp.solve(A, method, random_state=3)
+    assert solution.x.dtype == np.int8
+    assert set(np.unique(solution.x)) <= {-1, 1}
+    assert solution.value == pytest.approx(operator.value(solution.x), rel=1e-12)
+    slack = 1e-12 * np.abs(operator.toarray()).sum()
+    assert solution.bound <= best + slack
+    assert best <= solution.value + slack
+    assert solution.method == method
+    again = bqp.solve(A, method, random_state=3)
+    np.testing.assert_array_equal(solution.x, again.x)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize(
+    ("A", "optimum"),
+    [([[2.5]], 2.5), ([[0.0, 1.0], [1.0, 0.0]], -2.0), (-np.eye(5), -5.0), (np.eye(5), 5.0), (np.zeros((7, 7)), 0.0)],
+    ids=["1x1", "2x2", "minus identity", "identity", "zero"],
+)
+def test_tiny_and_degenerate_problems(method, A, optimum):
+    solution = bqp.solve(A, method, random_state=0)
+    assert solution.value == pytest.approx(optimum)
+    assert solution.bound <= solution.value
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_inputs_stay_untouched_and_may_be_read_only(method):
+    M = np.asfortranarray(four_kinds()["dense"])
+    before = M.copy()
+    M.flags.writeable = False
+    x0 = np.ones(14, dtype=np.int8)
+    x0.flags.writeable = False
+    bqp.solve(M, method, random_state=0, x0=x0)
+    np.testing.assert_array_equal(M, before)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_never_worse_than_the_start(method):
+    A = four_kinds()["dense"]
+    best = bqp.solve(A, "exact")
+    assert bqp.solve(A, method, random_state=0, x0=best.x).value <= best.value + 1e-9
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_huge_and_tiny_entries_scale_through(method):
+    M = np.asarray(four_kinds()["dense"])
+    reference = bqp.solve(M, method, random_state=1).value
+    for factor in (2.0**300, 2.0**-300):
+        assert bqp.solve(M * factor, method, random_state=1).value == pytest.approx(reference * factor, rel=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("A", "error", "message"),
+    [
+        ([[0.0, 1.0], [2.0, 0.0]], ValueError, r"A must be symmetric, but A\[0, 1\] = 1 and A\[1, 0\] = 2"),
+        ([[0.0, np.nan], [np.nan, 0.0]], ValueError, r"A must be finite, got nan at index \(0, 1\)"),
+        ([[0.0, np.inf], [np.inf, 0.0]], ValueError, "A must be finite, got inf"),
+        (np.eye(2) * 1j, TypeError, "A must be real, got complex"),
+        (np.ones((2, 3)), ValueError, r"A must be square, got shape \(2, 3\)"),
+        (np.ones(3), ValueError, "A must have 2 dimension"),
+        (np.empty((0, 0)), ValueError, "A is empty"),
+        (sp.csr_array((0, 0)), ValueError, "empty|invalid"),
+        ([["a", "b"], ["b", "a"]], TypeError, "A must hold numbers"),
+        (np.full((2, 2), 1e200), ValueError, "scale it below"),
+        (sp.csr_array(np.array([[0.0, 1.0], [0.0, 0.0]])), ValueError, "A must be symmetric"),
+    ],
+)
+def test_bad_matrices_get_a_clear_error(A, error, message):
+    with pytest.raises(error, match=message):
+        bqp.solve(A)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"method": "sdp"}, "method must be one of .*did you mean 'sdr'"),
+        ({"method": "nothing like it"}, "method must be one of sdr, al"),
+        ({"time_limit": 0}, "time_limit must be a positive number"),
+        ({"time_limit": -1.0}, "time_limit must be a positive number"),
+        ({"max_iter": 0}, "max_iter must be a positive integer"),
+        ({"max_iter": 2.5}, "max_iter must be a positive integer"),
+        ({"method": "spectral", "max_iter": 3}, "'spectral' has no iterations to limit"),
+        ({"random_state": "seed"}, "random_state must be None, a non-negative integer"),
+        ({"random_state": -1}, "random_state must be None, a non-negative integer"),
+        ({"x0": [1, 1]}, "x0 must have 3 entries, one for each variable, got 2"),
+        ({"x0": [1, 0, 1]}, "x0 must hold only -1 and [+]1, got 0 at index 1"),
+    ],
+)
+def test_bad_arguments_are_named(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        bqp.solve(np.ones((3, 3)) - np.eye(3), **arguments)
+
+
+def test_a_class_instead_of_a_solver_is_refused():
+    with pytest.raises(TypeError, match="method must be a name or a solver object"):
+        bqp.solve(np.eye(3), bqp.Spectral)
+
+
+@pytest.mark.parametrize("seed", [None, 7, np.random.default_rng(1), np.random.RandomState(1)])
+def test_every_usual_random_state_is_welcome(seed):
+    assert bqp.solve(np.ones((3, 3)) - np.eye(3), "sdr", random_state=seed).value == -2.0
+
+
+@dataclasses.dataclass(frozen=True)
+class Endless:
+    """Offers one good point, then ticks for ever, or is interrupted."""
+
+    name = "endless"
+    interrupt: bool = False
+
+    def run(self, A, run, rng, x0):
+        run.offer_bound(-100.0)
+        run.offer(np.where(np.arange(A.n) % 2, 1.0, -1.0))
+        if self.interrupt:
+            threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+        while True:
+            run.tick("waiting")
+
+
+@pytest.mark.parametrize(("interrupt", "status"), [(False, "time_limit"), (True, "interrupted")])
+def test_time_limit_and_ctrl_c_return_the_best_so_far(interrupt, status):
+    ring = np.roll(np.eye(4), 1, axis=0) + np.roll(np.eye(4), -1, axis=0)
+    solution = bqp.solve(ring, Endless(interrupt), time_limit=30.0 if interrupt else 0.1)
+    assert solution.status == status
+    assert solution.value == -8.0
+    assert solution.bound == -100.0
+    assert [entry.value for entry in solution.trace] == [8.0, -8.0]
+
+
+@pytest.mark.parametrize("method", ["sdr", "al", "local_search", "nopt", "graph_cut"])
+def test_real_solvers_hear_the_time_limit(method):
+    rng = np.random.default_rng(0)
+    A = bqp.LowRank(rng.standard_normal((30_000, 60)), np.r_[np.ones(30), -np.ones(30)])
+    solution = bqp.solve(A, method, random_state=0, time_limit=0.02)
+    assert solution.status == bqp.Status.TIME_LIMIT
+    assert len(solution.x) == 30_000
+
+
+def test_progress_is_told_stage_value_and_bound():
+    heard = []
+    solution = bqp.solve(four_kinds()["dense"], "sdr", random_state=0, progress=heard.append)
+    assert {p.stage for p in heard} >= {"sweeps", "newton", "certificate", "rounding"}
+    assert heard[-1].bound == pytest.approx(solution.bound)
+    assert all(p.method == "sdr" for p in heard)
+
+
+def test_trace_improves_and_is_bounded_in_length():
+    run = Run(bqp.as_operator(np.eye(3)))
+    for value in range(2 * TRACE_LIMIT):
+        run.offer_bound(float(value))
+    assert len(run.trace) == TRACE_LIMIT
+    solution = bqp.solve(four_kinds(24)["dense"], "local_search", random_state=0)
+    values = [entry.value for entry in solution.trace]
+    assert values == sorted(values, reverse=True)
+
+
+def test_a_tick_past_the_limit_raises():
+    run = Run(bqp.as_operator(np.eye(3)), time_limit=1e-9)
+    with pytest.raises(OutOfTime):
+        run.tick("late")
+
+
+def test_repr_is_short_and_tells_the_essentials():
+    text = repr(bqp.solve(np.ones((3, 3)) - np.eye(3), "exact"))
+    assert "value=-2" in text
+    assert "status='optimal'" in text
+    assert len(text) < 200

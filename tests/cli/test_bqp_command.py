@@ -1,0 +1,327 @@
+"""``hashlearn bqp``: what it prints, what it writes, and how it ends."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import json
+import math
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from hashlearn import __version__, bqp
+from hashlearn.bqp import files
+from hashlearn.cli import main
+from hashlearn.cli.progress import Bar
+
+TRIANGLE = "3 3\n1 2 1\n2 3 1\n1 3 1\n"
+QUBO = "3 4\n1 1 -3\n2 2 2\n1 3 -2\n2 3 1\n"  # best: y = (1, 0, 1), energy −3 − 4 = −7
+KEYS = ["file", "sense", "n", "method", "value", "bound", "gap", "status", "seconds"]
+
+
+@dataclass(frozen=True)
+class Enumerate:
+    """All assignments, in one go; proves its answer, or keeps the proof to itself."""
+
+    name: ClassVar[str] = "enumerate"
+    proves: bool = True
+
+    def run(self, A: Any, run: Any, rng: Any, x0: Any) -> bqp.Status:
+        for x in itertools.product((-1.0, 1.0), repeat=A.n):
+            run.tick("enumerating", 0.5)
+            run.offer(np.array(x))
+        if self.proves:
+            run.offer_bound(run.value)
+        return bqp.Status.CONVERGED
+
+
+@dataclass(frozen=True)
+class Interrupted:
+    """Finds something, then the user presses Ctrl-C."""
+
+    name: ClassVar[str] = "interrupted"
+
+    def run(self, A: Any, run: Any, rng: Any, x0: Any) -> bqp.Status:
+        run.offer(np.append(-1.0, np.ones(A.n - 1)))
+        raise KeyboardInterrupt
+
+
+@dataclass(frozen=True)
+class Endless:
+    """Never ends by itself."""
+
+    name: ClassVar[str] = "endless"
+
+    def run(self, A: Any, run: Any, rng: Any, x0: Any) -> bqp.Status:
+        while True:
+            run.tick("waiting")
+
+
+@dataclass(frozen=True)
+class Small:
+    """Refuses any problem, as a method with a size limit does."""
+
+    name: ClassVar[str] = "small"
+
+    def run(self, A: Any, run: Any, rng: Any, x0: Any) -> bqp.Status:
+        raise ValueError(f"method 'small' is for n <= 2, got n = {A.n}")
+
+
+@pytest.fixture(autouse=True)
+def _extra_methods(monkeypatch: pytest.MonkeyPatch) -> None:
+    for solver in (Enumerate, Interrupted, Endless, Small):
+        monkeypatch.setitem(bqp.METHODS, solver.name, solver)
+    monkeypatch.setitem(bqp.METHODS, "unproven", lambda: Enumerate(proves=False))
+
+
+@pytest.fixture
+def triangle(tmp_path: Path) -> Path:
+    path = tmp_path / "triangle.txt"
+    path.write_text(TRIANGLE)
+    return path
+
+
+@pytest.fixture
+def qubo(tmp_path: Path) -> Path:
+    path = tmp_path / "three.sparse"
+    path.write_text(QUBO)
+    return path
+
+
+def invoke(*arguments: Any) -> Result:
+    return CliRunner().invoke(main, ["bqp", *map(str, arguments)])
+
+
+def strict_json(text: str) -> dict[str, Any]:
+    def refuse(constant: str) -> None:
+        raise AssertionError(f"{constant} is not JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def test_text_of_a_cut(triangle: Path) -> None:
+    result = invoke(triangle, "--method", "enumerate")
+    assert (result.exit_code, result.stderr) == (0, "")
+    shown = dict(line.split(maxsplit=1) for line in result.stdout.splitlines())
+    assert shown["cut"] == "2"
+    assert shown["upper"].split() == ["bound", "2", "(no", "cut", "is", "larger)"]
+    assert shown["gap"] == "0 %"
+    assert shown["status"] == "optimal"
+    assert shown["method"] == "enumerate"
+    assert "max-cut, n = 3" in shown["file"]
+    assert float(shown["seconds"]) >= 0.0
+
+
+def test_text_of_an_energy_without_a_bound(qubo: Path) -> None:
+    result = invoke(qubo, "--method", "unproven")
+    assert result.exit_code == 0
+    assert "energy       -7\n" in result.stdout
+    assert "lower bound  none\n" in result.stdout
+    assert "gap          –\n" in result.stdout
+
+
+def test_json_of_a_cut(triangle: Path) -> None:
+    result = invoke(triangle, "--method", "enumerate", "--json", "--seed", 3)
+    report = strict_json(result.stdout)
+    assert list(report)[: len(KEYS)] == KEYS
+    assert result.stdout.count("\n") == 1
+    assert report["seconds"] >= 0.0
+    expected = {"file": str(triangle), "sense": "max-cut", "n": 3, "method": "enumerate", "value": 2.0}
+    expected |= {"bound": 2.0, "gap": 0.0, "status": "optimal", "seconds": report["seconds"], "seed": 3}
+    assert report == expected
+
+
+def test_json_without_a_bound_holds_null(qubo: Path) -> None:
+    report = strict_json(invoke(qubo, "--method", "unproven", "--json").stdout)
+    assert (report["sense"], report["n"], report["value"]) == ("qubo", 3, -7.0)
+    assert report["bound"] is None
+    assert report["gap"] is None
+    assert report["status"] == "converged"
+
+
+def test_a_gap_that_has_no_size_is_null(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bound of zero under a value that is not zero has no relative gap."""
+
+    @dataclass(frozen=True)
+    class Zero:
+        name: ClassVar[str] = "zero"
+
+        def run(self, A: Any, run: Any, rng: Any, x0: Any) -> bqp.Status:
+            run.offer_bound(-6.0)  # energy 0 in the file's units: 1.5 + (−6) / 4
+            return bqp.Status.CONVERGED
+
+    monkeypatch.setitem(bqp.METHODS, "zero", Zero)
+    path = tmp_path / "positive.sparse"
+    path.write_text("2 3\n1 1 1\n2 2 1\n1 2 1\n")
+    report = strict_json(invoke(path, "--method", "zero", "--json").stdout)
+    assert (report["value"], report["bound"], report["gap"]) == (4.0, 0.0, None)
+
+
+@pytest.mark.parametrize(("name", "n_variables"), [("triangle", 3), ("qubo", 3)])
+def test_output_holds_the_assignment(
+    name: str, n_variables: int, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    file = request.getfixturevalue(name)
+    output = tmp_path / "assignment.txt"
+    result = invoke(file, "--method", "enumerate", "--json", "--output", output)
+    entries = [int(line) for line in output.read_text().splitlines()]
+    assert len(entries) == n_variables
+    if name == "triangle":
+        assert abs(sum(entries)) == 1
+        assert set(entries) == {-1, 1}
+    else:
+        assert entries == [1, 0, 1]
+    assert strict_json(result.stdout)["value"] == (2.0 if name == "triangle" else -7.0)
+
+
+def test_sense_overrides_the_name(qubo: Path) -> None:
+    report = strict_json(invoke(qubo, "--method", "enumerate", "--sense", "max-cut", "--json").stdout)
+    assert (report["sense"], report["value"]) == ("max-cut", 1.0)
+
+
+def test_time_limit(triangle: Path) -> None:
+    result = invoke(triangle, "--method", "endless", "--time-limit", "0.05", "--json")
+    assert result.exit_code == 0
+    assert strict_json(result.stdout)["status"] == "time_limit"
+
+
+def test_interrupt_prints_the_best_so_far_and_exits_with_130(triangle: Path, tmp_path: Path) -> None:
+    output = tmp_path / "best.txt"
+    result = invoke(triangle, "--method", "interrupted", "--json", "--output", output)
+    assert result.exit_code == 130
+    report = strict_json(result.stdout)
+    assert (report["status"], report["value"]) == ("interrupted", 2.0)
+    assert output.read_text().split() == ["-1", "1", "1"]
+
+
+def test_interrupt_while_reading(triangle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def read_problem(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(files, "read_problem", read_problem)
+    result = invoke(triangle)
+    assert (result.exit_code, result.stdout) == (130, "")
+    assert "Interrupted" in result.stderr
+
+
+BAD_INPUT = [
+    (["{folder}/missing.txt"], "missing.txt: no such file"),
+    (["{folder}"], "is a directory"),
+    (["{folder}/triangle.txt", "--method", "enumerat"], "did you mean 'enumerate'?"),
+    (["{folder}/triangle.txt", "--method", ""], "method must be one of"),
+    (["{folder}/triangle.txt", "--method", "small"], "n <= 2, got n = 3"),
+    (["{folder}/triangle.txt", "--time-limit", "-1"], "--time-limit"),
+    (["{folder}/triangle.txt", "--time-limit", "nan"], "time_limit must be a positive number"),
+    (["{folder}/triangle.txt", "--time-limit", "soon"], "--time-limit"),
+    (["{folder}/triangle.txt", "--seed", "-1"], "--seed"),
+    (["{folder}/triangle.txt", "--seed", "x"], "--seed"),
+    (["{folder}/triangle.txt", "--sense", "min-cut"], "'max-cut', 'qubo'"),
+    (["{folder}/triangle.txt", "--output", "{folder}/nowhere/x.txt"], "folder does not exist"),
+    (["{folder}/triangle.txt", "--output", "{folder}/triangle.txt"], "the problem file itself"),
+    (["{folder}/triangle.txt", "--output", "{folder}"], "directory"),
+    (["{folder}/triangle.txt", "--method", "sdr", "--nonsense"], "--nonsense"),
+    (["{folder}/cut-off.txt"], "cut-off.txt, line 2: the file ends after 1 of 3"),
+    (["{folder}/binary.txt"], "binary.txt, line 1: "),
+    ([], "Missing argument"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "said"), BAD_INPUT)
+def test_bad_input_is_a_message_and_exit_code_2(
+    arguments: list[str], said: str, triangle: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "cut-off.txt").write_text(TRIANGLE[:10])
+    (tmp_path / "binary.txt").write_bytes(b"\x80\xff\x00" * 99)
+    result = invoke(*(argument.format(folder=tmp_path) for argument in arguments))
+    assert result.exit_code == 2
+    assert said in result.stderr
+    assert "Traceback" not in result.stderr
+    assert result.stdout == ""
+    assert triangle.read_text() == TRIANGLE
+
+
+def test_exact_refuses_what_is_too_large(tmp_path: Path) -> None:
+    path = tmp_path / "ring.txt"
+    path.write_text("60 60\n" + "".join(f"{i} {i % 60 + 1} {i}.5\n" for i in range(1, 61)))
+    result = invoke(path, "--method", "exact")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert "Error: " in result.stderr
+
+
+@pytest.mark.parametrize("method", list(bqp.METHODS))
+def test_every_method_on_a_cut_and_an_energy(method: str, triangle: Path, qubo: Path) -> None:
+    """These two are small enough for every method: the optimum lies between value and bound."""
+    for file, optimum, maximise in ((triangle, 2.0, True), (qubo, -7.0, False)):
+        result = invoke(file, "--method", method, "--json", "--time-limit", 20)
+        assert result.exit_code == 0, result.output
+        report = strict_json(result.stdout)
+        sign = -1.0 if maximise else 1.0
+        assert sign * report["value"] >= sign * optimum
+        if report["bound"] is not None:
+            assert sign * report["bound"] <= sign * optimum
+
+
+class Terminal(io.StringIO):
+    """A standard error that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def drawn(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO, **options: Any) -> str:
+    monkeypatch.setattr(sys, "stderr", stream)
+    with Bar(**options) as bar:
+        bar(bqp.Progress("sdr", "rounding", 0.5, 0.1, -20.0, -math.inf))
+        monkeypatch.setattr("hashlearn.cli.progress.SECONDS_BETWEEN_DRAWS", 0.0)
+        bar(bqp.Progress("sdr", "polishing", None, 0.1, -24.0, -28.0))
+    return stream.getvalue()
+
+
+def test_bar_shows_stage_value_and_bound_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = drawn(monkeypatch, Terminal(), value=lambda v: -v / 4.0, bound=lambda b: -b / 4.0)
+    for shown in ("rounding", "value 5, bound –", "polishing", "value 6, bound 7"):
+        assert shown in text
+
+
+def test_bar_falls_back_on_the_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    for fraction, seconds, limit, steps in (
+        (None, 1.0, 4.0, 25),
+        (None, 9.0, 4.0, 100),
+        (0.5, 1.0, 4.0, 50),
+        (None, 1.0, None, 0),
+    ):
+        with Bar(time_limit=limit) as bar:
+            bar(bqp.Progress("al", "descending", fraction, seconds, 0.0, -math.inf))
+            assert bar._bar.n == steps
+
+
+@pytest.mark.parametrize(("stream", "options"), [(io.StringIO(), {}), (Terminal(), {"quiet": True})])
+def test_no_bar_without_a_terminal_or_when_quiet(
+    monkeypatch: pytest.MonkeyPatch, stream: io.StringIO, options: dict[str, Any]
+) -> None:
+    assert drawn(monkeypatch, stream, **options) == ""
+
+
+def test_version_and_help() -> None:
+    assert __version__ in CliRunner().invoke(main, ["--version"]).stdout
+    text = CliRunner().invoke(main, ["--help"]).stdout
+    assert "bqp" in text
+    assert "demo" in text
+
+
+def test_as_a_module_in_its_own_process(qubo: Path) -> None:
+    command = [sys.executable, "-m", "hashlearn", "bqp", str(qubo), "--json", "--method", "local_search"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert strict_json(done.stdout)["value"] == -7.0
+    done = subprocess.run([*command[:4], "missing"], capture_output=True, text=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "Error: missing: no such file\n"

@@ -1,0 +1,65 @@
+"""The documents are complete: every method is named, every link leads somewhere, every equation is listed."""
+
+from __future__ import annotations
+
+import re
+import xml.etree.ElementTree as ElementTree
+from pathlib import Path
+
+import pytest
+
+from hashlearn import bqp
+
+ROOT = Path(__file__).parents[1]
+MARKDOWN = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+@pytest.mark.parametrize("document", ["README.md", "docs/solvers.md", "CHANGELOG.md"])
+@pytest.mark.parametrize("method", list(bqp.METHODS))
+def test_every_method_is_documented(document: str, method: str) -> None:
+    assert f'`"{method}"`' in (ROOT / document).read_text("utf-8")
+
+
+@pytest.mark.parametrize("path", MARKDOWN, ids=lambda path: str(path.relative_to(ROOT)))
+def test_relative_links_lead_somewhere(path: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", path.read_text("utf-8")):
+        if "://" not in target and not target.startswith(("#", "mailto:")):
+            assert (path.parent / target.partition("#")[0]).exists(), target
+
+
+def test_there_are_documents_to_check() -> None:
+    names = {path.name for path in MARKDOWN}
+    assert {"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "notation.md", "solvers.md"} <= names
+
+
+def test_notation_lists_every_equation_once() -> None:
+    text = (ROOT / "docs" / "notation.md").read_text("utf-8")
+    assert re.findall(r"^\| \((\d+)\) \|", text, re.MULTILINE) == [str(k) for k in range(1, 25)]
+
+
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "docs" / "decisions").glob("*.md")), ids=lambda path: path.stem
+)
+def test_decisions_are_numbered_and_have_their_three_parts(path: Path) -> None:
+    number = re.fullmatch(r"(\d{4})-[a-z0-9-]+", path.stem)
+    assert number
+    text = path.read_text("utf-8")
+    assert text.startswith(f"# {number[1]}: ")
+    for part in ("Context", "Decision", "Consequences"):
+        assert re.search(rf"(\*\*|## ){part}", text), part
+
+
+def test_decision_numbers_are_used_once() -> None:
+    numbers = [path.stem[:4] for path in (ROOT / "docs" / "decisions").glob("*.md")]
+    assert len(numbers) == len(set(numbers))
+
+
+def test_contributing_opens_with_adding_a_solver() -> None:
+    headings = re.findall(r"^## (.*)$", (ROOT / "CONTRIBUTING.md").read_text("utf-8"), re.MULTILINE)
+    assert headings[0] == "Add a solver in three edits"
+
+
+def test_pictures_are_well_formed_and_describe_themselves() -> None:
+    for path in (ROOT / "docs").glob("*.svg"):
+        root = ElementTree.parse(path).getroot()
+        assert root.find("{http://www.w3.org/2000/svg}title") is not None
