@@ -25,7 +25,7 @@ GAP = 1e-6
 WARM_UP_ROWS = 20_000
 
 HEADER = [
-    *("setting", "solver", "n", "median s", "min s", "exponent", "gap", "x value", "rank of P"),
+    *("setting", "solver", "n", "median s", "min s", "exponent to here", "gap", "x value", "rank of P"),
     *("P MiB", "peak MiB", "peak / P", "peak less start / P", "product ms", "solve / product"),
 ]
 

@@ -162,9 +162,7 @@ def _covariance(X: FloatArray) -> FloatArray:
     return centred.T @ centred / len(X)
 
 
-def _principal_components(
-    mean: FloatArray, covariance: FloatArray, n_bits: int
-) -> tuple[FloatArray, FloatArray]:
+def _principal_components(mean: FloatArray, covariance: FloatArray, n_bits: int) -> tuple[FloatArray, FloatArray]:
     """The mean and the ``n_bits`` leading components as columns."""
     if n_bits > len(covariance):
         raise ValueError(f"{n_bits} bits need at least as many features, there are {len(covariance)}")

@@ -40,15 +40,11 @@ def read_idx(path: Path) -> NDArray[np.uint8]:
     with gzip.open(path, "rb") as file:
         content = file.read()
     if len(content) < 4 or content[:2] != b"\0\0" or content[2] != UNSIGNED_BYTE:
-        raise ValueError(
-            f"{path} is not an IDX file of unsigned bytes: it begins with {content[:4].hex(' ')}"
-        )
+        raise ValueError(f"{path} is not an IDX file of unsigned bytes: it begins with {content[:4].hex(' ')}")
     header = 4 + 4 * content[3]
     shape = tuple(np.frombuffer(content[4:header], dtype=">i4").tolist())
     if len(content) != header + math.prod(shape):
-        raise ValueError(
-            f"{path} is damaged: {math.prod(shape)} bytes of data expected, {len(content) - header} found"
-        )
+        raise ValueError(f"{path} is damaged: {math.prod(shape)} bytes of data expected, {len(content) - header} found")
     return np.frombuffer(content, dtype=np.uint8, offset=header).reshape(shape)
 
 

@@ -157,9 +157,7 @@ class Race:
 
     def _seconds(self, cell: Cell) -> float | None:
         """Median of those turns that reached the gap."""
-        reached = [
-            o.seconds for o in self.outcomes.get(cell, []) if o.result.get("relaxation_gap", 0.0) <= GAP
-        ]
+        reached = [o.seconds for o in self.outcomes.get(cell, []) if o.result.get("relaxation_gap", 0.0) <= GAP]
         return median(reached) if reached else None
 
     def _order(self, cell: Cell) -> tuple[Any, ...]:
@@ -192,9 +190,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--peers", nargs="*", choices=list(PEERS), default=list(PEERS))
     parser.add_argument("--bits", type=int, default=16)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument(
-        "--repeat-below", type=float, default=30.0, help="slower ones are measured once (seconds)"
-    )
+    parser.add_argument("--repeat-below", type=float, default=30.0, help="slower ones are measured once (seconds)")
     parser.add_argument("--limit", type=float, default=300.0, help="seconds for one solve")
     Race(parser.parse_args(arguments)).run()
 

@@ -137,9 +137,7 @@ def _wait(task: Task, process: subprocess.Popen[bytes], pipe: Any, memory_limit:
 
 def _epitaph(code: int, errors: bytes) -> str:
     if code < 0:
-        return f"ended by {signal.Signals(-code).name}" + (
-            " (out of memory?)" if code == -signal.SIGKILL else ""
-        )
+        return f"ended by {signal.Signals(-code).name}" + (" (out of memory?)" if code == -signal.SIGKILL else "")
     lines = errors.decode(errors="replace").strip().splitlines()
     return f"failed: {lines[-1] if lines else f'exit status {code}'}"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from hashlearn.bqp import (
     Operator,
     Spectral,
     as_operator,
+    augmented_lagrangian,
     diagonal_operator,
 )
 from hashlearn.bqp.augmented_lagrangian import _dual_feasible_start, _row_norms, lagrangian
@@ -72,10 +74,7 @@ def test_gradient_18_against_finite_differences_of_17(kind: int, per_variable: b
     _, gradient = lagrangian(x, A, multipliers, mu, scale=1.7)
     h = 1e-6
     numeric = [
-        (
-            lagrangian(x + h * e, A, multipliers, mu, 1.7)[0]
-            - lagrangian(x - h * e, A, multipliers, mu, 1.7)[0]
-        )
+        (lagrangian(x + h * e, A, multipliers, mu, 1.7)[0] - lagrangian(x - h * e, A, multipliers, mu, 1.7)[0])
         / (2 * h)
         for e in np.eye(7)
     ]
@@ -89,6 +88,9 @@ def test_value_17_as_written() -> None:
     phi = x**2 - 1
     expected = x @ A.toarray() @ x - multipliers @ phi + mu / 2 * np.linalg.norm(phi) ** 2
     assert lagrangian(x, A, multipliers, mu)[0] == pytest.approx(expected)
+    scaled, by_operator = lagrangian(x, A, multipliers, mu, 8.0), lagrangian(x, A.scaled(0.125), multipliers, mu)
+    assert scaled[0] == pytest.approx(by_operator[0])
+    np.testing.assert_allclose(scaled[1], by_operator[1])
 
 
 # -- the paper's version -------------------------------------------------------------
@@ -137,13 +139,27 @@ def test_default_lies_between_the_optimum_and_its_start(kind: int, seed: int) ->
     assert set(np.unique(solution.x)) <= {-1, 1}
 
 
+def test_start_is_offered_before_anything_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(AugmentedLagrangian, "_algorithm_2", lambda *_: True)
+    for A in operators(30, 4):
+        solution = bqp.solve(A, method="al", random_state=0)
+        assert solution.value <= bqp.solve(A, method="spectral", random_state=0).value + 0.1 * abs(solution.value)
+        assert solution.value < A.value(np.ones(30))
+
+
+def test_the_answer_is_flipped_to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(augmented_lagrangian, "PASSES_PER_ITERATE", 0)
+    for seed in range(4):
+        A = operators(60, seed)[0]
+        solution = bqp.solve(A, method="al", random_state=0)
+        assert A.flip_gains(solution.x).min() >= -1e-9
+
+
 @pytest.mark.parametrize("kind", range(5))
 def test_default_beats_the_literal_version_on_average(kind: int) -> None:
     def deficit(method: AugmentedLagrangian) -> float:
         return float(
-            np.mean(
-                [bqp.solve(operators(50, s)[kind], method=method, random_state=s).value for s in range(5)]
-            )
+            np.mean([bqp.solve(operators(50, s)[kind], method=method, random_state=s).value for s in range(5)])
         )
 
     assert deficit(AugmentedLagrangian()) <= deficit(LITERAL)
@@ -204,12 +220,21 @@ def test_never_worse_than_a_given_start(method: AugmentedLagrangian) -> None:
             assert run.value == pytest.approx(brute_force(A))
 
 
-def test_merging_repeated_rows_keeps_the_answer_constant_in_each_group() -> None:
+def test_identical_rows_are_one_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = []
+    find = augmented_lagrangian.smallest_weighted_eigenpair
+
+    def spy(A: Operator, *rest: Any) -> Any:
+        sizes.append(A.n)
+        return find(A, *rest)
+
+    monkeypatch.setattr(augmented_lagrangian, "smallest_weighted_eigenpair", spy)
     rng = np.random.default_rng(0)
     groups = rng.integers(0, 9, 400)
     distinct = rng.standard_normal((9, 4))
     A = LowRank(distinct[groups], [-1.0, -0.5, -2.0, -0.1])
     solution = bqp.solve(A, method="al", random_state=0)
+    assert sizes == [9]
     by_group = [np.unique(solution.x[groups == g]).size for g in range(9)]
     assert by_group == [1] * 9
     counts = np.bincount(groups)
@@ -251,9 +276,7 @@ def test_degenerate_problems_are_solved(A: object, method: AugmentedLagrangian) 
 @pytest.mark.parametrize("method", [AugmentedLagrangian(), LITERAL])
 @pytest.mark.parametrize("scale", [1e-100, 1e-8, 1e8, 1e100])
 @pytest.mark.parametrize("kind", range(5))
-def test_the_scale_of_the_matrix_does_not_matter(
-    kind: int, scale: float, method: AugmentedLagrangian
-) -> None:
+def test_the_scale_of_the_matrix_does_not_matter(kind: int, scale: float, method: AugmentedLagrangian) -> None:
     A = operators(9, 3)[kind]
     plain = bqp.solve(A, method=method, random_state=0)
     scaled = bqp.solve(A.scaled(scale), method=method, random_state=0)

@@ -47,7 +47,7 @@ def brute_force(A: Operator) -> float:
 
 
 def mixing_method(A: np.ndarray, seed: int) -> tuple[np.ndarray, float]:
-    """Unit rows V with n columns that minimise eq. (10), A hollow, and a proven lower bound on its optimum."""
+    """Unit rows V with n columns that minimise eq. (10), A hollow, and a lower bound on its optimum."""
     A = A - np.diag(np.diag(A))
     n = len(A)
     V = unit_rows(n, n, seed)
@@ -87,9 +87,7 @@ def test_shift_of_an_already_negative_matrix_is_upward() -> None:
     assert np.linalg.eigvalsh(B.toarray())[-1] <= 0.0
 
 
-@pytest.mark.parametrize(
-    "A", [[[0.0]], [[5.0]], np.zeros((3, 3)), sp.csr_array((70, 70)), np.ones((3, 3)) * 1e100]
-)
+@pytest.mark.parametrize("A", [[[0.0]], [[5.0]], np.zeros((3, 3)), sp.csr_array((70, 70)), np.ones((3, 3)) * 1e100])
 def test_shift_of_degenerate_matrices(A: object) -> None:
     B, _ = shift_to_negative_semidefinite(A)
     assert np.linalg.eigvalsh(B.toarray())[-1] <= 1e-14 * np.abs(B.toarray()).max()
@@ -135,6 +133,12 @@ def test_equation_13_counts_the_diagonal_in_full() -> None:
     V = unit_rows(3, 3, 9) * (1.0 + 1e-8)  # unit to within rounding only
     assert expected_rounding_value(diagonal_operator(diagonal), V) == 4.0
     assert expected_rounding_value(Dense(np.diag(diagonal)), V) == 4.0
+
+
+def test_vectors_that_are_nearly_unit_are_taken_as_unit() -> None:
+    A = operators(10, 1)[0]
+    V = unit_rows(10, 3, 2)
+    assert expected_rounding_value(A, V * (1.0 + 5e-7)) == pytest.approx(expected_rounding_value(A, V), rel=1e-11)
 
 
 def test_wrong_vectors_are_refused() -> None:

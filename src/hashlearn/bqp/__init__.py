@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from hashlearn.bqp.augmented_lagrangian import AugmentedLagrangian
 from hashlearn.bqp.exact import Exact
+from hashlearn.bqp.files import Problem, ProblemFileError, read_problem
 from hashlearn.bqp.graph_cut import GraphCut
 from hashlearn.bqp.local_search import LocalSearch
 from hashlearn.bqp.nopt import NonlinearOptimization
@@ -25,6 +26,7 @@ from hashlearn.bqp.sdr import SemidefiniteRelaxation
 from hashlearn.bqp.solution import Solution, Status, TraceEntry
 from hashlearn.bqp.solve import METHODS, Solver, solve
 from hashlearn.bqp.spectral import Spectral
+from hashlearn.bqp.theory import expected_rounding_value, shift_to_negative_semidefinite
 
 __all__ = [
     "METHODS",
@@ -36,6 +38,8 @@ __all__ = [
     "LowRank",
     "NonlinearOptimization",
     "Operator",
+    "Problem",
+    "ProblemFileError",
     "Progress",
     "SemidefiniteRelaxation",
     "Solution",
@@ -47,5 +51,8 @@ __all__ = [
     "TraceEntry",
     "as_operator",
     "diagonal_operator",
+    "expected_rounding_value",
+    "read_problem",
+    "shift_to_negative_semidefinite",
     "solve",
 ]

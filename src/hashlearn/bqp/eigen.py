@@ -22,16 +22,12 @@ LAPACK_UP_TO = 1000  # rows of a dense problem, O(n³)
 DENSIFY_UP_TO = 64  # rows of a sparse problem that are written out for LAPACK
 BASIS, KEPT = 24, 8  # Lanczos vectors, and how many of them survive a restart
 MAX_PRODUCTS = 3000
-RESIDUAL = (
-    1e-7  # ‖Au − λu‖ / ‖A‖ at which Lanczos stops; the eigenvalue's own error is of the order of its square
-)
+RESIDUAL = 1e-7  # ‖Au − λu‖ / ‖A‖ at which Lanczos stops; the error of λ is of the order of its square
 
 Tick = Callable[[], Any]
 
 
-def smallest_eigenpair(
-    A: Operator, rng: np.random.Generator, tick: Tick | None = None
-) -> tuple[float, FloatArray]:
+def smallest_eigenpair(A: Operator, rng: np.random.Generator, tick: Tick | None = None) -> tuple[float, FloatArray]:
     """λ_min(A) and a unit eigenvector, whose entry of largest magnitude is positive.
 
     The value is the Rayleigh quotient uᵀAu, so up to rounding it is never below λ_min. Where Lanczos meets
@@ -116,9 +112,8 @@ def _from_gram(A: LowRank, rng: np.random.Generator, tick: Tick) -> tuple[float,
     small = (R * weights) @ R.T
     value, y = scipy.linalg.eigh(0.5 * (small + small.T), subset_by_index=[0, 0])
     if value[0] < -1e-13 * np.abs(weights).max() * S[-1]:
-        u = _unit(
-            A.P @ (inverse * (weights * (R.T @ y[:, 0])))
-        )  # A u = λ u turned round: no division by small S
+        # u ∝ A u rather than u = P … S^(−1/2) y: no division by a small S.
+        u = _unit(A.P @ (inverse * (weights * (R.T @ y[:, 0]))))
         return A.value(u), u
     # A has no negative eigenvalue; n > rank, so 0 is one, of anything orthogonal to the columns of P.
     u = _unit(rng.standard_normal(A.n))

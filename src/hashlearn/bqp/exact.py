@@ -55,19 +55,15 @@ class Exact:
         if isinstance(A, LowRank) and A.rank == 0:
             run.offer_bound(0.0)
             return Status.OPTIMAL
-        merged = merge_identical_rows(A)
+        merged = merge_identical_rows(A, worthwhile=0.0)
         _require_few(A, merged.operator.n)
-        x, bound = enumerate_signs(
-            merged.operator.toarray(), lambda fraction: run.tick("enumeration", fraction)
-        )
+        x, bound = enumerate_signs(merged.operator.toarray(), lambda fraction: run.tick("enumeration", fraction))
         run.offer(merged.expand(x))
         run.offer_bound(bound)
         return Status.OPTIMAL
 
 
-def enumerate_signs(
-    A: FloatArray, between: Callable[[float], Any] | None = None
-) -> tuple[FloatArray, float]:
+def enumerate_signs(A: FloatArray, between: Callable[[float], Any] | None = None) -> tuple[FloatArray, float]:
     """The signs of smallest xᵀAx and a bound that no signs go below, for a small symmetric array.
 
     ``between`` is called with the fraction done. Among points of equal value the first met is returned.

@@ -45,19 +45,20 @@ class GraphCut:
     Parameters
     ----------
     blocks : a label for each variable; variables of equal label form a block (in FastHash: the class). None: found
-        greedily, a random variable and those of a random sample of the others that it attracts or is indifferent to,
-        after merging identical rows of a low-rank A
+        greedily, after merging identical rows of a low-rank A: a random variable, then from a random sample of the
+        others each that repels none of those taken before it
     max_block : larger blocks are cut at random into parts of at most this size, anew in every sweep. A cut of 500
         variables that all attract each other takes 10 to 60 ms, and the time grows with the square of the size
     max_iter : sweeps over all blocks; fewer if one changes nothing (status "converged")
 
     Deviations
     ----------
-    SciPy's maximum flow takes integers: capacities are rounded to 2⁻²⁹ of the largest sum of them, after cutting
-    every u_i down to the sum of its variable's in-block weights, beyond which it decides x_i whatever the others do.
-    The rounding can cost a tie, not a valid value: the check of xᵀAx is made in float64.
-    Blocks of FastHash hold no repelling pair at all; those found here hold none with their first member, and rely on
-    the clipping for the rest, which keeps the search linear in n.
+    SciPy's maximum flow takes 32-bit integers: capacities are rounded to 2⁻²⁹ of the largest one and the largest
+    conceivable flow, after cutting every u_i down to 1.25 times the sum of its variable's in-block weights, beyond
+    which it decides x_i whatever the others do. The rounding can cost optimality of a block by about one part in a
+    thousand, never validity: whether xᵀAx falls is computed in float64.
+    FastHash looks for a block's members among all variables; a sample of 8 for each place keeps that linear in n.
+    Large blocks are split (``max_block``), for the same reason.
 
     Examples
     --------
@@ -160,10 +161,10 @@ class _Couplings:
 
     def not_repelling(self, window: IndexArray, size: int) -> IndexArray:
         """Places in ``window``: its first variable and then each that repels none of those taken before it."""
-        friendly = self.part(window[:1], window)[0] <= 0.0
+        friendly = _not_positive(self.part(window[:1], window)[0])
         friendly[0] = False
         candidates = np.concatenate([[0], np.flatnonzero(friendly)[: size - 1]])
-        peaceful = self.part(window[candidates], window[candidates]) <= 0.0
+        peaceful = _not_positive(self.part(window[candidates], window[candidates]))
         allowed = np.ones(len(candidates), dtype=bool)
         for k in range(1, len(candidates)):
             if allowed[k]:
@@ -204,6 +205,11 @@ class _Couplings:
             self._t += self._low_rank.P[index].T @ difference
 
 
+def _not_positive(couplings: FloatArray) -> NDArray[np.bool_]:
+    """Where a_ij ≤ 0, up to rounding: a low-rank A rarely gives exact zeros."""
+    return couplings <= 1e-14 * np.abs(couplings).max()
+
+
 def _cut_block(couplings: _Couplings, index: IndexArray, x: FloatArray) -> float:
     """Improve x[index] in place if its minimum cut does; returns the change of xᵀAx, 0 if none was made."""
     inside = couplings.part(index, index)
@@ -235,13 +241,14 @@ def minimum_cut_signs(inside: FloatArray, unary: FloatArray) -> FloatArray:
     if not reach.any():
         return np.where(unary > 0.0, -1.0, 1.0)
     # A pull a little beyond all in-block weights together decides already.
-    pull = np.minimum(np.abs(unary), 1.25 * reach + (reach == 0.0))
+    pull = np.minimum(np.abs(unary), np.where(reach > 0.0, 1.25 * reach, pairs.max()))
     source, sink = n, n + 1
     capacities = np.zeros((n + 2, n + 2))
     capacities[:n, :n] = pairs
     capacities[source, :n] = np.where(unary < 0.0, pull, 0.0)
     capacities[:n, sink] = np.where(unary > 0.0, pull, 0.0)
-    scale = LARGEST_CAPACITY / max(pairs.max(), capacities[source].sum(), capacities[:, sink].sum())
+    largest_flow = min(capacities[source].sum(), capacities[:, sink].sum())
+    scale = LARGEST_CAPACITY / max(capacities.max(), largest_flow)
     network = sp.csr_array(np.rint(scale * capacities).astype(np.int32))
     flow = maximum_flow(network, source, sink).flow
     residual = network - flow

@@ -30,9 +30,10 @@ LARGEST_ENUMERATED = 20
 TABU_STEPS = 5e8
 SWEEP_STEPS, FEWEST_SWEEPS, FEWEST_SWEEPS_PER_START = 2e9, 24, 12
 MOST_STARTS, FEWEST_STARTS = 16, 2
-# Without a time limit the search ends after so many walks, for each place in the pool, without a better value.
+# The default search ends after so many walks, for each place in the pool, without a better value.
 IDLE_WALKS = 20
 PERTURBED_FRACTION = 0.02
+# Sparse problems larger than this descend by sweeps before each tabu walk.
 SWEEPS_FIRST = 4096
 
 Between = Callable[[Walk], Any]
@@ -51,7 +52,8 @@ class LocalSearch:
     Dense and sparse problems are walked by 1-flip tabu search with random tenure and aspiration (`TabuWalks`).
     Low-rank problems with more than 2,048 distinct rows descend by sweeps of single flips instead: at n = 10⁶ and
     rank 80 the defaults mean 2 starts of 12 sweeps. Problems of up to 20 variables, identical rows merged, are
-    enumerated, which proves the optimum; ``max_iter`` turns that off.
+    enumerated, which proves the optimum; ``max_iter`` turns that off. Without ``max_iter`` and time limit the search
+    also ends when 20 walks for each start have brought nothing better.
 
     Parameters
     ----------
@@ -95,13 +97,16 @@ class LocalSearch:
             run.offer(merged.expand(x))
             run.offer_bound(bound)
             return Status.OPTIMAL
-        engine: _Engine = _Tabu(small, self) if isinstance(small, Dense | Sparse) else _Sweeps(small, self.n_starts)
+        if isinstance(small, Dense | Sparse):
+            engine: _Engine = _Tabu(small, self)
+        else:
+            engine = _Sweeps(small, self.n_starts)
         pool = _Pool(engine, merged, run, rng)
         start = None if x0 is None else merged.collapse(x0)
         if self.max_iter is not None:
-            finished = pool.evolve(start, self.max_iter)
-            return Status.CONVERGED if finished else Status.ITERATION_LIMIT
-        pool.evolve(start, engine.budget if np.isinf(run.seconds_left) else None)
+            pool.evolve(start, self.max_iter)
+            return Status.ITERATION_LIMIT
+        pool.evolve(start, engine.budget if np.isinf(run.seconds_left) else None, idle_walks=IDLE_WALKS)
         return Status.CONVERGED
 
 
@@ -133,14 +138,15 @@ class _Sweeps:
         t = self._sweeps.products(x)
         made = 0
 
-        def value() -> float:
-            return float(self._weights @ (t * t)) + (0.0 if self._sparse is None else self._sparse.value(x))
+        def so_far() -> Walk:
+            value = float(self._weights @ (t * t)) + (0.0 if self._sparse is None else self._sparse.value(x))
+            return Walk(x, value, made)
 
         while made < min(max_moves, self._longest):
             made += 1
-            if self._sweeps.sweep(x, t, between=lambda: between(Walk(x, value(), made))) == 0:
+            if self._sweeps.sweep(x, t, between=lambda: between(so_far())) == 0:
                 break
-        return Walk(x, value(), made)
+        return so_far()
 
 
 class _Tabu:
@@ -172,8 +178,11 @@ class _Pool:
         self._engine, self._merged, self._run, self._rng = engine, merged, run, rng
         self._members: list[Walk] = []
 
-    def evolve(self, start: FloatArray | None, max_iter: int | None) -> bool:
-        """Walk after walk until ``max_iter`` moves are made, or nothing has happened for long (then: True)."""
+    def evolve(self, start: FloatArray | None, max_iter: int | None, idle_walks: int | None = None) -> None:
+        """Walk after walk, until ``max_iter`` moves are made (None: for ever) or nothing has improved for long.
+
+        Long is ``idle_walks`` for each place in the pool; None, or an endless search, never gives up.
+        """
         size = self._engine.n_starts
         made = idle = stale = 0
         best = np.inf
@@ -186,14 +195,14 @@ class _Pool:
                 x = self._offspring()
             walk = self._improved(x, made, max_iter)
             made += walk.moves
-            idle = 0 if walk.value < best else idle + 1
+            # The first walk compares with inf; a later one must gain more than rounding.
+            idle = 0 if best == np.inf or walk.value < best - 1e-12 * abs(best) else idle + 1
             best = min(best, walk.value)
+            if max_iter is not None and idle_walks is not None and idle >= idle_walks * size:
+                return
             stale = 0 if self._entered(walk, size) else stale + 1
-            if idle >= IDLE_WALKS * size and max_iter is not None:
-                return True
             if stale >= 2 * size:
                 self._members, fresh, stale = self._members[:1], size - 1, 0
-        return False
 
     def _improved(self, x: FloatArray, made: int, max_iter: int | None) -> Walk:
         def between(walk: Walk) -> None:
@@ -222,8 +231,8 @@ class _Pool:
 
     def _offspring(self) -> FloatArray:
         """Two members' common signs, the others drawn at random, a few of all flipped."""
-        rng, n = self._rng, self._engine.n
-        a, b = (self._members[k].x for k in rng.permutation(max(2, len(self._members)))[:2] % len(self._members))
+        rng, n, count = self._rng, self._engine.n, len(self._members)
+        a, b = (self._members[k].x for k in rng.choice(count, size=2, replace=count < 2))
         if a @ b < 0.0:
             b = -b
         x = np.where(a == b, a, self._random_signs())
@@ -232,7 +241,7 @@ class _Pool:
         return x
 
     def _random_signs(self) -> FloatArray:
-        return 2.0 * self._rng.integers(0, 2, size=self._engine.n) - 1.0
+        return np.where(self._rng.integers(0, 2, size=self._engine.n) == 0, -1.0, 1.0)
 
 
 def _between(least: int, wanted: int, most: int) -> int:

@@ -43,8 +43,10 @@ class Merged:
         return np.where(total < 0.0, -1.0, 1.0)
 
 
-def merge_identical_rows(A: Operator) -> Merged:
+def merge_identical_rows(A: Operator, worthwhile: float = WORTHWHILE) -> Merged:
     """Merge what can be merged exactly; other kinds of operator, and too few repeats, come back unchanged.
+
+    Too few: less than the fraction ``worthwhile`` of the rows would go.
 
     >>> merged = merge_identical_rows(LowRank([[1.0], [1.0], [2.0]], [-1.0]))
     >>> merged.operator.P.ravel(), merged.groups
@@ -58,7 +60,7 @@ def merge_identical_rows(A: Operator) -> Merged:
             return Merged(A, None)
     hashes = np.concatenate(map_row_blocks(lambda a, b: _hash_rows(A.P[a:b]), A.n))
     _, first, groups = np.unique(hashes, return_index=True, return_inverse=True)
-    if len(first) > (1.0 - WORTHWHILE) * A.n:
+    if len(first) > (1.0 - worthwhile) * A.n:
         return Merged(A, None)
     first, groups = _in_order_of_appearance(first, groups)
     alone = _not_mergeable(A, first, groups)

@@ -53,11 +53,7 @@ class NonlinearOptimization:
     name: ClassVar[str] = "nopt"
 
     def __post_init__(self) -> None:
-        if (
-            isinstance(self.max_iter, bool)
-            or not isinstance(self.max_iter, int | np.integer)
-            or self.max_iter < 1
-        ):
+        if isinstance(self.max_iter, bool) or not isinstance(self.max_iter, int | np.integer) or self.max_iter < 1:
             raise ValueError(f"max_iter must be a positive integer, got {self.max_iter!r}")
         if not isinstance(self.polish, bool):
             raise ValueError(f"polish must be True or False, got {self.polish!r}")

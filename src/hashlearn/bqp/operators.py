@@ -265,21 +265,16 @@ def _add(left: Operator, right: Operator) -> Operator:
     _require_equal_n(left, right)
     if isinstance(left, Dense) or isinstance(right, Dense):
         return _trusted(Dense, array=left.toarray() + right.toarray(), n=left.n)
-    sparse_parts = [p for side in (left, right) if (p := _sparse_part(side)) is not None]
-    low_rank_parts = [p for side in (left, right) if (p := _low_rank_part(side)) is not None]
-    sparse: Sparse | None = None
-    low_rank: LowRank | None = None
-    if sparse_parts:
-        total = sparse_parts[0].matrix if len(sparse_parts) == 1 else sparse_parts[0].matrix + sparse_parts[1].matrix
-        sparse = _trusted(Sparse, matrix=sp.csr_array(total), n=left.n)
-    if low_rank_parts:
-        low_rank = LowRank(
-            np.hstack([p.P for p in low_rank_parts]), np.concatenate([p.weights for p in low_rank_parts])
-        )
-    if sparse is None:
-        assert low_rank is not None
+    sparse_parts = [part.matrix for side in (left, right) if (part := _sparse_part(side)) is not None]
+    factors = [factor for side in (left, right) if (factor := _low_rank_part(side)) is not None]
+    if not factors:
+        return _trusted(Sparse, matrix=sp.csr_array(sum(sparse_parts[1:], sparse_parts[0])), n=left.n)
+    P, weights = np.hstack([f.P for f in factors]), np.concatenate([f.weights for f in factors])
+    low_rank = _trusted(LowRank, P=P, weights=weights, n=left.n)
+    if not sparse_parts:
         return low_rank
-    return sparse if low_rank is None else SparsePlusLowRank(sparse, low_rank)
+    sparse = _trusted(Sparse, matrix=sp.csr_array(sum(sparse_parts[1:], sparse_parts[0])), n=left.n)
+    return SparsePlusLowRank(sparse, low_rank)
 
 
 def _sparse_part(A: Operator) -> Sparse | None:

@@ -51,9 +51,7 @@ class Spectral:
 
     def __post_init__(self) -> None:
         if self.binarisation not in BINARISATIONS:
-            raise ValueError(
-                f"binarisation must be one of {', '.join(BINARISATIONS)}, got {self.binarisation!r}"
-            )
+            raise ValueError(f"binarisation must be one of {', '.join(BINARISATIONS)}, got {self.binarisation!r}")
 
     def run(self, A: Operator, run: Run, rng: np.random.Generator, x0: np.ndarray | None) -> Status:
         """Offer one point."""

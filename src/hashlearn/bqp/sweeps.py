@@ -61,9 +61,7 @@ class CoordinateSweeps:
         self.sweep(x, self.products(x), order)
         return x
 
-    def descend(
-        self, x: FloatArray, max_passes: int = 1000, between: Callable[[], Any] | None = None
-    ) -> FloatArray:
+    def descend(self, x: FloatArray, max_passes: int = 1000, between: Callable[[], Any] | None = None) -> FloatArray:
         """Single flips until none helps: a 1-flip local optimum, never worse than the signs x.
 
         ``between`` is called after every piece of bounded work, several times a pass when n is large.

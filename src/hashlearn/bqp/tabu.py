@@ -19,6 +19,7 @@ import numpy as np
 from numba import njit
 
 from hashlearn.bqp.operators import Dense, FloatArray, Sparse
+from hashlearn.bqp.threads import map_row_blocks
 
 # Elementary steps in one piece: a few hundredths of a second.
 PIECE = 20_000_000
@@ -47,14 +48,15 @@ class TabuWalks:
             self._walk: Callable[..., bool] = _walk_dense
             self._parts: tuple[Any, ...] = (A.array,)
             self.steps_per_move = float(A.n)
-            magnitude = np.abs(A.array).sum()
+            # By blocks of rows: |A| as a whole would be a second n × n array.
+            magnitude = sum(map_row_blocks(lambda a, b: float(np.abs(A.array[a:b]).sum()), A.n))
         else:
             self._walk = _walk_sparse
             self._parts = (A.matrix.data, A.matrix.indices, A.matrix.indptr)
             # Beyond the processor's caches every pull that changes is fetched from memory.
             self.steps_per_move = (50.0 + 10.0 * A.matrix.nnz / A.n) * (1.0 + A.n / 100_000)
-            magnitude = np.abs(A.matrix.data).sum()
-        self._tolerance = ROUNDING * float(magnitude)
+            magnitude = float(np.abs(A.matrix.data).sum())
+        self._tolerance = ROUNDING * magnitude
 
     def walk(
         self,

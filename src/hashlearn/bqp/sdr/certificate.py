@@ -45,7 +45,7 @@ def low_rank_bound(A: LowRank, d: FloatArray) -> Certificate:
     """−c·Σd for the smallest c that could be verified; ``direction`` is Pᵀu for the eigenvector u behind c.
 
     >>> A = LowRank([[1.0], [1.0]], [-1.0])
-    >>> round(low_rank_bound(A, np.array([2.0, 2.0])).bound, 9)
+    >>> float(round(low_rank_bound(A, np.array([2.0, 2.0])).bound, 9))
     -4.0
     """
     d = np.maximum(d, 1e-9 * d.mean()) if d.any() else np.ones(A.n)

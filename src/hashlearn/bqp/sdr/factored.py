@@ -120,7 +120,7 @@ def _truncated_cg(
     accuracy: float,
     run: Run,
 ) -> tuple[FloatArray, float, bool]:
-    """Steihaug's method for ½⟨U, HU⟩ + ⟨G, U⟩ in the tangent space: (step, predicted fall of the value, at the edge)."""
+    """Steihaug's method for ½⟨U, HU⟩ + ⟨G, U⟩ in the tangent space: (step, predicted fall of value, at the edge)."""
     U = np.zeros_like(V)
     HU = np.zeros_like(V)
     r = gradient.copy()

@@ -1,7 +1,7 @@
 """1-flip descent of many sign vectors at once: first improvement, in order, until no single flip helps any of them.
 
-For low rank all columns share each pass over P, panels of rows times T by BLAS, and only rows where some sign flips cost
-more: O(n · rank · columns) a pass, at the speed of a matrix product once flips have become rare.
+For low rank all columns share each pass over P, panels of rows times T by BLAS, and only rows where some sign flips
+cost more: O(n · rank · columns) a pass, at the speed of a matrix product once flips have become rare.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The passes over rows of P that the low-rank relaxation is made of, compiled, about 4 · n · rank · k flops each.
 
-With B = W T (rank × k) every row of P has its gradient g = pᵀB and, at a fixed point, its unit vector v = −g/‖g‖. A pass
-takes panels of rows that stay in the second-level cache, so that P comes from memory once for both of its products,
-and leaves the products to BLAS.
+With B = W T (rank × k) every row of P has its gradient g = pᵀB and, at a fixed point, its unit vector v = −g/‖g‖.
+A pass takes panels of rows that stay in the second-level cache, so that P comes from memory once for both of its
+products, and leaves the products to BLAS.
 """
 
 from __future__ import annotations
@@ -70,8 +70,7 @@ def mixing_sweep(P, weights, V, T):  # type: ignore[no-untyped-def]
 
     Returns the mean squared movement of a row, weighted by ‖g_i‖. The value of the relaxation never rises.
     """
-    n, rank = P.shape
-    k = V.shape[1]
+    n, k = V.shape
     moved = 0.0
     total = 0.0
     step = np.empty((STEP_ROWS, k))

@@ -33,7 +33,7 @@ class SemidefiniteRelaxation:
     Parameters
     ----------
     n_draws : number of random draws of eq. (11)
-    polish : 1-flip descent from this many of the best draws; 0 is the paper's way
+    polish : 1-flip descent from this many of the best draws (and from x0, if given); 0 is the paper's way
     tol : relative gap between the relaxation's value and its proven bound at which it counts as solved
     rank : columns of the factor to begin with; raised when the certificate fails
     max_iter : rounds of solve, certify, raise the rank
@@ -96,7 +96,7 @@ class SemidefiniteRelaxation:
             rank=relaxation.rank,
             certificate=relaxation.certificate,
         )
-        self._round(relaxation, merged, run, rng)
+        self._round(relaxation, merged, run, rng, x0)
         run.details["expected_value"] = _expected_value(relaxation)
         return Status.CONVERGED if solved else Status.ITERATION_LIMIT
 
@@ -107,7 +107,9 @@ class SemidefiniteRelaxation:
                 return relaxation
         return relax_factored(A, tolerance, 2 * self.rank, rng, run)
 
-    def _round(self, relaxation: Relaxation, merged: Merged, run: Run, rng: np.random.Generator) -> None:
+    def _round(
+        self, relaxation: Relaxation, merged: Merged, run: Run, rng: np.random.Generator, x0: FloatArray | None
+    ) -> None:
         run.tick("rounding")
         normals = rng.standard_normal((relaxation.rank, self.n_draws))
         values = draw_values(relaxation, normals)
@@ -117,6 +119,8 @@ class SemidefiniteRelaxation:
         run.offer(merged.expand(X[:, 0]), float(values[order[0]]))
         if self.polish == 0:
             return
+        if x0 is not None:
+            X = np.column_stack([X, merged.collapse(x0)])
         X = polish_all(relaxation.operator, X, lambda: run.tick("polish"))
         values = column_values(relaxation.operator, X)
         best = int(np.argmin(values))
