@@ -37,7 +37,8 @@ class Report:
 
     def table(self, header: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
         """A Markdown table with its columns aligned, so that it reads well in a terminal too."""
-        self.say(markdown_table(header, rows))
+        rows = list(rows)
+        self.say(markdown_table(header, rows) if rows else "(none)")
 
     def add(self, result: dict[str, Any]) -> None:
         """A raw result, and the file with all so far, so that an interrupted run is not lost."""

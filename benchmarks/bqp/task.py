@@ -15,10 +15,12 @@ import subprocess
 import sys
 import time
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any
 
 from benchmarks.bqp.memory import available_memory, children, current_rss, peak_rss
 
+REPOSITORY = Path(__file__).resolve().parents[2]
 POLL_SECONDS = 0.1
 # Building, compiling, warming up and writing files are not timed; past this something is wrong.
 PREPARATION_LIMIT = 900.0
@@ -83,6 +85,7 @@ def measure(task: Task, memory_limit: int | None = None) -> Outcome:
     command = [sys.executable, "-m", "benchmarks.bqp.worker", json.dumps(asdict(task)), str(write_end)]
     process = subprocess.Popen(
         command,
+        cwd=REPOSITORY,
         pass_fds=[write_end],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,

@@ -24,7 +24,7 @@ from hashlearn.bqp import (
 )
 from hashlearn.bqp.augmented_lagrangian import _dual_feasible_start, _row_norms, lagrangian
 from hashlearn.bqp.merging import merge_identical_rows
-from hashlearn.bqp.run import Run
+from hashlearn.bqp.run import OutOfTime, Run
 from hashlearn.bqp.spectral import sign
 from hashlearn.bqp.threads import one_blas_thread
 
@@ -139,12 +139,37 @@ def test_default_lies_between_the_optimum_and_its_start(kind: int, seed: int) ->
     assert set(np.unique(solution.x)) <= {-1, 1}
 
 
-def test_start_is_offered_before_anything_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(AugmentedLagrangian, "_algorithm_2", lambda *_: True)
+def _out_of_time(*_: Any) -> Any:
+    raise OutOfTime
+
+
+def test_when_time_runs_out_the_start_is_already_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(AugmentedLagrangian, "_algorithm_2", _out_of_time)
     for A in operators(30, 4):
         solution = bqp.solve(A, method="al", random_state=0)
-        assert solution.value <= bqp.solve(A, method="spectral", random_state=0).value + 0.1 * abs(solution.value)
+        merged = merge_identical_rows(A)
+        start = _dual_feasible_start(merged.operator, Run(merged.operator), np.random.default_rng(0))
+        assert solution.status == "time_limit"
+        assert solution.value <= A.value(merged.expand(sign(start.x)))
         assert solution.value < A.value(np.ones(30))
+
+
+def test_a_given_start_is_flipped_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(augmented_lagrangian, "_dual_feasible_start", _out_of_time)
+    for A in operators(30, 4):
+        solution = bqp.solve(A, method="al", random_state=0, x0=-np.ones(30))
+        assert solution.value < A.value(np.ones(30))
+        assert A.flip_gains(solution.x).min() >= -1e-9
+
+
+def test_multipliers_reach_feasibility_without_growing_the_penalty() -> None:
+    """The method of multipliers proper: line 6 must push Λ the way that shrinks Φ(x)."""
+    for A in operators(12, 5):
+        start = _dual_feasible_start(A, Run(A), np.random.default_rng(0))
+        solver = AugmentedLagrangian(max_iter=80, penalty=4.0, penalty_growth=1.0, tol=0.0, inner_iter=200)
+        iterates: list[np.ndarray] = []
+        solver._algorithm_2(A, start, Run(A), iterates.append)
+        assert np.abs(iterates[-1] ** 2 - 1.0).max() < 1e-3
 
 
 def test_the_answer_is_flipped_to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:

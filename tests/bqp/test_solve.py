@@ -160,7 +160,8 @@ def test_time_limit_and_ctrl_c_return_the_best_so_far(interrupt, status):
     assert solution.status == status
     assert solution.value == -8.0
     assert solution.bound == -100.0
-    assert [entry.value for entry in solution.trace] == [8.0, -8.0]
+    assert [entry.value for entry in solution.trace] == [np.inf, -8.0]
+    assert [entry.bound for entry in solution.trace] == [-100.0, -100.0]
 
 
 @pytest.mark.parametrize("method", ["sdr", "al", "local_search", "nopt", "graph_cut"])

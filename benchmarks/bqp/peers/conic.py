@@ -87,7 +87,7 @@ class SCS(Peer):
             if certified_gap(value, certified_bound(A, dual)) <= tol:
                 return Answer(value, dual, seconds)
             warm, eps = {key: solution[key] for key in "xys"}, eps / 3.0
-        raise GaveUp("time limit")
+        raise GaveUp(f"time limit {limit:g} s")
 
 
 def _cone_form(A: FloatArray, triangle: tuple[NDArray[np.intp], ...]) -> tuple[sp.csc_matrix, FloatArray]:

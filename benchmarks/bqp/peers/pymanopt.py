@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from benchmarks.bqp.certificate import certified_bound, certified_gap
 from benchmarks.bqp.peers.base import Answer, FloatArray, GaveUp, Peer
@@ -26,7 +27,7 @@ SEED = 0
 class _Pymanopt(Peer):
     kind = "manifold"
     package = "pymanopt"
-    excluded = "runs that stopped short of the gap; the certificate"
+    excluded = "runs that stopped short of the gap; the certificate; the slower of one BLAS thread and all"
 
     def optimizer(self, **options: Any) -> Any:
         raise NotImplementedError
@@ -36,25 +37,33 @@ class _Pymanopt(Peer):
             start = _random_point(width, A.n)
             problem = _problem(A, start)
             for gradient_tolerance in _tolerances():
-                optimizer = self.optimizer(
-                    min_gradient_norm=gradient_tolerance,
-                    min_step_size=0.0,
-                    max_iterations=10**6,
-                    max_time=limit,
-                    verbosity=0,
-                )
                 begin()
-                started = time.perf_counter()
-                point = optimizer.run(problem, initial_point=start.copy()).point
-                seconds = time.perf_counter() - started
+                point, seconds = self._run(problem, start, gradient_tolerance, limit)
                 AV = A @ np.ascontiguousarray(point.T)
                 value = float(np.vdot(point.T, AV))
                 dual = np.linalg.norm(AV, axis=1)
                 if certified_gap(value, certified_bound(A, dual)) <= tol:
+                    begin()
+                    with threadpool_limits(1, "blas"):
+                        seconds = min(seconds, self._run(problem, start, gradient_tolerance, limit)[1])
                     return Answer(value, dual, seconds, note=f"k={width}, gradient {gradient_tolerance:.0e}")
                 if seconds >= limit:
-                    raise GaveUp("time limit")
+                    raise GaveUp(f"time limit {limit:g} s")
         raise GaveUp(f"failed: gap not reached with k = {WIDTHS[-1]}")
+
+    def _run(
+        self, problem: Any, start: FloatArray, gradient_tolerance: float, limit: float
+    ) -> tuple[FloatArray, float]:
+        optimizer = self.optimizer(
+            min_gradient_norm=gradient_tolerance,
+            min_step_size=0.0,
+            max_iterations=10**6,
+            max_time=limit,
+            verbosity=0,
+        )
+        started = time.perf_counter()
+        point = optimizer.run(problem, initial_point=start.copy()).point
+        return point, time.perf_counter() - started
 
 
 class TrustRegions(_Pymanopt):

@@ -106,6 +106,7 @@ class GraphCut:
         for sweep in range(self.max_iter):
             parts = [part for block in found for part in _parts(block, self.max_block, rng)]
             value, changed = couplings.start(x), False
+            run.offer(merged.expand(x), value)
             for k, place in enumerate(rng.permutation(len(parts))):
                 run.tick("graph cut", (sweep + k / len(parts)) / self.max_iter)
                 gain = _cut_block(couplings, parts[place], x)

@@ -61,7 +61,8 @@ class LocalSearch:
         default budget allows fewer than 3 walks for each
     max_iter : iterations in total, an iteration being a tabu move, or a sweep where sweeps are used. None: a second
         or two of work; under a ``time_limit``, until the limit
-    tenure : a flipped variable stays as it is for between ``tenure`` and twice as many moves; None: n / 20, at least 4
+    tenure : a flipped variable stays as it is for between ``tenure`` and twice as many moves, where each walk uses
+        between 0.7 and 1.4 times the number given; None: n / 20, at least 4
     patience : a walk ends after so many moves without a new best; None: 10 n, at least 2,000, but only n when n is so
         large that the default budget allows fewer than 25 such walks. Sweeps end where no flip helps
 
@@ -105,9 +106,13 @@ class LocalSearch:
         start = None if x0 is None else merged.collapse(x0)
         if self.max_iter is not None:
             pool.evolve(start, self.max_iter)
-            return Status.ITERATION_LIMIT
-        pool.evolve(start, engine.budget if np.isinf(run.seconds_left) else None, idle_walks=IDLE_WALKS)
-        return Status.CONVERGED
+        else:
+            pool.evolve(start, engine.budget if np.isinf(run.seconds_left) else None, idle_walks=IDLE_WALKS)
+        if isinstance(small, Dense | Sparse):
+            # The last walk may have been cut short on its way down.
+            end = CoordinateSweeps(small).descend(pool.best.x, between=lambda: run.tick("local search", 1.0))
+            run.offer(merged.expand(end))
+        return Status.CONVERGED if self.max_iter is None else Status.ITERATION_LIMIT
 
 
 class _Engine(Protocol):
@@ -165,8 +170,9 @@ class _Tabu:
         made = 0
         if self._first is not None:
             x, _, made = self._first.improve(x, rng, max_moves, between)
+        tenure = round(self._tenure * 2.0 ** rng.uniform(-0.5, 0.5))
         walk = self._walks.walk(
-            x, rng, tenure=self._tenure, patience=self._patience, max_moves=max_moves - made, between=between
+            x, rng, tenure=tenure, patience=self._patience, max_moves=max_moves - made, between=between
         )
         return walk._replace(moves=made + walk.moves)
 
@@ -177,6 +183,11 @@ class _Pool:
     def __init__(self, engine: _Engine, merged: Merged, run: Run, rng: np.random.Generator) -> None:
         self._engine, self._merged, self._run, self._rng = engine, merged, run, rng
         self._members: list[Walk] = []
+
+    @property
+    def best(self) -> Walk:
+        """The member of smallest value."""
+        return self._members[0]
 
     def evolve(self, start: FloatArray | None, max_iter: int | None, idle_walks: int | None = None) -> None:
         """Walk after walk, until ``max_iter`` moves are made (None: for ever) or nothing has improved for long.

@@ -54,7 +54,7 @@ def merge_identical_rows(A: Operator, worthwhile: float = WORTHWHILE) -> Merged:
     """
     if not isinstance(A, LowRank) or A.rank == 0:
         return Merged(A, None)
-    if A.n > 10 * LOOK_AT_FIRST:
+    if worthwhile > 0.0 and A.n > 10 * LOOK_AT_FIRST:
         some = _hash_rows(A.P[:: A.n // LOOK_AT_FIRST])
         if len(np.unique(some)) == len(some):
             return Merged(A, None)

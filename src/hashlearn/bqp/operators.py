@@ -97,6 +97,11 @@ class Dense(Operator):
         object.__setattr__(self, "array", np.ascontiguousarray(require_symmetric(array)))
         object.__setattr__(self, "n", self.array.shape[0])
 
+    @classmethod
+    def unchecked(cls, array: FloatArray) -> Dense:
+        """Around an array known to be float64, finite and symmetric, without a look at it."""
+        return _trusted(cls, array=array, n=len(array))
+
     def __matmul__(self, V: FloatArray) -> FloatArray:
         return self.array @ V
 
@@ -180,6 +185,11 @@ class LowRank(Operator):
         object.__setattr__(self, "P", np.ascontiguousarray(P))
         object.__setattr__(self, "weights", weights)
         object.__setattr__(self, "n", P.shape[0])
+
+    @classmethod
+    def unchecked(cls, P: FloatArray, weights: FloatArray) -> LowRank:
+        """Around C-contiguous finite float64 arrays without zero weights, without a look at them: a view, no copy."""
+        return _trusted(cls, P=P, weights=weights, n=len(P))
 
     @property
     def rank(self) -> int:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.bqp.operators import Operator
+from hashlearn.bqp.operators import FloatArray, Operator
 from hashlearn.bqp.solution import TraceEntry
 
 TRACE_LIMIT = 10_000
@@ -55,8 +55,8 @@ class Run:
         self._deadline = None if time_limit is None else self._started + time_limit
         self._stage = "start"
         self.bound = -np.inf
-        self.x = np.ones(A.n)
-        self.value = A.value(self.x)
+        self.x: FloatArray | None = None  # until the first offer
+        self.value = np.inf
 
     @property
     def seconds(self) -> float:

@@ -100,8 +100,9 @@ def solve(
         try:
             if start is not None:
                 run.offer(start)
-            if operator.n == 1 or operator.scale() == 0.0:
+            if operator.n == 1 or operator.scale() == 0.0:  # every x is as good as any other
                 status = Status.OPTIMAL
+                run.offer(np.ones(operator.n))
                 run.offer_bound(run.value)
             else:
                 status = solver.run(operator, run, rng, start)
@@ -109,13 +110,14 @@ def solve(
             status = Status.TIME_LIMIT
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
-        value = operator.value(run.x)
+        x = np.ones(operator.n) if run.x is None else run.x
+        value = operator.value(x)
     bound = min(run.bound, value)
     gap = relative_gap(value, bound)
     if gap <= OPTIMALITY_TOLERANCE:
         status = Status.OPTIMAL
     return Solution(
-        x=run.x.astype(np.int8),
+        x=x.astype(np.int8),
         value=value,
         bound=bound,
         gap=gap,

@@ -4,8 +4,8 @@ At the optimum over unit rows V every row is v_i = −g_i/‖g_i‖ with g_i = p
 F(T) = PᵀV(T), one pass over P. The equation F(T) = T has rank · k unknowns however large n is, and is solved by
 
 1. coordinate sweeps from random rows, on a sample of rows when n is large: they never rise and end near the optimum;
-2. Newton's method on T: GMRES with products by the derivative of F, preconditioned by (I + (1 − 1/k) PᵀD⁻¹P W)⁻¹,
-   where D holds the ‖g_i‖. A step is taken if the value falls or the residual does. For large n the derivative is
+2. Newton's method on T: GMRES with products by the derivative of F, for a small rank preconditioned by
+   (I + (1 − 1/k) PᵀD⁻¹P W)⁻¹, where D holds the ‖g_i‖. A step is taken if the value falls or the residual does. For large n the derivative is
    that of a sample of rows (a larger one when a step disappoints), the residual always that of all rows: an inexact
    Newton step costs little more than one pass over P;
 3. the certificate. If it fails at a fixed point, that is a saddle: k is raised by a column along the direction of
@@ -30,7 +30,7 @@ JACOBIAN_ROWS = 20_000  # rows that stand for all in the derivative
 MAX_SWEEPS = 30
 MAX_NEWTON_STEPS = 40
 MAX_KRYLOV = 60
-CHEAP_RANK = 200  # up to here the preconditioner is made anew at every step
+CHEAP_RANK = 200  # up to here the preconditioner costs less than the Krylov steps it saves
 SETTLED = 1e-5  # a sweep that moves rows less than this (mean square) hands over to Newton
 
 
@@ -105,15 +105,13 @@ def _newton(
     """Newton steps on F(T) = T until the residual is below ``target`` or no step helps."""
     point = _evaluate(P, weights, T)
     rows = _some_rows(P, JACOBIAN_ROWS, rng)
-    preconditioner = None
     for _ in range(MAX_NEWTON_STEPS):
         run.tick("newton")
         residual = point.residual
         if residual <= target:
             break
         local = _Linearised(rows, weights, point.T, len(P))
-        if preconditioner is None or len(weights) <= CHEAP_RANK:
-            preconditioner = local.preconditioner()
+        preconditioner = local.preconditioner() if len(weights) <= CHEAP_RANK else None
         step = local.solve(point.image - point.T, min(0.1, max(residual, 1e-4)), preconditioner)
         for length in (1.0, 0.5, 0.25, 0.125, 0.0625):
             trial = _evaluate(P, weights, point.T + length * step)
@@ -158,7 +156,7 @@ class _Linearised:
         except np.linalg.LinAlgError:
             return np.eye(len(gram))
 
-    def solve(self, right: FloatArray, accuracy: float, preconditioner: FloatArray) -> FloatArray:
+    def solve(self, right: FloatArray, accuracy: float, preconditioner: FloatArray | None) -> FloatArray:
         size = right.size
 
         def product(x: FloatArray) -> FloatArray:
@@ -175,7 +173,7 @@ class _Linearised:
             rtol=accuracy,
             restart=min(MAX_KRYLOV, size),
             maxiter=1,
-            M=LinearOperator((size, size), matvec=precondition, dtype=np.float64),
+            M=None if preconditioner is None else LinearOperator((size, size), matvec=precondition, dtype=np.float64),
         )
         return step.reshape(self._shape)
 

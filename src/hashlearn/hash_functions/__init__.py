@@ -1,0 +1,83 @@
+"""Step two of two-step hashing: from features to the margins of all bits at once.
+
+Adding a hash function is its file and one line in `HASH_FUNCTIONS`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from typing import Any
+
+from hashlearn.hash_functions.base import FittedHashFunctions, HashFunction, ProgressCallback
+from hashlearn.hash_functions.distinct_bits import DistinctBits, distinct_bits
+from hashlearn.hash_functions.estimators import EstimatorMargins, SklearnHashFunctions
+from hashlearn.hash_functions.expansion import KernelExpansion
+from hashlearn.hash_functions.kernel_ridge import KernelRidge
+from hashlearn.hash_functions.linear import LinearMargins
+from hashlearn.hash_functions.linear_svm import LinearSVM
+from hashlearn.hash_functions.logistic import Logistic
+from hashlearn.hash_functions.rbf_svm import RBFSVM
+from hashlearn.hash_functions.trees import Trees
+
+__all__ = [
+    "HASH_FUNCTIONS",
+    "RBFSVM",
+    "DistinctBits",
+    "EstimatorMargins",
+    "FittedHashFunctions",
+    "HashFunction",
+    "KernelExpansion",
+    "KernelRidge",
+    "LinearMargins",
+    "LinearSVM",
+    "Logistic",
+    "ProgressCallback",
+    "SklearnHashFunctions",
+    "Trees",
+    "as_hash_function",
+    "distinct_bits",
+    "fitted_from_state",
+]
+
+HASH_FUNCTIONS: dict[str, Callable[[], HashFunction]] = {
+    "rbf_svm": RBFSVM,
+    "linear_svm": LinearSVM,
+    "trees": Trees,
+    "kernel_ridge": KernelRidge,
+    "logistic": Logistic,
+}
+
+_STORABLE: dict[str, type[FittedHashFunctions]] = {kind.kind: kind for kind in (KernelExpansion, LinearMargins)}
+
+
+def as_hash_function(value: Any) -> HashFunction:
+    """A name → that method's defaults; a specification as it is; a scikit-learn classifier → wrapped.
+
+    >>> as_hash_function("linear_svm")
+    LinearSVM(C=1.0, max_iter=10000)
+    """
+    if isinstance(value, str):
+        if value in HASH_FUNCTIONS:
+            return HASH_FUNCTIONS[value]()
+        near = difflib.get_close_matches(value, HASH_FUNCTIONS, n=1, cutoff=0.4)
+        hint = f"; did you mean {near[0]!r}?" if near else ""
+        known = ", ".join(HASH_FUNCTIONS)
+        raise ValueError(f"hash_function must be one of {known}, a specification or a classifier, got {value!r}{hint}")
+    if not isinstance(value, type):
+        if hasattr(value, "fit") and hasattr(value, "predict"):
+            return SklearnHashFunctions(value)
+        if isinstance(value, HashFunction):
+            return value
+    raise TypeError(
+        f"hash_function must be a name ({', '.join(HASH_FUNCTIONS)}), a specification such as RBFSVM(C=10), "
+        f"or a scikit-learn classifier object, got {value!r}"
+    )
+
+
+def fitted_from_state(state: dict[str, Any]) -> FittedHashFunctions:
+    """The fitted hash functions whose ``state()`` this is."""
+    kind = state.get("kind")
+    if kind not in _STORABLE:
+        raise ValueError(f"kind must be one of {', '.join(_STORABLE)}, got {kind!r}")
+    return _STORABLE[kind].from_state(state)

@@ -1,0 +1,128 @@
+"""What every hash function is: a specification that fits, and the fitted functions that give margins."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from hashlearn.hash_functions.distinct_bits import DistinctBits
+from hashlearn.hash_functions.panels import PANEL_ROWS, PanelFunction, Rows, evaluate_in_panels
+
+ProgressCallback: TypeAlias = Callable[[int, int], Any]
+
+
+@runtime_checkable
+class HashFunction(Protocol):
+    """A frozen dataclass of hyper-parameters that can fit."""
+
+    name: ClassVar[str]
+
+    def fit(
+        self,
+        X: Rows,
+        codes: NDArray[np.int8],
+        rng: np.random.Generator,
+        n_jobs: int | None = None,
+        progress: ProgressCallback | None = None,
+    ) -> FittedHashFunctions:
+        """Learn all bits of ``codes`` from X.
+
+        Parameters
+        ----------
+        X : finite rows, float32 or float64, dense or CSR where the method takes it
+        codes : −1 and +1, shape (n, n_bits)
+        rng : all randomness
+        n_jobs : threads (processes for a scikit-learn classifier of yours); None: all cores, -1 likewise
+        progress : called with (done, total), counted in distinct bits
+        """
+
+
+class FittedHashFunctions(ABC):
+    """Functions features → margins for all bits; a code's bit is 1 where its margin is at least 0."""
+
+    kind: ClassVar[str]
+    # How `decision_function` cuts X; see `evaluate_in_panels`.
+    _densify: bool = True
+    _threads: bool = True
+    _panel_rows: int = PANEL_ROWS
+
+    def __init__(self, n_features: int, bits: DistinctBits, description: str) -> None:
+        self.n_features = int(n_features)
+        self.bits = bits
+        self.description = description
+        self._prepared: dict[str, PanelFunction] = {}
+
+    @property
+    def n_bits(self) -> int:
+        """Number of bits of a code."""
+        return self.bits.n_bits
+
+    def decision_function(self, X: Rows) -> NDArray[Any]:
+        """Margins (n, n_bits) in X's working dtype: float32 for float32, else float64."""
+        X = working_rows(X)
+        if X.shape[1] != self.n_features:
+            raise ValueError(f"X has {X.shape[1]} features, but the hash functions were fitted on {self.n_features}")
+        if self.bits.n_distinct == 0 or X.shape[0] == 0:
+            return self.bits.expand(np.zeros((X.shape[0], self.bits.n_distinct), dtype=X.dtype))
+        function = self._prepared.get(X.dtype.str)
+        if function is None:
+            function = self._prepared[X.dtype.str] = self._panel_function(X.dtype)
+        margins = evaluate_in_panels(
+            function,
+            X,
+            self.bits.n_distinct,
+            densify=self._densify,
+            threads=self._threads,
+            panel_rows=self._panel_rows,
+        )
+        return self.bits.expand(margins)
+
+    @abstractmethod
+    def _panel_function(self, dtype: np.dtype[Any]) -> PanelFunction:
+        """A function from a panel of rows of this dtype to the margins of the distinct bits."""
+
+    def state(self) -> dict[str, Any]:
+        """Everything needed to rebuild these functions: arrays and plain JSON values only."""
+        raise TypeError(
+            f"{self.description}: these hash functions are not plain arrays and cannot be stored without pickle; "
+            "use rbf_svm, kernel_ridge, linear_svm or logistic where that matters"
+        )
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> FittedHashFunctions:
+        """The inverse of ``state``."""
+        raise TypeError(f"{cls.__name__} cannot be rebuilt from plain arrays")
+
+    def _base_state(self) -> dict[str, Any]:
+        plain = {"kind": self.kind, "n_features": self.n_features, "description": self.description}
+        return {**plain, **self.bits.state()}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_prepared": {}}
+
+
+def working_rows(X: Rows) -> Rows:
+    """X as a 2-D array or CSR of float32 or float64; everything else becomes float64."""
+    X = sp.csr_array(X) if sp.issparse(X) else np.asarray(X)
+    if X.ndim != 2:
+        raise ValueError(f"X must have 2 dimensions, one row for each sample, got shape {X.shape}")
+    return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+
+
+def training_pair(X: Rows, codes: NDArray[np.int8]) -> tuple[Rows, NDArray[np.int8]]:
+    """X and codes as `fit` wants them: X row-major, so that its memory order cannot change a result."""
+    X = working_rows(X)
+    codes = np.asarray(codes)
+    if codes.ndim != 2 or codes.shape[0] != X.shape[0] or 0 in codes.shape:
+        raise ValueError(
+            f"codes must have shape (n_samples, n_bits) with n_samples = {X.shape[0]} of X and n_bits of at least 1, "
+            f"got {codes.shape}"
+        )
+    if not (np.abs(codes) == 1).all():
+        raise ValueError("codes must hold only -1 and +1; from bits 0 and 1 they are 2 * bits - 1")
+    return X if sp.issparse(X) else np.ascontiguousarray(X), codes.astype(np.int8)

@@ -1,0 +1,83 @@
+"""Which bits need a function of their own: repeated or complementary columns are fitted once, constant ones never.
+
+Supervised codes repeat themselves a lot, for ten classes allow few different useful bits. O(n · n_bits).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class DistinctBits:
+    """The way from n_bits columns to the distinct ones and back."""
+
+    columns: NDArray[np.intp]  # columns[k]: where distinct bit k appears first
+    source: NDArray[np.intp]  # source[b]: the distinct bit that bit b repeats, −1 for a constant bit
+    signs: NDArray[np.int8]  # signs[b]: −1 where bit b is the complement of its source; a constant bit's value
+
+    @property
+    def n_bits(self) -> int:
+        """All bits."""
+        return len(self.source)
+
+    @property
+    def n_distinct(self) -> int:
+        """Bits to fit."""
+        return len(self.columns)
+
+    def expand(self, margins: NDArray[Any]) -> NDArray[Any]:
+        """Margins (n, n_bits) from those of the distinct bits; a constant bit's margin is its value, −1 or +1."""
+        constant = self.source < 0
+        full = np.empty((len(margins), self.n_bits), dtype=margins.dtype)
+        full[:, constant] = self.signs[constant]
+        varying = ~constant
+        full[:, varying] = margins[:, self.source[varying]] * self.signs[varying].astype(margins.dtype)
+        return full
+
+    def describe(self) -> str:
+        """For descriptions: ``10 of 32 bits fitted (22 repeated or complementary)``.
+
+        >>> distinct_bits(np.array([[1, -1, 1], [-1, 1, 1]], dtype=np.int8)).describe()
+        '1 of 3 bits fitted (1 repeated or complementary, 1 constant)'
+        """
+        constant = int((self.source < 0).sum())
+        repeated = self.n_bits - constant - self.n_distinct
+        rest = [f"{k} {what}" for k, what in ((repeated, "repeated or complementary"), (constant, "constant")) if k]
+        return f"{self.n_distinct} of {self.n_bits} bits fitted" + (f" ({', '.join(rest)})" if rest else "")
+
+    def state(self) -> dict[str, Any]:
+        """Plain arrays for a file."""
+        return {"bit_columns": self.columns, "bit_source": self.source, "bit_signs": self.signs}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> DistinctBits:
+        """The inverse of ``state``."""
+        return cls(
+            np.asarray(state["bit_columns"], dtype=np.intp),
+            np.asarray(state["bit_source"], dtype=np.intp),
+            np.asarray(state["bit_signs"], dtype=np.int8),
+        )
+
+
+def distinct_bits(codes: NDArray[np.int8]) -> DistinctBits:
+    """Compare every column, times the sign of its first entry, with those before it."""
+    n_bits = codes.shape[1]
+    source, signs = np.full(n_bits, -1, dtype=np.intp), np.array(codes[0], dtype=np.int8)
+    seen: dict[bytes, tuple[int, int]] = {}
+    columns: list[int] = []
+    for b in range(n_bits):
+        differs = codes[:, b] != codes[0, b]
+        if not differs.any():
+            continue
+        key = np.packbits(differs).tobytes()
+        if key not in seen:
+            seen[key] = (len(columns), int(codes[0, b]))
+            columns.append(b)
+        source[b], first_sign = seen[key]
+        signs[b] = codes[0, b] * first_sign
+    return DistinctBits(np.array(columns, dtype=np.intp), source, signs)

@@ -1,0 +1,91 @@
+"""Any scikit-learn classifier as a hash function: cloned and fitted once for each distinct bit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils.parallel import Parallel, delayed
+
+from hashlearn.bqp.threads import one_blas_thread
+from hashlearn.hash_functions.base import FittedHashFunctions, ProgressCallback, training_pair
+from hashlearn.hash_functions.distinct_bits import DistinctBits, distinct_bits
+from hashlearn.hash_functions.jobs import with_progress
+from hashlearn.hash_functions.panels import PanelFunction, Rows
+
+
+class EstimatorMargins(FittedHashFunctions):
+    """A fitted classifier for each distinct bit."""
+
+    kind = "estimators"
+    # Strangers need not be safe in threads, nor know sparse rows and dense ones to be the same.
+    _threads = False
+    _densify = False
+
+    def __init__(self, estimators: Sequence[Any], n_features: int, bits: DistinctBits, description: str) -> None:
+        super().__init__(n_features, bits, description)
+        self.estimators = list(estimators)
+
+    def _panel_function(self, dtype: np.dtype[Any]) -> PanelFunction:
+        return lambda panel: np.column_stack([margin(estimator, panel) for estimator in self.estimators]).astype(dtype)
+
+
+@dataclass(frozen=True)
+class SklearnHashFunctions:
+    """Wraps a classifier with `fit` and `predict`.
+
+    The margin is its `decision_function`, else P(+1) − P(−1) of `predict_proba`, else its prediction, −1 or +1. A
+    ``random_state`` that is None is drawn from the generator. ``n_jobs`` counts processes here, and None is one.
+    """
+
+    estimator: Any
+
+    name: ClassVar[str] = "sklearn"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.estimator, type) or not (
+            hasattr(self.estimator, "fit") and hasattr(self.estimator, "predict")
+        ):
+            raise TypeError(
+                "estimator must be a scikit-learn classifier object, with fit and predict, "
+                f"got {self.estimator!r}" + ("; call it to make one" if isinstance(self.estimator, type) else "")
+            )
+
+    def fit(
+        self,
+        X: Rows,
+        codes: NDArray[np.int8],
+        rng: np.random.Generator,
+        n_jobs: int | None = None,
+        progress: ProgressCallback | None = None,
+    ) -> EstimatorMargins:
+        """Learn all bits; see `HashFunction.fit`."""
+        X, codes = training_pair(X, codes)
+        bits = distinct_bits(codes)
+        seed = int(rng.integers(2**31 - 1))
+        jobs = (delayed(_fit_clone)(self.estimator, seed, X, y) for y in codes[:, bits.columns].T)
+        fitted = with_progress(Parallel(n_jobs=n_jobs, return_as="generator")(jobs), bits.n_distinct, progress)
+        description = f"{type(self.estimator).__name__}, {bits.describe()}"
+        return EstimatorMargins(fitted, X.shape[1], bits, description)
+
+
+def margin(estimator: Any, rows: Rows) -> NDArray[Any]:
+    """Of one fitted classifier of −1 against +1; at least 0 means +1."""
+    if hasattr(estimator, "decision_function"):
+        return np.asarray(estimator.decision_function(rows)).ravel()
+    if hasattr(estimator, "predict_proba"):
+        probabilities = np.asarray(estimator.predict_proba(rows))
+        return probabilities[:, 1] - probabilities[:, 0]
+    return np.asarray(estimator.predict(rows)).ravel()
+
+
+def _fit_clone(estimator: Any, seed: int, X: Rows, y: NDArray[np.int8]) -> Any:
+    fresh = clone(estimator)
+    if fresh.get_params().get("random_state", 0) is None:
+        fresh.set_params(random_state=seed)
+    with one_blas_thread():
+        return fresh.fit(X, y)

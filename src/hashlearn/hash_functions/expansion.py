@@ -1,0 +1,75 @@
+"""Fitted kernel methods: margin of bit b at x = Σ_i coefficients[i, b] k(x, s_i) + intercepts[b], for all bits at once.
+
+A panel of rows costs one product with the points, one exp in place, and one product with the coefficients.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from hashlearn.hash_functions.base import FittedHashFunctions
+from hashlearn.hash_functions.distinct_bits import DistinctBits
+from hashlearn.hash_functions.kernels import RBFPoints
+from hashlearn.hash_functions.panels import PANEL_ROWS, PanelFunction, Rows
+
+
+class KernelExpansion(FittedHashFunctions):
+    """Points, γ, a coefficient for each point and distinct bit, an intercept for each distinct bit."""
+
+    kind = "kernel_expansion"
+
+    def __init__(
+        self,
+        points: Rows,
+        gamma: float,
+        coefficients: NDArray[np.float64],
+        intercepts: NDArray[np.float64],
+        bits: DistinctBits,
+        description: str,
+    ) -> None:
+        super().__init__(points.shape[1], bits, description)
+        self.points = points
+        self.gamma = float(gamma)
+        self.coefficients = np.ascontiguousarray(coefficients, dtype=np.float64)
+        self.intercepts = np.asarray(intercepts, dtype=np.float64)
+        self._densify = not sp.issparse(points)
+
+    def _panel_function(self, dtype: np.dtype[Any]) -> PanelFunction:
+        points = RBFPoints(self.points, self.gamma, dtype)
+        coefficients, intercepts = self.coefficients.astype(dtype), self.intercepts.astype(dtype)
+        if self._densify:
+            return lambda panel: points.kernel(panel) @ coefficients + intercepts
+        return lambda panel: _filled_up(points.kernel(panel)) @ coefficients + intercepts
+
+    def state(self) -> dict[str, Any]:
+        """Arrays; sparse points as the three arrays of CSR."""
+        arrays: dict[str, Any] = {"coefficients": self.coefficients, "intercepts": self.intercepts}
+        if sp.issparse(self.points):
+            arrays |= {f"points_{part}": getattr(self.points, part) for part in ("data", "indices", "indptr")}
+        else:
+            arrays["points"] = self.points
+        return {**self._base_state(), "gamma": self.gamma, **arrays}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> KernelExpansion:
+        """The inverse of ``state``."""
+        coefficients = state["coefficients"]
+        points = state.get("points")
+        if points is None:
+            parts = tuple(state[f"points_{part}"] for part in ("data", "indices", "indptr"))
+            points = sp.csr_array(parts, shape=(len(coefficients), int(state["n_features"])))
+        bits = DistinctBits.from_state(state)
+        return cls(points, state["gamma"], coefficients, state["intercepts"], bits, state["description"])
+
+
+def _filled_up(K: NDArray[Any]) -> NDArray[Any]:
+    """A short kernel panel with zero rows below: the product with the coefficients needs the fixed shape too."""
+    if len(K) == PANEL_ROWS:
+        return K
+    full = np.zeros((PANEL_ROWS, K.shape[1]), dtype=K.dtype)
+    full[: len(K)] = K
+    return full

@@ -1,0 +1,123 @@
+"""``"kernel_ridge"``: least squares on the codes ±1 with the RBF kernel, all bits in one Cholesky solve.
+
+O(n² n_features + n³/3); past `max_gram_rows` Nyström landmarks take over, linear in n.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+
+from hashlearn.bqp.threads import one_blas_thread
+from hashlearn.bqp.validation import positive, whole_number
+from hashlearn.hash_functions.bandwidth import check_gamma, choose_gamma
+from hashlearn.hash_functions.base import ProgressCallback, training_pair
+from hashlearn.hash_functions.distinct_bits import distinct_bits
+from hashlearn.hash_functions.expansion import KernelExpansion
+from hashlearn.hash_functions.kernels import RBFPoints
+from hashlearn.hash_functions.memory import gram_rows_limit
+from hashlearn.hash_functions.nystroem import NystroemFeatures, nystroem_ridge
+from hashlearn.hash_functions.panels import Rows
+from hashlearn.hash_functions.selection import (
+    GAMMA_FACTORS,
+    STRENGTH_FACTORS,
+    candidates,
+    select_on_held_out_rows,
+)
+
+DEFAULT_ALPHA = 0.1
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class KernelRidge:
+    """Minimise Σ (y − f(x))² + alpha ‖f‖² with the kernel exp(−γ‖x − x'‖²): coefficients (K + alpha I)⁻¹ y.
+
+    Parameters
+    ----------
+    alpha : weight of ‖f‖², or "cv"
+    gamma : "neighbors", "median", "scale" (see `bandwidth`), a positive number, or "cv"; "cv" selects on held-out
+        rows from a grid around the default (see `selection`)
+    max_gram_rows : with more rows than this, Nyström landmarks instead of the Gram matrix; None: 20,000, or fewer
+        where a quarter of the machine's memory holds no such matrix
+    n_landmarks : rows drawn as landmarks then
+    """
+
+    alpha: float | str = DEFAULT_ALPHA
+    gamma: float | str = "neighbors"
+    max_gram_rows: int | None = None
+    n_landmarks: int = 3000
+
+    name: ClassVar[str] = "kernel_ridge"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.alpha, str) and self.alpha != "cv":
+            raise ValueError(f"alpha must be a positive number or 'cv', got {self.alpha!r}")
+        if not isinstance(self.alpha, str):
+            positive(self.alpha, "alpha")
+        check_gamma(self.gamma)
+        if self.max_gram_rows is not None:
+            whole_number(self.max_gram_rows, "max_gram_rows", least=1)
+        whole_number(self.n_landmarks, "n_landmarks", least=1)
+
+    def fit(
+        self,
+        X: Rows,
+        codes: NDArray[np.int8],
+        rng: np.random.Generator,
+        n_jobs: int | None = None,
+        progress: ProgressCallback | None = None,
+    ) -> KernelExpansion:
+        """Learn all bits; see `HashFunction.fit`. There is one solve, so ``n_jobs`` changes nothing."""
+        X, codes = training_pair(X, codes)
+        bits = distinct_bits(codes)
+        codes = codes[:, bits.columns]
+        limit = gram_rows_limit(self.max_gram_rows)
+        with one_blas_thread():
+            gamma, alpha, origin = self._choose(X, codes, rng)
+            title = f"kernel ridge, gamma={gamma:.4g} ({origin}), alpha={alpha:.4g}"
+            if X.shape[0] > limit and bits.n_distinct:
+                features = NystroemFeatures(X, gamma, self.n_landmarks, rng)
+                reason = f"{features.m} Nyström landmarks because {X.shape[0]} rows are more than {limit}"
+                log.warning("%s: %s", self.name, reason)
+                points, coefficients = features.landmarks, nystroem_ridge(features, codes, alpha)
+                title = f"{title}, {reason}"
+            else:
+                points = X if bits.n_distinct else X[:0]
+                K = RBFPoints(X, gamma).gram() if bits.n_distinct else np.empty((0, 0))
+                coefficients = _solve(K, codes[: len(K)], alpha)
+        if progress is not None:
+            progress(bits.n_distinct, bits.n_distinct)
+        intercepts = np.zeros(bits.n_distinct)
+        return KernelExpansion(points, gamma, coefficients, intercepts, bits, f"{title}, {bits.describe()}")
+
+    def _choose(self, X: Rows, codes: NDArray[np.int8], rng: np.random.Generator) -> tuple[float, float, str]:
+        gamma, origin = choose_gamma(self.gamma, X, rng)
+        alpha = DEFAULT_ALPHA if isinstance(self.alpha, str) else float(self.alpha)
+        if "cv" not in (self.gamma, self.alpha):
+            return gamma, alpha, origin
+        gammas = candidates(gamma, self.gamma == "cv", GAMMA_FACTORS)
+        alphas = candidates(alpha, self.alpha == "cv", STRENGTH_FACTORS)
+        choice = select_on_held_out_rows(X, codes, gammas, alphas, _trial, rng)
+        if choice is None:
+            return gamma, alpha, f"{origin}, too few rows for cv"
+        words = f"{'cv' if self.gamma == 'cv' else origin}, {choice.accuracy:.3f} of held-out bits right"
+        return choice.gamma, choice.strength, words
+
+
+def _solve(K: NDArray[np.float64], codes: NDArray[np.int8], alpha: float) -> NDArray[np.float64]:
+    """(K + alpha I)⁻¹ codes; K is overwritten."""
+    K[np.diag_indices_from(K)] += alpha
+    return cho_solve(cho_factor(K, lower=True, overwrite_a=True, check_finite=False), codes.astype(np.float64))
+
+
+def _trial(
+    K: NDArray[np.float64], codes: NDArray[np.int8], K_held: NDArray[np.float64], alpha: float
+) -> NDArray[np.float64]:
+    return K_held @ _solve(K.copy(), codes, alpha)

@@ -1,0 +1,76 @@
+"""Fitted linear methods: margins X @ weights + intercepts, for all bits at once. Sparse X stays sparse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from hashlearn.bqp.threads import one_blas_thread
+from hashlearn.hash_functions.base import FittedHashFunctions, ProgressCallback
+from hashlearn.hash_functions.distinct_bits import DistinctBits
+from hashlearn.hash_functions.jobs import fit_each
+from hashlearn.hash_functions.panels import PanelFunction, Rows
+
+
+class LinearMargins(FittedHashFunctions):
+    """A weight for each feature and distinct bit, an intercept for each distinct bit."""
+
+    kind = "linear"
+    _densify = False
+
+    def __init__(
+        self, weights: NDArray[np.float64], intercepts: NDArray[np.float64], bits: DistinctBits, description: str
+    ) -> None:
+        super().__init__(weights.shape[0], bits, description)
+        self.weights = np.ascontiguousarray(weights, dtype=np.float64)
+        self.intercepts = np.asarray(intercepts, dtype=np.float64)
+
+    def _panel_function(self, dtype: np.dtype[Any]) -> PanelFunction:
+        weights, intercepts = self.weights.astype(dtype), self.intercepts.astype(dtype)
+        return lambda panel: panel @ weights + intercepts
+
+    def state(self) -> dict[str, Any]:
+        """Arrays."""
+        return {**self._base_state(), "weights": self.weights, "intercepts": self.intercepts}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> LinearMargins:
+        """The inverse of ``state``."""
+        return cls(state["weights"], state["intercepts"], DistinctBits.from_state(state), state["description"])
+
+
+class LinearFit(NamedTuple):
+    """One bit's weights and intercept."""
+
+    weights: NDArray[Any]
+    intercept: float
+
+
+def fit_linear(
+    fit_one: Callable[[tuple[Rows, NDArray[np.int8]]], LinearFit],
+    X: Rows,
+    codes: NDArray[np.int8],
+    bits: DistinctBits,
+    title: str,
+    n_jobs: int | None,
+    progress: ProgressCallback | None,
+) -> LinearMargins:
+    """``fit_one`` of (X / typical row norm, bit) for every distinct bit; weights come back in the units of X."""
+    scale = typical_norm(X)
+    scaled = X / X.dtype.type(scale)
+    jobs: Sequence[tuple[Rows, NDArray[np.int8]]] = [(scaled, y) for y in codes[:, bits.columns].T]
+    with one_blas_thread():
+        fits = fit_each(fit_one, jobs, n_jobs, progress)
+    weights = np.array([fit.weights for fit in fits], dtype=np.float64).reshape(len(fits), X.shape[1]).T / scale
+    return LinearMargins(weights, np.array([f.intercept for f in fits]), bits, f"{title}, {bits.describe()}")
+
+
+def typical_norm(X: Rows) -> float:
+    """√ of the mean squared row norm, 1 where X is zero: the one factor that makes C mean the same for every unit."""
+    entries = X.data if sp.issparse(X) else X
+    norm = float(np.sqrt(np.square(entries, dtype=np.float64).sum() / X.shape[0]))
+    return norm if 0.0 < norm < np.inf else 1.0

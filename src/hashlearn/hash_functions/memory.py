@@ -1,0 +1,35 @@
+"""How many rows a Gram matrix may have."""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from math import isqrt
+from pathlib import Path
+
+LARGEST_GRAM_ROWS = 20_000  # 3.2 GB of float64; beyond, Nyström landmarks are faster at nearly the same accuracy
+SHARE_OF_MEMORY = 4  # one n × n matrix may take a quarter
+FLOAT64_BYTES = 8
+
+
+def gram_rows_limit(wanted: int | None) -> int:
+    """``wanted`` if given, else 20,000 or what a quarter of this machine's memory holds in float64.
+
+    The machine's memory and not what is free of it just now, so that the same fit twice takes the same path.
+    """
+    return wanted if wanted is not None else min(LARGEST_GRAM_ROWS, isqrt(memory_share() // FLOAT64_BYTES))
+
+
+@cache
+def memory_share() -> int:
+    """Bytes: a quarter of the physical memory, or of the control group's limit where that is lower."""
+    try:
+        total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        total = 8 * 2**30
+    for limit_file in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
+        try:
+            total = min(total, int(Path(limit_file).read_text()))
+        except (OSError, ValueError):
+            continue
+    return total // SHARE_OF_MEMORY

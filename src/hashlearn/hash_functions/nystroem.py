@@ -1,0 +1,106 @@
+"""Kernel methods beyond the Gram matrix: functions that are combinations of m landmark kernels only (Nyström).
+
+Φ = K_nm L⁻ᵀ with LLᵀ = K_mm turns the kernel problem into a linear one with m features. Φ is made block by block of
+rows, kept in float32 where it fits a quarter of the memory and made again where it does not; nothing is n × n.
+O(n m (n_features + m)) once, then O(n m n_bits) for each pass.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
+
+from hashlearn.bqp.threads import FloatArray, sum_row_blocks
+from hashlearn.hash_functions.kernels import RBFPoints
+from hashlearn.hash_functions.memory import memory_share
+from hashlearn.hash_functions.panels import Rows
+
+JITTER = 1e-6  # on the diagonal of K_mm, whose entries are 1: landmarks may be equal
+FREE_INTERCEPT = 1e-6  # weight of the intercept's square relative to a coefficient's
+PASSES = 30
+SETTLED = 1e-3  # relative change of the weights that ends the passes
+FLOAT32_BYTES = 4
+
+
+class NystroemFeatures:
+    """Φ of all rows, and the landmarks behind it."""
+
+    def __init__(self, X: Rows, gamma: float, n_landmarks: int, rng: np.random.Generator) -> None:
+        n = X.shape[0]
+        self.X, self.n = X, n
+        self.landmarks = X[np.sort(rng.choice(n, min(n_landmarks, n), replace=False))]
+        self.points = RBFPoints(self.landmarks, gamma)
+        K = self.points.gram()
+        K[np.diag_indices_from(K)] += JITTER
+        self.factor = cholesky(K, lower=True, overwrite_a=True, check_finite=False)
+        self.m = len(K)
+        fits = FLOAT32_BYTES * n * self.m <= memory_share()
+        self.kept = np.empty((n, self.m), dtype=np.float32) if fits else None
+        self.gram = sum_row_blocks(self._keep_and_square, n)
+
+    def rows(self, first: int, last: int) -> NDArray[np.floating]:
+        """Φ[first:last]."""
+        if self.kept is not None:
+            return self.kept[first:last]
+        return self._make(first, last)
+
+    def _make(self, first: int, last: int) -> FloatArray:
+        K = self.points.kernel(self.X[first:last])
+        return solve_triangular(self.factor, K.T, lower=True, overwrite_b=True, check_finite=False).T
+
+    def _keep_and_square(self, first: int, last: int) -> FloatArray:
+        """ΦᵀΦ of a block, with a column of ones beside Φ for the intercept."""
+        block = self._make(first, last)
+        if self.kept is not None:
+            self.kept[first:last] = block
+        block = np.hstack([block, np.ones((last - first, 1))])
+        return block.T @ block
+
+    def coefficients(self, weights: FloatArray) -> FloatArray:
+        """Of the landmark kernels, from weights of the features."""
+        return solve_triangular(self.factor, weights, lower=True, trans="T", check_finite=False)
+
+
+def nystroem_ridge(features: NystroemFeatures, codes: NDArray[np.int8], alpha: float) -> FloatArray:
+    """Coefficients that minimise Σ (y − f)² + alpha ‖f‖², all bits in one Cholesky solve, no intercept."""
+    m = features.m
+    H = features.gram[:m, :m] + alpha * np.eye(m)
+    moments = sum_row_blocks(lambda a, b: features.rows(a, b).T.astype(np.float64) @ codes[a:b], features.n)
+    return features.coefficients(cho_solve(cho_factor(H, lower=True, overwrite_a=True), moments))
+
+
+def nystroem_svm(features: NystroemFeatures, codes: NDArray[np.int8], C: float) -> tuple[FloatArray, FloatArray]:
+    """Coefficients and intercepts that minimise ½‖f‖² + C Σ max(0, 1 − y f)², all bits together.
+
+    The squared hinge is majorised by a square with the Hessian of ridge regression, the same for all bits: one
+    Cholesky factor, then accelerated passes whose first is the ridge solution itself.
+    """
+    m, weight = features.m, 0.5 / C
+    penalties = np.full(m + 1, weight)
+    penalties[m] *= FREE_INTERCEPT
+    H = cho_factor(features.gram + np.diag(penalties), lower=True, overwrite_a=True)
+    W = ahead = np.zeros((m + 1, codes.shape[1]))
+    momentum = 1.0
+    for _ in range(PASSES):
+        pull = sum_row_blocks(partial(_hinge_pull, features, codes, ahead), features.n)
+        previous, W = W, ahead + cho_solve(H, pull - penalties[:, None] * ahead)
+        change = np.linalg.norm(W - previous)
+        if change <= SETTLED * np.linalg.norm(W):
+            break
+        last_momentum, momentum = momentum, 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum * momentum))
+        ahead = W + ((last_momentum - 1.0) / momentum) * (W - previous)
+    return features.coefficients(W[:m]), W[m]
+
+
+def _hinge_pull(
+    features: NystroemFeatures, codes: NDArray[np.int8], W: FloatArray, first: int, last: int
+) -> FloatArray:
+    """Φᵀ (y max(0, 1 − y f)) and its sum over a block of rows: half the negative gradient of the loss."""
+    rows = features.rows(first, last)
+    y = codes[first:last].astype(rows.dtype)
+    f = rows @ W[:-1].astype(rows.dtype) + W[-1].astype(rows.dtype)
+    pull = y * np.maximum(1.0 - y * f, 0.0)
+    return np.vstack([rows.T @ pull, pull.sum(axis=0)]).astype(np.float64)

@@ -1,0 +1,64 @@
+"""Margins panel by panel: each row's result is the same, bit for bit, whatever batch it comes in.
+
+BLAS picks its kernels by the shape of a product, so a row alone and the same row among a thousand may differ in the
+last digit and, near zero, in the bit. Dense rows are therefore evaluated in panels of one fixed shape, the last one
+filled up with zero rows, with BLAS held to one thread; the panels are spread over Python threads. Sparse products
+go row by row anyway and need no filling up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from hashlearn.bqp.threads import map_threads, one_blas_thread
+
+# A multiple of every BLAS tile; large enough for matrix products at full speed, small enough for one query.
+PANEL_ROWS = 256
+
+Rows: TypeAlias = Any  # NDArray of float32 or float64, or CSR of them
+PanelFunction: TypeAlias = Callable[[Rows], NDArray[Any]]
+
+
+def evaluate_in_panels(
+    function: PanelFunction,
+    X: Rows,
+    n_columns: int,
+    *,
+    densify: bool = True,
+    threads: bool = True,
+    panel_rows: int = PANEL_ROWS,
+) -> NDArray[Any]:
+    """``function`` of every panel of rows, stacked: (n, n_columns) of X's dtype.
+
+    ``densify``: sparse panels are made dense, so that ``function`` meets nothing but (panel_rows, n_features) arrays.
+    """
+    n = X.shape[0]
+    margins = np.empty((n, n_columns), dtype=X.dtype)
+
+    def fill(first: int) -> None:
+        last = min(first + panel_rows, n)
+        margins[first:last] = function(_panel(X, first, last, panel_rows, densify))[: last - first]
+
+    starts = range(0, n, panel_rows)
+    with one_blas_thread():
+        for _ in map_threads(fill, starts) if threads and len(starts) > 1 else map(fill, starts):
+            pass
+    return margins
+
+
+def _panel(X: Rows, first: int, last: int, panel_rows: int, densify: bool) -> Rows:
+    rows = X[first:last]
+    if sp.issparse(rows):
+        if not densify:
+            return rows
+        rows = rows.toarray()
+    if last - first == panel_rows:
+        return np.ascontiguousarray(rows)
+    panel = np.zeros((panel_rows, X.shape[1]), dtype=X.dtype)
+    panel[: last - first] = rows
+    return panel

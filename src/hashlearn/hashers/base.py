@@ -1,0 +1,79 @@
+"""What every hasher shares: margins → bits → packed bytes, scikit-learn's contract, and a score."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from hashlearn import bits, metrics
+from hashlearn.inference.bit_problem import objective
+from hashlearn.targets import Distance
+
+MAX_BITS = 4096
+
+
+class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+    """A hasher fits on X (and y, if it is supervised) and turns anything new into n_bits bits.
+
+    A subclass provides ``fit`` and ``_margins``; margins of at least 0 become 1-bits.
+    """
+
+    n_bits: int
+
+    @abstractmethod
+    def _margins(self, X: Any) -> NDArray[Any]:
+        """Real margins (n, n_bits) for validated X."""
+
+    def decision_function(self, X: Any) -> NDArray[Any]:
+        """Margins, shape (n_samples, n_bits): the bit is 1 where the margin is at least 0, surer the farther from 0."""
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32), order="C", reset=False)
+        return self._margins(X)
+
+    def transform(self, X: Any) -> NDArray[np.uint8]:
+        """Bits 0/1, shape (n_samples, n_bits)."""
+        return (self.decision_function(X) >= 0.0).astype(np.uint8)
+
+    def encode(self, X: Any) -> NDArray[np.uint8]:
+        """Packed codes, shape (n_samples, ⌈n_bits/8⌉): big-endian bit order, pad bits zero."""
+        return bits.pack_bits((self.decision_function(X) >= 0.0).astype(np.uint8))
+
+    def score(self, X: Any, y: Any = None) -> float:
+        """How good the codes of X are, the higher the better, for model selection.
+
+        With labels: mean average precision of every row of X as a query against all of X (itself included). Without:
+        minus the mean squared error between code inner products and cosines of the centred rows, eq. (3).
+        """
+        if y is not None:
+            packed = self.encode(X)
+            return float(metrics.mean_average_precision(packed, packed, y, y))
+        signs = 2.0 * self.transform(X) - 1.0
+        X = validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False)
+        return -objective(Distance().build(X, None, np.random.default_rng(0)), signs)
+
+    @property
+    def _n_features_out(self) -> int:
+        """For ``get_feature_names_out``."""
+        return int(self.n_bits)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = []
+        return tags
+
+    def _check_n_bits(self, n_samples: int) -> None:
+        if isinstance(self.n_bits, bool) or not isinstance(self.n_bits, int | np.integer) or self.n_bits < 1:
+            raise ValueError(f"n_bits must be a positive integer, got {self.n_bits!r}")
+        if self.n_bits > MAX_BITS:
+            raise ValueError(f"n_bits must be at most {MAX_BITS}, got {self.n_bits}; codes this long save nothing")
+        if n_samples < self.n_bits:
+            raise ValueError(
+                f"n_bits={self.n_bits} needs at least as many samples to learn from, got n_samples={n_samples}; "
+                "give more samples or fewer bits"
+            )

@@ -1,0 +1,155 @@
+"""The paper's method as one estimator: infer codes for the training samples, then learn to predict them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import Tags, check_consistent_length
+from sklearn.utils.validation import validate_data
+
+from hashlearn.bqp.validation import generator
+from hashlearn.hash_functions import as_hash_function
+from hashlearn.hashers.base import BaseHasher
+from hashlearn.inference import infer_codes, start_codes
+from hashlearn.targets import as_target
+
+
+class TwoStepHasher(BaseHasher):
+    """Two-step hashing (Do et al. 2016): features in, learned binary codes out, with or without labels.
+
+    Step one finds codes Z of the training samples with ZZᵀ ≈ n_bits · Y, bit by bit (Algorithm 1), where Y says which
+    samples should be near. Step two learns classifiers that predict each bit from the features.
+
+    Parameters
+    ----------
+    n_bits : code length L
+    target : what the codes preserve: "auto" (labels if y is given, else thresholded distance), "labels",
+        "shared_labels" (multi-label), "distance", "thresholded_distance", a target object, or your own n × n similarity
+    solver : how each bit is solved: "sdr", "al", "local_search", … or a solver object of `hashlearn.bqp`
+    hash_function : how bits are predicted: "rbf_svm", "linear_svm", "logistic", "kernel_ridge", "trees", an object of
+        `hashlearn.hash_functions`, or any scikit-learn classifier
+    init : codes to begin with: "pca" (the paper's), "itq", "random", or an array (n_samples, n_bits) of ±1 or 0/1
+    n_sweeps : passes over all bits, max_iter of Algorithm 1
+    monotone : a bit is only replaced by a better one, and inference ends when none is; False is the literal paper
+    random_state : seed or Generator; the same seed gives the same codes for any thread count and batch size
+    n_jobs : threads for fitting hash functions; None or -1 for all cores
+    progress : called as ``progress(stage, done, total)`` between steps
+
+    Attributes
+    ----------
+    codes_ : int8 ±1 (n_samples, n_bits), the inferred codes of the training samples
+    inference_report_ : objective per sweep; value, bound, gap and seconds per bit. Print it.
+    hash_functions_ : the fitted predictors
+    target_ : the target object that was used
+    n_features_in_, feature_names_in_ : as in scikit-learn
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from hashlearn import TwoStepHasher
+    >>> X, y = load_digits(return_X_y=True)
+    >>> hasher = TwoStepHasher(n_bits=16, random_state=0).fit(X[:500], y[:500])
+    >>> hasher.transform(X[:2]).shape, hasher.encode(X[:2]).shape
+    ((2, 16), (2, 2))
+    """
+
+    def __init__(
+        self,
+        n_bits: int = 32,
+        *,
+        target: Any = "auto",
+        solver: Any = "sdr",
+        hash_function: Any = "rbf_svm",
+        init: Any = "pca",
+        n_sweeps: int = 3,
+        monotone: bool = True,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        progress: Callable[[str, int, int], Any] | None = None,
+    ) -> None:
+        self.n_bits = n_bits
+        self.target = target
+        self.solver = solver
+        self.hash_function = hash_function
+        self.init = init
+        self.n_sweeps = n_sweeps
+        self.monotone = monotone
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.progress = progress
+
+    def fit(self, X: Any, y: Any = None) -> TwoStepHasher:
+        """Infer codes and learn hash functions; y: labels of any kind (n,), or 0/1 indicators (n, n_labels)."""
+        X = validate_data(
+            self, X, accept_sparse="csr", dtype=(np.float64, np.float32), order="C", ensure_min_samples=2
+        )
+        labels = None if y is None else _checked_labels(y, X.shape[0])
+        self._check_n_bits(X.shape[0])
+        if isinstance(self.n_sweeps, bool) or not isinstance(self.n_sweeps, int | np.integer) or self.n_sweeps < 1:
+            raise ValueError(f"n_sweeps must be a positive integer, got {self.n_sweeps!r}")
+        target = as_target(self.target, labels)
+        hash_function = as_hash_function(self.hash_function)
+        if target.needs_labels and labels is None:
+            raise ValueError(f"target {target.name!r} needs labels: call fit(X, y), or choose target='distance'")
+        rng = generator(self.random_state)
+
+        start = start_codes(self.init, X, self.n_bits, rng)
+        self.codes_, self.inference_report_ = infer_codes(
+            target.build(X, labels, rng),
+            start,
+            solver=self.solver,
+            n_sweeps=self.n_sweeps,
+            monotone=self.monotone,
+            rng=rng,
+            progress=self._reporter("inference"),
+        )
+        self.target_ = target
+        self.hash_functions_ = hash_function.fit(
+            X, self.codes_, rng, n_jobs=self.n_jobs, progress=self._reporter("hash functions")
+        )
+        return self
+
+    def _margins(self, X: Any) -> NDArray[Any]:
+        return self.hash_functions_.decision_function(X)
+
+    def _reporter(self, stage: str) -> Callable[[int, int], Any] | None:
+        if self.progress is None:
+            return None
+        progress = self.progress
+        return lambda done, total: progress(stage, done, total)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = getattr(as_hash_function(self.hash_function), "accepts_sparse", False)
+        return tags
+
+
+def _checked_labels(y: Any, n_samples: int) -> np.ndarray:
+    if hasattr(y, "toarray"):
+        y = y.toarray()
+    labels = np.asarray(y)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels.ravel()
+    if labels.ndim not in (1, 2):
+        raise ValueError(f"y must be labels (n_samples,) or 0/1 indicators (n_samples, n_labels), got {labels.shape}")
+    if labels.dtype.kind == "c":
+        raise ValueError("Complex data not supported: y must hold labels")
+    if len(labels) != n_samples:
+        check_consistent_length(np.empty(n_samples), labels)
+    if labels.dtype.kind == "f" and not np.isfinite(labels).all():
+        raise ValueError("y contains NaN or infinity; every sample needs a label (leave y out for unlabelled data)")
+    if labels.dtype.kind == "O" and any(label is None or label != label for label in labels.ravel()):
+        raise ValueError("y contains missing labels (None or NaN); every sample needs a label")
+    if labels.ndim == 2 and not np.isin(labels, (0, 1)).all():
+        raise ValueError("a two-dimensional y must hold 0/1 indicators, one column a label")
+    if labels.ndim == 1 and len(np.unique(labels.astype(str) if labels.dtype.kind == "O" else labels)) < 2:
+        raise ValueError(
+            "y holds only one class, so nothing is dissimilar and one code would do; "
+            "give labels of two classes or more, or leave y out to preserve distances"
+        )
+    return labels.astype(str) if labels.dtype.kind == "O" else labels
+
+

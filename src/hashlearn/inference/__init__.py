@@ -1,0 +1,9 @@
+"""Step one of two-step hashing: codes that preserve a target, one bit at a time (Algorithm 1)."""
+
+from __future__ import annotations
+
+from hashlearn.inference.descent import infer_codes
+from hashlearn.inference.report import BitRecord, InferenceReport
+from hashlearn.inference.starts import STARTS, start_codes
+
+__all__ = ["STARTS", "BitRecord", "InferenceReport", "infer_codes", "start_codes"]

@@ -1,0 +1,102 @@
+"""The problem of one bit, eqs. (4) and (5): A = Z̄Z̄ᵀ − n_bits · Y, with Z̄ the codes without that bit.
+
+The factor [Z̄, P_Y] lives in one buffer: going from one bit to the next changes a single column of it, so no copy of P
+is made for a bit. Objective (3) is evaluated through small Gram matrices, O(n · rank²) once and O(n · rank) after that.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hashlearn import bqp
+from hashlearn.bqp.operators import FloatArray
+
+
+class BitProblems:
+    """The n_bits problems of one code, kept up to date as bits change."""
+
+    def __init__(self, target: bqp.Operator, codes: FloatArray) -> None:
+        self.n, self.n_bits = codes.shape
+        self.codes = codes
+        self._target = target
+        self._target_square: float | None = None
+        self._sparse: bqp.Sparse | None = None
+        self._dense: FloatArray | None = None
+        if isinstance(target, bqp.Dense):
+            self._dense = codes @ codes.T - self.n_bits * target.array
+            self._held_out: int | None = None
+            return
+        low_rank = target if isinstance(target, bqp.LowRank) else getattr(target, "low_rank", None)
+        sparse = target if isinstance(target, bqp.Sparse) else getattr(target, "sparse", None)
+        if sparse is not None:
+            self._sparse = sparse.scaled(-float(self.n_bits))
+        P, weights = (np.empty((self.n, 0)), np.empty(0)) if low_rank is None else (low_rank.P, low_rank.weights)
+        others = self.n_bits - 1
+        self._factor = np.empty((self.n, others + P.shape[1]))
+        self._factor[:, :others] = codes[:, 1:]
+        self._factor[:, others:] = P
+        self._weights = np.r_[np.ones(others), -self.n_bits * weights]
+        self._slot_of = {bit: bit - 1 for bit in range(1, self.n_bits)}  # where each bit but the held-out one stands
+        self._held_out = 0
+
+    def problem(self, bit: int) -> bqp.Operator:
+        """A of eq. (5) for ``bit``. Valid until the next call."""
+        if self._dense is not None:
+            z = self.codes[:, bit]
+            return bqp.Dense.unchecked(self._dense - np.multiply.outer(z, z))
+        if bit != self._held_out:
+            slot = self._slot_of.pop(bit)
+            assert self._held_out is not None
+            self._factor[:, slot] = self.codes[:, self._held_out]
+            self._slot_of[self._held_out] = slot
+            self._held_out = bit
+        if self._factor.shape[1] == 0:
+            assert self._sparse is not None
+            return self._sparse
+        low_rank = bqp.LowRank.unchecked(self._factor, self._weights)
+        return low_rank if self._sparse is None else bqp.SparsePlusLowRank(self._sparse, low_rank)
+
+    def update(self, bit: int, x: FloatArray) -> None:
+        """Take x as the new signs of ``bit``, the bit whose problem was asked for last."""
+        if self._dense is not None:
+            z = self.codes[:, bit]
+            self._dense += np.multiply.outer(x, x) - np.multiply.outer(z, z)
+        self.codes[:, bit] = x
+
+    def objective(self) -> float:
+        """`objective` of the codes as they stand."""
+        if self._target_square is None:
+            self._target_square = frobenius_square(self._target)
+        return objective(self._target, self.codes, self._target_square)
+
+
+def objective(target: bqp.Operator, codes: FloatArray, target_square: float | None = None) -> float:
+    """‖ZZᵀ/n_bits − Y‖² / n²: the mean squared error of eq. (3), in units where inner products lie in [−1, 1].
+
+    >>> objective(bqp.LowRank([[1.0], [-1.0]], [1.0]), np.array([[1.0], [1.0]]))
+    2.0
+    """
+    n, n_bits = codes.shape
+    gram = codes.T @ codes
+    cross = float(np.einsum("ij,ij->", codes, target @ codes))
+    square = frobenius_square(target) if target_square is None else target_square
+    return max(float(np.sum(gram * gram)) / n_bits**2 - 2.0 * cross / n_bits + square, 0.0) / n / n
+
+
+def frobenius_square(Y: bqp.Operator) -> float:
+    """‖Y‖²_F without forming Y.
+
+    >>> frobenius_square(bqp.LowRank([[1.0], [2.0]], [3.0]))
+    225.0
+    """
+    if isinstance(Y, bqp.Dense):
+        return float(np.sum(Y.array * Y.array))
+    if isinstance(Y, bqp.Sparse):
+        return float(np.sum(Y.matrix.data**2))
+    if isinstance(Y, bqp.LowRank):
+        gram = (Y.P.T @ Y.P) * Y.weights
+        return float(np.sum(gram * gram.T))
+    assert isinstance(Y, bqp.SparsePlusLowRank)
+    product = Y.sparse @ (Y.low_rank.P * Y.low_rank.weights)
+    cross = float(np.einsum("ij,ij->", Y.low_rank.P, product))
+    return frobenius_square(Y.sparse) + 2.0 * cross + frobenius_square(Y.low_rank)

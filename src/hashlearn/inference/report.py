@@ -1,0 +1,58 @@
+"""What happened during inference: objective per sweep; value, bound, gap and seconds per bit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+
+class BitRecord(NamedTuple):
+    """One bit of one sweep."""
+
+    sweep: int
+    bit: int
+    value: float  # of eq. (5) after the step
+    bound: float  # proven, −inf where the solver gives none
+    gap: float
+    changed: int  # samples whose bit changed
+    status: str
+    seconds: float
+
+
+@dataclass
+class InferenceReport:
+    """Collected by `infer_codes`; print it, or take ``to_frame()`` for a pandas DataFrame with one row a bit."""
+
+    solver: str
+    start_objective: float
+    objectives: list[float] = field(default_factory=list)  # after each sweep
+    bits: list[BitRecord] = field(default_factory=list)
+    stopped_early: bool = False
+    seconds: float = 0.0
+
+    def to_frame(self) -> Any:
+        """A DataFrame with the fields of `BitRecord` as columns (needs pandas)."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise ImportError("to_frame() needs pandas: pip install pandas") from error
+        return pd.DataFrame(self.bits, columns=BitRecord._fields)
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.solver}: {len(self.objectives)} sweep(s), {self.seconds:.2f} s"
+            + (", no bit changed in the last" if self.stopped_early else ""),
+            f"{'sweep':>5}  {'objective':>10}  {'bits changed':>12}  {'mean gap':>9}  {'worst gap':>9}  {'seconds':>8}",
+            f"{'start':>5}  {self.start_objective:>10.6f}",
+        ]
+        for sweep, objective in enumerate(self.objectives, start=1):
+            rows = [b for b in self.bits if b.sweep == sweep]
+            gaps = np.array([b.gap for b in rows])
+            known = gaps[np.isfinite(gaps)]
+            mean, worst = (f"{100 * known.mean():.3f} %", f"{100 * known.max():.3f} %") if known.size else ("–", "–")
+            changed = sum(b.changed > 0 for b in rows)
+            seconds = sum(b.seconds for b in rows)
+            lines.append(f"{sweep:>5}  {objective:>10.6f}  {changed:>12}  {mean:>9}  {worst:>9}  {seconds:>8.2f}")
+        return "\n".join(lines)

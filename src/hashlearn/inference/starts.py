@@ -1,0 +1,92 @@
+"""Where the codes begin, line 1 of Algorithm 1: PCA thresholded at its mean (the paper's), ITQ, random, or given."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.utils.extmath import randomized_svd
+
+from hashlearn.bqp.operators import FloatArray
+from hashlearn.bqp.threads import one_blas_thread, sum_row_blocks
+
+ITQ_ITERATIONS = 50
+# Up to this many features the covariance matrix is formed and decomposed; beyond, a randomised SVD.
+MAX_COVARIANCE = 2048
+
+Start = Callable[[Any, int, np.random.Generator], FloatArray]
+
+
+def pca_codes(X: Any, n_bits: int, rng: np.random.Generator) -> FloatArray:
+    """Signs of the first n_bits principal components (their mean is 0)."""
+    return signs(principal_components(X, n_bits, rng))
+
+
+def itq_codes(X: Any, n_bits: int, rng: np.random.Generator) -> FloatArray:
+    """Iterative quantisation (Gong and Lazebnik 2011): rotate the components so that signs lose least."""
+    V = principal_components(X, n_bits, rng)
+    R = np.linalg.qr(rng.standard_normal((n_bits, n_bits)))[0]
+    for _ in range(ITQ_ITERATIONS):
+        U, _, Wt = np.linalg.svd(V.T @ signs(V @ R))
+        R = U @ Wt
+    return signs(V @ R)
+
+
+def random_codes(X: Any, n_bits: int, rng: np.random.Generator) -> FloatArray:
+    """Independent fair coins."""
+    return np.where(rng.random((X.shape[0], n_bits)) < 0.5, -1.0, 1.0)
+
+
+STARTS: dict[str, Start] = {"pca": pca_codes, "itq": itq_codes, "random": random_codes}
+
+
+def start_codes(init: Any, X: Any, n_bits: int, rng: np.random.Generator) -> FloatArray:
+    """Codes as float ±1, shape (n, n_bits), from a name or from codes given as ±1 or 0/1."""
+    n = X.shape[0]
+    if isinstance(init, str):
+        if init not in STARTS:
+            near = difflib.get_close_matches(init, STARTS, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise ValueError(f"init must be one of {', '.join(STARTS)} or an array of codes, got {init!r}{hint}")
+        with one_blas_thread():
+            return STARTS[init](X, n_bits, rng)
+    codes = np.asarray(init)
+    if codes.shape != (n, n_bits):
+        raise ValueError(f"init must be codes of shape (n_samples, n_bits) = ({n}, {n_bits}), got {codes.shape}")
+    if np.isin(codes, (0, 1)).all():
+        return 2.0 * codes.astype(np.float64) - 1.0
+    if np.isin(codes, (-1, 1)).all():
+        return codes.astype(np.float64)
+    raise ValueError("init must hold only -1 and +1, or only 0 and 1")
+
+
+def principal_components(X: Any, n_components: int, rng: np.random.Generator) -> FloatArray:
+    """Centred scores (n, n_components); past the rank of X, random directions of the data fill up."""
+    n, n_features = X.shape
+    mean = np.asarray(X.mean(axis=0), dtype=np.float64).ravel()
+    sparse = hasattr(X, "toarray")
+
+    def rows(a: int, b: int) -> FloatArray:
+        block = X[a:b].toarray() if sparse else X[a:b]
+        return np.asarray(block, dtype=np.float64) - mean
+
+    count = min(n_components, n_features, n)
+    if n_features <= MAX_COVARIANCE:
+        covariance = sum_row_blocks(lambda a, b: rows(a, b).T @ rows(a, b), n)
+        directions = np.linalg.eigh(covariance)[1][:, ::-1][:, :count]
+    else:
+        seed = int(rng.integers(2**31))
+        directions = randomized_svd(rows(0, n), count, random_state=seed, n_iter=4)[2].T
+    # A fixed sign: the entry of largest magnitude is positive.
+    directions = directions * np.sign(directions[np.abs(directions).argmax(axis=0), np.arange(count)])
+    if count < n_components:
+        extra = rng.standard_normal((n_features, n_components - count))
+        directions = np.hstack([directions, extra])
+    return np.concatenate([rows(a, min(a + 4096, n)) @ directions for a in range(0, n, 4096)])
+
+
+def signs(values: FloatArray) -> FloatArray:
+    """+1 for values of at least 0, else −1."""
+    return np.where(values >= 0.0, 1.0, -1.0)

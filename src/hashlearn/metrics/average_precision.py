@@ -1,0 +1,159 @@
+"""Average precision of a Hamming ranking: five conventions and four tie rules, by name.
+
+A query ranks the whole database by distance. Let rel(i) be 1 where the item at rank i is relevant, hits(i) the relevant
+items up to rank i, P(i) = hits(i)/i the precision there, R the relevant items in the database, and K = ``top_k`` or,
+where that is None, the size of the database.
+
+====================  =================================================================================================
+``average``           value
+====================  =================================================================================================
+``"plain"``           Σ_{i ≤ K} rel(i) P(i) / min(R, K), averaged over all queries; a query with R = 0 counts 0
+``"trapezoid"``       Σ_{i ≤ K} rel(i) (P(i − 1) + P(i)) / 2 / min(R, K) with P(0) = 1: the area under the query's
+                      precision–recall curve by trapezoids from rank to rank, from the point (recall 0, precision 1).
+                      Recall moves at relevant items only, by 1/R. What the paper's authors use in their public code
+``"top_k"``           Σ_{i ≤ K} rel(i) P(i) / hits(K): divided by what was found and not by what there is; 0 where
+                      nothing was found. Needs ``top_k``
+``"successful"``      plain, averaged only over the queries with a relevant item among the first K
+``"pooled"``          area under one precision–recall curve, that of all pairs within radius 0, 1, …, by trapezoids, with
+                      the first precision held back to recall 0. See `precision_recall_curve`. No ``top_k``
+====================  =================================================================================================
+
+Items at equal distance, ``ties``: ``"expected"`` is the exact mean over all orders of them, ``"stable"`` takes them in
+database order (as a stable sort would, and as the authors do), ``"optimistic"`` puts relevant ones first and
+``"pessimistic"`` last. All combinations have a closed form but one: with random ties it is random which queries are
+successful within ``top_k``, so ``ties="expected"`` with ``average="successful"`` and a ``top_k`` is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from hashlearn.metrics.counting import Counts, FloatArray, count_pairs
+from hashlearn.metrics.inputs import Task, make_task, require_choice, require_count
+from hashlearn.metrics.radius import PrecisionRecallCurve, pooled_curve
+from hashlearn.metrics.tie_rules import TIES, expected_top_k_average, harmonic_numbers, sums_by_rule
+
+AVERAGES = ("plain", "trapezoid", "top_k", "successful", "pooled")
+
+
+def mean_average_precision(
+    query_codes: Any,
+    database_codes: Any,
+    query_labels: Any,
+    database_labels: Any,
+    *,
+    ties: str = "expected",
+    average: str = "plain",
+    top_k: int | None = None,
+) -> float:
+    """Mean average precision of packed codes, a fraction in [0, 1].
+
+    Parameters
+    ----------
+    query_codes, database_codes : uint8 arrays (n_samples, n_bytes), packed.
+    query_labels, database_labels : classes (n_samples,), or 0/1 indicators (n_samples, n_labels) where sharing any label
+        makes an item relevant.
+    ties : "expected", "stable", "optimistic" or "pessimistic": the order of items at equal distance.
+    average : "plain", "trapezoid", "top_k", "successful" or "pooled": see the head of this module for the formulas.
+    top_k : only the first so many ranks count.
+
+    >>> database = np.array([[0b0000], [0b0001], [0b0001], [0b0011]], dtype=np.uint8)
+    >>> mean_average_precision(database[:1], database, ["a"], ["a", "b", "a", "b"])  # (1 + (2/2 + 2/3)/2) / 2
+    0.9166666666666666
+    >>> mean_average_precision(database[:1], database, ["a"], ["a", "b", "a", "b"], ties="pessimistic")  # (1 + 2/3) / 2
+    0.8333333333333334
+    """
+    task = make_task(query_codes, database_codes, query_labels, database_labels)
+    require_conventions(task, ties, average, top_k)
+    if average == "pooled":
+        return area(pooled_curve(task))
+    return mean_over_queries(_per_query(task, ties, average, top_k), average)
+
+
+def average_precision(
+    query_codes: Any,
+    database_codes: Any,
+    query_labels: Any,
+    database_labels: Any,
+    *,
+    ties: str = "expected",
+    average: str = "plain",
+    top_k: int | None = None,
+) -> FloatArray:
+    """Average precision of each query, shape (n_queries,); parameters as in `mean_average_precision`.
+
+    With ``average="successful"`` a query that is left out of the mean is nan. ``"pooled"`` has no value for one query.
+
+    >>> codes = np.array([[0b00], [0b11]], dtype=np.uint8)
+    >>> average_precision(codes, codes, [0, 1], [0, 0])
+    array([1., 0.])
+    """
+    task = make_task(query_codes, database_codes, query_labels, database_labels)
+    require_conventions(task, ties, average, top_k)
+    if average == "pooled":
+        others = ", ".join(repr(name) for name in AVERAGES if name != "pooled")
+        raise ValueError(f"average='pooled' is one curve for all queries and has no value for each; {others} do")
+    return _per_query(task, ties, average, top_k)
+
+
+def require_conventions(task: Task, ties: str, average: str, top_k: int | None) -> None:
+    """Refuse unknown names and combinations that have no value."""
+    require_choice(ties, "ties", TIES)
+    require_choice(average, "average", AVERAGES)
+    if top_k is not None:
+        require_count(top_k, "top_k", task)
+    if average == "top_k" and top_k is None:
+        raise ValueError("average='top_k' divides by the hits among the first top_k items: give top_k")
+    if average == "pooled" and top_k is not None:
+        raise ValueError(f"average='pooled' is taken over radii, not ranks, and has no top_k; got top_k={top_k}")
+    if average == "successful" and top_k is not None and ties == "expected":
+        raise ValueError(
+            "ties='expected' with average='successful' has no closed form when top_k is given: which queries are "
+            "successful is then random; ties='stable', 'optimistic' and 'pessimistic' do, and so does top_k=None"
+        )
+
+
+def finisher(task: Task, ties: str, average: str, top_k: int | None) -> Callable[[Counts], FloatArray]:
+    """The function that turns the counts of a block into the average precision of each of its queries."""
+    last = task.n_database if top_k is None else top_k
+    harmonic = harmonic_numbers(0 if ties == "stable" else task.n_database)
+
+    def finish(counts: Counts) -> FloatArray:
+        if average == "top_k" and ties == "expected":
+            return expected_top_k_average(counts.retrieved, counts.relevant, last, harmonic)
+        if ties == "stable":
+            at, before, hits = counts.precision_sum, counts.before_sum, counts.top_k_hits.astype(np.float64)
+        else:
+            at, before, hits = sums_by_rule(counts.retrieved, counts.relevant, ties, last, harmonic)
+        total = 0.5 * (at + before) if average == "trapezoid" else at
+        best = hits if average == "top_k" else np.minimum(counts.n_relevant, last)
+        out = np.divide(total, best, out=np.zeros_like(total), where=best > 0)
+        return np.where(hits > 0, out, np.nan) if average == "successful" else out
+
+    return finish
+
+
+def mean_over_queries(values: FloatArray, average: str) -> float:
+    """The mean of the convention: over all queries, or over the successful ones."""
+    if average != "successful":
+        return float(values.mean())
+    successful = ~np.isnan(values)
+    if not successful.any():
+        raise ValueError("average='successful' has no query to average over: none has a relevant item in its ranking")
+    return float(values[successful].mean())
+
+
+def area(curve: PrecisionRecallCurve) -> float:
+    """Area under a curve by trapezoids, its first precision held back to recall 0; 0 where nothing is relevant."""
+    first = int(np.argmax(curve.retrieved > 0))
+    recall = np.concatenate([[0.0], curve.recall[first:]])
+    precision = np.concatenate([curve.precision[first : first + 1], curve.precision[first:]])
+    return float(np.sum(np.diff(recall) * 0.5 * (precision[1:] + precision[:-1])))
+
+
+def _per_query(task: Task, ties: str, average: str, top_k: int | None) -> FloatArray:
+    finish = finisher(task, ties, average, top_k)
+    return np.concatenate(count_pairs(task, finish, database_order=ties == "stable", top_k=top_k))

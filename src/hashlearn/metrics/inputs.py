@@ -1,0 +1,188 @@
+"""What every metric is given: packed codes and labels of queries and database, checked at the door.
+
+Labels are one class for each sample (any kind that can be compared: numbers, strings) or 0/1 indicators of shape
+(n_samples, n_labels). A database item is relevant for a query when the classes are equal, or when any label is shared.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.bits import as_words, pack_bits, packed_codes
+
+WordArray: TypeAlias = NDArray[np.uint64]
+
+# The kernels keep 2 · distance + 1 in 16 bits.
+WIDEST_CODE = 4095
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Codes and labels in the form of the kernels. Words and label sets of the database lie in planes (word, item)."""
+
+    queries: WordArray  # (n_queries, n_words)
+    database: WordArray  # (n_words, n_database)
+    query_classes: NDArray[np.int32]  # (n_queries,); empty where labels are sets
+    database_classes: NDArray[np.int32]
+    query_sets: WordArray  # (n_queries, n_label_words); no columns where labels are classes
+    database_sets: WordArray  # (n_label_words, n_database)
+    classes: int  # number of classes, 0 where labels are sets
+    largest_distance: int  # that the width of the codes allows
+
+    @property
+    def n_queries(self) -> int:
+        """Number of queries."""
+        return self.queries.shape[0]
+
+    @property
+    def n_database(self) -> int:
+        """Number of database items."""
+        return self.database.shape[1]
+
+
+def make_task(query_codes: Any, database_codes: Any, query_labels: Any, database_labels: Any) -> Task:
+    """Check the four arrays and bring them into the form of the kernels."""
+    query_codes = _codes(query_codes, "query_codes")
+    database_codes = _codes(database_codes, "database_codes")
+    if query_codes.shape[1] != database_codes.shape[1]:
+        raise ValueError(
+            "query_codes and database_codes must have rows of equal width, "
+            f"got shapes {query_codes.shape} and {database_codes.shape}"
+        )
+    query_labels = _labels(query_labels, "query_labels", len(query_codes), "query_codes")
+    database_labels = _labels(database_labels, "database_labels", len(database_codes), "database_codes")
+    if query_labels.ndim != database_labels.ndim:
+        raise ValueError(
+            "query_labels and database_labels must both be 1-D classes or both 2-D 0/1 indicators, "
+            f"got shapes {query_labels.shape} and {database_labels.shape}"
+        )
+    no_class = np.zeros(0, np.int32)
+    n_q, n_d, classes = len(query_codes), len(database_codes), 0
+    query_classes, database_classes = no_class, no_class
+    query_sets, database_sets = np.zeros((n_q, 0), np.uint64), np.zeros((0, n_d), np.uint64)
+    if query_labels.ndim == 1:
+        query_classes, database_classes, classes = _factorise(query_labels, database_labels)
+    else:
+        query_sets, database_sets = _label_sets(query_labels, database_labels)
+    return Task(
+        queries=as_words(query_codes),
+        database=np.ascontiguousarray(as_words(database_codes).T),
+        query_classes=query_classes,
+        database_classes=database_classes,
+        query_sets=query_sets,
+        database_sets=database_sets,
+        classes=classes,
+        largest_distance=8 * query_codes.shape[1],
+    )
+
+
+def require_choice(value: Any, name: str, choices: Collection[str]) -> None:
+    """Refuse a name that is not offered, and suggest the nearest one that is."""
+    if value in choices:
+        return
+    near = difflib.get_close_matches(str(value), choices, n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}{hint}")
+
+
+def require_count(value: Any, name: str, task: Task) -> None:
+    """Refuse a number of items that is not an integer from 1 to the size of the database."""
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value <= task.n_database:
+        raise ValueError(
+            f"{name} must be an integer from 1 to the {task.n_database} item(s) of the database, got {value!r}"
+        )
+
+
+def require_radius(radius: Any) -> None:
+    """Refuse a Hamming radius that is not an integer of at least 0."""
+    if isinstance(radius, bool) or not isinstance(radius, int | np.integer) or radius < 0:
+        raise ValueError(f"radius must be an integer of at least 0, got {radius!r}")
+
+
+def _codes(codes: Any, name: str) -> NDArray[np.uint8]:
+    array = packed_codes(codes, name)
+    if len(array) == 0:
+        raise ValueError(f"{name} is empty (shape {array.shape}); at least one code is needed")
+    if array.shape[1] > WIDEST_CODE:
+        raise ValueError(f"{name} must have at most {WIDEST_CODE} bytes in a row, got shape {array.shape}")
+    return array
+
+
+def _labels(labels: Any, name: str, n: int, codes_name: str) -> NDArray[Any]:
+    try:
+        array = np.asarray(labels)
+    except ValueError as error:
+        raise ValueError(f"{name} must be a rectangular array: {error}") from None
+    if array.ndim not in (1, 2):
+        raise ValueError(f"{name} must be 1-D classes or 2-D 0/1 indicators, got shape {array.shape}")
+    if len(array) != n:
+        raise ValueError(f"{name} must hold one label for each row of {codes_name}: {n} expected, got {len(array)}")
+    missing = _missing(array)
+    if missing.any():
+        where = tuple(int(i) for i in np.argwhere(missing)[0])
+        raise ValueError(f"{name} must not hold missing values, got {array[where]} at index {where}")
+    return array
+
+
+def _missing(array: NDArray[Any]) -> NDArray[np.bool_]:
+    if array.dtype.kind in "fc":
+        return np.isnan(array)
+    if array.dtype.kind in "mM":
+        return np.isnat(array)
+    if array.dtype.kind == "O":
+        flat = [value is None or bool(value != value) for value in array.ravel()]
+        return np.array(flat, dtype=bool).reshape(array.shape)
+    return np.zeros(array.shape, dtype=bool)
+
+
+def _factorise(queries: NDArray[Any], database: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[np.int32], int]:
+    """Classes 0, 1, … in the sorted order of the labels of both arrays together."""
+    if _family(queries) != _family(database):
+        raise TypeError(
+            "query_labels and database_labels must be of one kind, "
+            f"got dtypes {queries.dtype} and {database.dtype}: no label could ever be equal"
+        )
+    try:
+        values, inverse = np.unique(np.concatenate([queries, database]), return_inverse=True)
+    except TypeError as error:
+        raise TypeError(f"query_labels and database_labels must be comparable with each other: {error}") from None
+    inverse = inverse.astype(np.int32)
+    return inverse[: len(queries)], inverse[len(queries) :], len(values)
+
+
+def _family(array: NDArray[Any]) -> str:
+    """Numbers, text, bytes, dates: arrays of different families are never equal, whatever NumPy casts them to."""
+    if array.dtype.kind == "O":
+        return "text" if all(isinstance(value, str) for value in array) else "objects"
+    for family, kinds in (("numbers", "biufc"), ("text", "UT"), ("bytes", "S"), ("dates", "M"), ("spans", "m")):
+        if array.dtype.kind in kinds:
+            return family
+    raise TypeError(f"labels must be numbers, strings or 0/1 indicators, got dtype {array.dtype}")
+
+
+def _label_sets(queries: NDArray[Any], database: NDArray[Any]) -> tuple[WordArray, WordArray]:
+    """Indicators packed into words, those of the database in planes."""
+    if queries.shape[1] != database.shape[1]:
+        raise ValueError(
+            "query_labels and database_labels must have the same columns, one for each label, "
+            f"got shapes {queries.shape} and {database.shape}"
+        )
+    if queries.shape[1] < 2:
+        raise ValueError(
+            f"2-D labels are 0/1 indicators, one column for each label, got shape {queries.shape}; "
+            "for classes pass 1-D arrays (labels.ravel())"
+        )
+    sets = []
+    for name, labels in (("query_labels", queries), ("database_labels", database)):
+        try:
+            sets.append(as_words(pack_bits(labels)))
+        except (TypeError, ValueError) as error:
+            message = str(error).replace("bits must", f"2-D {name} must", 1).partition(";")[0]
+            raise type(error)(message) from None
+    return sets[0], np.ascontiguousarray(sets[1].T)

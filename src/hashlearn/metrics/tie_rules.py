@@ -1,0 +1,186 @@
+"""Items at equal distance have no order of their own: what each tie rule makes of them, from counts alone.
+
+Let N items, R of them relevant, lie nearer than a distance with n items, r of them relevant. Where the order inside the
+distance is random, place t holds a relevant item with probability r/n, and then R + 1 + (t − 1) q relevant items are
+expected up to it, q = (r − 1)/(n − 1). So the expected sum of precisions at the relevant items of this distance is
+
+    (r/n) Σ_t (R + 1 + (t − 1) q) / (N + t)  =  (r/n) [ (R + 1) h + q (n − (N + 1) h) ],   h = H(N + n) − H(N)
+
+with harmonic numbers H. With the relevant items first it is Σ_i (R + i)/(N + i) = r − (N − R)(H(N + r) − H(N)), and
+with them last the same with N + n − r for N. H is kept in two doubles, so that the differences lose nothing. The cost is
+O(n_bits) for each query; only the top-k convention with random ties needs a sum over the hits in the distance that is
+cut.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from hashlearn.metrics.counting import CountArray, FloatArray
+
+TIES = ("expected", "stable", "optimistic", "pessimistic")
+EXPECTED, OPTIMISTIC, PESSIMISTIC = TIES.index("expected"), TIES.index("optimistic"), TIES.index("pessimistic")
+
+
+def sums_by_rule(
+    retrieved: CountArray, relevant: CountArray, ties: str, top_k: int, harmonic: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """For each query, over the relevant items among the first ``top_k``: Σ of the precision at the item, Σ of the
+    precision one rank before it (1 before the first rank), and their number; expectations for ties="expected".
+
+    One relevant and one other item at the same distance: rank 1 or 2 with equal chance, so (1/1 + 1/2)/2.
+
+    >>> sums_by_rule(np.array([[2]]), np.array([[1]]), "expected", 2, harmonic_numbers(2))
+    (array([0.75]), array([0.5]), array([1.]))
+    """
+    return _sums(retrieved, relevant, TIES.index(ties), top_k, harmonic)
+
+
+def hits_by_rule(retrieved: CountArray, relevant: CountArray, ties: str, k: int) -> FloatArray:
+    """Relevant items among the first k, for each query: the expected number, the most, or the fewest.
+
+    >>> hits_by_rule(np.array([[1, 4]]), np.array([[1, 2]]), "expected", 3)
+    array([2.])
+    """
+    return _hits(retrieved, relevant, TIES.index(ties), k)
+
+
+@njit(cache=True, nogil=True)
+def harmonic_numbers(n):  # type: ignore[no-untyped-def]
+    """H(0), …, H(n) as the sum of two rows, the second one holding what rounding takes from the first."""
+    out = np.zeros((2, n + 1))
+    high, low = 0.0, 0.0
+    for t in range(1, n + 1):
+        term = 1.0 / t
+        total = high + term
+        low += term - (total - high)  # exact: high ≥ term from t = 1 on
+        high = total
+        out[0, t], out[1, t] = high, low
+    return out
+
+
+@njit(cache=True, nogil=True)
+def expected_top_k_average(retrieved, relevant, top_k, harmonic):  # type: ignore[no-untyped-def]
+    """E[Σ of precisions at the hits in the first ``top_k`` / number of these hits]; 0 for none.
+
+    Only the distance that rank ``top_k`` cuts has a random number of hits, which is hypergeometric; given that number,
+    they lie at random among the places that are left.
+    """
+    n_queries, n_distances = retrieved.shape
+    out = np.zeros(n_queries)
+    for i in range(n_queries):
+        N, R, total = 0, 0, 0.0
+        for d in range(n_distances):
+            n, r = retrieved[i, d], relevant[i, d]
+            if N + n > top_k:
+                out[i] = _expected_ratio(total, R, N, n, r, top_k - N, harmonic)
+                break
+            total += _random_order(R, N, n, r, n, harmonic)[0]
+            N, R = N + n, R + r
+            if N == top_k or d == n_distances - 1:
+                out[i] = total / R if R > 0 else 0.0
+                break
+    return out
+
+
+@njit(cache=True, nogil=True)
+def _expected_ratio(total, R, N, n, r, m, harmonic):  # type: ignore[no-untyped-def]
+    """Σ_h P(h hits among the m places) · (total + their expected sum) / (R + h)."""
+    fewest, most = max(0, m - (n - r)), min(m, r)
+    mode = min(max((m + 1) * (r + 1) // (n + 2), fewest), most)
+    weight_sum, value_sum = 0.0, 0.0
+    for step in (1, -1):  # from the mode upwards, then downwards: the weights only shrink
+        weight = 1.0
+        h = mode
+        while fewest <= h <= most and weight > 0.0:
+            if step == 1 or h != mode:
+                weight_sum += weight
+                if R + h > 0:
+                    value_sum += weight * (total + _random_order(R, N, m, h, m, harmonic)[0]) / (R + h)
+            if step == 1:
+                weight *= (r - h) * (m - h) / ((h + 1.0) * (n - r - m + h + 1.0)) if h < most else 0.0
+            else:
+                weight *= h * (n - r - m + h * 1.0) / ((r - h + 1.0) * (m - h + 1.0))
+            h += step
+    return value_sum / weight_sum
+
+
+@njit(cache=True, nogil=True)
+def _sums(retrieved, relevant, rule, top_k, harmonic):  # type: ignore[no-untyped-def]
+    n_queries, n_distances = retrieved.shape
+    at, before = np.zeros(n_queries), np.zeros(n_queries)
+    for i in range(n_queries):
+        N, R = 0, 0
+        for d in range(n_distances):
+            n, r = retrieved[i, d], relevant[i, d]
+            if r > 0:
+                places = min(n, top_k - N)
+                if rule == EXPECTED:
+                    here = _random_order(R, N, n, r, places, harmonic)
+                elif rule == OPTIMISTIC:
+                    here = _one_after_another(R, N, min(r, places), harmonic)
+                else:
+                    here = _one_after_another(R, N + n - r, max(0, places - (n - r)), harmonic)
+                at[i] += here[0]
+                before[i] += here[1]
+            N, R = N + n, R + r
+            if N >= top_k:
+                break
+    return at, before, _hits(retrieved, relevant, rule, top_k)
+
+
+@njit(cache=True, nogil=True)
+def _hits(retrieved, relevant, rule, k):  # type: ignore[no-untyped-def]
+    n_queries, n_distances = retrieved.shape
+    out = np.zeros(n_queries)
+    for i in range(n_queries):
+        left = k
+        for d in range(n_distances):
+            n, r = retrieved[i, d], relevant[i, d]
+            if n <= left:
+                out[i] += r
+            elif rule == EXPECTED:
+                out[i] += left * r / n
+            elif rule == OPTIMISTIC:
+                out[i] += min(left, r)
+            else:
+                out[i] += max(0, left - (n - r))
+            left -= min(n, left)
+            if left == 0:
+                break
+    return out
+
+
+@njit(cache=True, nogil=True)
+def _random_order(R, N, n, r, places, harmonic):  # type: ignore[no-untyped-def]
+    """Expected sums of precisions at and before the relevant items in the first ``places`` of a distance."""
+    if r == 0 or places == 0:
+        return 0.0, 0.0
+    q = (r - 1) / (n - 1) if n > 1 else 0.0
+    h = _harmonic_difference(N, N + places, harmonic)
+    at = (R + 1) * h + q * (places - (N + 1) * h)
+    if N > 0:
+        before = q * places + (R - q * N) * _harmonic_difference(N - 1, N + places - 1, harmonic)
+    else:
+        before = 1.0 + q * (places - 1)
+    return at * r / n, before * r / n
+
+
+@njit(cache=True, nogil=True)
+def _one_after_another(R, N, r, harmonic):  # type: ignore[no-untyped-def]
+    """Sums of precisions at and before r relevant items that follow each other from rank N + 1 on."""
+    if r == 0:
+        return 0.0, 0.0
+    at = r - (N - R) * _harmonic_difference(N, N + r, harmonic)
+    if N > 0:
+        before = r - (N - R) * _harmonic_difference(N - 1, N + r - 1, harmonic)
+    else:
+        before = np.float64(r)
+    return at, before
+
+
+@njit(cache=True, nogil=True)
+def _harmonic_difference(a, b, harmonic):  # type: ignore[no-untyped-def]
+    """H(b) − H(a)."""
+    return (harmonic[0, b] - harmonic[0, a]) + (harmonic[1, b] - harmonic[1, a])

@@ -1,0 +1,66 @@
+"""What the codes should preserve: the matrix Y of eq. (3), always as an operator.
+
+Adding a target is its file and one line in `TARGETS`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from hashlearn import bqp
+from hashlearn.targets.base import Target, centred_unit_rows
+from hashlearn.targets.distances import Distance, ThresholdedDistance
+from hashlearn.targets.given import Pairs, Similarity
+from hashlearn.targets.labels import Labels, SharedLabels
+
+__all__ = [
+    "TARGETS",
+    "Distance",
+    "Labels",
+    "Pairs",
+    "SharedLabels",
+    "Similarity",
+    "Target",
+    "ThresholdedDistance",
+    "as_target",
+    "centred_unit_rows",
+]
+
+TARGETS: dict[str, Callable[[], Target]] = {
+    "labels": Labels,
+    "shared_labels": SharedLabels,
+    "distance": Distance,
+    "thresholded_distance": ThresholdedDistance,
+}
+
+
+def as_target(target: Any, y: np.ndarray | None) -> Target:
+    """A target object from a name, "auto", an n × n similarity, or an object as it is.
+
+    "auto" is labels when y is given (shared labels when it is two-dimensional), else thresholded distance.
+
+    >>> as_target("auto", None).name, as_target("auto", np.array([0, 1])).name
+    ('thresholded_distance', 'labels')
+    """
+    if isinstance(target, str):
+        if target == "auto":
+            if y is None:
+                return ThresholdedDistance()
+            return Labels() if y.ndim == 1 else SharedLabels()
+        if target not in TARGETS:
+            near = difflib.get_close_matches(target, TARGETS, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise ValueError(f"target must be 'auto' or one of {', '.join(TARGETS)}, got {target!r}{hint}")
+        return TARGETS[target]()
+    if isinstance(target, type):
+        raise TypeError(f"target must be an object, not the class {target.__name__}; write {target.__name__}()")
+    if isinstance(target, Target):
+        return target
+    if isinstance(target, np.ndarray | bqp.Operator) or sp.issparse(target):
+        return Similarity(target)
+    raise TypeError(f"target must be a name, a target object or an n × n similarity, got {type(target).__name__}")

@@ -1,0 +1,42 @@
+"""What a target is: hyper-parameters that can build the matrix Y of eq. (3) as an operator, never n × n.
+
+Codes of n_bits bits should have inner products ZZᵀ ≈ n_bits · Y. ``build`` returns Y with entries in [−1, 1] (1: same
+code, −1: opposite codes, 0: unrelated), so that one target serves every code length.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+
+from hashlearn import bqp
+
+
+@runtime_checkable
+class Target(Protocol):
+    """A frozen dataclass with a name and a ``build``."""
+
+    name: ClassVar[str]
+    needs_labels: ClassVar[bool]
+
+    def build(self, X: Any, y: np.ndarray | None, rng: np.random.Generator) -> bqp.Operator:
+        """Y for these samples: entries in [−1, 1]; the diagonal has no meaning."""
+
+
+def centred_unit_rows(X: Any, centre: bool) -> np.ndarray:
+    """Rows of unit length, after the mean is subtracted if asked for; a row of zeros stays zero.
+
+    >>> centred_unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]]), centre=False)
+    array([[0.6, 0.8],
+           [0. , 0. ]])
+    """
+    rows = np.array(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
+    # Entries of 1e±200 would square to nothing or infinity.
+    largest = max(rows.max(), -rows.min()) if rows.size else 0.0
+    if largest > 0.0:
+        rows /= largest
+    if centre:
+        rows -= rows.mean(axis=0)
+    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.divide(rows, norms, out=np.zeros_like(rows), where=norms > 1e-12 * norms.max(initial=0.0))

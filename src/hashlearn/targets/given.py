@@ -1,0 +1,105 @@
+"""Targets that the user knows already: a whole similarity matrix, or lists of similar and dissimilar pairs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+
+from hashlearn import bqp
+
+
+@dataclass(frozen=True, eq=False)
+class Similarity:
+    """Your own Y: symmetric, entries in [−1, 1] (1: same code, −1: opposite, 0: unrelated), dense, sparse or a
+    `bqp.Operator`.
+
+    Parameters
+    ----------
+    matrix : n × n, n the number of samples that fit gets
+    background : what the entries that a sparse matrix does not store stand for, e.g. −1 for "not similar"
+
+    >>> Similarity([[1.0, 0.5], [0.5, 1.0]]).build(np.zeros((2, 3)), None, np.random.default_rng(0)).toarray()
+    array([[1. , 0.5],
+           [0.5, 1. ]])
+    """
+
+    matrix: Any = field(repr=False)
+    background: float = 0.0
+
+    name: ClassVar[str] = "similarity"
+    needs_labels: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if not -1.0 <= self.background <= 1.0:
+            raise ValueError(f"background must lie in [-1, 1], got {self.background!r}")
+
+    def build(self, X: Any, y: np.ndarray | None, rng: np.random.Generator) -> bqp.Operator:
+        """Checked against the number of samples."""
+        target = bqp.as_operator(self.matrix)
+        _require_n(target.n, X.shape[0], "the similarity matrix")
+        entries = target.matrix.data if isinstance(target, bqp.Sparse) else getattr(target, "array", np.zeros(1))
+        if entries.size and np.abs(entries).max() > 1.0 + 1e-9:
+            worst = entries.flat[np.abs(entries).argmax()]
+            raise ValueError(
+                f"the similarity matrix must have entries in [-1, 1], got {worst:.6g}; "
+                "1 asks for equal codes, -1 for opposite ones"
+            )
+        if self.background == 0.0:
+            return target
+        if not isinstance(target, bqp.Sparse):
+            raise ValueError("background only has a meaning for a sparse similarity matrix; leave it at 0")
+        shifted = target.matrix.copy()
+        shifted.data = shifted.data - self.background
+        return bqp.Sparse(shifted) + bqp.LowRank(np.ones((target.n, 1)), np.array([self.background]))
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Lists of pairs (i, j) of sample numbers: similar ones get Y = 1, dissimilar ones −1, the rest 0.
+
+    >>> Pairs(similar=[(0, 1)], dissimilar=[(1, 2)]).build(np.zeros((3, 1)), None, np.random.default_rng(0)).toarray()
+    array([[ 0.,  1.,  0.],
+           [ 1.,  0., -1.],
+           [ 0., -1.,  0.]])
+    """
+
+    similar: ArrayLike = field(default=(), repr=False)
+    dissimilar: ArrayLike = field(default=(), repr=False)
+
+    name: ClassVar[str] = "pairs"
+    needs_labels: ClassVar[bool] = False
+
+    def build(self, X: Any, y: np.ndarray | None, rng: np.random.Generator) -> bqp.Operator:
+        """A sparse Y with two entries a pair."""
+        n = X.shape[0]
+        lists = [(_pairs(self.similar, "similar", n), 1.0), (_pairs(self.dissimilar, "dissimilar", n), -1.0)]
+        pairs = np.concatenate([p for p, _ in lists])
+        if len(pairs) == 0:
+            raise ValueError("Pairs needs at least one similar or dissimilar pair")
+        values = np.concatenate([np.full(len(p), v) for p, v in lists])
+        both = np.concatenate([pairs, pairs[:, ::-1]])
+        total = sp.coo_array((np.r_[values, values], (both[:, 0], both[:, 1])), shape=(n, n)).tocsr()
+        total.data = np.clip(total.data, -1.0, 1.0)  # a pair named twice counts once, one in both lists not at all
+        return bqp.Sparse(total)
+
+
+def _pairs(pairs: ArrayLike, name: str, n: int) -> np.ndarray:
+    array = np.asarray(pairs)
+    if array.size == 0:
+        return np.empty((0, 2), dtype=np.intp)
+    if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
+        raise ValueError(f"{name} must be a list of pairs of sample numbers, got an array of shape {array.shape}")
+    if array.min() < 0 or array.max() >= n:
+        raise ValueError(f"{name} names sample {array.max() if array.max() >= n else array.min()}, but there are {n}")
+    if (array[:, 0] == array[:, 1]).any():
+        raise ValueError(f"{name} pairs sample {array[array[:, 0] == array[:, 1]][0, 0]} with itself")
+    return array.astype(np.intp)
+
+
+def _require_n(got: int, expected: int, what: str) -> None:
+    if got != expected:
+        raise ValueError(f"{what} must be n × n with n = {expected}, the number of samples, got n = {got}")

@@ -1,0 +1,146 @@
+"""Exact enumeration: the optimum of everything small, proven, and a clear refusal of the rest."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import hashlearn.bqp.exact as exact
+from hashlearn import bqp
+from hashlearn.bqp import Exact, LowRank, Sparse, Status, as_operator
+from tests.bqp.problems import PROBLEMS, all_signs, brute_force, random_low_rank, random_symmetric, repeated_rows
+
+ENUMERABLE = [
+    p
+    for p in PROBLEMS
+    if p.make().n <= exact.LIMIT or p.name.startswith(("supervised", "zero low", "planted rank one, low"))
+]
+
+
+@pytest.mark.parametrize("problem", [p for p in PROBLEMS if p.make().n <= 15], ids=lambda p: p.name)
+def test_table_agrees_with_brute_force(problem):
+    assert problem.optimum == pytest.approx(brute_force(problem.make()), rel=1e-12, abs=1e-12)
+
+
+@pytest.mark.parametrize("problem", ENUMERABLE, ids=lambda p: p.name)
+def test_finds_and_proves_the_optimum(problem):
+    A = problem.make()
+    solution = bqp.solve(A, "exact")
+    assert solution.value == pytest.approx(problem.optimum, rel=1e-12, abs=1e-12)
+    assert solution.bound <= problem.optimum + 1e-12 * abs(problem.optimum)
+    assert solution.status is Status.OPTIMAL
+    assert solution.gap <= 1e-9
+    assert A.value(solution.x) == solution.value
+
+
+@settings(max_examples=40, deadline=None)
+@given(n=st.integers(2, 11), seed=st.integers(0, 2**32 - 1), integers=st.booleans())
+def test_any_small_matrix(n, seed, integers):
+    A = random_symmetric(n, seed, integers)
+    x, bound = exact.enumerate_signs(A)
+    best = brute_force(A)
+    assert x @ A @ x == pytest.approx(best, rel=1e-12, abs=1e-12)
+    assert bound <= best + 1e-13 * np.abs(A).sum()
+    assert x[0] == 1.0
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 9, 10])
+@pytest.mark.parametrize(("flips", "runs"), [(1, 1), (4, 2), (5, 3), (64, 1)])
+def test_pieces_cover_everything_once(monkeypatch, n, flips, runs):
+    monkeypatch.setattr(exact, "FLIPS", flips)
+    monkeypatch.setattr(exact, "RUNS_PER_PIECE", runs)
+    A = random_symmetric(n, 3)
+    fractions = []
+    x, _ = exact.enumerate_signs(A, fractions.append)
+    assert x @ A @ x == pytest.approx(brute_force(A))
+    assert fractions == sorted(fractions)
+    assert fractions[-1] == 1.0
+    assert len(fractions) == -(-(2 ** (n - 1)) // (flips * runs))
+
+
+def test_every_point_can_win():
+    """A planted optimum at each of the 2^(n−1) points is found: no Gray code is skipped."""
+    for s in all_signs(6):
+        x, bound = exact.enumerate_signs(-np.outer(s, s))
+        np.testing.assert_array_equal(x, s)
+        assert bound == -36.0
+
+
+def test_bound_is_exact_for_integers_and_a_hair_lower_otherwise():
+    integers = bqp.solve(random_symmetric(12, 0, integers=True), "exact")
+    assert integers.bound == integers.value
+    A = random_symmetric(12, 0)
+    floats = bqp.solve(A, "exact")
+    assert floats.value - 1e-11 * np.abs(A).sum() <= floats.bound < floats.value
+
+
+def test_rounding_does_not_pick_the_wrong_point():
+    """A huge constant (a diagonal) swamps the sums along the way; what is returned is recomputed."""
+    small = random_symmetric(14, 5)
+    A = small + 1e7 * np.eye(14)
+    x, bound = exact.enumerate_signs(A)
+    assert x @ small @ x == pytest.approx(brute_force(small), rel=1e-9)
+    assert bound <= x @ A @ x
+
+
+@pytest.mark.parametrize("copies", [1, 4, 20_000])
+def test_repeated_rows_are_one_variable(copies):
+    A = repeated_rows(copies, weights=(-1.0, -0.5, -2.0))
+    rows, counts = np.unique(A.P, axis=0, return_counts=True)
+    merged = rows * counts[:, None]
+    solution = bqp.solve(A, "exact")
+    assert solution.value == pytest.approx(brute_force((merged * A.weights) @ merged.T), rel=1e-10)
+    assert solution.x.shape == (5 * copies,)
+
+
+def test_repeated_rows_with_positive_diagonal_stay_apart():
+    """Two equal rows that repel: the optimum gives them opposite signs, which merging them would forbid."""
+    solution = bqp.solve(LowRank([[1.0], [1.0]], [1.0]), "exact")
+    assert solution.value == 0.0
+    assert sorted(solution.x) == [-1, 1]
+
+
+def test_one_repeat_among_25_rows_is_enough():
+    P = np.random.default_rng(0).standard_normal((24, 2))
+    A = LowRank(np.vstack([P, P[:1]]), [-1.0, -2.0])
+    assert bqp.solve(A, "exact").status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize(
+    ("A", "words"),
+    [
+        (np.ones((25, 25)), ["n = 25", "24", '"sdr"', '"local_search"']),
+        (sp.diags_array([1.0, 1.0], offsets=[-1, 1], shape=(10**6, 10**6)), ["n = 1000000", "24"]),
+        (random_low_rank(40, 2, 0), ["n = 40", "40 distinct rows", "24"]),
+    ],
+)
+def test_refuses_what_is_too_large(monkeypatch, A, words):
+    monkeypatch.setattr(exact, "enumerate_signs", None)  # any work would fail
+    monkeypatch.setattr(Sparse, "toarray", None)
+    with pytest.raises(ValueError, match='method "exact"') as refusal:
+        bqp.solve(A, Exact())
+    for word in words:
+        assert word in str(refusal.value)
+
+
+def test_ticks_and_time_limit(monkeypatch):
+    monkeypatch.setattr(exact, "RUNS_PER_PIECE", 1)
+    stages = []
+    A = random_symmetric(16, 0)
+    bqp.solve(A, "exact", progress=lambda p: stages.append((p.stage, p.fraction)))
+    assert stages[-1] == ("enumeration", 1.0)
+    assert len(stages) == 2**15 // exact.FLIPS
+    late = bqp.solve(A, "exact", time_limit=1e-9)
+    assert late.status is Status.TIME_LIMIT
+    assert late.bound == -np.inf
+
+
+def test_x0_does_not_matter_and_input_is_untouched():
+    A = random_symmetric(10, 1)
+    before = A.copy()
+    plain = bqp.solve(A, "exact")
+    started = bqp.solve(A, "exact", x0=-np.ones(10))
+    assert plain.value == started.value
+    np.testing.assert_array_equal(A, before)
+    assert as_operator(A).value(plain.x) == plain.value

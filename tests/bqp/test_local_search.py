@@ -1,0 +1,322 @@
+"""Local search: the table's optima, 1-flip optimality, its budgets, and the tabu walks below it."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import hashlearn.bqp.local_search as local_search
+import hashlearn.bqp.tabu as tabu
+from hashlearn import bqp
+from hashlearn.bqp import Dense, LocalSearch, LowRank, Sparse, SparsePlusLowRank, Status, as_operator
+from hashlearn.bqp.tabu import TabuWalks
+from tests.bqp.problems import (
+    PROBLEMS,
+    random_low_rank,
+    random_sparse,
+    random_symmetric,
+    repeated_rows,
+    ring,
+    unfrustrated,
+)
+
+SHORT = LocalSearch(n_starts=3, max_iter=20_000)
+FEW_SWEEPS = LocalSearch(n_starts=3, max_iter=300)
+
+
+def some_signs(n: int, seed: int = 0) -> np.ndarray:
+    return np.where(np.random.default_rng(seed).random(n) < 0.5, -1.0, 1.0)
+
+
+def neighbours(n: int, degree: int, seed: int) -> sp.csr_array:
+    """A sparse matrix with about ``degree`` random ±1 entries a row, made without an n × n array."""
+    rng = np.random.default_rng(seed)
+    i, j = rng.integers(0, n, (2, n * degree // 2))
+    half = sp.coo_array((rng.choice([-1.0, 1.0], len(i)), (i, j)), shape=(n, n)).tocsr()
+    return sp.csr_array(half + half.T)
+
+
+@pytest.mark.parametrize("problem", PROBLEMS, ids=lambda p: p.name)
+@pytest.mark.parametrize(
+    "method", [LocalSearch(n_starts=3), LocalSearch(max_iter=100_000)], ids=["own budget", "max_iter"]
+)
+def test_finds_the_optimum_of_the_table(problem, method):
+    A = problem.make()
+    solution = bqp.solve(A, method, random_state=0)
+    assert solution.value == pytest.approx(problem.optimum, rel=1e-9, abs=1e-9)
+    assert A.value(solution.x) == solution.value
+    assert solution.bound <= problem.optimum + 1e-9 * abs(problem.optimum)
+
+
+LARGE = {
+    "dense": lambda: random_symmetric(150, 0),
+    "sparse": lambda: random_sparse(150, 1, density=0.1),
+    "sparse, with sweeps first": lambda: neighbours(5000, 6, 2),
+    "low rank, made dense": lambda: random_low_rank(150, 5, 3),
+    "low rank, by sweeps": lambda: random_low_rank(2500, 5, 4),
+    "low rank, repeated rows": lambda: repeated_rows(1000, weights=(-1.0, -0.5, 2.0)),
+    "sparse plus low rank, made dense": lambda: as_operator(random_sparse(100, 5)) + random_low_rank(100, 3, 6),
+    "sparse plus low rank, by sweeps": lambda: as_operator(neighbours(2500, 6, 7)) + random_low_rank(2500, 3, 8),
+}
+
+
+@pytest.fixture(params=LARGE)
+def large(request):
+    return as_operator(LARGE[request.param]())
+
+
+def short(A: bqp.Operator) -> LocalSearch:
+    """20,000 moves, but only 300 where a move is a sweep."""
+    swept = isinstance(A, LowRank | SparsePlusLowRank) and A.n > local_search.LARGEST_DENSIFIED
+    return FEW_SWEEPS if swept else SHORT
+
+
+def test_the_answer_is_a_local_optimum(large):
+    solution = bqp.solve(large, short(large), random_state=0)
+    assert set(np.unique(solution.x)) <= {-1, 1}
+    assert large.flip_gains(solution.x).min() >= -1e-9 * abs(solution.value)
+    assert solution.value < large.value(np.ones(large.n))
+
+
+def test_same_seed_same_answer_for_any_thread_count(large, monkeypatch):
+    answers = []
+    for threads in ("1", "1", "3"):
+        monkeypatch.setenv("HASHLEARN_NUM_THREADS", threads)
+        answers.append(bqp.solve(large, LocalSearch(n_starts=2, max_iter=300), random_state=5))
+    for other in answers[1:]:
+        assert other.value == answers[0].value
+        np.testing.assert_array_equal(other.x, answers[0].x)
+
+
+def test_never_worse_than_x0_and_starts_there(large):
+    x0 = bqp.solve(large, short(large), random_state=1).x
+    again = bqp.solve(large, LocalSearch(n_starts=1, max_iter=1), x0=x0, random_state=2)
+    assert again.value <= large.value(x0)
+    # One move from a good point does not lose it; one move from random signs would be far away.
+    assert again.value == pytest.approx(large.value(x0), rel=0.05)
+
+
+def test_no_square_array_for_large_low_rank(monkeypatch):
+    A = random_low_rank(2100, 3, 0)
+    B = SparsePlusLowRank(Sparse(ring(2100)), A)
+    for kind in (LowRank, SparsePlusLowRank, Sparse):
+        monkeypatch.setattr(kind, "toarray", None)
+    for operator in (A, B):
+        assert bqp.solve(operator, LocalSearch(n_starts=2, max_iter=20), random_state=0).value < 0.0
+
+
+def test_inputs_are_untouched():
+    array, x0 = random_symmetric(40, 0), some_signs(40)
+    before = array.copy(), x0.copy()
+    bqp.solve(array, SHORT, x0=x0, random_state=0)
+    np.testing.assert_array_equal(array, before[0])
+    np.testing.assert_array_equal(x0, before[1])
+
+
+def test_more_iterations_and_recombination_help():
+    """On a sparse spin glass the pool must beat as many moves spent on independent walks."""
+    A = as_operator(neighbours(600, 6, 0))
+    pooled = [bqp.solve(A, LocalSearch(max_iter=600_000), random_state=seed).value for seed in range(3)]
+    fewer = [bqp.solve(A, LocalSearch(max_iter=20_000), random_state=seed).value for seed in range(3)]
+    assert np.mean(pooled) < np.mean(fewer)
+    walks, rng = TabuWalks(A), np.random.default_rng(0)
+    alone = [walks.walk(some_signs(600, k), rng, tenure=30, patience=6000, max_moves=9000) for k in range(66)]
+    assert np.mean(pooled) < min(walk.value for walk in alone)
+
+
+class TestStatus:
+    A = random_symmetric(40, 0)
+
+    def test_own_budget(self):
+        assert bqp.solve(self.A, LocalSearch(n_starts=2), random_state=0).status is Status.CONVERGED
+
+    def test_max_iter(self):
+        assert bqp.solve(self.A, "local_search", max_iter=50, random_state=0).status is Status.ITERATION_LIMIT
+
+    def test_max_iter_counts_moves(self, monkeypatch):
+        made = []
+        walk = TabuWalks.walk
+        monkeypatch.setattr(TabuWalks, "walk", lambda *a, **k: made.append(walk(*a, **k)) or made[-1])
+        bqp.solve(self.A, "local_search", max_iter=7001, random_state=0)
+        assert sum(w.moves for w in made) == 7001
+
+    def test_until_the_time_limit(self):
+        solution = bqp.solve(self.A, LocalSearch(n_starts=2), time_limit=0.3, random_state=0)
+        assert solution.status is Status.TIME_LIMIT
+        assert solution.value < np.sum(self.A)
+
+    def test_max_iter_within_a_time_limit(self):
+        solution = bqp.solve(self.A, LocalSearch(max_iter=50), time_limit=60.0, random_state=0)
+        assert solution.status is Status.ITERATION_LIMIT
+
+    def test_tiny_problems_are_proven_even_under_a_time_limit(self):
+        solution = bqp.solve(random_symmetric(15, 0), "local_search", time_limit=60.0, random_state=0)
+        assert solution.status is Status.OPTIMAL
+
+    def test_max_iter_turns_enumeration_off(self):
+        solution = bqp.solve(random_symmetric(15, 0), LocalSearch(max_iter=50), random_state=0)
+        assert solution.status is Status.ITERATION_LIMIT
+        assert solution.bound == -np.inf
+
+
+def test_a_long_walk_offers_on_the_way(monkeypatch):
+    """Interrupted within the first walk, the best point of that walk comes back."""
+    monkeypatch.setattr(tabu, "PIECE", 20_000)
+    A = as_operator(neighbours(3000, 6, 0))
+
+    def stop(progress):
+        if progress.value < -5000.0:
+            raise KeyboardInterrupt
+
+    solution = bqp.solve(A, "local_search", random_state=0, progress=stop)
+    assert solution.status is Status.INTERRUPTED
+    assert solution.value < -5000.0
+
+
+def test_sweeps_offer_on_the_way(monkeypatch):
+    monkeypatch.setattr("hashlearn.bqp.sweeps.PIECE", 2000)
+    A = random_low_rank(3000, 4, 0)
+    calls = []
+
+    def stop(progress):
+        calls.append(progress)
+        if len(calls) > 10:
+            raise KeyboardInterrupt
+
+    solution = bqp.solve(A, "local_search", random_state=0, progress=stop)
+    assert solution.status is Status.INTERRUPTED
+    assert solution.value < A.value(np.ones(3000))
+
+
+def test_progress_fractions_rise():
+    fractions = []
+    bqp.solve(random_symmetric(60, 0), SHORT, random_state=0, progress=lambda p: fractions.append(p.fraction))
+    assert fractions == sorted(fractions)
+    assert fractions[-1] == 1.0
+
+
+@pytest.mark.parametrize("field", ["n_starts", "max_iter", "tenure", "patience"])
+@pytest.mark.parametrize("bad", [0, -3, 2.5, "many", True])
+def test_bad_options_are_refused_by_name(field, bad):
+    with pytest.raises(ValueError, match=f"{field} must be an integer of at least 1, got {bad!r}"):
+        LocalSearch(**{field: bad})
+
+
+@pytest.mark.parametrize("n_starts", [1, 2, 5])
+@pytest.mark.parametrize("tenure", [1, 1000])
+@pytest.mark.parametrize("patience", [1, 100])
+def test_any_options_work(n_starts, tenure, patience):
+    A = unfrustrated(30, 0)
+    for kind in (A, sp.csr_array(A), LowRank(np.arange(1.0, 31.0)[:, None], [-1.0])):
+        method = LocalSearch(n_starts=n_starts, max_iter=3000, tenure=tenure, patience=patience)
+        operator = as_operator(kind)
+        solution = bqp.solve(operator, method, random_state=0)
+        assert operator.flip_gains(solution.x).min() >= -1e-9
+
+
+WALKED = {
+    "dense": lambda: Dense(random_symmetric(60, 3)),
+    "sparse": lambda: Sparse(random_sparse(60, 4, density=0.2)),
+    "sparse integers": lambda: Sparse(neighbours(80, 5, 5)),
+    "dense integers": lambda: Dense(neighbours(80, 5, 5).toarray()),
+    "two variables": lambda: Dense(np.array([[0.0, 1.0], [1.0, 0.0]])),
+    "two variables, sparse": lambda: Sparse(sp.csr_array([[0.0, 1.0], [1.0, 0.0]])),
+    "with a diagonal": lambda: Sparse(sp.csr_array(random_sparse(50, 6) + sp.diags_array(np.arange(50.0)))),
+}
+
+
+class TestWalks:
+    @pytest.fixture(params=WALKED)
+    def A(self, request):
+        return WALKED[request.param]()
+
+    @pytest.mark.parametrize("tenure", [1, 5, 40])
+    def test_value_is_the_value_of_the_signs(self, A, tenure):
+        rng = np.random.default_rng(0)
+        walk = TabuWalks(A).walk(some_signs(A.n), rng, tenure=tenure, patience=10**6, max_moves=20_000)
+        assert walk.moves == 20_000
+        assert A.value(walk.x) == pytest.approx(walk.value, rel=1e-9, abs=1e-9)
+        assert A.value(walk.x) <= A.value(some_signs(A.n))
+        assert A.flip_gains(walk.x).min() >= -1e-9
+
+    def test_value_so_far_is_true_after_every_piece(self, A, monkeypatch):
+        monkeypatch.setattr(tabu, "PIECE", 500)
+        seen = []
+
+        def between(walk):
+            assert A.value(walk.x) == pytest.approx(walk.value, rel=1e-9, abs=1e-9)
+            seen.append(walk.value)
+
+        rng = np.random.default_rng(0)
+        whole = TabuWalks(A).walk(some_signs(A.n), rng, tenure=4, patience=10**6, max_moves=2000, between=between)
+        assert len(seen) > 3
+        assert seen == sorted(seen, reverse=True)
+        assert seen[-1] == whole.value
+
+    def test_pieces_do_not_change_the_walk(self, A, monkeypatch):
+        def walk():
+            rng = np.random.default_rng(0)
+            return TabuWalks(A).walk(some_signs(A.n), rng, tenure=4, patience=10**6, max_moves=3000)
+
+        whole = walk()
+        monkeypatch.setattr(tabu, "PIECE", 300)
+        np.testing.assert_array_equal(walk().x, whole.x)
+
+    def test_patience_ends_the_walk(self, A):
+        rng = np.random.default_rng(0)
+        walk = TabuWalks(A).walk(some_signs(A.n), rng, tenure=4, patience=200, max_moves=10**7)
+        assert 200 <= walk.moves < 10**6
+
+    def test_the_start_is_untouched(self, A):
+        x = some_signs(A.n)
+        TabuWalks(A).walk(x, np.random.default_rng(0), tenure=4, patience=100, max_moves=100)
+        np.testing.assert_array_equal(x, some_signs(A.n))
+
+
+def test_walks_leave_local_optima():
+    """Plain descent stops where it is; a tabu walk from the same local optimum finds better ones."""
+    A = as_operator(neighbours(300, 6, 1))
+    stuck = bqp.sweeps.CoordinateSweeps(A).descend(some_signs(300))
+    for kind in (A, Dense(A.toarray())):
+        walk = TabuWalks(kind).walk(stuck, np.random.default_rng(0), tenure=15, patience=3000, max_moves=10**5)
+        assert walk.value < A.value(stuck) - 20.0
+
+
+def test_tabu_keeps_a_flip_for_its_tenure():
+    """Without couplings every flip costs nothing, so only the tabu list decides: no variable moves twice within it."""
+    A = Sparse(sp.csr_array((40, 40)))
+    flips = []
+    x, pull = np.ones(40), np.zeros(40)
+    free = tabu._tournament(pull)
+    state = (
+        np.zeros(40, np.int64),
+        np.empty(40, np.int64),
+        np.zeros(4, np.int64),
+        np.zeros(2),
+        np.array([7], np.uint64),
+    )
+    trees = (free, np.full_like(free, -np.inf), np.full(22, -1, np.int64), np.empty(40, np.int64))
+    for _ in range(500):
+        before = x.copy()
+        matrix = A.matrix
+        tabu._walk_sparse(
+            matrix.data, matrix.indices, matrix.indptr, x, pull, x.copy(), *state, *trees, 10, 10**9, 0.0, 1
+        )
+        flips.append(int(np.flatnonzero(x != before)[0]))
+    last: dict[int, int] = {}
+    for move, i in enumerate(flips):
+        assert move - last.get(i, -100) > 10
+        last[i] = move
+    assert len(last) == 40
+
+
+def test_budget_rules():
+    """Fewer starts and sweeps the larger the problem: deterministic, and few at n = 10⁶ and rank 80."""
+    small = local_search._Sweeps(random_low_rank(2500, 4, 0))
+    assert small.n_starts == local_search.MOST_STARTS
+    huge = LowRank.__new__(LowRank)
+    row = np.lib.stride_tricks.as_strided(np.ones(80), (10**6, 80), (0, 8))
+    for field, value in (("P", row), ("weights", np.ones(80)), ("n", 10**6)):
+        object.__setattr__(huge, field, value)
+    engine = local_search._Sweeps(huge)
+    assert engine.n_starts == 2
+    assert engine.budget == 24

@@ -1,0 +1,122 @@
+"""Merging identical rows: a smaller problem with the same values and the same optimum."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import hashlearn.bqp.merging as merging
+from hashlearn.bqp import Dense, LowRank, as_operator
+from hashlearn.bqp.merging import merge_identical_rows
+from tests.bqp.problems import brute_force, random_low_rank, random_sparse, repeated_rows
+
+
+def a_few_rows(n: int, distinct: int, rank: int, seed: int) -> LowRank:
+    rng = np.random.default_rng(seed)
+    rows = rng.standard_normal((distinct, rank))
+    return LowRank(rows[rng.integers(0, distinct, n)], rng.standard_normal(rank))
+
+
+@settings(max_examples=60, deadline=None)
+@given(n=st.integers(2, 11), distinct=st.integers(1, 6), rank=st.integers(1, 4), seed=st.integers(0, 2**32 - 1))
+def test_same_values_and_same_optimum(n, distinct, rank, seed):
+    A = a_few_rows(n, distinct, rank, seed)
+    merged = merge_identical_rows(A, worthwhile=0.0)
+    m = merged.operator.n
+    rng = np.random.default_rng(seed)
+    x = np.where(rng.random(m) < 0.5, -1.0, 1.0)
+    assert merged.expand(x).shape == (n,)
+    assert A.value(merged.expand(x)) == pytest.approx(merged.operator.value(x), rel=1e-10, abs=1e-10)
+    assert brute_force(merged.operator) == pytest.approx(brute_force(A), rel=1e-10, abs=1e-10)
+    np.testing.assert_array_equal(merged.collapse(merged.expand(x)), x)
+
+
+def test_only_rows_with_equal_entries_share_a_variable():
+    A = a_few_rows(500, 7, 3, 0)
+    A = LowRank(A.P, -np.abs(A.weights))
+    merged = merge_identical_rows(A)
+    assert merged.operator.n == len(np.unique(A.P, axis=0))
+    for group in range(merged.operator.n):
+        rows = A.P[merged.groups == group]
+        assert (rows == rows[0]).all()
+        np.testing.assert_allclose(merged.operator.P[group], len(rows) * rows[0], rtol=1e-13)
+
+
+def test_groups_are_numbered_as_they_appear():
+    merged = merge_identical_rows(LowRank([[5.0], [1.0], [5.0], [3.0], [1.0]], [-1.0]))
+    np.testing.assert_array_equal(merged.groups, [0, 1, 0, 2, 1])
+    np.testing.assert_array_equal(merged.operator.P.ravel(), [10.0, 2.0, 3.0])
+
+
+def test_repelling_rows_are_left_alone():
+    merged = merge_identical_rows(LowRank([[1.0, 0.0], [0.0, 1.0]] * 3, [1.0, -1.0]))
+    assert merged.operator.n == 4  # three copies of the first row, one variable for the second
+    assert len(np.unique(merged.groups[::2])) == 3
+    assert len(np.unique(merged.groups[1::2])) == 1
+
+
+def test_minus_zero_equals_zero():
+    assert merge_identical_rows(LowRank([[0.0, 1.0], [-0.0, 1.0]], [-1.0, -1.0])).operator.n == 1
+
+
+def test_a_hash_collision_merges_nothing_wrong(monkeypatch):
+    monkeypatch.setattr(merging, "_hash_rows", lambda P: np.zeros(len(P), np.uint64))
+    A = repeated_rows(3, weights=(-1.0, -1.0, -2.0))
+    merged = merge_identical_rows(A)
+    assert brute_force(merged.operator) == pytest.approx(brute_force(A))
+    for group in range(merged.operator.n):
+        rows = A.P[merged.groups == group]
+        assert (rows == rows[0]).all()
+
+
+def test_blocks_of_rows_and_threads_change_nothing(monkeypatch):
+    A = a_few_rows(20_000, 9, 3, 1)
+    one, many = [], []
+    for threads, out in (("1", one), ("3", many)):
+        monkeypatch.setenv("HASHLEARN_NUM_THREADS", threads)
+        merged = merge_identical_rows(A)
+        out += [merged.operator.P, merged.groups]
+    np.testing.assert_array_equal(one[0], many[0])
+    np.testing.assert_array_equal(one[1], many[1])
+
+
+@pytest.mark.parametrize(
+    "A",
+    [
+        Dense(np.ones((4, 4))),
+        as_operator(random_sparse(6, 0)),
+        as_operator(random_sparse(6, 0)) + LowRank(np.ones((6, 1)), [-1.0]),
+        random_low_rank(30, 2, 0),
+        LowRank(np.zeros((5, 1)), [1.0]),
+    ],
+    ids=["dense", "sparse", "sparse plus low rank", "all distinct", "rank zero"],
+)
+def test_others_come_back_as_they_are(A):
+    merged = merge_identical_rows(A)
+    assert merged.operator is A
+    assert merged.groups is None
+    x = np.ones(A.n)
+    assert merged.expand(x) is x
+    assert merged.collapse(x) is x
+
+
+def test_too_few_repeats_are_not_worth_a_copy():
+    P = np.random.default_rng(0).standard_normal((100, 2))
+    P[1] = P[0]
+    A = LowRank(P, [-1.0, -1.0])
+    assert merge_identical_rows(A).operator is A
+    assert merge_identical_rows(A, worthwhile=0.0).operator.n == 99
+
+
+def test_collapse_takes_the_majority_and_plus_for_a_tie():
+    merged = merge_identical_rows(LowRank([[1.0], [1.0], [1.0], [2.0], [2.0]], [-1.0]))
+    np.testing.assert_array_equal(merged.collapse(np.array([-1.0, -1.0, 1.0, 1.0, -1.0])), [-1.0, 1.0])
+
+
+def test_inputs_are_untouched():
+    A = repeated_rows(4)
+    P, weights = A.P.copy(), A.weights.copy()
+    merged = merge_identical_rows(A)
+    merged.operator.P[:] = 0.0
+    np.testing.assert_array_equal(A.P, P)
+    np.testing.assert_array_equal(A.weights, weights)

@@ -1,0 +1,132 @@
+"""Coordinate sweeps: eq. (21) as a plain loop says it, for every kind of operator."""
+
+import numpy as np
+import pytest
+
+import hashlearn.bqp.sweeps as sweeps
+from hashlearn.bqp import Dense, Operator, Sparse, as_operator
+from hashlearn.bqp.sweeps import CoordinateSweeps, split_parts
+from tests.bqp.problems import complete, random_low_rank, random_sparse, random_symmetric
+
+KINDS = {
+    "dense": lambda n: Dense(random_symmetric(n, 1)),
+    "sparse": lambda n: Sparse(random_sparse(n, 2)),
+    "low rank": lambda n: random_low_rank(n, 4, 3),
+    "sparse plus low rank": lambda n: as_operator(random_sparse(n, 4)) + random_low_rank(n, 3, 5),
+}
+
+
+@pytest.fixture(params=KINDS)
+def A(request) -> Operator:
+    return KINDS[request.param](23)
+
+
+def as_printed(array: np.ndarray, x: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """x_i ← −sgn(Σ_{j≠i} a_ij x_j), one after the other."""
+    x = x.copy()
+    for i in order:
+        pull = array[i] @ x - array[i, i] * x[i]
+        x[i] = -np.sign(pull)
+    return x
+
+
+def some_signs(n: int, seed: int = 0) -> np.ndarray:
+    return np.where(np.random.default_rng(seed).random(n) < 0.5, -1.0, 1.0)
+
+
+def test_binarise_is_equation_21(A):
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal(A.n)
+    for order in (np.arange(A.n), rng.permutation(A.n)):
+        expected = as_printed(A.toarray(), x, order)
+        np.testing.assert_array_equal(CoordinateSweeps(A).binarise(x, order), expected)
+    np.testing.assert_array_equal(CoordinateSweeps(A).binarise(x), as_printed(A.toarray(), x, np.arange(A.n)))
+
+
+def test_a_sweep_from_signs_keeps_its_products(A):
+    passes = CoordinateSweeps(A)
+    x = some_signs(A.n)
+    before = x.copy()
+    products = passes.products(x)
+    changed = passes.sweep(x, products)
+    assert changed > 0
+    assert changed >= (x != before).sum()
+    np.testing.assert_allclose(products, passes.products(x), rtol=1e-10, atol=1e-12)
+
+
+def test_descent_ends_where_no_flip_helps_and_never_worse(A):
+    for seed in range(5):
+        x = some_signs(A.n, seed)
+        end = CoordinateSweeps(A).descend(x)
+        assert A.value(end) <= A.value(x)
+        assert A.flip_gains(end).min() >= -1e-10
+        assert set(np.unique(end)) <= {-1.0, 1.0}
+
+
+def test_inputs_are_untouched(A):
+    x = some_signs(A.n)
+    before, array = x.copy(), A.toarray()
+    CoordinateSweeps(A).descend(x)
+    CoordinateSweeps(A).binarise(x)
+    np.testing.assert_array_equal(x, before)
+    np.testing.assert_array_equal(A.toarray(), array)
+
+
+def test_pieces_change_nothing_but_call_between(A, monkeypatch):
+    x = some_signs(A.n)
+    whole = CoordinateSweeps(A).descend(x)
+    monkeypatch.setattr(sweeps, "PIECE", 200)
+    calls = []
+    np.testing.assert_array_equal(CoordinateSweeps(A).descend(x, between=lambda: calls.append(1)), whole)
+    assert len(calls) > 5
+
+
+def test_max_passes_limits_the_descent(A):
+    passes = CoordinateSweeps(A)
+    x = some_signs(A.n)
+    once = x.copy()
+    passes.sweep(once, passes.products(x))
+    np.testing.assert_array_equal(passes.descend(x, max_passes=1), once)
+
+
+@pytest.mark.parametrize(
+    "kind", [lambda a: Dense(a), lambda a: as_operator(a) + random_low_rank(len(a), 2, 0).scaled(0.0)]
+)
+def test_ties_keep_the_sign_they_have(kind):
+    zero = kind(np.zeros((6, 6)))
+    x = some_signs(6, 3)
+    np.testing.assert_array_equal(CoordinateSweeps(zero).descend(x), x)
+    # From 0 a tie becomes +1, so that signs come out.
+    np.testing.assert_array_equal(CoordinateSweeps(zero).binarise(np.zeros(6)), np.ones(6))
+
+
+def test_noise_flips_end():
+    """Weights of 0.1 do not add up to zero exactly; the descent must end all the same."""
+    for seed in range(20):
+        A = Dense(0.1 * complete(20))
+        calls = []
+        CoordinateSweeps(A).descend(some_signs(20, seed), between=lambda calls=calls: calls.append(1))
+        assert len(calls) < 50
+
+
+def test_split_parts_add_up():
+    sparse, low_rank = Sparse(random_sparse(9, 0)), random_low_rank(9, 2, 1)
+    for A in (sparse, low_rank, sparse + low_rank):
+        data, indices, indptr, P, weights = split_parts(A)
+        dense = (P * weights) @ P.T
+        for i in range(9):
+            dense[i, indices[indptr[i] : indptr[i + 1]]] += data[indptr[i] : indptr[i + 1]]
+        np.testing.assert_allclose(dense, A.toarray(), atol=1e-12)
+
+
+def test_a_foreign_operator_is_named():
+    class Strange(Dense):
+        pass
+
+    class Foreign(Operator):
+        n = 2
+        __matmul__ = diagonal = row = toarray = scaled = restricted = None
+
+    assert CoordinateSweeps(Strange(np.eye(2))).A.n == 2
+    with pytest.raises(TypeError, match="Foreign"):
+        split_parts(Foreign())
