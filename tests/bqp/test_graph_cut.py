@@ -54,11 +54,22 @@ def test_minimum_cut_is_the_minimum(n, seed, density, pull, size):
 
 
 def test_minimum_cut_clips_repulsion():
-    """Positive weights play no part, and the diagonal neither."""
-    inside = np.array([[9.0, 5.0, -1.0], [5.0, -9.0, 0.0], [-1.0, 0.0, 0.0]])
-    unary = np.array([-3.0, -1.0, 1.0])
-    np.testing.assert_array_equal(minimum_cut_signs(inside, unary), [1.0, 1.0, 1.0])
+    """Positive weights play no part, and the diagonal neither, however large."""
+    inside = np.array([[9.0, 5.0, -1.0], [5.0, -1e12, 0.0], [-1.0, 0.0, 0.0]])
+    unary = np.array([-3.0, 1.0, 1.0])
+    np.testing.assert_array_equal(minimum_cut_signs(inside, unary), [1.0, -1.0, 1.0])
     assert inside[0, 1] == 5.0
+
+
+def test_a_block_that_would_get_worse_keeps_its_signs():
+    """Both variables of the block are drawn to −1 from outside, but their own repulsion, clipped in the cut, is
+    stronger."""
+    A = Dense(np.array([[0.0, 5.0, 1.0], [5.0, 0.0, 1.0], [1.0, 1.0, 0.0]]))
+    x = np.array([1.0, -1.0, 1.0])
+    couplings = graph_cut._Couplings(A)
+    couplings.start(x)
+    assert graph_cut._cut_block(couplings, np.array([0, 1]), x) == 0.0
+    np.testing.assert_array_equal(x, [1.0, -1.0, 1.0])
 
 
 def test_a_strong_pull_wins_and_a_weak_one_follows():

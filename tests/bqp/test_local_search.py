@@ -8,7 +8,8 @@ import hashlearn.bqp.local_search as local_search
 import hashlearn.bqp.tabu as tabu
 from hashlearn import bqp
 from hashlearn.bqp import Dense, LocalSearch, LowRank, Sparse, SparsePlusLowRank, Status, as_operator
-from hashlearn.bqp.tabu import TabuWalks
+from hashlearn.bqp.merging import merge_identical_rows
+from hashlearn.bqp.tabu import TabuWalks, Walk
 from tests.bqp.problems import (
     PROBLEMS,
     random_low_rank,
@@ -87,12 +88,17 @@ def test_same_seed_same_answer_for_any_thread_count(large, monkeypatch):
         np.testing.assert_array_equal(other.x, answers[0].x)
 
 
-def test_never_worse_than_x0_and_starts_there(large):
+def test_starts_from_x0_and_never_worse(large, monkeypatch):
     x0 = bqp.solve(large, short(large), random_state=1).x
+    starts = []
+    for engine in (local_search._Tabu, local_search._Sweeps):
+        improve = engine.improve
+        monkeypatch.setattr(
+            engine, "improve", lambda s, x, *a, improve=improve: starts.append(x.copy()) or improve(s, x, *a)
+        )
     again = bqp.solve(large, LocalSearch(n_starts=1, max_iter=1), x0=x0, random_state=2)
     assert again.value <= large.value(x0)
-    # One move from a good point does not lose it; one move from random signs would be far away.
-    assert again.value == pytest.approx(large.value(x0), rel=0.05)
+    np.testing.assert_array_equal(starts[0], merge_identical_rows(large).collapse(x0.astype(float)))
 
 
 def test_no_square_array_for_large_low_rank(monkeypatch):
@@ -123,11 +129,55 @@ def test_more_iterations_and_recombination_help():
     assert np.mean(pooled) < min(walk.value for walk in alone)
 
 
+def test_offspring_keep_what_their_parents_share():
+    n, rng = 1000, np.random.default_rng(0)
+    engine = local_search._Tabu(Sparse(ring(n)), LocalSearch())
+    pool = local_search._Pool(engine, merge_identical_rows(Sparse(ring(n))), bqp.run.Run(Sparse(ring(n))), rng)
+    mother = some_signs(n, 1)
+    shared = np.arange(n) < 600
+    father = -np.where(shared, mother, -mother)  # agrees with the mother on 600 variables once mirrored
+    pool._members = [Walk(mother, 0.0, 1), Walk(father, 0.0, 1)]
+    for _ in range(20):
+        child = pool._offspring()
+        likeness = abs(child[shared] @ mother[shared]) / 600
+        assert 0.9 < likeness < 1.0  # 2 % are flipped
+        assert abs(child[~shared] @ mother[~shared]) / 400 < 0.3  # the others are drawn at random
+
+
+def test_the_pool_keeps_the_best_and_no_mirror_images():
+    engine = local_search._Tabu(Dense(random_symmetric(30, 0)), LocalSearch())
+    pool = local_search._Pool(engine, None, None, np.random.default_rng(0))
+    walks = [Walk(some_signs(30, seed), float(seed % 7), 1) for seed in range(20)]
+    entered = [pool._entered(walk, 5) for walk in walks]
+    assert all(entered[:5])
+    assert [m.value for m in pool._members] == sorted(w.value for w in walks)[:5]
+    assert not pool._entered(pool.best._replace(x=-pool.best.x, value=-1.0), 5)
+    assert not pool._entered(Walk(some_signs(30, 99), 100.0, 1), 5)
+
+
+def test_a_stale_pool_gets_fresh_starts(monkeypatch):
+    """An engine that always ends at the same point: its pool never fills, so every few walks start afresh."""
+    fresh = []
+    random_signs = local_search._Pool._random_signs
+    monkeypatch.setattr(local_search._Pool, "_offspring", lambda pool: np.ones(30))
+    monkeypatch.setattr(local_search._Pool, "_random_signs", lambda pool: fresh.append(1) or random_signs(pool))
+    monkeypatch.setattr(local_search._Tabu, "improve", lambda *a: Walk(np.ones(30), 0.0, 1))
+    bqp.solve(random_symmetric(30, 0), LocalSearch(n_starts=4, max_iter=100), random_state=0)
+    assert 4 + 3 * 5 <= len(fresh) <= 4 + 3 * 15
+
+
 class TestStatus:
     A = random_symmetric(40, 0)
 
     def test_own_budget(self):
         assert bqp.solve(self.A, LocalSearch(n_starts=2), random_state=0).status is Status.CONVERGED
+
+    def test_own_budget_ends_early_when_nothing_improves(self, monkeypatch):
+        walks = []
+        walk = TabuWalks.walk
+        monkeypatch.setattr(TabuWalks, "walk", lambda *a, **k: walks.append(walk(*a, **k)) or walks[-1])
+        bqp.solve(unfrustrated(30, 0), LocalSearch(n_starts=2), random_state=0)  # every walk finds the optimum
+        assert len(walks) == 1 + 2 * local_search.IDLE_WALKS
 
     def test_max_iter(self):
         assert bqp.solve(self.A, "local_search", max_iter=50, random_state=0).status is Status.ITERATION_LIMIT
@@ -279,6 +329,21 @@ def test_walks_leave_local_optima():
     for kind in (A, Dense(A.toarray())):
         walk = TabuWalks(kind).walk(stuck, np.random.default_rng(0), tenure=15, patience=3000, max_moves=10**5)
         assert walk.value < A.value(stuck) - 20.0
+
+
+@pytest.mark.parametrize(
+    ("free", "forbidden", "allowed"),
+    [
+        (1.0, 1.5, False),  # better than any free flip, but no new best: 10 − 4 · 1.5 = 4
+        (1.0, 3.0, True),  # a new best: 10 − 4 · 3 = −2 < 2
+        (4.0, 3.0, False),  # a new best, but a free flip is better still
+        (-np.inf, -5.0, True),  # nothing is free
+    ],
+)
+def test_aspiration(free, forbidden, allowed):
+    values = np.zeros(2)
+    values[tabu.VALUE], values[tabu.BEST] = 10.0, 2.0
+    assert tabu._aspires(free, forbidden, values, 1e-9) == allowed
 
 
 def test_tabu_keeps_a_flip_for_its_tenure():

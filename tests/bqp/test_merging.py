@@ -56,7 +56,7 @@ def test_repelling_rows_are_left_alone():
 
 
 def test_minus_zero_equals_zero():
-    assert merge_identical_rows(LowRank([[0.0, 1.0], [-0.0, 1.0]], [-1.0, -1.0])).operator.n == 1
+    assert merge_identical_rows(LowRank([[0.0, 1.0], [-0.0, 1.0], [1.0, 1.0]], [-1.0, -1.0])).operator.n == 2
 
 
 def test_a_hash_collision_merges_nothing_wrong(monkeypatch):

@@ -151,10 +151,19 @@ def test_what_as_operator_makes():
 
 
 def test_sparse_is_made_canonical():
-    twice = sp.coo_array(([1.0, 2.0, 3.0], ([0, 0, 1], [1, 1, 0])), shape=(2, 2))
-    A = as_operator(twice)
-    assert A.matrix.has_canonical_format
-    close(A.toarray(), [[0.0, 3.0], [3.0, 0.0]])
+    """Unsorted, with an entry in two pieces: what a hand-made CSR may look like."""
+    matrix = sp.csr_array((2, 2))
+    matrix.data, matrix.indices, matrix.indptr = (
+        np.array([1.0, 5.0, 2.0, 3.0]),
+        np.array([1, 0, 1, 0]),
+        np.array([0, 3, 4]),
+    )
+    matrix.has_canonical_format = matrix.has_sorted_indices = False
+    A = as_operator(matrix)
+    assert A.matrix.nnz == 3
+    np.testing.assert_array_equal(A.matrix.indices, [0, 1, 0])
+    close(A.toarray(), [[5.0, 3.0], [3.0, 0.0]])
+    assert matrix.nnz == 4
 
 
 @pytest.mark.parametrize("dtype", [np.int64, np.int8, np.uint8, np.bool_, np.float16, np.float32, np.longdouble])

@@ -98,6 +98,7 @@ def test_ties_keep_the_sign_they_have(kind):
     np.testing.assert_array_equal(CoordinateSweeps(zero).descend(x), x)
     # From 0 a tie becomes +1, so that signs come out.
     np.testing.assert_array_equal(CoordinateSweeps(zero).binarise(np.zeros(6)), np.ones(6))
+    np.testing.assert_array_equal(CoordinateSweeps(zero).binarise(0.3 * x), x)
 
 
 def test_noise_flips_end():

@@ -1,7 +1,7 @@
 """Three forms of the same codes: signs ±1 (int8), bits 0/1 (uint8), packed bytes (uint8).
 
-A packed row has ⌈n_bits / 8⌉ bytes in the order of `numpy.packbits`: the first bit is the highest of the first byte, and
-the bits that fill the last byte are zero. Every conversion checks what it is given, because a wrong form does not
+A packed row has ⌈n_bits / 8⌉ bytes in the order of `numpy.packbits`: the first bit is the highest of the first byte,
+and the bits that fill the last byte are zero. Every conversion checks what it is given, because a wrong form does not
 fail by itself: `numpy.packbits` takes any number but 0 for a one, −1 included. One pass over the codes each.
 """
 

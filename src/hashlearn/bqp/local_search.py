@@ -1,7 +1,7 @@
 """Local search for min xᵀAx, eq. (5): 1-flip tabu walks (or sweeps) inside a small pool of recombined solutions.
 
 Cost: a tabu move is O(n) for a dense A and O(degree · log n) for a sparse one; the default budget is a fixed amount
-of work, a second or two, or a few moves for each variable if that is more. A low-rank A (alone or plus sparse) has
+of work, one to three seconds, or a few moves for each variable if that is more. A low-rank A (alone or plus sparse) has
 identical rows merged; up to 2,048 variables it is then made dense, beyond that sweeps of O(n · rank) take the place
 of tabu moves, and no n × n array exists.
 """
@@ -27,7 +27,7 @@ from hashlearn.bqp.validation import whole_number
 LARGEST_DENSIFIED = 2048
 LARGEST_ENUMERATED = 20
 # The default budgets: elementary steps of all tabu walks, multiply-adds of all sweeps, and the least of each.
-TABU_STEPS = 5e8
+TABU_STEPS = 1e9
 SWEEP_STEPS, FEWEST_SWEEPS, FEWEST_SWEEPS_PER_START = 2e9, 24, 12
 MOST_STARTS, FEWEST_STARTS = 16, 2
 # The default search ends after so many walks, for each place in the pool, without a better value.
@@ -59,8 +59,8 @@ class LocalSearch:
     ----------
     n_starts : size of the pool, filled by so many starts; None: 16, fewer (2 at least) when n is so large that the
         default budget allows fewer than 3 walks for each
-    max_iter : iterations in total, an iteration being a tabu move, or a sweep where sweeps are used. None: a second
-        or two of work; under a ``time_limit``, until the limit
+    max_iter : iterations in total, an iteration being a tabu move, or a sweep where sweeps are used. None: one to
+        three seconds of work; under a ``time_limit``, until the limit
     tenure : a flipped variable stays as it is for between ``tenure`` and twice as many moves, where each walk uses
         between 0.7 and 1.4 times the number given; None: n / 20, at least 4
     patience : a walk ends after so many moves without a new best; None: 10 n, at least 2,000, but only n when n is so

@@ -47,7 +47,7 @@ class TabuWalks:
         if isinstance(A, Dense):
             self._walk: Callable[..., bool] = _walk_dense
             self._parts: tuple[Any, ...] = (A.array,)
-            self.steps_per_move = float(A.n)
+            self.steps_per_move = 2.0 * A.n
             # By blocks of rows: |A| as a whole would be a second n × n array.
             magnitude = sum(map_row_blocks(lambda a, b: float(np.abs(A.array[a:b]).sum()), A.n))
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
@@ -11,9 +12,17 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from hashlearn.hash_functions.distinct_bits import DistinctBits
-from hashlearn.hash_functions.panels import PANEL_ROWS, PanelFunction, Rows, evaluate_in_panels
+from hashlearn.hash_functions.panels import (
+    PANEL_ROWS,
+    PanelFunction,
+    Rows,
+    evaluate_in_panels,
+    place_matters,
+)
 
 ProgressCallback: TypeAlias = Callable[[int, int], Any]
+
+log = logging.getLogger(__name__)
 
 
 @runtime_checkable
@@ -49,13 +58,14 @@ class FittedHashFunctions(ABC):
     # How `decision_function` cuts X; see `evaluate_in_panels`.
     _densify: bool = True
     _threads: bool = True
+    _fill_up: bool = True
     _panel_rows: int = PANEL_ROWS
 
     def __init__(self, n_features: int, bits: DistinctBits, description: str) -> None:
         self.n_features = int(n_features)
         self.bits = bits
         self.description = description
-        self._prepared: dict[str, PanelFunction] = {}
+        self._prepared: dict[tuple[str, bool], PanelFunction] = {}
 
     @property
     def n_bits(self) -> int:
@@ -69,22 +79,34 @@ class FittedHashFunctions(ABC):
             raise ValueError(f"X has {X.shape[1]} features, but the hash functions were fitted on {self.n_features}")
         if self.bits.n_distinct == 0 or X.shape[0] == 0:
             return self.bits.expand(np.zeros((X.shape[0], self.bits.n_distinct), dtype=X.dtype))
-        function = self._prepared.get(X.dtype.str)
-        if function is None:
-            function = self._prepared[X.dtype.str] = self._panel_function(X.dtype)
+        key = (X.dtype.str, sp.issparse(X))
+        if key not in self._prepared:
+            self._prepared[key] = self._steady_function(X)
         margins = evaluate_in_panels(
-            function,
+            self._prepared[key],
             X,
             self.bits.n_distinct,
             densify=self._densify,
             threads=self._threads,
+            fill_up=self._fill_up,
             panel_rows=self._panel_rows,
         )
         return self.bits.expand(margins)
 
     @abstractmethod
-    def _panel_function(self, dtype: np.dtype[Any]) -> PanelFunction:
-        """A function from a panel of rows of this dtype to the margins of the distinct bits."""
+    def _panel_function(self, dtype: np.dtype[Any], sparse: bool) -> tuple[PanelFunction, list[NDArray[Any]]]:
+        """From a panel of rows to the margins of the distinct bits, and the matrices that BLAS multiplies rows by."""
+
+    def _steady_function(self, X: Rows) -> PanelFunction:
+        """The panel function; float64 inside where, in X's dtype, a row's place in the panel would change it."""
+        function, factors = self._panel_function(X.dtype, sp.issparse(X))
+        if not any(place_matters(B) for B in factors):
+            return function
+        if any(place_matters(B.astype(np.float64)) for B in factors):
+            log.warning("this BLAS gives a row other last digits in other batches; bits with margins near 0 may differ")
+            return function
+        wide, _ = self._panel_function(np.dtype(np.float64), sp.issparse(X))
+        return lambda panel: wide(panel.astype(np.float64))
 
     def state(self) -> dict[str, Any]:
         """Everything needed to rebuild these functions: arrays and plain JSON values only."""

@@ -30,8 +30,11 @@ class EstimatorMargins(FittedHashFunctions):
         super().__init__(n_features, bits, description)
         self.estimators = list(estimators)
 
-    def _panel_function(self, dtype: np.dtype[Any]) -> PanelFunction:
-        return lambda panel: np.column_stack([margin(estimator, panel) for estimator in self.estimators]).astype(dtype)
+    def _panel_function(self, dtype: np.dtype[Any], sparse: bool) -> tuple[PanelFunction, list[NDArray[Any]]]:
+        def margins(panel: Rows) -> NDArray[Any]:
+            return np.column_stack([margin(estimator, panel) for estimator in self.estimators]).astype(dtype)
+
+        return margins, []
 
 
 @dataclass(frozen=True)

@@ -38,12 +38,12 @@ class KernelExpansion(FittedHashFunctions):
         self.intercepts = np.asarray(intercepts, dtype=np.float64)
         self._densify = not sp.issparse(points)
 
-    def _panel_function(self, dtype: np.dtype[Any]) -> PanelFunction:
+    def _panel_function(self, dtype: np.dtype[Any], sparse: bool) -> tuple[PanelFunction, list[NDArray[Any]]]:
         points = RBFPoints(self.points, self.gamma, dtype)
         coefficients, intercepts = self.coefficients.astype(dtype), self.intercepts.astype(dtype)
-        if self._densify:
-            return lambda panel: points.kernel(panel) @ coefficients + intercepts
-        return lambda panel: _filled_up(points.kernel(panel)) @ coefficients + intercepts
+        if points.sparse:
+            return lambda panel: _filled_up(points.kernel(panel)) @ coefficients + intercepts, [coefficients]
+        return lambda panel: points.kernel(panel) @ coefficients + intercepts, [points.scaled.T, coefficients]
 
     def state(self) -> dict[str, Any]:
         """Arrays; sparse points as the three arrays of CSR."""

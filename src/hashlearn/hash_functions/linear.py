@@ -29,9 +29,9 @@ class LinearMargins(FittedHashFunctions):
         self.weights = np.ascontiguousarray(weights, dtype=np.float64)
         self.intercepts = np.asarray(intercepts, dtype=np.float64)
 
-    def _panel_function(self, dtype: np.dtype[Any]) -> PanelFunction:
+    def _panel_function(self, dtype: np.dtype[Any], sparse: bool) -> tuple[PanelFunction, list[NDArray[Any]]]:
         weights, intercepts = self.weights.astype(dtype), self.intercepts.astype(dtype)
-        return lambda panel: panel @ weights + intercepts
+        return lambda panel: panel @ weights + intercepts, [] if sparse else [weights]
 
     def state(self) -> dict[str, Any]:
         """Arrays."""

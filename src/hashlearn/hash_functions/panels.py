@@ -2,8 +2,8 @@
 
 BLAS picks its kernels by the shape of a product, so a row alone and the same row among a thousand may differ in the
 last digit and, near zero, in the bit. Dense rows are therefore evaluated in panels of one fixed shape, the last one
-filled up with zero rows, with BLAS held to one thread; the panels are spread over Python threads. Sparse products
-go row by row anyway and need no filling up.
+filled up with zero rows, with BLAS held to one thread; the panels are spread over Python threads. Where even the
+place in the panel matters (`place_matters`), float64 is used inside. Sparse products go row by row anyway.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from hashlearn.bqp.threads import map_threads, one_blas_thread
 
-# A multiple of every BLAS tile; large enough for matrix products at full speed, small enough for one query.
-PANEL_ROWS = 256
+# A multiple of 64 and of 3: OpenBLAS cuts float64 rows in tiles of 24, and those left over get another kernel.
+# Large enough for matrix products at nearly full speed, small enough for a single query.
+PANEL_ROWS = 192
 
 Rows: TypeAlias = Any  # NDArray of float32 or float64, or CSR of them
 PanelFunction: TypeAlias = Callable[[Rows], NDArray[Any]]
@@ -31,24 +32,44 @@ def evaluate_in_panels(
     *,
     densify: bool = True,
     threads: bool = True,
+    fill_up: bool = True,
     panel_rows: int = PANEL_ROWS,
 ) -> NDArray[Any]:
     """``function`` of every panel of rows, stacked: (n, n_columns) of X's dtype.
 
     ``densify``: sparse panels are made dense, so that ``function`` meets nothing but (panel_rows, n_features) arrays.
+    ``fill_up``: the last panel has zero rows added; no need where ``function`` looks at one row at a time.
     """
     n = X.shape[0]
     margins = np.empty((n, n_columns), dtype=X.dtype)
 
     def fill(first: int) -> None:
         last = min(first + panel_rows, n)
-        margins[first:last] = function(_panel(X, first, last, panel_rows, densify))[: last - first]
+        margins[first:last] = function(_panel(X, first, last, panel_rows if fill_up else last - first, densify))[
+            : last - first
+        ]
 
     starts = range(0, n, panel_rows)
     with one_blas_thread():
         for _ in map_threads(fill, starts) if threads and len(starts) > 1 else map(fill, starts):
             pass
     return margins
+
+
+def place_matters(B: NDArray[Any]) -> bool:
+    """Whether one and the same row of A has different products A @ B in different places of a panel.
+
+    Tried out on this machine's BLAS, with eight random rows in places all over the panel. OpenBLAS's float32 product
+    for processors without AVX-512 does differ.
+    """
+    rows = np.random.default_rng(0).standard_normal((8, B.shape[0])).astype(B.dtype)
+    with one_blas_thread():
+        for who in (np.arange(PANEL_ROWS) % 8, np.arange(PANEL_ROWS) // (PANEL_ROWS // 8)):
+            products = rows[who] @ B
+            first = np.unique(who, return_index=True)[1]
+            if not np.array_equal(products, products[first][who]):
+                return True
+    return False
 
 
 def _panel(X: Rows, first: int, last: int, panel_rows: int, densify: bool) -> Rows:

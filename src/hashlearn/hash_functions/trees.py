@@ -2,30 +2,44 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from hashlearn.bqp.validation import positive, whole_number
 from hashlearn.hash_functions.base import ProgressCallback, training_pair
 from hashlearn.hash_functions.distinct_bits import distinct_bits
 from hashlearn.hash_functions.estimators import EstimatorMargins
 from hashlearn.hash_functions.jobs import fit_each
-from hashlearn.hash_functions.panels import Rows
+from hashlearn.hash_functions.panels import PanelFunction, Rows
 
 SMALL_SAMPLE = 10  # a leaf holds at most one in so many of the rows, however few there are
 
 
 class TreeMargins(EstimatorMargins):
-    """Trees look at one row at a time, so panels may be tall; their own threads share the rows."""
+    """Trees look at one row at a time, so panels may be tall and need no filling up."""
 
-    _panel_rows = 16_384
+    _panel_rows = 2048
+    _fill_up = False
+    _threads = True
     _densify = True
+
+    def _panel_function(self, dtype: np.dtype[Any], sparse: bool) -> tuple[PanelFunction, list[NDArray[Any]]]:
+        margins, _ = super()._panel_function(dtype, sparse)
+
+        def alone(panel: Rows) -> NDArray[Any]:
+            with _one_openmp_thread():
+                return margins(panel)
+
+        return alone, []
 
 
 @dataclass(frozen=True)
@@ -69,7 +83,7 @@ class Trees:
         seed = int(rng.integers(2**31 - 1))
 
         def fit_one(y: NDArray[np.int8]) -> Any:
-            with threadpool_limits(1, user_api="openmp"):  # of the calling thread only
+            with _one_openmp_thread():
                 return self._booster(X.shape[0], seed).fit(X, y)
 
         boosters = fit_each(fit_one, list(codes[:, bits.columns].T), n_jobs, progress)
@@ -86,3 +100,15 @@ class Trees:
             early_stopping=False,
             random_state=seed,
         )
+
+
+@contextmanager
+def _one_openmp_thread() -> Iterator[None]:
+    """For the calling thread only, that is how OpenMP counts: our own threads are the parallel ones."""
+    with _controller().limit(limits=1, user_api="openmp"):
+        yield
+
+
+@cache
+def _controller() -> ThreadpoolController:
+    return ThreadpoolController()

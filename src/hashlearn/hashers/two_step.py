@@ -34,6 +34,8 @@ class TwoStepHasher(BaseHasher):
     init : codes to begin with: "pca" (the paper's), "itq", "random", or an array (n_samples, n_bits) of ±1 or 0/1
     n_sweeps : passes over all bits, max_iter of Algorithm 1
     monotone : a bit is only replaced by a better one, and inference ends when none is; False is the literal paper
+    spread : with labels, among codes of equal objective prefer classes' codewords that keep far apart (precision within
+        a radius gains several points at few bits); False is the literal paper
     random_state : seed or Generator; the same seed gives the same codes for any thread count and batch size
     n_jobs : threads for fitting hash functions; None or -1 for all cores
     progress : called as ``progress(stage, done, total)`` between steps
@@ -66,6 +68,7 @@ class TwoStepHasher(BaseHasher):
         init: Any = "pca",
         n_sweeps: int = 3,
         monotone: bool = True,
+        spread: bool = True,
         random_state: Any = None,
         n_jobs: int | None = None,
         progress: Callable[[str, int, int], Any] | None = None,
@@ -77,6 +80,7 @@ class TwoStepHasher(BaseHasher):
         self.init = init
         self.n_sweeps = n_sweeps
         self.monotone = monotone
+        self.spread = spread
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.progress = progress
@@ -103,6 +107,7 @@ class TwoStepHasher(BaseHasher):
             solver=self.solver,
             n_sweeps=self.n_sweeps,
             monotone=self.monotone,
+            spread=self.spread,
             rng=rng,
             progress=self._reporter("inference"),
         )

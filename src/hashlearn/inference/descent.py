@@ -14,6 +14,7 @@ from hashlearn.bqp.operators import FloatArray
 from hashlearn.bqp.solution import relative_gap
 from hashlearn.bqp.threads import one_blas_thread
 from hashlearn.inference.bit_problem import BitProblems
+from hashlearn.inference.codebook import spread_codewords
 from hashlearn.inference.report import BitRecord, InferenceReport
 
 
@@ -24,6 +25,7 @@ def infer_codes(
     solver: str | bqp.Solver = "sdr",
     n_sweeps: int = 3,
     monotone: bool = True,
+    spread: bool = True,
     rng: np.random.Generator | None = None,
     progress: Callable[[int, int], Any] | None = None,
 ) -> tuple[NDArray[np.int8], InferenceReport]:
@@ -37,6 +39,7 @@ def infer_codes(
     n_sweeps : max_iter of Algorithm 1
     monotone : each bit starts from its present signs and is only replaced by better ones, and inference ends after a
         sweep without change; False is the literal paper, which takes whatever the solver returns
+    spread : where samples of one class end with one code, prefer codewords that keep apart among equal objectives
     progress : called with (bits done, bits in all)
 
     >>> Y = bqp.LowRank([[1.0], [1.0], [-1.0]], [1.0])
@@ -63,6 +66,11 @@ def infer_codes(
             if monotone and not any(record.changed for record in report.bits[-problems.n_bits :]):
                 report.stopped_early = sweep < n_sweeps
                 break
+        if spread:
+            problems = BitProblems(target, spread_codewords(target, problems.codes, rng))
+            report.final_objective = problems.objective()
+        else:
+            report.final_objective = report.objectives[-1]
     report.seconds = time.perf_counter() - began
     return problems.codes.astype(np.int8), report
 

@@ -30,6 +30,7 @@ class InferenceReport:
     objectives: list[float] = field(default_factory=list)  # after each sweep
     bits: list[BitRecord] = field(default_factory=list)
     stopped_early: bool = False
+    final_objective: float = float("nan")  # of the codes returned: codewords may have been spread after the sweeps
     seconds: float = 0.0
 
     def to_frame(self) -> Any:
@@ -55,4 +56,5 @@ class InferenceReport:
             changed = sum(b.changed > 0 for b in rows)
             seconds = sum(b.seconds for b in rows)
             lines.append(f"{sweep:>5}  {objective:>10.6f}  {changed:>12}  {mean:>9}  {worst:>9}  {seconds:>8.2f}")
+        lines.append(f"{'final':>5}  {self.final_objective:>10.6f}")
         return "\n".join(lines)

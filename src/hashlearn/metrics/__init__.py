@@ -1,7 +1,7 @@
 """Pure functions on packed codes and labels: how good is a Hamming ranking?
 
-All take ``(query_codes, database_codes, query_labels, database_labels)``, the codes as ``encode`` returns them, and give
-fractions in [0, 1]. Distances are counted, never sorted, and no array of queries × database is formed.
+All take ``(query_codes, database_codes, query_labels, database_labels)``, the codes as ``encode`` returns them, and
+give fractions in [0, 1]. Distances are counted, never sorted, and no array of queries × database is formed.
 
 >>> import numpy as np
 >>> database = np.array([[0b0000], [0b0001], [0b0011], [0b0111]], dtype=np.uint8)

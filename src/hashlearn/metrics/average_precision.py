@@ -14,8 +14,8 @@ where that is None, the size of the database.
 ``"top_k"``           Σ_{i ≤ K} rel(i) P(i) / hits(K): divided by what was found and not by what there is; 0 where
                       nothing was found. Needs ``top_k``
 ``"successful"``      plain, averaged only over the queries with a relevant item among the first K
-``"pooled"``          area under one precision–recall curve, that of all pairs within radius 0, 1, …, by trapezoids, with
-                      the first precision held back to recall 0. See `precision_recall_curve`. No ``top_k``
+``"pooled"``          area under one precision–recall curve, that of all pairs within radius 0, 1, …, by trapezoids,
+                      with the first precision held back to recall 0. See `precision_recall_curve`. No ``top_k``
 ====================  =================================================================================================
 
 Items at equal distance, ``ties``: ``"expected"`` is the exact mean over all orders of them, ``"stable"`` takes them in
@@ -54,8 +54,8 @@ def mean_average_precision(
     Parameters
     ----------
     query_codes, database_codes : uint8 arrays (n_samples, n_bytes), packed.
-    query_labels, database_labels : classes (n_samples,), or 0/1 indicators (n_samples, n_labels) where sharing any label
-        makes an item relevant.
+    query_labels, database_labels : classes (n_samples,), or 0/1 indicators (n_samples, n_labels) where sharing any
+        label makes an item relevant.
     ties : "expected", "stable", "optimistic" or "pessimistic": the order of items at equal distance.
     average : "plain", "trapezoid", "top_k", "successful" or "pooled": see the head of this module for the formulas.
     top_k : only the first so many ranks count.
@@ -156,4 +156,5 @@ def area(curve: PrecisionRecallCurve) -> float:
 
 def _per_query(task: Task, ties: str, average: str, top_k: int | None) -> FloatArray:
     finish = finisher(task, ties, average, top_k)
-    return np.concatenate(count_pairs(task, finish, database_order=ties == "stable", top_k=top_k))
+    before = average == "trapezoid"
+    return np.concatenate(count_pairs(task, finish, database_order=ties == "stable", before=before, top_k=top_k))

@@ -55,14 +55,16 @@ def count_pairs(
     finish: Callable[[Counts], Result],
     *,
     database_order: bool = False,
+    before: bool = False,
     top_k: int | None = None,
     k: int | None = None,
     neighbours: int = 0,
 ) -> list[Result]:
     """``finish`` of the counts of every block of queries, in order, on all cores.
 
-    ``database_order`` breaks ties of distance by the database order and fills the sums up to rank ``top_k`` and the
-    hits up to ranks ``top_k`` and ``k`` (all ranks where None); ``neighbours`` > 0 fills ``predicted``.
+    ``database_order`` breaks ties of distance by the database order and fills ``precision_sum`` up to rank ``top_k``
+    (with ``before``, ``before_sum`` too) and the hits up to ranks ``top_k`` and ``k`` (all ranks where None);
+    ``neighbours`` > 0 fills ``predicted``.
     """
     n = task.n_database
     step = min(max(1, PAIRS_PER_BLOCK // n), MOST_QUERIES_PER_BLOCK)
@@ -78,6 +80,7 @@ def count_pairs(
             task.database_sets,
             task.largest_distance,
             database_order,
+            before,
             n if top_k is None else top_k,
             n if k is None else k,
             neighbours,
@@ -110,6 +113,7 @@ def _count_block(  # type: ignore[no-untyped-def]
     database_sets,
     largest_distance,
     database_order,
+    before,
     top_k,
     k,
     neighbours,
@@ -133,7 +137,7 @@ def _count_block(  # type: ignore[no-untyped-def]
             _mark_equal_class(query_classes[i], database_classes, keys)
         if database_order:
             m = _count_in_order(keys, retrieved[i], places)
-            _sums_in_order(places[:m], retrieved[i], relevant[i], top_k, k, sums[i], hits[i])
+            _sums_in_order(places[:m], retrieved[i], relevant[i], before, top_k, k, sums[i], hits[i])
         else:
             _count(keys, retrieved[i], relevant[i])
         if neighbours > 0:
@@ -196,7 +200,7 @@ def _count_in_order(keys, retrieved, places):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _sums_in_order(places, retrieved, relevant, top_k, k, sums, hits):  # type: ignore[no-untyped-def]
+def _sums_in_order(places, retrieved, relevant, before, top_k, k, sums, hits):  # type: ignore[no-untyped-def]
     n_distances = retrieved.shape[0]
     for place in places:
         relevant[place >> np.uint64(40)] += 1
@@ -205,15 +209,18 @@ def _sums_in_order(places, retrieved, relevant, top_k, k, sums, hits):  # type: 
     for d in range(1, n_distances):
         items[d] = items[d - 1] + retrieved[d - 1]
         found[d] = found[d - 1] + relevant[d - 1]
+    at_sum, before_sum, top_k_hits, k_hits = 0.0, 0.0, 0, 0
     for place in places:
-        d = np.int64(place >> np.uint64(40))
+        d = place >> np.uint64(40)
         rank = items[d] + np.int64(place & np.uint64((1 << 40) - 1))
         found[d] += 1
-        hits[1] += rank <= k
+        k_hits += rank <= k
         if rank <= top_k:
-            hits[0] += 1
-            sums[0] += found[d] / rank
-            sums[1] += (found[d] - 1) / (rank - 1) if rank > 1 else 1.0
+            top_k_hits += 1
+            at_sum += found[d] / rank
+            if before:
+                before_sum += (found[d] - 1) / (rank - 1) if rank > 1 else 1.0
+    sums[0], sums[1], hits[0], hits[1] = at_sum, before_sum, top_k_hits, k_hits
 
 
 @njit(cache=True, nogil=True)

@@ -47,8 +47,8 @@ def evaluate(
 ) -> Evaluation:
     """Mean average precision, precision within ``radius`` and the pooled precision–recall curve, in one pass.
 
-    ``k`` adds precision and recall among the k nearest, ``neighbours`` the accuracy of a vote of so many of them (classes
-    only). Each number is that of the function of its name with the same arguments.
+    ``k`` adds precision and recall among the k nearest, ``neighbours`` the accuracy of a vote of so many of them
+    (classes only). Each number is that of the function of its name with the same arguments.
 
     >>> database = np.array([[0b0000], [0b0001], [0b1110]], dtype=np.uint8)
     >>> found = evaluate(database[:1], database, [1], [1, 0, 1], neighbours=1)
@@ -65,12 +65,22 @@ def evaluate(
     precisions = finisher(task, ties, "plain" if average == "pooled" else average, top_k)
 
     def finish(counts: Counts) -> tuple[CountArray, FloatArray]:
-        hits = np.zeros(len(counts.actual)) if k is None else hits_finisher(counts, k, ties)
+        nothing = np.zeros(len(counts.retrieved))
+        hits = nothing if k is None else hits_finisher(counts, k, ties)
+        right = nothing if neighbours is None else voted_rightly(counts)
         n_relevant = counts.n_relevant.astype(np.float64)
-        columns = [precisions(counts), within(counts, radius), hits, recall(hits, n_relevant), voted_rightly(counts)]
+        columns = [precisions(counts), within(counts, radius), hits, recall(hits, n_relevant), right]
         return totals(counts), np.stack(columns)
 
-    parts = count_pairs(task, finish, database_order=ties == "stable", top_k=top_k, k=k, neighbours=neighbours or 0)
+    parts = count_pairs(
+        task,
+        finish,
+        database_order=ties == "stable",
+        before=average == "trapezoid",
+        top_k=top_k,
+        k=k,
+        neighbours=neighbours or 0,
+    )
     curve = curve_of_totals(np.sum([part[0] for part in parts], axis=0))
     per_query = np.concatenate([part[1] for part in parts], axis=1)
     return Evaluation(

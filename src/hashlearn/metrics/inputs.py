@@ -152,8 +152,8 @@ def _factorise(queries: NDArray[Any], database: NDArray[Any]) -> tuple[NDArray[n
         values, inverse = np.unique(np.concatenate([queries, database]), return_inverse=True)
     except TypeError as error:
         raise TypeError(f"query_labels and database_labels must be comparable with each other: {error}") from None
-    inverse = inverse.astype(np.int32)
-    return inverse[: len(queries)], inverse[len(queries) :], len(values)
+    classes: NDArray[np.int32] = inverse.astype(np.int32)
+    return classes[: len(queries)], classes[len(queries) :], len(values)
 
 
 def _family(array: NDArray[Any]) -> str:

@@ -7,9 +7,9 @@ expected up to it, q = (r − 1)/(n − 1). So the expected sum of precisions at
     (r/n) Σ_t (R + 1 + (t − 1) q) / (N + t)  =  (r/n) [ (R + 1) h + q (n − (N + 1) h) ],   h = H(N + n) − H(N)
 
 with harmonic numbers H. With the relevant items first it is Σ_i (R + i)/(N + i) = r − (N − R)(H(N + r) − H(N)), and
-with them last the same with N + n − r for N. H is kept in two doubles, so that the differences lose nothing. The cost is
-O(n_bits) for each query; only the top-k convention with random ties needs a sum over the hits in the distance that is
-cut.
+with them last the same with N + n − r for N. H is kept in two doubles, so that the differences lose nothing. The cost
+is O(n_bits) for each query; only the top-k convention with random ties needs a sum over the hits in the distance that
+is cut.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def expected_top_k_average(retrieved, relevant, top_k, harmonic):  # type: ignor
                 break
             total += _random_order(R, N, n, r, n, harmonic)[0]
             N, R = N + n, R + r
-            if N == top_k or d == n_distances - 1:
+            if top_k == N:
                 out[i] = total / R if R > 0 else 0.0
                 break
     return out
@@ -125,7 +125,7 @@ def _sums(retrieved, relevant, rule, top_k, harmonic):  # type: ignore[no-untype
                 at[i] += here[0]
                 before[i] += here[1]
             N, R = N + n, R + r
-            if N >= top_k:
+            if top_k <= N:
                 break
     return at, before, _hits(retrieved, relevant, rule, top_k)
 
@@ -173,10 +173,7 @@ def _one_after_another(R, N, r, harmonic):  # type: ignore[no-untyped-def]
     if r == 0:
         return 0.0, 0.0
     at = r - (N - R) * _harmonic_difference(N, N + r, harmonic)
-    if N > 0:
-        before = r - (N - R) * _harmonic_difference(N - 1, N + r - 1, harmonic)
-    else:
-        before = np.float64(r)
+    before = r - (N - R) * _harmonic_difference(max(N - 1, 0), N + r - 1, harmonic)  # r for N = R = 0
     return at, before
 
 

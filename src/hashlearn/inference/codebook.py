@@ -1,0 +1,116 @@
+"""Among codebooks of equal objective (3), the one whose codewords keep farthest apart.
+
+When samples of one class share one code, objective (3) depends on the classes' codewords alone, and many codebooks
+reach the same value of it while their retrieval differs by several points of precision: what decides is how many pairs
+of codewords are near each other. Annealing over single flips of the K × n_bits codebook looks for fewer near pairs at
+an objective that is not higher. O(K) a flip, independent of n.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from hashlearn import bqp
+from hashlearn.bqp.merging import merge_identical_rows
+from hashlearn.bqp.operators import FloatArray
+
+RESTARTS = 4
+FLIPS_PER_ENTRY = 250
+MAX_WORK = 1e9  # flips × K, in all
+NEARNESS_WEIGHT = 1e-3  # of the nearness term against the objective while annealing
+COOL = 0.2  # the first temperature, in units of the mean change of the objective by one flip
+
+
+def spread_codewords(target: bqp.Operator, codes: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Codes with an objective no higher and codewords no nearer to each other; ``codes`` itself where samples that
+    the target does not tell apart have different codes, or nothing better is found."""
+    groups = _groups(target)
+    if groups is None:
+        return codes
+    _, first, counts = np.unique(groups, return_index=True, return_counts=True)
+    words = codes[first]
+    if len(first) < 2 or not np.array_equal(words[groups], codes):
+        return codes
+    Y = target.restricted(first).toarray()
+    found = _anneal_all(words, Y, counts / counts.sum(), rng)
+    return found[groups]
+
+
+def nearness(words: FloatArray) -> float:
+    """Σ exp(−distance) over pairs of codewords: dominated by the nearest.
+
+    >>> round(nearness(np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, -1.0]])), 6)
+    0.871094
+    """
+    distances = 0.5 * (words.shape[1] - words @ words.T)
+    return float(np.exp(-distances[np.triu_indices(len(words), 1)]).sum())
+
+
+def _groups(target: bqp.Operator) -> np.ndarray | None:
+    """For each sample the number of the row of Y it shares; None unless the target is low rank with few rows."""
+    if not isinstance(target, bqp.LowRank):
+        return None
+    negated = bqp.LowRank(target.P, -np.abs(target.weights))  # so that merging has no reason to keep rows apart
+    merged = merge_identical_rows(negated)
+    return merged.groups if merged.operator.n <= target.n // 2 else None
+
+
+def _anneal_all(words: FloatArray, Y: FloatArray, shares: FloatArray, rng: np.random.Generator) -> FloatArray:
+    K, n_bits = words.shape
+    flips = int(min(FLIPS_PER_ENTRY * K * n_bits, MAX_WORK / K / RESTARTS))
+    near = np.exp(-np.arange(n_bits + 1.0))
+    best = words.copy()
+    best_objective, best_nearness = _class_objective(words, Y, shares), nearness(words)
+    slack = 1e-12 * max(best_objective, 1e-12)
+    for _ in range(RESTARTS):
+        seed = int(rng.integers(2**31))
+        trial = _anneal(words.copy(), n_bits * Y, shares, near, NEARNESS_WEIGHT, COOL, flips, seed)
+        value, closeness = _class_objective(trial, Y, shares), nearness(trial)
+        if value < best_objective - slack or (value <= best_objective + slack and closeness < best_nearness):
+            best, best_objective, best_nearness = trial, value, closeness
+    return best
+
+
+def _class_objective(words: FloatArray, Y: FloatArray, shares: FloatArray) -> float:
+    error = words @ words.T / words.shape[1] - Y
+    return float(shares @ (error * error) @ shares)
+
+
+@njit(cache=True, nogil=True)
+def _anneal(words, Y, shares, near, nearness_weight, cool, flips, seed):  # type: ignore[no-untyped-def]
+    """Single flips under a falling temperature; returns the best codebook met. Y comes multiplied by n_bits."""
+    np.random.seed(seed)
+    K, n_bits = words.shape
+    products = words @ words.T
+    scale = 1.0 / (n_bits * n_bits)
+    best = words.copy()
+    now = 0.0
+    best_value = 0.0
+    typical = 0.0
+    for step in range(flips):
+        a, bit = np.random.randint(K), np.random.randint(n_bits)
+        objective = 0.0
+        closeness = 0.0
+        for b in range(K):
+            if b == a:
+                continue
+            old = products[a, b]
+            new = old - 2.0 * words[a, bit] * words[b, bit]
+            # ((new − Y)² − (old − Y)²) = (new − old)(new + old − 2Y)
+            objective += 2.0 * shares[a] * shares[b] * scale * (new - old) * (new + old - 2.0 * Y[a, b])
+            closeness += near[int(0.5 * (n_bits - new) + 0.5)] - near[int(0.5 * (n_bits - old) + 0.5)]
+        change = objective + nearness_weight * closeness * np.exp(3.0)
+        typical += (abs(objective) - typical) / (step + 1.0)
+        temperature = cool * typical * (1.0 - step / flips)
+        if change <= 0.0 or np.random.random() < np.exp(-change / max(temperature, 1e-300)):
+            for b in range(K):
+                if b != a:
+                    products[a, b] -= 2.0 * words[a, bit] * words[b, bit]
+                    products[b, a] = products[a, b]
+            words[a, bit] = -words[a, bit]
+            now += change
+            if now < best_value - 1e-12:
+                best_value = now
+                best[:] = words
+    return best

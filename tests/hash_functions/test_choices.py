@@ -1,0 +1,144 @@
+"""γ rules, selection on held-out rows, landmarks beyond the limit."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.metrics import pairwise_distances
+from sklearn.svm import LinearSVC
+
+from hashlearn.hash_functions import RBFSVM, KernelRidge, nystroem
+from hashlearn.hash_functions import bandwidth as bandwidth_module
+from hashlearn.hash_functions.bandwidth import choose_gamma
+from hashlearn.hash_functions.kernels import RBFPoints
+from hashlearn.hash_functions.memory import LARGEST_GRAM_ROWS, gram_rows_limit
+from tests.hash_functions.digits import bit_accuracy, learn_and_new
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+@pytest.mark.parametrize("convert", [np.asarray, sp.csr_array])
+def test_gamma_rules_are_their_definitions(rng, convert):
+    X = learn_and_new()[0]
+    squared = pairwise_distances(X) ** 2
+    nearest = np.sort(squared + np.diag(np.full(len(X), np.inf)), axis=1)[:, :50]
+    assert choose_gamma("neighbors", convert(X), rng)[0] == pytest.approx(1 / nearest.mean())
+    median = np.median(squared[np.triu_indices(len(X), 1)])
+    assert choose_gamma("median", convert(X), rng)[0] == pytest.approx(1 / median)
+    assert choose_gamma("scale", convert(X), rng)[0] == pytest.approx(1 / (64 * X.var()))
+    assert choose_gamma(0.25, convert(X), rng) == (0.25, "given")
+
+
+def test_a_sample_of_rows_gives_nearly_the_same_gamma(rng, monkeypatch):
+    X = np.random.default_rng(1).standard_normal((9000, 5))
+    sampled = choose_gamma("neighbors", X, rng)[0]
+    monkeypatch.setattr(bandwidth_module, "SAMPLED_ROWS", 2000)
+    assert sampled == pytest.approx(choose_gamma("neighbors", X, rng)[0], rel=0.2)
+
+
+@pytest.mark.parametrize("rule", ["neighbors", "median", "scale"])
+def test_equal_rows_have_a_finite_gamma(rng, rule):
+    for n in (1, 2, 100):
+        assert choose_gamma(rule, np.ones((n, 3)), rng)[0] == 1.0
+
+
+def test_many_duplicates_fall_back_on_all_distances(rng):
+    X = np.repeat(np.array([[0.0], [3.0]]), 100, axis=0)
+    assert choose_gamma("neighbors", X, rng)[0] == pytest.approx(1 / 9.0)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_gram_is_the_kernel(dtype):
+    X = np.random.default_rng(0).standard_normal((1100, 7)) + 50.0
+    points = RBFPoints(X, 0.3, dtype)
+    K = points.gram()
+    np.testing.assert_array_equal(K, K.T)
+    tolerance = 1e-5 if dtype == np.float32 else 1e-12
+    np.testing.assert_allclose(K, np.exp(-0.3 * pairwise_distances(X) ** 2), atol=tolerance)
+    np.testing.assert_allclose(points.kernel(X[:20].astype(dtype)), K[:20], atol=tolerance)
+
+
+@pytest.mark.parametrize("spec", [RBFSVM, KernelRidge])
+def test_cv_finds_a_gamma_where_the_default_is_bad(rng, spec):
+    """A circle cut in 24 alternating arcs: any γ that sees more than one arc at once is too wide."""
+    data = np.random.default_rng(2)
+    angle = data.uniform(0.0, 2.0 * np.pi, 600)
+    X = np.column_stack([4.0 * np.cos(angle), 4.0 * np.sin(angle), 0.01 * data.standard_normal((600, 1))])
+    codes = np.where(np.sin(12.0 * angle) > 0.0, 1, -1)[:, None].astype(np.int8)
+    bad = spec(gamma="scale").fit(X[:400], codes[:400], rng).decision_function(X[400:])
+    chosen = spec(gamma="cv").fit(X[:400], codes[:400], rng)
+    assert bit_accuracy(bad, codes[400:]) < 0.7
+    assert bit_accuracy(chosen.decision_function(X[400:]), codes[400:]) > 0.9
+    assert "cv" in chosen.description
+
+
+def test_cv_of_the_strength(rng):
+    """Labels that are wrong twice in ten: a strong C learns the noise by heart."""
+    data = np.random.default_rng(3)
+    X = data.standard_normal((900, 2))
+    clean = np.where(X[:, :1] > 0.0, 1, -1).astype(np.int8)
+    noisy = clean * np.where(data.random((900, 1)) < 0.2, -1, 1).astype(np.int8)
+    chosen = RBFSVM(C="cv", gamma=10.0).fit(X[:600], noisy[:600], rng)
+    assert "C=1," in chosen.description
+    alone = RBFSVM(gamma=10.0).fit(X[:600], noisy[:600], rng)
+    better, worse = (bit_accuracy(f.decision_function(X[600:]), clean[600:]) for f in (chosen, alone))
+    assert better > worse
+
+
+def test_cv_with_too_few_rows_is_the_default(rng):
+    X, codes, _, _ = learn_and_new()
+    assert "too few rows for cv" in RBFSVM(gamma="cv", C="cv").fit(X[:12], codes[:12], rng).description
+
+
+@pytest.mark.parametrize("spec", [RBFSVM, KernelRidge])
+def test_landmarks_are_near_the_exact_answer_and_say_so(rng, spec, caplog):
+    X, codes, X_new, codes_new = learn_and_new()
+    exact = spec().fit(X, codes, rng).decision_function(X_new)
+    with caplog.at_level(logging.WARNING):
+        landmarks = spec(max_gram_rows=299, n_landmarks=150).fit(X, codes, rng)
+    assert "150 Nyström landmarks because 300 rows are more than 299" in landmarks.description
+    assert "150 Nyström landmarks" in caplog.text
+    assert landmarks.points.shape == (150, 64)
+    accuracy = bit_accuracy(landmarks.decision_function(X_new), codes_new)
+    assert accuracy > bit_accuracy(exact, codes_new) - 0.03
+
+
+def test_all_rows_as_landmarks_is_exact_ridge(rng):
+    X, codes, X_new, _ = learn_and_new()
+    exact = KernelRidge().fit(X, codes, rng).decision_function(X_new)
+    landmarks = KernelRidge(max_gram_rows=1, n_landmarks=300).fit(X, codes, rng).decision_function(X_new)
+    np.testing.assert_allclose(landmarks, exact, atol=1e-3)
+
+
+def test_landmark_svm_minimises_the_squared_hinge(rng, monkeypatch):
+    X, codes, _, _ = learn_and_new()
+    monkeypatch.setattr(nystroem, "PASSES", 2000)
+    monkeypatch.setattr(nystroem, "SETTLED", 1e-7)
+    features = nystroem.NystroemFeatures(X, 0.1, 40, rng)
+    coefficients, intercepts = nystroem.nystroem_svm(features, codes[:, :4], C=1.0)
+    margins = features.points.kernel(X) @ coefficients + intercepts
+    for b in range(4):
+        reference = LinearSVC(C=1.0, dual=False, intercept_scaling=1000.0, tol=1e-8).fit(features.kept, codes[:, b])
+        np.testing.assert_allclose(margins[:, b], reference.decision_function(features.kept), atol=1e-2)
+
+
+def test_features_that_are_not_kept_are_made_again(rng, monkeypatch):
+    X, codes, X_new, _ = learn_and_new()
+    spec = RBFSVM(max_gram_rows=1, n_landmarks=50, gamma=0.1)
+    kept = spec.fit(X, codes, np.random.default_rng(0)).decision_function(X_new)
+    monkeypatch.setattr("hashlearn.hash_functions.nystroem.memory_share", lambda: 0)
+    made = spec.fit(X, codes, np.random.default_rng(0)).decision_function(X_new)
+    np.testing.assert_allclose(made, kept, atol=1e-3)
+
+
+def test_the_limit_follows_the_memory(monkeypatch):
+    assert gram_rows_limit(7) == 7
+    assert gram_rows_limit(None) <= LARGEST_GRAM_ROWS
+    monkeypatch.setattr("hashlearn.hash_functions.memory.memory_share", lambda: 8 * 1000**2)
+    assert gram_rows_limit(None) == 1000

@@ -1,0 +1,166 @@
+"""Algorithm 1: the bit problems against eq. (4) computed densely, descent, starts and the report."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from hashlearn import bqp, inference, targets
+from hashlearn.inference.bit_problem import BitProblems, frobenius_square, objective
+from hashlearn.inference.starts import ITQ_ITERATIONS, principal_components, signs
+
+
+def sample(n=80, n_features=6, n_classes=4, seed=0):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, n_classes, n)
+    return 2.0 * rng.standard_normal((n_classes, n_features))[y] + rng.standard_normal((n, n_features)), y
+
+
+X, LABELS = sample()
+
+
+def all_kinds():
+    rng = np.random.default_rng(0)
+    similarity = targets.Distance().build(X, None, rng).toarray()
+    return {
+        "low rank": targets.Labels().build(X, LABELS, rng),
+        "sparse plus low rank": targets.ThresholdedDistance(0.1).build(X, None, rng),
+        "dense": bqp.as_operator(similarity),
+        "sparse": targets.Pairs(similar=[(0, 1), (2, 3)], dissimilar=[(0, 2)]).build(X, None, rng),
+    }
+
+
+@pytest.mark.parametrize("kind", list(all_kinds()))
+def test_bit_problem_is_equation_4(kind):
+    Y = all_kinds()[kind]
+    rng = np.random.default_rng(1)
+    problems = BitProblems(Y, inference.start_codes("random", X, 5, rng))
+    for bit in (0, 3, 1, 1, 4, 0):
+        others = np.delete(problems.codes, bit, axis=1)
+        expected = others @ others.T - 5 * Y.toarray()
+        A = problems.problem(bit)
+        np.testing.assert_allclose(A.toarray(), expected, atol=1e-9)
+        # Eq. (4): the objective changes by twice what xᵀAx changes by.
+        x = np.where(rng.random(len(X)) < 0.5, -1.0, 1.0)
+        before, change = problems.objective(), A.value(x) - A.value(problems.codes[:, bit])
+        problems.update(bit, x)
+        assert problems.objective() - before == pytest.approx(2.0 * change / 25 / len(X) ** 2, abs=1e-9)
+
+
+@pytest.mark.parametrize("kind", list(all_kinds()))
+def test_objective_without_forming_y(kind):
+    Y = all_kinds()[kind]
+    Z = inference.start_codes("pca", X, 4, np.random.default_rng(0))
+    dense = Y.toarray()
+    assert frobenius_square(Y) == pytest.approx(np.sum(dense**2))
+    assert objective(Y, Z) == pytest.approx(np.mean((Z @ Z.T / 4 - dense) ** 2))
+
+
+@pytest.mark.parametrize("kind", list(all_kinds()))
+@pytest.mark.parametrize("solver", ["sdr", "al", "local_search", "nopt", "graph_cut", "spectral"])
+def test_never_uphill_with_every_solver(kind, solver):
+    Z = inference.start_codes("pca", X, 6, np.random.default_rng(0))
+    codes, report = inference.infer_codes(all_kinds()[kind], Z, solver=solver, rng=np.random.default_rng(0))
+    assert codes.dtype == np.int8
+    assert set(np.unique(codes)) <= {-1, 1}
+    steps = np.diff([report.start_objective, *report.objectives])
+    assert np.all(steps <= 1e-12)
+    assert report.final_objective == pytest.approx(objective(all_kinds()[kind], codes.astype(float)))
+    assert report.final_objective <= report.objectives[-1] + 1e-12
+    assert all(record.bound <= record.value + 1e-9 * abs(record.value) for record in report.bits)
+
+
+def test_classes_get_one_code_each():
+    codes, report = inference.infer_codes(
+        all_kinds()["low rank"], inference.start_codes("pca", X, 8, np.random.default_rng(0)), rng=np.random.default_rng(0)
+    )
+    for c in range(4):
+        assert len(np.unique(codes[LABELS == c], axis=0)) == 1
+    assert len(np.unique(codes, axis=0)) == 4
+    assert report.stopped_early
+
+
+def test_literal_mode_takes_what_the_solver_says_and_does_all_sweeps():
+    Z = inference.start_codes("random", X, 3, np.random.default_rng(0))
+    Y = all_kinds()["low rank"]
+    _, report = inference.infer_codes(Y, Z, solver="spectral", monotone=False, rng=np.random.default_rng(0))
+    assert len(report.objectives) == 3
+    assert not report.stopped_early
+
+
+def test_same_seed_same_codes_and_input_untouched():
+    Z = inference.start_codes("itq", X, 8, np.random.default_rng(0))
+    before = Z.copy()
+    runs = [inference.infer_codes(all_kinds()["dense"], Z, rng=np.random.default_rng(5))[0] for _ in range(2)]
+    np.testing.assert_array_equal(runs[0], runs[1])
+    np.testing.assert_array_equal(Z, before)
+
+
+def test_progress_counts_bits():
+    heard = []
+    Z = inference.start_codes("pca", X, 4, np.random.default_rng(0))
+    inference.infer_codes(
+        all_kinds()["dense"], Z, n_sweeps=2, monotone=False, progress=lambda *a: heard.append(a), solver="spectral"
+    )
+    assert heard == [(i + 1, 8) for i in range(8)]
+
+
+def test_report_as_table_and_frame():
+    Z = inference.start_codes("pca", X, 4, np.random.default_rng(0))
+    _, report = inference.infer_codes(all_kinds()["dense"], Z, n_sweeps=2, rng=np.random.default_rng(0))
+    text = str(report)
+    assert text.splitlines()[0].startswith("sdr: ")
+    assert f"{report.objectives[0]:.6f}" in text
+    pandas = pytest.importorskip("pandas", reason="to_frame needs pandas")
+    frame = report.to_frame()
+    assert isinstance(frame, pandas.DataFrame)
+    assert len(frame) == len(report.bits)
+    assert list(frame.columns) == list(inference.BitRecord._fields)
+
+
+def test_pca_start_is_the_sign_of_the_components():
+    from sklearn.decomposition import PCA
+
+    scores = PCA(4).fit_transform(X)
+    ours = principal_components(X, 4, np.random.default_rng(0))
+    np.testing.assert_allclose(np.abs(ours), np.abs(scores), atol=1e-8)
+    np.testing.assert_array_equal(inference.start_codes("pca", X, 4, np.random.default_rng(0)), signs(ours))
+    np.testing.assert_allclose(principal_components(sp.csr_array(X), 4, np.random.default_rng(0)), ours, atol=1e-9)
+
+
+def test_more_bits_than_features_are_filled_up():
+    codes = inference.start_codes("pca", X, 20, np.random.default_rng(0))
+    assert codes.shape == (80, 20)
+    assert len(np.unique(codes, axis=1).T) == 20
+
+
+def test_itq_loses_less_than_pca():
+    V = principal_components(X, 4, np.random.default_rng(0))
+
+    def loss(codes):
+        # Best rotation of the components onto the codes (orthogonal Procrustes).
+        U, _, Wt = np.linalg.svd(V.T @ codes)
+        return np.sum((codes - V @ (U @ Wt)) ** 2)
+
+    pca, itq = (inference.start_codes(name, X, 4, np.random.default_rng(0)) for name in ("pca", "itq"))
+    assert loss(itq) < loss(pca)
+    assert ITQ_ITERATIONS == 50
+
+
+@pytest.mark.parametrize(
+    ("init", "message"),
+    [
+        ("pcaa", "did you mean 'pca'"),
+        (np.ones((3, 4)), r"\(n_samples, n_bits\) = \(80, 4\), got \(3, 4\)"),
+        (np.full((80, 4), 2), "only -1 and [+]1, or only 0 and 1"),
+    ],
+)
+def test_wrong_starts_are_told_what_is_wrong(init, message):
+    with pytest.raises(ValueError, match=message):
+        inference.start_codes(init, X, 4, np.random.default_rng(0))
+
+
+def test_given_codes_as_bits_or_signs():
+    bits = (np.random.default_rng(0).random((80, 4)) < 0.5).astype(np.uint8)
+    from_bits = inference.start_codes(bits, X, 4, np.random.default_rng(0))
+    from_signs = inference.start_codes(2 * bits.astype(int) - 1, X, 4, np.random.default_rng(0))
+    np.testing.assert_array_equal(from_bits, from_signs)
