@@ -37,9 +37,7 @@ def test_notation_lists_every_equation_once() -> None:
     assert re.findall(r"^\| \((\d+)\) \|", text, re.MULTILINE) == [str(k) for k in range(1, 25)]
 
 
-@pytest.mark.parametrize(
-    "path", sorted((ROOT / "docs" / "decisions").glob("*.md")), ids=lambda path: path.stem
-)
+@pytest.mark.parametrize("path", sorted((ROOT / "docs" / "decisions").glob("*.md")), ids=lambda path: path.stem)
 def test_decisions_are_numbered_and_have_their_three_parts(path: Path) -> None:
     number = re.fullmatch(r"(\d{4})-[a-z0-9-]+", path.stem)
     assert number

@@ -13,9 +13,7 @@ HEAVY = {"torch", "dask", "matplotlib", "pandas", "faiss", "numba", "sklearn"}
 def loaded_by(statement: str) -> set[str]:
     """The top-level modules in a fresh interpreter after ``statement``."""
     code = f"{statement}\nimport sys\nprint(*{{name.partition('.')[0] for name in sys.modules}})"
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
-    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     return set(done.stdout.split())
 
 

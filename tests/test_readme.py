@@ -18,9 +18,7 @@ BLOCK = re.compile(r"^ *```(\w*)\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 
 
 def blocks(path: Path, *languages: str) -> list[str]:
-    return [
-        dedent(text) for language, text in BLOCK.findall(path.read_text("utf-8")) if language in languages
-    ]
+    return [dedent(text) for language, text in BLOCK.findall(path.read_text("utf-8")) if language in languages]
 
 
 def commands(path: Path) -> list[str]:

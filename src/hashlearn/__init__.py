@@ -12,11 +12,23 @@ from importlib import import_module
 from typing import Any
 
 __version__ = "0.1.0.dev0"
-__all__ = ["__version__", "bqp"]
+__all__ = [
+    "TwoStepHasher",
+    "__version__",
+    "bits",
+    "bqp",
+    "hash_functions",
+    "hashers",
+    "inference",
+    "metrics",
+    "targets",
+]
 
 
 def __getattr__(name: str) -> Any:
     """Import the folders on first use, so that ``import hashlearn`` stays fast."""
+    if name == "TwoStepHasher":
+        return import_module("hashlearn.hashers").TwoStepHasher
     if name in __all__:
         return import_module(f"hashlearn.{name}")
     raise AttributeError(f"module 'hashlearn' has no attribute {name!r}")

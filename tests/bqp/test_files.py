@@ -78,9 +78,7 @@ def test_objective_is_the_files_own_for_every_assignment(
 @pytest.mark.parametrize("integers", [True, False])
 @pytest.mark.parametrize("sense", ["max-cut", "qubo"])
 @pytest.mark.parametrize("seed", range(10))
-def test_bound_is_never_on_the_wrong_side(
-    tmp_path: Path, sense: files.Sense, seed: int, integers: bool
-) -> None:
+def test_bound_is_never_on_the_wrong_side(tmp_path: Path, sense: files.Sense, seed: int, integers: bool) -> None:
     """The exact optimum in rational arithmetic against the bound made from the operator's own minimum."""
     entries = random_entries(4, 30, seed, integers)
     problem = read_problem(write(tmp_path, text_of(4, entries)), sense)

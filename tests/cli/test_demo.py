@@ -137,8 +137,7 @@ def test_every_method_appears_in_small_versions_of_the_built_in_tables(
     examples = demo.built_in_examples(0, graph_sizes=(12,))
     rows = np.arange(0, 1797, 30)
     small = [
-        demo.Example(e.title, e.operator if e.n_edges else e.operator.restricted(rows), e.n_edges)
-        for e in examples
+        demo.Example(e.title, e.operator if e.n_edges else e.operator.restricted(rows), e.n_edges) for e in examples
     ]
     result = run(monkeypatch, small)
     assert result.exit_code == 0, result.output

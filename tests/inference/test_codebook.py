@@ -29,7 +29,7 @@ def test_fewer_near_codewords_at_no_higher_objective():
 
 
 def test_the_known_best_spread_of_ten_words_of_eight_bits_is_found():
-    """At the optimal objective 0.76 codebooks with no pair nearer than 3 exist; descent alone often ends with pairs at 2."""
+    """At the optimal objective 0.76 codebooks with no pair nearer than 3 exist; descent alone often has pairs at 2."""
     after = spread_codewords(TARGET, descent_codes(1), np.random.default_rng(0))[::20]
     distances = (8 - after @ after.T) / 2
     assert distances[np.triu_indices(10, 1)].min() == 3

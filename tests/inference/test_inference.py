@@ -71,10 +71,12 @@ def test_never_uphill_with_every_solver(kind, solver):
 
 def test_classes_get_one_code_each():
     codes, report = inference.infer_codes(
-        all_kinds()["low rank"], inference.start_codes("pca", X, 8, np.random.default_rng(0)), rng=np.random.default_rng(0)
+        all_kinds()["low rank"],
+        inference.start_codes("pca", X, 8, np.random.default_rng(0)),
+        rng=np.random.default_rng(0),
     )
     for c in range(4):
-        assert len(np.unique(codes[LABELS == c], axis=0)) == 1
+        assert len(np.unique(codes[c == LABELS], axis=0)) == 1
     assert len(np.unique(codes, axis=0)) == 4
     assert report.stopped_early
 

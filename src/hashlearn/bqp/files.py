@@ -275,9 +275,7 @@ class _Reader:
         if self.n < 1:
             self._fail(f"the number of variables must be at least 1, got {self.n}")
         if self.n > MAX_VARIABLES:
-            self._fail(
-                f"{_shown(fields[0])} variables are announced, more than the {MAX_VARIABLES:,} that are read"
-            )
+            self._fail(f"{_shown(fields[0])} variables are announced, more than the {MAX_VARIABLES:,} that are read")
         if count < 0:
             self._fail(f"the number of lines to follow must not be negative, got {count}")
         return count
@@ -331,9 +329,7 @@ class _Reader:
         if not math.isfinite(w):
             self._fail(f"expected 'i j w' with a finite number w, got {_shown(field)}", number)
         if abs(w) > LARGEST_WEIGHT:
-            self._fail(
-                f"weight {_shown(field)} is larger than {LARGEST_WEIGHT:g}; scale the weights first", number
-            )
+            self._fail(f"weight {_shown(field)} is larger than {LARGEST_WEIGHT:g}; scale the weights first", number)
         return w
 
     def _fail(self, message: str, number: int | None = None) -> NoReturn:

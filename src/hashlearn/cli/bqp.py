@@ -28,9 +28,7 @@ if TYPE_CHECKING:
     help="Stop after this long with the best so far.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
-@click.option(
-    "--sense", type=click.Choice(["max-cut", "qubo"]), help="What the file holds.  [default: by its name]"
-)
+@click.option("--sense", type=click.Choice(["max-cut", "qubo"]), help="What the file holds.  [default: by its name]")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 @click.option(
     "--output",
@@ -66,13 +64,9 @@ def bqp_command(
         problem = read_problem(file, sense)
     except ProblemFileError as error:
         raise InputError(str(error)) from None
-    with Bar(
-        quiet=quiet, time_limit=time_limit, value=problem.objective, bound=problem.objective_bound
-    ) as bar:
+    with Bar(quiet=quiet, time_limit=time_limit, value=problem.objective, bound=problem.objective_bound) as bar:
         try:
-            solution = bqp.solve(
-                problem.operator, method, random_state=seed, time_limit=time_limit, progress=bar
-            )
+            solution = bqp.solve(problem.operator, method, random_state=seed, time_limit=time_limit, progress=bar)
         except ValueError as error:
             raise InputError(str(error)) from None
     report = _report(file, problem, solution) | {"seed": seed}

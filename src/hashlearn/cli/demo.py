@@ -78,9 +78,7 @@ def built_in_examples(seed: int, n_bits: int = 16, graph_sizes: Sequence[int] = 
     ]
     for n in graph_sizes:
         graph = examples.random_graph(n, 6, seed)
-        shown.append(
-            Example(f"A random graph with {n} nodes, 6 edges at each: maximise the cut", graph, 3 * n)
-        )
+        shown.append(Example(f"A random graph with {n} nodes, 6 edges at each: maximise the cut", graph, 3 * n))
     return shown
 
 
@@ -116,10 +114,7 @@ def _warm_up(examples: Sequence[Example], quiet: bool) -> None:
 
     from hashlearn import bqp
 
-    parts = {
-        type(e.operator): e.operator.restricted(np.arange(min(e.operator.n, ROWS_TO_WARM_UP)))
-        for e in examples
-    }
+    parts = {type(e.operator): e.operator.restricted(np.arange(min(e.operator.n, ROWS_TO_WARM_UP))) for e in examples}
     for method in bqp.METHODS:
         with Bar(quiet=quiet, prefix=f"compiling {method} (slow only the first time): ") as bar:
             for part in parts.values():

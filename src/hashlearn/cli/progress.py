@@ -65,9 +65,7 @@ class Bar:
         self._bar.n = round(STEPS * min(max(fraction or 0.0, 0.0), 1.0))
         bound = number(self._bound(progress.bound), 6) if progress.bound > -float("inf") else ABSENT
         self._bar.set_description_str(f"{self.prefix}{progress.stage}", refresh=False)
-        self._bar.set_postfix_str(
-            f"value {number(self._value(progress.value), 6)}, bound {bound}", refresh=False
-        )
+        self._bar.set_postfix_str(f"value {number(self._value(progress.value), 6)}, bound {bound}", refresh=False)
         self._bar.refresh()
 
     def __enter__(self) -> Bar:

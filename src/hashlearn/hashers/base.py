@@ -53,7 +53,7 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         if y is not None:
             packed = self.encode(X)
             return float(metrics.mean_average_precision(packed, packed, y, y))
-        signs = 2.0 * self.transform(X) - 1.0
+        signs = bits.bits_to_signs(self.transform(X)).astype(np.float64)
         X = validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False)
         return -objective(Distance().build(X, None, np.random.default_rng(0)), signs)
 

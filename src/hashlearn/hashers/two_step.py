@@ -87,9 +87,7 @@ class TwoStepHasher(BaseHasher):
 
     def fit(self, X: Any, y: Any = None) -> TwoStepHasher:
         """Infer codes and learn hash functions; y: labels of any kind (n,), or 0/1 indicators (n, n_labels)."""
-        X = validate_data(
-            self, X, accept_sparse="csr", dtype=(np.float64, np.float32), order="C", ensure_min_samples=2
-        )
+        X = validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32), order="C", ensure_min_samples=2)
         labels = None if y is None else _checked_labels(y, X.shape[0])
         self._check_n_bits(X.shape[0])
         if isinstance(self.n_sweeps, bool) or not isinstance(self.n_sweeps, int | np.integer) or self.n_sweeps < 1:
@@ -156,5 +154,3 @@ def _checked_labels(y: Any, n_samples: int) -> np.ndarray:
             "give labels of two classes or more, or leave y out to preserve distances"
         )
     return labels.astype(str) if labels.dtype.kind == "O" else labels
-
-

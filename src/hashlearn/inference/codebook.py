@@ -64,8 +64,7 @@ def _anneal_all(words: FloatArray, Y: FloatArray, shares: FloatArray, rng: np.ra
     best_objective, best_nearness = _class_objective(words, Y, shares), nearness(words)
     slack = 1e-12 * max(best_objective, 1e-12)
     for _ in range(RESTARTS):
-        seed = int(rng.integers(2**31))
-        trial = _anneal(words.copy(), n_bits * Y, shares, near, NEARNESS_WEIGHT, COOL, flips, seed)
+        trial = _anneal(words.copy(), n_bits * Y, shares, near, NEARNESS_WEIGHT, COOL, flips, rng)
         value, closeness = _class_objective(trial, Y, shares), nearness(trial)
         if value < best_objective - slack or (value <= best_objective + slack and closeness < best_nearness):
             best, best_objective, best_nearness = trial, value, closeness
@@ -78,9 +77,8 @@ def _class_objective(words: FloatArray, Y: FloatArray, shares: FloatArray) -> fl
 
 
 @njit(cache=True, nogil=True)
-def _anneal(words, Y, shares, near, nearness_weight, cool, flips, seed):  # type: ignore[no-untyped-def]
+def _anneal(words, Y, shares, near, nearness_weight, cool, flips, rng):  # type: ignore[no-untyped-def]
     """Single flips under a falling temperature; returns the best codebook met. Y comes multiplied by n_bits."""
-    np.random.seed(seed)
     K, n_bits = words.shape
     products = words @ words.T
     scale = 1.0 / (n_bits * n_bits)
@@ -89,7 +87,7 @@ def _anneal(words, Y, shares, near, nearness_weight, cool, flips, seed):  # type
     best_value = 0.0
     typical = 0.0
     for step in range(flips):
-        a, bit = np.random.randint(K), np.random.randint(n_bits)
+        a, bit = rng.integers(0, K), rng.integers(0, n_bits)
         objective = 0.0
         closeness = 0.0
         for b in range(K):
@@ -103,7 +101,7 @@ def _anneal(words, Y, shares, near, nearness_weight, cool, flips, seed):  # type
         change = objective + nearness_weight * closeness * np.exp(3.0)
         typical += (abs(objective) - typical) / (step + 1.0)
         temperature = cool * typical * (1.0 - step / flips)
-        if change <= 0.0 or np.random.random() < np.exp(-change / max(temperature, 1e-300)):
+        if change <= 0.0 or rng.random() < np.exp(-change / max(temperature, 1e-300)):
             for b in range(K):
                 if b != a:
                     products[a, b] -= 2.0 * words[a, bit] * words[b, bit]

@@ -115,9 +115,7 @@ def dual_bound(
     return certificate
 
 
-def _dual_bound(
-    A: Operator, y: FloatArray, rng: np.random.Generator, tick: Callable[[], None] | None
-) -> Certificate:
+def _dual_bound(A: Operator, y: FloatArray, rng: np.random.Generator, tick: Callable[[], None] | None) -> Certificate:
     # Scaling y needs y well below 0 throughout (as A_ii < 0 makes it at an optimum); elsewhere y is shifted.
     scalable = y.max() < 1e-3 * y.mean() < 0.0 or (A.n > DENSE_CERTIFICATE_LIMIT and y.mean() < 0.0)
     if isinstance(A, LowRank) and A.n > 2 * A.rank and scalable:

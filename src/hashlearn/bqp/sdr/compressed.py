@@ -5,9 +5,9 @@ F(T) = PᵀV(T), one pass over P. The equation F(T) = T has rank · k unknowns h
 
 1. coordinate sweeps from random rows, on a sample of rows when n is large: they never rise and end near the optimum;
 2. Newton's method on T: GMRES with products by the derivative of F, for a small rank preconditioned by
-   (I + (1 − 1/k) PᵀD⁻¹P W)⁻¹, where D holds the ‖g_i‖. A step is taken if the value falls or the residual does. For large n the derivative is
-   that of a sample of rows (a larger one when a step disappoints), the residual always that of all rows: an inexact
-   Newton step costs little more than one pass over P;
+   (I + (1 − 1/k) PᵀD⁻¹P W)⁻¹, where D holds the ‖g_i‖. A step is taken if the value falls or the residual does. For
+   large n the derivative is that of a sample of rows (a larger one when a step disappoints), the residual always that
+   of all rows: an inexact Newton step costs little more than one pass over P;
 3. the certificate. If it fails at a fixed point, that is a saddle: k is raised by a column along the direction of
    negative curvature that the certificate found, and the sweeps begin again from there.
 """
@@ -15,6 +15,7 @@ F(T) = PᵀV(T), one pass over P. The equation F(T) = T has rank · k unknowns h
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from scipy.sparse.linalg import LinearOperator, gmres
@@ -48,9 +49,7 @@ class _Point:
         return float(np.linalg.norm(self.image - self.T)) / max(float(np.linalg.norm(self.image)), row_kernels.TINY)
 
 
-def relax_low_rank(
-    A: LowRank, tolerance: Tolerance, rank: int, rng: np.random.Generator, run: Run
-) -> Relaxation:
+def relax_low_rank(A: LowRank, tolerance: Tolerance, rank: int, rng: np.random.Generator, run: Run) -> Relaxation:
     """Solve (10) for A = P diag(w) Pᵀ to a certified gap; see `Relaxation` for what comes back."""
     n, P = A.n, A.P
     sampled = n > 2 * SAMPLE_ROWS
@@ -164,16 +163,17 @@ class _Linearised:
             change = row_kernels.derivative(self._rows, self._V, self._norms, self._weights * direction)
             return (direction - self._scale * change).ravel()
 
-        def precondition(x: FloatArray) -> FloatArray:
-            return (preconditioner @ x.reshape(self._shape)).ravel()
-
+        M = None
+        if preconditioner is not None:
+            apply = partial(np.matmul, preconditioner)
+            M = LinearOperator((size, size), matvec=lambda x: apply(x.reshape(self._shape)).ravel(), dtype=np.float64)
         step, _ = gmres(
             LinearOperator((size, size), matvec=product, dtype=np.float64),
             right.ravel(),
             rtol=accuracy,
             restart=min(MAX_KRYLOV, size),
             maxiter=1,
-            M=None if preconditioner is None else LinearOperator((size, size), matvec=precondition, dtype=np.float64),
+            M=M,
         )
         return step.reshape(self._shape)
 

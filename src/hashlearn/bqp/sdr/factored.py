@@ -26,9 +26,7 @@ MAX_NEWTON_STEPS = 60
 MAX_CG_STEPS = 200
 
 
-def relax_factored(
-    A: Operator, tolerance: Tolerance, rank: int, rng: np.random.Generator, run: Run
-) -> Relaxation:
+def relax_factored(A: Operator, tolerance: Tolerance, rank: int, rng: np.random.Generator, run: Run) -> Relaxation:
     """Solve (10) to a certified gap; see `Relaxation` for what comes back."""
     n = A.n
     sweep = _sweeper(A)
