@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 BENCH_READY := $(VENV)/.bench-ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format bench-bqp bench-bqp-growth bench-bqp-quality lock clean
+.PHONY: help setup demo test lint format bench-bqp bench-bqp-growth bench-bqp-quality bench-mnist bench-encode bench-metrics lock clean
 
 help:            ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -24,7 +24,7 @@ $(BENCH_READY): $(READY) requirements/bench.lock
 
 setup: $(READY)  ## Make the virtual environment from the pinned lock
 
-demo: $(READY)   ## Solve built-in problems with every solver and show the table
+demo: $(READY)   ## Learn, search and score codes for handwritten digits; writes a page to look at
 	$(BIN)/hashlearn demo
 
 test: $(READY)   ## Run the tests
@@ -48,6 +48,16 @@ bench-bqp-growth: $(BENCH_READY)  ## One bit at n = 10^4, 10^5, 10^6: seconds, e
 
 bench-bqp-quality: $(BENCH_READY) ## Final value against the SDP bound, every solver on six instances
 	$(BIN)/python -m benchmarks.bqp.quality
+
+bench-mnist: $(READY)             ## The paper's protocol on MNIST, with and without labels: precision, mAP, seconds
+	$(BIN)/python -m benchmarks.mnist_retrieval --labels
+	$(BIN)/python -m benchmarks.mnist_retrieval --draws 1
+
+bench-encode: $(READY)            ## Fit and encode 32 bits: all at once against one SVC for each bit
+	$(BIN)/python -m benchmarks.hash_function_speed --peer-repeats 1 --repeats 1
+
+bench-metrics: $(READY)           ## mAP and precision within a radius: counting against an argsort for each query
+	$(BIN)/python -m benchmarks.metrics_speed
 
 lock:            ## Rewrite the locks (needs uv)
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --extra dev pyproject.toml -o requirements/dev.lock

@@ -31,15 +31,18 @@ def commands(path: Path) -> list[str]:
 
 @pytest.mark.parametrize("path", MARKDOWN, ids=lambda path: str(path.relative_to(ROOT)))
 def test_python_examples_run(path: Path) -> None:
-    for number, text in enumerate(blocks(path, "python")):
+    texts = blocks(path, "python")
+    for text in texts:
         if ">>>" not in text:
             compile(text, str(path), "exec")
-            continue
-        test = doctest.DocTestParser().get_doctest(text, {}, f"{path.name}[{number}]", str(path), 0)
-        report: list[str] = []
-        result = doctest.DocTestRunner(verbose=False).run(test, out=report.append)
-        assert result.attempted
-        assert not result.failed, "".join(report)
+    session = "\n".join(text for text in texts if ">>>" in text)  # one page, one session
+    if not session:
+        return
+    test = doctest.DocTestParser().get_doctest(session, {}, path.name, str(path), 0)
+    report: list[str] = []
+    result = doctest.DocTestRunner(verbose=False).run(test, out=report.append)
+    assert result.attempted
+    assert not result.failed, "".join(report)
 
 
 def test_readme_has_a_python_example_and_the_two_commands() -> None:

@@ -7,7 +7,7 @@ from benchmarks.bqp.peers.conic import SCS, Clarabel
 from benchmarks.bqp.peers.csdp import CSDP
 from benchmarks.bqp.peers.cvxopt import CVXOPT
 from benchmarks.bqp.peers.dsdp import DSDP, DSDPInCVXOPT
-from benchmarks.bqp.peers.pymanopt import ConjugateGradient, TrustRegions
+from benchmarks.bqp.peers.pymanopt import ConjugateGradient, TrustRegions, TrustRegionsDense
 from benchmarks.bqp.peers.sdpa import SDPA, SDPAPython
 
 __all__ = ["PEERS", "Answer", "GaveUp", "NotInstalled", "Peer"]
@@ -25,5 +25,6 @@ PEERS: dict[str, Peer] = {
         SCS(),
         TrustRegions(),
         ConjugateGradient(),
+        TrustRegionsDense(),
     )
 }

@@ -1,7 +1,8 @@
 """pymanopt: min tr(VᵀAV) over unit rows, X = VVᵀ, by trust regions or conjugate gradients.
 
-Cost, gradient and Hessian are written by hand on A = P diag(w) Pᵀ, and the product PᵀV is shared between
-them, so a step costs O(n · rank · k) as ours does. "At equal gap": it is run with ever smaller gradient
+Cost, gradient and Hessian are written by hand. The first two peers get them on A = P diag(w) Pᵀ, the product PᵀV
+shared between them, so that a step costs O(n · rank · k) as ours does: pymanopt with our knowledge of A. The third has A
+as a dense array, as its users would write it who do not know that A is low rank. "At equal gap": it is run with ever smaller gradient
 tolerance, always from the same random start, until the benchmark's certificate for its point reaches the gap;
 only the run that reaches it is timed.
 """
@@ -32,10 +33,13 @@ class _Pymanopt(Peer):
     def optimizer(self, **options: Any) -> Any:
         raise NotImplementedError
 
+    def problem(self, A: LowRank, start: FloatArray) -> Any:
+        return _problem(A, start)
+
     def solve(self, A: LowRank, tol: float, limit: float, begin: Callable[[], None]) -> Answer:
         for width in WIDTHS:
             start = _random_point(width, A.n)
-            problem = _problem(A, start)
+            problem = self.problem(A, start)
             for gradient_tolerance in _tolerances():
                 begin()
                 point, seconds = self._run(problem, start, gradient_tolerance, limit)
@@ -84,6 +88,13 @@ class ConjugateGradient(_Pymanopt):
         return ConjugateGradient(**options)
 
 
+class TrustRegionsDense(TrustRegions):
+    name = "pymanopt-tr-dense"
+
+    def problem(self, A: LowRank, start: FloatArray) -> Any:
+        return _dense_problem(A.toarray(), start)
+
+
 def _tolerances() -> Iterator[float]:
     """Relative gradient norms, half a decade apart."""
     tolerance = 1e-2
@@ -126,5 +137,28 @@ def _problem(A: LowRank, start: FloatArray) -> Any:
     @pymanopt.function.numpy(manifold)
     def hessian(point: FloatArray, tangent: FloatArray) -> FloatArray:
         return 2.0 * (((tangent @ P) * weights) @ PT)
+
+    return pymanopt.Problem(manifold, cost, euclidean_gradient=gradient, euclidean_hessian=hessian)
+
+
+def _dense_problem(A: FloatArray, start: FloatArray) -> Any:
+    """The same with A as an n × n array, scaled likewise."""
+    import pymanopt
+    from pymanopt.manifolds import Oblique
+
+    manifold = Oblique(*start.shape)
+    A = A / (2.0 * float(np.linalg.norm(start @ A)))
+
+    @pymanopt.function.numpy(manifold)
+    def cost(point: FloatArray) -> float:
+        return float(np.vdot(point, point @ A))
+
+    @pymanopt.function.numpy(manifold)
+    def gradient(point: FloatArray) -> FloatArray:
+        return 2.0 * (point @ A)
+
+    @pymanopt.function.numpy(manifold)
+    def hessian(point: FloatArray, tangent: FloatArray) -> FloatArray:
+        return 2.0 * (tangent @ A)
 
     return pymanopt.Problem(manifold, cost, euclidean_gradient=gradient, euclidean_hessian=hessian)

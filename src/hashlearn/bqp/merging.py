@@ -58,7 +58,7 @@ def merge_identical_rows(A: Operator, worthwhile: float = WORTHWHILE) -> Merged:
         some = _hash_rows(A.P[:: A.n // LOOK_AT_FIRST])
         if len(np.unique(some)) == len(some):
             return Merged(A, None)
-    hashes = np.concatenate(map_row_blocks(lambda a, b: _hash_rows(A.P[a:b]), A.n))
+    hashes = np.concatenate(map_row_blocks(lambda a, b: _hash_rows(A.P[a:b]), A.n, A.rank))
     _, first, groups = np.unique(hashes, return_index=True, return_inverse=True)
     if len(first) > (1.0 - worthwhile) * A.n:
         return Merged(A, None)
@@ -92,7 +92,7 @@ def _not_mergeable(A: LowRank, first: NDArray[np.intp], groups: NDArray[np.intp]
         differs = (rows != P[first[groups[a:b]]]).any(axis=1)
         return differs | ((rows * rows) @ weights > 0.0)
 
-    return np.concatenate(map_row_blocks(check, A.n))
+    return np.concatenate(map_row_blocks(check, A.n, A.rank))
 
 
 @njit(cache=True, nogil=True)

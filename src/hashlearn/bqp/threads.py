@@ -23,6 +23,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 ROWS_PER_BLOCK = 4096
+NUMBERS_PER_BLOCK = 320_000  # wide rows come in smaller blocks
 
 
 @contextmanager
@@ -32,15 +33,20 @@ def one_blas_thread() -> Iterator[None]:
         yield
 
 
-def map_row_blocks(function: Callable[[int, int], Result], n: int) -> list[Result]:
+def block_rows(width: int = 1) -> int:
+    """Rows in a block of an array with ``width`` columns: a matter of its shape alone."""
+    return max(256, min(ROWS_PER_BLOCK, NUMBERS_PER_BLOCK // max(width, 1) // 256 * 256))
+
+
+def map_row_blocks(function: Callable[[int, int], Result], n: int, width: int = 1) -> list[Result]:
     """``function(first, last)`` for every block of rows, in order; on all cores when there are several blocks."""
-    return list(_row_blocks(function, n))
+    return list(_row_blocks(function, n, width))
 
 
-def sum_row_blocks(function: Callable[[int, int], FloatArray], n: int) -> FloatArray:
+def sum_row_blocks(function: Callable[[int, int], FloatArray], n: int, width: int = 1) -> FloatArray:
     """The sum of ``function(first, last)`` over all blocks of rows, always added in the same order."""
     total: FloatArray | None = None
-    for part in _row_blocks(function, n):
+    for part in _row_blocks(function, n, width):
         total = part if total is None else total.__iadd__(part)
     assert total is not None
     return total
@@ -61,8 +67,9 @@ def n_threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _row_blocks(function: Callable[[int, int], Result], n: int) -> Iterator[Result]:
-    edges = [(a, min(a + ROWS_PER_BLOCK, n)) for a in range(0, n, ROWS_PER_BLOCK)]
+def _row_blocks(function: Callable[[int, int], Result], n: int, width: int) -> Iterator[Result]:
+    rows = block_rows(width)
+    edges = [(a, min(a + rows, n)) for a in range(0, n, rows)]
     if len(edges) < 3:
         return (function(a, b) for a, b in edges)
     return map_threads(lambda edge: function(*edge), edges)

@@ -1,153 +1,99 @@
-"""``hashlearn demo``: every solver on built-in problems, as tables."""
+"""``hashlearn demo``: learn codes for the digits, search and score them; one table, one page to look at."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hashlearn import __version__
 from hashlearn.cli.exits import INTERRUPTED
-from hashlearn.cli.layout import ABSENT, lower_bound, number, percent, seconds, table, upper_bound
-from hashlearn.cli.progress import Bar
+from hashlearn.cli.layout import percent, seconds, table
+from hashlearn.cli.solver_demo import built_in_examples, show
 
 if TYPE_CHECKING:
-    from hashlearn.bqp import Operator, Solution
+    from hashlearn.bench.digits import DigitsResult
 
-HEADER = ("method", "value", "bound", "gap", "seconds", "status")
-ROWS_TO_WARM_UP = 200
-
-HOW_TO_READ = """\
-How to read it: "value" is what the solver found, "bound" what it proved that nothing can beat ("–": this
-solver proves nothing), "gap" how far its value is from the best bound of the table; 0 % is proven optimal."""
-
-WHERE_NEXT = """\
-Where next: README.md shows bqp.solve in Python, docs/solvers.md how to choose a solver, and
-`hashlearn bqp FILE` solves your own max-cut or QUBO file."""
+HEADER = ("learned from", "method", "precision within 2 bits", "mean average precision", "fit, s", "encode, s", "")
 
 
-@dataclass(frozen=True)
-class Example:
-    """A problem with its title; a cut counts the ``n_edges`` that a partition separates, and is maximised."""
-
-    title: str
-    operator: Operator
-    n_edges: int | None = None
-
-    def shown(self, value: float) -> float:
-        """The number to print for xᵀAx = ``value``."""
-        return value if self.n_edges is None else self.n_edges / 2.0 - value / 4.0
-
-    def shown_bound(self, bound: float) -> str:
-        """The bound as text, rounded to its safe side."""
-        return lower_bound(bound) if self.n_edges is None else upper_bound(self.shown(bound))
-
-
-@click.command("demo", short_help="Every solver on built-in problems, as tables.")
+@click.command("demo", short_help="Learn, search and score codes on built-in data; writes a page to look at.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
+@click.option("--bits", "n_bits", type=click.IntRange(1, 256), default=16, show_default=True, help="Code length.")
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("hashlearn-demo.html"),
+    show_default=True,
+    help="Where the page goes.",
+)
+@click.option("--solvers", is_flag=True, help="Instead: every bit solver on built-in problems, as tables.")
 @click.option(
     "--time-limit",
     type=click.FloatRange(min=0.0, min_open=True),
     default=2.0,
     show_default=True,
     metavar="SECONDS",
-    help="For each solver on each problem.",
+    help="With --solvers: for each solver on each problem.",
 )
 @click.option("--quiet", is_flag=True, help="No progress bar.")
 @click.pass_context
-def demo_command(ctx: click.Context, seed: int, time_limit: float, quiet: bool) -> None:
-    """Solve built-in problems with every solver and show what each found and proved. Under a minute."""
-    limit = f"at most {time_limit:g} s a solve"
-    click.echo(f"hashlearn {__version__}: every solver on built-in problems (seed {seed}, {limit})\n")
-    if not show(built_in_examples(seed), seed=seed, time_limit=time_limit, quiet=quiet):
-        ctx.exit(INTERRUPTED)
+def demo_command(
+    ctx: click.Context, seed: int, n_bits: int, output: Path, solvers: bool, time_limit: float, quiet: bool
+) -> None:
+    """Learn binary codes for handwritten digits, with and without labels, beside plain sign codes. Under a minute."""
+    if solvers:
+        limit = f"at most {time_limit:g} s a solve"
+        click.echo(f"hashlearn {__version__}: every solver on built-in problems (seed {seed}, {limit})\n")
+        if not show(built_in_examples(seed), seed=seed, time_limit=time_limit, quiet=quiet):
+            ctx.exit(INTERRUPTED)
+        return
+    from hashlearn.bench import digits
+    from hashlearn.report.digits_page import page
+
+    with _Steps(quiet) as steps:
+        result = digits.run(n_bits, seed, progress=steps)
+    click.echo(f"hashlearn {__version__}: {len(result.labels):,} handwritten digits in {n_bits} bits (seed {seed})\n")
+    click.echo(table(HEADER, [_row(row) for row in result.rows]))
+    click.echo(f"\n{_worked_search(result)}\n")
+    output.write_text(page(result), encoding="utf-8")
+    click.echo(f"{result.seconds:.1f} s in all. To look at: {output}   Solvers: hashlearn demo --solvers")
 
 
-def built_in_examples(seed: int, n_bits: int = 16, graph_sizes: Sequence[int] = (24, 800)) -> list[Example]:
-    """One bit on the digits with and without labels, and random graphs to cut."""
-    from hashlearn.bqp import examples
-
-    shown = [
-        Example(
-            f"One bit of a {n_bits}-bit code for 1,797 handwritten digits, {source}: minimise xᵀAx",
-            examples.digits_bit(supervised, n_bits),
-        )
-        for supervised, source in ((True, "from their labels"), (False, "from their distances"))
-    ]
-    for n in graph_sizes:
-        graph = examples.random_graph(n, 6, seed)
-        shown.append(Example(f"A random graph with {n} nodes, 6 edges at each: maximise the cut", graph, 3 * n))
-    return shown
+def _row(row: Any) -> tuple[str, ...]:
+    scores = (percent(row.precision), percent(row.mean_average_precision))
+    return (row.setting, row.method, *scores, seconds(row.fit_seconds), seconds(row.encode_seconds), "")
 
 
-def show(examples: Sequence[Example], *, seed: int, time_limit: float, quiet: bool) -> bool:
-    """Solve each example with each method and print its table; False if Ctrl-C ended it early."""
-    from hashlearn import bqp
-    from hashlearn.bqp.exact import LIMIT
-
-    _warm_up(examples, quiet)
-    for place, example in enumerate(examples, start=1):
-        solutions: dict[str, Solution | str] = {}
-        for method in bqp.METHODS:
-            prefix = f"problem {place} of {len(examples)}, {method}: "
-            with Bar(quiet=quiet, prefix=prefix, time_limit=time_limit) as bar:
-                try:
-                    solutions[method] = bqp.solve(
-                        example.operator, method, random_state=seed, time_limit=time_limit, progress=bar
-                    )
-                except ValueError as error:
-                    solutions[method] = f"n > {LIMIT}" if method == "exact" else str(error)
-            if _was_interrupted(solutions[method]):
-                break
-        click.echo(f"{example.title}\n{table(HEADER, list(_rows(example, solutions)))}\n")
-        if any(map(_was_interrupted, solutions.values())):
-            return False
-    click.echo(f"{HOW_TO_READ}\n\n{WHERE_NEXT}")
-    return True
+def _worked_search(result: DigitsResult) -> str:
+    """The nearest digits to the first query, by each method."""
+    shown = [search for search in result.searches if search.query == 0]
+    width = max(len(search.method) for search in shown)
+    lines = [f"A search: the images nearest to a {result.labels[0]}, with their distances in bits"]
+    for search in shown:
+        found = "  ".join(f"{result.labels[i]} ({d})" for i, d in zip(search.neighbours, search.distances, strict=True))
+        lines.append(f"{search.method:<{width}}  {found}")
+    return "\n".join(lines)
 
 
-def _warm_up(examples: Sequence[Example], quiet: bool) -> None:
-    """Solve small parts first: kernels are compiled on their first use, and that should not be timed."""
-    import numpy as np
+class _Steps:
+    """A bar over the steps of the experiment, on standard error if that is a terminal."""
 
-    from hashlearn import bqp
+    def __init__(self, quiet: bool) -> None:
+        from tqdm import tqdm
 
-    parts = {type(e.operator): e.operator.restricted(np.arange(min(e.operator.n, ROWS_TO_WARM_UP))) for e in examples}
-    for method in bqp.METHODS:
-        with Bar(quiet=quiet, prefix=f"compiling {method} (slow only the first time): ") as bar:
-            for part in parts.values():
-                try:
-                    solution = bqp.solve(part, method, random_state=0, progress=bar)
-                except ValueError:
-                    continue  # not for this size: the table will say so
-                if _was_interrupted(solution):
-                    raise KeyboardInterrupt
+        shape = "{desc} {bar:20} {elapsed}"
+        self._bar = tqdm(file=sys.stderr, disable=True if quiet else None, leave=False, bar_format=shape)
 
+    def __call__(self, what: str, done: int, total: int) -> None:
+        self._bar.total, self._bar.n = total, done
+        self._bar.set_description_str(what)
 
-def _rows(example: Example, solutions: dict[str, Solution | str]) -> Iterator[tuple[str, ...]]:
-    solved = [s for s in solutions.values() if not isinstance(s, str)]
-    best_bound = example.shown(max((s.bound for s in solved), default=-float("inf")))
-    for method, solution in solutions.items():
-        if isinstance(solution, str):
-            yield method, ABSENT, ABSENT, ABSENT, ABSENT, solution
-            continue
-        value = example.shown(solution.value)
-        yield (
-            method,
-            number(value),
-            example.shown_bound(solution.bound),
-            percent(_gap(value, best_bound)),
-            seconds(solution.seconds),
-            str(solution.status),
-        )
+    def __enter__(self) -> _Steps:
+        return self
 
-
-def _gap(value: float, bound: float) -> float:
-    difference = abs(value - bound)
-    return difference / abs(bound) if difference and bound else difference
-
-
-def _was_interrupted(solution: Solution | str) -> bool:
-    return not isinstance(solution, str) and solution.status == "interrupted"
+    def __exit__(self, *_: object) -> None:
+        self._bar.close()

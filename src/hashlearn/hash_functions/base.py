@@ -30,6 +30,7 @@ class HashFunction(Protocol):
     """A frozen dataclass of hyper-parameters that can fit."""
 
     name: ClassVar[str]
+    accepts_sparse: ClassVar[bool]
 
     def fit(
         self,

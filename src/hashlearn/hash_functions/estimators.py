@@ -48,6 +48,7 @@ class SklearnHashFunctions:
     estimator: Any
 
     name: ClassVar[str] = "sklearn"
+    accepts_sparse: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if isinstance(self.estimator, type) or not (

@@ -55,6 +55,7 @@ class KernelRidge:
     n_landmarks: int = 3000
 
     name: ClassVar[str] = "kernel_ridge"
+    accepts_sparse: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if isinstance(self.alpha, str) and self.alpha != "cv":

@@ -37,6 +37,7 @@ class LinearSVM:
     max_iter: int = 10_000
 
     name: ClassVar[str] = "linear_svm"
+    accepts_sparse: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         positive(self.C, "C")

@@ -32,6 +32,7 @@ class Logistic:
     max_iter: int = 1000
 
     name: ClassVar[str] = "logistic"
+    accepts_sparse: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         positive(self.C, "C")

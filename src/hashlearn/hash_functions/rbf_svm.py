@@ -75,6 +75,7 @@ class RBFSVM:
     n_landmarks: int = 3000
 
     name: ClassVar[str] = "rbf_svm"
+    accepts_sparse: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if isinstance(self.C, str) and self.C != "cv":

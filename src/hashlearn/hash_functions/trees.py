@@ -61,6 +61,7 @@ class Trees:
     min_samples_leaf: int = 20
 
     name: ClassVar[str] = "trees"
+    accepts_sparse: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         for field in ("n_trees", "max_depth", "min_samples_leaf"):

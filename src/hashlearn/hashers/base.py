@@ -33,8 +33,7 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Margins, shape (n_samples, n_bits): the bit is 1 where the margin is at least 0, surer the farther from 0."""
         check_is_fitted(self)
-        X = validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32), order="C", reset=False)
-        return self._margins(X)
+        return self._margins(self._validated(X, reset=False))
 
     def transform(self, X: Any) -> NDArray[np.uint8]:
         """Bits 0/1, shape (n_samples, n_bits)."""
@@ -54,8 +53,19 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             packed = self.encode(X)
             return float(metrics.mean_average_precision(packed, packed, y, y))
         signs = bits.bits_to_signs(self.transform(X)).astype(np.float64)
-        X = validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32), reset=False)
-        return -objective(Distance().build(X, None, np.random.default_rng(0)), signs)
+        return -objective(Distance().build(self._validated(X, reset=False), None, np.random.default_rng(0)), signs)
+
+    def _validated(self, X: Any, *, reset: bool, accepts_sparse: bool = True) -> Any:
+        """X as finite float32 or float64 rows, C-contiguous or CSR; two rows at least to learn from."""
+        return validate_data(
+            self,
+            X,
+            accept_sparse="csr" if accepts_sparse else False,
+            dtype=(np.float64, np.float32),
+            order="C",
+            ensure_min_samples=2 if reset else 1,
+            reset=reset,
+        )
 
     @property
     def _n_features_out(self) -> int:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Tags, check_consistent_length
-from sklearn.utils.validation import validate_data
 
 from hashlearn.bqp.validation import generator
 from hashlearn.hash_functions import as_hash_function
@@ -93,7 +92,6 @@ class TwoStepHasher(BaseHasher):
         if isinstance(self.n_sweeps, bool) or not isinstance(self.n_sweeps, int | np.integer) or self.n_sweeps < 1:
             raise ValueError(f"n_sweeps must be a positive integer, got {self.n_sweeps!r}")
         target = as_target(self.target, labels)
-        hash_function = as_hash_function(self.hash_function)
         if target.needs_labels and labels is None:
             raise ValueError(f"target {target.name!r} needs labels: call fit(X, y), or choose target='distance'")
         rng = generator(self.random_state)
@@ -116,6 +114,7 @@ class TwoStepHasher(BaseHasher):
         return self
 
     def _margins(self, X: Any) -> NDArray[Any]:
+        """Of the fitted hash functions."""
         return self.hash_functions_.decision_function(X)
 
     def _reporter(self, stage: str) -> Callable[[int, int], Any] | None:
@@ -126,7 +125,7 @@ class TwoStepHasher(BaseHasher):
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = getattr(as_hash_function(self.hash_function), "accepts_sparse", False)
+        tags.input_tags.sparse = as_hash_function(self.hash_function).accepts_sparse
         return tags
 
 

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from hashlearn.bqp.operators import FloatArray, LowRank, Operator
-from hashlearn.bqp.threads import ROWS_PER_BLOCK, sum_row_blocks
+from hashlearn.bqp.threads import block_rows, sum_row_blocks
 
 EPS = float(np.finfo(np.float64).eps)
 # Up to this n a sparse A is factored densely for its certificate (n² numbers, n³/3 operations).
@@ -56,9 +56,9 @@ def low_rank_bound(A: LowRank, d: FloatArray) -> Certificate:
         return Q.T @ Q
 
     scale = np.sqrt(np.abs(weights))
-    H = sum_row_blocks(gram_block, A.n) * scale[:, None] * scale
+    H = sum_row_blocks(gram_block, A.n, A.rank) * scale[:, None] * scale
     # Each entry of H is a sum of n products, added within blocks and then over blocks.
-    rounding = (ROWS_PER_BLOCK + A.n / ROWS_PER_BLOCK + 16) * EPS * np.trace(H)
+    rounding = (block_rows(A.rank) + A.n / block_rows(A.rank) + 16) * EPS * np.trace(H)
     c, vector = _smallest_scaling(H, np.sign(weights))
     c = _verified_scaling(H, weights > 0, c, rounding)
     total = float(d.sum()) * (1.0 + A.n * EPS)

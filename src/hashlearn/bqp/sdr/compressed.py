@@ -18,17 +18,18 @@ from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
-from scipy.sparse.linalg import LinearOperator, gmres
 
 from hashlearn.bqp.operators import FloatArray, LowRank
 from hashlearn.bqp.run import Run
 from hashlearn.bqp.sdr import row_kernels
 from hashlearn.bqp.sdr.certificate import low_rank_bound
+from hashlearn.bqp.sdr.krylov import gmres
 from hashlearn.bqp.sdr.relaxation import Relaxation, Tolerance
 
 SAMPLE_ROWS = 4_000  # rows that the start is computed on when n is more than twice that
 JACOBIAN_ROWS = 20_000  # rows that stand for all in the derivative
-MAX_SWEEPS = 30
+START_SWEEPS = 30
+ESCAPE_SWEEPS = 100
 MAX_NEWTON_STEPS = 40
 MAX_KRYLOV = 60
 CHEAP_RANK = 200  # up to here the preconditioner costs less than the Krylov steps it saves
@@ -61,9 +62,9 @@ def relax_low_rank(A: LowRank, tolerance: Tolerance, rank: int, rng: np.random.G
         T = _newton(sample, A.weights, T, 3e-3, rng, run).image * (n / len(sample))
 
     best, bound, kind = None, -np.inf, "cholesky"
-    target = 2.0 * tolerance.relative
+    target, careful, stalled = 2.0 * tolerance.relative, False, False
     for _ in range(tolerance.max_rounds):
-        point = _newton(P, A.weights, T, target, rng, run)
+        point = _newton(P, A.weights, T, target, rng, run, careful)
         run.tick("certificate")
         certificate = low_rank_bound(A, point.norms)
         bound = max(bound, certificate.bound)
@@ -75,20 +76,23 @@ def relax_low_rank(A: LowRank, tolerance: Tolerance, rank: int, rng: np.random.G
         if point.residual > 1e-9 and point.residual <= target:
             T, target = point.image, 0.01 * target
             continue
-        # A fixed point that is not optimal, or one that Newton cannot reach: one more column, and sweeps over all rows.
-        T = _escaped(A, point, certificate.direction, run)
-        target = 2.0 * tolerance.relative
+        # Where Newton stalled, sweeps go on from there; a fixed point that is not optimal needs one more column.
+        stalled = point.residual > target and not stalled
+        T = _swept(A, point, None if stalled else certificate.direction, run)
+        target, careful = 2.0 * tolerance.relative, True
     assert best is not None
     B = A.weights[:, None] * best.T
     return Relaxation(A, best.value, bound, best.T.shape[1], kind, low_rank_factor=B)
 
 
-def _sweep(P: FloatArray, weights: FloatArray, V: FloatArray, run: Run) -> FloatArray:
+def _sweep(
+    P: FloatArray, weights: FloatArray, V: FloatArray, run: Run, count: int = START_SWEEPS, settled: float = SETTLED
+) -> FloatArray:
     """Coordinate sweeps until the rows have settled; returns T = PᵀV, computed afresh."""
     T = P.T @ V
-    for _ in range(MAX_SWEEPS):
+    for _ in range(count):
         run.tick("sweeps")
-        if row_kernels.mixing_sweep(P, weights, V, T) < SETTLED:
+        if row_kernels.mixing_sweep(P, weights, V, T) < settled:
             break
     return P.T @ V
 
@@ -100,6 +104,7 @@ def _newton(
     target: float,
     rng: np.random.Generator,
     run: Run,
+    careful: bool = False,
 ) -> _Point:
     """Newton steps on F(T) = T until the residual is below ``target`` or no step helps."""
     point = _evaluate(P, weights, T)
@@ -111,11 +116,14 @@ def _newton(
             break
         local = _Linearised(rows, weights, point.T, len(P))
         preconditioner = local.preconditioner() if len(weights) <= CHEAP_RANK else None
-        step = local.solve(point.image - point.T, min(0.1, max(residual, 1e-4)), preconditioner)
+        # No more accurate than the next residual can profit from, or than is asked for.
+        accuracy = max(min(0.03, residual) if careful else min(0.1, residual**0.75), 0.3 * target / residual)
+        step = local.solve(point.image - point.T, accuracy, preconditioner)
         for length in (1.0, 0.5, 0.25, 0.125, 0.0625):
             trial = _evaluate(P, weights, point.T + length * step)
             falls = trial.value < point.value - 1e-9 * abs(point.value)
-            if falls or trial.residual < (1.0 - 0.1 * length) * residual:
+            rises = trial.value > point.value + 1e-7 * abs(point.value)  # towards a saddle, that is
+            if falls or (not rises and trial.residual < (1.0 - 0.1 * length) * residual):
                 point = trial
                 break
         else:
@@ -156,32 +164,27 @@ class _Linearised:
             return np.eye(len(gram))
 
     def solve(self, right: FloatArray, accuracy: float, preconditioner: FloatArray | None) -> FloatArray:
-        size = right.size
+        shape, scale = self._shape, self._scale
 
         def product(x: FloatArray) -> FloatArray:
-            direction = x.reshape(self._shape)
+            direction = x.reshape(shape)
             change = row_kernels.derivative(self._rows, self._V, self._norms, self._weights * direction)
-            return (direction - self._scale * change).ravel()
+            return (direction - scale * change).ravel()
 
-        M = None
+        precondition = None
         if preconditioner is not None:
             apply = partial(np.matmul, preconditioner)
-            M = LinearOperator((size, size), matvec=lambda x: apply(x.reshape(self._shape)).ravel(), dtype=np.float64)
-        step, _ = gmres(
-            LinearOperator((size, size), matvec=product, dtype=np.float64),
-            right.ravel(),
-            rtol=accuracy,
-            restart=min(MAX_KRYLOV, size),
-            maxiter=1,
-            M=M,
-        )
-        return step.reshape(self._shape)
+            precondition = lambda x: apply(x.reshape(shape)).ravel()  # noqa: E731
+        steps = min(MAX_KRYLOV, right.size)
+        return gmres(product, right.ravel(), accuracy, steps, precondition).reshape(shape)
 
 
-def _escaped(A: LowRank, point: _Point, direction: FloatArray, run: Run) -> FloatArray:
-    """T with one more column along ``direction`` (Pᵀu for the eigenvector u), after sweeps over all rows."""
-    length = max(float(np.linalg.norm(direction)), row_kernels.TINY)
-    column = direction * (0.1 * np.linalg.norm(point.image) / length)
-    T = np.ascontiguousarray(np.column_stack([point.image, column]))
+def _swept(A: LowRank, point: _Point, direction: FloatArray | None, run: Run) -> FloatArray:
+    """T after sweeps over all rows, with one more column along ``direction`` (Pᵀu for an eigenvector u) if given."""
+    T = point.image
+    if direction is not None:
+        length = max(float(np.linalg.norm(direction)), row_kernels.TINY)
+        column = direction * (0.1 * np.linalg.norm(T) / length)
+        T = np.ascontiguousarray(np.column_stack([T, column]))
     _, V, _ = row_kernels.unit_rows(A.P, A.weights[:, None] * T)
-    return _sweep(A.P, A.weights, V, run)
+    return _sweep(A.P, A.weights, V, run, ESCAPE_SWEEPS, settled=0.0)

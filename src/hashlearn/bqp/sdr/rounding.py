@@ -19,7 +19,7 @@ def draw_values(relaxation: Relaxation, normals: FloatArray) -> FloatArray:
     A = relaxation.operator
     if isinstance(A, LowRank):
         P = A.P
-        products = sum_row_blocks(lambda a, b: P[a:b].T @ _signs(relaxation, normals, a, b), A.n)
+        products = sum_row_blocks(lambda a, b: P[a:b].T @ _signs(relaxation, normals, a, b), A.n, A.rank)
         return A.weights @ (products * products)
     values = []
     for first in range(0, normals.shape[1], DRAWS_AT_ONCE):
@@ -37,7 +37,9 @@ def column_values(A: Operator, X: FloatArray) -> FloatArray:
 
 def draw(relaxation: Relaxation, normals: FloatArray) -> FloatArray:
     """The signs themselves, shape (n, draws)."""
-    return np.concatenate(map_row_blocks(lambda a, b: _signs(relaxation, normals, a, b), relaxation.operator.n))
+    A = relaxation.operator
+    width = A.rank if isinstance(A, LowRank) else 1
+    return np.concatenate(map_row_blocks(lambda a, b: _signs(relaxation, normals, a, b), A.n, width))
 
 
 def _signs(relaxation: Relaxation, normals: FloatArray, first: int, last: int) -> FloatArray:

@@ -24,7 +24,7 @@ def unit_rows(P: FloatArray, B: FloatArray) -> tuple[FloatArray, FloatArray, Flo
     """``(T, V, norms)``: rows v_i = −g_i/‖g_i‖ for g_i = p_iᵀB, their T = PᵀV, and ‖g_i‖."""
     n = len(P)
     V, norms, panel = np.empty((n, B.shape[1])), np.empty(n), _panel_rows(P)
-    T = sum_row_blocks(lambda a, b: _unit_rows(P[a:b], B, V[a:b], norms[a:b], panel), n)
+    T = sum_row_blocks(lambda a, b: _unit_rows(P[a:b], B, V[a:b], norms[a:b], panel), n, P.shape[1])
     return T, V, norms
 
 
@@ -36,13 +36,13 @@ def image(P: FloatArray, B: FloatArray) -> tuple[FloatArray, FloatArray]:
     def block(a: int, b: int) -> FloatArray:
         return _unit_rows(P[a:b], B, np.empty((b - a, k)), norms[a:b], panel)
 
-    return sum_row_blocks(block, n), norms
+    return sum_row_blocks(block, n, P.shape[1]), norms
 
 
 def derivative(P: FloatArray, V: FloatArray, norms: FloatArray, dB: FloatArray) -> FloatArray:
     """Derivative of B ↦ PᵀV(B) in direction dB, at the point that V and norms belong to."""
     panel = _panel_rows(P)
-    return sum_row_blocks(lambda a, b: _derivative(P[a:b], V[a:b], norms[a:b], dB, panel), len(P))
+    return sum_row_blocks(lambda a, b: _derivative(P[a:b], V[a:b], norms[a:b], dB, panel), len(P), P.shape[1])
 
 
 def weighted_gram(P: FloatArray, divisor: FloatArray) -> FloatArray:
@@ -52,12 +52,12 @@ def weighted_gram(P: FloatArray, divisor: FloatArray) -> FloatArray:
         Q = P[a:b] / np.sqrt(divisor[a:b])[:, None]
         return Q.T @ Q
 
-    return sum_row_blocks(block, len(P))
+    return sum_row_blocks(block, len(P), P.shape[1])
 
 
 def diagonal(P: FloatArray, weights: FloatArray) -> FloatArray:
     """Diagonal of P diag(weights) Pᵀ."""
-    return np.concatenate(map_row_blocks(lambda a, b: (P[a:b] * P[a:b]) @ weights, len(P)))
+    return np.concatenate(map_row_blocks(lambda a, b: (P[a:b] * P[a:b]) @ weights, len(P), P.shape[1]))
 
 
 def _panel_rows(P: FloatArray) -> int:

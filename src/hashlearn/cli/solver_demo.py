@@ -1,0 +1,131 @@
+"""``hashlearn demo --solvers``: every solver on built-in problems, as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from hashlearn.cli.layout import ABSENT, lower_bound, number, percent, seconds, table, upper_bound
+from hashlearn.cli.progress import Bar
+
+if TYPE_CHECKING:
+    from hashlearn.bqp import Operator, Solution
+
+HEADER = ("method", "value", "bound", "gap", "seconds", "status")
+ROWS_TO_WARM_UP = 200
+
+HOW_TO_READ = """\
+How to read it: "value" is what the solver found, "bound" what it proved that nothing can beat ("–": this
+solver proves nothing), "gap" how far its value is from the best bound of the table; 0 % is proven optimal."""
+
+WHERE_NEXT = """\
+Where next: README.md shows bqp.solve in Python, docs/solvers.md how to choose a solver, and
+`hashlearn bqp FILE` solves your own max-cut or QUBO file."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """A problem with its title; a cut counts the ``n_edges`` that a partition separates, and is maximised."""
+
+    title: str
+    operator: Operator
+    n_edges: int | None = None
+
+    def shown(self, value: float) -> float:
+        """The number to print for xᵀAx = ``value``."""
+        return value if self.n_edges is None else self.n_edges / 2.0 - value / 4.0
+
+    def shown_bound(self, bound: float) -> str:
+        """The bound as text, rounded to its safe side."""
+        return lower_bound(bound) if self.n_edges is None else upper_bound(self.shown(bound))
+
+
+def built_in_examples(seed: int, n_bits: int = 16, graph_sizes: Sequence[int] = (24, 800)) -> list[Example]:
+    """One bit on the digits with and without labels, and random graphs to cut."""
+    from hashlearn.bqp import examples
+
+    shown = [
+        Example(
+            f"One bit of a {n_bits}-bit code for 1,797 handwritten digits, {source}: minimise xᵀAx",
+            examples.digits_bit(supervised, n_bits),
+        )
+        for supervised, source in ((True, "from their labels"), (False, "from their distances"))
+    ]
+    for n in graph_sizes:
+        graph = examples.random_graph(n, 6, seed)
+        shown.append(Example(f"A random graph with {n} nodes, 6 edges at each: maximise the cut", graph, 3 * n))
+    return shown
+
+
+def show(examples: Sequence[Example], *, seed: int, time_limit: float, quiet: bool) -> bool:
+    """Solve each example with each method and print its table; False if Ctrl-C ended it early."""
+    from hashlearn import bqp
+    from hashlearn.bqp.exact import LIMIT
+
+    _warm_up(examples, quiet)
+    for place, example in enumerate(examples, start=1):
+        solutions: dict[str, Solution | str] = {}
+        for method in bqp.METHODS:
+            prefix = f"problem {place} of {len(examples)}, {method}: "
+            with Bar(quiet=quiet, prefix=prefix, time_limit=time_limit) as bar:
+                try:
+                    solutions[method] = bqp.solve(
+                        example.operator, method, random_state=seed, time_limit=time_limit, progress=bar
+                    )
+                except ValueError as error:
+                    solutions[method] = f"n > {LIMIT}" if method == "exact" else str(error)
+            if _was_interrupted(solutions[method]):
+                break
+        click.echo(f"{example.title}\n{table(HEADER, list(_rows(example, solutions)))}\n")
+        if any(map(_was_interrupted, solutions.values())):
+            return False
+    click.echo(f"{HOW_TO_READ}\n\n{WHERE_NEXT}")
+    return True
+
+
+def _warm_up(examples: Sequence[Example], quiet: bool) -> None:
+    """Solve small parts first: kernels are compiled on their first use, and that should not be timed."""
+    import numpy as np
+
+    from hashlearn import bqp
+
+    parts = {type(e.operator): e.operator.restricted(np.arange(min(e.operator.n, ROWS_TO_WARM_UP))) for e in examples}
+    for method in bqp.METHODS:
+        with Bar(quiet=quiet, prefix=f"compiling {method} (slow only the first time): ") as bar:
+            for part in parts.values():
+                try:
+                    solution = bqp.solve(part, method, random_state=0, progress=bar)
+                except ValueError:
+                    continue  # not for this size: the table will say so
+                if _was_interrupted(solution):
+                    raise KeyboardInterrupt
+
+
+def _rows(example: Example, solutions: dict[str, Solution | str]) -> Iterator[tuple[str, ...]]:
+    solved = [s for s in solutions.values() if not isinstance(s, str)]
+    best_bound = example.shown(max((s.bound for s in solved), default=-float("inf")))
+    for method, solution in solutions.items():
+        if isinstance(solution, str):
+            yield method, ABSENT, ABSENT, ABSENT, ABSENT, solution
+            continue
+        value = example.shown(solution.value)
+        yield (
+            method,
+            number(value),
+            example.shown_bound(solution.bound),
+            percent(_gap(value, best_bound)),
+            seconds(solution.seconds),
+            str(solution.status),
+        )
+
+
+def _gap(value: float, bound: float) -> float:
+    difference = abs(value - bound)
+    return difference / abs(bound) if difference and bound else difference
+
+
+def _was_interrupted(solution: Solution | str) -> bool:
+    return not isinstance(solution, str) and solution.status == "interrupted"

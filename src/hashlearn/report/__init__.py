@@ -1,0 +1,1 @@
+"""Stored results as something to look at: self-contained pages, no network, no scripts."""

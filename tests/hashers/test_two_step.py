@@ -1,0 +1,255 @@
+"""TwoStepHasher as its users meet it: what it returns, refuses, promises, and how well it retrieves."""
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA
+from sklearn.exceptions import NotFittedError
+from sklearn.linear_model import RidgeClassifier
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+
+from hashlearn import TwoStepHasher, bits, bqp, metrics, targets
+
+X, Y = load_digits(return_X_y=True)
+TRAIN, TEST = slice(0, 400), slice(400, 700)
+
+
+def fitted(n_bits=12, y=Y[TRAIN], **parameters):
+    return TwoStepHasher(n_bits, random_state=0, **parameters).fit(X[TRAIN], y)
+
+
+@pytest.fixture(scope="module")
+def supervised():
+    return fitted()
+
+
+@pytest.fixture(scope="module")
+def unsupervised():
+    return fitted(y=None, target="distance")
+
+
+def mean_average_precision(hasher):
+    return metrics.mean_average_precision(hasher.encode(X[TEST]), hasher.encode(X[TRAIN]), Y[TEST], Y[TRAIN])
+
+
+def test_shapes_types_and_attributes(supervised):
+    assert supervised.transform(X[TEST]).shape == (300, 12)
+    assert supervised.transform(X[TEST]).dtype == np.uint8
+    assert supervised.encode(X[TEST]).shape == (300, 2)
+    assert supervised.codes_.shape == (400, 12)
+    assert supervised.codes_.dtype == np.int8
+    margins = supervised.decision_function(X[TEST])
+    np.testing.assert_array_equal(margins >= 0, supervised.transform(X[TEST]))
+    np.testing.assert_array_equal(bits.unpack_bits(supervised.encode(X[TEST]), 12), supervised.transform(X[TEST]))
+    assert supervised.target_.name == "labels"
+    assert "sdr" in str(supervised.inference_report_)
+
+
+def test_labels_give_better_codes_than_signs_and_hash_functions_predict_them(supervised):
+    centred = X - X[TRAIN].mean(axis=0)
+    signs = bits.pack_bits((PCA(12).fit(X[TRAIN]).transform(X) >= 0).astype(np.uint8))
+    plain = metrics.mean_average_precision(signs[TEST], signs[TRAIN], Y[TEST], Y[TRAIN])
+    assert centred.shape == X.shape
+    assert mean_average_precision(supervised) > 0.85 > plain + 0.2
+    agreement = np.mean(bits.bits_to_signs(supervised.transform(X[TRAIN])) == supervised.codes_)
+    assert agreement > 0.99
+
+
+def test_unlabelled_codes_keep_neighbours(unsupervised):
+    assert unsupervised.target_.name == "distance"
+    assert mean_average_precision(unsupervised) > 0.45
+    assert mean_average_precision(fitted(y=None)) > 0.5  # the default target, thresholded distance
+
+
+@pytest.mark.parametrize("n_bits", [1, 7, 12, 33])
+def test_any_number_of_bits(n_bits):
+    hasher = fitted(n_bits, hash_function="linear_svm", n_sweeps=1)
+    assert hasher.encode(X[TEST]).shape == (300, -(-n_bits // 8))
+
+
+@pytest.mark.parametrize("parameters", [{}, {"hash_function": "logistic"}, {"hash_function": "kernel_ridge"}])
+@pytest.mark.parametrize("labels", [True, False])
+def test_threads_memory_order_and_batches_never_change_codes(parameters, labels, monkeypatch):
+    answers = []
+    for threads, order in (("1", "C"), ("2", "F"), ("3", "C")):
+        monkeypatch.setenv("HASHLEARN_NUM_THREADS", threads)
+        data = np.asarray(X, order=order)
+        hasher = TwoStepHasher(16, random_state=3, n_jobs=int(threads), **parameters)
+        hasher.fit(np.asarray(data[TRAIN], order=order), Y[TRAIN] if labels else None)
+        answers.append((hasher.codes_, hasher.encode(data)))
+    for codes, packed in answers[1:]:
+        np.testing.assert_array_equal(codes, answers[0][0])
+        np.testing.assert_array_equal(packed, answers[0][1])
+    whole = hasher.encode(X[:500])
+    for size in (1, 7, 192, 333):
+        pieces = [hasher.encode(X[a : a + size]) for a in range(0, 500, size)]
+        np.testing.assert_array_equal(np.concatenate(pieces), whole)
+
+
+def test_float32_stays_float32_and_agrees(supervised):
+    single = TwoStepHasher(12, random_state=0).fit(X[TRAIN].astype(np.float32), Y[TRAIN])
+    margins = single.decision_function(X[TEST].astype(np.float32))
+    assert margins.dtype == np.float32
+    assert np.mean(single.encode(X[TEST].astype(np.float32)) == supervised.encode(X[TEST])) > 0.99
+
+
+def test_float16_integers_and_lists_are_welcome(supervised):
+    for data in (X[TEST].astype(np.float16), X[TEST].astype(int), X[TEST].tolist()):
+        np.testing.assert_array_equal(supervised.encode(data), supervised.encode(X[TEST]))
+
+
+@pytest.mark.parametrize("hash_function", ["linear_svm", "logistic", "rbf_svm"])
+def test_sparse_features_give_the_same_codes(hash_function):
+    dense = fitted(8, hash_function=hash_function, n_sweeps=1)
+    sparse = TwoStepHasher(8, hash_function=hash_function, n_sweeps=1, random_state=0)
+    sparse.fit(sp.csr_array(X[TRAIN]), Y[TRAIN])
+    np.testing.assert_array_equal(sparse.codes_, dense.codes_)
+    assert np.mean(sparse.transform(sp.csr_array(X[TEST])) == dense.transform(X[TEST])) > 0.99
+
+
+def test_strings_objects_and_columns_as_labels(supervised):
+    names = np.array([f"digit {y}" for y in Y[TRAIN]])
+    for y in (names, names.astype(object), list(names), Y[TRAIN].reshape(-1, 1)):
+        np.testing.assert_array_equal(fitted(y=y, hash_function="linear_svm").codes_, supervised.codes_)
+
+
+def test_multi_label_indicators():
+    indicators = np.zeros((400, 12), dtype=int)
+    indicators[np.arange(400), Y[TRAIN]] = 1
+    indicators[:, 10] = Y[TRAIN] % 2
+    hasher = fitted(y=indicators, hash_function="linear_svm")
+    assert hasher.target_.name == "shared_labels"
+    codes = hasher.codes_.astype(int)
+    odd = (Y[TRAIN][:, None] % 2 == 1) & (Y[TRAIN] % 2 == 1)
+    same = Y[TRAIN][:, None] == Y[TRAIN]
+    products = codes @ codes.T
+    assert products[odd & ~same].mean() > products[~odd & ~same].mean() + 4
+
+
+def test_own_similarity_solver_object_start_and_classifier():
+    similarity = np.where(Y[TRAIN][:, None] == Y[TRAIN], 1.0, -1.0)
+    start = fitted(8, n_sweeps=1).codes_
+    hasher = TwoStepHasher(
+        8,
+        target=similarity,
+        solver=bqp.AugmentedLagrangian.literal(),
+        hash_function=RidgeClassifier(),
+        init=start,
+        monotone=False,
+        spread=False,
+        random_state=0,
+    ).fit(X[TRAIN])
+    assert hasher.target_.name == "similarity"
+    assert hasher.encode(X[TEST]).shape == (300, 1)
+
+
+@pytest.mark.parametrize("solver", [name for name in bqp.METHODS if name != "exact"])
+def test_every_solver_learns_digits(solver):
+    hasher = fitted(8, solver=solver, hash_function="linear_svm")
+    assert mean_average_precision(hasher) > 0.6
+    objectives = [hasher.inference_report_.start_objective, *hasher.inference_report_.objectives]
+    assert objectives == sorted(objectives, reverse=True)
+
+
+def test_thresholded_target_object_and_pairs():
+    assert fitted(8, y=None, target=targets.ThresholdedDistance(0.05), hash_function="linear_svm").codes_.any()
+    pairs = targets.Pairs(similar=[(0, 1), (2, 3)], dissimilar=[(0, 2)])
+    codes = fitted(8, y=None, target=pairs, hash_function="linear_svm").codes_
+    assert np.count_nonzero(codes[0] != codes[1]) < np.count_nonzero(codes[0] != codes[2])
+
+
+def test_same_seed_same_model_other_seed_other_model():
+    first, second = fitted(8, init="random"), fitted(8, init="random")
+    np.testing.assert_array_equal(first.encode(X), second.encode(X))
+    third = TwoStepHasher(8, init="random", random_state=1).fit(X[TRAIN], Y[TRAIN])
+    assert (third.codes_ != first.codes_).any()
+
+
+def test_clone_pickle_pipeline_grid_search_and_set_output(supervised):
+    assert clone(supervised).get_params() == supervised.get_params()
+    copy = pickle.loads(pickle.dumps(supervised))
+    np.testing.assert_array_equal(copy.encode(X[TEST]), supervised.encode(X[TEST]))
+    pipeline = make_pipeline(PCA(20, random_state=0), TwoStepHasher(8, hash_function="linear_svm", random_state=0))
+    assert pipeline.fit(X[TRAIN], Y[TRAIN]).transform(X[TEST]).shape == (300, 8)
+    search = GridSearchCV(TwoStepHasher(hash_function="linear_svm", random_state=0), {"n_bits": [2, 12]}, cv=2)
+    assert search.fit(X[TRAIN], Y[TRAIN]).best_params_ == {"n_bits": 12}
+    pandas = pytest.importorskip("pandas")
+    frame = clone(supervised).set_params(n_bits=3).set_output(transform="pandas")
+    table = frame.fit(pandas.DataFrame(X[TRAIN], columns=[f"p{i}" for i in range(64)]), Y[TRAIN])
+    assert list(table.feature_names_in_[:2]) == ["p0", "p1"]
+    out = table.transform(pandas.DataFrame(X[TEST], columns=[f"p{i}" for i in range(64)]))
+    assert list(out.columns) == ["twostephasher0", "twostephasher1", "twostephasher2"]
+
+
+def test_score_prefers_better_codes(unsupervised):
+    assert unsupervised.score(X[TEST]) > fitted(2, y=None, target="distance").score(X[TEST])
+    assert 0.0 < unsupervised.score(X[TEST], Y[TEST]) <= 1.0
+
+
+def test_progress_names_both_stages():
+    heard = []
+    fitted(4, hash_function="linear_svm", progress=lambda *event: heard.append(event))
+    assert {stage for stage, _, _ in heard} == {"inference", "hash functions"}
+    assert all(done <= total for _, done, total in heard)
+
+
+CONSTANT = np.ones((40, 3))
+
+
+@pytest.mark.parametrize("data", [CONSTANT, np.tile(X[:2], (20, 1)), np.eye(40) * 1e200, np.eye(40) * 1e-300])
+@pytest.mark.parametrize("labels", [True, False])
+def test_degenerate_features_do_not_crash(data, labels):
+    y = np.arange(40) % 3 if labels else None
+    hasher = TwoStepHasher(4, random_state=0).fit(data, y)
+    assert np.isfinite(hasher.decision_function(data)).all()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "X_bad", "y_bad", "error", "message"),
+    [
+        ({}, np.where(X[TRAIN] > 15, np.nan, X[TRAIN]), Y[TRAIN], ValueError, "NaN"),
+        ({}, np.where(X[TRAIN] > 15, np.inf, X[TRAIN]), Y[TRAIN], ValueError, "infinity"),
+        ({}, (X[TRAIN] * 1e4).astype(np.float64) * 1e3, np.full(400, np.nan), ValueError, "y contains NaN"),
+        ({}, X[TRAIN], np.zeros(400), ValueError, "y holds only one class"),
+        ({}, X[TRAIN], Y[:399], ValueError, "inconsistent numbers of samples"),
+        ({}, X[TRAIN], [None] * 400, ValueError, "missing labels"),
+        ({}, X[TRAIN], np.full((400, 2), 3), ValueError, "0/1 indicators"),
+        ({"n_bits": 0}, X[TRAIN], Y[TRAIN], ValueError, "n_bits must be a positive integer, got 0"),
+        ({"n_bits": 2.5}, X[TRAIN], Y[TRAIN], ValueError, "n_bits must be a positive integer"),
+        ({"n_bits": 10**6}, X[TRAIN], Y[TRAIN], ValueError, "n_bits must be at most 4096"),
+        ({"n_bits": 64}, X[:20], Y[:20], ValueError, "n_bits=64 needs at least as many samples"),
+        ({"n_sweeps": 0}, X[TRAIN], Y[TRAIN], ValueError, "n_sweeps must be a positive integer"),
+        ({"target": "labels"}, X[TRAIN], None, ValueError, "target 'labels' needs labels"),
+        ({"target": "label"}, X[TRAIN], Y[TRAIN], ValueError, "did you mean 'labels'"),
+        ({"solver": "sdrr"}, X[TRAIN], Y[TRAIN], ValueError, "did you mean 'sdr'"),
+        ({"hash_function": "rbf-svm"}, X[TRAIN], Y[TRAIN], ValueError, "did you mean 'rbf_svm'"),
+        ({"init": "pac"}, X[TRAIN], Y[TRAIN], ValueError, "did you mean 'pca'"),
+        ({}, np.empty((0, 5)), None, ValueError, "0 sample"),
+        ({}, X[0], None, ValueError, "2D array"),
+        ({}, X[:1], None, ValueError, "1 sample"),
+    ],
+)
+def test_bad_input_is_told_what_is_wrong(parameters, X_bad, y_bad, error, message):
+    with pytest.raises(error, match=message):
+        TwoStepHasher(**{"n_bits": 8, "random_state": 0, **parameters}).fit(X_bad, y_bad)
+
+
+def test_non_finite_after_float16():
+    with np.errstate(over="ignore"):
+        halves = (X[TRAIN] * 1e5).astype(np.float16)
+    with pytest.raises(ValueError, match="infinity"):
+        TwoStepHasher(8).fit(halves, Y[TRAIN])
+
+
+def test_transform_before_fit_empty_and_wrong_width(supervised):
+    with pytest.raises(NotFittedError):
+        TwoStepHasher().transform(X)
+    with pytest.raises(ValueError, match="63 features, but TwoStepHasher is expecting 64"):
+        supervised.encode(X[:, :63])
+    with pytest.raises(ValueError, match="0 sample"):
+        supervised.encode(X[:0])
