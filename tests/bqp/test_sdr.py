@@ -124,6 +124,15 @@ def test_rank_is_raised_when_the_certificate_fails():
     assert relaxation.rank == 3  # two columns end at a saddle here
 
 
+def test_rows_that_nothing_pulls_at_are_unit_rows_too():
+    A = hashing_bit(300, False, np.random.default_rng(9))
+    P = A.P.copy()
+    P[7] = 0.0
+    solution = bqp.solve(LowRank(P, A.weights), "sdr", random_state=0)
+    assert solution.details["relaxation_gap"] <= 1e-6
+    assert np.isfinite(solution.details["expected_value"])
+
+
 def test_paper_mode_only_rounds_and_details_tell():
     A = hashing_bit(400, False, np.random.default_rng(2))
     plain = bqp.solve(A, bqp.SemidefiniteRelaxation(polish=0, n_draws=50), random_state=0)

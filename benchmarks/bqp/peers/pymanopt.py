@@ -1,10 +1,10 @@
 """pymanopt: min tr(VᵀAV) over unit rows, X = VVᵀ, by trust regions or conjugate gradients.
 
 Cost, gradient and Hessian are written by hand. The first two peers get them on A = P diag(w) Pᵀ, the product PᵀV
-shared between them, so that a step costs O(n · rank · k) as ours does: pymanopt with our knowledge of A. The third has A
-as a dense array, as its users would write it who do not know that A is low rank. "At equal gap": it is run with ever smaller gradient
-tolerance, always from the same random start, until the benchmark's certificate for its point reaches the gap;
-only the run that reaches it is timed.
+shared between them, so that a step costs O(n · rank · k) as ours does: pymanopt with our knowledge of A. The third has
+A as a dense array, as its users would write it who do not know that A is low rank. "At equal gap": it is run with ever
+smaller gradient tolerance, always from the same random start, until the benchmark's certificate for its point reaches
+the gap; only the run that reaches it is timed.
 """
 
 from __future__ import annotations

@@ -86,7 +86,8 @@ class TwoStepHasher(BaseHasher):
 
     def fit(self, X: Any, y: Any = None) -> TwoStepHasher:
         """Infer codes and learn hash functions; y: labels of any kind (n,), or 0/1 indicators (n, n_labels)."""
-        X = validate_data(self, X, accept_sparse="csr", dtype=(np.float64, np.float32), order="C", ensure_min_samples=2)
+        hash_function = as_hash_function(self.hash_function)
+        X = self._validated(X, reset=True, accepts_sparse=hash_function.accepts_sparse)
         labels = None if y is None else _checked_labels(y, X.shape[0])
         self._check_n_bits(X.shape[0])
         if isinstance(self.n_sweeps, bool) or not isinstance(self.n_sweeps, int | np.integer) or self.n_sweeps < 1:

@@ -29,7 +29,8 @@ th:first-child, td:first-child, th:nth-child(2), td:nth-child(2) { text-align: l
 .row b { width: 11rem; font-weight: 500; }
 figure { margin: 0; text-align: center; } figcaption { font-size: .7rem; line-height: 1.2; }
 svg.digit { width: 44px; height: 44px; background: #fff; border: 2px solid transparent; border-radius: 4px; }
-.right svg { border-color: var(--good); } .wrong svg { border-color: var(--bad); } .query svg { border-color: var(--dim); }
+.right svg { border-color: var(--good); } .wrong svg { border-color: var(--bad); }
+.query svg { border-color: var(--dim); }
 pre { overflow-x: auto; border: 1px solid var(--line); border-radius: 6px; padding: .8rem; }
 @media print { body { max-width: none; } }
 """
@@ -42,8 +43,8 @@ def page(result: DigitsResult) -> str:
 <html lang="en"><head><meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">
 <title>hashlearn: digits in {n_bits} bits</title><style>{STYLE}</style></head><body>
 <h1>Handwritten digits in {n_bits} bits</h1>
-<p>{n:,} images of 64 pixels became codes of {n_bits} bits. Queries are searched among the others by Hamming distance; an
-image is right when it shows the same digit. All of it took {result.seconds:.1f} s.</p>
+<p>{n:,} images of 64 pixels became codes of {n_bits} bits. Queries are searched among the others by Hamming distance;
+an image is right when it shows the same digit. All of it took {result.seconds:.1f} s.</p>
 <h2>How good the codes are</h2>
 <div class="wide"><table><thead><tr><th>learned from</th><th>method</th><th>precision within 2 bits</th>
 <th>mean average precision</th><th></th><th>fit, s</th><th>encode all, s</th></tr></thead><tbody>
@@ -58,10 +59,11 @@ image is right when it shows the same digit. All of it took {result.seconds:.1f}
 
 def _table_rows(result: DigitsResult) -> Iterable[str]:
     for row in result.rows:
+        bar = f'<span class="bar" style="width:{120 * row.mean_average_precision:.0f}px"></span>'
         yield (
             f"<tr><td>{html.escape(row.setting)}</td><td>{html.escape(row.method)}</td>"
             f"<td>{100 * row.precision:.1f} %</td><td>{100 * row.mean_average_precision:.1f} %</td>"
-            f'<td style="text-align:left"><span class="bar" style="width:{120 * row.mean_average_precision:.0f}px"></span></td>'
+            f'<td style="text-align:left">{bar}</td>'
             f"<td>{row.fit_seconds:.2f}</td><td>{row.encode_seconds:.2f}</td></tr>\n"
         )
 

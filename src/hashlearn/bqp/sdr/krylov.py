@@ -1,7 +1,7 @@
 """Right-preconditioned GMRES for the small systems of `compressed`, where a product costs some fifty microseconds.
 
-SciPy's `gmres` orthogonalises and rotates in Python loops that take three times as long as such a product; here both are
-matrix products and one small least-squares problem now and then. No restarts: the systems need a few dozen steps.
+SciPy's `gmres` orthogonalises and rotates in Python loops that take three times as long as such a product; here both
+are matrix products and one small least-squares problem now and then. No restarts: the systems need a few dozen steps.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def gmres(
     basis[0] = right / size
     target = np.zeros(max_steps + 1)
     target[0] = size
-    weights = np.zeros(0)
+    weights: FloatArray = np.zeros(0)
     for step in range(1, max_steps + 1):
         direction = basis[step - 1] if precondition is None else precondition(basis[step - 1])
         new = product(direction)
@@ -50,7 +50,7 @@ def gmres(
         exhausted = length <= 1e-14 * float(np.linalg.norm(H[: step + 1, step - 1]))
         if step % LOOK_EVERY == 0 or step == max_steps or exhausted:
             small = H[: step + 1, :step]
-            weights = np.linalg.lstsq(small, target[: step + 1], rcond=None)[0]
+            weights = np.asarray(np.linalg.lstsq(small, target[: step + 1], rcond=None)[0], dtype=np.float64)
             if exhausted or float(np.linalg.norm(small @ weights - target[: step + 1])) <= accuracy * size:
                 break
         basis[step] = new / length

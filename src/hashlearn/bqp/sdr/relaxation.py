@@ -45,5 +45,7 @@ class Relaxation:
         if self.unit_rows is not None:
             return self.unit_rows[first:last]
         G = self.operator.P[first:last] @ self.low_rank_factor  # type: ignore[attr-defined]
-        norms = np.linalg.norm(G, axis=1, keepdims=True)
-        return -G / np.maximum(norms, np.finfo(float).tiny)
+        norms = np.linalg.norm(G, axis=1)
+        free = norms == 0.0  # nothing pulls at such a row: any unit vector will do
+        G[free, 0], norms[free] = -1.0, 1.0
+        return G / -norms[:, None]
