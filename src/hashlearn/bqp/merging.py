@@ -21,6 +21,8 @@ from hashlearn.bqp.threads import map_row_blocks
 WORTHWHILE = 0.05
 # A large P is hashed whole only if so many of its rows, evenly spaced, show a repeat.
 LOOK_AT_FIRST = 10_000
+# Rows that differ in their last columns differ: of a wide P only these are hashed at first.
+LOOK_AT_COLUMNS = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +59,10 @@ def merge_identical_rows(A: Operator, worthwhile: float = WORTHWHILE) -> Merged:
     if worthwhile > 0.0 and A.n > 10 * LOOK_AT_FIRST:
         some = _hash_rows(A.P[:: A.n // LOOK_AT_FIRST])
         if len(np.unique(some)) == len(some):
+            return Merged(A, None)
+    if A.rank > 2 * LOOK_AT_COLUMNS:
+        few = np.ascontiguousarray(A.P[:, -LOOK_AT_COLUMNS:])
+        if len(np.unique(_hash_rows(few))) > (1.0 - worthwhile) * A.n:
             return Merged(A, None)
     hashes = np.concatenate(map_row_blocks(lambda a, b: _hash_rows(A.P[a:b]), A.n, A.rank))
     _, first, groups = np.unique(hashes, return_index=True, return_inverse=True)

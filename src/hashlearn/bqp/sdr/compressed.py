@@ -31,7 +31,7 @@ JACOBIAN_ROWS = 20_000  # rows that stand for all in the derivative
 START_SWEEPS = 30
 ESCAPE_SWEEPS = 100
 MAX_NEWTON_STEPS = 40
-MAX_KRYLOV = 60
+MAX_KRYLOV = 24
 CHEAP_RANK = 200  # up to here the preconditioner costs less than the Krylov steps it saves
 SETTLED = 1e-5  # a sweep that moves rows less than this (mean square) hands over to Newton
 
