@@ -122,7 +122,7 @@ def test_report_as_table_and_frame():
 def test_pca_start_is_the_sign_of_the_components():
     from sklearn.decomposition import PCA
 
-    scores = PCA(4).fit_transform(X)
+    scores = PCA(4).fit_transform(X / np.abs(X).max())
     ours = principal_components(X, 4, np.random.default_rng(0))
     np.testing.assert_allclose(np.abs(ours), np.abs(scores), atol=1e-8)
     np.testing.assert_array_equal(inference.start_codes("pca", X, 4, np.random.default_rng(0)), signs(ours))

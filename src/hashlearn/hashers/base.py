@@ -16,6 +16,7 @@ from hashlearn.inference.bit_problem import objective
 from hashlearn.targets import Distance
 
 MAX_BITS = 4096
+LARGEST_ENTRY = 1e18  # squares, and sums of them, stay finite in float32 too
 
 
 class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -57,7 +58,7 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _validated(self, X: Any, *, reset: bool, accepts_sparse: bool = True) -> Any:
         """X as finite float32 or float64 rows, C-contiguous or CSR; two rows at least to learn from."""
-        return validate_data(
+        X = validate_data(
             self,
             X,
             accept_sparse="csr" if accepts_sparse else False,
@@ -66,6 +67,13 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             ensure_min_samples=2 if reset else 1,
             reset=reset,
         )
+        entries = X.data if hasattr(X, "toarray") else X
+        largest = max(entries.max(), -entries.min()) if entries.size else 0.0
+        if largest > LARGEST_ENTRY:
+            raise ValueError(
+                f"X has an entry of size {largest:.3g}, whose square overflows; scale features below {LARGEST_ENTRY:.0e}"
+            )
+        return X
 
     @property
     def _n_features_out(self) -> int:

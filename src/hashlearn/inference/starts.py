@@ -63,14 +63,15 @@ def start_codes(init: Any, X: Any, n_bits: int, rng: np.random.Generator) -> Flo
 
 
 def principal_components(X: Any, n_components: int, rng: np.random.Generator) -> FloatArray:
-    """Centred scores (n, n_components); past the rank of X, random directions of the data fill up."""
+    """Centred scores (n, n_components) of X over its largest entry; past its rank random directions fill up."""
     n, n_features = X.shape
-    mean = np.asarray(X.mean(axis=0), dtype=np.float64).ravel()
     sparse = hasattr(X, "toarray")
+    scale = float(max(X.max(), -X.min())) or 1.0  # signs do not mind, and squares of 1e200 stay finite
+    mean = np.asarray((X / scale).mean(axis=0), dtype=np.float64).ravel()
 
     def rows(a: int, b: int) -> FloatArray:
         block = X[a:b].toarray() if sparse else X[a:b]
-        return np.asarray(block, dtype=np.float64) - mean
+        return np.asarray(block, dtype=np.float64) / scale - mean
 
     count = min(n_components, n_features, n)
     if n_features <= MAX_COVARIANCE:

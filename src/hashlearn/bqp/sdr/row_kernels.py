@@ -73,22 +73,35 @@ def mixing_sweep(P, weights, V, T):  # type: ignore[no-untyped-def]
     n, k = V.shape
     moved = 0.0
     total = 0.0
+    rank = P.shape[1]
+    weighted = np.empty((STEP_ROWS, rank))
+    pull = np.empty((STEP_ROWS, k))
+    among = np.empty((STEP_ROWS, STEP_ROWS))
     step = np.empty((STEP_ROWS, k))
+    change = np.empty_like(T)
     for first in range(0, n, STEP_ROWS):
         rows = min(STEP_ROWS, n - first)
         panel = P[first : first + rows]
-        weighted = panel * weights
-        pull = np.dot(weighted, T)
-        among = np.dot(weighted, panel.T)
+        for i in range(rows):
+            for j in range(rank):
+                weighted[i, j] = panel[i, j] * weights[j]
+        np.dot(weighted[:rows], T, pull[:rows])
+        if rows == STEP_ROWS:
+            np.dot(weighted, panel.T, among)
+        else:
+            among[:rows, :rows] = np.dot(weighted[:rows], panel.T)
         for i in range(rows):
             row = V[first + i]
+            own = among[i, i]
+            for c in range(k):
+                pull[i, c] -= own * row[c]
+            for j in range(i):
+                a = among[i, j]
+                for c in range(k):
+                    pull[i, c] += a * step[j, c]
             square = 0.0
             for c in range(k):
-                g = pull[i, c] - among[i, i] * row[c]
-                for j in range(i):
-                    g += among[i, j] * step[j, c]
-                pull[i, c] = g
-                square += g * g
+                square += pull[i, c] * pull[i, c]
             norm = np.sqrt(square)
             distance = 0.0
             for c in range(k):
@@ -98,7 +111,8 @@ def mixing_sweep(P, weights, V, T):  # type: ignore[no-untyped-def]
                 distance += step[i, c] * step[i, c]
             moved += distance * norm
             total += norm
-        T += np.dot(panel.T, step[:rows])
+        np.dot(panel.T, step[:rows], change)
+        T += change
     return moved / max(total, TINY)
 
 

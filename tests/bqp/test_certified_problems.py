@@ -1,0 +1,41 @@
+"""Bound ≤ optimum ≤ value on 500 random problems with n ≤ 16, and Theorem 1 through the closed form (13)."""
+
+import numpy as np
+import pytest
+
+from hashlearn import bqp
+from hashlearn.bqp.theory import expected_value_bound, shift_to_negative_semidefinite, theorem_1_interval
+from tests.bqp.test_sdr import KINDS, random_problem
+
+
+def optimum(A: bqp.Operator) -> float:
+    """By brute force in NumPy, independent of `bqp.exact`: all signs with x_0 = 1, as bits of 0 … 2^(n−1)."""
+    codes = np.arange(1 << (A.n - 1))
+    X = 1.0 - 2.0 * ((codes[:, None] >> np.arange(A.n - 1)) & 1)
+    X = np.column_stack([np.ones(len(X)), X])
+    return float(np.einsum("ij,ij->i", X @ A.toarray(), X).min())
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_bound_optimum_value_and_theorem_1(kind):
+    for seed in range(100):
+        rng = np.random.default_rng([seed, KINDS.index(kind), 7])
+        A = random_problem(kind, rng, int(rng.integers(2, 17)))
+        best = optimum(A)
+        slack = 1e-12 * np.abs(A.toarray()).sum() + 1e-300
+        for method in ("sdr", "exact", "local_search"):
+            solution = bqp.solve(A, method, random_state=seed)
+            assert solution.bound <= best + slack, (method, seed)
+            assert best <= solution.value + slack, (method, seed)
+            if method == "sdr" and "expected_value" in solution.details:
+                _check_theorem_1(A, solution, best, slack)
+
+
+def _check_theorem_1(A, solution, best, slack):
+    expected, relaxed = solution.details["expected_value"], solution.details["relaxation_value"]
+    _, top = shift_to_negative_semidefinite(A)
+    # For B = A − λ₁ I, everything is lower by n λ₁.
+    low, high = theorem_1_interval(min(best - A.n * top, 0.0))
+    loose = slack + 1e-5 * (abs(best) + abs(A.n * top))
+    assert low - loose <= expected - A.n * top <= high + loose
+    assert expected <= expected_value_bound(relaxed, top, A.n) + loose
