@@ -71,7 +71,7 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         largest = max(entries.max(), -entries.min()) if entries.size else 0.0
         if largest > LARGEST_ENTRY:
             raise ValueError(
-                f"X has an entry of size {largest:.3g}, whose square overflows; scale features below {LARGEST_ENTRY:.0e}"
+                f"X has an entry of size {largest:.3g}, whose square overflows; scale it below {LARGEST_ENTRY:.0e}"
             )
         return X
 
