@@ -32,7 +32,7 @@ def test_the_known_best_spread_of_ten_words_of_eight_bits_is_found():
     """At the optimal objective 0.76 codebooks with no pair nearer than 3 exist; descent alone often has pairs at 2."""
     after = spread_codewords(TARGET, descent_codes(1), np.random.default_rng(0))[::20]
     distances = (8 - after @ after.T) / 2
-    assert distances[np.triu_indices(10, 1)].min() == 3
+    assert distances[np.triu_indices(10, 1)].min() >= 3
     assert objective(TARGET, np.repeat(after, 20, axis=0)) <= 0.76 + 1e-12
 
 
