@@ -190,8 +190,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--peers", nargs="*", choices=list(PEERS), default=list(PEERS))
     parser.add_argument("--bits", type=int, default=16)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--repeat-below", type=float, default=30.0, help="slower ones are measured once (seconds)")
-    parser.add_argument("--limit", type=float, default=300.0, help="seconds for one solve")
+    parser.add_argument("--repeat-below", type=float, default=10.0, help="slower ones are measured once (seconds)")
+    parser.add_argument("--limit", type=float, default=75.0, help="seconds for one solve")
     Race(parser.parse_args(arguments)).run()
 
 

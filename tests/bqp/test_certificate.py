@@ -92,3 +92,12 @@ def test_direction_is_one_of_descent():
 def test_positive_semidefinite_low_rank_is_bounded_by_zero():
     A = LowRank(np.random.default_rng(4).standard_normal((400, 3)), [1.0, 2.0, 3.0])
     assert dual_bound(A, np.zeros(400), np.random.default_rng(0)).bound == 0.0
+
+
+def test_a_bound_that_is_enough_is_verified_or_replaced():
+    rng = np.random.default_rng(5)
+    A = LowRank(rng.standard_normal((40, 6)), [1.0, 2.0, -1.0, -3.0, -0.5, -2.0])
+    d = rng.uniform(0.5, 2.0, 40)
+    tightest = low_rank_bound(A, d).bound
+    assert low_rank_bound(A, d, enough=1.01 * tightest).bound == pytest.approx(1.01 * tightest, rel=1e-12)
+    assert low_rank_bound(A, d, enough=0.99 * tightest).bound == tightest

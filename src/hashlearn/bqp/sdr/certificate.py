@@ -41,8 +41,11 @@ class Certificate(NamedTuple):
     kind: str  # "cholesky" is a proof, "lanczos" holds with probability 1 − 1e-9
 
 
-def low_rank_bound(A: LowRank, d: FloatArray) -> Certificate:
+def low_rank_bound(A: LowRank, d: FloatArray, enough: float | None = None) -> Certificate:
     """−c·Σd for the smallest c that could be verified; ``direction`` is Pᵀu for the eigenvector u behind c.
+
+    If the bound ``enough`` can be verified, that one is returned and the eigenvalue, half of the cost for a large
+    rank, is never computed; ``direction`` is 0 then.
 
     >>> A = LowRank([[1.0], [1.0]], [-1.0])
     >>> float(round(low_rank_bound(A, np.array([2.0, 2.0])).bound, 9))
@@ -59,9 +62,13 @@ def low_rank_bound(A: LowRank, d: FloatArray) -> Certificate:
     H = sum_row_blocks(gram_block, A.n, A.rank) * scale[:, None] * scale
     # Each entry of H is a sum of n products, added within blocks and then over blocks.
     rounding = (block_rows(A.rank) + A.n / block_rows(A.rank) + 16) * EPS * np.trace(H)
+    total = float(d.sum()) * (1.0 + A.n * EPS)
+    if enough is not None and enough < 0.0:
+        c = -enough / total
+        if _scaling_holds(H, weights > 0, c, _margin(H, c, rounding)):
+            return Certificate(-c * total, np.zeros(A.rank), "cholesky")
     c, vector = _smallest_scaling(H, np.sign(weights))
     c = _verified_scaling(H, weights > 0, c, rounding)
-    total = float(d.sum()) * (1.0 + A.n * EPS)
     return Certificate(-c * total + 0.0, vector / scale, "cholesky")
 
 
@@ -85,24 +92,33 @@ def _smallest_scaling(H: FloatArray, sign: FloatArray) -> tuple[float, FloatArra
 
 
 def _verified_scaling(H: FloatArray, positive: NDArray[np.bool_], c: float, rounding: float) -> float:
-    """The smallest of a few c' ≥ c for which c'·sgn(W) + H provably has no more than n₊(W) positive eigenvalues.
-
-    With p columns of positive weight first, c'I + H₊₊ ≻ 0 always holds, so the statement is that the Schur complement
-    c'I − H₋₋ + H₋₊ (c'I + H₊₊)⁻¹ H₊₋ is positive definite; ``margin`` moves every eigenvalue against us (Weyl).
-    """
+    """The smallest of a few c' ≥ c for which `_scaling_holds`."""
     if positive.all():
         return 0.0
-    Hpp, Hpm, Hmm = H[np.ix_(positive, positive)], H[np.ix_(positive, ~positive)], H[np.ix_(~positive, ~positive)]
-    margin = 4.0 * rounding + 8.0 * len(H) * EPS * (abs(c) + np.trace(H))
+    margin = _margin(H, c, rounding)
     for widening in 4.0 ** np.arange(40):
         trial = max(c, 0.0) + 2.0 * margin * widening
-        schur = (trial - margin) * np.eye(len(Hmm)) - Hmm
-        if positive.any():
-            factor = la.cho_factor((trial + margin) * np.eye(len(Hpp)) + Hpp, check_finite=False)
-            schur += Hpm.T @ la.cho_solve(factor, Hpm, check_finite=False)
-        if _is_positive_definite(schur):
+        if _scaling_holds(H, positive, trial, margin):
             return trial
-    return float(np.trace(Hmm)) + margin  # A ⪰ −Q₋W₋Q₋ᵀ, whose eigenvalues sum to this trace
+    return float(np.trace(H[np.ix_(~positive, ~positive)])) + margin  # A ⪰ −Q₋W₋Q₋ᵀ: its eigenvalues sum to this
+
+
+def _margin(H: FloatArray, c: float, rounding: float) -> float:
+    return 4.0 * rounding + 8.0 * len(H) * EPS * (abs(c) + float(np.trace(H)))
+
+
+def _scaling_holds(H: FloatArray, positive: NDArray[np.bool_], c: float, margin: float) -> bool:
+    """Whether c·sgn(W) + H provably has no more than n₊(W) positive eigenvalues.
+
+    With p columns of positive weight first, cI + H₊₊ ≻ 0 always holds, so the statement is that the Schur complement
+    cI − H₋₋ + H₋₊ (cI + H₊₊)⁻¹ H₊₋ is positive definite; ``margin`` moves every eigenvalue against us (Weyl).
+    """
+    Hpp, Hpm, Hmm = H[np.ix_(positive, positive)], H[np.ix_(positive, ~positive)], H[np.ix_(~positive, ~positive)]
+    schur = (c - margin) * np.eye(len(Hmm)) - Hmm
+    if positive.any():
+        factor = la.cho_factor((c + margin) * np.eye(len(Hpp)) + Hpp, check_finite=False)
+        schur += Hpm.T @ la.cho_solve(factor, Hpm, check_finite=False)
+    return _is_positive_definite(schur)
 
 
 def dual_bound(

@@ -22,6 +22,10 @@ class Tolerance:
         """Whether the gap is closed."""
         return value - bound <= self.relative * max(abs(bound), 1e-3 * self.scale)
 
+    def enough(self, value: float) -> float:
+        """A bound that closes the gap with a little room to spare."""
+        return value - 0.9 * self.relative * max(abs(value), 1e-3 * self.scale)
+
 
 @dataclass(frozen=True, eq=False)
 class Relaxation:
