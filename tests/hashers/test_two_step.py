@@ -85,9 +85,9 @@ def test_threads_memory_order_and_batches_never_change_codes(parameters, labels,
     for codes, packed in answers[1:]:
         np.testing.assert_array_equal(codes, answers[0][0])
         np.testing.assert_array_equal(packed, answers[0][1])
-    whole = hasher.encode(X[:500])
-    for size in (1, 7, 192, 333):
-        pieces = [hasher.encode(X[:500][a : a + size]) for a in range(0, 500, size)]
+    whole = hasher.encode(X)
+    for size in (1, 7, 192, 333, 1000):
+        pieces = [hasher.encode(X[a : a + size]) for a in range(0, len(X), size)]
         np.testing.assert_array_equal(np.concatenate(pieces), whole)
 
 

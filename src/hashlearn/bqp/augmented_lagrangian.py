@@ -55,29 +55,19 @@ class AugmentedLagrangian:
 
     Deviations
     ----------
-    Each with what undoing it alone does to cut / best known cut, which is 0.9932 in the mean over the
-    max-cut graphs G1, G14, G22, G43 and seeds 0 to 4 (literal 0.9671, NOPT 0.9722, NOPT with 1-flip
-    0.9811):
+    What each is for; what they gain together, over ``literal``, NOPT and others, is in docs/benchmarks.md.
 
-    - Λ₀ is dual feasible, A − Diag(Λ₀) ⪰ 0 with Λ₀ = λ_min · d, instead of eq. (22): 0.9863 with (22).
-    - d and the penalty follow the norms of the rows of A, and λ_min and x₀ are those of A x = λ Diag(d) x:
-      a variable with small couplings is not held by a large multiplier, and merged rows count by their
-      number. With d = 1: 0.9919 (G14, whose degrees are uneven: 0.9882 becomes 0.9798).
-    - A is divided by mean|A x₀| (over d, without the stored diagonal), so that μ₀ means the same for every
-      A. Undivided: 0.9916; the cut of G1 with weights 0.001 then falls to 11,481.
-    - The start is the eigenvector before it is binarised, so that Φ(x₀) ≠ 0. Binarised: 0.9929.
-    - The signs of every iterate are 1-flipped and the best are kept, instead of the signs of the last
-      iterate. Without the flips: 0.9922.
-    - α = 3 instead of 10: 0.9931 with 10, a difference within the noise. T = 20 and ε is relative, so that ε
-      and not T ends the loop, after about eight outer iterations.
-    - A diagonal that a dense or sparse part stores is left out of the eigenproblem, being a constant of
-      xᵀAx.
+    - Λ₀ is dual feasible, A − Diag(Λ₀) ⪰ 0 with Λ₀ = λ_min · d, instead of eq. (22): the start is no longer stationary.
+    - d and the penalty follow the norms of the rows of A, and λ_min and x₀ are those of A x = λ Diag(d) x: a variable
+      with small couplings is not held by a large multiplier, and merged rows count by their number.
+    - A is divided by mean|A x₀| (over d, without the stored diagonal), so that μ₀ means the same for every A.
+    - The start is the eigenvector before it is binarised, so that Φ(x₀) ≠ 0.
+    - The signs of every iterate are 1-flipped and the best are kept, instead of the signs of the last iterate.
+    - α = 3 instead of 10; T = 20 and ε is relative, so that ε and not T ends the loop, after about eight iterations.
+    - A diagonal that a dense or sparse part stores is left out of the eigenproblem, being a constant of xᵀAx.
     - Identical rows of a low-rank A are merged first, which is exact (see `merging`).
 
-    The choices were made looking at these four graphs (the weights because G14 fell short) and 114 generated
-    problems. On 27 others, generated afterwards (graphs, spin glasses, low rank; seed 0), the mean excess over the
-    best of the five values compared was 0.34 %; with d = 1 0.92 %, α = 10 0.36 %, NOPT with 1-flip 4.1 %,
-    literal 8.7 %.
+    The choices were made looking at the max-cut graphs G1, G14, G22, G43 and generated problems.
 
     Examples
     --------
@@ -240,7 +230,7 @@ def _without_stored_diagonal(A: Operator) -> tuple[Operator, FloatArray]:
         return Dense(array), A.diagonal()
     if isinstance(A, Sparse):
         diagonal = A.diagonal()
-        return Sparse(A.matrix - sp.diags_array(diagonal, format="csr")), diagonal
+        return Sparse.unchecked(sp.csr_array(A.matrix - sp.diags_array(diagonal, format="csr"))), diagonal
     if isinstance(A, SparsePlusLowRank):
         sparse, diagonal = _without_stored_diagonal(A.sparse)
         assert isinstance(sparse, Sparse)

@@ -18,9 +18,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from hashlearn.bqp.threads import map_row_blocks
 from hashlearn.bqp.validation import finite_float64, require_symmetric
 
 FloatArray: TypeAlias = NDArray[np.float64]
+THREADED_PRODUCT = 400_000  # from so many multiplications on a sparse product is spread over threads
 
 
 class Operator(ABC):
@@ -135,8 +137,17 @@ class Sparse(Operator):
         object.__setattr__(self, "matrix", require_symmetric(matrix))
         object.__setattr__(self, "n", matrix.shape[0])
 
+    @classmethod
+    def unchecked(cls, matrix: sp.csr_array) -> Sparse:
+        """For a canonical, symmetric, finite float64 CSR array."""
+        return _trusted(cls, matrix=matrix, n=matrix.shape[0])
+
     def __matmul__(self, V: FloatArray) -> FloatArray:
-        return self.matrix @ V
+        matrix = self.matrix
+        columns = V.shape[1] if V.ndim == 2 else 1
+        if matrix.nnz * columns < THREADED_PRODUCT:
+            return matrix @ V
+        return np.concatenate(map_row_blocks(lambda a, b: _rows(matrix, a, b) @ V, self.n, matrix.nnz // self.n))
 
     def diagonal(self) -> FloatArray:
         return self.matrix.diagonal()
@@ -148,12 +159,12 @@ class Sparse(Operator):
         return self.matrix.toarray()
 
     def scaled(self, factor: float) -> Sparse:
-        return _trusted(Sparse, matrix=sp.csr_array(factor * self.matrix), n=self.n)
+        return Sparse.unchecked(sp.csr_array(factor * self.matrix))
 
     def restricted(self, index: NDArray[np.intp]) -> Sparse:
         part = sp.csr_array(self.matrix[index][:, index])
         part.sort_indices()
-        return _trusted(Sparse, matrix=part, n=len(index))
+        return Sparse.unchecked(part)
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,6 +265,13 @@ class SparsePlusLowRank(Operator):
 
     def restricted(self, index: NDArray[np.intp]) -> SparsePlusLowRank:
         return SparsePlusLowRank(self.sparse.restricted(index), self.low_rank.restricted(index))
+
+
+def _rows(matrix: sp.csr_array, first: int, last: int) -> sp.csr_array:
+    """Rows first…last, sharing memory with ``matrix``."""
+    a, b = matrix.indptr[first], matrix.indptr[last]
+    indptr = matrix.indptr[first : last + 1] - a
+    return sp.csr_array((matrix.data[a:b], matrix.indices[a:b], indptr), shape=(last - first, matrix.shape[1]))
 
 
 def as_operator(A: Any) -> Operator:

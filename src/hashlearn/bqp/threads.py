@@ -8,6 +8,7 @@ not depend on the number of threads, because rows are cut into blocks by n alone
 from __future__ import annotations
 
 import os
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -24,12 +25,20 @@ Result = TypeVar("Result")
 
 ROWS_PER_BLOCK = 4096
 NUMBERS_PER_BLOCK = 320_000  # wide rows come in smaller blocks
+_here = threading.local()
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
     """Hold BLAS to one thread inside the block."""
     with _controller().limit(limits=1, user_api="blas"):
+        yield
+
+
+@contextmanager
+def all_blas_threads() -> Iterator[None]:
+    """Inside `one_blas_thread`: let BLAS use every core for one large factorisation whose rounding does not matter."""
+    with _controller().limit(limits=n_threads(), user_api="blas"):
         yield
 
 
@@ -53,8 +62,8 @@ def sum_row_blocks(function: Callable[[int, int], FloatArray], n: int, width: in
 
 
 def map_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-    """``function`` of every item, in order, on all cores."""
-    if n_threads() == 1:
+    """``function`` of every item, in order, on all cores; called from within such a function, on this thread alone."""
+    if n_threads() == 1 or getattr(_here, "is_worker", False):
         return map(function, items)
     return _pool(n_threads(), os.getpid()).map(function, items)
 
@@ -83,4 +92,8 @@ def _controller() -> ThreadpoolController:
 @cache
 def _pool(size: int, process: int) -> ThreadPoolExecutor:
     """One pool for each process: a forked child must not wait for its parent's threads."""
-    return ThreadPoolExecutor(size, thread_name_prefix="hashlearn")
+    return ThreadPoolExecutor(size, thread_name_prefix="hashlearn", initializer=_become_worker)
+
+
+def _become_worker() -> None:
+    _here.is_worker = True  # a worker that waited for other workers could wait for ever

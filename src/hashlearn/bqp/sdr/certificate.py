@@ -8,9 +8,7 @@ verify.
 * low rank (`low_rank_bound`): for d > 0, −c·Σd is a bound if I + D^{-½} A D^{-½}/c ⪰ 0. With Q = D^{-½}P and
   H = |W|^½ QᵀQ |W|^½ this is a statement on the inertia of the rank × rank matrix c·sgn(W) + H. O(n rank²).
 * dense, sparse, mixed (`shifted_bound`): Σy + n·λ with λ ≤ λ_min(A − Diag(y)), by a dense Cholesky. O(n³), small n.
-* the same for large n (`lanczos_bound`): λ from Lanczos with a random start, which holds with probability ≥ 1 − 1e-9
-  (Kuczyński and Woźniakowski 1992, theorem 4.2: the estimate misses by more than ε with probability
-  ≤ 1.648 √n exp(−√ε (2k − 1)) after k steps).
+* the same for large n (`lanczos.smallest_eigenvalue_bound`): λ from Lanczos, holds with probability ≥ 1 − 1e-9.
 """
 
 from __future__ import annotations
@@ -24,13 +22,12 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from hashlearn.bqp.operators import FloatArray, LowRank, Operator
-from hashlearn.bqp.threads import block_rows, sum_row_blocks
+from hashlearn.bqp.sdr.lanczos import smallest_eigenvalue_bound
+from hashlearn.bqp.threads import all_blas_threads, block_rows, sum_row_blocks
 
 EPS = float(np.finfo(np.float64).eps)
 # Up to this n a sparse A is factored densely for its certificate (n² numbers, n³/3 operations).
 DENSE_CERTIFICATE_LIMIT = 8000
-LANCZOS_STEPS = 300
-LANCZOS_FAILURE_PROBABILITY = 1e-9
 
 
 class Certificate(NamedTuple):
@@ -122,79 +119,75 @@ def _scaling_holds(H: FloatArray, positive: NDArray[np.bool_], c: float, margin:
 
 
 def dual_bound(
-    A: Operator, y: FloatArray, rng: np.random.Generator, tick: Callable[[], None] | None = None
+    A: Operator,
+    y: FloatArray,
+    rng: np.random.Generator,
+    tick: Callable[[], None] | None = None,
+    enough: float | None = None,
+    proof_limit: int = DENSE_CERTIFICATE_LIMIT,
 ) -> Certificate:
-    """The best bound that y gives, by the cheapest sound way for this operator."""
-    certificate = _dual_bound(A, y, rng, tick)
+    """The best bound that y gives, or ``enough`` if that can be verified, by the cheapest sound way for this operator.
+
+    Up to ``proof_limit`` rows any A is written out and factored; beyond, one that is not low rank is left to Lanczos.
+    """
+    certificate = _dual_bound(A, y, rng, tick, enough, proof_limit)
     if isinstance(A, LowRank) and not (A.weights < 0.0).any():
         return certificate._replace(bound=max(certificate.bound, 0.0))  # A ⪰ 0
     return certificate
 
 
-def _dual_bound(A: Operator, y: FloatArray, rng: np.random.Generator, tick: Callable[[], None] | None) -> Certificate:
+def _dual_bound(
+    A: Operator,
+    y: FloatArray,
+    rng: np.random.Generator,
+    tick: Callable[[], None] | None,
+    enough: float | None,
+    proof_limit: int,
+) -> Certificate:
     # Scaling y needs y well below 0 throughout (as A_ii < 0 makes it at an optimum); elsewhere y is shifted.
-    scalable = y.max() < 1e-3 * y.mean() < 0.0 or (A.n > DENSE_CERTIFICATE_LIMIT and y.mean() < 0.0)
+    scalable = y.max() < 1e-3 * y.mean() < 0.0 or (A.n > proof_limit and y.mean() < 0.0)
     if isinstance(A, LowRank) and A.n > 2 * A.rank and scalable:
         d = np.maximum(-y, 1e-3 * np.abs(y).mean())
         bound, direction, kind = low_rank_bound(A, np.maximum(-y, 0.0))
         return Certificate(bound, (A.P @ (A.weights * direction)) / d, kind)
-    if A.n <= DENSE_CERTIFICATE_LIMIT:
-        return shifted_bound(A, y, rng)
-    return lanczos_bound(A, y, rng, tick)
+    if A.n <= proof_limit:
+        return shifted_bound(A, y, rng, enough)
+    smallest, vector = smallest_eigenvalue_bound(A, y, rng, tick)
+    return Certificate(float(y.sum()) + A.n * smallest, vector, "lanczos")
 
 
-def shifted_bound(A: Operator, y: FloatArray, rng: np.random.Generator) -> Certificate:
-    """Σy + n·λ, where A − Diag(y) − λI was factored by Cholesky."""
+def shifted_bound(A: Operator, y: FloatArray, rng: np.random.Generator, enough: float | None = None) -> Certificate:
+    """Σy + n·λ, where A − Diag(y) − λI was factored by Cholesky; ``direction`` is 0 where ``enough`` was verified."""
     S = A.toarray()
     n = A.n
     S[np.diag_indices(n)] -= y
     size = float(np.abs(S).sum(axis=1).max())  # ≥ ‖S‖₂
-    value, vector = _smallest_eigenpair(A, y, S, size, rng)
     # Forming S costs a few roundings an entry (rank + 2 where a low-rank part was multiplied out).
     rank = getattr(getattr(A, "low_rank", A), "rank", 0)
     rounding = (rank + 4) * EPS * size
+    total = float(y.sum()) - n * EPS * float(np.abs(y).sum())
+    if enough is not None and n > 400 and _shift_holds(S, (enough - total) / n, rounding):
+        return Certificate(enough, np.zeros(n), "cholesky")
+    value, vector = _smallest_eigenpair(A, y, S, size, rng)
     for widening in 8.0 ** np.arange(24):
         low = value - max(rounding, 1e-11 * size) * widening
-        # Rump 2006: a Cholesky factorisation that did not break down proves λ_min ≥ −(n + 2) eps · trace.
-        shifted = S.copy()
-        shifted[np.diag_indices(n)] -= low
-        slack = 2.0 * (n + 2) * EPS * float(np.abs(shifted.diagonal()).sum()) + rounding
-        shifted[np.diag_indices(n)] -= slack
-        if _is_positive_definite(shifted):
-            bound = float(y.sum()) + n * low - n * EPS * float(np.abs(y).sum())
-            return Certificate(bound, vector, "cholesky")
+        if _shift_holds(S, low, rounding):
+            return Certificate(total + n * low, vector, "cholesky")
     return Certificate(float(y.sum()) - n * size, vector, "cholesky")
 
 
-def lanczos_bound(
-    A: Operator, y: FloatArray, rng: np.random.Generator, tick: Callable[[], None] | None = None
-) -> Certificate:
-    """Σy + n·λ for n too large to factor; holds with probability at least 1 − 1e-9 over ``rng``."""
-    n = A.n
-    steps = min(LANCZOS_STEPS, n - 1)
-    basis = np.empty((steps + 1, n))
-    alpha, beta = np.empty(steps), np.empty(steps)
-    start = rng.standard_normal(n)
-    basis[0] = start / np.linalg.norm(start)
-    for q in range(steps):
-        if tick is not None and q % 10 == 0:
-            tick()
-        z = A @ basis[q] - y * basis[q]
-        alpha[q] = basis[q] @ z
-        for _ in range(2):  # orthogonal to all that went before, twice
-            z -= basis[: q + 1].T @ (basis[: q + 1] @ z)
-        beta[q] = np.linalg.norm(z)
-        if beta[q] <= 1e-14 * np.abs(alpha[: q + 1]).max():
-            steps = q + 1
-            break
-        basis[q + 1] = z / beta[q]
-    ritz, vectors = la.eigh_tridiagonal(alpha[:steps], beta[: steps - 1])
-    root = np.log(1.648 * np.sqrt(n) / LANCZOS_FAILURE_PROBABILITY) / (2 * steps - 1)
-    missed = min(root * root, 1.0 - 1e-9)
-    # ritz_max ≥ λ_min + (1 − ε)(λ_max − λ_min), for A and for −A: solve both for the outermost possible λ_min.
-    spread = (ritz[-1] - ritz[0]) / (1.0 - 2.0 * missed) if missed < 0.25 else np.inf
-    low = ritz[0] - missed * spread - 100.0 * steps * EPS * (np.abs(ritz).max())
-    return Certificate(float(y.sum()) + n * low, basis[:steps].T @ vectors[:, 0], "lanczos")
+def _shift_holds(S: FloatArray, low: float, rounding: float) -> bool:
+    """Whether S − low·I provably is positive semidefinite, S itself being known up to ``rounding``.
+
+    Rump 2006: a Cholesky factorisation that did not break down proves λ_min ≥ −(n + 2) eps · trace.
+    """
+    n = len(S)
+    shifted = S.copy()
+    shifted[np.diag_indices(n)] -= low
+    slack = 2.0 * (n + 2) * EPS * float(np.abs(shifted.diagonal()).sum()) + rounding
+    shifted[np.diag_indices(n)] -= slack
+    with all_blas_threads():
+        return _is_positive_definite(shifted)
 
 
 def _smallest_eigenpair(

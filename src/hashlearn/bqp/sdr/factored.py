@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from numba import njit
@@ -38,8 +39,9 @@ def relax_factored(A: Operator, tolerance: Tolerance, rank: int, rng: np.random.
     target = np.sqrt(tolerance.relative) * 0.03
     for _ in range(tolerance.max_rounds):
         V, f, y, reached = _newton(A, V, target, tolerance.scale, run)
-        run.tick("certificate")
-        certificate = dual_bound(A, y, rng, lambda: run.tick("certificate"))
+        tick = partial(run.tick, "certificate")
+        tick()
+        certificate = dual_bound(A, y, rng, tick, tolerance.enough(f), tolerance.proof_limit)
         kind = certificate.kind
         bound = max(bound, certificate.bound)
         run.offer_bound(bound)
@@ -47,11 +49,13 @@ def relax_factored(A: Operator, tolerance: Tolerance, rank: int, rng: np.random.
             best, value = V, f
         if tolerance.met(value, bound):
             break
+        if kind == "lanczos":
+            break  # its accuracy, not that of V, is what is left of the gap
         if reached and target > 1e-9:
             target *= 0.03
             continue
-        if V.shape[1] > np.sqrt(2 * n) + 8 or kind == "lanczos":
-            break  # every minimum of this rank is global: only the accuracy of the certificate is left
+        if V.shape[1] > np.sqrt(2 * n) + 8:
+            break  # every minimum of this rank is global
         V = _with_column(V, certificate.direction)
         _sweep(sweep, V, ESCAPE_SWEEPS, run)
     assert best is not None

@@ -17,6 +17,7 @@ class Tolerance:
     relative: float
     scale: float  # a typical size of Σ_i |(Ax)_i|: keeps the test meaningful when the optimum is 0
     max_rounds: int
+    proof_limit: int = 8000  # rows up to which an A that is not low rank is factored for its certificate
 
     def met(self, value: float, bound: float) -> bool:
         """Whether the gap is closed."""
@@ -24,7 +25,7 @@ class Tolerance:
 
     def enough(self, value: float) -> float:
         """A bound that closes the gap with a little room to spare."""
-        return value - 0.9 * self.relative * max(abs(value), 1e-3 * self.scale)
+        return value - 0.9 * min(self.relative, 0.1) * max(abs(value), 1e-3 * self.scale)
 
 
 @dataclass(frozen=True, eq=False)

@@ -37,14 +37,15 @@ class SemidefiniteRelaxation:
     tol : relative gap between the relaxation's value and its proven bound at which it counts as solved
     rank : columns of the factor to begin with; raised when the certificate fails
     max_iter : rounds of solve, certify, raise the rank
+    proof_limit : rows up to which an A that is not low rank is factored to prove its bound, O(n³); beyond, the bound
+        comes from Lanczos, is a little looser and holds with probability 1 − 1e-9
 
     Notes
     -----
     ``Solution.details`` holds ``relaxation_value`` (of the point that was rounded), ``relaxation_gap`` (that value
-    against ``bound``, relative), ``rank``, ``certificate`` ("cholesky": a proof; "lanczos", for a sparse A with
-    n > 8,000: holds with probability 1 − 1e-9), ``mean_draw`` and ``best_draw``, and ``expected_value``: the closed
-    form (13), None where it would be a sum of more than a million terms (`expected_rounding_value` gives it for any
-    n), and ``merged_n`` after identical rows of P were merged.
+    against ``bound``, relative), ``rank``, ``certificate`` ("cholesky": a proof; "lanczos": see ``proof_limit``),
+    ``mean_draw`` and ``best_draw``, ``expected_value``: the closed form (13), None where it would be a sum of over a
+    million terms (`expected_rounding_value` gives it for any n), and ``merged_n`` after identical rows were merged.
 
     Deviations
     ----------
@@ -68,6 +69,7 @@ class SemidefiniteRelaxation:
     tol: float = 1e-6
     rank: int = 8
     max_iter: int = 30
+    proof_limit: int = 8000
 
     name: ClassVar[str] = "sdr"
 
@@ -76,6 +78,7 @@ class SemidefiniteRelaxation:
         whole_number(self.polish, "polish", least=0)
         whole_number(self.rank, "rank", least=2)
         whole_number(self.max_iter, "max_iter", least=1)
+        whole_number(self.proof_limit, "proof_limit", least=0)
         positive(self.tol, "tol")
 
     def run(self, A: Operator, run: Run, rng: np.random.Generator, x0: FloatArray | None) -> Status:
@@ -87,7 +90,7 @@ class SemidefiniteRelaxation:
             start = np.where(rng.random(merged.operator.n) < 0.5, -1.0, 1.0)
             quick = CoordinateSweeps(merged.operator).descend(start, max_passes=2)
             run.offer(merged.expand(quick), merged.operator.value(quick))
-        tolerance = Tolerance(self.tol, merged.operator.scale(), self.max_iter)
+        tolerance = Tolerance(self.tol, merged.operator.scale(), self.max_iter, self.proof_limit)
         relaxation = self._relax(merged.operator, tolerance, run, rng)
         solved = tolerance.met(relaxation.value, relaxation.bound)
         run.details.update(
