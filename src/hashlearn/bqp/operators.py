@@ -18,11 +18,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from hashlearn.bqp.threads import map_row_blocks
+from hashlearn.bqp.threads import map_row_blocks, sum_row_blocks
 from hashlearn.bqp.validation import finite_float64, require_symmetric
 
 FloatArray: TypeAlias = NDArray[np.float64]
-THREADED_PRODUCT = 400_000  # from so many multiplications on a sparse product is spread over threads
+THREADED_PRODUCT = 4_000_000  # from so many multiplications on a product is spread over threads
 
 
 class Operator(ABC):
@@ -144,8 +144,7 @@ class Sparse(Operator):
 
     def __matmul__(self, V: FloatArray) -> FloatArray:
         matrix = self.matrix
-        columns = V.shape[1] if V.ndim == 2 else 1
-        if matrix.nnz * columns < THREADED_PRODUCT:
+        if _is_small(matrix.nnz, V):
             return matrix @ V
         return np.concatenate(map_row_blocks(lambda a, b: _rows(matrix, a, b) @ V, self.n, matrix.nnz // self.n))
 
@@ -208,12 +207,22 @@ class LowRank(Operator):
         return self.P.shape[1]
 
     def __matmul__(self, V: FloatArray) -> FloatArray:
-        T = self.P.T @ V
-        return self.P @ (self.weights * T if T.ndim == 1 else self.weights[:, None] * T)
+        P, T = self.P, self._transposed(V)
+        B = self.weights * T if T.ndim == 1 else self.weights[:, None] * T
+        if _is_small(P.size, V):
+            return P @ B
+        return np.concatenate(map_row_blocks(lambda a, b: P[a:b] @ B, self.n, self.rank))
+
+    def _transposed(self, V: FloatArray) -> FloatArray:
+        """PᵀV."""
+        P = self.P
+        if _is_small(P.size, V):
+            return P.T @ V
+        return sum_row_blocks(lambda a, b: P[a:b].T @ V[a:b], self.n, self.rank)
 
     def value(self, x: ArrayLike) -> float:
         """xᵀAx, eq. (5), through Pᵀx alone: one pass over P."""
-        t = self.P.T @ np.asarray(x, dtype=np.float64)
+        t = self._transposed(np.asarray(x, dtype=np.float64))
         return float(self.weights @ (t * t))
 
     def diagonal(self) -> FloatArray:
@@ -265,6 +274,11 @@ class SparsePlusLowRank(Operator):
 
     def restricted(self, index: NDArray[np.intp]) -> SparsePlusLowRank:
         return SparsePlusLowRank(self.sparse.restricted(index), self.low_rank.restricted(index))
+
+
+def _is_small(size: int, V: FloatArray) -> bool:
+    """Whether threads would not pay: few multiplications, or a vector, whose product is bound by memory."""
+    return V.ndim == 1 or size * V.shape[1] < THREADED_PRODUCT
 
 
 def _rows(matrix: sp.csr_array, first: int, last: int) -> sp.csr_array:

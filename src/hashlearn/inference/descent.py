@@ -14,13 +14,9 @@ from hashlearn.bqp.operators import FloatArray
 from hashlearn.bqp.solution import relative_gap
 from hashlearn.bqp.threads import one_blas_thread
 from hashlearn.inference.bit_problem import BitProblems
+from hashlearn.inference.bit_solvers import for_bits
 from hashlearn.inference.codebook import spread_codewords
 from hashlearn.inference.report import BitRecord, InferenceReport
-
-# What the name "sdr" stands for here. The bits around a bit change after it, and it ends 1 to 10 % above its bound: a
-# relaxation solved to 1e-4, or 3e-2 where products are dear, rounds to bits as good as one solved to 1e-6.
-LOW_RANK_SDR = bqp.SemidefiniteRelaxation(tol=1e-4)
-SPARSE_SDR = bqp.SemidefiniteRelaxation(tol=3e-2, rank=4, proof_limit=2000)
 
 
 def infer_codes(
@@ -40,7 +36,7 @@ def infer_codes(
     ----------
     target : Y with entries in [−1, 1]
     start : signs (n, n_bits)
-    solver : a name or object of `bqp`; the name "sdr" stands for `LOW_RANK_SDR` or `SPARSE_SDR`
+    solver : a name or object of `bqp`; what a name stands for is in `for_bits`
     n_sweeps : max_iter of Algorithm 1
     monotone : each bit starts from its present signs and is only replaced by better ones, and inference ends after a
         sweep without change; False is the literal paper, which takes whatever the solver returns
@@ -57,8 +53,7 @@ def infer_codes(
     0.0
     """
     rng = np.random.default_rng() if rng is None else rng
-    if solver == "sdr":
-        solver = LOW_RANK_SDR if isinstance(target, bqp.LowRank) else SPARSE_SDR
+    solver = for_bits(solver, target)
     began = time.perf_counter()
     with one_blas_thread():
         problems = BitProblems(target, np.array(start, dtype=np.float64))

@@ -1,0 +1,27 @@
+"""What the names of solvers mean inside inference, where a bit is one of many and starts from what it was.
+
+The bits around a bit change after it, so a name stands for less work than in `bqp.solve`. An object is taken as it is.
+"""
+
+from __future__ import annotations
+
+from hashlearn import bqp
+
+# A bit ends 1 to 10 % above its bound: a relaxation solved to 1e-4, or to 3e-2 where products are dear and an exact
+# certificate costs n³, rounds to bits as good as one solved to 1e-6 (tests/inference/test_bit_solvers.py).
+LOW_RANK_SDR = bqp.SemidefiniteRelaxation(tol=1e-4)
+SPARSE_SDR = bqp.SemidefiniteRelaxation(tol=3e-2, rank=4, proof_limit=2000)
+# One descent from the bit as it stands, by sweeps of single flips, or by tabu moves where n allows a dense A.
+SWEEPS = bqp.LocalSearch(n_starts=1, max_iter=30)
+LARGEST_TABU = 2048
+CHEAP_RANK = 64  # labels: few distinct rows are left after a sweep, and the search's own defaults enumerate them
+
+
+def for_bits(solver: str | bqp.Solver, target: bqp.Operator) -> str | bqp.Solver:
+    """The solver that ``solver`` stands for when bits of codes for ``target`` are inferred."""
+    if solver == "sdr":
+        return LOW_RANK_SDR if isinstance(target, bqp.LowRank) else SPARSE_SDR
+    is_cheap = isinstance(target, bqp.LowRank) and target.rank <= CHEAP_RANK
+    if solver == "local_search" and not is_cheap:
+        return SWEEPS if target.n > LARGEST_TABU else bqp.LocalSearch(n_starts=1, max_iter=10 * target.n)
+    return solver
