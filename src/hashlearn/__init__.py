@@ -17,6 +17,7 @@ __all__ = [
     "__version__",
     "bits",
     "bqp",
+    "datasets",
     "hash_functions",
     "hashers",
     "inference",

@@ -14,9 +14,12 @@ from typing import Any
 import click
 
 from hashlearn import __version__
+from hashlearn.cli.bench import bench_command
 from hashlearn.cli.bqp import bqp_command
+from hashlearn.cli.datasets import datasets_command
 from hashlearn.cli.demo import demo_command
 from hashlearn.cli.exits import INTERRUPTED
+from hashlearn.cli.report import report_command
 
 
 class _Commands(click.Group):
@@ -40,5 +43,5 @@ def main() -> None:
             stream.reconfigure(errors="replace")  # a terminal without UTF-8 shows "?", not a traceback
 
 
-main.add_command(bqp_command)
-main.add_command(demo_command)
+for command in (demo_command, bench_command, report_command, datasets_command, bqp_command):
+    main.add_command(command)

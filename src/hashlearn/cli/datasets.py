@@ -1,0 +1,47 @@
+"""``hashlearn datasets``: what is known, what is present, and how to get the rest."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hashlearn.cli.layout import ABSENT, pairs, table
+
+if TYPE_CHECKING:
+    from hashlearn.datasets import Known
+
+HEADER = ("data set", "samples", "present", "features (default first)")
+
+
+@click.command("datasets", short_help="What data sets are known, what is present, how to get the rest.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+def datasets_command(as_json: bool) -> None:
+    """List the data sets: what is known, what is present, how to get the rest.
+
+    Files are looked for in the folder that $HASHLEARN_DATA names, else in the user's cache folder. Every .npz there
+    with X and y is a data set by its stem.
+    """
+    from hashlearn import datasets
+
+    found, folder = datasets.known(), datasets.data_folder()
+    if as_json:
+        click.echo(json.dumps({"folder": str(folder), "datasets": [_plain(known) for known in found]}))
+        return
+    click.echo(f"Data folder: {folder}{'' if folder.is_dir() else ' (not there yet)'}\n")
+    click.echo(table(HEADER, [_row(known) for known in found]))
+    absent = [known for known in found if not known.present]
+    if absent:
+        click.echo("\nHow to get the rest")
+        click.echo(pairs([(known.name, f"{known.how}. Missing: {', '.join(known.missing)}") for known in absent]))
+
+
+def _row(known: Known) -> tuple[str, ...]:
+    samples = f"{known.samples:,}" if known.samples is not None else ABSENT
+    return (known.name, samples, "yes" if known.present else "no", ", ".join(known.features))
+
+
+def _plain(known: Known) -> dict[str, Any]:
+    return dataclasses.asdict(known) | {"folder": str(known.folder), "present": known.present}

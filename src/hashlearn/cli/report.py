@@ -1,0 +1,45 @@
+"""``hashlearn report FOLDER``: one page to look at, from what ``hashlearn bench`` stored."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from hashlearn.cli.exits import InputError
+
+
+@click.command("report", short_help="One self-contained HTML page from the stored results of bench.")
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(dir_okay=False, path_type=Path),
+    default=Path("report.html"),
+    show_default=True,
+    help="Where the page goes.",
+)
+@click.option("--title", help="Heading of the page.")
+def report_command(folder: Path, output: Path, title: str | None) -> None:
+    """Show the results that ``hashlearn bench`` stored in FOLDER, each table beside the paper's.
+
+    The page needs no network and no script. Exit code 2 means bad input: no results, damaged ones, or ones that
+    another version stored.
+    """
+    from hashlearn.bench import results
+    from hashlearn.report import results_page
+    from hashlearn.report.page import TITLE
+
+    if not output.absolute().parent.is_dir():
+        raise InputError(f"{output}: its folder does not exist")
+    try:
+        found = results.read(folder)
+        page = results_page(found, title=title or TITLE)
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    try:
+        output.write_text(page, encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{output}: cannot be written: {error.strerror or error}") from None
+    cells, missing = len(found.cells), len(found.missing)
+    click.echo(f"{cells:,} cells shown, {missing:,} missing. To look at: {output}")

@@ -1,0 +1,26 @@
+"""Optional packages: imported where they are used, with a hint on how to install them."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+
+def require(module: str, extra: str, purpose: str) -> Any:
+    """The module, or an ImportError that says what to install.
+
+    >>> require("json", "data", "nothing").__name__
+    'json'
+    >>> require("no_such_module", "data", "downloading")
+    Traceback (most recent call last):
+    ImportError: downloading needs no_such_module, which is not installed: pip install 'hashlearn[data]'
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0]
+        if (error.name or package).partition(".")[0] != package:
+            raise  # it is installed, and something that it needs is not
+        raise ImportError(
+            f"{purpose} needs {package}, which is not installed: pip install 'hashlearn[{extra}]'"
+        ) from None

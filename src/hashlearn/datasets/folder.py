@@ -1,0 +1,54 @@
+"""Where data lives: ``$HASHLEARN_DATA``, else the user's cache folder; and files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO
+
+VARIABLE = "HASHLEARN_DATA"
+
+
+def data_folder() -> Path:
+    """The folder that ``$HASHLEARN_DATA`` names, else `user_cache`; it need not exist."""
+    chosen = os.environ.get(VARIABLE)
+    return Path(chosen).expanduser() if chosen else user_cache()
+
+
+def user_cache() -> Path:
+    """The operating system's place for files that can be had again."""
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "hashlearn"
+
+
+@contextmanager
+def written_whole(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write, which takes the name ``path`` only after the block has ended without an error."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file = tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}-", suffix=".part", delete=False)  # noqa: SIM115
+    try:
+        with file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(file.name, 0o666 & ~_umask())  # as if opened in the usual way; temporary files are private
+        os.replace(file.name, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(file.name)
+        raise
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,48 @@
+"""ITQ: both half-steps lower one error, and the projection keeps what PCA keeps."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+from sklearn.decomposition import PCA
+
+from hashlearn.hashers.itq import ITQ
+
+X, _ = load_digits(return_X_y=True)
+
+
+@pytest.mark.parametrize("n_bits", [1, 8, 32, 100])
+def test_quantisation_error_never_rises_and_is_that_of_the_codes(n_bits):
+    hasher = ITQ(n_bits, random_state=0).fit(X)
+    errors = hasher.quantization_errors_
+    assert len(errors) == 51
+    assert (np.diff(errors) <= 1e-9 * errors[0]).all()
+    projected = hasher.decision_function(X) / X.max()
+    error = np.mean(np.sum((np.where(projected >= 0, 1, -1) - projected) ** 2, axis=1))
+    assert error == pytest.approx(errors[-1], rel=1e-9)
+
+
+def test_margins_are_a_rotation_of_the_principal_components():
+    margins = ITQ(6, random_state=0).fit(X).decision_function(X)
+    scores = PCA(6).fit_transform(X)
+    np.testing.assert_allclose(margins @ margins.T, scores @ scores.T, atol=1e-6 * np.abs(scores).max() ** 2)
+
+
+def test_more_bits_than_features_keep_all_distances():
+    narrow = X[:200, 18:22]
+    margins = ITQ(10, random_state=0).fit(narrow).decision_function(narrow)
+    centred = narrow - narrow.mean(axis=0)
+    np.testing.assert_allclose(margins @ margins.T, centred @ centred.T, atol=1e-8 * np.abs(centred).max() ** 2)
+
+
+def test_a_rotated_cube_is_found():
+    rng = np.random.default_rng(0)
+    corners = np.where(rng.random((400, 4)) < 0.5, -1.0, 1.0)
+    turned = (corners + 0.05 * rng.standard_normal(corners.shape)) @ np.linalg.qr(rng.standard_normal((4, 4)))[0]
+    best = min((ITQ(4, random_state=seed).fit(turned) for seed in range(5)), key=lambda h: h.quantization_errors_[-1])
+    codes, cells = best.encode(turned).ravel(), (corners > 0) @ [8, 4, 2, 1]
+    assert len(set(zip(codes, cells, strict=True))) == 16  # one code for each corner
+
+
+def test_unknown_number_of_steps():
+    with pytest.raises(ValueError, match="n_iter must be an integer of at least 0"):
+        ITQ(4, n_iter=-1).fit(X)

@@ -1,0 +1,68 @@
+"""ITQ-CCA: the quantisation error never rises, and the directions are canonical ones."""
+
+import numpy as np
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from hashlearn.hashers.itq_cca import ITQCCA
+from hashlearn.inference.rotation import itq_rotation
+from tests.hashers import supervised_laws as laws
+from tests.hashers.supervised_laws import TRAIN, X, Y
+
+
+def make(**parameters):
+    return ITQCCA(**{"n_bits": 8, "random_state": 0, **parameters})
+
+
+@parametrize_with_checks([ITQCCA(n_bits=3)])
+@pytest.mark.filterwarnings("ignore")
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.parametrize("n_bits", [4, 9, 16])
+def test_the_quantisation_error_never_rises(n_bits):
+    hasher = make(n_bits=n_bits).fit(X[TRAIN], Y[TRAIN])
+    errors = hasher.quantization_errors_
+    assert len(errors) == 51
+    assert np.all(np.diff(errors) <= 1e-12 * errors[0])
+    assert errors[-1] < errors[0]
+    margins = hasher.decision_function(X[TRAIN])
+    assert errors[-1] == pytest.approx(np.square(margins - np.sign(margins)).sum() / 300)
+    laws.check_codes_and_margins(hasher)
+    laws.check_training_codes(hasher)
+
+
+def test_the_rotation_is_one_and_its_errors_are_what_they_say():
+    V = np.random.default_rng(0).standard_normal((50, 5))
+    R, errors = itq_rotation(V, np.random.default_rng(1), 7)
+    np.testing.assert_allclose(R @ R.T, np.eye(5), atol=1e-12)
+    assert errors[-1] == pytest.approx(np.square(np.sign(V @ R) - V @ R).sum())
+    assert len(errors) == 8
+
+
+def test_directions_have_the_canonical_correlations():
+    hasher = make(n_bits=12, regularization=1e-9).fit(X[TRAIN], Y[TRAIN])
+    r = hasher.correlations_
+    assert np.count_nonzero(r) <= 10
+    assert np.all(np.diff(r) <= 0)
+    assert np.all((r >= 0) & (r <= 1))
+    # The best linear predictor of a class from the scores explains r² of what can be explained.
+    Z = X[TRAIN] - X[TRAIN].mean(axis=0)
+    C = (Y[TRAIN][:, None] == np.arange(10)).astype(float)
+    C -= C.mean(axis=0)
+    predicted = Z @ np.linalg.lstsq(Z, C, rcond=None)[0]
+    whitened = np.linalg.pinv(C.T @ C)
+    assert np.sum(r[:9] ** 2) == pytest.approx(np.trace(whitened @ predicted.T @ C), rel=1e-3)
+
+
+def test_it_learns():
+    assert laws.mean_average_precision(make(n_bits=16).fit(X[TRAIN], Y[TRAIN])) > 0.6
+
+
+def test_laws(monkeypatch):
+    laws.check_nothing_but_the_seed_matters(make, monkeypatch)
+    laws.check_names_and_indicators_are_labels_too(make)
+    laws.check_degenerate_features_do_not_crash(make)
+    laws.check_bad_input_is_told_what_is_wrong(make)
+    laws.check_bad_parameters_are_named(make, regularization=0.0, n_iter=0)

@@ -1,0 +1,97 @@
+"""K-means hashing: codes are nearest codewords, both errors fall, components are dealt out evenly."""
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from hashlearn.hashers.affinity_kmeans import affinity_kmeans
+from hashlearn.hashers.kmeans_hashing import CodewordMargins, KMeansHashing, even_subspaces
+
+X, _ = load_digits(return_X_y=True)
+WEIGHT = 10.0
+
+
+@pytest.fixture(scope="module")
+def clusters():
+    scores = (X - X.mean(axis=0)) / 16.0
+    return scores @ np.linalg.svd(scores, full_matrices=False)[2][:12].T
+
+
+@pytest.fixture(scope="module")
+def found(clusters):
+    return affinity_kmeans(clusters, 4, WEIGHT, 50, np.random.default_rng(0))
+
+
+def test_updates_never_raise_the_error_and_affinity_improves(found):
+    quantisation_before, affinity_before, quantisation, affinity = found.errors.T
+    assert (quantisation + WEIGHT * affinity <= quantisation_before + WEIGHT * affinity_before + 1e-12).all()
+    assert affinity[-1] < 0.5 * affinity_before[0]
+    assert quantisation[-1] + WEIGHT * affinity[-1] < quantisation_before[0] + WEIGHT * affinity_before[0]
+
+
+def test_assignments_never_raise_the_quantisation_error(found):
+    assert (found.errors[1:, 0] <= found.errors[:-1, 2] + 1e-12).all()
+
+
+def test_reported_errors_are_those_of_the_codewords(clusters, found):
+    again = affinity_kmeans(clusters, 4, WEIGHT, len(found.errors), np.random.default_rng(0))
+    distances = np.linalg.norm(clusters[:, None] - again.codewords, axis=2)
+    # The last update moved the codewords after the last assignment: the nearest are at most that far.
+    assert np.mean(distances.min(axis=1) ** 2) <= again.errors[-1, 2] + 1e-12
+
+
+def test_hamming_distances_of_numbers_tell_codeword_distances(clusters):
+    held, free = (affinity_kmeans(clusters, 4, w, 50, np.random.default_rng(0)).codewords for w in (10.0, 1e-6))
+    numbers = np.arange(16)
+    roots = np.sqrt(np.bitwise_count(numbers[:, None] ^ numbers))[np.triu_indices(16, 1)]
+    correlation = [
+        np.corrcoef(roots, np.linalg.norm(C[:, None] - C, axis=2)[np.triu_indices(16, 1)])[0, 1] for C in (held, free)
+    ]
+    assert correlation[0] > 0.95
+    assert correlation[0] > correlation[1]
+
+
+def test_without_affinity_it_is_k_means(clusters):
+    errors = affinity_kmeans(clusters, 3, 1e-9, 200, np.random.default_rng(0)).errors
+    codewords = affinity_kmeans(clusters, 3, 1e-9, 200, np.random.default_rng(0)).codewords
+    nearest = np.linalg.norm(clusters[:, None] - codewords, axis=2).argmin(axis=1)
+    means = np.array([clusters[nearest == j].mean(axis=0) for j in range(8)])
+    np.testing.assert_allclose(codewords, means, atol=1e-3 * np.abs(codewords).max())
+    assert errors[-1, 2] < errors[0, 0]
+
+
+def test_codes_are_numbers_of_the_nearest_codewords():
+    rng = np.random.default_rng(0)
+    first, second = rng.standard_normal((8, 3)), rng.standard_normal((4, 2))
+    weights = 2.0 * np.block([[first.T, np.zeros((3, 4))], [np.zeros((2, 8)), second.T]])
+    offsets = -np.concatenate([(first**2).sum(axis=1), (second**2).sum(axis=1)])
+    rows = rng.standard_normal((50, 5))
+    margins = CodewordMargins(weights, offsets, np.array([3, 2]), 1.0).decision_function(rows)
+    for part, codewords, columns in ((slice(0, 3), first, slice(0, 3)), (slice(3, 5), second, slice(3, 5))):
+        squares = ((rows[:, None, columns] - codewords) ** 2).sum(axis=2)
+        size = margins[:, part].shape[1]
+        numbers = (margins[:, part] >= 0.0) @ (2 ** np.arange(size - 1, -1, -1))
+        np.testing.assert_array_equal(numbers, squares.argmin(axis=1))
+        gap = np.partition(squares, 1, axis=1)
+        np.testing.assert_allclose(np.abs(margins[:, part]).min(axis=1), gap[:, 1] - gap[:, 0], atol=1e-9)
+
+
+def test_components_are_dealt_out_evenly():
+    variances = 0.9 ** np.arange(40)
+    parts = even_subspaces(variances, 4)
+    assert sorted(np.concatenate(parts)) == list(range(40))
+    assert [len(part) for part in parts] == [10] * 4
+    assert np.ptp([np.log(variances[part]).sum() for part in parts]) < 0.5
+    assert [part[0] for part in parts] == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize(("n_bits", "bits_per_subspace", "sizes"), [(32, 4, [4] * 8), (10, 4, [4, 3, 3]), (3, 8, [3])])
+def test_bits_of_subspaces(n_bits, bits_per_subspace, sizes):
+    hasher = KMeansHashing(n_bits, bits_per_subspace=bits_per_subspace, n_iter=2).fit(X)
+    np.testing.assert_array_equal(hasher.hash_functions_.sizes, sizes)
+    assert len(hasher.subspaces_) == len(hasher.errors_) == len(sizes)
+
+
+def test_too_many_bits_for_the_features():
+    with pytest.raises(ValueError, match=r"n_bits=40 in 2 subspace\(s\) would need 2\^20 codewords"):
+        KMeansHashing(40).fit(X[:, 18:20])

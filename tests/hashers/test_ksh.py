@@ -1,0 +1,57 @@
+"""KSH: the residual falls with each bit, and the gradient steps help."""
+
+import numpy as np
+import pytest
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from hashlearn.hashers.ksh import KSH
+from tests.hashers import supervised_laws as laws
+from tests.hashers.supervised_laws import TRAIN, X, Y
+
+
+def make(**parameters):
+    return KSH(**{"n_bits": 8, "n_anchors": 60, "max_iter": 30, "random_state": 0, **parameters})
+
+
+@parametrize_with_checks([KSH(n_bits=3, n_anchors=20, max_iter=20)])
+@pytest.mark.filterwarnings("ignore")
+def test_scikit_learn_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return make(n_bits=12, n_anchors=100, max_iter=100).fit(X[TRAIN], Y[TRAIN])
+
+
+def test_the_residual_falls_with_each_bit_and_is_what_it_says(fitted):
+    assert np.all(np.diff(fitted.residuals_) < 0)
+    wanted = 12 * np.where(Y[TRAIN][:, None] == Y[TRAIN], 1.0, -1.0)
+    for b in (0, 1, 5, 12):
+        codes = fitted.codes_[:, :b].astype(float)
+        expected = np.square(wanted - codes @ codes.T).mean() / 12**2
+        assert fitted.residuals_[b] == pytest.approx(expected)
+
+
+def test_gradient_steps_lower_the_residual():
+    few, many = (make(max_iter=k).fit(X[TRAIN], Y[TRAIN]).residuals_[1] for k in (1, 100))
+    assert many < few
+
+
+def test_it_learns(fitted):
+    laws.check_codes_and_margins(fitted)
+    laws.check_training_codes(fitted)
+    assert laws.mean_average_precision(fitted) > 0.75
+
+
+def test_more_anchors_than_rows_are_all_rows():
+    assert len(make(n_anchors=10_000).fit(X[:50], Y[:50]).hash_functions_.points) == 50
+
+
+def test_laws(monkeypatch):
+    laws.check_nothing_but_the_seed_matters(make, monkeypatch)
+    laws.check_sparse_rows_give_the_same_codes(make)
+    laws.check_names_and_indicators_are_labels_too(make)
+    laws.check_degenerate_features_do_not_crash(make)
+    laws.check_bad_input_is_told_what_is_wrong(make)
+    laws.check_bad_parameters_are_named(make, n_anchors=0, gamma="cv", max_iter=0, tol=-1.0)

@@ -1,0 +1,103 @@
+"""NMF and ALM hashing: their updates equal those with n × n matrices, and their objectives fall."""
+
+import numpy as np
+import pytest
+from scipy.optimize import approx_fprime
+from sklearn.datasets import load_digits
+
+from hashlearn import targets
+from hashlearn.hashers.alm_hashing import ALMHashing, AuxiliaryMatrix
+from hashlearn.hashers.nmf_hashing import NMFHashing, update_log_ratio
+
+X, Y = load_digits(return_X_y=True)
+SMALL = X[:60]
+
+
+@pytest.fixture(scope="module")
+def similarity():
+    return targets.Distance().build(SMALL, None, np.random.default_rng(0))
+
+
+@pytest.fixture(scope="module")
+def signs():
+    return np.random.default_rng(1).uniform(-0.9, 0.9, (60, 5))
+
+
+def hamming(Z):
+    """Eq. (23)'s Z1ᵀ + 1Zᵀ − 2ZZᵀ, summed over bits."""
+    return Z.sum(axis=1)[:, None] + Z.sum(axis=1) - 2.0 * Z @ Z.T
+
+
+def log_ratio(similarity, signs):
+    return update_log_ratio(signs, similarity @ signs, similarity @ np.ones(60))
+
+
+def test_multiplicative_update_is_that_of_the_factorisation(similarity, signs):
+    S, Z = 5 * (1.0 - similarity.toarray()) / 2.0, (1.0 + signs) / 2.0
+    D, W = hamming(Z), 1.0 - Z
+    np.testing.assert_allclose(D, Z @ W.T + W @ Z.T, atol=1e-12)
+    P, Q = S @ W + D @ Z, D @ W + S @ Z
+    np.testing.assert_allclose(log_ratio(similarity, signs), np.log(P / Q), atol=1e-9)
+
+
+def test_update_follows_the_gradient(similarity, signs):
+    S = 5 * (1.0 - similarity.toarray()) / 2.0
+
+    def loss(flat):
+        return np.sum((S - hamming(flat.reshape(60, 5))) ** 2)
+
+    slope = approx_fprime(((1.0 + signs) / 2.0).ravel(), loss, 1e-6).reshape(60, 5)
+    ratio = log_ratio(similarity, signs)
+    clear = np.abs(slope) > 1e-2 * np.abs(slope).max()
+    np.testing.assert_array_equal(np.sign(ratio[clear]), -np.sign(slope[clear]))
+
+
+def test_auxiliary_matrix_is_that_of_the_augmented_lagrangian(similarity, signs):
+    """Eq. (23) with its n × n matrices, distances in place of inner products, against the coefficients."""
+    n_bits, state = 5, AuxiliaryMatrix(similarity, 5)
+    S = n_bits * (1.0 - similarity.toarray()) / 2.0
+    multipliers, penalty = np.zeros((60, 60)), 0.5
+    for turn in range(4):
+        D = (n_bits - np.roll(signs, turn, axis=0) @ np.roll(signs, turn, axis=0).T) / 2.0
+        state.meet(np.roll(signs, turn, axis=0), penalty)
+        auxiliary = (2.0 * S - multipliers + penalty * D) / (2.0 + penalty)
+        multipliers = multipliers + penalty * (auxiliary - D)
+        penalty *= 3.0
+        attractor = n_bits - 2.0 * (auxiliary + multipliers / penalty)
+        np.testing.assert_allclose(state.attractor(penalty, np.eye(60)), attractor, atol=1e-9)
+
+
+def test_relaxed_objective_never_rises_in_nmf():
+    values = NMFHashing(8, random_state=0).fit(X[:500]).objectives_
+    assert (np.diff(values) <= 0.0).all()
+    assert values[-1] < 0.7 * values[0]
+
+
+def test_alm_lowers_the_objective():
+    values = ALMHashing(8, random_state=0).fit(X[:500]).objectives_
+    assert len(values) == 11
+    assert values[-1] < 0.7 * values[0]
+
+
+@pytest.mark.parametrize("kind", [NMFHashing, ALMHashing])
+def test_rounded_codes_are_better_than_their_start_and_predicted(kind):
+    hasher = kind(16, random_state=0).fit(X[:500])
+    start = kind(16, random_state=0, max_iter=1).fit(X[:500])
+    assert hasher.objective_ < start.objectives_[0]
+    assert np.mean((hasher.transform(X[:500]) > 0) == (hasher.codes_ > 0)) > 0.9
+
+
+@pytest.mark.parametrize("kind", [NMFHashing, ALMHashing])
+def test_other_targets_and_hash_functions(kind):
+    hasher = kind(8, target="thresholded_distance", hash_function="rbf_svm", init="itq", random_state=0).fit(X[:300])
+    assert hasher.encode(X[:10]).shape == (10, 1)
+    similarity = np.where(Y[:300, None] == Y[:300], 1.0, -1.0)
+    codes = kind(8, target=similarity, random_state=0).fit(X[:300]).codes_.astype(int)
+    products = codes @ codes.T
+    assert products[similarity > 0].mean() > products[similarity < 0].mean() + 4
+
+
+@pytest.mark.parametrize("kind", [NMFHashing, ALMHashing])
+def test_labels_are_refused_as_a_target(kind):
+    with pytest.raises(ValueError, match=r"needs labels, and .* is unsupervised"):
+        kind(8, target="labels").fit(X[:100], Y[:100])
