@@ -60,9 +60,11 @@ def _run(data: tuple[Any, ...], c: dict[str, Any], options: argparse.Namespace) 
     rng = np.random.default_rng(c["draw"])
     learn = np.concatenate([rng.choice(np.flatnonzero(y == k), 500, replace=False) for k in range(10)])
     solver: Any = bqp.AugmentedLagrangian.literal() if c["solver"] == "literal_al" else c["solver"]
-    target: Any = (
-        targets.ThresholdedDistance(options.fraction) if c["target"] == "thresholded_distance" else c["target"]
-    )
+    named = {
+        "thresholded_distance": targets.ThresholdedDistance(options.fraction),
+        "uncentred_distance": targets.Distance(centre=False),
+    }
+    target: Any = named.get(c["target"], c["target"])
     hasher = TwoStepHasher(
         c["n_bits"], target=target, solver=solver, init=c["init"], spread=not options.no_spread, random_state=c["draw"]
     )
@@ -121,7 +123,9 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--labels", action="store_true", help="supervised")
     parser.add_argument("--bits", type=int, nargs="+", default=[8, 16, 24, 32])
     parser.add_argument("--solvers", nargs="+", default=["al", "sdr"], help="also: local_search, nopt, literal_al, …")
-    parser.add_argument("--targets", nargs="+", default=["distance", "thresholded_distance"], help="without labels")
+    parser.add_argument(
+        "--targets", nargs="+", default=["distance", "thresholded_distance"], help="also: uncentred_distance"
+    )
     parser.add_argument("--fraction", type=float, default=0.02, help="q of the thresholded target")
     parser.add_argument("--inits", nargs="+", default=["pca"])
     parser.add_argument("--draws", type=int, default=3)

@@ -26,7 +26,7 @@ def test_scikit_learn_contract(estimator, check):
 def test_the_objective_never_rises_and_is_what_it_says(labels):
     hasher = make(n_bits=12, n_anchors=30, n_sweeps=4, tol=1e-9).fit(X[TRAIN], labels)
     assert np.all(np.diff(hasher.objectives_) < 0)
-    assert hasher.objectives_[-1] < 0.8 * hasher.objectives_[0]
+    assert hasher.objectives_[-1] < 0.9 * hasher.objectives_[0]
     rng = np.random.default_rng(0)
     pairs = distance_pairs(X[TRAIN], 20, rng) if labels is None else labelled_pairs(labels, 20, rng)
     hamming = (hasher.codes_[pairs.owners] != hasher.codes_[pairs.partners]).mean(axis=1)
@@ -46,21 +46,19 @@ def test_one_weight_is_solved_exactly():
     n = 30
     pairs = labelled_pairs(rng.integers(0, 3, n), 8, rng)
     K = rng.standard_normal((n, 2))
-    costs = rng.standard_normal(len(pairs.partners))
-    keys = pairs.owners * n + pairs.partners
-    mirrored = np.argsort(pairs.partners * n + pairs.owners, kind="stable")
-    costs[np.argsort(keys, kind="stable")] = 0.5 * (costs[np.argsort(keys, kind="stable")] + costs[mirrored])
+    price = rng.standard_normal((n, n))
+    costs = (price + price.T)[pairs.owners, pairs.partners]
 
     def value(weights):
         bits = K @ weights >= 0.0
         return 0.5 * costs[bits[pairs.owners] != bits[pairs.partners]].sum()
 
     weights = np.array([0.7, -0.2])
-    before, bits = value(weights), (K @ weights >= 0.0).astype(np.uint8)
-    change = descend_bit(K, weights, np.array([1]), pairs, costs, bits)
+    before, signs = value(weights), np.where(K @ weights >= 0.0, 1.0, -1.0)
+    change = descend_bit(K, weights, np.array([1]), pairs, costs, signs)
     assert weights[0] == 0.7
     assert value(weights) - before == pytest.approx(change)
-    np.testing.assert_array_equal(bits, K @ weights >= 0.0)
+    np.testing.assert_array_equal(signs > 0, K @ weights >= 0.0)
     grid = np.tan(np.linspace(-1.57079, 1.57079, 20_001))
     assert value(weights) <= min(value(np.array([0.7, w])) for w in grid) + 1e-9
 
@@ -69,7 +67,8 @@ def test_pairs_of_labels():
     pairs = labelled_pairs(Y[TRAIN], 20, np.random.default_rng(0))
     same = Y[TRAIN][pairs.owners] == Y[TRAIN][pairs.partners]
     np.testing.assert_array_equal(pairs.distances, np.where(same, 0.0, 1.0))
-    assert 0.4 < same.mean() < 0.7
+    assert 0.08 < same.mean() < 0.12  # as among all pairs
+    assert len(pairs.partners) == 2 * 20 * 300
     assert (pairs.owners != pairs.partners).all()
     forth = np.sort(pairs.owners * 300 + pairs.partners)
     np.testing.assert_array_equal(forth, np.sort(pairs.partners * 300 + pairs.owners))
@@ -96,7 +95,7 @@ def test_laws(monkeypatch):
     laws.check_sparse_rows_give_the_same_codes(make)
     laws.check_names_and_indicators_are_labels_too(make)
     laws.check_degenerate_features_do_not_crash(make)
-    laws.check_bad_parameters_are_named(make, n_anchors=0, n_pairs=1, gamma=0.0, n_sweeps=0, tol=0.0)
+    laws.check_bad_parameters_are_named(make, n_anchors=0, n_pairs=0, gamma=0.0, n_sweeps=0, tol=0.0)
 
 
 def test_without_labels_degenerate_features_do_not_crash():

@@ -94,6 +94,16 @@ def test_same_seed_same_codes_clone_and_pickle(kind):
         np.testing.assert_array_equal(other.encode(X[TEST]), first.encode(X[TEST]))
 
 
+@pytest.mark.parametrize(
+    "kind",
+    [ITQ, BinaryAutoencoder, SphericalHashing, KMeansHashing, LSH, SpectralHashing],
+    ids=lambda kind: kind.__name__,
+)
+def test_codes_do_not_mind_where_the_origin_is(kind):
+    here, there = make(kind).fit(X[TRAIN]).transform(X[TEST]), make(kind).fit(X[TRAIN] + 9.0).transform(X[TEST] + 9.0)
+    assert np.mean(here == there) > 0.99
+
+
 @pytest.mark.parametrize("kind", TAKE_SPARSE, ids=lambda kind: kind.__name__)
 def test_sparse_features_give_the_same_codes(kind):
     dense, sparse = make(kind).fit(X[TRAIN]), make(kind).fit(sp.csr_array(X[TRAIN]))

@@ -19,8 +19,8 @@ from hashlearn.hashers.bre_pairs import Pairs
 def descend_bit(
     K: FloatArray, weights: FloatArray, order: NDArray[np.intp], pairs: Pairs, costs: FloatArray, signs: FloatArray
 ) -> float:
-    """Improve ``weights`` (m,) and ``signs`` (n,) of one hash function in place, one weight after the other as ``order``
-    says; the change of Σ costs, never above 0."""
+    """Improve ``weights`` (m,) and ``signs`` (n,) of one hash function in place, weight after weight in this order; the
+    change of Σ costs, never above 0."""
     margins = K @ weights
     total = 0.0
     for q in order:

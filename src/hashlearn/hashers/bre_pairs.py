@@ -1,6 +1,6 @@
-"""Pairs of samples and the distances their codes should have, for BRE: so many random ones for each sample, linear in n.
+"""Pairs of samples and the distances their codes should have, for BRE: so many random ones for each sample.
 
-Uniform over all pairs, so that the objective is an unbiased picture of that over all of them.
+Uniform over all pairs, so the objective is an unbiased picture of that over all of them, and memory linear in n.
 """
 
 from __future__ import annotations

@@ -139,7 +139,7 @@ def cyclic_descent(B: FloatArray, G: FloatArray, Q: FloatArray, passes: int = PA
 
     >>> B = np.array([[1.0, 1.0]])
     >>> cyclic_descent(B, np.array([[1.0, 0.9], [0.9, 1.0]]), np.array([[0.5, 0.1]])), B
-    (True, array([[ 1., -1.]]))
+    (True, array([[-1.,  1.]]))
     """
     any_change = False
     for _ in range(passes):
