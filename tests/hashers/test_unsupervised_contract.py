@@ -104,6 +104,15 @@ def test_codes_do_not_mind_where_the_origin_is(kind):
     assert np.mean(here == there) > 0.99
 
 
+@every_learner
+def test_hash_functions_can_be_rebuilt_from_plain_arrays(kind):
+    functions = make(kind).fit(X[TRAIN]).hash_functions_
+    state = functions.state()
+    assert all(isinstance(value, np.ndarray | str | int | float) for value in state.values())
+    again = type(functions).from_state(state)
+    np.testing.assert_array_equal(again.decision_function(X[TEST]), functions.decision_function(X[TEST]))
+
+
 @pytest.mark.parametrize("kind", TAKE_SPARSE, ids=lambda kind: kind.__name__)
 def test_sparse_features_give_the_same_codes(kind):
     dense, sparse = make(kind).fit(X[TRAIN]), make(kind).fit(sp.csr_array(X[TRAIN]))

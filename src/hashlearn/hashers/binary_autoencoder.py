@@ -46,7 +46,8 @@ class BinaryAutoencoder(FunctionHasher):
     penalty : first μ, relative to the variance of X for each bit
     penalty_growth : factor of μ from round to round
     max_iter : limit on the rounds
-    C : weight of the hinge loss in the encoder, for rows of typical norm 1
+    C : weight of the hinge loss in the encoder, for centred rows of typical norm 1; the publication names none. More
+        fits the codes of the training samples better, and those of others worse
     exact_bits : up to this length every code is optimal given f and h; beyond, no single bit can be improved
     init : codes to begin with: "itq", "pca" (the publication's), "random", or an array
     random_state : seed or Generator
@@ -108,7 +109,9 @@ class BinaryAutoencoder(FunctionHasher):
         X = self._training_rows(X)
         for name in ("penalty", "C"):
             positive(getattr(self, name), name)
-        positive(self.penalty_growth - 1.0, "penalty_growth - 1")
+        positive(self.penalty_growth, "penalty_growth")
+        if self.penalty_growth <= 1.0:
+            raise ValueError(f"penalty_growth must be above 1, got {self.penalty_growth!r}; the penalty has to grow")
         whole_number(self.max_iter, "max_iter", least=1)
         whole_number(self.exact_bits, "exact_bits", least=0)
         rng = generator(self.random_state)

@@ -169,3 +169,13 @@ class CodewordMargins(FittedHashFunctions):
             return np.stack(bits, axis=1)
 
         return margins, [weights]
+
+    def state(self) -> dict[str, Any]:
+        """Arrays."""
+        names = ("weights", "offsets", "sizes", "scale")
+        return {**self._base_state(), **{name: getattr(self, name) for name in names}}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> CodewordMargins:
+        """The inverse of ``state``."""
+        return cls(state["weights"], state["offsets"], state["sizes"], float(state["scale"]))

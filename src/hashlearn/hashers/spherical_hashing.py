@@ -154,6 +154,16 @@ class SphereMargins(FittedHashFunctions):
 
         return margins, [turned]
 
+    def state(self) -> dict[str, Any]:
+        """Arrays."""
+        names = ("centres", "squared_radii", "origin", "scale")
+        return {**self._base_state(), **{name: getattr(self, name) for name in names}}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> SphereMargins:
+        """The inverse of ``state``."""
+        return cls(state["centres"], state["squared_radii"], state["origin"], float(state["scale"]))
+
 
 def spherical_hamming_distances(a: Any, b: Any) -> NDArray[np.float64]:
     """Bits that differ over ones in common, for all pairs of packed codes, (n_a, n_b): for small blocks.
