@@ -44,16 +44,16 @@ class Forest(NamedTuple):
     leaves: NDArray[np.float64]  # (n_trees, 2 ** depth)
 
 
-def bin_rows(X: NDArray[Any], n_bins: int = N_BINS) -> BinnedRows:
-    """Edges midway between values: between all, or between equally full bins where there are more than n_bins."""
+def bin_rows(X: NDArray[Any]) -> BinnedRows:
+    """Edges midway between values: between all, or between equally full bins where there are more than N_BINS."""
     n, n_features = X.shape
     rows = X if n <= SAMPLED_ROWS else X[np.linspace(0, n - 1, SAMPLED_ROWS).astype(np.intp)]
-    edges = [_edges(rows[:, f].astype(np.float64), n_bins) for f in range(n_features)]
+    edges = [_edges(rows[:, f].astype(np.float64)) for f in range(n_features)]
     kept = np.array([f for f in range(n_features) if len(edges[f])], dtype=np.int32)
     codes = np.empty((n, len(kept)), dtype=np.uint8)
     for k, f in enumerate(kept):
         codes[:, k] = np.searchsorted(edges[f], X[:, f].astype(np.float64), side="left")
-    padded = np.full((len(kept), n_bins - 1), np.inf)
+    padded = np.full((len(kept), N_BINS - 1), np.inf)
     for k, f in enumerate(kept):
         padded[k, : len(edges[f])] = edges[f]
     return BinnedRows(codes, padded, kept)
@@ -140,11 +140,11 @@ def _stacked(forests: list[Forest]) -> dict[str, NDArray[Any]]:
     return {f"forest_{field}": np.array([getattr(forest, field) for forest in forests]) for field in Forest._fields}
 
 
-def _edges(values: NDArray[np.float64], n_bins: int) -> NDArray[np.float64]:
+def _edges(values: NDArray[np.float64]) -> NDArray[np.float64]:
     distinct, counts = np.unique(values, return_counts=True)
-    if len(distinct) > n_bins:
+    if len(distinct) > N_BINS:
         share = np.cumsum(counts) / len(values)
-        last = np.unique(np.searchsorted(share, np.arange(1, n_bins) / n_bins))
+        last = np.unique(np.searchsorted(share, np.arange(1, N_BINS) / N_BINS))
         last = last[last < len(distinct) - 1]
     else:
         last = np.arange(len(distinct) - 1)
