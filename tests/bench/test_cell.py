@@ -14,9 +14,10 @@ from hashlearn import bits, metrics
 from hashlearn.bench.cell import run_cell
 from hashlearn.bench.gallery import NEAREST, SHOWN_QUERIES
 from hashlearn.bench.methods import METHODS, Request
+from hashlearn.bench.nearest_vectors import nearest_vectors
 from hashlearn.bench.protocols import PROTOCOLS
 from hashlearn.bench.results import PARTS, as_text
-from hashlearn.bench.tables import Cell
+from hashlearn.bench.tables import TABLES, Cell
 from tests.bench import fakes
 
 DATA = fakes.dataset()
@@ -161,3 +162,19 @@ def test_warnings_are_kept_with_the_result(monkeypatch):
     monkeypatch.setattr(fakes.Slow, "fit", fit)
     record = run_cell(Cell("inference", "digits", "Slow", 8, 0), DATA)
     assert record["warnings"] == ["UserWarning: not converged"]
+
+
+def test_neighbours_are_those_of_the_float_vectors():
+    record = run_cell(Cell("neighbours", "digits", "ITQ", 6, 0), DATA)
+    split = TABLES["neighbours"].protocol("digits").draw(DATA, 0)
+    gaps = DATA.X[split.queries][:, None, :].astype(float) - DATA.X[split.database][None]
+    truth = np.argsort((gaps**2).sum(axis=2), axis=1)[:, :10]
+    assert np.array_equal(np.sort(nearest_vectors(DATA, split, 10)), np.sort(truth))
+    found = record["metrics"]
+    assert 0.0 < found["neighbours@10"] < found["neighbours@100"] <= 1.0
+
+
+def test_classes_never_learned_from():
+    record = run_cell(Cell("unseen", "digits", "SDR", 6, 0), DATA)
+    assert len(record["protocol"]["unseen_classes"]) == 2
+    assert 0.0 < record["metrics"]["map"] <= 1.0

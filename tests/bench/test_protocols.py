@@ -134,3 +134,20 @@ def test_mnist_is_drawn_as_the_paper_says():
         pytest.skip(str(error))
     found = PROTOCOLS["500 per class"].draw(data, 0).description
     assert (found["n_train"], found["n_database"], found["n_queries"]) == (5_000, 60_000, 10_000)
+
+
+def test_unseen_classes_are_asked_for_and_never_learned_from():
+    data = fakes.dataset((60,) * 10)
+    protocol = Protocol("unseen", 20, 10, unseen_share=0.3)
+    drawn = set()
+    for seed in range(3):
+        split = protocol.draw(data, seed)
+        unseen = split.description["unseen_classes"]
+        assert len(unseen) == 3
+        assert sorted(set(data.y[split.queries].tolist())) == unseen
+        assert not set(data.y[split.train].tolist()) & set(unseen)
+        assert set(data.y[split.database].tolist()) == set(range(10))
+        assert not np.isin(split.queries, split.database).any()
+        assert split.description["n_train"] == 140
+        drawn.add(tuple(unseen))
+    assert len(drawn) > 1

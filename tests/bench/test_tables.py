@@ -10,7 +10,7 @@ import pytest
 
 from hashlearn import bqp, targets
 from hashlearn.bench import paper
-from hashlearn.bench.methods import METHODS, SUPERVISED, UNSUPERVISED, Request
+from hashlearn.bench.methods import METHODS, MIXED, SUPERVISED, UNSUPERVISED, Request
 from hashlearn.bench.tables import TABLES, Cell, plan
 from hashlearn.hashers import HASHERS
 
@@ -24,7 +24,32 @@ def request(setting=SUPERVISED, dataset="mnist", hash_function="rbf_svm"):
 def test_every_table_names_methods_of_its_setting():
     for table in TABLES.values():
         for name in table.methods:
-            assert table.setting in METHODS[name].settings, (table.name, name)
+            assert METHODS[name].setting_in(table.setting) is not None, (table.name, name)
+
+
+def test_a_mixed_table_takes_each_method_in_its_own_setting():
+    assert [METHODS[name].setting_in(MIXED) for name in ("SDR", "SDR unsupervised", "ITQ")] == [
+        SUPERVISED,
+        UNSUPERVISED,
+        UNSUPERVISED,
+    ]
+    assert METHODS["ITQ"].setting_in(SUPERVISED) is None
+
+
+def test_every_hasher_is_some_method():
+    assert {method.hasher for method in METHODS.values()} >= set(HASHERS)
+
+
+def test_only_rows_of_our_own_spread_codewords():
+    parameters = {
+        name: METHODS[name].build(request()).get_params() for name in ("SDR", "SDR plain", "NOPT", "GraphCut")
+    }
+    assert {name: p["spread"] for name, p in parameters.items()} == {
+        "SDR": True,
+        "SDR plain": False,
+        "NOPT": False,
+        "GraphCut": False,
+    }
 
 
 def test_every_number_of_the_paper_has_its_cell():

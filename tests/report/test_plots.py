@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from hashlearn.bench.tables import TABLES, Table
 from hashlearn.report.axes import linear_axis, log_axis, spaced
-from hashlearn.report.cells import METHODS
 from hashlearn.report.looks import look_of
 from hashlearn.report.plots import HEIGHT, WIDTH, Line, line_plot
 
@@ -63,6 +63,6 @@ def test_a_plot_maps_values_to_places_and_names_every_line() -> None:
     assert 0 < by < ay < HEIGHT
 
 
-@pytest.mark.parametrize("table", [("SDR", "AL", "NOPT", "GraphCut"), (*METHODS[:4], "ITQ", "BA", "SPH", "KMH")])
-def test_methods_of_one_figure_differ_without_colour(table: tuple[str, ...]) -> None:
-    assert len({(look_of(name).marker, look_of(name).dash) for name in table}) == len(table)
+@pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
+def test_methods_of_one_figure_differ_without_colour(table: Table) -> None:
+    assert len({(look_of(name).marker, look_of(name).dash) for name in table.methods}) == len(table.methods)

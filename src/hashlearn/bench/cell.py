@@ -21,6 +21,7 @@ from hashlearn import metrics
 from hashlearn.bench.gallery import gallery
 from hashlearn.bench.machine import machine, versions
 from hashlearn.bench.methods import METHODS, SUPERVISED, Request
+from hashlearn.bench.nearest_vectors import nearest_vectors, neighbours_found
 from hashlearn.bench.tables import TABLES, Cell, Table
 from hashlearn.hashers import BaseHasher
 
@@ -41,8 +42,11 @@ def run_cell(cell: Cell, data: DataSet, *, with_gallery: bool = False, stage: St
     table = TABLES[cell.table]
     split = table.protocol(cell.dataset).draw(data, cell.draw)
     labels = data.y[split.train]
-    request = Request(cell.n_bits, cell.draw, table.setting, cell.dataset, table.hash_function, labels)
-    hasher = METHODS[cell.method].build(request)
+    method = METHODS[cell.method]
+    setting = method.setting_in(table.setting)
+    if setting is None:
+        raise ValueError(f"method {method.name} has no place in table {table.name!r}")
+    hasher = method.build(Request(cell.n_bits, cell.draw, setting, cell.dataset, table.hash_function, labels))
     configuration = _configuration(hasher)
     if "progress" in hasher.get_params(deep=False):
         hasher.set_params(progress=lambda what, done, total: say(f"{what} {done}/{total}"))
@@ -50,7 +54,7 @@ def run_cell(cell: Cell, data: DataSet, *, with_gallery: bool = False, stage: St
         warnings.simplefilter("always")
         say("learning")
         started = time.perf_counter()
-        hasher.fit(data.X[split.train], labels if table.setting == SUPERVISED else None)
+        hasher.fit(data.X[split.train], labels if setting == SUPERVISED else None)
         fitted = time.perf_counter()
         say("encoding")
         database, queries = _encode(hasher, data.X, split)
@@ -100,11 +104,14 @@ def _evaluate(
     found = metrics.evaluate(
         queries, database, data.y[split.queries], data.y[split.database], radius=RADIUS, neighbours=table.neighbours
     )
+    wanted = 0 if table.euclidean is None else table.euclidean
+    truth = nearest_vectors(data, split, wanted) if wanted else None
     return {
         "metrics": {
             f"precision@{RADIUS}": found.precision_within_radius,
             "map": found.mean_average_precision,
             "knn_accuracy": found.knn_accuracy,
+            **({} if truth is None else neighbours_found(queries, database, truth)),
         },
         "curve": {"recall": found.curve.recall.tolist(), "precision": found.curve.precision.tolist()},
     }

@@ -47,6 +47,8 @@ class Protocol:
     class_size_above : classes with more samples than this are kept, the others left out
     divisors : sizes in which the three numbers above may come (see the head of this module)
     database : "rest", everything that is no query, or "training", the training samples alone
+    unseen_share : of the classes, rounded, nothing is learned from these, and only these are asked for; which ones they
+        are is drawn. The database holds all classes, so a new class must also be told from those that were learned
     """
 
     name: str
@@ -55,28 +57,36 @@ class Protocol:
     class_size_above: int = 0
     divisors: tuple[int, ...] = (1,)
     database: str = "rest"
+    unseen_share: float = 0.0
 
     def draw(self, data: DataSet, seed: int) -> Split:
         """The split of this seed; the same seed gives the same one."""
         fitting = self._fitted_to(data)
         rng = np.random.default_rng(seed)
+        classes = np.unique(data.y)
+        n_unseen = round(self.unseen_share * len(classes))
+        unseen = rng.choice(classes, n_unseen, replace=False) if n_unseen else classes[:0]
         train, queries, rest, left_out = [], [], [], 0
-        for label in np.unique(data.y):
+        for label in classes:
             members = np.flatnonzero(data.y == label)
             if len(members) <= fitting.class_size_above:
                 left_out += 1
                 continue
             asked, others = fitting._queries_of(members, data, rng)
-            fitting._check_enough(data, int(label), len(others))
-            queries.append(asked)
             rest.append(others)
-            train.append(rng.choice(others, fitting.train_per_class, replace=False))
+            if not n_unseen or label in unseen:
+                queries.append(asked)
+            if label not in unseen:
+                fitting._check_enough(data, int(label), len(others))
+                train.append(rng.choice(others, fitting.train_per_class, replace=False))
         if not train:
             raise ValueError(f"{data.name}: no class has more than {fitting.class_size_above} samples")
         chosen = np.concatenate(train)
         database = np.sort(chosen if self.database == "training" else np.concatenate(rest))
         split = Split(chosen, database, np.sort(np.concatenate(queries)), {})
         split.description.update(fitting._description(split, len(train), left_out))
+        if n_unseen:
+            split.description["unseen_classes"] = sorted(int(label) for label in unseen)
         return split
 
     def _fitted_to(self, data: DataSet) -> Protocol:
@@ -146,5 +156,9 @@ PROTOCOLS: dict[str, Protocol] = {
         # The paper: 2,000 images, 200 a class, "as training set". A k-NN classifier's training set is what it searches.
         Protocol("knn", train_per_class=200, database="training"),
         Protocol("digits", train_per_class=60, queries_per_class=30),
+        Protocol("100 per class", train_per_class=100),
+        Protocol("unseen, 500", train_per_class=500, unseen_share=0.3),
+        Protocol("unseen, 100", train_per_class=100, unseen_share=0.3),
+        Protocol("unseen digits", train_per_class=60, queries_per_class=30, unseen_share=0.3),
     )
 }

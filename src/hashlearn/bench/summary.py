@@ -16,6 +16,8 @@ METRIC_TITLES = {
     "precision@2": "precision within 2 bits",
     "map": "mean average precision",
     "knn_accuracy": "accuracy of 4 nearest neighbours",
+    "neighbours@10": "nearest 10 float vectors among the nearest 10 codes",
+    "neighbours@100": "nearest 10 float vectors among the nearest 100 codes",
 }
 ABSENT = "–"
 
@@ -133,10 +135,12 @@ def _protocol(drawn: Mapping[str, Any]) -> str:
     if not drawn:
         return ""
     left_out = f" ({drawn['n_classes_left_out']} smaller ones left out)" if drawn.get("n_classes_left_out") else ""
+    unseen = drawn.get("unseen_classes")
+    asked = f", all of {len(unseen)} other classes, drawn anew each time" if unseen else ""
     return (
         f"Protocol {drawn['name']!r}: {drawn['n_classes']} classes{left_out}, {drawn['train_per_class']} training "
         f"samples of each, {drawn['n_train']:,} in all; {drawn['n_database']:,} in the database; "
-        f"{drawn['n_queries']:,} queries ({drawn['queries']})"
+        f"{drawn['n_queries']:,} queries ({drawn['queries']}{asked})"
     )
 
 

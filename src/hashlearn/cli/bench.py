@@ -66,7 +66,8 @@ def bench_command(
     jobs: int,
     quiet: bool,
 ) -> None:
-    """Run one of the paper's tables: inference, supervised, unsupervised or knn.
+    """Run one of the paper's tables: inference, supervised, unsupervised or knn; or one of two more: unseen (classes
+    that nothing was learned from) or neighbours (nearest rows of the original vectors, no labels).
 
     Each cell (a method, a code length, a draw) is stored in a file of its own as soon as it is done. After Ctrl-C or
     a kill the same command runs only what is missing. Exit code 1: cells failed, 2: bad input, 130: Ctrl-C.
@@ -129,7 +130,7 @@ def _tables(plan: Plan, found: Results) -> str:
 
     parts = []
     for dataset in plan.datasets:
-        for metric in dict.fromkeys((plan.table.metric, "map")):
+        for metric in dict.fromkeys((*plan.table.shown_metrics, "map")):
             shown = summarise(found, plan.table.name, dataset, metric, plan.methods, plan.bits)
             parts.append(f"{shown.title}\n\n{shown.markdown()}\n")
         if shown.protocol:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hashlearn.report.cells import Block, Cell, duration, metric
+from hashlearn.report.cells import TABLES, Block, Cell, duration, metric
 from hashlearn.report.markup import Markup, element
 from hashlearn.report.stored import Missing, Stored
 from hashlearn.report.tables import plain_table
@@ -174,7 +174,8 @@ _CELL_HEADS = ("table", "data set", "method", "bits", "draw", "score, %", "mAP, 
 
 def _cell_row(cell: Cell) -> Markup:
     key, digest = cell["cell"], str(cell.get("digest") or ABSENT)
-    score = metric("knn_accuracy" if key["table"] == "knn" else "precision@2")(cell)
+    own = {table.name: table.metric for table in TABLES}
+    score = metric(own.get(key["table"], "precision@2"))(cell)
     texts = [key["table"], dataset_name(key["dataset"]), key["method"], key["n_bits"], key["draw"]]
     texts += [fixed(score), fixed(metric("map")(cell)), seconds(duration("fit")(cell))]
     code = element("code", digest[:_SHOWN_DIGEST], title=digest)
