@@ -233,3 +233,25 @@ def test_time_left_is_judged_by_cells_alike():
     assert clock.seconds_left() == pytest.approx(4.0 + 10.0, abs=1.0)
     time.sleep(0.2)
     assert clock.seconds_left() <= 4.0 + 10.0 - 0.2  # a cell is under way
+
+
+def test_a_run_that_another_table_has_is_copied(tmp_path):
+    def load(*_, **__):
+        return fakes.dataset()
+
+    first = run(plan("inference", ["digits"], ["AL"], [4], 1), tmp_path, load=load)
+    again = run(plan("supervised", ["digits"], ["AL"], [4], 1), tmp_path, load=load)
+    assert len(first.finished) == 1
+    assert not again.finished
+    assert "1 cell(s) are the same run" in again.notes[0]
+    records = [read(tmp_path, [Cell(table, "digits", "AL", 4, 0)]).cells[0] for table in ("inference", "supervised")]
+    assert records[0]["digest"] == records[1]["digest"]
+    assert records[1]["copied_from"] == "inference/digits/AL/4-0.json"
+
+
+def test_a_run_with_other_hash_functions_is_not_copied(tmp_path):
+    def load(*_, **__):
+        return fakes.dataset()
+
+    run(plan("unsupervised", ["digits"], ["ITQ"], [4], 1), tmp_path, load=load)
+    assert len(run(plan("knn", ["digits"], ["ITQ"], [4], 1), tmp_path, load=load).finished) == 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +119,19 @@ def write_cell(folder: Path, cell: Cell, text: str) -> None:
     """Store a record, whole or not at all; an earlier error of the cell is forgotten."""
     atomic.write_text(folder / cell.path, text)
     _error_path(folder, cell).unlink(missing_ok=True)
+
+
+def copy_from_twin(folder: Path, cell: Cell) -> bool:
+    """Store for a cell what another table has for the very same run; False if none has."""
+    table = TABLES[cell.table]
+    for other in TABLES.values():
+        twin = replace(cell, table=other.name)
+        if other is not table and table.runs_like(other, cell.dataset) and (folder / twin.path).exists():
+            record = read_cell(folder, twin)
+            record["cell"]["table"] = cell.table
+            write_cell(folder, cell, as_text({**record, "copied_from": twin.path.as_posix()}))
+            return True
+    return False
 
 
 def write_error(folder: Path, cell: Cell, trace: str) -> None:

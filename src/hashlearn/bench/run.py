@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from hashlearn.bench.clock import Clock, Progress
 from hashlearn.bench.machine import GIB, available_memory
 from hashlearn.bench.methods import METHODS
-from hashlearn.bench.results import ResultError, read, remove_unfinished
+from hashlearn.bench.results import ResultError, copy_from_twin, read, remove_unfinished
 from hashlearn.bench.tables import Cell, Plan
 from hashlearn.bench.workers import Finished, Work, in_processes
 
@@ -83,7 +83,11 @@ def run(
     remove_unfinished(folder)
     stored = read(folder, plan.cells).records
     todo = [cell for cell in plan.cells if cell not in stored and not METHODS[cell.method].is_missing]
+    copied = [cell for cell in todo if copy_from_twin(folder, cell)]
+    todo = [cell for cell in todo if cell not in copied]
     outcome = Outcome(n_stored_before=len(stored))
+    if copied:
+        outcome.notes.append(f"{len(copied)} cell(s) are the same run in another table and were copied from there")
     clock = Clock(todo, stored, progress)
     with _noticing_interrupts() as check:
         for dataset, source in plan.datasets.items():

@@ -66,6 +66,15 @@ class Table:
         """How samples of this data set are drawn; "120 per class" for one that the paper does not have."""
         return PROTOCOLS[self.protocols.get(dataset, "120 per class")]
 
+    def runs_like(self, other: Table, dataset: str) -> bool:
+        """Whether a cell of this table is the same run in the other one."""
+        parts = ("setting", "hash_function", "neighbours", "euclidean")
+        return (
+            all(getattr(self, part) == getattr(other, part) for part in parts)
+            and self.protocol(dataset) == other.protocol(dataset)
+            and self.features.get(dataset) == other.features.get(dataset)
+        )
+
 
 _RETRIEVAL = {
     "mnist": "500 per class",

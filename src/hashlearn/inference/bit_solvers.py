@@ -5,6 +5,8 @@ The bits around a bit change after it, so a name stands for less work than in `b
 
 from __future__ import annotations
 
+import numpy as np
+
 from hashlearn import bqp
 
 # A bit ends 1 to 10 % above its bound: a relaxation solved to 1e-4, or to 3e-2 where products are dear and an exact
@@ -14,14 +16,23 @@ SPARSE_SDR = bqp.SemidefiniteRelaxation(tol=3e-2, rank=4, proof_limit=2000)
 # One descent from the bit as it stands, by sweeps of single flips, or by tabu moves where n allows a dense A.
 SWEEPS = bqp.LocalSearch(n_starts=1, max_iter=30)
 LARGEST_TABU = 2048
-CHEAP_RANK = 64  # labels: few distinct rows are left after a sweep, and the search's own defaults enumerate them
+# Labels: few distinct rows are left after a sweep, and the search's own defaults enumerate them.
+FEW_RANKS = 64
+LOOKED_AT = 1024
 
 
 def for_bits(solver: str | bqp.Solver, target: bqp.Operator) -> str | bqp.Solver:
     """The solver that ``solver`` stands for when bits of codes for ``target`` are inferred."""
     if solver == "sdr":
         return LOW_RANK_SDR if isinstance(target, bqp.LowRank) else SPARSE_SDR
-    is_cheap = isinstance(target, bqp.LowRank) and target.rank <= CHEAP_RANK
-    if solver == "local_search" and not is_cheap:
+    if solver == "local_search" and not _has_few_distinct_rows(target):
         return SWEEPS if target.n > LARGEST_TABU else bqp.LocalSearch(n_starts=1, max_iter=10 * target.n)
     return solver
+
+
+def _has_few_distinct_rows(target: bqp.Operator) -> bool:
+    """Whether rows of a low-rank target repeat, as those of labels do; judged by some of them."""
+    if not isinstance(target, bqp.LowRank) or target.rank > FEW_RANKS:
+        return False
+    seen = target.P[:: -(-target.n // LOOKED_AT)]
+    return 2 * len(np.unique(seen, axis=0)) <= len(seen)
