@@ -21,7 +21,10 @@ __all__ = [
     "hash_functions",
     "hashers",
     "inference",
+    "load",
     "metrics",
+    "persistence",
+    "search",
     "targets",
 ]
 
@@ -30,6 +33,8 @@ def __getattr__(name: str) -> Any:
     """Import the folders on first use, so that ``import hashlearn`` stays fast."""
     if name == "TwoStepHasher":
         return import_module("hashlearn.hashers").TwoStepHasher
+    if name == "load":
+        return import_module("hashlearn.persistence").load
     if name in __all__:
         return import_module(f"hashlearn.{name}")
     raise AttributeError(f"module 'hashlearn' has no attribute {name!r}")

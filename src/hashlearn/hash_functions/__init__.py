@@ -13,6 +13,7 @@ from hashlearn.hash_functions.base import FittedHashFunctions, HashFunction, Pro
 from hashlearn.hash_functions.distinct_bits import DistinctBits, distinct_bits
 from hashlearn.hash_functions.estimators import EstimatorMargins, SklearnHashFunctions
 from hashlearn.hash_functions.expansion import KernelExpansion
+from hashlearn.hash_functions.forest_margins import ForestMargins
 from hashlearn.hash_functions.kernel_ridge import KernelRidge
 from hashlearn.hash_functions.linear import LinearMargins
 from hashlearn.hash_functions.linear_svm import LinearSVM
@@ -23,9 +24,11 @@ from hashlearn.hash_functions.trees import Trees
 __all__ = [
     "HASH_FUNCTIONS",
     "RBFSVM",
+    "STORABLE",
     "DistinctBits",
     "EstimatorMargins",
     "FittedHashFunctions",
+    "ForestMargins",
     "HashFunction",
     "KernelExpansion",
     "KernelRidge",
@@ -48,7 +51,10 @@ HASH_FUNCTIONS: dict[str, Callable[[], HashFunction]] = {
     "logistic": Logistic,
 }
 
-_STORABLE: dict[str, type[FittedHashFunctions]] = {kind.kind: kind for kind in (KernelExpansion, LinearMargins)}
+# What can be rebuilt from plain arrays; hashers have a few more, see `hashlearn.persistence`.
+STORABLE: dict[str, type[FittedHashFunctions]] = {
+    kind.kind: kind for kind in (KernelExpansion, LinearMargins, ForestMargins)
+}
 
 
 def as_hash_function(value: Any) -> HashFunction:
@@ -78,6 +84,6 @@ def as_hash_function(value: Any) -> HashFunction:
 def fitted_from_state(state: dict[str, Any]) -> FittedHashFunctions:
     """The fitted hash functions whose ``state()`` this is."""
     kind = state.get("kind")
-    if kind not in _STORABLE:
-        raise ValueError(f"kind must be one of {', '.join(_STORABLE)}, got {kind!r}")
-    return _STORABLE[kind].from_state(state)
+    if kind not in STORABLE:
+        raise ValueError(f"kind must be one of {', '.join(STORABLE)}, got {kind!r}")
+    return STORABLE[kind].from_state(state)

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hashlearn.hash_functions.stored import require_range, stored_array
+
 
 @dataclass(frozen=True, eq=False)
 class DistinctBits:
@@ -57,11 +59,15 @@ class DistinctBits:
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> DistinctBits:
         """The inverse of ``state``."""
-        return cls(
-            np.asarray(state["bit_columns"], dtype=np.intp),
-            np.asarray(state["bit_source"], dtype=np.intp),
-            np.asarray(state["bit_signs"], dtype=np.int8),
-        )
+        parts = ("bit_columns", "bit_source", "bit_signs")
+        columns, source, signs = (stored_array(state, part, (None,), "i") for part in parts)
+        if len(source) == 0 or len(signs) != len(source):
+            raise ValueError(f"bit_source and bit_signs must have one entry a bit, got {len(source)} and {len(signs)}")
+        require_range(columns, "bit_columns", 0, len(source) - 1)
+        require_range(source, "bit_source", -1, len(columns) - 1)
+        if not (np.abs(signs.astype(np.int64)) == 1).all():
+            raise ValueError("bit_signs must hold only -1 and +1")
+        return cls(columns.astype(np.intp), source.astype(np.intp), signs.astype(np.int8))
 
 
 def distinct_bits(codes: NDArray[np.int8]) -> DistinctBits:

@@ -15,6 +15,7 @@ from hashlearn.hash_functions.base import FittedHashFunctions
 from hashlearn.hash_functions.distinct_bits import DistinctBits
 from hashlearn.hash_functions.kernels import RBFPoints
 from hashlearn.hash_functions.panels import PANEL_ROWS, PanelFunction, Rows
+from hashlearn.hash_functions.stored import stored_array, stored_number
 
 
 class KernelExpansion(FittedHashFunctions):
@@ -57,13 +58,18 @@ class KernelExpansion(FittedHashFunctions):
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> KernelExpansion:
         """The inverse of ``state``."""
-        coefficients = state["coefficients"]
-        points = state.get("points")
-        if points is None:
-            parts = tuple(state[f"points_{part}"] for part in ("data", "indices", "indptr"))
-            points = sp.csr_array(parts, shape=(len(coefficients), int(state["n_features"])))
         bits = DistinctBits.from_state(state)
-        return cls(points, state["gamma"], coefficients, state["intercepts"], bits, state["description"])
+        coefficients = stored_array(state, "coefficients", (None, bits.n_distinct))
+        intercepts = stored_array(state, "intercepts", (bits.n_distinct,))
+        shape = (len(coefficients), int(state["n_features"]))
+        if "points" in state:
+            points = stored_array(state, "points", shape)
+        else:
+            data = stored_array(state, "points_data", (None,))
+            indices, indptr = (stored_array(state, f"points_{part}", (None,), "i") for part in ("indices", "indptr"))
+            points = sp.csr_array((data, indices, indptr), shape=shape)
+            points.check_format(full_check=True)
+        return cls(points, stored_number(state, "gamma"), coefficients, intercepts, bits, state["description"])
 
 
 def _filled_up(K: NDArray[Any]) -> NDArray[Any]:

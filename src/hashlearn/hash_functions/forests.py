@@ -16,9 +16,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from hashlearn.bqp.threads import map_threads, n_threads
-from hashlearn.hash_functions.base import FittedHashFunctions
-from hashlearn.hash_functions.distinct_bits import DistinctBits
-from hashlearn.hash_functions.panels import PanelFunction
+from hashlearn.hash_functions.forest_margins import Forest
+from hashlearn.hash_functions.forest_margins import ForestMargins as ForestMargins
 
 N_BINS = 32
 SAMPLED_ROWS = 20_000  # for the edges of the bins
@@ -34,14 +33,6 @@ class BinnedRows(NamedTuple):
     codes: NDArray[np.uint8]  # (n, kept features)
     edges: NDArray[np.float64]  # (kept features, N_BINS − 1), +inf where there are fewer
     kept: NDArray[np.int32]  # which features they are
-
-
-class Forest(NamedTuple):
-    """Complete trees: node k has children 2k + 1 (x ≤ threshold) and 2k + 2, the leaves come after all nodes."""
-
-    features: NDArray[np.int32]  # (n_trees, 2 ** depth − 1)
-    thresholds: NDArray[np.float64]
-    leaves: NDArray[np.float64]  # (n_trees, 2 ** depth)
 
 
 def bin_rows(X: NDArray[Any]) -> BinnedRows:
@@ -99,45 +90,6 @@ def boost(
         split = cuts < N_BINS
         thresholds[t, split] = rows.edges[columns[split], cuts[split]]
     return Forest(features, thresholds, leaves), margins
-
-
-class ForestMargins(FittedHashFunctions):
-    """A forest for each distinct bit; the margin is the sum of its leaves."""
-
-    kind = "forests"
-    _panel_rows = 1024
-    _fill_up = False
-
-    def __init__(self, forests: list[Forest], n_features: int, bits: DistinctBits, description: str) -> None:
-        super().__init__(n_features, bits, description)
-        self.forests = forests
-
-    def state(self) -> dict[str, Any]:
-        """Arrays."""
-        return {**self._base_state(), **_stacked(self.forests)}
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> ForestMargins:
-        """The inverse of ``state``."""
-        parts = [np.asarray(state[f"forest_{field}"]) for field in Forest._fields]
-        forests = [Forest(*forest) for forest in zip(*parts, strict=True)]
-        return cls(forests, int(state["n_features"]), DistinctBits.from_state(state), state["description"])
-
-    def _panel_function(self, dtype: np.dtype[Any], sparse: bool) -> tuple[PanelFunction, list[NDArray[Any]]]:
-        features, thresholds, leaves = _stacked(self.forests).values()
-        depth = int(np.log2(leaves.shape[2]))
-
-        def margins(panel: NDArray[Any]) -> NDArray[Any]:
-            out = np.empty((len(panel), len(features)))
-            _evaluate(np.ascontiguousarray(panel), features, thresholds, leaves, depth, out)
-            return out.astype(dtype)
-
-        return margins, []
-
-
-def _stacked(forests: list[Forest]) -> dict[str, NDArray[Any]]:
-    """The arrays of all forests, one row for each."""
-    return {f"forest_{field}": np.array([getattr(forest, field) for forest in forests]) for field in Forest._fields}
 
 
 def _edges(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -240,17 +192,3 @@ def _places(codes, columns, cuts, depth):  # type: ignore[no-untyped-def]
             k = 2 * k + 1 + (codes[i, columns[k]] > cuts[k])
         out[i] = k - len(cuts)
     return out
-
-
-@njit(cache=True, nogil=True)
-def _evaluate(X, features, thresholds, leaves, depth, out):  # type: ignore[no-untyped-def]
-    n_bits, n_trees, n_nodes = features.shape
-    for i in range(len(X)):
-        for b in range(n_bits):
-            total = 0.0
-            for t in range(n_trees):
-                k = 0
-                for _ in range(depth):
-                    k = 2 * k + 1 + (X[i, features[b, t, k]] > thresholds[b, t, k])
-                total += leaves[b, t, k - n_nodes]
-            out[i, b] = total

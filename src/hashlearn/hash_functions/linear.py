@@ -14,6 +14,7 @@ from hashlearn.hash_functions.base import FittedHashFunctions, ProgressCallback
 from hashlearn.hash_functions.distinct_bits import DistinctBits
 from hashlearn.hash_functions.jobs import fit_each
 from hashlearn.hash_functions.panels import PanelFunction, Rows
+from hashlearn.hash_functions.stored import stored_array
 
 
 class LinearMargins(FittedHashFunctions):
@@ -40,7 +41,9 @@ class LinearMargins(FittedHashFunctions):
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> LinearMargins:
         """The inverse of ``state``."""
-        return cls(state["weights"], state["intercepts"], DistinctBits.from_state(state), state["description"])
+        bits = DistinctBits.from_state(state)
+        weights = stored_array(state, "weights", (int(state["n_features"]), bits.n_distinct))
+        return cls(weights, stored_array(state, "intercepts", (bits.n_distinct,)), bits, state["description"])
 
 
 class LinearFit(NamedTuple):

@@ -16,8 +16,10 @@ from threadpoolctl import ThreadpoolController
 
 from hashlearn.bqp.validation import positive, whole_number
 from hashlearn.hash_functions.base import ProgressCallback, training_pair
+from hashlearn.hash_functions.booster_arrays import as_forests
 from hashlearn.hash_functions.distinct_bits import distinct_bits
 from hashlearn.hash_functions.estimators import EstimatorMargins
+from hashlearn.hash_functions.forest_margins import ForestMargins
 from hashlearn.hash_functions.jobs import fit_each
 from hashlearn.hash_functions.panels import PanelFunction, Rows
 
@@ -40,6 +42,10 @@ class TreeMargins(EstimatorMargins):
                 return margins(panel)
 
         return alone, []
+
+    def state(self) -> dict[str, Any]:
+        """That of `ForestMargins`, which gives the same margins from plain arrays."""
+        return ForestMargins(as_forests(self.estimators), self.n_features, self.bits, self.description).state()
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from importlib import import_module
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -56,6 +58,10 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         signs = bits.bits_to_signs(self.transform(X)).astype(np.float64)
         return -objective(Distance().build(self._validated(X, reset=False), None, np.random.default_rng(0)), signs)
 
+    def save(self, path: str | PathLike[str], *, codes: bool = True, notes: str = "") -> None:
+        """Write this fitted hasher to one file, which `hashlearn.load` reads; see `hashlearn.persistence.save`."""
+        import_module("hashlearn.persistence").save(self, path, codes=codes, notes=notes)
+
     def _validated(self, X: Any, *, reset: bool, accepts_sparse: bool = True) -> Any:
         """X as finite float32 or float64 rows, C-contiguous or CSR; two rows at least to learn from."""
         X = validate_data(
@@ -67,6 +73,8 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             ensure_min_samples=2 if reset else 1,
             reset=reset,
         )
+        if reset:
+            self.n_samples_fit_ = int(X.shape[0])
         entries = X.data if hasattr(X, "toarray") else X
         largest = max(entries.max(), -entries.min()) if entries.size else 0.0
         if largest > LARGEST_ENTRY:

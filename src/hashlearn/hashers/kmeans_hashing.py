@@ -15,6 +15,7 @@ from hashlearn.bqp.threads import one_blas_thread
 from hashlearn.bqp.validation import generator, positive, whole_number
 from hashlearn.hash_functions import FittedHashFunctions
 from hashlearn.hash_functions.panels import PanelFunction
+from hashlearn.hash_functions.stored import require_range, stored_array, stored_number
 from hashlearn.hashers.affinity_kmeans import affinity_kmeans
 from hashlearn.hashers.fitted import FunctionHasher, every_bit
 from hashlearn.inference.principal_axes import MAX_COVARIANCE, principal_axes
@@ -178,4 +179,8 @@ class CodewordMargins(FittedHashFunctions):
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> CodewordMargins:
         """The inverse of ``state``."""
-        return cls(state["weights"], state["offsets"], state["sizes"], float(state["scale"]))
+        sizes = stored_array(state, "sizes", (None,), "i")
+        require_range(sizes, "sizes", 0, MOST_BITS_PER_SUBSPACE)
+        count = int((2 ** sizes.astype(np.int64)).sum())
+        weights = stored_array(state, "weights", (int(state["n_features"]), count))
+        return cls(weights, stored_array(state, "offsets", (count,)), sizes, stored_number(state, "scale"))

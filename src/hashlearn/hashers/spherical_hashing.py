@@ -16,6 +16,7 @@ from hashlearn.bqp.threads import map_row_blocks, one_blas_thread
 from hashlearn.bqp.validation import generator, positive, whole_number
 from hashlearn.hash_functions import FittedHashFunctions
 from hashlearn.hash_functions.panels import PanelFunction
+from hashlearn.hash_functions.stored import stored_array, stored_number
 from hashlearn.hashers.fitted import FunctionHasher, every_bit
 
 POINTS_PER_CENTRE = 5
@@ -162,7 +163,11 @@ class SphereMargins(FittedHashFunctions):
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> SphereMargins:
         """The inverse of ``state``."""
-        return cls(state["centres"], state["squared_radii"], state["origin"], float(state["scale"]))
+        n_features = int(state["n_features"])
+        centres = stored_array(state, "centres", (None, n_features))
+        radii = stored_array(state, "squared_radii", (len(centres),))
+        origin = stored_array(state, "origin", (n_features,))
+        return cls(centres, radii, origin, stored_number(state, "scale"))
 
 
 def spherical_hamming_distances(a: Any, b: Any) -> NDArray[np.float64]:

@@ -17,11 +17,13 @@ from hashlearn.targets.base import Target, centred_unit_rows
 from hashlearn.targets.distances import Distance, ThresholdedDistance
 from hashlearn.targets.given import Pairs, Similarity
 from hashlearn.targets.labels import Labels, SharedLabels
+from hashlearn.targets.neighbors import Neighbors
 
 __all__ = [
     "TARGETS",
     "Distance",
     "Labels",
+    "Neighbors",
     "Pairs",
     "SharedLabels",
     "Similarity",
@@ -36,6 +38,7 @@ TARGETS: dict[str, Callable[[], Target]] = {
     "shared_labels": SharedLabels,
     "distance": Distance,
     "thresholded_distance": ThresholdedDistance,
+    "neighbors": Neighbors,
 }
 
 

@@ -1,0 +1,14 @@
+"""Fitted hashers as files: one safe file for each model, and ONNX for other runtimes.
+
+A model file is safetensors with every byte under a SHA-256; writing it is atomic, reading it runs no code. The ONNX
+graph goes from features to margins and packed bytes, and is compared with `encode` before it is written.
+"""
+
+from __future__ import annotations
+
+from hashlearn.persistence.errors import PersistenceError
+from hashlearn.persistence.formats import FORMAT_VERSION
+from hashlearn.persistence.model_file import describe, load, save
+from hashlearn.persistence.onnx_export import OnnxReport, export_onnx
+
+__all__ = ["FORMAT_VERSION", "OnnxReport", "PersistenceError", "describe", "export_onnx", "load", "save"]

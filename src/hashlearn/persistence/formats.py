@@ -1,0 +1,35 @@
+"""Versions of the model file. What older versions of hashlearn wrote is brought up to date step by step.
+
+A change to what a file holds is: FORMAT_VERSION one higher, a function in `UPGRADES` from the version before, and files
+of the new version in tests/persistence/golden beside the old ones, which stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hashlearn.persistence.errors import PersistenceError
+
+FORMAT = "hashlearn"
+FORMAT_VERSION = 1
+
+# From the description of a model in format k to format k + 1.
+UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+
+
+def up_to_date(model: dict[str, Any], stored_version: str) -> dict[str, Any]:
+    """``model`` as this version would have written it."""
+    if not stored_version.isdecimal() or not stored_version.isascii() or len(stored_version) > 9:
+        raise PersistenceError(f"the format version must be a whole number, got {stored_version!r}")
+    number = int(stored_version)
+    if number > FORMAT_VERSION:
+        raise PersistenceError(
+            f"this model has format {number}, written by a newer hashlearn; this one reads formats up to "
+            f"{FORMAT_VERSION}: pip install --upgrade hashlearn"
+        )
+    while number < FORMAT_VERSION:
+        if number not in UPGRADES:
+            raise PersistenceError(f"format {number} is not one that hashlearn ever wrote")
+        model, number = UPGRADES[number](model), number + 1
+    return model

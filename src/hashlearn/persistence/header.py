@@ -1,0 +1,161 @@
+"""The first part of a model file: eight bytes of length, then JSON that says where the arrays are and what they mean.
+
+The layout is that of safetensors, so its readers can open our files. Ours differs from theirs in what it refuses: the
+header opens with a SHA-256 of itself (over the eight bytes and the header, its own 64 digits taken as zeros), and
+nothing is parsed, let alone allocated, before that and all sizes are found to agree with the size of the file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.persistence.errors import PersistenceError
+
+OPENING = b'{"__metadata__":{"sha256":"'
+DIGITS = 64
+BLANK = b"0" * DIGITS
+ALIGNMENT = 64
+LARGEST_HEADER = 4 * 2**20
+MOST_VALUES = 2**17  # JSON of many small values takes fifty times its size in memory
+MOST_DIMENSIONS, LONGEST_SIDE = 8, 2**40
+CODES = ["f8", "f4", "f2", "i8", "i4", "i2", "i1", "u8", "u4", "u2", "u1"]
+DTYPES = {f"{code[0].upper()}{8 * int(code[1])}": f"<{code}" for code in CODES} | {"BOOL": "|b1"}
+NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
+
+
+class Entry(NamedTuple):
+    """One array: where it lies among the data, and what it is."""
+
+    name: str
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    first: int
+    last: int
+
+
+class Header(NamedTuple):
+    """What a header says, once verified."""
+
+    metadata: dict[str, str]
+    entries: list[Entry]
+    size: int  # of length and header, in bytes: where the data begin
+
+
+def build_header(metadata: Mapping[str, str], arrays: Sequence[tuple[str, NDArray[Any]]]) -> bytes:
+    """Length and header for arrays that follow in this order."""
+    first, entries = 0, {}
+    for name, array in arrays:
+        entries[name] = {
+            "dtype": NAMES[array.dtype],
+            "shape": list(array.shape),
+            "data_offsets": [first, first + array.nbytes],
+        }
+        first += array.nbytes
+    whole = {"__metadata__": {"sha256": BLANK.decode(), **metadata}, **entries}
+    text = json.dumps(whole, separators=(",", ":"), allow_nan=False).encode("ascii")
+    text += b" " * (-(8 + len(text)) % ALIGNMENT)
+    if len(text) > LARGEST_HEADER:
+        raise PersistenceError(
+            f"the model's description takes {len(text):,} bytes, {LARGEST_HEADER:,} are allowed; it holds too many "
+            "separate values"
+        )
+    blank = len(text).to_bytes(8, "little") + text
+    return blank.replace(BLANK, hashlib.sha256(blank).hexdigest().encode(), 1)
+
+
+def header_length(start: bytes, file_size: int) -> int:
+    """Bytes of the header, from the first bytes of the file; whatever is not ours is refused here."""
+    if not start[8:].startswith(OPENING):
+        raise PersistenceError(_what_else(start, file_size))
+    length = int.from_bytes(start[:8], "little")
+    if not len(OPENING) + DIGITS < length <= LARGEST_HEADER:
+        raise PersistenceError(f"the header claims {length:,} bytes, {LARGEST_HEADER:,} are allowed: damaged or forged")
+    if 8 + length > file_size:
+        raise PersistenceError(f"truncated: the header alone takes {8 + length:,} bytes, the file has {file_size:,}")
+    return length
+
+
+def parse_header(raw: bytes, file_size: int) -> Header:
+    """From length and header as stored, all of it verified."""
+    at = 8 + len(OPENING)
+    stored, blank = raw[at : at + DIGITS], raw[:at] + BLANK + raw[at + DIGITS :]
+    if hashlib.sha256(blank).hexdigest().encode() != stored:
+        raise PersistenceError("the header does not have the SHA-256 it states: the file is damaged")
+    text = raw[8:]
+    if not text.isascii() or text.count(b",") + text.count(b"[") + text.count(b"{") > MOST_VALUES:
+        raise PersistenceError("the header must be ASCII, and not made of too many values: damaged or forged")
+    whole = strict_json(text.decode("ascii"))
+    metadata = whole.pop("__metadata__", None)
+    if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
+        raise PersistenceError("the header's metadata must be strings")
+    entries = [_entry(name, value) for name, value in whole.items()]
+    end = 0
+    for entry in sorted(entries, key=lambda entry: (entry.first, entry.last)):
+        if entry.first != end:
+            raise PersistenceError(f"array {entry.name!r} must begin at byte {end} of the data, not {entry.first}")
+        end = entry.last
+    if len(raw) + end != file_size:
+        raise PersistenceError(
+            f"{'truncated' if len(raw) + end > file_size else 'trailing bytes'}: the header describes "
+            f"{len(raw) + end:,} bytes, the file has {file_size:,}"
+        )
+    return Header(metadata, entries, len(raw))
+
+
+def strict_json(text: str) -> dict[str, Any]:
+    """An object; no repeated keys, no NaN, nothing nested beyond reason."""
+    try:
+        value = json.loads(text, object_pairs_hook=_unique, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as error:
+        raise PersistenceError(f"the header is not valid JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise PersistenceError("the header must be a JSON object")
+    return value
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a key occurs twice")
+    return found
+
+
+def _no_constant(word: str) -> Any:
+    raise ValueError(f"{word} is not JSON")
+
+
+def _entry(name: str, value: Any) -> Entry:
+    """Sizes are whole numbers that agree with each other; products are Python's, so none can overflow."""
+    fields = {"dtype", "shape", "data_offsets"}
+    if not isinstance(value, dict) or set(value) != fields or value["dtype"] not in list(DTYPES):
+        raise PersistenceError(f"array {name!r} is not described as safetensors has it")
+    dtype, shape, offsets = np.dtype(DTYPES[value["dtype"]]), value["shape"], value["data_offsets"]
+    whole = isinstance(shape, list) and isinstance(offsets, list) and len(offsets) == 2
+    if not whole or not all(type(number) is int and number >= 0 for number in [*shape, *offsets]):
+        raise PersistenceError(f"array {name!r} must have sizes that are whole numbers")
+    if len(shape) > MOST_DIMENSIONS or max(shape, default=0) > LONGEST_SIDE:
+        raise PersistenceError(f"array {name!r} claims the shape {shape}: damaged or forged")
+    if math.prod(shape) * dtype.itemsize != offsets[1] - offsets[0] or offsets[0] % dtype.itemsize:
+        raise PersistenceError(f"array {name!r} of shape {shape} does not fit into the bytes {offsets}")
+    return Entry(name, dtype, tuple(shape), offsets[0], offsets[1])
+
+
+def _what_else(start: bytes, file_size: int) -> str:
+    """What a file that is not ours seems to be."""
+    never = "hashlearn never unpickles, for that can run any code; fit again and call hasher.save(path)"
+    if start[:1] == b"\x80":
+        return f"this is a pickle, not a model file; {never}"
+    if start[:2] == b"PK":
+        return f"this is a zip archive (npz, joblib, torch?), not a model file; {never}"
+    if file_size < 8 + len(OPENING) + DIGITS:
+        return f"truncated, or no model file: {file_size} bytes"
+    if start[8:9] == b"{":
+        return "this may be a safetensors file, but no model of hashlearn: its header does not open with a SHA-256"
+    return "not a model file of hashlearn"

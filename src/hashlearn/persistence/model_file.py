@@ -1,0 +1,220 @@
+"""`save`, `load` and `describe`: a fitted hasher as one file that holds numbers and names only.
+
+Loading runs no code from the file: the hasher is one of `HASHERS`, its parts come from the registries, and all arrays
+are checked for shape and range. Digests find every accident; a file made with ill will has right ones, and the checks
+make it harmless.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import os
+import platform
+import re
+from importlib.metadata import version
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.utils import get_tags
+from sklearn.utils.validation import check_is_fitted
+
+import hashlearn
+from hashlearn.hash_functions import FittedHashFunctions
+from hashlearn.hash_functions.stored import stored_array
+from hashlearn.hashers import HASHERS, BaseHasher, ClassScoreLSH, OneHotClass
+from hashlearn.persistence.atomic import write_atomically
+from hashlearn.persistence.container import digests, file_parts, opened, read_arrays, read_header
+from hashlearn.persistence.errors import PersistenceError
+from hashlearn.persistence.formats import FORMAT, FORMAT_VERSION, up_to_date
+from hashlearn.persistence.header import Header, strict_json
+from hashlearn.persistence.kinds import HASHER_NAMES
+from hashlearn.persistence.values import Reader, Writer
+
+FITTED_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_]*_")
+LONGEST_NOTE = 10_000
+
+
+def save(hasher: BaseHasher, path: str | os.PathLike[str], *, codes: bool = True, notes: str = "") -> None:
+    """Write a fitted hasher. The file takes its place at once and verified, or the old one stays.
+
+    Parameters
+    ----------
+    hasher : fitted; one of `hashlearn.hashers.HASHERS`
+    path : of the file, ``model.hashlearn`` for example
+    codes : store ``codes_``, the codes of the training samples, too; encoding does not need them
+    notes : anything that `describe` should tell about the training later
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import hashlearn
+    >>> from hashlearn.hashers import LSH
+    >>> hasher = LSH(n_bits=8, random_state=0).fit([[0.0, 1.0], [1.0, 0.0]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     hasher.save(folder + "/model.hashlearn", notes="two points")
+    ...     again = hashlearn.load(folder + "/model.hashlearn")
+    >>> (again.encode([[2.0, 1.0]]) == hasher.encode([[2.0, 1.0]])).all()
+    np.True_
+    """
+    if type(hasher) not in HASHER_NAMES:
+        raise PersistenceError(f"only hashers of hashlearn.hashers.HASHERS can be saved, got {type(hasher).__name__}")
+    if not isinstance(notes, str) or len(notes) > LONGEST_NOTE:
+        raise PersistenceError(f"notes must be a string of at most {LONGEST_NOTE} letters")
+    check_is_fitted(hasher)
+    writer, left_out, parameters = Writer(), [], {}
+    for name, value in hasher.get_params(deep=False).items():
+        if (name == "progress" and value is not None) or isinstance(value, np.random.Generator | np.random.RandomState):
+            left_out.append(name)
+            value = None
+        parameters[name] = _stored_parameter(writer, name, value)
+    fitted = {name: value for name, value in vars(hasher).items() if FITTED_NAME.fullmatch(name)}
+    if not codes and fitted.pop("codes_", None) is not None:
+        left_out.append("codes_")
+    stored = {}
+    for name, value in fitted.items():
+        try:
+            stored[name] = writer.json(value, name)
+        except PersistenceError:
+            if name != "target_":  # the one that may hold an object of the user's, and only fit needs it
+                raise
+            left_out.append(name)
+    model = {
+        "method": HASHER_NAMES[type(hasher)],
+        "parameters": parameters,
+        "fitted": stored,
+        "left_out": left_out,
+        "provenance": _provenance(hasher, notes),
+        "sha256": digests(writer.arrays),
+    }
+    text = json.dumps(model, separators=(",", ":"), allow_nan=False)
+    metadata = {"format": FORMAT, "format_version": str(FORMAT_VERSION), "model": text}
+    write_atomically(Path(path), file_parts(metadata, writer.arrays), check=_read)
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """The hasher in a file that `save` wrote, verified; its codes are those of the hasher saved, bit for bit.
+
+    Safe for files from strangers: there is no pickle, and a damaged, forged or newer file is a `PersistenceError`.
+    """
+    model, arrays = _read(Path(path))
+    try:
+        return _built(model, arrays)
+    except PersistenceError as error:
+        raise PersistenceError(f"{str(path)!r}: {error}") from error
+    except MemoryError:
+        raise
+    except Exception as error:
+        detail = f"{type(error).__name__}: {error}"
+        raise PersistenceError(f"{str(path)!r} does not describe a valid model ({detail})") from error
+
+
+def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """What a model file holds, from its verified header alone; arrays are neither read nor checked.
+
+    Keys: format_version, method, class, n_bits, n_features, parameters, left_out, provenance, arrays (dtype, shape and
+    SHA-256 of each), bytes. All of it is JSON.
+    """
+    try:
+        with opened(Path(path)) as (file, size):
+            header = read_header(file, size)
+        model = _model(header)
+        kind = HASHERS[model["method"]]
+        arrays = {
+            entry.name: {"dtype": str(entry.dtype), "shape": list(entry.shape), "sha256": model["sha256"][entry.name]}
+            for entry in header.entries
+        }
+        return {
+            "format_version": int(header.metadata["format_version"]),
+            "method": model["method"],
+            "class": kind.__name__,
+            "n_bits": model["parameters"]["n_bits"],
+            "n_features": model["fitted"]["n_features_in_"],
+            "parameters": model["parameters"],
+            "left_out": model["left_out"],
+            "provenance": model["provenance"],
+            "arrays": arrays,
+            "bytes": size,
+        }
+    except PersistenceError as error:
+        raise PersistenceError(f"{str(path)!r}: {error}") from error
+    except (KeyError, TypeError, AttributeError, IndexError) as error:
+        raise PersistenceError(f"{str(path)!r} does not describe a valid model ({error!r})") from error
+
+
+def _stored_parameter(writer: Writer, name: str, value: Any) -> Any:
+    try:
+        return writer.json(value, f"parameters/{name}")
+    except PersistenceError as error:
+        raise PersistenceError(
+            f"{error}. A parameter does not change the codes of a fitted hasher: set_params({name}=...) to something "
+            "that can be stored, then save"
+        ) from None
+
+
+def _provenance(hasher: BaseHasher, notes: str) -> dict[str, Any]:
+    return {
+        "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "n_samples": getattr(hasher, "n_samples_fit_", None),
+        "versions": {
+            "hashlearn": hashlearn.__version__,
+            "python": platform.python_version(),
+            **{package: version(package) for package in ("numpy", "scipy", "scikit-learn")},
+        },
+        "notes": notes,
+    }
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The model's description, brought up to date, and its arrays, verified."""
+    try:
+        with opened(path) as (file, size):
+            header = read_header(file, size)
+            model = _model(header)
+            expected = model.get("sha256")
+            if not isinstance(expected, dict):
+                raise PersistenceError("the header must state a SHA-256 for every array")
+            return model, read_arrays(file, header, expected)
+    except PersistenceError as error:
+        raise PersistenceError(f"{str(path)!r}: {error}") from error
+
+
+def _model(header: Header) -> dict[str, Any]:
+    if header.metadata.get("format") != FORMAT:
+        raise PersistenceError(f"this is a file of format {header.metadata.get('format')!r}, not a model of hashlearn")
+    return up_to_date(strict_json(header.metadata.get("model", "")), header.metadata.get("format_version", ""))
+
+
+def _built(model: dict[str, Any], arrays: dict[str, Any]) -> BaseHasher:
+    method = model["method"]
+    if method not in HASHERS:
+        raise PersistenceError(f"unknown method {method!r}; this version of hashlearn has {', '.join(HASHERS)}")
+    reader = Reader(arrays)
+    hasher = HASHERS[method](**{name: reader.value(value) for name, value in model["parameters"].items()})
+    for name, value in model["fitted"].items():
+        if not FITTED_NAME.fullmatch(name) or hasattr(type(hasher), name):
+            raise PersistenceError(f"{name!r} is no name of a fitted attribute")
+        setattr(hasher, name, reader.value(value))
+    _require_consistent(hasher)
+    return hasher
+
+
+def _require_consistent(hasher: Any) -> None:
+    """The parts of a hasher fit each other, so that encoding cannot go astray."""
+    get_tags(hasher)  # scikit-learn asks for them when rows come in, and parameters decide
+    steps = [hasher.hash_functions_, *([hasher.hyperplanes_] if isinstance(hasher, ClassScoreLSH) else [])]
+    if not all(isinstance(step, FittedHashFunctions) for step in steps):
+        raise PersistenceError("a model must have hash functions")
+    widths = [(hasher.n_features_in_, steps[0].n_features), *((a.n_bits, b.n_features) for a, b in pairwise(steps))]
+    width = steps[-1].n_bits
+    if isinstance(hasher, OneHotClass):
+        codewords = stored_array(dict(vars(hasher)), "codewords_", (width, None), "i")
+        width = codewords.shape[1]
+    names = getattr(hasher, "feature_names_in_", None)
+    if names is not None:
+        widths += [(side, hasher.n_features_in_) for side in names.shape]
+    whole = type(hasher.n_bits) is int and type(hasher.n_features_in_) is int
+    if not whole or any(a != b for a, b in [*widths, (width, hasher.n_bits)]):
+        raise PersistenceError("the model's features, functions and bits do not fit each other")

@@ -1,0 +1,74 @@
+"""ONNX graphs, node by node; the `onnx` package is imported when the first one is made."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+ML_DOMAIN = "ai.onnx.ml"
+ML_OPSET = 5  # the first with TreeEnsemble, whose arithmetic may be float64
+
+
+class Graph:
+    """Nodes and constants of one graph that computes in ``dtype``. Methods return the name of what they make."""
+
+    def __init__(self, dtype: np.dtype[Any]) -> None:
+        self.onnx = optional("onnx")
+        self.dtype = dtype
+        self.nodes: list[Any] = []
+        self.constants: list[Any] = []
+        self.uses_trees = False
+
+    def op(self, kind: str, *inputs: str, output: str | None = None, **attributes: Any) -> str:
+        """One operator of the standard set."""
+        name = output or f"{kind.lower()}_{len(self.nodes)}"
+        self.nodes.append(self.onnx.helper.make_node(kind, list(inputs), [name], name=name, **attributes))
+        return name
+
+    def constant(self, array: Any, dtype: Any = None) -> str:
+        """An array as it is, or in another dtype."""
+        name = f"constant_{len(self.constants)}"
+        values = np.ascontiguousarray(array, dtype=dtype).reshape(np.shape(array))
+        self.constants.append(self.onnx.numpy_helper.from_array(values, name))
+        return name
+
+    def real(self, array: Any) -> str:
+        """An array of the graph's arithmetic; float32 is kept so, and widened by the graph where it must be."""
+        array = np.asarray(array)
+        if array.dtype == np.float32 and self.dtype == np.float64 and array.ndim == 2:
+            return self.cast(self.constant(array), self.dtype)
+        return self.constant(array, self.dtype)
+
+    def cast(self, name: str, dtype: Any) -> str:
+        """To another type."""
+        return self.op("Cast", name, to=self.onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
+
+    def integers(self, *values: int) -> str:
+        """Shapes and axes."""
+        return self.constant(np.array(values, dtype=np.int64))
+
+    def affine(self, rows: str, weights: NDArray[Any], offsets: NDArray[Any]) -> str:
+        """rows @ weights + offsets."""
+        return self.op("Gemm", rows, self.real(weights), self.real(offsets))
+
+    def squared_norms(self, rows: str) -> str:
+        """Of every row, as a column."""
+        return self.op("ReduceSum", self.op("Mul", rows, rows), self.integers(1), keepdims=1)
+
+    def trees(self, rows: str, **attributes: Any) -> str:
+        """The operator TreeEnsemble."""
+        self.uses_trees = True
+        return self.op("TreeEnsemble", rows, domain=ML_DOMAIN, **attributes)
+
+
+def optional(package: str) -> Any:
+    """A package that only export needs."""
+    try:
+        return import_module(package)
+    except ImportError as error:
+        raise ImportError(
+            f"ONNX export needs the package {package}: pip install 'hashlearn[onnx]', or pip install onnx onnxruntime"
+        ) from error

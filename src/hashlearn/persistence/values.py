@@ -1,0 +1,163 @@
+"""Python values ↔ JSON and arrays. What is no JSON becomes an object whose key "$" says what it is.
+
+Every array goes into a table of its own under the path that leads to it; the JSON keeps the path.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from hashlearn.hash_functions import FittedHashFunctions
+from hashlearn.persistence.container import Arrays, plain
+from hashlearn.persistence.errors import PersistenceError
+from hashlearn.persistence.kinds import FUNCTIONS, RECORD_NAMES, RECORDS
+
+# Python objects take far more memory than they do in a file.
+MOST_STRINGS, MOST_RECORDS = 2**20, 2**18
+LAST_LETTER = 0x10FFFF
+
+
+class Writer:
+    """Collects ``arrays`` while values are turned into JSON."""
+
+    def __init__(self) -> None:
+        self.arrays: Arrays = {}
+
+    def json(self, value: Any, path: str) -> Any:
+        """``value`` as JSON; ``path`` names its arrays, and it in errors."""
+        if isinstance(value, np.generic):
+            value = value.item()
+        if value is None or isinstance(value, bool | str) or type(value) is int:
+            return value
+        if type(value) is float:
+            return value if math.isfinite(value) else {"$": "float", "value": repr(value)}
+        if isinstance(value, np.ndarray):
+            return self._array(value, path)
+        if sp.issparse(value):
+            rows = sp.csr_array(value)
+            parts = {part: self._array(getattr(rows, part), f"{path}/{part}") for part in ("data", "indices", "indptr")}
+            return {"$": "sparse", "shape": list(rows.shape), **parts}
+        if isinstance(value, FittedHashFunctions):
+            return {"$": "functions", "state": self._state(value, path)}
+        if type(value) in RECORD_NAMES:
+            fields = {name: self.json(getattr(value, name), f"{path}/{name}") for name in _field_names(type(value))}
+            return {"$": "record", "kind": RECORD_NAMES[type(value)], "fields": fields}
+        if type(value) is dict and all(type(key) is str for key in value):
+            return {"$": "dict", "items": {key: self.json(item, f"{path}/{key}") for key, item in value.items()}}
+        if (
+            type(value) is list
+            and value
+            and isinstance(value[0], tuple)
+            and {type(v) for v in value} <= {*RECORD_NAMES}
+        ):
+            return self._table(value, path)
+        if type(value) in (list, tuple):
+            items = [self.json(item, f"{path}/{i}") for i, item in enumerate(value)]
+            return items if type(value) is list else {"$": "tuple", "items": items}
+        raise PersistenceError(
+            f"{path} is a {type(value).__name__}, which cannot be stored without pickle; what can be: numbers, "
+            "strings, arrays, and hashlearn's own solvers, targets and hash functions"
+        )
+
+    def _array(self, value: Any, path: str) -> dict[str, Any]:
+        array, how = np.asarray(value), "array"
+        if array.dtype.kind in "UO":
+            if array.dtype.kind == "O" and not all(isinstance(item, str) for item in array.flat):
+                raise PersistenceError(f"{path} is an array of Python objects, which cannot be stored without pickle")
+            if array.dtype.kind == "O" and array.size > MOST_STRINGS:
+                raise PersistenceError(f"{path} has {array.size:,} strings, at most {MOST_STRINGS:,} can be stored")
+            how = "objects" if array.dtype.kind == "O" else "strings"
+            array = np.asarray(array, dtype=str, order="C")  # a letter is a number of four bytes
+            width = array.dtype.itemsize // 4
+            array = array.astype(f"<U{width}").reshape(-1).view("<u4").reshape(*array.shape, width)
+        self.arrays[path] = plain(array, path)
+        return {"$": how, "name": path}
+
+    def _state(self, functions: FittedHashFunctions, path: str) -> dict[str, Any]:
+        try:
+            state = functions.state()
+        except TypeError as error:
+            raise PersistenceError(f"{path}: {error}") from None
+        if state["kind"] not in FUNCTIONS:
+            raise PersistenceError(f"{path}: hash functions of kind {state['kind']!r} are not hashlearn's own")
+        return {name: self.json(value, f"{path}/{name}") for name, value in state.items()}
+
+    def _table(self, rows: list[Any], path: str) -> dict[str, Any]:
+        """Many named tuples of one kind, column by column."""
+        kind = type(rows[0])
+        if any(type(row) is not kind for row in rows) or len(rows) > MOST_RECORDS:
+            raise PersistenceError(f"{path} must hold at most {MOST_RECORDS:,} records, all of one kind")
+        columns = zip(kind._fields, zip(*rows, strict=True), strict=True)
+        stored = {name: self._array(np.array(column), f"{path}/{name}") for name, column in columns}
+        return {"$": "table", "kind": RECORD_NAMES[kind], "columns": stored}
+
+
+class Reader:
+    """The way back, given the arrays. Whatever does not fit together is an error."""
+
+    def __init__(self, arrays: Arrays) -> None:
+        self.arrays = arrays
+        self._ways: dict[str, Callable[[dict[str, Any]], Any]] = {
+            "float": lambda v: {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}[v["value"]],
+            "array": lambda v: self.arrays[v["name"]],
+            "strings": lambda v: _strings(self.arrays[v["name"]]),
+            "objects": lambda v: _objects(self.arrays[v["name"]]),
+            "sparse": self._sparse,
+            "functions": self._functions,
+            "record": self._record,
+            "table": self._table,
+            "dict": lambda v: {key: self.value(item) for key, item in v["items"].items()},
+            "tuple": lambda v: tuple(self.value(item) for item in v["items"]),
+        }
+
+    def value(self, json: Any) -> Any:
+        """What `Writer.json` was given."""
+        if isinstance(json, list):
+            return [self.value(item) for item in json]
+        return self._ways[json["$"]](json) if isinstance(json, dict) else json
+
+    def _sparse(self, json: dict[str, Any]) -> Any:
+        parts = tuple(self.value(json[part]) for part in ("data", "indices", "indptr"))
+        rows = sp.csr_array(parts, shape=tuple(json["shape"]))
+        rows.check_format(full_check=True)
+        return rows
+
+    def _functions(self, json: dict[str, Any]) -> FittedHashFunctions:
+        state = {name: self.value(value) for name, value in json["state"].items()}
+        return FUNCTIONS[state["kind"]].from_state(state)
+
+    def _record(self, json: dict[str, Any]) -> Any:
+        return RECORDS[json["kind"]](**{name: self.value(value) for name, value in json["fields"].items()})
+
+    def _table(self, json: dict[str, Any]) -> list[Any]:
+        kind = RECORDS[json["kind"]]
+        columns = [self.value(json["columns"][name]) for name in kind._fields]
+        if any(column.ndim != 1 or len(column) > MOST_RECORDS for column in columns):
+            raise PersistenceError(f"a table must have columns of at most {MOST_RECORDS:,} entries")
+        return [kind(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
+
+
+def _field_names(kind: Any) -> list[str]:
+    return [field.name for field in dataclasses.fields(kind)] if dataclasses.is_dataclass(kind) else list(kind._fields)
+
+
+def _strings(letters: NDArray[Any]) -> NDArray[Any]:
+    if letters.dtype != np.uint32 or letters.ndim < 1 or letters.shape[-1] < 1:
+        raise PersistenceError("strings must be stored as letters of four bytes")
+    if letters.size and letters.max() > LAST_LETTER:
+        raise PersistenceError("strings hold numbers that are no letters")
+    return letters.reshape(-1).view(f"<U{letters.shape[-1]}").reshape(letters.shape[:-1])
+
+
+def _objects(letters: NDArray[Any]) -> NDArray[Any]:
+    strings = _strings(letters)
+    if strings.size > MOST_STRINGS:
+        raise PersistenceError(f"{strings.size:,} strings, at most {MOST_STRINGS:,} are allowed")
+    return strings.astype(object)

@@ -1,0 +1,35 @@
+"""Packed codes → neighbours: exact search, FAISS where it is installed, and `stores` for databases.
+
+>>> import numpy as np
+>>> from hashlearn.search import HammingIndex
+>>> index = HammingIndex(n_bits=8)
+>>> index.add(np.array([[0], [255], [1]], np.uint8))
+array([0, 1, 2])
+>>> index.search(np.array([[3]], np.uint8), k=2).indices
+array([[2, 0]])
+"""
+
+from __future__ import annotations
+
+from hashlearn.search.asymmetric import asymmetric_search
+from hashlearn.search.engines import NumPy
+from hashlearn.search.faiss_approximate import FaissHNSW, FaissIVF, FaissMultiHash
+from hashlearn.search.faiss_flat import FaissFlat
+from hashlearn.search.index import BACKENDS, HammingIndex
+from hashlearn.search.rescore import rescore
+from hashlearn.search.results import RadiusResult, ScoredResult, SearchResult
+
+__all__ = [
+    "BACKENDS",
+    "FaissFlat",
+    "FaissHNSW",
+    "FaissIVF",
+    "FaissMultiHash",
+    "HammingIndex",
+    "NumPy",
+    "RadiusResult",
+    "ScoredResult",
+    "SearchResult",
+    "asymmetric_search",
+    "rescore",
+]

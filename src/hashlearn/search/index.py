@@ -1,0 +1,152 @@
+"""`HammingIndex`: packed codes in, neighbours out, with one behaviour whatever the engine behind it."""
+
+from __future__ import annotations
+
+import os
+import threading
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.search import files
+from hashlearn.search.engines import Backend, Engine, NumPy
+from hashlearn.search.faiss_approximate import FaissHNSW, FaissIVF, FaissMultiHash
+from hashlearn.search.faiss_flat import FaissFlat
+from hashlearn.search.inputs import checked_codes, require_choice, require_k, require_n_bits, require_radius
+from hashlearn.search.results import NOTHING, RadiusResult, SearchResult
+from hashlearn.search.table import CodeTable
+
+BACKENDS: dict[str, type[Any]] = {
+    backend.name: backend for backend in (NumPy, FaissFlat, FaissIVF, FaissHNSW, FaissMultiHash)
+}
+
+
+class HammingIndex:
+    """Search packed codes by Hamming distance.
+
+    Parameters
+    ----------
+    n_bits : length of a code; codes have ⌈n_bits / 8⌉ bytes, big-endian, pad bits zero (what ``encode`` returns)
+    backend : "auto" or "numpy" (exact, nothing to install), "faiss_flat" (exact), "faiss_ivf", "faiss_hnsw",
+        "faiss_multi_hash" (approximate), or a backend object such as ``FaissHNSW(search_width=256)``
+
+    Exact backends give identical answers, ties by id included. "auto" is "numpy". Engines are brought up to date by the
+    first search after a change: adding ids in ascending order extends them, removing builds them anew.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hashlearn.search import HammingIndex
+    >>> index = HammingIndex(n_bits=12)
+    >>> index.add(np.array([[0b00000000, 0], [0b11000000, 0], [0b10000000, 0]], np.uint8))
+    array([0, 1, 2])
+    >>> found = index.search(np.array([[0b01000000, 0]], np.uint8), k=2)
+    >>> found.indices, found.distances
+    (array([[0, 1]]), array([[1, 1]], dtype=int32))
+    >>> index.search_radius(np.array([[0, 0]], np.uint8), radius=1)[0].indices
+    array([0, 2])
+    """
+
+    def __init__(self, n_bits: int, backend: str | Backend = "auto") -> None:
+        self.n_bits = require_n_bits(n_bits)
+        self.backend = as_backend(backend)
+        self._table = CodeTable(self.n_bits)
+        self._engine: Engine | None = None
+        self._engine_state = (-1, 0)  # of the table when the engine was last brought up to date
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def __repr__(self) -> str:
+        return f"HammingIndex(n_bits={self.n_bits}, backend={self.backend!r}): {len(self)} code(s)"
+
+    @property
+    def ids(self) -> NDArray[np.int64]:
+        """All ids, ascending."""
+        return self._table.ids.copy()
+
+    @property
+    def codes(self) -> NDArray[np.uint8]:
+        """All codes, in the order of `ids`."""
+        return self._table.codes.copy()
+
+    def add(self, codes: Any, ids: Any = None) -> NDArray[np.int64]:
+        """Add codes under new ids (None: the next free ones, from 0 on); returns the ids. All are added, or none."""
+        with self._lock:
+            return self._table.add(codes, ids)
+
+    def remove(self, ids: Any) -> None:
+        """Remove codes by id; KeyError, and nothing removed, if one of them is not there."""
+        with self._lock:
+            self._table.remove(ids)
+
+    def search(self, codes: Any, k: int) -> SearchResult:
+        """The k nearest of each code, nearest first, ties by id; k from 1 to ``len(index)``."""
+        codes = checked_codes(codes, self.n_bits)
+        k = require_k(k, len(self))
+        engine, ids = self._current()
+        rows, distances = engine.nearest(codes, k)
+        return SearchResult(np.where(rows >= 0, ids[rows], NOTHING), distances)
+
+    def search_radius(self, codes: Any, radius: int) -> RadiusResult:
+        """All items at distance ``radius`` or less, nearest first, ties by id. Exact with every backend."""
+        codes = checked_codes(codes, self.n_bits)
+        radius = require_radius(radius, len(self))
+        engine, ids = self._current()
+        limits, rows, distances = engine.within(codes, radius)
+        return RadiusResult(limits, ids[rows], distances)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write codes, ids and settings into one file, whole or not at all; engines are built anew after loading."""
+        header = {
+            "n_bits": self.n_bits,
+            "backend": self.backend.name,
+            "settings": asdict(self.backend),  # type: ignore[call-overload]
+            "next_id": self._table.next_id,
+        }
+        with self._lock:
+            files.write(path, header, self._table.ids, self._table.codes)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> HammingIndex:
+        """Read what `save` wrote. Nothing in the file is run, every byte is under a checksum, and a file that is
+        damaged, foreign or of a newer format is refused with a ValueError."""
+        header, ids, codes = files.read(path)
+        try:
+            index = cls(header["n_bits"], BACKENDS[header["backend"]](**header["settings"]))
+            index._table.add(codes, ids)
+            index._table.next_id = max(index._table.next_id, int(header["next_id"]))
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
+            raise ValueError(f"{os.fspath(path)!r} is not a valid index: {error}") from None
+        return index
+
+    def _current(self) -> tuple[Engine, NDArray[np.int64]]:
+        """The engine with all codes in it, and the id of each of its rows."""
+        with self._lock:
+            table = self._table
+            state = (table.rewritten, len(table))
+            if self._engine is None or self._engine_state != state:
+                rewritten, n = self._engine_state
+                only_grown = rewritten == table.rewritten
+                if self._engine is None or not (only_grown and self._engine.extend(table.codes[n:])):
+                    self._engine = self.backend.build(table.codes, self.n_bits)
+                self._engine_state = state
+            return self._engine, table.ids
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name not in ("_engine", "_engine_state", "_lock")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _engine=None, _engine_state=(-1, 0), _lock=threading.Lock())
+
+
+def as_backend(backend: Any) -> Backend:
+    """A backend object from its name; an object is returned as it is."""
+    if not isinstance(backend, tuple(BACKENDS.values())):
+        require_choice(backend, "backend", ["auto", *BACKENDS])
+        backend = NumPy() if backend == "auto" else BACKENDS[backend]()
+    known: Backend = backend
+    return known

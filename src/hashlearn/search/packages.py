@@ -1,0 +1,24 @@
+"""Engines that are optional packages: imported where they are used, with a hint on how to install them."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+
+def require(module: str, extra: str, purpose: str) -> Any:
+    """The module, or an ImportError that says what to install.
+
+    >>> require("no_such_module", "faiss", "backend 'faiss_flat'")
+    Traceback (most recent call last):
+    ImportError: backend 'faiss_flat' needs no_such_module, which is not installed: pip install 'hashlearn[faiss]'
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        package = module.partition(".")[0]
+        if (error.name or package).partition(".")[0] != package:
+            raise  # it is installed, and something that it needs is not
+        raise ImportError(
+            f"{purpose} needs {package}, which is not installed: pip install 'hashlearn[{extra}]'"
+        ) from None

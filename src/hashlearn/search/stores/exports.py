@@ -1,0 +1,179 @@
+"""The same codes in the formats of engines that are fed through their own clients.
+
+Ours: ⌈n_bits / 8⌉ bytes, the first bit is the highest of the first byte, pad bits zero. All of these engines keep that
+order; most want a whole number of bytes, so the length they are told is 8 · ⌈n_bits / 8⌉, and the pad bits, zero on
+both sides, add nothing to a distance. What differs is how a byte is written:
+
+| engine | field | a code is written as |
+|---|---|---|
+| Parquet, Arrow | fixed-size binary | its bytes |
+| Milvus | BINARY_VECTOR, metric HAMMING | its bytes |
+| Elasticsearch | dense_vector, element_type bit | signed bytes, −128 … 127 |
+| OpenSearch | knn_vector, data_type binary, space hamming | signed bytes |
+| Vespa | tensor<int8>(x[n_bytes]), distance-metric hamming | signed bytes, as hexadecimal |
+| Qdrant | n_bits floats, distance Dot, binary quantization | ±1, so score = n_bits − 2 · distance |
+
+Each ``…_rows`` makes what the client takes, each ``…_field`` the declaration of the field, ``from_…`` leads back.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.bits import pack_signs, unpack_signs
+from hashlearn.search.inputs import checked_codes, checked_ids
+from hashlearn.search.packages import require
+
+BIT_ORDER = "big"
+
+
+def to_arrow(codes: Any, ids: Any, n_bits: int) -> Any:
+    """A pyarrow table (id: int64, code: fixed-size binary); n_bits and the bit order stand in its metadata."""
+    pyarrow = require("pyarrow", "parquet", "Arrow and Parquet")
+    codes, ids = _checked(codes, ids, n_bits)
+    code = pyarrow.FixedSizeBinaryArray.from_buffers(
+        pyarrow.binary(codes.shape[1]), len(codes), [None, pyarrow.py_buffer(codes.tobytes())]
+    )
+    metadata = {"hashlearn.n_bits": str(n_bits), "hashlearn.bit_order": BIT_ORDER}
+    fields = [pyarrow.field("id", pyarrow.int64()), pyarrow.field("code", code.type)]
+    return pyarrow.table([pyarrow.array(ids), code], schema=pyarrow.schema(fields, metadata=metadata))
+
+
+def from_arrow(table: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64], int]:
+    """Codes, ids and n_bits of a table that `to_arrow` made, or that has the same columns and metadata."""
+    metadata = table.schema.metadata or {}
+    try:
+        n_bits = int(metadata[b"hashlearn.n_bits"])
+        order = metadata[b"hashlearn.bit_order"].decode()
+        code, ids = table["code"].combine_chunks(), table["id"].to_numpy()
+        width = code.type.byte_width
+    except (KeyError, ValueError, AttributeError) as error:
+        raise ValueError(f"table must have columns id and code and the metadata of to_arrow: {error}") from None
+    if order != BIT_ORDER:
+        raise ValueError(f"table has bit order {order!r}; only {BIT_ORDER!r} can be read")
+    if code.null_count:
+        raise ValueError(f"table has {code.null_count} row(s) without a code")
+    chunks = code.chunks if hasattr(code, "chunks") else [code]
+    parts = [
+        np.frombuffer(part.buffers()[1], np.uint8)[part.offset * width : (part.offset + len(part)) * width]
+        for part in chunks
+    ]
+    codes = np.concatenate(parts).reshape(-1, width) if parts else np.zeros((0, width), np.uint8)
+    return (*_checked(codes, ids, n_bits), n_bits)
+
+
+def write_parquet(path: str | os.PathLike[str], codes: Any, ids: Any, n_bits: int) -> None:
+    """Write the table of `to_arrow`."""
+    parquet = require("pyarrow.parquet", "parquet", "Arrow and Parquet")
+    parquet.write_table(to_arrow(codes, ids, n_bits), os.fspath(path))
+
+
+def read_parquet(path: str | os.PathLike[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64], int]:
+    """Codes, ids and n_bits of what `write_parquet` wrote."""
+    parquet = require("pyarrow.parquet", "parquet", "Arrow and Parquet")
+    return from_arrow(parquet.read_table(os.fspath(path)))
+
+
+def milvus_rows(codes: Any, ids: Any, n_bits: int) -> list[dict[str, Any]]:
+    """Rows for ``MilvusClient.insert`` or ``upsert``; the field has ``dim`` 8 · ⌈n_bits / 8⌉.
+
+    >>> milvus_rows(np.array([[160]], np.uint8), [7], n_bits=3)
+    [{'id': 7, 'code': b'\\xa0'}]
+    """
+    codes, ids = _checked(codes, ids, n_bits)
+    return [{"id": item, "code": code.tobytes()} for item, code in zip(ids.tolist(), codes, strict=True)]
+
+
+def elasticsearch_field(n_bits: int) -> dict[str, Any]:
+    """The mapping of the field: brute-force or HNSW search by Hamming distance.
+
+    >>> elasticsearch_field(12)["dims"]
+    16
+    """
+    return {"type": "dense_vector", "element_type": "bit", "dims": 8 * -(-n_bits // 8), "similarity": "l2_norm"}
+
+
+def opensearch_field(n_bits: int) -> dict[str, Any]:
+    """The mapping of the field, with an HNSW graph by Hamming distance."""
+    method = {"name": "hnsw", "engine": "faiss", "space_type": "hamming"}
+    return {"type": "knn_vector", "dimension": 8 * -(-n_bits // 8), "data_type": "binary", "method": method}
+
+
+def bulk_lines(codes: Any, ids: Any, n_bits: int, *, index: str, field: str = "code") -> Iterator[str]:
+    """Lines for the ``_bulk`` door of Elasticsearch and OpenSearch: an action and a document for each code.
+
+    >>> list(bulk_lines(np.array([[160]], np.uint8), [7], 3, index="codes"))
+    ['{"index": {"_index": "codes", "_id": "7"}}', '{"code": [-96]}']
+    """
+    codes, ids = _checked(codes, ids, n_bits)
+    for item, code in zip(ids.tolist(), codes.view(np.int8).tolist(), strict=True):
+        yield json.dumps({"index": {"_index": index, "_id": str(item)}})
+        yield json.dumps({field: code})
+
+
+def from_bulk_lines(
+    lines: Iterable[str], n_bits: int, *, field: str = "code"
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """The way back from `bulk_lines`."""
+    texts = list(lines)
+    ids = [int(json.loads(line)["index"]["_id"]) for line in texts[::2]]
+    codes = np.array([json.loads(line)[field] for line in texts[1::2]], np.int8).view(np.uint8)
+    return _checked(codes.reshape(len(ids), -(-n_bits // 8)), ids, n_bits)
+
+
+def vespa_field(n_bits: int) -> str:
+    """The field's lines for a Vespa schema."""
+    return (
+        f"field code type tensor<int8>(x[{-(-n_bits // 8)}]) {{ indexing: attribute | index  "
+        "attribute { distance-metric: hamming } }"
+    )
+
+
+def vespa_documents(codes: Any, ids: Any, n_bits: int, *, schema: str = "codes") -> Iterator[dict[str, Any]]:
+    """Documents for Vespa's feed: the bytes as hexadecimal, two digits each, which Vespa reads as signed bytes.
+
+    >>> list(vespa_documents(np.array([[160]], np.uint8), [7], 3))
+    [{'put': 'id:codes:codes::7', 'fields': {'code': {'values': 'a0'}}}]
+    """
+    codes, ids = _checked(codes, ids, n_bits)
+    for item, code in zip(ids.tolist(), codes, strict=True):
+        yield {"put": f"id:{schema}:{schema}::{item}", "fields": {"code": {"values": code.tobytes().hex()}}}
+
+
+def from_vespa_documents(
+    documents: Iterable[Mapping[str, Any]], n_bits: int
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """The way back from `vespa_documents`."""
+    rows = [(int(row["put"].rpartition(":")[2]), row["fields"]["code"]["values"]) for row in documents]
+    codes = np.frombuffer(bytes.fromhex("".join(text for _, text in rows)), np.uint8)
+    return _checked(codes.reshape(len(rows), -(-n_bits // 8)).copy(), [item for item, _ in rows], n_bits)
+
+
+def qdrant_vectors(codes: Any, n_bits: int) -> NDArray[np.float32]:
+    """Vectors of ±1 for a collection with ``Distance.DOT``; its binary quantization keeps one bit of each number."""
+    return unpack_signs(checked_codes(codes, n_bits), n_bits).astype(np.float32)
+
+
+def from_qdrant_vectors(vectors: Any) -> NDArray[np.uint8]:
+    """The way back from `qdrant_vectors`."""
+    return pack_signs(np.asarray(vectors))
+
+
+def qdrant_distances(scores: Any, n_bits: int) -> NDArray[np.int32]:
+    """Hamming distances from Qdrant's scores, which are inner products: eq. (2).
+
+    >>> qdrant_distances([12.0, 8.0], n_bits=12)
+    array([0, 2], dtype=int32)
+    """
+    return np.rint((n_bits - np.asarray(scores, np.float64)) / 2).astype(np.int32)
+
+
+def _checked(codes: Any, ids: Any, n_bits: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    codes = checked_codes(codes, n_bits)
+    return codes, checked_ids(ids, len(codes))

@@ -1,0 +1,105 @@
+"""LanceDB: codes as lists of bytes in a columnar table on disk, searched by Hamming distance.
+
+LanceDB takes whole bytes, so codes stay padded; the order of bits does not matter to it. Every change is a new version
+of the table, seen whole or not at all.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.search.inputs import require_k
+from hashlearn.search.packages import require
+from hashlearn.search.results import NOTHING, NOWHERE, SearchResult
+from hashlearn.search.stores.base import Encoder, Store, require_same_bits
+from hashlearn.search.ties import settled
+
+IDS_PER_DELETE = 10_000
+QUERIES_AT_ONCE = 64
+
+
+class LanceStore(Store):
+    """A table (id, code). Open it with `create`.
+
+    >>> store = LanceStore.create("codes.lance", "codes", 32)  # doctest: +SKIP
+    """
+
+    def __init__(self, table: Any, n_bits: int, hasher: Encoder | None) -> None:
+        super().__init__(n_bits, hasher)
+        self.table = table
+
+    @classmethod
+    def create(cls, folder: str | os.PathLike[str], table: str, n_bits: int, *, hasher: Encoder | None = None) -> Self:
+        """Open the table in the folder, and make both where they are missing."""
+        lancedb = require("lancedb", "lancedb", "a LanceDB store")
+        pyarrow = require("pyarrow", "lancedb", "a LanceDB store")
+        code = pyarrow.list_(pyarrow.uint8(), -(-n_bits // 8))
+        schema = pyarrow.schema(
+            [pyarrow.field("id", pyarrow.int64(), nullable=False), pyarrow.field("code", code, nullable=False)],
+            metadata={"n_bits": str(n_bits)},
+        )
+        database = lancedb.connect(os.fspath(folder))
+        try:
+            opened = database.create_table(table, schema=schema, exist_ok=True)
+        except ValueError as error:
+            if "schema" not in str(error).lower():
+                raise
+            opened = database.open_table(table)  # it has another schema, and then says so better than LanceDB
+        there = (opened.schema.metadata or {}).get(b"n_bits", b"unknown").decode()
+        require_same_bits(f"table {table!r}", int(there) if there.isdigit() else there, n_bits)
+        return cls(opened, n_bits, hasher)
+
+    def build_index(self, *, n_lists: int | None = None) -> None:
+        """Make the inverted lists that ``search(..., exact=False)`` uses; None: √n of them."""
+        lists = require("lancedb.index", "lancedb", "a LanceDB store").IvfFlat
+        n_lists = n_lists or max(1, round(len(self) ** 0.5))
+        self.table.create_index("code", config=lists(distance_type="hamming", num_partitions=n_lists), replace=True)
+
+    def __len__(self) -> int:
+        return int(self.table.count_rows())
+
+    def close(self) -> None:
+        """Nothing is kept open."""
+
+    def _upsert(self, codes: NDArray[np.uint8], ids: NDArray[np.int64]) -> None:
+        pyarrow = require("pyarrow", "lancedb", "a LanceDB store")
+        values = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(codes.ravel()), codes.shape[1])
+        rows = pyarrow.table({"id": pyarrow.array(ids), "code": values})
+        merge = self.table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
+        merge.execute(rows.cast(self.table.schema))
+
+    def _remove(self, ids: NDArray[np.int64]) -> int:
+        before = len(self)
+        for first in range(0, len(ids), IDS_PER_DELETE):
+            self.table.delete(f"id IN ({', '.join(map(str, ids[first : first + IDS_PER_DELETE].tolist()))})")
+        return before - len(self)
+
+    def _search(self, codes: NDArray[np.uint8], k: int, exact: bool) -> SearchResult:
+        n = len(self)
+        k = require_k(k, n)
+        if exact:
+            return settled(lambda queries, count: self._ask(codes[queries], count, True), len(codes), n, k)
+        ids, distances = self._ask(codes, k, False)
+        order = np.lexsort((ids, distances), axis=1)
+        return SearchResult(np.take_along_axis(ids, order, axis=1), np.take_along_axis(distances, order, axis=1))
+
+    def _ask(self, codes: NDArray[np.uint8], count: int, exact: bool) -> tuple[NDArray[Any], NDArray[Any]]:
+        ids = np.full((len(codes), count), NOTHING, np.int64)
+        distances = np.full((len(codes), count), NOWHERE, np.int32)
+        for first in range(0, len(codes), QUERIES_AT_ONCE):
+            part = codes[first : first + QUERIES_AT_ONCE]
+            query = self.table.search(list(part), vector_column_name="code").distance_type("hamming").limit(count)
+            found = (query.bypass_vector_index() if exact else query).select(["id", "_distance"]).to_arrow()
+            numbers = np.zeros(found.num_rows, np.int64)
+            if "query_index" in found.column_names:  # left out when there is one query
+                numbers = found["query_index"].to_numpy().astype(np.int64)
+            order = np.argsort(numbers, kind="stable")
+            numbers = numbers[order]
+            place = np.arange(len(numbers)) - np.searchsorted(numbers, numbers)
+            ids[first + numbers, place] = found["id"].to_numpy()[order]
+            distances[first + numbers, place] = found["_distance"].to_numpy()[order].astype(np.int32)
+        return ids, distances

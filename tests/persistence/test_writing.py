@@ -1,0 +1,138 @@
+"""Saving is all or nothing: after kills, on a full disk, and while others read, there is the old file or the new."""
+
+import json
+import os
+import stat
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hashlearn.persistence import PersistenceError, load
+from hashlearn.persistence.atomic import UNFINISHED, write_atomically
+from tests.persistence.models import TEST, X, fitted, unfitted
+
+KILLS = os.environ.get("HASHLEARN_KILLS", "25")
+
+
+@pytest.fixture
+def two_models(tmp_path):
+    """Path of a file, and two hashers with other codes."""
+    one, other = fitted("lsh"), unfitted("lsh", random_state=1).fit(X[:100])
+    assert (one.encode(X[TEST]) != other.encode(X[TEST])).any()
+    return tmp_path / "model", one, other
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_kill_during_save_leaves_the_old_model_or_the_new(tmp_path):
+    script = Path(__file__).with_name("killed_saves.py")
+    command = [sys.executable, str(script), str(tmp_path / "model"), KILLS]
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=True, env=environment)
+    counts = json.loads(done.stdout)
+    assert counts["kills"] >= int(KILLS)
+    assert counts["loaded"] == counts["kills"]
+    assert counts["half_written"] > 0  # some kills did hit in the middle
+
+
+def test_a_full_disk_keeps_the_old_model(two_models):
+    path, one, _ = two_models
+    one.save(path)
+    code = (
+        "import resource, signal, sys\n"
+        "from hashlearn import load\n"
+        "hasher = load(sys.argv[1])\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), int(sys.argv[2])))\n"
+        "try:\n    hasher.save(sys.argv[1])\nexcept OSError as error:\n    print(type(error).__name__)\n"
+    )
+    before, files = path.read_bytes(), sorted(os.listdir(path.parent))
+    size = str(len(before) // 2)
+    done = subprocess.run([sys.executable, "-c", code, str(path), size], capture_output=True, text=True, timeout=60)
+    assert (done.stdout.strip(), done.stderr) == ("OSError", "")
+    assert path.read_bytes() == before
+    assert sorted(os.listdir(path.parent)) == files
+
+
+def test_a_write_that_fails_halfway_leaves_nothing_behind(two_models, monkeypatch):
+    path, one, other = two_models
+    one.save(path)
+    for target, error in (("os.fsync", OSError(28, "No space left on device")), ("os.replace", KeyboardInterrupt())):
+
+        def fail(*_, error=error):
+            raise error
+
+        with monkeypatch.context() as patch:
+            patch.setattr(target, fail)
+            with pytest.raises(type(error)):
+                other.save(path)
+        assert os.listdir(path.parent) == ["model"]
+        np.testing.assert_array_equal(load(path).encode(X[TEST]), one.encode(X[TEST]))
+
+
+def test_what_was_written_is_read_back_before_it_takes_its_place(two_models, monkeypatch):
+    path, one, other = two_models
+    one.save(path)
+    monkeypatch.setattr("hashlearn.persistence.model_file.digests", lambda arrays: dict.fromkeys(arrays, "0" * 64))
+    with pytest.raises(PersistenceError, match="damaged"):
+        other.save(path)
+    np.testing.assert_array_equal(load(path).encode(X[TEST]), one.encode(X[TEST]))
+
+
+def test_readers_meanwhile_see_one_model_or_the_other(two_models):
+    path, one, other = two_models
+    one.save(path)
+    codes = {hasher.encode(X[TEST]).tobytes() for hasher in (one, other)}
+    seen, errors, stop = set(), [], threading.Event()
+
+    def read():
+        while not stop.is_set():
+            try:
+                seen.add(load(path).encode(X[TEST]).tobytes())
+            except Exception as error:
+                errors.append(error)
+
+    def write(hasher):
+        while not stop.is_set():
+            hasher.save(path)
+
+    threads = [threading.Thread(target=read) for _ in range(2)]
+    threads += [threading.Thread(target=write, args=(hasher,)) for hasher in (one, other)]
+    for thread in threads:
+        thread.start()
+    time.sleep(1.0)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert errors == []
+    assert seen == codes
+    assert os.listdir(path.parent) == ["model"]
+
+
+def test_permissions_and_links_stay(two_models, tmp_path):
+    path, one, other = two_models
+    one.save(path)
+    umask = os.umask(0)
+    os.umask(umask)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o666 & ~umask
+    path.chmod(0o640)
+    link = tmp_path / "link"
+    link.symlink_to(path)
+    other.save(link)
+    assert link.is_symlink()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o640
+    np.testing.assert_array_equal(load(path).encode(X[TEST]), other.encode(X[TEST]))
+
+
+def test_what_kills_left_is_removed_when_it_is_old(tmp_path):
+    old, fresh, foreign = (tmp_path / f".{name}{UNFINISHED}" for name in ("model.1", "model.2", "other.1"))
+    for path in (old, fresh, foreign):
+        path.write_bytes(b"half")
+    os.utime(old, (0, 0))
+    os.utime(foreign, (0, 0))
+    write_atomically(tmp_path / "model", [b"whole"])
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([fresh.name, foreign.name, "model"])

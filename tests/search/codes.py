@@ -1,0 +1,59 @@
+"""Codes with many ties, and the answer that every exact search must give, from all distances and a stable sort."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hashlearn.bits import hamming_distances, pack_bits
+from hashlearn.search import HammingIndex
+
+EXACT = ["numpy", "faiss_flat"]
+APPROXIMATE = ["faiss_ivf", "faiss_hnsw", "faiss_multi_hash"]
+
+
+def random_codes(n: int, n_bits: int, seed: int = 0) -> np.ndarray:
+    """Few ones, so that codes are near each other and most distances occur many times."""
+    return pack_bits(np.random.default_rng(seed).random((n, n_bits)) < 0.2)
+
+
+def nearest(queries: np.ndarray, codes: np.ndarray, ids: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Ids and distances of the k nearest, ties by id."""
+    order = np.argsort(ids)
+    distances = hamming_distances(queries, codes[order])
+    places = np.argsort(distances, axis=1, kind="stable")[:, :k]
+    return ids[order][places], np.take_along_axis(distances, places, axis=1)
+
+
+def within(query: np.ndarray, codes: np.ndarray, ids: np.ndarray, radius: int) -> tuple[np.ndarray, np.ndarray]:
+    """Ids and distances of everything within the radius of one query."""
+    found, distances = nearest(query[None], codes, ids, len(codes))
+    near = distances[0] <= radius
+    return found[0][near], distances[0][near]
+
+
+def filled(backend: Any, n_bits: int, n: int = 300, seed: int = 0) -> tuple[HammingIndex, np.ndarray, np.ndarray]:
+    """An index, its codes and their ids, which are in no order."""
+    codes = random_codes(n, n_bits, seed)
+    ids = np.random.default_rng(seed).permutation(5 * n)[:n]
+    index = HammingIndex(n_bits, backend)
+    index.add(codes, ids)
+    return index, codes, ids
+
+
+def engine(*modules: str) -> Any:
+    """The first module, or a skip with a reason; what a package warns of while it is imported is not ours."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = [pytest.importorskip(module, reason=f"{module} is not installed") for module in modules]
+    return found[0]
+
+
+def available(backend: str) -> str:
+    """The name of the backend, or a skip where its package is missing."""
+    if backend.startswith("faiss"):
+        engine("faiss")
+    return backend

@@ -1,0 +1,199 @@
+"""The file of an index: it comes back as it was, or is refused; a failed save leaves the old one."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import pickle
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hashlearn.search import FaissHNSW, HammingIndex, files
+from tests.search.codes import random_codes
+
+REFUSED = "cannot be loaded|is not a valid index"
+
+
+def saved(path: Path, n: int = 40, n_bits: int = 33, backend: Any = "numpy") -> HammingIndex:
+    index = HammingIndex(n_bits, backend)
+    index.add(random_codes(n, n_bits), np.arange(n)[::-1] * 3)
+    index.save(path)
+    return index
+
+
+def with_header(path: Path, **changes: Any) -> None:
+    """Change the header, with everything else, the checksum included, made to fit."""
+    content = path.read_bytes()
+    start = len(files.MAGIC) + files.LENGTH_BYTES
+    length = int.from_bytes(content[len(files.MAGIC) : start], "little")
+    text = json.dumps({**json.loads(content[start : start + length]), **changes}).encode()
+    body = content[start + length : -files.DIGEST_BYTES]
+    whole = files.MAGIC + len(text).to_bytes(files.LENGTH_BYTES, "little") + text + body
+    path.write_bytes(whole + files.hashlib.sha256(whole).digest())
+
+
+@pytest.mark.parametrize("n_bits", [1, 12, 33, 100])
+@pytest.mark.parametrize("n", [0, 1, 40])
+def test_round_trip(tmp_path: Path, n_bits: int, n: int) -> None:
+    index = saved(tmp_path / "a", n, n_bits)
+    other = HammingIndex.load(tmp_path / "a")
+    np.testing.assert_array_equal(other.ids, index.ids)
+    np.testing.assert_array_equal(other.codes, index.codes)
+    assert (other.n_bits, other.backend, len(other)) == (n_bits, index.backend, n)
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_settings_and_the_next_id_come_back(tmp_path: Path) -> None:
+    index = saved(tmp_path / "a", backend=FaissHNSW(search_width=77))
+    index.remove([117])
+    index.save(tmp_path / "a")
+    other = HammingIndex.load(tmp_path / "a")
+    assert other.backend == FaissHNSW(search_width=77)
+    assert other.add(random_codes(1, 33))[0] == 118
+
+
+def test_truncation_at_every_sixty_fourth_is_refused(tmp_path: Path) -> None:
+    saved(tmp_path / "a")
+    content = (tmp_path / "a").read_bytes()
+    for part in range(64):
+        (tmp_path / "b").write_bytes(content[: len(content) * part // 64])
+        with pytest.raises(ValueError, match=REFUSED):
+            HammingIndex.load(tmp_path / "b")
+    (tmp_path / "b").write_bytes(content + b"\0")
+    with pytest.raises(ValueError, match=r"it has .* bytes and should have"):
+        HammingIndex.load(tmp_path / "b")
+
+
+def test_two_thousand_flipped_bytes_are_all_detected(tmp_path: Path) -> None:
+    saved(tmp_path / "a")
+    content = (tmp_path / "a").read_bytes()
+    rng = np.random.default_rng(0)
+    with open(tmp_path / "a", "r+b", buffering=0) as file:
+        for place, change in zip(rng.integers(0, len(content), 2000), rng.integers(1, 256, 2000), strict=True):
+            os.pwrite(file.fileno(), bytes([content[place] ^ change]), place)
+            with pytest.raises(ValueError, match=REFUSED):
+                HammingIndex.load(tmp_path / "a")
+            os.pwrite(file.fileno(), content[place : place + 1], place)
+    assert len(HammingIndex.load(tmp_path / "a")) == 40
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"n": 2**60}, "should have"),
+        ({"n": 10**400}, "should have"),
+        ({"n": -1}, "header is damaged"),
+        ({"n": 40.0}, "header is damaged"),
+        ({"n_bits": 2**60}, "n_bits must be"),
+        ({"n_bits": 32}, "should have"),
+        ({"n_bits": "33"}, "n_bits must be"),
+        ({"format": 2}, "its format is 2, and this version reads up to 1; update hashlearn"),
+        ({"format": 0}, "header is damaged"),
+        ({"format": None}, "header is damaged"),
+        ({"backend": "os.system"}, "not a valid index"),
+        ({"settings": {"code": "1"}}, "not a valid index"),
+        ({"settings": None}, "not a valid index"),
+        ({"next_id": "x"}, "not a valid index"),
+    ],
+)
+def test_lying_headers_are_refused(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
+    saved(tmp_path / "a", n_bits=33)
+    with_header(tmp_path / "a", **changes)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(ValueError, match=words):
+        HammingIndex.load(tmp_path / "a")
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000  # kilobytes
+
+
+def test_pad_bits_and_ids_are_checked_behind_a_right_checksum(tmp_path: Path) -> None:
+    codes = np.full((3, 2), 255, np.uint8)
+    header = {"n_bits": 12, "backend": "numpy", "settings": {}, "next_id": 0}
+    files.write(tmp_path / "a", header, np.arange(3), codes)
+    with pytest.raises(ValueError, match="zero past bit 12"):
+        HammingIndex.load(tmp_path / "a")
+    files.write(tmp_path / "a", header, np.array([1, 1, -2]), codes & 0b11110000)
+    with pytest.raises(ValueError, match="ids must be"):
+        HammingIndex.load(tmp_path / "a")
+
+
+class Malicious:
+    def __reduce__(self) -> Any:
+        return (os.mkdir, ("was_run",))
+
+
+def test_a_pickle_is_refused_and_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a").write_bytes(pickle.dumps(Malicious()))
+    with pytest.raises(ValueError, match="not an index of hashlearn"):
+        HammingIndex.load("a")
+    Path("b").write_bytes(files.MAGIC + pickle.dumps(Malicious()) * 3)
+    with pytest.raises(ValueError, match=REFUSED):
+        HammingIndex.load("b")
+    assert not Path("was_run").exists()
+
+
+@pytest.mark.parametrize("stage", ["fsync", "chmod", "replace"])
+def test_a_full_disk_leaves_the_old_file_and_no_litter(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str
+) -> None:
+    index = saved(tmp_path / "a")
+    before = (tmp_path / "a").read_bytes()
+    index.add(random_codes(5, 33))
+
+    def fail(*arguments: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(files.os, stage, fail)
+    with pytest.raises(OSError, match="No space left"):
+        index.save(tmp_path / "a")
+    monkeypatch.undo()
+    assert (tmp_path / "a").read_bytes() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def test_kills_during_save_leave_the_old_file_or_the_new_one(tmp_path: Path) -> None:
+    """One process saves two indexes in turns until it is killed; whatever is there then loads and is one of them."""
+    code = """
+import sys, numpy as np
+from hashlearn.search import HammingIndex
+indexes = []
+for n in (20_000, 30_000):
+    index = HammingIndex(64)
+    index.add(np.full((n, 8), n // 10_000, np.uint8))
+    indexes.append(index)
+indexes[0].save(sys.argv[1])
+print("ready", flush=True)
+while True:
+    for index in indexes:
+        index.save(sys.argv[1])
+"""
+    seen = set()
+    for attempt in range(3):
+        process = subprocess.Popen(
+            [sys.executable, "-c", code, str(tmp_path / "a")], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        )
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"ready\n"
+        for _ in range(10):
+            seen.add(len(HammingIndex.load(tmp_path / "a")))  # while it is being replaced, too
+        process.kill()
+        process.wait()
+        process.stdout.close()
+        index = HammingIndex.load(tmp_path / "a")
+        assert len(index) in (20_000, 30_000), attempt
+        assert (index.codes == len(index) // 10_000).all()
+    assert seen <= {20_000, 30_000}
+
+
+def test_a_missing_file_or_folder_is_the_system_s_own_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        HammingIndex.load(tmp_path / "none")
+    with pytest.raises(FileNotFoundError):
+        HammingIndex(8).save(tmp_path / "none" / "a")
