@@ -79,7 +79,12 @@ def _two_step(solver: Callable[[Request], Any], *, distance: bool = False, sprea
         if request.setting == UNSUPERVISED:
             share = NEAREST_SHARE.get(request.dataset, DEFAULT_NEAREST_SHARE)
             target = targets.Distance() if distance else targets.ThresholdedDistance(share)
-        chosen = {"target": target, "solver": solver(request), "hash_function": request.hash_function}
+        chosen = {
+            "target": target,
+            "solver": solver(request),
+            "hash_function": request.hash_function,
+            "init": "pca",
+        }
         return chosen if spread else {**chosen, "spread": False}
 
     return parameters

@@ -80,7 +80,7 @@ class ITQCCA(SupervisedHasher):
         rng = generator(self.random_state)
         with one_blas_thread():
             mean = column_means(X)
-            regularization = (self.regularization * typical_norm(X) ** 2, self.regularization)
+            regularization = (self.regularization * (typical_norm(X) ** 2 or 1.0), self.regularization)
             directions, self.correlations_ = _canonical(X, mean, label_indicators(labels), regularization)
             weights = _padded(directions * self.correlations_, self.n_bits)
             self.correlations_ = _padded(self.correlations_[None, :], self.n_bits)[0]

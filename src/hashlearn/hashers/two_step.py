@@ -25,18 +25,22 @@ class TwoStepHasher(BaseHasher):
     Parameters
     ----------
     n_bits : code length L
-    target : what the codes preserve: "auto" (labels if y is given, else thresholded distance), "labels",
-        "shared_labels" (multi-label), "distance", "thresholded_distance", a target object, or your own n × n similarity
+    target : what the codes preserve: "auto" (labels if y is given, else neighbors), "labels", "shared_labels"
+        (multi-label), "neighbors" (of the nearest-neighbour graph), "labels_and_neighbors" (y = −1: no label),
+        "distance", "thresholded_distance", a target object, or your own n × n similarity
     solver : how each bit is solved: "sdr", "al", "local_search", … or a solver object of `hashlearn.bqp`
-    hash_function : how bits are predicted: "rbf_svm", "linear_svm", "logistic", "kernel_ridge", "trees", an object of
-        `hashlearn.hash_functions`, or any scikit-learn classifier
-    init : codes to begin with: "pca" (the paper's), "itq", "random", or an array (n_samples, n_bits) of ±1 or 0/1
+    hash_function : how bits are predicted: "kernel_ridge", "rbf_svm" (the paper's), "linear_svm", "logistic", "trees",
+        an object of `hashlearn.hash_functions`, or any scikit-learn classifier
+    init : codes to begin with: "auto" (ITQ on the target's own factor where it has one, else "pca"), "pca" (the
+        paper's), "itq", "random", or an array (n_samples, n_bits) of ±1 or 0/1
     n_sweeps : passes over all bits, max_iter of Algorithm 1
     monotone : a bit is only replaced by a better one, and inference ends when none is; False is the literal paper
     spread : with labels, among codes of equal objective prefer classes' codewords that keep far apart (precision within
         a radius gains several points at few bits); False is the literal paper
     random_state : seed or Generator; the same seed gives the same codes for any thread count and batch size
     n_jobs : threads for fitting hash functions; None or -1 for all cores
+    time_limit : seconds for inference; bits that are not reached by then stay as they began. Hash functions are learned
+        after it, however long that takes
     progress : called as ``progress(stage, done, total)`` between steps
 
     Attributes
@@ -63,13 +67,14 @@ class TwoStepHasher(BaseHasher):
         *,
         target: Any = "auto",
         solver: Any = "sdr",
-        hash_function: Any = "rbf_svm",
-        init: Any = "pca",
+        hash_function: Any = "kernel_ridge",
+        init: Any = "auto",
         n_sweeps: int = 3,
         monotone: bool = True,
         spread: bool = True,
         random_state: Any = None,
         n_jobs: int | None = None,
+        time_limit: float | None = None,
         progress: Callable[[str, int, int], Any] | None = None,
     ) -> None:
         self.n_bits = n_bits
@@ -82,7 +87,21 @@ class TwoStepHasher(BaseHasher):
         self.spread = spread
         self.random_state = random_state
         self.n_jobs = n_jobs
+        self.time_limit = time_limit
         self.progress = progress
+
+    @staticmethod
+    def paper(solver: Any = "sdr", n_bits: int = 32, **parameters: Any) -> TwoStepHasher:
+        """The configuration of the paper's experiments: PCA start, RBF-SVM, every bit as its solver leaves it.
+
+        Without labels the target is thresholded distance. ``parameters`` replaces any of these.
+
+        >>> hasher = TwoStepHasher.paper("al", 16)
+        >>> hasher.solver, hasher.init, hasher.hash_function, hasher.spread
+        ('al', 'pca', 'rbf_svm', False)
+        """
+        chosen = {"target": "paper", "init": "pca", "hash_function": "rbf_svm", "spread": False, "monotone": False}
+        return TwoStepHasher(n_bits, solver=solver, **{**chosen, **parameters})
 
     def fit(self, X: Any, y: Any = None) -> TwoStepHasher:
         """Infer codes and learn hash functions; y: labels of any kind (n,), or 0/1 indicators (n, n_labels)."""
@@ -97,15 +116,16 @@ class TwoStepHasher(BaseHasher):
             raise ValueError(f"target {target.name!r} needs labels: call fit(X, y), or choose target='distance'")
         rng = generator(self.random_state)
 
-        start = start_codes(self.init, X, self.n_bits, rng)
+        wanted = target.build(X, labels, rng)
         self.codes_, self.inference_report_ = infer_codes(
-            target.build(X, labels, rng),
-            start,
+            wanted,
+            start_codes(self.init, X, self.n_bits, rng, wanted),
             solver=self.solver,
             n_sweeps=self.n_sweeps,
             monotone=self.monotone,
             spread=self.spread,
             rng=rng,
+            time_limit=self.time_limit,
             progress=self._reporter("inference"),
         )
         self.target_ = target

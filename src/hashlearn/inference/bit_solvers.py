@@ -25,12 +25,12 @@ def for_bits(solver: str | bqp.Solver, target: bqp.Operator) -> str | bqp.Solver
     """The solver that ``solver`` stands for when bits of codes for ``target`` are inferred."""
     if solver == "sdr":
         return LOW_RANK_SDR if isinstance(target, bqp.LowRank) else SPARSE_SDR
-    if solver == "local_search" and not _has_few_distinct_rows(target):
+    if solver == "local_search" and not has_few_distinct_rows(target):
         return SWEEPS if target.n > LARGEST_TABU else bqp.LocalSearch(n_starts=1, max_iter=10 * target.n)
     return solver
 
 
-def _has_few_distinct_rows(target: bqp.Operator) -> bool:
+def has_few_distinct_rows(target: bqp.Operator) -> bool:
     """Whether rows of a low-rank target repeat, as those of labels do; judged by some of them."""
     if not isinstance(target, bqp.LowRank) or target.rank > FEW_RANKS:
         return False

@@ -32,6 +32,7 @@ class InferenceReport:
     stopped_early: bool = False
     final_objective: float = float("nan")  # of the codes returned: codewords may have been spread after the sweeps
     seconds: float = 0.0
+    out_of_time: bool = False
 
     def to_frame(self) -> Any:
         """A DataFrame with the fields of `BitRecord` as columns (needs pandas)."""
@@ -44,7 +45,8 @@ class InferenceReport:
     def __str__(self) -> str:
         lines = [
             f"{self.solver}: {len(self.objectives)} sweep(s), {self.seconds:.2f} s"
-            + (", no bit changed in the last" if self.stopped_early else ""),
+            + (", no bit changed in the last" if self.stopped_early else "")
+            + (", ended by the time limit" if self.out_of_time else ""),
             f"{'sweep':>5}  {'objective':>10}  {'bits changed':>12}  {'mean gap':>9}  {'worst gap':>9}  {'seconds':>8}",
             f"{'start':>5}  {self.start_objective:>10.6f}",
         ]

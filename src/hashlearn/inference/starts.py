@@ -1,4 +1,8 @@
-"""Where the codes begin, line 1 of Algorithm 1: PCA thresholded at its mean (the paper's), ITQ, random, or given."""
+"""Where the codes begin, line 1 of Algorithm 1: PCA thresholded at its mean (the paper's), ITQ, random, or given.
+
+"auto" is ITQ on the factor of the target itself, where it has one whose rows differ, and else PCA on the features:
+codes that begin with what they should preserve end at a lower objective (docs/quality.md).
+"""
 
 from __future__ import annotations
 
@@ -9,8 +13,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils.extmath import randomized_svd
 
+from hashlearn import bqp
 from hashlearn.bqp.operators import FloatArray
 from hashlearn.bqp.threads import one_blas_thread, sum_row_blocks
+from hashlearn.inference.bit_solvers import has_few_distinct_rows
 
 ITQ_ITERATIONS = 50
 # Up to this many features the covariance matrix is formed and decomposed; beyond, a randomised SVD.
@@ -42,14 +48,20 @@ def random_codes(X: Any, n_bits: int, rng: np.random.Generator) -> FloatArray:
 STARTS: dict[str, Start] = {"pca": pca_codes, "itq": itq_codes, "random": random_codes}
 
 
-def start_codes(init: Any, X: Any, n_bits: int, rng: np.random.Generator) -> FloatArray:
-    """Codes as float ±1, shape (n, n_bits), from a name or from codes given as ±1 or 0/1."""
+def start_codes(
+    init: Any, X: Any, n_bits: int, rng: np.random.Generator, target: bqp.Operator | None = None
+) -> FloatArray:
+    """Codes as float ±1, shape (n, n_bits), from a name or from codes given as ±1 or 0/1; ``target`` is for "auto"."""
     n = X.shape[0]
+    if isinstance(init, str) and init == "auto":
+        factor = None if target is None else _factor(target)
+        init, X = ("pca", X) if factor is None else ("itq", factor)
     if isinstance(init, str):
         if init not in STARTS:
             near = difflib.get_close_matches(init, STARTS, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise ValueError(f"init must be one of {', '.join(STARTS)} or an array of codes, got {init!r}{hint}")
+            known = ", ".join(("auto", *STARTS))
+            raise ValueError(f"init must be one of {known} or an array of codes, got {init!r}{hint}")
         with one_blas_thread():
             return STARTS[init](X, n_bits, rng)
     codes = np.asarray(init)
@@ -60,6 +72,14 @@ def start_codes(init: Any, X: Any, n_bits: int, rng: np.random.Generator) -> Flo
     if np.isin(codes, (-1, 1)).all():
         return codes.astype(np.float64)
     raise ValueError("init must hold only -1 and +1, or only 0 and 1")
+
+
+def _factor(target: bqp.Operator) -> FloatArray | None:
+    """F with FFᵀ = Y up to negative parts; None for a target that is no such product, or that only tells classes."""
+    if not isinstance(target, bqp.LowRank) or has_few_distinct_rows(target):
+        return None
+    kept = target.weights > 0.0
+    return target.P[:, kept] * np.sqrt(target.weights[kept]) if kept.any() else None
 
 
 def principal_components(X: Any, n_components: int, rng: np.random.Generator) -> FloatArray:

@@ -18,11 +18,15 @@ from hashlearn.targets.distances import Distance, ThresholdedDistance
 from hashlearn.targets.given import Pairs, Similarity
 from hashlearn.targets.labels import Labels, SharedLabels
 from hashlearn.targets.neighbors import Neighbors
+from hashlearn.targets.semi_supervised import UNLABELLED, LabelsAndNeighbors
 
 __all__ = [
+    "AUTOMATIC",
     "TARGETS",
+    "UNLABELLED",
     "Distance",
     "Labels",
+    "LabelsAndNeighbors",
     "Neighbors",
     "Pairs",
     "SharedLabels",
@@ -39,26 +43,33 @@ TARGETS: dict[str, Callable[[], Target]] = {
     "distance": Distance,
     "thresholded_distance": ThresholdedDistance,
     "neighbors": Neighbors,
+    "labels_and_neighbors": LabelsAndNeighbors,
 }
+# Names that stand for labels where there are some, and else for this.
+AUTOMATIC: dict[str, Callable[[], Target]] = {"auto": Neighbors, "paper": ThresholdedDistance}
 
 
 def as_target(target: Any, y: np.ndarray | None) -> Target:
     """A target object from a name, "auto", an n × n similarity, or an object as it is.
 
-    "auto" is labels when y is given (shared labels when it is two-dimensional), else thresholded distance.
+    "auto" is labels when y is given (shared labels when it is two-dimensional), else the neighbour graph; "paper" is
+    the same with thresholded distance, the likely reading of the paper's experiments, in place of the graph.
 
-    >>> as_target("auto", None).name, as_target("auto", np.array([0, 1])).name
-    ('thresholded_distance', 'labels')
+    >>> [as_target(name, None).name for name in ("auto", "paper")]
+    ['neighbors', 'thresholded_distance']
+    >>> as_target("auto", np.array([0, 1])).name
+    'labels'
     """
     if isinstance(target, str):
-        if target == "auto":
+        if target in AUTOMATIC:
             if y is None:
-                return ThresholdedDistance()
+                return AUTOMATIC[target]()
             return Labels() if y.ndim == 1 else SharedLabels()
         if target not in TARGETS:
             near = difflib.get_close_matches(target, TARGETS, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise ValueError(f"target must be 'auto' or one of {', '.join(TARGETS)}, got {target!r}{hint}")
+            known = ", ".join((*AUTOMATIC, *TARGETS))
+            raise ValueError(f"target must be one of {known}, got {target!r}{hint}")
         return TARGETS[target]()
     if isinstance(target, type):
         raise TypeError(f"target must be an object, not the class {target.__name__}; write {target.__name__}()")

@@ -72,6 +72,8 @@ class Neighbors:
         graph, place = neighbor_graph(X, self.n_neighbors, self.metric)
         values, vectors = _diffusion(graph, self.n_components, rng)
         scaled = vectors * values ** _power(values, self.dimension)
+        if scaled.shape[1] == 0:  # one distinct row: nothing is known of any pair
+            return np.zeros((len(place), 1))
         norms = np.linalg.norm(scaled, axis=1, keepdims=True)
         unit = np.divide(scaled, norms, out=np.zeros_like(scaled), where=norms > 1e-12 * norms.max(initial=0.0))
         return np.ascontiguousarray(unit[place])

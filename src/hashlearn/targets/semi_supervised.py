@@ -1,0 +1,82 @@
+"""Labels where there are labels, the neighbour graph elsewhere: some samples with a class, the others without."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn import bqp
+from hashlearn.targets.labels import Labels
+from hashlearn.targets.neighbors import Neighbors
+
+UNLABELLED = -1
+
+
+@dataclass(frozen=True)
+class LabelsAndNeighbors:
+    """Y of two labelled samples is that of `Labels`, of all other pairs that of `Neighbors`.
+
+    With E the graph's embedding, E₁ and C₁ its rows and the one-hot classes of labelled samples (else zero), and 1₁
+    their indicator, Y = EEᵀ − E₁E₁ᵀ + 2C₁C₁ᵀ − 1₁1₁ᵀ: of rank 2 · n_components + classes + 1, never n × n.
+
+    Parameters
+    ----------
+    neighbors : the graph, over all samples
+    labels_weight : how much of Y between labelled samples comes from labels, in [0, 1]; less than 1 leaves a part to
+        the graph, so that codes go on to tell samples of one class apart
+
+    A sample without a label has y = −1, as in scikit-learn. Without any such sample the graph only serves through
+    ``labels_weight``.
+
+    >>> X = np.array([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]])
+    >>> target = LabelsAndNeighbors(Neighbors(n_neighbors=1, n_components=2, dimension=1.0))
+    >>> Y = target.build(X, np.array([0, -1, 1, -1]), np.random.default_rng(0)).toarray()
+    >>> Y[0, 2].round(9), (Y[0, 1] > Y[0, 3]).item()
+    (np.float64(-1.0), True)
+    """
+
+    neighbors: Neighbors = Neighbors()  # noqa: RUF009  (frozen)
+    labels_weight: float = 1.0
+
+    name: ClassVar[str] = "labels_and_neighbors"
+    needs_labels: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.neighbors, Neighbors):
+            raise TypeError(f"neighbors must be a Neighbors target, got {type(self.neighbors).__name__}")
+        if not (isinstance(self.labels_weight, int | float | np.number) and 0.0 <= self.labels_weight <= 1.0):
+            raise ValueError(f"labels_weight must lie in [0, 1], got {self.labels_weight!r}")
+
+    def build(self, X: Any, y: np.ndarray | None, rng: np.random.Generator) -> bqp.Operator:
+        """From features (n, n_features) and classes (n,), −1 for none."""
+        assert y is not None
+        if y.ndim != 1:
+            raise ValueError(f"target {self.name!r} needs one class for each sample, got y of shape {y.shape}")
+        has_label = labelled(y)
+        E = self.neighbors.embedding(X, rng)
+        if not has_label.any():
+            return bqp.LowRank(E, np.ones(E.shape[1]))
+        classes = Labels().build(None, y[has_label], rng)
+        assert isinstance(classes, bqp.LowRank)
+        told = np.zeros((len(y), classes.rank))
+        told[has_label] = classes.P
+        graph_weights = np.ones(E.shape[1])
+        w = self.labels_weight
+        if has_label.all():
+            return bqp.LowRank(np.hstack([E, told]), np.r_[(1.0 - w) * graph_weights, w * classes.weights])
+        return bqp.LowRank(
+            np.hstack([E, np.where(has_label[:, None], E, 0.0), told]),
+            np.r_[graph_weights, -w * graph_weights, w * classes.weights],
+        )
+
+
+def labelled(y: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which samples have a class.
+
+    >>> labelled(np.array([0, -1, 2]))
+    array([ True, False,  True])
+    """
+    return y != UNLABELLED if y.dtype.kind in "iuf" else np.ones(len(y), dtype=bool)
