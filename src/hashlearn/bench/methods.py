@@ -119,6 +119,7 @@ BOTH = (SUPERVISED, UNSUPERVISED)
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
+        Method("hashlearn", "two_step", BOTH, lambda request: {}),  # the defaults, whatever they are
         Method("SDR", "two_step", BOTH, _two_step(_solver("sdr"))),
         Method("AL", "two_step", BOTH, _two_step(_solver("al"))),
         Method("SDR plain", "two_step", (SUPERVISED,), _two_step(_solver("sdr"), spread=False)),

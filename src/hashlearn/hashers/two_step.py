@@ -116,6 +116,8 @@ class TwoStepHasher(BaseHasher):
             raise ValueError(f"target {target.name!r} needs labels: call fit(X, y), or choose target='distance'")
         rng = generator(self.random_state)
 
+        if hasattr(target, "for_bits"):
+            target = target.for_bits(self.n_bits)
         wanted = target.build(X, labels, rng)
         self.codes_, self.inference_report_ = infer_codes(
             wanted,

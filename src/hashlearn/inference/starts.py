@@ -16,9 +16,12 @@ from sklearn.utils.extmath import randomized_svd
 from hashlearn import bqp
 from hashlearn.bqp.operators import FloatArray
 from hashlearn.bqp.threads import one_blas_thread, sum_row_blocks
+from hashlearn.inference.bit_problem import objective
 from hashlearn.inference.bit_solvers import has_few_distinct_rows
+from hashlearn.inference.rotation import itq_rotation
 
 ITQ_ITERATIONS = 50
+ROTATIONS = 8
 # Up to this many features the covariance matrix is formed and decomposed; beyond, a randomised SVD.
 MAX_COVARIANCE = 2048
 
@@ -33,11 +36,7 @@ def pca_codes(X: Any, n_bits: int, rng: np.random.Generator) -> FloatArray:
 def itq_codes(X: Any, n_bits: int, rng: np.random.Generator) -> FloatArray:
     """Iterative quantisation (Gong and Lazebnik 2011): rotate the components so that signs lose least."""
     V = principal_components(X, n_bits, rng)
-    R = np.linalg.qr(rng.standard_normal((n_bits, n_bits)))[0]
-    for _ in range(ITQ_ITERATIONS):
-        U, _, Wt = np.linalg.svd(V.T @ signs(V @ R))
-        R = U @ Wt
-    return signs(V @ R)
+    return signs(V @ itq_rotation(V, rng, ITQ_ITERATIONS)[0])
 
 
 def random_codes(X: Any, n_bits: int, rng: np.random.Generator) -> FloatArray:
@@ -55,7 +54,9 @@ def start_codes(
     n = X.shape[0]
     if isinstance(init, str) and init == "auto":
         factor = None if target is None else _factor(target)
-        init, X = ("pca", X) if factor is None else ("itq", factor)
+        if target is not None and factor is not None:
+            return _best_rotation(target, factor, n_bits, rng)
+        init = "pca"
     if isinstance(init, str):
         if init not in STARTS:
             near = difflib.get_close_matches(init, STARTS, n=1)
@@ -72,6 +73,14 @@ def start_codes(
     if np.isin(codes, (-1, 1)).all():
         return codes.astype(np.float64)
     raise ValueError("init must hold only -1 and +1, or only 0 and 1")
+
+
+def _best_rotation(target: bqp.Operator, factor: FloatArray, n_bits: int, rng: np.random.Generator) -> FloatArray:
+    """The best of several ITQ codes of the factor, each from a random rotation: these end far apart at few bits."""
+    with one_blas_thread():
+        V = principal_components(factor, n_bits, rng)
+        trials = (signs(V @ itq_rotation(V, rng)[0]) for _ in range(ROTATIONS))
+        return min(trials, key=lambda codes: objective(target, codes))
 
 
 def _factor(target: bqp.Operator) -> FloatArray | None:

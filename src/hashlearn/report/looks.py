@@ -38,6 +38,7 @@ _DASHED = "5 3"
 _DOTTED = "1.5 3"
 
 _LOOKS = {
+    "hashlearn": Look(8, "flat"),
     "SDR": Look(1, "circle"),
     "AL": Look(2, "square"),
     "SDR distance": Look(1, "diamond", _DASHED),

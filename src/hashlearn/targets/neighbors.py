@@ -6,7 +6,7 @@ so that Y stays an operator of rank ``n_components``, and hash functions extend 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,6 +20,7 @@ from hashlearn.targets.neighbor_graph import neighbor_graph
 METRICS = ("cosine", "euclidean")
 MOST_DENSE = 400  # nodes; up to so many all eigenvectors are computed
 LARGEST_POWER = 256.0
+AUTOMATIC_DIMENSIONS = (16.0, 32.0)
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ class Neighbors:
     n_neighbors : k of the graph
     n_components : eigenvectors kept
     dimension : t, the length of the walk, is such that eigenvalue^2t counts as this many equal ones (participation
-        ratio); smaller is coarser: fewer, larger groups
+        ratio); smaller is coarser: fewer, larger groups. "auto" is 2 · n_bits, from 16 to 32
     metric : between samples: "cosine" (rows brought to unit length, not centred) or "euclidean"
 
     The trivial eigenvector is projected out, so the parts of a graph that is not connected stay apart. Equal rows are
@@ -44,9 +45,9 @@ class Neighbors:
     (300, 64, True)
     """
 
-    n_neighbors: int = 10
+    n_neighbors: int = 7
     n_components: int = 64
-    dimension: float = 20.0
+    dimension: float | str = "auto"
     metric: str = "cosine"
 
     name: ClassVar[str] = "neighbors"
@@ -57,10 +58,18 @@ class Neighbors:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
                 raise ValueError(f"{name} must be a positive integer, got {value!r}")
-        if not (isinstance(self.dimension, int | float | np.number) and 1.0 <= self.dimension < np.inf):
-            raise ValueError(f"dimension must be a number of at least 1, got {self.dimension!r}")
+        if self.dimension != "auto" and not (
+            isinstance(self.dimension, int | float | np.number) and 1.0 <= self.dimension < np.inf
+        ):
+            raise ValueError(f"dimension must be a number of at least 1, or 'auto', got {self.dimension!r}")
         if self.metric not in METRICS:
             raise ValueError(f"metric must be one of {', '.join(METRICS)}, got {self.metric!r}")
+
+    def for_bits(self, n_bits: int) -> Neighbors:
+        """This target with every choice made for codes of this length."""
+        if self.dimension != "auto":
+            return self
+        return replace(self, dimension=float(np.clip(2 * n_bits, *AUTOMATIC_DIMENSIONS)))
 
     def build(self, X: Any, y: np.ndarray | None, rng: np.random.Generator) -> bqp.Operator:
         """From features, shape (n, n_features)."""
@@ -71,7 +80,8 @@ class Neighbors:
         """E, shape (n, n_components) or fewer columns where there are not so many; rows of unit length, or of zeros."""
         graph, place = neighbor_graph(X, self.n_neighbors, self.metric)
         values, vectors = _diffusion(graph, self.n_components, rng)
-        scaled = vectors * values ** _power(values, self.dimension)
+        dimension = AUTOMATIC_DIMENSIONS[1] if isinstance(self.dimension, str) else self.dimension
+        scaled = vectors * values ** _power(values, dimension)
         if scaled.shape[1] == 0:  # one distinct row: nothing is known of any pair
             return np.zeros((len(place), 1))
         norms = np.linalg.norm(scaled, axis=1, keepdims=True)

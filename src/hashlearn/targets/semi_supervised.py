@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -49,6 +49,10 @@ class LabelsAndNeighbors:
             raise TypeError(f"neighbors must be a Neighbors target, got {type(self.neighbors).__name__}")
         if not (isinstance(self.labels_weight, int | float | np.number) and 0.0 <= self.labels_weight <= 1.0):
             raise ValueError(f"labels_weight must lie in [0, 1], got {self.labels_weight!r}")
+
+    def for_bits(self, n_bits: int) -> LabelsAndNeighbors:
+        """This target with every choice made for codes of this length."""
+        return replace(self, neighbors=self.neighbors.for_bits(n_bits))
 
     def build(self, X: Any, y: np.ndarray | None, rng: np.random.Generator) -> bqp.Operator:
         """From features (n, n_features) and classes (n,), −1 for none."""
