@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 BENCH_READY := $(VENV)/.bench-ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format bench-bqp bench-bqp-growth bench-bqp-quality bench-mnist bench-encode bench-metrics bench-search bench-models lock clean
+.PHONY: help setup demo test lint format bench-bqp bench-bqp-growth bench-bqp-quality bench-mnist bench-encode bench-metrics bench-hashers bench-search bench-models lock clean
 
 help:            ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -58,6 +58,9 @@ bench-encode: $(READY)            ## Fit and encode 32 bits: all at once against
 
 bench-metrics: $(READY)           ## mAP and precision within a radius: counting against an argsort for each query
 	$(BIN)/python -m benchmarks.metrics_speed
+
+bench-hashers: $(READY)           ## Fit and encode seconds of every hasher, 5,000 and 60,000 rows
+	$(BIN)/python -m benchmarks.hasher_speed
 
 bench-search: $(READY)            ## Engines and stores on 100,000 codes: same answers, recall, latency
 	$(BIN)/python -m benchmarks.search_engines

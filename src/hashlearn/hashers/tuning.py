@@ -1,0 +1,193 @@
+"""Choose target, start, solver, hash function and their parameters on held-out samples, within a time budget.
+
+One choice is varied at a time, the best so far kept (coordinate search), in the order in which choices matter most
+(docs/quality.md). A trial that would not fit into what is left of the budget, judged by the last ones, is not begun;
+the first one, the defaults, always runs. The same seed and enough time give the same answer.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.neighbors import NearestNeighbors
+
+from hashlearn import metrics, targets
+from hashlearn.bqp.validation import generator
+from hashlearn.hash_functions import RBFSVM, KernelRidge, LinearSVM
+from hashlearn.hashers.two_step import TwoStepHasher
+
+TRUE_NEIGHBOURS = 10
+FEWEST_HELD_OUT, MOST_HELD_OUT = 20, 2000
+
+Choices = dict[str, tuple[Any, ...]]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One configuration: what differs from the defaults, its score on held-out samples, and its seconds."""
+
+    changes: dict[str, Any]
+    score: float
+    seconds: float
+
+    def __str__(self) -> str:
+        changed = ", ".join(f"{name}={value!r}" for name, value in self.changes.items()) or "the defaults"
+        return f"{self.score:8.4f}  {self.seconds:7.1f} s  {changed}"
+
+
+@dataclass(frozen=True, eq=False)
+class Tuned:
+    """What `tune` found. Print it for the table of all trials.
+
+    Attributes
+    ----------
+    hasher : the best configuration, fitted on all samples
+    trials : all that was tried, in order
+    metric : what the scores are
+    stopped : whether the budget ended the search before every choice was tried
+    """
+
+    hasher: TwoStepHasher
+    trials: tuple[Trial, ...] = field(repr=False)
+    metric: str
+    stopped: bool
+
+    @property
+    def best(self) -> Trial:
+        """The trial with the highest score, the earliest of equals."""
+        return max(self.trials, key=lambda trial: trial.score)
+
+    def __str__(self) -> str:
+        lines = [f"   score     seconds  tried ({self.metric})"]
+        lines += [f"{trial}{'  <- best' if trial is self.best else ''}" for trial in self.trials]
+        return "\n".join(lines + (["stopped by the time budget"] if self.stopped else []))
+
+
+def tune(
+    X: Any,
+    y: Any = None,
+    *,
+    n_bits: int = 32,
+    seconds: float = 300.0,
+    held_out: float = 0.2,
+    choices: Choices | None = None,
+    random_state: Any = None,
+    progress: Callable[[Trial], Any] | None = None,
+) -> Tuned:
+    """The best `TwoStepHasher` for these samples, and all that was tried.
+
+    Held-out samples are queries against the codes of the others. With labels the score is mean average precision;
+    without, the mean fraction of each query's 10 nearest float vectors among its 10 nearest codes.
+
+    Parameters
+    ----------
+    X : (n_samples, n_features)
+    y : labels (n_samples,), or None
+    n_bits : code length
+    seconds : budget for the trials; the final fit on all samples comes on top
+    held_out : share of samples held out, at most 2,000 of them
+    choices : parameter of TwoStepHasher → values to try; None: a list that depends on whether there are labels
+    random_state : seed or Generator
+    progress : called with every finished trial
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> X, y = load_digits(return_X_y=True)
+    >>> found = tune(X[:400], y[:400], n_bits=8, choices={"spread": (False,)}, random_state=0)
+    >>> len(found.trials), found.hasher.encode(X[:3]).shape
+    (2, (3, 1))
+    """
+    if not (isinstance(seconds, int | float) and seconds > 0.0):
+        raise ValueError(f"seconds must be a positive number, got {seconds!r}")
+    if not (isinstance(held_out, float) and 0.0 < held_out < 1.0):
+        raise ValueError(f"held_out must be a share between 0 and 1, got {held_out!r}")
+    wanted = _default_choices(y) if choices is None else choices
+    seed = int(generator(random_state).integers(2**31))
+    base = TwoStepHasher(n_bits, random_state=seed)
+    unknown = [name for name in wanted if name not in base.get_params()]
+    if unknown:
+        raise ValueError(f"choices must name parameters of TwoStepHasher, got {', '.join(unknown)}")
+    split = _split(X, y, held_out, seed)
+    deadline = time.monotonic() + seconds
+    trials: list[Trial] = []
+    kept: dict[str, Any] = {}
+    stopped = False
+
+    def run(changes: dict[str, Any]) -> None:
+        started = time.monotonic()
+        score = split.score(clone(base).set_params(**changes))
+        trials.append(Trial(changes, score, time.monotonic() - started))
+        if progress is not None:
+            progress(trials[-1])
+
+    run({})
+    for name, values in wanted.items():
+        for value in values:
+            stopped = time.monotonic() + trials[-1].seconds > deadline
+            if stopped:
+                break
+            run({**kept, name: value})
+        if stopped:
+            break
+        kept = max(trials, key=lambda trial: trial.score).changes
+    best = max(trials, key=lambda trial: trial.score)
+    hasher = clone(base).set_params(**best.changes).fit(X, y)
+    return Tuned(hasher, tuple(trials), split.metric, stopped)
+
+
+def _default_choices(y: Any) -> Choices:
+    """The defaults' rivals, those first that mattered most in the ablations."""
+    functions = (KernelRidge(alpha="cv", gamma="cv"), RBFSVM(C=1.0), RBFSVM(), LinearSVM())
+    if y is not None:
+        return {"hash_function": functions, "target": (targets.LabelsAndNeighbors(labels_weight=0.9),)}
+    return {
+        "target": (targets.Neighbors(metric="euclidean"), targets.ThresholdedDistance(0.01), targets.Distance()),
+        "hash_function": functions,
+        "solver": ("local_search",),
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class _Split:
+    learned: Any
+    learned_labels: NDArray[Any] | None
+    queries: Any
+    query_labels: NDArray[Any] | None
+    neighbours: NDArray[np.int64] | None
+
+    @property
+    def metric(self) -> str:
+        return "recall of float neighbours" if self.neighbours is not None else "mean average precision"
+
+    def score(self, hasher: TwoStepHasher) -> float:
+        hasher.fit(self.learned, self.learned_labels)
+        queries, database = hasher.encode(self.queries), hasher.encode(self.learned)
+        if self.neighbours is not None:
+            return metrics.neighbour_recall(queries, database, self.neighbours, k=self.neighbours.shape[1])
+        return float(metrics.mean_average_precision(queries, database, self.query_labels, self.learned_labels))
+
+
+def _split(X: Any, y: Any, held_out: float, seed: int) -> _Split:
+    X = X if hasattr(X, "shape") else np.asarray(X)
+    n = X.shape[0]
+    labels = None if y is None else np.asarray(y)
+    if labels is not None and len(labels) != n:
+        raise ValueError(f"X and y must have as many rows, got {n} and {len(labels)}")
+    count = min(MOST_HELD_OUT, round(held_out * n))
+    if count < FEWEST_HELD_OUT or n - count <= TRUE_NEIGHBOURS:
+        raise ValueError(
+            f"held_out={held_out} of {n} samples are too few to judge by; hold out {FEWEST_HELD_OUT} or more"
+        )
+    order = np.random.default_rng(seed).permutation(n)
+    asked, rest = np.sort(order[:count]), np.sort(order[count:])
+    if labels is not None:
+        return _Split(X[rest], labels[rest], X[asked], labels[asked], None)
+    search = NearestNeighbors(n_neighbors=TRUE_NEIGHBOURS, algorithm="brute").fit(X[rest])
+    return _Split(X[rest], None, X[asked], None, search.kneighbors(X[asked], return_distance=False).astype(np.int64))
