@@ -90,7 +90,7 @@ _UNSEEN = {
     "clinc150_minilm": "unseen, 100",
 }
 _ALL = ("mnist", "cifar10", "sun397")
-_BEYOND = ("SDR", "AL", "SDR unsupervised", "AL unsupervised", "ITQ", "SDH", "Sign", "One-hot")
+_BEYOND = ("SDR", "AL", "SDR distance", "ITQ", "SDH", "Sign", "One-hot")
 
 TABLES: dict[str, Table] = {
     table.name: table

@@ -21,6 +21,7 @@ from hashlearn.hashers.sign_codes import SignCodes
 from hashlearn.hashers.spectral_hashing import SpectralHashing
 from hashlearn.hashers.spherical_hashing import SphericalHashing
 from hashlearn.hashers.tsh import TSH
+from hashlearn.hashers.tuning import Tuned, tune
 from hashlearn.hashers.two_step import TwoStepHasher
 
 HASHERS: dict[str, type[BaseHasher]] = {
@@ -47,4 +48,4 @@ HASHERS: dict[str, type[BaseHasher]] = {
     "sign_codes": SignCodes,
 }
 
-__all__ = ["HASHERS", "BaseHasher", *sorted(hasher.__name__ for hasher in HASHERS.values())]
+__all__ = ["HASHERS", "BaseHasher", "Tuned", "tune", *sorted(hasher.__name__ for hasher in HASHERS.values())]

@@ -95,7 +95,7 @@ th[scope=row] { white-space: nowrap; }
 .verdict.worse { color: var(--worse); background: var(--worse-paper); }
 p .verdict { margin: 0; }
 [data-table=glance] :is(td, thead th), [data-table=missing] td { white-space: normal; }
-[data-table=glance] small { display: block; font-weight: 400; }
+[data-table=glance] small { display: block; font-weight: 400; overflow-wrap: anywhere; }
 [data-table=glance] a { text-decoration-color: var(--line); }
 [data-table=glance] td:last-child { width: 38%; }
 .agreement { display: flex; gap: 2px; height: .5rem; margin: .45rem 0 .2rem; }
@@ -172,6 +172,7 @@ _NARROW = """
   .wide th[scope=row] { position: sticky; left: 0; background: var(--paper); }
   .wide caption { width: calc(100vw - 2.4rem); position: sticky; left: 0; }
   [data-table=glance] { font-size: .85rem; }
+  [data-table=glance] caption { width: auto; }
   [data-table=glance] th[scope=row] { white-space: normal; }
   [data-table=glance] :is(td, th):nth-child(2) { display: none; }
   .query { grid-template-columns: minmax(0, 1fr); }
