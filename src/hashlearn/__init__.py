@@ -25,6 +25,7 @@ __all__ = [
     "metrics",
     "persistence",
     "search",
+    "streams",
     "targets",
 ]
 

@@ -106,8 +106,17 @@ def load(name: str, features: str | None = None, progress: Any = None) -> DataSe
     return dataset(name=name)
 
 
+def unregister() -> None:
+    """Undo `register`: tests of every hasher must not meet these."""
+    for name in ("Quick", "Slow", "Broken", "Dying", "Interrupted", "Absent"):
+        HASHERS.pop(name, None)
+        METHODS.pop(name, None)
+
+
 register()
 PLAN_TO_KILL = plan("inference", ["digits"], ["Slow"], range(2, 8), n_draws=1)
 
 if __name__ == "__main__":  # python -m tests.bench.fakes FOLDER JOBS: a run to be killed
     run(PLAN_TO_KILL, sys.argv[1], jobs=int(sys.argv[2]), load=load)
+else:
+    unregister()

@@ -19,7 +19,7 @@ def test_scikit_learn_contract(estimator, check):
 
 def test_it_is_two_step_hashing_with_nopt():
     mine = TSH(12, random_state=3).fit(X[TRAIN], Y[TRAIN])
-    same = TwoStepHasher(12, solver="nopt", spread=False, random_state=3).fit(X[TRAIN], Y[TRAIN])
+    same = TwoStepHasher.paper("nopt", 12, monotone=True, random_state=3).fit(X[TRAIN], Y[TRAIN])
     np.testing.assert_array_equal(mine.codes_, same.codes_)
     np.testing.assert_array_equal(mine.encode(X), same.encode(X))
     assert mine.inference_report_.solver == "nopt"

@@ -1,8 +1,8 @@
 """The ``hashlearn`` command: argument parsing and printing only.
 
-Each command imports what it needs when it runs, so that ``hashlearn --help`` answers at once. Exit codes: 0
-for an answer, 2 for bad input (message on standard error, no traceback), 130 after Ctrl-C, even where the
-best so far was printed.
+Each command imports what it needs when it runs, so that ``hashlearn --help`` answers at once. Exit codes: 0 for an
+answer, 1 where it could not be done here (no space, no memory, a package missing), 2 for bad input, each with a message
+on standard error and no traceback, 130 after Ctrl-C, even where the best so far was printed.
 """
 
 from __future__ import annotations
@@ -18,8 +18,13 @@ from hashlearn.cli.bench import bench_command
 from hashlearn.cli.bqp import bqp_command
 from hashlearn.cli.datasets import datasets_command
 from hashlearn.cli.demo import demo_command
+from hashlearn.cli.encode import encode_command
+from hashlearn.cli.evaluate import evaluate_command
 from hashlearn.cli.exits import INTERRUPTED
+from hashlearn.cli.export import export_command
+from hashlearn.cli.fit import fit_command
 from hashlearn.cli.report import report_command
+from hashlearn.cli.search import search_command
 
 
 class _Commands(click.Group):
@@ -43,5 +48,16 @@ def main() -> None:
             stream.reconfigure(errors="replace")  # a terminal without UTF-8 shows "?", not a traceback
 
 
-for command in (demo_command, bench_command, report_command, datasets_command, bqp_command):
+for command in (
+    demo_command,
+    fit_command,
+    encode_command,
+    search_command,
+    evaluate_command,
+    export_command,
+    bench_command,
+    report_command,
+    datasets_command,
+    bqp_command,
+):
     main.add_command(command)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hashlearn import __version__
-from hashlearn.cli.exits import INTERRUPTED, InputError
+from hashlearn.cli.exits import FAILED, INTERRUPTED, InputError
+from hashlearn.cli.inputs import json_option
 
 if TYPE_CHECKING:
     from hashlearn.bench.clock import Progress
@@ -19,7 +21,6 @@ if TYPE_CHECKING:
     from hashlearn.bench.run import Outcome
     from hashlearn.bench.tables import Cell, Plan
 
-FAILED = 1
 SHOWN_FAILURES = 10
 SHAPE = "{bar:20} {n_fmt}/{total_fmt} cells, {elapsed}{postfix}  {desc}"
 SECONDS_BETWEEN_DRAWS = 0.1
@@ -53,6 +54,7 @@ SECONDS_BETWEEN_DRAWS = 0.1
     show_default=True,
     help="Processes at a time, where memory allows; one uses all cores.",
 )
+@json_option
 @click.option("--quiet", is_flag=True, help="No progress bar.")
 @click.pass_context
 def bench_command(
@@ -64,6 +66,7 @@ def bench_command(
     draws: int,
     out: Path,
     jobs: int,
+    as_json: bool,
     quiet: bool,
 ) -> None:
     """Run one of the paper's tables: inference, supervised, unsupervised or knn; or one of two more: unseen (classes
@@ -97,13 +100,16 @@ def bench_command(
         raise InputError(str(error)) from None
     if not interrupted and outcome.not_loaded and not found.records:
         raise InputError("\n".join(f"{name}: {why}" for name, why in outcome.not_loaded.items()))
-    click.echo(f"hashlearn {__version__}, table {wanted.table.name!r}\n")
-    click.echo(_tables(wanted, found))
-    click.echo(_missing(wanted, found), nl=False)
+    if as_json:
+        click.echo(json.dumps(_report(wanted, found, out), allow_nan=False))
+    else:
+        click.echo(f"hashlearn {__version__}, table {wanted.table.name!r}\n")
+        click.echo(_tables(wanted, found))
+        click.echo(_missing(wanted, found), nl=False)
     if interrupted:
         click.echo("Interrupted. The same command goes on where this one stopped.", err=True)
         ctx.exit(INTERRUPTED)
-    click.echo(_ending(outcome, out))
+    click.echo(_ending(outcome, out), err=as_json)
     if outcome.failed or outcome.not_loaded:
         ctx.exit(FAILED)
 
@@ -122,6 +128,23 @@ def _numbers(given: str | None) -> list[int]:
         return [int(part) for part in _split(given, "--bits")]
     except ValueError:
         raise ValueError(f"--bits must be whole numbers with commas between them, got {given!r}") from None
+
+
+def _report(plan: Plan, found: Results, out: Path) -> dict[str, Any]:
+    """What --json prints: values in per cent, one for each draw, by data set, metric, method and code length."""
+    from hashlearn.bench.summary import summarise
+
+    values: dict[str, Any] = {}
+    for dataset in plan.datasets:
+        for metric in dict.fromkeys((*plan.table.shown_metrics, "map")):
+            shown = summarise(found, plan.table.name, dataset, metric, plan.methods, plan.bits)
+            values.setdefault(dataset, {})[metric] = {
+                method: {n_bits: {"values": entry.values, "paper": entry.paper} for n_bits, entry in row.items()}
+                for method, row in shown.rows.items()
+            }
+    failed = {str(cell): why for cell, why in found.failed.items()}
+    missing = [str(cell) for cell in found.missing]
+    return {"table": plan.table.name, "results": str(out), "values": values, "missing": missing, "failed": failed}
 
 
 def _tables(plan: Plan, found: Results) -> str:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from hashlearn import __version__
-from hashlearn.cli.exits import INTERRUPTED
+from hashlearn.cli.exits import INTERRUPTED, InputError
+from hashlearn.cli.inputs import json_option
 from hashlearn.cli.layout import percent, seconds, table
 from hashlearn.cli.solver_demo import built_in_examples, show
 
@@ -39,13 +42,25 @@ HEADER = ("learned from", "method", "precision within 2 bits", "mean average pre
     metavar="SECONDS",
     help="With --solvers: for each solver on each problem.",
 )
+@json_option
 @click.option("--quiet", is_flag=True, help="No progress bar.")
 @click.pass_context
 def demo_command(
-    ctx: click.Context, seed: int, n_bits: int, output: Path, solvers: bool, time_limit: float, quiet: bool
+    ctx: click.Context,
+    seed: int,
+    n_bits: int,
+    output: Path,
+    solvers: bool,
+    time_limit: float,
+    as_json: bool,
+    quiet: bool,
 ) -> None:
     """Learn binary codes for handwritten digits, with and without labels, beside plain sign codes. Under a minute."""
     if solvers:
+        if as_json:
+            raise InputError(
+                "--json: not with --solvers, which prints tables; hashlearn bqp FILE --json is for scripts"
+            )
         limit = f"at most {time_limit:g} s a solve"
         click.echo(f"hashlearn {__version__}: every solver on built-in problems (seed {seed}, {limit})\n")
         if not show(built_in_examples(seed), seed=seed, time_limit=time_limit, quiet=quiet):
@@ -56,6 +71,11 @@ def demo_command(
 
     with _Steps(quiet) as steps:
         result = digits.run(n_bits, seed, progress=steps)
+    if as_json:
+        output.write_text(page(result), encoding="utf-8")
+        rows = [asdict(row) for row in result.rows]
+        click.echo(json.dumps({"n_bits": n_bits, "seed": seed, "output": str(output), "rows": rows}))
+        return
     click.echo(f"hashlearn {__version__}: {len(result.labels):,} handwritten digits in {n_bits} bits (seed {seed})\n")
     click.echo(table(HEADER, [_row(row) for row in result.rows]))
     click.echo(f"\n{_worked_search(result)}\n")

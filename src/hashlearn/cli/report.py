@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from hashlearn.cli.exits import InputError
+from hashlearn.cli.inputs import json_option, show
 
 
 @click.command("report", short_help="One self-contained HTML page from the stored results of bench.")
@@ -20,7 +21,8 @@ from hashlearn.cli.exits import InputError
     help="Where the page goes.",
 )
 @click.option("--title", help="Heading of the page.")
-def report_command(folder: Path, output: Path, title: str | None) -> None:
+@json_option
+def report_command(folder: Path, output: Path, title: str | None, as_json: bool) -> None:
     """Show the results that ``hashlearn bench`` stored in FOLDER, each table beside the paper's.
 
     The page needs no network and no script. Exit code 2 means bad input: no results, damaged ones, or ones that
@@ -42,4 +44,5 @@ def report_command(folder: Path, output: Path, title: str | None) -> None:
     except OSError as error:
         raise InputError(f"{output}: cannot be written: {error.strerror or error}") from None
     cells, missing = len(found.cells), len(found.missing)
-    click.echo(f"{cells:,} cells shown, {missing:,} missing. To look at: {output}")
+    report = {"output": str(output), "cells": cells, "missing": missing}
+    show(as_json, report, f"{cells:,} cells shown, {missing:,} missing. To look at: {output}")

@@ -16,6 +16,8 @@ from hashlearn.hash_functions.jobs import fit_each
 from hashlearn.hash_functions.panels import PanelFunction, Rows
 from hashlearn.hash_functions.stored import stored_array
 
+UNDERFLOW = 1e-140  # squares of entries below are no longer exact
+
 
 class LinearMargins(FittedHashFunctions):
     """A weight for each feature and distinct bit, an intercept for each distinct bit."""
@@ -76,4 +78,10 @@ def typical_norm(X: Rows) -> float:
     """√ of the mean squared row norm, 1 where X is zero: the one factor that makes C mean the same for every unit."""
     entries = X.data if sp.issparse(X) else X
     norm = float(np.sqrt(np.square(entries, dtype=np.float64).sum() / X.shape[0]))
-    return norm if 0.0 < norm < np.inf else 1.0
+    if UNDERFLOW < norm < np.inf:
+        return norm
+    largest = float(max(entries.max(), -entries.min())) if entries.size else 0.0
+    if not 0.0 < largest < np.inf:
+        return 1.0
+    norm = largest * float(np.sqrt(np.square(np.divide(entries, largest, dtype=np.float64)).sum() / X.shape[0]))
+    return max(norm, 1e8 * float(np.finfo(X.dtype).tiny))  # weights are divided by it, and must stay finite

@@ -22,7 +22,7 @@ def gram_rows_limit(wanted: int | None) -> int:
 
 @cache
 def memory_share() -> int:
-    """Bytes: a quarter of the physical memory, or of the control group's limit where that is lower."""
+    """Bytes: a quarter of the physical memory, or of the control group's or the process's limit where one is lower."""
     try:
         total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
@@ -32,4 +32,14 @@ def memory_share() -> int:
             total = min(total, int(Path(limit_file).read_text()))
         except (OSError, ValueError):
             continue
-    return total // SHARE_OF_MEMORY
+    return min(total, _address_space() or total) // SHARE_OF_MEMORY
+
+
+def _address_space() -> int | None:
+    """What ``ulimit -v`` allows this process, in bytes; None where nothing is set, or on a system without it."""
+    try:
+        import resource
+    except ImportError:
+        return None
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return None if limit == resource.RLIM_INFINITY else limit

@@ -1,0 +1,96 @@
+"""What several commands are given: a model, files of rows, where the output goes. Errors name the option."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hashlearn.cli.exits import InputError, refusals
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from hashlearn.cli.steps import Steps
+    from hashlearn.streams import RowSource
+
+FILE_HELP = "npy, npz or Parquet; FILE::NAME picks an array of an npz or columns of a Parquet file"
+
+model_argument = click.argument("model", type=click.Path(path_type=Path))
+json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+quiet_option = click.option("--quiet", is_flag=True, help="No progress bar.")
+batch_option = click.option(
+    "--batch-rows", type=click.IntRange(min=1), metavar="N", help="Rows encoded at a time.  [default: 64 MB of them]"
+)
+
+
+def rows_option(flag: str, what: str, *, required: bool = False) -> Callable[..., Any]:
+    """An option that names a file of rows, labels or codes."""
+    return click.option(flag, metavar="FILE", required=required, help=f"{what}: {FILE_HELP}.")
+
+
+def loaded(model: Path) -> Any:
+    """The hasher in a model file."""
+    from hashlearn import load
+
+    with refusals():
+        if not model.exists():
+            raise FileNotFoundError(f"{model}: there is no such model file; hashlearn fit makes one")
+        if model.is_dir():
+            raise IsADirectoryError(f"{model}: is a folder, not a model file")
+        return load(model)
+
+
+def rows_for(hasher: Any, address: str, about: str) -> RowSource:
+    """Rows of a file, as wide as the hasher wants them, its columns in the hasher's order where both have names."""
+    from hashlearn.streams import open_rows
+    from hashlearn.streams.encoding import require_columns
+
+    with refusals(about):
+        names = getattr(hasher, "feature_names_in_", None)
+        source = open_rows(address, names=None if names is None else [str(name) for name in names])
+        require_columns(hasher, source)
+        return source
+
+
+def codes_for(
+    hasher: Any, rows: str | None, codes: str | None, option: str, steps: Steps, batch_rows: int | None = None
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Packed codes and ids, encoded from the rows of one file or read from another."""
+    import numpy as np
+
+    from hashlearn.streams import encode_rows, read_codes
+
+    if (rows is None) == (codes is None):
+        raise InputError(f"{option}: give either {option} or {option}-codes")
+    if codes is not None:
+        with refusals(f"{option}-codes"):
+            return read_codes(codes, hasher.n_bits)
+    source = rows_for(hasher, str(rows), option)
+    with refusals(option):
+        found = encode_rows(
+            hasher, source, batch_rows=batch_rows, progress=lambda a, b: steps(f"encoding {source.path.name}", a, b)
+        )
+    return found, np.arange(len(found))
+
+
+def require_place(output: Path, *inputs: Path | str | None) -> None:
+    """Refuse before the work what could not be written after it."""
+    from hashlearn.streams.opening import split_address
+
+    if not output.absolute().parent.is_dir():
+        raise InputError(f"--output {output}: its folder does not exist")
+    if output.is_dir():
+        raise InputError(f"--output {output}: is a folder; name a file in it")
+    for file in inputs:
+        if file is not None and split_address(file)[0].resolve() == output.resolve():
+            raise InputError(f"--output {output}: is an input of this command; name another file")
+
+
+def show(as_json: bool, report: dict[str, Any], text: str) -> None:
+    """The answer, for programs or for people."""
+    click.echo(json.dumps(report, allow_nan=False) if as_json else text)

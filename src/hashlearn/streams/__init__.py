@@ -1,0 +1,31 @@
+"""Rows from files, codes into files, batch by batch: neither has to fit into memory.
+
+>>> import tempfile
+>>> import numpy as np
+>>> from hashlearn.hashers import LSH
+>>> rows = np.random.default_rng(0).standard_normal((1000, 16))
+>>> hasher = LSH(n_bits=12, random_state=0).fit(rows)
+>>> with tempfile.TemporaryDirectory() as folder:
+...     np.save(folder + "/rows.npy", rows)
+...     done = encode_file(hasher, open_rows(folder + "/rows.npy"), folder + "/codes.npy", batch_rows=300)
+...     codes = np.load(folder + "/codes.npy")
+>>> done.rows, codes.shape, bool((codes == hasher.encode(rows)).all())
+(1000, (1000, 2), True)
+"""
+
+from __future__ import annotations
+
+from hashlearn.streams.encoding import Encoded, default_batch_rows, encode_file, encode_rows
+from hashlearn.streams.opening import open_rows, read_codes, read_labels
+from hashlearn.streams.rows import RowSource
+
+__all__ = [
+    "Encoded",
+    "RowSource",
+    "default_batch_rows",
+    "encode_file",
+    "encode_rows",
+    "open_rows",
+    "read_codes",
+    "read_labels",
+]

@@ -1,0 +1,184 @@
+"""npy and npz: headers verified against the size of the file, rows read from where they lie, nothing unpickled.
+
+An npy file is memory-mapped, one batch at a time. A member of an npz is read in order, unpacked on
+the way. Both may be larger than memory, and than what the process may address.
+"""
+
+from __future__ import annotations
+
+import math
+import zipfile
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, Literal, NamedTuple
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from hashlearn.streams.rows import RowSource, SparseRows, require_matrix
+
+SPARSE_PARTS = {"data", "shape", "format"}  # of what scipy.sparse.save_npz writes, whatever the layout
+BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
+NO_OBJECTS = (
+    "holds Python objects, which only pickle could read, and that can run any code; save numbers or text instead, "
+    "np.save(file, array.astype(float)) or .astype(str)"
+)
+
+
+class _Header(NamedTuple):
+    shape: tuple[int, ...]
+    by_columns: bool
+    dtype: np.dtype[Any]
+    start: int  # where the data begin
+
+
+class NpyRows(RowSource):
+    """Rows of an npy file."""
+
+    def __init__(self, path: Path) -> None:
+        self._header = _npy_header(path)
+        require_matrix(self._header.shape, self._header.dtype, str(path))
+        super().__init__(path, None, (self._header.shape[0], self._header.shape[1]))
+
+    def _pieces(self, size: int, first: int, last: int) -> Iterator[Any]:
+        header = self._header
+        columns = _mapped(self.path, header) if header.by_columns else None
+        row_bytes = self.n_features * header.dtype.itemsize
+        for at in range(first, last, size):
+            count = min(size, last - at)
+            if columns is None:
+                part = header._replace(shape=(count, self.n_features), start=header.start + at * row_bytes)
+                yield np.array(_mapped(self.path, part), order="C")
+            else:
+                yield np.array(columns[at : at + count], order="C")
+
+
+class NpzRows(RowSource):
+    """Rows of one array of an npz."""
+
+    def __init__(self, path: Path, part: str) -> None:
+        with _member(path, part) as file:
+            self._header = _read_header(file, _member_bytes(path, part), f"{path}::{part}")
+        require_matrix(self._header.shape, self._header.dtype, f"{path}::{part}")
+        super().__init__(path, part, (self._header.shape[0], self._header.shape[1]))
+
+    def _pieces(self, size: int, first: int, last: int) -> Iterator[Any]:
+        header = self._header
+        if header.by_columns:  # rows are scattered over all of it
+            rows = npz_array(self.path, self.part or "")
+            yield from (np.ascontiguousarray(rows[at : min(at + size, last)]) for at in range(first, last, size))
+            return
+        row_bytes = self.n_features * header.dtype.itemsize
+        with _member(self.path, self.part or "") as file:
+            try:
+                file.seek(header.start + first * row_bytes)
+                for at in range(first, last, size):
+                    count = min(size, last - at)
+                    data = file.read(count * row_bytes)
+                    if len(data) != count * row_bytes:
+                        raise ValueError(f"{self.name}: ends too early; the file is damaged")
+                    yield np.frombuffer(data, header.dtype).reshape(count, self.n_features)
+            except BROKEN as error:
+                raise ValueError(f"{self.name}: is damaged: {error}") from None
+
+
+def npz_rows(path: Path, part: str | None) -> RowSource:
+    """Rows of the array ``part``, of the only one, or of a matrix that `scipy.sparse.save_npz` wrote."""
+    names = npz_names(path)
+    if part is None and set(names) >= SPARSE_PARTS:
+        return SparseRows(path, None, _sparse(path))
+    return NpzRows(path, chosen(part, names, str(path), "array"))
+
+
+def npy_array(path: Path) -> NDArray[Any]:
+    """The array of an npy file, memory-mapped where it has bytes to map."""
+    header = _npy_header(path)
+    if math.prod(header.shape) == 0:
+        return np.empty(header.shape, header.dtype)
+    return _mapped(path, header)
+
+
+def npz_array(path: Path, part: str) -> NDArray[Any]:
+    """One array of an npz, in memory."""
+    with _member(path, part) as file:
+        header = _read_header(file, _member_bytes(path, part), f"{path}::{part}")
+        try:
+            data = file.read()
+        except BROKEN as error:
+            raise ValueError(f"{path}::{part}: is damaged: {error}") from None
+    count = math.prod(header.shape)
+    if len(data) != count * header.dtype.itemsize:
+        raise ValueError(f"{path}::{part}: ends too early; the file is damaged")
+    return np.frombuffer(data, header.dtype, count).reshape(header.shape, order="F" if header.by_columns else "C")
+
+
+def npz_names(path: Path) -> list[str]:
+    """The arrays of an npz."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
+    except BROKEN as error:
+        raise ValueError(f"{path}: cannot be read as npz: {error}") from None
+
+
+def chosen(wanted: str | None, names: list[str], file: str, what: str) -> str:
+    """The part of a file that was asked for, or its only one."""
+    shown = ", ".join(names[:20]) or "nothing"
+    if wanted is None:
+        if len(names) == 1:
+            return names[0]
+        raise ValueError(f"{file}: has {len(names)} {what}s ({shown}); say which one, as {file}::NAME")
+    if wanted not in names:
+        raise ValueError(f"{file}: has no {what} {wanted!r}; it has {shown}")
+    return wanted
+
+
+def _npy_header(path: Path) -> _Header:
+    with open(path, "rb") as file:
+        return _read_header(file, path.stat().st_size, str(path))
+
+
+def _mapped(path: Path, header: _Header) -> NDArray[Any]:
+    order: Literal["F", "C"] = "F" if header.by_columns else "C"
+    return np.memmap(path, header.dtype, "r", offset=header.start, shape=header.shape, order=order)
+
+
+def _member(path: Path, part: str) -> IO[bytes]:
+    try:
+        return zipfile.ZipFile(path).open(f"{part}.npy")
+    except (*BROKEN, KeyError) as error:
+        raise ValueError(f"{path}::{part}: cannot be read: {error}") from None
+
+
+def _member_bytes(path: Path, part: str) -> int:
+    with zipfile.ZipFile(path) as archive:
+        return archive.getinfo(f"{part}.npy").file_size
+
+
+def _read_header(file: IO[bytes], n_bytes: int, name: str) -> _Header:
+    """Of an npy, with sizes that agree with the number of bytes there are; products are Python's, so none overflows."""
+    try:
+        version = np.lib.format.read_magic(file)
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, by_columns, dtype = read(file)
+        start = file.tell()
+    except (*BROKEN, ValueError) as error:
+        raise ValueError(f"{name}: cannot be read as npy: {' '.join(str(error).split())}") from None
+    if dtype.hasobject:
+        raise ValueError(f"{name}: {NO_OBJECTS}")
+    expected = math.prod(shape) * dtype.itemsize
+    if min(shape, default=0) < 0 or start + expected != n_bytes:
+        raise ValueError(
+            f"{name}: its header speaks of {expected:,} bytes of data (shape {shape}, {dtype}), and there are "
+            f"{n_bytes - start:,}: it is cut off or damaged"
+        )
+    return _Header(shape, by_columns, dtype, start)
+
+
+def _sparse(path: Path) -> Any:
+    try:
+        return sp.csr_array(sp.load_npz(path))
+    except (*BROKEN, ValueError, KeyError, TypeError) as error:
+        raise ValueError(f"{path}: cannot be read as a sparse matrix: {' '.join(str(error).split())}") from None

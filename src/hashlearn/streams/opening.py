@@ -1,0 +1,107 @@
+"""Files by name: ``rows.npy``, ``data.npz::X``, ``data.parquet::embedding``. What follows ``::`` picks a part."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.search.inputs import checked_codes
+from hashlearn.search.stores.exports import read_parquet
+from hashlearn.streams import numpy_files, parquet_files
+from hashlearn.streams.rows import RowSource
+
+PART = "::"
+SUFFIXES = (".npy", ".npz", ".parquet")
+
+
+def open_rows(address: str | os.PathLike[str], *, names: Sequence[str] | None = None) -> RowSource:
+    """Rows of features in a file.
+
+    Parameters
+    ----------
+    address : an npy file (memory-mapped); an npz, with ``::NAME`` where it has several arrays, or one that
+        `scipy.sparse.save_npz` wrote; a Parquet file of numeric columns or with one column of lists, where
+        ``::a,b,c`` picks columns
+    names : columns to take from a Parquet file, in this order, where it has them all and ``address`` names none
+    """
+    path, part = split_address(address)
+    suffix = _suffix(path)
+    if suffix == ".npz":
+        return numpy_files.npz_rows(path, part)
+    if suffix == ".parquet":
+        return parquet_files.ParquetRows(path, part, names)
+    _require_no_part(path, part)
+    return numpy_files.NpyRows(path)
+
+
+def read_labels(address: str | os.PathLike[str]) -> NDArray[Any]:
+    """Labels (n,), numbers or text, or 0/1 indicators (n, n_labels), from a file named as in `open_rows`."""
+    path, part = split_address(address)
+    suffix = _suffix(path)
+    if suffix == ".parquet":
+        labels = parquet_files.parquet_labels(path, part)
+    elif suffix == ".npz":
+        labels = numpy_files.npz_array(path, numpy_files.chosen(part, numpy_files.npz_names(path), str(path), "array"))
+    else:
+        _require_no_part(path, part)
+        labels = np.array(numpy_files.npy_array(path))
+    if labels.ndim not in (1, 2) or len(labels) == 0:
+        raise ValueError(f"{address}: has shape {labels.shape}; labels are (n,), or 0/1 indicators (n, n_labels)")
+    return labels
+
+
+def read_codes(address: str | os.PathLike[str], n_bits: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Packed codes and their ids, from what `encode_file` wrote; in an npy the row is the id."""
+    path, part = split_address(address)
+    suffix = _suffix(path)
+    try:
+        _require_no_part(path, part)
+        if suffix == ".parquet":
+            codes, ids, stored = read_parquet(path)
+            if stored != n_bits:
+                raise ValueError(f"these are codes of {stored} bits, the model makes {n_bits}")
+            return codes, ids
+        if suffix != ".npy":
+            raise ValueError("codes are npy or Parquet")
+        codes = checked_codes(numpy_files.npy_array(path), n_bits)
+        return codes, np.arange(len(codes))
+    except (TypeError, ValueError) as error:
+        text = str(error)
+        raise ValueError(text if text.startswith(str(address)) else f"{address}: {text}") from None
+
+
+def split_address(address: str | os.PathLike[str]) -> tuple[Path, str | None]:
+    """The file, and the part of it that is named.
+
+    >>> split_address("data.npz::X")[1], split_address("rows.npy")[1]
+    ('X', None)
+    """
+    text = os.fspath(address)
+    if PART not in text or Path(text).exists():
+        return Path(text), None
+    file, _, part = text.rpartition(PART)
+    if not file or not part:
+        raise ValueError(f"{text}: expected FILE::NAME")
+    return Path(file), part
+
+
+def _suffix(path: Path) -> str:
+    if path.suffix.lower() not in SUFFIXES:
+        raise ValueError(f"{path}: files of rows are {', '.join(SUFFIXES)}, got {path.suffix or 'no ending'!r}")
+    if path.is_dir():
+        raise ValueError(f"{path}: is a folder; name a file")
+    if not path.exists():
+        raise FileNotFoundError(f"{path}: there is no such file")
+    if not path.is_file():
+        raise ValueError(f"{path}: is not a regular file")
+    return path.suffix.lower()
+
+
+def _require_no_part(path: Path, part: str | None) -> None:
+    if part is not None:
+        raise ValueError(f"{path}: has no parts; leave {PART}{part} out")

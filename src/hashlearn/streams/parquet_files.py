@@ -1,0 +1,146 @@
+"""Parquet: numeric columns side by side, or one column of lists of equal length, read row group by row group."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.search.packages import require
+from hashlearn.streams.rows import RowSource, rebatched
+
+PURPOSE = "reading Parquet files"
+
+
+class ParquetRows(RowSource):
+    """Rows of the columns in ``columns``."""
+
+    def __init__(self, path: Path, part: str | None, expected: Sequence[str] | None = None) -> None:
+        self._file = _opened(path)
+        schema = self._file.schema_arrow
+        self._columns = _chosen_columns(schema, part, expected, str(path))
+        kind = schema.field(self._columns[0]).type
+        self._is_list = _is_list(kind)
+        width = _list_width(self._file, self._columns[0], kind) if self._is_list else len(self._columns)
+        names = None if self._is_list else tuple(self._columns)
+        super().__init__(path, part, (self._file.metadata.num_rows, width), names)
+
+    def _pieces(self, size: int, first: int, last: int) -> Iterator[Any]:
+        metadata, groups, begin = self._file.metadata, [], 0
+        skip = first
+        for group in range(metadata.num_row_groups):
+            end = begin + metadata.row_group(group).num_rows
+            if end > first and begin < last:
+                groups.append(group)
+            elif end <= first:
+                skip = first - end
+            begin = end
+        return rebatched(self._between(groups, size, skip, last - first), size)
+
+    def _between(self, groups: list[int], size: int, skip: int, count: int) -> Iterator[NDArray[Any]]:
+        """``count`` rows of these row groups, after the first ``skip``."""
+        at = -skip
+        for batch in self._file.iter_batches(batch_size=size, row_groups=groups, columns=self._columns):
+            low, high = max(0, -at), min(batch.num_rows, count - at)
+            if low < high:
+                yield self._numbers(batch.slice(low, high - low))
+            at += batch.num_rows
+
+    def _numbers(self, batch: Any) -> NDArray[Any]:
+        for column, values in zip(self._columns, batch.columns, strict=True):
+            inner = values.flatten() if self._is_list else values
+            if values.null_count or inner.null_count:
+                raise ValueError(f"{self.name}: column {column!r} has rows without a value; every feature is needed")
+            if self._is_list:
+                if len(inner) != len(values) * self.n_features or not _all_of(values, self.n_features):
+                    raise ValueError(
+                        f"{self.name}: column {column!r} has lists of other lengths than {self.n_features}, the first"
+                    )
+                numbers: NDArray[Any] = inner.to_numpy(zero_copy_only=False).reshape(-1, self.n_features)
+                return numbers
+        return np.column_stack([values.to_numpy(zero_copy_only=False) for values in batch.columns])
+
+
+def parquet_labels(path: Path, part: str | None) -> NDArray[Any]:
+    """One column of labels, or several named ones as 0/1 indicators."""
+    file = _opened(path)
+    names = file.schema_arrow.names
+    if part is None and len(names) != 1:
+        raise ValueError(f"{path}: has {len(names)} columns ({_few(names)}); say which one, as {path}::NAME")
+    wanted = names if part is None else _split(part, names, str(path))
+    table = file.read(columns=wanted)
+    for name in wanted:
+        if table[name].null_count:
+            raise ValueError(f"{path}::{name}: has rows without a label; every row needs one")
+    columns = [table[name].to_numpy() for name in wanted]
+    labels = columns[0] if len(columns) == 1 else np.column_stack(columns)
+    return labels.astype(str) if labels.dtype.kind == "O" else labels
+
+
+def _opened(path: Path) -> Any:
+    parquet = require("pyarrow.parquet", "parquet", PURPOSE)
+    arrow = require("pyarrow", "parquet", PURPOSE)
+    try:
+        return parquet.ParquetFile(path, memory_map=True)
+    except arrow.ArrowException as error:
+        raise ValueError(f"{path}: cannot be read as Parquet: {' '.join(str(error).split())}") from None
+
+
+def _chosen_columns(schema: Any, part: str | None, expected: Sequence[str] | None, file: str) -> list[str]:
+    if part is not None:
+        wanted = _split(part, schema.names, file)
+    elif expected is not None and set(expected) <= set(schema.names):
+        wanted = list(expected)  # in the order that the model learned
+    else:
+        lists = [name for name in schema.names if _is_list(schema.field(name).type)]
+        wanted = lists if len(lists) == 1 else list(schema.names)
+    odd = [name for name in wanted if not _is_number(schema.field(name).type)]
+    if len(wanted) == 1 and odd and _is_list(schema.field(odd[0]).type):
+        return wanted
+    if odd or not wanted:
+        raise ValueError(
+            f"{file}: features are columns of numbers or one column of lists of numbers, but {_few(odd)} is neither; "
+            f"name the columns to take, as {file}::a,b,c"
+        )
+    return wanted
+
+
+def _split(part: str, names: list[str], file: str) -> list[str]:
+    """Names with commas between them; a name that has commas itself is one."""
+    wanted = [part] if part in names else part.split(",")
+    for name in wanted:
+        if name not in names:
+            raise ValueError(f"{file}: has no column {name!r}; it has {_few(names)}")
+    return wanted
+
+
+def _list_width(file: Any, column: str, kind: Any) -> int:
+    if hasattr(kind, "list_size"):
+        return int(kind.list_size)
+    for batch in file.iter_batches(batch_size=1, columns=[column]):
+        return len(batch.columns[0].flatten())
+    return 0
+
+
+def _all_of(values: Any, width: int) -> bool:
+    lengths = np.diff(values.offsets.to_numpy()) if hasattr(values, "offsets") else np.zeros(0)
+    return bool((lengths == width).all())
+
+
+def _is_number(kind: Any) -> bool:
+    types = require("pyarrow", "parquet", PURPOSE).types
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind))
+
+
+def _is_list(kind: Any) -> bool:
+    types = require("pyarrow", "parquet", PURPOSE).types
+    some = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+    return bool(some and _is_number(kind.value_type))
+
+
+def _few(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:20]) or "nothing"
+    return shown if len(names) <= 20 else f"{shown}, and {len(names) - 20} more"

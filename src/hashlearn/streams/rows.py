@@ -1,0 +1,126 @@
+"""What a file of rows is to everyone who reads it: a shape, and batches in order, each checked to be finite."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+NUMBERS = "fiub"  # kinds of dtype that can be features
+READ_ROWS = 65_536
+
+
+class RowSource(ABC):
+    """Rows of one file, or of one part of it. Subclasses know how to read rows ``first`` to ``last`` in pieces."""
+
+    def __init__(self, path: Path, part: str | None, shape: tuple[int, int], names: tuple[str, ...] | None = None):
+        self.path = path
+        self.part = part
+        self.n_rows, self.n_features = shape
+        self.names = names  # of the columns, where the file has them
+        if self.n_rows == 0 or self.n_features == 0:
+            raise ValueError(f"{self.name}: has shape {shape}; at least one row and one column are needed")
+
+    @property
+    def name(self) -> str:
+        """For messages: the file, and the part of it."""
+        return str(self.path) if self.part is None else f"{self.path}::{self.part}"
+
+    def identity(self) -> dict[str, Any]:
+        """What tells this input from another one, without reading it."""
+        state = self.path.stat()
+        return {
+            "file": self.path.name,
+            "part": self.part,
+            "bytes": state.st_size,
+            "modified": state.st_mtime_ns,
+            "shape": [self.n_rows, self.n_features],
+        }
+
+    def batches(self, size: int, first: int = 0, last: int | None = None) -> Iterator[Any]:
+        """Rows ``first`` to ``last`` in arrays of ``size`` rows, the last one shorter; NaN and infinity are refused."""
+        for batch in self._pieces(size, first, self.n_rows if last is None else last):
+            _require_finite(batch, first, self.name)
+            first += batch.shape[0]
+            yield batch
+
+    def read(self) -> Any:
+        """All rows, in memory."""
+        batches = list(self.batches(READ_ROWS))
+        if len(batches) == 1:
+            return batches[0]
+        return sp.vstack(batches, format="csr") if sp.issparse(batches[0]) else np.concatenate(batches)
+
+    @abstractmethod
+    def _pieces(self, size: int, first: int, last: int) -> Iterator[Any]:
+        """Arrays (size, n_features) of rows, in order."""
+
+
+class SparseRows(RowSource):
+    """Rows of a matrix that is in memory: CSR, which a file holds in no order that could be streamed."""
+
+    def __init__(self, path: Path, part: str | None, rows: Any) -> None:
+        require_matrix(rows.shape, rows.dtype, str(path) if part is None else f"{path}::{part}")
+        super().__init__(path, part, rows.shape)
+        self._rows = rows
+
+    def _pieces(self, size: int, first: int, last: int) -> Iterator[Any]:
+        for at in range(first, last, size):
+            yield self._rows[at : min(at + size, last)]
+
+
+def require_matrix(shape: tuple[int, ...], dtype: np.dtype[Any], name: str) -> None:
+    """Refuse what cannot be rows of features, in words."""
+    if dtype.kind not in NUMBERS:
+        raise ValueError(f"{name}: holds {described(dtype)}; features must be numbers")
+    if len(shape) != 2:
+        advice = " (one row? save X.reshape(1, -1))" if len(shape) == 1 else ""
+        raise ValueError(f"{name}: has shape {tuple(shape)}; features must have 2 dimensions, a row a sample{advice}")
+
+
+def described(dtype: np.dtype[Any]) -> str:
+    """A dtype for people.
+
+    >>> described(np.dtype("U7")), described(np.dtype(complex))
+    ('text', 'complex numbers')
+    """
+    words = {"U": "text", "S": "bytes", "c": "complex numbers", "M": "dates", "m": "spans of time", "V": "records"}
+    return words.get(dtype.kind, f"dtype {dtype}")
+
+
+def rebatched(pieces: Iterable[Any], size: int) -> Iterator[Any]:
+    """The same rows in arrays of ``size`` rows each, the last one shorter.
+
+    >>> [part.tolist() for part in rebatched([np.arange(3), np.arange(3, 8)], 4)]
+    [[0, 1, 2, 3], [4, 5, 6, 7]]
+    """
+    held: list[Any] = []
+    count = 0
+    for piece in pieces:
+        while len(piece):
+            part, piece = piece[: size - count], piece[size - count :]
+            held.append(part)
+            count += len(part)
+            if count == size:
+                yield held[0] if len(held) == 1 else np.concatenate(held)
+                held, count = [], 0
+    if held:
+        yield np.concatenate(held)
+
+
+def _require_finite(batch: Any, first: int, name: str) -> None:
+    entries = batch.data if sp.issparse(batch) else batch
+    if entries.dtype.kind != "f" or np.isfinite(entries).all():
+        return
+    if sp.issparse(batch):
+        batch = batch.tocoo()
+        wrong = ~np.isfinite(batch.data)
+        row, column, value = batch.row[wrong][0], batch.col[wrong][0], batch.data[wrong][0]
+    else:
+        row, column = np.argwhere(~np.isfinite(batch))[0]
+        value = batch[row, column]
+    raise ValueError(f"{name}: holds {value} at row {first + row}, column {column}; features must be finite numbers")

@@ -1,0 +1,197 @@
+"""Ctrl-C and time limits in ``fit`` and ``encode``, progress bars, completion: the command among other programs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import struct
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+from click.shell_completion import BashComplete
+
+from hashlearn import TwoStepHasher, bqp
+from hashlearn.cli import main
+from hashlearn.cli.steps import Steps
+from tests.cli.files import N, X, Y, answer, invoke
+
+HASHLEARN = [sys.executable, "-m", "hashlearn"]
+
+
+@dataclass(frozen=True)
+class Endless:
+    """Finds something, and never ends by itself."""
+
+    name: ClassVar[str] = "endless"
+
+    def run(self, A: Any, run: Any, rng: Any, x0: Any) -> bqp.Status:
+        while True:
+            run.tick("waiting")
+
+
+@dataclass(frozen=True)
+class Interrupted:
+    """The user presses Ctrl-C in the middle of a bit."""
+
+    name: ClassVar[str] = "interrupted"
+
+    def run(self, A: Any, run: Any, rng: Any, x0: Any) -> bqp.Status:
+        run.offer(np.ones(A.n))
+        raise KeyboardInterrupt
+
+
+# A solver that says when it has begun, and then takes its time: Ctrl-C always finds it at work.
+SLOW_FIT = """
+import sys
+from pathlib import Path
+from hashlearn import bqp
+from hashlearn.cli import main
+
+class Slow:
+    name = "slow"
+    def run(self, A, run, rng, x0):
+        Path("begun").touch()
+        while True:
+            run.tick("waiting")
+
+bqp.METHODS["slow"] = Slow
+main(["fit", "X.npy", "-o", "new", "--bits", "8", "--solver", "slow"])
+"""
+
+
+def test_ctrl_c_in_fit_is_passed_on_and_leaves_no_half_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(bqp.METHODS, "interrupted", Interrupted)
+    hasher = TwoStepHasher(8, solver="interrupted", random_state=0)
+    with pytest.raises(KeyboardInterrupt):
+        hasher.fit(X[:100], Y[:100])
+    assert not hasattr(hasher, "hash_functions_")
+
+
+def test_ctrl_c_in_the_fit_command(folder: Path) -> None:
+    before = sorted(path.name for path in folder.iterdir())
+    process = subprocess.Popen([sys.executable, "-c", SLOW_FIT], stderr=subprocess.PIPE, stdout=subprocess.PIPE)
+    deadline = time.monotonic() + 60
+    while not Path("begun").exists() and process.poll() is None and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out, err) == (130, b"", b"Interrupted before there was an answer.\n")
+    assert sorted(path.name for path in folder.iterdir()) == sorted([*before, "begun"])
+
+
+def test_a_time_limit_ends_inference_with_usable_codes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(bqp.METHODS, "endless", Endless)
+    for monotone in (True, False):
+        hasher = TwoStepHasher(8, solver="endless", monotone=monotone, init="pca", time_limit=0.2, random_state=0)
+        began = time.monotonic()
+        hasher.fit(X[:100])
+        assert time.monotonic() - began < 10.0
+        report = hasher.inference_report_
+        assert report.out_of_time
+        assert report.bits[-1].status == "time_limit"
+        assert "ended by the time limit" in str(report)
+        start = TwoStepHasher(8, solver="spectral", init="pca", n_sweeps=1, random_state=0, spread=False).fit(X[:100])
+        assert report.final_objective <= start.inference_report_.start_objective  # no bit was made worse
+        assert hasher.encode(X[:3]).shape == (3, 1)
+    with pytest.raises(ValueError, match="time_limit must be a positive number"):
+        TwoStepHasher(8, time_limit=0.0).fit(X[:100])
+
+
+def test_a_limit_that_is_not_reached_changes_nothing() -> None:
+    with_limit = TwoStepHasher(8, time_limit=600.0, random_state=0).fit(X[:100], Y[:100])
+    np.testing.assert_array_equal(with_limit.codes_, TwoStepHasher(8, random_state=0).fit(X[:100], Y[:100]).codes_)
+    assert not with_limit.inference_report_.out_of_time
+
+
+def test_the_time_limit_of_the_fit_command(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(bqp.METHODS, "endless", Endless)
+    result = invoke("fit", "X.npy", "-o", "new", "--bits", 8, "--solver", "endless", "--time-limit", 0.1, "--json")
+    assert result.exit_code == 0
+    assert result.stderr == "Note: the time limit ended the inference of codes; later bits are less well solved\n"
+    assert json.loads(result.stdout)["notes"]
+    assert answer("encode", "new", "Q.npy", "-o", "codes.npy")["rows"] == 40
+
+
+def test_ctrl_c_in_encode_keeps_what_is_done(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = answer("encode", "model", "X.npy", "-o", "whole.npy")["sha256"]
+    from hashlearn.hashers import LSH
+
+    calls = []
+    real = LSH.encode
+
+    def interrupted(self: Any, rows: Any) -> Any:
+        calls.append(len(rows))
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return real(self, rows)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(LSH, "encode", interrupted)
+        result = invoke("encode", "model", "X.npy", "-o", "codes.npy", "--batch-rows", 50)
+    assert (result.exit_code, result.stdout) == (130, "")
+    assert result.stderr == "Interrupted. The same command goes on where this one stopped.\n"
+    assert not Path("codes.npy").exists()
+    found = answer("encode", "model", "X.npy", "-o", "codes.npy", "--batch-rows", 50)
+    assert (found["resumed_rows"], found["rows"], found["sha256"]) == (100, N, whole)
+
+
+def test_bars_are_drawn_on_a_terminal_and_nowhere_else(folder: Path) -> None:
+    pty, fcntl, termios = (pytest.importorskip(m, reason="needs a terminal") for m in ("pty", "fcntl", "termios"))
+    code = (
+        "import time; from hashlearn.cli.steps import Steps\n"
+        "with Steps(quiet=False) as steps:\n"
+        "    steps('encoding', 3, 4); time.sleep(1.0); steps.begin('searching'); time.sleep(0.5)\n"
+    )
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
+    subprocess.run([sys.executable, "-c", code], stderr=theirs, check=True, timeout=60)
+    os.close(theirs)
+    shown = os.read(ours, 100_000).decode()
+    os.close(ours)
+    assert re.search(r"encoding .* 3/4, 00:0\d", shown)
+    assert re.search(r"searching 00:0\d", shown)
+    piped = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, timeout=60)
+    assert piped.stderr == piped.stdout == b""
+
+
+def test_quick_steps_and_quiet_ones_draw_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    for quiet in (True, False):
+        with Steps(quiet) as steps:
+            steps("encoding", 1, 2)
+            steps.begin("searching")
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_is_emitted_for_every_shell(shell: str) -> None:
+    if shell == "bash" and not Path("/bin/bash").exists():
+        pytest.skip("needs bash, whose version is asked for")
+    environment = {**os.environ, "_HASHLEARN_COMPLETE": f"{shell}_source"}
+    done = subprocess.run(HASHLEARN, capture_output=True, text=True, env=environment, timeout=60)
+    assert "hashlearn" in done.stdout
+    assert f"{shell}_complete" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        ("hashlearn e", {"encode", "evaluate", "export"}),
+        ("hashlearn fit --met", {"--method"}),
+        ("hashlearn fit --method it", {"itq", "itq_cca"}),
+        ("hashlearn fit --solver a", {"al"}),
+        ("hashlearn fit --target s", {"shared_labels"}),
+        ("hashlearn fit --hash-function r", {"rbf_svm"}),
+    ],
+)
+def test_completion_knows_commands_options_and_registries(words: str, expected: set[str]) -> None:
+    *before, incomplete = words.split()[1:]
+    complete = BashComplete(main, {}, "hashlearn", "_HASHLEARN_COMPLETE")
+    assert {item.value for item in complete.get_completions(before, incomplete)} == expected

@@ -1,0 +1,87 @@
+"""``hashlearn search``, ``evaluate`` and ``export`` give what the library gives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hashlearn import load, metrics
+from hashlearn.bits import hamming_distances
+from tests.cli.files import N, X, Y, answer, invoke, refused, write_parquet
+
+QUERIES = slice(N, N + 40)
+
+
+def test_search_is_brute_force(folder: Path) -> None:
+    found = answer("search", "model", "--database", "X.npy", "--queries", "Q.npy", "-k", 5, "--batch-rows", 70)
+    hasher = load("model")
+    distances = hamming_distances(hasher.encode(X[QUERIES]), hasher.encode(X[:N]))
+    nearest = np.argsort(distances, axis=1, kind="stable")[:, :5]
+    assert [item["ids"] for item in found["neighbours"]] == nearest.tolist()
+    assert found["neighbours"][7]["distances"] == distances[7, nearest[7]].tolist()
+    assert (found["k"], found["n_database"], found["n_queries"], found["exact"]) == (5, N, 40, True)
+    lines = invoke("search", "model", "--database", "X.npy", "--queries", "Q.npy", "-k", 2).stdout.splitlines()
+    first = found["neighbours"][0]
+    assert lines[0] == "0\t" + "  ".join(
+        f"{i} ({d})" for i, d in zip(first["ids"][:2], first["distances"], strict=False)
+    )
+
+
+def test_a_radius_instead_of_k_and_codes_instead_of_rows(folder: Path) -> None:
+    answer("encode", "model", "X.npy", "-o", "codes.npy")
+    found = answer("search", "model", "--database-codes", "codes.npy", "--queries", "Q.npy", "--radius", 1)
+    hasher = load("model")
+    distances = hamming_distances(hasher.encode(X[QUERIES]), hasher.encode(X[:N]))
+    assert [sorted(item["ids"]) for item in found["neighbours"]] == [np.flatnonzero(d <= 1).tolist() for d in distances]
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    answer("encode", "model", "X.npy", "-o", "codes.parquet")
+    again = answer("search", "model", "--database-codes", "codes.parquet", "--queries", "Q.npy", "--radius", 1)
+    assert again["neighbours"] == found["neighbours"]
+
+
+def test_evaluate_is_the_metrics(folder: Path) -> None:
+    files = [
+        "--database",
+        "X.npy",
+        "--database-labels",
+        "both.npz::y",
+        "--queries",
+        "Q.npy",
+        "--query-labels",
+        "yq.npy",
+    ]
+    found = answer("evaluate", "model", *files, "-k", 7, "--neighbours", 4, "--radius", 3)
+    hasher = load("model")
+    arguments = (hasher.encode(X[QUERIES]), hasher.encode(X[:N]), Y[QUERIES], Y[:N])
+    assert found["mean_average_precision"] == metrics.mean_average_precision(*arguments)
+    assert found["precision_within_radius"] == metrics.precision_within_radius(*arguments, radius=3)
+    assert found["knn_accuracy"] == metrics.knn_accuracy(*arguments, k=4)
+    assert found["recall_at_k"] == metrics.recall_at_k(*arguments, k=7)
+    assert len(found["curve"]["precision"]) == 13
+    text = invoke("evaluate", "model", *files).stdout
+    assert f"{100 * found['mean_average_precision']:.3g} %" in text
+    assert "neighbours" not in text
+
+
+def test_labels_of_words_from_parquet(folder: Path) -> None:
+    write_parquet(folder)
+    np.save("words.npy", [f"digit {label}" for label in Y[QUERIES]])
+    files = ["--database", "lists.parquet", "--queries", "Q.npy", "--query-labels"]
+    found = answer("evaluate", "model", *files, "words.npy", "--database-labels", "lists.parquet::name")
+    hasher = load("model")
+    expected = metrics.mean_average_precision(hasher.encode(X[QUERIES]), hasher.encode(X[:N]), Y[QUERIES], Y[:N])
+    assert found["mean_average_precision"] == expected
+    words = "query_labels and database_labels must be of one kind"
+    refused("evaluate", "model", *files, "yq.npy", "--database-labels", "lists.parquet::name", words=words)
+
+
+def test_export_writes_a_graph_that_was_compared(folder: Path) -> None:
+    runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    pytest.importorskip("onnx", reason="onnx is not installed")
+    found = answer("export", "model", "-o", "model.onnx", "--sample", "Q.npy")
+    assert (found["rows"], found["bits"], found["bytes"]) == (40, 480, (folder / "model.onnx").stat().st_size)
+    session = runtime.InferenceSession(str(folder / "model.onnx"), providers=["CPUExecutionProvider"])
+    codes = session.run(["codes"], {"features": X[QUERIES]})[0]
+    np.testing.assert_array_equal(codes, load("model").encode(X[QUERIES]))

@@ -1,0 +1,204 @@
+"""Encoding by shards: after kills, full disks and changes the file is the one that an undisturbed run writes."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hashlearn.hashers import LSH
+from hashlearn.streams import encode_file, encode_rows, open_rows
+
+ROWS = np.random.default_rng(0).standard_normal((1000, 16)).astype(np.float32)
+ENCODE = """
+import sys
+from hashlearn.cli import main
+main(["encode", "model", "rows.npy", "-o", "codes.npy", "--batch-rows", "20", "--json"])
+"""
+
+
+@pytest.fixture
+def hasher(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """A hasher, with its model and rows in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    np.save("rows.npy", ROWS)
+    fitted = LSH(n_bits=33, random_state=0).fit(ROWS)
+    fitted.save("model")
+    return fitted
+
+
+def digest(path: str) -> str:
+    return hashlib.sha256(Path(path).read_bytes()).hexdigest()
+
+
+class Stop(Exception):
+    """Raised in the middle."""
+
+
+def stopped_after(rows: int) -> Any:
+    def progress(done: int, total: int) -> None:
+        if done >= rows:
+            raise Stop
+
+    return progress
+
+
+@pytest.mark.parametrize("output", ["codes.npy", "codes.parquet"])
+def test_the_file_is_the_same_however_often_it_was_stopped(hasher: Any, output: str) -> None:
+    if output.endswith("parquet"):
+        pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    source = open_rows("rows.npy")
+    whole = encode_file(hasher, source, f"whole-{output}")
+    for rows in (50, 200, 700):
+        with pytest.raises(Stop):
+            encode_file(hasher, source, output, batch_rows=50, progress=stopped_after(rows))
+        assert not Path(output).exists()
+    done = encode_file(hasher, source, output, batch_rows=50)
+    assert (done.resumed_rows, done.rows, done.n_bits) == (700, 1000, 33)
+    assert done.sha256 == whole.sha256 == digest(output) == digest(f"whole-{output}")
+    np.testing.assert_array_equal(encode_rows(hasher, source, batch_rows=77), hasher.encode(ROWS))
+    assert [path.name for path in Path().glob(".*")] == []
+
+
+def test_kill_9_in_the_middle_and_the_same_command_again(hasher: Any) -> None:
+    source = open_rows("rows.npy")
+    expected = encode_file(hasher, source, "whole.npy").sha256
+    shards = Path(".codes.npy.shards")
+    for _ in range(5):  # on a busy machine it may end before we look
+        process = subprocess.Popen([sys.executable, "-c", ENCODE], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + 100
+        while time.monotonic() < deadline and process.poll() is None and len(list(shards.glob("0*"))) < 5:
+            time.sleep(0.001)
+        process.kill()
+        if process.wait(timeout=30) == -signal.SIGKILL:
+            break
+    resumed = len(list(shards.glob("0*")))
+    done = encode_file(hasher, source, "codes.npy", batch_rows=20, identity=digest("model"))
+    assert (done.resumed_rows, done.sha256) == (20 * resumed, expected)
+    assert 5 <= resumed < 50
+    np.testing.assert_array_equal(np.load("codes.npy"), hasher.encode(ROWS))
+
+
+def stopped_halfway(hasher: Any, **changes: Any) -> None:
+    arguments = {"batch_rows": 50, "identity": "a", **changes}
+    with pytest.raises(Stop):
+        encode_file(hasher, open_rows("rows.npy"), "codes.npy", progress=stopped_after(500), **arguments)
+
+
+def test_shards_of_other_work_are_not_taken_up(hasher: Any) -> None:
+    expected = encode_file(hasher, open_rows("rows.npy"), "whole.npy").sha256
+    for change in ({"identity": "b"}, {"batch_rows": 49}):
+        stopped_halfway(hasher, **change)
+        done = encode_file(hasher, open_rows("rows.npy"), "codes.npy", batch_rows=50, identity="a")
+        assert (done.resumed_rows, done.sha256) == (0, expected)
+    stopped_halfway(hasher)
+    np.save("rows.npy", -ROWS)
+    done = encode_file(hasher, open_rows("rows.npy"), "codes.npy", batch_rows=50, identity="a")
+    assert done.resumed_rows == 0
+    np.testing.assert_array_equal(np.load("codes.npy"), hasher.encode(-ROWS))
+
+
+def test_damaged_shards_are_made_again(hasher: Any) -> None:
+    expected = encode_file(hasher, open_rows("rows.npy"), "whole.npy").sha256
+    stopped_halfway(hasher)
+    damaged, cut, gone = (Path(f".codes.npy.shards/{shard:010d}") for shard in (1, 4, 7))
+    data = bytearray(damaged.read_bytes())
+    data[3] ^= 1
+    damaged.write_bytes(data)
+    cut.write_bytes(cut.read_bytes()[:-1])
+    gone.unlink()
+    done = encode_file(hasher, open_rows("rows.npy"), "codes.npy", batch_rows=50, identity="a")
+    assert (done.resumed_rows, done.sha256) == (350, expected)
+
+
+def test_a_full_disk_keeps_what_is_done(hasher: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = encode_file(hasher, open_rows("rows.npy"), "codes.npy").sha256
+    before = Path("codes.npy").read_bytes()
+    real, calls = os.fsync, []
+
+    def full(handle: int) -> None:
+        calls.append(handle)
+        if len(calls) > 20:
+            raise OSError(28, "No space left on device")
+        real(handle)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match="No space left"):
+            encode_file(hasher, open_rows("rows.npy"), "codes.npy", batch_rows=50)
+    assert Path("codes.npy").read_bytes() == before
+    done = encode_file(hasher, open_rows("rows.npy"), "codes.npy", batch_rows=50)
+    assert (done.resumed_rows > 0, done.sha256) == (True, expected)
+
+
+def test_two_at_once_are_refused_and_foreign_files_stay(hasher: Any) -> None:
+    pytest.importorskip("fcntl", reason="needs file locks")
+
+    def second(done: int, total: int) -> None:
+        with pytest.raises(ValueError, match="another process is writing it"):
+            encode_file(hasher, open_rows("rows.npy"), "codes.npy", batch_rows=500)
+
+    Path(".codes.npy.shards").mkdir()
+    Path(".codes.npy.shards/mine.txt").write_text("keep me")
+    encode_file(hasher, open_rows("rows.npy"), "codes.npy", batch_rows=500, progress=second)
+    assert [path.name for path in Path(".codes.npy.shards").iterdir()] == ["mine.txt"]
+
+
+def test_an_input_that_changes_meanwhile_is_refused(hasher: Any) -> None:
+    def grow(done: int, total: int) -> None:
+        os.utime("rows.npy", ns=(0, done))
+
+    with pytest.raises(ValueError, match=r"rows\.npy: changed while it was encoded"):
+        encode_file(hasher, open_rows("rows.npy"), "codes.npy", batch_rows=500, progress=grow)
+    assert sorted(os.listdir()) == ["model", "rows.npy"]
+
+
+LIMITED = """
+import resource, sys
+from pathlib import Path
+import numpy as np
+from hashlearn import load
+from hashlearn.streams import encode_file, open_rows
+hasher = load("wide")
+hasher.encode(np.zeros((3, 2000)))
+pages = int(Path("/proc/self/statm").read_text().split()[0])
+limit = pages * resource.getpagesize() + 300 * 2**20
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+print(encode_file(hasher, open_rows(sys.argv[1]), "codes.npy", batch_rows=4000).rows)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc to know how much is in use")
+def test_a_file_larger_than_what_may_be_addressed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    hasher = LSH(n_bits=33, random_state=0).fit(np.random.default_rng(0).standard_normal((10, 2000)))
+    hasher.save("wide")
+    n = 60_000
+    with open("large.npy", "wb") as file:  # 480 MB of zeros that take no space
+        np.lib.format.write_array_header_1_0(file, {"descr": "<f4", "fortran_order": False, "shape": (n, 2000)})
+        file.truncate(file.tell() + n * 8000)
+    command = [sys.executable, "-c", LIMITED, "large.npy"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert (done.stdout, done.returncode) == (f"{n}\n", 0), done.stderr
+    codes = np.load("codes.npy", mmap_mode="r")
+    assert codes.shape == (n, 5)
+    np.testing.assert_array_equal(codes[[0, n // 2, n - 1]], hasher.encode(np.zeros((3, 2000), np.float32)))
+
+
+def test_bad_rows_name_file_and_place(hasher: Any) -> None:
+    rows = ROWS.astype(np.float64)
+    rows[730] = 1e200
+    np.save("rows.npy", rows)
+    with pytest.raises(ValueError, match=r"rows\.npy: rows 700 to 799: X has an entry of size 1e\+200"):
+        encode_file(hasher, open_rows("rows.npy"), "codes.npy", batch_rows=100)
+    with pytest.raises(ValueError, match="codes are written as"):
+        encode_file(hasher, open_rows("rows.npy"), "codes.bin")
+    assert sorted(os.listdir()) == ["model", "rows.npy"]
