@@ -66,7 +66,13 @@ def _run(data: tuple[Any, ...], c: dict[str, Any], options: argparse.Namespace) 
     }
     target: Any = named.get(c["target"], c["target"])
     hasher = TwoStepHasher(
-        c["n_bits"], target=target, solver=solver, init=c["init"], spread=not options.no_spread, random_state=c["draw"]
+        c["n_bits"],
+        target=target,
+        solver=solver,
+        hash_function="rbf_svm",
+        init=c["init"],
+        spread=not options.no_spread,
+        random_state=c["draw"],
     )
     started = time.perf_counter()
     hasher.fit(X[learn], y[learn] if options.labels else None)
