@@ -50,7 +50,6 @@ class Interrupted:
 
 # A solver that says when it has begun, and then takes its time: Ctrl-C always finds it at work.
 SLOW_FIT = """
-import sys
 from pathlib import Path
 from hashlearn import bqp
 from hashlearn.cli import main
@@ -82,7 +81,10 @@ def test_ctrl_c_in_the_fit_command(folder: Path) -> None:
     while not Path("begun").exists() and process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.05)
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=30)
+    try:
+        out, err = process.communicate(timeout=60)
+    finally:
+        process.kill()
     assert (process.returncode, out, err) == (130, b"", b"Interrupted before there was an answer.\n")
     assert sorted(path.name for path in folder.iterdir()) == sorted([*before, "begun"])
 
