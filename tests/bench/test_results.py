@@ -7,10 +7,10 @@ import os
 
 import pytest
 
-from hashlearn.bench import atomic
 from hashlearn.bench.cell import run_cell
 from hashlearn.bench.results import ResultError, as_text, read, remove_unfinished, write_cell, write_error
 from hashlearn.bench.tables import TABLES, Cell
+from hashlearn.system import atomic
 from tests.bench import fakes
 
 CELL = Cell("inference", "digits", "Quick", 8, 1)
@@ -19,7 +19,9 @@ CELL = Cell("inference", "digits", "Quick", 8, 1)
 @pytest.fixture(scope="module")
 def record():
     fakes.register()
-    return json.loads(as_text(run_cell(CELL, fakes.dataset())))
+    made = json.loads(as_text(run_cell(CELL, fakes.dataset())))
+    fakes.unregister()  # before each test's own registration, which restores what it found
+    return made
 
 
 @pytest.fixture

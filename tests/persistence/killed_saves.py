@@ -19,7 +19,7 @@ import numpy as np
 
 from hashlearn import load
 from hashlearn.hashers import LSH
-from hashlearn.persistence.atomic import UNFINISHED
+from hashlearn.system.atomic import UNFINISHED
 
 
 def main(path: Path, kills: int) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from hashlearn.persistence import PersistenceError, load
-from hashlearn.persistence.atomic import UNFINISHED, write_atomically
+from hashlearn.system.atomic import UNFINISHED, write_atomically
 from tests.persistence.models import TEST, X, fitted, unfitted
 
 KILLS = os.environ.get("HASHLEARN_KILLS", "25")

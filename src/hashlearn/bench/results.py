@@ -13,10 +13,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from hashlearn.bench import atomic
 from hashlearn.bench.cell import SCHEMA
 from hashlearn.bench.methods import METHODS
 from hashlearn.bench.tables import TABLES, Cell
+from hashlearn.system.atomic import remove_unfinished as remove_unfinished_files
+from hashlearn.system.atomic import write_atomically
 
 CELL_FILE = re.compile(r"([1-9]\d*)-(0|[1-9]\d*)\.json")
 PARTS = ("cell", "protocol", "configuration", "versions", "machine", "seconds", "metrics", "curve", "digest")
@@ -117,7 +118,7 @@ def as_text(record: Mapping[str, Any]) -> str:
 
 def write_cell(folder: Path, cell: Cell, text: str) -> None:
     """Store a record, whole or not at all; an earlier error of the cell is forgotten."""
-    atomic.write_text(folder / cell.path, text)
+    _write(folder / cell.path, text)
     _error_path(folder, cell).unlink(missing_ok=True)
 
 
@@ -136,13 +137,18 @@ def copy_from_twin(folder: Path, cell: Cell) -> bool:
 
 def write_error(folder: Path, cell: Cell, trace: str) -> None:
     """Keep the traceback of a cell that failed, beside where its result would be."""
-    atomic.write_text(_error_path(folder, cell), trace)
+    _write(_error_path(folder, cell), trace)
 
 
 def remove_unfinished(folder: Path) -> None:
     """Remove what kills have left half-written."""
     for table in TABLES:
-        atomic.remove_unfinished(folder / table, "*/*/.*")
+        remove_unfinished_files(folder / table, "*/*/.*")
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, [text.encode()])
 
 
 def _present(folder: Path) -> Iterable[Cell]:

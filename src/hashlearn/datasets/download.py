@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from hashlearn.datasets.dataset import ProgressCallback
-from hashlearn.datasets.extras import require
+from hashlearn.system.packages import require
 
 SECONDS_TO_ANSWER = 30
 CHUNK = 1 << 16

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
+
+from hashlearn.system.atomic import replacing
 
 VARIABLE = "HASHLEARN_DATA"
 
@@ -34,21 +35,5 @@ def user_cache() -> Path:
 def written_whole(path: Path) -> Iterator[IO[bytes]]:
     """A file to write, which takes the name ``path`` only after the block has ended without an error."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    file = tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}-", suffix=".part", delete=False)  # noqa: SIM115
-    try:
-        with file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(file.name, 0o666 & ~_umask())  # as if opened in the usual way; temporary files are private
-        os.replace(file.name, path)
-    except BaseException:
-        with suppress(OSError):
-            os.unlink(file.name)
-        raise
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    with replacing(path) as beside, open(beside, "xb") as file:
+        yield file

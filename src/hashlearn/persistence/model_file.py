@@ -25,13 +25,13 @@ import hashlearn
 from hashlearn.hash_functions import FittedHashFunctions
 from hashlearn.hash_functions.stored import stored_array
 from hashlearn.hashers import HASHERS, BaseHasher, ClassScoreLSH, OneHotClass
-from hashlearn.persistence.atomic import write_atomically
 from hashlearn.persistence.container import digests, file_parts, opened, read_arrays, read_header
 from hashlearn.persistence.errors import PersistenceError
 from hashlearn.persistence.formats import FORMAT, FORMAT_VERSION, up_to_date
 from hashlearn.persistence.header import Header, strict_json
 from hashlearn.persistence.kinds import HASHER_NAMES
 from hashlearn.persistence.values import Reader, Writer
+from hashlearn.system.atomic import write_atomically
 
 FITTED_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_]*_")
 LONGEST_NOTE = 10_000

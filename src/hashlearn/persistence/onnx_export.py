@@ -18,11 +18,11 @@ import hashlearn
 from hashlearn import bits
 from hashlearn.hash_functions import KernelExpansion
 from hashlearn.hashers import BaseHasher, ClassScoreLSH, OneHotClass
-from hashlearn.persistence.atomic import write_atomically
 from hashlearn.persistence.errors import PersistenceError
 from hashlearn.persistence.kinds import HASHER_NAMES
 from hashlearn.persistence.onnx_graph import ML_DOMAIN, ML_OPSET, Graph, optional
 from hashlearn.persistence.onnx_margins import Piece, margins_of
+from hashlearn.system.atomic import write_atomically
 
 OPSET = 18
 SAMPLE_ROWS = 300

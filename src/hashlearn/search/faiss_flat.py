@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hashlearn.search.engines import ByteArray, DistanceArray, Engine, RowArray
-from hashlearn.search.packages import require
+from hashlearn.system.packages import require
 
 HITS_PER_BATCH = 20_000_000
 

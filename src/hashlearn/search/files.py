@@ -13,11 +13,9 @@ its place, flushed to disk and renamed into it: a kill or a full disk leaves the
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
-import tempfile
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -25,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.search.inputs import require_n_bits
+from hashlearn.system.atomic import write_atomically
 
 MAGIC = b"hashlearn index\n"
 FORMAT = 1
@@ -38,7 +37,6 @@ def write(
     path: str | os.PathLike[str], header: dict[str, Any], ids: NDArray[np.int64], codes: NDArray[np.uint8]
 ) -> None:
     """Write the file, replacing one that is there only when the new one is safe on disk."""
-    place = Path(path)
     text = json.dumps({"format": FORMAT, "n": len(ids), **header}, sort_keys=True).encode()
     parts = [
         MAGIC,
@@ -47,23 +45,10 @@ def write(
         np.ascontiguousarray(ids.astype("<i8", copy=False)).data.cast("B") if len(ids) else b"",
         np.ascontiguousarray(codes).data.cast("B") if len(ids) else b"",
     ]
-    handle, name = tempfile.mkstemp(dir=place.parent, prefix=f".{place.name}.", suffix=".unfinished")
-    try:
-        with open(handle, "wb") as file:
-            digest = hashlib.sha256()
-            for part in parts:
-                digest.update(part)
-                file.write(part)
-            file.write(digest.digest())
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(name, 0o644)
-        os.replace(name, place)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
-        raise
-    _flush_folder(place.parent)
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+    write_atomically(Path(path), [*parts, digest.digest()])
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], NDArray[np.int64], NDArray[np.uint8]]:
@@ -115,13 +100,3 @@ def _fill(file: BinaryIO, array: NDArray[Any], digest: Any) -> None:
         if file.readinto(part) != len(part):  # type: ignore[attr-defined]
             raise ValueError("it is cut off")
         digest.update(part)
-
-
-def _flush_folder(folder: Path) -> None:
-    """Make the renaming last; not every system can."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

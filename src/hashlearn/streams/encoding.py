@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import hashlearn
-from hashlearn.persistence.atomic import write_atomically
 from hashlearn.streams.code_files import npy_bytes, parquet_bytes
 from hashlearn.streams.rows import RowSource
 from hashlearn.streams.shards import Shards
+from hashlearn.system.atomic import write_atomically
 
 BATCH_BYTES = 2**26  # of features in float64
 MOST_BATCH_ROWS = 65_536

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.persistence.atomic import UNFINISHED, write_atomically
+from hashlearn.system.atomic import UNFINISHED, write_atomically
 
 try:
     import fcntl

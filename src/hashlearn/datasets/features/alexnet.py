@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.datasets.dataset import DataError, ProgressCallback
-from hashlearn.datasets.extras import require
+from hashlearn.system.packages import require
 
 N_FEATURES = 4096
 EXTRA = "torch"

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from hashlearn.bits import pack_signs, unpack_signs
 from hashlearn.search.inputs import checked_codes, checked_ids
-from hashlearn.search.packages import require
+from hashlearn.system.packages import require
 
 BIT_ORDER = "big"
 

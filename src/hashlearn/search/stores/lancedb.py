@@ -13,10 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.search.inputs import require_k
-from hashlearn.search.packages import require
 from hashlearn.search.results import NOTHING, NOWHERE, SearchResult
 from hashlearn.search.stores.base import Encoder, Store, require_same_bits
 from hashlearn.search.ties import settled
+from hashlearn.system.packages import require
 
 IDS_PER_DELETE = 10_000
 QUERIES_AT_ONCE = 64

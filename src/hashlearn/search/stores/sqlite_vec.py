@@ -12,9 +12,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.search.packages import require
 from hashlearn.search.results import SearchResult
 from hashlearn.search.stores.base import Encoder, Store, require_same_bits
+from hashlearn.system.packages import require
 
 MOST_NEIGHBOURS, MOST_TIES = 32, 128
 

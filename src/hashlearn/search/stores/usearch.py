@@ -6,9 +6,7 @@ only files of your own.
 
 from __future__ import annotations
 
-import contextlib
 import os
-import tempfile
 from pathlib import Path
 from typing import Any, Self
 
@@ -16,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.search.inputs import require_k
-from hashlearn.search.packages import require
 from hashlearn.search.results import NOTHING, NOWHERE, SearchResult
 from hashlearn.search.stores.base import Encoder, Store, require_same_bits
 from hashlearn.search.ties import settled
+from hashlearn.system.atomic import replacing
+from hashlearn.system.packages import require
 
 
 class UsearchStore(Store):
@@ -65,17 +64,8 @@ class UsearchStore(Store):
         """Write the file, whole or not at all."""
         if self.path is None:
             return
-        handle, name = tempfile.mkstemp(dir=self.path.parent, prefix=f".{self.path.name}.", suffix=".unfinished")
-        os.close(handle)
-        try:
-            self.index.save(name)
-            with open(name, "rb") as file:
-                os.fsync(file.fileno())
-            os.replace(name, self.path)
-        except BaseException:
-            with contextlib.suppress(OSError):
-                os.unlink(name)
-            raise
+        with replacing(self.path) as beside:
+            self.index.save(str(beside))
 
     def __len__(self) -> int:
         return len(self.index)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +16,12 @@ UNFINISHED = ".unfinished"
 STALE_SECONDS = 3600.0
 
 
-def write_atomically(path: Path, parts: Iterable[Any], check: Callable[[Path], Any] | None = None) -> None:
-    """Write ``parts`` one after another. A kill at any moment, or a full disk, leaves the old file or the new one.
+@contextmanager
+def replacing(path: Path, check: Callable[[Path], Any] | None = None) -> Iterator[Path]:
+    """A path beside ``path`` to write to, which takes its place when the block ends without an error.
 
-    ``check`` sees the finished file before it takes its place; what it raises keeps the old one.
+    A kill at any moment, or a full disk, leaves the old file or the new one. ``check`` sees the finished file before it
+    takes its place; what it raises keeps the old one.
     """
     place = Path(os.path.realpath(path))  # a link stays a link
     if not place.parent.is_dir():
@@ -27,9 +31,8 @@ def write_atomically(path: Path, parts: Iterable[Any], check: Callable[[Path], A
     _remove_stale(place)
     beside = place.with_name(f".{place.name}.{secrets.token_hex(8)}{UNFINISHED}")
     try:
-        with open(beside, "xb", buffering=0) as file:
-            for part in parts:
-                _write_all(file, memoryview(part))
+        yield beside
+        with open(beside, "rb") as file:
             os.fsync(file.fileno())
         if check is not None:
             check(beside)
@@ -41,6 +44,21 @@ def write_atomically(path: Path, parts: Iterable[Any], check: Callable[[Path], A
             beside.unlink()
         raise
     _sync_folder(place.parent)
+
+
+def write_atomically(path: Path, parts: Iterable[Any], check: Callable[[Path], Any] | None = None) -> None:
+    """Write ``parts`` one after another, whole or not at all; ``check`` as in `replacing`."""
+    with replacing(path, check) as beside, open(beside, "xb", buffering=0) as file:
+        for part in parts:
+            _write_all(file, memoryview(part))
+
+
+def remove_unfinished(folder: Path, pattern: str) -> None:
+    """Remove what kills have left half-written, if it is an hour old: nobody is still writing it then."""
+    for left in folder.glob(pattern + UNFINISHED):
+        with contextlib.suppress(OSError):
+            if time.time() - left.stat().st_mtime > STALE_SECONDS:
+                left.unlink()
 
 
 def _write_all(file: Any, data: memoryview) -> None:
@@ -59,11 +77,6 @@ def _sync_folder(folder: Path) -> None:
 
 
 def _remove_stale(place: Path) -> None:
-    """What kills have left half-written an hour ago: nobody is still writing it."""
+    """What earlier writers of this very file have left."""
     with contextlib.suppress(OSError):
-        for name in os.listdir(place.parent):
-            if name.startswith(f".{place.name}.") and name.endswith(UNFINISHED):
-                left = place.with_name(name)
-                with contextlib.suppress(OSError):
-                    if time.time() - left.stat().st_mtime > STALE_SECONDS:
-                        left.unlink()
+        remove_unfinished(place.parent, f".{glob.escape(place.name)}.*")
