@@ -28,7 +28,7 @@ def test_every_table_names_methods_of_its_setting():
 
 
 def test_a_mixed_table_takes_each_method_in_its_own_setting():
-    assert [METHODS[name].setting_in(MIXED) for name in ("SDR", "SDR unsupervised", "ITQ")] == [
+    assert [METHODS[name].setting_in(MIXED) for name in ("SDR", "SDR distance", "ITQ")] == [
         SUPERVISED,
         UNSUPERVISED,
         UNSUPERVISED,

@@ -124,8 +124,6 @@ METHODS: dict[str, Method] = {
         Method("AL", "two_step", BOTH, _two_step(_solver("al"))),
         Method("SDR plain", "two_step", (SUPERVISED,), _two_step(_solver("sdr"), spread=False)),
         Method("AL plain", "two_step", (SUPERVISED,), _two_step(_solver("al"), spread=False)),
-        Method("SDR unsupervised", "two_step", (UNSUPERVISED,), _two_step(_solver("sdr"))),
-        Method("AL unsupervised", "two_step", (UNSUPERVISED,), _two_step(_solver("al"))),
         Method("SDR distance", "two_step", (UNSUPERVISED,), _two_step(_solver("sdr"), distance=True)),
         Method("AL distance", "two_step", (UNSUPERVISED,), _two_step(_solver("al"), distance=True)),
         Method("NOPT", "two_step", BOTH, _two_step(_solver("nopt"), spread=False)),

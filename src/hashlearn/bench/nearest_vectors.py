@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import weakref
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 
 RETRIEVED = (10, 100)
 
-_last: tuple[object, NDArray[np.intp], NDArray[np.intp], NDArray[np.int64]] | None = None
+# Of the last call; the features by a weak reference, so that they are not kept alive.
+_last: tuple[weakref.ref[Any], NDArray[np.intp], NDArray[np.intp], NDArray[np.int64]] | None = None
 
 
 def nearest_vectors(data: DataSet, split: Split, n_neighbours: int) -> NDArray[np.int64]:
@@ -25,7 +27,7 @@ def nearest_vectors(data: DataSet, split: Split, n_neighbours: int) -> NDArray[n
     if _last is not None:
         features, database, queries, found = _last
         if (
-            features is data.X
+            features() is data.X
             and found.shape[1] == n_neighbours
             and np.array_equal(database, split.database)
             and np.array_equal(queries, split.queries)
@@ -33,7 +35,7 @@ def nearest_vectors(data: DataSet, split: Split, n_neighbours: int) -> NDArray[n
             return found
     search = NearestNeighbors(n_neighbors=n_neighbours, algorithm="brute").fit(data.X[split.database])
     found = search.kneighbors(data.X[split.queries], return_distance=False).astype(np.int64)
-    _last = (data.X, split.database, split.queries, found)
+    _last = (weakref.ref(data.X), split.database, split.queries, found)
     return found
 
 

@@ -22,6 +22,7 @@ from hashlearn.hashers.fitted import FunctionHasher
 from hashlearn.inference import start_codes
 from hashlearn.inference.bit_problem import objective
 from hashlearn.targets import as_target
+from hashlearn.targets.base import for_bits
 
 
 class RelaxedTwoStep(FunctionHasher):
@@ -49,7 +50,7 @@ class RelaxedTwoStep(FunctionHasher):
                 "'thresholded_distance' or a similarity, or use TwoStepHasher"
             )
         rng = generator(self.random_state)
-        similarity = target.build(X, None, rng)
+        similarity = for_bits(target, self.n_bits).build(X, None, rng)
         start = start_codes(self.init, X, self.n_bits, rng)
         with one_blas_thread():
             signs = self._relaxed_signs(similarity, start)

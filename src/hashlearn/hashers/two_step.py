@@ -14,6 +14,7 @@ from hashlearn.hash_functions import as_hash_function
 from hashlearn.hashers.base import BaseHasher
 from hashlearn.inference import infer_codes, start_codes
 from hashlearn.targets import as_target
+from hashlearn.targets.base import for_bits
 
 
 class TwoStepHasher(BaseHasher):
@@ -116,8 +117,7 @@ class TwoStepHasher(BaseHasher):
             raise ValueError(f"target {target.name!r} needs labels: call fit(X, y), or choose target='distance'")
         rng = generator(self.random_state)
 
-        if hasattr(target, "for_bits"):
-            target = target.for_bits(self.n_bits)
+        target = for_bits(target, self.n_bits)
         wanted = target.build(X, labels, rng)
         self.codes_, self.inference_report_ = infer_codes(
             wanted,

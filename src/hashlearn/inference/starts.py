@@ -11,32 +11,30 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn.utils.extmath import randomized_svd
 
 from hashlearn import bqp
 from hashlearn.bqp.operators import FloatArray
-from hashlearn.bqp.threads import one_blas_thread, sum_row_blocks
+from hashlearn.bqp.spectral import sign
+from hashlearn.bqp.threads import one_blas_thread
 from hashlearn.inference.bit_problem import objective
 from hashlearn.inference.bit_solvers import has_few_distinct_rows
+from hashlearn.inference.principal_axes import principal_axes
 from hashlearn.inference.rotation import itq_rotation
 
-ITQ_ITERATIONS = 50
 ROTATIONS = 8
-# Up to this many features the covariance matrix is formed and decomposed; beyond, a randomised SVD.
-MAX_COVARIANCE = 2048
 
 Start = Callable[[Any, int, np.random.Generator], FloatArray]
 
 
 def pca_codes(X: Any, n_bits: int, rng: np.random.Generator) -> FloatArray:
     """Signs of the first n_bits principal components (their mean is 0)."""
-    return signs(principal_components(X, n_bits, rng))
+    return sign(_principal_scores(X, n_bits, rng))
 
 
 def itq_codes(X: Any, n_bits: int, rng: np.random.Generator) -> FloatArray:
     """Iterative quantisation (Gong and Lazebnik 2011): rotate the components so that signs lose least."""
-    V = principal_components(X, n_bits, rng)
-    return signs(V @ itq_rotation(V, rng, ITQ_ITERATIONS)[0])
+    V = _principal_scores(X, n_bits, rng)
+    return sign(V @ itq_rotation(V, rng)[0])
 
 
 def random_codes(X: Any, n_bits: int, rng: np.random.Generator) -> FloatArray:
@@ -78,8 +76,8 @@ def start_codes(
 def _best_rotation(target: bqp.Operator, factor: FloatArray, n_bits: int, rng: np.random.Generator) -> FloatArray:
     """The best of several ITQ codes of the factor, each from a random rotation: these end far apart at few bits."""
     with one_blas_thread():
-        V = principal_components(factor, n_bits, rng)
-        trials = (signs(V @ itq_rotation(V, rng)[0]) for _ in range(ROTATIONS))
+        V = _principal_scores(factor, n_bits, rng)
+        trials = (sign(V @ itq_rotation(V, rng)[0]) for _ in range(ROTATIONS))
         return min(trials, key=lambda codes: objective(target, codes))
 
 
@@ -91,32 +89,11 @@ def _factor(target: bqp.Operator) -> FloatArray | None:
     return target.P[:, kept] * np.sqrt(target.weights[kept]) if kept.any() else None
 
 
-def principal_components(X: Any, n_components: int, rng: np.random.Generator) -> FloatArray:
-    """Centred scores (n, n_components) of X over its largest entry; past its rank random directions fill up."""
-    n, n_features = X.shape
-    sparse = hasattr(X, "toarray")
-    scale = float(max(X.max(), -X.min())) or 1.0  # signs do not mind, and squares of 1e200 stay finite
-    mean = np.asarray((X / scale).mean(axis=0), dtype=np.float64).ravel()
-
-    def rows(a: int, b: int) -> FloatArray:
-        block = X[a:b].toarray() if sparse else X[a:b]
-        return np.asarray(block, dtype=np.float64) / scale - mean
-
-    count = min(n_components, n_features, n)
-    if n_features <= MAX_COVARIANCE:
-        covariance = sum_row_blocks(lambda a, b: rows(a, b).T @ rows(a, b), n)
-        directions = np.linalg.eigh(covariance)[1][:, ::-1][:, :count]
-    else:
-        seed = int(rng.integers(2**31))
-        directions = randomized_svd(rows(0, n), count, random_state=seed, n_iter=4)[2].T
-    # A fixed sign: the entry of largest magnitude is positive.
-    directions = directions * np.sign(directions[np.abs(directions).argmax(axis=0), np.arange(count)])
+def _principal_scores(X: Any, n_components: int, rng: np.random.Generator) -> FloatArray:
+    """Centred scores (n, n_components) of X; past its rank random directions fill up."""
+    axes = principal_axes(X, n_components, rng)
+    n_features, count = axes.directions.shape
     if count < n_components:
         extra = rng.standard_normal((n_features, n_components - count))
-        directions = np.hstack([directions, extra])
-    return np.concatenate([rows(a, min(a + 4096, n)) @ directions for a in range(0, n, 4096)])
-
-
-def signs(values: FloatArray) -> FloatArray:
-    """+1 for values of at least 0, else −1."""
-    return np.where(values >= 0.0, 1.0, -1.0)
+        axes = axes._replace(directions=np.hstack([axes.directions, extra]))
+    return axes.scores(X)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 Cell = Mapping[str, Any]
 Reader = Callable[[Cell], "float | None"]
 
-_TWO_STEP = ("SDR", "AL", "SDR plain", "AL plain", "SDR unsupervised", "AL unsupervised", "SDR distance", "AL distance")
+_TWO_STEP = ("SDR", "AL", "SDR plain", "AL plain", "SDR distance", "AL distance")
 _RIVALS = ("NOPT", "GraphCut", "NOPT spread", "GraphCut spread", "TSH", "FastHash", "KSH", "BRE", "ITQ-CCA")
 _UNSUPERVISED = ("ITQ", "BA", "SPH", "KMH", "NMF", "ALM")
 _CONTEXT = ("SDH", "COSDISH", "One-hot", "Class-score LSH", "LSH", "Spectral", "Sign")

@@ -58,8 +58,6 @@ _LOOKS = {
     "ITQ-CCA": Look(7, "bar", _DOTTED),
     "SDR plain": Look(1, "flat", _DOTTED),
     "AL plain": Look(2, "bar", _DOTTED),
-    "SDR unsupervised": Look(1, "diamond", _DOTTED),
-    "AL unsupervised": Look(2, "plus", _DOTTED),
     "NOPT spread": Look(3, "diamond", _DASHED),
     "GraphCut spread": Look(4, "plus", _DASHED),
     "SDH": Look(5, "bar", _DASHED),

@@ -24,6 +24,12 @@ class Target(Protocol):
         """Y for these samples: entries in [−1, 1]; the diagonal has no meaning."""
 
 
+def for_bits(target: Target, n_bits: int) -> Target:
+    """The target with what it leaves to the code length settled; most leave nothing."""
+    settle = getattr(target, "for_bits", None)
+    return target if settle is None else settle(n_bits)
+
+
 def centred_unit_rows(X: Any, centre: bool) -> np.ndarray:
     """Rows of unit length, after the mean is subtracted if asked for; a row of zeros stays zero.
 
