@@ -60,6 +60,7 @@ class TSH(TwoStepHasher):
             hash_function=hash_function,
             init=init,
             n_sweeps=n_sweeps,
+            scaling="none",
             spread=False,
             random_state=random_state,
             n_jobs=n_jobs,

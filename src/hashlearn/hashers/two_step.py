@@ -12,6 +12,7 @@ from sklearn.utils import Tags, check_consistent_length
 from hashlearn.bqp.validation import generator
 from hashlearn.hash_functions import as_hash_function
 from hashlearn.hashers.base import BaseHasher
+from hashlearn.hashers.scaling import scaled, settled_scaling
 from hashlearn.inference import infer_codes, start_codes
 from hashlearn.targets import as_target
 from hashlearn.targets.base import for_bits
@@ -34,6 +35,8 @@ class TwoStepHasher(BaseHasher):
         an object of `hashlearn.hash_functions`, or any scikit-learn classifier
     init : codes to begin with: "auto" (ITQ on the target's own factor where it has one, else "pca"), "pca" (the
         paper's), "itq", "random", or an array (n_samples, n_bits) of ±1 or 0/1
+    scaling : of the features, before all else: "none", "root" (sgn(x) · √|x|, for pixels, histograms, energies), or
+        "auto": roots where y is given and no entry of X is negative
     n_sweeps : passes over all bits, max_iter of Algorithm 1
     monotone : a bit is only replaced by a better one, and inference ends when none is; False is the literal paper
     spread : with labels, among codes of equal objective prefer classes' codewords that keep far apart (precision within
@@ -50,6 +53,7 @@ class TwoStepHasher(BaseHasher):
     inference_report_ : objective per sweep; value, bound, gap and seconds per bit. Print it.
     hash_functions_ : the fitted predictors
     target_ : the target object that was used
+    scaling_ : "none" or "root", what "auto" became
     n_features_in_, feature_names_in_ : as in scikit-learn
 
     Examples
@@ -71,6 +75,7 @@ class TwoStepHasher(BaseHasher):
         hash_function: Any = "kernel_ridge",
         init: Any = "auto",
         n_sweeps: int = 3,
+        scaling: str = "auto",
         monotone: bool = True,
         spread: bool = True,
         random_state: Any = None,
@@ -84,6 +89,7 @@ class TwoStepHasher(BaseHasher):
         self.hash_function = hash_function
         self.init = init
         self.n_sweeps = n_sweeps
+        self.scaling = scaling
         self.monotone = monotone
         self.spread = spread
         self.random_state = random_state
@@ -101,7 +107,14 @@ class TwoStepHasher(BaseHasher):
         >>> hasher.solver, hasher.init, hasher.hash_function, hasher.spread
         ('al', 'pca', 'rbf_svm', False)
         """
-        chosen = {"target": "paper", "init": "pca", "hash_function": "rbf_svm", "spread": False, "monotone": False}
+        chosen = {
+            "target": "paper",
+            "init": "pca",
+            "hash_function": "rbf_svm",
+            "scaling": "none",
+            "spread": False,
+            "monotone": False,
+        }
         return TwoStepHasher(n_bits, solver=solver, **{**chosen, **parameters})
 
     def fit(self, X: Any, y: Any = None) -> TwoStepHasher:
@@ -116,7 +129,8 @@ class TwoStepHasher(BaseHasher):
         if target.needs_labels and labels is None:
             raise ValueError(f"target {target.name!r} needs labels: call fit(X, y), or choose target='distance'")
         rng = generator(self.random_state)
-
+        self.scaling_ = settled_scaling(self.scaling, X, labels is not None)
+        X = scaled(X, self.scaling_)
         target = for_bits(target, self.n_bits)
         wanted = target.build(X, labels, rng)
         self.codes_, self.inference_report_ = infer_codes(
@@ -138,7 +152,7 @@ class TwoStepHasher(BaseHasher):
 
     def _margins(self, X: Any) -> NDArray[Any]:
         """Of the fitted hash functions."""
-        return self.hash_functions_.decision_function(X)
+        return self.hash_functions_.decision_function(scaled(X, self.scaling_))
 
     def _reporter(self, stage: str) -> Callable[[int, int], Any] | None:
         if self.progress is None:

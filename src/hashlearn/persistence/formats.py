@@ -12,10 +12,23 @@ from typing import Any
 from hashlearn.persistence.errors import PersistenceError
 
 FORMAT = "hashlearn"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
+
+
+def _with_scaling(model: dict[str, Any]) -> dict[str, Any]:
+    """Format 1 knew no scaling of features."""
+    if model.get("method") not in ("two_step", "tsh"):
+        return model
+    parameters, fitted = model.get("parameters"), model.get("fitted")
+    if not isinstance(parameters, dict) or not isinstance(fitted, dict):
+        return model  # refused where it is read
+    if model["method"] == "two_step":
+        parameters = {**parameters, "scaling": "none"}
+    return {**model, "parameters": parameters, "fitted": {**fitted, "scaling_": "none"}}
+
 
 # From the description of a model in format k to format k + 1.
-UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {}
+UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: _with_scaling}
 
 
 def up_to_date(model: dict[str, Any], stored_version: str) -> dict[str, Any]:

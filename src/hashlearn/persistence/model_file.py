@@ -24,7 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 import hashlearn
 from hashlearn.hash_functions import FittedHashFunctions
 from hashlearn.hash_functions.stored import stored_array
-from hashlearn.hashers import HASHERS, BaseHasher, ClassScoreLSH, OneHotClass
+from hashlearn.hashers import HASHERS, BaseHasher, ClassScoreLSH, OneHotClass, TwoStepHasher
 from hashlearn.persistence.container import digests, file_parts, opened, read_arrays, read_header
 from hashlearn.persistence.errors import PersistenceError
 from hashlearn.persistence.formats import FORMAT, FORMAT_VERSION, up_to_date
@@ -207,6 +207,8 @@ def _require_consistent(hasher: Any) -> None:
     steps = [hasher.hash_functions_, *([hasher.hyperplanes_] if isinstance(hasher, ClassScoreLSH) else [])]
     if not all(isinstance(step, FittedHashFunctions) for step in steps):
         raise PersistenceError("a model must have hash functions")
+    if isinstance(hasher, TwoStepHasher) and hasher.scaling_ not in ("none", "root"):
+        raise PersistenceError("scaling_ must be 'none' or 'root'")
     widths = [(hasher.n_features_in_, steps[0].n_features), *((a.n_bits, b.n_features) for a, b in pairwise(steps))]
     width = steps[-1].n_bits
     if isinstance(hasher, OneHotClass):

@@ -18,6 +18,7 @@ import hashlearn
 from hashlearn import bits
 from hashlearn.hash_functions import KernelExpansion
 from hashlearn.hashers import BaseHasher, ClassScoreLSH, OneHotClass
+from hashlearn.hashers.scaling import scaled
 from hashlearn.persistence.errors import PersistenceError
 from hashlearn.persistence.kinds import HASHER_NAMES
 from hashlearn.persistence.onnx_graph import ML_DOMAIN, ML_OPSET, Graph, optional
@@ -97,11 +98,15 @@ def _sample_rows(hasher: Any, sample: Any) -> NDArray[Any]:
         drawn = functions.points[rng.integers(functions.points.shape[0], size=SAMPLE_ROWS)]
         drawn = drawn.toarray() if hasattr(drawn, "toarray") else drawn
         rows = drawn + rng.standard_normal(drawn.shape) * 0.3 * (drawn.std() or 1.0)
+        if getattr(hasher, "scaling_", "none") == "root":
+            rows = rows * np.abs(rows)  # the points are roots of features
     return rows
 
 
 def _encoder(graph: Graph, hasher: Any, rows: NDArray[Any]) -> Piece:
-    piece = margins_of(graph, "features", hasher.hash_functions_, rows)
+    scaling = getattr(hasher, "scaling_", "none")
+    features = graph.signed_roots("features") if scaling == "root" else "features"
+    piece = margins_of(graph, features, hasher.hash_functions_, scaled(rows, scaling))
     if isinstance(hasher, ClassScoreLSH):
         planes = hasher.hyperplanes_
         size = (

@@ -58,6 +58,10 @@ class Graph:
         """Of every row, as a column."""
         return self.op("ReduceSum", self.op("Mul", rows, rows), self.integers(1), keepdims=1)
 
+    def signed_roots(self, rows: str) -> str:
+        """sgn(x) · √|x|."""
+        return self.op("Mul", self.op("Sign", rows), self.op("Sqrt", self.op("Abs", rows)))
+
     def trees(self, rows: str, **attributes: Any) -> str:
         """The operator TreeEnsemble."""
         self.uses_trees = True

@@ -20,7 +20,7 @@ _TWO_STEP = ("SDR", "AL", "SDR plain", "AL plain", "SDR distance", "AL distance"
 _RIVALS = ("NOPT", "GraphCut", "NOPT spread", "GraphCut spread", "TSH", "FastHash", "KSH", "BRE", "ITQ-CCA")
 _UNSUPERVISED = ("ITQ", "BA", "SPH", "KMH", "NMF", "ALM")
 _CONTEXT = ("SDH", "COSDISH", "One-hot", "Class-score LSH", "LSH", "Spectral", "Sign")
-METHODS = ("hashlearn", *_TWO_STEP, *_RIVALS, *_UNSUPERVISED, *_CONTEXT)
+METHODS = ("hashlearn", "hashlearn tuned", *_TWO_STEP, *_RIVALS, *_UNSUPERVISED, *_CONTEXT)
 _DATASETS = ("mnist", "cifar10", "sun397")
 
 

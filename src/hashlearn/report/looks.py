@@ -39,6 +39,7 @@ _DOTTED = "1.5 3"
 
 _LOOKS = {
     "hashlearn": Look(8, "flat"),
+    "hashlearn tuned": Look(8, "bar", _DASHED),
     "SDR": Look(1, "circle"),
     "AL": Look(2, "square"),
     "SDR distance": Look(1, "diamond", _DASHED),
