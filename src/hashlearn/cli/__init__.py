@@ -25,6 +25,7 @@ from hashlearn.cli.export import export_command
 from hashlearn.cli.fit import fit_command
 from hashlearn.cli.report import report_command
 from hashlearn.cli.search import search_command
+from hashlearn.cli.tune import tune_command
 
 
 class _Commands(click.Group):
@@ -51,6 +52,7 @@ def main() -> None:
 for command in (
     demo_command,
     fit_command,
+    tune_command,
     encode_command,
     search_command,
     evaluate_command,

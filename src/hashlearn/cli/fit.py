@@ -12,9 +12,10 @@ from typing import Any
 
 import click
 
-from hashlearn.cli.exits import InputError, one_line, refusals
+from hashlearn.cli.exits import InputError, refusals
 from hashlearn.cli.inputs import json_option, quiet_option, require_place, rows_option, show
 from hashlearn.cli.layout import pairs, seconds
+from hashlearn.cli.learning import keep_names, learned_from, notices, open_samples
 from hashlearn.cli.steps import Steps
 
 
@@ -81,37 +82,27 @@ def fit_command(
     """
     require_place(output, features, labels)
     hasher = _configured(method, n_bits, named, _given(settings), seed)
-    from hashlearn.streams import open_rows, read_labels
-
     with Steps(quiet) as steps, warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         steps.begin("reading")
-        with refusals():
-            source = open_rows(features)
-        with refusals("--labels"):
-            y = None if labels is None else read_labels(labels)
-            if y is not None and len(y) != source.n_rows:
-                raise ValueError(f"{labels}: has {len(y)} label(s), {source.name} has {source.n_rows} row(s)")
+        source, y = open_samples(features, labels)
         steps.begin("learning")
         if "progress" in hasher.get_params():
             hasher.set_params(progress=steps)
         began = time.perf_counter()
         with refusals():
             hasher.fit(source.read(), y)
-            if source.names is not None:
-                import numpy as np
-
-                hasher.feature_names_in_ = np.array(source.names, dtype=object)
+            keep_names(hasher, source)
         spent = time.perf_counter() - began
         steps.begin("writing")
         with refusals(f"--output {output}"):
             if "progress" in hasher.get_params():
                 hasher.set_params(progress=None)
             hasher.save(output, notes=notes)
-    notices = list(dict.fromkeys(one_line(warning.message) for warning in heard))  # type: ignore[arg-type]
+    remarks = notices(heard)
     if getattr(getattr(hasher, "inference_report_", None), "out_of_time", False):
-        notices.append("the time limit ended the inference of codes; later bits are less well solved")
-    for notice in notices:
+        remarks.append("the time limit ended the inference of codes; later bits are less well solved")
+    for notice in remarks:
         click.echo(f"Note: {notice}", err=True)
     report = {
         "model": str(output),
@@ -123,7 +114,7 @@ def fit_command(
         "seed": seed,
         "seconds": spent,
         "bytes": output.stat().st_size,
-        "notes": notices,
+        "notes": remarks,
     }
     show(as_json, report, _text(report))
 
@@ -162,12 +153,11 @@ def _given(settings: tuple[str, ...]) -> dict[str, Any]:
 
 
 def _text(report: dict[str, Any]) -> str:
-    learned = f"{report['n_samples']:,} rows of {report['n_features']:,} features"
     return pairs(
         [
             ("model", f"{report['model']}  ({report['bytes']:,} bytes)"),
             ("method", f"{report['method']}, {report['n_bits']} bits"),
-            ("learned from", f"{learned}, {'with' if report['labels'] else 'without'} labels"),
+            ("learned from", learned_from(report)),
             ("seconds", seconds(report["seconds"])),
         ]
     )

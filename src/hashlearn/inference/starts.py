@@ -21,7 +21,8 @@ from hashlearn.inference.bit_solvers import has_few_distinct_rows
 from hashlearn.inference.principal_axes import principal_axes
 from hashlearn.inference.rotation import itq_rotation
 
-ROTATIONS = 8
+# ITQ from random rotations ends far apart at few bits, where a trial is cheap: 40 trials of 8 bits, 8 of 40 and more.
+MOST_ROTATIONS, FEWEST_ROTATIONS, ROTATED_BITS = 40, 8, 320
 
 Start = Callable[[Any, int, np.random.Generator], FloatArray]
 
@@ -74,10 +75,11 @@ def start_codes(
 
 
 def _best_rotation(target: bqp.Operator, factor: FloatArray, n_bits: int, rng: np.random.Generator) -> FloatArray:
-    """The best of several ITQ codes of the factor, each from a random rotation: these end far apart at few bits."""
+    """The best of several ITQ codes of the factor, each from a random rotation."""
     with one_blas_thread():
         V = _principal_scores(factor, n_bits, rng)
-        trials = (sign(V @ itq_rotation(V, rng)[0]) for _ in range(ROTATIONS))
+        count = min(MOST_ROTATIONS, max(FEWEST_ROTATIONS, ROTATED_BITS // n_bits))
+        trials = (sign(V @ itq_rotation(V, rng)[0]) for _ in range(count))
         return min(trials, key=lambda codes: objective(target, codes))
 
 
