@@ -1,0 +1,128 @@
+"""Codes of sentence embeddings (CLINC150, 384 floats): by label, and by the nearest vectors of the floats.
+
+``python -m benchmarks.embedding_codes`` learns from the train part, which is the database, and asks with the test part.
+Printed for each method: mAP by intent; recall of the 10 nearest float vectors (cosine) among the nearest 10 codes by
+Hamming distance, among the 10 with the highest asymmetric score, and after 100 candidates of that score were rescored
+by their floats. Means and deviations over seeds. The floats' own mAP stands first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn import TwoStepHasher, datasets, metrics
+from hashlearn.hash_functions import KernelRidge
+from hashlearn.hashers import ITQ, SignCodes
+from hashlearn.search import asymmetric_search, rescore
+
+K, CANDIDATES = 10, 100
+LANDMARKS = KernelRidge(max_gram_rows=5_000)
+
+
+class CutSigns:
+    """Signs of the first n_bits features: the 384-bit sign code, cut."""
+
+    def __init__(self, n_bits: int) -> None:
+        self.n_bits = n_bits
+
+    def fit(self, X: Any, y: Any = None) -> CutSigns:
+        """Nothing to learn."""
+        return self
+
+    def decision_function(self, X: Any) -> Any:
+        """The features themselves."""
+        return X[:, : self.n_bits]
+
+    def encode(self, X: Any) -> Any:
+        """Packed signs."""
+        return np.packbits(self.decision_function(X) >= 0.0, axis=1)
+
+
+def methods(n_bits: int, seed: int) -> dict[str, tuple[Callable[[], Any], bool]]:
+    """Name → how to build it, and whether it sees labels."""
+
+    def two_step(**parameters: Any) -> Callable[[], Any]:
+        chosen = {"solver": "local_search", "hash_function": LANDMARKS, "random_state": seed, **parameters}
+        return lambda: TwoStepHasher(n_bits, **chosen)
+
+    return {
+        "sign code of 384, cut": (lambda: CutSigns(n_bits), False),
+        "sign code after PCA": (lambda: SignCodes(n_bits, features="pca"), False),
+        "ITQ": (lambda: ITQ(n_bits, random_state=seed), False),
+        "hashlearn, distance": (two_step(target="distance"), False),
+        "hashlearn, neighbors": (two_step(target="neighbors"), False),
+        "hashlearn, labels": (two_step(), True),
+    }
+
+
+def main() -> None:
+    options = _options()
+    data = datasets.load("clinc150_minilm")
+    assert data.is_query is not None
+    X, asked = data.X.astype(np.float32), data.is_query
+    database, queries, labels, query_labels = X[~asked], X[asked], data.y[~asked], data.y[asked]
+    similarities = queries @ database.T
+    truth = np.argsort(-similarities, axis=1, kind="stable")[:, :K]
+    print(f"cosine of the floats: mAP {100 * _map(similarities, query_labels, labels):.2f}")
+    print(f"| bits | method | mAP | recall@{K}, Hamming | asymmetric | {CANDIDATES} rescored | fit |")
+    print("|---|---|---|---|---|---|---|")
+    for n_bits in options.bits:
+        for name in methods(n_bits, 0):
+            if options.only and not any(word in name for word in options.only):
+                continue
+            rows = []
+            for seed in range(options.seeds):
+                build, sees_labels = methods(n_bits, seed)[name]
+                began = time.perf_counter()
+                hasher = build().fit(database, labels if sees_labels else None)
+                spent = time.perf_counter() - began
+                found = _scores(hasher, database, queries, labels, query_labels, truth)
+                rows.append([*(100.0 * value for value in found), spent])
+            print(f"| {n_bits} | {name} | {' | '.join(_cells(np.array(rows)))} |", flush=True)
+
+
+def _scores(hasher: Any, database: Any, queries: Any, labels: Any, query_labels: Any, truth: Any) -> list[float]:
+    codes, query_codes = hasher.encode(database), hasher.encode(queries)
+    margins = hasher.decision_function(queries)
+    candidates = asymmetric_search(margins, codes, CANDIDATES)
+    final = rescore(candidates, queries, database, K)
+    return [
+        float(metrics.mean_average_precision(query_codes, codes, query_labels, labels)),
+        metrics.neighbour_recall(query_codes, codes, truth, k=K),
+        _overlap(candidates.indices[:, :K], truth),
+        _overlap(final.indices, truth),
+    ]
+
+
+def _overlap(found: NDArray[np.int64], truth: NDArray[np.int64]) -> float:
+    return float(np.mean([len(np.intersect1d(a, b)) / len(b) for a, b in zip(found, truth, strict=True)]))
+
+
+def _map(similarities: Any, query_labels: Any, labels: Any) -> float:
+    order = np.argsort(-similarities, axis=1, kind="stable")
+    relevant = labels[order] == query_labels[:, None]
+    precision = np.cumsum(relevant, axis=1) / np.arange(1, relevant.shape[1] + 1)
+    return float(np.mean((precision * relevant).sum(axis=1) / relevant.sum(axis=1)))
+
+
+def _cells(rows: NDArray[np.float64]) -> list[str]:
+    mean, spread = rows.mean(axis=0), rows.std(axis=0, ddof=1) if len(rows) > 1 else np.zeros(rows.shape[1])
+    return [f"{m:.2f} ± {s:.2f}" for m, s in zip(mean[:-1], spread[:-1], strict=True)] + [f"{mean[-1]:.0f} s"]
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--bits", type=int, nargs="+", default=[64, 128])
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--only", nargs="+", help="words; methods that hold none of them are left out")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
