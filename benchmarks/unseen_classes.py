@@ -1,9 +1,9 @@
 """Classes that no label was seen of: labels and the neighbour graph together against ITQ on the same samples.
 
 ``python -m benchmarks.unseen_classes`` draws as `hashlearn bench unseen` does: labels of 7 of 10 classes, queries of
-the other 3 (CLINC150: 45 of 150 classes), all classes in the database. Beside the labelled samples every method is given as
-many samples of the database without their labels, which is what a collection has before anybody has named a new class.
-Printed is mAP, mean and deviation over draws.
+the other 3 (CLINC150: 45 of 150 classes), all classes in the database. Beside the labelled samples every method is
+given as many samples of the database without their labels, which is what a collection has before anybody has named a
+new class. Printed is mAP, mean and deviation over draws.
 """
 
 from __future__ import annotations
