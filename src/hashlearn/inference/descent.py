@@ -113,7 +113,7 @@ def _one_bit(
     if monotone or solution.status == bqp.Status.TIME_LIMIT:
         if tall.dot(x, old) < 0.0:
             x = tall.negated(x)  # the same solution, seen from where the bit stands
-        before = A.value(old)
+        before = solution.details["start_value"] if monotone else A.value(old)
         if not value < before - 1e-12 * abs(before):
             x, value = old, before
     problems.update(bit, x)

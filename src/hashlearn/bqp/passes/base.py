@@ -170,6 +170,22 @@ class Rows(Tall, ABC):
     def gram(self) -> FloatArray:
         """PᵀP, accurate to float64."""
 
+    def shifted_product(self, B: FloatArray, shift: FloatArray) -> Any:
+        """The matrix P B + 1 shiftᵀ, of this kind; what starts of inference are made of, with the next three."""
+        raise NotImplementedError
+
+    def signs_of_product(self, R: FloatArray) -> Any:
+        """The matrix sgn(P R), of this kind; sgn(0) = +1."""
+        raise NotImplementedError
+
+    def quantised(self, R: FloatArray) -> tuple[FloatArray, float]:
+        """Pᵀ sgn(P R) and the sum of |P R|: one step of iterative quantisation."""
+        raise NotImplementedError
+
+    def with_scaled_columns(self, factors: FloatArray) -> Rows:
+        """P diag(factors)."""
+        raise NotImplementedError
+
     @abstractmethod
     def diagonal(self, weights: FloatArray) -> TallArray:
         """Diagonal of P diag(weights) Pᵀ."""

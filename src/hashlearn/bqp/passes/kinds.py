@@ -36,7 +36,7 @@ def checked_matrix(P: Any, name: str) -> Any:
     if isinstance(P, Rows):
         return P
     if is_tensor(P):
-        from hashlearn.bqp.passes.torch_rows import checked_tensor
+        from hashlearn.bqp.passes.torch_blocks import checked_tensor
 
         return checked_tensor(P, name, ndim=2)
     return np.ascontiguousarray(finite_float64(P, name, ndim=2))

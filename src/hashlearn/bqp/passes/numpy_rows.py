@@ -90,6 +90,11 @@ class NumpyRows(Rows):
         P = self.P
         return sum_row_blocks(lambda a, b: P[a:b].T @ P[a:b], self.n, self.rank)
 
+    def quantised(self, R: FloatArray) -> tuple[FloatArray, float]:
+        """Two products."""
+        rotated = self.P @ R
+        return self.P.T @ np.where(rotated < 0.0, -1.0, 1.0), float(np.abs(rotated).sum())
+
     def diagonal(self, weights: FloatArray) -> FloatArray:
         """Row by row."""
         return np.einsum("ij,ij,j->i", self.P, self.P, weights)

@@ -72,6 +72,7 @@ class SemidefiniteRelaxation:
     proof_limit: int = 8000
 
     name: ClassVar[str] = "sdr"
+    any_rows: ClassVar[bool] = True  # low-rank problems of every kind of rows, not of NumPy arrays only
 
     def __post_init__(self) -> None:
         whole_number(self.n_draws, "n_draws", least=1)
