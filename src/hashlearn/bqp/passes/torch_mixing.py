@@ -29,6 +29,7 @@ class BlockMixing:
         self._shifts = [MARGIN * s for s in _largest_squares(Z, self._blocks)]
 
     def sweep(self) -> float:
+        """Every block once; the movement is that of a row in the mean."""
         V, before = self._V, self._V.clone()
         tiny = torch.finfo(V.dtype).tiny
         for rows, shift in zip(self._blocks, self._shifts, strict=True):
@@ -38,6 +39,7 @@ class BlockMixing:
         return float((V - before).square().sum()) / V.shape[0]
 
     def image(self) -> FloatArray:
+        """To the host."""
         return to_host(block_products(self._P, self._V))
 
 
