@@ -25,7 +25,7 @@ from hashlearn.bqp.validation import finite_float64, require_symmetric
 
 FloatArray: TypeAlias = NDArray[np.float64]
 THREADED_PRODUCT = 4_000_000  # from so many multiplications on a product is spread over threads
-SCALE_ROWS = 1000  # of another kind of rows that `scale` looks at
+SCALE_ROWS = 250  # of another kind of rows that `scale` looks at
 
 
 class Operator(ABC):

@@ -1,7 +1,7 @@
-"""Coordinate sweeps over few rows on a device: blocks of rows step together, and the value still never rises.
+"""Coordinate sweeps over a sample of rows on a device: blocks of rows step together, and the value still never rises.
 
 For the rows b of a block A_bb ⪯ σI with σ = λ_max of the part of positive weight, so the value less σ‖V_b‖² is concave
-in V_b and its linearisation is minimised by v_i ← −(g_i − σ v_i)/‖·‖. The rows are few (a sample): A is formed.
+in V_b and its linearisation is minimised by v_i ← −(g_i − σ v_i)/‖·‖.
 """
 
 from __future__ import annotations
@@ -11,32 +11,36 @@ import torch
 from hashlearn.bqp.passes.base import FloatArray
 from hashlearn.bqp.passes.torch_blocks import Tensor, block_products, chunks, on_device, to_host
 
-STEP_ROWS = 512
+BLOCKS = 8
+SMALLEST_BLOCK = 64
 POWER_STEPS = 12
 MARGIN = 1.1  # the power method comes from below
 
 
 class BlockMixing:
-    """`Mixing` for a sample of rows; V is changed in place."""
+    """`Mixing`, with a V of its own."""
 
     def __init__(self, P: Tensor, weights: FloatArray, V: Tensor) -> None:
         self._P, self._V = P, V.clone()
-        w = on_device(weights, P)
-        self._A = (P * w) @ P.T
-        self._blocks = list(chunks(P.shape[0], STEP_ROWS))
+        self._weights = on_device(weights, P)[:, None]
+        self._blocks = list(chunks(P.shape[0], max(SMALLEST_BLOCK, -(-P.shape[0] // BLOCKS))))
         positive = torch.as_tensor(weights > 0.0, device=P.device)
-        Z = P[:, positive] * w[positive].sqrt()
+        Z = P[:, positive] * self._weights[positive, 0].sqrt()
         self._shifts = [MARGIN * s for s in _largest_squares(Z, self._blocks)]
 
     def sweep(self) -> float:
         """Every block once; the movement is that of a row in the mean."""
-        V, before = self._V, self._V.clone()
-        tiny = torch.finfo(V.dtype).tiny
+        P, V, tiny = self._P, self._V, torch.finfo(self._V.dtype).tiny
+        T = block_products(P, V).to(V.dtype)
+        moved = torch.zeros((), dtype=V.dtype, device=V.device)
         for rows, shift in zip(self._blocks, self._shifts, strict=True):
-            G = torch.addmm(V[rows], self._A[rows], V, beta=-shift)
+            G = torch.addmm(V[rows], P[rows], self._weights * T, beta=-shift)
             norms = torch.linalg.vector_norm(G, dim=1, keepdim=True)
-            V[rows] = torch.where(norms > tiny, G / norms.clamp_min(tiny).neg_(), V[rows])
-        return float((V - before).square().sum()) / V.shape[0]
+            step = torch.where(norms > tiny, G / norms.clamp_min(tiny).neg_(), V[rows]) - V[rows]
+            V[rows] += step
+            T += P[rows].T @ step
+            moved += step.square().sum()
+        return float(moved) / V.shape[0]
 
     def image(self) -> FloatArray:
         """To the host."""
@@ -44,15 +48,14 @@ class BlockMixing:
 
 
 def _largest_squares(Z: Tensor, blocks: list[slice]) -> list[float]:
-    """λ_max of Z_b Z_bᵀ for every block, by the power method."""
+    """λ_max of Z_b Z_bᵀ for every block, by the power method, all blocks together."""
     if Z.shape[1] == 0:
         return [0.0] * len(blocks)
-    found = []
-    for rows in blocks:
-        G = Z[rows].T @ Z[rows]
-        u = torch.ones(Z.shape[1], dtype=Z.dtype, device=Z.device)
-        for _ in range(POWER_STEPS):
-            u = G @ u
-            u = u / torch.linalg.vector_norm(u).clamp_min(torch.finfo(Z.dtype).tiny)
-        found.append(torch.linalg.vector_norm(G @ u))
-    return [float(s) for s in torch.stack(found).cpu()]
+    grams = torch.stack([Z[rows].T @ Z[rows] for rows in blocks])
+    u = torch.ones((len(blocks), Z.shape[1], 1), dtype=Z.dtype, device=Z.device)
+    size = torch.zeros(len(blocks), dtype=Z.dtype, device=Z.device)
+    for _ in range(POWER_STEPS):
+        u = torch.bmm(grams, u)
+        size = torch.linalg.vector_norm(u, dim=(1, 2))
+        u = u / size.clamp_min(torch.finfo(Z.dtype).tiny)[:, None, None]
+    return [float(s) for s in size.cpu()]

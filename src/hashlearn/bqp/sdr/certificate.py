@@ -14,6 +14,7 @@ verify.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +30,8 @@ from hashlearn.bqp.threads import all_blas_threads
 EPS = float(np.finfo(np.float64).eps)
 # Up to this n a sparse A is factored densely for its certificate (n² numbers, n³/3 operations).
 DENSE_CERTIFICATE_LIMIT = 8000
+# From this rank on the factorisation of a low-rank certificate uses every core: it says yes or no, in any order.
+ALL_THREADS = 400
 
 
 class Certificate(NamedTuple):
@@ -107,10 +110,11 @@ def _scaling_holds(H: FloatArray, positive: NDArray[np.bool_], c: float, margin:
     """
     Hpp, Hpm, Hmm = H[np.ix_(positive, positive)], H[np.ix_(positive, ~positive)], H[np.ix_(~positive, ~positive)]
     schur = (c - margin) * np.eye(len(Hmm)) - Hmm
-    if positive.any():
-        factor = la.cho_factor((c + margin) * np.eye(len(Hpp)) + Hpp, check_finite=False)
-        schur += Hpm.T @ la.cho_solve(factor, Hpm, check_finite=False)
-    return _is_positive_definite(schur)
+    with all_blas_threads() if len(H) > ALL_THREADS else nullcontext():
+        if positive.any():
+            factor = la.cho_factor((c + margin) * np.eye(len(Hpp)) + Hpp, check_finite=False)
+            schur += Hpm.T @ la.cho_solve(factor, Hpm, check_finite=False)
+        return _is_positive_definite(schur)
 
 
 def dual_bound(

@@ -122,8 +122,11 @@ class SemidefiniteRelaxation:
         order = np.argsort(values, kind="stable")
         X = draw(relaxation, normals[:, order[: max(self.polish, 1)]])
         tall = relaxation.operator.tall
-        run.offer(merged.expand(tall.one_column(X, 0)), float(values[order[0]]))
+        if tall.on_host:
+            run.offer(merged.expand(tall.one_column(X, 0)), float(values[order[0]]))
         if self.polish == 0:
+            if not tall.on_host:  # draws were valued in the dtype of P, what is offered is in float64
+                run.offer(merged.expand(tall.one_column(X, 0)))
             return
         if x0 is not None:
             X = tall.joined(X, merged.collapse(x0))
