@@ -28,6 +28,8 @@ from benchmarks.gpu import sections  # noqa: E402
 def main() -> None:
     options = parsed()
     torch.set_float32_matmul_precision("highest")  # no TF32
+    if WITHOUT_NUMBA:
+        sections.without_numba()
     results: dict[str, Any] = {"options": vars(options), "numba": not WITHOUT_NUMBA}
     state: dict[str, Any] = {}
 

@@ -195,8 +195,6 @@ def agreement(n: int, n_features: int, n_bits: int, n_sweeps: int, device: str, 
     tensors = bqp.LowRank(P.to(device), np.ones(P.shape[1]))
     exact = P.double() if not compiled else P.double().numpy()
     reference = bqp.LowRank(exact, np.ones(P.shape[1]))
-    if not compiled:  # no Numba: the CPU's side is float64 tensors, and their sweeps go in blocks too
-        torch_rows.TorchRows.mixing = _block_mixing  # type: ignore[method-assign]
     results, solutions = {}, {}
     for name, target in (("cpu", reference), ("device", tensors)):
         start = inference.start_codes("auto", target.P, n_bits, np.random.default_rng(0), target)
@@ -225,6 +223,11 @@ def agreement(n: int, n_features: int, n_bits: int, n_sweeps: int, device: str, 
         "cpu_bounds_below_device_values": bool((cpu[:, 0] <= other[:, 2]).all()),
         "bounds_relative_difference_max": float(np.abs(other[:, 0] / cpu[:, 0] - 1.0).max()),
     }
+
+
+def without_numba() -> None:
+    """Sweeps in blocks on the CPU too: one row after the other they would not be compiled."""
+    torch_rows.TorchRows.mixing = _block_mixing  # type: ignore[method-assign]
 
 
 def _block_mixing(self: Any, weights: Any, B: Any, V: Any = None) -> Any:
