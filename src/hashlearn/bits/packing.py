@@ -12,6 +12,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from hashlearn.bits.tensors import pack_tensor
+from hashlearn.bqp.passes import is_tensor
+
 ByteArray: TypeAlias = NDArray[np.uint8]
 SignArray: TypeAlias = NDArray[np.int8]
 
@@ -35,11 +38,13 @@ def bits_to_signs(bits: Any) -> SignArray:
 
 
 def pack_bits(bits: Any) -> ByteArray:
-    """Bits 0/1 of shape (n_samples, n_bits) as bytes of shape (n_samples, ⌈n_bits / 8⌉).
+    """Bits 0/1 of shape (n_samples, n_bits) as bytes of shape (n_samples, ⌈n_bits / 8⌉). A tensor gives a tensor.
 
     >>> pack_bits([[1, 0, 0, 0, 0, 0, 0, 1, 1]])
     array([[129, 128]], dtype=uint8)
     """
+    if is_tensor(bits):
+        return pack_tensor(bits)
     return np.packbits(_two_valued(bits, "bits", (0, 1)) != 0, axis=1)
 
 

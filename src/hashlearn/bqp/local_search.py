@@ -16,7 +16,8 @@ import numpy as np
 
 from hashlearn.bqp.exact import enumerate_signs
 from hashlearn.bqp.merging import Merged, merge_identical_rows
-from hashlearn.bqp.operators import Dense, FloatArray, Operator, Sparse, SparsePlusLowRank
+from hashlearn.bqp.operators import Dense, FloatArray, LowRank, Operator, Sparse, SparsePlusLowRank
+from hashlearn.bqp.passes.base import TallArray
 from hashlearn.bqp.run import Run
 from hashlearn.bqp.solution import Status
 from hashlearn.bqp.sweeps import CoordinateSweeps, split_parts
@@ -52,7 +53,8 @@ class LocalSearch:
     Dense and sparse problems are walked by 1-flip tabu search with random tenure and aspiration (`TabuWalks`).
     Low-rank problems with more than 2,048 distinct rows descend by sweeps of single flips instead: at n = 10⁶ and
     rank 80 the defaults mean 2 starts of 12 sweeps. Problems of up to 20 variables, identical rows merged, are
-    enumerated, which proves the optimum; ``max_iter`` turns that off. Without ``max_iter`` and time limit the search
+    enumerated, which proves the optimum; ``max_iter`` turns that off. Where P is a tensor all starts descend together,
+    batches of rows at a time, and are not recombined. Without ``max_iter`` and time limit the search
     also ends when 20 walks for each start have brought nothing better.
 
     Parameters
@@ -81,6 +83,7 @@ class LocalSearch:
     patience: int | None = None
 
     name: ClassVar[str] = "local_search"
+    any_rows: ClassVar[bool] = True  # low-rank problems of every kind of rows, not of NumPy arrays only
 
     def __post_init__(self) -> None:
         for field in ("n_starts", "max_iter", "tenure", "patience"):
@@ -91,6 +94,8 @@ class LocalSearch:
         """Offer ever better points until the budget or the time limit ends it."""
         merged = merge_identical_rows(A)
         small = merged.operator
+        if isinstance(small, LowRank) and not small.rows.on_host:
+            return self._descend(small, merged, run, rng, x0)
         if not isinstance(small, Dense | Sparse) and small.n <= LARGEST_DENSIFIED:
             small = Dense(small.toarray())
         if small.n <= LARGEST_ENUMERATED and self.max_iter is None:
@@ -112,6 +117,20 @@ class LocalSearch:
             # The last walk may have been cut short on its way down.
             end = CoordinateSweeps(small).descend(pool.best.x, between=lambda: run.tick("local search", 1.0))
             run.offer(merged.expand(end))
+        return Status.CONVERGED if self.max_iter is None else Status.ITERATION_LIMIT
+
+    def _descend(self, A: LowRank, merged: Merged, run: Run, rng: np.random.Generator, x0: TallArray | None) -> Status:
+        """Rows that are not NumPy arrays: single flips from every start, all starts in the same passes."""
+        rows, count = A.rows, self.n_starts or FEWEST_STARTS
+        random = np.where(rng.integers(0, 2, size=(A.n, count - (x0 is not None))) == 0, -1.0, 1.0)
+        X = rows.from_numpy(random)
+        X = X if x0 is None else rows.joined(X, merged.collapse(x0))
+        passes = self.max_iter or FEWEST_SWEEPS_PER_START
+        X = rows.flip_descent(A.weights, X, lambda: run.tick("local search"), passes)
+        T = rows.transposed(X)
+        values = A.weights @ (T * T)
+        best = int(np.argmin(values))
+        run.offer(merged.expand(rows.one_column(X, best)), float(values[best]))
         return Status.CONVERGED if self.max_iter is None else Status.ITERATION_LIMIT
 
 

@@ -10,18 +10,19 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from hashlearn.bqp import merging
 from hashlearn.bqp.augmented_lagrangian import AugmentedLagrangian
 from hashlearn.bqp.exact import Exact
 from hashlearn.bqp.graph_cut import GraphCut
 from hashlearn.bqp.local_search import LocalSearch
 from hashlearn.bqp.nopt import NonlinearOptimization
-from hashlearn.bqp.operators import Operator, as_operator
+from hashlearn.bqp.operators import LowRank, Operator, as_operator
 from hashlearn.bqp.run import OutOfTime, Progress, Run
 from hashlearn.bqp.sdr import SemidefiniteRelaxation
 from hashlearn.bqp.solution import Solution, Status, relative_gap
 from hashlearn.bqp.spectral import Spectral
 from hashlearn.bqp.threads import one_blas_thread
-from hashlearn.bqp.validation import generator, signs
+from hashlearn.bqp.validation import generator
 
 # A bound this close to the value leaves no room for another answer beyond rounding.
 OPTIMALITY_TOLERANCE = 1e-9
@@ -73,7 +74,8 @@ def solve(
     Returns
     -------
     Solution
-        Ctrl-C during the solve returns the best point so far, with status "interrupted".
+        With P of a `LowRank` a tensor, x is a tensor on its device ("sdr" and "local_search"; any method up to 1,000
+        rows). Ctrl-C during the solve returns the best point so far, with status "interrupted".
 
     Examples
     --------
@@ -93,16 +95,23 @@ def solve(
     if time_limit is not None and not time_limit > 0:
         raise ValueError(f"time_limit must be a positive number of seconds or None, got {time_limit!r}")
     rng = generator(random_state)
-    start = None if x0 is None else signs(x0, operator.n)
+    if isinstance(operator, LowRank) and not operator.rows.on_host:
+        if operator.n <= merging.HOST_ROWS:
+            return _solved_on_host(operator, solver, rng, time_limit, x0, progress)
+        if not getattr(solver, "any_rows", False):
+            able = ", ".join(repr(name) for name, made in METHODS.items() if getattr(made, "any_rows", False))
+            raise ValueError(f"method {solver.name!r} takes NumPy arrays; of this kind of rows take {able}")
+    start = None if x0 is None else operator.tall.signs(x0, operator.n)
 
     with one_blas_thread():
         run = Run(operator, solver.name, time_limit, progress)
         try:
             if start is not None:
                 run.offer(start)
+                run.details["start_value"] = run.value
             if operator.n == 1 or operator.scale() == 0.0:  # every x is as good as any other
                 status = Status.OPTIMAL
-                run.offer(np.ones(operator.n))
+                run.offer(operator.tall.ones(operator.n))
                 run.offer_bound(run.value)
             else:
                 status = solver.run(operator, run, rng, start)
@@ -110,14 +119,15 @@ def solve(
             status = Status.TIME_LIMIT
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
-        x = np.ones(operator.n) if run.x is None else run.x
-        value = operator.value(x)
+        x = operator.tall.ones(operator.n) if run.x is None else run.x
+        # Every value that was offered for other rows than NumPy's is one of float64 already: a pass over P saved.
+        value = operator.value(x) if operator.tall.on_host or run.x is None else run.value
     bound = min(run.bound, value)
     gap = relative_gap(value, bound)
     if gap <= OPTIMALITY_TOLERANCE:
         status = Status.OPTIMAL
     return Solution(
-        x=x.astype(np.int8),
+        x=operator.tall.as_int8(x),
         value=value,
         bound=bound,
         gap=gap,
@@ -127,6 +137,22 @@ def solve(
         seconds=run.seconds,
         details=run.details,
     )
+
+
+def _solved_on_host(
+    operator: LowRank,
+    solver: Solver,
+    rng: np.random.Generator,
+    time_limit: float | None,
+    x0: Any,
+    progress: Callable[[Progress], Any] | None,
+) -> Solution:
+    """A problem so small that it is solved as a NumPy array; signs come back as what its rows are."""
+    rows = operator.rows
+    start = None if x0 is None else rows.to_numpy(rows.signs(x0, operator.n))
+    host = LowRank(rows.to_host(), operator.weights)
+    solution = solve(host, solver, random_state=rng, time_limit=time_limit, x0=start, progress=progress)
+    return dataclasses.replace(solution, x=rows.as_int8(rows.from_numpy(solution.x.astype(np.float64))))
 
 
 def _configured(method: str | Solver, max_iter: int | None) -> Solver:

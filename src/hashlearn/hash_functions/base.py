@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from hashlearn.bqp.passes import checked_matrix, is_tensor
 from hashlearn.hash_functions.distinct_bits import DistinctBits
 from hashlearn.hash_functions.panels import (
     PANEL_ROWS,
@@ -19,6 +20,7 @@ from hashlearn.hash_functions.panels import (
     evaluate_in_panels,
     place_matters,
 )
+from hashlearn.hash_functions.tensors import evaluate_in_chunks, expand, placed_beside
 
 ProgressCallback: TypeAlias = Callable[[int, int], Any]
 
@@ -67,6 +69,7 @@ class FittedHashFunctions(ABC):
         self.bits = bits
         self.description = description
         self._prepared: dict[tuple[str, bool], PanelFunction] = {}
+        self._prepared_for_tensors: dict[tuple[str, str], tuple[Callable[[Any], Any], int]] = {}
 
     @property
     def n_bits(self) -> int:
@@ -74,7 +77,9 @@ class FittedHashFunctions(ABC):
         return self.bits.n_bits
 
     def decision_function(self, X: Rows) -> NDArray[Any]:
-        """Margins (n, n_bits) in X's working dtype: float32 for float32, else float64."""
+        """Margins (n, n_bits) in X's working dtype: float32 for float32, else float64. A tensor's are a tensor."""
+        if is_tensor(X):
+            return self._of_tensor(X)
         X = working_rows(X)
         if X.shape[1] != self.n_features:
             raise ValueError(f"X has {X.shape[1]} features, but the hash functions were fitted on {self.n_features}")
@@ -93,6 +98,30 @@ class FittedHashFunctions(ABC):
             panel_rows=self._panel_rows,
         )
         return self.bits.expand(margins)
+
+    def _of_tensor(self, X: Any) -> Any:
+        X = checked_matrix(X, "X")
+        if X.shape[1] != self.n_features:
+            raise ValueError(f"X has {X.shape[1]} features, but the hash functions were fitted on {self.n_features}")
+        if self.bits.n_distinct == 0:
+            return expand(self.bits, X[:, :0])
+        key = (str(X.dtype), str(X.device))
+        if key not in self._prepared_for_tensors:
+            self._prepared_for_tensors[key] = self._tensor_function(X)
+        function, width = self._prepared_for_tensors[key]
+        return expand(self.bits, evaluate_in_chunks(function, X, width))
+
+    def _tensor_function(self, X: Any) -> tuple[Callable[[Any], Any], int]:
+        """From rows of a tensor like X to the margins of the distinct bits, and the numbers a row makes on the way.
+
+        Unless a kind of functions knows better: through the host.
+        """
+        columns = self.bits.columns
+
+        def through_the_host(rows: Any) -> Any:
+            return placed_beside(self.decision_function(rows.cpu().numpy())[:, columns], rows)
+
+        return through_the_host, self.n_features
 
     @abstractmethod
     def _panel_function(self, dtype: np.dtype[Any], sparse: bool) -> tuple[PanelFunction, list[NDArray[Any]]]:
@@ -126,7 +155,7 @@ class FittedHashFunctions(ABC):
         return {**plain, **self.bits.state()}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_prepared": {}}
+        return {**self.__dict__, "_prepared": {}, "_prepared_for_tensors": {}}
 
 
 def working_rows(X: Rows) -> Rows:

@@ -5,6 +5,7 @@ A panel of rows costs one product with the points, one exp in place, and one pro
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from hashlearn.hash_functions.distinct_bits import DistinctBits
 from hashlearn.hash_functions.kernels import RBFPoints
 from hashlearn.hash_functions.panels import PANEL_ROWS, PanelFunction, Rows
 from hashlearn.hash_functions.stored import stored_array, stored_number
+from hashlearn.hash_functions.tensors import placed_beside
 
 
 class KernelExpansion(FittedHashFunctions):
@@ -45,6 +47,13 @@ class KernelExpansion(FittedHashFunctions):
         if points.sparse:
             return lambda panel: _filled_up(points.kernel(panel)) @ coefficients + intercepts, [coefficients]
         return lambda panel: points.kernel(panel) @ coefficients + intercepts, [points.scaled.T, coefficients]
+
+    def _tensor_function(self, X: Any) -> tuple[Callable[[Any], Any], int]:
+        if sp.issparse(self.points):
+            return super()._tensor_function(X)
+        points = RBFPoints(self.points, self.gamma).beside(X)
+        coefficients, intercepts = placed_beside(self.coefficients, X), placed_beside(self.intercepts, X)
+        return lambda rows: points.kernel(rows) @ coefficients + intercepts, len(self.coefficients)
 
     def state(self) -> dict[str, Any]:
         """Arrays; sparse points as the three arrays of CSR."""

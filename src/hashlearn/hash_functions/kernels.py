@@ -7,14 +7,17 @@ stay sparse and are not centred.
 
 from __future__ import annotations
 
+from copy import copy
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from hashlearn.bqp.passes import is_tensor
 from hashlearn.bqp.threads import map_threads, one_blas_thread
 from hashlearn.hash_functions.panels import Rows
+from hashlearn.hash_functions.tensors import placed_beside
 
 GRAM_BLOCK = 512
 
@@ -25,18 +28,26 @@ class RBFPoints:
     def __init__(self, points: Rows, gamma: float, dtype: Any = np.float64) -> None:
         self.sparse = sp.issparse(points)
         self.dtype = np.dtype(dtype)
-        self.factor = np.sqrt(2.0 * gamma)
+        self.factor = float(np.sqrt(2.0 * gamma))
         mean = None if self.sparse else np.asarray(points.mean(axis=0, dtype=np.float64))
         self.centre = None if mean is None else mean.astype(self.dtype)
         scaled = self._scaled(points.astype(np.float64))
         self.half_norms = (0.5 * _squared_norms(scaled)).astype(self.dtype)
         self.scaled = scaled.astype(self.dtype)
 
+    def beside(self, tensor: Any) -> RBFPoints:
+        """The same points as tensors on the device of ``tensor`` and in its dtype: `kernel` then takes tensors."""
+        moved = copy(self)
+        moved.centre, moved.half_norms, moved.scaled = (
+            placed_beside(part, tensor) for part in (self.centre, self.half_norms, self.scaled)
+        )
+        return moved
+
     def kernel(self, rows: Rows) -> NDArray[Any]:
         """Kernel values of rows × points, in the dtype of the points. ``rows`` are CSR if the points are sparse."""
         if self.sparse:
             rows = sp.csr_array(rows)
-        z = self._scaled(rows.astype(self.dtype, copy=False))
+        z = self._scaled(rows if is_tensor(rows) else rows.astype(self.dtype, copy=False))
         return self._exponential(z, 0.5 * _squared_norms(z), 0)
 
     def gram(self) -> NDArray[Any]:
@@ -62,7 +73,7 @@ class RBFPoints:
         if self.centre is None:
             return rows * rows.dtype.type(self.factor)
         z = rows - self.centre
-        z *= z.dtype.type(self.factor)
+        z *= self.factor
         return z
 
     def _exponential(self, z: Rows, half_norms: NDArray[Any], first_point: int) -> NDArray[Any]:
@@ -71,6 +82,8 @@ class RBFPoints:
             K = K.toarray()
         K -= half_norms[:, None]
         K -= self.half_norms[first_point:]
+        if is_tensor(K):
+            return K.clamp_(max=0.0).exp_()
         np.minimum(K, 0.0, out=K)  # rounding must not make a distance negative
         return np.exp(K, out=K)
 

@@ -15,6 +15,7 @@ from hashlearn.hash_functions.distinct_bits import DistinctBits
 from hashlearn.hash_functions.jobs import fit_each
 from hashlearn.hash_functions.panels import PanelFunction, Rows
 from hashlearn.hash_functions.stored import stored_array
+from hashlearn.hash_functions.tensors import placed_beside
 
 UNDERFLOW = 1e-140  # squares of entries below are no longer exact
 
@@ -35,6 +36,10 @@ class LinearMargins(FittedHashFunctions):
     def _panel_function(self, dtype: np.dtype[Any], sparse: bool) -> tuple[PanelFunction, list[NDArray[Any]]]:
         weights, intercepts = self.weights.astype(dtype), self.intercepts.astype(dtype)
         return lambda panel: panel @ weights + intercepts, [] if sparse else [weights]
+
+    def _tensor_function(self, X: Any) -> tuple[Callable[[Any], Any], int]:
+        weights, intercepts = placed_beside(self.weights, X), placed_beside(self.intercepts, X)
+        return lambda rows: rows @ weights + intercepts, self.bits.n_distinct
 
     def state(self) -> dict[str, Any]:
         """Arrays."""

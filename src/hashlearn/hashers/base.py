@@ -14,6 +14,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hashlearn import bits, metrics
+from hashlearn.bqp.passes import checked_matrix, is_tensor
 from hashlearn.inference.bit_problem import objective
 from hashlearn.targets import Distance
 
@@ -28,6 +29,7 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     """
 
     n_bits: int
+    _takes_tensors: bool = False  # whether a PyTorch tensor stays one, on its device
 
     @abstractmethod
     def _margins(self, X: Any) -> NDArray[Any]:
@@ -40,11 +42,11 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def transform(self, X: Any) -> NDArray[np.uint8]:
         """Bits 0/1, shape (n_samples, n_bits)."""
-        return (self.decision_function(X) >= 0.0).astype(np.uint8)
+        return bits_of(self.decision_function(X))
 
     def encode(self, X: Any) -> NDArray[np.uint8]:
         """Packed codes, shape (n_samples, ⌈n_bits/8⌉): big-endian bit order, pad bits zero."""
-        return bits.pack_bits((self.decision_function(X) >= 0.0).astype(np.uint8))
+        return bits.pack_bits(bits_of(self.decision_function(X)))
 
     def score(self, X: Any, y: Any = None) -> float:
         """How good the codes of X are, the higher the better, for model selection.
@@ -64,6 +66,8 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def _validated(self, X: Any, *, reset: bool, accepts_sparse: bool = True) -> Any:
         """X as finite float32 or float64 rows, C-contiguous or CSR; two rows at least to learn from."""
+        if is_tensor(X) and self._takes_tensors:
+            return self._validated_tensor(X, reset=reset)
         X = validate_data(
             self,
             X,
@@ -80,6 +84,21 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         if largest > LARGEST_ENTRY:
             raise ValueError(
                 f"X has an entry of size {largest:.3g}, whose square overflows; scale it below {LARGEST_ENTRY:.0e}"
+            )
+        return X
+
+    def _validated_tensor(self, X: Any, *, reset: bool) -> Any:
+        X = checked_matrix(X, "X")
+        n, n_features = X.shape
+        if reset:
+            if n < 2:
+                raise ValueError(f"X has n_samples=1 (shape {tuple(X.shape)}), and at least 2 are needed to learn from")
+            self.n_features_in_, self.n_samples_fit_ = int(n_features), int(n)
+            self.__dict__.pop("feature_names_in_", None)
+        elif n_features != self.n_features_in_:
+            name = type(self).__name__
+            raise ValueError(
+                f"X has {n_features} features, but {name} is expecting {self.n_features_in_} features as input"
             )
         return X
 
@@ -103,3 +122,10 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 f"n_bits={self.n_bits} needs at least as many samples to learn from, got n_samples={n_samples}; "
                 "give more samples or fewer bits"
             )
+
+
+def bits_of(margins: Any) -> Any:
+    """1 where the margin is at least 0, as uint8; of a tensor a tensor."""
+    if is_tensor(margins):
+        return (margins >= 0.0).byte()
+    return (margins >= 0.0).astype(np.uint8)

@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from hashlearn.bqp.passes import is_tensor
+
 SCALINGS = ("auto", "none", "root")
 
 
@@ -25,7 +27,7 @@ def settled_scaling(scaling: Any, X: Any, has_labels: bool) -> str:
     if scaling != "auto":
         return scaling
     entries = X.data if sp.issparse(X) else X
-    return "root" if has_labels and entries.size and entries.min() >= 0.0 else "none"
+    return "root" if has_labels and len(entries) and entries.min() >= 0.0 else "none"
 
 
 def scaled(X: Any, scaling: str) -> Any:
@@ -40,4 +42,6 @@ def scaled(X: Any, scaling: str) -> Any:
         roots = X.copy()
         roots.data = scaled(X.data, scaling)
         return roots
+    if is_tensor(X):
+        return X.sign() * X.abs().sqrt()
     return np.copysign(np.sqrt(np.abs(X)), X)

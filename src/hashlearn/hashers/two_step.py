@@ -9,8 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import Tags, check_consistent_length
 
+from hashlearn import bqp
+from hashlearn.bqp.passes import is_tensor
 from hashlearn.bqp.validation import generator
 from hashlearn.hash_functions import as_hash_function
+from hashlearn.hash_functions.tensors import placed_beside
 from hashlearn.hashers.base import BaseHasher
 from hashlearn.hashers.scaling import scaled, settled_scaling
 from hashlearn.inference import infer_codes, start_codes
@@ -47,6 +50,10 @@ class TwoStepHasher(BaseHasher):
         after it, however long that takes
     progress : called as ``progress(stage, done, total)`` between steps
 
+    X may be a PyTorch tensor, float32 or float64: codes are then inferred on its device (low-rank targets, solver "sdr"
+    or "local_search"; other combinations on the host), hash functions are fitted on the host, and what
+    `decision_function`, `transform` and `encode` give for a tensor is a tensor on its device. See docs/gpu.md.
+
     Attributes
     ----------
     codes_ : int8 ±1 (n_samples, n_bits), the inferred codes of the training samples
@@ -65,6 +72,8 @@ class TwoStepHasher(BaseHasher):
     >>> hasher.transform(X[:2]).shape, hasher.encode(X[:2]).shape
     ((2, 16), (2, 2))
     """
+
+    _takes_tensors = True
 
     def __init__(
         self,
@@ -130,10 +139,12 @@ class TwoStepHasher(BaseHasher):
             raise ValueError(f"target {target.name!r} needs labels: call fit(X, y), or choose target='distance'")
         rng = generator(self.random_state)
         self.scaling_ = settled_scaling(self.scaling, X, labels is not None)
-        X = scaled(X, self.scaling_)
+        X = given = scaled(X, self.scaling_)
         target = for_bits(target, self.n_bits)
-        wanted = target.build(X, labels, rng)
-        self.codes_, self.inference_report_ = infer_codes(
+        wanted = build_target(target, X, labels, rng)
+        if is_tensor(X) and wanted.tall.on_host:  # no low rank: inference is NumPy's, and so is its start
+            X = X.cpu().numpy()
+        codes, self.inference_report_ = infer_codes(
             wanted,
             start_codes(self.init, X, self.n_bits, rng, wanted),
             solver=self.solver,
@@ -145,6 +156,8 @@ class TwoStepHasher(BaseHasher):
             progress=self._reporter("inference"),
         )
         self.target_ = target
+        self.codes_ = codes.cpu().numpy() if is_tensor(codes) else codes
+        X = given.cpu().numpy() if is_tensor(given) else given
         self.hash_functions_ = hash_function.fit(
             X, self.codes_, rng, n_jobs=self.n_jobs, progress=self._reporter("hash functions")
         )
@@ -166,7 +179,16 @@ class TwoStepHasher(BaseHasher):
         return tags
 
 
+def build_target(target: Any, X: Any, labels: np.ndarray | None, rng: np.random.Generator) -> bqp.Operator:
+    """The target's operator; for a tensor X its factor is a tensor beside X, if it is low rank."""
+    if not is_tensor(X) or getattr(target, "takes_tensors", False):
+        return target.build(X, labels, rng)
+    wanted = target.build(X.cpu().numpy(), labels, rng)
+    return bqp.LowRank(placed_beside(wanted.P, X), wanted.weights) if isinstance(wanted, bqp.LowRank) else wanted
+
+
 def _checked_labels(y: Any, n_samples: int) -> np.ndarray:
+    y = y.cpu().numpy() if is_tensor(y) else y
     if hasattr(y, "toarray"):
         y = y.toarray()
     labels = np.asarray(y)

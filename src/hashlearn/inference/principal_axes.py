@@ -61,6 +61,9 @@ def principal_axes(X: Any, n_components: int, rng: np.random.Generator) -> Princ
             seed = int(rng.integers(2**31))
             _, singular, Vt = randomized_svd(whole._rows(X), count, random_state=seed, n_iter=4)
             squares, directions = singular**2, Vt.T
-    # A fixed sign: the entry of largest magnitude is positive.
-    directions = directions * np.sign(directions[np.abs(directions).argmax(axis=0), np.arange(count)])
-    return whole._replace(directions=directions, variances=np.maximum(squares, 0.0) / n)
+    return whole._replace(directions=with_fixed_signs(directions), variances=np.maximum(squares, 0.0) / n)
+
+
+def with_fixed_signs(directions: FloatArray) -> FloatArray:
+    """Columns whose entry of largest magnitude is positive."""
+    return directions * np.sign(directions[np.abs(directions).argmax(axis=0), np.arange(directions.shape[1])])

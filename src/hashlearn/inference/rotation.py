@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from hashlearn.bqp.operators import FloatArray
-from hashlearn.bqp.spectral import sign
+from hashlearn.bqp.passes import rows_of
 
 ITERATIONS = 50
 
 
-def itq_rotation(V: FloatArray, rng: np.random.Generator, n_iter: int = ITERATIONS) -> tuple[FloatArray, list[float]]:
+def itq_rotation(V: Any, rng: np.random.Generator, n_iter: int = ITERATIONS) -> tuple[FloatArray, list[float]]:
     """R orthogonal that makes the quantisation error ‖sgn(VR) − VR‖² small, and that error before each iteration and
     after the last.
 
@@ -21,14 +23,15 @@ def itq_rotation(V: FloatArray, rng: np.random.Generator, n_iter: int = ITERATIO
     >>> round(errors[-1], 6)
     0.686292
     """
-    n_bits = V.shape[1]
+    rows = rows_of(V)
+    n_bits = rows.rank
     R = np.linalg.qr(rng.standard_normal((n_bits, n_bits)))[0]
-    constant = V.size + float(np.square(V).sum())
-    rotated = V @ R
-    errors = [constant - 2.0 * float(np.abs(rotated).sum())]
+    constant = rows.n * n_bits + float(np.trace(rows.gram()))
+    pull, size = rows.quantised(R)
+    errors = [constant - 2.0 * size]
     for _ in range(n_iter):
-        U, _, Wt = np.linalg.svd(V.T @ sign(rotated))
+        U, _, Wt = np.linalg.svd(pull)
         R = U @ Wt
-        rotated = V @ R
-        errors.append(constant - 2.0 * float(np.abs(rotated).sum()))
+        pull, size = rows.quantised(R)
+        errors.append(constant - 2.0 * size)
     return R, errors

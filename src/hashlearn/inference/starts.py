@@ -14,11 +14,12 @@ import numpy as np
 
 from hashlearn import bqp
 from hashlearn.bqp.operators import FloatArray
+from hashlearn.bqp.passes import Rows, is_tensor, rows_of
 from hashlearn.bqp.spectral import sign
 from hashlearn.bqp.threads import one_blas_thread
 from hashlearn.inference.bit_problem import objective
 from hashlearn.inference.bit_solvers import has_few_distinct_rows
-from hashlearn.inference.principal_axes import principal_axes
+from hashlearn.inference.principal_axes import principal_axes, with_fixed_signs
 from hashlearn.inference.rotation import itq_rotation
 
 # ITQ from random rotations ends far apart at few bits, where a trial is cheap: 40 trials of 8 bits, 8 of 40 and more.
@@ -29,18 +30,20 @@ Start = Callable[[Any, int, np.random.Generator], FloatArray]
 
 def pca_codes(X: Any, n_bits: int, rng: np.random.Generator) -> FloatArray:
     """Signs of the first n_bits principal components (their mean is 0)."""
-    return sign(_principal_scores(X, n_bits, rng))
+    V = _principal_scores(X, n_bits, rng)
+    return sign(V) if isinstance(V, np.ndarray) else rows_of(V).signs_of_product(np.eye(n_bits))
 
 
 def itq_codes(X: Any, n_bits: int, rng: np.random.Generator) -> FloatArray:
     """Iterative quantisation (Gong and Lazebnik 2011): rotate the components so that signs lose least."""
     V = _principal_scores(X, n_bits, rng)
-    return sign(V @ itq_rotation(V, rng)[0])
+    return _rotated_signs(V, itq_rotation(V, rng)[0])
 
 
 def random_codes(X: Any, n_bits: int, rng: np.random.Generator) -> FloatArray:
     """Independent fair coins."""
-    return np.where(rng.random((X.shape[0], n_bits)) < 0.5, -1.0, 1.0)
+    coins = np.where(rng.random((_n_rows(X), n_bits)) < 0.5, -1.0, 1.0)
+    return rows_of(X).from_numpy(coins) if _has_passes(X) else coins
 
 
 STARTS: dict[str, Start] = {"pca": pca_codes, "itq": itq_codes, "random": random_codes}
@@ -50,7 +53,7 @@ def start_codes(
     init: Any, X: Any, n_bits: int, rng: np.random.Generator, target: bqp.Operator | None = None
 ) -> FloatArray:
     """Codes as float ±1, shape (n, n_bits), from a name or from codes given as ±1 or 0/1; ``target`` is for "auto"."""
-    n = X.shape[0]
+    n = _n_rows(X)
     if isinstance(init, str) and init == "auto":
         factor = None if target is None else _factor(target)
         if target is not None and factor is not None:
@@ -64,6 +67,8 @@ def start_codes(
             raise ValueError(f"init must be one of {known} or an array of codes, got {init!r}{hint}")
         with one_blas_thread():
             return STARTS[init](X, n_bits, rng)
+    if is_tensor(init):
+        return 2.0 * init - 1.0 if bool((init == 0).any()) else init  # checked where they are used
     codes = np.asarray(init)
     if codes.shape != (n, n_bits):
         raise ValueError(f"init must be codes of shape (n_samples, n_bits) = ({n}, {n_bits}), got {codes.shape}")
@@ -79,7 +84,7 @@ def _best_rotation(target: bqp.Operator, factor: FloatArray, n_bits: int, rng: n
     with one_blas_thread():
         V = _principal_scores(factor, n_bits, rng)
         count = min(MOST_ROTATIONS, max(FEWEST_ROTATIONS, ROTATED_BITS // n_bits))
-        trials = (sign(V @ itq_rotation(V, rng)[0]) for _ in range(count))
+        trials = (_rotated_signs(V, itq_rotation(V, rng)[0]) for _ in range(count))
         return min(trials, key=lambda codes: objective(target, codes))
 
 
@@ -88,14 +93,47 @@ def _factor(target: bqp.Operator) -> FloatArray | None:
     if not isinstance(target, bqp.LowRank) or has_few_distinct_rows(target):
         return None
     kept = target.weights > 0.0
-    return target.P[:, kept] * np.sqrt(target.weights[kept]) if kept.any() else None
+    if not kept.any():
+        return None
+    if target.rows.on_host:
+        return target.P[:, kept] * np.sqrt(target.weights[kept])
+    rows = target.rows if kept.all() else target.rows.with_columns(kept)
+    return rows.with_scaled_columns(np.sqrt(target.weights[kept])).P
 
 
-def _principal_scores(X: Any, n_components: int, rng: np.random.Generator) -> FloatArray:
+def _principal_scores(X: Any, n_components: int, rng: np.random.Generator) -> Any:
     """Centred scores (n, n_components) of X; past its rank random directions fill up."""
+    if _has_passes(X):
+        return _scores_by_passes(rows_of(X), n_components, rng)
     axes = principal_axes(X, n_components, rng)
-    n_features, count = axes.directions.shape
-    if count < n_components:
-        extra = rng.standard_normal((n_features, n_components - count))
-        axes = axes._replace(directions=np.hstack([axes.directions, extra]))
-    return axes.scores(X)
+    return axes._replace(directions=_filled_up(axes.directions, n_components, rng)).scores(X)
+
+
+def _scores_by_passes(rows: Rows, n_components: int, rng: np.random.Generator) -> Any:
+    """The same for a kind of rows that is no NumPy array, through PᵀP."""
+    mean = rows.transposed(rows.ones(rows.n)) / rows.n
+    covariance = rows.gram() - rows.n * np.multiply.outer(mean, mean)
+    count = min(n_components, rows.rank, rows.n)
+    directions = with_fixed_signs(np.linalg.eigh(covariance)[1][:, ::-1][:, :count])
+    directions = _filled_up(directions, n_components, rng)
+    return rows.shifted_product(directions, -mean @ directions)
+
+
+def _filled_up(directions: FloatArray, n_components: int, rng: np.random.Generator) -> FloatArray:
+    n_features, count = directions.shape
+    if count == n_components:
+        return directions
+    return np.hstack([directions, rng.standard_normal((n_features, n_components - count))])
+
+
+def _rotated_signs(V: Any, R: FloatArray) -> Any:
+    return sign(V @ R) if isinstance(V, np.ndarray) else rows_of(V).signs_of_product(R)
+
+
+def _has_passes(X: Any) -> bool:
+    """Whether X is a tensor or another kind of rows, rather than an array or a sparse matrix."""
+    return is_tensor(X) or isinstance(X, Rows)
+
+
+def _n_rows(X: Any) -> int:
+    return X.n if isinstance(X, Rows) else X.shape[0]

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from hashlearn.bits.hamming import distances_to_all
 from hashlearn.bqp.threads import map_threads
 from hashlearn.metrics.inputs import Task
+from hashlearn.metrics.tensors import DeviceCodes
 
 CountArray: TypeAlias = NDArray[np.int64]
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -66,6 +67,8 @@ def count_pairs(
     (with ``before``, ``before_sum`` too) and the hits up to ranks ``top_k`` and ``k`` (all ranks where None);
     ``neighbours`` > 0 fills ``predicted``.
     """
+    if task.on_device is not None and not database_order and neighbours == 0:
+        return _count_on_device(task, task.on_device, finish)
     n = task.n_database
     step = min(max(1, PAIRS_PER_BLOCK // n), MOST_QUERIES_PER_BLOCK)
 
@@ -101,6 +104,17 @@ def count_pairs(
         )
 
     return list(map_threads(count, range(0, task.n_queries, step)))
+
+
+def _count_on_device(task: Task, codes: DeviceCodes, finish: Callable[[Counts], Result]) -> list[Result]:
+    found = []
+    for first in range(0, task.n_queries, MOST_QUERIES_PER_BLOCK):
+        block = slice(first, first + MOST_QUERIES_PER_BLOCK)
+        retrieved, relevant = codes.count(block)
+        none, zero = np.zeros(len(retrieved)), np.zeros(len(retrieved), np.int64)
+        predicted = np.full(len(retrieved), -1, np.int32)
+        found.append(finish(Counts(retrieved, relevant, predicted, task.query_classes[block], none, none, zero, zero)))
+    return found
 
 
 @njit(cache=True, nogil=True)

@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.bits import as_words, pack_bits, packed_codes
+from hashlearn.bqp.passes import is_tensor
+from hashlearn.metrics.tensors import DeviceCodes, on_host
 
 WordArray: TypeAlias = NDArray[np.uint64]
 
@@ -34,6 +36,7 @@ class Task:
     database_sets: WordArray  # (n_label_words, n_database)
     classes: int  # number of classes, 0 where labels are sets
     largest_distance: int  # that the width of the codes allows
+    on_device: DeviceCodes | None = None  # the same codes where they are tensors and labels are classes
 
     @property
     def n_queries(self) -> int:
@@ -47,7 +50,10 @@ class Task:
 
 
 def make_task(query_codes: Any, database_codes: Any, query_labels: Any, database_labels: Any) -> Task:
-    """Check the four arrays and bring them into the form of the kernels."""
+    """Check the four arrays and bring them into the form of the kernels. Codes may be tensors, on one device."""
+    tensors = (query_codes, database_codes) if is_tensor(query_codes) and is_tensor(database_codes) else None
+    query_codes, database_codes = on_host(query_codes), on_host(database_codes)
+    query_labels, database_labels = on_host(query_labels), on_host(database_labels)
     query_codes = _codes(query_codes, "query_codes")
     database_codes = _codes(database_codes, "database_codes")
     if query_codes.shape[1] != database_codes.shape[1]:
@@ -79,6 +85,7 @@ def make_task(query_codes: Any, database_codes: Any, query_labels: Any, database
         database_sets=database_sets,
         classes=classes,
         largest_distance=8 * query_codes.shape[1],
+        on_device=None if tensors is None or not classes else DeviceCodes(*tensors, query_classes, database_classes),
     )
 
 

@@ -18,6 +18,7 @@ from hashlearn.search.faiss_flat import FaissFlat
 from hashlearn.search.index import BACKENDS, HammingIndex
 from hashlearn.search.rescore import rescore
 from hashlearn.search.results import RadiusResult, ScoredResult, SearchResult
+from hashlearn.search.tensors import nearest_codes
 
 __all__ = [
     "BACKENDS",
@@ -31,5 +32,6 @@ __all__ = [
     "ScoredResult",
     "SearchResult",
     "asymmetric_search",
+    "nearest_codes",
     "rescore",
 ]

@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 
 from hashlearn import bqp
+from hashlearn.bqp.passes import is_tensor
 
 
 @runtime_checkable
@@ -30,13 +31,15 @@ def for_bits(target: Target, n_bits: int) -> Target:
     return target if settle is None else settle(n_bits)
 
 
-def centred_unit_rows(X: Any, centre: bool) -> np.ndarray:
-    """Rows of unit length, after the mean is subtracted if asked for; a row of zeros stays zero.
+def centred_unit_rows(X: Any, centre: bool) -> Any:
+    """Rows of unit length, after the mean is subtracted if asked for; a row of zeros stays zero. Of a tensor a tensor.
 
     >>> centred_unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]]), centre=False)
     array([[0.6, 0.8],
            [0. , 0. ]])
     """
+    if is_tensor(X):
+        return _of_tensor(X, centre)
     rows = np.array(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
     # Entries of 1e±200 would square to nothing or infinity.
     largest = max(rows.max(), -rows.min()) if rows.size else 0.0
@@ -46,3 +49,16 @@ def centred_unit_rows(X: Any, centre: bool) -> np.ndarray:
         rows -= rows.mean(axis=0)
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.divide(rows, norms, out=np.zeros_like(rows), where=norms > 1e-12 * norms.max(initial=0.0))
+
+
+def _of_tensor(X: Any, centre: bool) -> Any:
+    largest = float(X.abs().max())
+    rows = X / largest if largest > 0.0 else X.clone()
+    if centre:
+        rows -= rows.double().mean(dim=0).to(rows.dtype)
+    norms = rows.norm(dim=1, keepdim=True)
+    far = norms > 1e-6 * norms.max()  # of a row that was all but the mean nothing is left but rounding
+    norms = norms.clamp_min(1e-30)
+    rows /= norms
+    rows *= far
+    return rows

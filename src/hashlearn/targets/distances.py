@@ -35,6 +35,7 @@ class Distance:
 
     name: ClassVar[str] = "distance"
     needs_labels: ClassVar[bool] = False
+    takes_tensors: ClassVar[bool] = True
 
     def build(self, X: Any, y: np.ndarray | None, rng: np.random.Generator) -> bqp.Operator:
         """From features, shape (n, n_features)."""

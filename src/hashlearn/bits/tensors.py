@@ -1,0 +1,50 @@
+"""Codes as tensors: the same bytes as NumPy's, on the tensor's device, and Hamming distances by matrix products.
+
+With bits as signs, distance = (n_bits − inner product) / 2, exact in half precision with float32 sums: a device that
+is made for matrix products needs no popcount.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+LONGEST_HALF = 2048  # bits up to which inner products of signs are whole numbers that float16 holds
+
+
+def pack_tensor(bits: Any) -> Any:
+    """`pack_bits` of a tensor of 0/1, shape (n, n_bits)."""
+    import torch
+
+    if bits.dim() != 2 or bits.shape[1] == 0:
+        raise ValueError(f"bits must have 2 dimensions and at least one column, got shape {tuple(bits.shape)}")
+    if not bool(((bits == 0) | (bits == 1)).all()):
+        raise ValueError("bits must hold only 0 and 1")
+    n, n_bits = bits.shape
+    width = -(-n_bits // 8)
+    padded = torch.zeros((n, 8 * width), dtype=torch.uint8, device=bits.device)
+    padded[:, :n_bits] = bits.to(torch.uint8)
+    packed = padded[:, 0::8] << 7
+    for place in range(1, 8):
+        packed |= padded[:, place::8] << (7 - place)
+    return packed
+
+
+def packed_to_signs(packed: Any) -> Any:
+    """Packed bytes as ±1 of shape (n, 8 · bytes), in the fastest dtype for products; pad bits are −1 in all."""
+    import torch
+
+    if packed.dtype != torch.uint8 or packed.dim() != 2:
+        raise TypeError(f"codes must be packed, a 2-D uint8 tensor, got {packed.dtype} of shape {tuple(packed.shape)}")
+    shifts = torch.arange(7, -1, -1, dtype=torch.uint8, device=packed.device)
+    bits = (packed[:, :, None] >> shifts) & 1
+    exact_in_half = packed.is_cuda and 8 * packed.shape[1] <= LONGEST_HALF
+    dtype = torch.float16 if exact_in_half else torch.float32
+    return (2 * bits.flatten(1).to(dtype) - 1).contiguous()
+
+
+def sign_distances(queries: Any, database: Any) -> Any:
+    """Hamming distances, int32 (n_queries, n_database), of what `packed_to_signs` gave."""
+    import torch
+
+    products = queries @ database.T
+    return ((queries.shape[1] - products.float()) * 0.5).round().to(torch.int32)

@@ -1,0 +1,99 @@
+"""Sums over blocks of rows of tensors, and the checks and conversions that every pass over tensors shares.
+
+A block is a batch entry of one batched product, so a sum over rows runs in parallel, in a fixed order, with short sums
+in the tensor's own dtype inside a block and float64 across blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+import torch
+
+from hashlearn.bqp.passes.base import FloatArray
+
+Tensor: TypeAlias = Any  # torch.Tensor, which type checkers without PyTorch do not know
+
+BLOCK = 4096  # rows in a block
+CHUNK = 16 * BLOCK  # rows for which wide temporaries are made at once
+GRAM_PANEL = 256  # columns: a Gram matrix is computed panel by panel, each pair once
+
+
+def chunks(n: int, rows: int = CHUNK) -> Iterator[slice]:
+    """Consecutive slices of ``rows`` rows."""
+    return (slice(first, min(first + rows, n)) for first in range(0, n, rows))
+
+
+def on_device(small: FloatArray, like: Tensor, dtype: Any = None) -> Tensor:
+    """A small NumPy array beside ``like``, in its dtype unless another is named."""
+    return torch.as_tensor(np.ascontiguousarray(small)).to(device=like.device, dtype=dtype or like.dtype)
+
+
+def to_host(small: Tensor) -> FloatArray:
+    """A tensor as NumPy float64."""
+    return np.ascontiguousarray(small.detach().double().cpu().numpy())
+
+
+def block_products(left: Tensor, right: Tensor) -> Tensor:
+    """leftᵀ right over all rows, float64, on the device."""
+    n = left.shape[0]
+    whole = n // BLOCK * BLOCK
+    total = (left[whole:].T @ right[whole:]).double()
+    if whole:
+        a, b = (M[:whole].unflatten(0, (-1, BLOCK)) for M in (left, right))
+        total = total + torch.bmm(a.transpose(1, 2), b).sum(dim=0, dtype=torch.float64)
+    return total
+
+
+def gram64(P: Tensor, divisor: Tensor | None) -> Tensor:
+    """Pᵀ Diag(divisor)⁻¹ P of exactly this P, every operation in float64. O(n rank²)."""
+    rank = P.shape[1]
+    total = torch.zeros((rank, rank), dtype=torch.float64, device=P.device)
+    panels = list(chunks(rank, GRAM_PANEL))
+    for rows in chunks(P.shape[0]):
+        Q = P[rows].double()
+        if divisor is not None:
+            Q = Q / divisor[rows].double().sqrt()[:, None]
+        for i, a in enumerate(panels):
+            for b in panels[i:]:
+                total[a, b] += block_products(Q[:, a], Q[:, b])
+    upper = total.triu(1)
+    return upper + upper.T + total.diagonal().diag()
+
+
+def checked_tensor(P: Tensor, name: str, ndim: int) -> Tensor:
+    """P if it is a finite floating tensor outside autograd, else a clear error."""
+    if P.dtype not in (torch.float32, torch.float64):
+        raise TypeError(f"{name} must be a float32 or float64 tensor, got {P.dtype}; convert it with {name}.float()")
+    if P.requires_grad:
+        raise ValueError(f"{name} must not require a gradient: nothing here is differentiated; pass {name}.detach()")
+    if P.layout != torch.strided:
+        raise TypeError(f"{name} must be a dense tensor, got layout {P.layout}")
+    if P.dim() != ndim:
+        raise ValueError(f"{name} must have {ndim} dimension(s), got shape {tuple(P.shape)}")
+    if P.numel() == 0:
+        raise ValueError(f"{name} is empty (shape {tuple(P.shape)}); at least one entry is needed")
+    largest = max(float(torch.linalg.vector_norm(P[rows], float("inf"))) for rows in chunks(P.shape[0]))
+    limit = 1e15 if P.dtype == torch.float32 else 1e120
+    if not np.isfinite(largest):
+        raise ValueError(f"{name} must be finite, got NaN or infinity")
+    if largest > limit:
+        raise ValueError(f"{name} has an entry of size {largest:.3g}; scale it below {limit:.0e} first")
+    return P.contiguous()
+
+
+def checked_signs(x: Any, shape: tuple[int, ...], like: Tensor, name: str) -> Tensor:
+    """A copy of x in the dtype of ``like``, refused unless it is a tensor of ±1 of that shape on the same device."""
+    if not isinstance(x, torch.Tensor):
+        raise TypeError(f"{name} must be a tensor on {like.device} as P is, got {type(x).__name__}")
+    if x.device != like.device:
+        raise ValueError(f"{name} is on {x.device}, but P is on {like.device}; move one of them")
+    if any(want not in (-1, got) for want, got in zip(shape, x.shape, strict=False)) or x.dim() != len(shape):
+        wanted = ", ".join("any" if want == -1 else str(want) for want in shape)
+        raise ValueError(f"{name} must have shape ({wanted}), got {tuple(x.shape)}")
+    signs = x.detach().to(like.dtype, copy=True)
+    if not bool((signs.abs() == 1.0).all()):
+        raise ValueError(f"{name} must hold only -1 and +1")
+    return signs

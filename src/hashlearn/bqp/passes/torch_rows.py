@@ -1,0 +1,254 @@
+"""Rows of a float32 or float64 tensor on any device. What is small comes back to the host, what is tall stays.
+
+Products run in the tensor's own dtype (float32 without TF32), sums over rows in blocks that add up in float64; what a
+proof or a reported value rests on is float64 throughout. Two reads of P for `image`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from hashlearn.bqp.passes.base import FloatArray, Linearised, Mixing, ProofGram, Rows
+from hashlearn.bqp.passes.numpy_rows import NumpyRows
+from hashlearn.bqp.passes.torch_blocks import (
+    BLOCK,
+    Tensor,
+    block_products,
+    checked_signs,
+    chunks,
+    gram64,
+    on_device,
+    to_host,
+)
+from hashlearn.bqp.passes.torch_flips import flip_descent
+from hashlearn.bqp.passes.torch_merging import merge_rows
+from hashlearn.bqp.passes.torch_mixing import BlockMixing
+
+EPS = float(np.finfo(np.float64).eps)
+ALIGNED = 8  # numbers: rows of a buffer begin at multiples, which fast products need
+
+
+class TorchRows(Rows):
+    """Around a tensor, which is not copied."""
+
+    on_host = False
+
+    def __init__(self, P: Tensor) -> None:
+        self.P = P
+        self.n, self.rank = P.shape
+        # On a device a pass over a sample costs its launch: larger samples save passes over all rows.
+        on_cpu = P.device.type == "cpu"
+        self.start_rows = 4_000 if on_cpu else 16_384
+        self.jacobian_rows = 20_000 if on_cpu else 40_000
+        self.swept_rows = 20_000 if on_cpu else 65_536
+
+    def image(self, B: FloatArray) -> tuple[FloatArray, Tensor]:
+        """Two products."""
+        V, norms = _unit_rows(self.P, on_device(B, self.P))
+        return to_host(block_products(self.P, V)), norms
+
+    def linearised(self, B: FloatArray) -> Linearised:
+        """Keeps V, n × k."""
+        return _Linearised(self.P, B)
+
+    def mixing(self, weights: FloatArray, B: FloatArray | None, V: FloatArray | None = None) -> Mixing:
+        """Blocks of rows together; on a CPU one row after the other, as in NumPy."""
+        if self.P.device.type == "cpu":
+            return NumpyRows(to_host(self.P)).mixing(weights, B, V)
+        if V is not None:
+            return BlockMixing(self.P, weights, on_device(V, self.P))
+        assert B is not None
+        return BlockMixing(self.P, weights, _unit_rows(self.P, on_device(B, self.P))[0])
+
+    def proof_gram(self, d: Tensor) -> ProofGram:
+        """Each entry is a sum of n products of float64 numbers, added within blocks and then over blocks."""
+        d = d.double()
+        mean = float(d.mean())
+        d = d.clamp_min(1e-9 * mean) if mean > 0.0 else torch.ones_like(d)
+        total = float(d.sum()) * (1.0 + self.n * EPS)
+        return ProofGram(to_host(gram64(self.P, d)), total, (2 * BLOCK + self.n / BLOCK + 16) * EPS)
+
+    def draw_products(self, B: FloatArray, normals: FloatArray) -> FloatArray:
+        """In chunks of rows."""
+        small, z = on_device(B, self.P), on_device(normals, self.P)
+        total = torch.zeros((self.rank, z.shape[1]), dtype=torch.float64, device=self.P.device)
+        for rows in chunks(self.n):
+            total += block_products(self.P[rows], _drawn(self.P[rows], small, z))
+        return to_host(total)
+
+    def draw(self, B: FloatArray, normals: FloatArray) -> Tensor:
+        """In chunks of rows."""
+        small, z = on_device(B, self.P), on_device(normals, self.P)
+        return torch.cat([_drawn(self.P[rows], small, z) for rows in chunks(self.n)])
+
+    def flip_descent(self, weights: FloatArray, X: Tensor, between: Callable[[], Any], passes: int) -> Tensor:
+        """Batches of rows together, each kept only where the value fell."""
+        return flip_descent(self.P, weights, X, between, passes)
+
+    def transposed(self, X: Tensor) -> FloatArray:
+        """In float64, a chunk at a time."""
+        wide = X[:, None] if X.dim() == 1 else X
+        parts = [block_products(self.P[rows].double(), wide[rows].double()) for rows in chunks(self.n)]
+        total = to_host(torch.stack(parts).sum(dim=0))
+        return total[:, 0] if X.dim() == 1 else total
+
+    def product(self, B: FloatArray) -> Tensor:
+        """In the dtype of P."""
+        return self.P @ on_device(B, self.P)
+
+    def gram(self) -> FloatArray:
+        """In float64."""
+        return to_host(gram64(self.P, None))
+
+    def quantised(self, R: FloatArray) -> tuple[FloatArray, float]:
+        """In the dtype of P."""
+        rotated = self.P @ on_device(R, self.P)
+        signs = torch.where(rotated < 0.0, -1.0, 1.0).to(self.P.dtype)
+        return to_host(block_products(self.P, signs)), float(rotated.abs().sum(dtype=torch.float64))
+
+    def signs_of_product(self, R: FloatArray) -> Tensor:
+        """In the dtype of P."""
+        return torch.where(self.P @ on_device(R, self.P) < 0.0, -1.0, 1.0).to(self.P.dtype)
+
+    def shifted_product(self, B: FloatArray, shift: FloatArray) -> Tensor:
+        """In the dtype of P."""
+        return torch.addmm(on_device(shift, self.P), self.P, on_device(B, self.P))
+
+    def with_scaled_columns(self, factors: FloatArray) -> TorchRows:
+        """A copy, unless all factors are 1."""
+        return self if bool((factors == 1.0).all()) else TorchRows(self.P * on_device(factors, self.P))
+
+    def diagonal(self, weights: FloatArray) -> Tensor:
+        """In chunks of rows."""
+        w = on_device(weights, self.P)
+        return torch.cat([self.P[rows].square() @ w for rows in chunks(self.n)])
+
+    def sample(self, count: int, rng: np.random.Generator) -> TorchRows:
+        """One at random from each of ``count`` stretches of equal length; it stays on the device."""
+        if 2 * count >= self.n:
+            return self
+        index = ((np.arange(count) + rng.random(count)) * (self.n / count)).astype(np.int64).clip(0, self.n - 1)
+        return TorchRows(self.P.index_select(0, torch.as_tensor(index, device=self.P.device)))
+
+    def take(self, index: NDArray[np.intp]) -> FloatArray:
+        """To the host."""
+        return to_host(self.P.index_select(0, torch.as_tensor(index, device=self.P.device)))
+
+    def beside(self, codes: Rows, skipped: int) -> TorchRows:
+        """One buffer, its rows aligned."""
+        rank = codes.rank - 1 + self.rank
+        padded = -(-rank // ALIGNED) * ALIGNED
+        buffer = torch.zeros((self.n, padded), dtype=self.P.dtype, device=self.P.device)[:, :rank]
+        buffer[:, :skipped] = codes.P[:, :skipped]
+        buffer[:, skipped : codes.rank - 1] = codes.P[:, skipped + 1 :]
+        buffer[:, codes.rank - 1 :] = self.P
+        return TorchRows(buffer)
+
+    def codes(self, start: Any) -> TorchRows:
+        """In the dtype of P."""
+        return TorchRows(checked_signs(start, (self.n, -1), self.P, "start"))
+
+    def column(self, j: int) -> Tensor:
+        """A copy."""
+        return self.P[:, j].clone()
+
+    def set_column(self, j: int, x: Tensor) -> None:
+        """In place."""
+        self.P[:, j] = x
+
+    def codes_out(self) -> Tensor:
+        """A copy."""
+        return self.P.to(torch.int8)
+
+    def nonzero_columns(self) -> NDArray[np.bool_]:
+        """In chunks of rows."""
+        found = torch.zeros(self.rank, dtype=torch.bool, device=self.P.device)
+        for rows in chunks(self.n):
+            found |= (self.P[rows] != 0.0).any(dim=0)
+        return found.cpu().numpy()
+
+    def with_columns(self, kept: NDArray[np.bool_]) -> TorchRows:
+        """A copy."""
+        return TorchRows(self.P[:, torch.as_tensor(kept, device=self.P.device)].contiguous())
+
+    def merged(self, weights: FloatArray, worthwhile: float) -> tuple[Rows, Tensor] | None:
+        """By hashes of the rows."""
+        found = merge_rows(self.P, weights, worthwhile)
+        return None if found is None else (TorchRows(found[0]), found[1])
+
+    # Tall arrays: signs and norms in the dtype of P, on its device.
+
+    def signs(self, x: Any, n: int, name: str = "x0") -> Tensor:
+        """A tensor on the same device."""
+        return checked_signs(x, (n,), self.P, name)
+
+    def ones(self, n: int) -> Tensor:
+        """On the device."""
+        return torch.ones(n, dtype=self.P.dtype, device=self.P.device)
+
+    def copy(self, x: Tensor) -> Tensor:
+        """On the device."""
+        return x.to(self.P.dtype, copy=True)
+
+    def as_int8(self, x: Tensor) -> Tensor:
+        """On the device."""
+        return x.to(torch.int8)
+
+    def as_float(self, x: Tensor) -> Tensor:
+        """In the dtype of P."""
+        return x.to(self.P.dtype)
+
+    def dot(self, x: Tensor, y: Tensor) -> float:
+        """In float64."""
+        return float((x * y).sum(dtype=torch.float64))
+
+    def joined(self, X: Tensor, x: Tensor) -> Tensor:
+        """On the device."""
+        return torch.column_stack([X, x])
+
+    def to_numpy(self, x: Tensor) -> FloatArray:
+        """To the host."""
+        return to_host(x)
+
+    def from_numpy(self, x: FloatArray) -> Tensor:
+        """To the device."""
+        return on_device(x, self.P)
+
+    def group_signs(self, x: Tensor, groups: Tensor, n_groups: int) -> Tensor:
+        """Sums of signs are whole numbers, exact in any order."""
+        total = torch.zeros(n_groups, dtype=torch.float64, device=x.device).index_add_(0, groups, x.double())
+        return torch.where(total < 0.0, -1.0, 1.0).to(x.dtype)
+
+
+class _Linearised:
+    def __init__(self, P: Tensor, B: FloatArray) -> None:
+        self._P = P
+        self._V, norms = _unit_rows(P, on_device(B, P))
+        self._norms = norms
+        self._factor = -1.0 / norms.clamp_min(torch.finfo(P.dtype).tiny)[:, None]
+
+    def change(self, dB: FloatArray) -> FloatArray:
+        G = self._P @ on_device(dB, self._P)
+        along = (G * self._V).sum(dim=1, keepdim=True)
+        G.addcmul_(along, self._V, value=-1.0).mul_(self._factor)
+        return to_host(block_products(self._P, G))
+
+    def gram(self) -> FloatArray:
+        return to_host(gram64(self._P, self._norms.clamp_min(1e-3 * float(self._norms.mean()))))
+
+
+def _unit_rows(P: Tensor, B: Tensor) -> tuple[Tensor, Tensor]:
+    """Rows −g/‖g‖ and the ‖g‖; a row that nothing pulls at is 0."""
+    G = P @ B
+    norms = torch.linalg.vector_norm(G, dim=1)
+    return G.div_(norms.clamp_min(torch.finfo(P.dtype).tiny).neg_()[:, None]), norms
+
+
+def _drawn(P: Tensor, B: Tensor, normals: Tensor) -> Tensor:
+    # A row's length does not change the sign of −gᵀz.
+    return torch.where((P @ B) @ normals > 0.0, -1.0, 1.0).to(P.dtype)
