@@ -58,11 +58,10 @@ def test_the_command_is_the_function(folder: Path) -> None:
     np.testing.assert_array_equal(model.encode(X), expected.hasher.encode(X))
 
 
-def test_without_labels(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(CHOICES, "hash_function", ())
-    found = answer("tune", "both.npz::X", "-o", "new", "--bits", 6)
+def test_without_labels(folder: Path) -> None:
+    found = answer("tune", "both.npz::X", "-o", "new", "--bits", 4, "--seconds", 0.001)
     assert (found["metric"], found["labels"]) == ("recall of float neighbours", False)
-    assert answer("encode", "new", "Q.npy", "-o", "codes.npy")["n_bits"] == 6
+    assert answer("encode", "new", "Q.npy", "-o", "codes.npy")["n_bits"] == 4
 
 
 def test_the_table_has_every_trial_and_marks_the_best(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,7 +142,7 @@ def test_ctrl_c_leaves_the_old_model(folder: Path, monkeypatch: pytest.MonkeyPat
 
 def test_names_of_columns_are_kept(folder: Path) -> None:
     write_parquet(folder)
-    answer("tune", "columns.parquet", "-o", "new", "--bits", 6, "--seconds", 0.001)
+    answer("tune", "columns.parquet", "--labels", "y.npy", "-o", "new", "--bits", 6, "--seconds", 0.001)
     assert list(load("new").feature_names_in_) == [f"pixel {i}" for i in range(64)]
 
 

@@ -71,9 +71,7 @@ def tune_command(
 
         def tried(trial: Trial) -> None:
             changes = {name: _plain(value) for name, value in trial.changes.items()}
-            trials.append(
-                {"changes": changes, "score": trial.score, "seconds": trial.seconds, "notes": notices(heard)}
-            )
+            trials.append({"changes": changes, "score": trial.score, "seconds": trial.seconds, "notes": notices(heard)})
             heard.clear()  # a rival's warnings are not the model's
             steps.begin(f"{len(trials)} tried, best score {max(row['score'] for row in trials):.4f}")
 
