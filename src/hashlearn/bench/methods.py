@@ -90,6 +90,7 @@ def _two_step(solver: Callable[[Request], Any], *, distance: bool = False, sprea
             "hash_function": request.hash_function,
             "init": "pca",
             "scaling": "none",
+            "arrange": False,
         }
         return chosen if spread else {**chosen, "spread": False}
 

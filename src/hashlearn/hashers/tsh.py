@@ -62,6 +62,7 @@ class TSH(TwoStepHasher):
             n_sweeps=n_sweeps,
             scaling="none",
             spread=False,
+            arrange=False,
             random_state=random_state,
             n_jobs=n_jobs,
             progress=progress,

@@ -14,10 +14,11 @@ from hashlearn.bqp.passes import is_tensor
 from hashlearn.bqp.validation import generator
 from hashlearn.hash_functions import as_hash_function
 from hashlearn.hash_functions.tensors import placed_beside
+from hashlearn.hashers.arrangement import arranged
 from hashlearn.hashers.base import BaseHasher
 from hashlearn.hashers.scaling import scaled, settled_scaling
 from hashlearn.inference import infer_codes, start_codes
-from hashlearn.targets import as_target
+from hashlearn.targets import Labels, as_target
 from hashlearn.targets.base import for_bits
 
 
@@ -44,6 +45,8 @@ class TwoStepHasher(BaseHasher):
     monotone : a bit is only replaced by a better one, and inference ends when none is; False is the literal paper
     spread : with labels, among codes of equal objective prefer classes' codewords that keep far apart (precision within
         a radius gains several points at few bits); False is the literal paper
+    arrange : with labels, give codewords that are near each other to classes that are easily confused, judged on the
+        training samples by leave-one-out; False is the literal paper
     random_state : seed or Generator; the same seed gives the same codes for any thread count and batch size
     n_jobs : threads for fitting hash functions; None or -1 for all cores
     time_limit : seconds for inference; bits that are not reached by then stay as they began. Hash functions are learned
@@ -87,6 +90,7 @@ class TwoStepHasher(BaseHasher):
         scaling: str = "auto",
         monotone: bool = True,
         spread: bool = True,
+        arrange: bool = True,
         random_state: Any = None,
         n_jobs: int | None = None,
         time_limit: float | None = None,
@@ -101,6 +105,7 @@ class TwoStepHasher(BaseHasher):
         self.scaling = scaling
         self.monotone = monotone
         self.spread = spread
+        self.arrange = arrange
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.time_limit = time_limit
@@ -122,6 +127,7 @@ class TwoStepHasher(BaseHasher):
             "hash_function": "rbf_svm",
             "scaling": "none",
             "spread": False,
+            "arrange": False,
             "monotone": False,
         }
         return TwoStepHasher(n_bits, solver=solver, **{**chosen, **parameters})
@@ -158,6 +164,8 @@ class TwoStepHasher(BaseHasher):
         self.target_ = target
         self.codes_ = codes.cpu().numpy() if is_tensor(codes) else codes
         X = given.cpu().numpy() if is_tensor(given) else given
+        if self.arrange and isinstance(target, Labels) and labels is not None and labels.ndim == 1:
+            self.codes_ = arranged(X, labels, self.codes_, rng)
         self.hash_functions_ = hash_function.fit(
             X, self.codes_, rng, n_jobs=self.n_jobs, progress=self._reporter("hash functions")
         )

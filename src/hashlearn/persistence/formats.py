@@ -16,14 +16,14 @@ FORMAT_VERSION = 2
 
 
 def _with_scaling(model: dict[str, Any]) -> dict[str, Any]:
-    """Format 1 knew no scaling of features."""
+    """Format 1 knew no scaling of features, and no arranged codewords."""
     if model.get("method") not in ("two_step", "tsh"):
         return model
     parameters, fitted = model.get("parameters"), model.get("fitted")
     if not isinstance(parameters, dict) or not isinstance(fitted, dict):
         return model  # refused where it is read
     if model["method"] == "two_step":
-        parameters = {**parameters, "scaling": "none"}
+        parameters = {**parameters, "scaling": "none", "arrange": False}
     return {**model, "parameters": parameters, "fitted": {**fitted, "scaling_": "none"}}
 
 
