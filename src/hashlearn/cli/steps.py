@@ -48,6 +48,7 @@ class Steps:
         self._stop.set()
         if self._thread is not None:
             self._thread.join()
+        self._bar.clear()  # close() leaves the line where the bar never counted
         self._bar.close()
 
     def _redraw(self) -> None:

@@ -27,7 +27,7 @@ OPTIONS = {"n_bits": "--bits", "seconds": "--seconds", "held_out": "--held-out",
 
 @click.command("tune", short_help="Try configurations on held-out rows; writes the best as a model.")
 @click.argument("features", metavar="FEATURES")
-@rows_option("--labels", "Classes (n,); without, codes are judged by the nearest rows that they find")
+@rows_option("--labels", "Classes (n,) or 0/1 indicators (n, n_labels); without, the judge is the nearest rows")
 @click.option("--output", "-o", type=click.Path(path_type=Path), required=True, help="Where the model goes.")
 @click.option("--bits", "n_bits", type=int, default=32, show_default=True, help="Code length.")
 @click.option(

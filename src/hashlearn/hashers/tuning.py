@@ -1,8 +1,9 @@
 """Choose target, start, solver, hash function and their parameters on held-out samples, within a time budget.
 
 One choice is varied at a time, the best so far kept (coordinate search), in the order in which choices matter most
-(docs/quality.md). A trial that would not fit into what is left of the budget, judged by the last ones, is not begun;
-the first one, the defaults, always runs. The same seed and enough time give the same answer.
+(docs/quality.md). A trial that would not fit into what is left of the budget, judged by the last one, is not begun, and
+the inference of one that was ends with the budget; the first one, the defaults, always runs. The same seed and enough
+time give the same answer.
 """
 
 from __future__ import annotations
@@ -122,7 +123,8 @@ def tune(
 
     def run(changes: dict[str, Any]) -> None:
         started = time.monotonic()
-        score = split.score(clone(base).set_params(**changes))
+        left = max(deadline - started, 0.0) or None if trials else None
+        score = split.score(clone(base).set_params(**{"time_limit": left, **changes}))
         trials.append(Trial(changes, score, time.monotonic() - started))
         if progress is not None:
             progress(trials[-1])
@@ -146,9 +148,11 @@ def _default_choices(y: Any) -> Choices:
     """The defaults' rivals, those first that mattered most in the ablations."""
     functions = (KernelRidge(alpha="cv", gamma="cv"), RBFSVM(C=1.0), RBFSVM(), LinearSVM())
     if y is not None:
-        return {"hash_function": functions, "target": (targets.LabelsAndNeighbors(labels_weight=0.9),)}
+        of_labels = (targets.LabelsAndNeighbors(labels_weight=0.9),) if np.ndim(y) == 1 else ()
+        return {"scaling": ("none", "root"), "hash_function": functions, "target": of_labels}
     return {
-        "target": (targets.Neighbors(metric="euclidean"), targets.ThresholdedDistance(0.01), targets.Distance()),
+        "target": (targets.Neighbors(metric="euclidean"), targets.Distance(), targets.ThresholdedDistance(0.01)),
+        "scaling": ("root",),
         "hash_function": functions,
         "solver": ("local_search",),
     }
