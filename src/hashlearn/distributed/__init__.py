@@ -10,6 +10,8 @@
 
 from __future__ import annotations
 
+from hashlearn.distributed.encoding import EncodedFiles, encode
+from hashlearn.distributed.evaluation import BlockEvaluation, evaluate
 from hashlearn.distributed.fitting import fit
 
-__all__ = ["fit"]
+__all__ = ["BlockEvaluation", "EncodedFiles", "encode", "evaluate", "fit"]
