@@ -18,17 +18,21 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from hashlearn.bqp.threads import map_row_blocks, sum_row_blocks
+from hashlearn.bqp.passes import Rows, Tall, checked_matrix, rows_of
+from hashlearn.bqp.passes.base import TallArray
+from hashlearn.bqp.threads import map_row_blocks
 from hashlearn.bqp.validation import finite_float64, require_symmetric
 
 FloatArray: TypeAlias = NDArray[np.float64]
 THREADED_PRODUCT = 4_000_000  # from so many multiplications on a product is spread over threads
+SCALE_ROWS = 1000  # of another kind of rows that `scale` looks at
 
 
 class Operator(ABC):
     """A symmetric real n × n matrix, known through its products. Use `as_operator` to make one."""
 
     n: int
+    tall: Tall = Tall()  # how arrays of n entries are handled; NumPy's way unless the rows are of another kind
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -178,68 +182,79 @@ class LowRank(Operator):
            [-2., -4.]])
     """
 
-    P: FloatArray
+    P: Any  # a NumPy array, a tensor, or any other `Rows`: see `hashlearn.bqp.passes`
     weights: FloatArray
 
     def __post_init__(self) -> None:
-        P = finite_float64(self.P, "P", ndim=2)
+        P = checked_matrix(self.P, "P")
         weights = finite_float64(self.weights, "weights", ndim=1)
-        if weights.shape[0] != P.shape[1]:
+        rows = rows_of(P)
+        if weights.shape[0] != rows.rank:
             raise ValueError(
-                f"weights must hold one number for each column of P: P has shape {P.shape}, "
-                f"so {P.shape[1]} were expected and {weights.shape[0]} came"
+                f"weights must hold one number for each column of P: P has shape {(rows.n, rows.rank)}, "
+                f"so {rows.rank} were expected and {weights.shape[0]} came"
             )
-        kept = (weights != 0.0) & P.any(axis=0)
+        kept = (weights != 0.0) & rows.nonzero_columns()
         if not kept.all():
-            P, weights = P[:, kept], weights[kept]
-        object.__setattr__(self, "P", np.ascontiguousarray(P))
+            rows, weights = rows.with_columns(kept), weights[kept]
+        object.__setattr__(self, "P", rows.P)
         object.__setattr__(self, "weights", weights)
-        object.__setattr__(self, "n", P.shape[0])
+        object.__setattr__(self, "n", rows.n)
 
     @classmethod
-    def unchecked(cls, P: FloatArray, weights: FloatArray) -> LowRank:
-        """Around C-contiguous finite float64 arrays without zero weights, without a look at them: a view, no copy."""
-        return _trusted(cls, P=P, weights=weights, n=len(P))
+    def unchecked(cls, P: Any, weights: FloatArray) -> LowRank:
+        """Around a C-contiguous finite matrix and nonzero weights, without a look at them: a view, no copy."""
+        return _trusted(cls, P=P, weights=weights, n=rows_of(P).n)
+
+    @property
+    def rows(self) -> Rows:
+        """The passes over the rows of P."""
+        return rows_of(self.P)
+
+    @property
+    def tall(self) -> Tall:  # type: ignore[override]
+        """The same, for arrays of n entries."""
+        return self.rows
 
     @property
     def rank(self) -> int:
         """Number of columns of P: an upper bound on the rank of A."""
-        return self.P.shape[1]
+        return self.rows.rank
 
-    def __matmul__(self, V: FloatArray) -> FloatArray:
-        P, T = self.P, self._transposed(V)
-        B = self.weights * T if T.ndim == 1 else self.weights[:, None] * T
-        if _is_small(P.size, V):
-            return P @ B
-        return np.concatenate(map_row_blocks(lambda a, b: P[a:b] @ B, self.n, self.rank))
+    def __matmul__(self, V: TallArray) -> TallArray:
+        rows = self.rows
+        T = rows.transposed(V)
+        return rows.product(self.weights * T if T.ndim == 1 else self.weights[:, None] * T)
 
-    def _transposed(self, V: FloatArray) -> FloatArray:
-        """PᵀV."""
-        P = self.P
-        if _is_small(P.size, V):
-            return P.T @ V
-        return sum_row_blocks(lambda a, b: P[a:b].T @ V[a:b], self.n, self.rank)
-
-    def value(self, x: ArrayLike) -> float:
+    def value(self, x: TallArray) -> float:
         """xᵀAx, eq. (5), through Pᵀx alone: one pass over P."""
-        t = self._transposed(np.asarray(x, dtype=np.float64))
+        rows = self.rows
+        t = rows.transposed(np.asarray(x, dtype=np.float64) if rows.on_host else x)
         return float(self.weights @ (t * t))
 
-    def diagonal(self) -> FloatArray:
-        return np.einsum("ij,ij,j->i", self.P, self.P, self.weights)
+    def scale(self) -> float:
+        """Of rows that are not here, by some of them: Σ_i |(Ax)_i| grows with n^(3/2)."""
+        if self.rows.on_host:
+            return super().scale()
+        some = self.rows.take(np.arange(0, self.n, max(1, self.n // SCALE_ROWS)))
+        return LowRank(some, self.weights).scale() * (self.n / len(some)) ** 1.5
 
-    def row(self, i: int) -> FloatArray:
-        return self.P @ (self.weights * self.P[i])
+    def diagonal(self) -> TallArray:
+        return self.rows.diagonal(self.weights)
+
+    def row(self, i: int) -> TallArray:
+        return self.rows.product(self.weights * self.rows.take(np.array([i]))[0])
 
     def toarray(self) -> FloatArray:
-        A = (self.P * self.weights) @ self.P.T
+        P = self.rows.to_host()
+        A = (P * self.weights) @ P.T
         return 0.5 * (A + A.T)
 
     def scaled(self, factor: float) -> LowRank:
         return _trusted(LowRank, P=self.P, weights=factor * self.weights, n=self.n)
 
     def restricted(self, index: NDArray[np.intp]) -> LowRank:
-        return _trusted(LowRank, P=self.P[index], weights=self.weights, n=len(index))
+        return _trusted(LowRank, P=self.rows.take(index), weights=self.weights, n=len(index))
 
 
 @dataclass(frozen=True, eq=False)
@@ -311,7 +326,7 @@ def _add(left: Operator, right: Operator) -> Operator:
     factors = [factor for side in (left, right) if (factor := _low_rank_part(side)) is not None]
     if not factors:
         return _trusted(Sparse, matrix=sp.csr_array(sum(sparse_parts[1:], sparse_parts[0])), n=left.n)
-    P, weights = np.hstack([f.P for f in factors]), np.concatenate([f.weights for f in factors])
+    P, weights = np.hstack([f.rows.to_host() for f in factors]), np.concatenate([f.weights for f in factors])
     low_rank = _trusted(LowRank, P=P, weights=weights, n=left.n)
     if not sparse_parts:
         return low_rank

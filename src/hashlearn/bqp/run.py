@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hashlearn.bqp.operators import FloatArray, Operator
+from hashlearn.bqp.operators import Operator
+from hashlearn.bqp.passes.base import TallArray
 from hashlearn.bqp.solution import TraceEntry
 
 TRACE_LIMIT = 10_000
@@ -55,7 +55,7 @@ class Run:
         self._deadline = None if time_limit is None else self._started + time_limit
         self._stage = "start"
         self.bound = -np.inf
-        self.x: FloatArray | None = None  # until the first offer
+        self.x: TallArray | None = None  # until the first offer
         self.value = np.inf
 
     @property
@@ -63,13 +63,13 @@ class Run:
         """Wall-clock time since the start."""
         return time.perf_counter() - self._started
 
-    def offer(self, x: NDArray[Any], value: float | None = None) -> bool:
+    def offer(self, x: TallArray, value: float | None = None) -> bool:
         """Keep x (signs) if it is better than the best so far; say whether it was."""
         if value is None:
             value = self.A.value(x)
         if not value < self.value:
             return False
-        self.x, self.value = np.array(x, dtype=np.float64), float(value)
+        self.x, self.value = self.A.tall.copy(x), float(value)
         self._record()
         return True
 

@@ -21,7 +21,7 @@ from hashlearn.bqp.sdr import SemidefiniteRelaxation
 from hashlearn.bqp.solution import Solution, Status, relative_gap
 from hashlearn.bqp.spectral import Spectral
 from hashlearn.bqp.threads import one_blas_thread
-from hashlearn.bqp.validation import generator, signs
+from hashlearn.bqp.validation import generator
 
 # A bound this close to the value leaves no room for another answer beyond rounding.
 OPTIMALITY_TOLERANCE = 1e-9
@@ -93,7 +93,7 @@ def solve(
     if time_limit is not None and not time_limit > 0:
         raise ValueError(f"time_limit must be a positive number of seconds or None, got {time_limit!r}")
     rng = generator(random_state)
-    start = None if x0 is None else signs(x0, operator.n)
+    start = None if x0 is None else operator.tall.signs(x0, operator.n)
 
     with one_blas_thread():
         run = Run(operator, solver.name, time_limit, progress)
@@ -102,7 +102,7 @@ def solve(
                 run.offer(start)
             if operator.n == 1 or operator.scale() == 0.0:  # every x is as good as any other
                 status = Status.OPTIMAL
-                run.offer(np.ones(operator.n))
+                run.offer(operator.tall.ones(operator.n))
                 run.offer_bound(run.value)
             else:
                 status = solver.run(operator, run, rng, start)
@@ -110,14 +110,14 @@ def solve(
             status = Status.TIME_LIMIT
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
-        x = np.ones(operator.n) if run.x is None else run.x
+        x = operator.tall.ones(operator.n) if run.x is None else run.x
         value = operator.value(x)
     bound = min(run.bound, value)
     gap = relative_gap(value, bound)
     if gap <= OPTIMALITY_TOLERANCE:
         status = Status.OPTIMAL
     return Solution(
-        x=x.astype(np.int8),
+        x=operator.tall.as_int8(x),
         value=value,
         bound=bound,
         gap=gap,

@@ -6,18 +6,24 @@ is made for a bit. Objective (3) is evaluated through small Gram matrices, O(n �
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from hashlearn import bqp
 from hashlearn.bqp.operators import FloatArray
+from hashlearn.bqp.passes import Rows, rows_of
+from hashlearn.bqp.passes.base import TallArray
+from hashlearn.bqp.passes.numpy_rows import NumpyRows
 
 
 class BitProblems:
     """The n_bits problems of one code, kept up to date as bits change."""
 
-    def __init__(self, target: bqp.Operator, codes: FloatArray) -> None:
-        self.n, self.n_bits = codes.shape
-        self.codes = codes
+    def __init__(self, target: bqp.Operator, codes: Any) -> None:
+        self.codes = codes  # a matrix of the same kind as the rows of the target, changed in place
+        self._codes = rows_of(codes)
+        self.n, self.n_bits = self._codes.n, self._codes.rank
         self._target = target
         self._target_square: float | None = None
         self._sparse: bqp.Sparse | None = None
@@ -30,38 +36,40 @@ class BitProblems:
         sparse = target if isinstance(target, bqp.Sparse) else getattr(target, "sparse", None)
         if sparse is not None:
             self._sparse = sparse.scaled(-float(self.n_bits))
-        P, weights = (np.empty((self.n, 0)), np.empty(0)) if low_rank is None else (low_rank.P, low_rank.weights)
-        others = self.n_bits - 1
-        self._factor = np.empty((self.n, others + P.shape[1]))
-        self._factor[:, :others] = codes[:, 1:]
-        self._factor[:, others:] = P
-        self._weights = np.r_[np.ones(others), -self.n_bits * weights]
+        rows: Rows = NumpyRows(np.empty((self.n, 0))) if low_rank is None else low_rank.rows
+        weights = np.empty(0) if low_rank is None else low_rank.weights
+        self._factor = rows.beside(self._codes, skipped=0)
+        self._weights = np.r_[np.ones(self.n_bits - 1), -self.n_bits * weights]
         self._slot_of = {bit: bit - 1 for bit in range(1, self.n_bits)}  # where each bit but the held-out one stands
         self._held_out = 0
+
+    def column(self, bit: int) -> TallArray:
+        """The signs of ``bit``, a copy."""
+        return self._codes.column(bit)
 
     def problem(self, bit: int) -> bqp.Operator:
         """A of eq. (5) for ``bit``. Valid until the next call."""
         if self._dense is not None:
-            z = self.codes[:, bit]
+            z = self._codes.column(bit)
             return bqp.Dense.unchecked(self._dense - np.multiply.outer(z, z))
         if bit != self._held_out:
             slot = self._slot_of.pop(bit)
             assert self._held_out is not None
-            self._factor[:, slot] = self.codes[:, self._held_out]
+            self._factor.set_column(slot, self._codes.column(self._held_out))
             self._slot_of[self._held_out] = slot
             self._held_out = bit
-        if self._factor.shape[1] == 0:
+        if self._factor.rank == 0:
             assert self._sparse is not None
             return self._sparse
-        low_rank = bqp.LowRank.unchecked(self._factor, self._weights)
+        low_rank = bqp.LowRank.unchecked(self._factor.P, self._weights)
         return low_rank if self._sparse is None else bqp.SparsePlusLowRank(self._sparse, low_rank)
 
-    def update(self, bit: int, x: FloatArray) -> None:
+    def update(self, bit: int, x: TallArray) -> None:
         """Take x as the new signs of ``bit``, the bit whose problem was asked for last."""
         if self._dense is not None:
-            z = self.codes[:, bit]
+            z = self._codes.column(bit)
             self._dense += np.multiply.outer(x, x) - np.multiply.outer(z, z)
-        self.codes[:, bit] = x
+        self._codes.set_column(bit, x)
 
     def objective(self) -> float:
         """`objective` of the codes as they stand."""
@@ -70,15 +78,22 @@ class BitProblems:
         return objective(self._target, self.codes, self._target_square)
 
 
-def objective(target: bqp.Operator, codes: FloatArray, target_square: float | None = None) -> float:
+def objective(target: bqp.Operator, codes: Any, target_square: float | None = None) -> float:
     """‖ZZᵀ/n_bits − Y‖² / n²: the mean squared error of eq. (3), in units where inner products lie in [−1, 1].
+
+    ``codes`` are signs of the same kind as the rows of the target: a NumPy array, or whatever they are.
 
     >>> objective(bqp.LowRank([[1.0], [-1.0]], [1.0]), np.array([[1.0], [1.0]]))
     2.0
     """
-    n, n_bits = codes.shape
-    gram = codes.T @ codes
-    cross = float(np.einsum("ij,ij->", codes, target @ codes))
+    rows = rows_of(codes)
+    n, n_bits = rows.n, rows.rank
+    gram = rows.gram()
+    if isinstance(target, bqp.LowRank):
+        products = target.rows.transposed(codes)
+        cross = float(target.weights @ np.einsum("ij,ij->i", products, products))
+    else:
+        cross = float(np.einsum("ij,ij->", codes, target @ codes))
     square = frobenius_square(target) if target_square is None else target_square
     return max(float(np.sum(gram * gram)) / n_bits**2 - 2.0 * cross / n_bits + square, 0.0) / n / n
 
@@ -94,7 +109,7 @@ def frobenius_square(Y: bqp.Operator) -> float:
     if isinstance(Y, bqp.Sparse):
         return float(np.sum(Y.matrix.data**2))
     if isinstance(Y, bqp.LowRank):
-        gram = (Y.P.T @ Y.P) * Y.weights
+        gram = Y.rows.gram() * Y.weights
         return float(np.sum(gram * gram.T))
     assert isinstance(Y, bqp.SparsePlusLowRank)
     product = Y.sparse @ (Y.low_rank.P * Y.low_rank.weights)

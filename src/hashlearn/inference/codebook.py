@@ -8,12 +8,15 @@ an objective that is not higher. O(K) a flip, independent of n.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
 from hashlearn import bqp
 from hashlearn.bqp.merging import merge_identical_rows
 from hashlearn.bqp.operators import FloatArray
+from hashlearn.bqp.passes import rows_of
 
 RESTARTS = 4
 FLIPS_PER_ENTRY = 250
@@ -22,19 +25,20 @@ NEARNESS_WEIGHT = 1e-3  # of the nearness term against the objective while annea
 COOL = 0.2  # the first temperature, in units of the mean change of the objective by one flip
 
 
-def spread_codewords(target: bqp.Operator, codes: FloatArray, rng: np.random.Generator) -> FloatArray:
+def spread_codewords(target: bqp.Operator, codes: Any, rng: np.random.Generator) -> Any:
     """Codes with an objective no higher and codewords no nearer to each other; ``codes`` itself where samples that
     the target does not tell apart have different codes, or nothing better is found."""
     groups = _groups(target)
     if groups is None:
         return codes
     _, first, counts = np.unique(groups, return_index=True, return_counts=True)
-    words = codes[first]
-    if len(first) < 2 or not np.array_equal(words[groups], codes):
+    rows = rows_of(codes)
+    words = rows.take(first)
+    if len(first) < 2 or not np.array_equal(words[groups], rows.to_host()):
         return codes
     Y = target.restricted(first).toarray()
     found = _anneal_all(words, Y, counts / counts.sum(), rng)
-    return found[groups]
+    return codes if found is words else rows.from_numpy(found[groups])
 
 
 def nearness(words: FloatArray) -> float:
@@ -53,14 +57,16 @@ def _groups(target: bqp.Operator) -> np.ndarray | None:
         return None
     negated = bqp.LowRank(target.P, -np.abs(target.weights))  # so that merging has no reason to keep rows apart
     merged = merge_identical_rows(negated)
-    return merged.groups if merged.operator.n <= target.n // 2 else None
+    if merged.groups is None or merged.operator.n > target.n // 2:
+        return None
+    return target.rows.to_numpy(merged.groups).astype(np.intp)
 
 
 def _anneal_all(words: FloatArray, Y: FloatArray, shares: FloatArray, rng: np.random.Generator) -> FloatArray:
     K, n_bits = words.shape
     flips = int(min(FLIPS_PER_ENTRY * K * n_bits, MAX_WORK / K / RESTARTS))
     near = np.exp(-np.arange(n_bits + 1.0))
-    best = words.copy()
+    best = words
     best_objective, best_nearness = _class_objective(words, Y, shares), nearness(words)
     slack = 1e-12 * max(best_objective, 1e-12)
     for _ in range(RESTARTS):

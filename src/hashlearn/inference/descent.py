@@ -7,13 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hashlearn import bqp
-from hashlearn.bqp.operators import FloatArray
+from hashlearn.bqp.passes import Rows, rows_of
+from hashlearn.bqp.passes.numpy_rows import NumpyRows
 from hashlearn.bqp.solution import relative_gap
 from hashlearn.bqp.threads import one_blas_thread
-from hashlearn.inference.bit_problem import BitProblems
+from hashlearn.inference.bit_problem import BitProblems, objective
 from hashlearn.inference.bit_solvers import for_bits
 from hashlearn.inference.codebook import spread_codewords
 from hashlearn.inference.report import BitRecord, InferenceReport
@@ -21,7 +21,7 @@ from hashlearn.inference.report import BitRecord, InferenceReport
 
 def infer_codes(
     target: bqp.Operator,
-    start: FloatArray,
+    start: Any,
     *,
     solver: str | bqp.Solver = "sdr",
     n_sweeps: int = 3,
@@ -30,13 +30,13 @@ def infer_codes(
     rng: np.random.Generator | None = None,
     time_limit: float | None = None,
     progress: Callable[[int, int], Any] | None = None,
-) -> tuple[NDArray[np.int8], InferenceReport]:
+) -> tuple[Any, InferenceReport]:
     """Codes Z with ZZᵀ ≈ n_bits · Y, by coordinate descent over bits from ``start`` (Algorithm 1).
 
     Parameters
     ----------
     target : Y with entries in [−1, 1]
-    start : signs (n, n_bits)
+    start : signs (n, n_bits), of the same kind as the rows of the target; codes come back as int8 of that kind
     solver : a name or object of `bqp`; what a name stands for is in `for_bits`
     n_sweeps : max_iter of Algorithm 1
     monotone : each bit starts from its present signs and is only replaced by better ones, and inference ends after a
@@ -63,7 +63,7 @@ def infer_codes(
     began = time.perf_counter()
     deadline = float("inf") if time_limit is None else began + time_limit
     with one_blas_thread():
-        problems = BitProblems(target, np.array(start, dtype=np.float64))
+        problems = BitProblems(target, _rows(target).codes(start).P)
         report = InferenceReport(_solver_name(solver), problems.objective())
         total = n_sweeps * problems.n_bits
         for sweep in range(1, n_sweeps + 1):
@@ -83,12 +83,14 @@ def infer_codes(
                 report.stopped_early = sweep < n_sweeps
                 break
         if spread:
-            problems = BitProblems(target, spread_codewords(target, problems.codes, rng))
-            report.final_objective = problems.objective()
+            codes = spread_codewords(target, problems.codes, rng)
+            unchanged = codes is problems.codes
+            report.final_objective = report.objectives[-1] if unchanged else objective(target, codes)
         else:
+            codes = problems.codes
             report.final_objective = report.objectives[-1]
     report.seconds = time.perf_counter() - began
-    return problems.codes.astype(np.int8), report
+    return rows_of(codes).codes_out(), report
 
 
 def _one_bit(
@@ -101,22 +103,29 @@ def _one_bit(
     seconds_left: float,
 ) -> BitRecord:
     A = problems.problem(bit)
-    old = problems.codes[:, bit].copy()
+    tall = A.tall
+    old = problems.column(bit)
     limit = None if seconds_left == float("inf") else seconds_left
     solution = bqp.solve(A, solver, random_state=rng, x0=old if monotone else None, time_limit=limit)
     if solution.status == bqp.Status.INTERRUPTED:
         raise KeyboardInterrupt
-    x, value = solution.x.astype(np.float64), solution.value
+    x, value = tall.as_float(solution.x), solution.value
     if monotone or solution.status == bqp.Status.TIME_LIMIT:
-        if x @ old < 0.0:
-            x = -x  # the same solution, seen from where the bit stands
+        if tall.dot(x, old) < 0.0:
+            x = tall.negated(x)  # the same solution, seen from where the bit stands
         before = A.value(old)
         if not value < before - 1e-12 * abs(before):
             x, value = old, before
     problems.update(bit, x)
     gap = relative_gap(value, solution.bound)
-    changed = int(np.count_nonzero(x != old))
+    changed = tall.count_different(x, old)
     return BitRecord(sweep, bit, value, solution.bound, gap, changed, solution.status.value, solution.seconds)
+
+
+def _rows(target: bqp.Operator) -> Rows:
+    """Of the kind that the codes should be of: the target's own."""
+    low_rank = target if isinstance(target, bqp.LowRank) else getattr(target, "low_rank", None)
+    return NumpyRows(np.empty((target.n, 0))) if low_rank is None else low_rank.rows
 
 
 def _solver_name(solver: str | bqp.Solver) -> str:

@@ -22,8 +22,9 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from hashlearn.bqp.operators import FloatArray, LowRank, Operator
+from hashlearn.bqp.passes.base import TallArray
 from hashlearn.bqp.sdr.lanczos import smallest_eigenvalue_bound
-from hashlearn.bqp.threads import all_blas_threads, block_rows, sum_row_blocks
+from hashlearn.bqp.threads import all_blas_threads
 
 EPS = float(np.finfo(np.float64).eps)
 # Up to this n a sparse A is factored densely for its certificate (n² numbers, n³/3 operations).
@@ -38,7 +39,7 @@ class Certificate(NamedTuple):
     kind: str  # "cholesky" is a proof, "lanczos" holds with probability 1 − 1e-9
 
 
-def low_rank_bound(A: LowRank, d: FloatArray, enough: float | None = None) -> Certificate:
+def low_rank_bound(A: LowRank, d: TallArray, enough: float | None = None) -> Certificate:
     """−c·Σd for the smallest c that could be verified; ``direction`` is Pᵀu for the eigenvector u behind c.
 
     If the bound ``enough`` can be verified, that one is returned and the eigenvalue, half of the cost for a large
@@ -48,18 +49,12 @@ def low_rank_bound(A: LowRank, d: FloatArray, enough: float | None = None) -> Ce
     >>> float(round(low_rank_bound(A, np.array([2.0, 2.0])).bound, 9))
     -4.0
     """
-    d = np.maximum(d, 1e-9 * d.mean()) if d.any() else np.ones(A.n)
-    P, weights = A.P, A.weights
-
-    def gram_block(a: int, b: int) -> FloatArray:
-        Q = P[a:b] / np.sqrt(d[a:b])[:, None]
-        return Q.T @ Q
-
+    weights = A.weights
+    proof = A.rows.proof_gram(d)
     scale = np.sqrt(np.abs(weights))
-    H = sum_row_blocks(gram_block, A.n, A.rank) * scale[:, None] * scale
-    # Each entry of H is a sum of n products, added within blocks and then over blocks.
-    rounding = (block_rows(A.rank) + A.n / block_rows(A.rank) + 16) * EPS * np.trace(H)
-    total = float(d.sum()) * (1.0 + A.n * EPS)
+    H = proof.gram * scale[:, None] * scale
+    rounding = proof.rounding * np.trace(H)
+    total = proof.total
     if enough is not None and enough < 0.0:
         c = -enough / total
         if _scaling_holds(H, weights > 0, c, _margin(H, c, rounding)):

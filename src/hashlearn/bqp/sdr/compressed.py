@@ -20,14 +20,13 @@ from functools import partial
 import numpy as np
 
 from hashlearn.bqp.operators import FloatArray, LowRank
+from hashlearn.bqp.passes import Mixing, Rows
+from hashlearn.bqp.passes.base import TINY, TallArray
 from hashlearn.bqp.run import Run
-from hashlearn.bqp.sdr import row_kernels
 from hashlearn.bqp.sdr.certificate import low_rank_bound
 from hashlearn.bqp.sdr.krylov import gmres
 from hashlearn.bqp.sdr.relaxation import Relaxation, Tolerance
 
-SAMPLE_ROWS = 4_000  # rows that the start is computed on when n is more than twice that
-JACOBIAN_ROWS = 20_000  # rows that stand for all in the derivative
 START_SWEEPS = 30
 ESCAPE_SWEEPS = 100
 MAX_NEWTON_STEPS = 40
@@ -45,30 +44,29 @@ class _Point:
 
     T: FloatArray
     image: FloatArray
-    norms: FloatArray
+    norms: TallArray
     value: float
 
     @property
     def residual(self) -> float:
-        return float(np.linalg.norm(self.image - self.T)) / max(float(np.linalg.norm(self.image)), row_kernels.TINY)
+        return float(np.linalg.norm(self.image - self.T)) / max(float(np.linalg.norm(self.image)), TINY)
 
 
 def relax_low_rank(A: LowRank, tolerance: Tolerance, rank: int, rng: np.random.Generator, run: Run) -> Relaxation:
     """Solve (10) for A = P diag(w) Pᵀ to a certified gap; see `Relaxation` for what comes back."""
-    n, P = A.n, A.P
-    sampled = n > 2 * SAMPLE_ROWS
-    sample = _some_rows(P, SAMPLE_ROWS, rng)
-    V = rng.standard_normal((len(sample), rank))
+    rows = A.rows
+    sample = rows.sample(rows.start_rows, rng)
+    V = rng.standard_normal((sample.n, rank))
     V /= np.linalg.norm(V, axis=1, keepdims=True)
-    T = _sweep(sample, A.weights, V, run)
-    if sampled:
-        T = _newton(sample, A.weights, T, 3e-3, rng, run).image * (n / len(sample))
+    T = _sweep(sample.mixing(A.weights, None, V), run)
+    if sample is not rows:
+        T = _newton(sample, A.weights, T, 3e-3, rng, run).image * (A.n / sample.n)
 
     best, bound, kind = None, -np.inf, "cholesky"
     first_target = (HOPEFUL if A.rank <= CHEAP_RANK else SAFE) * tolerance.relative
     target, careful, stalled = first_target, False, False
     for _ in range(tolerance.max_rounds):
-        point = _newton(P, A.weights, T, target, rng, run, careful)
+        point = _newton(rows, A.weights, T, target, rng, run, careful)
         run.tick("certificate")
         enough = None if A.rank <= CHEAP_RANK else tolerance.enough(point.value)
         certificate = low_rank_bound(A, point.norms, enough)
@@ -83,27 +81,24 @@ def relax_low_rank(A: LowRank, tolerance: Tolerance, rank: int, rng: np.random.G
             continue
         # Where Newton stalled, sweeps go on from there; a fixed point that is not optimal needs one more column.
         stalled = point.residual > target and not stalled
-        T = _swept(A, point, None if stalled else certificate.direction, run)
+        T = _swept(A, point, None if stalled else certificate.direction, rng, run)
         target, careful = first_target, True
     assert best is not None
     B = A.weights[:, None] * best.T
     return Relaxation(A, best.value, bound, best.T.shape[1], kind, low_rank_factor=B)
 
 
-def _sweep(
-    P: FloatArray, weights: FloatArray, V: FloatArray, run: Run, count: int = START_SWEEPS, settled: float = SETTLED
-) -> FloatArray:
+def _sweep(mixing: Mixing, run: Run, count: int = START_SWEEPS, settled: float = SETTLED) -> FloatArray:
     """Coordinate sweeps until the rows have settled; returns T = PᵀV, computed afresh."""
-    T = P.T @ V
     for _ in range(count):
         run.tick("sweeps")
-        if row_kernels.mixing_sweep(P, weights, V, T) < settled:
+        if mixing.sweep() < settled:
             break
-    return P.T @ V
+    return mixing.image()
 
 
 def _newton(
-    P: FloatArray,
+    rows: Rows,
     weights: FloatArray,
     T: FloatArray,
     target: float,
@@ -112,56 +107,50 @@ def _newton(
     careful: bool = False,
 ) -> _Point:
     """Newton steps on F(T) = T until the residual is below ``target`` or no step helps."""
-    point = _evaluate(P, weights, T)
-    rows = _some_rows(P, JACOBIAN_ROWS, rng)
+    point = _evaluate(rows, weights, T)
+    some = rows.sample(rows.jacobian_rows, rng)
     for _ in range(MAX_NEWTON_STEPS):
         run.tick("newton")
         residual = point.residual
         if residual <= target:
             break
-        local = _Linearised(rows, weights, point.T, len(P))
+        local = _Linearised(some, weights, point.T, rows.n)
         preconditioner = local.preconditioner() if len(weights) <= CHEAP_RANK else None
         # No more accurate than the next residual can profit from, or than is asked for.
         accuracy = max(min(0.03, residual) if careful else min(0.1, residual**0.75), 0.3 * target / residual)
         step = local.solve(point.image - point.T, accuracy, preconditioner)
         for length in (1.0, 0.5, 0.25, 0.125, 0.0625):
-            trial = _evaluate(P, weights, point.T + length * step)
+            trial = _evaluate(rows, weights, point.T + length * step)
             falls = trial.value < point.value - 1e-9 * abs(point.value)
             rises = trial.value > point.value + 1e-7 * abs(point.value)  # towards a saddle, that is
             if falls or (not rises and trial.residual < (1.0 - 0.1 * length) * residual):
                 point = trial
                 break
         else:
-            if len(rows) == len(P):
+            if some.n == rows.n:
                 break
-        if point.residual > 0.3 * residual and len(rows) < len(P):
-            rows = _some_rows(P, 4 * len(rows), rng)
+        if point.residual > 0.3 * residual and some.n < rows.n:
+            some = rows.sample(4 * some.n, rng)
     return point
 
 
-def _some_rows(P: FloatArray, count: int, rng: np.random.Generator) -> FloatArray:
-    """A sample of ``count`` rows; all of them when that would be half of P or more."""
-    return P if 2 * count >= len(P) else P[np.sort(rng.choice(len(P), count, replace=False))]
-
-
-def _evaluate(P: FloatArray, weights: FloatArray, T: FloatArray) -> _Point:
-    image, norms = row_kernels.image(P, weights[:, None] * T)
+def _evaluate(rows: Rows, weights: FloatArray, T: FloatArray) -> _Point:
+    image, norms = rows.image(weights[:, None] * T)
     return _Point(T, image, norms, float(weights @ np.einsum("jc,jc->j", image, image)))
 
 
 class _Linearised:
     """I − F'(T), with F' taken on a sample of rows and scaled up to all ``n``."""
 
-    def __init__(self, rows: FloatArray, weights: FloatArray, T: FloatArray, n: int) -> None:
-        self._rows, self._weights = rows, weights[:, None]
-        self._scale = n / len(rows)
+    def __init__(self, rows: Rows, weights: FloatArray, T: FloatArray, n: int) -> None:
+        self._weights = weights[:, None]
+        self._scale = n / rows.n
         self._shape = T.shape
-        _, self._V, self._norms = row_kernels.unit_rows(rows, self._weights * T)
+        self._local = rows.linearised(self._weights * T)
 
     def preconditioner(self) -> FloatArray:
         """(I + (1 − 1/k) PᵀD⁻¹P W)⁻¹: what is left of I − F' when projections are replaced by their mean."""
-        divisor = np.maximum(self._norms, 1e-3 * self._norms.mean())
-        gram = self._scale * row_kernels.weighted_gram(self._rows, divisor)
+        gram = self._scale * self._local.gram()
         damped = (1.0 - 1.0 / self._shape[1]) * gram * self._weights.T
         try:
             return np.linalg.inv(np.eye(len(gram)) + damped)
@@ -173,7 +162,7 @@ class _Linearised:
 
         def product(x: FloatArray) -> FloatArray:
             direction = x.reshape(shape)
-            change = row_kernels.derivative(self._rows, self._V, self._norms, self._weights * direction)
+            change = self._local.change(self._weights * direction)
             return (direction - scale * change).ravel()
 
         precondition = None
@@ -184,12 +173,18 @@ class _Linearised:
         return gmres(product, right.ravel(), accuracy, steps, precondition).reshape(shape)
 
 
-def _swept(A: LowRank, point: _Point, direction: FloatArray | None, run: Run) -> FloatArray:
-    """T after sweeps over all rows, with one more column along ``direction`` (Pᵀu for an eigenvector u) if given."""
+def _swept(A: LowRank, point: _Point, direction: FloatArray | None, rng: np.random.Generator, run: Run) -> FloatArray:
+    """T after sweeps, with one more column along ``direction`` (Pᵀu for an eigenvector u) if given.
+
+    Over all rows, or over a sample where this kind of rows can take no more.
+    """
     T = point.image
     if direction is not None:
-        length = max(float(np.linalg.norm(direction)), row_kernels.TINY)
+        length = max(float(np.linalg.norm(direction)), TINY)
         column = direction * (0.1 * np.linalg.norm(T) / length)
         T = np.ascontiguousarray(np.column_stack([T, column]))
-    _, V, _ = row_kernels.unit_rows(A.P, A.weights[:, None] * T)
-    return _sweep(A.P, A.weights, V, run, ESCAPE_SWEEPS, settled=0.0)
+    rows = A.rows if A.rows.swept_rows is None else A.rows.sample(A.rows.swept_rows, rng)
+    # Unit rows mind the direction of T alone, so it serves a sample too, and what comes back is that of all rows.
+    mixing = rows.mixing(A.weights, A.weights[:, None] * T)
+    swept = _sweep(mixing, run, ESCAPE_SWEEPS, settled=0.0)
+    return swept if rows.n == A.n else swept * (A.n / rows.n)

@@ -1,8 +1,4 @@
-"""1-flip descent of many sign vectors at once: first improvement, in order, until no single flip helps any of them.
-
-For low rank all columns share each pass over P, panels of rows times T by BLAS, and only rows where some sign flips
-cost more: O(n · rank · columns) a pass, at the speed of a matrix product once flips have become rare.
-"""
+"""1-flip descent of many sign vectors at once: until no single flip helps any of them."""
 
 from __future__ import annotations
 
@@ -10,66 +6,19 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit
 
-from hashlearn.bqp.operators import FloatArray, LowRank, Operator
+from hashlearn.bqp.operators import LowRank, Operator
+from hashlearn.bqp.passes.base import TallArray
 from hashlearn.bqp.sweeps import CoordinateSweeps
 from hashlearn.bqp.threads import map_threads
 
-PANEL_ROWS = 64
-ROWS_PER_PIECE = 1 << 16  # so that time limits and Ctrl-C are heard in between
 MAX_PASSES = 1000
 
 
-def polish_all(A: Operator, X: FloatArray, between: Callable[[], Any]) -> FloatArray:
+def polish_all(A: Operator, X: TallArray, between: Callable[[], Any]) -> TallArray:
     """Every column of X (n × draws, signs) at a 1-flip local optimum, none worse than it was."""
-    if not isinstance(A, LowRank):
-        sweeps = CoordinateSweeps(A)
-        columns = map_threads(lambda q: sweeps.descend(X[:, q], between=between), range(X.shape[1]))
-        return np.column_stack(list(columns))
-    X = np.ascontiguousarray(X)
-    T = np.ascontiguousarray(A.P.T @ X)
-    diagonal = A.diagonal()
-    for _ in range(MAX_PASSES):
-        flips = 0
-        for first in range(0, A.n, ROWS_PER_PIECE):
-            piece = slice(first, first + ROWS_PER_PIECE)
-            flips += _flip_pass(A.P[piece], A.weights, diagonal[piece], X[piece], T)
-            between()
-        if flips == 0:
-            break
-    return X
-
-
-@njit(cache=True, nogil=True)
-def _flip_pass(P, weights, diagonal, X, T):  # type: ignore[no-untyped-def]
-    """One pass in place; T = PᵀX (of all rows) follows. A flip must gain more than rounding."""
-    n, rank = P.shape
-    columns = X.shape[1]
-    flips = 0
-    pull = np.empty((PANEL_ROWS, columns))
-    B = np.empty_like(T)
-    for first in range(0, n, PANEL_ROWS):
-        rows = min(PANEL_ROWS, n - first)
-        panel = P[first : first + rows]
-        for j in range(rank):
-            for c in range(columns):
-                B[j, c] = weights[j] * T[j, c]
-        np.dot(panel, B, pull[:rows])
-        for i in range(rows):
-            for c in range(columns):
-                x = X[first + i, c]
-                field = pull[i, c]
-                gain = x * field - diagonal[first + i]
-                if gain <= 1e-12 * (abs(field) + abs(diagonal[first + i])):
-                    continue
-                flips += 1
-                X[first + i, c] = -x
-                for j in range(rank):
-                    T[j, c] -= 2.0 * x * panel[i, j]
-                for later in range(i + 1, rows):
-                    among = 0.0
-                    for j in range(rank):
-                        among += panel[later, j] * weights[j] * panel[i, j]
-                    pull[later, c] -= 2.0 * x * among
-    return flips
+    if isinstance(A, LowRank):
+        return A.rows.flip_descent(A.weights, X, between, MAX_PASSES)
+    sweeps = CoordinateSweeps(A)
+    columns = map_threads(lambda q: sweeps.descend(X[:, q], between=between), range(X.shape[1]))
+    return np.column_stack(list(columns))

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
-from hashlearn.bqp.operators import FloatArray, Operator
+from hashlearn.bqp.operators import FloatArray, LowRank, Operator
+from hashlearn.bqp.passes.numpy_rows import NumpyRows
 from hashlearn.bqp.solution import relative_gap
 
 
@@ -46,11 +45,11 @@ class Relaxation:
         return relative_gap(self.value, self.bound)
 
     def rows(self, first: int = 0, last: int | None = None) -> FloatArray:
-        """Rows first…last of V."""
+        """Rows first…last of V, where P is a NumPy array."""
         if self.unit_rows is not None:
             return self.unit_rows[first:last]
-        G = self.operator.P[first:last] @ self.low_rank_factor  # type: ignore[attr-defined]
-        norms = np.linalg.norm(G, axis=1)
-        free = norms == 0.0  # nothing pulls at such a row: any unit vector will do
-        G[free, 0], norms[free] = -1.0, 1.0
-        return G / -norms[:, None]
+        assert isinstance(self.operator, LowRank)
+        rows = self.operator.rows
+        assert isinstance(rows, NumpyRows)
+        assert self.low_rank_factor is not None
+        return rows.unit_rows(self.low_rank_factor, first, last)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from hashlearn.bqp.operators import FloatArray, LowRank, Operator
+from hashlearn.bqp.passes.base import TallArray
 from hashlearn.bqp.sdr.relaxation import Relaxation
 from hashlearn.bqp.threads import map_row_blocks, sum_row_blocks
 
@@ -16,10 +17,13 @@ DRAWS_AT_ONCE = 32  # for operators other than low rank: bounds the n × draws b
 
 def draw_values(relaxation: Relaxation, normals: FloatArray) -> FloatArray:
     """xᵀAx of the rounded signs of every column of ``normals`` (k × draws)."""
-    A = relaxation.operator
+    A, B = relaxation.operator, relaxation.low_rank_factor
     if isinstance(A, LowRank):
-        P = A.P
-        products = sum_row_blocks(lambda a, b: P[a:b].T @ _signs(relaxation, normals, a, b), A.n, A.rank)
+        if B is not None:
+            products = A.rows.draw_products(B, normals)
+        else:
+            P = A.P
+            products = sum_row_blocks(lambda a, b: P[a:b].T @ _signs(relaxation, normals, a, b), A.n, A.rank)
         return A.weights @ (products * products)
     values = []
     for first in range(0, normals.shape[1], DRAWS_AT_ONCE):
@@ -27,17 +31,19 @@ def draw_values(relaxation: Relaxation, normals: FloatArray) -> FloatArray:
     return np.concatenate(values)
 
 
-def column_values(A: Operator, X: FloatArray) -> FloatArray:
+def column_values(A: Operator, X: TallArray) -> FloatArray:
     """xᵀAx for every column of X."""
     if isinstance(A, LowRank):
-        products = A.P.T @ X
+        products = A.rows.transposed(X)
         return A.weights @ (products * products)
     return np.einsum("ij,ij->j", X, A @ X)
 
 
-def draw(relaxation: Relaxation, normals: FloatArray) -> FloatArray:
+def draw(relaxation: Relaxation, normals: FloatArray) -> TallArray:
     """The signs themselves, shape (n, draws)."""
-    A = relaxation.operator
+    A, B = relaxation.operator, relaxation.low_rank_factor
+    if isinstance(A, LowRank) and B is not None:
+        return A.rows.draw(B, normals)
     width = A.rank if isinstance(A, LowRank) else 1
     return np.concatenate(map_row_blocks(lambda a, b: _signs(relaxation, normals, a, b), A.n, width))
 

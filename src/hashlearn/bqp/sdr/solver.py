@@ -86,7 +86,8 @@ class SemidefiniteRelaxation:
         run.tick("merging identical rows")
         merged = merge_identical_rows(A)
         run.details["merged_n"] = merged.operator.n
-        if self.polish:  # something to return should time run out before the first rounding
+        # Something to return should time run out before the first rounding; large n with a start has that already.
+        if self.polish and merged.operator.tall.on_host:
             start = np.where(rng.random(merged.operator.n) < 0.5, -1.0, 1.0)
             quick = CoordinateSweeps(merged.operator).descend(start, max_passes=2)
             run.offer(merged.expand(quick), merged.operator.value(quick))
@@ -104,9 +105,9 @@ class SemidefiniteRelaxation:
         return Status.CONVERGED if solved else Status.ITERATION_LIMIT
 
     def _relax(self, A: Operator, tolerance: Tolerance, run: Run, rng: np.random.Generator) -> Relaxation:
-        if isinstance(A, LowRank) and A.n > SMALL and A.n > A.rank // 4:
+        if isinstance(A, LowRank) and ((A.n > SMALL and A.n > A.rank // 4) or not A.rows.on_host):
             relaxation = relax_low_rank(A, tolerance, self.rank, rng, run)
-            if tolerance.met(relaxation.value, relaxation.bound):
+            if tolerance.met(relaxation.value, relaxation.bound) or not A.rows.on_host:
                 return relaxation
         return relax_factored(A, tolerance, 2 * self.rank, rng, run)
 
@@ -119,19 +120,22 @@ class SemidefiniteRelaxation:
         run.details.update(mean_draw=float(values.mean()), best_draw=float(values.min()))
         order = np.argsort(values, kind="stable")
         X = draw(relaxation, normals[:, order[: max(self.polish, 1)]])
-        run.offer(merged.expand(X[:, 0]), float(values[order[0]]))
+        tall = relaxation.operator.tall
+        run.offer(merged.expand(tall.one_column(X, 0)), float(values[order[0]]))
         if self.polish == 0:
             return
         if x0 is not None:
-            X = np.column_stack([X, merged.collapse(x0)])
+            X = tall.joined(X, merged.collapse(x0))
         X = polish_all(relaxation.operator, X, lambda: run.tick("polish"))
         values = column_values(relaxation.operator, X)
         best = int(np.argmin(values))
-        run.offer(merged.expand(X[:, best]), float(values[best]))
+        run.offer(merged.expand(tall.one_column(X, best)), float(values[best]))
 
 
 def _expected_value(relaxation: Relaxation) -> float | None:
     A = relaxation.operator
+    if not A.tall.on_host:
+        return None
     pairs = A.matrix.nnz if hasattr(A, "matrix") else A.n * A.n
     if pairs > EXPECTATION_PAIRS:
         return None

@@ -10,10 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from hashlearn.bqp.operators import FloatArray
-from hashlearn.bqp.threads import map_row_blocks, sum_row_blocks
+from hashlearn.bqp.passes.base import TINY, FloatArray
+from hashlearn.bqp.threads import sum_row_blocks
 
-TINY = 1e-300
 # Numbers in a panel of P: 640 kB, under the 1 MB second-level cache of common machines.
 PANEL_SIZE = 80_000
 # Rows that one coordinate step takes together: exact, their mutual pull goes through a 16 × 16 block of A.
@@ -53,11 +52,6 @@ def weighted_gram(P: FloatArray, divisor: FloatArray) -> FloatArray:
         return Q.T @ Q
 
     return sum_row_blocks(block, len(P), P.shape[1])
-
-
-def diagonal(P: FloatArray, weights: FloatArray) -> FloatArray:
-    """Diagonal of P diag(weights) Pᵀ."""
-    return np.concatenate(map_row_blocks(lambda a, b: (P[a:b] * P[a:b]) @ weights, len(P), P.shape[1]))
 
 
 def _panel_rows(P: FloatArray) -> int:
