@@ -17,7 +17,7 @@ from tests.distributed.data import clustered, write_files  # noqa: E402
 pytestmark = pytest.mark.filterwarnings(
     "ignore:unclosed:ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
 )
-OPTIONS = {"n_bits": 12, "n_sweeps": 2, "chunk_rows": 500, "n_components": 16}
+OPTIONS = {"n_bits": 8, "n_sweeps": 2, "chunk_rows": 500, "n_components": 12}
 
 
 @pytest.fixture(scope="module")
@@ -63,13 +63,15 @@ def test_dask_arrays_keep_their_chunks(client, rows):
     lengths = (700, 1300, 1000)
     options = {**OPTIONS, "solver": "local_search"}
     alone = distributed.fit(X, n_workers=0, **{**options, "chunk_rows": lengths})
-    there = distributed.fit(dask_array.from_array(X, chunks=(lengths, 12)), client=client, **{**options, "chunk_rows": None})
+    there = distributed.fit(
+        dask_array.from_array(X, chunks=(lengths, 12)), client=client, **{**options, "chunk_rows": None}
+    )
     np.testing.assert_array_equal(there.training_codes, alone.training_codes)
 
 
 def test_the_factor_may_lie_on_disk(client, rows, monkeypatch):
     X, _ = rows
-    monkeypatch.setattr("hashlearn.distributed.executors.MEMORY_SHARE", 0.0)
+    monkeypatch.setattr("hashlearn.distributed.on_dask.MEMORY_SHARE", 0.0)
     options = {**OPTIONS, "solver": "local_search"}
     there = distributed.fit(X, client=client, **options)
     assert not client.run(_kept_jobs)[next(iter(client.run(_kept_jobs)))]

@@ -143,7 +143,7 @@ def _agreed(proposals: Sequence[Proposal], t: FloatArray, weights: FloatArray) -
             if (trial := float(weights @ (moved * moved))) < best - enough:
                 outcomes[number], best_t, best = POLISHED, moved, trial
     if proposals[0].products is not None:
-        other = np.sum([proposal.products for proposal in proposals], axis=0)
+        other = np.sum([np.asarray(proposal.products) for proposal in proposals], axis=0)
         if (trial := float(weights @ (other * other))) < best - enough:
             return [CANDIDATE] * len(proposals), other, trial
     return outcomes, best_t, best

@@ -43,9 +43,7 @@ def distance_codes(
     directions = np.linalg.eigh(gram)[1][:, ::-1][:, :n_components]
     directions = directions * np.sign(directions[np.abs(directions).argmax(axis=0), np.arange(n_components)])
     bytes_kept = FLOAT32_BYTES * n_components * executor.table.n
-    recipe = Recipe(
-        secrets.token_hex(8), moments.mean, directions, on_disk=bytes_kept > executor.memory_for_factors()
-    )
+    recipe = Recipe(secrets.token_hex(8), moments.mean, directions, on_disk=bytes_kept > executor.memory_for_factors())
     try:
         sums, squares = tree(lambda parts: folded(plus, parts), executor.keep(recipe, factor_moments))
         sampled = drawn(executor.table, SAMPLE_ROWS, rng)

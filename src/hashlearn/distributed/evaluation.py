@@ -1,4 +1,4 @@
-"""Retrieval quality over a database in blocks: what is merged is how many items, and relevant ones, are at each distance.
+"""Retrieval quality over a database in blocks: merged are the numbers of items, and of relevant ones, at each distance.
 
 Every worker counts its block against all queries; the counts, n_queries × (n_bits + 1) integers, add up, and every
 metric that needs no order among equal distances follows from the sums exactly.
@@ -76,7 +76,9 @@ def evaluate(
     queries, labels = np.asarray(query_codes), np.asarray(query_labels)
     with ExitStack() as stack:
         if n_workers == 0 and client is None and address is None:
-            total = tree(lambda parts: folded(plus, parts), [_counts(queries, labels, n_bits, *block) for block in blocks])
+            total = tree(
+                lambda parts: folded(plus, parts), [_counts(queries, labels, n_bits, *block) for block in blocks]
+            )
         else:
             opened = stack.enter_context(connected(client, address, n_workers, memory_limit))
             parts = [opened.submit(_counts, queries, labels, n_bits, *block, pure=False) for block in blocks]
@@ -121,7 +123,7 @@ def _pairs(database: Any, labels: Any) -> list[Source]:
     if addresses is None:
         addresses = [str(file) for file in found_files(labels)]
     if len(addresses) != len(codes):
-        raise ValueError(f"database_labels must name one file for each of {len(codes)} files of codes, got {len(addresses)}")
+        raise ValueError(
+            f"database_labels must name one file for each of {len(codes)} files of codes, got {len(addresses)}"
+        )
     return list(zip(codes, addresses, strict=True))
-
-

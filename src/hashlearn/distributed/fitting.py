@@ -14,9 +14,10 @@ from hashlearn.bqp.validation import generator, whole_number
 from hashlearn.distributed.class_codes import class_codes
 from hashlearn.distributed.cluster import connected
 from hashlearn.distributed.distance_codes import distance_codes
-from hashlearn.distributed.executors import Executor, InProcess, OnDask
+from hashlearn.distributed.executors import Executor, InProcess
 from hashlearn.distributed.labels import class_numbers, feature_columns
 from hashlearn.distributed.moments import merged_moments, moments
+from hashlearn.distributed.on_dask import OnDask
 from hashlearn.distributed.predictors import as_predictor, fit_predictor
 from hashlearn.distributed.tables import as_table
 from hashlearn.hashers import TwoStepHasher
@@ -137,5 +138,5 @@ def fit(
     hasher.n_features_in_, hasher.n_samples_fit_ = table.n_features, table.n
     if table.names is not None:
         hasher.feature_names_in_ = np.array(table.names, dtype=object)
-    hasher.training_codes = np.concatenate(codes)  # type: ignore[attr-defined]
+    hasher.training_codes = np.concatenate(codes)
     return hasher

@@ -56,7 +56,7 @@ def fit_predictor(
     rng: np.random.Generator,
 ) -> FittedHashFunctions:
     """Learn all bits of the packed ``codes`` of every block."""
-    among = executor_free_gram(codes, n_bits)
+    among = gram_with_ones(codes, n_bits)
     bits = distinct_of_gram(among, np.unpackbits(codes[0][0], count=n_bits), moments.n)
     each = [(block,) for block in codes]
     if isinstance(spec, LinearRidge):
@@ -73,9 +73,7 @@ def fit_predictor(
     coefficients = landmarks.ridge(gram, products, alpha)
     title = f"kernel ridge, gamma={gamma:.4g} ({origin}), alpha={alpha:.4g}, {landmarks.m} Nyström landmarks"
     intercepts = np.zeros(bits.n_distinct)
-    return KernelExpansion(
-        landmarks.landmarks, gamma, coefficients, intercepts, bits, f"{title}, {bits.describe()}"
-    )
+    return KernelExpansion(landmarks.landmarks, gamma, coefficients, intercepts, bits, f"{title}, {bits.describe()}")
 
 
 def linear_sums(
@@ -99,7 +97,7 @@ def landmark_sums(
     return gram, products
 
 
-def executor_free_gram(codes: list[NDArray[np.uint8]], n_bits: int) -> FloatArray:
+def gram_with_ones(codes: list[NDArray[np.uint8]], n_bits: int) -> FloatArray:
     """[Z, 1]ᵀ[Z, 1] of all codes, at the client, which has them."""
     total = np.zeros((n_bits + 1, n_bits + 1))
     for block in codes:

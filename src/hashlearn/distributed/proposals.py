@@ -1,6 +1,6 @@
 """One bit of one block: signs that lower xᵀAx as far as this block's rows can see, from products that all blocks share.
 
-The rows of P = [Z, F] are made from packed codes and the float32 factor a panel at a time. A block flips single signs
+The rows of P = [Z, F] are made from codes and the float32 factor one at a time, and never kept. A block flips single signs
 while its flips count ``echo`` times in t = Pᵀx, as if every other block did the same: blocks that resemble each other
 then do not all mend the same fault twice over. With one block the echo is 1, and this is the ordinary 1-flip descent.
 """
@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from hashlearn.bqp.operators import FloatArray
 from hashlearn.distributed.kept import Kept
 
-PANEL_ROWS = 64
 MOST_SWEEPS = 4
 SETTLED = 2e-3  # the share of rows that still flip at which a block's sweeps end
 
@@ -54,100 +53,103 @@ def propose(kept: Kept, step: Step) -> Proposal:
         start = np.column_stack([start, step.candidate_products])
         origins = np.column_stack([origins, _signs(bits, factor, step.candidate)])
     X = np.array(origins, order="C")
-    _descend(bits, factor, step.weights, np.array(start, order="C"), X, X.copy(), step.echo, MOST_SWEEPS, SETTLED)
+    fields = np.ascontiguousarray((step.weights[:, None] * start).T)
+    _descend(bits, factor, step.weights, fields, X, X.copy(), step.echo, MOST_SWEEPS, SETTLED)
     changes, products = _products(bits, factor, X, present)
     columns = [X[:, c] > 0 for c in range(X.shape[1])]
     kept.pending = (step.bit, columns)
     return Proposal(
-        changes[:, 0].copy(),
-        products[:, 1].copy() if step.candidate is not None else None,
+        changes[0].copy(),
+        products[1].copy() if step.candidate is not None else None,
         [np.packbits(column) for column in columns],
         [int(np.count_nonzero(column != (present > 0))) for column in columns],
     )
 
 
+# Sums may be regrouped, so that they are vectorised; the compiled order is fixed, and the same in every process.
+FAST = {"reassoc", "contract", "nsz"}
+
+
 @njit(cache=True, nogil=True)
-def _fill(bits, factor, first, rows, panel):  # type: ignore[no-untyped-def]
+def _fill(bits, factor, i, row):  # type: ignore[no-untyped-def]
     n_bits, rank = bits.shape[1], factor.shape[1]
-    for i in range(rows):
-        for j in range(n_bits):
-            panel[i, j] = 2.0 * bits[first + i, j] - 1.0
-        for j in range(rank):
-            panel[i, n_bits + j] = factor[first + i, j]
+    for j in range(n_bits):
+        row[j] = 2.0 * bits[i, j] - 1.0
+    for j in range(rank):
+        row[n_bits + j] = factor[i, j]
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def _dot(row, vector):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for j in range(row.shape[0]):
+        total += row[j] * vector[j]
+    return total
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
+def _square(row, weights):  # type: ignore[no-untyped-def]
+    total = 0.0
+    for j in range(row.shape[0]):
+        total += row[j] * row[j] * weights[j]
+    return total
 
 
 @njit(cache=True, nogil=True)
 def _signs(bits, factor, q):  # type: ignore[no-untyped-def]
     n = bits.shape[0]
-    panel = np.empty((PANEL_ROWS, len(q)))
+    row = np.empty(q.shape[0])
     signs = np.empty(n, np.int8)
-    for first in range(0, n, PANEL_ROWS):
-        rows = min(PANEL_ROWS, n - first)
-        _fill(bits, factor, first, rows, panel)
-        margins = np.dot(panel, q)
-        for i in range(rows):
-            signs[first + i] = -1 if margins[i] < 0.0 else 1
+    for i in range(n):
+        _fill(bits, factor, i, row)
+        signs[i] = -1 if _dot(row, q) < 0.0 else 1
     return signs
 
 
 @njit(cache=True, nogil=True)
-def _descend(bits, factor, weights, T, X, origins, echo, most_sweeps, settled):  # type: ignore[no-untyped-def]
-    """Single flips of every column of X, in place. T follows, with the flips of this block counted ``echo`` times."""
+def _descend(bits, factor, weights, fields, X, origins, echo, most_sweeps, settled):  # type: ignore[no-untyped-def]
+    """Single flips of every column of X, in place; ``fields`` are the rows W Pᵀx, with the flips of this block counted
+    ``echo`` times."""
     n, columns = X.shape
-    rank = T.shape[0]
-    panel = np.empty((PANEL_ROWS, rank))
-    weighted = np.empty((PANEL_ROWS, rank))
-    diagonal = np.empty(PANEL_ROWS)
+    rank = weights.shape[0]
+    row = np.empty(rank)
     for _ in range(most_sweeps):
         flips = 0
-        for first in range(0, n, PANEL_ROWS):
-            rows = min(PANEL_ROWS, n - first)
-            _fill(bits, factor, first, rows, panel)
-            for i in range(rows):
-                own = 0.0
+        for i in range(n):
+            _fill(bits, factor, i, row)
+            diagonal = _square(row, weights)
+            for c in range(columns):
+                x, origin = float(X[i, c]), float(origins[i, c])
+                pull = _dot(row, fields[c])
+                force = pull - diagonal * (origin + echo * (x - origin))
+                if x * force <= 1e-12 * (abs(pull) + abs(force)):
+                    continue
+                flips += 1
+                X[i, c] = -X[i, c]
+                step = -2.0 * x * echo
                 for j in range(rank):
-                    weighted[i, j] = weights[j] * panel[i, j]
-                    own += weighted[i, j] * panel[i, j]
-                diagonal[i] = own
-            pull = np.dot(weighted, T)
-            for i in range(rows):
-                for c in range(columns):
-                    x, origin = float(X[first + i, c]), float(origins[first + i, c])
-                    force = pull[i, c] - diagonal[i] * (origin + echo * (x - origin))
-                    if x * force <= 1e-12 * (abs(pull[i, c]) + abs(force)):
-                        continue
-                    flips += 1
-                    X[first + i, c] = -X[first + i, c]
-                    step = -2.0 * x * echo
-                    for j in range(rank):
-                        T[j, c] += step * panel[i, j]
-                    for later in range(i + 1, rows):
-                        among = 0.0
-                        for j in range(rank):
-                            among += weighted[later, j] * panel[i, j]
-                        pull[later, c] += step * among
+                    fields[c, j] += step * weights[j] * row[j]
         if flips <= settled * n * columns:
             break
 
 
 @njit(cache=True, nogil=True)
 def _products(bits, factor, X, present):  # type: ignore[no-untyped-def]
-    """Pᵀ(X − present) and PᵀX."""
+    """Rows Pᵀ(x − present) and Pᵀx, for every column x of X; of the first column, the former alone."""
     n, columns = X.shape
     rank = bits.shape[1] + factor.shape[1]
-    panel = np.zeros((PANEL_ROWS, rank))
-    signs = np.zeros((PANEL_ROWS, columns))
-    moved = np.zeros((PANEL_ROWS, columns))
-    changes, products = np.zeros((rank, columns)), np.zeros((rank, columns))
-    for first in range(0, n, PANEL_ROWS):
-        rows = min(PANEL_ROWS, n - first)
-        if rows < PANEL_ROWS:
-            signs[:], moved[:] = 0.0, 0.0
-        _fill(bits, factor, first, rows, panel)
-        for i in range(rows):
-            for c in range(columns):
-                signs[i, c] = X[first + i, c]
-                moved[i, c] = signs[i, c] - present[first + i]
-        products += np.dot(panel.T, signs)
-        changes += np.dot(panel.T, moved)
+    row = np.empty(rank)
+    changes, products = np.zeros((columns, rank)), np.zeros((columns, rank))
+    for i in range(n):
+        if columns == 1 and X[i, 0] == present[i]:
+            continue
+        _fill(bits, factor, i, row)
+        for c in range(columns):
+            x, moved = float(X[i, c]), float(X[i, c]) - float(present[i])
+            if moved != 0.0:
+                for j in range(rank):
+                    changes[c, j] += moved * row[j]
+            if c > 0:
+                for j in range(rank):
+                    products[c, j] += x * row[j]
     return changes, products

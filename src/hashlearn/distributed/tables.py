@@ -124,7 +124,9 @@ def found_files(data: Any) -> list[Path]:
     address = os.fspath(data)
     path = Path(address)
     if path.is_dir():
-        files = sorted(file for file in path.rglob("*") if file.suffix in FILES and not file.name.startswith((".", "_")))
+        files = sorted(
+            file for file in path.rglob("*") if file.suffix in FILES and not file.name.startswith((".", "_"))
+        )
     else:
         files = [path] if path.exists() else sorted(map(Path, glob.glob(address, recursive=True)))
     if not files:
@@ -143,7 +145,8 @@ def checked_rows(rows: Any, name: str, n_features: int) -> NDArray[Any]:
     largest = max(array.max(), -array.min()) if array.size else 0.0
     if not np.isfinite(largest):
         row, column = np.argwhere(~np.isfinite(array))[0]
-        raise ValueError(f"{name}: holds {array[row, column]} in its row {row}, column {column}; numbers must be finite")
+        value = array[row, column]
+        raise ValueError(f"{name}: holds {value} in its row {row}, column {column}; features must be finite")
     if largest > LARGEST_ENTRY:
         raise ValueError(f"{name}: has an entry of size {largest:.3g}, whose square overflows; scale the features")
     return array
@@ -176,7 +179,7 @@ def _cut(n: int, n_features: int, chunk_rows: int | Sequence[int] | None) -> lis
 
 
 def _of_files(files: Sequence[Path], chunk_rows: Any, columns: Sequence[str] | None) -> Table:
-    if chunk_rows is not None and not isinstance(chunk_rows, int | np.integer):
+    if not (chunk_rows is None or isinstance(chunk_rows, int)):
         raise ValueError("chunk_rows must be one number for files, each of which is cut by itself")
     wanted = None if columns is None else tuple(columns)
     blocks: list[Block] = []

@@ -95,7 +95,7 @@ def on_restored(
 def _folder() -> str | None:
     """Of this worker, for its files; None outside of Dask."""
     try:
-        from distributed import get_worker
+        from distributed import get_worker  # type: ignore[import-not-found, unused-ignore]
 
         return str(get_worker().local_directory)
     except (ImportError, ValueError):

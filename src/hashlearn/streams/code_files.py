@@ -27,7 +27,7 @@ def npy_bytes(codes: Iterable[NDArray[np.uint8]], n_rows: int, n_bits: int, firs
 
 
 def parquet_bytes(codes: Iterable[NDArray[np.uint8]], n_rows: int, n_bits: int, first_id: int = 0) -> Iterator[Any]:
-    """A Parquet file as `hashlearn.search.stores.exports.write_parquet` has it; the row, from first_id on, is the id."""
+    """A Parquet file as `hashlearn.search.stores.exports.write_parquet` has it; ids count from first_id."""
     parquet = require("pyarrow.parquet", "parquet", "writing Parquet files")
     sink, writer, first = _Sink(), None, first_id
     for group in rebatched(codes, GROUP_ROWS):
