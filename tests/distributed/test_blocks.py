@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -37,7 +39,7 @@ def test_the_objective_is_that_of_the_target_and_never_rises():
     codes = unpack_signs(hasher.training_codes, 12).astype(np.float64)
     assert report.final_objective == pytest.approx(objective(target, codes), rel=1e-4)
     values = [report.start_objective, *report.objectives]
-    assert all(b <= a for a, b in zip(values, values[1:], strict=False))
+    assert all(b <= a for a, b in pairwise(values))
     assert values[-1] < values[0]
 
 
@@ -142,7 +144,7 @@ def test_files_are_cut_one_by_one(tmp_path):
 def test_bad_rows_are_named(tmp_path):
     X, _ = clustered(100, 5)
     X[70, 2] = np.nan
-    with pytest.raises(ValueError, match="part-2.parquet: holds nan"):
+    with pytest.raises(ValueError, match=r"part-2\.parquet: holds nan"):
         distributed.fit(write_files(tmp_path / "rows", X), n_bits=4, n_workers=0)
     with pytest.raises(ValueError, match="data, rows 50 to 99: holds nan in its row 20, column 2"):
         distributed.fit(X, n_bits=4, chunk_rows=50, n_workers=0)

@@ -71,7 +71,7 @@ def test_dask_arrays_keep_their_chunks(client, rows):
 
 def test_the_factor_may_lie_on_disk(client, rows, monkeypatch):
     X, _ = rows
-    monkeypatch.setattr("hashlearn.distributed.on_dask.MEMORY_SHARE", 0.0)
+    monkeypatch.setattr("hashlearn.distributed.on_dask.MEMORY_SHARE", 1e-9)
     options = {**OPTIONS, "solver": "local_search"}
     there = distributed.fit(X, client=client, **options)
     assert not client.run(_kept_jobs)[next(iter(client.run(_kept_jobs)))]

@@ -23,7 +23,6 @@ from hashlearn.distributed.starts import begin, begun_total, factor_moments, lea
 from hashlearn.inference.report import InferenceReport
 
 SAMPLE_ROWS = 10_000
-FLOAT32_BYTES = 4
 
 
 def distance_codes(
@@ -42,8 +41,7 @@ def distance_codes(
     gram = executor.reduce_rows(unit_gram, plus, moments.mean)
     directions = np.linalg.eigh(gram)[1][:, ::-1][:, :n_components]
     directions = directions * np.sign(directions[np.abs(directions).argmax(axis=0), np.arange(n_components)])
-    bytes_kept = FLOAT32_BYTES * n_components * executor.table.n
-    recipe = Recipe(secrets.token_hex(8), moments.mean, directions, on_disk=bytes_kept > executor.memory_for_factors())
+    recipe = Recipe(secrets.token_hex(8), moments.mean, directions, executor.memory_each())
     try:
         sums, squares = tree(lambda parts: folded(plus, parts), executor.keep(recipe, factor_moments))
         sampled = drawn(executor.table, SAMPLE_ROWS, rng)

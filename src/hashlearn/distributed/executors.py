@@ -48,8 +48,8 @@ class Executor(Protocol):
         """``function(kept, *each[block], *common)`` once ``outcomes`` of the last pass are taken up; ``codes`` are
         those of ``version``, for workers that lost theirs."""
 
-    def memory_for_factors(self) -> float:
-        """Bytes that all workers together may keep in memory."""
+    def memory_each(self) -> float:
+        """Bytes that one process may keep in memory between passes."""
 
     def close(self) -> None:
         """Forget what was kept."""
@@ -110,7 +110,7 @@ class InProcess:
 
         return self._all(one)
 
-    def memory_for_factors(self) -> float:
+    def memory_each(self) -> float:
         """See `Executor`."""
         return float("inf")
 

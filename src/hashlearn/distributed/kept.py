@@ -31,7 +31,7 @@ class Recipe:
     job: str
     mean: FloatArray
     directions: FloatArray  # (n_features, rank)
-    on_disk: bool
+    memory: float  # bytes of factors that one process may keep in memory; the others go to files
 
     def factor(self, rows: NDArray[Any]) -> NDArray[np.float32]:
         """Unit rows in the first principal directions, float32."""
@@ -79,11 +79,22 @@ class Shelf:
     def __init__(self, recipe: Recipe, parent: str | None = None) -> None:
         self.recipe = recipe
         self.blocks: dict[int, Kept] = {}
-        self._folder = Path(tempfile.mkdtemp(prefix=f"hashlearn-{recipe.job}-", dir=parent)) if recipe.on_disk else None
+        self._parent = parent
+        self._folder: Path | None = None
+        self._in_memory: dict[int, int] = {}
+        self._lock = threading.Lock()
 
     def put(self, number: int, rows: NDArray[Any]) -> Kept:
         """Make the factor of a block and keep it."""
-        kept = self.blocks[number] = Kept(self.recipe.factor(rows), self._folder, number)
+        factor = self.recipe.factor(rows)
+        with self._lock:
+            self._in_memory.pop(number, None)
+            fits = sum(self._in_memory.values()) + factor.nbytes <= self.recipe.memory
+            if fits:
+                self._in_memory[number] = factor.nbytes
+            elif self._folder is None:
+                self._folder = Path(tempfile.mkdtemp(prefix=f"hashlearn-{self.recipe.job}-", dir=self._parent))
+        kept = self.blocks[number] = Kept(factor, None if fits else self._folder, number)
         return kept
 
     def close(self) -> None:

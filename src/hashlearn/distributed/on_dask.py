@@ -18,7 +18,9 @@ from hashlearn.distributed.kept import KEEP, MISSING, Kept, Recipe, forget
 from hashlearn.distributed.moments import tree
 from hashlearn.distributed.tables import LazyBlock, Table
 
-MEMORY_SHARE = 0.25  # of a worker's memory that kept factors may take
+# Between passes a worker keeps up to this share of its memory limit, less what it needs for itself and for one block.
+MEMORY_SHARE = 0.6
+OWN_BYTES = 6e8
 
 
 class OnDask:
@@ -99,10 +101,10 @@ class OnDask:
             found[number] = result
         return found
 
-    def memory_for_factors(self) -> float:
+    def memory_each(self) -> float:
         """See `Executor`."""
-        limits = [worker["memory_limit"] for worker in self._workers().values()]
-        return MEMORY_SHARE * sum(limit if limit else float("inf") for limit in limits)
+        limits = [worker["memory_limit"] or float("inf") for worker in self._workers().values()]
+        return max(MEMORY_SHARE * min(limits, default=0.0) - OWN_BYTES, 0.0)
 
     def close(self) -> None:
         """See `Executor`."""
@@ -136,15 +138,18 @@ class OnDask:
         return self._client.submit(task, *arguments, workers=[self._home[number]], allow_other_workers=True, pure=False)
 
     def _settle(self) -> None:
-        """A home for every block: the one it had, or, where that worker is gone, the worker with the fewest."""
+        """A home for every block: the one it had, unless that worker is gone or others have come and have fewer."""
         alive = list(self._workers())
         if not alive:
             self._client.wait_for_workers(1)
             alive = list(self._workers())
         homes = self._home or [alive[number % len(alive)] for number in range(len(self.table.blocks))]
         load = {worker: homes.count(worker) for worker in alive}
+        most = -(-len(homes) // len(alive))
         for number, home in enumerate(homes):
-            if home not in load:
+            if home not in load or load[home] > most:
+                if home in load:
+                    load[home] -= 1
                 homes[number] = min(load, key=lambda worker: load[worker])
                 load[homes[number]] += 1
         self._home = homes

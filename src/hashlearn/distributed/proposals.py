@@ -1,8 +1,8 @@
 """One bit of one block: signs that lower xᵀAx as far as this block's rows can see, from products that all blocks share.
 
-The rows of P = [Z, F] are made from codes and the float32 factor one at a time, and never kept. A block flips single signs
-while its flips count ``echo`` times in t = Pᵀx, as if every other block did the same: blocks that resemble each other
-then do not all mend the same fault twice over. With one block the echo is 1, and this is the ordinary 1-flip descent.
+The rows of P = [Z, F] are made from codes and the float32 factor one at a time, and never kept. A block flips single
+signs while its flips count ``echo`` times in t = Pᵀx, as if every other block did the same: blocks that resemble each
+other then do not all mend the same fault. With one block the echo is 1, and this is the ordinary 1-flip descent.
 """
 
 from __future__ import annotations
