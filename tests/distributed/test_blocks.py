@@ -91,6 +91,23 @@ def test_kept_codes_follow_the_outcome_once(outcome):
     assert not kept.reached(7, KEEP)
 
 
+def test_bounds_hold_and_are_close():
+    X, _ = clustered(1500)
+    hasher = distributed.fit(X, n_bits=8, chunk_rows=400, n_workers=0, n_components=24, certify=True)
+    records = hasher.inference_report_.bits[-8:]
+    codes = unpack_signs(hasher.training_codes, 8).astype(np.float64)
+    target = Distance().build(X, None, np.random.default_rng(0))
+    for record in records:
+        others = np.delete(codes, record.bit, axis=1)
+        P, weights = np.hstack([others, target.P]), np.r_[np.ones(7), np.full(24, -8.0)]
+        A = bqp.LowRank(P, weights)
+        assert record.value == pytest.approx(A.value(codes[:, record.bit]), rel=1e-4)
+        exact = bqp.solve(A, bqp.SemidefiniteRelaxation(tol=1e-5), random_state=0)
+        assert record.bound <= exact.value * (1.0 - 1e-6)
+        assert record.bound == pytest.approx(exact.bound, rel=0.02)
+        assert 0.0 <= record.gap < 0.1
+
+
 def test_set_bit_leaves_the_others_alone():
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 256, (50, 2)).astype(np.uint8)

@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 
 from hashlearn import bqp
 from hashlearn.bqp.operators import FloatArray
+from hashlearn.bqp.solution import relative_gap
+from hashlearn.distributed.certificates import SMALLEST, bit_bound, proof_sums, sample_factor
 from hashlearn.distributed.executors import Executor
 from hashlearn.distributed.kept import CANDIDATE, KEEP, POLISHED, set_bit
 from hashlearn.distributed.proposals import Proposal, Step, propose
@@ -64,8 +66,10 @@ class BlockDescent:
         n_sweeps: int,
         rng: np.random.Generator,
         progress: Callable[[int, int], Any] | None = None,
+        certify: bool = False,
     ) -> InferenceReport:
-        """Sweeps over the bits; ends early after one that changed nothing."""
+        """Sweeps over the bits; ends early after one that changed nothing. With ``certify`` the records of the last
+        sweep have the value of their bit at the end and a proven bound on it, at the price of a pass a bit."""
         began = time.perf_counter()
         sample_target = bqp.LowRank.unchecked(self._sample, np.ones(self._sample.shape[1]))
         chosen = SAMPLE_SDR if solver == "sdr" else for_bits(solver, sample_target)
@@ -82,14 +86,14 @@ class BlockDescent:
                 report.stopped_early = sweep < n_sweeps
                 break
         report.final_objective = report.objectives[-1]
+        if certify:
+            report.bits[-self.n_bits :] = [self._certified(record, rng) for record in report.bits[-self.n_bits :]]
         report.seconds = time.perf_counter() - began
         return report
 
     def _one_bit(self, sweep: int, bit: int, solver: Any, rng: np.random.Generator) -> BitRecord:
         began = time.perf_counter()
-        weights = np.r_[np.ones(self.n_bits), np.full(self._cross.shape[1], -float(self.n_bits))]
-        weights[bit] = 0.0
-        t = np.r_[self._among[bit], self._cross[bit]]
+        weights, t = self._problem(bit)
         q, estimate = (None, None) if solver is None else self._candidate(bit, weights, solver, rng)
         step = Step(bit, self.n_bits, weights, t, q, estimate, echo=float(len(self.codes)))
         proposals = self.executor.map_kept(propose, self._version, self._outcomes, self.codes, step)
@@ -100,13 +104,33 @@ class BlockDescent:
         self._take(bit, proposals, outcomes, t)
         return BitRecord(sweep, bit, value, NO_BOUND, np.inf, changed, "converged", time.perf_counter() - began)
 
+    def _certified(self, record: BitRecord, rng: np.random.Generator) -> BitRecord:
+        bit = record.bit
+        weights, t = self._problem(bit)
+        A = self._sample_problem(bit, weights)
+        B = sample_factor(A, rng)
+        floor = max(SMALLEST * float(np.linalg.norm(A.P @ B, axis=1).mean()), 1e-300)
+        sums = self.executor.map_kept(proof_sums, self._version, self._outcomes, self.codes, bit, self.n_bits, B, floor)
+        bound, value = bit_bound(weights, bit, self.n, sums), float(weights @ (t * t))
+        return record._replace(value=value, bound=bound, gap=relative_gap(value, bound))
+
+    def _problem(self, bit: int) -> tuple[FloatArray, FloatArray]:
+        """Weights of the columns of [Z, F] in the problem of a bit, and t = Pᵀx."""
+        weights = np.r_[np.ones(self.n_bits), np.full(self._cross.shape[1], -float(self.n_bits))]
+        weights[bit] = 0.0
+        return weights, np.r_[self._among[bit], self._cross[bit]]
+
+    def _sample_problem(self, bit: int, weights: FloatArray) -> bqp.LowRank:
+        """The problem of a bit on the sampled rows alone."""
+        P = np.hstack([np.delete(self._sample_codes, bit, axis=1), self._sample])
+        return bqp.LowRank.unchecked(P, np.delete(weights, bit))
+
     def _candidate(
         self, bit: int, weights: FloatArray, solver: Any, rng: np.random.Generator
     ) -> tuple[FloatArray, FloatArray]:
         """q and an estimate of Pᵀx for the signs that the solver finds on the sample."""
         P = np.hstack([self._sample_codes, self._sample])
-        others = np.arange(P.shape[1]) != bit
-        A = bqp.LowRank.unchecked(np.ascontiguousarray(P[:, others]), weights[others])
+        A = self._sample_problem(bit, weights)
         present = P[:, bit].copy()
         x = bqp.solve(A, solver, random_state=rng, x0=present).x.astype(np.float64)
         if x @ present < 0.0:

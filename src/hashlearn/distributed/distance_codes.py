@@ -36,6 +36,7 @@ def distance_codes(
     n_sweeps: int,
     rng: np.random.Generator,
     progress: Callable[[int, int], Any] | None = None,
+    certify: bool = False,
 ) -> tuple[list[NDArray[np.uint8]], InferenceReport]:
     """Packed codes of every block, and what happened."""
     gram = executor.reduce_rows(unit_gram, plus, moments.mean)
@@ -59,7 +60,7 @@ def distance_codes(
             sample=sample,
             sampled=sampled,
         )
-        report = descent.run(solver, n_sweeps, rng, progress)
+        report = descent.run(solver, n_sweeps, rng, progress, certify)
     finally:
         executor.close()
     return descent.codes, report

@@ -38,6 +38,7 @@ def fit(
     n_sweeps: int = 3,
     n_components: int | None = None,
     init: str = "auto",
+    certify: bool = False,
     chunk_rows: int | Sequence[int] | None = None,
     columns: Sequence[str] | None = None,
     client: Any = None,
@@ -61,6 +62,8 @@ def fit(
     n_sweeps : passes over all bits, max_iter of Algorithm 1
     n_components : columns that the distance target is reduced to; None: twice n_bits, or all features if fewer
     init : "auto" and "itq" (the best rotation on a sample), or "pca"
+    certify : for a distance target, one more pass a bit that proves how far each can be from the best: bounds and gaps
+        in the report's last sweep
     chunk_rows : rows of a block (None: 64 MB of float32), or the length of each; Dask collections keep their chunks
     columns : of Parquet files or a dataframe: the features
     client, address : Dask client, or address of a scheduler, to work on
@@ -130,7 +133,9 @@ def fit(
             classes = class_numbers(data, labels, table.n)
             codes, report = class_codes(executor, known, classes, n_bits, **common)
         else:
-            codes, report = distance_codes(executor, known, n_bits, n_components=components, init=init, **common)
+            codes, report = distance_codes(
+                executor, known, n_bits, n_components=components, init=init, certify=certify, **common
+            )
         hasher.hash_functions_ = fit_predictor(spec, executor, known, codes, n_bits, rng)
         report_step("hash functions", 1, 1)
     hasher.inference_report_ = report
