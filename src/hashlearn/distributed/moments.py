@@ -30,7 +30,7 @@ class Moments(NamedTuple):
 def moments(rows: NDArray[Any]) -> Moments:
     """Of one block; two passes over it, so that nothing cancels."""
     mean = sum(panel.sum(axis=0) for panel in panels(rows)) / len(rows)
-    return Moments(len(rows), mean, added((panel - mean).T @ (panel - mean) for panel in panels(rows)))
+    return Moments(len(rows), mean, added(centred.T @ centred for centred in (panel - mean for panel in panels(rows))))
 
 
 def merged_moments(left: Moments, right: Moments) -> Moments:

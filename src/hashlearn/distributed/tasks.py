@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from numpy.typing import NDArray
-from threadpoolctl import threadpool_limits
 
-from hashlearn.bqp.threads import on_this_thread
+from hashlearn.bqp.threads import on_this_thread, one_blas_thread
 from hashlearn.distributed.kept import MISSING, Kept, Recipe, shelf
 from hashlearn.distributed.moments import folded
 from hashlearn.distributed.tables import checked_rows
@@ -27,7 +27,8 @@ def one_core() -> Iterator[None]:
     with _lock:
         _inside += 1
         if _inside == 1:
-            _limit = threadpool_limits(1, user_api="blas")
+            _limit = one_blas_thread()
+            _limit.__enter__()
     try:
         with on_this_thread():
             yield
@@ -35,7 +36,9 @@ def one_core() -> Iterator[None]:
         with _lock:
             _inside -= 1
             if _inside == 0:
-                _limit.unregister()
+                _limit.__exit__(None, None, None)
+        if "pyarrow" in sys.modules:  # whose allocator keeps what it freed, several times the size of a block
+            sys.modules["pyarrow"].default_memory_pool().release_unused()
 
 
 def loaded(source: Any, name: str, n_features: int) -> NDArray[Any]:
