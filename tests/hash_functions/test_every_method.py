@@ -28,7 +28,15 @@ SPECS = {name: make() for name, make in HASH_FUNCTIONS.items()} | {
     "naive Bayes": as_hash_function(GaussianNB(var_smoothing=1e-3)),
 }
 STORABLE = ["rbf_svm", "linear_svm", "kernel_ridge", "logistic", "trees", "linear_ridge", "rbf_svm, landmarks"]
-SPARSE = ["rbf_svm", "linear_svm", "kernel_ridge", "logistic", "rbf_svm, landmarks", "kernel_ridge, landmarks"]
+SPARSE = [
+    "rbf_svm",
+    "linear_svm",
+    "kernel_ridge",
+    "logistic",
+    "linear_ridge",
+    "rbf_svm, landmarks",
+    "kernel_ridge, landmarks",
+]
 
 
 @pytest.fixture(params=SPECS, scope="module")

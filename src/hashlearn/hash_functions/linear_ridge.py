@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
@@ -28,6 +29,8 @@ DEFAULT_ALPHA = 1e-4
 class LinearRidge:
     """Minimise Σ (y − w·x − b)² + alpha · s ‖w‖², with s the mean over features of their summed squares about the mean.
 
+    Sparse X is made dense in blocks of rows.
+
     Parameters
     ----------
     alpha : weight of ‖w‖², free of units
@@ -36,7 +39,7 @@ class LinearRidge:
     alpha: float = DEFAULT_ALPHA
 
     name: ClassVar[str] = "linear_ridge"
-    accepts_sparse: ClassVar[bool] = False
+    accepts_sparse: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         positive(self.alpha, "alpha")
@@ -52,15 +55,16 @@ class LinearRidge:
         """Learn all bits; see `HashFunction.fit`. There is one solve, and nothing is random."""
         X, codes = training_pair(X, codes)
         bits = distinct_bits(codes)
-        mean = X.mean(axis=0, dtype=np.float64)
+        mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
         n, d = X.shape
 
-        def block(first: int, last: int) -> FloatArray:
-            rows = X[first:last].astype(np.float64) - mean
+        def sums_of(first: int, last: int) -> FloatArray:
+            block = X[first:last]
+            rows = (block.toarray() if sp.issparse(block) else block).astype(np.float64) - mean
             return np.hstack([rows.T @ rows, rows.T @ codes[first:last][:, bits.columns].astype(np.float64)])
 
         with one_blas_thread():
-            sums = sum_row_blocks(block, n, d)
+            sums = sum_row_blocks(sums_of, n, d)
         means = codes[:, bits.columns].mean(axis=0, dtype=np.float64)
         if progress is not None:
             progress(bits.n_distinct, bits.n_distinct)
