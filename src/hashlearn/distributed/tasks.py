@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from multiprocessing import parent_process
 from typing import Any
 
 from numpy.typing import NDArray
@@ -15,30 +16,30 @@ from hashlearn.distributed.kept import MISSING, Kept, Recipe, shelf
 from hashlearn.distributed.moments import folded
 from hashlearn.distributed.tables import checked_rows
 
-_lock = threading.Lock()
-_inside = 0
-_limit: Any = None
-
 
 @contextmanager
 def one_core() -> Iterator[None]:
-    """One core for this task. Threads of a worker share BLAS: the last one out restores it, not the first."""
-    global _inside, _limit
-    with _lock:
-        _inside += 1
-        if _inside == 1:
-            _limit = one_blas_thread()
-            _limit.__enter__()
-    try:
-        with on_this_thread():
-            yield
-    finally:
-        with _lock:
-            _inside -= 1
-            if _inside == 0:
-                _limit.__exit__(None, None, None)
-        if "pyarrow" in sys.modules:  # whose allocator keeps what it freed, several times the size of a block
-            sys.modules["pyarrow"].default_memory_pool().release_unused()
+    """One core for this task.
+
+    threadpoolctl lets one thread at a time limit BLAS and ignores the others in silence, so a worker process is held to
+    one thread once and for all. In the caller's own process the caller holds BLAS (`executors.InProcess`, `fit`).
+    """
+    with on_this_thread(), ExitStack() as stack:
+        if _worker() is not None:
+            if parent_process() is None:
+                stack.enter_context(one_blas_thread())
+            else:
+                _hold_blas()
+        yield
+    if "pyarrow" in sys.modules:  # whose allocator keeps what it freed, several times the size of a block
+        sys.modules["pyarrow"].default_memory_pool().release_unused()
+
+
+@cache
+def _hold_blas() -> ExitStack:
+    stack = ExitStack()
+    stack.enter_context(one_blas_thread())
+    return stack
 
 
 def loaded(source: Any, name: str, n_features: int) -> NDArray[Any]:
@@ -97,9 +98,15 @@ def on_restored(
 
 def _folder() -> str | None:
     """Of this worker, for its files; None outside of Dask."""
-    try:
-        from distributed import get_worker  # type: ignore[import-not-found, unused-ignore]
+    worker = _worker()
+    return None if worker is None else str(worker.local_directory)
 
-        return str(get_worker().local_directory)
-    except (ImportError, ValueError):
+
+def _worker() -> Any:
+    """The Dask worker that runs this task, None outside of Dask."""
+    if "distributed" not in sys.modules:
+        return None
+    try:
+        return sys.modules["distributed"].get_worker()
+    except ValueError:
         return None
