@@ -18,6 +18,7 @@ __all__ = [
     "bits",
     "bqp",
     "datasets",
+    "distributed",
     "hash_functions",
     "hashers",
     "inference",

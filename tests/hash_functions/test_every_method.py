@@ -27,8 +27,16 @@ SPECS = {name: make() for name, make in HASH_FUNCTIONS.items()} | {
     "a tree": as_hash_function(DecisionTreeClassifier(max_depth=8)),
     "naive Bayes": as_hash_function(GaussianNB(var_smoothing=1e-3)),
 }
-STORABLE = ["rbf_svm", "linear_svm", "kernel_ridge", "logistic", "trees", "rbf_svm, landmarks"]
-SPARSE = ["rbf_svm", "linear_svm", "kernel_ridge", "logistic", "rbf_svm, landmarks", "kernel_ridge, landmarks"]
+STORABLE = ["rbf_svm", "linear_svm", "kernel_ridge", "logistic", "trees", "linear_ridge", "rbf_svm, landmarks"]
+SPARSE = [
+    "rbf_svm",
+    "linear_svm",
+    "kernel_ridge",
+    "logistic",
+    "linear_ridge",
+    "rbf_svm, landmarks",
+    "kernel_ridge, landmarks",
+]
 
 
 @pytest.fixture(params=SPECS, scope="module")

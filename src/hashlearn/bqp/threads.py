@@ -68,6 +68,17 @@ def map_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> It
     return _pool(n_threads(), os.getpid()).map(function, items)
 
 
+@contextmanager
+def on_this_thread() -> Iterator[None]:
+    """Inside: `map_threads` opens no threads, because whoever calls has given every core work already."""
+    before = getattr(_here, "is_worker", False)
+    _here.is_worker = True
+    try:
+        yield
+    finally:
+        _here.is_worker = before
+
+
 def n_threads() -> int:
     """Cores this process may use; ``HASHLEARN_NUM_THREADS`` overrides."""
     wanted = os.environ.get("HASHLEARN_NUM_THREADS")

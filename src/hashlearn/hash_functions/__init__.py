@@ -16,6 +16,7 @@ from hashlearn.hash_functions.expansion import KernelExpansion
 from hashlearn.hash_functions.forest_margins import ForestMargins
 from hashlearn.hash_functions.kernel_ridge import KernelRidge
 from hashlearn.hash_functions.linear import LinearMargins
+from hashlearn.hash_functions.linear_ridge import LinearRidge
 from hashlearn.hash_functions.linear_svm import LinearSVM
 from hashlearn.hash_functions.logistic import Logistic
 from hashlearn.hash_functions.rbf_svm import RBFSVM
@@ -33,6 +34,7 @@ __all__ = [
     "KernelExpansion",
     "KernelRidge",
     "LinearMargins",
+    "LinearRidge",
     "LinearSVM",
     "Logistic",
     "ProgressCallback",
@@ -49,6 +51,7 @@ HASH_FUNCTIONS: dict[str, Callable[[], HashFunction]] = {
     "trees": Trees,
     "kernel_ridge": KernelRidge,
     "logistic": Logistic,
+    "linear_ridge": LinearRidge,
 }
 
 # What can be rebuilt from plain arrays; hashers have a few more, see `hashlearn.persistence`.

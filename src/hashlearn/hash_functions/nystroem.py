@@ -28,18 +28,39 @@ WORK = 6 * 8  # bytes for each entry of a block: float64, three times, in two th
 SMALL_BLOCK = 1024
 
 
-class NystroemFeatures:
+class Landmarks:
+    """Some rows, and the map from any rows to their features Φ."""
+
+    def __init__(self, landmarks: Rows, gamma: float) -> None:
+        self.landmarks = landmarks
+        self.points = RBFPoints(landmarks, gamma)
+        K = self.points.gram()
+        K[np.diag_indices_from(K)] += JITTER
+        self.factor = cholesky(K, lower=True, overwrite_a=True, check_finite=False)
+        self.m = len(K)
+
+    def features(self, rows: Rows) -> FloatArray:
+        """Φ of these rows."""
+        K = self.points.kernel(rows)
+        return solve_triangular(self.factor, K.T, lower=True, overwrite_b=True, check_finite=False).T
+
+    def coefficients(self, weights: FloatArray) -> FloatArray:
+        """Of the landmark kernels, from weights of the features."""
+        return solve_triangular(self.factor, weights, lower=True, trans="T", check_finite=False)
+
+    def ridge(self, gram: FloatArray, moments: FloatArray, alpha: float) -> FloatArray:
+        """Coefficients that minimise Σ (y − f)² + alpha ‖f‖² from ΦᵀΦ and Φᵀy, all bits in one Cholesky solve."""
+        H = gram + alpha * np.eye(self.m)
+        return self.coefficients(cho_solve(cho_factor(H, lower=True, overwrite_a=True), moments))
+
+
+class NystroemFeatures(Landmarks):
     """Φ of all rows, and the landmarks behind it."""
 
     def __init__(self, X: Rows, gamma: float, n_landmarks: int, rng: np.random.Generator) -> None:
         n = X.shape[0]
         self.X, self.n = X, n
-        self.landmarks = X[np.sort(rng.choice(n, min(n_landmarks, n), replace=False))]
-        self.points = RBFPoints(self.landmarks, gamma)
-        K = self.points.gram()
-        K[np.diag_indices_from(K)] += JITTER
-        self.factor = cholesky(K, lower=True, overwrite_a=True, check_finite=False)
-        self.m = len(K)
+        super().__init__(X[np.sort(rng.choice(n, min(n_landmarks, n), replace=False))], gamma)
         fits = FLOAT32_BYTES * n * self.m <= memory_share()
         self.kept = np.empty((n, self.m), dtype=np.float32) if fits else None
         self.gram = self.sum_blocks(self._keep_and_square)
@@ -58,31 +79,22 @@ class NystroemFeatures:
         """Φ[first:last]."""
         if self.kept is not None:
             return self.kept[first:last]
-        return self._make(first, last)
-
-    def _make(self, first: int, last: int) -> FloatArray:
-        K = self.points.kernel(self.X[first:last])
-        return solve_triangular(self.factor, K.T, lower=True, overwrite_b=True, check_finite=False).T
+        return self.features(self.X[first:last])
 
     def _keep_and_square(self, first: int, last: int) -> FloatArray:
         """ΦᵀΦ of a block, with a column of ones beside Φ for the intercept."""
-        block = self._make(first, last)
+        block = self.features(self.X[first:last])
         if self.kept is not None:
             self.kept[first:last] = block
         block = np.hstack([block, np.ones((last - first, 1))])
         return block.T @ block
 
-    def coefficients(self, weights: FloatArray) -> FloatArray:
-        """Of the landmark kernels, from weights of the features."""
-        return solve_triangular(self.factor, weights, lower=True, trans="T", check_finite=False)
-
 
 def nystroem_ridge(features: NystroemFeatures, codes: NDArray[np.int8], alpha: float) -> FloatArray:
     """Coefficients that minimise Σ (y − f)² + alpha ‖f‖², all bits in one Cholesky solve, no intercept."""
     m = features.m
-    H = features.gram[:m, :m] + alpha * np.eye(m)
     moments = features.sum_blocks(lambda a, b: features.rows(a, b).T.astype(np.float64) @ codes[a:b])
-    return features.coefficients(cho_solve(cho_factor(H, lower=True, overwrite_a=True), moments))
+    return features.ridge(features.gram[:m, :m], moments, alpha)
 
 
 def nystroem_svm(features: NystroemFeatures, codes: NDArray[np.int8], C: float) -> tuple[FloatArray, FloatArray]:

@@ -116,10 +116,10 @@ def require_conventions(task: Task, ties: str, average: str, top_k: int | None) 
         )
 
 
-def finisher(task: Task, ties: str, average: str, top_k: int | None) -> Callable[[Counts], FloatArray]:
+def finisher(n_database: int, ties: str, average: str, top_k: int | None) -> Callable[[Counts], FloatArray]:
     """The function that turns the counts of a block into the average precision of each of its queries."""
-    last = task.n_database if top_k is None else top_k
-    harmonic = harmonic_numbers(0 if ties == "stable" else task.n_database)
+    last = n_database if top_k is None else top_k
+    harmonic = harmonic_numbers(0 if ties == "stable" else n_database)
 
     def finish(counts: Counts) -> FloatArray:
         if average == "top_k" and ties == "expected":
@@ -155,6 +155,6 @@ def area(curve: PrecisionRecallCurve) -> float:
 
 
 def _per_query(task: Task, ties: str, average: str, top_k: int | None) -> FloatArray:
-    finish = finisher(task, ties, average, top_k)
+    finish = finisher(task.n_database, ties, average, top_k)
     before = average == "trapezoid"
     return np.concatenate(count_pairs(task, finish, database_order=ties == "stable", before=before, top_k=top_k))

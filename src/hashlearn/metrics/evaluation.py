@@ -62,7 +62,7 @@ def evaluate(
         require_count(k, "k", task)
     if neighbours is not None:
         require_vote(task, neighbours, "neighbours")
-    precisions = finisher(task, ties, "plain" if average == "pooled" else average, top_k)
+    precisions = finisher(task.n_database, ties, "plain" if average == "pooled" else average, top_k)
 
     def finish(counts: Counts) -> tuple[CountArray, FloatArray]:
         nothing = np.zeros(len(counts.retrieved))

@@ -16,8 +16,8 @@ from hashlearn.system.packages import require
 GROUP_ROWS = 65_536  # of a Parquet row group, whatever the batches were
 
 
-def npy_bytes(codes: Iterable[NDArray[np.uint8]], n_rows: int, n_bits: int) -> Iterator[Any]:
-    """An npy file, uint8 (n_rows, ⌈n_bits/8⌉)."""
+def npy_bytes(codes: Iterable[NDArray[np.uint8]], n_rows: int, n_bits: int, first_id: int = 0) -> Iterator[Any]:
+    """An npy file, uint8 (n_rows, ⌈n_bits/8⌉); it has no ids."""
     header = io.BytesIO()
     shape = (n_rows, -(-n_bits // 8))
     np.lib.format.write_array_header_1_0(header, {"descr": "|u1", "fortran_order": False, "shape": shape})
@@ -26,10 +26,10 @@ def npy_bytes(codes: Iterable[NDArray[np.uint8]], n_rows: int, n_bits: int) -> I
         yield part.tobytes()
 
 
-def parquet_bytes(codes: Iterable[NDArray[np.uint8]], n_rows: int, n_bits: int) -> Iterator[Any]:
-    """A Parquet file as `hashlearn.search.stores.exports.write_parquet` has it; the row is the id."""
+def parquet_bytes(codes: Iterable[NDArray[np.uint8]], n_rows: int, n_bits: int, first_id: int = 0) -> Iterator[Any]:
+    """A Parquet file as `hashlearn.search.stores.exports.write_parquet` has it; ids count from first_id."""
     parquet = require("pyarrow.parquet", "parquet", "writing Parquet files")
-    sink, writer, first = _Sink(), None, 0
+    sink, writer, first = _Sink(), None, first_id
     for group in rebatched(codes, GROUP_ROWS):
         table = to_arrow(group, np.arange(first, first + len(group)), n_bits)
         if writer is None:

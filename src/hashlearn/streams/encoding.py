@@ -62,6 +62,7 @@ def encode_file(
     *,
     batch_rows: int | None = None,
     identity: str = "",
+    first_id: int = 0,
     progress: Progress | None = None,
 ) -> Encoded:
     """Write the packed codes of all rows to ``output``.
@@ -73,6 +74,7 @@ def encode_file(
     output : an npy file, uint8 (n, ⌈n_bits/8⌉), or a Parquet file with columns id (the row) and code
     batch_rows : rows encoded at a time, and kept when the next ones are interrupted; None: 64 MB of features
     identity : tells the hasher from others, such as the SHA-256 of its file; shards of another one are not taken up
+    first_id : of the first row in a Parquet file, where the rows are a part of a larger whole
     progress : called with (rows done, rows in all)
     """
     require_columns(hasher, source)
@@ -101,7 +103,7 @@ def encode_file(
             shards.discard()
             raise
         digest, counted = hashlib.sha256(), _Counted()
-        write_atomically(path, _watched(whole(shards.codes(), n, hasher.n_bits), digest, counted))
+        write_atomically(path, _watched(whole(shards.codes(), n, hasher.n_bits, first_id), digest, counted))
         shards.discard()
     return Encoded(n, resumed, int(hasher.n_bits), counted.bytes, digest.hexdigest())
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from hashlearn.bqp.operators import FloatArray, LowRank, Operator
-from hashlearn.bqp.passes.base import TallArray
+from hashlearn.bqp.passes.base import ProofGram, TallArray
 from hashlearn.bqp.sdr.lanczos import smallest_eigenvalue_bound
 from hashlearn.bqp.threads import all_blas_threads
 
@@ -52,8 +52,11 @@ def low_rank_bound(A: LowRank, d: TallArray, enough: float | None = None) -> Cer
     >>> float(round(low_rank_bound(A, np.array([2.0, 2.0])).bound, 9))
     -4.0
     """
-    weights = A.weights
-    proof = A.rows.proof_gram(d)
+    return proven_bound(A.rows.proof_gram(d), A.weights, enough)
+
+
+def proven_bound(proof: ProofGram, weights: FloatArray, enough: float | None = None) -> Certificate:
+    """`low_rank_bound` from PᵀD⁻¹P and Σd, wherever these were summed."""
     scale = np.sqrt(np.abs(weights))
     H = proof.gram * scale[:, None] * scale
     rounding = proof.rounding * np.trace(H)
@@ -61,7 +64,7 @@ def low_rank_bound(A: LowRank, d: TallArray, enough: float | None = None) -> Cer
     if enough is not None and enough < 0.0:
         c = -enough / total
         if _scaling_holds(H, weights > 0, c, _margin(H, c, rounding)):
-            return Certificate(-c * total, np.zeros(A.rank), "cholesky")
+            return Certificate(-c * total, np.zeros(len(weights)), "cholesky")
     c, vector = _smallest_scaling(H, np.sign(weights))
     c = _verified_scaling(H, weights > 0, c, rounding)
     return Certificate(-c * total + 0.0, vector / scale, "cholesky")

@@ -1,0 +1,142 @@
+"""The coefficients of docs/scale.md: core-seconds of each kind of pass, and the scheduler's share of a task.
+
+    python -m benchmarks.dask_passes --folder SCRATCH --gigabytes 1
+
+Core-seconds are the CPU time of the task's own thread, so that a busy machine changes them little; the time of a task
+beyond them is wall-clock. The rows are those of `benchmarks.dask_scale`. Prints one JSON object.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.dask_scale import N_FEATURES, write_rows
+from hashlearn.distributed.kept import Recipe
+from hashlearn.distributed.moments import cross_moments, merged_moments, moments, unit_gram
+from hashlearn.distributed.on_dask import OnDask
+from hashlearn.distributed.proposals import Step, propose
+from hashlearn.distributed.starts import Start, begin
+from hashlearn.distributed.tables import as_table
+
+N_BITS, RANK = 32, 64
+
+
+def timed_load(block) -> float:
+    began = time.thread_time()
+    block.load()
+    return time.thread_time() - began
+
+
+def timed_moments(rows):
+    began = time.thread_time()
+    found = moments(rows)
+    return time.thread_time() - began, found
+
+
+def timed_gram(rows, mean) -> float:
+    began = time.thread_time()
+    unit_gram(rows, mean)
+    return time.thread_time() - began
+
+
+def timed_factor(rows, recipe) -> float:
+    began = time.thread_time()
+    recipe.factor(rows)
+    return time.thread_time() - began
+
+
+def timed_cross(rows, mean) -> float:
+    bits = np.random.default_rng(0).integers(0, 2, (len(rows), N_BITS)).astype(np.uint8)
+    began = time.thread_time()
+    cross_moments(rows, bits, mean)
+    return time.thread_time() - began
+
+
+def timed_propose(kept, step):
+    began = time.thread_time()
+    found = propose(kept, step)
+    return time.thread_time() - began, found
+
+
+def nothing(kept) -> int:
+    return 0
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--gigabytes", type=float, default=1.0)
+    options = parser.parse_args()
+
+    from distributed import Client, LocalCluster
+
+    files, n = write_rows(options.folder / "rows", options.gigabytes)
+    table = as_table(files, 1 << 17)
+    gigabytes = n * N_FEATURES * 4 / 1e9
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit="3GB") as cluster,
+        Client(cluster) as client,
+    ):
+        executor = OnDask(table, client)
+        loads = client.gather([client.submit(timed_load, block, pure=False) for block in table.blocks])
+        parts = executor.map_rows(timed_moments)
+        known = parts[0][1]
+        for _, part in parts[1:]:
+            known = merged_moments(known, part)
+        directions = np.linalg.eigh(known.scatter)[1][:, ::-1][:, :RANK]
+        recipe = Recipe("benchmark", known.mean, directions, 0.0)
+        found = {
+            "read_core_seconds_per_gb": sum(loads) / gigabytes,
+            "moments_core_seconds_per_gb": sum(part[0] for part in parts) / gigabytes,
+            "unit_gram_core_seconds_per_gb": sum(executor.map_rows(timed_gram, known.mean)) / gigabytes,
+            "factor_core_seconds_per_gb": sum(executor.map_rows(timed_factor, recipe)) / gigabytes,
+            "cross_core_seconds_per_gb": sum(executor.map_rows(timed_cross, known.mean)) / gigabytes,
+        }
+        executor.keep(recipe, nothing)
+        begun = executor.map_kept(begin, -1, None, None, Start(np.eye(RANK, N_BITS), np.zeros(N_BITS)))
+        found |= bit_passes(executor, begun, n)
+        found["milliseconds_per_task"] = overhead(client)
+        executor.close()
+    print(json.dumps({name: round(value, 4) for name, value in found.items()}, indent=1))
+
+
+def bit_passes(executor, begun, n: int) -> dict[str, float]:
+    """CPU time of a pass with the present bit alone, and with a candidate beside it, over bits from a PCA start."""
+    among, cross = sum(part.among for part in begun), sum(part.cross for part in begun)
+    codes, seconds = [part.codes for part in begun], {False: [], True: []}
+    for bit in range(8):
+        weights = np.r_[np.ones(N_BITS), np.full(RANK, -float(N_BITS))]
+        weights[bit] = 0.0
+        t = np.r_[among[bit], cross[bit]]
+        candidate = (-weights * t, t) if bit % 2 else (None, None)
+        step = Step(bit, N_BITS, weights, t, *candidate, float(len(codes)))
+        parts = executor.map_kept(timed_propose, bit, [-1] * len(codes), codes, step)
+        seconds[bool(bit % 2)].append(sum(part[0] for part in parts))
+    return {
+        "bit_pass_core_microseconds_per_row": 1e6 * float(np.median(seconds[False])) / n,
+        "bit_pass_with_candidate_core_microseconds_per_row": 1e6 * float(np.median(seconds[True])) / n,
+    }
+
+
+def overhead(client, blocks: int = 400) -> float:
+    """Wall-clock milliseconds of a task that does nothing."""
+    rows = np.tile(np.arange(4.0, dtype=np.float32), (8 * blocks, 1))
+    rows[::2] += 1.0
+    executor = OnDask(as_table(rows, 8), client)
+    executor.keep(Recipe("overhead", np.zeros(4), np.eye(4), 1e9), nothing)
+    best = np.inf
+    for _ in range(5):
+        began = time.perf_counter()
+        executor.map_kept(nothing, -1, None, None)
+        best = min(best, time.perf_counter() - began)
+    executor.close()
+    return 1e3 * best / blocks
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+"""Codes that preserve labels: one codeword a class, found at the client from the classes' sizes and mean features.
+
+Rows of one class are interchangeable in the target, and once the other bits agree within classes the best bit does too
+(docs/solvers.md). From a start that is constant within classes Algorithm 1 therefore needs no rows at all: it runs on
+a sample of labels with the classes' shares, in memory, whatever n is. One pass finds the class means.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn import bqp
+from hashlearn.bits import pack_signs
+from hashlearn.bqp.operators import FloatArray
+from hashlearn.distributed.executors import Executor
+from hashlearn.distributed.moments import Moments, panels, plus
+from hashlearn.inference import infer_codes
+from hashlearn.inference.report import InferenceReport
+from hashlearn.targets import Labels
+
+SAMPLE_ROWS = 20_000
+
+
+def class_codes(
+    executor: Executor,
+    moments: Moments,
+    classes: NDArray[np.int32],
+    n_bits: int,
+    *,
+    solver: str | bqp.Solver,
+    n_sweeps: int,
+    rng: np.random.Generator,
+    progress: Callable[[int, int], Any] | None = None,
+) -> tuple[list[NDArray[np.uint8]], InferenceReport]:
+    """Packed codes of every block, and what happened."""
+    counts = np.bincount(classes)
+    blocks = [classes[a:b] for a, b in executor.table.edges()]
+    sums = executor.reduce_rows(class_sums, plus, len(counts), each=[(block,) for block in blocks])
+    means = sums / counts[:, None] - moments.mean
+    directions = np.linalg.eigh(moments.scatter)[1][:, ::-1][:, :n_bits]
+    if directions.shape[1] < n_bits:
+        extra = rng.standard_normal((len(directions), n_bits - directions.shape[1]))
+        directions = np.hstack([directions, extra])
+    words = np.where(means @ directions >= 0.0, 1.0, -1.0)
+    sample = np.repeat(np.arange(len(counts)), shares(counts, SAMPLE_ROWS))
+    codes, report = infer_codes(
+        Labels().build(None, sample, rng), words[sample], solver=solver, n_sweeps=n_sweeps, rng=rng, progress=progress
+    )
+    first = np.searchsorted(sample, np.arange(len(counts)))
+    packed = pack_signs(codes[first])
+    return [packed[block] for block in blocks], report
+
+
+def class_sums(rows: NDArray[Any], classes: NDArray[np.int32], n_classes: int) -> FloatArray:
+    """Σ x over the rows of each class of a block."""
+    total, first = np.zeros((n_classes, rows.shape[1])), 0
+    for panel in panels(rows):
+        np.add.at(total, classes[first : first + len(panel)], panel)
+        first += len(panel)
+    return total
+
+
+def shares(counts: NDArray[Any], most: int) -> NDArray[np.intp]:
+    """Rows of each class in a sample of about ``most``: their share, at least one; the counts where they are no more.
+
+    >>> shares(np.array([600, 399, 1]), 10)
+    array([6, 4, 1])
+    """
+    if counts.sum() <= most:
+        return counts.astype(np.intp)
+    return np.maximum(np.round(counts * (most / counts.sum())), 1).astype(np.intp)

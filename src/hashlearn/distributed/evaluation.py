@@ -1,0 +1,129 @@
+"""Retrieval quality over a database in blocks: merged are the numbers of items, and of relevant ones, at each distance.
+
+Every worker counts its block against all queries; the counts, n_queries × (n_bits + 1) integers, add up, and every
+metric that needs no order among equal distances follows from the sums exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.distributed.cluster import connected
+from hashlearn.distributed.moments import folded, plus, tree
+from hashlearn.distributed.tables import found_files
+from hashlearn.distributed.tasks import combined, one_core
+from hashlearn.metrics.average_precision import finisher, mean_over_queries
+from hashlearn.metrics.counting import CountArray, Counts, count_pairs
+from hashlearn.metrics.inputs import make_task, require_choice, require_radius
+from hashlearn.metrics.radius import PrecisionRecallCurve, curve_of_totals, totals, within
+from hashlearn.streams import read_labels
+from hashlearn.streams.opening import read_codes
+
+TIES = ("expected", "optimistic", "pessimistic")
+Source = tuple[Any, Any]  # codes and labels of a block: arrays, or the addresses of files
+
+
+class BlockEvaluation(NamedTuple):
+    """Fractions in [0, 1], and the pooled curve by radius."""
+
+    mean_average_precision: float
+    precision_within_radius: float
+    curve: PrecisionRecallCurve
+    n_database: int
+
+
+def evaluate(
+    query_codes: Any,
+    query_labels: Any,
+    database: Sequence[Source] | Any,
+    *,
+    database_labels: Any = None,
+    n_bits: int | None = None,
+    radius: int = 2,
+    ties: str = "expected",
+    client: Any = None,
+    address: str | None = None,
+    n_workers: int | None = None,
+    memory_limit: Any = "auto",
+) -> BlockEvaluation:
+    """Mean average precision and precision within ``radius`` of queries against a database in blocks.
+
+    Parameters
+    ----------
+    query_codes, query_labels : packed codes and classes, arrays
+    database : pairs (codes, labels) of each block: arrays, or addresses of files as `hashlearn.streams` reads them; or
+        the files that `encode` wrote (a folder, pattern or list), with ``database_labels`` the files of their labels in
+        the same order, as ``FILE::COLUMN`` where they have several columns
+    n_bits : of the codes, where they are in files
+    radius, ties : as in `hashlearn.metrics`; ties in database order ("stable") would need all blocks at once
+    client, address, n_workers, memory_limit : as in `fit`; ``n_workers=0`` counts in this process
+
+    >>> codes = np.array([[0b0000], [0b0001], [0b0111]], dtype=np.uint8)
+    >>> blocks = [(codes[:1], [1]), (codes[1:], [0, 1])]
+    >>> evaluate(codes[:1], [1], blocks, n_workers=0).precision_within_radius
+    0.5
+    """
+    require_choice(ties, "ties", TIES)
+    require_radius(radius)
+    blocks = list(database) if database_labels is None else _pairs(database, database_labels)
+    if not blocks:
+        raise ValueError("database has no blocks")
+    queries, labels = np.asarray(query_codes), np.asarray(query_labels)
+    with ExitStack() as stack:
+        if n_workers == 0 and client is None and address is None:
+            total = tree(
+                lambda parts: folded(plus, parts), [_counts(queries, labels, n_bits, *block) for block in blocks]
+            )
+        else:
+            opened = stack.enter_context(connected(client, address, n_workers, memory_limit))
+            parts = [opened.submit(_counts, queries, labels, n_bits, *block, pure=False) for block in blocks]
+            submit = opened.submit
+            total = tree(lambda few: submit(combined, plus, *few, pure=False), parts)
+            total = total.result()
+    counts = _as_counts(*total)
+    n = int(counts.retrieved[0].sum())
+    precisions = finisher(n, ties, "plain", None)(counts)
+    return BlockEvaluation(
+        mean_over_queries(precisions, "plain"),
+        float(within(counts, radius).mean()),
+        curve_of_totals(totals(counts)),
+        n,
+    )
+
+
+def _counts(
+    queries: NDArray[np.uint8], query_labels: NDArray[Any], n_bits: int | None, codes: Any, labels: Any
+) -> tuple[CountArray, CountArray]:
+    """Items and relevant items at each distance, for every query, in one block."""
+    if isinstance(codes, str):
+        if n_bits is None:
+            raise ValueError("n_bits is needed to read codes from files")
+        codes = read_codes(codes, n_bits)[0]
+    labels = read_labels(labels) if isinstance(labels, str) else labels
+    task = make_task(queries, codes, query_labels, labels)
+    with one_core():
+        parts = count_pairs(task, lambda counts: (counts.retrieved, counts.relevant))
+    return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+
+
+def _as_counts(retrieved: CountArray, relevant: CountArray) -> Counts:
+    nothing, classes = np.zeros(len(retrieved)), np.zeros(len(retrieved), np.int32)
+    zeros = np.zeros(len(retrieved), np.int64)
+    return Counts(retrieved, relevant, classes, classes, nothing, nothing, zeros, zeros)
+
+
+def _pairs(database: Any, labels: Any) -> list[Source]:
+    codes = [str(file) for file in found_files(database)]
+    addresses = [str(item) for item in labels] if isinstance(labels, list | tuple) else None
+    if addresses is None:
+        addresses = [str(file) for file in found_files(labels)]
+    if len(addresses) != len(codes):
+        raise ValueError(
+            f"database_labels must name one file for each of {len(codes)} files of codes, got {len(addresses)}"
+        )
+    return list(zip(codes, addresses, strict=True))

@@ -1,0 +1,147 @@
+"""`fit`: a `TwoStepHasher` from rows that need not fit into memory, on Dask or block by block in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+
+from hashlearn import bqp
+from hashlearn.bqp.threads import one_blas_thread
+from hashlearn.bqp.validation import generator, whole_number
+from hashlearn.distributed.class_codes import class_codes
+from hashlearn.distributed.cluster import connected
+from hashlearn.distributed.distance_codes import distance_codes
+from hashlearn.distributed.executors import Executor, InProcess
+from hashlearn.distributed.labels import class_numbers, feature_columns
+from hashlearn.distributed.moments import merged_moments, moments
+from hashlearn.distributed.on_dask import OnDask
+from hashlearn.distributed.predictors import as_predictor, fit_predictor
+from hashlearn.distributed.tables import as_table
+from hashlearn.hashers import TwoStepHasher
+from hashlearn.hashers.base import MAX_BITS
+from hashlearn.targets import Distance, Labels
+
+Progress = Callable[[str, int, int], Any]
+
+
+def fit(
+    data: Any,
+    labels: Any = None,
+    *,
+    n_bits: int = 32,
+    target: str | None = None,
+    solver: str | bqp.Solver = "sdr",
+    hash_function: Any = "linear",
+    n_sweeps: int = 3,
+    n_components: int | None = None,
+    init: str = "auto",
+    certify: bool = False,
+    chunk_rows: int | Sequence[int] | None = None,
+    columns: Sequence[str] | None = None,
+    client: Any = None,
+    address: str | None = None,
+    n_workers: int | None = None,
+    memory_limit: Any = "auto",
+    random_state: Any = 0,
+    progress: Progress | None = None,
+) -> TwoStepHasher:
+    """Learn codes and hash functions over blocks of rows.
+
+    Parameters
+    ----------
+    data : an array; a Dask array or dataframe; Parquet or npy files: a path, folder, pattern or list of paths
+    labels : classes (n,), an array, Dask array or series; for Parquet data also the name of its label column
+    n_bits : code length
+    target : "distance" or "labels"; None: labels where they are given
+    solver : "local_search" works on all rows; any other name or solver object of `bqp` works on a sample of rows for
+        each bit, extends to all rows, and is polished there
+    hash_function : "linear", "nystroem", a `LinearRidge` or a `KernelRidge`
+    n_sweeps : passes over all bits, max_iter of Algorithm 1
+    n_components : columns that the distance target is reduced to; None: twice n_bits, or all features if fewer
+    init : "auto" and "itq" (the best rotation on a sample), or "pca"
+    certify : for a distance target, one more pass a bit that proves how far each can be from the best: bounds and gaps
+        in the report's last sweep
+    chunk_rows : rows of a block (None: 64 MB of float32), or the length of each; Dask collections keep their chunks
+    columns : of Parquet files or a dataframe: the features
+    client, address : Dask client, or address of a scheduler, to work on
+    n_workers, memory_limit : of a cluster started here, when neither is given. ``n_workers=0`` is no cluster: this
+        process works through the blocks on its own threads
+    random_state : seed or Generator
+    progress : called as ``progress(stage, done, total)``
+
+    Returns
+    -------
+    TwoStepHasher
+        fitted; `save`, `encode` and the rest work as ever. It has no ``codes_``: the codes of the training rows are
+        packed in the attribute ``training_codes``, which a model file leaves out.
+
+    The same seed and blocks give the same codes in this process, on any number of workers, and when workers are lost.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hashlearn import distributed
+    >>> X = np.random.default_rng(0).standard_normal((600, 8)).astype(np.float32)
+    >>> hasher = distributed.fit(X, n_bits=8, solver="local_search", chunk_rows=200, n_workers=0)
+    >>> hasher.encode(X).shape, hasher.training_codes.shape
+    ((600, 1), (600, 1))
+    """
+    whole_number(n_bits, "n_bits", least=1)
+    whole_number(n_sweeps, "n_sweeps", least=1)
+    spec = as_predictor(hash_function)
+    if n_bits > MAX_BITS:
+        raise ValueError(f"n_bits must be at most {MAX_BITS}, got {n_bits}")
+    wanted = ("distance" if labels is None else "labels") if target is None else target
+    if wanted not in ("distance", "labels"):
+        raise ValueError(f"target must be 'distance' or 'labels', got {target!r}")
+    if wanted == "labels" and labels is None:
+        raise ValueError("target 'labels' needs labels")
+    if isinstance(labels, str) and columns is None:
+        columns = feature_columns(data, labels)
+    table = as_table(data, chunk_rows, columns)
+    if table.n < n_bits:
+        raise ValueError(f"n_bits={n_bits} needs at least as many rows to learn from, got {table.n}")
+    components = min(2 * n_bits, table.n_features) if n_components is None else n_components
+    whole_number(components, "n_components", least=1)
+    components = min(components, table.n_features)
+    rng = generator(random_state)
+    report_step = progress or (lambda stage, done, total: None)
+
+    hasher = TwoStepHasher(
+        n_bits, target=wanted, solver=solver, hash_function=spec, n_sweeps=n_sweeps, random_state=random_state
+    )
+    with ExitStack() as stack:
+        executor: Executor
+        if n_workers == 0 and client is None and address is None:
+            executor = InProcess(table)
+        else:
+            executor = OnDask(table, stack.enter_context(connected(client, address, n_workers, memory_limit)))
+        stack.enter_context(one_blas_thread())
+        report_step("moments", 0, 1)
+        known = executor.reduce_rows(moments, merged_moments)
+        report_step("moments", 1, 1)
+        common: dict[str, Any] = {
+            "solver": solver,
+            "n_sweeps": n_sweeps,
+            "rng": rng,
+            "progress": lambda done, total: report_step("inference", done, total),
+        }
+        if wanted == "labels":
+            classes = class_numbers(data, labels, table.n)
+            codes, report = class_codes(executor, known, classes, n_bits, **common)
+        else:
+            codes, report = distance_codes(
+                executor, known, n_bits, n_components=components, init=init, certify=certify, **common
+            )
+        hasher.hash_functions_ = fit_predictor(spec, executor, known, codes, n_bits, rng)
+        report_step("hash functions", 1, 1)
+    hasher.inference_report_ = report
+    hasher.target_ = Labels() if wanted == "labels" else Distance()
+    hasher.n_features_in_, hasher.n_samples_fit_ = table.n_features, table.n
+    if table.names is not None:
+        hasher.feature_names_in_ = np.array(table.names, dtype=object)
+    hasher.training_codes = np.concatenate(codes)
+    return hasher

@@ -1,0 +1,107 @@
+"""Means and second moments of all rows from those of blocks, merged in a fixed tree: the same sums wherever they run.
+
+Every function takes the rows of one block; every ``merged`` takes two results, the left one of earlier rows. Rows are
+brought to float64 a panel at a time, so a block of float32 never has a second copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.bqp.operators import FloatArray
+
+PANEL_ROWS = 4096
+FAN_IN = 8
+Part = TypeVar("Part")
+
+
+class Moments(NamedTuple):
+    """Of some rows."""
+
+    n: int
+    mean: FloatArray
+    scatter: FloatArray  # Σ (x − mean)(x − mean)ᵀ
+
+
+def moments(rows: NDArray[Any]) -> Moments:
+    """Of one block; two passes over it, so that nothing cancels."""
+    mean = sum(panel.sum(axis=0) for panel in panels(rows)) / len(rows)
+    return Moments(len(rows), mean, added(centred.T @ centred for centred in (panel - mean for panel in panels(rows))))
+
+
+def merged_moments(left: Moments, right: Moments) -> Moments:
+    """Of both together (Chan, Golub and LeVeque 1983)."""
+    n, difference = left.n + right.n, right.mean - left.mean
+    mean = left.mean + difference * (right.n / n)
+    scatter = left.scatter + right.scatter + np.outer(difference, difference) * (left.n * (right.n / n))
+    return Moments(n, mean, scatter)
+
+
+def unit_gram(rows: NDArray[Any], mean: FloatArray) -> FloatArray:
+    """Σ uuᵀ over rows brought to unit length after the mean was subtracted."""
+    return added(unit.T @ unit for unit in (unit_rows(panel, mean) for panel in panels(rows)))
+
+
+def unit_rows(panel: FloatArray, mean: FloatArray) -> FloatArray:
+    """Centred rows of length 1; a row at the mean stays zero."""
+    centred = panel - mean
+    norms = np.linalg.norm(centred, axis=1, keepdims=True)
+    return np.divide(centred, norms, out=centred, where=norms > 1e-12 * (np.linalg.norm(mean) + 1e-300))
+
+
+def cross_moments(rows: NDArray[Any], bits: NDArray[np.uint8], mean: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Σ (x − mean) zᵀ and Σ z, for signs z = 2 · bits − 1."""
+    total, sums, first = None, np.zeros(bits.shape[1]), 0
+    for panel in panels(rows):
+        signs = 2.0 * bits[first : first + len(panel)] - 1.0
+        part = (panel - mean).T @ signs
+        total = part if total is None else total + part
+        sums += signs.sum(axis=0)
+        first += len(panel)
+    assert total is not None
+    return total, sums
+
+
+def panels(rows: NDArray[Any]) -> Iterator[FloatArray]:
+    """The rows in float64, a panel at a time."""
+    for first in range(0, len(rows), PANEL_ROWS):
+        yield rows[first : first + PANEL_ROWS].astype(np.float64)
+
+
+def added(parts: Iterator[FloatArray]) -> FloatArray:
+    """The sum, from the left."""
+    total = next(parts)
+    for part in parts:
+        total += part
+    return total
+
+
+def plus(left: Any, right: Any) -> Any:
+    """Of arrays and numbers, or of tuples of them, element by element."""
+    if isinstance(left, tuple):
+        return tuple(a + b for a, b in zip(left, right, strict=True))
+    return left + right
+
+
+def folded(combine: Callable[[Part, Part], Part], parts: Sequence[Part]) -> Part:
+    """From the left."""
+    total = parts[0]
+    for part in parts[1:]:
+        total = combine(total, part)
+    return total
+
+
+def tree(fold: Callable[[Sequence[Any]], Any], parts: Sequence[Any]) -> Any:
+    """``fold`` of every `FAN_IN` neighbours, again and again until one is left: an order that only their number sets.
+
+    >>> tree(lambda group: "(" + "".join(group) + ")", list("abcdefghi"))
+    '((abcdefgh)(i))'
+    """
+    parts = list(parts)
+    while len(parts) > 1:
+        parts = [fold(parts[first : first + FAN_IN]) for first in range(0, len(parts), FAN_IN)]
+    return parts[0]

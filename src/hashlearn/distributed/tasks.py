@@ -1,0 +1,112 @@
+"""What runs on a worker: functions of one block, with BLAS held to one thread and no threads of our own."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from multiprocessing import parent_process
+from typing import Any
+
+from numpy.typing import NDArray
+
+from hashlearn.bqp.threads import on_this_thread, one_blas_thread
+from hashlearn.distributed.kept import MISSING, Kept, Recipe, shelf
+from hashlearn.distributed.moments import folded
+from hashlearn.distributed.tables import checked_rows
+
+
+@contextmanager
+def one_core() -> Iterator[None]:
+    """One core for this task.
+
+    threadpoolctl lets one thread at a time limit BLAS and ignores the others in silence, so a worker process is held to
+    one thread once and for all. In the caller's own process the caller holds BLAS (`executors.InProcess`, `fit`).
+    """
+    with on_this_thread(), ExitStack() as stack:
+        if _worker() is not None:
+            if parent_process() is None:
+                stack.enter_context(one_blas_thread())
+            else:
+                _hold_blas()
+        yield
+    if "pyarrow" in sys.modules:  # whose allocator keeps what it freed, several times the size of a block
+        sys.modules["pyarrow"].default_memory_pool().release_unused()
+
+
+@cache
+def _hold_blas() -> ExitStack:
+    stack = ExitStack()
+    stack.enter_context(one_blas_thread())
+    return stack
+
+
+def loaded(source: Any, name: str, n_features: int) -> NDArray[Any]:
+    """Rows of a block, checked; ``source`` is the block, or its rows where the scheduler has computed them."""
+    return checked_rows(source.load() if hasattr(source, "load") else source, name, n_features)
+
+
+def on_rows(
+    function: Callable[..., Any], source: Any, name: str, n_features: int, each: Sequence[Any], common: Sequence[Any]
+) -> Any:
+    """``function(rows, *each, *common)``."""
+    with one_core():
+        return function(loaded(source, name, n_features), *each, *common)
+
+
+def combined(combine: Callable[[Any, Any], Any], *parts: Any) -> Any:
+    """Parts merged from the left."""
+    with one_core():
+        return folded(combine, parts)
+
+
+def put(source: Any, name: str, n_features: int, recipe: Recipe, number: int, function: Callable[[Kept], Any]) -> Any:
+    """Make and keep the factor of a block; returns ``function`` of it."""
+    with one_core():
+        return function(shelf(recipe, _folder()).put(number, loaded(source, name, n_features)))
+
+
+def on_kept(
+    function: Callable[..., Any], recipe: Recipe, number: int, version: int, outcome: int, arguments: Sequence[Any]
+) -> Any:
+    """``function(kept, *arguments)``, or `MISSING` where this worker has no such block at that version."""
+    with one_core():
+        kept = shelf(recipe, _folder()).blocks.get(number)
+        if kept is None or not kept.reached(version, outcome):
+            return MISSING
+        return function(kept, *arguments)
+
+
+def on_restored(
+    function: Callable[..., Any],
+    source: Any,
+    name: str,
+    n_features: int,
+    recipe: Recipe,
+    number: int,
+    codes: NDArray[Any] | None,
+    version: int,
+    arguments: Sequence[Any],
+) -> Any:
+    """The same after the block was made again from its rows and from the codes that the client has."""
+    with one_core():
+        kept = shelf(recipe, _folder()).put(number, loaded(source, name, n_features))
+        kept.codes, kept.version = None if codes is None else codes.copy(), version
+        return function(kept, *arguments)
+
+
+def _folder() -> str | None:
+    """Of this worker, for its files; None outside of Dask."""
+    worker = _worker()
+    return None if worker is None else str(worker.local_directory)
+
+
+def _worker() -> Any:
+    """The Dask worker that runs this task, None outside of Dask."""
+    if "distributed" not in sys.modules:
+        return None
+    try:
+        return sys.modules["distributed"].get_worker()
+    except ValueError:
+        return None

@@ -1,0 +1,96 @@
+"""On workers the numbers are those of one process, also when a worker is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import numpy as np
+import pytest
+
+pytest.importorskip("distributed")
+dask_array = pytest.importorskip("dask.array")
+
+from hashlearn import distributed, load  # noqa: E402
+from tests.distributed.data import clustered, write_files  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:unclosed:ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
+)
+OPTIONS = {"n_bits": 8, "n_sweeps": 2, "chunk_rows": 500, "n_components": 12}
+
+
+@pytest.fixture(scope="module")
+def client():
+    from distributed import Client, LocalCluster
+
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def rows():
+    return clustered()
+
+
+@pytest.mark.parametrize("solver", ["local_search", "sdr"])
+def test_workers_give_the_codes_of_one_process(client, rows, tmp_path, solver):
+    X, _ = rows
+    alone = distributed.fit(X, solver=solver, n_workers=0, **OPTIONS)
+    files = write_files(tmp_path / "rows", X)
+    there = distributed.fit(files, solver=solver, client=client, **OPTIONS)
+    np.testing.assert_array_equal(there.training_codes, alone.training_codes)
+    np.testing.assert_array_equal(there.encode(X), alone.encode(X))
+
+
+def test_a_killed_worker_changes_nothing(client, rows, tmp_path):
+    X, _ = rows
+    alone = distributed.fit(X, solver="local_search", n_workers=0, **OPTIONS)
+    files, killed = write_files(tmp_path / "rows", X), []
+
+    def kill_once(stage, done, total):
+        if stage == "inference" and done == 5 and not killed:
+            killed.append(next(iter(client.run(os.getpid).values())))
+            os.kill(killed[0], signal.SIGKILL)
+
+    there = distributed.fit(files, solver="local_search", client=client, progress=kill_once, **OPTIONS)
+    assert killed
+    np.testing.assert_array_equal(there.training_codes, alone.training_codes)
+
+
+def test_dask_arrays_keep_their_chunks(client, rows):
+    X, _ = rows
+    lengths = (700, 1300, 1000)
+    options = {**OPTIONS, "solver": "local_search"}
+    alone = distributed.fit(X, n_workers=0, **{**options, "chunk_rows": lengths})
+    there = distributed.fit(
+        dask_array.from_array(X, chunks=(lengths, 12)), client=client, **{**options, "chunk_rows": None}
+    )
+    np.testing.assert_array_equal(there.training_codes, alone.training_codes)
+
+
+def test_the_factor_may_lie_on_disk(client, rows, monkeypatch):
+    X, _ = rows
+    monkeypatch.setattr("hashlearn.distributed.on_dask.MEMORY_SHARE", 1e-9)
+    options = {**OPTIONS, "solver": "local_search"}
+    there = distributed.fit(X, client=client, **options)
+    assert not client.run(_kept_jobs)[next(iter(client.run(_kept_jobs)))]
+    np.testing.assert_array_equal(there.training_codes, distributed.fit(X, n_workers=0, **options).training_codes)
+
+
+def test_labels_from_a_column(client, rows, tmp_path):
+    X, y = rows
+    files = write_files(tmp_path / "rows", X, y)
+    options = {**OPTIONS, "solver": "sdr", "hash_function": "nystroem"}
+    there = distributed.fit(files, "label", client=client, **options)
+    alone = distributed.fit(X, y, n_workers=0, **options)
+    np.testing.assert_array_equal(there.training_codes, alone.training_codes)
+    there.save(tmp_path / "model.hashlearn")
+    again = load(tmp_path / "model.hashlearn")
+    np.testing.assert_array_equal(again.encode(X), alone.encode(X))
+
+
+def _kept_jobs():
+    from hashlearn.distributed import kept
+
+    return list(kept._shelves)
