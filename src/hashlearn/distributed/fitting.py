@@ -111,7 +111,14 @@ def fit(
     report_step = progress or (lambda stage, done, total: None)
 
     hasher = TwoStepHasher(
-        n_bits, target=wanted, solver=solver, hash_function=spec, n_sweeps=n_sweeps, random_state=random_state
+        n_bits,
+        target=wanted,
+        solver=solver,
+        hash_function=spec,
+        n_sweeps=n_sweeps,
+        scaling="none",
+        arrange=False,
+        random_state=random_state,
     )
     with ExitStack() as stack:
         executor: Executor
@@ -139,6 +146,7 @@ def fit(
         hasher.hash_functions_ = fit_predictor(spec, executor, known, codes, n_bits, rng)
         report_step("hash functions", 1, 1)
     hasher.inference_report_ = report
+    hasher.scaling_ = "none"
     hasher.target_ = Labels() if wanted == "labels" else Distance()
     hasher.n_features_in_, hasher.n_samples_fit_ = table.n_features, table.n
     if table.names is not None:
