@@ -52,7 +52,7 @@ def test_blocks_lose_little_against_all_rows_at_once(solver):
     options = {"n_bits": 12, "n_components": 24, "solver": solver, "n_workers": 0}
     for chunk_rows in (1500, 150):
         report = distributed.fit(X, chunk_rows=chunk_rows, **options).inference_report_
-        assert report.final_objective < 1.03 * whole
+        assert report.final_objective < 1.05 * whole
 
 
 def test_one_block_descends_to_a_flip_optimum(monkeypatch):

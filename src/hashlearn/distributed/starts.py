@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from hashlearn import bqp
 from hashlearn.bqp.operators import FloatArray
+from hashlearn.bqp.spectral import sign
 from hashlearn.distributed.kept import Kept
 from hashlearn.distributed.moments import added, panels
 from hashlearn.inference.bit_problem import objective
 from hashlearn.inference.rotation import itq_rotation
-from hashlearn.inference.starts import signs
 
 ROTATIONS = 8
 STARTS = ("auto", "itq", "pca")
@@ -59,7 +59,7 @@ def learned_start(
         scores = (sample - mean) @ directions
         target = bqp.LowRank(sample, np.ones(sample.shape[1]))
         rotations = [itq_rotation(scores, rng)[0] for _ in range(ROTATIONS)]
-        best = min(rotations, key=lambda rotation: objective(target, signs(scores @ rotation)))
+        best = min(rotations, key=lambda rotation: objective(target, sign(scores @ rotation)))
         projection = directions @ best
     return Start(projection, mean @ projection)
 
