@@ -1,9 +1,9 @@
 """The relaxation (10) of a low-rank problem to a loose gap, for rows that are many and not on the host.
 
 Sweeps over a sample of rows settle in a dozen or two, and their T = PᵀV, scaled up, leaves all rows with a gap of some
-5 to 10 · rank / (rows in the sample): measured, and what fitting rank · k numbers to a sample would suggest. So the rows
-themselves are passed over once, for T's norms d, and once for the certificate that d proves; where its gap is too wide
-the next sample is larger. No Newton steps: at loose gaps they find saddles, which sweeps leave behind.
+2 to 6 · rank / (rows in the sample), as measured for ranks up to 111. So the rows themselves are passed over once, for
+T's norms d, and once for the certificate that d proves; where its gap is too wide the next sample is larger. No Newton
+steps: stopped early they often end at points, saddles it seems, whose d proves little.
 """
 
 from __future__ import annotations
