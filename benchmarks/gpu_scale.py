@@ -22,7 +22,7 @@ WITHOUT_NUMBA = numba_stand_in.install()
 
 import torch  # noqa: E402
 
-from benchmarks.gpu import sections  # noqa: E402
+from benchmarks.gpu import comparison, sections  # noqa: E402
 
 
 def main() -> None:
@@ -65,7 +65,7 @@ def main() -> None:
         section("encode", lambda: sections.encoding(X, options.bits, options.landmarks, device, rates))
         section(
             "agreement",
-            lambda: sections.agreement(
+            lambda: comparison.agreement(
                 options.check_rows, options.check_features, options.check_bits, 2, device, not WITHOUT_NUMBA
             ),
         )
@@ -91,7 +91,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--sweeps", type=int, default=3)
     parser.add_argument("--landmarks", type=int, default=5000)
     parser.add_argument("--device", default="cuda")
-    parser.add_argument("--time-limit", type=float, default=100.0, help="seconds for the large inference")
+    parser.add_argument("--time-limit", type=float, default=60.0, help="seconds for the large inference")
     parser.add_argument("--check-rows", type=int, default=20_000)
     parser.add_argument("--check-features", type=int, default=128)
     parser.add_argument("--check-bits", type=int, default=16)

@@ -14,7 +14,14 @@ from hashlearn.bqp import run as run_module
 from hashlearn.bqp.passes import torch_mixing, torch_rows
 
 # Reads of P that a call makes, or has to make where it makes more; flip_descent: 2 a pass and 3 before the first.
-READS = {"image": 2, "draw_products": 2, "draw": 1, "proof_gram": 1, "transposed": 1, "diagonal": 1}
+READS = {
+    "image": 2,
+    "draw_products": 2,
+    "draw": 1,
+    "proof_gram": 1,
+    "transposed": 1,
+    "diagonal": 1,
+}
 MEMORY_BOUND = ("image", "flip_descent", "draw")
 
 
@@ -25,6 +32,7 @@ class Recorder:
         self.timed = timed
         self.calls: dict[str, int] = defaultdict(int)
         self.bytes: dict[str, float] = defaultdict(float)
+        self.bytes_once: dict[str, float] = defaultdict(float)  # as if every pass read P a single time
         self.seconds: dict[str, float] = defaultdict(float)
         self.stages: dict[str, float] = defaultdict(float)
         self.ticks: dict[str, int] = defaultdict(int)
@@ -40,6 +48,7 @@ class Recorder:
             self.seconds[name] += time.perf_counter() - began
         self.calls[name] += 1
         self.bytes[name] += reads * P.shape[0] * P.shape[1] * P.element_size()
+        self.bytes_once[name] += P.shape[0] * P.shape[1] * P.element_size()
         return result
 
     def tick(self, stage: str, device: Any) -> None:
@@ -64,8 +73,8 @@ def wait(device: Any) -> None:
 
 
 @contextmanager
-def recording(device: Any, timed: bool) -> Iterator[Recorder]:
-    """Inside the block every pass over a tensor of a hundred thousand numbers or more is recorded."""
+def recording(device: Any, timed: bool, large: int = 50_000) -> Iterator[Recorder]:
+    """Inside the block every pass is recorded, those over up to ``large`` rows as passes over a sample."""
     recorder = Recorder(timed)
     rows, mixing, linearised = torch_rows.TorchRows, torch_mixing.BlockMixing, torch_rows._Linearised
     kept = {name: getattr(rows, name) for name in (*READS, "flip_descent", "merged", "sample")}
@@ -73,7 +82,7 @@ def recording(device: Any, timed: bool) -> Iterator[Recorder]:
 
     def wrapped(name: str) -> Callable[..., Any]:
         def method(self: Any, *arguments: Any) -> Any:
-            kind = name if self.n > 50_000 or device == "cpu" else f"{name} (sample)"
+            kind = name if self.n > large else f"{name} (sample)"
             return recorder.add(kind, self.P, READS.get(name, 1), lambda: kept[name](self, *arguments))
 
         return method
@@ -88,7 +97,9 @@ def recording(device: Any, timed: bool) -> Iterator[Recorder]:
         result = recorder.add(
             "flip_descent", self.P, 3, lambda: kept["flip_descent"](self, weights, X, counted, passes)
         )
-        recorder.bytes["flip_descent"] += 2.0 * made[0] * self.n * self.rank * self.P.element_size()
+        size = made[0] * self.n * self.rank * self.P.element_size()
+        recorder.bytes["flip_descent"] += 2.0 * size
+        recorder.bytes_once["flip_descent"] += size
         recorder.calls["flip passes"] += made[0]
         return result
 

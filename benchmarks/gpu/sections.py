@@ -94,12 +94,23 @@ def whole_inference(X: Any, n_bits: int, n_sweeps: int, device: str, copy: float
     start = inference.start_codes("auto", X, n_bits, rng, target)
     wait(device)
     started = time.perf_counter()
-    with recording(device, timed=False) as recorder:
-        codes, report = inference.infer_codes(target, start, n_sweeps=n_sweeps, rng=rng, time_limit=limit)
+    with recording(device, timed=False, large=min(50_000, len(X) // 2)) as recorder:
+        certificates = [0]
+        codes, report = inference.infer_codes(
+            target,
+            start,
+            n_sweeps=n_sweeps,
+            rng=rng,
+            time_limit=limit,
+            progress=lambda done, _: certificates.append(recorder.ticks["certificate"]),
+        )
         wait(device)
     seconds = time.perf_counter() - started
     gaps = np.array([bit.gap for bit in report.bits])
-    moved = sum(recorder.bytes.values())
+    a_bit = np.diff(certificates)
+    moved, moved_once = sum(recorder.bytes.values()), sum(recorder.bytes_once.values())
+    sweeps = [np.array([bit.sweep == s for bit in report.bits]) for s in range(1, len(report.objectives) + 1)]
+    bit_seconds = np.array([bit.seconds for bit in report.bits])
     return {
         "target_seconds": built - began,
         "start_seconds": started - built,
@@ -108,13 +119,18 @@ def whole_inference(X: Any, n_bits: int, n_sweeps: int, device: str, copy: float
         "bits_done": len(report.bits),
         "out_of_time": report.out_of_time,
         "seconds_a_bit": seconds / max(len(report.bits), 1),
+        "seconds_a_bit_by_sweep": [float(bit_seconds[sweep].mean()) for sweep in sweeps],
+        "certificates_a_bit": float(a_bit.mean()),
+        "certificates_a_bit_by_sweep": [float(a_bit[sweep].mean()) for sweep in sweeps],
+        "certified_gap_mean_by_sweep": [float(gaps[sweep].mean()) for sweep in sweeps],
         "start_objective": report.start_objective,
         "objectives": report.objectives,
         "certified_gap_mean": float(gaps.mean()),
         "certified_gap_max": float(gaps.max()),
         "all_converged": all(bit.status in ("converged", "optimal") for bit in report.bits),
-        "bytes_that_must_move": moved,
-        "fraction_of_copy_bandwidth_whole_loop": moved / seconds / copy,
+        "bytes_read": moved,
+        "fraction_of_copy_bandwidth_as_read": moved / seconds / copy,
+        "fraction_of_copy_bandwidth_one_read_a_pass": moved_once / seconds / copy,
         "peak_memory_gigabytes": torch.cuda.max_memory_allocated() / 1e9 if device != "cpu" else None,
         **recorder.summary(),
         "codes": codes,
@@ -126,8 +142,8 @@ def profile(target: Any, codes: Any, n_bits: int, device: str, copy: float) -> d
     """The first bits once more, waiting for the device around every pass: seconds of each, and their bandwidth."""
     problems = BitProblems(target, target.rows.codes(codes).P)
     solver = for_bits("sdr", target)
-    count = min(n_bits, 4)
-    with recording(device, timed=True) as recorder:
+    count = min(n_bits, 8)
+    with recording(device, timed=True, large=min(50_000, problems.n // 2)) as recorder:
         for bit in range(count):
             A = problems.problem(bit)
             bqp.solve(A, solver, random_state=bit, x0=problems.column(bit))
@@ -184,44 +200,6 @@ def searching(codes: Any, labels: Any, device: str) -> dict[str, Any]:
         "map_seconds": best_seconds(lambda: metrics.mean_average_precision(queries, packed, asked, known), device, 1),
         "map": metrics.mean_average_precision(queries, packed, asked, known),
         "precision_radius_2": metrics.precision_within_radius(queries, packed, asked, known, radius=2),
-    }
-
-
-def agreement(n: int, n_features: int, n_bits: int, n_sweeps: int, device: str, compiled: bool) -> dict[str, Any]:
-    """The same fit on the CPU (NumPy, float64) and as float32 tensors on the device; certificates held against the
-    other's relaxation, whose value in float64 no valid bound exceeds."""
-    X, _ = embeddings(n, n_features, "cpu", seed=1)
-    P = Distance().build(X, None, np.random.default_rng(0)).P
-    tensors = bqp.LowRank(P.to(device), np.ones(P.shape[1]))
-    exact = P.double() if not compiled else P.double().numpy()
-    reference = bqp.LowRank(exact, np.ones(P.shape[1]))
-    results, solutions = {}, {}
-    for name, target in (("cpu", reference), ("device", tensors)):
-        start = inference.start_codes("auto", target.P, n_bits, np.random.default_rng(0), target)
-        began = time.perf_counter()
-        _, report = inference.infer_codes(target, start, n_sweeps=n_sweeps, rng=np.random.default_rng(1))
-        results[name] = {
-            "objective": report.final_objective,
-            "seconds": time.perf_counter() - began,
-            "gap_max": max(bit.gap for bit in report.bits),
-            "converged": all(bit.status in ("converged", "optimal") for bit in report.bits),
-        }
-        problems = BitProblems(target, target.rows.codes(start).P)
-        solutions[name] = []
-        for bit in range(min(4, n_bits)):
-            A = problems.problem(bit)
-            solution = bqp.solve(A, bqp.SemidefiniteRelaxation(tol=1e-4), random_state=bit)
-            solutions[name].append((solution.bound, solution.details["relaxation_value"], solution.value))
-    cpu, other = np.array(solutions["cpu"]), np.array(solutions["device"])
-    difference = abs(results["cpu"]["objective"] - results["device"]["objective"]) / results["cpu"]["objective"]
-    return {
-        **results,
-        "cpu_kind": "NumPy float64" if compiled else "tensors float64 (no Numba here)",
-        "objective_relative_difference": difference,
-        "device_bounds_below_cpu_relaxation": bool((other[:, 0] <= cpu[:, 1]).all()),
-        "device_bounds_below_cpu_values": bool((other[:, 0] <= cpu[:, 2]).all()),
-        "cpu_bounds_below_device_values": bool((cpu[:, 0] <= other[:, 2]).all()),
-        "bounds_relative_difference_max": float(np.abs(other[:, 0] / cpu[:, 0] - 1.0).max()),
     }
 
 

@@ -5,6 +5,7 @@ import pytest
 
 from hashlearn import bqp, inference
 from hashlearn.inference.bit_problem import objective
+from hashlearn.inference.bit_solvers import DEVICE_SDR, LOW_RANK_SDR
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
@@ -60,3 +61,16 @@ def test_a_start_of_another_kind_is_refused():
         inference.infer_codes(target, np.ones((50, 2)))
     with pytest.raises(ValueError, match=r"start must have shape \(50, any\)"):
         inference.infer_codes(target, torch.ones((49, 2)))
+
+
+def test_the_looser_relaxations_of_a_device_end_where_tight_ones_do():
+    X = unit_rows(2500, 24)
+    target = bqp.LowRank(torch.from_numpy(X), np.ones(24))
+    start = inference.start_codes("auto", target.P, 8, np.random.default_rng(0), target)
+    loose, tight = (
+        inference.infer_codes(target, start, solver=solver, rng=np.random.default_rng(1))[1]
+        for solver in (DEVICE_SDR, LOW_RANK_SDR)
+    )
+    assert loose.final_objective == pytest.approx(tight.final_objective, rel=5e-3)
+    assert np.mean([bit.gap for bit in loose.bits]) < np.mean([bit.gap for bit in tight.bits]) + 0.04
+    assert all(bit.bound <= bit.value and bit.status == "converged" for bit in loose.bits)

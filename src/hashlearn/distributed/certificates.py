@@ -10,7 +10,7 @@ import numpy as np
 
 from hashlearn import bqp
 from hashlearn.bqp.operators import FloatArray
-from hashlearn.bqp.passes.base import ProofGram
+from hashlearn.bqp.passes.proofs import ProofGram
 from hashlearn.bqp.run import Run
 from hashlearn.bqp.sdr.certificate import EPS, proven_bound
 from hashlearn.bqp.sdr.compressed import relax_low_rank

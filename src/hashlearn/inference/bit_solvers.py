@@ -12,6 +12,10 @@ from hashlearn import bqp
 # A bit ends 1 to 10 % above its bound: a relaxation solved to 1e-4, or to 3e-2 where products are dear and an exact
 # certificate costs n³, rounds to bits as good as one solved to 1e-6 (tests/inference/test_bit_solvers.py).
 LOW_RANK_SDR = bqp.SemidefiniteRelaxation(tol=1e-4)
+# Many rows on a device: relaxations of samples, fewer draws and short descents end where tight ones do, with gaps wider
+# by 2 to 3 %; most bits with a single certificate, each of which costs as much as ten passes (docs/gpu.md).
+MANY_ROWS = 10_000
+DEVICE_SDR = bqp.SemidefiniteRelaxation(tol=5e-2, rank=16, n_draws=16, polish=1, max_iter=3, max_flip_passes=3)
 SPARSE_SDR = bqp.SemidefiniteRelaxation(tol=3e-2, rank=4, proof_limit=2000)
 # One descent from the bit as it stands, by sweeps of single flips, or by tabu moves where n allows a dense A.
 SWEEPS = bqp.LocalSearch(n_starts=1, max_iter=30)
@@ -24,7 +28,9 @@ LOOKED_AT = 1024
 def for_bits(solver: str | bqp.Solver, target: bqp.Operator) -> str | bqp.Solver:
     """The solver that ``solver`` stands for when bits of codes for ``target`` are inferred."""
     if solver == "sdr":
-        return LOW_RANK_SDR if isinstance(target, bqp.LowRank) else SPARSE_SDR
+        if not isinstance(target, bqp.LowRank):
+            return SPARSE_SDR
+        return LOW_RANK_SDR if target.rows.on_host or target.n <= MANY_ROWS else DEVICE_SDR
     if solver == "local_search" and not has_few_distinct_rows(target):
         return SWEEPS if target.n > LARGEST_TABU else bqp.LocalSearch(n_starts=1, max_iter=10 * target.n)
     return solver

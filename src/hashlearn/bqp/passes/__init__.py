@@ -6,7 +6,8 @@ Algorithms keep their small matrices (rank × k, rank × rank) in float64 NumPy 
 
 from __future__ import annotations
 
-from hashlearn.bqp.passes.base import Linearised, Mixing, ProofGram, Rows, Tall
+from hashlearn.bqp.passes.base import Linearised, Mixing, Rows, Tall
 from hashlearn.bqp.passes.kinds import checked_matrix, is_tensor, rows_of
+from hashlearn.bqp.passes.proofs import Inertia, ProofGram
 
-__all__ = ["Linearised", "Mixing", "ProofGram", "Rows", "Tall", "checked_matrix", "is_tensor", "rows_of"]
+__all__ = ["Inertia", "Linearised", "Mixing", "ProofGram", "Rows", "Tall", "checked_matrix", "is_tensor", "rows_of"]

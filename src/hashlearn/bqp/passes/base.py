@@ -10,25 +10,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hashlearn.bqp.passes.proofs import ProofGram
 from hashlearn.bqp.validation import signs
 
 FloatArray: TypeAlias = NDArray[np.float64]
 TallArray: TypeAlias = Any  # n or n × k numbers, of the kind's own type
 
 TINY = 1e-300
-
-
-class ProofGram(NamedTuple):
-    """PᵀD⁻¹P and what is known about its rounding."""
-
-    gram: FloatArray  # rank × rank
-    total: float  # ≥ Σd
-    rounding: float  # the gram is off by at most this · its trace, as a spectral norm
 
 
 class Linearised(Protocol):

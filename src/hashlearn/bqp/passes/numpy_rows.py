@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.bqp.passes import numpy_kernels
-from hashlearn.bqp.passes.base import FloatArray, Linearised, Mixing, ProofGram, Rows
+from hashlearn.bqp.passes.base import FloatArray, Linearised, Mixing, Rows
 from hashlearn.bqp.passes.numpy_flips import flip_descent
 from hashlearn.bqp.passes.numpy_merging import merge_rows
+from hashlearn.bqp.passes.proofs import ProofGram
 from hashlearn.bqp.threads import block_rows, map_row_blocks, sum_row_blocks
 
 EPS = float(np.finfo(np.float64).eps)

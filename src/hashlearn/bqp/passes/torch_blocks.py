@@ -16,9 +16,11 @@ from hashlearn.bqp.passes.base import FloatArray
 
 Tensor: TypeAlias = Any  # torch.Tensor, which type checkers without PyTorch do not know
 
+ALIGNED = 8  # numbers: rows of a buffer begin at multiples, which fast products need
 BLOCK = 4096  # rows in a block
 CHUNK = 16 * BLOCK  # rows for which wide temporaries are made at once
 GRAM_PANEL = 256  # columns: a Gram matrix is computed panel by panel, each pair once
+GRAM_CHUNK = 64 * BLOCK  # rows, on a device that is only filled by so many products of panels at once
 
 
 def chunks(n: int, rows: int = CHUNK) -> Iterator[slice]:
@@ -47,15 +49,23 @@ def block_products(left: Tensor, right: Tensor) -> Tensor:
     return total
 
 
+def buffer(n: int, columns: int, like: Tensor, dtype: Any = None) -> Tensor:
+    """Zeros (n, columns) beside ``like`` whose rows are aligned."""
+    padded = -(-columns // ALIGNED) * ALIGNED
+    return torch.zeros((n, padded), dtype=dtype or like.dtype, device=like.device)[:, :columns]
+
+
 def gram64(P: Tensor, divisor: Tensor | None) -> Tensor:
     """Pᵀ Diag(divisor)⁻¹ P of exactly this P, every operation in float64. O(n rank²)."""
-    rank = P.shape[1]
+    n, rank = P.shape
     total = torch.zeros((rank, rank), dtype=torch.float64, device=P.device)
     panels = list(chunks(rank, GRAM_PANEL))
-    for rows in chunks(P.shape[0]):
-        Q = P[rows].double()
+    at_once = min(n, CHUNK if P.device.type == "cpu" else GRAM_CHUNK)
+    space = buffer(at_once, rank, P, torch.float64)
+    for rows in chunks(n, at_once):
+        Q = space[: rows.stop - rows.start].copy_(P[rows])
         if divisor is not None:
-            Q = Q / divisor[rows].double().sqrt()[:, None]
+            Q /= divisor[rows].double().sqrt()[:, None]
         for i, a in enumerate(panels):
             for b in panels[i:]:
                 total[a, b] += block_products(Q[:, a], Q[:, b])

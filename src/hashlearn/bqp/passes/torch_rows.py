@@ -13,12 +13,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from hashlearn.bqp.passes.base import FloatArray, Linearised, Mixing, ProofGram, Rows
+from hashlearn.bqp.passes.base import FloatArray, Linearised, Mixing, Rows
 from hashlearn.bqp.passes.numpy_rows import NumpyRows
 from hashlearn.bqp.passes.torch_blocks import (
     BLOCK,
     Tensor,
     block_products,
+    buffer,
     checked_signs,
     chunks,
     gram64,
@@ -28,15 +29,14 @@ from hashlearn.bqp.passes.torch_blocks import (
 from hashlearn.bqp.passes.torch_flips import flip_descent
 from hashlearn.bqp.passes.torch_merging import merge_rows
 from hashlearn.bqp.passes.torch_mixing import BlockMixing
+from hashlearn.bqp.passes.torch_proofs import TorchProofGram
+from hashlearn.bqp.passes.torch_tall import TorchTall
 
 EPS = float(np.finfo(np.float64).eps)
-ALIGNED = 8  # numbers: rows of a buffer begin at multiples, which fast products need
 
 
-class TorchRows(Rows):
+class TorchRows(TorchTall):
     """Around a tensor, which is not copied."""
-
-    on_host = False
 
     def __init__(self, P: Tensor) -> None:
         self.P = P
@@ -45,7 +45,7 @@ class TorchRows(Rows):
         on_cpu = P.device.type == "cpu"
         self.start_rows = 4_000 if on_cpu else 16_384
         self.jacobian_rows = 20_000 if on_cpu else 40_000
-        self.swept_rows = 20_000 if on_cpu else 65_536
+        self.swept_rows = 20_000 if on_cpu else 262_144
 
     def image(self, B: FloatArray) -> tuple[FloatArray, Tensor]:
         """Two products."""
@@ -65,13 +65,13 @@ class TorchRows(Rows):
         assert B is not None
         return BlockMixing(self.P, weights, _unit_rows(self.P, on_device(B, self.P))[0])
 
-    def proof_gram(self, d: Tensor) -> ProofGram:
+    def proof_gram(self, d: Tensor) -> TorchProofGram:  # type: ignore[override]
         """Each entry is a sum of n products of float64 numbers, added within blocks and then over blocks."""
         d = d.double()
         mean = float(d.mean())
         d = d.clamp_min(1e-9 * mean) if mean > 0.0 else torch.ones_like(d)
         total = float(d.sum()) * (1.0 + self.n * EPS)
-        return ProofGram(to_host(gram64(self.P, d)), total, (2 * BLOCK + self.n / BLOCK + 16) * EPS)
+        return TorchProofGram(gram64(self.P, d), total, (2 * BLOCK + self.n / BLOCK + 16) * EPS)
 
     def draw_products(self, B: FloatArray, normals: FloatArray) -> FloatArray:
         """In chunks of rows."""
@@ -133,7 +133,8 @@ class TorchRows(Rows):
         if 2 * count >= self.n:
             return self
         index = ((np.arange(count) + rng.random(count)) * (self.n / count)).astype(np.int64).clip(0, self.n - 1)
-        return TorchRows(self.P.index_select(0, torch.as_tensor(index, device=self.P.device)))
+        some = self.P.index_select(0, torch.as_tensor(index, device=self.P.device))
+        return TorchRows(buffer(count, self.rank, self.P).copy_(some))
 
     def take(self, index: NDArray[np.intp]) -> FloatArray:
         """To the host."""
@@ -141,13 +142,11 @@ class TorchRows(Rows):
 
     def beside(self, codes: Rows, skipped: int) -> TorchRows:
         """One buffer, its rows aligned."""
-        rank = codes.rank - 1 + self.rank
-        padded = -(-rank // ALIGNED) * ALIGNED
-        buffer = torch.zeros((self.n, padded), dtype=self.P.dtype, device=self.P.device)[:, :rank]
-        buffer[:, :skipped] = codes.P[:, :skipped]
-        buffer[:, skipped : codes.rank - 1] = codes.P[:, skipped + 1 :]
-        buffer[:, codes.rank - 1 :] = self.P
-        return TorchRows(buffer)
+        both = buffer(self.n, codes.rank - 1 + self.rank, self.P)
+        both[:, :skipped] = codes.P[:, :skipped]
+        both[:, skipped : codes.rank - 1] = codes.P[:, skipped + 1 :]
+        both[:, codes.rank - 1 :] = self.P
+        return TorchRows(both)
 
     def codes(self, start: Any) -> TorchRows:
         """In the dtype of P."""
@@ -180,49 +179,6 @@ class TorchRows(Rows):
         """By hashes of the rows."""
         found = merge_rows(self.P, weights, worthwhile)
         return None if found is None else (TorchRows(found[0]), found[1])
-
-    # Tall arrays: signs and norms in the dtype of P, on its device.
-
-    def signs(self, x: Any, n: int, name: str = "x0") -> Tensor:
-        """A tensor on the same device."""
-        return checked_signs(x, (n,), self.P, name)
-
-    def ones(self, n: int) -> Tensor:
-        """On the device."""
-        return torch.ones(n, dtype=self.P.dtype, device=self.P.device)
-
-    def copy(self, x: Tensor) -> Tensor:
-        """On the device."""
-        return x.to(self.P.dtype, copy=True)
-
-    def as_int8(self, x: Tensor) -> Tensor:
-        """On the device."""
-        return x.to(torch.int8)
-
-    def as_float(self, x: Tensor) -> Tensor:
-        """In the dtype of P."""
-        return x.to(self.P.dtype)
-
-    def dot(self, x: Tensor, y: Tensor) -> float:
-        """In float64."""
-        return float((x * y).sum(dtype=torch.float64))
-
-    def joined(self, X: Tensor, x: Tensor) -> Tensor:
-        """On the device."""
-        return torch.column_stack([X, x])
-
-    def to_numpy(self, x: Tensor) -> FloatArray:
-        """To the host."""
-        return to_host(x)
-
-    def from_numpy(self, x: FloatArray) -> Tensor:
-        """To the device."""
-        return on_device(x, self.P)
-
-    def group_signs(self, x: Tensor, groups: Tensor, n_groups: int) -> Tensor:
-        """Sums of signs are whole numbers, exact in any order."""
-        total = torch.zeros(n_groups, dtype=torch.float64, device=x.device).index_add_(0, groups, x.double())
-        return torch.where(total < 0.0, -1.0, 1.0).to(x.dtype)
 
 
 class _Linearised:

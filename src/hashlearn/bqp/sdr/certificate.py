@@ -6,7 +6,8 @@ rounding of everything that led to it bounded and added as a margin; an eigenval
 verify.
 
 * low rank (`low_rank_bound`): for d > 0, −c·Σd is a bound if I + D^{-½} A D^{-½}/c ⪰ 0. With Q = D^{-½}P and
-  H = |W|^½ QᵀQ |W|^½ this is a statement on the inertia of the rank × rank matrix c·sgn(W) + H. O(n rank²).
+  H = |W|^½ QᵀQ |W|^½ this is a statement on the inertia of the rank × rank matrix c·sgn(W) + H. O(n rank²). Tensors
+  answer it on their device by products alone: `hashlearn.bqp.passes.torch_proofs`.
 * dense, sparse, mixed (`shifted_bound`): Σy + n·λ with λ ≤ λ_min(A − Diag(y)), by a dense Cholesky. O(n³), small n.
 * the same for large n (`lanczos.smallest_eigenvalue_bound`): λ from Lanczos, holds with probability ≥ 1 − 1e-9.
 """
@@ -14,7 +15,6 @@ verify.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from typing import NamedTuple
 
 import numpy as np
@@ -23,15 +23,15 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from hashlearn.bqp.operators import FloatArray, LowRank, Operator
-from hashlearn.bqp.passes.base import ProofGram, TallArray
+from hashlearn.bqp.passes.base import TallArray
+from hashlearn.bqp.passes.proofs import Inertia, ProofGram, is_positive_definite
 from hashlearn.bqp.sdr.lanczos import smallest_eigenvalue_bound
 from hashlearn.bqp.threads import all_blas_threads
 
 EPS = float(np.finfo(np.float64).eps)
 # Up to this n a sparse A is factored densely for its certificate (n² numbers, n³/3 operations).
 DENSE_CERTIFICATE_LIMIT = 8000
-# From this rank on the factorisation of a low-rank certificate uses every core: it says yes or no, in any order.
-ALL_THREADS = 400
+BISECTIONS = 3  # towards a bound tighter than one that is enough
 
 
 class Certificate(NamedTuple):
@@ -42,32 +42,62 @@ class Certificate(NamedTuple):
     kind: str  # "cholesky" is a proof, "lanczos" holds with probability 1 − 1e-9
 
 
-def low_rank_bound(A: LowRank, d: TallArray, enough: float | None = None) -> Certificate:
+def low_rank_bound(
+    A: LowRank, d: TallArray, enough: float | None = None, value: float | None = None, with_direction: bool = True
+) -> Certificate:
     """−c·Σd for the smallest c that could be verified; ``direction`` is Pᵀu for the eigenvector u behind c.
 
     If the bound ``enough`` can be verified, that one is returned and the eigenvalue, half of the cost for a large
-    rank, is never computed; ``direction`` is 0 then.
+    rank, is never computed; ``direction`` is 0 then. With ``value``, which no bound exceeds, tighter ones are tried
+    too; and weaker ones, again in place of the eigenvalue, where nobody asks for a direction.
 
     >>> A = LowRank([[1.0], [1.0]], [-1.0])
     >>> float(round(low_rank_bound(A, np.array([2.0, 2.0])).bound, 9))
     -4.0
     """
-    return proven_bound(A.rows.proof_gram(d), A.weights, enough)
+    return proven_bound(A.rows.proof_gram(d), A.weights, enough, value, with_direction)
 
 
-def proven_bound(proof: ProofGram, weights: FloatArray, enough: float | None = None) -> Certificate:
+def proven_bound(
+    proof: ProofGram,
+    weights: FloatArray,
+    enough: float | None = None,
+    value: float | None = None,
+    with_direction: bool = True,
+) -> Certificate:
     """`low_rank_bound` from PᵀD⁻¹P and Σd, wherever these were summed."""
-    scale = np.sqrt(np.abs(weights))
-    H = proof.gram * scale[:, None] * scale
-    rounding = proof.rounding * np.trace(H)
-    total = proof.total
+    rank = len(weights)
+    inertia = proof.inertia(weights)
+    rounding, total = proof.rounding * inertia.trace, proof.total
+
+    def holds(bound: float) -> bool:
+        c = -bound / total
+        return inertia.holds(c, _margin(inertia, rank, c, rounding))
+
     if enough is not None and enough < 0.0:
-        c = -enough / total
-        if _scaling_holds(H, weights > 0, c, _margin(H, c, rounding)):
-            return Certificate(-c * total, np.zeros(len(weights)), "cholesky")
-    c, vector = _smallest_scaling(H, np.sign(weights))
-    c = _verified_scaling(H, weights > 0, c, rounding)
-    return Certificate(-c * total + 0.0, vector / scale, "cholesky")
+        found = enough if holds(enough) else None
+        if value is not None and enough < value < 0.0 and (found is not None or not with_direction):
+            found = _by_trials(holds, value, enough, found is not None)
+        if found is not None:
+            return Certificate(-(-found / total) * total, np.zeros(rank), "cholesky")
+    c, vector = _smallest_scaling(inertia.matrix(), np.sign(weights))
+    c = _verified_scaling(inertia, weights > 0, c, rounding)
+    return Certificate(-c * total + 0.0, vector / np.sqrt(np.abs(weights)), "cholesky")
+
+
+def _by_trials(holds: Callable[[float], bool], value: float, enough: float, is_enough: bool) -> float | None:
+    """The best verified bound of a few between ``value`` and ``enough``, or below ``enough`` where that one fails."""
+
+    def between(share: float) -> float:
+        return value - share * (value - enough)
+
+    if is_enough:
+        low, high = 0.0, 1.0
+        for _ in range(BISECTIONS):
+            middle = 0.5 * (low + high)
+            low, high = (low, middle) if holds(between(middle)) else (middle, high)
+        return between(high)
+    return next((between(share) for share in 2.0 ** np.arange(1, 7) if holds(between(share))), None)
 
 
 def _smallest_scaling(H: FloatArray, sign: FloatArray) -> tuple[float, FloatArray]:
@@ -89,35 +119,21 @@ def _smallest_scaling(H: FloatArray, sign: FloatArray) -> tuple[float, FloatArra
     return -float(value[0]), R.T @ vector[:, 0]
 
 
-def _verified_scaling(H: FloatArray, positive: NDArray[np.bool_], c: float, rounding: float) -> float:
-    """The smallest of a few c' ≥ c for which `_scaling_holds`."""
+def _verified_scaling(inertia: Inertia, positive: NDArray[np.bool_], c: float, rounding: float) -> float:
+    """The smallest of a few c' ≥ c that `Inertia.holds` for."""
     if positive.all():
         return 0.0
-    margin = _margin(H, c, rounding)
+    margin = _margin(inertia, len(positive), c, rounding)
     for widening in 4.0 ** np.arange(40):
         trial = max(c, 0.0) + 2.0 * margin * widening
-        if _scaling_holds(H, positive, trial, margin):
+        if inertia.holds(trial, margin):
             return trial
-    return float(np.trace(H[np.ix_(~positive, ~positive)])) + margin  # A ⪰ −Q₋W₋Q₋ᵀ: its eigenvalues sum to this
+    negative = inertia.matrix()[np.ix_(~positive, ~positive)]
+    return float(np.trace(negative)) + margin  # A ⪰ −Q₋W₋Q₋ᵀ: its eigenvalues sum to this
 
 
-def _margin(H: FloatArray, c: float, rounding: float) -> float:
-    return 4.0 * rounding + 8.0 * len(H) * EPS * (abs(c) + float(np.trace(H)))
-
-
-def _scaling_holds(H: FloatArray, positive: NDArray[np.bool_], c: float, margin: float) -> bool:
-    """Whether c·sgn(W) + H provably has no more than n₊(W) positive eigenvalues.
-
-    With p columns of positive weight first, cI + H₊₊ ≻ 0 always holds, so the statement is that the Schur complement
-    cI − H₋₋ + H₋₊ (cI + H₊₊)⁻¹ H₊₋ is positive definite; ``margin`` moves every eigenvalue against us (Weyl).
-    """
-    Hpp, Hpm, Hmm = H[np.ix_(positive, positive)], H[np.ix_(positive, ~positive)], H[np.ix_(~positive, ~positive)]
-    schur = (c - margin) * np.eye(len(Hmm)) - Hmm
-    with all_blas_threads() if len(H) > ALL_THREADS else nullcontext():
-        if positive.any():
-            factor = la.cho_factor((c + margin) * np.eye(len(Hpp)) + Hpp, check_finite=False)
-            schur += Hpm.T @ la.cho_solve(factor, Hpm, check_finite=False)
-        return _is_positive_definite(schur)
+def _margin(inertia: Inertia, rank: int, c: float, rounding: float) -> float:
+    return 4.0 * rounding + 8.0 * rank * EPS * (abs(c) + inertia.trace)
 
 
 def dual_bound(
@@ -189,7 +205,7 @@ def _shift_holds(S: FloatArray, low: float, rounding: float) -> bool:
     slack = 2.0 * (n + 2) * EPS * float(np.abs(shifted.diagonal()).sum()) + rounding
     shifted[np.diag_indices(n)] -= slack
     with all_blas_threads():
-        return _is_positive_definite(shifted)
+        return is_positive_definite(shifted)
 
 
 def _smallest_eigenpair(
@@ -207,11 +223,3 @@ def _smallest_eigenpair(
             pass
     value, vector = la.eigh(S, subset_by_index=[0, 0], check_finite=False)
     return float(value[0]), vector[:, 0]
-
-
-def _is_positive_definite(S: FloatArray) -> bool:
-    try:
-        la.cholesky(S, lower=True, overwrite_a=True, check_finite=False)
-    except la.LinAlgError:
-        return False
-    return True

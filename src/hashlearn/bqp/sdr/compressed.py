@@ -62,21 +62,23 @@ def relax_low_rank(A: LowRank, tolerance: Tolerance, rank: int, rng: np.random.G
     if sample is not rows:
         T = _newton(sample, A.weights, T, 3e-3, rng, run).image * (A.n / sample.n)
 
-    best, bound, kind = None, -np.inf, "cholesky"
     first_target = (HOPEFUL if A.rank <= CHEAP_RANK else SAFE) * tolerance.relative
+    best, bound, kind = None, -np.inf, "cholesky"
     target, careful, stalled = first_target, False, False
     for _ in range(tolerance.max_rounds):
         point = _newton(rows, A.weights, T, target, rng, run, careful)
         run.tick("certificate")
         enough = None if A.rank <= CHEAP_RANK else tolerance.enough(point.value)
-        certificate = low_rank_bound(A, point.norms, enough)
+        on_the_way = 1e-9 < point.residual <= target
+        value = None if rows.on_host else point.value  # where a trial is cheap beside a pass over rows
+        certificate = low_rank_bound(A, point.norms, enough, value, not on_the_way)
         bound = max(bound, certificate.bound)
         run.offer_bound(bound)
         if best is None or point.value < best.value:
             best = point
         if tolerance.met(best.value, bound):
             break
-        if point.residual > 1e-9 and point.residual <= target:
+        if on_the_way:
             T, target = point.image, 0.1 * target
             continue
         # Where Newton stalled, sweeps go on from there; a fixed point that is not optimal needs one more column.

@@ -15,10 +15,10 @@ from hashlearn.bqp.threads import map_threads
 MAX_PASSES = 1000
 
 
-def polish_all(A: Operator, X: TallArray, between: Callable[[], Any]) -> TallArray:
-    """Every column of X (n × draws, signs) at a 1-flip local optimum, none worse than it was."""
+def polish_all(A: Operator, X: TallArray, between: Callable[[], Any], max_passes: int = MAX_PASSES) -> TallArray:
+    """Every column of X (n × draws, signs) at a 1-flip local optimum, or near it after ``max_passes``; none worse."""
     if isinstance(A, LowRank):
-        return A.rows.flip_descent(A.weights, X, between, MAX_PASSES)
+        return A.rows.flip_descent(A.weights, X, between, max_passes)
     sweeps = CoordinateSweeps(A)
-    columns = map_threads(lambda q: sweeps.descend(X[:, q], between=between), range(X.shape[1]))
+    columns = map_threads(lambda q: sweeps.descend(X[:, q], max_passes, between=between), range(X.shape[1]))
     return np.column_stack(list(columns))

@@ -15,6 +15,7 @@ from hashlearn.bqp.sdr.factored import relax_factored
 from hashlearn.bqp.sdr.polish import polish_all
 from hashlearn.bqp.sdr.relaxation import Relaxation, Tolerance
 from hashlearn.bqp.sdr.rounding import column_values, draw, draw_values
+from hashlearn.bqp.sdr.sampled import LOOSE, relax_on_samples
 from hashlearn.bqp.solution import Status
 from hashlearn.bqp.sweeps import CoordinateSweeps
 from hashlearn.bqp.theory import expected_rounding_value
@@ -34,9 +35,11 @@ class SemidefiniteRelaxation:
     ----------
     n_draws : number of random draws of eq. (11)
     polish : 1-flip descent from this many of the best draws (and from x0, if given); 0 is the paper's way
-    tol : relative gap between the relaxation's value and its proven bound at which it counts as solved
+    tol : relative gap between the relaxation's value and its proven bound at which it counts as solved; from 5e-3 on,
+        rows that are not on the host are sampled (`hashlearn.bqp.sdr.sampled`)
     rank : columns of the factor to begin with; raised when the certificate fails
     max_iter : rounds of solve, certify, raise the rank
+    max_flip_passes : passes of that descent over the rows
     proof_limit : rows up to which an A that is not low rank is factored to prove its bound, O(n³); beyond, the bound
         comes from Lanczos, is a little looser and holds with probability 1 − 1e-9
 
@@ -70,6 +73,7 @@ class SemidefiniteRelaxation:
     rank: int = 8
     max_iter: int = 30
     proof_limit: int = 8000
+    max_flip_passes: int = 1000
 
     name: ClassVar[str] = "sdr"
     any_rows: ClassVar[bool] = True  # low-rank problems of every kind of rows, not of NumPy arrays only
@@ -80,6 +84,7 @@ class SemidefiniteRelaxation:
         whole_number(self.rank, "rank", least=2)
         whole_number(self.max_iter, "max_iter", least=1)
         whole_number(self.proof_limit, "proof_limit", least=0)
+        whole_number(self.max_flip_passes, "max_flip_passes", least=1)
         positive(self.tol, "tol")
 
     def run(self, A: Operator, run: Run, rng: np.random.Generator, x0: FloatArray | None) -> Status:
@@ -107,7 +112,10 @@ class SemidefiniteRelaxation:
 
     def _relax(self, A: Operator, tolerance: Tolerance, run: Run, rng: np.random.Generator) -> Relaxation:
         if isinstance(A, LowRank) and ((A.n > SMALL and A.n > A.rank // 4) or not A.rows.on_host):
-            relaxation = relax_low_rank(A, tolerance, self.rank, rng, run)
+            if A.rows.on_host or self.tol < LOOSE:
+                relaxation = relax_low_rank(A, tolerance, self.rank, rng, run)
+            else:
+                relaxation = relax_on_samples(A, tolerance, self.rank, rng, run)
             if tolerance.met(relaxation.value, relaxation.bound) or not A.rows.on_host:
                 return relaxation
         return relax_factored(A, tolerance, 2 * self.rank, rng, run)
@@ -130,7 +138,7 @@ class SemidefiniteRelaxation:
             return
         if x0 is not None:
             X = tall.joined(X, merged.collapse(x0))
-        X = polish_all(relaxation.operator, X, lambda: run.tick("polish"))
+        X = polish_all(relaxation.operator, X, lambda: run.tick("polish"), self.max_flip_passes)
         values = column_values(relaxation.operator, X)
         best = int(np.argmin(values))
         run.offer(merged.expand(tall.one_column(X, best)), float(values[best]))

@@ -1,0 +1,55 @@
+"""The relaxation (10) of a low-rank problem to a loose gap, for rows that are many and not on the host.
+
+Sweeps over a sample of rows settle in a dozen or two, and their T = PᵀV, scaled up, leaves all rows with a gap of some
+2 to 6 · rank / (rows in the sample), as measured for ranks up to 111. So the rows themselves are passed over once, for
+T's norms d, and once for the certificate that d proves; where its gap is too wide the next sample is larger. No Newton
+steps: stopped early they often end at points, saddles it seems, whose d proves little.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hashlearn.bqp.operators import FloatArray, LowRank
+from hashlearn.bqp.run import Run
+from hashlearn.bqp.sdr.certificate import low_rank_bound
+from hashlearn.bqp.sdr.relaxation import Relaxation, Tolerance
+
+LOOSE = 5e-3  # gaps down to this are a matter of samples
+GROWTH = 4  # of the sample, from round to round
+FIRST_SWEEPS, LATER_SWEEPS = 20, 8
+SETTLED = 1.5e-4  # mean square movement of a row
+SWEPT_ROWS = 20_000  # where a kind of rows names no number
+
+
+def relax_on_samples(A: LowRank, tolerance: Tolerance, rank: int, rng: np.random.Generator, run: Run) -> Relaxation:
+    """Like `relax_low_rank`, from unit rows that are random, but in the span of what attracts."""
+    rows = A.rows
+    attracts = A.weights < 0.0
+    T = rng.standard_normal((A.rank, rank))
+    T[~attracts & attracts.any()] = 0.0
+    sweeps = FIRST_SWEEPS
+    count = rows.swept_rows or SWEPT_ROWS
+    bound = -np.inf
+    for _ in range(tolerance.max_rounds):
+        T = _swept(A, T, count, sweeps, rng, run)
+        image, norms = rows.image(A.weights[:, None] * T)
+        value = float(A.weights @ np.einsum("jc,jc->j", image, image))
+        run.tick("certificate")
+        bound = max(bound, low_rank_bound(A, norms, tolerance.enough(value), value, with_direction=False).bound)
+        run.offer_bound(bound)
+        if tolerance.met(value, bound):
+            break
+        T, count, sweeps = image, GROWTH * count, LATER_SWEEPS
+    return Relaxation(A, value, bound, T.shape[1], "cholesky", low_rank_factor=A.weights[:, None] * T)
+
+
+def _swept(A: LowRank, T: FloatArray, count: int, sweeps: int, rng: np.random.Generator, run: Run) -> FloatArray:
+    """T after sweeps over ``count`` rows from the unit rows of T, scaled up to all rows."""
+    sample = A.rows.sample(count, rng)
+    mixing = sample.mixing(A.weights, A.weights[:, None] * T)
+    for _ in range(sweeps):
+        run.tick("sweeps")
+        if mixing.sweep() < SETTLED:
+            break
+    return mixing.image() * (A.n / sample.n)
