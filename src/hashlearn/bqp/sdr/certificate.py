@@ -97,7 +97,7 @@ def _by_trials(holds: Callable[[float], bool], value: float, enough: float, is_e
             middle = 0.5 * (low + high)
             low, high = (low, middle) if holds(between(middle)) else (middle, high)
         return between(high)
-    return next((between(share) for share in 2.0 ** np.arange(1, 7) if holds(between(share))), None)
+    return next((between(share) for share in 2.0 ** np.arange(1, 12) if holds(between(share))), None)
 
 
 def _smallest_scaling(H: FloatArray, sign: FloatArray) -> tuple[float, FloatArray]:
