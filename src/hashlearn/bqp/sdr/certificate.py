@@ -32,6 +32,7 @@ EPS = float(np.finfo(np.float64).eps)
 # Up to this n a sparse A is factored densely for its certificate (n² numbers, n³/3 operations).
 DENSE_CERTIFICATE_LIMIT = 8000
 BISECTIONS = 3  # towards a bound tighter than one that is enough
+WEAKER = (4.0, 32.0, 256.0, 2048.0)  # times the gap that would be enough, where it is not
 
 
 class Certificate(NamedTuple):
@@ -72,11 +73,11 @@ def proven_bound(
 
     def holds(bound: float) -> bool:
         c = -bound / total
-        return inertia.holds(c, _margin(inertia, rank, c, rounding))
+        return c > 0.0 and inertia.holds(c, _margin(inertia, rank, c, rounding))
 
-    if enough is not None and enough < 0.0:
+    if enough is not None:
         found = enough if holds(enough) else None
-        if value is not None and enough < value < 0.0 and (found is not None or not with_direction):
+        if value is not None and enough < value and (found is not None or not with_direction):
             found = _by_trials(holds, value, enough, found is not None)
         if found is not None:
             return Certificate(-(-found / total) * total, np.zeros(rank), "cholesky")
@@ -97,7 +98,7 @@ def _by_trials(holds: Callable[[float], bool], value: float, enough: float, is_e
             middle = 0.5 * (low + high)
             low, high = (low, middle) if holds(between(middle)) else (middle, high)
         return between(high)
-    return next((between(share) for share in 2.0 ** np.arange(1, 12) if holds(between(share))), None)
+    return next((between(share) for share in WEAKER if holds(between(share))), None)
 
 
 def _smallest_scaling(H: FloatArray, sign: FloatArray) -> tuple[float, FloatArray]:
