@@ -20,6 +20,9 @@ from hashlearn.bqp.threads import map_threads, one_blas_thread
 # A multiple of 64 and of 3: OpenBLAS cuts float64 rows in tiles of 24, and those left over get another kernel.
 # Large enough for matrix products at nearly full speed, small enough for a single query.
 PANEL_ROWS = 192
+# Handing a task to a thread takes as long as the product of a narrow panel, so tasks are several panels, as long as
+# there are enough of them to keep all cores busy to the end.
+PANELS_PER_TASK, TASKS = 8, 64
 
 Rows: TypeAlias = Any  # NDArray of float32 or float64, or CSR of them
 PanelFunction: TypeAlias = Callable[[Rows], NDArray[Any]]
@@ -43,13 +46,16 @@ def evaluate_in_panels(
     n = X.shape[0]
     margins = np.empty((n, n_columns), dtype=X.dtype)
 
-    def fill(first: int) -> None:
-        last = min(first + panel_rows, n)
-        margins[first:last] = function(_panel(X, first, last, panel_rows if fill_up else last - first, densify))[
-            : last - first
-        ]
+    rows_per_task = panel_rows * max(1, min(PANELS_PER_TASK, n // (TASKS * panel_rows)))
 
-    starts = range(0, n, panel_rows)
+    def fill(start: int) -> None:
+        for first in range(start, min(start + rows_per_task, n), panel_rows):
+            last = min(first + panel_rows, n)
+            margins[first:last] = function(_panel(X, first, last, panel_rows if fill_up else last - first, densify))[
+                : last - first
+            ]
+
+    starts = range(0, n, rows_per_task)
     with one_blas_thread():
         for _ in map_threads(fill, starts) if threads and len(starts) > 1 else map(fill, starts):
             pass

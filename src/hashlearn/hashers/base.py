@@ -11,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import assert_all_finite, check_is_fitted, validate_data
 
 from hashlearn import bits, metrics
 from hashlearn.bqp.passes import checked_matrix, is_tensor
+from hashlearn.bqp.threads import map_row_blocks
 from hashlearn.inference.bit_problem import objective
 from hashlearn.targets import Distance
 
@@ -74,13 +75,15 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             accept_sparse="csr" if accepts_sparse else False,
             dtype=(np.float64, np.float32),
             order="C",
+            ensure_all_finite=False,  # seen below, in the same pass
             ensure_min_samples=2 if reset else 1,
             reset=reset,
         )
+        largest = _largest_entry(X.data if hasattr(X, "toarray") else X)
+        if not largest < np.inf:
+            assert_all_finite(X, estimator_name=type(self).__name__, input_name="X")
         if reset:
             self.n_samples_fit_ = int(X.shape[0])
-        entries = X.data if hasattr(X, "toarray") else X
-        largest = max(entries.max(), -entries.min()) if entries.size else 0.0
         if largest > LARGEST_ENTRY:
             raise ValueError(
                 f"X has an entry of size {largest:.3g}, whose square overflows; scale it below {LARGEST_ENTRY:.0e}"
@@ -122,6 +125,19 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 f"n_bits={self.n_bits} needs at least as many samples to learn from, got n_samples={n_samples}; "
                 "give more samples or fewer bits"
             )
+
+
+def _largest_entry(entries: NDArray[Any]) -> float:
+    """The largest magnitude, NaN if there is one; every entry comes from memory once, on all cores."""
+    if entries.size == 0:
+        return 0.0
+    width = entries.shape[1] if entries.ndim == 2 else 1
+
+    def block(a: int, b: int) -> float:
+        part = entries[a:b]
+        return float(np.maximum(part.max(), -part.min()))
+
+    return float(np.max(map_row_blocks(block, len(entries), width)))
 
 
 def bits_of(margins: Any) -> Any:
