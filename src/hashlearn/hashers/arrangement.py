@@ -18,6 +18,7 @@ from scipy.linalg import cho_factor, cho_solve
 from hashlearn.bqp.operators import FloatArray
 from hashlearn.bqp.threads import one_blas_thread
 from hashlearn.hash_functions.bandwidth import choose_gamma
+from hashlearn.hash_functions.base import working_rows
 from hashlearn.hash_functions.kernels import RBFPoints
 
 MOST_ROWS = 2000  # that confusions are judged by
@@ -44,6 +45,7 @@ def confusions(X: Any, member: NDArray[np.intp], rng: np.random.Generator) -> Fl
     Of the regression on class indicators with coefficients c = (K + αI)⁻¹ y, the score of sample i without itself is
     y_i − c_i / [(K + αI)⁻¹]_ii.
     """
+    X = working_rows(X)
     n = len(member)
     rows = np.arange(n) if n <= MOST_ROWS else np.sort(rng.choice(n, MOST_ROWS, replace=False))
     X, member, n_classes = X[rows], member[rows], int(member.max()) + 1
