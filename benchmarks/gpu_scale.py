@@ -3,8 +3,7 @@
     python -m benchmarks.gpu_scale --rows 1000000 --features 768 --bits 64 --sweeps 3 --device cuda
     python -m benchmarks.gpu_scale --device cpu --rows 20000 --features 64 --bits 8
 
-Prints a table and, last, one line of JSON. A section that fails says so and the others go on. Needs PyTorch; without
-Numba the CPU's side of the comparison is float64 tensors instead of NumPy.
+Prints a table and, last, one line of JSON. A section that fails says so and the others go on. Needs PyTorch.
 """
 
 from __future__ import annotations
@@ -16,21 +15,15 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.gpu import numba_stand_in
+import torch
 
-WITHOUT_NUMBA = numba_stand_in.install()
-
-import torch  # noqa: E402
-
-from benchmarks.gpu import comparison, sections  # noqa: E402
+from benchmarks.gpu import comparison, sections
 
 
 def main() -> None:
     options = parsed()
     torch.set_float32_matmul_precision("highest")  # no TF32
-    if WITHOUT_NUMBA:
-        sections.without_numba()
-    results: dict[str, Any] = {"options": vars(options), "numba": not WITHOUT_NUMBA}
+    results: dict[str, Any] = {"options": vars(options)}
     state: dict[str, Any] = {}
 
     def section(name: str, function: Callable[[], dict[str, Any]]) -> None:
@@ -65,9 +58,7 @@ def main() -> None:
         section("encode", lambda: sections.encoding(X, options.bits, options.landmarks, device, rates))
         section(
             "agreement",
-            lambda: comparison.agreement(
-                options.check_rows, options.check_features, options.check_bits, 2, device, not WITHOUT_NUMBA
-            ),
+            lambda: comparison.agreement(options.check_rows, options.check_features, options.check_bits, 2, device),
         )
     print("\n" + json.dumps(results, default=float))
 

@@ -12,7 +12,6 @@ import torch
 from benchmarks.gpu.recording import MEMORY_BOUND, recording, wait
 from hashlearn import bqp, inference, metrics
 from hashlearn.bits.tensors import pack_tensor
-from hashlearn.bqp.passes import torch_mixing, torch_rows
 from hashlearn.hash_functions import KernelExpansion, LinearMargins, distinct_bits
 from hashlearn.inference.bit_problem import BitProblems
 from hashlearn.inference.bit_solvers import for_bits
@@ -201,15 +200,3 @@ def searching(codes: Any, labels: Any, device: str) -> dict[str, Any]:
         "map": metrics.mean_average_precision(queries, packed, asked, known),
         "precision_radius_2": metrics.precision_within_radius(queries, packed, asked, known, radius=2),
     }
-
-
-def without_numba() -> None:
-    """Sweeps in blocks on the CPU too: one row after the other they would not be compiled."""
-    torch_rows.TorchRows.mixing = _block_mixing  # type: ignore[method-assign]
-
-
-def _block_mixing(self: Any, weights: Any, B: Any, V: Any = None) -> Any:
-    rows = torch_rows.on_device(V, self.P) if V is not None else None
-    if rows is None:
-        rows = torch_rows._unit_rows(self.P, torch_rows.on_device(B, self.P))[0]
-    return torch_mixing.BlockMixing(self.P, weights, rows)

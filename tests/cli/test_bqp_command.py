@@ -20,6 +20,7 @@ from hashlearn import __version__, bqp
 from hashlearn.bqp import files
 from hashlearn.cli import main
 from hashlearn.cli.progress import Bar
+from tests.cli.solvers import Endless, Interrupted
 
 TRIANGLE = "3 3\n1 2 1\n2 3 1\n1 3 1\n"
 QUBO = "3 4\n1 1 -3\n2 2 2\n1 3 -2\n2 3 1\n"  # best: y = (1, 0, 1), energy −3 − 4 = −7
@@ -40,28 +41,6 @@ class Enumerate:
         if self.proves:
             run.offer_bound(run.value)
         return bqp.Status.CONVERGED
-
-
-@dataclass(frozen=True)
-class Interrupted:
-    """Finds something, then the user presses Ctrl-C."""
-
-    name: ClassVar[str] = "interrupted"
-
-    def run(self, A: Any, run: Any, rng: Any, x0: Any) -> bqp.Status:
-        run.offer(np.append(-1.0, np.ones(A.n - 1)))
-        raise KeyboardInterrupt
-
-
-@dataclass(frozen=True)
-class Endless:
-    """Never ends by itself."""
-
-    name: ClassVar[str] = "endless"
-
-    def run(self, A: Any, run: Any, rng: Any, x0: Any) -> bqp.Status:
-        while True:
-            run.tick("waiting")
 
 
 @dataclass(frozen=True)

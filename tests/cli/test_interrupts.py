@@ -10,9 +10,8 @@ import struct
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,30 +21,9 @@ from hashlearn import TwoStepHasher, bqp
 from hashlearn.cli import main
 from hashlearn.cli.steps import Steps
 from tests.cli.files import N, X, Y, answer, invoke
+from tests.cli.solvers import Endless, Interrupted
 
 HASHLEARN = [sys.executable, "-m", "hashlearn"]
-
-
-@dataclass(frozen=True)
-class Endless:
-    """Finds something, and never ends by itself."""
-
-    name: ClassVar[str] = "endless"
-
-    def run(self, A: Any, run: Any, rng: Any, x0: Any) -> bqp.Status:
-        while True:
-            run.tick("waiting")
-
-
-@dataclass(frozen=True)
-class Interrupted:
-    """The user presses Ctrl-C in the middle of a bit."""
-
-    name: ClassVar[str] = "interrupted"
-
-    def run(self, A: Any, run: Any, rng: Any, x0: Any) -> bqp.Status:
-        run.offer(np.ones(A.n))
-        raise KeyboardInterrupt
 
 
 # A solver that says when it has begun, and then takes its time: Ctrl-C always finds it at work.

@@ -25,6 +25,7 @@ from hashlearn.bqp.validation import finite_float64, require_symmetric
 
 FloatArray: TypeAlias = NDArray[np.float64]
 THREADED_PRODUCT = 4_000_000  # from so many multiplications on a product is spread over threads
+ON_HOST = Tall()
 SCALE_ROWS = 250  # of another kind of rows that `scale` looks at
 
 
@@ -32,7 +33,11 @@ class Operator(ABC):
     """A symmetric real n × n matrix, known through its products. Use `as_operator` to make one."""
 
     n: int
-    tall: Tall = Tall()  # how arrays of n entries are handled; NumPy's way unless the rows are of another kind
+
+    @property
+    def tall(self) -> Tall:
+        """How arrays of n entries are handled: NumPy's way, unless the rows are of another kind."""
+        return ON_HOST
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -212,7 +217,7 @@ class LowRank(Operator):
         return rows_of(self.P)
 
     @property
-    def tall(self) -> Tall:  # type: ignore[override]
+    def tall(self) -> Tall:
         """The same, for arrays of n entries."""
         return self.rows
 

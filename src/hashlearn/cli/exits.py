@@ -45,7 +45,7 @@ def refusals(about: str = "") -> Iterator[None]:
         raise (InputError if isinstance(error, USERS_FAULT) else Failure)(before + text) from None
 
 
-def one_line(error: BaseException) -> str:
+def one_line(error: BaseException | str) -> str:
     """The first paragraph of an error's message, as one line.
 
     >>> one_line(ValueError("X contains NaN.\\nYou might want\\n\\nto know more"))

@@ -37,7 +37,7 @@ def keep_names(hasher: Any, source: RowSource) -> None:
 
 def notices(heard: Iterable[warnings.WarningMessage]) -> list[str]:
     """What was warned of, each once, in one line."""
-    return list(dict.fromkeys(one_line(warning.message) for warning in heard))  # type: ignore[arg-type]
+    return list(dict.fromkeys(one_line(warning.message) for warning in heard))
 
 
 def learned_from(report: dict[str, Any]) -> str:

@@ -15,7 +15,6 @@ import numpy as np
 from hashlearn import bqp
 from hashlearn.bqp.operators import FloatArray
 from hashlearn.bqp.passes import Rows, is_tensor, rows_of
-from hashlearn.bqp.spectral import sign
 from hashlearn.bqp.threads import one_blas_thread
 from hashlearn.inference.bit_problem import objective
 from hashlearn.inference.bit_solvers import has_few_distinct_rows
@@ -31,13 +30,13 @@ Start = Callable[[Any, int, np.random.Generator], FloatArray]
 def pca_codes(X: Any, n_bits: int, rng: np.random.Generator) -> FloatArray:
     """Signs of the first n_bits principal components (their mean is 0)."""
     V = _principal_scores(X, n_bits, rng)
-    return sign(V) if isinstance(V, np.ndarray) else rows_of(V).signs_of_product(np.eye(n_bits))
+    return rows_of(V).signs_of_product(np.eye(n_bits))
 
 
 def itq_codes(X: Any, n_bits: int, rng: np.random.Generator) -> FloatArray:
     """Iterative quantisation (Gong and Lazebnik 2011): rotate the components so that signs lose least."""
     V = _principal_scores(X, n_bits, rng)
-    return _rotated_signs(V, itq_rotation(V, rng)[0])
+    return rows_of(V).signs_of_product(itq_rotation(V, rng)[0])
 
 
 def random_codes(X: Any, n_bits: int, rng: np.random.Generator) -> FloatArray:
@@ -84,7 +83,7 @@ def _best_rotation(target: bqp.Operator, factor: FloatArray, n_bits: int, rng: n
     with one_blas_thread():
         V = _principal_scores(factor, n_bits, rng)
         count = min(MOST_ROTATIONS, max(FEWEST_ROTATIONS, ROTATED_BITS // n_bits))
-        trials = (_rotated_signs(V, itq_rotation(V, rng)[0]) for _ in range(count))
+        trials = (rows_of(V).signs_of_product(itq_rotation(V, rng)[0]) for _ in range(count))
         return min(trials, key=lambda codes: objective(target, codes))
 
 
@@ -95,8 +94,6 @@ def _factor(target: bqp.Operator) -> FloatArray | None:
     kept = target.weights > 0.0
     if not kept.any():
         return None
-    if target.rows.on_host:
-        return target.P[:, kept] * np.sqrt(target.weights[kept])
     rows = target.rows if kept.all() else target.rows.with_columns(kept)
     return rows.with_scaled_columns(np.sqrt(target.weights[kept])).P
 
@@ -124,10 +121,6 @@ def _filled_up(directions: FloatArray, n_components: int, rng: np.random.Generat
     if count == n_components:
         return directions
     return np.hstack([directions, rng.standard_normal((n_features, n_components - count))])
-
-
-def _rotated_signs(V: Any, R: FloatArray) -> Any:
-    return sign(V @ R) if isinstance(V, np.ndarray) else rows_of(V).signs_of_product(R)
 
 
 def _has_passes(X: Any) -> bool:

@@ -8,6 +8,17 @@ from __future__ import annotations
 
 from hashlearn.bqp.passes.base import Linearised, Mixing, Rows, Tall
 from hashlearn.bqp.passes.kinds import checked_matrix, is_tensor, rows_of
-from hashlearn.bqp.passes.proofs import Inertia, ProofGram
+from hashlearn.bqp.passes.proofs import Inertia, Proof, ProofGram
 
-__all__ = ["Inertia", "Linearised", "Mixing", "ProofGram", "Rows", "Tall", "checked_matrix", "is_tensor", "rows_of"]
+__all__ = [
+    "Inertia",
+    "Linearised",
+    "Mixing",
+    "Proof",
+    "ProofGram",
+    "Rows",
+    "Tall",
+    "checked_matrix",
+    "is_tensor",
+    "rows_of",
+]

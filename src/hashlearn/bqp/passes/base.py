@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.bqp.passes.proofs import ProofGram
+from hashlearn.bqp.passes.proofs import Proof
 from hashlearn.bqp.validation import signs
 
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -131,7 +131,7 @@ class Rows(Tall, ABC):
         """Coordinate steps from the unit rows of B, or from V (a NumPy array, n × k); see ``swept_rows``."""
 
     @abstractmethod
-    def proof_gram(self, d: TallArray) -> ProofGram:
+    def proof_gram(self, d: TallArray) -> Proof:
         """PᵀD⁻¹P for a proof: in float64, of exactly this P; entries of d below 1e-9 of the mean are raised to that."""
 
     @abstractmethod
@@ -163,21 +163,21 @@ class Rows(Tall, ABC):
     def gram(self) -> FloatArray:
         """PᵀP, accurate to float64."""
 
+    @abstractmethod
     def shifted_product(self, B: FloatArray, shift: FloatArray) -> Any:
         """The matrix P B + 1 shiftᵀ, of this kind; what starts of inference are made of, with the next three."""
-        raise NotImplementedError
 
+    @abstractmethod
     def signs_of_product(self, R: FloatArray) -> Any:
         """The matrix sgn(P R), of this kind; sgn(0) = +1."""
-        raise NotImplementedError
 
+    @abstractmethod
     def quantised(self, R: FloatArray) -> tuple[FloatArray, float]:
         """Pᵀ sgn(P R) and the sum of |P R|: one step of iterative quantisation."""
-        raise NotImplementedError
 
+    @abstractmethod
     def with_scaled_columns(self, factors: FloatArray) -> Rows:
         """P diag(factors)."""
-        raise NotImplementedError
 
     @abstractmethod
     def diagonal(self, weights: FloatArray) -> TallArray:

@@ -91,6 +91,18 @@ class NumpyRows(Rows):
         P = self.P
         return sum_row_blocks(lambda a, b: P[a:b].T @ P[a:b], self.n, self.rank)
 
+    def shifted_product(self, B: FloatArray, shift: FloatArray) -> FloatArray:
+        """On all cores where that pays."""
+        return self.product(B) + shift
+
+    def signs_of_product(self, R: FloatArray) -> FloatArray:
+        """As float64."""
+        return np.where(self.P @ R < 0.0, -1.0, 1.0)
+
+    def with_scaled_columns(self, factors: FloatArray) -> NumpyRows:
+        """A copy."""
+        return NumpyRows(self.P * factors)
+
     def quantised(self, R: FloatArray) -> tuple[FloatArray, float]:
         """Two products."""
         rotated = self.P @ R

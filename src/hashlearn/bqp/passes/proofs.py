@@ -30,12 +30,27 @@ class Inertia(Protocol):
         """H, on the host."""
 
 
+class Proof(Protocol):
+    """PᵀD⁻¹P, wherever it is, and what is known about its rounding."""
+
+    @property
+    def total(self) -> float:
+        """≥ Σd."""
+
+    @property
+    def rounding(self) -> float:
+        """The Gram matrix is off by at most this · its trace, as a spectral norm."""
+
+    def inertia(self, weights: FloatArray) -> Inertia:
+        """The question, for these weights."""
+
+
 class ProofGram(NamedTuple):
-    """PᵀD⁻¹P and what is known about its rounding."""
+    """`Proof` on the host."""
 
     gram: FloatArray  # rank × rank
-    total: float  # ≥ Σd
-    rounding: float  # the gram is off by at most this · its trace, as a spectral norm
+    total: float
+    rounding: float
 
     def inertia(self, weights: FloatArray) -> Inertia:
         """The question, for these weights."""

@@ -25,7 +25,7 @@ EPS = float(np.finfo(np.float64).eps)
 
 
 class TorchProofGram(NamedTuple):
-    """`ProofGram` with its gram on the device, float64."""
+    """`Proof` on the device, float64."""
 
     gram: Tensor
     total: float

@@ -65,7 +65,7 @@ class TorchRows(TorchTall):
         assert B is not None
         return BlockMixing(self.P, weights, _unit_rows(self.P, on_device(B, self.P))[0])
 
-    def proof_gram(self, d: Tensor) -> TorchProofGram:  # type: ignore[override]
+    def proof_gram(self, d: Tensor) -> TorchProofGram:
         """Each entry is a sum of n products of float64 numbers, added within blocks and then over blocks."""
         d = d.double()
         mean = float(d.mean())

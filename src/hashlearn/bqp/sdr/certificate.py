@@ -24,7 +24,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from hashlearn.bqp.operators import FloatArray, LowRank, Operator
 from hashlearn.bqp.passes.base import TallArray
-from hashlearn.bqp.passes.proofs import Inertia, ProofGram, is_positive_definite
+from hashlearn.bqp.passes.proofs import Inertia, Proof, is_positive_definite
 from hashlearn.bqp.sdr.lanczos import smallest_eigenvalue_bound
 from hashlearn.bqp.threads import all_blas_threads
 
@@ -60,7 +60,7 @@ def low_rank_bound(
 
 
 def proven_bound(
-    proof: ProofGram,
+    proof: Proof,
     weights: FloatArray,
     enough: float | None = None,
     value: float | None = None,

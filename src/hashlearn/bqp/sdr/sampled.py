@@ -31,14 +31,14 @@ def relax_on_samples(A: LowRank, tolerance: Tolerance, rank: int, rng: np.random
     sweeps = FIRST_SWEEPS
     count = rows.swept_rows or SWEPT_ROWS
     bound = -np.inf
-    for _ in range(tolerance.max_rounds):
+    for rounds_left in reversed(range(tolerance.max_rounds)):
         T = _swept(A, T, count, sweeps, rng, run)
         image, norms = rows.image(A.weights[:, None] * T)
         value = float(A.weights @ np.einsum("jc,jc->j", image, image))
         run.tick("certificate")
         bound = max(bound, low_rank_bound(A, norms, tolerance.enough(value), value, with_direction=False).bound)
         run.offer_bound(bound)
-        if tolerance.met(value, bound):
+        if tolerance.met(value, bound) or not rounds_left:
             break
         T, count, sweeps = image, GROWTH * count, LATER_SWEEPS
     return Relaxation(A, value, bound, T.shape[1], "cholesky", low_rank_factor=A.weights[:, None] * T)

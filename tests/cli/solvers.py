@@ -1,0 +1,32 @@
+"""Solvers that do not end as they should, for tests of what a command then does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from hashlearn import bqp
+
+
+@dataclass(frozen=True)
+class Interrupted:
+    """Finds something, then the user presses Ctrl-C."""
+
+    name: ClassVar[str] = "interrupted"
+
+    def run(self, A: Any, run: Any, rng: Any, x0: Any) -> bqp.Status:
+        run.offer(np.append(-1.0, np.ones(A.n - 1)))
+        raise KeyboardInterrupt
+
+
+@dataclass(frozen=True)
+class Endless:
+    """Never ends by itself."""
+
+    name: ClassVar[str] = "endless"
+
+    def run(self, A: Any, run: Any, rng: Any, x0: Any) -> bqp.Status:
+        while True:
+            run.tick("waiting")
