@@ -41,6 +41,17 @@ def test_yes_just_above_the_eigenvalue_and_no_just_below(seed):
         np.testing.assert_allclose(inertia.matrix(), gram * scale[:, None] * scale, rtol=1e-14)
 
 
+def test_yes_where_many_columns_share_a_small_trace():
+    """c times the number of columns is far above trace H, as for features of slowly falling spectrum."""
+    from hashlearn.bqp.passes.torch_proofs import TorchInertia
+
+    weights = np.r_[np.ones(3), -np.ones(300)]
+    inertia = TorchInertia(torch.eye(303, dtype=torch.float64) / 100.0, weights)
+    assert inertia.holds(0.011, 0.0)
+    assert inertia.holds(10.0, 0.0)
+    assert not inertia.holds(0.0099, 0.0)
+
+
 @pytest.mark.parametrize("factorisation", ["cholesky_ex", "cholesky_solve"])
 def test_a_factorisation_that_lies_proves_nothing(monkeypatch, factorisation):
     from hashlearn.bqp.passes.torch_proofs import TorchInertia

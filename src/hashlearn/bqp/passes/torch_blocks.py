@@ -18,6 +18,7 @@ Tensor: TypeAlias = Any  # torch.Tensor, which type checkers without PyTorch do 
 
 ALIGNED = 8  # numbers: rows of a buffer begin at multiples, which fast products need
 BLOCK = 4096  # rows in a block
+SHORT_BLOCK = 128  # where the sums inside it are to round next to nothing
 CHUNK = 16 * BLOCK  # rows for which wide temporaries are made at once
 GRAM_PANEL = 256  # columns: a Gram matrix is computed panel by panel, each pair once
 GRAM_CHUNK = 64 * BLOCK  # rows, on a device that is only filled by so many products of panels at once
@@ -38,15 +39,15 @@ def to_host(small: Tensor) -> FloatArray:
     return np.ascontiguousarray(small.detach().double().cpu().numpy())
 
 
-def block_products(left: Tensor, right: Tensor) -> Tensor:
+def block_products(left: Tensor, right: Tensor, block: int = BLOCK) -> Tensor:
     """leftᵀ right over all rows, float64, on the device."""
     n = left.shape[0]
-    whole = n // BLOCK * BLOCK
-    total = (left[whole:].T @ right[whole:]).double()
-    if whole:
-        a, b = (M[:whole].unflatten(0, (-1, BLOCK)) for M in (left, right))
-        total = total + torch.bmm(a.transpose(1, 2), b).sum(dim=0, dtype=torch.float64)
-    return total
+    whole = n // block * block
+    if not whole:
+        return (left.T @ right).double()
+    a, b = (M[:whole].unflatten(0, (-1, block)) for M in (left, right))
+    total = torch.bmm(a.transpose(1, 2), b).sum(dim=0, dtype=torch.float64)
+    return total if whole == n else total + left[whole:].T @ right[whole:]
 
 
 def buffer(n: int, columns: int, like: Tensor, dtype: Any = None) -> Tensor:

@@ -9,16 +9,18 @@ pass. Two reads of P a pass; descent ends where a pass gains less than the dtype
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import torch
 
 from hashlearn.bqp.passes.base import FloatArray
-from hashlearn.bqp.passes.torch_blocks import Tensor, block_products, chunks, on_device
+from hashlearn.bqp.passes.torch_blocks import BLOCK, Tensor, block_products, chunks, on_device
 
 BATCHES = 16
 SMALLEST_BATCH = 128
+FEW_WEIGHTS = 4
 PATIENCE = 2  # passes in a row that gain next to nothing
 
 
@@ -27,13 +29,14 @@ def flip_descent(P: Tensor, weights: FloatArray, X: Tensor, between: Callable[[]
     n = P.shape[0]
     X = X.to(P.dtype, copy=True)
     eps = torch.finfo(P.dtype).eps
-    w, w64 = on_device(weights, P), on_device(weights, P, torch.float64)
-    diagonal, squares = _of_squares(P, w)
+    w64 = on_device(weights, P, torch.float64)
+    diagonal, squares = _of_squares(P, weights)
     noise = 4.0 * eps * squares.max().sqrt()
     T = sum(block_products(P[rows], X[rows]) for rows in chunks(n))
     value = w64 @ T.square()
     threshold = torch.zeros_like(value)  # of the largest gain in the batch that a flip must have
     batch = max(SMALLEST_BATCH, -(-n // BATCHES))
+    batch = batch if batch < BLOCK else -(-batch // BLOCK) * BLOCK
     idle = 0
     for _ in range(passes):
         before, flips = value, 0
@@ -61,8 +64,15 @@ def flip_descent(P: Tensor, weights: FloatArray, X: Tensor, between: Callable[[]
     return X
 
 
-def _of_squares(P: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
-    """Σ w p² and Σ p² of every row."""
-    both = torch.stack([w, torch.ones_like(w)], dim=1)
-    sums = torch.cat([P[rows].square() @ both for rows in chunks(P.shape[0])])
-    return sums[:, :1].contiguous(), sums[:, 1]
+def _of_squares(P: Tensor, weights: FloatArray) -> tuple[Tensor, Tensor]:
+    """Σ w p² and Σ p² of every row. Columns of equal weight side by side, as bits have them, need no squares of P."""
+    ends = [0, *(np.flatnonzero(np.diff(weights)) + 1), len(weights)]
+    if len(ends) <= FEW_WEIGHTS + 1:
+        pieces = list(pairwise(ends))
+        sums = torch.stack([torch.linalg.vector_norm(P[:, a:b], dim=1).square() for a, b in pieces], dim=1)
+        small = on_device(np.column_stack([weights[ends[:-1]], np.ones(len(pieces))]), P)
+        both = sums @ small
+    else:
+        small = on_device(np.column_stack([weights, np.ones(len(weights))]), P)
+        both = torch.cat([P[rows].square() @ small for rows in chunks(P.shape[0])])
+    return both[:, :1].contiguous(), both[:, 1]

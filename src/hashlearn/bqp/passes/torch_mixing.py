@@ -27,20 +27,18 @@ class BlockMixing:
         positive = torch.as_tensor(weights > 0.0, device=P.device)
         Z = P[:, positive] * self._weights[positive, 0].sqrt()
         self._shifts = [MARGIN * s for s in _largest_squares(Z, self._blocks)]
+        self._T = block_products(P, V).to(V.dtype)  # kept up to date: what rounding adds in some sweeps is no matter
 
     def sweep(self) -> float:
-        """Every block once; the movement is that of a row in the mean."""
-        P, V, tiny = self._P, self._V, torch.finfo(self._V.dtype).tiny
-        T = block_products(P, V).to(V.dtype)
-        moved = torch.zeros((), dtype=V.dtype, device=V.device)
+        """Every block once; the movement is that of a row in the mean. A row that nothing pulls at becomes 0."""
+        P, V, T, before = self._P, self._V, self._T, self._V.clone()
+        tiny = torch.finfo(V.dtype).tiny
         for rows, shift in zip(self._blocks, self._shifts, strict=True):
             G = torch.addmm(V[rows], P[rows], self._weights * T, beta=-shift)
-            norms = torch.linalg.vector_norm(G, dim=1, keepdim=True)
-            step = torch.where(norms > tiny, G / norms.clamp_min(tiny).neg_(), V[rows]) - V[rows]
-            V[rows] += step
-            T += P[rows].T @ step
-            moved += step.square().sum()
-        return float(moved) / V.shape[0]
+            norms = torch.linalg.vector_norm(G, dim=1, keepdim=True).clamp_min_(tiny)
+            V[rows] = G.div_(norms).neg_()
+            T.addmm_(P[rows].T, V[rows] - before[rows])
+        return float(torch.linalg.vector_norm(before.sub_(V))) ** 2 / V.shape[0]
 
     def image(self) -> FloatArray:
         """To the host."""

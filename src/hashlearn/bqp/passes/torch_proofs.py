@@ -69,7 +69,8 @@ class TorchInertia:
             slack = 2.0 * EPS * x * (rounded + p * torch.linalg.matrix_norm(Y))
         schur = 0.5 * (schur + schur.T)
         schur.diagonal().add_(c - margin - slack)
-        room = 4.0 * (m + 4) * EPS * (abs(c) + margin + self.trace)
+        # Of S and of LLᵀ, whose Frobenius norm is at most trace S: m times c, and no more than H's own trace.
+        room = 4.0 * (m + 4) * EPS * (m * (abs(c) + margin) + self.trace)
         schur.diagonal().sub_(room)
         L, info = torch.linalg.cholesky_ex(schur)
         size = torch.linalg.matrix_norm(L)

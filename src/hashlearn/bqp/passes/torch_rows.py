@@ -17,6 +17,8 @@ from hashlearn.bqp.passes.base import FloatArray, Linearised, Mixing, Rows
 from hashlearn.bqp.passes.numpy_rows import NumpyRows
 from hashlearn.bqp.passes.torch_blocks import (
     BLOCK,
+    CHUNK,
+    SHORT_BLOCK,
     Tensor,
     block_products,
     buffer,
@@ -91,10 +93,12 @@ class TorchRows(TorchTall):
         return flip_descent(self.P, weights, X, between, passes)
 
     def transposed(self, X: Tensor) -> FloatArray:
-        """In float64, a chunk at a time."""
-        wide = X[:, None] if X.dim() == 1 else X
-        parts = [block_products(self.P[rows].double(), wide[rows].double()) for rows in chunks(self.n)]
-        total = to_host(torch.stack(parts).sum(dim=0))
+        """In float64; of many rows a few at a time in the dtype of P, if its products are not set to round more."""
+        short = self.n > CHUNK and torch.get_float32_matmul_precision() == "highest"
+        dtype = self.P.dtype if short else torch.float64
+        wide = (X[:, None] if X.dim() == 1 else X).to(dtype)
+        parts = (block_products(self.P[r].to(dtype), wide[r], SHORT_BLOCK) for r in chunks(self.n))
+        total = to_host(sum(parts))
         return total[:, 0] if X.dim() == 1 else total
 
     def product(self, B: FloatArray) -> Tensor:
