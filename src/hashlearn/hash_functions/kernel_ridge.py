@@ -20,6 +20,7 @@ from hashlearn.hash_functions.base import ProgressCallback, training_pair
 from hashlearn.hash_functions.distinct_bits import distinct_bits
 from hashlearn.hash_functions.expansion import KernelExpansion
 from hashlearn.hash_functions.kernels import RBFPoints
+from hashlearn.hash_functions.leave_one_out import alpha_by_leave_one_out
 from hashlearn.hash_functions.memory import gram_rows_limit
 from hashlearn.hash_functions.nystroem import NystroemFeatures, nystroem_ridge
 from hashlearn.hash_functions.panels import Rows
@@ -41,7 +42,7 @@ class KernelRidge:
 
     Parameters
     ----------
-    alpha : weight of ‖f‖², or "cv"
+    alpha : weight of ‖f‖²; "loo": the best of five by leave-one-out errors (see `leave_one_out`); or "cv"
     gamma : "neighbors", "median", "scale" (see `bandwidth`), a positive number, or "cv"; "cv" selects on held-out
         rows from a grid around the default (see `selection`)
     max_gram_rows : with more rows than this, Nyström landmarks instead of the Gram matrix; None: 20,000, or fewer
@@ -49,7 +50,7 @@ class KernelRidge:
     n_landmarks : rows drawn as landmarks then
     """
 
-    alpha: float | str = DEFAULT_ALPHA
+    alpha: float | str = "loo"
     gamma: float | str = "neighbors"
     max_gram_rows: int | None = None
     n_landmarks: int = 3000
@@ -58,8 +59,8 @@ class KernelRidge:
     accepts_sparse: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        if isinstance(self.alpha, str) and self.alpha != "cv":
-            raise ValueError(f"alpha must be a positive number or 'cv', got {self.alpha!r}")
+        if isinstance(self.alpha, str) and self.alpha not in ("loo", "cv"):
+            raise ValueError(f"alpha must be a positive number, 'loo' or 'cv', got {self.alpha!r}")
         if not isinstance(self.alpha, str):
             positive(self.alpha, "alpha")
         check_gamma(self.gamma)
@@ -102,14 +103,17 @@ class KernelRidge:
         gamma, origin = choose_gamma(self.gamma, X, rng)
         alpha = DEFAULT_ALPHA if isinstance(self.alpha, str) else float(self.alpha)
         if "cv" not in (self.gamma, self.alpha):
-            return gamma, alpha, origin
+            return gamma, self._left_out(X, codes, gamma, rng) or alpha, origin
         gammas = candidates(gamma, self.gamma == "cv", GAMMA_FACTORS)
         alphas = candidates(alpha, self.alpha == "cv", STRENGTH_FACTORS)
         choice = select_on_held_out_rows(X, codes, gammas, alphas, _trial, rng)
         if choice is None:
             return gamma, alpha, f"{origin}, too few rows for cv"
         words = f"{'cv' if self.gamma == 'cv' else origin}, {choice.accuracy:.3f} of held-out bits right"
-        return choice.gamma, choice.strength, words
+        return choice.gamma, self._left_out(X, codes, choice.gamma, rng) or choice.strength, words
+
+    def _left_out(self, X: Rows, codes: NDArray[np.int8], gamma: float, rng: np.random.Generator) -> float | None:
+        return alpha_by_leave_one_out(X, codes, gamma, rng) if self.alpha == "loo" else None
 
 
 def _solve(K: NDArray[np.float64], codes: NDArray[np.int8], alpha: float) -> NDArray[np.float64]:

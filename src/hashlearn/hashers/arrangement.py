@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
 
 from hashlearn.bqp.operators import FloatArray
 from hashlearn.bqp.threads import one_blas_thread
 from hashlearn.hash_functions.bandwidth import choose_gamma
 from hashlearn.hash_functions.base import working_rows
 from hashlearn.hash_functions.kernels import RBFPoints
+from hashlearn.hash_functions.leave_one_out import leave_one_out_errors
 
 MOST_ROWS = 2000  # that confusions are judged by
 ALPHA = 0.1
@@ -42,8 +42,7 @@ def arranged(X: Any, labels: NDArray[Any], codes: NDArray[np.int8], rng: np.rand
 def confusions(X: Any, member: NDArray[np.intp], rng: np.random.Generator) -> FloatArray:
     """Symmetric (n_classes, n_classes): how much of one class's leave-one-out score goes to the other; diagonal 0.
 
-    Of the regression on class indicators with coefficients c = (K + αI)⁻¹ y, the score of sample i without itself is
-    y_i − c_i / [(K + αI)⁻¹]_ii.
+    Scores are those of the regression on class indicators, that of a sample as if it had been left out.
     """
     X = working_rows(X)
     n = len(member)
@@ -51,12 +50,9 @@ def confusions(X: Any, member: NDArray[np.intp], rng: np.random.Generator) -> Fl
     X, member, n_classes = X[rows], member[rows], int(member.max()) + 1
     with one_blas_thread():
         gamma, _ = choose_gamma("neighbors", X, rng)
-        K = RBFPoints(X, gamma).gram()
-        K[np.diag_indices_from(K)] += ALPHA
-        inverse = cho_solve(cho_factor(K, lower=True, overwrite_a=True, check_finite=False), np.eye(len(rows)))
         told = np.zeros((len(rows), n_classes))
         told[np.arange(len(rows)), member] = 1.0
-        scores = told - (inverse @ told) / inverse.diagonal()[:, None]
+        scores = told - leave_one_out_errors(RBFPoints(X, gamma).gram(), told, ALPHA)
         mixed = told.T @ np.maximum(scores, 0.0) / np.maximum(np.bincount(member, minlength=n_classes), 1)[:, None]
     mixed = mixed + mixed.T
     np.fill_diagonal(mixed, 0.0)
