@@ -78,26 +78,41 @@ class FittedHashFunctions(ABC):
 
     def decision_function(self, X: Rows) -> NDArray[Any]:
         """Margins (n, n_bits) in X's working dtype: float32 for float32, else float64. A tensor's are a tensor."""
+        return self.evaluate(X)
+
+    def evaluate(
+        self,
+        X: Rows,
+        finish: Callable[[Any], Any] = lambda margins: margins,
+        look_at: Callable[[Rows], None] | None = None,
+    ) -> Any:
+        """``finish`` of the margins: of a panel's while they are in the cache, so it must look at one row at a time.
+
+        ``look_at`` is shown every panel of rows before its margins are taken, and may raise; no tensors.
+        """
         if is_tensor(X):
-            return self._of_tensor(X)
+            return finish(self._of_tensor(X))
         X = working_rows(X)
         if X.shape[1] != self.n_features:
             raise ValueError(f"X has {X.shape[1]} features, but the hash functions were fitted on {self.n_features}")
         if self.bits.n_distinct == 0 or X.shape[0] == 0:
-            return self.bits.expand(np.zeros((X.shape[0], self.bits.n_distinct), dtype=X.dtype))
+            if look_at is not None and X.shape[0]:
+                look_at(X)
+            return finish(self.bits.expand(np.zeros((X.shape[0], self.bits.n_distinct), dtype=X.dtype)))
         key = (X.dtype.str, sp.issparse(X))
         if key not in self._prepared:
             self._prepared[key] = self._steady_function(X)
-        margins = evaluate_in_panels(
+        return evaluate_in_panels(
             self._prepared[key],
             X,
             self.bits.n_distinct,
+            finish=lambda margins: finish(self.bits.expand(margins)),
+            look_at=look_at,
             densify=self._densify,
             threads=self._threads,
             fill_up=self._fill_up,
             panel_rows=self._panel_rows,
         )
-        return self.bits.expand(margins)
 
     def _of_tensor(self, X: Any) -> Any:
         X = checked_matrix(X, "X")

@@ -34,6 +34,8 @@ class DistinctBits:
 
     def expand(self, margins: NDArray[Any]) -> NDArray[Any]:
         """Margins (n, n_bits) from those of the distinct bits; a constant bit's margin is its value, −1 or +1."""
+        if np.array_equal(self.source, np.arange(self.n_distinct)) and (self.signs > 0).all():
+            return margins
         constant = self.source < 0
         full = np.empty((len(margins), self.n_bits), dtype=margins.dtype)
         full[:, constant] = self.signs[constant]

@@ -33,33 +33,41 @@ def evaluate_in_panels(
     X: Rows,
     n_columns: int,
     *,
+    finish: PanelFunction = lambda margins: margins,
+    look_at: Callable[[Rows], None] | None = None,
     densify: bool = True,
     threads: bool = True,
     fill_up: bool = True,
     panel_rows: int = PANEL_ROWS,
 ) -> NDArray[Any]:
-    """``function`` of every panel of rows, stacked: (n, n_columns) of X's dtype.
+    """``function`` of every panel of rows, n_columns margins of X's dtype a row, then ``finish`` of them, stacked.
 
+    ``finish``: what becomes of margins while they are in the cache; it looks at one row at a time.
+    ``look_at``: is shown every panel first, to raise if it must. The rows then come from memory once for both.
     ``densify``: sparse panels are made dense, so that ``function`` meets nothing but (panel_rows, n_features) arrays.
     ``fill_up``: the last panel has zero rows added; no need where ``function`` looks at one row at a time.
     """
     n = X.shape[0]
-    margins = np.empty((n, n_columns), dtype=X.dtype)
-
+    none = finish(np.empty((0, n_columns), dtype=X.dtype))
+    finished = np.empty((n, *none.shape[1:]), dtype=none.dtype)
     rows_per_task = panel_rows * max(1, min(PANELS_PER_TASK, n // (TASKS * panel_rows)))
 
     def fill(start: int) -> None:
-        for first in range(start, min(start + rows_per_task, n), panel_rows):
-            last = min(first + panel_rows, n)
-            margins[first:last] = function(_panel(X, first, last, panel_rows if fill_up else last - first, densify))[
-                : last - first
-            ]
+        stop = min(start + rows_per_task, n)
+        margins = np.empty((stop - start, n_columns), dtype=X.dtype)
+        for first in range(start, stop, panel_rows):
+            last = min(first + panel_rows, stop)
+            panel = _panel(X, first, last, panel_rows if fill_up else last - first, densify)
+            if look_at is not None:
+                look_at(panel[: last - first])
+            margins[first - start : last - start] = function(panel)[: last - first]
+        finished[start:stop] = finish(margins)
 
     starts = range(0, n, rows_per_task)
     with one_blas_thread():
         for _ in map_threads(fill, starts) if threads and len(starts) > 1 else map(fill, starts):
             pass
-    return margins
+    return finished
 
 
 def place_matters(B: NDArray[Any]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from importlib import import_module
 from os import PathLike
 from typing import Any
@@ -16,6 +17,7 @@ from sklearn.utils.validation import assert_all_finite, check_is_fitted, validat
 from hashlearn import bits, metrics
 from hashlearn.bqp.passes import checked_matrix, is_tensor
 from hashlearn.bqp.threads import map_row_blocks
+from hashlearn.hash_functions import FittedHashFunctions
 from hashlearn.inference.bit_problem import objective
 from hashlearn.targets import Distance
 
@@ -36,18 +38,21 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def _margins(self, X: Any) -> NDArray[Any]:
         """Real margins (n, n_bits) for validated X."""
 
+    def _row_functions(self) -> Any:
+        """The hash functions, where they alone make margins of the rows as they are; they then look at the rows too."""
+        return None
+
     def decision_function(self, X: Any) -> NDArray[Any]:
         """Margins, shape (n_samples, n_bits): the bit is 1 where the margin is at least 0, surer the farther from 0."""
-        check_is_fitted(self)
-        return self._margins(self._validated(X, reset=False))
+        return self._evaluated(X, lambda margins: margins)
 
     def transform(self, X: Any) -> NDArray[np.uint8]:
         """Bits 0/1, shape (n_samples, n_bits)."""
-        return bits_of(self.decision_function(X))
+        return self._evaluated(X, bits_of)
 
     def encode(self, X: Any) -> NDArray[np.uint8]:
         """Packed codes, shape (n_samples, ⌈n_bits/8⌉): big-endian bit order, pad bits zero."""
-        return bits.pack_bits(bits_of(self.decision_function(X)))
+        return self._evaluated(X, packed_bits_of)
 
     def score(self, X: Any, y: Any = None) -> float:
         """How good the codes of X are, the higher the better, for model selection.
@@ -65,8 +70,28 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """Write this fitted hasher to one file, which `hashlearn.load` reads; see `hashlearn.persistence.save`."""
         import_module("hashlearn.persistence").save(self, path, codes=codes, notes=notes)
 
-    def _validated(self, X: Any, *, reset: bool, accepts_sparse: bool = True) -> Any:
-        """X as finite float32 or float64 rows, C-contiguous or CSR; two rows at least to learn from."""
+    def _evaluated(self, X: Any, finish: Callable[[Any], Any]) -> Any:
+        """``finish`` of the margins; dense rows are looked at panel by panel, so that memory is read once for both."""
+        check_is_fitted(self)
+        functions = self._row_functions()
+        if is_tensor(X) or not isinstance(functions, FittedHashFunctions):
+            return finish(self._margins(self._validated(X, reset=False)))
+        X = self._validated(X, reset=False, entries=False)
+        if hasattr(X, "toarray"):
+            self._require_usable_entries(X)
+            return functions.evaluate(X, finish)
+
+        def look_at(panel: NDArray[Any]) -> None:
+            if not _largest_entry(panel) <= LARGEST_ENTRY:
+                self._require_usable_entries(X)  # all of them, so that the error does not depend on panels
+
+        return functions.evaluate(X, finish, look_at)
+
+    def _validated(self, X: Any, *, reset: bool, accepts_sparse: bool = True, entries: bool = True) -> Any:
+        """X as finite float32 or float64 rows, C-contiguous or CSR; two rows at least to learn from.
+
+        Not ``entries``: whoever calls sees to it that the entries are looked at.
+        """
         if is_tensor(X) and self._takes_tensors:
             return self._validated_tensor(X, reset=reset)
         X = validate_data(
@@ -75,20 +100,24 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             accept_sparse="csr" if accepts_sparse else False,
             dtype=(np.float64, np.float32),
             order="C",
-            ensure_all_finite=False,  # seen below, in the same pass
+            ensure_all_finite=False,  # `_require_usable_entries` sees to it, in one pass
             ensure_min_samples=2 if reset else 1,
             reset=reset,
         )
+        if entries:
+            self._require_usable_entries(X)
+        if reset:
+            self.n_samples_fit_ = int(X.shape[0])
+        return X
+
+    def _require_usable_entries(self, X: Any) -> None:
         largest = _largest_entry(X.data if hasattr(X, "toarray") else X)
         if not largest < np.inf:
             assert_all_finite(X, estimator_name=type(self).__name__, input_name="X")
-        if reset:
-            self.n_samples_fit_ = int(X.shape[0])
         if largest > LARGEST_ENTRY:
             raise ValueError(
                 f"X has an entry of size {largest:.3g}, whose square overflows; scale it below {LARGEST_ENTRY:.0e}"
             )
-        return X
 
     def _validated_tensor(self, X: Any, *, reset: bool) -> Any:
         X = checked_matrix(X, "X")
@@ -145,3 +174,10 @@ def bits_of(margins: Any) -> Any:
     if is_tensor(margins):
         return (margins >= 0.0).byte()
     return (margins >= 0.0).astype(np.uint8)
+
+
+def packed_bits_of(margins: Any) -> Any:
+    """`bits_of`, packed."""
+    if is_tensor(margins):
+        return bits.pack_bits(bits_of(margins))
+    return np.packbits(margins >= 0.0, axis=1)

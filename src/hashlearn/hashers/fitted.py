@@ -28,6 +28,9 @@ class FunctionHasher(BaseHasher):
         """Of the fitted hash functions."""
         return self.hash_functions_.decision_function(X)
 
+    def _row_functions(self) -> Any:
+        return self.hash_functions_ if type(self)._margins is FunctionHasher._margins else None
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self._accepts_sparse

@@ -175,6 +175,10 @@ class TwoStepHasher(BaseHasher):
         """Of the fitted hash functions."""
         return self.hash_functions_.decision_function(scaled(X, self.scaling_))
 
+    def _row_functions(self) -> Any:
+        own = type(self)._margins is TwoStepHasher._margins
+        return self.hash_functions_ if own and self.scaling_ == "none" else None
+
     def _reporter(self, stage: str) -> Callable[[int, int], Any] | None:
         if self.progress is None:
             return None

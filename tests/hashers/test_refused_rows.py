@@ -1,0 +1,181 @@
+"""Rows that `encode`, `transform` and `decision_function` refuse while they are at it, panel by panel.
+
+Rows are looked at just before their margins are taken, so these tests place one bad entry anywhere and ask for the very
+error that a look at all rows beforehand gives, and for the very codes where nothing is wrong.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.utils.validation import assert_all_finite
+
+from hashlearn import TwoStepHasher
+from hashlearn.bits import pack_bits
+from hashlearn.hash_functions import DistinctBits, LinearMargins
+from hashlearn.hash_functions.panels import PANEL_ROWS, PANELS_PER_TASK, TASKS
+from hashlearn.hashers import ITQ, ITQCCA, LSH, KMeansHashing, OneHotClass, SignCodes, SpectralHashing
+
+D, L = 6, 5
+N = 3 * PANEL_ROWS + 7
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((N, D))
+Y = RNG.integers(0, 4, N)
+CALLS = ("encode", "transform", "decision_function")
+PLACES = [(0, 0), (0, D - 1), (PANEL_ROWS - 1, 2), (PANEL_ROWS, 0), (N - 1, 0), (N - 1, D - 1)]
+FORMS = {
+    "float32": lambda A: A.astype(np.float32),
+    "float64": lambda A: A,
+    "fortran": np.asfortranarray,
+    "fortran float32": lambda A: np.asfortranarray(A, dtype=np.float32),
+    "strided": lambda A: np.repeat(np.repeat(A, 2, axis=0), 3, axis=1)[::2, ::3],
+    "read-only": lambda A: _read_only(A.astype(np.float32)),
+    "list": lambda A: A.tolist(),
+}
+
+
+def _read_only(A: Any) -> Any:
+    A.flags.writeable = False
+    return A
+
+
+def _constant_bits() -> LSH:
+    """Every bit constant: no product, and no margin that a bad entry could reach."""
+    hasher = LSH(L, random_state=0).fit(X)
+    bits = DistinctBits(np.arange(0), np.full(L, -1), np.array([1, -1, 1, 1, -1], dtype=np.int8))
+    hasher.hash_functions_ = LinearMargins(np.empty((D, 0)), np.empty(0), bits, "constant")
+    return hasher
+
+
+def _blind_to_features() -> LSH:
+    """Weights of zero: a large entry reaches no margin either."""
+    hasher = LSH(L, random_state=0).fit(X)
+    hasher.hash_functions_.weights[:] = 0.0
+    return hasher
+
+
+HASHERS = {
+    "ITQ": ITQ(L, random_state=0).fit(X),
+    "LSH": LSH(L, random_state=0).fit(X),
+    "SignCodes": SignCodes(L).fit(X),
+    "ITQCCA": ITQCCA(3, random_state=0).fit(X, Y),
+    "linear ridge": TwoStepHasher(L, hash_function="linear_ridge", scaling="none", random_state=0).fit(X, Y),
+    "RBF": TwoStepHasher(L, scaling="none", random_state=0).fit(X[:200], Y[:200]),
+    "trees": TwoStepHasher(L, hash_function="trees", scaling="none", random_state=0).fit(X[:200], Y[:200]),
+    "roots": TwoStepHasher(L, hash_function="linear_ridge", scaling="root", random_state=0).fit(X, Y),
+    "spectral": SpectralHashing(L).fit(X),
+    "k-means": KMeansHashing(4, random_state=0).fit(X),
+    "class": OneHotClass(L, hash_function="linear_svm", random_state=0).fit(X, Y),
+    "constant": _constant_bits(),
+    "blind": _blind_to_features(),
+}
+
+
+def refusal(call: Callable[..., Any], *arguments: Any, **named: Any) -> str:
+    with pytest.raises(ValueError, match="X") as caught:
+        call(*arguments, **named)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("entry", [np.nan, np.inf, -np.inf])
+def test_nan_and_infinity_are_refused_wherever_they_are(entry: float, form: str, call: str) -> None:
+    for row, column in PLACES:
+        A = X.copy()
+        A[row, column] = entry
+        rows = FORMS[form](A)
+        for hasher in (HASHERS["ITQ"], HASHERS["linear ridge"]):
+            names = {"estimator_name": type(hasher).__name__, "input_name": "X"}
+            assert refusal(getattr(hasher, call), rows) == refusal(assert_all_finite, np.asarray(rows), **names)
+
+
+@pytest.mark.parametrize("name", HASHERS)
+@pytest.mark.parametrize("entry", [np.nan, np.inf, -np.inf, 2e18, -3e30])
+def test_every_hasher_refuses_with_the_same_words(entry: float, name: str) -> None:
+    A = X.astype(np.float32)
+    A[PANEL_ROWS + 1, D - 1] = entry
+    hasher = HASHERS[name]
+    wanted = refusal(hasher._validated, A, reset=False)
+    words = "contains NaN" if np.isnan(entry) else "infinity" if np.isinf(entry) else f"size {abs(entry):.3g}"
+    assert words in wanted
+    for call in CALLS:
+        assert refusal(getattr(hasher, call), A) == wanted
+
+
+def test_the_error_names_the_worst_of_all_rows_not_the_first_seen() -> None:
+    A = X.copy()
+    A[0, 0], A[N - 1, 1] = 2e18, -7e19
+    assert "size 7e+19" in refusal(HASHERS["LSH"].encode, A)
+    A[PANEL_ROWS, 2] = np.inf
+    assert "infinity" in refusal(HASHERS["LSH"].encode, A)
+    A[N - 1, 0] = np.nan
+    assert "NaN" in refusal(HASHERS["LSH"].encode, A)
+
+
+@pytest.mark.parametrize("kind", [sp.csr_array, sp.csc_matrix])
+@pytest.mark.parametrize("entry", [np.nan, np.inf, 2e18])
+def test_sparse_rows_are_refused(entry: float, kind: Any) -> None:
+    A = X.copy()
+    A[N - 1, 3] = entry
+    words = {"nan": "NaN", "inf": "infinity"}.get(str(entry), "size 2e")
+    for call in CALLS:
+        assert words in refusal(getattr(HASHERS["LSH"], call), kind(A))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_largest_entries_allowed_are_no_error(dtype: Any) -> None:
+    A = X.astype(dtype)
+    A[:, 1] = 9e17
+    margins = HASHERS["LSH"].decision_function(A)
+    assert np.isfinite(margins).all()
+    np.testing.assert_array_equal(HASHERS["LSH"].transform(A), margins >= 0)
+
+
+def test_finite_rows_whose_margins_overflow_have_the_bits_they_had() -> None:
+    hasher = LSH(L, random_state=0).fit(X)
+    hasher.hash_functions_.weights *= 1e22
+    A = X.astype(np.float32) * np.float32(1e17)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)
+        before = hasher.hash_functions_.decision_function(hasher._validated(A, reset=False))
+        margins, bits, packed = hasher.decision_function(A), hasher.transform(A), hasher.encode(A)
+    assert np.isinf(before).any()
+    np.testing.assert_array_equal(margins, before)
+    np.testing.assert_array_equal(bits, before >= 0)
+    np.testing.assert_array_equal(packed, pack_bits(bits))
+
+
+@pytest.mark.parametrize("name", HASHERS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_bits_and_bytes_are_those_of_the_margins(dtype: Any, name: str) -> None:
+    hasher, A = HASHERS[name], X.astype(dtype)
+    margins = hasher._margins(hasher._validated(A, reset=False))
+    given = hasher.decision_function(A)
+    assert given.dtype == margins.dtype
+    np.testing.assert_array_equal(given, margins)
+    np.testing.assert_array_equal(hasher.transform(A), (margins >= 0).astype(np.uint8))
+    np.testing.assert_array_equal(hasher.encode(A), pack_bits((margins >= 0).astype(np.uint8)))
+
+
+def test_tasks_of_several_panels_give_every_row_its_own_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    n = (PANELS_PER_TASK * TASKS + 1) * PANEL_ROWS // 2 + 11
+    A = np.random.default_rng(1).standard_normal((n, D)).astype(np.float32)
+    for name in ("ITQ", "linear ridge"):
+        hasher = HASHERS[name]
+        whole = hasher.encode(A)
+        cuts = [0, 1, PANEL_ROWS + 3, n // 3, n - 5, n]
+        parts = [hasher.encode(A[a:b]) for a, b in pairwise(cuts)]
+        np.testing.assert_array_equal(np.vstack(parts), whole)
+        monkeypatch.setenv("HASHLEARN_NUM_THREADS", "1")
+        np.testing.assert_array_equal(hasher.encode(np.asfortranarray(A)), whole)
+        monkeypatch.delenv("HASHLEARN_NUM_THREADS")
+        A[n - 7, 4] = np.nan
+        assert "NaN" in refusal(hasher.encode, A)
+        A[n - 7, 4] = 0.5
