@@ -94,11 +94,11 @@ def _flip_panel(
 ) -> int:
     codes, factor = rows
     n_bits = codes.shape[1]
-    fields = weights * T
+    from_z, from_f = weights[:n_bits] * T[:, :n_bits], weights[n_bits:] * T[:, n_bits:]
 
     def helpful(a: int, b: int) -> NDArray[np.bool_]:
         found = np.empty((len(X), b - a), np.bool_)
-        _look(codes[a:b], factor[a:b], fields[:, :n_bits].copy(), fields[:, n_bits:].copy(), diagonal[a:b], X[:, a:b], found)
+        _look(codes[a:b], factor[a:b], from_z, from_f, diagonal[a:b], X[:, a:b], found)
         return found
 
     found = np.concatenate(list(_blocks(helpful, first, last)), axis=1)

@@ -23,8 +23,8 @@ from hashlearn.inference.rotation import itq_rotation
 
 # ITQ from random rotations ends far apart at few bits, where a trial is cheap: 40 trials of 8 bits, 8 of 40 and more.
 MOST_ROTATIONS, FEWEST_ROTATIONS, ROTATED_BITS = 40, 8, 320
-# Of more rows than the first, on the host, so many are looked at to find the rotation: it has n_bits² numbers.
-MANY_ROWS, LOOKED_AT = 20_000, 10_000
+# Of more rows than so many, on the host, so many are looked at to find the rotation: it has n_bits² numbers.
+MANY_ROWS = LOOKED_AT = 20_000
 
 Start = Callable[[Any, int, np.random.Generator], FloatArray]
 
