@@ -21,8 +21,8 @@ Signs = NDArray[np.int8]
 
 PANEL = 65_536  # rows between two updates of t
 BLOCK = 8_192  # rows that a thread looks at in one go
-MOST_PASSES = 6
-SETTLED = 1e-3  # the share of rows that still flip in a pass at which the passes end
+MOST_PASSES = 12
+SETTLED = 3e-4  # the share of rows that still flip in a pass at which the passes end
 # Sums may be regrouped, so that they are vectorised; the compiled order is fixed.
 FAST = {"reassoc", "contract", "nsz"}
 
