@@ -26,6 +26,7 @@ from hashlearn.distributed.proposals import Proposal, Step, propose
 from hashlearn.distributed.sampling import bits_of
 from hashlearn.inference.bit_solvers import for_bits
 from hashlearn.inference.report import BitRecord, InferenceReport
+from hashlearn.inference.sampled_bit import estimated_products, sample_problem
 
 # On a sample, whose optimum is not that of all rows, a looser relaxation and fewer draws do as well.
 SAMPLE_SDR = bqp.SemidefiniteRelaxation(tol=1e-3, n_draws=20, polish=2)
@@ -107,7 +108,7 @@ class BlockDescent:
     def _certified(self, record: BitRecord, rng: np.random.Generator) -> BitRecord:
         bit = record.bit
         weights, t = self._problem(bit)
-        A = self._sample_problem(bit, weights)
+        A = sample_problem(self._sample_rows(), weights)
         B = sample_factor(A, rng)
         floor = max(SMALLEST * float(np.linalg.norm(A.P @ B, axis=1).mean()), 1e-300)
         sums = self.executor.map_kept(proof_sums, self._version, self._outcomes, self.codes, bit, self.n_bits, B, floor)
@@ -120,22 +121,15 @@ class BlockDescent:
         weights[bit] = 0.0
         return weights, np.r_[self._among[bit], self._cross[bit]]
 
-    def _sample_problem(self, bit: int, weights: FloatArray) -> bqp.LowRank:
-        """The problem of a bit on the sampled rows alone."""
-        P = np.hstack([np.delete(self._sample_codes, bit, axis=1), self._sample])
-        return bqp.LowRank.unchecked(P, np.delete(weights, bit))
+    def _sample_rows(self) -> FloatArray:
+        return np.hstack([self._sample_codes, self._sample])
 
     def _candidate(
         self, bit: int, weights: FloatArray, solver: Any, rng: np.random.Generator
     ) -> tuple[FloatArray, FloatArray]:
         """q and an estimate of Pᵀx for the signs that the solver finds on the sample."""
-        P = np.hstack([self._sample_codes, self._sample])
-        A = self._sample_problem(bit, weights)
-        present = P[:, bit].copy()
-        x = bqp.solve(A, solver, random_state=rng, x0=present).x.astype(np.float64)
-        if x @ present < 0.0:
-            x = -x
-        estimate = (P.T @ x) * (self.n / len(P))
+        P = self._sample_rows()
+        estimate = estimated_products(P, weights, P[:, bit].copy(), self.n, solver, rng)
         return -weights * estimate, estimate
 
     def _take(self, bit: int, proposals: Sequence[Proposal], outcomes: list[int], t: FloatArray) -> None:

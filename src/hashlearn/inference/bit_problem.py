@@ -87,15 +87,24 @@ def objective(target: bqp.Operator, codes: Any, target_square: float | None = No
     2.0
     """
     rows = rows_of(codes)
-    n, n_bits = rows.n, rows.rank
-    gram = rows.gram()
+    square = frobenius_square(target) if target_square is None else target_square
     if isinstance(target, bqp.LowRank):
         products = target.rows.transposed(codes)
-        cross = float(target.weights @ np.einsum("ij,ij->i", products, products))
-    else:
-        cross = float(np.einsum("ij,ij->", codes, target @ codes))
-    square = frobenius_square(target) if target_square is None else target_square
-    return max(float(np.sum(gram * gram)) / n_bits**2 - 2.0 * cross / n_bits + square, 0.0) / n / n
+        return objective_of_products(rows.gram(), products, target.weights, square, rows.n)
+    return _mean_square(rows.gram(), float(np.einsum("ij,ij->", codes, target @ codes)), square, rows.n)
+
+
+def objective_of_products(
+    gram: FloatArray, products: FloatArray, weights: FloatArray, target_square: float, n: int
+) -> float:
+    """`objective` of n codes for the target F diag(weights) Fᵀ, from ZᵀZ, FᵀZ and ‖Y‖²."""
+    cross = float(weights @ np.einsum("ij,ij->i", products, products))
+    return _mean_square(gram, cross, target_square, n)
+
+
+def _mean_square(gram: FloatArray, cross: float, target_square: float, n: int) -> float:
+    n_bits = len(gram)
+    return max(float(np.sum(gram * gram)) / n_bits**2 - 2.0 * cross / n_bits + target_square, 0.0) / n / n
 
 
 def frobenius_square(Y: bqp.Operator) -> float:

@@ -1,6 +1,7 @@
 """What the names of solvers mean inside inference, where a bit is one of many and starts from what it was.
 
 The bits around a bit change after it, so a name stands for less work than in `bqp.solve`. An object is taken as it is.
+Of many rows in memory "local_search" and "al" stand for still less: see `hashlearn.inference.many_rows`.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from hashlearn.bqp.threads import one_blas_thread
 from hashlearn.inference.bit_problem import BitProblems, objective
 from hashlearn.inference.bit_solvers import for_bits
 from hashlearn.inference.codebook import spread_codewords
+from hashlearn.inference.many_rows import MANY_ROWS, ManyRows, goes_by_passes
 from hashlearn.inference.report import BitRecord, InferenceReport
 
 
@@ -30,6 +31,7 @@ def infer_codes(
     rng: np.random.Generator | None = None,
     time_limit: float | None = None,
     progress: Callable[[int, int], Any] | None = None,
+    many_rows: int = MANY_ROWS,
 ) -> tuple[Any, InferenceReport]:
     """Codes Z with ZZᵀ ≈ n_bits · Y, by coordinate descent over bits from ``start`` (Algorithm 1).
 
@@ -44,6 +46,9 @@ def infer_codes(
     spread : where samples of one class end with one code, prefer codewords that keep apart among equal objectives
     time_limit : seconds; the bits that are not reached by then stay as they are, and the report says so
     progress : called with (bits done, bits in all)
+    many_rows : of a low-rank NumPy target with more rows than this, "local_search" and "al" take a few passes over all
+        rows for a bit, the latter from a solution on a sample of 10,000 rows (`hashlearn.inference.many_rows`). A
+        solver object, e.g. ``bqp.AugmentedLagrangian()``, always solves the problem of all rows
 
     Ctrl-C ends it with a KeyboardInterrupt: codes of half the bits would pass for finished ones.
 
@@ -59,11 +64,14 @@ def infer_codes(
     if time_limit is not None and not time_limit > 0:
         raise ValueError(f"time_limit must be a positive number of seconds or None, got {time_limit!r}")
     rng = np.random.default_rng() if rng is None else rng
-    solver = for_bits(solver, target)
     began = time.perf_counter()
     deadline = float("inf") if time_limit is None else began + time_limit
     with one_blas_thread():
-        problems = BitProblems(target, _rows(target).codes(start).P)
+        problems: _SolvedBits | ManyRows
+        if monotone and goes_by_passes(solver, target, many_rows):
+            problems, spread = ManyRows(target, start, solver, rng), False  # type: ignore[arg-type]
+        else:
+            problems = _SolvedBits(target, start, for_bits(solver, target), monotone, rng)
         report = InferenceReport(_solver_name(solver), problems.objective())
         total = n_sweeps * problems.n_bits
         for sweep in range(1, n_sweeps + 1):
@@ -72,7 +80,7 @@ def infer_codes(
                 if left <= 0.0:
                     report.out_of_time = True
                     break
-                report.bits.append(_one_bit(problems, sweep, bit, solver, monotone, rng, left))
+                report.bits.append(problems.one_bit(sweep, bit, left))
                 if progress is not None:
                     progress((sweep - 1) * problems.n_bits + bit + 1, total)
             report.objectives.append(problems.objective())
@@ -93,33 +101,35 @@ def infer_codes(
     return rows_of(codes).codes_out(), report
 
 
-def _one_bit(
-    problems: BitProblems,
-    sweep: int,
-    bit: int,
-    solver: str | bqp.Solver,
-    monotone: bool,
-    rng: np.random.Generator,
-    seconds_left: float,
-) -> BitRecord:
-    A = problems.problem(bit)
-    tall = A.tall
-    old = problems.column(bit)
-    limit = None if seconds_left == float("inf") else seconds_left
-    solution = bqp.solve(A, solver, random_state=rng, x0=old if monotone else None, time_limit=limit)
-    if solution.status == bqp.Status.INTERRUPTED:
-        raise KeyboardInterrupt
-    x, value = tall.as_float(solution.x), solution.value
-    if monotone or solution.status == bqp.Status.TIME_LIMIT:
-        if tall.dot(x, old) < 0.0:
-            x = tall.negated(x)  # the same solution, seen from where the bit stands
-        before = solution.details["start_value"] if monotone else A.value(old)
-        if not value < before - 1e-12 * abs(before):
-            x, value = old, before
-    problems.update(bit, x)
-    gap = relative_gap(value, solution.bound)
-    changed = tall.count_different(x, old)
-    return BitRecord(sweep, bit, value, solution.bound, gap, changed, solution.status.value, solution.seconds)
+class _SolvedBits(BitProblems):
+    """Bits whose problems are handed to a solver, all rows of them."""
+
+    def __init__(
+        self, target: bqp.Operator, start: Any, solver: str | bqp.Solver, monotone: bool, rng: np.random.Generator
+    ) -> None:
+        super().__init__(target, _rows(target).codes(start).P)
+        self._solver, self._monotone, self._rng = solver, monotone, rng
+
+    def one_bit(self, sweep: int, bit: int, seconds_left: float) -> BitRecord:
+        """Solve, and take what came unless it has to be better and is not."""
+        A, old, monotone = self.problem(bit), self.column(bit), self._monotone
+        tall = A.tall
+        limit = None if seconds_left == float("inf") else seconds_left
+        x0 = old if monotone else None
+        solution = bqp.solve(A, self._solver, random_state=self._rng, x0=x0, time_limit=limit)
+        if solution.status == bqp.Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        x, value = tall.as_float(solution.x), solution.value
+        if monotone or solution.status == bqp.Status.TIME_LIMIT:
+            if tall.dot(x, old) < 0.0:
+                x = tall.negated(x)  # the same solution, seen from where the bit stands
+            before = solution.details["start_value"] if monotone else A.value(old)
+            if not value < before - 1e-12 * abs(before):
+                x, value = old, before
+        self.update(bit, x)
+        gap = relative_gap(value, solution.bound)
+        changed = tall.count_different(x, old)
+        return BitRecord(sweep, bit, value, solution.bound, gap, changed, solution.status.value, solution.seconds)
 
 
 def _rows(target: bqp.Operator) -> Rows:

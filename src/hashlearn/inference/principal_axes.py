@@ -27,9 +27,14 @@ class PrincipalAxes(NamedTuple):
 
     def scores(self, X: Any) -> FloatArray:
         """Centred scores, (n, n_components)."""
+        scores = np.empty((X.shape[0], self.directions.shape[1]))
+
+        def block(a: int, b: int) -> None:
+            scores[a:b] = self._rows(X[a:b]) @ self.directions
+
         with one_blas_thread():
-            blocks = map_row_blocks(lambda a, b: self._rows(X[a:b]) @ self.directions, X.shape[0])
-        return np.concatenate(blocks)
+            map_row_blocks(block, X.shape[0])
+        return scores
 
     def _rows(self, block: Any) -> FloatArray:
         dense = block.toarray() if hasattr(block, "toarray") else block

@@ -15,7 +15,7 @@ import numpy as np
 from hashlearn import bqp
 from hashlearn.bqp.operators import FloatArray
 from hashlearn.bqp.passes import Rows, is_tensor, rows_of
-from hashlearn.bqp.threads import one_blas_thread
+from hashlearn.bqp.threads import map_row_blocks, one_blas_thread
 from hashlearn.inference.bit_problem import objective
 from hashlearn.inference.bit_solvers import has_few_distinct_rows
 from hashlearn.inference.principal_axes import principal_axes, with_fixed_signs
@@ -23,6 +23,8 @@ from hashlearn.inference.rotation import itq_rotation
 
 # ITQ from random rotations ends far apart at few bits, where a trial is cheap: 40 trials of 8 bits, 8 of 40 and more.
 MOST_ROTATIONS, FEWEST_ROTATIONS, ROTATED_BITS = 40, 8, 320
+# Of more rows than so many, on the host, so many are looked at to find the rotation: it has n_bits² numbers.
+MANY_ROWS = LOOKED_AT = 20_000
 
 Start = Callable[[Any, int, np.random.Generator], FloatArray]
 
@@ -79,12 +81,28 @@ def start_codes(
 
 
 def _best_rotation(target: bqp.Operator, factor: FloatArray, n_bits: int, rng: np.random.Generator) -> FloatArray:
-    """The best of several ITQ codes of the factor, each from a random rotation."""
+    """The best of several ITQ codes of the factor, each from a random rotation; of many rows, the best on a sample."""
+    count = min(MOST_ROTATIONS, max(FEWEST_ROTATIONS, ROTATED_BITS // n_bits))
     with one_blas_thread():
         V = _principal_scores(factor, n_bits, rng)
-        count = min(MOST_ROTATIONS, max(FEWEST_ROTATIONS, ROTATED_BITS // n_bits))
-        trials = (rows_of(V).signs_of_product(itq_rotation(V, rng)[0]) for _ in range(count))
-        return min(trials, key=lambda codes: objective(target, codes))
+        if target.n <= MANY_ROWS or not target.tall.on_host:
+            trials = (rows_of(V).signs_of_product(itq_rotation(V, rng)[0]) for _ in range(count))
+            return min(trials, key=lambda codes: objective(target, codes))
+        some = np.sort(rng.choice(target.n, LOOKED_AT, replace=False))
+        scores, part = V[some], target.restricted(some)
+        rotations = [itq_rotation(scores, rng)[0] for _ in range(count)]
+        best = min(rotations, key=lambda R: objective(part, rows_of(scores).signs_of_product(R)))
+        return _signs_in_place(V, best)
+
+
+def _signs_in_place(V: FloatArray, R: FloatArray) -> FloatArray:
+    """sgn(V R), in the place of V."""
+
+    def block(a: int, b: int) -> None:
+        V[a:b] = rows_of(V[a:b]).signs_of_product(R)
+
+    map_row_blocks(block, *V.shape)
+    return V
 
 
 def _factor(target: bqp.Operator) -> FloatArray | None:
@@ -94,8 +112,8 @@ def _factor(target: bqp.Operator) -> FloatArray | None:
     kept = target.weights > 0.0
     if not kept.any():
         return None
-    rows = target.rows if kept.all() else target.rows.with_columns(kept)
-    return rows.with_scaled_columns(np.sqrt(target.weights[kept])).P
+    rows, weights = (target.rows if kept.all() else target.rows.with_columns(kept)), target.weights[kept]
+    return rows.P if np.all(weights == 1.0) else rows.with_scaled_columns(np.sqrt(weights)).P  # a view, no copy of P
 
 
 def _principal_scores(X: Any, n_components: int, rng: np.random.Generator) -> Any:

@@ -12,6 +12,7 @@ import numpy as np
 
 from hashlearn import bqp
 from hashlearn.bqp.passes import is_tensor
+from hashlearn.bqp.threads import map_row_blocks
 
 
 @runtime_checkable
@@ -47,8 +48,12 @@ def centred_unit_rows(X: Any, centre: bool) -> Any:
         rows /= largest
     if centre:
         rows -= rows.mean(axis=0)
-    norms = np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.divide(rows, norms, out=np.zeros_like(rows), where=norms > 1e-12 * norms.max(initial=0.0))
+    # In place and in blocks: beside the rows and what was handed in there is no third array of their size.
+    norms = np.concatenate([np.empty(0), *map_row_blocks(lambda a, b: np.linalg.norm(rows[a:b], axis=1), *rows.shape)])
+    far = norms > 1e-12 * norms.max(initial=0.0)
+    np.divide(rows, norms[:, None], out=rows, where=far[:, None])
+    rows[~far] = 0.0
+    return rows
 
 
 def _of_tensor(X: Any, centre: bool) -> Any:
