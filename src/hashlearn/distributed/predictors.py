@@ -24,6 +24,8 @@ from hashlearn.hash_functions import (
     LinearRidge,
 )
 from hashlearn.hash_functions.bandwidth import choose_gamma
+from hashlearn.hash_functions.kernel_ridge import DEFAULT_ALPHA
+from hashlearn.hash_functions.leave_one_out import alpha_by_leave_one_out
 from hashlearn.hash_functions.linear_ridge import ridge_margins
 from hashlearn.hash_functions.nystroem import Landmarks
 
@@ -69,7 +71,11 @@ def fit_predictor(
     chosen = np.sort(rng.choice(len(rows), min(spec.n_landmarks, len(rows)), replace=False))
     landmarks = Landmarks(rows[chosen], gamma)
     gram, products = executor.reduce_rows(landmark_sums, plus, landmarks, bits.columns, n_bits, each=each)
-    alpha = float(spec.alpha)
+    alpha = DEFAULT_ALPHA if isinstance(spec.alpha, str) else float(spec.alpha)
+    if spec.alpha == "loo":
+        packed = np.concatenate([block[index] for block, index in zip(codes, sampled, strict=True)])
+        signs = (2 * np.unpackbits(packed, axis=1, count=n_bits)[:, bits.columns]).astype(np.int8) - 1
+        alpha = alpha_by_leave_one_out(rows, signs, gamma, rng) or alpha
     coefficients = landmarks.ridge(gram, products, alpha)
     title = f"kernel ridge, gamma={gamma:.4g} ({origin}), alpha={alpha:.4g}, {landmarks.m} Nyström landmarks"
     intercepts = np.zeros(bits.n_distinct)
