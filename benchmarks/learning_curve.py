@@ -29,7 +29,7 @@ def main() -> None:
             for draw in range(options.draws):
                 learned = np.random.default_rng(draw).choice(database, min(rows, len(database)), replace=False)
                 function = KernelRidge(
-                    alpha=options.alpha, max_gram_rows=options.max_gram_rows, n_landmarks=options.landmarks
+                    alpha=options.alpha or "loo", max_gram_rows=options.max_gram_rows, n_landmarks=options.landmarks
                 )
                 hasher = TwoStepHasher(n_bits, hash_function=function, random_state=draw)
                 began = time.perf_counter()
@@ -59,7 +59,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--rows", type=int, nargs="+", help="default: 5,000, 10,000, 20,000 and all")
     parser.add_argument("--bits", type=int, nargs="+", default=[16, 32])
     parser.add_argument("--draws", type=int, default=1)
-    parser.add_argument("--alpha", type=float, default=KernelRidge().alpha)
+    parser.add_argument("--alpha", type=float, help="default: chosen by leave-one-out errors")
     parser.add_argument("--landmarks", type=int, default=KernelRidge().n_landmarks)
     parser.add_argument("--max-gram-rows", type=int, help="rows up to which the whole Gram matrix is used")
     return parser.parse_args()
