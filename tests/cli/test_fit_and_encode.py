@@ -41,8 +41,14 @@ def test_every_hasher_can_be_fitted_and_used(folder: Path, name: str) -> None:
     np.save("labels.npy", Y[:80])
     result = invoke("fit", "few.npy", "--labels", "labels.npy", "-o", "new", "--method", name, "--bits", 9, *settings)
     assert result.exit_code == 0, result.output
+    model = load("new")
+    ignored = f"method {name!r} learns without labels: --labels was not used"
+    assert (ignored in result.stderr) != model._learns_from_labels
     assert answer("encode", "new", "few.npy", "-o", "codes.npy")["n_bits"] == 9
-    np.testing.assert_array_equal(np.load("codes.npy"), load("new").encode(X[:80]))
+    np.testing.assert_array_equal(np.load("codes.npy"), model.encode(X[:80]))
+    if not model._learns_from_labels:
+        invoke("fit", "few.npy", "-o", "without", "--method", name, "--bits", 9, *settings)
+        np.testing.assert_array_equal(load("without").encode(X[:80]), model.encode(X[:80]))
 
 
 @pytest.mark.parametrize("source", ["X.npy", "both.npz::X", "packed.npz", "columns.parquet", "lists.parquet"])

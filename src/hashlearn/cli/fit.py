@@ -100,6 +100,8 @@ def fit_command(
                 hasher.set_params(progress=None)
             hasher.save(output, notes=notes)
     remarks = notices(heard)
+    if labels is not None and not hasher._learns_from_labels:
+        remarks.append(f"method {method!r} learns without labels: --labels was not used")
     if getattr(getattr(hasher, "inference_report_", None), "out_of_time", False):
         remarks.append("the time limit ended the inference of codes; later bits are less well solved")
     for notice in remarks:

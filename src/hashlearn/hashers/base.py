@@ -33,6 +33,7 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     n_bits: int
     _takes_tensors: bool = False  # whether a PyTorch tensor stays one, on its device
+    _learns_from_labels: bool = True  # False: fit ignores y
 
     @abstractmethod
     def _margins(self, X: Any) -> NDArray[Any]:

@@ -67,6 +67,8 @@ class BRE(FunctionHasher):
     True
     """
 
+    _learns_from_labels = True
+
     def __init__(
         self,
         n_bits: int = 32,

@@ -16,6 +16,7 @@ class FunctionHasher(BaseHasher):
     """A hasher with ``hash_functions_``: their margins do not depend on batches, threads or memory order."""
 
     _accepts_sparse: ClassVar[bool] = True
+    _learns_from_labels = False
     hash_functions_: FittedHashFunctions
 
     def _training_rows(self, X: Any) -> Any:

@@ -19,6 +19,8 @@ __all__ = ["SupervisedHasher", "checked_labels", "label_indicators", "require_la
 class SupervisedHasher(FunctionHasher):
     """A hasher that learns from labels and cannot do without; a subclass's ``fit`` sets ``hash_functions_``."""
 
+    _learns_from_labels = True
+
     def _checked(self, X: Any, y: Any, accepts_sparse: bool | None = None) -> tuple[Any, NDArray[Any]]:
         """X and y fit to learn n_bits bits from: labels (n,) or 0/1 indicators (n, n_labels)."""
         require_labels(self, y)

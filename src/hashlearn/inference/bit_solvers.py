@@ -14,7 +14,7 @@ from hashlearn import bqp
 # certificate costs n³, rounds to bits as good as one solved to 1e-6 (tests/inference/test_bit_solvers.py).
 LOW_RANK_SDR = bqp.SemidefiniteRelaxation(tol=1e-4)
 # Many rows on a device: relaxations of samples, fewer draws and short descents end where tight ones do, with gaps wider
-# by 3 %; one certificate a bit, since each costs as much as ten passes (docs/gpu.md).
+# by 1 %; one certificate a bit, since each costs as much as ten passes (docs/gpu.md).
 MANY_ROWS = 10_000
 DEVICE_SDR = bqp.SemidefiniteRelaxation(tol=1e-1, rank=16, n_draws=16, polish=1, max_iter=1, max_flip_passes=3)
 SPARSE_SDR = bqp.SemidefiniteRelaxation(tol=3e-2, rank=4, proof_limit=2000)
