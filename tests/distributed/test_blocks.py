@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from itertools import pairwise
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from hashlearn import bqp, distributed
 from hashlearn.bits import unpack_signs
+from hashlearn.distributed import encoding
 from hashlearn.distributed.class_codes import shares
 from hashlearn.distributed.kept import CANDIDATE, KEEP, POLISHED, Kept, set_bit
 from hashlearn.distributed.moments import folded, merged_moments, moments, tree
@@ -192,3 +194,12 @@ def test_bad_arguments_are_refused(options, match):
 def test_missing_files_are_said():
     with pytest.raises(FileNotFoundError, match="no Parquet or npy file"):
         distributed.fit("nowhere/*.parquet")
+
+
+def test_what_is_sent_to_encode_leaves_the_codes_of_the_rows_behind():
+    X, _ = clustered(900, 8)
+    hasher = distributed.fit(X, n_bits=8, solver="local_search", hash_function="linear", n_workers=0)
+    sent = pickle.loads(encoding._pickled(hasher))
+    assert not hasattr(sent, "training_codes")
+    assert len(hasher.training_codes) == 900
+    np.testing.assert_array_equal(sent.encode(X), hasher.encode(X))

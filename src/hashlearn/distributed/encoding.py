@@ -13,6 +13,7 @@ import os
 import pickle
 from collections.abc import Callable
 from contextlib import ExitStack
+from copy import copy
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,7 +21,7 @@ from typing import Any, NamedTuple
 import hashlearn
 from hashlearn.distributed.cluster import connected
 from hashlearn.distributed.tables import found_files
-from hashlearn.distributed.tasks import one_core
+from hashlearn.distributed.tasks import one_core, same
 from hashlearn.streams import encode_file, open_rows
 from hashlearn.streams.encoding import require_columns
 from hashlearn.system.atomic import write_atomically
@@ -69,21 +70,23 @@ def encode(
     targets = [folder / f"{file.stem}{suffix}" for file in files]
     if len(set(targets)) < len(targets):
         raise ValueError("files of equal names in different folders would overwrite each other's codes")
-    model = os.fspath(Path(hasher).absolute()) if isinstance(hasher, str | os.PathLike) else pickle.dumps(hasher)
+    model = os.fspath(Path(hasher).absolute()) if isinstance(hasher, str | os.PathLike) else _pickled(hasher)
     loaded, identity = _model(model)
     jobs, first_id = [], 0
     for file, place in zip(files, targets, strict=True):
         source = open_rows(file, names=_names(loaded))
         require_columns(loaded, source)
-        jobs.append((model, identity, str(file.absolute()), str(place), first_id, batch_rows))
+        jobs.append((identity, str(file.absolute()), str(place), first_id, batch_rows))
         first_id += source.n_rows
     results: list[dict[str, Any]] = []
     with ExitStack() as stack:
         if n_workers == 0 and client is None and address is None:
-            pending: Any = (_encode_one(*job) for job in jobs)
+            pending: Any = (_encode_one(model, *job) for job in jobs)
         else:
             opened = stack.enter_context(connected(client, address, n_workers, memory_limit))
-            pending = (future.result() for future in [opened.submit(_encode_one, *job, pure=False) for job in jobs])
+            sent = opened.submit(same, model, pure=False)  # once, not with every file
+            futures = [opened.submit(_encode_one, sent, *job, pure=False) for job in jobs]
+            pending = (future.result() for future in futures)
         for result in pending:
             results.append(result)
             if progress is not None:
@@ -109,6 +112,14 @@ def _encode_one(
     done = {"work": work, "bytes": made.bytes, "sha256": made.sha256}
     write_atomically(mark, [json.dumps(done).encode()])
     return {**done, "resumed": False}
+
+
+def _pickled(hasher: Any) -> bytes:
+    """Without the codes of the rows it was learned from, which may be many."""
+    light = copy(hasher)
+    for name in ("training_codes", "codes_"):
+        vars(light).pop(name, None)
+    return pickle.dumps(light)
 
 
 @lru_cache(maxsize=2)

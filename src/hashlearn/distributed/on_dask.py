@@ -47,7 +47,7 @@ class OnDask:
         """See `Executor`."""
         self._recipe = recipe
         # A task and not scattered data: the scheduler can make it again when the worker that has it is lost.
-        self._shared = self._client.submit(_same, recipe, pure=False)
+        self._shared = self._client.submit(tasks.same, recipe, pure=False)
         names, width = [block.name for block in self.table.blocks], self.table.n_features
         return self._client.gather(
             [
@@ -113,7 +113,7 @@ class OnDask:
 
     def _rows(self, function: Callable[..., Any], common: Sequence[Any], each: Sequence[Any] | None) -> list[Any]:
         blocks, width = self.table.blocks, self.table.n_features
-        shared = self._client.submit(_same, common, pure=False) if common else ()
+        shared = self._client.submit(tasks.same, common, pure=False) if common else ()
         return [
             self._submit(
                 number,
@@ -156,7 +156,3 @@ class OnDask:
 
     def _workers(self) -> dict[str, Any]:
         return self._client.scheduler_info(n_workers=-1)["workers"]
-
-
-def _same(value: Any) -> Any:
-    return value
