@@ -17,12 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn import TwoStepHasher, datasets, metrics
-from hashlearn.hash_functions import KernelRidge
 from hashlearn.hashers import ITQ, SignCodes
 from hashlearn.search import asymmetric_search, rescore
 
 K, CANDIDATES = 10, 100
-LANDMARKS = KernelRidge(max_gram_rows=5_000)
 
 
 class CutSigns:
@@ -48,7 +46,7 @@ def methods(n_bits: int, seed: int) -> dict[str, tuple[Callable[[], Any], bool]]
     """Name → how to build it, and whether it sees labels."""
 
     def two_step(**parameters: Any) -> Callable[[], Any]:
-        chosen = {"solver": "local_search", "hash_function": LANDMARKS, "random_state": seed, **parameters}
+        chosen = {"solver": "local_search", "random_state": seed, **parameters}
         return lambda: TwoStepHasher(n_bits, **chosen)
 
     return {
