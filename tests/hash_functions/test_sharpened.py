@@ -1,4 +1,4 @@
-"""Sharpened scores of codewords: against direct computation, at both ends of the sharpness, and where they do not apply."""
+"""Sharpened scores of codewords: against direct computation, at both ends of sharpness, and where they do not apply."""
 
 from __future__ import annotations
 
