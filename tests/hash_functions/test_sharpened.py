@@ -12,10 +12,17 @@ from sklearn.base import clone
 
 from hashlearn import TwoStepHasher, load
 from hashlearn.bqp.threads import one_blas_thread
-from hashlearn.hash_functions import KernelExpansion, KernelRidge, SharpenedExpansion, fitted_from_state
+from hashlearn.hash_functions import (
+    DistinctBits,
+    KernelExpansion,
+    KernelRidge,
+    SharpenedExpansion,
+    fitted_from_state,
+)
 from hashlearn.hash_functions.codewords import MOST_WORDS, Codewords, few_codewords
 from hashlearn.hash_functions.kernels import RBFPoints
 from hashlearn.hash_functions.leave_one_out import alpha_by_leave_one_out
+from hashlearn.hash_functions.sharpened import softmax
 from tests.hash_functions.digits import ALWAYS, COMPLEMENTARY, NEVER, REPEATED, learn_and_new
 
 GAMMA, ALPHA = 0.3, 0.1
@@ -41,12 +48,13 @@ def test_margins_are_the_softmax_of_scores_times_codewords(sharpen):
     scores, words = direct_scores()
     shares = np.exp(sharpen * scores)
     shares /= shares.sum(axis=1, keepdims=True)
+    others = words.sum(axis=0) / (np.exp(sharpen) + len(words) - 1)
     fitted = fit(sharpen=sharpen)
     assert isinstance(fitted, SharpenedExpansion)
     assert f"scores of {len(words)} codewords sharpened by {sharpen:g}" in fitted.description
     margins = fitted.decision_function(learn_and_new()[2])
     varying = [bit for bit in range(8) if bit not in (ALWAYS, NEVER)]
-    np.testing.assert_allclose(margins[:, varying], (shares @ words)[:, varying], atol=1e-9 * sharpen)
+    np.testing.assert_allclose(margins[:, varying], (shares @ words - others)[:, varying], atol=1e-9 * sharpen)
     np.testing.assert_array_equal(margins[:, [ALWAYS, NEVER]], np.tile([1.0, -1.0], (700, 1)))
     np.testing.assert_array_equal(margins[:, REPEATED], margins[:, 1])
     np.testing.assert_array_equal(margins[:, COMPLEMENTARY], -margins[:, 2])
@@ -67,6 +75,26 @@ def test_the_sharpest_gives_the_codeword_of_the_best_score(dtype):
     margins = fit(sharpen=1e6).decision_function(learn_and_new()[2].astype(dtype))
     assert margins.dtype == dtype
     np.testing.assert_array_equal(margins[clear], words[scores.argmax(axis=1)][clear])
+
+
+@pytest.mark.parametrize("sharpen", [0.01, 1.0, 30.0])
+def test_one_perfect_score_among_many_gives_its_codeword(sharpen):
+    """A bit that one codeword of a hundred has alone: without the offset the others would outvote it."""
+    words = 2 * np.eye(100, dtype=np.int8) - 1
+    every = DistinctBits(np.arange(100), np.arange(100), np.ones(100, np.int8))
+    points = 100.0 * np.eye(100)  # so far from each other that a point scores for itself alone
+    fitted = SharpenedExpansion(points, 1.0, np.eye(100), words, sharpen, every, "made up")
+    lead = (np.exp(sharpen) - 1.0) / (np.exp(sharpen) + 99.0)
+    np.testing.assert_allclose(fitted.decision_function(points), lead * words, rtol=1e-9)
+
+
+def test_hardly_sharpened_is_as_without():
+    scores, words = direct_scores()
+    scores[:, 0] += 1.0 - scores.sum(axis=1)
+    every = DistinctBits(np.arange(8), np.arange(8), np.ones(8, np.int8))
+    made = SharpenedExpansion(np.zeros((1, 1)), 1.0, np.zeros((1, len(words))), words, 1e-4, every, "made up")
+    margins = softmax(scores.copy(), made.sharpen) @ made.levels
+    np.testing.assert_allclose(margins * len(words) / made.sharpen, scores @ words, atol=1e-2)
 
 
 def test_without_it_nothing_is_changed():

@@ -51,10 +51,9 @@ class KernelRidge:
         where a quarter of the machine's memory holds no such matrix
     n_landmarks : rows drawn as landmarks then
     sharpen : None, or a number b: where few codes are distinct (with labels: one for each class) codewords are scored,
-        and margins are softmax(b · scores) @ codewords (see `sharpened`), else as without. On ten classes 4 to 8
-        gains up to two points of precision within a radius and costs up to one of mean average precision; of K
-        classes a perfect score outweighs the others' zeros where b > ln(K − 1), so more classes need a larger b.
-        Not with "cv"
+        and margins are softmax(b · scores) @ codewords less an offset (see `sharpened`), else as without. 2 to 8 make
+        for higher precision within a small radius, most with few bits, at some cost of mean average precision
+        (docs/quality.md). Not with "cv"
     """
 
     alpha: float | str = "loo"

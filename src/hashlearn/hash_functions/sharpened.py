@@ -1,8 +1,9 @@
-"""Kernel functions that score codewords: margins = softmax(sharpen · scores) @ codewords.
+"""Kernel functions that score codewords: margins = softmax(b · scores) @ codewords − offset, with sharpness b.
 
 A sample between two classes has scores of about a half for each, and the bits in which their codewords differ hang on
-noise; sharpened, the better class decides them together, and the code is a codeword or near one. As sharpen grows,
-margins tend to the codeword of the best score.
+noise; sharpened, the better class decides them together, and the code is a codeword or near one. The offset, codewords
+summed / (e^b + n_words − 1), is what the other codewords add to one of score 1 among zeros, so that one keeps its bits
+at any b. Signs tend to those without softmax as b → 0 where scores sum to 1, margins to the best codeword as b grows.
 """
 
 from __future__ import annotations
@@ -44,20 +45,26 @@ class SharpenedExpansion(KernelExpansion):
         self.words = np.ascontiguousarray(words, dtype=np.int8)
         self.sharpen = float(sharpen)
 
+    @property
+    def levels(self) -> NDArray[np.float64]:
+        """Codewords less the offset: softmax rows sum to 1, so these are all that is needed."""
+        faint = np.exp(-self.sharpen)
+        return self.words - self.words.sum(axis=0) * (faint / (1.0 + (len(self.words) - 1) * faint))
+
     def _panel_function(self, dtype: np.dtype[Any], sparse: bool) -> tuple[PanelFunction, list[NDArray[Any]]]:
         scores, factors = super()._panel_function(dtype, sparse)
-        words = self.words.astype(dtype)
-        return lambda panel: softmax(scores(panel), self.sharpen) @ words, [*factors, words]
+        levels = self.levels.astype(dtype)
+        return lambda panel: softmax(scores(panel), self.sharpen) @ levels, [*factors, levels]
 
     def _tensor_function(self, X: Any) -> tuple[Callable[[Any], Any], int]:
         if sp.issparse(self.points):
             return FittedHashFunctions._tensor_function(self, X)
         scores, width = super()._tensor_function(X)
-        words = placed_beside(self.words, X)
+        levels = placed_beside(self.levels, X)
 
         def margins(rows: Any) -> Any:
             found = scores(rows)
-            return (self.sharpen * (found - found.amax(dim=1, keepdim=True))).softmax(dim=1) @ words
+            return (self.sharpen * (found - found.amax(dim=1, keepdim=True))).softmax(dim=1) @ levels
 
         return margins, width
 

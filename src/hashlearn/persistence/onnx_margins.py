@@ -86,11 +86,11 @@ def _kernel(graph: Graph, x: str, functions: KernelExpansion, rows: NDArray[Any]
 
 
 def _sharpened(graph: Graph, x: str, functions: SharpenedExpansion, rows: NDArray[Any]) -> Piece:
-    """softmax(sharpen · scores) @ words; with words ±1 a margin moves by at most sharpen times what a score does."""
+    """softmax(sharpen · scores) @ levels; words being ±1, a margin moves by at most sharpen times what a score does."""
     scores = _kernel(graph, x, functions, rows)
     scaled = graph.op("Mul", scores.margins, graph.constant(functions.sharpen, graph.dtype))
     shares = graph.op("Softmax", scaled, axis=1)
-    margins = graph.op("MatMul", shares, graph.constant(functions.words, graph.dtype))
+    margins = graph.op("MatMul", shares, graph.constant(functions.levels, graph.dtype))
     return Piece(margins, 2.0 + functions.sharpen * scores.size.max(axis=1, keepdims=True))
 
 
