@@ -75,6 +75,7 @@ def _with_labels() -> dict[str, dict[str, Any]]:
     trials["confused classes far apart"] = {"kind": FarApart}
     trials["spread=False"] = {"spread": False}
     trials |= {f"alpha={alpha}": {"hash_function": KernelRidge(alpha=alpha)} for alpha in (0.01, 0.03, 0.3)}
+    trials |= {f"sharpen={b}": {"hash_function": KernelRidge(sharpen=float(b))} for b in (2, 4, 8)}
     trials["hash_function='rbf_svm'"] = {"hash_function": "rbf_svm"}
     trials["the paper's"] = {"hash_function": "rbf_svm", "scaling": "none", "arrange": False, "spread": False}
     return trials

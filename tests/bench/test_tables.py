@@ -12,6 +12,7 @@ from hashlearn import bqp, targets
 from hashlearn.bench import paper
 from hashlearn.bench.methods import METHODS, MIXED, SUPERVISED, UNSUPERVISED, Request
 from hashlearn.bench.tables import TABLES, Cell, plan
+from hashlearn.hash_functions import KernelRidge
 from hashlearn.hashers import HASHERS
 
 LABELS = np.array([0, 0, 1])
@@ -34,6 +35,15 @@ def test_a_mixed_table_takes_each_method_in_its_own_setting():
         UNSUPERVISED,
     ]
     assert METHODS["ITQ"].setting_in(SUPERVISED) is None
+
+
+def test_hashlearn_tuned_is_another_thing_with_labels_than_without():
+    tuned = METHODS["hashlearn tuned"]
+    assert tuned.setting_in(MIXED) == UNSUPERVISED
+    assert tuned.build(request()).hash_function == KernelRidge(sharpen=4.0)
+    assert tuned.build(request(UNSUPERVISED)).get_params()["scaling"] == "root"
+    assert tuned.build(request(UNSUPERVISED)).hash_function == "kernel_ridge"
+    assert plan("supervised", methods=["hashlearn tuned"]).methods == ("hashlearn tuned",)
 
 
 def test_every_hasher_is_some_method():

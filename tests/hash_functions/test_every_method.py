@@ -24,10 +24,21 @@ SPECS = {name: make() for name, make in HASH_FUNCTIONS.items()} | {
     "trees": Trees(n_trees=20),
     "rbf_svm, landmarks": RBFSVM(max_gram_rows=100, n_landmarks=80),
     "kernel_ridge, landmarks": KernelRidge(max_gram_rows=100, n_landmarks=80),
+    "kernel_ridge, sharpened": KernelRidge(sharpen=8.0),
+    "kernel_ridge, sharpened landmarks": KernelRidge(sharpen=8.0, max_gram_rows=100, n_landmarks=80),
     "a tree": as_hash_function(DecisionTreeClassifier(max_depth=8)),
     "naive Bayes": as_hash_function(GaussianNB(var_smoothing=1e-3)),
 }
-STORABLE = ["rbf_svm", "linear_svm", "kernel_ridge", "logistic", "trees", "linear_ridge", "rbf_svm, landmarks"]
+STORABLE = [
+    "rbf_svm",
+    "linear_svm",
+    "kernel_ridge",
+    "kernel_ridge, sharpened",
+    "logistic",
+    "trees",
+    "linear_ridge",
+    "rbf_svm, landmarks",
+]
 SPARSE = [
     "rbf_svm",
     "linear_svm",
@@ -36,6 +47,8 @@ SPARSE = [
     "linear_ridge",
     "rbf_svm, landmarks",
     "kernel_ridge, landmarks",
+    "kernel_ridge, sharpened",
+    "kernel_ridge, sharpened landmarks",
 ]
 
 
@@ -206,7 +219,7 @@ def test_trees_refuse_sparse_rows():
         Trees().fit(sp.csr_array(X), codes, np.random.default_rng(0))
 
 
-@pytest.mark.parametrize("name", ["rbf_svm", "linear_svm"])
+@pytest.mark.parametrize("name", ["rbf_svm", "linear_svm", "kernel_ridge, sharpened"])
 def test_float64_steps_in_where_the_place_in_a_panel_matters(name, monkeypatch):
     X, codes, X_new, _ = learn_and_new()
     narrow = X_new.astype(np.float32)

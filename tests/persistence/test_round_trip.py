@@ -88,6 +88,7 @@ def test_trees_too_deep_to_be_stored_say_so(tmp_path, monkeypatch):
     "parameters",
     [
         {"solver": bqp.AugmentedLagrangian(penalty=0.1), "hash_function": hash_functions.KernelRidge(alpha=2.0)},
+        {"hash_function": hash_functions.KernelRidge(sharpen=2.0)},
         {"solver": bqp.SemidefiniteRelaxation(tol=1e-2), "target": targets.ThresholdedDistance(fraction=0.1)},
         {"target": targets.Similarity(np.eye(120), background=0.0)},
         {"target": targets.Similarity(sp.eye_array(120, format="csr"), background=-1.0)},

@@ -41,6 +41,8 @@ def as_predictor(value: Any) -> LinearRidge | KernelRidge:
     """A specification from a name, or itself; only those whose fit is a sum over rows."""
     if isinstance(value, str) and value in NAMES:
         return NAMES[value]()
+    if isinstance(value, KernelRidge) and value.sharpen is not None:
+        raise ValueError(f"hash_function must do without sharpen where rows come in blocks, got {value!r}")
     if isinstance(value, LinearRidge | KernelRidge) and "cv" not in (value.alpha, getattr(value, "gamma", None)):
         return value
     raise ValueError(

@@ -20,6 +20,7 @@ from hashlearn.hash_functions.linear_ridge import LinearRidge
 from hashlearn.hash_functions.linear_svm import LinearSVM
 from hashlearn.hash_functions.logistic import Logistic
 from hashlearn.hash_functions.rbf_svm import RBFSVM
+from hashlearn.hash_functions.sharpened import SharpenedExpansion
 from hashlearn.hash_functions.trees import Trees
 
 __all__ = [
@@ -38,6 +39,7 @@ __all__ = [
     "LinearSVM",
     "Logistic",
     "ProgressCallback",
+    "SharpenedExpansion",
     "SklearnHashFunctions",
     "Trees",
     "as_hash_function",
@@ -56,7 +58,7 @@ HASH_FUNCTIONS: dict[str, Callable[[], HashFunction]] = {
 
 # What can be rebuilt from plain arrays; hashers have a few more, see `hashlearn.persistence`.
 STORABLE: dict[str, type[FittedHashFunctions]] = {
-    kind.kind: kind for kind in (KernelExpansion, LinearMargins, ForestMargins)
+    kind.kind: kind for kind in (KernelExpansion, LinearMargins, ForestMargins, SharpenedExpansion)
 }
 
 

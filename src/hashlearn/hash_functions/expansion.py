@@ -70,15 +70,20 @@ class KernelExpansion(FittedHashFunctions):
         bits = DistinctBits.from_state(state)
         coefficients = stored_array(state, "coefficients", (None, bits.n_distinct))
         intercepts = stored_array(state, "intercepts", (bits.n_distinct,))
-        shape = (len(coefficients), int(state["n_features"]))
-        if "points" in state:
-            points = stored_array(state, "points", shape)
-        else:
-            data = stored_array(state, "points_data", (None,))
-            indices, indptr = (stored_array(state, f"points_{part}", (None,), "i") for part in ("indices", "indptr"))
-            points = sp.csr_array((data, indices, indptr), shape=shape)
-            points.check_format(full_check=True)
+        points = stored_points(state, len(coefficients))
         return cls(points, stored_number(state, "gamma"), coefficients, intercepts, bits, state["description"])
+
+
+def stored_points(state: dict[str, Any], m: int) -> Rows:
+    """The m points of a state, dense or CSR, checked."""
+    shape = (m, int(state["n_features"]))
+    if "points" in state:
+        return stored_array(state, "points", shape)
+    data = stored_array(state, "points_data", (None,))
+    indices, indptr = (stored_array(state, f"points_{part}", (None,), "i") for part in ("indices", "indptr"))
+    points = sp.csr_array((data, indices, indptr), shape=shape)
+    points.check_format(full_check=True)
+    return points
 
 
 def _filled_up(K: NDArray[Any]) -> NDArray[Any]:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
+from hashlearn.hash_functions.codewords import FittedTo
 from hashlearn.hash_functions.kernels import RBFPoints
 from hashlearn.hash_functions.panels import Rows
 
@@ -31,7 +32,7 @@ def leave_one_out_errors(K: NDArray[np.float64], y: NDArray[np.floating], alpha:
     return (inverse @ y) / inverse.diagonal()[:, None]
 
 
-def alpha_by_leave_one_out(X: Rows, codes: NDArray[np.int8], gamma: float, rng: np.random.Generator) -> float | None:
+def alpha_by_leave_one_out(X: Rows, codes: FittedTo, gamma: float, rng: np.random.Generator) -> float | None:
     """The α of `ALPHAS` with the smallest mean squared error; None where there is too little to judge by."""
     n = X.shape[0]
     if n < FEWEST_ROWS or codes.shape[1] == 0:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 
 from hashlearn.bqp.threads import ROWS_PER_BLOCK, FloatArray, sum_row_blocks
+from hashlearn.hash_functions.codewords import FittedTo
 from hashlearn.hash_functions.kernels import RBFPoints
 from hashlearn.hash_functions.memory import memory_share
 from hashlearn.hash_functions.panels import Rows
@@ -90,7 +91,7 @@ class NystroemFeatures(Landmarks):
         return block.T @ block
 
 
-def nystroem_ridge(features: NystroemFeatures, codes: NDArray[np.int8], alpha: float) -> FloatArray:
+def nystroem_ridge(features: NystroemFeatures, codes: FittedTo, alpha: float) -> FloatArray:
     """Coefficients that minimise Σ (y − f)² + alpha ‖f‖², all bits in one Cholesky solve, no intercept."""
     m = features.m
     moments = features.sum_blocks(lambda a, b: features.rows(a, b).T.astype(np.float64) @ codes[a:b])

@@ -36,7 +36,8 @@ class TwoStepHasher(BaseHasher):
         "distance", "thresholded_distance", a target object, or your own n × n similarity
     solver : how each bit is solved: "sdr", "al", "local_search", … or a solver object of `hashlearn.bqp`
     hash_function : how bits are predicted: "kernel_ridge", "rbf_svm" (the paper's), "linear_svm", "logistic", "trees",
-        "linear_ridge", an object of `hashlearn.hash_functions`, or any scikit-learn classifier
+        "linear_ridge", an object of `hashlearn.hash_functions`, or any scikit-learn classifier. With labels
+        ``KernelRidge(sharpen=4.0)`` finds more within a small radius, and ranks a little worse
     init : codes to begin with: "auto" (ITQ on the target's own factor where it has one, else "pca"), "pca" (the
         paper's), "itq", "random", or an array (n_samples, n_bits) of ±1 or 0/1
     scaling : of the features, before all else: "none", "root" (sgn(x) · √|x|, for pixels, histograms, energies), or

@@ -12,7 +12,7 @@ from typing import Any
 from hashlearn.persistence.errors import PersistenceError
 
 FORMAT = "hashlearn"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 
 
 def _with_scaling(model: dict[str, Any]) -> dict[str, Any]:
@@ -27,8 +27,13 @@ def _with_scaling(model: dict[str, Any]) -> dict[str, Any]:
     return {**model, "parameters": parameters, "fitted": {**fitted, "scaling_": "none"}}
 
 
+def _unchanged(model: dict[str, Any]) -> dict[str, Any]:
+    """Format 2 knew no sharpened scores, and kernel ridge without them is as it was."""
+    return model
+
+
 # From the description of a model in format k to format k + 1.
-UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: _with_scaling}
+UPGRADES: dict[int, Callable[[dict[str, Any]], dict[str, Any]]] = {1: _with_scaling, 2: _unchanged}
 
 
 def up_to_date(model: dict[str, Any], stored_version: str) -> dict[str, Any]:

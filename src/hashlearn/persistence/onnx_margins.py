@@ -17,6 +17,7 @@ from hashlearn.hash_functions import DistinctBits, FittedHashFunctions, KernelEx
 from hashlearn.hash_functions.booster_arrays import as_forests
 from hashlearn.hash_functions.forest_margins import Forest, ForestMargins
 from hashlearn.hash_functions.kernels import RBFPoints
+from hashlearn.hash_functions.sharpened import SharpenedExpansion
 from hashlearn.hash_functions.trees import TreeMargins
 from hashlearn.hashers.kmeans_hashing import CodewordMargins
 from hashlearn.hashers.spectral_hashing import CosineMargins
@@ -82,6 +83,15 @@ def _kernel(graph: Graph, x: str, functions: KernelExpansion, rows: NDArray[Any]
     margins = graph.affine(graph.op("Exp", exponent), coefficients, intercepts)
     distances = 2.0 * functions.gamma * np.square(rows - ready.centre).sum(axis=1) + 2.0 * ready.half_norms.max()
     return Piece(margins, (1.0 + distances)[:, None] * (np.abs(coefficients).sum(axis=0) + np.abs(intercepts)))
+
+
+def _sharpened(graph: Graph, x: str, functions: SharpenedExpansion, rows: NDArray[Any]) -> Piece:
+    """softmax(sharpen · scores) @ levels; words being ±1, a margin moves by at most sharpen times what a score does."""
+    scores = _kernel(graph, x, functions, rows)
+    scaled = graph.op("Mul", scores.margins, graph.constant(functions.sharpen, graph.dtype))
+    shares = graph.op("Softmax", scaled, axis=1)
+    margins = graph.op("MatMul", shares, graph.constant(functions.levels, graph.dtype))
+    return Piece(margins, 2.0 + functions.sharpen * scores.size.max(axis=1, keepdims=True))
 
 
 def _linear(graph: Graph, x: str, functions: LinearMargins, rows: NDArray[Any]) -> Piece:
@@ -165,6 +175,7 @@ def _trees(graph: Graph, x: str, forests: list[Forest]) -> Piece:
 
 KINDS: dict[type[FittedHashFunctions], Callable[..., Piece]] = {
     KernelExpansion: _kernel,
+    SharpenedExpansion: _sharpened,
     LinearMargins: _linear,
     CosineMargins: _cosine,
     SphereMargins: _spheres,

@@ -1,0 +1,109 @@
+"""Kernel functions that score codewords: margins = softmax(b · scores) @ codewords − offset, with sharpness b.
+
+A sample between two classes has scores of about a half for each, and the bits in which their codewords differ hang on
+noise; sharpened, the better class decides them together, and the code is a codeword or near one. The offset, codewords
+summed / (e^b + n_words − 1), is what the other codewords add to one of score 1 among zeros, so that one keeps its bits
+at any b. Signs tend to those without softmax as b → 0 where scores sum to 1, margins to the best codeword as b grows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from hashlearn.bqp.validation import positive
+from hashlearn.hash_functions.base import FittedHashFunctions
+from hashlearn.hash_functions.distinct_bits import DistinctBits
+from hashlearn.hash_functions.expansion import KernelExpansion, stored_points
+from hashlearn.hash_functions.panels import PanelFunction, Rows
+from hashlearn.hash_functions.stored import stored_array, stored_number
+from hashlearn.hash_functions.tensors import placed_beside
+
+LARGEST = 1e6  # scores are about 0 to 1: nothing is left to sharpen, and float32 still holds the product
+
+
+class SharpenedExpansion(KernelExpansion):
+    """Points, γ, a coefficient for each point and codeword, the codewords in distinct bits, and the sharpness."""
+
+    kind = "sharpened_expansion"
+
+    def __init__(
+        self,
+        points: Rows,
+        gamma: float,
+        coefficients: NDArray[np.float64],
+        words: NDArray[np.int8],
+        sharpen: float,
+        bits: DistinctBits,
+        description: str,
+    ) -> None:
+        super().__init__(points, gamma, coefficients, np.zeros(len(words)), bits, description)
+        self.words = np.ascontiguousarray(words, dtype=np.int8)
+        self.sharpen = float(sharpen)
+
+    @property
+    def levels(self) -> NDArray[np.float64]:
+        """Codewords less the offset: softmax rows sum to 1, so these are all that is needed."""
+        faint = np.exp(-self.sharpen)
+        return self.words - self.words.sum(axis=0) * (faint / (1.0 + (len(self.words) - 1) * faint))
+
+    def _panel_function(self, dtype: np.dtype[Any], sparse: bool) -> tuple[PanelFunction, list[NDArray[Any]]]:
+        scores, factors = super()._panel_function(dtype, sparse)
+        levels = self.levels.astype(dtype)
+        return lambda panel: softmax(scores(panel), self.sharpen) @ levels, [*factors, levels]
+
+    def _tensor_function(self, X: Any) -> tuple[Callable[[Any], Any], int]:
+        if sp.issparse(self.points):
+            return FittedHashFunctions._tensor_function(self, X)
+        scores, width = super()._tensor_function(X)
+        levels = placed_beside(self.levels, X)
+
+        def margins(rows: Any) -> Any:
+            found = scores(rows)
+            return (self.sharpen * (found - found.amax(dim=1, keepdim=True))).softmax(dim=1) @ levels
+
+        return margins, width
+
+    def state(self) -> dict[str, Any]:
+        """As `KernelExpansion`, with codewords and sharpness; scores have no intercepts."""
+        state = super().state()
+        del state["intercepts"]
+        return {**state, "words": self.words, "sharpen": self.sharpen}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> SharpenedExpansion:
+        """The inverse of ``state``."""
+        bits = DistinctBits.from_state(state)
+        words = stored_array(state, "words", (None, bits.n_distinct), "i")
+        if words.size == 0 or not (np.abs(words.astype(np.int64)) == 1).all():
+            raise ValueError("words must be codewords of -1 and +1")
+        coefficients = stored_array(state, "coefficients", (None, len(words)))
+        sharpen = stored_number(state, "sharpen")
+        check_sharpen(sharpen)
+        points, gamma = stored_points(state, len(coefficients)), stored_number(state, "gamma")
+        return cls(points, gamma, coefficients, words, sharpen, bits, state["description"])
+
+
+def check_sharpen(value: Any) -> None:
+    """Refuse what is no positive number, or too large to be told from infinity."""
+    positive(value, "sharpen")
+    if value > LARGEST:
+        raise ValueError(f"sharpen must be at most {LARGEST:g}, got {value!r}")
+
+
+def softmax(scores: NDArray[Any], sharpen: float) -> NDArray[Any]:
+    """exp(sharpen · scores) with rows that sum to 1, in place; a row's result depends on that row alone.
+
+    >>> softmax(np.array([[0.0, 0.0], [0.0, 1.0]]), 1e6)
+    array([[0.5, 0.5],
+           [0. , 1. ]])
+    """
+    scores -= scores.max(axis=1, keepdims=True)
+    scores *= sharpen
+    np.exp(scores, out=scores)
+    scores /= scores.sum(axis=1, keepdims=True)
+    return scores
