@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from dataclasses import replace
 from importlib import resources
 
 import numpy as np
@@ -40,7 +41,8 @@ def test_a_mixed_table_takes_each_method_in_its_own_setting():
 def test_hashlearn_tuned_is_another_thing_with_labels_than_without():
     tuned = METHODS["hashlearn tuned"]
     assert tuned.setting_in(MIXED) == UNSUPERVISED
-    assert tuned.build(request()).hash_function == KernelRidge(sharpen=4.0)
+    assert tuned.build(replace(request(), n_bits=8)).hash_function == KernelRidge(sharpen=4.0)
+    assert tuned.build(request()).hash_function == "kernel_ridge"
     assert tuned.build(request(UNSUPERVISED)).get_params()["scaling"] == "root"
     assert tuned.build(request(UNSUPERVISED)).hash_function == "kernel_ridge"
     assert plan("supervised", methods=["hashlearn tuned"]).methods == ("hashlearn tuned",)
