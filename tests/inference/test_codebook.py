@@ -50,3 +50,20 @@ def test_left_alone_where_it_does_not_apply():
     codes = np.ones((50, 3))
     assert spread_codewords(distance, codes, rng) is codes
     assert spread_codewords(bqp.as_operator(np.eye(5)), np.ones((5, 2)), rng).shape == (5, 2)
+
+
+def test_classes_of_unequal_sizes_are_spread_at_a_nearly_equal_objective():
+    """Sizes within a fifth of each other: no ties, yet the codewords of equal sizes are within reach."""
+    sizes = np.array([20, 22, 18, 21, 19, 23, 17, 20, 22, 18])
+    labels = np.repeat(np.arange(10), sizes)
+    target, first = targets.Labels().build(None, labels, np.random.default_rng(0)), np.cumsum(sizes) - 1
+    nearest = []
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        start = np.where(rng.random((len(labels), 8)) < 0.5, -1.0, 1.0)
+        before = inference.infer_codes(target, start, spread=False, rng=rng)[0].astype(float)
+        after = spread_codewords(target, before, rng)
+        assert objective(target, after) <= 1.02 * objective(target, before) + 1e-12
+        assert nearness(after[first]) <= nearness(before[first])
+        nearest.append(((8 - after[first] @ after[first].T) / 2)[np.triu_indices(10, 1)].min())
+    assert max(nearest) >= 3
