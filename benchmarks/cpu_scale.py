@@ -4,7 +4,8 @@
 
 Every cell is a process of its own: rows of 128 features (float64, clusters with noise), the distance target, 32 bits,
 3 sweeps. Prints one JSON object. Memory is the process's peak over the bytes of the rows, with what Python and its
-packages need before there are rows taken off; ``--blocks`` runs `hashlearn.distributed.fit` in one process instead.
+packages need before there are rows taken off; ``--blocks`` runs `hashlearn.distributed.fit` in one process instead,
+``--whole`` gives every bit's whole problem to the solver.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ def peak_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def one_cell(n: int, solver: str, sweeps: int, blocks: bool) -> dict[str, object]:
-    from hashlearn import distributed
+def one_cell(n: int, solver: str, sweeps: int, blocks: bool, whole: bool) -> dict[str, object]:
+    from hashlearn import bqp, distributed
     from hashlearn.inference import infer_codes, start_codes
     from hashlearn.targets import Distance
 
@@ -55,7 +56,8 @@ def one_cell(n: int, solver: str, sweeps: int, blocks: bool) -> dict[str, object
         target = Distance().build(X, None, rng)
         del X
         start = start_codes("auto", target.P, N_BITS, rng, target)
-        report = infer_codes(target, start, solver=solver, n_sweeps=sweeps, rng=rng)[1]
+        chosen = bqp.METHODS[solver]() if whole else solver
+        report = infer_codes(target, start, solver=chosen, n_sweeps=sweeps, rng=rng)[1]
         seconds = report.seconds
     return {
         "rows": n,
@@ -82,16 +84,19 @@ def main() -> None:
     parser.add_argument("--solvers", default="local_search,al")
     parser.add_argument("--sweeps", type=int, default=3)
     parser.add_argument("--blocks", action="store_true")
+    parser.add_argument("--whole", action="store_true")
     parser.add_argument("--cell", nargs=2, metavar=("ROWS", "SOLVER"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.cell:
-        print(json.dumps(one_cell(int(options.cell[0]), options.cell[1], options.sweeps, options.blocks)))
+        print(
+            json.dumps(one_cell(int(options.cell[0]), options.cell[1], options.sweeps, options.blocks, options.whole))
+        )
         return
     cells = []
     for solver in options.solvers.split(","):
         for n in options.rows.split(","):
             command = [sys.executable, "-m", "benchmarks.cpu_scale", "--sweeps", str(options.sweeps)]
-            command += ["--blocks"] * options.blocks + ["--cell", n, solver]
+            command += ["--blocks"] * options.blocks + ["--whole"] * options.whole + ["--cell", n, solver]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode:
                 raise SystemExit(done.stderr)

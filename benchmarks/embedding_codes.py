@@ -17,10 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn import TwoStepHasher, datasets, metrics
+from hashlearn.hash_functions import KernelRidge
 from hashlearn.hashers import ITQ, SignCodes
 from hashlearn.search import asymmetric_search, rescore
 
 K, CANDIDATES = 10, 100
+LANDMARKS = KernelRidge(max_gram_rows=5_000)
 
 
 class CutSigns:
@@ -54,6 +56,7 @@ def methods(n_bits: int, seed: int) -> dict[str, tuple[Callable[[], Any], bool]]
         "sign code after PCA": (lambda: SignCodes(n_bits, features="pca"), False),
         "ITQ": (lambda: ITQ(n_bits, random_state=seed), False),
         "hashlearn, distance": (two_step(target="distance"), False),
+        "hashlearn, distance, landmarks": (two_step(target="distance", hash_function=LANDMARKS), False),
         "hashlearn, neighbors": (two_step(target="neighbors"), False),
         "hashlearn, labels": (two_step(), True),
     }

@@ -22,7 +22,7 @@ from hashlearn.hash_functions import (
 from hashlearn.hash_functions.codewords import MOST_WORDS, Codewords, few_codewords
 from hashlearn.hash_functions.kernels import RBFPoints
 from hashlearn.hash_functions.leave_one_out import alpha_by_leave_one_out
-from hashlearn.hash_functions.sharpened import softmax
+from hashlearn.hash_functions.sharpened import sharpened
 from tests.hash_functions.digits import ALWAYS, COMPLEMENTARY, NEVER, REPEATED, learn_and_new
 
 GAMMA, ALPHA = 0.3, 0.1
@@ -93,7 +93,7 @@ def test_hardly_sharpened_is_as_without():
     scores[:, 0] += 1.0 - scores.sum(axis=1)
     every = DistinctBits(np.arange(8), np.arange(8), np.ones(8, np.int8))
     made = SharpenedExpansion(np.zeros((1, 1)), 1.0, np.zeros((1, len(words))), words, 1e-4, every, "made up")
-    margins = softmax(scores.copy(), made.sharpen) @ made.levels
+    margins = sharpened(scores, made.sharpen) @ made.levels
     np.testing.assert_allclose(margins * len(words) / made.sharpen, scores @ words, atol=1e-2)
 
 

@@ -7,9 +7,9 @@ import pytest
 
 from hashlearn import bqp
 from hashlearn.bqp import threads
-from hashlearn.inference import infer_codes, row_flips, start_codes, starts
+from hashlearn.inference import infer_codes, many_rows, row_flips, start_codes, starts
 from hashlearn.inference.bit_problem import BitProblems, objective
-from hashlearn.inference.many_rows import ManyRows, goes_by_passes
+from hashlearn.inference.many_rows import ManyRows, bits_by_passes
 from hashlearn.inference.row_flips import CodedRows, flip_rows
 from hashlearn.inference.sampled_bit import estimated_products
 from hashlearn.targets import Distance
@@ -23,7 +23,8 @@ def short_panels(monkeypatch):
     """Several panels of several blocks, as many rows have."""
     monkeypatch.setattr(row_flips, "PANEL", 512)
     monkeypatch.setattr(row_flips, "BLOCK", 128)
-    monkeypatch.setattr("hashlearn.inference.many_rows.SAMPLED_ROWS", 400)
+    monkeypatch.setattr(many_rows, "SAMPLED_ROWS", 400)
+    monkeypatch.setattr(many_rows, "MANY_ROWS", 100)
 
 
 def some_target(n=N, seed=0):
@@ -36,9 +37,16 @@ def some_codes(n=N, seed=1, n_bits=N_BITS):
     return np.where(np.random.default_rng(seed).random((n, n_bits)) < 0.5, -1.0, 1.0)
 
 
-def inferred(target, solver, many_rows=100, start=None, **options):
+def inferred(target, solver, start=None, **options):
     start = some_codes(target.n) if start is None else start
-    return infer_codes(target, start, solver=solver, rng=np.random.default_rng(2), many_rows=many_rows, **options)
+    return infer_codes(target, start, solver=solver, rng=np.random.default_rng(2), **options)
+
+
+def by_passes_and_whole(monkeypatch, target, solver, start):
+    """Reports of both ways."""
+    by_passes = inferred(target, solver, start)[1]
+    monkeypatch.setattr(many_rows, "MANY_ROWS", target.n)
+    return by_passes, inferred(target, solver, start)[1]
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -78,20 +86,20 @@ def test_threads_change_nothing(solver, monkeypatch):
     np.testing.assert_array_equal(found[0], found[2])
 
 
-def test_al_on_a_sample_ends_near_al_on_all_rows():
+def test_al_on_a_sample_ends_near_al_on_all_rows(monkeypatch):
     target = some_target(4000)
     start = start_codes("auto", target.P, N_BITS, np.random.default_rng(0), target)
-    sampled, whole = (inferred(target, "al", many_rows, start)[1] for many_rows in (100, 10**6))
+    sampled, whole = by_passes_and_whole(monkeypatch, target, "al", start)
     true = inferred(target, bqp.AugmentedLagrangian(), start=start)[1]
     assert whole.final_objective == true.final_objective  # below the threshold, and as an object, it is the method
     assert sampled.final_objective != true.final_objective
     assert sampled.final_objective == pytest.approx(true.final_objective, rel=0.01)
 
 
-def test_passes_end_near_where_searching_each_bit_ends():
+def test_passes_end_near_where_searching_each_bit_ends(monkeypatch):
     target = some_target(4000)
     start = start_codes("auto", target.P, N_BITS, np.random.default_rng(0), target)
-    passes, searched = (inferred(target, "local_search", many_rows, start)[1] for many_rows in (100, 10**6))
+    passes, searched = by_passes_and_whole(monkeypatch, target, "local_search", start)
     assert passes.final_objective == pytest.approx(searched.final_objective, rel=0.01)
 
 
@@ -133,14 +141,25 @@ def test_the_estimate_from_all_rows_is_exact():
     np.testing.assert_allclose(estimated_products(P, weights, present, 80, "local_search", 0), 2.0 * t, atol=1e-9)
 
 
-def test_which_problems_go_by_passes():
-    target = some_target(300)
-    assert goes_by_passes("al", target, 299)
-    assert not goes_by_passes("al", target, 300)
-    assert not goes_by_passes("sdr", target, 100)
-    assert not goes_by_passes(bqp.AugmentedLagrangian(), target, 100)
-    assert not goes_by_passes("al", bqp.LowRank(np.repeat(target.P[:100], 3, axis=0), target.weights), 100)
-    assert not goes_by_passes("al", bqp.Dense(np.eye(300)), 100)
+def test_which_problems_go_by_passes(monkeypatch):
+    target, repeated = some_target(300), np.repeat(some_target(300).P[:100], 3, axis=0)
+
+    def goes(solver, target):
+        return bits_by_passes(target, some_codes(300), solver, np.random.default_rng(0)) is not None
+
+    assert not goes("sdr", target)
+    assert not goes(bqp.AugmentedLagrangian(), target)
+    assert not goes("al", bqp.LowRank(repeated, target.weights))
+    assert not goes("al", bqp.Dense(np.eye(300)))
+    monkeypatch.setattr(many_rows, "MANY_ROWS", 299)
+    assert goes("al", target)
+    monkeypatch.setattr(many_rows, "MANY_ROWS", 300)
+    assert not goes("al", target)
+
+
+def test_a_start_that_is_no_signs_is_refused():
+    with pytest.raises(ValueError, match="start must hold only -1 and"):
+        inferred(some_target(), "local_search", np.zeros((N, N_BITS)))
 
 
 @pytest.mark.parametrize("solver", SOLVERS)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from hashlearn.bqp.validation import positive
 from hashlearn.hash_functions.base import FittedHashFunctions
@@ -54,7 +55,7 @@ class SharpenedExpansion(KernelExpansion):
     def _panel_function(self, dtype: np.dtype[Any], sparse: bool) -> tuple[PanelFunction, list[NDArray[Any]]]:
         scores, factors = super()._panel_function(dtype, sparse)
         levels = self.levels.astype(dtype)
-        return lambda panel: softmax(scores(panel), self.sharpen) @ levels, [*factors, levels]
+        return lambda panel: sharpened(scores(panel), self.sharpen) @ levels, [*factors, levels]
 
     def _tensor_function(self, X: Any) -> tuple[Callable[[Any], Any], int]:
         if sp.issparse(self.points):
@@ -95,15 +96,11 @@ def check_sharpen(value: Any) -> None:
         raise ValueError(f"sharpen must be at most {LARGEST:g}, got {value!r}")
 
 
-def softmax(scores: NDArray[Any], sharpen: float) -> NDArray[Any]:
-    """exp(sharpen · scores) with rows that sum to 1, in place; a row's result depends on that row alone.
+def sharpened(scores: NDArray[Any], sharpen: float) -> NDArray[Any]:
+    """softmax(sharpen · scores) of every row, with the largest score taken off before it is multiplied.
 
-    >>> softmax(np.array([[0.0, 0.0], [0.0, 1.0]]), 1e6)
+    >>> sharpened(np.array([[0.0, 0.0], [0.0, 1.0]]), 1e6)
     array([[0.5, 0.5],
            [0. , 1. ]])
     """
-    scores -= scores.max(axis=1, keepdims=True)
-    scores *= sharpen
-    np.exp(scores, out=scores)
-    scores /= scores.sum(axis=1, keepdims=True)
-    return scores
+    return softmax(sharpen * (scores - scores.max(axis=1, keepdims=True)), axis=1)

@@ -16,7 +16,7 @@ from hashlearn.bqp.threads import one_blas_thread
 from hashlearn.inference.bit_problem import BitProblems, objective
 from hashlearn.inference.bit_solvers import for_bits
 from hashlearn.inference.codebook import spread_codewords
-from hashlearn.inference.many_rows import MANY_ROWS, ManyRows, goes_by_passes
+from hashlearn.inference.many_rows import ManyRows, bits_by_passes
 from hashlearn.inference.report import BitRecord, InferenceReport
 
 
@@ -31,7 +31,6 @@ def infer_codes(
     rng: np.random.Generator | None = None,
     time_limit: float | None = None,
     progress: Callable[[int, int], Any] | None = None,
-    many_rows: int = MANY_ROWS,
 ) -> tuple[Any, InferenceReport]:
     """Codes Z with ZZᵀ ≈ n_bits · Y, by coordinate descent over bits from ``start`` (Algorithm 1).
 
@@ -39,16 +38,15 @@ def infer_codes(
     ----------
     target : Y with entries in [−1, 1]
     start : signs (n, n_bits), of the same kind as the rows of the target; codes come back as int8 of that kind
-    solver : a name or object of `bqp`; what a name stands for is in `for_bits`
+    solver : a name or object of `bqp`; what a name stands for is in `for_bits`. Of a low-rank NumPy target with over
+        20,000 rows "local_search" and "al" take a few passes over all rows for a bit, the latter from a solution on a
+        sample of 10,000 rows (`hashlearn.inference.many_rows`). An object always solves the problem of all rows
     n_sweeps : max_iter of Algorithm 1
     monotone : each bit starts from its present signs and is only replaced by better ones, and inference ends after a
         sweep without change; False is the literal paper, which takes whatever the solver returns
     spread : where samples of one class end with one code, prefer codewords that keep apart among equal objectives
     time_limit : seconds; the bits that are not reached by then stay as they are, and the report says so
     progress : called with (bits done, bits in all)
-    many_rows : of a low-rank NumPy target with more rows than this, "local_search" and "al" take a few passes over all
-        rows for a bit, the latter from a solution on a sample of 10,000 rows (`hashlearn.inference.many_rows`). A
-        solver object, e.g. ``bqp.AugmentedLagrangian()``, always solves the problem of all rows
 
     Ctrl-C ends it with a KeyboardInterrupt: codes of half the bits would pass for finished ones.
 
@@ -67,10 +65,9 @@ def infer_codes(
     began = time.perf_counter()
     deadline = float("inf") if time_limit is None else began + time_limit
     with one_blas_thread():
-        problems: _SolvedBits | ManyRows
-        if monotone and goes_by_passes(solver, target, many_rows):
-            problems, spread = ManyRows(target, start, solver, rng), False  # type: ignore[arg-type]
-        else:
+        problems: ManyRows | _SolvedBits | None = bits_by_passes(target, start, solver, rng) if monotone else None
+        spread = spread and problems is None  # of many rows only those that hardly repeat are found by passes
+        if problems is None:
             problems = _SolvedBits(target, start, for_bits(solver, target), monotone, rng)
         report = InferenceReport(_solver_name(solver), problems.objective())
         total = n_sweeps * problems.n_bits

@@ -26,14 +26,18 @@ BY_PASSES = ("local_search", "al")
 LOOKED_AT = 10_000
 
 
-def goes_by_passes(solver: Any, target: bqp.Operator, many_rows: int) -> bool:
-    """Whether bits are found as here: more than ``many_rows`` rows of a NumPy factor, hardly any of them identical."""
+def bits_by_passes(
+    target: bqp.Operator, start: Any, solver: str | bqp.Solver, rng: np.random.Generator
+) -> ManyRows | None:
+    """The bits, if they are found as here: of many rows of a NumPy factor, hardly any of them identical; else None."""
     if not (isinstance(solver, str) and solver in BY_PASSES and isinstance(target, bqp.LowRank)):
-        return False
-    if target.n <= many_rows or not isinstance(target.rows, NumpyRows):
-        return False
+        return None
+    if target.n <= MANY_ROWS or not isinstance(target.rows, NumpyRows):
+        return None
     some = target.rows.take(np.arange(0, target.n, -(-target.n // LOOKED_AT)))
-    return merge_identical_rows(bqp.LowRank.unchecked(some, -np.abs(target.weights))).groups is None
+    if merge_identical_rows(bqp.LowRank.unchecked(some, -np.abs(target.weights))).groups is not None:
+        return None
+    return ManyRows(target, start, solver, rng)
 
 
 class ManyRows:
@@ -41,6 +45,8 @@ class ManyRows:
 
     def __init__(self, target: bqp.LowRank, start: Any, solver: str, rng: np.random.Generator) -> None:
         codes = np.array(start, dtype=np.int8, order="C")
+        if not np.array_equal(np.abs(codes), np.ones_like(codes)):
+            raise ValueError("start must hold only -1 and +1")
         self.n, self.n_bits = codes.shape
         self._rows = CodedRows(codes, target.P)
         self._target_weights = target.weights

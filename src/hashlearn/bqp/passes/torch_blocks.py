@@ -7,6 +7,7 @@ in the tensor's own dtype inside a block and float64 across blocks.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,6 +19,7 @@ Tensor: TypeAlias = Any  # torch.Tensor, which type checkers without PyTorch do 
 
 ALIGNED = 8  # numbers: rows of a buffer begin at multiples, which fast products need
 BLOCK = 4096  # rows in a block
+FEW_WEIGHTS = 4  # runs of columns of equal weight
 SHORT_BLOCK = 128  # where the sums inside it are to round next to nothing
 CHUNK = 16 * BLOCK  # rows for which wide temporaries are made at once
 GRAM_PANEL = 256  # columns: a Gram matrix is computed panel by panel, each pair once
@@ -54,6 +56,20 @@ def buffer(n: int, columns: int, like: Tensor, dtype: Any = None) -> Tensor:
     """Zeros (n, columns) beside ``like`` whose rows are aligned."""
     padded = -(-columns // ALIGNED) * ALIGNED
     return torch.zeros((n, padded), dtype=dtype or like.dtype, device=like.device)[:, :columns]
+
+
+def sums_of_squares(P: Tensor, weights: FloatArray) -> tuple[Tensor, Tensor]:
+    """Σ w p² and Σ p² of every row. Columns of equal weight side by side, as bits have them, need no squares of P."""
+    ends = [0, *(np.flatnonzero(np.diff(weights)) + 1), len(weights)]
+    if len(ends) <= FEW_WEIGHTS + 1:
+        pieces = list(pairwise(ends))
+        sums = torch.stack([torch.linalg.vector_norm(P[:, a:b], dim=1).square() for a, b in pieces], dim=1)
+        small = on_device(np.column_stack([weights[ends[:-1]], np.ones(len(pieces))]), P)
+        both = sums @ small
+    else:
+        small = on_device(np.column_stack([weights, np.ones(len(weights))]), P)
+        both = torch.cat([P[rows].square() @ small for rows in chunks(P.shape[0])])
+    return both[:, :1].contiguous(), both[:, 1]
 
 
 def gram64(P: Tensor, divisor: Tensor | None) -> Tensor:

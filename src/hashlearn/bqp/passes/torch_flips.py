@@ -9,18 +9,16 @@ pass. Two reads of P a pass; descent ends where a pass gains less than the dtype
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import torch
 
 from hashlearn.bqp.passes.base import FloatArray
-from hashlearn.bqp.passes.torch_blocks import BLOCK, Tensor, block_products, chunks, on_device
+from hashlearn.bqp.passes.torch_blocks import BLOCK, Tensor, block_products, chunks, on_device, sums_of_squares
 
 BATCHES = 16
 SMALLEST_BATCH = 128
-FEW_WEIGHTS = 4
 PATIENCE = 2  # passes in a row that gain next to nothing
 
 
@@ -30,7 +28,7 @@ def flip_descent(P: Tensor, weights: FloatArray, X: Tensor, between: Callable[[]
     X = X.to(P.dtype, copy=True)
     eps = torch.finfo(P.dtype).eps
     w64 = on_device(weights, P, torch.float64)
-    diagonal, squares = _of_squares(P, weights)
+    diagonal, squares = sums_of_squares(P, weights)
     noise = 4.0 * eps * squares.max().sqrt()
     T = sum(block_products(P[rows], X[rows]) for rows in chunks(n))
     value = w64 @ T.square()
@@ -62,17 +60,3 @@ def flip_descent(P: Tensor, weights: FloatArray, X: Tensor, between: Callable[[]
         if int(flips) == 0 or idle == PATIENCE:
             break
     return X
-
-
-def _of_squares(P: Tensor, weights: FloatArray) -> tuple[Tensor, Tensor]:
-    """Σ w p² and Σ p² of every row. Columns of equal weight side by side, as bits have them, need no squares of P."""
-    ends = [0, *(np.flatnonzero(np.diff(weights)) + 1), len(weights)]
-    if len(ends) <= FEW_WEIGHTS + 1:
-        pieces = list(pairwise(ends))
-        sums = torch.stack([torch.linalg.vector_norm(P[:, a:b], dim=1).square() for a, b in pieces], dim=1)
-        small = on_device(np.column_stack([weights[ends[:-1]], np.ones(len(pieces))]), P)
-        both = sums @ small
-    else:
-        small = on_device(np.column_stack([weights, np.ones(len(weights))]), P)
-        both = torch.cat([P[rows].square() @ small for rows in chunks(P.shape[0])])
-    return both[:, :1].contiguous(), both[:, 1]

@@ -26,6 +26,7 @@ from hashlearn.bqp.passes.torch_blocks import (
     chunks,
     gram64,
     on_device,
+    sums_of_squares,
     to_host,
 )
 from hashlearn.bqp.passes.torch_flips import flip_descent
@@ -128,9 +129,8 @@ class TorchRows(TorchTall):
         return self if bool((factors == 1.0).all()) else TorchRows(self.P * on_device(factors, self.P))
 
     def diagonal(self, weights: FloatArray) -> Tensor:
-        """In chunks of rows."""
-        w = on_device(weights, self.P)
-        return torch.cat([self.P[rows].square() @ w for rows in chunks(self.n)])
+        """In the dtype of P."""
+        return sums_of_squares(self.P, weights)[0][:, 0]
 
     def sample(self, count: int, rng: np.random.Generator) -> TorchRows:
         """One at random from each of ``count`` stretches of equal length; it stays on the device."""
