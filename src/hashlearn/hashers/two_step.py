@@ -18,7 +18,7 @@ from hashlearn.hashers.arrangement import arranged
 from hashlearn.hashers.base import BaseHasher
 from hashlearn.hashers.scaling import scaled, settled_scaling
 from hashlearn.inference import infer_codes, start_codes
-from hashlearn.targets import Labels, as_target
+from hashlearn.targets import Clusters, Labels, as_target
 from hashlearn.targets.base import for_bits
 
 
@@ -33,7 +33,8 @@ class TwoStepHasher(BaseHasher):
     n_bits : code length L
     target : what the codes preserve: "auto" (labels if y is given, else neighbors), "labels", "shared_labels"
         (multi-label), "neighbors" (of the nearest-neighbour graph), "labels_and_neighbors" (y = −1: no label),
-        "distance", "thresholded_distance", a target object, or your own n × n similarity
+        "clusters" (of the graph, for few bits), "distance", "thresholded_distance", a target object, or your own n × n
+        similarity
     solver : how each bit is solved: "sdr", "al", "local_search", … or a solver object of `hashlearn.bqp`
     hash_function : how bits are predicted: "kernel_ridge", "rbf_svm" (the paper's), "linear_svm", "logistic", "trees",
         "linear_ridge", an object of `hashlearn.hash_functions`, or any scikit-learn classifier. With labels
@@ -44,10 +45,10 @@ class TwoStepHasher(BaseHasher):
         "auto": roots where y is given and no entry of X is negative
     n_sweeps : passes over all bits, max_iter of Algorithm 1
     monotone : a bit is only replaced by a better one, and inference ends when none is; False is the literal paper
-    spread : with labels, among codes of equal objective prefer classes' codewords that keep far apart (precision within
-        a radius gains several points at few bits); False is the literal paper
-    arrange : with labels, give codewords that are near each other to classes that are easily confused, judged on the
-        training samples by leave-one-out; False is the literal paper
+    spread : with labels or clusters, among codes of equal objective (near-equal where classes differ in size) prefer
+        codewords that keep far apart (precision within a radius gains much at few bits); False is the literal paper
+    arrange : with labels or clusters, give codewords that are near each other to classes that are easily confused,
+        judged on the training samples by leave-one-out; False is the literal paper
     random_state : seed or Generator; the same seed gives the same codes for any thread count and batch size
     n_jobs : threads for fitting hash functions; None or -1 for all cores
     time_limit : seconds for inference; bits that are not reached by then stay as they began. Hash functions are learned
@@ -165,7 +166,9 @@ class TwoStepHasher(BaseHasher):
         self.target_ = target
         self.codes_ = codes.cpu().numpy() if is_tensor(codes) else codes
         X = given.cpu().numpy() if is_tensor(given) else given
-        if self.arrange and isinstance(target, Labels) and labels is not None and labels.ndim == 1:
+        if self.arrange and isinstance(target, Clusters):
+            labels = np.unique(self.codes_, axis=0, return_inverse=True)[1].ravel()
+        if self.arrange and isinstance(target, Labels | Clusters) and labels is not None and labels.ndim == 1:
             self.codes_ = arranged(X, labels, self.codes_, rng)
         self.hash_functions_ = hash_function.fit(
             X, self.codes_, rng, n_jobs=self.n_jobs, progress=self._reporter("hash functions")

@@ -3,8 +3,9 @@
 When samples of one class share one code, objective (3) depends on the classes' codewords alone, and many codebooks
 reach the same value of it while their retrieval differs by several points of precision: what decides is how many pairs
 of codewords are near each other. Annealing over single flips of the K × n_bits codebook looks for fewer near pairs at
-an objective that is not higher. Where classes differ in size ties are rare, and codebooks that would tie if they did
-not count as equal up to 2 %: 8 points of precision on MNIST at 8 bits (docs/quality.md). O(K) a flip, whatever n.
+an objective that is not higher. Where classes differ in size ties are rare, and the objective's own optimum crowds the
+small classes: there a codebook for which every class counts alike may take its place (docs/quality.md). O(K) a flip,
+whatever n.
 """
 
 from __future__ import annotations
@@ -18,31 +19,37 @@ from hashlearn import bqp
 from hashlearn.bqp.merging import merge_identical_rows
 from hashlearn.bqp.operators import FloatArray
 from hashlearn.bqp.passes import rows_of
+from hashlearn.inference.bit_problem import objective
 
 RESTARTS = 4
 FLIPS_PER_ENTRY = 250
 MAX_WORK = 1e9  # flips × K, in all
 NEARNESS_WEIGHT = 1e-3  # of the nearness term against the objective while annealing
-NEAR_EQUAL = 0.02  # by which the objective may rise where classes differ in size
+NEAR_EQUAL = 0.5  # by which the objective may rise where classes differ in size
+MOST_WORDS = 3000  # with more the K × K arrays are not worth their memory
 COOL = 0.2  # the first temperature, in units of the mean change of the objective by one flip
 
 
 def spread_codewords(target: bqp.Operator, codes: Any, rng: np.random.Generator) -> Any:
-    """Codes with an objective no higher (2 % where classes differ in size) and codewords no nearer to each other.
+    """Codes with an objective no higher (by half where classes differ in size) and codewords no nearer to each other.
 
-    ``codes`` itself where samples that the target does not tell apart have different codes, or nothing better is found.
+    Where samples that the target does not tell apart have different codes, they get the majority's signs to begin with.
+    ``codes`` itself where nothing better is found, or there are too many codewords to look.
     """
     groups = _groups(target)
     if groups is None:
         return codes
     _, first, counts = np.unique(groups, return_index=True, return_counts=True)
-    rows = rows_of(codes)
-    words = rows.take(first)
-    if len(first) < 2 or not np.array_equal(words[groups], rows.to_host()):
+    if not 2 <= len(first) <= MOST_WORDS:
         return codes
-    Y = target.restricted(first).toarray()
-    found = _anneal_all(words, Y, counts / counts.sum(), rng)
-    return codes if found is words else rows.from_numpy(found[groups])
+    rows = rows_of(codes)
+    words, alike = _majority(rows.to_host(), groups, len(first))
+    Y, shares = target.restricted(first).toarray(), counts / counts.sum()
+    found = _anneal_all(words, Y, shares, rng)
+    if alike:
+        return codes if found is words else rows.from_numpy(found[groups])
+    limit = (1.0 + NEAR_EQUAL * _differ(shares)) * objective(target, codes)
+    return rows.from_numpy(found[groups]) if _class_objective(found, Y, shares) <= limit else codes
 
 
 def nearness(words: FloatArray) -> float:
@@ -66,6 +73,17 @@ def _groups(target: bqp.Operator) -> np.ndarray | None:
     return target.rows.to_numpy(merged.groups).astype(np.intp)
 
 
+def _majority(codes: FloatArray, groups: np.ndarray, n_groups: int) -> tuple[FloatArray, bool]:
+    """The sign of each group's sum, bit by bit, + for a tie; and whether all of each group have just these."""
+    sums = np.stack([np.bincount(groups, column, n_groups) for column in codes.T], axis=1)
+    words = np.where(sums >= 0.0, 1.0, -1.0)
+    return words, bool((np.abs(sums) == np.bincount(groups)[:, None]).all())
+
+
+def _differ(shares: FloatArray) -> bool:
+    return bool(np.ptp(shares) > 1e-12)
+
+
 def _anneal_all(words: FloatArray, Y: FloatArray, shares: FloatArray, rng: np.random.Generator) -> FloatArray:
     K, n_bits = words.shape
     flips = int(min(FLIPS_PER_ENTRY * K * n_bits, MAX_WORK / K / RESTARTS))
@@ -78,7 +96,7 @@ def _anneal_all(words: FloatArray, Y: FloatArray, shares: FloatArray, rng: np.ra
         value, closeness = _class_objective(trial, Y, shares), nearness(trial)
         if value < best_objective - slack or (value <= best_objective + slack and closeness < best_nearness):
             best, best_objective, best_nearness = trial, value, closeness
-    if np.ptp(shares) <= 1e-12:
+    if not _differ(shares):
         return best
     limit, alike = (1.0 + NEAR_EQUAL) * best_objective, np.full(K, 1.0 / K)
     for _ in range(RESTARTS):

@@ -14,6 +14,7 @@ import scipy.sparse as sp
 
 from hashlearn import bqp
 from hashlearn.targets.base import Target, centred_unit_rows
+from hashlearn.targets.clusters import Clusters
 from hashlearn.targets.distances import Distance, ThresholdedDistance
 from hashlearn.targets.given import Pairs, Similarity
 from hashlearn.targets.labels import Labels, SharedLabels
@@ -24,6 +25,7 @@ __all__ = [
     "AUTOMATIC",
     "TARGETS",
     "UNLABELLED",
+    "Clusters",
     "Distance",
     "Labels",
     "LabelsAndNeighbors",
@@ -44,6 +46,7 @@ TARGETS: dict[str, Callable[[], Target]] = {
     "thresholded_distance": ThresholdedDistance,
     "neighbors": Neighbors,
     "labels_and_neighbors": LabelsAndNeighbors,
+    "clusters": Clusters,
 }
 # Names that stand for labels where there are some, and else for this.
 AUTOMATIC: dict[str, Callable[[], Target]] = {"auto": Neighbors, "paper": ThresholdedDistance}
