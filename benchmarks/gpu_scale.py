@@ -13,11 +13,13 @@ import json
 import time
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import torch
 
 from benchmarks.gpu import comparison, sections
+from hashlearn.inference.bit_solvers import DEVICE_SDR
 
 
 def main() -> None:
@@ -51,6 +53,14 @@ def main() -> None:
             "inference",
             lambda: sections.whole_inference(X, options.bits, options.sweeps, device, copy, options.time_limit),
         )
+        if options.every_sweep:  # the same solver as an object: every bit of every sweep with a proof
+            section(
+                "inference_every_sweep_proven",
+                lambda: sections.whole_inference(
+                    X, options.bits, options.sweeps, device, copy, options.time_limit, replace(DEVICE_SDR)
+                ),
+            )
+            state.pop("inference_every_sweep_proven", None)
         if "inference" in state:
             codes, target = state["inference"]["codes"], state["inference"]["target"]
             section("profile", lambda: sections.profile(target, codes, options.bits, device, copy))
@@ -83,6 +93,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--landmarks", type=int, default=5000)
     parser.add_argument("--device", default="cuda")
     parser.add_argument("--time-limit", type=float, default=60.0, help="seconds for the large inference")
+    parser.add_argument("--every-sweep", action="store_true", help="once more with proofs in every sweep")
     parser.add_argument("--check-rows", type=int, default=20_000)
     parser.add_argument("--check-features", type=int, default=128)
     parser.add_argument("--check-bits", type=int, default=16)

@@ -33,8 +33,8 @@ def agreement(n: int, n_features: int, n_bits: int, n_sweeps: int, device: str) 
         results[name] = {
             "objective": report.final_objective,
             "seconds": time.perf_counter() - began,
-            "gap_mean": float(np.mean([bit.gap for bit in report.bits])),
-            "gap_max": max(bit.gap for bit in report.bits),
+            "gap_mean": float(np.mean([bit.gap for bit in report.bits if np.isfinite(bit.gap)])),
+            "gap_max": max(bit.gap for bit in report.bits if np.isfinite(bit.gap)),
             "converged": all(bit.status in ("converged", "optimal") for bit in report.bits),
         }
         if solver == "sdr":

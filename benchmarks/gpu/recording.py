@@ -13,7 +13,8 @@ import torch
 from hashlearn.bqp import run as run_module
 from hashlearn.bqp.passes import torch_mixing, torch_rows
 
-# Reads of P that a call makes, or has to make where it makes more; flip_descent: 2 a pass and 3 before the first.
+# Reads of P that a call makes, or has to make where it makes more (the Gram matrix of a proof). Thin arrays beside P
+# are not counted, nor are the few rows that decide whether there are any to merge.
 READS = {
     "image": 2,
     "draw_products": 2,
@@ -21,7 +22,10 @@ READS = {
     "proof_gram": 1,
     "transposed": 1,
     "diagonal": 1,
+    "mixing": 2,
+    "merged": 0,
 }
+FLIP_READS, FLIP_READS_A_PASS = 2, 2
 MEMORY_BOUND = ("image", "flip_descent", "draw")
 
 
@@ -77,13 +81,14 @@ def recording(device: Any, timed: bool, large: int = 50_000) -> Iterator[Recorde
     """Inside the block every pass is recorded, those over up to ``large`` rows as passes over a sample."""
     recorder = Recorder(timed)
     rows, mixing, linearised = torch_rows.TorchRows, torch_mixing.BlockMixing, torch_rows._Linearised
-    kept = {name: getattr(rows, name) for name in (*READS, "flip_descent", "merged", "sample")}
+    kept = {name: getattr(rows, name) for name in (*READS, "flip_descent", "sample")}
     kept_sweep, kept_change, kept_tick = mixing.sweep, linearised.change, run_module.Run.tick
+    kept_image = mixing.image
 
     def wrapped(name: str) -> Callable[..., Any]:
         def method(self: Any, *arguments: Any) -> Any:
             kind = name if self.n > large else f"{name} (sample)"
-            return recorder.add(kind, self.P, READS.get(name, 1), lambda: kept[name](self, *arguments))
+            return recorder.add(kind, self.P, READS[name], lambda: kept[name](self, *arguments))
 
         return method
 
@@ -95,10 +100,10 @@ def recording(device: Any, timed: bool, large: int = 50_000) -> Iterator[Recorde
             between()
 
         result = recorder.add(
-            "flip_descent", self.P, 3, lambda: kept["flip_descent"](self, weights, X, counted, passes)
+            "flip_descent", self.P, FLIP_READS, lambda: kept["flip_descent"](self, weights, X, counted, passes)
         )
         size = made[0] * self.n * self.rank * self.P.element_size()
-        recorder.bytes["flip_descent"] += 2.0 * size
+        recorder.bytes["flip_descent"] += FLIP_READS_A_PASS * size
         recorder.bytes_once["flip_descent"] += size
         recorder.calls["flip passes"] += made[0]
         return result
@@ -107,10 +112,17 @@ def recording(device: Any, timed: bool, large: int = 50_000) -> Iterator[Recorde
         recorder.tick(stage, device)
         kept_tick(self, stage, fraction)
 
-    for name in kept:
+    def sample(self: Any, count: int, rng: Any) -> Any:
+        if 2 * count >= self.n:
+            return kept["sample"](self, count, rng)
+        return recorder.add("sample", self.P[:count], 2, lambda: kept["sample"](self, count, rng))  # read and written
+
+    for name in READS:
         setattr(rows, name, wrapped(name))
+    rows.sample = sample  # type: ignore[method-assign]
     rows.flip_descent = flips  # type: ignore[method-assign]
-    mixing.sweep = lambda self: recorder.add("mixing sweep", self._P, 1, lambda: kept_sweep(self))  # type: ignore[method-assign]
+    mixing.sweep = lambda self: recorder.add("mixing sweep", self._P, 2, lambda: kept_sweep(self))  # type: ignore[method-assign]
+    mixing.image = lambda self: recorder.add("mixing image", self._P, 1, lambda: kept_image(self))  # type: ignore[method-assign]
     linearised.change = lambda self, dB: recorder.add(  # type: ignore[method-assign]
         "linearised change", self._P, 2, lambda: kept_change(self, dB)
     )
@@ -120,4 +132,5 @@ def recording(device: Any, timed: bool, large: int = 50_000) -> Iterator[Recorde
     finally:
         for name, method in kept.items():
             setattr(rows, name, method)
+        mixing.image = kept_image  # type: ignore[method-assign]
         mixing.sweep, linearised.change, run_module.Run.tick = kept_sweep, kept_change, kept_tick  # type: ignore[method-assign]

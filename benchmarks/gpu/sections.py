@@ -83,7 +83,9 @@ def warm_up(n: int, n_features: int, n_bits: int, device: str) -> dict[str, Any]
     return {name: found[name] for name in ("whole_seconds", "objectives", "certified_gap_max", "all_converged")}
 
 
-def whole_inference(X: Any, n_bits: int, n_sweeps: int, device: str, copy: float, limit: float) -> dict[str, Any]:
+def whole_inference(
+    X: Any, n_bits: int, n_sweeps: int, device: str, copy: float, limit: float, solver: Any = "sdr"
+) -> dict[str, Any]:
     """Target, start, sweeps; with the passes counted, and the fraction of the copy bandwidth they come to."""
     rng = np.random.default_rng(0)
     began = time.perf_counter()
@@ -98,6 +100,7 @@ def whole_inference(X: Any, n_bits: int, n_sweeps: int, device: str, copy: float
         codes, report = inference.infer_codes(
             target,
             start,
+            solver=solver,
             n_sweeps=n_sweeps,
             rng=rng,
             time_limit=limit,
@@ -106,6 +109,7 @@ def whole_inference(X: Any, n_bits: int, n_sweeps: int, device: str, copy: float
         wait(device)
     seconds = time.perf_counter() - started
     gaps = np.array([bit.gap for bit in report.bits])
+    known = gaps[np.isfinite(gaps)]
     a_bit = np.diff(certificates)
     moved, moved_once = sum(recorder.bytes.values()), sum(recorder.bytes_once.values())
     sweeps = [np.array([bit.sweep == s for bit in report.bits]) for s in range(1, len(report.objectives) + 1)]
@@ -124,8 +128,9 @@ def whole_inference(X: Any, n_bits: int, n_sweeps: int, device: str, copy: float
         "certified_gap_mean_by_sweep": [float(gaps[sweep].mean()) for sweep in sweeps],
         "start_objective": report.start_objective,
         "objectives": report.objectives,
-        "certified_gap_mean": float(gaps.mean()),
-        "certified_gap_max": float(gaps.max()),
+        "certified_bits": len(known),
+        "certified_gap_mean": float(known.mean()),
+        "certified_gap_max": float(known.max()),
         "all_converged": all(bit.status in ("converged", "optimal") for bit in report.bits),
         "bytes_read": moved,
         "fraction_of_copy_bandwidth_as_read": moved / seconds / copy,

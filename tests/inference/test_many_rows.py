@@ -69,7 +69,7 @@ def test_the_value_of_every_bit_is_that_of_its_problem(solver):
     for bit in range(N_BITS):
         A = BitProblems(target, bits.codes.astype(float)).problem(bit)
         before = A.value(bits.codes[:, bit])
-        record = bits.one_bit(1, bit, np.inf)
+        record = bits.one_bit(1, bit, np.inf, False)
         assert record.value == pytest.approx(A.value(bits.codes[:, bit]), rel=1e-10)
         assert record.value <= before + 1e-9 * abs(before)
         assert record.changed == np.count_nonzero(bits.codes[:, bit] != start[:, bit])
@@ -172,7 +172,7 @@ def test_a_bit_without_time_left_stays_or_improves(solver):
     assert report.final_objective <= report.start_objective
     bits = ManyRows(target, some_codes(), solver, np.random.default_rng(0))
     start = bits.objective()
-    assert bits.one_bit(1, 0, 1e-9).status == "time_limit"
+    assert bits.one_bit(1, 0, 1e-9, True).status == "time_limit"
     assert bits.objective() <= start
 
 

@@ -11,7 +11,7 @@ A product costs O(n²), O(nnz), O(n · rank) or the sum of the last two for each
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -189,6 +189,7 @@ class LowRank(Operator):
 
     P: Any  # a NumPy array, a tensor, or any other `Rows`: see `hashlearn.bqp.passes`
     weights: FloatArray
+    _scale: float | None = field(default=None, init=False, repr=False)  # once it was asked for
 
     def __post_init__(self) -> None:
         P = checked_matrix(self.P, "P")
@@ -241,8 +242,12 @@ class LowRank(Operator):
         """Of rows that are not here, by some of them: Σ_i |(Ax)_i| grows with n^(3/2)."""
         if self.rows.on_host:
             return super().scale()
-        some = self.rows.take(np.arange(0, self.n, max(1, self.n // SCALE_ROWS)))
-        return LowRank(some, self.weights).scale() * (self.n / len(some)) ** 1.5
+        if self._scale is None:
+            some = self.rows.take(np.arange(0, self.n, max(1, self.n // SCALE_ROWS)))
+            found = LowRank(some, self.weights).scale() * (self.n / len(some)) ** 1.5
+            object.__setattr__(self, "_scale", found)
+        assert self._scale is not None
+        return self._scale
 
     def diagonal(self) -> TallArray:
         return self.rows.diagonal(self.weights)
@@ -359,6 +364,6 @@ def _require_equal_n(left: Operator, right: Operator) -> None:
 def _trusted(kind: type, **fields: Any) -> Any:
     """Make an operator from parts that are valid by construction, without checking them again."""
     made: Any = object.__new__(kind)
-    for name, field in fields.items():
-        object.__setattr__(made, name, field)
+    for name, part in fields.items():
+        object.__setattr__(made, name, part)
     return made

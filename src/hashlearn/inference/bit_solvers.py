@@ -6,6 +6,8 @@ Of many rows in memory "local_search" and "al" stand for still less: see `hashle
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from hashlearn import bqp
@@ -35,6 +37,11 @@ def for_bits(solver: str | bqp.Solver, target: bqp.Operator) -> str | bqp.Solver
     if solver == "local_search" and not has_few_distinct_rows(target):
         return SWEEPS if target.n > LARGEST_TABU else bqp.LocalSearch(n_starts=1, max_iter=10 * target.n)
     return solver
+
+
+def for_early_sweeps(solver: str | bqp.Solver) -> str | bqp.Solver:
+    """The same where bits will be solved again: the bound of a problem that then no longer exists is not proven."""
+    return replace(solver, certify=False) if solver is DEVICE_SDR else solver
 
 
 def has_few_distinct_rows(target: bqp.Operator) -> bool:

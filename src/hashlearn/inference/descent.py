@@ -14,7 +14,7 @@ from hashlearn.bqp.passes.numpy_rows import NumpyRows
 from hashlearn.bqp.solution import relative_gap
 from hashlearn.bqp.threads import one_blas_thread
 from hashlearn.inference.bit_problem import BitProblems, objective
-from hashlearn.inference.bit_solvers import for_bits
+from hashlearn.inference.bit_solvers import for_bits, for_early_sweeps
 from hashlearn.inference.codebook import spread_codewords
 from hashlearn.inference.many_rows import ManyRows, bits_by_passes
 from hashlearn.inference.report import BitRecord, InferenceReport
@@ -40,7 +40,8 @@ def infer_codes(
     start : signs (n, n_bits), of the same kind as the rows of the target; codes come back as int8 of that kind
     solver : a name or object of `bqp`; what a name stands for is in `for_bits`. Of a low-rank NumPy target with over
         20,000 rows "local_search" and "al" take a few passes over all rows for a bit, the latter from a solution on a
-        sample of 10,000 rows (`hashlearn.inference.many_rows`). An object always solves the problem of all rows
+        sample of 10,000 rows (`hashlearn.inference.many_rows`). An object always solves the problem of all rows.
+        "sdr" proves a bound for every bit; of over 10,000 rows on a device for those of the last sweep
     n_sweeps : max_iter of Algorithm 1
     monotone : each bit starts from its present signs and is only replaced by better ones, and inference ends after a
         sweep without change; False is the literal paper, which takes whatever the solver returns
@@ -71,20 +72,23 @@ def infer_codes(
             problems = _SolvedBits(target, start, for_bits(solver, target), monotone, rng)
         report = InferenceReport(_solver_name(solver), problems.objective())
         total = n_sweeps * problems.n_bits
+        settled = False
         for sweep in range(1, n_sweeps + 1):
+            last = settled or sweep == n_sweeps
             for bit in range(problems.n_bits):
                 left = deadline - time.perf_counter()
                 if left <= 0.0:
                     report.out_of_time = True
                     break
-                report.bits.append(problems.one_bit(sweep, bit, left))
+                report.bits.append(problems.one_bit(sweep, bit, left, last))
                 if progress is not None:
                     progress((sweep - 1) * problems.n_bits + bit + 1, total)
             report.objectives.append(problems.objective())
             if report.out_of_time or report.bits[-1].status == bqp.Status.TIME_LIMIT:
                 report.out_of_time = True
                 break
-            if monotone and not any(record.changed for record in report.bits[-problems.n_bits :]):
+            settled = monotone and not any(record.changed for record in report.bits[-problems.n_bits :])
+            if settled and (last or not problems.leaves_proofs_for_last):
                 report.stopped_early = sweep < n_sweeps
                 break
         if spread:
@@ -106,14 +110,17 @@ class _SolvedBits(BitProblems):
     ) -> None:
         super().__init__(target, _rows(target).codes(start).P)
         self._solver, self._monotone, self._rng = solver, monotone, rng
+        self._early = for_early_sweeps(solver)
+        self.leaves_proofs_for_last = self._early is not solver
 
-    def one_bit(self, sweep: int, bit: int, seconds_left: float) -> BitRecord:
+    def one_bit(self, sweep: int, bit: int, seconds_left: float, last: bool) -> BitRecord:
         """Solve, and take what came unless it has to be better and is not."""
         A, old, monotone = self.problem(bit), self.column(bit), self._monotone
         tall = A.tall
         limit = None if seconds_left == float("inf") else seconds_left
         x0 = old if monotone else None
-        solution = bqp.solve(A, self._solver, random_state=self._rng, x0=x0, time_limit=limit)
+        solver = self._solver if last else self._early
+        solution = bqp.solve(A, solver, random_state=self._rng, x0=x0, time_limit=limit)
         if solution.status == bqp.Status.INTERRUPTED:
             raise KeyboardInterrupt
         x, value = tall.as_float(solution.x), solution.value

@@ -43,6 +43,8 @@ def bits_by_passes(
 class ManyRows:
     """The codes of all rows and the small products that say everything else about them."""
 
+    leaves_proofs_for_last = False
+
     def __init__(self, target: bqp.LowRank, start: Any, solver: str, rng: np.random.Generator) -> None:
         codes = np.array(start, dtype=np.int8, order="C")
         if not np.array_equal(np.abs(codes), np.ones_like(codes)):
@@ -66,8 +68,8 @@ class ManyRows:
         self._among, self._cross = self._rows.products()
         return objective_of_products(self._among, self._cross.T, self._target_weights, self._target_square, self.n)
 
-    def one_bit(self, sweep: int, bit: int, seconds_left: float) -> BitRecord:
-        """Lower the value of one bit, or leave it."""
+    def one_bit(self, sweep: int, bit: int, seconds_left: float, last: bool) -> BitRecord:
+        """Lower the value of one bit, or leave it; nothing is proven in the ``last`` sweep or before."""
         began = time.perf_counter()
         weights = self._weights.copy()
         weights[bit] = 0.0

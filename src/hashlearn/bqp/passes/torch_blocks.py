@@ -72,22 +72,37 @@ def sums_of_squares(P: Tensor, weights: FloatArray) -> tuple[Tensor, Tensor]:
     return both[:, :1].contiguous(), both[:, 1]
 
 
+def whole_rows(P: Tensor) -> Tensor:
+    """The rows of a `buffer`, or of a slice of one, with the numbers at their end that no column is made of (zeros, but
+    only to be finite is relied on); any other P as it is."""
+    n, rank = P.shape
+    wide, room = -(-rank // ALIGNED) * ALIGNED, P.untyped_storage().nbytes() // P.element_size()
+    if wide == rank or P.stride() != (wide, 1) or P.storage_offset() % wide or P.storage_offset() + n * wide > room:
+        return P
+    return P.as_strided((n, wide), (wide, 1))
+
+
 def gram64(P: Tensor, divisor: Tensor | None) -> Tensor:
     """Pᵀ Diag(divisor)⁻¹ P of exactly this P, every operation in float64. O(n rank²)."""
     n, rank = P.shape
-    total = torch.zeros((rank, rank), dtype=torch.float64, device=P.device)
-    panels = list(chunks(rank, GRAM_PANEL))
+    P = whole_rows(P)
+    wide = P.shape[1]
+    total = torch.zeros((wide, wide), dtype=torch.float64, device=P.device)
+    panels = list(chunks(wide, GRAM_PANEL))
     at_once = min(n, CHUNK if P.device.type == "cpu" else GRAM_CHUNK)
-    space = buffer(at_once, rank, P, torch.float64)
+    space = buffer(at_once, wide, P, torch.float64)
+    scale = None if divisor is None else divisor.double().sqrt().reciprocal_()[:, None]
     for rows in chunks(n, at_once):
-        Q = space[: rows.stop - rows.start].copy_(P[rows])
-        if divisor is not None:
-            Q /= divisor[rows].double().sqrt()[:, None]
+        Q = space[: rows.stop - rows.start]
+        if scale is None:
+            Q.copy_(P[rows])
+        else:
+            torch.mul(P[rows], scale[rows], out=Q)
         for i, a in enumerate(panels):
             for b in panels[i:]:
                 total[a, b] += block_products(Q[:, a], Q[:, b])
     upper = total.triu(1)
-    return upper + upper.T + total.diagonal().diag()
+    return (upper + upper.T + total.diagonal().diag())[:rank, :rank]
 
 
 def checked_tensor(P: Tensor, name: str, ndim: int) -> Tensor:

@@ -9,12 +9,14 @@ from __future__ import annotations
 import torch
 
 from hashlearn.bqp.passes.base import FloatArray
-from hashlearn.bqp.passes.torch_blocks import Tensor, block_products, chunks, on_device, to_host
+from hashlearn.bqp.passes.torch_blocks import Tensor, block_products, chunks, on_device, to_host, whole_rows
+from hashlearn.bqp.passes.torch_products import rough_products, small_factor, thin_sum
+from hashlearn.bqp.passes.torch_replay import Replayed
 
-BLOCKS = 8
+BLOCKS = 2
 SMALLEST_BLOCK = 64
-POWER_STEPS = 12
-MARGIN = 1.1  # the power method comes from below
+SQUARINGS = 4
+MARGIN = 1.01  # of rounding
 
 
 class BlockMixing:
@@ -22,38 +24,53 @@ class BlockMixing:
 
     def __init__(self, P: Tensor, weights: FloatArray, V: Tensor) -> None:
         self._P, self._V = P, V.clone()
-        self._weights = on_device(weights, P)[:, None]
+        self._rows = whole_rows(P)
+        small = on_device(weights, P)[:, None]
+        self._weights = small_factor(small, self._rows.shape[1])[:, :1]
         self._blocks = list(chunks(P.shape[0], max(SMALLEST_BLOCK, -(-P.shape[0] // BLOCKS))))
         positive = torch.as_tensor(weights > 0.0, device=P.device)
-        Z = P[:, positive] * self._weights[positive, 0].sqrt()
+        Z = P[:, positive] * small[positive, 0].sqrt()
         self._shifts = [MARGIN * s for s in _largest_squares(Z, self._blocks)]
-        self._T = block_products(P, V).to(V.dtype)  # kept up to date: what rounding adds in some sweeps is no matter
+        # Kept up to date: what rounding adds in some sweeps is no matter.
+        with rough_products(P):
+            self._T = block_products(self._rows, V).to(V.dtype)
+        self._factor = torch.empty_like(self._T.T).T  # stored column by column
+        self._before, self._moved = torch.empty_like(self._V), V.new_zeros(())
+        self._replayed = Replayed(P)
 
     def sweep(self) -> float:
         """Every block once; the movement is that of a row in the mean. A row that nothing pulls at becomes 0."""
-        P, V, T, before = self._P, self._V, self._T, self._V.clone()
+        with rough_products(self._P):
+            self._replayed(self._one_sweep)
+        return float(self._moved) ** 2 / self._V.shape[0]
+
+    def _one_sweep(self) -> None:
+        P, V, T, before = self._rows, self._V, self._T, self._before.copy_(self._V)
         tiny = torch.finfo(V.dtype).tiny
         for rows, shift in zip(self._blocks, self._shifts, strict=True):
-            G = torch.addmm(V[rows], P[rows], self._weights * T, beta=-shift)
-            norms = torch.linalg.vector_norm(G, dim=1, keepdim=True).clamp_min_(tiny)
-            V[rows] = G.div_(norms).neg_()
+            torch.mul(self._weights, T, out=self._factor)
+            G = torch.addmm(V[rows], P[rows], self._factor, beta=-shift)
+            norms = torch.linalg.vector_norm(G, dim=1, keepdim=True).clamp_min_(tiny).neg_()
+            torch.div(G, norms, out=V[rows])
             T.addmm_(P[rows].T, V[rows] - before[rows])
-        return float(torch.linalg.vector_norm(before.sub_(V))) ** 2 / V.shape[0]
+        self._moved.copy_(torch.linalg.vector_norm(before.sub_(V)))
 
     def image(self) -> FloatArray:
         """To the host."""
-        return to_host(block_products(self._P, self._V))
+        with rough_products(self._P):
+            return to_host(thin_sum(self._P, self._V))
 
 
 def _largest_squares(Z: Tensor, blocks: list[slice]) -> list[float]:
-    """λ_max of Z_b Z_bᵀ for every block, by the power method, all blocks together."""
+    """(Σλ¹⁶)^(1/16) ≥ λ_max of Z_b Z_bᵀ for every block, by squares of Gram matrices, all blocks together."""
     if Z.shape[1] == 0:
         return [0.0] * len(blocks)
     grams = torch.stack([Z[rows].T @ Z[rows] for rows in blocks])
-    u = torch.ones((len(blocks), Z.shape[1], 1), dtype=Z.dtype, device=Z.device)
-    size = torch.zeros(len(blocks), dtype=Z.dtype, device=Z.device)
-    for _ in range(POWER_STEPS):
-        u = torch.bmm(grams, u)
-        size = torch.linalg.vector_norm(u, dim=(1, 2))
-        u = u / size.clamp_min(torch.finfo(Z.dtype).tiny)[:, None, None]
-    return [float(s) for s in size.cpu()]
+    logarithm = torch.zeros(len(blocks), dtype=torch.float64, device=Z.device)
+    for doubling in range(SQUARINGS):
+        trace = grams.diagonal(dim1=1, dim2=2).sum(dim=1).clamp_min(torch.finfo(Z.dtype).tiny)
+        logarithm += trace.double().log() / 2**doubling
+        grams = grams / trace[:, None, None]
+        grams = torch.bmm(grams, grams)
+    trace = grams.diagonal(dim1=1, dim2=2).sum(dim=1).clamp_min(torch.finfo(Z.dtype).tiny)
+    return (logarithm + trace.double().log() / 2**SQUARINGS).exp().tolist()

@@ -1,7 +1,7 @@
 """Rows of a float32 or float64 tensor on any device. What is small comes back to the host, what is tall stays.
 
-Products run in the tensor's own dtype (float32 without TF32), sums over rows in blocks that add up in float64; what a
-proof or a reported value rests on is float64 throughout. Two reads of P for `image`.
+Products run in the tensor's own dtype (sweeps over samples, draws and flips as TF32), sums over rows in blocks that add
+up in float64; what a proof or a reported value rests on is float64 throughout. Two reads of P for `image`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ from numpy.typing import NDArray
 from hashlearn.bqp.passes.base import FloatArray, Linearised, Mixing, Rows
 from hashlearn.bqp.passes.numpy_rows import NumpyRows
 from hashlearn.bqp.passes.torch_blocks import (
+    ALIGNED,
     BLOCK,
     CHUNK,
+    GRAM_CHUNK,
     SHORT_BLOCK,
     Tensor,
     block_products,
@@ -28,10 +30,12 @@ from hashlearn.bqp.passes.torch_blocks import (
     on_device,
     sums_of_squares,
     to_host,
+    whole_rows,
 )
 from hashlearn.bqp.passes.torch_flips import flip_descent
 from hashlearn.bqp.passes.torch_merging import merge_rows
 from hashlearn.bqp.passes.torch_mixing import BlockMixing
+from hashlearn.bqp.passes.torch_products import rough_products, thin_product, thin_sum
 from hashlearn.bqp.passes.torch_proofs import TorchProofGram
 from hashlearn.bqp.passes.torch_tall import TorchTall
 
@@ -53,7 +57,7 @@ class TorchRows(TorchTall):
     def image(self, B: FloatArray) -> tuple[FloatArray, Tensor]:
         """Two products."""
         V, norms = _unit_rows(self.P, on_device(B, self.P))
-        return to_host(block_products(self.P, V)), norms
+        return to_host(thin_sum(self.P, V)), norms
 
     def linearised(self, B: FloatArray) -> Linearised:
         """Keeps V, n × k."""
@@ -66,7 +70,9 @@ class TorchRows(TorchTall):
         if V is not None:
             return BlockMixing(self.P, weights, on_device(V, self.P))
         assert B is not None
-        return BlockMixing(self.P, weights, _unit_rows(self.P, on_device(B, self.P))[0])
+        with rough_products(self.P):
+            V = _unit_rows(self.P, on_device(B, self.P))[0]
+        return BlockMixing(self.P, weights, V)
 
     def proof_gram(self, d: Tensor) -> TorchProofGram:
         """Each entry is a sum of n products of float64 numbers, added within blocks and then over blocks."""
@@ -78,20 +84,23 @@ class TorchRows(TorchTall):
 
     def draw_products(self, B: FloatArray, normals: FloatArray) -> FloatArray:
         """In chunks of rows."""
-        small, z = on_device(B, self.P), on_device(normals, self.P)
-        total = torch.zeros((self.rank, z.shape[1]), dtype=torch.float64, device=self.P.device)
-        for rows in chunks(self.n):
-            total += block_products(self.P[rows], _drawn(self.P[rows], small, z))
+        small = on_device(B @ normals, self.P)
+        total = torch.zeros((self.rank, small.shape[1]), dtype=torch.float64, device=self.P.device)
+        with rough_products(self.P):
+            for rows in chunks(self.n, GRAM_CHUNK):
+                total += thin_sum(self.P[rows], _drawn(self.P[rows], small))
         return to_host(total)
 
     def draw(self, B: FloatArray, normals: FloatArray) -> Tensor:
         """In chunks of rows."""
-        small, z = on_device(B, self.P), on_device(normals, self.P)
-        return torch.cat([_drawn(self.P[rows], small, z) for rows in chunks(self.n)])
+        small = on_device(B @ normals, self.P)
+        with rough_products(self.P):
+            return torch.cat([_drawn(self.P[rows], small) for rows in chunks(self.n, GRAM_CHUNK)])
 
     def flip_descent(self, weights: FloatArray, X: Tensor, between: Callable[[], Any], passes: int) -> Tensor:
         """Batches of rows together, each kept only where the value fell."""
-        return flip_descent(self.P, weights, X, between, passes)
+        with rough_products(self.P):
+            return flip_descent(self.P, weights, X, between, passes)
 
     def transposed(self, X: Tensor) -> FloatArray:
         """In float64; of many rows a few at a time in the dtype of P, if its products are not set to round more."""
@@ -136,9 +145,14 @@ class TorchRows(TorchTall):
         """One at random from each of ``count`` stretches of equal length; it stays on the device."""
         if 2 * count >= self.n:
             return self
-        index = ((np.arange(count) + rng.random(count)) * (self.n / count)).astype(np.int64).clip(0, self.n - 1)
-        some = self.P.index_select(0, torch.as_tensor(index, device=self.P.device))
-        return TorchRows(buffer(count, self.rank, self.P).copy_(some))
+        device = self.P.device
+        generator = torch.Generator(device).manual_seed(int(rng.integers(2**63)))
+        places = torch.rand(count, generator=generator, device=device, dtype=torch.float64)
+        places += torch.arange(count, device=device)
+        index = places.mul_(self.n / count).long().clamp_max_(self.n - 1)
+        some = whole_rows(self.P).index_select(0, index)
+        aligned = some.shape[1] % ALIGNED == 0
+        return TorchRows(some[:, : self.rank] if aligned else buffer(count, self.rank, self.P).copy_(some))
 
     def take(self, index: NDArray[np.intp]) -> FloatArray:
         """To the host."""
@@ -193,10 +207,10 @@ class _Linearised:
         self._factor = -1.0 / norms.clamp_min(torch.finfo(P.dtype).tiny)[:, None]
 
     def change(self, dB: FloatArray) -> FloatArray:
-        G = self._P @ on_device(dB, self._P)
+        G = thin_product(self._P, on_device(dB, self._P))
         along = (G * self._V).sum(dim=1, keepdim=True)
         G.addcmul_(along, self._V, value=-1.0).mul_(self._factor)
-        return to_host(block_products(self._P, G))
+        return to_host(thin_sum(self._P, G))
 
     def gram(self) -> FloatArray:
         return to_host(gram64(self._P, self._norms.clamp_min(1e-3 * float(self._norms.mean()))))
@@ -204,11 +218,11 @@ class _Linearised:
 
 def _unit_rows(P: Tensor, B: Tensor) -> tuple[Tensor, Tensor]:
     """Rows −g/‖g‖ and the ‖g‖; a row that nothing pulls at is 0."""
-    G = P @ B
+    G = thin_product(P, B)
     norms = torch.linalg.vector_norm(G, dim=1)
     return G.div_(norms.clamp_min(torch.finfo(P.dtype).tiny).neg_()[:, None]), norms
 
 
-def _drawn(P: Tensor, B: Tensor, normals: Tensor) -> Tensor:
+def _drawn(P: Tensor, B: Tensor) -> Tensor:
     # A row's length does not change the sign of −gᵀz.
-    return torch.where((P @ B) @ normals > 0.0, -1.0, 1.0).to(P.dtype)
+    return torch.where(thin_product(P, B) > 0.0, -1.0, 1.0).to(P.dtype)

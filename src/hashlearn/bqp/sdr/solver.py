@@ -40,13 +40,15 @@ class SemidefiniteRelaxation:
     rank : columns of the factor to begin with; raised when the certificate fails
     max_iter : rounds of solve, certify, raise the rank
     max_flip_passes : passes of that descent over the rows
+    certify : whether sampled rows (see ``tol``) are followed by a proof of the bound; without there is no bound
     proof_limit : rows up to which an A that is not low rank is factored to prove its bound, O(n³); beyond, the bound
         comes from Lanczos, is a little looser and holds with probability 1 − 1e-9
 
     Notes
     -----
     ``Solution.details`` holds ``relaxation_value`` (of the point that was rounded), ``relaxation_gap`` (that value
-    against ``bound``, relative), ``rank``, ``certificate`` ("cholesky": a proof; "lanczos": see ``proof_limit``),
+    against ``bound``, relative), ``rank``, ``certificate`` ("cholesky": a proof; "lanczos": see ``proof_limit``;
+    "none": see ``certify``),
     ``mean_draw`` and ``best_draw``, ``expected_value``: the closed form (13), None where it would be a sum of over a
     million terms (`expected_rounding_value` gives it for any n), and ``merged_n`` after identical rows were merged.
 
@@ -74,6 +76,7 @@ class SemidefiniteRelaxation:
     max_iter: int = 30
     proof_limit: int = 8000
     max_flip_passes: int = 1000
+    certify: bool = True
 
     name: ClassVar[str] = "sdr"
     any_rows: ClassVar[bool] = True  # low-rank problems of every kind of rows, not of NumPy arrays only
@@ -99,7 +102,7 @@ class SemidefiniteRelaxation:
             run.offer(merged.expand(quick), merged.operator.value(quick))
         tolerance = Tolerance(self.tol, merged.operator.scale(), self.max_iter, self.proof_limit)
         relaxation = self._relax(merged.operator, tolerance, run, rng)
-        solved = tolerance.met(relaxation.value, relaxation.bound)
+        solved = tolerance.met(relaxation.value, relaxation.bound) or relaxation.certificate == "none"
         run.details.update(
             relaxation_value=relaxation.value,
             relaxation_gap=relaxation.gap,
@@ -115,7 +118,7 @@ class SemidefiniteRelaxation:
             if A.rows.on_host or self.tol < LOOSE:
                 relaxation = relax_low_rank(A, tolerance, self.rank, rng, run)
             else:
-                relaxation = relax_on_samples(A, tolerance, self.rank, rng, run)
+                relaxation = relax_on_samples(A, tolerance, self.rank, rng, run, self.certify)
             if tolerance.met(relaxation.value, relaxation.bound) or not A.rows.on_host:
                 return relaxation
         return relax_factored(A, tolerance, 2 * self.rank, rng, run)

@@ -1,0 +1,89 @@
+"""Thin products of aligned rows, and calls that a GPU would replay: the same numbers as by the plain way."""
+
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from hashlearn.bqp.passes.torch_blocks import BLOCK, buffer, gram64, whole_rows  # noqa: E402
+from hashlearn.bqp.passes.torch_flips import _kept, flip_descent  # noqa: E402
+from hashlearn.bqp.passes.torch_mixing import _largest_squares  # noqa: E402
+from hashlearn.bqp.passes.torch_products import rough_products, thin_product, thin_sum  # noqa: E402
+from hashlearn.bqp.passes.torch_replay import Replayed  # noqa: E402
+
+
+def rows(n, rank, aligned, seed=0):
+    X = torch.from_numpy(np.random.default_rng(seed).standard_normal((n, rank)))
+    return buffer(n, rank, X).copy_(X) if aligned else X
+
+
+@pytest.mark.parametrize("aligned", [True, False])
+@pytest.mark.parametrize("columns", [1, 2, 9])
+def test_thin_products(aligned, columns):
+    P = rows(BLOCK + 77, 13, aligned)
+    B, V = rows(13, columns, False, 1), rows(len(P), columns, False, 2)
+    torch.testing.assert_close(thin_product(P[:, :12], B[:12]), P[:, :12] @ B[:12])
+    for part in (slice(None), slice(5, 900)):
+        torch.testing.assert_close(thin_product(P[part], B), P[part] @ B)
+        torch.testing.assert_close(thin_sum(P[part], V[part]), P[part].T @ V[part])
+
+
+def test_whole_rows_are_those_of_buffers_only():
+    P = rows(20, 13, True)
+    assert whole_rows(P).shape == (20, 16)
+    assert whole_rows(P[3:7]).shape == (4, 16)
+    assert not whole_rows(P)[:, 13:].any()
+    for other in (rows(20, 13, False), rows(20, 16, True), P[:, 1:], P[::2], rows(20, 13, False).T):
+        assert whole_rows(other) is other
+
+
+def test_the_gram_matrix_of_aligned_rows():
+    P, d = rows(300, 13, True), torch.rand(300) + 0.5
+    torch.testing.assert_close(gram64(P, d), P.T @ (P / d.double()[:, None]))
+    torch.testing.assert_close(gram64(P, None), P.T @ P)
+
+
+def test_squares_come_from_above_and_near():
+    Z = rows(90, 7, False)
+    blocks = [slice(0, 40), slice(40, 90)]
+    for found, block in zip(_largest_squares(Z, blocks), blocks, strict=True):
+        true = float(torch.linalg.eigvalsh(Z[block].T @ Z[block])[-1])
+        assert true * (1.0 - 1e-9) <= found <= true * 7 ** (1 / 16)
+    assert _largest_squares(Z[:, :0], blocks) == [0.0, 0.0]
+    assert max(_largest_squares(0.0 * Z, blocks)) < 1e-12
+
+
+def test_every_call_runs_where_nothing_is_recorded():
+    calls, counted = Replayed(torch.ones(1)), []
+    for _ in range(4):
+        calls(lambda: counted.append(1))
+    assert len(counted) == 4
+
+
+def test_precision_is_left_as_it_was():
+    before = torch.get_float32_matmul_precision()
+    with rough_products(torch.ones(1)):
+        pass
+    assert torch.get_float32_matmul_precision() == before
+
+
+def test_a_descent_is_kept_for_the_next_bit_and_freed_with_its_rows():
+    P, weights = rows(400, 5, False), np.array([1.0, 1.0, -3.0, -3.0, -3.0])
+    X = torch.where(rows(400, 2, False, 3) < 0.0, -1.0, 1.0).double()
+    first = flip_descent(P, weights, X, lambda: None, 50)
+    kept = _kept[P]
+    P[:, 0] *= -1.0  # the next bit: other numbers at the same place
+    second = flip_descent(P, weights, X, lambda: None, 50)
+    assert _kept[P] is kept
+    fresh = flip_descent(P.clone(), weights, X, lambda: None, 50)
+    torch.testing.assert_close(second, fresh)
+    assert torch.equal(first, first.sign())
+    assert flip_descent(P, weights, X[:, :1], lambda: None, 50).shape == (400, 1)
+    alive, count = weakref.ref(_kept[P]), len(_kept)
+    del P, kept
+    gc.collect()
+    assert alive() is None
+    assert len(_kept) < count
