@@ -99,18 +99,31 @@ def _score(data: datasets.DataSet, draw: int, options: argparse.Namespace, param
     database = np.concatenate([split.train, others[N_QUERIES : N_QUERIES + N_DATABASE - len(split.train)]])
     chosen = {"solver": options.solver, "random_state": draw, **parameters}
     kind = chosen.pop("kind", TwoStepHasher)
-    labels = data.y[split.train] if options.labels else None
-    hasher = kind(options.bits, **chosen).fit(data.X[split.train], labels)
+    train = _thinned(split.train, data.y, draw) if options.unequal else split.train
+    labels = data.y[train] if options.labels else None
+    hasher = kind(options.bits, **chosen).fit(data.X[train], labels)
     found = metrics.evaluate(
         hasher.encode(data.X[queries]), hasher.encode(data.X[database]), data.y[queries], data.y[database]
     )
     return [found.precision_within_radius, found.mean_average_precision]
 
 
+def _thinned(train: np.ndarray, y: np.ndarray, draw: int) -> np.ndarray:
+    """500 samples of one class, each next class 0.7 times as many as the one before, 20 of the last of ten."""
+    classes = np.unique(y[train])
+    order = np.random.default_rng(draw).permutation(len(classes))
+    kept = []
+    for label, place in zip(classes, order, strict=True):
+        own = train[y[train] == label]
+        kept.append(own[: max(2, round(len(own) * 0.7**place))])
+    return np.concatenate(kept)
+
+
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--dataset", default="mnist", choices=["mnist", "cifar10"])
     parser.add_argument("--labels", action="store_true", help="learn from labels")
+    parser.add_argument("--unequal", action="store_true", help="learn from classes of 500 down to 20 samples")
     parser.add_argument("--bits", type=int, default=16)
     parser.add_argument("--draws", type=int, default=1)
     parser.add_argument("--solver", default="local_search")
