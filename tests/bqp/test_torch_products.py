@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 
 from hashlearn.bqp.passes.torch_blocks import BLOCK, buffer, gram64, whole_rows  # noqa: E402
 from hashlearn.bqp.passes.torch_flips import _kept, flip_descent  # noqa: E402
-from hashlearn.bqp.passes.torch_mixing import _largest_squares  # noqa: E402
+from hashlearn.bqp.passes.torch_mixing import BlockMixing, _largest_squares, block_mixing  # noqa: E402
 from hashlearn.bqp.passes.torch_products import rough_products, thin_product, thin_sum  # noqa: E402
 from hashlearn.bqp.passes.torch_replay import Replayed  # noqa: E402
 
@@ -49,11 +49,11 @@ def test_the_gram_matrix_of_aligned_rows():
 def test_squares_come_from_above_and_near():
     Z = rows(90, 7, False)
     blocks = [slice(0, 40), slice(40, 90)]
-    for found, block in zip(_largest_squares(Z, blocks), blocks, strict=True):
+    for found, block in zip(_largest_squares(Z, blocks).tolist(), blocks, strict=True):
         true = float(torch.linalg.eigvalsh(Z[block].T @ Z[block])[-1])
         assert true * (1.0 - 1e-9) <= found <= true * 7 ** (1 / 16)
-    assert _largest_squares(Z[:, :0], blocks) == [0.0, 0.0]
-    assert max(_largest_squares(0.0 * Z, blocks)) < 1e-12
+    assert _largest_squares(Z[:, :0], blocks).tolist() == [0.0, 0.0]
+    assert float(_largest_squares(0.0 * Z, blocks).max()) < 1e-12
 
 
 def test_every_call_runs_where_nothing_is_recorded():
@@ -87,3 +87,20 @@ def test_a_descent_is_kept_for_the_next_bit_and_freed_with_its_rows():
     gc.collect()
     assert alive() is None
     assert len(_kept) < count
+
+
+def test_a_mixing_is_kept_for_samples_of_the_same_rows_and_begins_anew():
+    origin, weights = rows(500, 5, False), np.array([1.0, 1.0, -3.0, -3.0, -3.0])
+    V = [torch.nn.functional.normalize(rows(200, 3, False, seed)) for seed in (5, 6)]
+    samples = [rows(200, 5, True, seed) for seed in (7, 8)]
+    kept = block_mixing(samples[0], weights, V[0], origin)
+    kept.sweep()
+    again = block_mixing(samples[1], weights, V[1], origin)
+    assert again is kept
+    fresh = BlockMixing(samples[1], weights, V[1])
+    for _ in range(4):
+        assert again.sweep() == pytest.approx(fresh.sweep())
+    np.testing.assert_allclose(again.image(), fresh.image())
+    other = block_mixing(samples[1], weights, V[1][:, :2], origin)
+    assert other is not kept
+    assert block_mixing(samples[1], weights, V[1], None) is not other

@@ -34,7 +34,7 @@ from hashlearn.bqp.passes.torch_blocks import (
 )
 from hashlearn.bqp.passes.torch_flips import flip_descent
 from hashlearn.bqp.passes.torch_merging import merge_rows
-from hashlearn.bqp.passes.torch_mixing import BlockMixing
+from hashlearn.bqp.passes.torch_mixing import block_mixing
 from hashlearn.bqp.passes.torch_products import rough_products, thin_product, thin_sum
 from hashlearn.bqp.passes.torch_proofs import TorchProofGram
 from hashlearn.bqp.passes.torch_tall import TorchTall
@@ -45,8 +45,9 @@ EPS = float(np.finfo(np.float64).eps)
 class TorchRows(TorchTall):
     """Around a tensor, which is not copied."""
 
-    def __init__(self, P: Tensor) -> None:
+    def __init__(self, P: Tensor, origin: Tensor | None = None) -> None:
         self.P = P
+        self._origin = origin  # whose rows these are a sample of
         self.n, self.rank = P.shape
         # On a device a pass over a sample costs its launch: larger samples save passes over all rows.
         on_cpu = P.device.type == "cpu"
@@ -68,11 +69,11 @@ class TorchRows(TorchTall):
         if self.P.device.type == "cpu":
             return NumpyRows(to_host(self.P)).mixing(weights, B, V)
         if V is not None:
-            return BlockMixing(self.P, weights, on_device(V, self.P))
+            return block_mixing(self.P, weights, on_device(V, self.P), self._origin)
         assert B is not None
         with rough_products(self.P):
-            V = _unit_rows(self.P, on_device(B, self.P))[0]
-        return BlockMixing(self.P, weights, V)
+            unit = _unit_rows(self.P, on_device(B, self.P))[0]
+        return block_mixing(self.P, weights, unit, self._origin)
 
     def proof_gram(self, d: Tensor) -> TorchProofGram:
         """Each entry is a sum of n products of float64 numbers, added within blocks and then over blocks."""
@@ -152,7 +153,7 @@ class TorchRows(TorchTall):
         index = places.mul_(self.n / count).long().clamp_max_(self.n - 1)
         some = whole_rows(self.P).index_select(0, index)
         aligned = some.shape[1] % ALIGNED == 0
-        return TorchRows(some[:, : self.rank] if aligned else buffer(count, self.rank, self.P).copy_(some))
+        return TorchRows(some[:, : self.rank] if aligned else buffer(count, self.rank, self.P).copy_(some), self.P)
 
     def take(self, index: NDArray[np.intp]) -> FloatArray:
         """To the host."""

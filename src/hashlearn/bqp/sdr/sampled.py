@@ -39,10 +39,11 @@ def relax_on_samples(
     bound = -np.inf
     for rounds_left in reversed(range(tolerance.max_rounds)):
         T = _swept(A, T, count, sweeps, rng, run)
-        image, norms = rows.image(A.weights[:, None] * T)
-        value = float(A.weights @ np.einsum("jc,jc->j", image, image))
         if not certify:
+            value = _value(A, T)  # as the sample has it
             break
+        image, norms = rows.image(A.weights[:, None] * T)
+        value = _value(A, image)
         run.tick("certificate")
         d = norms + LEVELLED * norms.mean()
         bound = max(bound, low_rank_bound(A, d, tolerance.enough(value), value, with_direction=False).bound)
@@ -53,6 +54,10 @@ def relax_on_samples(
     return Relaxation(
         A, value, bound, T.shape[1], "cholesky" if certify else "none", low_rank_factor=A.weights[:, None] * T
     )
+
+
+def _value(A: LowRank, T: FloatArray) -> float:
+    return float(A.weights @ np.einsum("jc,jc->j", T, T))
 
 
 def _swept(A: LowRank, T: FloatArray, count: int, sweeps: int, rng: np.random.Generator, run: Run) -> FloatArray:
