@@ -13,7 +13,6 @@ import json
 import time
 import traceback
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -57,7 +56,7 @@ def main() -> None:
             section(
                 "inference_every_sweep_proven",
                 lambda: sections.whole_inference(
-                    X, options.bits, options.sweeps, device, copy, options.time_limit, replace(DEVICE_SDR)
+                    X, options.bits, options.sweeps, device, copy, options.time_limit, DEVICE_SDR
                 ),
             )
             state.pop("inference_every_sweep_proven", None)

@@ -2,6 +2,7 @@
 
 import gc
 import weakref
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -66,7 +67,12 @@ def test_every_call_runs_where_nothing_is_recorded():
 def test_precision_is_left_as_it_was():
     before = torch.get_float32_matmul_precision()
     with rough_products(torch.ones(1)):
-        pass
+        assert torch.get_float32_matmul_precision() == before
+    on_a_gpu = SimpleNamespace(device=torch.device("cuda"))
+    inside = rough_products(on_a_gpu)
+    inside.__enter__()
+    assert torch.get_float32_matmul_precision() == "high"
+    assert not inside.__exit__(None, None, None)
     assert torch.get_float32_matmul_precision() == before
 
 

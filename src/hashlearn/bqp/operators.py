@@ -11,7 +11,8 @@ A product costs O(n²), O(nnz), O(n · rank) or the sum of the last two for each
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -189,7 +190,6 @@ class LowRank(Operator):
 
     P: Any  # a NumPy array, a tensor, or any other `Rows`: see `hashlearn.bqp.passes`
     weights: FloatArray
-    _scale: float | None = field(default=None, init=False, repr=False)  # once it was asked for
 
     def __post_init__(self) -> None:
         P = checked_matrix(self.P, "P")
@@ -242,12 +242,12 @@ class LowRank(Operator):
         """Of rows that are not here, by some of them: Σ_i |(Ax)_i| grows with n^(3/2)."""
         if self.rows.on_host:
             return super().scale()
-        if self._scale is None:
-            some = self.rows.take(np.arange(0, self.n, max(1, self.n // SCALE_ROWS)))
-            found = LowRank(some, self.weights).scale() * (self.n / len(some)) ** 1.5
-            object.__setattr__(self, "_scale", found)
-        assert self._scale is not None
-        return self._scale
+        return self._scale_of_some_rows
+
+    @cached_property
+    def _scale_of_some_rows(self) -> float:
+        some = self.rows.take(np.arange(0, self.n, max(1, self.n // SCALE_ROWS)))
+        return LowRank(some, self.weights).scale() * (self.n / len(some)) ** 1.5
 
     def diagonal(self) -> TallArray:
         return self.rows.diagonal(self.weights)
@@ -364,6 +364,6 @@ def _require_equal_n(left: Operator, right: Operator) -> None:
 def _trusted(kind: type, **fields: Any) -> Any:
     """Make an operator from parts that are valid by construction, without checking them again."""
     made: Any = object.__new__(kind)
-    for name, part in fields.items():
-        object.__setattr__(made, name, part)
+    for name, field in fields.items():
+        object.__setattr__(made, name, field)
     return made

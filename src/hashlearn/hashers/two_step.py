@@ -166,10 +166,11 @@ class TwoStepHasher(BaseHasher):
         self.target_ = target
         self.codes_ = codes.cpu().numpy() if is_tensor(codes) else codes
         X = given.cpu().numpy() if is_tensor(given) else given
-        if self.arrange and isinstance(target, Clusters):
-            labels = np.unique(self.codes_, axis=0, return_inverse=True)[1].ravel()
-        if self.arrange and isinstance(target, Labels | Clusters) and labels is not None and labels.ndim == 1:
-            self.codes_ = arranged(X, labels, self.codes_, rng)
+        classes = labels if isinstance(target, Labels) else None
+        if isinstance(target, Clusters):  # each has its codeword
+            classes = np.unique(self.codes_, axis=0, return_inverse=True)[1].ravel()
+        if self.arrange and classes is not None and classes.ndim == 1:
+            self.codes_ = arranged(X, classes, self.codes_, rng)
         self.hash_functions_ = hash_function.fit(
             X, self.codes_, rng, n_jobs=self.n_jobs, progress=self._reporter("hash functions")
         )

@@ -19,6 +19,7 @@ LOW_RANK_SDR = bqp.SemidefiniteRelaxation(tol=1e-4)
 # by 1 %; one certificate a bit, since each costs as much as ten passes (docs/gpu.md).
 MANY_ROWS = 10_000
 DEVICE_SDR = bqp.SemidefiniteRelaxation(tol=1e-1, rank=16, n_draws=16, polish=1, max_iter=1, max_flip_passes=3)
+UNPROVEN_DEVICE_SDR = replace(DEVICE_SDR, certify=False)
 SPARSE_SDR = bqp.SemidefiniteRelaxation(tol=3e-2, rank=4, proof_limit=2000)
 # One descent from the bit as it stands, by sweeps of single flips, or by tabu moves where n allows a dense A.
 SWEEPS = bqp.LocalSearch(n_starts=1, max_iter=30)
@@ -28,20 +29,21 @@ FEW_RANKS = 64
 LOOKED_AT = 1024
 
 
-def for_bits(solver: str | bqp.Solver, target: bqp.Operator) -> str | bqp.Solver:
-    """The solver that ``solver`` stands for when bits of codes for ``target`` are inferred."""
+def for_bits(solver: str | bqp.Solver, target: bqp.Operator, last: bool = True) -> str | bqp.Solver:
+    """The solver that ``solver`` stands for when bits of codes for ``target`` are inferred.
+
+    Not in the ``last`` sweep bits will be solved again, and the bound of a problem that then no longer exists is not
+    proven where that would cost much.
+    """
     if solver == "sdr":
         if not isinstance(target, bqp.LowRank):
             return SPARSE_SDR
-        return LOW_RANK_SDR if target.rows.on_host or target.n <= MANY_ROWS else DEVICE_SDR
+        if target.rows.on_host or target.n <= MANY_ROWS:
+            return LOW_RANK_SDR
+        return DEVICE_SDR if last else UNPROVEN_DEVICE_SDR
     if solver == "local_search" and not has_few_distinct_rows(target):
         return SWEEPS if target.n > LARGEST_TABU else bqp.LocalSearch(n_starts=1, max_iter=10 * target.n)
     return solver
-
-
-def for_early_sweeps(solver: str | bqp.Solver) -> str | bqp.Solver:
-    """The same where bits will be solved again: the bound of a problem that then no longer exists is not proven."""
-    return replace(solver, certify=False) if solver is DEVICE_SDR else solver
 
 
 def has_few_distinct_rows(target: bqp.Operator) -> bool:

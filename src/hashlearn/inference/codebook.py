@@ -18,7 +18,7 @@ from numba import njit
 from hashlearn import bqp
 from hashlearn.bqp.merging import merge_identical_rows
 from hashlearn.bqp.operators import FloatArray
-from hashlearn.bqp.passes import rows_of
+from hashlearn.bqp.passes import Tall, rows_of
 from hashlearn.inference.bit_problem import objective
 
 RESTARTS = 4
@@ -43,10 +43,11 @@ def spread_codewords(target: bqp.Operator, codes: Any, rng: np.random.Generator)
     if not 2 <= len(first) <= MOST_WORDS:
         return codes
     rows = rows_of(codes)
-    words, alike = _majority(rows.to_host(), groups, len(first))
+    given = rows.to_host()
+    words = np.stack([Tall().group_signs(column, groups, len(first)) for column in given.T], axis=1)
     Y, shares = target.restricted(first).toarray(), counts / counts.sum()
     found = _anneal_all(words, Y, shares, rng)
-    if alike:
+    if np.array_equal(words[groups], given):
         return codes if found is words else rows.from_numpy(found[groups])
     limit = (1.0 + NEAR_EQUAL * _differ(shares)) * objective(target, codes)
     return rows.from_numpy(found[groups]) if _class_objective(found, Y, shares) <= limit else codes
@@ -71,13 +72,6 @@ def _groups(target: bqp.Operator) -> np.ndarray | None:
     if merged.groups is None or merged.operator.n > target.n // 2:
         return None
     return target.rows.to_numpy(merged.groups).astype(np.intp)
-
-
-def _majority(codes: FloatArray, groups: np.ndarray, n_groups: int) -> tuple[FloatArray, bool]:
-    """The sign of each group's sum, bit by bit, + for a tie; and whether all of each group have just these."""
-    sums = np.stack([np.bincount(groups, column, n_groups) for column in codes.T], axis=1)
-    words = np.where(sums >= 0.0, 1.0, -1.0)
-    return words, bool((np.abs(sums) == np.bincount(groups)[:, None]).all())
 
 
 def _differ(shares: FloatArray) -> bool:

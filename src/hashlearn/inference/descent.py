@@ -14,7 +14,7 @@ from hashlearn.bqp.passes.numpy_rows import NumpyRows
 from hashlearn.bqp.solution import relative_gap
 from hashlearn.bqp.threads import one_blas_thread
 from hashlearn.inference.bit_problem import BitProblems, objective
-from hashlearn.inference.bit_solvers import for_bits, for_early_sweeps
+from hashlearn.inference.bit_solvers import for_bits
 from hashlearn.inference.codebook import spread_codewords
 from hashlearn.inference.many_rows import ManyRows, bits_by_passes
 from hashlearn.inference.report import BitRecord, InferenceReport
@@ -69,7 +69,7 @@ def infer_codes(
         problems: ManyRows | _SolvedBits | None = bits_by_passes(target, start, solver, rng) if monotone else None
         spread = spread and problems is None  # of many rows only those that hardly repeat are found by passes
         if problems is None:
-            problems = _SolvedBits(target, start, for_bits(solver, target), monotone, rng)
+            problems = _SolvedBits(target, start, solver, monotone, rng)
         report = InferenceReport(_solver_name(solver), problems.objective())
         total = n_sweeps * problems.n_bits
         settled = False
@@ -109,9 +109,9 @@ class _SolvedBits(BitProblems):
         self, target: bqp.Operator, start: Any, solver: str | bqp.Solver, monotone: bool, rng: np.random.Generator
     ) -> None:
         super().__init__(target, _rows(target).codes(start).P)
-        self._solver, self._monotone, self._rng = solver, monotone, rng
-        self._early = for_early_sweeps(solver)
-        self.leaves_proofs_for_last = self._early is not solver
+        self._solver, self._early = (for_bits(solver, target, last) for last in (True, False))
+        self._monotone, self._rng = monotone, rng
+        self.leaves_proofs_for_last = self._early != self._solver
 
     def one_bit(self, sweep: int, bit: int, seconds_left: float, last: bool) -> BitRecord:
         """Solve, and take what came unless it has to be better and is not."""

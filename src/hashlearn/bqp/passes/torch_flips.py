@@ -73,7 +73,7 @@ class _Descent:
         diagonal, squares = sums_of_squares(P, self._weights)
         self._diagonal.copy_(diagonal)
         self._noise.copy_(4.0 * torch.finfo(P.dtype).eps * squares.max().sqrt())
-        self._T.copy_(sum(thin_sum(P[rows], self.X[rows]) for rows in chunks(len(P), 4 * self._batch)))
+        self._T.copy_(thin_sum(P, self.X))
         self.value.copy_(self._w64 @ self._T.square())
         self._threshold.zero_()
 

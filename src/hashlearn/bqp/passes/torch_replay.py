@@ -9,7 +9,8 @@ import torch
 
 from hashlearn.bqp.passes.torch_blocks import Tensor
 
-_asides: dict[Any, Any] = {}  # of each device the stream on which functions are recorded
+# Of each device the stream on which functions are recorded: one for good, since products leave a workspace with each.
+_asides: dict[Any, Any] = {}
 
 
 class Replayed:
