@@ -17,6 +17,8 @@ from numba import njit
 
 from hashlearn.bqp.merging import merge_identical_rows
 from hashlearn.bqp.operators import FloatArray, LowRank, Operator
+from hashlearn.bqp.passes.proofs import EPS
+from hashlearn.bqp.rounding import below
 from hashlearn.bqp.run import Run
 from hashlearn.bqp.solution import Status
 
@@ -24,8 +26,6 @@ LIMIT = 24
 # Products are computed afresh after so many flips (a run), and a tick happens after so many runs.
 FLIPS = 1 << 6
 RUNS_PER_PIECE = 1 << 13
-# Integers up to here are exact in float64, and so are their sums.
-LARGEST_EXACT = 2.0**53
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,8 @@ class Exact:
     """All signs tried: the optimum, with a bound that proves it.
 
     The bound equals the value when all entries of A are integers (their sums are exact in float64). Otherwise it lies
-    lower by what rounding could have hidden, at most 4e-12 · Σ|a_ij| and mostly a tenth of that.
+    lower by what rounding could have hidden, at most 4e-12 · Σ|a_ij| and mostly a tenth of that. Where low-rank parts
+    of A cancel, that is measured against the parts, and the status is "optimal" only if the gap is still below 1e-9.
 
     Examples
     --------
@@ -54,21 +55,22 @@ class Exact:
         """Offer the optimum and its bound."""
         merged = merge_identical_rows(A, worthwhile=0.0)
         _require_few(A, merged.operator.n)
-        x, bound = enumerate_signs(merged.operator.toarray(), lambda fraction: run.tick("enumeration", fraction))
+        x, bound = enumerate_signs(merged.operator, lambda fraction: run.tick("enumeration", fraction))
         run.offer(merged.expand(x))
         run.offer_bound(bound)
-        return Status.OPTIMAL
+        return Status.CONVERGED
 
 
-def enumerate_signs(A: FloatArray, between: Callable[[float], Any] | None = None) -> tuple[FloatArray, float]:
-    """The signs of smallest xᵀAx and a bound that no signs go below, for a small symmetric array.
+def enumerate_signs(operator: Operator, between: Callable[[float], Any] | None = None) -> tuple[FloatArray, float]:
+    """The signs of smallest xᵀAx and a bound that no signs go below, for few variables.
 
     ``between`` is called with the fraction done. Among points of equal value the first met is returned.
 
-    >>> enumerate_signs(np.array([[0.0, 1.0], [1.0, 0.0]]))
+    >>> from hashlearn.bqp import as_operator
+    >>> enumerate_signs(as_operator([[0.0, 1.0], [1.0, 0.0]]))
     (array([ 1., -1.]), -2.0)
     """
-    n = len(A)
+    A, n = operator.toarray(), operator.n
     total = 1 << (n - 1)
     best_x, best_value = np.ones(n), float(A.sum())
     for first in range(0, total, FLIPS * RUNS_PER_PIECE):
@@ -81,7 +83,9 @@ def enumerate_signs(A: FloatArray, between: Callable[[float], Any] | None = None
                 best_x, best_value = x, value
         if between is not None:
             between(min(1.0, (first + FLIPS * RUNS_PER_PIECE) / total))
-    return best_x, best_value - _rounding(A)
+    if operator.is_exact():
+        return best_x, best_value
+    return best_x, below(best_value - _rounding(A) - float(operator.entry_error().sum()))
 
 
 def _require_few(A: Operator, n_merged: int) -> None:
@@ -97,16 +101,13 @@ def _require_few(A: Operator, n_merged: int) -> None:
 
 
 def _rounding(A: FloatArray) -> float:
-    """What the sum along a run of flips may be off by: nothing for integers.
+    """What the sum along a run of flips may be off by, A being known exactly.
 
     After k flips an entry of A @ x is off by (n + k)·eps of its row's Σ|a_ij| at most, and each flip adds four times
     that, and the rounding of the sum itself, to the value.
     """
-    rows = np.abs(A).sum(axis=1)
-    if rows.sum() < LARGEST_EXACT and np.array_equal(A, np.rint(A)):
-        return 0.0
-    n, eps = len(A), float(np.finfo(np.float64).eps)
-    return eps * float(rows.max() * (4 * n * FLIPS + 2 * FLIPS**2) + rows.sum() * 2 * (n + FLIPS))
+    rows, n = np.abs(A).sum(axis=1), len(A)
+    return EPS * float(rows.max() * (4 * n * FLIPS + 2 * FLIPS**2) + rows.sum() * 2 * (n + FLIPS))
 
 
 def _signs_of(code: int, n: int) -> FloatArray:

@@ -96,13 +96,13 @@ class LocalSearch:
         small = merged.operator
         if isinstance(small, LowRank) and not small.rows.on_host:
             return self._descend(small, merged, run, rng, x0)
-        if not isinstance(small, Dense | Sparse) and small.n <= LARGEST_DENSIFIED:
-            small = Dense(small.toarray())
         if small.n <= LARGEST_ENUMERATED and self.max_iter is None:
-            x, bound = enumerate_signs(small.toarray(), lambda fraction: run.tick("enumeration", fraction))
+            x, bound = enumerate_signs(small, lambda fraction: run.tick("enumeration", fraction))
             run.offer(merged.expand(x))
             run.offer_bound(bound)
-            return Status.OPTIMAL
+            return Status.CONVERGED
+        if not isinstance(small, Dense | Sparse) and small.n <= LARGEST_DENSIFIED:
+            small = Dense(small.toarray())
         if isinstance(small, Dense | Sparse):
             engine: _Engine = _Tabu(small, self)
         else:

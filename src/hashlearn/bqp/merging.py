@@ -3,7 +3,8 @@
 Samples with equal rows p of P enter xᵀAx only through the sum of their signs. If pᵀWp ≤ 0 the value is concave in that
 sum, so an optimum has all their signs equal, and the same holds for the unit vectors of the relaxation (10): m equal
 rows become one row m·p, and value, optimum and SDP bound stay what they were. Both settings of the paper have
-A_ii = −1. Groups with pᵀWp > 0 are left alone. One pass over P and a sort of n hashes.
+A_ii = −1. Groups with pᵀWp > 0, or so near 0 that rounding leaves it open, are left alone. One pass over P and a sort
+of n hashes.
 
 What is small afterwards comes to the host, whatever kind of rows it was: a few rows are no work for a device.
 """
@@ -15,11 +16,10 @@ from dataclasses import dataclass
 from hashlearn.bqp.operators import LowRank, Operator
 from hashlearn.bqp.passes import Rows, Tall
 from hashlearn.bqp.passes.base import TallArray
+from hashlearn.bqp.passes.numpy_merging import HOST_ROWS
 
 # Merging fewer than this fraction of the rows away is not worth a copy of P.
 WORTHWHILE = 0.05
-# Up to so many rows a problem of another kind is solved as a NumPy array.
-HOST_ROWS = 1000
 
 
 @dataclass(frozen=True, eq=False)

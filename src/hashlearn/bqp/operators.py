@@ -21,12 +21,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from hashlearn.bqp.passes import Rows, Tall, checked_matrix, rows_of
 from hashlearn.bqp.passes.base import TallArray
+from hashlearn.bqp.passes.proofs import EPS
 from hashlearn.bqp.threads import map_row_blocks
 from hashlearn.bqp.validation import finite_float64, require_symmetric
 
 FloatArray: TypeAlias = NDArray[np.float64]
 THREADED_PRODUCT = 4_000_000  # from so many multiplications on a product is spread over threads
 ON_HOST = Tall()
+LARGEST_EXACT = 2.0**53  # integers up to here are exact in float64, and so are their sums
 SCALE_ROWS = 250  # of another kind of rows that `scale` looks at
 
 
@@ -34,6 +36,7 @@ class Operator(ABC):
     """A symmetric real n × n matrix, known through its products. Use `as_operator` to make one."""
 
     n: int
+    error: FloatArray | float = 0.0  # for each row, the most by which rounding moved the entries that are kept
 
     @property
     def tall(self) -> Tall:
@@ -60,6 +63,18 @@ class Operator(ABC):
     @abstractmethod
     def toarray(self) -> FloatArray:
         """A as a dense array: n² numbers, for small n, tests and oracles."""
+
+    @abstractmethod
+    def magnitudes(self) -> FloatArray:
+        """The sums of the rows of |S| + |P| |W| |P|ᵀ: what rounding is measured against, even where parts cancel."""
+
+    @abstractmethod
+    def is_exact(self) -> bool:
+        """Whether entries and values are computed without rounding: integers whose sums stay below 2⁵³."""
+
+    def entry_error(self) -> FloatArray:
+        """For each row, the most by which the entries of `toarray` can be off, added up."""
+        return np.broadcast_to(np.asarray(self.error), (self.n,))
 
     @abstractmethod
     def scaled(self, factor: float) -> Operator:
@@ -106,8 +121,11 @@ class Dense(Operator):
 
     def __post_init__(self) -> None:
         array = finite_float64(self.array, "A", ndim=2)
-        object.__setattr__(self, "array", np.ascontiguousarray(require_symmetric(array)))
+        symmetric = require_symmetric(array)
+        object.__setattr__(self, "array", np.ascontiguousarray(symmetric))
         object.__setattr__(self, "n", self.array.shape[0])
+        if symmetric is not array:  # the mean of A and its transpose
+            object.__setattr__(self, "error", EPS * np.abs(symmetric).sum(axis=1))
 
     @classmethod
     def unchecked(cls, array: FloatArray) -> Dense:
@@ -126,11 +144,17 @@ class Dense(Operator):
     def toarray(self) -> FloatArray:
         return self.array.copy()
 
+    def magnitudes(self) -> FloatArray:
+        return np.concatenate(map_row_blocks(lambda a, b: np.abs(self.array[a:b]).sum(axis=1), self.n, self.n))
+
+    def is_exact(self) -> bool:
+        return not np.any(self.error) and _are_exact(self.magnitudes().sum(), self.array)
+
     def scaled(self, factor: float) -> Dense:
-        return _trusted(Dense, array=factor * self.array, n=self.n)
+        return _trusted(Dense, array=factor * self.array, n=self.n, error=factor * self.error)
 
     def restricted(self, index: NDArray[np.intp]) -> Dense:
-        return _trusted(Dense, array=self.array[np.ix_(index, index)], n=len(index))
+        return _trusted(Dense, array=self.array[np.ix_(index, index)], n=len(index), error=_of(self.error, index))
 
 
 @dataclass(frozen=True, eq=False)
@@ -144,7 +168,14 @@ class Sparse(Operator):
         data = finite_float64(matrix.data, "A", ndim=1, may_be_empty=True)
         matrix = sp.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape, copy=True)
         matrix.sum_duplicates()
-        object.__setattr__(self, "matrix", require_symmetric(matrix))
+        symmetric = require_symmetric(matrix)
+        added = self.matrix.nnz - matrix.nnz  # at most so many entries were given in several parts
+        if added or symmetric is not matrix:
+            given = self.matrix.tocoo()
+            parts = np.bincount(given.coords[0], np.abs(given.data), minlength=matrix.shape[0])
+            if not _are_exact(parts.sum(), given.data):
+                object.__setattr__(self, "error", (added + 2) * EPS * parts)
+        object.__setattr__(self, "matrix", symmetric)
         object.__setattr__(self, "n", matrix.shape[0])
 
     @classmethod
@@ -167,13 +198,19 @@ class Sparse(Operator):
     def toarray(self) -> FloatArray:
         return self.matrix.toarray()
 
+    def magnitudes(self) -> FloatArray:
+        return np.asarray(abs(self.matrix).sum(axis=1)).ravel()
+
+    def is_exact(self) -> bool:
+        return not np.any(self.error) and _are_exact(self.magnitudes().sum(), self.matrix.data)
+
     def scaled(self, factor: float) -> Sparse:
-        return Sparse.unchecked(sp.csr_array(factor * self.matrix))
+        return _trusted(Sparse, matrix=sp.csr_array(factor * self.matrix), n=self.n, error=factor * self.error)
 
     def restricted(self, index: NDArray[np.intp]) -> Sparse:
         part = sp.csr_array(self.matrix[index][:, index])
         part.sort_indices()
-        return Sparse.unchecked(part)
+        return _trusted(Sparse, matrix=part, n=len(index), error=_of(self.error, index))
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,7 +237,7 @@ class LowRank(Operator):
                 f"weights must hold one number for each column of P: P has shape {(rows.n, rows.rank)}, "
                 f"so {rows.rank} were expected and {weights.shape[0]} came"
             )
-        kept = (weights != 0.0) & rows.nonzero_columns()
+        kept = (weights != 0.0) & (rows.absolute_sums() > 0.0)
         if not kept.all():
             rows, weights = rows.with_columns(kept), weights[kept]
         object.__setattr__(self, "P", rows.P)
@@ -260,6 +297,20 @@ class LowRank(Operator):
         A = (P * self.weights) @ P.T
         return 0.5 * (A + A.T)
 
+    def magnitudes(self) -> FloatArray:
+        return np.abs(self.rows.to_host()) @ (np.abs(self.weights) * self.rows.absolute_sums())
+
+    def total_magnitude(self) -> float:
+        """The sum of `magnitudes`, for every kind of rows."""
+        return float(np.abs(self.weights) @ self.rows.absolute_sums() ** 2)
+
+    def is_exact(self) -> bool:
+        return self.rows.on_host and _are_exact(self.total_magnitude(), self.weights, self.P)
+
+    def entry_error(self) -> FloatArray:
+        # A product of this length takes rank + 2 roundings, and merged rows two more.
+        return np.zeros(self.n) if self.is_exact() else (self.rank + 6) * EPS * self.magnitudes()
+
     def scaled(self, factor: float) -> LowRank:
         return _trusted(LowRank, P=self.P, weights=factor * self.weights, n=self.n)
 
@@ -294,11 +345,31 @@ class SparsePlusLowRank(Operator):
     def toarray(self) -> FloatArray:
         return self.sparse.toarray() + self.low_rank.toarray()
 
+    def magnitudes(self) -> FloatArray:
+        return self.sparse.magnitudes() + self.low_rank.magnitudes()
+
+    def is_exact(self) -> bool:
+        both = self.sparse.is_exact() and self.low_rank.is_exact()
+        return both and self.magnitudes().sum() < LARGEST_EXACT
+
+    def entry_error(self) -> FloatArray:
+        if self.is_exact():
+            return np.zeros(self.n)
+        return self.sparse.entry_error() + self.low_rank.entry_error() + EPS * self.magnitudes()
+
     def scaled(self, factor: float) -> SparsePlusLowRank:
         return SparsePlusLowRank(self.sparse.scaled(factor), self.low_rank.scaled(factor))
 
     def restricted(self, index: NDArray[np.intp]) -> SparsePlusLowRank:
         return SparsePlusLowRank(self.sparse.restricted(index), self.low_rank.restricted(index))
+
+
+def _are_exact(total: float, *arrays: FloatArray) -> bool:
+    return bool(total < LARGEST_EXACT) and all(np.array_equal(array, np.rint(array)) for array in arrays)
+
+
+def _of(error: FloatArray | float, index: NDArray[np.intp]) -> FloatArray | float:
+    return error[index] if isinstance(error, np.ndarray) else error
 
 
 def _is_small(size: int, V: FloatArray) -> bool:
@@ -331,17 +402,32 @@ def diagonal_operator(entries: ArrayLike) -> Sparse:
 def _add(left: Operator, right: Operator) -> Operator:
     _require_equal_n(left, right)
     if isinstance(left, Dense) or isinstance(right, Dense):
-        return _trusted(Dense, array=left.toarray() + right.toarray(), n=left.n)
-    sparse_parts = [part.matrix for side in (left, right) if (part := _sparse_part(side)) is not None]
+        array = left.toarray() + right.toarray()
+        return _trusted(Dense, array=array, n=left.n, error=_error_of_sum(left, right))
+    sparse_parts = [part for side in (left, right) if (part := _sparse_part(side)) is not None]
     factors = [factor for side in (left, right) if (factor := _low_rank_part(side)) is not None]
     if not factors:
-        return _trusted(Sparse, matrix=sp.csr_array(sum(sparse_parts[1:], sparse_parts[0])), n=left.n)
+        return _sparse_sum(*sparse_parts)
     P, weights = np.hstack([f.rows.to_host() for f in factors]), np.concatenate([f.weights for f in factors])
     low_rank = _trusted(LowRank, P=P, weights=weights, n=left.n)
     if not sparse_parts:
         return low_rank
-    sparse = _trusted(Sparse, matrix=sp.csr_array(sum(sparse_parts[1:], sparse_parts[0])), n=left.n)
-    return SparsePlusLowRank(sparse, low_rank)
+    return SparsePlusLowRank(_sparse_sum(*sparse_parts), low_rank)
+
+
+def _sparse_sum(first: Sparse, second: Sparse | None = None) -> Sparse:
+    if second is None:
+        return first
+    matrix = sp.csr_array(first.matrix + second.matrix)
+    return _trusted(Sparse, matrix=matrix, n=first.n, error=_error_of_sum(first, second))
+
+
+def _error_of_sum(left: Operator, right: Operator) -> FloatArray | float:
+    """`Operator.error` of the sum as one array or one sparse matrix."""
+    magnitudes = left.magnitudes() + right.magnitudes()
+    if left.is_exact() and right.is_exact() and magnitudes.sum() < LARGEST_EXACT:
+        return 0.0
+    return left.entry_error() + right.entry_error() + EPS * magnitudes
 
 
 def _sparse_part(A: Operator) -> Sparse | None:

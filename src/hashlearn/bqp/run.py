@@ -45,8 +45,10 @@ class Run:
         method: str = "",
         time_limit: float | None = None,
         progress: Callable[[Progress], Any] | None = None,
+        unit: float = 1.0,
     ) -> None:
         self.A = A
+        self.unit = unit  # of values and bounds inside; told to the outside, they are multiplied by it
         self.method = method
         self.details: dict[str, Any] = {}
         self.trace: list[TraceEntry] = []
@@ -81,11 +83,16 @@ class Run:
         self._record()
         return True
 
+    def tell(self, **values: float | None) -> None:
+        """Add values of xᵀAx, or of its relaxation, to the details of the solution."""
+        self.details.update({name: None if value is None else self.unit * value for name, value in values.items()})
+
     def tick(self, stage: str, fraction: float | None = None) -> None:
         """Tell the caller where we are; raise `OutOfTime` past the time limit."""
         self._stage = stage
         if self._progress is not None:
-            self._progress(Progress(self.method, stage, fraction, self.seconds, self.value, self.bound))
+            value, bound = self.unit * self.value, self.unit * self.bound
+            self._progress(Progress(self.method, stage, fraction, self.seconds, value, bound))
         if self._deadline is not None and time.perf_counter() > self._deadline:
             raise OutOfTime
 
@@ -96,4 +103,4 @@ class Run:
 
     def _record(self) -> None:
         if len(self.trace) < TRACE_LIMIT:
-            self.trace.append(TraceEntry(self.seconds, self._stage, self.value, self.bound))
+            self.trace.append(TraceEntry(self.seconds, self._stage, self.unit * self.value, self.unit * self.bound))

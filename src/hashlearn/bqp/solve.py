@@ -17,6 +17,7 @@ from hashlearn.bqp.graph_cut import GraphCut
 from hashlearn.bqp.local_search import LocalSearch
 from hashlearn.bqp.nopt import NonlinearOptimization
 from hashlearn.bqp.operators import LowRank, Operator, as_operator
+from hashlearn.bqp.rounding import below, constant_bound, leveled, value_error
 from hashlearn.bqp.run import OutOfTime, Progress, Run
 from hashlearn.bqp.sdr import SemidefiniteRelaxation
 from hashlearn.bqp.solution import Solution, Status, relative_gap
@@ -24,7 +25,7 @@ from hashlearn.bqp.spectral import Spectral
 from hashlearn.bqp.threads import one_blas_thread
 from hashlearn.bqp.validation import generator
 
-# A bound this close to the value leaves no room for another answer beyond rounding.
+# "optimal": bound and value are this close, relative to the bound (or to a thousandth of the scale, if that is more).
 OPTIMALITY_TOLERANCE = 1e-9
 
 
@@ -104,15 +105,16 @@ def solve(
     start = None if x0 is None else operator.tall.signs(x0, operator.n)
 
     with one_blas_thread():
-        run = Run(operator, solver.name, time_limit, progress)
+        operator, unit, size = leveled(operator)
+        run = Run(operator, solver.name, time_limit, progress, unit)
         try:
             if start is not None:
                 run.offer(start)
-                run.details["start_value"] = run.value
-            if operator.n == 1 or operator.scale() == 0.0:  # every x is as good as any other
-                status = Status.OPTIMAL
+                run.tell(start_value=run.value)
+            if operator.n == 1 or size == 0.0:  # every x is as good as any other
+                status = Status.CONVERGED
                 run.offer(operator.tall.ones(operator.n))
-                run.offer_bound(run.value)
+                run.offer_bound(constant_bound(operator))
             else:
                 status = solver.run(operator, run, rng, start)
         except OutOfTime:
@@ -123,20 +125,27 @@ def solve(
         # Every value that was offered for other rows than NumPy's is one of float64 already: a pass over P saved.
         value = operator.value(x) if operator.tall.on_host or run.x is None else run.value
     bound = min(run.bound, value)
-    gap = relative_gap(value, bound)
-    if gap <= OPTIMALITY_TOLERANCE:
+    if _is_proven(operator, value, bound, size):
         status = Status.OPTIMAL
+    elif status == Status.OPTIMAL:
+        status = Status.CONVERGED
     return Solution(
         x=operator.tall.as_int8(x),
-        value=value,
-        bound=bound,
-        gap=gap,
+        value=unit * value,
+        bound=unit * bound if unit * bound / unit == bound else below(unit * bound),
+        gap=relative_gap(value, bound),
         status=status,
         trace=tuple(run.trace),
         method=solver.name,
         seconds=run.seconds,
         details=run.details,
     )
+
+
+def _is_proven(operator: Operator, value: float, bound: float, size: float) -> bool:
+    """Whether bound and value meet, though the value may be higher by the rounding of its evaluation."""
+    room = OPTIMALITY_TOLERANCE * max(abs(bound), 1e-3 * size)
+    return value - bound <= room < np.inf and value + value_error(operator) - bound <= room
 
 
 def _solved_on_host(

@@ -15,7 +15,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.bqp.passes.proofs import Proof
+from hashlearn.bqp.passes.proofs import EPS, Proof
 from hashlearn.bqp.validation import signs
 
 FloatArray: TypeAlias = NDArray[np.float64]
@@ -151,6 +151,11 @@ class Rows(Tall, ABC):
 
     # Products.
 
+    @property
+    def sum_rounding(self) -> float:
+        """An entry of `transposed` of signs is off by at most this · its `absolute_sums`."""
+        return self.n * EPS
+
     @abstractmethod
     def transposed(self, X: TallArray) -> FloatArray:
         """PᵀX for tall X, (n,) or (n, c), with the accuracy of float64."""
@@ -214,8 +219,8 @@ class Rows(Tall, ABC):
         """A matrix of signs as the user gets it: int8."""
 
     @abstractmethod
-    def nonzero_columns(self) -> NDArray[np.bool_]:
-        """Which columns hold anything but zeros."""
+    def absolute_sums(self) -> FloatArray:
+        """The sums of the columns of |P|."""
 
     @abstractmethod
     def with_columns(self, kept: NDArray[np.bool_]) -> Rows:

@@ -7,8 +7,11 @@ from numba import njit
 from numpy.typing import NDArray
 
 from hashlearn.bqp.passes.base import FloatArray
+from hashlearn.bqp.passes.proofs import EPS
 from hashlearn.bqp.threads import map_row_blocks
 
+# Up to so many rows a problem of another kind is solved as a NumPy array.
+HOST_ROWS = 1000
 # A large P is hashed whole only if so many of its rows, evenly spaced, show a repeat.
 LOOK_AT_FIRST = 10_000
 # Rows that differ in their last columns differ: of a wide P only these are hashed at first.
@@ -53,14 +56,22 @@ def _in_order_of_appearance(
 def _not_mergeable(
     P: FloatArray, weights: FloatArray, first: NDArray[np.intp], groups: NDArray[np.intp]
 ) -> NDArray[np.bool_]:
-    """Rows that differ from their group's first row (a hash collision), or whose diagonal entry is positive."""
+    """Rows that differ from their group's first row (a hash collision), or whose diagonal entry may be positive."""
+    repels = _may_repel(P[first], weights)
 
     def check(a: int, b: int) -> NDArray[np.bool_]:
-        rows = P[a:b]
-        differs = (rows != P[first[groups[a:b]]]).any(axis=1)
-        return differs | ((rows * rows) @ weights > 0.0)
+        differs = (P[a:b] != P[first[groups[a:b]]]).any(axis=1)
+        return differs | repels[groups[a:b]]
 
     return np.concatenate(map_row_blocks(check, *P.shape))
+
+
+def _may_repel(rows: FloatArray, weights: FloatArray) -> NDArray[np.bool_]:
+    """Whether pᵀWp could be positive in exact arithmetic: rounding decides against merging, unless all are integers."""
+    squares = rows * rows
+    rounding = (len(weights) + 2) * EPS * (squares @ np.abs(weights))
+    exact = (rows == np.rint(rows)).all(axis=1) & bool((weights == np.rint(weights)).all()) & (rounding < 1.0)
+    return squares @ weights > np.where(exact, 0.0, -rounding)
 
 
 @njit(cache=True, nogil=True)

@@ -12,10 +12,9 @@ from hashlearn.bqp.passes import numpy_kernels
 from hashlearn.bqp.passes.base import FloatArray, Linearised, Mixing, Rows
 from hashlearn.bqp.passes.numpy_flips import flip_descent
 from hashlearn.bqp.passes.numpy_merging import merge_rows
-from hashlearn.bqp.passes.proofs import ProofGram
+from hashlearn.bqp.passes.proofs import EPS, ProofGram
 from hashlearn.bqp.threads import block_rows, map_row_blocks, sum_row_blocks
 
-EPS = float(np.finfo(np.float64).eps)
 THREADED_PRODUCT = 4_000_000  # from so many multiplications on a product is spread over threads
 
 
@@ -145,9 +144,10 @@ class NumpyRows(Rows):
         """A copy."""
         return self.P.astype(np.int8)
 
-    def nonzero_columns(self) -> NDArray[np.bool_]:
-        """One pass."""
-        return self.P.any(axis=0)
+    def absolute_sums(self) -> FloatArray:
+        """One pass, in blocks of rows."""
+        P = self.P
+        return sum_row_blocks(lambda a, b: np.abs(P[a:b]).sum(axis=0), self.n, self.rank)
 
     def with_columns(self, kept: NDArray[np.bool_]) -> NumpyRows:
         """A copy."""

@@ -6,7 +6,8 @@ import numpy as np
 import torch
 
 from hashlearn.bqp.passes.base import FloatArray
-from hashlearn.bqp.passes.numpy_merging import LOOK_AT_COLUMNS, LOOK_AT_FIRST
+from hashlearn.bqp.passes.numpy_merging import HOST_ROWS, LOOK_AT_COLUMNS, LOOK_AT_FIRST
+from hashlearn.bqp.passes.proofs import EPS
 from hashlearn.bqp.passes.torch_blocks import Tensor, chunks, on_device
 
 
@@ -22,12 +23,17 @@ def merge_rows(P: Tensor, weights: FloatArray, worthwhile: float) -> tuple[Tenso
     first, groups = _first_of_each(_hashes(P))
     if len(first) > (1.0 - worthwhile) * n:
         return None
-    alone = _not_mergeable(P, weights, first[groups])
+    alone = _not_mergeable(P, weights, first, groups)
     if bool(alone.any()):
         numbers = len(first) + torch.arange(n, device=P.device)
         first, groups = _first_of_each(torch.where(alone, numbers, groups))
     counts = torch.bincount(groups, minlength=len(first))
-    return P[first] * counts.to(P.dtype)[:, None], groups
+    merged = P[first].double() * counts[:, None]
+    if len(first) > HOST_ROWS:  # small ones are solved in float64
+        exact, merged = merged, merged.to(P.dtype)
+        if not bool((merged == exact).all()):
+            return None  # rounded in the dtype of P it would be another problem, and a bound of that proves nothing
+    return merged, groups
 
 
 def _first_of_each(labels: Tensor) -> tuple[Tensor, Tensor]:
@@ -42,12 +48,20 @@ def _first_of_each(labels: Tensor) -> tuple[Tensor, Tensor]:
     return first, place[groups]
 
 
-def _not_mergeable(P: Tensor, weights: FloatArray, first: Tensor) -> Tensor:
-    """Rows that differ from their group's first row (a hash collision), or whose diagonal entry is positive."""
-    w = on_device(weights, P, torch.float64)
-    return torch.cat(
-        [(P[rows] != P[first[rows]]).any(dim=1) | (P[rows].double().square() @ w > 0.0) for rows in chunks(P.shape[0])]
-    )
+def _not_mergeable(P: Tensor, weights: FloatArray, first: Tensor, groups: Tensor) -> Tensor:
+    """Rows that differ from their group's first row (a hash collision), or whose diagonal entry may be positive."""
+    repels = torch.cat([_may_repel(P[first[rows]].double(), weights) for rows in chunks(len(first))])
+    like = first[groups]
+    return repels[groups] | torch.cat([(P[rows] != P[like[rows]]).any(dim=1) for rows in chunks(P.shape[0])])
+
+
+def _may_repel(rows: Tensor, weights: FloatArray) -> Tensor:
+    """As its namesake in `numpy_merging`."""
+    w = on_device(weights, rows)
+    squares = rows.square()
+    rounding = (len(weights) + 2) * EPS * (squares @ w.abs())
+    exact = (rows == rows.round()).all(dim=1) & bool((weights == np.rint(weights)).all()) & (rounding < 1.0)
+    return squares @ w > torch.where(exact, 0.0, -rounding)
 
 
 def _hashes(P: Tensor) -> Tensor:

@@ -19,9 +19,8 @@ import numpy as np
 import torch
 
 from hashlearn.bqp.passes.base import FloatArray
+from hashlearn.bqp.passes.proofs import EPS
 from hashlearn.bqp.passes.torch_blocks import Tensor, on_device, to_host
-
-EPS = float(np.finfo(np.float64).eps)
 
 
 class TorchProofGram(NamedTuple):

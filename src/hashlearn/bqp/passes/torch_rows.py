@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from hashlearn.bqp.passes.base import FloatArray, Linearised, Mixing, Rows
 from hashlearn.bqp.passes.numpy_rows import NumpyRows
+from hashlearn.bqp.passes.proofs import EPS
 from hashlearn.bqp.passes.torch_blocks import (
     ALIGNED,
     BLOCK,
@@ -38,8 +39,6 @@ from hashlearn.bqp.passes.torch_mixing import block_mixing
 from hashlearn.bqp.passes.torch_products import rough_products, thin_product, thin_sum
 from hashlearn.bqp.passes.torch_proofs import TorchProofGram
 from hashlearn.bqp.passes.torch_tall import TorchTall
-
-EPS = float(np.finfo(np.float64).eps)
 
 
 class TorchRows(TorchTall):
@@ -103,10 +102,19 @@ class TorchRows(TorchTall):
         with rough_products(self.P):
             return flip_descent(self.P, weights, X, between, passes)
 
+    @property
+    def _sums_short(self) -> bool:
+        return self.n > CHUNK and torch.get_float32_matmul_precision() == "highest"
+
+    @property
+    def sum_rounding(self) -> float:
+        """Short sums round as the dtype of P does."""
+        short = SHORT_BLOCK * torch.finfo(self.P.dtype).eps if self._sums_short else 0.0
+        return short + self.n * EPS
+
     def transposed(self, X: Tensor) -> FloatArray:
         """In float64; of many rows a few at a time in the dtype of P, if its products are not set to round more."""
-        short = self.n > CHUNK and torch.get_float32_matmul_precision() == "highest"
-        dtype = self.P.dtype if short else torch.float64
+        dtype = self.P.dtype if self._sums_short else torch.float64
         wide = (X[:, None] if X.dim() == 1 else X).to(dtype)
         parts = (block_products(self.P[r].to(dtype), wide[r], SHORT_BLOCK) for r in chunks(self.n))
         total = to_host(sum(parts))
@@ -183,12 +191,9 @@ class TorchRows(TorchTall):
         """A copy."""
         return self.P.to(torch.int8)
 
-    def nonzero_columns(self) -> NDArray[np.bool_]:
+    def absolute_sums(self) -> FloatArray:
         """In chunks of rows."""
-        found = torch.zeros(self.rank, dtype=torch.bool, device=self.P.device)
-        for rows in chunks(self.n):
-            found |= (self.P[rows] != 0.0).any(dim=0)
-        return found.cpu().numpy()
+        return to_host(sum(self.P[rows].abs().sum(dim=0, dtype=torch.float64) for rows in chunks(self.n)))
 
     def with_columns(self, kept: NDArray[np.bool_]) -> TorchRows:
         """A copy."""

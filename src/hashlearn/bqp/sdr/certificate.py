@@ -24,11 +24,11 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from hashlearn.bqp.operators import FloatArray, LowRank, Operator
 from hashlearn.bqp.passes.base import TallArray
-from hashlearn.bqp.passes.proofs import Inertia, Proof, is_positive_definite
+from hashlearn.bqp.passes.proofs import EPS, Inertia, Proof, is_positive_definite
+from hashlearn.bqp.rounding import below, sum_below
 from hashlearn.bqp.sdr.lanczos import smallest_eigenvalue_bound
 from hashlearn.bqp.threads import all_blas_threads
 
-EPS = float(np.finfo(np.float64).eps)
 # Up to this n a sparse A is factored densely for its certificate (n² numbers, n³/3 operations).
 DENSE_CERTIFICATE_LIMIT = 8000
 BISECTIONS = 3  # towards a bound tighter than one that is enough
@@ -80,10 +80,15 @@ def proven_bound(
         if value is not None and enough < value and (found is not None or not with_direction):
             found = _by_trials(holds, value, enough, found is not None)
         if found is not None:
-            return Certificate(-(-found / total) * total, np.zeros(rank), "cholesky")
+            return Certificate(_scaled_bound(-found / total, total), np.zeros(rank), "cholesky")
     c, vector = _smallest_scaling(inertia.matrix(), np.sign(weights))
     c = _verified_scaling(inertia, weights > 0, c, rounding)
-    return Certificate(-c * total + 0.0, vector / np.sqrt(np.abs(weights)), "cholesky")
+    return Certificate(_scaled_bound(c, total), vector / np.sqrt(np.abs(weights)), "cholesky")
+
+
+def _scaled_bound(c: float, total: float) -> float:
+    """−c · total, rounded down."""
+    return below(-c * total) if c > 0.0 else 0.0
 
 
 def _by_trials(holds: Callable[[float], bool], value: float, enough: float, is_enough: bool) -> float | None:
@@ -124,16 +129,18 @@ def _verified_scaling(inertia: Inertia, positive: NDArray[np.bool_], c: float, r
     """The smallest of a few c' ≥ c that `Inertia.holds` for."""
     if positive.all():
         return 0.0
-    margin = _margin(inertia, len(positive), c, rounding)
+    rank = len(positive)
+    margin = _margin(inertia, rank, c, rounding)
     for widening in 4.0 ** np.arange(40):
         trial = max(c, 0.0) + 2.0 * margin * widening
-        if inertia.holds(trial, margin):
+        if inertia.holds(trial, _margin(inertia, rank, trial, rounding)):
             return trial
     negative = inertia.matrix()[np.ix_(~positive, ~positive)]
     return float(np.trace(negative)) + margin  # A ⪰ −Q₋W₋Q₋ᵀ: its eigenvalues sum to this
 
 
 def _margin(inertia: Inertia, rank: int, c: float, rounding: float) -> float:
+    """How far H, with c on its diagonal, can be from the matrix in exact arithmetic."""
     return 4.0 * rounding + 8.0 * rank * EPS * (abs(c) + inertia.trace)
 
 
@@ -172,7 +179,7 @@ def _dual_bound(
     if A.n <= proof_limit:
         return shifted_bound(A, y, rng, enough)
     smallest, vector = smallest_eigenvalue_bound(A, y, rng, tick)
-    return Certificate(float(y.sum()) + A.n * smallest, vector, "lanczos")
+    return Certificate(_shifted_sum(sum_below(y), A.n, smallest), vector, "lanczos")
 
 
 def shifted_bound(A: Operator, y: FloatArray, rng: np.random.Generator, enough: float | None = None) -> Certificate:
@@ -181,32 +188,30 @@ def shifted_bound(A: Operator, y: FloatArray, rng: np.random.Generator, enough: 
     n = A.n
     S[np.diag_indices(n)] -= y
     size = float(np.abs(S).sum(axis=1).max())  # ≥ ‖S‖₂
-    # Forming S costs a few roundings an entry (rank + 2 where a low-rank part was multiplied out).
-    rank = getattr(getattr(A, "low_rank", A), "rank", 0)
-    rounding = (rank + 4) * EPS * size
-    total = float(y.sum()) - n * EPS * float(np.abs(y).sum())
-    if enough is not None and n > 400 and _shift_holds(S, (enough - total) / n, rounding):
-        return Certificate(enough, np.zeros(n), "cholesky")
+    # S is off by the rounding of A's entries, and of the differences on its diagonal.
+    rounding = float(A.entry_error().max()) + 2.0 * EPS * size
+    total = sum_below(y)
+    if enough is not None and n > 400 and _shift_holds(S, low := (enough - total) / n, rounding):
+        return Certificate(_shifted_sum(total, n, low), np.zeros(n), "cholesky")
     value, vector = _smallest_eigenpair(A, y, S, size, rng)
     for widening in 8.0 ** np.arange(24):
         low = value - max(rounding, 1e-11 * size) * widening
         if _shift_holds(S, low, rounding):
-            return Certificate(total + n * low, vector, "cholesky")
-    return Certificate(float(y.sum()) - n * size, vector, "cholesky")
+            return Certificate(_shifted_sum(total, n, low), vector, "cholesky")
+    return Certificate(_shifted_sum(total, n, -(size * (1.0 + n * EPS) + rounding)), vector, "cholesky")
+
+
+def _shifted_sum(total: float, n: int, low: float) -> float:
+    """total + n · low, rounded down."""
+    return below(total + below(n * low))
 
 
 def _shift_holds(S: FloatArray, low: float, rounding: float) -> bool:
-    """Whether S − low·I provably is positive semidefinite, S itself being known up to ``rounding``.
-
-    Rump 2006: a Cholesky factorisation that did not break down proves λ_min ≥ −(n + 2) eps · trace.
-    """
-    n = len(S)
+    """Whether S − low·I provably is positive semidefinite, S itself being known up to ``rounding``."""
     shifted = S.copy()
-    shifted[np.diag_indices(n)] -= low
-    slack = 2.0 * (n + 2) * EPS * float(np.abs(shifted.diagonal()).sum()) + rounding
-    shifted[np.diag_indices(n)] -= slack
+    shifted[np.diag_indices(len(S))] -= low
     with all_blas_threads():
-        return is_positive_definite(shifted)
+        return is_positive_definite(shifted, rounding)
 
 
 def _smallest_eigenpair(

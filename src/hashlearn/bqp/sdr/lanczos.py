@@ -3,8 +3,13 @@
 Lanczos from a random start misses the end of the spectrum by more than ε of its spread with probability at most
 1.648 √n exp(−√ε (2k − 1)) after k steps (Kuczyński and Woźniakowski 1992, theorem 4.2); both ends are moved out by that
 ε. What is lost is ε times the spread, so a large positive eigenvalue costs accuracy where it does not matter: a
-positive low-rank part (the constant background of a neighbour graph) is cut to the size of the sparse part first, which
+positive low-rank part (the constant background of a neighbor graph) is cut to the size of the sparse part first, which
 can only lower λ_min.
+
+A spectrum of few values (a perfect matching, a star) ends Lanczos after a few steps, too soon for that theorem. Then
+the residual R = (A − Diag(y)) Q − Q T of the basis Q decides: for a unit eigenvector u of eigenvalue λ,
+uᵀR = (Qᵀu)ᵀ (λI − T), so some Ritz value is within ‖R‖ / |uᵀq₁| of λ, and |uᵀq₁| < t has a probability of at most
+t √(2n/π), because q₁ is random. Where neither says anything, Gershgorin's circles do.
 """
 
 from __future__ import annotations
@@ -15,12 +20,13 @@ from typing import NamedTuple
 import numpy as np
 import scipy.linalg as la
 
-from hashlearn.bqp.operators import FloatArray, LowRank, Operator, SparsePlusLowRank
+from hashlearn.bqp.operators import FloatArray, LowRank, Operator, Sparse, SparsePlusLowRank
+from hashlearn.bqp.passes.proofs import EPS
 
-STEPS = 300
+STEPS = 320
 STEPS_FOR_SIZE = 12  # enough for a rough norm
-FAILURE_PROBABILITY = 1e-9
-EPS = float(np.finfo(np.float64).eps)
+CUT_ROUNDING = 1e-8  # of the size that a low-rank part is cut to: the rounding of its new factor
+FAILURE_PROBABILITY = 1e-9 / 3.0  # of each of the three statements: about either end, and about the first vector
 
 
 def smallest_eigenvalue_bound(
@@ -28,23 +34,56 @@ def smallest_eigenvalue_bound(
 ) -> tuple[float, FloatArray]:
     """``(λ, u)``: λ ≤ λ_min(A − Diag(y)) with probability at least 1 − 1e-9 over ``rng``, and a vector u near it."""
     n = A.n
+    size = float((A.magnitudes() + np.abs(y)).max()) * (1.0 + n * EPS)
+    rounding = float(A.entry_error().max()) + _roundings(A) * EPS * size
     if isinstance(A, SparsePlusLowRank) and (A.low_rank.weights > 0.0).all():
-        size = _ritz(A.sparse, y, rng, STEPS_FOR_SIZE, None).values[-1]
-        A = SparsePlusLowRank(A.sparse, _cut(A.low_rank, max(float(size), 0.0)))
+        largest = max(float(_ritz(A.sparse, y, rng, STEPS_FOR_SIZE, None).values[-1]), 0.0)
+        A = SparsePlusLowRank(A.sparse, _cut(A.low_rank, largest))
+        rounding += CUT_ROUNDING * largest
     ritz = _ritz(A, y, rng, min(steps, n - 1), tick)
-    done = len(ritz.values)
-    root = np.log(1.648 * np.sqrt(n) / FAILURE_PROBABILITY) / (2 * done - 1)
-    missed = min(root * root, 1.0 - 1e-9)
+    rounding += 100.0 * len(ritz.values) * EPS * float(np.abs(ritz.values).max())
+    low = max(_by_steps(ritz, n), _by_residual(ritz, A, y, size)) - rounding
+    return max(low, -size), ritz.basis.T @ ritz.vectors[:, 0]
+
+
+def _roundings(A: Operator) -> float:
+    """A product with A is off by at most this · EPS · the largest of ``A.magnitudes()``, for a vector of norm 1."""
+    if isinstance(A, SparsePlusLowRank):
+        return _roundings(A.sparse) + _roundings(A.low_rank) + 1.0
+    if isinstance(A, LowRank):
+        return A.rows.sum_rounding / EPS + A.rank + 2.0
+    return 2.0 + float(np.diff(A.matrix.indptr).max()) if isinstance(A, Sparse) else 2.0 + A.n
+
+
+def _by_steps(ritz: _Ritz, n: int) -> float:
+    """What the number of steps says about λ_min; −inf where they were too few."""
+    root = np.log(1.648 * np.sqrt(n) / FAILURE_PROBABILITY) / (2 * len(ritz.values) - 1)
+    missed = float(root * root)
+    if missed >= 0.25:
+        return -np.inf
     # ritz_max ≥ λ_min + (1 − ε)(λ_max − λ_min), for A and for −A: solve both for the outermost possible λ_min.
-    spread = (ritz.values[-1] - ritz.values[0]) / (1.0 - 2.0 * missed) if missed < 0.25 else np.inf
-    low = ritz.values[0] - missed * spread - 100.0 * done * EPS * (np.abs(ritz.values).max())
-    return float(low), ritz.basis.T @ ritz.vectors[:, 0]
+    spread = (ritz.values[-1] - ritz.values[0]) / (1.0 - 2.0 * missed)
+    return float(ritz.values[0] - missed * spread)
+
+
+def _by_residual(ritz: _Ritz, A: Operator, y: FloatArray, size: float) -> float:
+    """What the residual of the basis says about λ_min; −inf where Lanczos did not end by itself."""
+    if not ritz.ended:
+        return -np.inf
+    Q = ritz.basis.T
+    R = A @ Q - y[:, None] * Q - Q @ ritz.tridiagonal
+    count = R.shape[1]
+    rounding = np.sqrt(count) * (_roundings(A) + 2 * count + 4) * EPS * size
+    first = FAILURE_PROBABILITY / np.sqrt(2.0 * A.n / np.pi)
+    return float(ritz.values[0] - (np.linalg.norm(R) + rounding) / first)
 
 
 class _Ritz(NamedTuple):
     values: FloatArray  # ascending
     vectors: FloatArray  # in the basis
     basis: FloatArray  # its vectors are rows
+    tridiagonal: FloatArray
+    ended: bool  # before all steps were made: the basis spans an invariant subspace
 
 
 def _ritz(A: Operator, y: FloatArray, rng: np.random.Generator, steps: int, tick: Callable[[], None] | None) -> _Ritz:
@@ -52,7 +91,7 @@ def _ritz(A: Operator, y: FloatArray, rng: np.random.Generator, steps: int, tick
     n = A.n
     basis = np.empty((steps + 1, n))
     alpha, beta = np.empty(steps), np.empty(steps)
-    start = rng.standard_normal(n)
+    start, ended = rng.standard_normal(n), False
     basis[0] = start / np.linalg.norm(start)
     for q in range(steps):
         if tick is not None and q % 10 == 0:
@@ -63,11 +102,13 @@ def _ritz(A: Operator, y: FloatArray, rng: np.random.Generator, steps: int, tick
             z -= basis[: q + 1].T @ (basis[: q + 1] @ z)
         beta[q] = np.linalg.norm(z)
         if beta[q] <= 1e-14 * np.abs(alpha[: q + 1]).max():
-            steps = q + 1
+            steps, ended = q + 1, True
             break
         basis[q + 1] = z / beta[q]
-    values, vectors = la.eigh_tridiagonal(alpha[:steps], beta[: steps - 1])
-    return _Ritz(values, vectors, basis[:steps])
+    alpha, beta = alpha[:steps], beta[: steps - 1]
+    values, vectors = la.eigh_tridiagonal(alpha, beta)
+    tridiagonal = np.diag(alpha) + np.diag(beta, 1) + np.diag(beta, -1)
+    return _Ritz(values, vectors, basis[:steps], tridiagonal, ended)
 
 
 def _cut(A: LowRank, size: float) -> LowRank:
@@ -76,7 +117,7 @@ def _cut(A: LowRank, size: float) -> LowRank:
         return A
     root = A.P * np.sqrt(A.weights)
     values, vectors = np.linalg.eigh(root.T @ root)
-    kept = values > 1e-12 * values[-1]
+    kept = values > 1e-6 * values[-1]  # leaving out the others lowers A, and what is left is accurate
     U = root @ (vectors[:, kept] / np.sqrt(values[kept]))
     # Rounding of U must not raise an eigenvalue: a little less than what is allowed.
     return LowRank.unchecked(U, np.minimum(values[kept], size) * (1.0 - 1e-9))

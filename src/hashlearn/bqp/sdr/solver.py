@@ -103,14 +103,10 @@ class SemidefiniteRelaxation:
         tolerance = Tolerance(self.tol, merged.operator.scale(), self.max_iter, self.proof_limit)
         relaxation = self._relax(merged.operator, tolerance, run, rng)
         solved = tolerance.met(relaxation.value, relaxation.bound) or relaxation.certificate == "none"
-        run.details.update(
-            relaxation_value=relaxation.value,
-            relaxation_gap=relaxation.gap,
-            rank=relaxation.rank,
-            certificate=relaxation.certificate,
-        )
+        run.tell(relaxation_value=relaxation.value)
+        run.details.update(relaxation_gap=relaxation.gap, rank=relaxation.rank, certificate=relaxation.certificate)
         self._round(relaxation, merged, run, rng, x0)
-        run.details["expected_value"] = _expected_value(relaxation)
+        run.tell(expected_value=_expected_value(relaxation))
         return Status.CONVERGED if solved else Status.ITERATION_LIMIT
 
     def _relax(self, A: Operator, tolerance: Tolerance, run: Run, rng: np.random.Generator) -> Relaxation:
@@ -129,7 +125,7 @@ class SemidefiniteRelaxation:
         run.tick("rounding")
         normals = rng.standard_normal((relaxation.rank, self.n_draws))
         values = draw_values(relaxation, normals)
-        run.details.update(mean_draw=float(values.mean()), best_draw=float(values.min()))
+        run.tell(mean_draw=float(values.mean()), best_draw=float(values.min()))
         order = np.argsort(values, kind="stable")
         X = draw(relaxation, normals[:, order[: max(self.polish, 1)]])
         tall = relaxation.operator.tall
