@@ -19,8 +19,6 @@ from hashlearn.bqp.passes.proofs import EPS
 
 # Between these sizes a problem is solved as it is; outside, it is scaled by a power of two first.
 COMFORTABLE = (1e-60, 1e60)
-# Up to so many variables a matrix of zeros is told by writing it out.
-DENSE_ROWS = 2048
 # Binary exponents of the largest entry: values below lose digits, values above may overflow.
 LEAST_EXPONENT, LARGEST_EXPONENT = -960, 900
 
@@ -49,12 +47,9 @@ def value_error(A: Operator) -> float:
 def constant_bound(A: Operator) -> float:
     """A bound for a problem in which no signs are better than others: one variable, or products that are all 0."""
     value = A.value(A.tall.ones(A.n))
-    if A.n == 1:
-        error = value_error(A)
-    elif A.n <= DENSE_ROWS and not A.toarray().any():
-        error = float(A.entry_error().sum())
-    else:
-        error = A.total_magnitude() if isinstance(A, LowRank) else float(A.magnitudes().sum())
+    error = value_error(A)
+    if A.n > 1:
+        error += A.total_magnitude() if isinstance(A, LowRank) else float(A.magnitudes().sum())
     return below(value - error) if error > 0.0 else value
 
 

@@ -18,6 +18,8 @@ SYMMETRY_TOLERANCE = 1e-10
 
 def finite_float64(values: Any, name: str, *, ndim: int, may_be_empty: bool = False) -> NDArray[np.float64]:
     """``values`` as a float64 array of ``ndim`` dimensions, refused if complex, not numeric, not finite or empty."""
+    if np.ma.is_masked(values):
+        raise ValueError(f"{name} has masked entries; fill them first, for example by {name}.filled(0.0)")
     try:
         array = np.asarray(values)
     except ValueError as error:

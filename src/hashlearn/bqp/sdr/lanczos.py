@@ -43,7 +43,7 @@ def smallest_eigenvalue_bound(
     ritz = _ritz(A, y, rng, min(steps, n - 1), tick)
     rounding += 100.0 * len(ritz.values) * EPS * float(np.abs(ritz.values).max())
     low = max(_by_steps(ritz, n), _by_residual(ritz, A, y, size)) - rounding
-    return max(low, -size), ritz.basis.T @ ritz.vectors[:, 0]
+    return max(low, -size - rounding), ritz.basis.T @ ritz.vectors[:, 0]
 
 
 def _roundings(A: Operator) -> float:
