@@ -81,7 +81,7 @@ def test_kill_9_in_the_middle_and_the_same_command_again(hasher: Any) -> None:
         if process.wait(timeout=30) == -signal.SIGKILL:
             break
     resumed = len(list(shards.glob("0*")))
-    done = encode_file(hasher, source, "codes.npy", batch_rows=20, identity=digest("model"))
+    done = encode_file(hasher, source, "codes.npy", batch_rows=20)
     assert (done.resumed_rows, done.sha256) == (20 * resumed, expected)
     assert 5 <= resumed < 50
     np.testing.assert_array_equal(np.load("codes.npy"), hasher.encode(ROWS))
