@@ -26,6 +26,7 @@ from hashlearn.distributed.tasks import one_core, same
 from hashlearn.persistence.fingerprint import fingerprint
 from hashlearn.streams import Encoded, encode_file, open_rows
 from hashlearn.streams.encoding import require_columns, work_digest
+from hashlearn.streams.shards import discard_shards
 from hashlearn.system.atomic import output_place
 
 
@@ -116,6 +117,7 @@ def _encode_one(
         found = read_mark(output)
         is_whole = found is not None and found.first_id == first_id and found.is_of(output)
         if found is not None and is_whole and work_digest(hasher, source, identity) == found.work_sha256:
+            discard_shards(output)  # of another input, cut short
             return {"bytes": found.bytes, "sha256": found.sha256, "resumed": True}
 
         def mark(made: Encoded) -> None:

@@ -9,12 +9,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from hashlearn.distributed.tables import has_no_rows
-from hashlearn.streams.shards import Shards
+from hashlearn.streams.shards import discard_shards
 from hashlearn.system.atomic import remove_unfinished, write_atomically
 
 KINDS = (str, int, str, int, str)
@@ -85,8 +84,7 @@ def remove_stale(folder: Path, targets: Iterable[Path]) -> None:
     for shards in folder.glob(".*.shards"):
         output = folder / shards.name.removeprefix(".").removesuffix(".shards")
         if output.name not in kept:
-            with suppress(ValueError), Shards(output, 0) as left:  # ValueError: another process works there
-                left.discard()
+            discard_shards(output)
 
 
 def _is_gone(rows: Path) -> bool:

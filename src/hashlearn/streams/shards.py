@@ -30,12 +30,24 @@ DIGEST_BYTES = 32
 OURS = re.compile(r"\d{10}|lock|\..*" + re.escape(UNFINISHED))
 
 
+def discard_shards(output: Path) -> None:
+    """Remove the folder that a killed process left, if nobody works in it."""
+    if folder_of(output).is_dir():
+        with contextlib.suppress(ValueError), Shards(output, 0) as left:
+            left.discard()
+
+
+def folder_of(output: Path) -> Path:
+    """Of the shards of an output."""
+    return output.with_name(f".{output.name}.shards")
+
+
 class Shards:
     """The folder of one output, locked while the ``with`` block runs."""
 
     def __init__(self, output: Path, width: int) -> None:
         self._output = output
-        self._folder = output.with_name(f".{output.name}.shards")
+        self._folder = folder_of(output)
         self._width = width
         self._stored: list[tuple[int, bytes]] = []  # rows and digest of each
         self._lock: int | None = None
