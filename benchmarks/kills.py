@@ -3,9 +3,9 @@
     python -m benchmarks.kills --kills 200
 
 Four kinds of work: ``hashlearn encode``, `distributed.encode`, ``hashlearn export`` and ``hashlearn fit``. Each round
-forks a child from this process, where everything is imported and compiled, and kills it. In half of the rounds the moment
-is uniform over the time that the work takes, in the others it comes shortly after an output began to be written. Two
-kills of three are SIGKILL, the others SIGTERM. Then each output must be the old one or the new one, whole. In three
+forks a child from this process, where everything is imported and compiled, and kills it. In half of the rounds the
+moment is uniform over the time that the work takes, in the others it comes shortly after an output began to be written.
+Two kills of three are SIGKILL, the others SIGTERM. Then each output must be the old one or the new one, whole. In three
 rounds of four the input is replaced next, by one of the same name, size and mtime. Then a child is left to finish: its
 output must be right to the bit, and the folder must hold nothing else.
 """
