@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from hashlearn import distributed, metrics
@@ -41,6 +44,108 @@ def test_another_model_is_not_taken_for_this_one(fitted, tmp_path):
     assert found.resumed_files == 0
     codes = np.concatenate([read_codes(file, 12)[0] for file in found.files])
     np.testing.assert_array_equal(codes, other.encode(X))
+
+
+def encoded(hasher, folder, **options):
+    return distributed.encode(hasher, folder / "rows", folder / "codes", suffix=".npy", n_workers=0, **options)
+
+
+@pytest.fixture
+def done(fitted, tmp_path):
+    """Three files of rows, and their codes."""
+    X, _, hasher = fitted
+    (tmp_path / "rows").mkdir()
+    for part in range(3):
+        np.save(tmp_path / "rows" / f"part-{part}.npy", X[300 * part : 300 * part + 300])
+    return tmp_path, encoded(hasher, tmp_path)
+
+
+def test_an_input_with_the_old_size_and_time_is_encoded_anew(fitted, done):
+    X, _, hasher = fitted
+    folder, _ = done
+    path = folder / "rows" / "part-1.npy"
+    before = path.stat()
+    np.save(path, -X[300:600])
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    again = encoded(hasher, folder)
+    assert again.resumed_files == 2
+    np.testing.assert_array_equal(np.load(again.files[1]), hasher.encode(-X[300:600]))
+
+
+def test_damaged_outputs_are_made_again(fitted, done):
+    _, _, hasher = fitted
+    folder, first = done
+    whole = first.files[0].read_bytes()
+    first.files[0].write_bytes(whole[:-5] + bytes(5))
+    first.files[1].write_bytes(whole[:100])
+    again = encoded(hasher, folder)
+    assert (again.resumed_files, again.sha256) == (1, first.sha256)
+    assert first.files[0].read_bytes() == whole
+
+
+@pytest.mark.parametrize("damage", [b"{", b"[]", b"", b"\xff\x00", b"null", b'{"work": 1}', b"[" * 100_000])
+def test_damaged_marks_are_made_again(fitted, done, damage):
+    _, _, hasher = fitted
+    folder, first = done
+    (folder / "codes" / ".part-2.npy.done").write_bytes(damage)
+    again = encoded(hasher, folder)
+    assert (again.resumed_files, again.sha256) == (2, first.sha256)
+    assert encoded(hasher, folder).resumed_files == 3
+
+
+def test_a_model_file_that_was_replaced_is_read_again(fitted, tmp_path):
+    X, _, hasher = fitted
+    np.save(tmp_path / "rows.npy", X)
+    for model in (hasher, LSH(n_bits=12, random_state=1).fit(X)):
+        model.save(tmp_path / "model")
+        found = distributed.encode(
+            tmp_path / "model", tmp_path / "rows.npy", tmp_path / "codes", suffix=".npy", n_workers=0
+        )
+        np.testing.assert_array_equal(np.load(found.files[0]), model.encode(X))
+
+
+def test_codes_of_inputs_that_are_gone_are_removed(fitted, done):
+    _, _, hasher = fitted
+    folder, _ = done
+    (folder / "rows" / "part-0.npy").unlink()
+    assert encoded(hasher, folder).rows == 600
+    left = sorted(path.name for path in (folder / "codes").iterdir())
+    assert left == [".part-1.npy.done", ".part-2.npy.done", "part-1.npy", "part-2.npy"]
+
+
+def test_codes_of_other_inputs_are_neither_removed_nor_mixed_with(fitted, done):
+    _, _, hasher = fitted
+    folder, first = done
+    before = sorted(path.name for path in (folder / "codes").iterdir())
+    with pytest.raises(
+        ValueError, match=r"codes: holds codes that are not of these inputs \(part-0\.npy, part-2\.npy\)"
+    ):
+        distributed.encode(hasher, folder / "rows" / "part-1.npy", folder / "codes", suffix=".npy", n_workers=0)
+    (folder / "rows" / "part-0.npy").unlink()
+    first.files[0].write_bytes(b"the user's own")
+    with pytest.raises(ValueError, match=r"part-0\.npy"):
+        encoded(hasher, folder)
+    assert sorted(path.name for path in (folder / "codes").iterdir()) == before
+
+
+def test_parquet_files_without_rows_are_left_out(fitted, tmp_path):
+    X, y, hasher = fitted
+    rows = write_files(tmp_path / "rows", X, y)
+    table = pq.read_table(rows / "part-0.parquet")
+    pq.write_table(table.slice(0, 0), rows / "part-00.parquet")
+    learned = distributed.fit(rows, "label", n_bits=4, solver="local_search", n_workers=0)
+    assert learned.n_samples_fit_ == 900
+    only_rows = write_files(tmp_path / "only_rows", X)
+    pq.write_table(table.select(["x"]).slice(0, 0), only_rows / "part-00.parquet")
+    codes = distributed.encode(hasher, only_rows, tmp_path / "codes", n_workers=0)
+    assert (codes.rows, len(codes.files)) == (900, 3)
+    labels = [f"{file}::label" for file in sorted(rows.glob("*.parquet"))]
+    found = distributed.evaluate(
+        hasher.encode(X[:30]), y[:30], tmp_path / "codes", database_labels=labels, n_bits=12, n_workers=0
+    )
+    assert found.n_database == 900
+    with pytest.raises(ValueError, match=r"part-00\.parquet: has no rows"):
+        distributed.fit(rows / "part-00.parquet", n_workers=0)
 
 
 @pytest.mark.parametrize("ties", ["expected", "optimistic", "pessimistic"])

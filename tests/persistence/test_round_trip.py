@@ -184,7 +184,7 @@ def test_what_cannot_be_stored_is_refused_with_what_to_do(tmp_path):
         save(DecisionTreeClassifier(), tmp_path / "other")
     with pytest.raises(PersistenceError, match="notes must be a string"):
         fitted("lsh").save(tmp_path / "other", notes="x" * 100_000)
-    with pytest.raises(FileNotFoundError, match="no folder"):
+    with pytest.raises(FileNotFoundError, match="its folder does not exist"):
         fitted("lsh").save(tmp_path / "nowhere" / "model")
     with pytest.raises(IsADirectoryError):
         fitted("lsh").save(tmp_path)

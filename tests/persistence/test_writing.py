@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import stat
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 
 from hashlearn.persistence import PersistenceError, load
-from hashlearn.system.atomic import UNFINISHED, write_atomically
+from hashlearn.system.atomic import UNFINISHED, replacing, write_atomically
 from tests.persistence.models import TEST, X, fitted, unfitted
 
 KILLS = os.environ.get("HASHLEARN_KILLS", "25")
@@ -128,11 +129,62 @@ def test_permissions_and_links_stay(two_models, tmp_path):
     np.testing.assert_array_equal(load(path).encode(X[TEST]), other.encode(X[TEST]))
 
 
-def test_what_kills_left_is_removed_when_it_is_old(tmp_path):
-    old, fresh, foreign = (tmp_path / f".{name}{UNFINISHED}" for name in ("model.1", "model.2", "other.1"))
-    for path in (old, fresh, foreign):
+def test_what_kills_left_is_removed_by_the_next_writer(tmp_path):
+    pytest.importorskip("fcntl", reason="needs file locks")
+    left, foreign = (tmp_path / f".{name}{UNFINISHED}" for name in ("model.1", "other.1"))
+    for path in (left, foreign):
+        path.write_bytes(b"half")
+    with replacing(tmp_path / "model") as beside:  # still being written, so it stays
+        write_atomically(tmp_path / "model", [b"whole"])
+        assert sorted(path.name for path in tmp_path.iterdir()) == sorted([beside.name, foreign.name, "model"])
+        beside.write_bytes(b"newer")
+    assert (tmp_path / "model").read_bytes() == b"newer"
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([foreign.name, "model"])
+
+
+def test_without_locks_the_age_decides(tmp_path, monkeypatch):
+    monkeypatch.setattr("hashlearn.system.atomic.fcntl", None)
+    old, fresh = (tmp_path / f".model.{number}{UNFINISHED}" for number in (1, 2))
+    for path in (old, fresh):
         path.write_bytes(b"half")
     os.utime(old, (0, 0))
-    os.utime(foreign, (0, 0))
     write_atomically(tmp_path / "model", [b"whole"])
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([fresh.name, foreign.name, "model"])
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([fresh.name, "model"])
+
+
+def special_files(folder):
+    """Paths that no file may take the place of, each with a word of the error."""
+    os.mkfifo(folder / "pipe")
+    (folder / "folder").mkdir()
+    (folder / "loop").symlink_to(folder / "loop")
+    (folder / "to_null").symlink_to("/dev/null")
+    (folder / "to_pipe").symlink_to(folder / "pipe")
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(os.fspath(folder / "socket"))
+    server.close()
+    words = {"pipe": "a pipe", "folder": "a folder", "loop": "leads to itself", "to_null": "a device"}
+    words |= {"to_pipe": "a pipe", "socket": "a socket"}
+    return [(folder / name, word) for name, word in words.items()] + [
+        (Path("/dev/null"), "a device"),
+        (Path("/dev/stdout"), "not a regular file"),
+        (Path("/dev/fd/1"), "not a regular file"),
+        (folder / "none" / "model", "folder does not exist"),
+        (folder / ("m" * 250), "too long"),
+    ]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
+def test_only_regular_files_are_replaced(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # a socket's name must be short
+    for path, word in special_files(Path()):
+        before = sorted(os.listdir())
+        kind = stat.S_IFMT(path.lstat().st_mode) if os.path.lexists(path) else None
+        with pytest.raises((OSError, ValueError), match=word) as found:
+            write_atomically(path, [b"new"])
+        assert path.name in str(found.value)
+        assert sorted(os.listdir()) == before
+        assert kind == (stat.S_IFMT(path.lstat().st_mode) if os.path.lexists(path) else None)
+    Path("to_new").symlink_to("new")
+    write_atomically(Path("to_new"), [b"new"])
+    assert Path("new").read_bytes() == b"new"
+    assert Path("to_new").is_symlink()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,9 +14,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from hashlearn.hashers import LSH
 from hashlearn.streams import encode_file, encode_rows, open_rows
+from hashlearn.streams.encoding import work_digest
 
 ROWS = np.random.default_rng(0).standard_normal((1000, 16)).astype(np.float32)
 ENCODE = """
@@ -81,7 +84,7 @@ def test_kill_9_in_the_middle_and_the_same_command_again(hasher: Any) -> None:
         if process.wait(timeout=30) == -signal.SIGKILL:
             break
     resumed = len(list(shards.glob("0*")))
-    done = encode_file(hasher, source, "codes.npy", batch_rows=20, identity=digest("model"))
+    done = encode_file(hasher, source, "codes.npy", batch_rows=20)
     assert (done.resumed_rows, done.sha256) == (20 * resumed, expected)
     assert 5 <= resumed < 50
     np.testing.assert_array_equal(np.load("codes.npy"), hasher.encode(ROWS))
@@ -104,6 +107,98 @@ def test_shards_of_other_work_are_not_taken_up(hasher: Any) -> None:
     done = encode_file(hasher, open_rows("rows.npy"), "codes.npy", batch_rows=50, identity="a")
     assert done.resumed_rows == 0
     np.testing.assert_array_equal(np.load("codes.npy"), hasher.encode(-ROWS))
+
+
+def swap_in(rows: np.ndarray, name: str) -> None:
+    """Replace the content of a file; name, size and mtime stay."""
+    before = os.stat(name)
+    np.save(name, rows)
+    os.utime(name, ns=(before.st_atime_ns, before.st_mtime_ns))
+    after = os.stat(name)
+    assert (after.st_size, after.st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+
+
+def test_an_input_of_the_same_name_size_and_time_is_not_taken_for_the_first(hasher: Any) -> None:
+    stopped_halfway(hasher)
+    swap_in(-ROWS, "rows.npy")
+    done = encode_file(hasher, open_rows("rows.npy"), "codes.npy", batch_rows=50, identity="a")
+    assert done.resumed_rows == 0
+    np.testing.assert_array_equal(np.load("codes.npy"), hasher.encode(-ROWS))
+
+
+def test_only_what_comes_before_a_change_is_taken_up(hasher: Any) -> None:
+    stopped_halfway(hasher)
+    changed = ROWS.copy()
+    changed[210] *= -1.0
+    swap_in(changed, "rows.npy")
+    done = encode_file(hasher, open_rows("rows.npy"), "codes.npy", batch_rows=50, identity="a")
+    assert done.resumed_rows == 200
+    np.testing.assert_array_equal(np.load("codes.npy"), hasher.encode(changed))
+
+
+def test_a_copy_of_the_input_elsewhere_is_taken_up(hasher: Any) -> None:
+    stopped_halfway(hasher)
+    Path("elsewhere").mkdir()
+    Path("rows.npy").rename("elsewhere/other.npy")
+    done = encode_file(hasher, open_rows("elsewhere/other.npy"), "codes.npy", batch_rows=50, identity="a")
+    assert done.resumed_rows == 500
+
+
+def test_another_hasher_is_not_taken_for_the_first(hasher: Any) -> None:
+    other = LSH(n_bits=33, random_state=1).fit(ROWS)
+    stopped_halfway(hasher, identity="")
+    done = encode_file(other, open_rows("rows.npy"), "codes.npy", batch_rows=50)
+    assert done.resumed_rows == 0
+    np.testing.assert_array_equal(np.load("codes.npy"), other.encode(ROWS))
+    stopped_halfway(hasher, identity="")
+    again = LSH(n_bits=33, random_state=0).fit(ROWS)
+    assert encode_file(again, open_rows("rows.npy"), "codes.npy", batch_rows=50).resumed_rows == 500
+
+
+def test_a_hasher_that_cannot_be_saved_needs_an_identity(hasher: Any) -> None:
+    class Mine(LSH):
+        """A hasher of the user's."""
+
+    mine = Mine(n_bits=33, random_state=0).fit(ROWS)
+    for identity, resumed in (("", 0), ("mine", 500)):
+        stopped_halfway(mine, identity=identity)
+        done = encode_file(mine, open_rows("rows.npy"), "codes.npy", batch_rows=50, identity=identity)
+        assert done.resumed_rows == resumed
+
+
+def test_sparse_rows_are_known_by_their_content(hasher: Any) -> None:
+    def rows(sign: float) -> Any:
+        return sp.csr_array(np.where(np.abs(ROWS) > 1.0, sign * ROWS, 0.0))
+
+    sp.save_npz("rows.npz", rows(1.0), compressed=False)
+    with pytest.raises(Stop):
+        encode_file(hasher, open_rows("rows.npz"), "codes.npy", batch_rows=50, progress=stopped_after(500))
+    sp.save_npz("rows.npz", rows(-1.0), compressed=False)
+    done = encode_file(hasher, open_rows("rows.npz"), "codes.npy", batch_rows=50)
+    assert done.resumed_rows == 0
+    np.testing.assert_array_equal(np.load("codes.npy"), hasher.encode(rows(-1.0)))
+
+
+def test_the_digest_of_the_work_is_that_of_hasher_and_rows(hasher: Any) -> None:
+    source = open_rows("rows.npy")
+    found = {encode_file(hasher, source, "codes.npy", batch_rows=size).work_sha256 for size in (1000, 70)}
+    assert found == {work_digest(hasher, source)}
+    assert work_digest(LSH(n_bits=33, random_state=1).fit(ROWS), source) not in found
+    np.save("rows.npy", ROWS.astype(np.float64))
+    assert work_digest(hasher, open_rows("rows.npy")) not in found
+
+
+@pytest.mark.parametrize("damage", [b"", b"x" * 10, "copied", "folder gone"])
+def test_shards_know_their_place(hasher: Any, damage: Any) -> None:
+    expected = encode_file(hasher, open_rows("rows.npy"), "whole.npy").sha256
+    stopped_halfway(hasher)
+    third, seventh = (Path(f".codes.npy.shards/{shard:010d}") for shard in (3, 7))
+    if damage == "folder gone":
+        shutil.rmtree(".codes.npy.shards")
+    else:
+        seventh.write_bytes(third.read_bytes() if damage == "copied" else damage)
+    done = encode_file(hasher, open_rows("rows.npy"), "codes.npy", batch_rows=50, identity="a")
+    assert (done.resumed_rows, done.sha256) == (0 if damage == "folder gone" else 450, expected)
 
 
 def test_damaged_shards_are_made_again(hasher: Any) -> None:
@@ -159,6 +254,35 @@ def test_an_input_that_changes_meanwhile_is_refused(hasher: Any) -> None:
     with pytest.raises(ValueError, match=r"rows\.npy: changed while it was encoded"):
         encode_file(hasher, open_rows("rows.npy"), "codes.npy", batch_rows=500, progress=grow)
     assert sorted(os.listdir()) == ["model", "rows.npy"]
+
+
+def test_an_input_that_changes_under_its_old_time_is_refused(hasher: Any) -> None:
+    def swap(done: int, total: int) -> None:
+        time.sleep(0.05)  # more than a tick of the clock of the file system
+        swap_in(-ROWS, "rows.npy")
+
+    with pytest.raises(ValueError, match=r"rows\.npy: changed while it was encoded"):
+        encode_file(hasher, open_rows("rows.npy"), "codes.npy", batch_rows=500, progress=swap)
+    assert not Path("codes.npy").exists()
+
+
+def test_a_new_mode_is_no_change(hasher: Any) -> None:
+    def touch(done: int, total: int) -> None:
+        time.sleep(0.05)
+        os.chmod("rows.npy", 0o640)
+
+    done = encode_file(hasher, open_rows("rows.npy"), "codes.npy", batch_rows=500, progress=touch)
+    np.testing.assert_array_equal(np.load("codes.npy"), hasher.encode(ROWS))
+    assert done.rows == 1000
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
+def test_an_output_that_is_no_regular_file_is_refused_before_the_work(hasher: Any) -> None:
+    os.mkfifo("codes.npy")
+    with pytest.raises(FileExistsError, match=r"codes\.npy: is a pipe"):
+        encode_file(hasher, open_rows("rows.npy"), "codes.npy", progress=stopped_after(0))
+    assert Path("codes.npy").is_fifo()
+    assert sorted(os.listdir()) == ["codes.npy", "model", "rows.npy"]
 
 
 LIMITED = """

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hashlearn.cli.exits import INTERRUPTED, InputError
+from hashlearn.cli.inputs import require_place
 from hashlearn.cli.layout import lower_bound, number, pairs, percent, seconds, upper_bound
 from hashlearn.cli.progress import Bar
 
@@ -81,8 +82,7 @@ def _check_output(output: Path, file: Path) -> None:
     """Refuse before the solve what could not be written after it."""
     if output.resolve() == file.resolve():
         raise InputError(f"{output}: --output names the problem file itself")
-    if not output.absolute().parent.is_dir():
-        raise InputError(f"{output}: its folder does not exist")
+    require_place(output)
 
 
 def _report(file: Path, problem: Problem, solution: Solution) -> dict[str, Any]:
@@ -131,8 +131,10 @@ def _text(problem: Problem, solution: Solution) -> str:
 
 
 def _write(output: Path, problem: Problem, solution: Solution) -> None:
+    from hashlearn.system.atomic import write_atomically
+
     lines = "".join(f"{entry}\n" for entry in problem.assignment(solution.x).tolist())
     try:
-        output.write_text(lines, encoding="ascii")
+        write_atomically(output, [lines.encode()])
     except OSError as error:
         raise InputError(f"{output}: cannot be written: {error.strerror or error}") from None

@@ -12,7 +12,7 @@ import click
 
 from hashlearn import __version__
 from hashlearn.cli.exits import INTERRUPTED, InputError
-from hashlearn.cli.inputs import json_option
+from hashlearn.cli.inputs import json_option, require_place
 from hashlearn.cli.layout import percent, seconds, table
 from hashlearn.cli.solver_demo import built_in_examples, show
 
@@ -68,18 +68,20 @@ def demo_command(
         return
     from hashlearn.bench import digits
     from hashlearn.report.digits_page import page
+    from hashlearn.system.atomic import write_atomically
 
+    require_place(output)
     with _Steps(quiet) as steps:
         result = digits.run(n_bits, seed, progress=steps)
     if as_json:
-        output.write_text(page(result), encoding="utf-8")
+        write_atomically(output, [page(result).encode()])
         rows = [asdict(row) for row in result.rows]
         click.echo(json.dumps({"n_bits": n_bits, "seed": seed, "output": str(output), "rows": rows}))
         return
     click.echo(f"hashlearn {__version__}: {len(result.labels):,} handwritten digits in {n_bits} bits (seed {seed})\n")
     click.echo(table(HEADER, [_row(row) for row in result.rows]))
     click.echo(f"\n{_worked_search(result)}\n")
-    output.write_text(page(result), encoding="utf-8")
+    write_atomically(output, [page(result).encode()])
     click.echo(f"{result.seconds:.1f} s in all. To look at: {output}   Solvers: hashlearn demo --solvers")
 
 

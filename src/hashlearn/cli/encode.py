@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from pathlib import Path
 
@@ -67,7 +66,6 @@ def encode_command(
                     source,
                     output,
                     batch_rows=batch_rows,
-                    identity=_digest(model),
                     progress=lambda a, b: steps("encoding", a, b),
                 )
         except KeyboardInterrupt:
@@ -83,8 +81,3 @@ def encode_command(
         ("seconds", seconds(spent)),
     ]
     show(as_json, report, pairs(text))
-
-
-def _digest(model: Path) -> str:
-    with open(model, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hashlearn.cli.exits import InputError, refusals
+from hashlearn.cli.exits import InputError, one_line, refusals
 
 if TYPE_CHECKING:
     import numpy as np
@@ -81,11 +81,12 @@ def codes_for(
 def require_place(output: Path, *inputs: Path | str | None) -> None:
     """Refuse before the work what could not be written after it."""
     from hashlearn.streams.opening import split_address
+    from hashlearn.system.atomic import output_place
 
-    if not output.absolute().parent.is_dir():
-        raise InputError(f"--output {output}: its folder does not exist")
-    if output.is_dir():
-        raise InputError(f"--output {output}: is a folder; name a file in it")
+    try:
+        output_place(output)
+    except (OSError, ValueError) as error:
+        raise InputError(f"--output {one_line(error)}") from None
     for file in inputs:
         if file is not None and split_address(file)[0].resolve() == output.resolve():
             raise InputError(f"--output {output}: is an input of this command; name another file")

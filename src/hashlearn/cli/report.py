@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from hashlearn.cli.exits import InputError
-from hashlearn.cli.inputs import json_option, show
+from hashlearn.cli.inputs import json_option, require_place, show
 
 
 @click.command("report", short_help="One self-contained HTML page from the stored results of bench.")
@@ -31,16 +31,16 @@ def report_command(folder: Path, output: Path, title: str | None, as_json: bool)
     from hashlearn.bench import results
     from hashlearn.report import results_page
     from hashlearn.report.page import TITLE
+    from hashlearn.system.atomic import write_atomically
 
-    if not output.absolute().parent.is_dir():
-        raise InputError(f"{output}: its folder does not exist")
+    require_place(output)
     try:
         found = results.read(folder)
         page = results_page(found, title=title or TITLE)
     except ValueError as error:
         raise InputError(str(error)) from None
     try:
-        output.write_text(page, encoding="utf-8")
+        write_atomically(output, [page.encode()])
     except OSError as error:
         raise InputError(f"{output}: cannot be written: {error.strerror or error}") from None
     cells, missing = len(found.cells), len(found.missing)

@@ -35,5 +35,5 @@ def user_cache() -> Path:
 def written_whole(path: Path) -> Iterator[IO[bytes]]:
     """A file to write, which takes the name ``path`` only after the block has ended without an error."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with replacing(path) as beside, open(beside, "xb") as file:
+    with replacing(path) as beside, open(beside, "wb") as file:
         yield file

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from hashlearn.bqp.threads import n_threads
+from hashlearn.bqp.validation import whole_number
 from hashlearn.system.packages import require
+
+LEAST_MEMORY = 6e8  # bytes that a worker needs for itself
+TOO_LITTLE = "{}; a worker needs at least 600 MB for itself, and its blocks of rows on top: give it more memory"
+
+_log = logging.getLogger(__name__)
 
 
 @contextmanager
@@ -26,14 +33,20 @@ def connected(
     if client is not None and address is not None:
         raise ValueError("give client or address, not both")
     if client is not None:
+        _require_memory(client)
         yield client
         return
     distributed = require("distributed", "dask", "hashlearn.distributed")
     if address is not None:
         with distributed.Client(address) as opened:
+            _require_memory(opened)
             yield opened
         return
     workers = n_threads() if n_workers is None else n_workers
+    whole_number(workers, "n_workers", least=1)
+    limit = _parsed(memory_limit)
+    if limit and limit < LEAST_MEMORY:
+        raise ValueError(TOO_LITTLE.format(f"memory_limit={memory_limit!r} is {limit / 1e6:,.0f} MB"))
     with (
         distributed.LocalCluster(
             n_workers=workers, threads_per_worker=1, memory_limit=memory_limit, dashboard_address=None
@@ -41,3 +54,25 @@ def connected(
         distributed.Client(cluster) as opened,
     ):
         yield opened
+
+
+def workers_of(client: Any) -> dict[str, Any]:
+    """What the scheduler knows of every worker, by its address."""
+    return client.scheduler_info(n_workers=-1)["workers"]
+
+
+def _require_memory(client: Any) -> None:
+    """Refuse workers that Dask would stop and start again for ever."""
+    for address, worker in workers_of(client).items():
+        limit = worker["memory_limit"]
+        if limit and limit < LEAST_MEMORY:
+            raise ValueError(TOO_LITTLE.format(f"the worker {address} has a memory limit of {limit / 1e6:,.0f} MB"))
+
+
+def _parsed(memory_limit: Any) -> int | None:
+    """In bytes, None or 0 for no limit, as a `LocalCluster` takes it."""
+    parse = require("distributed.worker_memory", "dask", "hashlearn.distributed").parse_memory_limit
+    try:
+        return parse(memory_limit, 1, logger=_log)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise ValueError(f"memory_limit must be bytes, such as 2e9 or '2GB', got {memory_limit!r}: {error}") from None

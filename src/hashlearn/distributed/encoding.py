@@ -1,14 +1,14 @@
 """Files → files of codes, one task a file: each output takes its place whole, and what is done is not done again.
 
 The layout is that of ``hashlearn encode``: Parquet with columns id and code (fixed-size binary), or npy. An id is the
-row's number in the whole data set. A file that was cut short goes on where it stopped (`hashlearn.streams`), and one
-whose mark (``.NAME.done``) tells of the same model and input is left as it is.
+row's number in the whole data set. A file that was cut short goes on where it stopped (`hashlearn.streams`). A mark
+beside each output (``.NAME.done``, see `marks`) holds one digest of hasher and rows, and one of the output. An output
+is left as it is only if both are still right.
 """
 
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import pickle
 from collections.abc import Callable
@@ -20,11 +20,14 @@ from typing import Any, NamedTuple
 
 import hashlearn
 from hashlearn.distributed.cluster import connected
+from hashlearn.distributed.marks import Mark, read_mark, remove_stale, write_mark
 from hashlearn.distributed.tables import found_files
 from hashlearn.distributed.tasks import one_core, same
-from hashlearn.streams import encode_file, open_rows
-from hashlearn.streams.encoding import require_columns
-from hashlearn.system.atomic import write_atomically
+from hashlearn.persistence.fingerprint import fingerprint
+from hashlearn.streams import Encoded, encode_file, open_rows
+from hashlearn.streams.encoding import require_columns, work_digest
+from hashlearn.streams.shards import discard_shards
+from hashlearn.system.atomic import output_place
 
 
 class EncodedFiles(NamedTuple):
@@ -56,7 +59,8 @@ def encode(
     ----------
     hasher : fitted, or the path of a model file that workers can read
     data : Parquet or npy files: a path, folder, pattern or list of paths
-    output : a folder, made where it is missing
+    output : a folder, made where it is missing. Codes of inputs that are gone are removed from it. It is refused if it
+        holds codes of other inputs that are still there: a folder is read as one data set, whose ids must not repeat
     suffix : ``.parquet`` or ``.npy``
     batch_rows : see `hashlearn.streams.encode_file`
     client, address, n_workers, memory_limit : as in `fit`; ``n_workers=0`` encodes in this process
@@ -70,14 +74,22 @@ def encode(
     targets = [folder / f"{file.stem}{suffix}" for file in files]
     if len(set(targets)) < len(targets):
         raise ValueError("files of equal names in different folders would overwrite each other's codes")
-    model = os.fspath(Path(hasher).absolute()) if isinstance(hasher, str | os.PathLike) else _pickled(hasher)
-    loaded, identity = _model(model)
+    for place in targets:
+        output_place(place)
+    model: str | bytes
+    if isinstance(hasher, str | os.PathLike):
+        model = os.fspath(Path(hasher).absolute())
+        loaded = hashlearn.load(model)
+    else:
+        model, loaded = _pickled(hasher), hasher
+    identity = fingerprint(loaded) or hashlib.sha256(model.encode() if isinstance(model, str) else model).hexdigest()
     jobs, first_id = [], 0
     for file, place in zip(files, targets, strict=True):
         source = open_rows(file, names=_names(loaded))
         require_columns(loaded, source)
         jobs.append((identity, str(file.absolute()), str(place), first_id, batch_rows))
         first_id += source.n_rows
+    remove_stale(folder, targets)
     results: list[dict[str, Any]] = []
     with ExitStack() as stack:
         if n_workers == 0 and client is None and address is None:
@@ -99,19 +111,22 @@ def encode(
 def _encode_one(
     model: str | bytes, identity: str, file: str, place: str, first_id: int, batch_rows: int | None
 ) -> dict[str, Any]:
-    hasher, _ = _model(model)
-    source = open_rows(file, names=_names(hasher))
-    work = {"model": identity, "input": source.identity(), "first_id": first_id, "version": hashlearn.__version__}
-    mark, output = Path(place).with_name(f".{Path(place).name}.done"), Path(place)
-    if mark.exists() and output.exists():
-        done = json.loads(mark.read_text("utf-8"))
-        if done.get("work") == work and done.get("bytes") == output.stat().st_size:
-            return {**done, "resumed": True}
+    hasher = _model(model, identity)
+    source, output = open_rows(file, names=_names(hasher)), Path(place)
     with one_core():
-        made = encode_file(hasher, source, place, batch_rows=batch_rows, identity=identity, first_id=first_id)
-    done = {"work": work, "bytes": made.bytes, "sha256": made.sha256}
-    write_atomically(mark, [json.dumps(done).encode()])
-    return {**done, "resumed": False}
+        found = read_mark(output)
+        is_whole = found is not None and found.first_id == first_id and found.is_of(output)
+        if found is not None and is_whole and work_digest(hasher, source, identity) == found.work_sha256:
+            discard_shards(output)  # of another input, cut short
+            return {"bytes": found.bytes, "sha256": found.sha256, "resumed": True}
+
+        def mark(made: Encoded) -> None:
+            write_mark(output, Mark(file, first_id, made.work_sha256, made.bytes, made.sha256))
+
+        made = encode_file(
+            hasher, source, output, batch_rows=batch_rows, identity=identity, first_id=first_id, finished=mark
+        )
+    return {"bytes": made.bytes, "sha256": made.sha256, "resumed": False}
 
 
 def _pickled(hasher: Any) -> bytes:
@@ -123,11 +138,14 @@ def _pickled(hasher: Any) -> bytes:
 
 
 @lru_cache(maxsize=2)
-def _model(model: str | bytes) -> tuple[Any, str]:
-    """The hasher and the digest that tells it from others."""
+def _model(model: str | bytes, identity: str) -> Any:
+    """The hasher that the caller has; a model file must hold the same one here."""
     if isinstance(model, bytes):
-        return pickle.loads(model), hashlib.sha256(model).hexdigest()
-    return hashlearn.load(model), hashlib.sha256(Path(model).read_bytes()).hexdigest()
+        return pickle.loads(model)
+    hasher = hashlearn.load(model)
+    if fingerprint(hasher) != identity:
+        raise ValueError(f"{model}: holds another model than when this began; call encode again")
+    return hasher
 
 
 def _names(hasher: Any) -> list[str] | None:

@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 
 from hashlearn.distributed.cluster import connected
 from hashlearn.distributed.moments import folded, plus, tree
-from hashlearn.distributed.tables import found_files
+from hashlearn.distributed.tables import found_files, has_no_rows
 from hashlearn.distributed.tasks import combined, one_core
 from hashlearn.metrics.average_precision import finisher, mean_over_queries
 from hashlearn.metrics.counting import CountArray, Counts, count_pairs
 from hashlearn.metrics.inputs import make_task, require_choice, require_radius
 from hashlearn.metrics.radius import PrecisionRecallCurve, curve_of_totals, totals, within
 from hashlearn.streams import read_labels
-from hashlearn.streams.opening import read_codes
+from hashlearn.streams.opening import read_codes, split_address
 
 TIES = ("expected", "optimistic", "pessimistic")
 Source = tuple[Any, Any]  # codes and labels of a block: arrays, or the addresses of files
@@ -119,7 +119,8 @@ def _as_counts(retrieved: CountArray, relevant: CountArray) -> Counts:
 
 def _pairs(database: Any, labels: Any) -> list[Source]:
     codes = [str(file) for file in found_files(database)]
-    addresses = [str(item) for item in labels] if isinstance(labels, list | tuple) else None
+    listed = isinstance(labels, list | tuple)
+    addresses = [str(item) for item in labels if not has_no_rows(split_address(item)[0])] if listed else None
     if addresses is None:
         addresses = [str(file) for file in found_files(labels)]
     if len(addresses) != len(codes):

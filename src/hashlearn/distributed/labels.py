@@ -12,6 +12,8 @@ from hashlearn.distributed.tables import found_files
 from hashlearn.streams import read_labels
 from hashlearn.system.packages import require
 
+MOST_CLASSES = 0.9  # of the rows; with more, nearly every row is a class by itself
+
 
 def feature_columns(data: Any, label: str) -> list[str] | None:
     """The columns beside the labels."""
@@ -37,6 +39,11 @@ def class_numbers(data: Any, labels: Any, n: int) -> NDArray[np.int32]:
     found, classes = np.unique(values.astype(str) if values.dtype.kind == "O" else values, return_inverse=True)
     if len(found) < 2:
         raise ValueError("labels hold only one class; leave them out to preserve distances")
+    if len(found) > MOST_CLASSES * n:
+        raise ValueError(
+            f"labels has {len(found)} different labels for {n} rows; each class needs at least two rows. "
+            "Leave labels out if they are ids or measurements"
+        )
     return classes.astype(np.int32)
 
 

@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.distributed import tasks
+from hashlearn.distributed.cluster import LEAST_MEMORY, workers_of
 from hashlearn.distributed.kept import KEEP, MISSING, Kept, Recipe, forget
 from hashlearn.distributed.moments import tree
 from hashlearn.distributed.tables import LazyBlock, Table
 
 # Between passes a worker keeps up to this share of its memory limit, less what it needs for itself and for one block.
 MEMORY_SHARE = 0.6
-OWN_BYTES = 6e8
 
 
 class OnDask:
@@ -104,7 +104,7 @@ class OnDask:
     def memory_each(self) -> float:
         """See `Executor`."""
         limits = [worker["memory_limit"] or float("inf") for worker in self._workers().values()]
-        return max(MEMORY_SHARE * min(limits, default=0.0) - OWN_BYTES, 0.0)
+        return max(MEMORY_SHARE * min(limits, default=0.0) - LEAST_MEMORY, 0.0)
 
     def close(self) -> None:
         """See `Executor`."""
@@ -155,4 +155,4 @@ class OnDask:
         self._home = homes
 
     def _workers(self) -> dict[str, Any]:
-        return self._client.scheduler_info(n_workers=-1)["workers"]
+        return workers_of(self._client)

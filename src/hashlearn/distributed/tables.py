@@ -19,9 +19,11 @@ from numpy.typing import NDArray
 from hashlearn.hashers.base import LARGEST_ENTRY
 from hashlearn.streams import open_rows
 from hashlearn.streams.rows import described, require_matrix
+from hashlearn.system.packages import require
 
 BLOCK_BYTES = 2**26  # of float32 features, unless chunk_rows says otherwise
 FILES = (".parquet", ".npy")
+TOO_FEW = "at least two rows and one column are needed to learn from"
 
 
 @dataclass(frozen=True)
@@ -102,12 +104,16 @@ def as_table(data: Any, chunk_rows: int | Sequence[int] | None = None, columns: 
     >>> as_table(np.zeros((5, 2)), chunk_rows=2).lengths
     (2, 2, 1)
     """
+    if columns is not None:
+        _require_different(columns)
     if _names_files(data):
         return _of_files(found_files(data), chunk_rows, columns)
     if type(data).__module__.partition(".")[0] in ("dask", "dask_expr"):
         return _of_dask(data, columns)
     array = np.asarray(data)
     require_matrix(array.shape, array.dtype, "data")
+    if array.size == 0:
+        raise ValueError(f"data has shape {array.shape}; {TOO_FEW}")
     lengths = _cut(len(array), array.shape[1], chunk_rows)
     ends = np.cumsum(lengths)
     blocks = tuple(
@@ -118,9 +124,30 @@ def as_table(data: Any, chunk_rows: int | Sequence[int] | None = None, columns: 
 
 
 def found_files(data: Any) -> list[Path]:
-    """The files of a path, folder, pattern or list of paths, sorted by name except in a list."""
-    if not isinstance(data, str | os.PathLike):
-        return [Path(item) for item in data]
+    """The files of a path, folder, pattern or list of paths, sorted by name except in a list.
+
+    Parquet files without rows, which Spark writes for empty partitions, are left out.
+    """
+    files = _named_files(data) if isinstance(data, str | os.PathLike) else [Path(item) for item in data]
+    with_rows = [file for file in files if not has_no_rows(file)]
+    if files and not with_rows:
+        raise ValueError(f"{files[0]}: has no rows" + (f", and so has none of {len(files)} files" if files[1:] else ""))
+    return with_rows
+
+
+def has_no_rows(file: Path) -> bool:
+    """Whether this is a whole Parquet file with no rows in it."""
+    if file.suffix.lower() != ".parquet" or not file.is_file():
+        return False
+    parquet = require("pyarrow.parquet", "parquet", "reading Parquet files")
+    broken = require("pyarrow", "parquet", "reading Parquet files").ArrowException
+    try:
+        return parquet.read_metadata(file).num_rows == 0
+    except (broken, OSError):  # whoever opens the file says what is wrong
+        return False
+
+
+def _named_files(data: str | os.PathLike[str]) -> list[Path]:
     address = os.fspath(data)
     path = Path(address)
     if path.is_dir():
@@ -152,6 +179,12 @@ def checked_rows(rows: Any, name: str, n_features: int) -> NDArray[Any]:
     return array
 
 
+def _require_different(columns: Sequence[str]) -> None:
+    for name in columns:
+        if list(columns).count(name) > 1:
+            raise ValueError(f"columns must name each column once, got {name!r} {list(columns).count(name)} times")
+
+
 def _names_files(data: Any) -> bool:
     if isinstance(data, list | tuple):
         return bool(data) and all(isinstance(item, str | os.PathLike) for item in data)
@@ -161,7 +194,7 @@ def _names_files(data: Any) -> bool:
 def _table(blocks: Sequence[Block], lengths: Sequence[int], n_features: int, names: tuple[str, ...] | None) -> Table:
     kept = [(block, int(length)) for block, length in zip(blocks, lengths, strict=True) if length]
     if sum(length for _, length in kept) < 2 or n_features < 1:
-        raise ValueError("data must have at least two rows and one column to learn from")
+        raise ValueError(f"data: {TOO_FEW}")
     return Table(tuple(block for block, _ in kept), tuple(length for _, length in kept), n_features, names)
 
 

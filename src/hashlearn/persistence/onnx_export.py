@@ -23,7 +23,7 @@ from hashlearn.persistence.errors import PersistenceError
 from hashlearn.persistence.kinds import HASHER_NAMES
 from hashlearn.persistence.onnx_graph import ML_DOMAIN, ML_OPSET, Graph, optional
 from hashlearn.persistence.onnx_margins import Piece, margins_of
-from hashlearn.system.atomic import write_atomically
+from hashlearn.system.atomic import output_place, write_atomically
 
 OPSET = 18
 SAMPLE_ROWS = 300
@@ -78,6 +78,7 @@ def export_onnx(
     if isinstance(opset, bool) or not isinstance(opset, int) or opset < OPSET:
         raise PersistenceError(f"opset must be an integer of at least {OPSET}, got {opset!r}")
     check_is_fitted(hasher)
+    output_place(path)
     rows = _sample_rows(hasher, sample).astype(dtype)
     graph = Graph(np.dtype(dtype))
     piece = _encoder(graph, hasher, rows)

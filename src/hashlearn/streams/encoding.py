@@ -2,7 +2,8 @@
 
 A shard is one batch of rows. Its codes are stored, under a checksum, in a folder beside the output as soon as they are
 known; when all are there they are put together in one file, which takes its place at once. After a kill the same call
-goes on where the last one stopped. The output is a matter of the codes alone: batches and kills leave no trace in it.
+reads the rows again and encodes only those whose codes are not there: shards are known by the content of the rows and
+of the hasher. The output is a matter of the codes alone: batches and kills leave no trace in it.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-import hashlearn
 from hashlearn.streams.code_files import npy_bytes, parquet_bytes
-from hashlearn.streams.rows import RowSource
+from hashlearn.streams.digests import WorkDigest
+from hashlearn.streams.rows import FileState, RowSource
 from hashlearn.streams.shards import Shards
 from hashlearn.system.atomic import write_atomically
 
@@ -37,6 +38,7 @@ class Encoded(NamedTuple):
     n_bits: int
     bytes: int  # of the file
     sha256: str
+    work_sha256: str  # of the hasher and all rows: equal where the same would come out again
 
 
 def encode_rows(
@@ -64,6 +66,7 @@ def encode_file(
     identity: str = "",
     first_id: int = 0,
     progress: Progress | None = None,
+    finished: Callable[[Encoded], Any] | None = None,
 ) -> Encoded:
     """Write the packed codes of all rows to ``output``.
 
@@ -73,9 +76,11 @@ def encode_file(
     source : rows, from `open_rows`
     output : an npy file, uint8 (n, ⌈n_bits/8⌉), or a Parquet file with columns id (the row) and code
     batch_rows : rows encoded at a time, and kept when the next ones are interrupted; None: 64 MB of features
-    identity : tells the hasher from others, such as the SHA-256 of its file; shards of another one are not taken up
+    identity : tells apart hashers that cannot be saved, such as those with a classifier of your own; without it, their
+        shards are not taken up by a later call. Every other hasher is known by its content
     first_id : of the first row in a Parquet file, where the rows are a part of a larger whole
     progress : called with (rows done, rows in all)
+    finished : called with the result when the file is complete, just before it takes its place
     """
     require_columns(hasher, source)
     path = Path(output)
@@ -85,27 +90,43 @@ def encode_file(
     if batch_rows is not None and batch_rows < 1:
         raise ValueError(f"batch_rows must be a positive integer, got {batch_rows!r}")
     size = default_batch_rows(source.n_features) if batch_rows is None else batch_rows
-    n, width, before = source.n_rows, -(-hasher.n_bits // 8), source.identity()
-    work = {"hasher": identity, "input": before, "n_bits": hasher.n_bits, "version": hashlearn.__version__}
-    with Shards(path, work, n, width, size) as shards:
-        resumed = done = shards.n_rows_done()
+    n, work, before = source.n_rows, WorkDigest(hasher, identity), source.state()
+    with Shards(path, -(-hasher.n_bits // 8)) as shards:
+        resumed = done = 0
+        digest = b""
         try:
-            for first_shard, last_shard in shards.missing():
-                first, last = first_shard * size, min(last_shard * size, n)
-                for shard, batch in enumerate(source.batches(size, first, last), start=first_shard):
-                    shards.store(shard, _encoded(hasher, batch, source, shard * size))
-                    done += batch.shape[0]
-                    if progress is not None:
-                        progress(done, n)
-            if source.identity() != before:
+            for batch in source.batches(size):
+                rows = batch.shape[0]
+                digest = work.add(batch)
+                if shards.take_up(rows, digest):
+                    resumed += rows
+                else:
+                    shards.store(_encoded(hasher, batch, source, done), digest)
+                done += rows
+                if progress is not None:
+                    progress(done, n)
+            if _changed(before, source, lambda: work_digest(hasher, source, identity) == digest.hex()):
                 raise ValueError(f"{source.name}: changed while it was encoded; run again when it is complete")
-        except ValueError:  # the input must change before this can end, and then all shards are another input's
+        except ValueError:  # the input must change before this can end
             shards.discard()
             raise
-        digest, counted = hashlib.sha256(), _Counted()
-        write_atomically(path, _watched(whole(shards.codes(), n, hasher.n_bits, first_id), digest, counted))
+        written = _Written()
+
+        def result() -> Encoded:
+            return Encoded(n, resumed, int(hasher.n_bits), written.bytes, written.digest.hexdigest(), digest.hex())
+
+        parts = written.watched(whole(shards.codes(), n, hasher.n_bits, first_id))
+        write_atomically(path, parts, check=lambda _: finished(result()) if finished is not None else None)
         shards.discard()
-    return Encoded(n, resumed, int(hasher.n_bits), counted.bytes, digest.hexdigest())
+    return result()
+
+
+def work_digest(hasher: Any, source: RowSource, identity: str = "") -> str:
+    """`Encoded.work_sha256` without encoding: the rows are read and hashed."""
+    work, digest = WorkDigest(hasher, identity), b""
+    for batch in source.batches(default_batch_rows(source.n_features)):
+        digest = work.add(batch)
+    return digest.hex()
 
 
 def default_batch_rows(n_features: int) -> int:
@@ -141,12 +162,22 @@ def _encoded(hasher: Any, batch: Any, source: RowSource, first: int) -> NDArray[
     return codes
 
 
-class _Counted:
-    bytes = 0
+def _changed(before: FileState, source: RowSource, has_same_rows: Callable[[], bool]) -> bool:
+    """Whether the file changed; a new owner, mode or link alone changes its ctime, and then the rows are compared."""
+    after = source.state()
+    if after._replace(status_changed=before.status_changed) != before:
+        return True
+    return after != before and not has_same_rows()
 
 
-def _watched(parts: Iterator[Any], digest: Any, counted: _Counted) -> Iterator[Any]:
-    for part in parts:
-        digest.update(part)
-        counted.bytes += memoryview(part).nbytes
-        yield part
+class _Written:
+    """Bytes on their way into a file, counted and hashed."""
+
+    def __init__(self) -> None:
+        self.bytes, self.digest = 0, hashlib.sha256()
+
+    def watched(self, parts: Iterator[Any]) -> Iterator[Any]:
+        for part in parts:
+            self.digest.update(part)
+            self.bytes += memoryview(part).nbytes
+            yield part

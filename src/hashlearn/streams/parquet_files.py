@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -90,11 +91,14 @@ def _opened(path: Path) -> Any:
 
 
 def _chosen_columns(schema: Any, part: str | None, expected: Sequence[str] | None, file: str) -> list[str]:
-    if part is not None:
-        wanted = _split(part, schema.names, file)
-    elif expected is not None and set(expected) <= set(schema.names):
+    wanted = None if part is None else _split(part, schema.names, file)
+    if wanted is None and expected is not None and set(expected) <= set(schema.names):
         wanted = list(expected)  # in the order that the model learned
-    else:
+    asked, there = Counter(wanted or schema.names), Counter(schema.names)
+    twice = [name for name in asked if asked[name] > 1 or there[name] > 1]
+    if twice:
+        raise ValueError(f"{file}: column {twice[0]!r} is named twice; every feature must be a column of its own name")
+    if wanted is None:
         lists = [name for name in schema.names if _is_list(schema.field(name).type)]
         wanted = lists if len(lists) == 1 else list(schema.names)
     odd = [name for name in wanted if not _is_number(schema.field(name).type)]

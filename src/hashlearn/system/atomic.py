@@ -6,39 +6,70 @@ import contextlib
 import glob
 import os
 import secrets
+import stat
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+try:
+    import fcntl
+except ImportError:  # a system without file locks: unfinished files are known by their age alone
+    fcntl = None  # type: ignore[assignment]
+
 UNFINISHED = ".unfinished"
 STALE_SECONDS = 3600.0
+LONGEST_NAME = 255 - 40  # bytes; the unfinished file and the mark beside it have longer names
+OPEN_FILES = ("/dev/std", "/dev/fd/", "/proc/")  # names for what a process has open
+KINDS = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFLNK: "a link that leads to itself"}
+
+
+def output_place(path: str | os.PathLike[str]) -> Path:
+    """Where the file ``path`` is or would be, links followed; refused unless a regular file can take that place.
+
+    Devices, pipes, sockets and folders are refused, because the new file would replace them. Commands that compute for
+    long call this first, and every writer calls it again.
+    """
+    place, name = Path(os.path.realpath(path)), os.fspath(path)
+    if os.path.abspath(path).startswith(OPEN_FILES):
+        raise FileExistsError(f"{name}: is not a regular file; name one")
+    if not place.parent.is_dir():
+        raise FileNotFoundError(f"{name}: its folder does not exist")
+    if len(os.fsencode(place.name)) > LONGEST_NAME:
+        raise ValueError(f"{name}: this name is too long; it must have at most {LONGEST_NAME} bytes")
+    try:
+        mode = os.lstat(place).st_mode
+    except FileNotFoundError:
+        return place
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(f"{name}: is a folder; name a file in it")
+    if not stat.S_ISREG(mode):
+        raise FileExistsError(f"{name}: is {KINDS.get(stat.S_IFMT(mode), 'a device')}; name a regular file")
+    return place
 
 
 @contextmanager
 def replacing(path: Path, check: Callable[[Path], Any] | None = None) -> Iterator[Path]:
-    """A path beside ``path`` to write to, which takes its place when the block ends without an error.
+    """An empty file beside ``path`` to write to, which takes its place when the block ends without an error.
 
     A kill at any moment, or a full disk, leaves the old file or the new one. ``check`` sees the finished file before it
-    takes its place; what it raises keeps the old one.
+    takes its place; what it raises keeps the old one. What a kill leaves beside is removed by the next writer of
+    ``path``: writers hold a lock on their unfinished file, and a kill releases it.
     """
-    place = Path(os.path.realpath(path))  # a link stays a link
-    if not place.parent.is_dir():
-        raise FileNotFoundError(f"no folder {str(place.parent)!r} to write {place.name!r} into")
-    if place.is_dir():
-        raise IsADirectoryError(f"{str(path)!r} is a folder; name a file in it")
-    _remove_stale(place)
+    place = output_place(path)  # a link stays a link
+    remove_unfinished(place.parent, f".{glob.escape(place.name)}.*")
     beside = place.with_name(f".{place.name}.{secrets.token_hex(8)}{UNFINISHED}")
     try:
-        yield beside
-        with open(beside, "rb") as file:
-            os.fsync(file.fileno())
-        if check is not None:
-            check(beside)
-        with contextlib.suppress(FileNotFoundError):
-            os.chmod(beside, place.stat().st_mode & 0o777)
-        os.replace(beside, place)
+        with _locked(beside):
+            yield beside
+            with open(beside, "rb") as file:
+                os.fsync(file.fileno())
+            if check is not None:
+                check(beside)
+            with contextlib.suppress(FileNotFoundError):
+                os.chmod(beside, place.stat().st_mode & 0o777)
+            os.replace(beside, place)
     except BaseException:
         with contextlib.suppress(OSError):
             beside.unlink()
@@ -48,17 +79,67 @@ def replacing(path: Path, check: Callable[[Path], Any] | None = None) -> Iterato
 
 def write_atomically(path: Path, parts: Iterable[Any], check: Callable[[Path], Any] | None = None) -> None:
     """Write ``parts`` one after another, whole or not at all; ``check`` as in `replacing`."""
-    with replacing(path, check) as beside, open(beside, "xb", buffering=0) as file:
+    with replacing(path, check) as beside, open(beside, "wb", buffering=0) as file:
         for part in parts:
             _write_all(file, memoryview(part))
 
 
 def remove_unfinished(folder: Path, pattern: str) -> None:
-    """Remove what kills have left half-written, if it is an hour old: nobody is still writing it then."""
-    for left in folder.glob(pattern + UNFINISHED):
-        with contextlib.suppress(OSError):
-            if time.time() - left.stat().st_mtime > STALE_SECONDS:
-                left.unlink()
+    """Remove what kills have left half-written: unfinished files that nobody has locked, or that are an hour old."""
+    with contextlib.suppress(OSError):
+        for left in list(folder.glob(pattern + UNFINISHED)):
+            with contextlib.suppress(OSError):
+                _remove_if_left(left)
+
+
+def _remove_if_left(left: Path) -> None:
+    handle = os.open(left, os.O_RDWR | getattr(os, "O_NONBLOCK", 0))
+    try:
+        if _can_lock(handle) or time.time() - os.fstat(handle).st_mtime > STALE_SECONDS:
+            left.unlink()
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def _locked(beside: Path) -> Iterator[None]:
+    """Create the file and hold a lock on it, so that others see that it is still being written."""
+    if fcntl is None:
+        yield
+        return
+    handle = _created(beside)
+    while not _is(beside, handle):  # removed before it was locked, as one that a kill left
+        os.close(handle)
+        handle = _created(beside)
+    try:
+        yield
+    finally:
+        os.close(handle)
+
+
+def _created(beside: Path) -> int:
+    handle = os.open(beside, os.O_RDWR | os.O_CREAT, 0o666)
+    with contextlib.suppress(OSError):  # not every file system has locks
+        fcntl.flock(handle, fcntl.LOCK_EX)
+    return handle
+
+
+def _is(path: Path, handle: int) -> bool:
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(handle))
+    except FileNotFoundError:
+        return False
+
+
+def _can_lock(handle: int) -> bool:
+    """Whether nobody else holds the lock; False where there are no locks."""
+    if fcntl is None:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def _write_all(file: Any, data: memoryview) -> None:
@@ -74,9 +155,3 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
-
-
-def _remove_stale(place: Path) -> None:
-    """What earlier writers of this very file have left."""
-    with contextlib.suppress(OSError):
-        remove_unfinished(place.parent, f".{glob.escape(place.name)}.*")

@@ -21,6 +21,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from numpy.typing import NDArray
 
 from hashlearn.bits import pack_signs, unpack_signs
 from hashlearn.search.inputs import checked_codes, checked_ids
+from hashlearn.system.atomic import replacing
 from hashlearn.system.packages import require
 
 BIT_ORDER = "big"
@@ -71,7 +73,8 @@ def from_arrow(table: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64], int]:
 def write_parquet(path: str | os.PathLike[str], codes: Any, ids: Any, n_bits: int) -> None:
     """Write the table of `to_arrow`."""
     parquet = require("pyarrow.parquet", "parquet", "Arrow and Parquet")
-    parquet.write_table(to_arrow(codes, ids, n_bits), os.fspath(path))
+    with replacing(Path(path)) as beside:
+        parquet.write_table(to_arrow(codes, ids, n_bits), os.fspath(beside))
 
 
 def read_parquet(path: str | os.PathLike[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64], int]:
