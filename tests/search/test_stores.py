@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,8 +13,21 @@ import pytest
 from hashlearn.search import HammingIndex
 from hashlearn.search.results import NOTHING
 from hashlearn.search.stores import LanceStore, PostgresStore, SqliteVecStore, Store, UsearchStore
-from tests.search.codes import nearest, random_codes
+from tests.search.codes import engine, nearest, random_codes
 from tests.search.conftest import Opener
+
+
+def test_a_sqlite_upsert_that_fails_half_way_leaves_the_table_as_it_was(tmp_path: Path) -> None:
+    apsw = engine("apsw", "sqlite_vec")
+    codes = random_codes(6, 32)
+    with SqliteVecStore.create(tmp_path / "a.db", "codes", 32) as store:
+        store.upsert(codes[:3], [1, 2, 3])
+        with pytest.raises(apsw.Error, match="UNIQUE"):
+            store._upsert(codes[3:], np.array([1, 2, 2]))  # the third row fails, two are written by then
+        assert not store.connection.in_transaction
+    with SqliteVecStore.create(tmp_path / "a.db", "codes", 32) as store:
+        assert len(store) == 3
+        np.testing.assert_array_equal(store.search(codes[:3], 1).indices.ravel(), [1, 2, 3])
 
 
 @pytest.mark.parametrize("n_bits", [12, 33, 64, 100])

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hashlearn.search.stores import LanceStore, SqliteVecStore, UsearchStore
+from hashlearn.search.stores import LanceStore, UsearchStore
 from tests.search.codes import engine, random_codes
 from tests.search.conftest import Opener
 
@@ -160,19 +160,6 @@ def test_a_usearch_upsert_that_fails_half_way_is_never_saved(tmp_path: Path) -> 
         store.close()
     with UsearchStore.create(path, 32) as store:
         assert len(store) == 5
-
-
-def test_a_sqlite_upsert_that_fails_half_way_leaves_the_table_as_it_was(tmp_path: Path) -> None:
-    apsw = engine("apsw", "sqlite_vec")
-    codes = random_codes(6, 32)
-    with SqliteVecStore.create(tmp_path / "a.db", "codes", 32) as store:
-        store.upsert(codes[:3], [1, 2, 3])
-        with pytest.raises(apsw.Error, match="UNIQUE"):
-            store._upsert(codes[3:], np.array([1, 2, 2]))  # the third row fails, two are written by then
-        assert not store.connection.in_transaction
-    with SqliteVecStore.create(tmp_path / "a.db", "codes", 32) as store:
-        assert len(store) == 3
-        np.testing.assert_array_equal(store.search(codes[:3], 1).indices.ravel(), [1, 2, 3])
 
 
 @pytest.mark.parametrize("exact", [True, False])
