@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -174,3 +175,137 @@ def test_a_hundred_thousand_rows_go_in_at_once(postgres_url: str) -> None:
         assert len(store) == 100_000
         expected = nearest(codes[:2], codes, np.arange(100_000), 10)
         np.testing.assert_array_equal(store.search(codes[:2], 10).indices, expected[0])
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("CREATE VIEW {} AS SELECT 1::bigint AS id, B'0'::bit(33) AS code", "it is a view, not a table"),
+        ("CREATE SEQUENCE {}", "it is a sequence, not a table"),
+        ("CREATE TABLE {} (id text PRIMARY KEY, code bit(33))", "column 'id' has type text, not bigint"),
+        ("CREATE TABLE {} (number bigint PRIMARY KEY, code bit(33))", "column 'id' has type none"),
+        ("CREATE TABLE {} (id bigint PRIMARY KEY, code varbit(33))", "has type bit varying"),
+        ("CREATE TABLE {} (id bigint, code bit(33))", "column 'id' is no primary key"),
+        ("CREATE TABLE {} (id bigint UNIQUE, code bit(33))", "column 'id' is no primary key"),
+        ("CREATE TABLE {} (id bigint, code bit(33), PRIMARY KEY (id, code))", "column 'id' is no primary key"),
+        ("CREATE TABLE {} (id bigint PRIMARY KEY DEFERRABLE, code bit(33))", "column 'id' is no primary key"),
+    ],
+)
+def test_a_table_of_others_is_refused(postgres_url: str, observer: Any, statement: str, message: str) -> None:
+    name = f"theirs_{abs(hash(statement))}"
+    observer.execute(statement.format(name))
+    with pytest.raises(ValueError, match=rf'table "{name}" is there already, and .*{message}'):
+        PostgresStore.create(postgres_url, name, 33)
+
+
+def test_rows_without_a_code_are_not_seen_and_stay(postgres_url: str, observer: Any) -> None:
+    observer.execute("CREATE TABLE partly (id integer PRIMARY KEY, code bit(33))")
+    observer.execute("INSERT INTO partly SELECT generate_series(1, 100)")
+    with PostgresStore.create(postgres_url, "partly", 33) as store:
+        store.upsert(OLD[:2], [5, 6])
+        assert len(store) == 2
+        np.testing.assert_array_equal(np.sort(store.search(OLD[:1], 2).indices), [[5, 6]])
+        with pytest.raises(ValueError, match=r"from 1 to the 2 item\(s\)"):
+            store.search(OLD[:1], 3)
+        store.build_index()
+        np.testing.assert_array_equal(np.sort(store.search(OLD[:1], 2, exact=False).indices), [[5, 6]])
+        assert store.remove([1, 2, 5]) == 1
+    assert count(observer, "partly") == 99
+
+
+def test_a_negative_id_of_others_does_not_read_as_nothing_found(postgres_url: str, observer: Any) -> None:
+    observer.execute("CREATE TABLE negative (id bigint PRIMARY KEY, code bit(33))")
+    observer.execute("INSERT INTO negative VALUES (-1, B'0'::bit(33)), (7, B'0'::bit(33))")
+    message = 'table "negative" has a row with id -1; ids must be from 0'
+    with PostgresStore.create(postgres_url, "negative", 33) as store, pytest.raises(ValueError, match=message):
+        store.search(OLD[:1], 1)
+
+
+@pytest.mark.parametrize("name", ["a" * 64, "ü" * 32, "a\0b", "", 5, (), ("a", "b", "c"), ("mine", "a" * 64)])
+def test_names_that_postgresql_would_change_are_refused(postgres_url: str, name: Any) -> None:
+    with pytest.raises(ValueError, match=r"table must be a name"):
+        PostgresStore.create(postgres_url, name, 33)
+    if not isinstance(name, tuple):
+        with pytest.raises(ValueError, match=r"columns must be (two names|a name)"):
+            PostgresStore.create(postgres_url, "fine", 33, columns=("id", name))
+
+
+def test_columns_are_two_names(postgres_url: str) -> None:
+    for columns in (("id",), ("id", "code", "more"), "id", ("id", "id")):
+        with pytest.raises(ValueError, match="columns must be two"):
+            PostgresStore.create(postgres_url, "fine", 33, columns=columns)  # type: ignore[arg-type]
+
+
+def test_names_of_63_bytes_are_told_apart(postgres_url: str) -> None:
+    with PostgresStore.create(postgres_url, "ü" * 31 + "1", 33) as one:
+        one.upsert(OLD, np.arange(1000))
+    with PostgresStore.create(postgres_url, "ü" * 31 + "2", 33) as two:
+        assert len(two) == 0
+
+
+def test_a_temporary_table_of_the_user_s_stays(postgres_url: str, psycopg: Any) -> None:
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("CREATE TEMP TABLE hashlearn_incoming AS SELECT 1 AS id")
+        store = PostgresStore.create(connection, "beside_temporary", 33)
+        store.upsert(OLD, np.arange(1000))
+        store.upsert(OLD, np.arange(1000))
+        assert len(store) == 1000
+        assert connection.execute("SELECT id FROM hashlearn_incoming").fetchall() == [(1,)]
+
+
+def test_a_given_connection_commits_nothing_by_itself(postgres_url: str, psycopg: Any, observer: Any) -> None:
+    with psycopg.connect(postgres_url) as connection:
+        store = PostgresStore.create(connection, "uncommitted", 33)
+        connection.commit()
+        store.upsert(OLD, np.arange(1000))  # on an idle connection
+        assert count(observer, "uncommitted") == 0
+        connection.rollback()
+        assert len(store) == 0
+
+
+def test_a_failed_call_leaves_the_user_s_transaction_usable(postgres_url: str, psycopg: Any) -> None:
+    with psycopg.connect(postgres_url) as connection:
+        store = PostgresStore.create(connection, "failing", 33)
+        store.upsert(OLD, np.arange(1000))
+        connection.execute("ALTER TABLE failing RENAME TO moved")
+        for call in (lambda: store.upsert(OLD, np.arange(1000)), lambda: store.remove([1]), lambda: len(store)):
+            with pytest.raises(psycopg.errors.UndefinedTable):
+                call()
+        for call in (lambda: store.search(OLD, 1), lambda: store.search(OLD, 1, exact=False), store.build_index):
+            with pytest.raises(psycopg.errors.UndefinedTable):
+                call()
+        connection.execute("ALTER TABLE moved RENAME TO failing")
+        assert len(store) == 1000
+
+
+def test_a_given_connection_may_have_rows_and_cursors_of_its_own(postgres_url: str, psycopg: Any) -> None:
+    from psycopg.rows import dict_row
+
+    with psycopg.connect(postgres_url, row_factory=dict_row, cursor_factory=psycopg.RawCursor) as connection:
+        store = PostgresStore.create(connection, "rows_of_dicts", 33)
+        store.upsert(OLD, np.arange(1000))
+        assert len(store) == 1000
+        assert store.search(OLD[:1], 1).distances.tolist() == [[0]]
+    with pytest.raises(TypeError, match=r"connection must be a URL, .* got NoneType"):
+        PostgresStore.create(None, "rows_of_dicts", 33)
+
+
+def test_two_stores_share_a_connection_in_two_threads(postgres_url: str, psycopg: Any) -> None:
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        stores = [PostgresStore.create(connection, f"share_{i}", 33) for i in range(2)]
+        errors: list[Exception] = []
+
+        def work(store: PostgresStore) -> None:
+            try:
+                for first in range(0, 500, 100):
+                    store.upsert(OLD[:100], np.arange(100) + first)
+            except Exception as error:
+                errors.append(error)
+
+        threads = [threading.Thread(target=work, args=(store,)) for store in stores]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert errors == []
+        assert [len(store) for store in stores] == [500, 500]

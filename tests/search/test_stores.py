@@ -14,27 +14,20 @@ from hashlearn.search import HammingIndex
 from hashlearn.search.results import NOTHING
 from hashlearn.search.stores import LanceStore, PostgresStore, SqliteVecStore, Store, UsearchStore
 from tests.search.codes import engine, nearest, random_codes
-
-Opener = Callable[..., Store]
-NAMES = ["postgres", "sqlite_vec", "usearch", "lancedb"]
+from tests.search.conftest import Opener
 
 
-@pytest.fixture(params=NAMES)
-def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Opener:
-    """Opens the store of a test, again and again."""
-    name = request.param
-    if name == "postgres":
-        url = request.getfixturevalue("postgres_url")
-        table = f"t_{abs(hash(request.node.name))}"
-        return lambda n_bits, **settings: PostgresStore.create(url, table, n_bits, **settings)
-    if name == "sqlite_vec":
-        engine("sqlite_vec", "apsw")
-        return lambda n_bits, **settings: SqliteVecStore.create(tmp_path / "a.db", "codes", n_bits, **settings)
-    if name == "usearch":
-        engine("usearch.index")
-        return lambda n_bits, **settings: UsearchStore.create(tmp_path / "a.usearch", n_bits, **settings)
-    engine("lancedb", "pyarrow")
-    return lambda n_bits, **settings: LanceStore.create(tmp_path / "lance", "codes", n_bits, **settings)
+def test_a_sqlite_upsert_that_fails_half_way_leaves_the_table_as_it_was(tmp_path: Path) -> None:
+    apsw = engine("apsw", "sqlite_vec")
+    codes = random_codes(6, 32)
+    with SqliteVecStore.create(tmp_path / "a.db", "codes", 32) as store:
+        store.upsert(codes[:3], [1, 2, 3])
+        with pytest.raises(apsw.Error, match="UNIQUE"):
+            store._upsert(codes[3:], np.array([1, 2, 2]))  # the third row fails, two are written by then
+        assert not store.connection.in_transaction
+    with SqliteVecStore.create(tmp_path / "a.db", "codes", 32) as store:
+        assert len(store) == 3
+        np.testing.assert_array_equal(store.search(codes[:3], 1).indices.ravel(), [1, 2, 3])
 
 
 @pytest.mark.parametrize("n_bits", [12, 33, 64, 100])
@@ -121,8 +114,10 @@ def test_bad_input_is_refused_and_changes_nothing(open_store: Opener) -> None:
         for k in (0, -1, 1.0, True):
             with pytest.raises(ValueError, match="k must be an integer of at least 1"):
                 store.search(codes, k)
-        with pytest.raises(ValueError, match=r"k must be an integer from 1 to the 5 item\(s\)"):
-            store.search(codes, 6)
+        for k in (6, 300_000_000, 2**70):
+            for exact in (True, False):
+                with pytest.raises(ValueError, match=r"k must be an integer from 1 to the 5 item\(s\)"):
+                    store.search(codes, k, exact=exact)
         for bad, kind in ((codes[:, :1], ValueError), (codes.astype(int), TypeError), (codes | 1, ValueError)):
             with pytest.raises(kind):
                 store.upsert(bad, np.arange(5) + 5)

@@ -90,7 +90,7 @@ def packed_codes(codes: Any, name: str = "codes", n_bits: int | None = None) -> 
         )
     if n_bits is None:
         return array
-    _require_n_bits(n_bits)
+    n_bits = _require_n_bits(n_bits)
     width = -(-n_bits // 8)
     if array.shape[1] != width:
         raise ValueError(f"{name} must have {width} byte(s) in a row for n_bits={n_bits}, got shape {array.shape}")
@@ -139,6 +139,7 @@ def _matrix(values: Any, name: str) -> NDArray[Any]:
     return array
 
 
-def _require_n_bits(n_bits: Any) -> None:
+def _require_n_bits(n_bits: Any) -> int:
     if isinstance(n_bits, bool) or not isinstance(n_bits, int | np.integer) or n_bits < 1:
         raise ValueError(f"n_bits must be an integer of at least 1, got {n_bits!r}")
+    return int(n_bits)

@@ -164,17 +164,19 @@ def _solved_on_host(
     return dataclasses.replace(solution, x=rows.as_int8(rows.from_numpy(solution.x.astype(np.float64))))
 
 
-def _configured(method: str | Solver, max_iter: int | None) -> Solver:
+def _configured(method: str | Solver, max_iter: int | None = None, argument: str = "method") -> Solver:
     if isinstance(method, str):
         if method not in METHODS:
             near = difflib.get_close_matches(method, METHODS, n=1)
             hint = f"; did you mean {near[0]!r}?" if near else ""
-            raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}{hint}")
+            raise ValueError(f"{argument} must be one of {', '.join(METHODS)}, got {method!r}{hint}")
         solver = METHODS[method]()
     elif isinstance(method, Solver) and not isinstance(method, type):
         solver = method
     else:
-        raise TypeError(f"method must be a name or a solver object such as SemidefiniteRelaxation(), got {method!r}")
+        raise TypeError(
+            f"{argument} must be a name or a solver object such as SemidefiniteRelaxation(), got {method!r}"
+        )
     if max_iter is None:
         return solver
     if isinstance(max_iter, bool) or not isinstance(max_iter, int | np.integer) or max_iter < 1:

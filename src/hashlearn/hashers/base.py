@@ -93,6 +93,9 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
         Not ``entries``: whoever calls sees to it that the entries are looked at.
         """
+        require_unmasked(X, "X")
+        if reset:
+            self._take_plain_integers()
         if is_tensor(X) and self._takes_tensors:
             return self._validated_tensor(X, reset=reset)
         X = validate_data(
@@ -110,6 +113,12 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         if reset:
             self.n_samples_fit_ = int(X.shape[0])
         return X
+
+    def _take_plain_integers(self) -> None:
+        """Make Python integers of parameters that are NumPy's: small ones overflow, ``np.uint8(200) + 100`` is 44."""
+        for name, value in self.get_params(deep=False).items():
+            if isinstance(value, np.integer):
+                setattr(self, name, int(value))
 
     def _require_usable_entries(self, X: Any) -> None:
         largest = _largest_entry(X.data if hasattr(X, "toarray") else X)
@@ -155,6 +164,15 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 f"n_bits={self.n_bits} needs at least as many samples to learn from, got n_samples={n_samples}; "
                 "give more samples or fewer bits"
             )
+
+
+def require_unmasked(values: Any, name: str) -> None:
+    """Refuse a NumPy masked array with masked entries: they would be taken as the values under the mask."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise ValueError(
+            f"{name} has {np.ma.count_masked(values)} masked entries, which cannot be left out; "
+            f"fill them first: {name}.filled(value)"
+        )
 
 
 def _largest_entry(entries: NDArray[Any]) -> float:

@@ -14,7 +14,7 @@ from hashlearn.bqp.operators import FloatArray
 from hashlearn.bqp.threads import map_row_blocks, one_blas_thread, sum_row_blocks
 from hashlearn.bqp.validation import generator, positive, whole_number
 from hashlearn.hashers.binary_least_squares import ByteArray, exact_codes, flipped_codes
-from hashlearn.hashers.fitted import FunctionHasher, linear_functions
+from hashlearn.hashers.fitted import FunctionHasher, linear_functions, usable_scale
 from hashlearn.hashers.squared_hinge import SquaredHinge
 from hashlearn.inference import start_codes
 
@@ -190,7 +190,9 @@ def _standardised(X: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.float64], f
     origin = X.mean(axis=0, dtype=np.float64)
     rows = np.empty((X.shape[0], X.shape[1] + 1), dtype=X.dtype)
     np.subtract(X, origin.astype(X.dtype), out=rows[:, :-1])
-    largest = float(np.abs(rows[:, :-1]).max()) or 1.0
+    largest = usable_scale(float(np.abs(rows[:, :-1]).max()), X.dtype)
+    if largest == 0.0:
+        rows[:, :-1], largest = 0.0, 1.0
     rows[:, :-1] /= X.dtype.type(largest)
     norm = float(np.sqrt(np.square(rows[:, :-1], dtype=np.float64).sum() / len(X))) or 1.0
     rows[:, :-1] /= X.dtype.type(norm)

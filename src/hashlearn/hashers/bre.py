@@ -19,7 +19,7 @@ from hashlearn.hashers.anchors import AnchorKernel, anchor_gamma, draw_anchors
 from hashlearn.hashers.bre_descent import descend_bit
 from hashlearn.hashers.bre_pairs import Pairs, distance_pairs, labelled_pairs
 from hashlearn.hashers.fitted import FunctionHasher, every_bit
-from hashlearn.hashers.supervised import checked_labels
+from hashlearn.hashers.supervised import checked_labels, require_classes
 
 Anchors = list[NDArray[np.intp]]
 
@@ -94,6 +94,8 @@ class BRE(FunctionHasher):
         """Learn from labels (n,), from 0/1 indicators (n, n_labels), or from the distances in X if y is None."""
         X = working_rows(self._training_rows(X))
         labels = None if y is None else checked_labels(y, X.shape[0])
+        if labels is not None:
+            require_classes(labels)
         for name, least in (("n_anchors", 1), ("n_pairs", 1), ("n_sweeps", 1)):
             whole_number(getattr(self, name), name, least=least)
         positive(self.tol, "tol")

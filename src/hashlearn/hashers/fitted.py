@@ -51,3 +51,8 @@ def every_bit(n_bits: int) -> DistinctBits:
 def column_means(X: Any) -> NDArray[np.float64]:
     """Means of the features, summed in float64, for dense and sparse X."""
     return np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
+
+
+def usable_scale(scale: float, dtype: np.dtype[Any]) -> float:
+    """``scale``, or 0 where it is so small that a number divided by it can overflow: X is then as good as constant."""
+    return scale if scale > 1e8 * float(np.finfo(dtype).tiny) else 0.0

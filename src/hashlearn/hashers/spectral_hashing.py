@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from hashlearn.bqp.validation import generator
 from hashlearn.hash_functions import LinearMargins
 from hashlearn.hash_functions.panels import PanelFunction
-from hashlearn.hashers.fitted import FunctionHasher, linear_functions
+from hashlearn.hashers.fitted import FunctionHasher, linear_functions, usable_scale
 from hashlearn.inference.principal_axes import principal_axes
 
 FLAT = 1e-9  # a side this much shorter than the longest is rounding, not a side
@@ -58,9 +58,10 @@ class SpectralHashing(FunctionHasher):
         axes = principal_axes(X, self.n_bits, generator(self.random_state))
         scores = axes.scores(X) * axes.scale
         lower, upper = scores.min(axis=0), scores.max(axis=0)
-        self.modes_ = smoothest_modes(upper - lower, self.n_bits)
+        lengths = np.array([usable_scale(side, X.dtype) for side in upper - lower])
+        self.modes_ = smoothest_modes(lengths, self.n_bits)
         axis, k = self.modes_.T
-        sides = (upper - lower)[axis]
+        sides = lengths[axis]
         frequency = np.pi * k / np.where(sides > 0.0, sides, 1.0)
         linear = linear_functions(axes.directions[:, axis] * frequency, axes.centre * axes.scale, "spectral hashing")
         intercepts = linear.intercepts - lower[axis] * frequency

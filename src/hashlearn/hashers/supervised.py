@@ -12,8 +12,9 @@ from hashlearn.hash_functions.base import working_rows
 from hashlearn.hashers.base import BaseHasher
 from hashlearn.hashers.fitted import FunctionHasher
 from hashlearn.hashers.two_step import _checked_labels as checked_labels
+from hashlearn.hashers.two_step import require_classes
 
-__all__ = ["SupervisedHasher", "checked_labels", "label_indicators", "require_labels"]
+__all__ = ["SupervisedHasher", "checked_labels", "label_indicators", "require_classes", "require_labels"]
 
 
 class SupervisedHasher(FunctionHasher):
@@ -27,6 +28,7 @@ class SupervisedHasher(FunctionHasher):
         accepts_sparse = self._accepts_sparse if accepts_sparse is None else accepts_sparse
         X = working_rows(self._validated(X, reset=True, accepts_sparse=accepts_sparse))
         labels = checked_labels(y, X.shape[0])
+        require_classes(labels)
         self._check_n_bits(X.shape[0])
         return X, labels
 

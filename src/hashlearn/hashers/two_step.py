@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -15,11 +16,13 @@ from hashlearn.bqp.validation import generator
 from hashlearn.hash_functions import as_hash_function
 from hashlearn.hash_functions.tensors import placed_beside
 from hashlearn.hashers.arrangement import arranged
-from hashlearn.hashers.base import BaseHasher
+from hashlearn.hashers.base import BaseHasher, require_unmasked
 from hashlearn.hashers.scaling import scaled, settled_scaling
 from hashlearn.inference import infer_codes, start_codes
 from hashlearn.targets import Clusters, Labels, as_target
 from hashlearn.targets.base import for_bits
+
+log = logging.getLogger(__name__)
 
 
 class TwoStepHasher(BaseHasher):
@@ -145,6 +148,8 @@ class TwoStepHasher(BaseHasher):
         target = as_target(self.target, labels)
         if target.needs_labels and labels is None:
             raise ValueError(f"target {target.name!r} needs labels: call fit(X, y), or choose target='distance'")
+        if target.needs_labels:
+            require_classes(labels)
         rng = generator(self.random_state)
         self.scaling_ = settled_scaling(self.scaling, X, labels is not None)
         X = given = scaled(X, self.scaling_)
@@ -205,6 +210,7 @@ def build_target(target: Any, X: Any, labels: np.ndarray | None, rng: np.random.
 
 
 def _checked_labels(y: Any, n_samples: int) -> np.ndarray:
+    require_unmasked(y, "y")
     y = y.cpu().numpy() if is_tensor(y) else y
     if hasattr(y, "toarray"):
         y = y.toarray()
@@ -223,9 +229,29 @@ def _checked_labels(y: Any, n_samples: int) -> np.ndarray:
         raise ValueError("y contains missing labels (None or NaN); every sample needs a label")
     if labels.ndim == 2 and not np.isin(labels, (0, 1)).all():
         raise ValueError("a two-dimensional y must hold 0/1 indicators, one column a label")
-    if labels.ndim == 1 and len(np.unique(labels.astype(str) if labels.dtype.kind == "O" else labels)) < 2:
+    return labels.astype(str) if labels.dtype.kind == "O" else labels
+
+
+def require_classes(labels: Any) -> None:
+    """Refuse labels from which nothing can be learned: those of one class, and those that no two rows share."""
+    n = len(labels)
+    if labels.ndim == 2:
+        if labels.sum(axis=0, dtype=np.int64).max(initial=0) < 2:
+            raise ValueError(
+                "y has no label that two rows share, so no rows are similar; codes from labels need such labels. "
+                "Leave y out to learn without labels"
+            )
+        return
+    n_classes = len(np.unique(labels))
+    if n_classes < 2:
         raise ValueError(
             "y holds only one class, so nothing is dissimilar and one code would do; "
-            "give labels of two classes or more, or leave y out to preserve distances"
+            "give labels of two classes or more, or leave y out to learn without labels"
         )
-    return labels.astype(str) if labels.dtype.kind == "O" else labels
+    if n_classes == n:
+        raise ValueError(
+            f"y has {n} different labels for {n} rows, so no two rows share a class; codes from labels need classes "
+            "with at least two rows. Leave y out to learn without labels"
+        )
+    if 2 * n_classes > n:
+        log.warning("y has %d classes for %d rows: are these class labels? Fitting so many takes long", n_classes, n)

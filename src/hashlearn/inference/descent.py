@@ -12,6 +12,7 @@ from hashlearn import bqp
 from hashlearn.bqp.passes import Rows, rows_of
 from hashlearn.bqp.passes.numpy_rows import NumpyRows
 from hashlearn.bqp.solution import relative_gap
+from hashlearn.bqp.solve import _configured as configured
 from hashlearn.bqp.threads import one_blas_thread
 from hashlearn.inference.bit_problem import BitProblems, objective
 from hashlearn.inference.bit_solvers import for_bits
@@ -62,6 +63,7 @@ def infer_codes(
     """
     if time_limit is not None and not time_limit > 0:
         raise ValueError(f"time_limit must be a positive number of seconds or None, got {time_limit!r}")
+    configured(solver, argument="solver")  # refused here, where the argument has this name
     rng = np.random.default_rng() if rng is None else rng
     began = time.perf_counter()
     deadline = float("inf") if time_limit is None else began + time_limit

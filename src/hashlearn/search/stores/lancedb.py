@@ -1,7 +1,8 @@
 """LanceDB: codes as lists of bytes in a columnar table on disk, searched by Hamming distance.
 
 LanceDB takes whole bytes, so codes stay padded; the order of bits does not matter to it. Every change is a new version
-of the table, seen whole or not at all.
+of the table, seen whole or not at all. The id is declared as primary key: LanceDB then notices when two writers insert
+the same id at once, and the later one tries again on the new version.
 """
 
 from __future__ import annotations
@@ -12,14 +13,16 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.search.inputs import require_k
+from hashlearn.search.inputs import require_k, require_n_bits
 from hashlearn.search.results import NOTHING, NOWHERE, SearchResult
-from hashlearn.search.stores.base import Encoder, Store, require_same_bits
+from hashlearn.search.stores.base import Encoder, Store, checked_name, require_same_bits
 from hashlearn.search.ties import settled
 from hashlearn.system.packages import require
 
 IDS_PER_DELETE = 10_000
 QUERIES_AT_ONCE = 64
+MOST_NAME_BYTES = 249  # the folder of a table is called NAME.lance, and file systems take 255 bytes
+PRIMARY_KEY = {"lance-schema:unenforced-primary-key": "true"}
 
 
 class LanceStore(Store):
@@ -31,38 +34,40 @@ class LanceStore(Store):
     def __init__(self, table: Any, n_bits: int, hasher: Encoder | None) -> None:
         super().__init__(n_bits, hasher)
         self.table = table
+        self._described = f"table {table.name!r}"
 
     @classmethod
     def create(cls, folder: str | os.PathLike[str], table: str, n_bits: int, *, hasher: Encoder | None = None) -> Self:
-        """Open the table in the folder, and make both where they are missing."""
+        """Open the table in the folder, and make both where they are missing.
+
+        A table that this store did not make is refused.
+        """
         lancedb = require("lancedb", "lancedb", "a LanceDB store")
-        pyarrow = require("pyarrow", "lancedb", "a LanceDB store")
-        code = pyarrow.list_(pyarrow.uint8(), -(-n_bits // 8))
-        schema = pyarrow.schema(
-            [pyarrow.field("id", pyarrow.int64(), nullable=False), pyarrow.field("code", code, nullable=False)],
-            metadata={"n_bits": str(n_bits)},
-        )
+        schema = _schema(require_n_bits(n_bits))
+        name = checked_name(table, "table", MOST_NAME_BYTES)
         database = lancedb.connect(os.fspath(folder))
         try:
-            opened = database.create_table(table, schema=schema, exist_ok=True)
+            opened = database.create_table(name, schema=schema, exist_ok=True)
         except ValueError as error:
             if "schema" not in str(error).lower():
                 raise
-            opened = database.open_table(table)  # it has another schema, and then says so better than LanceDB
-        there = (opened.schema.metadata or {}).get(b"n_bits", b"unknown").decode()
-        require_same_bits(f"table {table!r}", int(there) if there.isdigit() else there, n_bits)
+            opened = database.open_table(name)  # it has another schema, and then says so better than LanceDB
+        _require_ours(opened, schema)
         return cls(opened, n_bits, hasher)
 
     def build_index(self, *, n_lists: int | None = None) -> None:
         """Make the inverted lists that ``search(..., exact=False)`` uses; None: √n of them."""
         lists = require("lancedb.index", "lancedb", "a LanceDB store").IvfFlat
-        n_lists = n_lists or max(1, round(len(self) ** 0.5))
-        self.table.create_index("code", config=lists(distance_type="hamming", num_partitions=n_lists), replace=True)
+        with self._lock:
+            n_lists = n_lists or max(1, round(self._count() ** 0.5))
+            self.table.create_index("code", config=lists(distance_type="hamming", num_partitions=n_lists), replace=True)
 
-    def __len__(self) -> int:
+    def _count(self) -> int:
+        """In the newest version. Reads that follow see this version, until the next call or write."""
+        self.table.checkout_latest()
         return int(self.table.count_rows())
 
-    def close(self) -> None:
+    def _close(self) -> None:
         """Nothing is kept open."""
 
     def _upsert(self, codes: NDArray[np.uint8], ids: NDArray[np.int64]) -> None:
@@ -73,13 +78,11 @@ class LanceStore(Store):
         merge.execute(rows.cast(self.table.schema))
 
     def _remove(self, ids: NDArray[np.int64]) -> int:
-        before = len(self)
-        for first in range(0, len(ids), IDS_PER_DELETE):
-            self.table.delete(f"id IN ({', '.join(map(str, ids[first : first + IDS_PER_DELETE].tolist()))})")
-        return before - len(self)
+        parts = [ids[first : first + IDS_PER_DELETE].tolist() for first in range(0, len(ids), IDS_PER_DELETE)]
+        return sum(int(self.table.delete(f"id IN ({', '.join(map(str, part))})").num_deleted_rows) for part in parts)
 
     def _search(self, codes: NDArray[np.uint8], k: int, exact: bool) -> SearchResult:
-        n = len(self)
+        n = self._count()
         k = require_k(k, n)
         if exact:
             return settled(lambda queries, count: self._ask(codes[queries], count, True), len(codes), n, k)
@@ -100,6 +103,33 @@ class LanceStore(Store):
             order = np.argsort(numbers, kind="stable")
             numbers = numbers[order]
             place = np.arange(len(numbers)) - np.searchsorted(numbers, numbers)
-            ids[first + numbers, place] = found["id"].to_numpy()[order]
+            items = found["id"].to_numpy()[order]
+            self._require_id(int(items.min(initial=0)))
+            ids[first + numbers, place] = items
             distances[first + numbers, place] = found["_distance"].to_numpy()[order].astype(np.int32)
         return ids, distances
+
+
+def _schema(n_bits: int) -> Any:
+    pyarrow = require("pyarrow", "lancedb", "a LanceDB store")
+    code = pyarrow.list_(pyarrow.uint8(), -(-n_bits // 8))
+    return pyarrow.schema(
+        [
+            pyarrow.field("id", pyarrow.int64(), nullable=False, metadata=PRIMARY_KEY),
+            pyarrow.field("code", code, nullable=False),
+        ],
+        metadata={"n_bits": str(n_bits)},
+    )
+
+
+def _require_ours(table: Any, schema: Any) -> None:
+    """Refuse a table that `LanceStore` did not make, or made for another number of bits."""
+    there, wanted = ((found.metadata or {}).get(b"n_bits", b"") for found in (table.schema, schema))
+    if there.isdigit():
+        require_same_bits(f"table {table.name!r}", int(there), int(wanted))
+    if there != wanted or not table.schema.equals(schema) or not table.schema.field("id").metadata:
+        columns = ", ".join(f"{field.name} {field.type}" for field in table.schema)
+        raise ValueError(
+            f"table {table.name!r} is there already and was not made by this version of LanceStore: it has the columns "
+            f"{columns}; choose another name"
+        )

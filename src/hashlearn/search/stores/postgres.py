@@ -3,25 +3,40 @@
 ``bit(n)`` has the bit order of packed codes (the first bit is the highest of the first byte), so codes travel as they
 are, in COPY's binary format. An upsert is one transaction: COPY into a temporary table, then one INSERT … ON CONFLICT.
 A connection lost at any moment leaves the table as it was.
+
+A table of the user's own is accepted if its columns fit. Rows without a code are then not seen, and stay as they are.
 """
 
 from __future__ import annotations
 
+import secrets
+import threading
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Self
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.bits import unpack_bits
+from hashlearn.search.inputs import require_n_bits
 from hashlearn.search.results import SearchResult
-from hashlearn.search.stores.base import Encoder, Store
+from hashlearn.search.stores.base import Encoder, Store, checked_name
 from hashlearn.system.packages import require
 
 ROWS_PER_BLOCK = 16_384
 WIDEST_GRAPH_SEARCH = 1000  # pgvector's limit on hnsw.ef_search
 COPY_START = b"PGCOPY\n\xff\r\n\0" + bytes(8)  # signature, no flags, no extension
 COPY_END = b"\xff\xff"
+MOST_NAME_BYTES = 63  # PostgreSQL cuts longer names in silence
+CREATE_ATTEMPTS = 4
+KINDS = {"v": "a view", "m": "a materialized view", "f": "a foreign table", "S": "a sequence", "i": "an index"}
+ID_TYPES = ("bigint", "integer", "smallint")
+
+# Two stores over one connection share a lock, because transactions belong to the connection.
+_LOCKS: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+_LOCKS_LOCK = threading.Lock()
 
 
 class PostgresStore(Store):
@@ -37,14 +52,18 @@ class PostgresStore(Store):
     ) -> None:
         super().__init__(n_bits, hasher)
         self.connection, self._closes = connection, False
-        self._sql = _psycopg("sql")
+        with _LOCKS_LOCK:
+            self._lock = _LOCKS.setdefault(connection, self._lock)
+        self._sql, self._tuples = _psycopg("sql"), _psycopg("rows").tuple_row
         self._names = {
             "table": tuple(table),
             "id": (columns[0],),
             "code": (columns[1],),
-            "incoming": ("pg_temp", "hashlearn_incoming"),
+            "new": (f"hashlearn_incoming_{secrets.token_hex(8)}",),
         }
+        self._names["incoming"] = ("pg_temp", *self._names["new"])
         self._table_text = self._sql.Identifier(*table).as_string(connection)
+        self._described = f"table {self._table_text}"
 
     @classmethod
     def create(
@@ -62,15 +81,21 @@ class PostgresStore(Store):
         belongs to the transaction that it is in, and unless it is in autocommit mode, committing is up to you.
         ``table``: a name, or (schema, name). ``columns``: the names of id and code.
         """
-        parts = (table,) if isinstance(table, str) else tuple(table)
-        if isinstance(connection, str):
-            psycopg = _psycopg()
-            store = cls(psycopg.connect(connection, autocommit=True), parts, columns, n_bits, hasher)
-            store._closes = True
-        else:
-            store = cls(connection, parts, columns, n_bits, hasher)
+        psycopg = _psycopg()
+        parts = _checked_names((table,) if isinstance(table, str) else table, "table", (1, 2))
+        names = _checked_names(columns, "columns", (2,))
+        if names[0] == names[1]:
+            raise ValueError(f"columns must be two different names, got {columns!r}")
+        n_bits = require_n_bits(n_bits)
+        if not isinstance(connection, str | psycopg.Connection):
+            kind = type(connection).__name__
+            raise TypeError(f"connection must be a URL, a connection string or a psycopg.Connection, got {kind}")
+        opened = psycopg.connect(connection, autocommit=True) if isinstance(connection, str) else connection
+        store = cls(opened, parts, (names[0], names[1]), n_bits, hasher)
+        store._closes = opened is not connection
         try:
-            store._make_table()
+            with store._lock:
+                store._open_table()
         except BaseException:
             store.close()
             raise
@@ -78,43 +103,75 @@ class PostgresStore(Store):
 
     def build_index(self, *, n_links: int = 16, build_width: int = 64) -> None:
         """Make the HNSW index that ``search(..., exact=False)`` uses, if there is none."""
-        there = self._run(
-            "SELECT 1 FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid JOIN pg_am ON pg_am.oid = relam "
-            "WHERE indrelid = to_regclass(%s) AND amname = 'hnsw'",
-            (self._table_text,),
-        )
-        if there.fetchone() is None:
-            settings = f"(m = {int(n_links)}, ef_construction = {int(build_width)})"
-            self._run("CREATE INDEX ON {table} USING hnsw ({code} bit_hamming_ops) WITH " + settings)
+        with self._lock, self._transaction():
+            there = self._run(
+                "SELECT 1 FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid JOIN pg_am ON pg_am.oid = relam "
+                "WHERE indrelid = to_regclass(%s) AND amname = 'hnsw'",
+                (self._table_text,),
+            )
+            if there.fetchone() is None:
+                settings = f"(m = {int(n_links)}, ef_construction = {int(build_width)})"
+                self._run("CREATE INDEX ON {table} USING hnsw ({code} bit_hamming_ops) WITH " + settings)
 
-    def __len__(self) -> int:
-        return int(self._run("SELECT count(*) FROM {table}").fetchone()[0])
+    def _count(self) -> int:
+        with self._transaction():
+            return int(self._run("SELECT count({code}) FROM {table}").fetchone()[0])
 
-    def close(self) -> None:
+    def _close(self) -> None:
         """Close the connection, if it was opened here."""
         if self._closes:
             self.connection.close()
 
+    def _open_table(self) -> None:
+        """Make what is missing. A table or extension that another connection makes at this moment is seen next time."""
+        errors = _psycopg("errors")
+        for attempt in range(CREATE_ATTEMPTS):
+            try:
+                with self._transaction():
+                    self._make_table()
+                return
+            except (errors.UniqueViolation, errors.DuplicateTable, errors.DuplicateObject):
+                if attempt == CREATE_ATTEMPTS - 1:
+                    raise
+
     def _make_table(self) -> None:
-        with self.connection.transaction():
-            if self._run("SELECT 1 FROM pg_extension WHERE extname = 'vector'").fetchone() is None:
-                self._run("CREATE EXTENSION IF NOT EXISTS vector")
-            self._run("CREATE TABLE IF NOT EXISTS {table} ({id} bigint PRIMARY KEY, {code} {type} NOT NULL)")
-            there = self._run(
-                "SELECT format_type(atttypid, atttypmod) FROM pg_attribute "
-                "WHERE attrelid = to_regclass(%s) AND attname = %s",
-                (self._table_text, *self._names["code"]),
-            ).fetchone()
-            kind = there[0] if there else "none"
-            if kind != f"bit({self.n_bits})":
-                raise ValueError(
-                    f"table {self._table_text} is there already, and its column {self._names['code'][0]!r} "
-                    f"has type {kind}, not bit({self.n_bits})"
-                )
+        if self._run("SELECT 1 FROM pg_extension WHERE extname = 'vector'").fetchone() is None:
+            self._run("CREATE EXTENSION IF NOT EXISTS vector")
+        there = self._run("SELECT oid, relkind::text FROM pg_class WHERE oid = to_regclass(%s)", (self._table_text,))
+        row = there.fetchone()
+        if row is None:
+            self._run("CREATE TABLE {table} ({id} bigint PRIMARY KEY, {code} {type} NOT NULL)")
+        else:
+            self._require_fitting(*row)
+
+    def _require_fitting(self, table: int, kind: str) -> None:
+        """Refuse what is no table, and a table whose columns or keys are not those of codes."""
+        there = f"{self._described} is there already, and"
+        if kind not in "rp":
+            raise ValueError(f"{there} it is {KINDS.get(kind, 'something else')}, not a table")
+        (name,), (code,) = self._names["id"], self._names["code"]
+        found = self._run(
+            "SELECT attname, format_type(atttypid, atttypmod), attnum, attnotnull FROM pg_attribute "
+            "WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped",
+            (table,),
+        )
+        columns = {column: rest for column, *rest in found.fetchall()}
+        for column, types in ((code, (f"bit({self.n_bits})",)), (name, ID_TYPES)):
+            kind = columns[column][0] if column in columns else "none"
+            if kind not in types:
+                raise ValueError(f"{there} its column {column!r} has type {kind}, not {types[0]}")
+        _, number, never_null = columns[name]
+        key = self._run(
+            "SELECT 1 FROM pg_index WHERE indrelid = %s AND indisunique AND indisvalid AND indimmediate "
+            "AND indpred IS NULL AND indnkeyatts = 1 AND indkey[0] = %s",
+            (table, number),
+        )
+        if key.fetchone() is None or not never_null:
+            raise ValueError(f"{there} its column {name!r} is no primary key (nor unique and NOT NULL)")
 
     def _upsert(self, codes: NDArray[np.uint8], ids: NDArray[np.int64]) -> None:
-        with self.connection.transaction(), self.connection.cursor() as cursor:
-            self._run("CREATE TEMP TABLE hashlearn_incoming (id bigint, code {type}) ON COMMIT DROP")
+        with self._transaction(), self._cursor() as cursor:
+            self._run("CREATE TEMP TABLE {new} (id bigint, code {type}) ON COMMIT DROP")
             with cursor.copy(self._text("COPY {incoming} FROM STDIN (FORMAT BINARY)")) as copy:
                 copy.write(COPY_START)
                 for block in copy_blocks(codes, ids, self.n_bits):
@@ -127,27 +184,50 @@ class PostgresStore(Store):
             self._run("DROP TABLE {incoming}")
 
     def _remove(self, ids: NDArray[np.int64]) -> int:
-        return int(self._run("DELETE FROM {table} WHERE {id} = ANY(%s)", (ids.tolist(),)).rowcount)
+        with self._transaction():
+            delete = "DELETE FROM {table} WHERE {id} = ANY(%s) AND {code} IS NOT NULL"
+            return int(self._run(delete, (ids.tolist(),)).rowcount)
 
     def _search(self, codes: NDArray[np.uint8], k: int, exact: bool) -> SearchResult:
         # Ordering by the whole-number distance is a full scan: the index knows the operator's own result only.
-        scan = "SELECT {id}, ({code} <~> %s::{type})::int AS distance FROM {table} ORDER BY distance, {id} LIMIT %s"
+        scan = (
+            "SELECT {id}, ({code} <~> %s::{type})::int AS distance FROM {table} WHERE {code} IS NOT NULL "
+            "ORDER BY distance, {id} LIMIT %s"
+        )
         graph = (
             "SELECT near.id, near.distance::int FROM (SELECT {id} AS id, {code} <~> %s::{type} AS distance "
-            "FROM {table} ORDER BY distance LIMIT %s) AS near ORDER BY near.distance, near.id"
+            "FROM {table} WHERE {code} IS NOT NULL ORDER BY distance LIMIT %s) AS near ORDER BY near.distance, near.id"
         )
         texts = ["".join(map(str, bits)) for bits in unpack_bits(codes, self.n_bits).tolist()] if len(codes) else []
-        with self.connection.transaction():
+        with self._transaction(one_state=True):
             if not exact:
                 width = min(WIDEST_GRAPH_SEARCH, max(100, 2 * k))
                 self._run("SELECT set_config('hnsw.ef_search', %s, true)", (str(width),))
                 if k > width:
                     self._run("SELECT set_config('hnsw.iterative_scan', 'strict_order', true)")
             answers = [self._run(scan if exact else graph, (text, k)).fetchall() for text in texts]
-        return self._as_result(answers, k, exact)
+            return self._as_result(answers, k, exact)
+
+    @contextmanager
+    def _transaction(self, *, one_state: bool = False) -> Iterator[None]:
+        """A transaction; within one of the user's, a savepoint, so that an error leaves the user's usable.
+
+        ``one_state``: all statements see the same rows, unless the transaction is the user's.
+        """
+        idle = self.connection.info.transaction_status == _psycopg("pq").TransactionStatus.IDLE
+        if idle and not self.connection.autocommit:
+            self._run("SELECT 1")  # begins a transaction, which the user will commit
+        with self.connection.transaction():
+            if one_state and idle and self.connection.autocommit:
+                self._run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            yield
+
+    def _cursor(self) -> Any:
+        """A plain cursor, whatever kind of cursors and rows a connection of the user's gives."""
+        return _psycopg().Cursor(self.connection, row_factory=self._tuples)
 
     def _run(self, text: str, parameters: Sequence[Any] = ()) -> Any:
-        return self.connection.execute(self._text(text, bool(parameters)), parameters or None)
+        return self._cursor().execute(self._text(text, bool(parameters)), parameters or None)
 
     def _text(self, text: str, has_parameters: bool = False) -> Any:
         """The statement with its names quoted. Beside parameters psycopg wants a percent sign doubled, in names too."""
@@ -169,6 +249,13 @@ def copy_blocks(codes: NDArray[np.uint8], ids: NDArray[np.int64], n_bits: int) -
         rows["fields"], rows["id_size"], rows["size"], rows["n_bits"] = 2, 8, 4 + width, n_bits
         rows["id"], rows["code"] = ids[part], codes[part]
         yield rows.tobytes()
+
+
+def _checked_names(names: Any, argument: str, counts: tuple[int, ...]) -> tuple[str, ...]:
+    if isinstance(names, str) or not isinstance(names, Sequence) or len(names) not in counts:
+        wanted = "a name, or (schema, name)" if argument == "table" else "two names"
+        raise ValueError(f"{argument} must be {wanted}, got {names!r}")
+    return tuple(checked_name(name, argument, MOST_NAME_BYTES) for name in names)
 
 
 def _psycopg(part: str = "") -> Any:

@@ -7,16 +7,22 @@ apsw, because Python's own sqlite3 is often built without extensions.
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hashlearn.search.inputs import require_n_bits
 from hashlearn.search.results import SearchResult
-from hashlearn.search.stores.base import Encoder, Store, require_same_bits
+from hashlearn.search.stores.base import Encoder, Store, checked_name, require_same_bits
 from hashlearn.system.packages import require
 
 MOST_NEIGHBOURS, MOST_TIES = 32, 128
+MOST_BITS = 8192  # vec0's limit on dimensions
+REGISTRY = "hashlearn_stores"  # the table that holds n_bits of every store in the file
+REGISTRY_COLUMNS = [("name", "TEXT"), ("n_bits", "INTEGER")]
 
 
 class SqliteVecStore(Store):
@@ -27,44 +33,84 @@ class SqliteVecStore(Store):
 
     def __init__(self, connection: Any, table: str, n_bits: int, hasher: Encoder | None) -> None:
         super().__init__(n_bits, hasher)
-        self.connection, self.table = connection, _quoted(table)
+        self.connection, self._name = connection, table
+        self.table = '"' + table.replace('"', '""') + '"'
+        self._described = f"table {self.table}"
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], table: str, n_bits: int, *, hasher: Encoder | None = None) -> Self:
-        """Open the table in the database file, and make both where they are missing; ":memory:" for no file."""
+        """Open the table in the database file, and make both where they are missing; ":memory:" for no file.
+
+        A table that this store did not make is refused. SQLite does not tell names apart by case, so neither do we.
+        """
         apsw = require("apsw", "sqlite-vec", "a sqlite-vec store")
         extension = require("sqlite_vec", "sqlite-vec", "a sqlite-vec store").loadable_path()
-        connection = apsw.Connection(os.fspath(path))
+        name = checked_name(table, "table")
+        if name.lower() == REGISTRY or name.lower().startswith("sqlite_"):
+            raise ValueError(f"table must not be {REGISTRY!r} or begin with 'sqlite_', got {name!r}")
+        if require_n_bits(n_bits) > MOST_BITS:
+            raise ValueError(f"n_bits must be at most {MOST_BITS} for sqlite-vec, got {n_bits}")
+        connection = apsw.Connection(checked_name(os.fspath(path), "path"))
         try:
+            store = cls(connection, name, n_bits, hasher)
             connection.set_busy_timeout(10_000)
             connection.enable_load_extension(True)
             connection.load_extension(extension)
             connection.enable_load_extension(False)
-            store = cls(connection, table, n_bits, hasher)
-            store._make_table(table)
+            store._make_table()
         except BaseException:
             connection.close()
             raise
         return store
 
-    def __len__(self) -> int:
+    def _count(self) -> int:
         return int(self.connection.execute(f"SELECT count(*) FROM {self.table}").get)
 
-    def close(self) -> None:
-        """Close the database."""
+    def _close(self) -> None:
         self.connection.close()
 
-    def _make_table(self, name: str) -> None:
-        with self.connection:
-            run = self.connection.execute
-            run("CREATE TABLE IF NOT EXISTS hashlearn_stores (name TEXT PRIMARY KEY, n_bits INTEGER NOT NULL)")
-            run(
-                f"CREATE VIRTUAL TABLE IF NOT EXISTS {self.table} "
-                f"USING vec0(id INTEGER PRIMARY KEY, code bit[{8 * self.n_bytes}])"
-            )
-            run("INSERT OR IGNORE INTO hashlearn_stores VALUES (?, ?)", (name, self.n_bits))
-            there = run("SELECT n_bits FROM hashlearn_stores WHERE name = ?", (name,)).get
-            require_same_bits(f"table {self.table}", there, self.n_bits)
+    def _make_table(self) -> None:
+        run = self.connection.execute
+        columns = f"USING vec0(id INTEGER PRIMARY KEY, code bit[{8 * self.n_bytes}])"
+        with self._writing():
+            self._make_registry()
+            there = run(
+                "SELECT name, type, sql FROM sqlite_schema "
+                "WHERE name = ? COLLATE NOCASE AND type IN ('table', 'view', 'index')",
+                (self._name,),
+            ).fetchone()
+            if there is None:
+                run(f"CREATE VIRTUAL TABLE {self.table} {columns}")
+                run(f"DELETE FROM {REGISTRY} WHERE name = ? COLLATE NOCASE", (self._name,))
+                run(f"INSERT INTO {REGISTRY} VALUES (?, ?)", (self._name, self.n_bits))
+                return
+            own_name, kind, text = there
+            n_bits = run(f"SELECT n_bits FROM {REGISTRY} WHERE name = ?", (own_name,)).get
+            if n_bits is None or kind != "table" or not text.startswith("CREATE VIRTUAL TABLE"):
+                raise ValueError(
+                    f"{self._described} is there already and was not made by SqliteVecStore; choose another name"
+                )
+            require_same_bits(self._described, n_bits, self.n_bits)
+            if not text.endswith(columns):
+                raise ValueError(f"{self._described} is there already, with other columns than ours: {text}")
+
+    def _make_registry(self) -> None:
+        run = self.connection.execute
+        run(f"CREATE TABLE IF NOT EXISTS {REGISTRY} (name TEXT PRIMARY KEY, n_bits INTEGER NOT NULL)")
+        if list(run(f"SELECT name, type FROM pragma_table_info('{REGISTRY}')")) != REGISTRY_COLUMNS:
+            raise ValueError(f"the file has a table {REGISTRY} of another kind; SqliteVecStore needs this name")
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """A transaction that waits for other writers before it reads."""
+        self.connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self.connection.execute("COMMIT")
+        except BaseException:
+            if self.connection.in_transaction:
+                self.connection.execute("ROLLBACK")
+            raise
 
     def _upsert(self, codes: NDArray[np.uint8], ids: NDArray[np.int64]) -> None:
         with self.connection:  # one transaction; vec0 knows no INSERT OR REPLACE
@@ -74,11 +120,11 @@ class SqliteVecStore(Store):
             many(f"INSERT INTO {self.table} (id, code) VALUES (?, vec_bit(?))", rows)
 
     def _remove(self, ids: NDArray[np.int64]) -> int:
-        with self.connection:
-            before = len(self)
+        with self._writing():
+            before = self._count()
             delete = f"DELETE FROM {self.table} WHERE id = ?"
             self.connection.executemany(delete, ((item,) for item in ids.tolist()))
-            return before - len(self)
+            return before - self._count()
 
     def _search(self, codes: NDArray[np.uint8], k: int, exact: bool) -> SearchResult:
         with self.connection:
@@ -98,9 +144,3 @@ class SqliteVecStore(Store):
         distance = "vec_distance_hamming(vec_bit(code), vec_bit(?))"
         everything = f"SELECT id, {distance} AS distance FROM {self.table} ORDER BY distance, id LIMIT ?"
         return list(self.connection.execute(everything, (code, k)))
-
-
-def _quoted(name: str) -> str:
-    if not name or "\0" in name:
-        raise ValueError(f"table must be a name, got {name!r}")
-    return '"' + name.replace('"', '""') + '"'

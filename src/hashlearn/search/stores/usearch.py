@@ -1,28 +1,43 @@
 """usearch: an HNSW graph over bits (``b1``, Hamming), in memory, in one file when it is saved.
 
 usearch takes whole bytes, so codes stay padded; the order of bits does not matter to it. Its file has no checksum: load
-only files of your own.
+only files of your own. After usearch's bytes we write the number of bits and a mark, drawn anew for every save: a store
+does not overwrite a file with another mark than the one it has read.
 """
 
 from __future__ import annotations
 
+import contextlib
 import os
+import secrets
+import struct
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.search.inputs import require_k
+from hashlearn.search.inputs import require_k, require_n_bits
 from hashlearn.search.results import NOTHING, NOWHERE, SearchResult
 from hashlearn.search.stores.base import Encoder, Store, require_same_bits
 from hashlearn.search.ties import settled
 from hashlearn.system.atomic import replacing
 from hashlearn.system.packages import require
 
+try:
+    import fcntl
+except ImportError:  # a system without it has no lock; saves by two processes in the same instant are the user's care
+    fcntl = None  # type: ignore[assignment]
+
+ENDING = struct.Struct("<16sI16s")  # what this is, n_bits, mark
+MAGIC = b"hashlearn codes\0"
+
 
 class UsearchStore(Store):
     """A usearch index. Open it with `create`; it is written by `save` and by `close`.
+
+    At the end of a ``with`` block that raised an error it is not written.
 
     >>> store = UsearchStore.create("codes.usearch", 32)  # doctest: +SKIP
     """
@@ -30,6 +45,9 @@ class UsearchStore(Store):
     def __init__(self, index: Any, path: Path | None, n_bits: int, hasher: Encoder | None) -> None:
         super().__init__(n_bits, hasher)
         self.index, self.path = index, path
+        self._described = "the index" if path is None else f"index {str(path)!r}"
+        self._mark: bytes | None = None  # of the file as it was read or written last; None: there was none
+        self._unsaved, self._whole = True, True
 
     @classmethod
     def create(
@@ -42,8 +60,12 @@ class UsearchStore(Store):
         build_width: int = 128,
         search_width: int = 64,
     ) -> Self:
-        """Open the file, or begin with nothing where there is none; None: nothing is ever written."""
+        """Open the file, or begin with nothing where there is none; None: nothing is ever written.
+
+        A file that this store did not write is refused.
+        """
         usearch = require("usearch.index", "usearch", "a usearch store")
+        n_bits = require_n_bits(n_bits)
         index = usearch.Index(
             ndim=8 * -(-n_bits // 8),
             metric=usearch.MetricKind.Hamming,
@@ -53,33 +75,51 @@ class UsearchStore(Store):
             expansion_search=search_width,
         )
         store = cls(index, None if path is None else Path(path), n_bits, hasher)
-        if store.path is not None and store.path.exists():
-            there = usearch.Index.metadata(str(store.path))
-            bits = there["dimensions"] if there else "no"
-            require_same_bits(f"index {str(path)!r}", bits, 8 * store.n_bytes)
+        ending = None if store.path is None else _ending(store.path)
+        if ending is not None:
+            there, store._mark = ending
+            require_same_bits(store._described, there, n_bits)
             index.load(str(store.path))
+            store._unsaved = False
         return store
 
     def save(self) -> None:
-        """Write the file, whole or not at all."""
-        if self.path is None:
-            return
-        with replacing(self.path) as beside:
-            self.index.save(str(beside))
+        """Write the file, whole or not at all. Refused where another store has written it since this one read it."""
+        with self._lock:
+            if not self._whole:
+                raise RuntimeError(f"an upsert into {self._described} failed half-way; open it again, nothing is saved")
+            if self.path is None or not self._unsaved:
+                return
+            with _only_writer_in(self.path), replacing(self.path) as beside:
+                ending = _ending(self.path)
+                if ending is not None and ending[1] != self._mark:
+                    raise ValueError(
+                        f"{self._described} was written by another store after this one read it; nothing is saved. "
+                        "Open it again and repeat the changes"
+                    )
+                mark = secrets.token_bytes(16)
+                self.index.save(str(beside))
+                with open(beside, "ab") as file:
+                    file.write(ENDING.pack(MAGIC, self.n_bits, mark))
+            self._mark, self._unsaved = mark, False
 
-    def __len__(self) -> int:
+    def _count(self) -> int:
         return len(self.index)
 
-    def close(self) -> None:
+    def _close(self) -> None:
         """Save, where there is a file."""
         self.save()
 
+    def _close_after_error(self) -> None:
+        """Leave the file as it was."""
+
     def _upsert(self, codes: NDArray[np.uint8], ids: NDArray[np.int64]) -> None:
         keys = ids.astype(np.uint64)
-        if len(self):
-            self._drop(keys)
+        self._whole = False  # until all rows are in
+        self._drop(keys)
         # With several threads the graph would depend on which is faster.
         self.index.add(keys, codes, threads=1)
+        self._whole = self._unsaved = True
 
     def _remove(self, ids: NDArray[np.int64]) -> int:
         return self._drop(ids.astype(np.uint64))
@@ -88,10 +128,11 @@ class UsearchStore(Store):
         there = keys[np.asarray(self.index.contains(keys))]
         if len(there):
             self.index.remove(there)
+            self._unsaved = True
         return len(there)
 
     def _search(self, codes: NDArray[np.uint8], k: int, exact: bool) -> SearchResult:
-        n = len(self)
+        n = self._count()
         k = require_k(k, n)
         if exact:
             return settled(lambda queries, count: self._ask(codes[queries], count, True), len(codes), n, k)
@@ -107,6 +148,39 @@ class UsearchStore(Store):
         matches = self.index.search(padded, count, exact=exact)
         keys, distances, found = matches.keys[: len(codes)], matches.distances[: len(codes)], matches.counts
         missing = np.arange(keys.shape[1]) >= np.asarray(found)[: len(codes), None]
+        self._require_id(int(np.where(missing, keys.dtype.type(0), keys).max(initial=0)))
         ids = np.where(missing, np.int64(NOTHING), keys.astype(np.int64))
         near = np.where(missing, np.float32(0), distances).astype(np.int64)
         return ids, np.where(missing, NOWHERE, near).astype(np.int32)
+
+
+def _ending(path: Path) -> tuple[int, bytes] | None:
+    """The number of bits and the mark of a file that `UsearchStore` wrote, or None where there is no file."""
+    if not path.exists():
+        return None
+    if not path.is_file():
+        raise ValueError(f"{str(path)!r} is not a regular file; name a file for the usearch index")
+    with open(path, "rb") as file:
+        file.seek(max(0, path.stat().st_size - ENDING.size))
+        last = file.read()
+    if len(last) != ENDING.size or not last.startswith(MAGIC):
+        raise ValueError(
+            f"{str(path)!r} was not written by this version of UsearchStore, or is not whole; name another file"
+        )
+    _, n_bits, mark = ENDING.unpack(last)
+    return int(n_bits), bytes(mark)
+
+
+@contextlib.contextmanager
+def _only_writer_in(path: Path) -> Iterator[None]:
+    """Wait for other processes that save in the same folder."""
+    folder = Path(os.path.realpath(path)).parent
+    if fcntl is None or not folder.is_dir():
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)

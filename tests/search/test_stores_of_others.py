@@ -1,0 +1,145 @@
+"""Tables and files that a store did not make are refused and stay as they were; so are names an engine would change."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hashlearn.search.stores import LanceStore, SqliteVecStore, UsearchStore
+from tests.search.codes import engine, random_codes
+
+CODES = random_codes(5, 32)
+
+
+@pytest.fixture
+def apsw() -> Any:
+    return engine("apsw", "sqlite_vec")
+
+
+@pytest.mark.parametrize(
+    "statements",
+    [
+        [
+            "CREATE TABLE codes (id INTEGER PRIMARY KEY, code TEXT, price REAL)",
+            "INSERT INTO codes VALUES (1, 'A', 9.5)",
+        ],
+        ["CREATE TABLE Codes (id INTEGER PRIMARY KEY, code BLOB)"],
+        ["CREATE TABLE things (id, code)", "CREATE VIEW codes AS SELECT * FROM things"],
+        ["CREATE TABLE things (id, code)", "CREATE INDEX codes ON things (id)"],
+        ["CREATE VIRTUAL TABLE codes USING fts5(id, code)"],
+        ["CREATE TABLE hashlearn_stores (shop TEXT)"],
+    ],
+)
+def test_sqlite_refuses_what_is_not_its_own(tmp_path: Path, apsw: Any, statements: list[str]) -> None:
+    path = tmp_path / "mine.db"
+    connection = apsw.Connection(str(path))
+    for statement in statements:
+        connection.execute(statement)
+    connection.close()
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match=r"was not made by SqliteVecStore|of another kind"):
+        SqliteVecStore.create(path, "codes", 32)
+    assert path.read_bytes() == before
+
+
+def test_sqlite_refuses_its_own_inner_tables_and_a_foreign_vec0(tmp_path: Path, apsw: Any) -> None:
+    path = tmp_path / "mine.db"
+    with SqliteVecStore.create(path, "codes", 32) as store:
+        store.upsert(CODES, np.arange(5))
+        store.connection.execute("CREATE VIRTUAL TABLE theirs USING vec0(id INTEGER PRIMARY KEY, code bit[32])")
+    for name in ("codes_rowids", "CODES_chunks", "theirs"):
+        with pytest.raises(ValueError, match="was not made by SqliteVecStore"):
+            SqliteVecStore.create(path, name, 32)
+    for name in ("hashlearn_stores", "sqlite_codes", "SQLITE_MASTER"):
+        with pytest.raises(ValueError, match="table must not be"):
+            SqliteVecStore.create(path, name, 32)
+    with SqliteVecStore.create(path, "codes", 32) as store:
+        assert len(store) == 5
+
+
+def test_sqlite_names_are_one_whatever_their_case(tmp_path: Path, apsw: Any) -> None:
+    path = tmp_path / "mine.db"
+    with SqliteVecStore.create(path, "Codes", 32) as store:
+        store.upsert(CODES, np.arange(5))
+    with pytest.raises(ValueError, match="with codes of 32 bits and not n_bits=25"):
+        SqliteVecStore.create(path, "codes", 25)
+    with SqliteVecStore.create(path, "cODES", 32) as store:
+        assert len(store) == 5
+        store.connection.execute('DROP TABLE "Codes"')
+    with SqliteVecStore.create(path, "codes", 25) as store:  # the table is gone, and so are its 32 bits
+        assert len(store) == 0
+
+
+def test_sqlite_takes_no_more_bits_than_vec0(tmp_path: Path, apsw: Any) -> None:
+    with pytest.raises(ValueError, match="n_bits must be at most 8192"):
+        SqliteVecStore.create(tmp_path / "mine.db", "codes", 8193)
+    assert not (tmp_path / "mine.db").exists()
+
+
+def test_usearch_refuses_what_is_not_its_own(tmp_path: Path) -> None:
+    usearch = engine("usearch.index")
+    path = tmp_path / "a.usearch"
+    theirs = usearch.Index(ndim=32, metric=usearch.MetricKind.Hamming, dtype=usearch.ScalarKind.B1)
+    theirs.add(np.arange(5, dtype=np.uint64), CODES)
+    theirs.save(str(path))
+    for content in (path.read_bytes(), b"", b"my notes"):
+        path.write_bytes(content)
+        with pytest.raises(ValueError, match="was not written by this version of UsearchStore"):
+            UsearchStore.create(path, 32)
+        assert path.read_bytes() == content
+    with pytest.raises(ValueError, match="is not a regular file"):
+        UsearchStore.create(tmp_path, 32)
+
+
+def test_usearch_knows_its_width_to_the_bit(tmp_path: Path) -> None:
+    engine("usearch.index")
+    with UsearchStore.create(tmp_path / "a.usearch", 25) as store:
+        store.upsert(random_codes(3, 25), np.arange(3))
+    with pytest.raises(ValueError, match="with codes of 25 bits and not n_bits=32"):
+        UsearchStore.create(tmp_path / "a.usearch", 32)
+    assert len(UsearchStore.create(tmp_path / "a.usearch", np.uint8(25))) == 3  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("extra", [[], ["price"]])
+@pytest.mark.parametrize("metadata", [None, {"n_bits": "32"}])
+def test_lancedb_refuses_what_is_not_its_own(tmp_path: Path, extra: list[str], metadata: Any) -> None:
+    lancedb, pa = engine("lancedb"), engine("pyarrow")
+    columns = [("id", pa.int64()), ("code", pa.list_(pa.uint8(), 4)), *((name, pa.float64()) for name in extra)]
+    theirs = lancedb.connect(tmp_path).create_table("codes", schema=pa.schema(columns, metadata=metadata))
+    with pytest.raises(ValueError, match=r"was not made by this version of LanceStore: .* id int64, code"):
+        LanceStore.create(tmp_path, "codes", 32)
+    assert theirs.list_versions()[-1]["version"] == 1
+
+
+@pytest.mark.parametrize("name", ["", "a\0b", "\ud800", 5, None])
+def test_names_that_are_none_are_refused(tmp_path: Path, apsw: Any, name: Any) -> None:
+    engine("lancedb", "pyarrow")
+    for opener in (SqliteVecStore.create, LanceStore.create):
+        with pytest.raises(ValueError, match="table must be a name"):
+            opener(tmp_path / "a", name, 32)
+
+
+def test_lancedb_takes_names_that_a_folder_can_have(tmp_path: Path) -> None:
+    engine("lancedb", "pyarrow")
+    with pytest.raises(ValueError, match="at most 249 bytes, got 250"):
+        LanceStore.create(tmp_path, "x" * 250, 32)
+    assert len(LanceStore.create(tmp_path, "x" * 249, 32)) == 0
+
+
+def test_ids_that_others_have_written_do_not_read_as_nothing_found(tmp_path: Path, apsw: Any) -> None:
+    engine("usearch.index", "lancedb", "pyarrow")
+    with SqliteVecStore.create(tmp_path / "a.db", "codes", 32) as store:
+        store.connection.execute("INSERT INTO codes (id, code) VALUES (-1, vec_bit(?))", (CODES[0].tobytes(),))
+        with pytest.raises(ValueError, match='table "codes" has a row with id -1'):
+            store.search(CODES, 1)
+    near = UsearchStore.create(None, 32)
+    near.index.add(np.array([2**64 - 2], np.uint64), CODES[:1])
+    with pytest.raises(ValueError, match=f"has a row with id {2**64 - 2}"):
+        near.search(CODES, 1)
+    with LanceStore.create(tmp_path / "lance", "codes", 32) as store:
+        store._upsert(CODES[:1], np.array([-1]))
+        with pytest.raises(ValueError, match="table 'codes' has a row with id -1"):
+            store.search(CODES, 1)
