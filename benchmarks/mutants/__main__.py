@@ -3,8 +3,8 @@
     python -m benchmarks.mutants [--only WORD] [--first I] [--last J] [--jobs N]
 
 Every mutant is applied in a scratch copy, never in the working tree. The tests run once without a mutant first: they
-must pass, and they compile what is not compiled yet. The exit code is 1 if a mutant is not applicable or fewer than 95 %
-of them are killed.
+must pass, and they compile what is not compiled yet. The exit code is 1 if a mutant is not applicable, or if fewer than
+95 % of them are killed.
 """
 
 from __future__ import annotations

@@ -8,9 +8,9 @@ import pytest
 
 pytest.importorskip("benchmarks.mutants", reason="benchmarks/ is not importable: run pytest from the repository root")
 
-from benchmarks.mutants.mutant import Mutant, NotApplicable  # noqa: E402
-from benchmarks.mutants.scratch import Scratch  # noqa: E402
-from benchmarks.mutants.table import AREAS  # noqa: E402
+from benchmarks.mutants.mutant import Mutant, NotApplicable
+from benchmarks.mutants.scratch import Scratch
+from benchmarks.mutants.table import AREAS
 
 ROOT = Path(__file__).parents[2]
 MUTANTS = [mutant for mutants in AREAS.values() for mutant in mutants]

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from benchmarks.mutated_files import rewritten
 
 from hashlearn.persistence import FORMAT_VERSION, PersistenceError, describe, load
-from hashlearn.persistence.header import BLANK
+from hashlearn.persistence.header import BLANK, LARGEST_HEADER
 from tests.persistence.models import TRAIN, X, Y, fitted, unfitted
 
 FLIPS = int(os.environ.get("HASHLEARN_FLIPS", "2000"))
@@ -147,6 +147,12 @@ def test_lying_headers_are_refused_before_anything_is_allocated(data, refused, c
 def test_lengths_that_lie_are_refused(data, refused):
     for length in (0, 10, 2**20, 2**31, 2**60, 2**64 - 1):
         refused(length.to_bytes(8, "little") + data[8:])
+
+
+def test_a_long_header_is_refused_though_the_file_is_as_long(data, refused):
+    length = LARGEST_HEADER + 64
+    refused(length.to_bytes(8, "little") + data[8:].ljust(length, b" "), f"{LARGEST_HEADER:,} are allowed")
+    assert LARGEST_HEADER <= 2**23  # it is read into memory before its checksum is known
 
 
 def test_overlapping_and_gaping_arrays_are_refused(data, refused):

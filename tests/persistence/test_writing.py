@@ -74,6 +74,24 @@ def test_a_write_that_fails_halfway_leaves_nothing_behind(two_models, monkeypatc
         np.testing.assert_array_equal(load(path).encode(X[TEST]), one.encode(X[TEST]))
 
 
+def test_bytes_are_on_disk_before_the_file_takes_its_place_and_its_name_after(tmp_path, monkeypatch):
+    """A power cut leaves what was flushed: the bytes first, then the new name, which is the folder's."""
+    done, fsync, replace = [], os.fsync, os.replace
+
+    def flushed(handle):
+        done.append("folder flushed" if stat.S_ISDIR(os.fstat(handle).st_mode) else "file flushed")
+        fsync(handle)
+
+    def renamed(*paths):
+        done.append("renamed")
+        replace(*paths)
+
+    monkeypatch.setattr(os, "fsync", flushed)
+    monkeypatch.setattr(os, "replace", renamed)
+    write_atomically(tmp_path / "file", [b"whole"])
+    assert done == ["file flushed", "renamed", "folder flushed"]
+
+
 def test_what_was_written_is_read_back_before_it_takes_its_place(two_models, monkeypatch):
     path, one, other = two_models
     one.save(path)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from benchmarks.mutants.mutant import Mutant
 
 ARRANGEMENT = ("tests/hashers/test_arrangement.py",)
+BAD_INPUT = ("tests/hashers/test_two_step.py::test_bad_input_is_told_what_is_wrong",)
 ITQ = ("tests/hashers/test_itq.py",)
-REFUSED = ("tests/hashers/test_refused_rows.py", "tests/faults/test_features.py")
+REFUSED = ("tests/hashers/test_refused_rows.py",)
 SCALING = ("tests/hashers/test_scaling.py",)
 SIGN_CODES = ("tests/hashers/test_sign_codes.py",)
-TWO_STEP = ("tests/hashers/test_two_step.py",)
 
 MUTANTS = [
     Mutant(
@@ -17,14 +17,14 @@ MUTANTS = [
         "hashers/base.py",
         "return np.packbits(margins >= 0.0, axis=1)",
         "return np.packbits(margins > 0.0, axis=1)",
-        ("tests/hashers/test_refused_rows.py", *SIGN_CODES),
+        (*REFUSED, *SIGN_CODES),
     ),
     Mutant(
         "a margin of 0 is bit 0 in transform",
         "hashers/base.py",
         "return (margins >= 0.0).astype(np.uint8)",
         "return (margins > 0.0).astype(np.uint8)",
-        ("tests/hashers/test_refused_rows.py", *SIGN_CODES),
+        (*REFUSED, *SIGN_CODES),
     ),
     Mutant(
         "entries whose squares overflow are taken",
@@ -45,35 +45,35 @@ MUTANTS = [
         "hashers/base.py",
         "return -objective(Distance()",
         "return objective(Distance()",
-        TWO_STEP,
+        ("tests/hashers/test_two_step.py::test_score_prefers_better_codes",),
     ),
     Mutant(
         "as many samples as bits are refused",
         "hashers/base.py",
         "        if n_samples < self.n_bits:",
         "        if n_samples <= self.n_bits:",
-        TWO_STEP,
+        (*BAD_INPUT, "tests/hashers/test_two_step.py::test_any_number_of_bits"),
     ),
     Mutant(
         "features are scaled for fit and not for margins",
         "hashers/two_step.py",
         "return self.hash_functions_.decision_function(scaled(X, self.scaling_))",
         "return self.hash_functions_.decision_function(X)",
-        (*SCALING, *TWO_STEP),
+        SCALING,
     ),
     Mutant(
         "features are scaled for fit and not for codes",
         "hashers/two_step.py",
         'return self.hash_functions_ if own and self.scaling_ == "none" else None',
         "return self.hash_functions_ if own else None",
-        (*SCALING, *TWO_STEP),
+        SCALING,
     ),
     Mutant(
         "labels of one class only are taken",
         "hashers/two_step.py",
         'labels.dtype.kind == "O" else labels)) < 2:',
         'labels.dtype.kind == "O" else labels)) < 1:',
-        TWO_STEP,
+        BAD_INPUT,
     ),
     Mutant(
         "features with zeros get no roots",
