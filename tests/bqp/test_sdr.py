@@ -184,6 +184,22 @@ def test_polish_ends_where_no_flip_helps(kind):
         assert A.flip_gains(x).min() >= -1e-9 * np.abs(A.diagonal() + A @ x).max()
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_pass_of_flips_is_one_flip_after_the_other(kind):
+    """Rows of very different sizes, so that the diagonal decides."""
+    rng = np.random.default_rng(9)
+    A = random_problem(kind, rng, 150)
+    if isinstance(A, LowRank):
+        A = LowRank(rng.standard_normal((150, 20)) * rng.uniform(0.1, 3.0, (150, 1)), rng.standard_normal(20))
+    X = np.where(rng.random((150, 4)) < 0.5, -1.0, 1.0)
+    found = polish_all(A, X.copy(), lambda: None, max_passes=1)
+    for x in X.T:
+        for i in range(A.n):
+            if A.flip_gains(x)[i] < 0.0:
+                x[i] = -x[i]
+    np.testing.assert_array_equal(found, X)
+
+
 def test_thread_count_does_not_change_the_answer(monkeypatch):
     A = hashing_bit(20_000, False, np.random.default_rng(7))
     answers = []

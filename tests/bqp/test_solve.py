@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from hashlearn import bqp
 from hashlearn.bqp.run import TRACE_LIMIT, OutOfTime, Run
+from hashlearn.bqp.validation import signs
 
 METHODS = list(bqp.METHODS)
 
@@ -68,6 +69,13 @@ def test_inputs_stay_untouched_and_may_be_read_only(method):
     x0.flags.writeable = False
     bqp.solve(M, method, random_state=0, x0=x0)
     np.testing.assert_array_equal(M, before)
+
+
+def test_the_start_is_copied():
+    given = np.ones(4)
+    start = signs(given, 4)
+    start[0] = -1.0
+    np.testing.assert_array_equal(given, np.ones(4))
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -64,6 +64,14 @@ def test_classes_without_one_code_get_one_if_the_objective_does_not_rise():
     assert all(len(np.unique(after[k == LABELS], axis=0)) == 1 for k in range(10))
 
 
+def test_codes_stay_where_one_code_a_class_would_raise_the_objective(monkeypatch):
+    monkeypatch.setattr(codebook, "FLIPS_PER_ENTRY", 0)  # nothing is better than the majorities, which are all equal
+    codes = descent_codes(0)
+    codes[np.arange(200) % 20 < 12] = 1.0
+    assert objective(TARGET, codes) < objective(TARGET, np.ones((200, 8)))
+    assert spread_codewords(TARGET, codes, np.random.default_rng(0)) is codes
+
+
 def test_the_majority_of_a_class_by_hand():
     codes = np.array([[1.0, -1.0], [1.0, 1.0], [1.0, 1.0], [-1.0, 1.0], [-1.0, -1.0]])
     words = np.stack([Tall().group_signs(column, np.array([0, 0, 0, 1, 1]), 2) for column in codes.T], axis=1)
