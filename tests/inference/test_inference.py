@@ -1,6 +1,7 @@
 """Algorithm 1: the bit problems against eq. (4) computed densely, descent, starts and the report."""
 
 import dataclasses
+import itertools
 import time
 
 import numpy as np
@@ -118,6 +119,36 @@ def test_a_bit_that_takes_long_ends_at_the_time_limit():
     assert [record.status for record in report.bits] == ["time_limit"]
     assert report.seconds < 4.0
     np.testing.assert_array_equal(codes, Z)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Offers:
+    """Offers one point."""
+
+    x: np.ndarray
+    name = "offers"
+
+    def run(self, A, run, rng, x0):
+        run.offer(self.x)
+        return bqp.Status.CONVERGED
+
+
+def test_a_bit_is_not_replaced_by_one_that_only_rounding_makes_better():
+    """Values in tenths: two signs of one exact value, and sums that differ in the last digit."""
+    half = np.triu(np.random.default_rng(0).integers(-9, 10, (8, 8)), 1)
+    exact = half + half.T
+    Y = bqp.Sparse(sp.csr_array(-0.1 * exact))
+    points = np.array(list(itertools.product((1.0, -1.0), repeat=7)))
+    points = np.column_stack([np.ones(len(points)), points])
+    A = BitProblems(Y, points[:1].T.copy()).problem(0)
+    x, better = next(
+        (x, other)
+        for x, other in itertools.permutations(points, 2)
+        if x @ exact @ x == other @ exact @ other and A.value(other) < A.value(x)
+    )
+    codes, report = inference.infer_codes(Y, x[:, None], solver=Offers(better), spread=False)
+    assert report.bits[0].changed == 0
+    np.testing.assert_array_equal(codes[:, 0], x)
 
 
 def test_same_seed_same_codes_and_input_untouched():
