@@ -90,7 +90,7 @@ def require_own_package(scratch: Scratch) -> None:
 
 def _first_failure(output: str) -> str:
     lines = (line for line in output.splitlines() if line.startswith(("FAILED ", "ERROR ")))
-    return next(lines, "").partition(" - ")[0]
+    return next(lines, "").partition(" - ")[0].partition("[")[0]
 
 
 def _last_line(output: str) -> str:

@@ -87,13 +87,6 @@ MUTANTS = [
         (*INDEX, *INPUT),
     ),
     Mutant(
-        "the index shares memory with the codes that were added",
-        "search/table.py",
-        "codes = checked_codes(codes, self.n_bits).copy()",
-        "codes = checked_codes(codes, self.n_bits)",
-        INDEX,
-    ),
-    Mutant(
         "removing ids of which some are missing removes the last code",
         "search/table.py",
         "        if (rows < 0).any():",
