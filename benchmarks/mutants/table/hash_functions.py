@@ -58,7 +58,7 @@ MUTANTS = [
         "hash_functions/kernels.py",
         "mean = None if self.sparse else np.asarray(points.mean(axis=0, dtype=np.float64))",
         "mean = None if self.sparse else np.zeros(points.shape[1])",
-        SKLEARN,
+        CHOICES,
     ),
     Mutant(
         "strengths after the first are judged by a matrix that was overwritten",
