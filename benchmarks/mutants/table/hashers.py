@@ -52,7 +52,7 @@ MUTANTS = [
         "hashers/base.py",
         "        if n_samples < self.n_bits:",
         "        if n_samples <= self.n_bits:",
-        (*BAD_INPUT, "tests/hashers/test_two_step.py::test_any_number_of_bits"),
+        ITQ,
     ),
     Mutant(
         "features are scaled for fit and not for margins",
