@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from hashlearn.persistence import PersistenceError, load
-from hashlearn.system.atomic import UNFINISHED, write_atomically
+from hashlearn.system.atomic import UNFINISHED, _write_all, write_atomically
 from tests.persistence.models import TEST, X, fitted, unfitted
 
 KILLS = os.environ.get("HASHLEARN_KILLS", "25")
@@ -72,6 +72,19 @@ def test_a_write_that_fails_halfway_leaves_nothing_behind(two_models, monkeypatc
                 other.save(path)
         assert os.listdir(path.parent) == ["model"]
         np.testing.assert_array_equal(load(path).encode(X[TEST]), one.encode(X[TEST]))
+
+
+def test_writes_that_take_a_part_go_on_with_the_rest():
+    class Reluctant:
+        taken = b""
+
+        def write(self, data):
+            self.taken += bytes(data[:3])
+            return min(3, len(data))
+
+    file = Reluctant()
+    _write_all(file, memoryview(b"0123456789"))
+    assert file.taken == b"0123456789"
 
 
 def test_bytes_are_on_disk_before_the_file_takes_its_place_and_its_name_after(tmp_path, monkeypatch):

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from benchmarks.mutants.mutant import Mutant
 
-WRITING = ("tests/persistence/test_writing.py",)
+# Without the tests that kill processes: these take long, and their processes import the installed package.
+WRITING = tuple(
+    f"tests/persistence/test_writing.py::{name}"
+    for name in (
+        "test_a_write_that_fails_halfway_leaves_nothing_behind",
+        "test_writes_that_take_a_part_go_on_with_the_rest",
+        "test_bytes_are_on_disk_before_the_file_takes_its_place_and_its_name_after",
+        "test_what_was_written_is_read_back_before_it_takes_its_place",
+        "test_permissions_and_links_stay",
+        "test_what_kills_left_is_removed_when_it_is_old",
+    )
+)
 FAULTS = ("tests/persistence/test_faults.py",)
 
 MUTANTS = [
