@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 BENCH_READY := $(VENV)/.bench-ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format bench-bqp bench-bqp-growth bench-bqp-quality bench-mnist bench-encode bench-metrics bench-hashers bench-search bench-models lock clean
+.PHONY: help setup demo test lint format bench-bqp bench-bqp-growth bench-bqp-quality bench-mnist bench-encode bench-metrics bench-hashers bench-search bench-models mutants lock clean
 
 help:            ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -67,6 +67,9 @@ bench-search: $(READY)            ## Engines and stores on 100,000 codes: same a
 
 bench-models: $(READY)            ## Load a 100 MB model file against reading it; with --fuzz-seconds, fuzz the loader
 	$(BIN)/python -m benchmarks.model_files
+
+mutants: $(READY)                 ## Put small bugs into a copy of the code, one at a time: do the tests notice?
+	$(BIN)/python -m benchmarks.mutants
 
 lock:            ## Rewrite the locks (needs uv)
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --extra dev pyproject.toml -o requirements/dev.lock

@@ -82,6 +82,14 @@ def test_wrong_values_are_refused(function: Any, values: Any, error: type[Except
         function(values)
 
 
+@pytest.mark.parametrize("n_bits", [1, 5, 7, 9, 12])
+def test_each_of_the_bits_past_the_end_must_be_zero(n_bits: int) -> None:
+    places = 8 * -(-n_bits // 8)
+    for place in range(n_bits, places):
+        with pytest.raises(ValueError, match=f"packed must be zero past bit {n_bits}"):
+            unpack_bits(np.packbits(np.arange(places) == place)[None], n_bits)
+
+
 @pytest.mark.parametrize(
     ("n_bits", "message"),
     [

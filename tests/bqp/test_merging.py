@@ -100,6 +100,17 @@ def test_others_come_back_as_they_are(A):
     assert merged.collapse(x) is x
 
 
+def test_wide_rows_are_merged_too():
+    """Of a wide P the last columns are looked at first: rows may repeat there and differ elsewhere."""
+    rng = np.random.default_rng(0)
+    rows = rng.standard_normal((3, 100))
+    merged = merge_identical_rows(LowRank(rows[np.arange(30) % 3], -np.ones(100)))
+    np.testing.assert_array_equal(merged.groups, np.arange(30) % 3)
+    rows[:, -40:] = rows[0, -40:]
+    merged = merge_identical_rows(LowRank(rows[np.arange(30) % 3], -np.ones(100)))
+    np.testing.assert_array_equal(merged.groups, np.arange(30) % 3)
+
+
 def test_too_few_repeats_are_not_worth_a_copy():
     P = np.random.default_rng(0).standard_normal((100, 2))
     P[1] = P[0]

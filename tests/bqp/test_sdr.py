@@ -12,8 +12,8 @@ from hashlearn.bqp.run import Run
 from hashlearn.bqp.sdr.compressed import relax_low_rank
 from hashlearn.bqp.sdr.factored import relax_factored
 from hashlearn.bqp.sdr.polish import polish_all
-from hashlearn.bqp.sdr.relaxation import Tolerance
-from hashlearn.bqp.sdr.rounding import column_values, draw, draw_values
+from hashlearn.bqp.sdr.relaxation import Relaxation, Tolerance
+from hashlearn.bqp.sdr.rounding import DRAWS_AT_ONCE, column_values, draw, draw_values
 
 KINDS = ("dense", "sparse", "low rank", "repeated rows", "sparse plus low rank")
 
@@ -158,6 +158,21 @@ def test_draws_are_the_signs_that_are_valued():
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_draws_in_several_blocks_of_rows_and_several_groups(kind, monkeypatch):
+    monkeypatch.setattr("hashlearn.bqp.threads.ROWS_PER_BLOCK", 256)
+    rng = np.random.default_rng(8)
+    A = random_problem(kind, rng, 600)
+    V = rng.standard_normal((A.n, 5))
+    V /= np.linalg.norm(V, axis=1, keepdims=True)
+    relaxation = Relaxation(A, 0.0, -np.inf, rank=5, certificate="", unit_rows=V)
+    normals = rng.standard_normal((5, 2 * DRAWS_AT_ONCE + 3))
+    X = draw(relaxation, normals)
+    np.testing.assert_array_equal(X, np.where(V @ normals < 0.0, -1.0, 1.0))
+    np.testing.assert_allclose(draw_values(relaxation, normals), [A.value(x) for x in X.T])
+    np.testing.assert_allclose(column_values(A, X), [A.value(x) for x in X.T])
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_polish_ends_where_no_flip_helps(kind):
     rng = np.random.default_rng(6)
     A = random_problem(kind, rng, 150)
@@ -167,6 +182,22 @@ def test_polish_ends_where_no_flip_helps(kind):
     assert np.all(column_values(A, polished) <= before)
     for x in polished.T:
         assert A.flip_gains(x).min() >= -1e-9 * np.abs(A.diagonal() + A @ x).max()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_pass_of_flips_is_one_flip_after_the_other(kind):
+    """Rows of very different sizes, so that the diagonal decides."""
+    rng = np.random.default_rng(9)
+    A = random_problem(kind, rng, 150)
+    if isinstance(A, LowRank):
+        A = LowRank(rng.standard_normal((150, 20)) * rng.uniform(0.1, 3.0, (150, 1)), rng.standard_normal(20))
+    X = np.where(rng.random((150, 4)) < 0.5, -1.0, 1.0)
+    found = polish_all(A, X.copy(), lambda: None, max_passes=1)
+    for x in X.T:
+        for i in range(A.n):
+            if A.flip_gains(x)[i] < 0.0:
+                x[i] = -x[i]
+    np.testing.assert_array_equal(found, X)
 
 
 def test_thread_count_does_not_change_the_answer(monkeypatch):

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from hashlearn import bqp
 from hashlearn.bqp.run import TRACE_LIMIT, OutOfTime, Run
+from hashlearn.bqp.validation import signs
 
 METHODS = list(bqp.METHODS)
 
@@ -70,6 +71,13 @@ def test_inputs_stay_untouched_and_may_be_read_only(method):
     np.testing.assert_array_equal(M, before)
 
 
+def test_the_start_is_copied():
+    given = np.ones(4)
+    start = signs(given, 4)
+    start[0] = -1.0
+    np.testing.assert_array_equal(given, np.ones(4))
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_never_worse_than_the_start(method):
     A = four_kinds()["dense"]
@@ -99,11 +107,19 @@ def test_huge_and_tiny_entries_scale_through(method):
         ([["a", "b"], ["b", "a"]], TypeError, "A must hold numbers"),
         (np.full((2, 2), 1e200), ValueError, "scale it below"),
         (sp.csr_array(np.array([[0.0, 1.0], [0.0, 0.0]])), ValueError, "A must be symmetric"),
+        ([[0.0, 1.0], [1.0 + 1e-6, 0.0]], ValueError, "A must be symmetric"),
     ],
 )
 def test_bad_matrices_get_a_clear_error(A, error, message):
     with pytest.raises(error, match=message):
         bqp.solve(A)
+
+
+def test_asymmetry_by_rounding_is_averaged_away():
+    for convert in (np.array, sp.csr_array):
+        array = bqp.as_operator(convert([[0.0, 1.0], [1.0 + 1e-14, 0.0]])).toarray()
+        np.testing.assert_array_equal(array, array.T)
+        np.testing.assert_allclose(array, [[0.0, 1.0], [1.0, 0.0]], rtol=1e-13)
 
 
 @pytest.mark.parametrize(
@@ -162,6 +178,61 @@ def test_time_limit_and_ctrl_c_return_the_best_so_far(interrupt, status):
     assert solution.bound == -100.0
     assert [entry.value for entry in solution.trace] == [np.inf, -8.0]
     assert [entry.bound for entry in solution.trace] == [-100.0, -100.0]
+
+
+@dataclasses.dataclass(frozen=True)
+class Claims:
+    """Offers all ones, and this bound."""
+
+    name = "claims"
+    bound: float = -np.inf
+
+    def run(self, A, run, rng, x0):
+        run.offer(np.ones(A.n))
+        run.offer_bound(self.bound)
+        return bqp.Status.CONVERGED
+
+
+@pytest.mark.parametrize(
+    ("bound", "gap", "status"),
+    [
+        (-4.0, 0.0, "optimal"),
+        (-4.0 - 1e-12, 2.5e-13, "optimal"),
+        (-4.0 - 1e-6, 2.5e-7, "converged"),
+        (-4.004, 1e-3, "converged"),
+        (-np.inf, np.inf, "converged"),
+    ],
+)
+def test_only_a_bound_that_meets_the_value_makes_it_optimal(bound, gap, status):
+    solution = bqp.solve(-np.eye(4), Claims(bound))
+    assert (solution.value, solution.bound) == (-4.0, bound)
+    assert solution.gap == pytest.approx(gap, rel=1e-3)
+    assert solution.status == status
+
+
+def test_a_bound_of_zero_below_the_value_does_not_make_it_optimal():
+    solution = bqp.solve(np.eye(4), Claims(0.0))
+    assert (solution.value, solution.bound, solution.gap, solution.status) == (4.0, 0.0, np.inf, "converged")
+
+
+def test_a_bound_that_rounding_put_above_the_value_is_lowered_to_it():
+    solution = bqp.solve(-np.eye(4), Claims(-4.0 + 1e-12))
+    assert (solution.value, solution.bound, solution.gap) == (-4.0, -4.0, 0.0)
+
+
+def test_a_weaker_bound_does_not_replace_a_better_one():
+    run = Run(bqp.as_operator(np.eye(3)))
+    assert run.offer_bound(-1.0)
+    assert not run.offer_bound(-2.0)
+    assert run.bound == -1.0
+
+
+def test_the_best_point_stays_when_the_solver_goes_on_with_its_array():
+    run = Run(bqp.as_operator(np.eye(3)))
+    x = np.ones(3)
+    run.offer(x)
+    x[0] = -1.0
+    np.testing.assert_array_equal(run.x, np.ones(3))
 
 
 @pytest.mark.parametrize("method", ["sdr", "al", "local_search", "nopt", "graph_cut"])

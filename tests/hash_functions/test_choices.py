@@ -13,8 +13,10 @@ from sklearn.svm import LinearSVC
 from hashlearn.hash_functions import RBFSVM, KernelRidge, nystroem
 from hashlearn.hash_functions import bandwidth as bandwidth_module
 from hashlearn.hash_functions.bandwidth import choose_gamma
+from hashlearn.hash_functions.kernel_ridge import _trial
 from hashlearn.hash_functions.kernels import RBFPoints
 from hashlearn.hash_functions.memory import LARGEST_GRAM_ROWS, gram_rows_limit
+from hashlearn.hash_functions.selection import select_on_held_out_rows
 from tests.hash_functions.digits import bit_accuracy, learn_and_new
 
 
@@ -24,7 +26,8 @@ def rng():
 
 
 @pytest.mark.parametrize("convert", [np.asarray, sp.csr_array])
-def test_gamma_rules_are_their_definitions(rng, convert):
+def test_gamma_rules_are_their_definitions(rng, convert, monkeypatch):
+    monkeypatch.setattr("hashlearn.bqp.threads.ROWS_PER_BLOCK", 256)  # two blocks
     X = learn_and_new()[0]
     squared = pairwise_distances(X) ** 2
     nearest = np.sort(squared + np.diag(np.full(len(X), np.inf)), axis=1)[:, :50]
@@ -89,6 +92,25 @@ def test_cv_of_the_strength(rng):
     alone = RBFSVM(gamma=10.0).fit(X[:600], noisy[:600], rng)
     better, worse = (bit_accuracy(f.decision_function(X[600:]), clean[600:]) for f in (chosen, alone))
     assert better > worse
+
+
+def test_cv_tries_every_strength_on_the_same_kernel(rng):
+    """Ridge regression of one half by the other, written out; candidates come with the default first."""
+    X, codes, _, _ = learn_and_new()
+    K, K_held = RBFPoints(X[:200], 0.05).gram(), RBFPoints(X[:200], 0.05).kernel(X[200:])
+    before = K.copy()
+    for alpha in (0.1, 1.0, 0.01):
+        expected = K_held @ np.linalg.solve(before + alpha * np.eye(200), codes[:200].astype(float))
+        np.testing.assert_allclose(_trial(K, codes[:200], K_held, alpha), expected, atol=1e-8)
+    np.testing.assert_array_equal(K, before)
+
+
+def test_cv_keeps_the_defaults_among_equals(rng):
+    X, codes, _, _ = learn_and_new()
+    choice = select_on_held_out_rows(
+        X, codes, [0.05, 0.2], [1.0, 10.0, 0.1], lambda K, y, K_held, strength: np.ones((len(K_held), y.shape[1])), rng
+    )
+    assert (choice.gamma, choice.strength) == (0.05, 1.0)
 
 
 def test_cv_with_too_few_rows_is_the_default(rng):

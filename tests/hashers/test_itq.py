@@ -43,6 +43,12 @@ def test_a_rotated_cube_is_found():
     assert len(set(zip(codes, cells, strict=True))) == 16  # one code for each corner
 
 
+def test_as_many_samples_as_bits_are_enough_and_one_less_is_not():
+    assert ITQ(20, random_state=0).fit(X[:20]).transform(X[:3]).shape == (3, 20)
+    with pytest.raises(ValueError, match="n_bits=20 needs at least as many samples to learn from, got n_samples=19"):
+        ITQ(20, random_state=0).fit(X[:19])
+
+
 def test_unknown_number_of_steps():
     with pytest.raises(ValueError, match="n_iter must be an integer of at least 0"):
         ITQ(4, n_iter=-1).fit(X)

@@ -15,6 +15,13 @@ def test_plain_signs_of_the_first_features():
     np.testing.assert_array_equal(SignCodes(4).fit(SHIFTED).transform(SHIFTED), SHIFTED[:, :4] >= 0.0)
 
 
+def test_a_feature_at_its_threshold_is_1_in_every_form_of_the_code():
+    rows = np.array([[0.0, -1.0, 0.0, 2.0], [-0.0, 0.0, -3.0, 0.0]])
+    hasher = SignCodes(4).fit(SHIFTED[:, :4])
+    np.testing.assert_array_equal(hasher.transform(rows), [[1, 0, 1, 1], [1, 1, 0, 1]])
+    np.testing.assert_array_equal(hasher.encode(rows), [[0b10110000], [0b11010000]])
+
+
 def test_mean_and_median_thresholds():
     found = SignCodes(6, threshold="mean").fit(SHIFTED).transform(SHIFTED)
     np.testing.assert_array_equal(found, SHIFTED.mean(axis=0) <= SHIFTED)

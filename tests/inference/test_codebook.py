@@ -64,6 +64,14 @@ def test_classes_without_one_code_get_one_if_the_objective_does_not_rise():
     assert all(len(np.unique(after[k == LABELS], axis=0)) == 1 for k in range(10))
 
 
+def test_codes_stay_where_one_code_a_class_would_raise_the_objective(monkeypatch):
+    monkeypatch.setattr(codebook, "FLIPS_PER_ENTRY", 0)  # nothing is better than the majorities, which are all equal
+    codes = descent_codes(0)
+    codes[np.arange(200) % 20 < 12] = 1.0
+    assert objective(TARGET, codes) < objective(TARGET, np.ones((200, 8)))
+    assert spread_codewords(TARGET, codes, np.random.default_rng(0)) is codes
+
+
 def test_the_majority_of_a_class_by_hand():
     codes = np.array([[1.0, -1.0], [1.0, 1.0], [1.0, 1.0], [-1.0, 1.0], [-1.0, -1.0]])
     words = np.stack([Tall().group_signs(column, np.array([0, 0, 0, 1, 1]), 2) for column in codes.T], axis=1)
@@ -82,6 +90,17 @@ def test_small_classes_are_not_crowded():
     assert len(np.unique(after, axis=0)) == 10
     near = [((8 - words @ words.T) / 2)[np.triu_indices(10, 1)] for words in (before[last], after[last])]
     assert (near[0] < 3).sum() >= 5 > (near[1] < 3).sum()
+
+
+def test_unequal_classes_lose_no_more_of_the_objective_than_allowed(monkeypatch):
+    monkeypatch.setattr(codebook, "NEAR_EQUAL", 1e-3)
+    labels = np.repeat(np.arange(10), (200 * 0.7 ** np.arange(10)).astype(int))
+    target = targets.Labels().build(None, labels, np.random.default_rng(0))
+    rng = np.random.default_rng(0)
+    start = np.where(rng.random((len(labels), 8)) < 0.5, -1.0, 1.0)
+    before = inference.infer_codes(target, start, spread=False, rng=rng)[0].astype(float)
+    after = spread_codewords(target, before, rng)
+    assert objective(target, after) <= (1.0 + 1e-3) * objective(target, before) + 1e-12
 
 
 def test_classes_of_unequal_sizes_are_spread_at_a_nearly_equal_objective():

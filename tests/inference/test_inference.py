@@ -1,5 +1,9 @@
 """Algorithm 1: the bit problems against eq. (4) computed densely, descent, starts and the report."""
 
+import dataclasses
+import itertools
+import time
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -8,6 +12,7 @@ from hashlearn import bqp, inference, targets
 from hashlearn.bqp.spectral import sign
 from hashlearn.inference.bit_problem import BitProblems, frobenius_square, objective
 from hashlearn.inference.principal_axes import principal_axes
+from hashlearn.inference.starts import _factor
 
 
 def sample(n=80, n_features=6, n_classes=4, seed=0):
@@ -68,6 +73,10 @@ def test_never_uphill_with_every_solver(kind, solver):
     assert report.final_objective == pytest.approx(objective(all_kinds()[kind], codes.astype(float)))
     assert report.final_objective <= report.objectives[-1] + 1e-12
     assert all(record.bound <= record.value + 1e-9 * abs(record.value) for record in report.bits)
+    # x and −x are one solution: the one nearer to the bit as it was is taken.
+    assert all(record.changed <= len(X) // 2 for record in report.bits)
+    if report.stopped_early:
+        assert not any(record.changed for record in report.bits[-6:])
 
 
 def test_classes_get_one_code_each():
@@ -88,6 +97,58 @@ def test_literal_mode_takes_what_the_solver_says_and_does_all_sweeps():
     _, report = inference.infer_codes(Y, Z, solver="spectral", monotone=False, rng=np.random.default_rng(0))
     assert len(report.objectives) == 3
     assert not report.stopped_early
+
+
+@dataclasses.dataclass(frozen=True)
+class Slow:
+    """Waits, and offers nothing."""
+
+    name = "slow"
+
+    def run(self, A, run, rng, x0):
+        end = time.perf_counter() + 5.0
+        while time.perf_counter() < end:
+            run.tick("waiting")
+        return bqp.Status.CONVERGED
+
+
+def test_a_bit_that_takes_long_ends_at_the_time_limit():
+    Z = inference.start_codes("random", X, 3, np.random.default_rng(0))
+    codes, report = inference.infer_codes(all_kinds()["dense"], Z, solver=Slow(), spread=False, time_limit=0.1)
+    assert report.out_of_time
+    assert [record.status for record in report.bits] == ["time_limit"]
+    assert report.seconds < 4.0
+    np.testing.assert_array_equal(codes, Z)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Offers:
+    """Offers one point."""
+
+    x: np.ndarray
+    name = "offers"
+
+    def run(self, A, run, rng, x0):
+        run.offer(self.x)
+        return bqp.Status.CONVERGED
+
+
+def test_a_bit_is_not_replaced_by_one_that_only_rounding_makes_better():
+    """Values in tenths: two signs of one exact value, and sums that differ in the last digit."""
+    half = np.triu(np.random.default_rng(0).integers(-9, 10, (8, 8)), 1)
+    exact = half + half.T
+    Y = bqp.Sparse(sp.csr_array(-0.1 * exact))
+    points = np.array(list(itertools.product((1.0, -1.0), repeat=7)))
+    points = np.column_stack([np.ones(len(points)), points])
+    A = BitProblems(Y, points[:1].T.copy()).problem(0)
+    x, better = next(
+        (x, other)
+        for x, other in itertools.permutations(points, 2)
+        if x @ exact @ x == other @ exact @ other and A.value(other) < A.value(x)
+    )
+    codes, report = inference.infer_codes(Y, x[:, None], solver=Offers(better), spread=False)
+    assert report.bits[0].changed == 0
+    np.testing.assert_array_equal(codes[:, 0], x)
 
 
 def test_same_seed_same_codes_and_input_untouched():
@@ -147,6 +208,28 @@ def test_itq_loses_less_than_pca():
 
     pca, itq = (inference.start_codes(name, X, 4, np.random.default_rng(0)) for name in ("pca", "itq"))
     assert loss(itq) < loss(pca)
+
+
+def test_the_factor_of_a_target_is_its_square_root():
+    Y = bqp.LowRank(X, [4.0, 1.0, 9.0, 1.0, 0.25, 1.0])
+    F = _factor(Y)
+    np.testing.assert_allclose(F @ F.T, Y.toarray(), atol=1e-9)
+    mixed = bqp.LowRank(X, [4.0, -1.0, 9.0, 1.0, 0.25, 0.0])
+    F = _factor(mixed)
+    np.testing.assert_allclose(F @ F.T, bqp.LowRank(X, [4.0, 0.0, 9.0, 1.0, 0.25, 0.0]).toarray(), atol=1e-9)
+
+
+def test_more_rotations_give_a_start_of_no_higher_objective(monkeypatch):
+    Y = targets.Distance().build(X, None, np.random.default_rng(0))
+
+    def objectives(count):
+        monkeypatch.setattr("hashlearn.inference.starts.MOST_ROTATIONS", count)
+        starts = (inference.start_codes("auto", X, 4, np.random.default_rng(seed), Y) for seed in range(5))
+        return np.array([objective(Y, codes) for codes in starts])
+
+    one, many = objectives(1), objectives(10)
+    assert np.all(many <= one)
+    assert np.any(many < one)
 
 
 @pytest.mark.parametrize(

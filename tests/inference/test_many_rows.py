@@ -118,6 +118,24 @@ def test_enough_passes_end_where_no_flip_helps():
         assert A.value(x) < A.value(start)
 
 
+def test_a_pass_flips_the_rows_that_help_one_after_the_other():
+    """Rows of very different sizes, so that the diagonal decides; all of them in one panel."""
+    rng, n = np.random.default_rng(4), 300
+    codes = some_codes(n).astype(np.int8)
+    factor = rng.standard_normal((n, RANK)) * rng.uniform(0.1, 5.0, (n, 1))
+    weights = np.r_[0.0, np.ones(N_BITS - 1), rng.standard_normal(RANK)]
+    P = np.hstack([codes, factor])
+    A = bqp.LowRank(P, weights)
+    X = np.stack([codes[:, 0], codes[:, 1]])
+    expected, T = X.copy(), X.astype(float) @ P
+    for x in expected:
+        for i in np.flatnonzero(A.flip_gains(x) < 0.0):
+            if A.flip_gains(x)[i] < 0.0:
+                x[i] = -x[i]
+    flip_rows(CodedRows(codes, factor), weights, A.diagonal(), X, T, most_passes=1)
+    np.testing.assert_array_equal(X, expected)
+
+
 def test_products_and_signs_of_all_rows():
     target, codes = some_target(), some_codes().astype(np.int8)
     rows, P = CodedRows(codes, target.P), np.hstack([some_codes(), target.P])

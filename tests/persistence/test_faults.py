@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from benchmarks.mutated_files import rewritten
 
 from hashlearn.persistence import FORMAT_VERSION, PersistenceError, describe, load
-from hashlearn.persistence.header import BLANK
+from hashlearn.persistence.header import BLANK, LARGEST_HEADER, parse_header
 from tests.persistence.models import TRAIN, X, Y, fitted, unfitted
 
 FLIPS = int(os.environ.get("HASHLEARN_FLIPS", "2000"))
@@ -147,6 +147,47 @@ def test_lying_headers_are_refused_before_anything_is_allocated(data, refused, c
 def test_lengths_that_lie_are_refused(data, refused):
     for length in (0, 10, 2**20, 2**31, 2**60, 2**64 - 1):
         refused(length.to_bytes(8, "little") + data[8:])
+
+
+def array(first, last, dtype="U8", shape=None):
+    return {"dtype": dtype, "shape": [last - first] if shape is None else shape, "data_offsets": [first, last]}
+
+
+@pytest.mark.parametrize(
+    ("arrays", "size", "match"),
+    [
+        ([array(0, 4), array(4, 8)], 8, None),
+        ([array(0, 4), array(5, 8)], 8, "array 'b' must begin at byte 4 of the data, not 5"),
+        ([array(0, 4), array(3, 8)], 8, "array 'b' must begin at byte 4 of the data, not 3"),
+        ([array(1, 4), array(4, 8)], 8, "array 'a' must begin at byte 0"),
+        ([array(0, 4), array(4, 8)], 9, "trailing bytes"),
+        ([array(0, 4), array(4, 8)], 7, "truncated"),
+        ([array(0, 4, shape=[3]), array(4, 8)], 8, "does not fit"),
+        ([array(0, 4, shape=[5]), array(4, 8)], 8, "does not fit"),
+        ([array(0, 4), array(4, 12, "F64", [1])], 12, "does not fit"),  # a number that begins between two numbers
+    ],
+)
+def test_arrays_lie_one_after_the_other_and_fill_the_file(arrays, size, match):
+    text = json.dumps({"__metadata__": {"sha256": BLANK.decode()}, **dict(zip("ab", arrays, strict=True))})
+    blank = len(text).to_bytes(8, "little") + text.replace(" ", "").encode().ljust(len(text))
+    raw = blank.replace(BLANK, hashlib.sha256(blank).hexdigest().encode(), 1)
+    if match is None:
+        assert [entry.name for entry in parse_header(raw, len(raw) + size).entries] == ["a", "b"]
+        return
+    with pytest.raises(PersistenceError, match=match):
+        parse_header(raw, len(raw) + size)
+
+
+def test_a_header_that_ends_past_the_file_is_called_truncated(data, refused):
+    end = 8 + int.from_bytes(data[:8], "little")
+    for missing in (1, 7, 8, 9):
+        refused(data[: end - missing], "truncated: the header alone takes")
+
+
+def test_a_long_header_is_refused_though_the_file_is_as_long(data, refused):
+    length = LARGEST_HEADER + 64
+    refused(length.to_bytes(8, "little") + data[8:].ljust(length, b" "), f"{LARGEST_HEADER:,} are allowed")
+    assert LARGEST_HEADER <= 2**23  # it is read into memory before its checksum is known
 
 
 def test_overlapping_and_gaping_arrays_are_refused(data, refused):

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from hashlearn.persistence import PersistenceError, load
-from hashlearn.system.atomic import UNFINISHED, replacing, write_atomically
+from hashlearn.system.atomic import UNFINISHED, _write_all, replacing, write_atomically
 from tests.persistence.models import TEST, X, fitted, unfitted
 
 KILLS = os.environ.get("HASHLEARN_KILLS", "25")
@@ -73,6 +73,37 @@ def test_a_write_that_fails_halfway_leaves_nothing_behind(two_models, monkeypatc
                 other.save(path)
         assert os.listdir(path.parent) == ["model"]
         np.testing.assert_array_equal(load(path).encode(X[TEST]), one.encode(X[TEST]))
+
+
+def test_writes_that_take_a_part_go_on_with_the_rest():
+    class Reluctant:
+        taken = b""
+
+        def write(self, data):
+            self.taken += bytes(data[:3])
+            return min(3, len(data))
+
+    file = Reluctant()
+    _write_all(file, memoryview(b"0123456789"))
+    assert file.taken == b"0123456789"
+
+
+def test_bytes_are_on_disk_before_the_file_takes_its_place_and_its_name_after(tmp_path, monkeypatch):
+    """A power cut leaves what was flushed: the bytes first, then the new name, which is the folder's."""
+    done, fsync, replace = [], os.fsync, os.replace
+
+    def flushed(handle):
+        done.append("folder flushed" if stat.S_ISDIR(os.fstat(handle).st_mode) else "file flushed")
+        fsync(handle)
+
+    def renamed(*paths):
+        done.append("renamed")
+        replace(*paths)
+
+    monkeypatch.setattr(os, "fsync", flushed)
+    monkeypatch.setattr(os, "replace", renamed)
+    write_atomically(tmp_path / "file", [b"whole"])
+    assert done == ["file flushed", "renamed", "folder flushed"]
 
 
 def test_what_was_written_is_read_back_before_it_takes_its_place(two_models, monkeypatch):

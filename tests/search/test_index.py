@@ -164,6 +164,36 @@ def test_add_and_remove(backend: str) -> None:
         index.search(codes, 1)
 
 
+def test_free_ids_follow_the_largest_that_was_ever_used() -> None:
+    codes, index = random_codes(1, 8), HammingIndex(8)
+    index.add(codes, [100])
+    index.add(codes, [5])
+    assert index.add(codes).tolist() == [101]
+    index.remove([101])
+    assert index.add(codes).tolist() == [102]
+
+
+@pytest.mark.parametrize("again", [3, 7, 9])
+def test_an_id_that_is_there_is_refused_and_nothing_is_added(again: int) -> None:
+    codes, index = random_codes(3, 8), HammingIndex(8)
+    index.add(codes, [7, 3, 9])
+    with pytest.raises(ValueError, match=f"ids must be new, but {again} is there already"):
+        index.add(codes[:2], [12, again])
+    np.testing.assert_array_equal(index.ids, [3, 7, 9])
+
+
+@pytest.mark.parametrize("backend", [*EXACT, *APPROXIMATE])
+def test_codes_that_take_the_place_of_removed_ones_are_found(backend: str) -> None:
+    codes = random_codes(200, 64)
+    index = HammingIndex(64, available(backend))
+    index.add(codes[:100])
+    index.search(codes[:1], 1)
+    index.remove(np.arange(10))
+    index.add(codes[100:110], np.arange(10))  # as many as before, and other codes
+    found = index.search_radius(codes[100:110], 0)
+    assert [place in items.indices for place, items in enumerate(found)] == [True] * 10
+
+
 @pytest.mark.parametrize("backend", APPROXIMATE)
 def test_approximate_backends_find_most_and_report_true_distances(backend: str) -> None:
     index, codes, ids = filled(available(backend), 64, n=3000)
@@ -221,6 +251,15 @@ def test_every_backend_is_listed_and_auto_is_exact() -> None:
     assert [*BACKENDS] == [*EXACT, *APPROXIMATE]
     assert {name for name, backend in BACKENDS.items() if backend.exact} == set(EXACT)
     assert HammingIndex(8).backend.name == "numpy"
+
+
+def test_what_the_index_returns_is_a_copy() -> None:
+    codes, index = random_codes(5, 8), HammingIndex(8)
+    index.add(codes)
+    index.ids[:] = 0
+    index.codes[:] = 255
+    np.testing.assert_array_equal(index.ids, np.arange(5))
+    np.testing.assert_array_equal(index.codes, codes)
 
 
 def test_the_caller_s_arrays_are_copied() -> None:

@@ -9,14 +9,15 @@ import pytest
 
 from hashlearn.bits import pack_bits, unpack_signs
 from hashlearn.search import HammingIndex, asymmetric_search, rescore
+from hashlearn.search.asymmetric import ITEMS_PER_BLOCK
 from tests.search.codes import random_codes
 
 
 @pytest.mark.parametrize("n_bits", [1, 8, 12, 33, 100])
 @pytest.mark.parametrize("k", [1, 10, 200])
 def test_asymmetric_scores_are_inner_products(n_bits: int, k: int) -> None:
-    """Whole margins, so that sums are exact and ties are many."""
-    codes = random_codes(200, n_bits)
+    """Whole margins, so that sums are exact and ties are many; more codes than the kernel takes at a time."""
+    codes = random_codes(2 * ITEMS_PER_BLOCK + 100, n_bits)
     margins = np.random.default_rng(0).integers(-3, 4, (20, n_bits)).astype(float)
     scores = margins @ unpack_signs(codes, n_bits).astype(float).T
     order = np.argsort(-scores, axis=1, kind="stable")[:, :k]

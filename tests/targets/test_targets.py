@@ -87,6 +87,7 @@ def test_pairs_named_twice_or_in_both_lists():
         (lambda: targets.Similarity(np.eye(3), background=-2.0), r"background must lie in \[-1, 1\]"),
         (lambda: built(targets.Similarity(np.eye(3))), "n = 60, the number of samples, got n = 3"),
         (lambda: built(targets.Similarity(3.0 * np.eye(60))), r"entries in \[-1, 1\], got 3"),
+        (lambda: built(targets.Similarity(-1.001 * np.eye(60))), r"entries in \[-1, 1\], got -1.001"),
         (lambda: built(targets.Similarity(np.eye(60), background=-1.0)), "only has a meaning for a sparse"),
         (lambda: built(targets.Pairs()), "at least one"),
         (lambda: built(targets.Pairs(similar=[(0, 60)])), "similar names sample 60, but there are 60"),

@@ -1,0 +1,148 @@
+"""Files that are written whole or not at all, and the header of model files."""
+
+from __future__ import annotations
+
+from benchmarks.mutants.mutant import Mutant
+
+# Without the tests that kill processes: these take long, and their processes import the installed package.
+WRITING = tuple(
+    f"tests/persistence/test_writing.py::{name}"
+    for name in (
+        "test_a_write_that_fails_halfway_leaves_nothing_behind",
+        "test_writes_that_take_a_part_go_on_with_the_rest",
+        "test_bytes_are_on_disk_before_the_file_takes_its_place_and_its_name_after",
+        "test_what_was_written_is_read_back_before_it_takes_its_place",
+        "test_permissions_and_links_stay",
+        "test_what_kills_left_is_removed_when_it_is_old",
+    )
+)
+FAULTS = ("tests/persistence/test_faults.py",)
+
+MUTANTS = [
+    Mutant(
+        "a power cut can leave an empty file: its bytes are not flushed to disk",
+        "system/atomic.py",
+        "            os.fsync(file.fileno())\n",
+        "            pass\n",
+        WRITING,
+    ),
+    Mutant(
+        "a power cut can bring the old file back: its folder is not flushed to disk",
+        "system/atomic.py",
+        "    _sync_folder(place.parent)\n",
+        "    pass\n",
+        WRITING,
+    ),
+    Mutant(
+        "a file takes its place without being read back",
+        "system/atomic.py",
+        "            check(beside)\n",
+        "            pass\n",
+        WRITING,
+    ),
+    Mutant(
+        "files are written in place",
+        "system/atomic.py",
+        'beside = place.with_name(f".{place.name}.{secrets.token_hex(8)}{UNFINISHED}")',
+        "beside = place",
+        WRITING,
+    ),
+    Mutant(
+        "permissions of a file are lost when it is written again",
+        "system/atomic.py",
+        "            os.chmod(beside, place.stat().st_mode & 0o777)\n",
+        "            place.stat()\n",
+        WRITING,
+    ),
+    Mutant(
+        "a link is replaced by a file",
+        "system/atomic.py",
+        "place = Path(os.path.realpath(path))",
+        "place = Path(path)",
+        WRITING,
+    ),
+    Mutant(
+        "what another process is writing is removed",
+        "system/atomic.py",
+        "time.time() - left.stat().st_mtime > STALE_SECONDS",
+        "time.time() - left.stat().st_mtime > 0.0",
+        WRITING,
+    ),
+    Mutant(
+        "bytes that one write did not take are lost",
+        "system/atomic.py",
+        "    while len(data):\n        data = data[file.write(data) :]",
+        "    file.write(data)",
+        WRITING,
+    ),
+    Mutant(
+        "a failed write leaves its unfinished file behind",
+        "system/atomic.py",
+        "        with contextlib.suppress(OSError):\n            beside.unlink()\n        raise",
+        "        raise",
+        WRITING,
+    ),
+    Mutant(
+        "a header may claim four terabytes",
+        "persistence/header.py",
+        "LARGEST_HEADER = 4 * 2**20",
+        "LARGEST_HEADER = 2**42",
+        FAULTS,
+    ),
+    Mutant(
+        "a header may reach eight bytes past the end of the file",
+        "persistence/header.py",
+        "    if 8 + length > file_size:",
+        "    if length > file_size:",
+        FAULTS,
+    ),
+    Mutant(
+        "the checksum of the header is not compared",
+        "persistence/header.py",
+        "    if hashlib.sha256(blank).hexdigest().encode() != stored:",
+        "    if False:",
+        FAULTS,
+    ),
+    Mutant(
+        "bytes between arrays that belong to none are taken",
+        "persistence/header.py",
+        "        if entry.first != end:",
+        "        if entry.first < end:",
+        FAULTS,
+    ),
+    Mutant(
+        "bytes after the last array are taken",
+        "persistence/header.py",
+        "    if len(raw) + end != file_size:",
+        "    if len(raw) + end > file_size:",
+        FAULTS,
+    ),
+    Mutant(
+        "keys may occur twice in a header",
+        "persistence/header.py",
+        "    if len(found) != len(pairs):",
+        "    if False:",
+        FAULTS,
+    ),
+    Mutant(
+        "a header may hold any number of values",
+        "persistence/header.py",
+        "MOST_VALUES = 2**17",
+        "MOST_VALUES = 2**40",
+        FAULTS,
+    ),
+    Mutant(
+        "arrays may be smaller than their bytes",
+        "persistence/header.py",
+        "math.prod(shape) * dtype.itemsize != offsets[1] - offsets[0]",
+        "math.prod(shape) * dtype.itemsize > offsets[1] - offsets[0]",
+        FAULTS,
+    ),
+    Mutant(
+        "arrays may begin between two numbers",
+        "persistence/header.py",
+        " or offsets[0] % dtype.itemsize:",
+        ":",
+        FAULTS,
+    ),
+]

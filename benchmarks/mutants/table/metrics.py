@@ -1,0 +1,110 @@
+"""Averages of precision, radii, labels and statistics of bits."""
+
+from __future__ import annotations
+
+from benchmarks.mutants.mutant import Mutant
+
+PRECISION = ("tests/metrics/test_average_precision.py",)
+NEAREST = ("tests/metrics/test_radius_and_knn.py",)
+STATISTICS = ("tests/metrics/test_bit_statistics.py",)
+
+MUTANTS = [
+    Mutant(
+        "up to three items at the end of the database do not count",
+        "metrics/counting.py",
+        "for j in range(whole, n):",
+        "for j in range(whole + 1, n):",
+        PRECISION,
+    ),
+    Mutant(
+        "with more than 64 labels only the last ones are compared",
+        "metrics/counting.py",
+        "shared |= own[w] & sets[w, j]",
+        "shared = own[w] & sets[w, j]",
+        PRECISION,
+    ),
+    Mutant(
+        "with top_k, average precision is divided by all relevant items",
+        "metrics/average_precision.py",
+        "np.minimum(counts.n_relevant, last)",
+        "counts.n_relevant",
+        PRECISION,
+    ),
+    Mutant(
+        "the pooled curve starts at precision 1",
+        "metrics/average_precision.py",
+        "np.concatenate([curve.precision[first : first + 1], curve.precision[first:]])",
+        "np.concatenate([[1.0], curve.precision[first:]])",
+        PRECISION,
+    ),
+    Mutant(
+        "radii at which nothing is found pull the pooled curve to 0",
+        "metrics/average_precision.py",
+        "first = int(np.argmax(curve.retrieved > 0))",
+        "first = 0",
+        PRECISION,
+    ),
+    Mutant(
+        "precision within a radius leaves out the items at the radius",
+        "metrics/radius.py",
+        "last = min(radius, counts.retrieved.shape[1] - 1) + 1",
+        "last = min(radius, counts.retrieved.shape[1] - 1)",
+        NEAREST,
+    ),
+    Mutant(
+        "recall of the macro curve is divided by the items of all queries",
+        "metrics/radius.py",
+        "np.broadcast_to(relevant[:, -1:], relevant.shape)",
+        "np.broadcast_to(relevant[:, -1:].sum(), relevant.shape)",
+        NEAREST,
+    ),
+    Mutant(
+        "evaluate forgets top_k for ties in database order",
+        "metrics/evaluation.py",
+        "        top_k=top_k,\n        k=k,\n        neighbours=neighbours or 0,",
+        "        top_k=None,\n        k=k,\n        neighbours=neighbours or 0,",
+        NEAREST,
+    ),
+    Mutant(
+        "true neighbors at the k-th distance never count",
+        "metrics/neighbours.py",
+        "nearer = counts.retrieved.cumsum(axis=1) - counts.retrieved",
+        "nearer = counts.retrieved.cumsum(axis=1)",
+        ("tests/metrics/test_neighbours.py",),
+    ),
+    Mutant(
+        "a row past the database is taken for a neighbor",
+        "metrics/neighbours.py",
+        "truth.max() >= n_database",
+        "truth.max() > n_database",
+        ("tests/metrics/test_neighbours.py",),
+    ),
+    Mutant(
+        "every code collides with itself",
+        "metrics/bit_statistics.py",
+        "collisions = int(np.sum(counts * (counts - 1) // 2))",
+        "collisions = int(np.sum(counts * (counts + 1) // 2))",
+        STATISTICS,
+    ),
+    Mutant(
+        "correlations are not divided by the spread of both bits",
+        "metrics/bit_statistics.py",
+        "(spread[upper[0]] * spread[upper[1]])",
+        "(spread[upper[0]] * spread[upper[0]])",
+        STATISTICS,
+    ),
+    Mutant(
+        "labels that are numbers and labels that are text are compared",
+        "metrics/inputs.py",
+        "    if _family(queries) != _family(database):",
+        "    if False:",
+        PRECISION,
+    ),
+    Mutant(
+        "missing labels pass for a class",
+        "metrics/inputs.py",
+        "    if missing.any():",
+        "    if False:",
+        PRECISION,
+    ),
+]

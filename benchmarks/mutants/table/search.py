@@ -1,0 +1,131 @@
+"""The index, its engines, and searches by score."""
+
+from __future__ import annotations
+
+from benchmarks.mutants.mutant import Mutant
+
+INDEX = ("tests/search/test_index.py",)
+INPUT = ("tests/search/test_index_input.py",)
+SCORES = ("tests/search/test_scores.py",)
+
+MUTANTS = [
+    Mutant(
+        "filler rows of the last block are found",
+        "search/scan.py",
+        "        size = min(ITEMS_PER_BLOCK, n - first)\n        for i in range(n_queries):",
+        "        size = ITEMS_PER_BLOCK\n        for i in range(n_queries):",
+        INDEX,
+    ),
+    Mutant(
+        "rows found within a radius are numbered from the start of their block",
+        "search/scan.py",
+        "rows[places[i, d]] = first + j",
+        "rows[places[i, d]] = j",
+        INDEX,
+    ),
+    Mutant(
+        "a radius takes only items that are nearer than it",
+        "search/scan.py",
+        "                if block[j] <= radius:\n                    counts",
+        "                if block[j] < radius:\n                    counts",
+        INDEX,
+    ),
+    Mutant(
+        "FAISS: a radius takes only items that are nearer than it",
+        "search/faiss_flat.py",
+        "index.range_search(queries, min(radius, index.d) + 1)",
+        "index.range_search(queries, min(radius, index.d))",
+        INDEX,
+    ),
+    Mutant(
+        "margins of the last byte are aligned to its end",
+        "search/asymmetric.py",
+        "padded.ravel()[:n_bits] = margins[query]",
+        "padded.ravel()[-n_bits:] = margins[query]",
+        SCORES,
+    ),
+    Mutant(
+        "items past the first block are scored by the first byte of others",
+        "search/asymmetric.py",
+        "block[j] = tables[0, planes[0, first + j]]",
+        "block[j] = tables[0, planes[0, j]]",
+        SCORES,
+    ),
+    Mutant(
+        "places without a candidate are scored as row 0",
+        "search/rescore.py",
+        "        all_scores[rows[part] < 0] = -np.inf\n",
+        "",
+        SCORES,
+    ),
+    Mutant(
+        "a vector of zeros has cosine 1 with all",
+        "search/rescore.py",
+        "dot / size if size > 0.0 else 0.0",
+        "dot / size if size > 0.0 else 1.0",
+        SCORES,
+    ),
+    Mutant(
+        "ids that are not ascending find the vectors of others",
+        "search/rescore.py",
+        "rows = order[places] if n",
+        "rows = places if n",
+        SCORES,
+    ),
+    Mutant(
+        "an id is given twice after lower ids were added",
+        "search/table.py",
+        "self.next_id = max(self.next_id, int(sorted_ids[-1]) + 1)",
+        "self.next_id = int(sorted_ids[-1]) + 1",
+        (*INDEX, *INPUT),
+    ),
+    Mutant(
+        "the last id can be added a second time",
+        "search/table.py",
+        "sorted_ids[0] > self._ids[-1][-1]",
+        "sorted_ids[0] >= self._ids[-1][-1]",
+        (*INDEX, *INPUT),
+    ),
+    Mutant(
+        "removing ids of which some are missing removes the last code",
+        "search/table.py",
+        "        if (rows < 0).any():",
+        "        if (rows < 0).all():",
+        (*INDEX, *INPUT),
+    ),
+    Mutant(
+        "codes go with the wrong ids when ids are not ascending",
+        "search/table.py",
+        "sorted_ids, codes = ids[order], codes[order]",
+        "sorted_ids, codes = ids[order], codes",
+        INDEX,
+    ),
+    Mutant(
+        "after as many codes are removed as added, the old ones are searched",
+        "search/index.py",
+        "state = (table.rewritten, len(table))",
+        "state = (0, len(table))",
+        INDEX,
+    ),
+    Mutant(
+        "changing the ids that the index returned changes the index",
+        "search/index.py",
+        "return self._table.ids.copy()",
+        "return self._table.ids",
+        INDEX,
+    ),
+    Mutant(
+        "a loaded index gives out ids of removed codes again",
+        "search/index.py",
+        'index._table.next_id = max(index._table.next_id, int(header["next_id"]))',
+        "pass",
+        ("tests/search/test_index_files.py",),
+    ),
+    Mutant(
+        "ids of which one is negative are taken",
+        "search/inputs.py",
+        "if array.min() < 0 or array.max() > np.iinfo(np.int64).max:",
+        "if array.max() > np.iinfo(np.int64).max:",
+        INPUT,
+    ),
+]

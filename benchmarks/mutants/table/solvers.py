@@ -1,0 +1,175 @@
+"""Rounding of the relaxation, single flips, merging of rows, checks of the input, and what `solve` reports."""
+
+from __future__ import annotations
+
+from benchmarks.mutants.mutant import Mutant
+
+MERGING = ("tests/bqp/test_merging.py",)
+OPERATORS = ("tests/bqp/test_operators.py",)
+ROUNDING = ("tests/bqp/test_sdr.py",)
+SOLVE = ("tests/bqp/test_solve.py",)
+SWEEPS = ("tests/bqp/test_sweeps.py",)
+
+MUTANTS = [
+    Mutant(
+        "only the first 32 draws of a relaxation are valued",
+        "bqp/sdr/rounding.py",
+        "normals[:, first : first + DRAWS_AT_ONCE]",
+        "normals[:, :DRAWS_AT_ONCE]",
+        ROUNDING,
+    ),
+    Mutant(
+        "draws of later blocks of rows are valued with the signs of the first",
+        "bqp/sdr/rounding.py",
+        "P[a:b].T @ _signs(relaxation, normals, a, b)",
+        "P[a:b].T @ _signs(relaxation, normals, 0, b - a)",
+        ROUNDING,
+    ),
+    Mutant(
+        "draws of later blocks of rows have the signs of the first",
+        "bqp/sdr/rounding.py",
+        "map_row_blocks(lambda a, b: _signs(relaxation, normals, a, b), A.n, width)",
+        "map_row_blocks(lambda a, b: _signs(relaxation, normals, 0, b - a), A.n, width)",
+        ROUNDING,
+    ),
+    Mutant(
+        "columns of signs are valued without weights",
+        "bqp/sdr/rounding.py",
+        "        products = A.rows.transposed(X)\n        return A.weights @ (products * products)",
+        "        products = A.rows.transposed(X)\n        return (products * products).sum(axis=0)",
+        ROUNDING,
+    ),
+    Mutant(
+        "flips of later rows use the diagonal of the first rows",
+        "bqp/passes/numpy_flips.py",
+        "gain = x * field - diagonal[first + i]",
+        "gain = x * field - diagonal[i]",
+        ROUNDING,
+    ),
+    Mutant(
+        "the row after a flipped one is judged by how things were before",
+        "bqp/passes/numpy_flips.py",
+        "for later in range(i + 1, rows):",
+        "for later in range(i + 2, rows):",
+        ROUNDING,
+    ),
+    Mutant(
+        "a dense sweep counts the diagonal as a pull",
+        "bqp/sweeps.py",
+        "pull = field[i] - diagonal[i] * old",
+        "pull = field[i]",
+        SWEEPS,
+    ),
+    Mutant(
+        "a sweep over low rank forgets the sign that was there",
+        "bqp/sweeps.py",
+        "t[j] += (new - old) * P[i, j]",
+        "t[j] += new * P[i, j]",
+        SWEEPS,
+    ),
+    Mutant(
+        "rows that repel each other are merged",
+        "bqp/passes/numpy_merging.py",
+        "return differs | ((rows * rows) @ weights > 0.0)",
+        "return differs",
+        MERGING,
+    ),
+    Mutant(
+        "rows whose hashes collide are merged",
+        "bqp/passes/numpy_merging.py",
+        "return differs | ((rows * rows) @ weights > 0.0)",
+        "return (rows * rows) @ weights > 0.0",
+        MERGING,
+    ),
+    Mutant(
+        "a merged row weighs as the root of its number of rows",
+        "bqp/passes/numpy_merging.py",
+        "return P[first] * counts[:, None], groups",
+        "return P[first] * np.sqrt(counts)[:, None], groups",
+        MERGING,
+    ),
+    Mutant(
+        "rows are given to the wrong groups",
+        "bqp/passes/numpy_merging.py",
+        "return first[order], place[groups]",
+        "return first[order], order[groups]",
+        MERGING,
+    ),
+    Mutant(
+        "rows with -0 and 0 are not merged",
+        "bqp/passes/numpy_merging.py",
+        "scratch[0] = P[i, j] + 0.0",
+        "scratch[0] = P[i, j]",
+        MERGING,
+    ),
+    Mutant(
+        "a wide P with repeated rows is taken for one without",
+        "bqp/passes/numpy_merging.py",
+        "if len(np.unique(_hash_rows(few))) > (1.0 - worthwhile) * n:",
+        "if len(np.unique(_hash_rows(few))) > worthwhile * n:",
+        MERGING,
+    ),
+    Mutant(
+        "a matrix that is not symmetric by one percent is averaged without a word",
+        "bqp/validation.py",
+        "SYMMETRY_TOLERANCE = 1e-10",
+        "SYMMETRY_TOLERANCE = 1e-2",
+        (*OPERATORS, *SOLVE),
+    ),
+    Mutant(
+        "the caller's start is overwritten",
+        "bqp/validation.py",
+        "    return array.copy()",
+        "    return array",
+        SOLVE,
+    ),
+    Mutant(
+        "entries that overflow when squared are taken",
+        "bqp/validation.py",
+        "    if array.size and largest > LARGEST_ENTRY:",
+        "    if False:",
+        (*OPERATORS, *SOLVE),
+    ),
+    Mutant(
+        "a value above a bound of 0 counts as optimal",
+        "bqp/solution.py",
+        'return difference / abs(float(bound)) if bound != 0.0 else float("inf")',
+        "return difference / abs(float(bound)) if bound != 0.0 else 0.0",
+        SOLVE,
+    ),
+    Mutant(
+        "a later, weaker bound replaces a better one",
+        "bqp/run.py",
+        "        if not bound > self.bound:",
+        "        if False:",
+        SOLVE,
+    ),
+    Mutant(
+        "the best point changes when the solver goes on with it",
+        "bqp/run.py",
+        "self.x, self.value = self.A.tall.copy(x), float(value)",
+        "self.x, self.value = x, float(value)",
+        (*SOLVE, "tests/bqp/test_graph_cut.py"),
+    ),
+    Mutant(
+        "the bound may exceed the value",
+        "bqp/solve.py",
+        "bound = min(run.bound, value)",
+        "bound = run.bound",
+        SOLVE,
+    ),
+    Mutant(
+        "a gap of one in a thousand counts as optimal",
+        "bqp/solve.py",
+        "OPTIMALITY_TOLERANCE = 1e-9",
+        "OPTIMALITY_TOLERANCE = 1e-3",
+        SOLVE,
+    ),
+    Mutant(
+        "a cut counts the pull from outside the block half",
+        "bqp/graph_cut.py",
+        "minimum_cut_signs(inside, 2.0 * (field - inside @ old))",
+        "minimum_cut_signs(inside, field - inside @ old)",
+        ("tests/bqp/test_graph_cut.py",),
+    ),
+]

@@ -1,0 +1,154 @@
+"""Which of equally near items come first, and how metrics count them."""
+
+from __future__ import annotations
+
+from benchmarks.mutants.mutant import Mutant
+
+INDEX = ("tests/search/test_index.py",)
+SCORES = ("tests/search/test_scores.py",)
+STORES = ("tests/search/test_stores.py",)
+PRECISION = ("tests/metrics/test_average_precision.py",)
+NEAREST = ("tests/metrics/test_radius_and_knn.py",)
+
+MUTANTS = [
+    Mutant(
+        "equal scores go to the higher row",
+        "search/best_kept.py",
+        "score == other_score and row > other_row",
+        "score == other_score and row < other_row",
+        SCORES,
+    ),
+    Mutant(
+        "the last child of a heap is never compared",
+        "search/best_kept.py",
+        "if child + 1 < size and _worse",
+        "if child + 2 < size and _worse",
+        SCORES,
+    ),
+    Mutant(
+        "the two best scores are not put in order",
+        "search/best_kept.py",
+        "for size in range(rows.shape[0] - 1, 0, -1):",
+        "for size in range(rows.shape[0] - 1, 1, -1):",
+        SCORES,
+    ),
+    Mutant(
+        "equal scores of candidates keep the order that they came in",
+        "search/rescore.py",
+        "order = np.lexsort((wanted[part], -all_scores), axis=1)[:, :k]",
+        'order = np.argsort(-all_scores, axis=1, kind="stable")[:, :k]',
+        SCORES,
+    ),
+    Mutant(
+        "items at the k-th distance enter though k nearer ones are known",
+        "search/scan.py",
+        "                    if distance >= limits[i]:",
+        "                    if distance > limits[i]:",
+        INDEX,
+    ),
+    Mutant(
+        "all items at the k-th distance are kept, not the first ones",
+        "search/scan.py",
+        "            at_limit -= 1\n",
+        "            at_limit -= 0\n",
+        INDEX,
+    ),
+    Mutant(
+        "a tie at the k-th place is taken for settled",
+        "search/ties.py",
+        "done = (far[:, k - 1] < far[:, -1])",
+        "done = (far[:, k - 1] <= far[:, -1])",
+        STORES,
+    ),
+    Mutant(
+        "equal distances keep the order of the engine",
+        "search/ties.py",
+        "order = np.lexsort((found, far), axis=1)",
+        'order = np.argsort(far, axis=1, kind="stable")',
+        STORES,
+    ),
+    Mutant(
+        "FAISS: a tie at the k-th place is not looked for",
+        "search/faiss_flat.py",
+        "self.index.search(queries, min(k + 1, self.index.ntotal))",
+        "self.index.search(queries, min(k, self.index.ntotal))",
+        INDEX,
+    ),
+    Mutant(
+        "pessimistic hits at k are optimistic",
+        "metrics/tie_rules.py",
+        "out[i] += max(0, left - (n - r))",
+        "out[i] += min(left, r)",
+        (*PRECISION, *NEAREST),
+    ),
+    Mutant(
+        "a distance that rank top_k cuts counts whole",
+        "metrics/tie_rules.py",
+        "places = min(n, top_k - N)",
+        "places = n",
+        PRECISION,
+    ),
+    Mutant(
+        "expected precision draws with replacement",
+        "metrics/tie_rules.py",
+        "q = (r - 1) / (n - 1) if n > 1 else 0.0",
+        "q = r / n",
+        PRECISION,
+    ),
+    Mutant(
+        "the trapezoid of the nearest distance starts at precision 0",
+        "metrics/tie_rules.py",
+        "before = 1.0 + q * (places - 1)",
+        "before = q * (places - 1)",
+        PRECISION,
+    ),
+    Mutant(
+        "pessimistic precision counts ranks as if relevant items came first",
+        "metrics/tie_rules.py",
+        "_one_after_another(R, N + n - r, max(0, places - (n - r)), harmonic)",
+        "_one_after_another(R, N, max(0, places - (n - r)), harmonic)",
+        PRECISION,
+    ),
+    Mutant(
+        "harmonic numbers lose what rounding takes",
+        "metrics/tie_rules.py",
+        "out[0, t], out[1, t] = high, low",
+        "out[0, t], out[1, t] = high, 0.0",
+        PRECISION,
+    ),
+    Mutant(
+        "the likeliest number of hits counts twice",
+        "metrics/tie_rules.py",
+        "if step == 1 or h != mode:",
+        "if True:",
+        PRECISION,
+    ),
+    Mutant(
+        "in database order the item at rank top_k does not count",
+        "metrics/counting.py",
+        "        if rank <= top_k:",
+        "        if rank < top_k:",
+        PRECISION,
+    ),
+    Mutant(
+        "in database order the trapezoid starts at precision 0",
+        "metrics/counting.py",
+        "(found[d] - 1) / (rank - 1) if rank > 1 else 1.0",
+        "(found[d] - 1) / (rank - 1) if rank > 1 else 0.0",
+        PRECISION,
+    ),
+    Mutant(
+        "equal votes at equal distances go to the larger label",
+        "metrics/counting.py",
+        "nearer == 0 and c < best",
+        "nearer == 0 and c > best",
+        NEAREST,
+    ),
+    Mutant(
+        "distances of the query before decide ties of votes",
+        "metrics/counting.py",
+        "        votes[c] = 0\n        vote_distances[c] = 0\n",
+        "        votes[c] = 0\n",
+        NEAREST,
+    ),
+]
