@@ -13,7 +13,8 @@ WRITING = tuple(
         "test_bytes_are_on_disk_before_the_file_takes_its_place_and_its_name_after",
         "test_what_was_written_is_read_back_before_it_takes_its_place",
         "test_permissions_and_links_stay",
-        "test_what_kills_left_is_removed_when_it_is_old",
+        "test_what_kills_left_is_removed_by_the_next_writer",
+        "test_without_locks_the_age_decides",
     )
 )
 FAULTS = ("tests/persistence/test_faults.py",)
@@ -57,15 +58,15 @@ MUTANTS = [
     Mutant(
         "a link is replaced by a file",
         "system/atomic.py",
-        "place = Path(os.path.realpath(path))",
-        "place = Path(path)",
+        "place, name = Path(os.path.realpath(path)), os.fspath(path)",
+        "place, name = Path(path), os.fspath(path)",
         WRITING,
     ),
     Mutant(
         "what another process is writing is removed",
         "system/atomic.py",
-        "time.time() - left.stat().st_mtime > STALE_SECONDS",
-        "time.time() - left.stat().st_mtime > 0.0",
+        "if _can_lock(handle) or time.time() - os.fstat(handle).st_mtime > STALE_SECONDS:",
+        "if True:",
         WRITING,
     ),
     Mutant(

@@ -70,15 +70,15 @@ MUTANTS = [
     Mutant(
         "rows that repel each other are merged",
         "bqp/passes/numpy_merging.py",
-        "return differs | ((rows * rows) @ weights > 0.0)",
+        "return differs | repels[groups[a:b]]",
         "return differs",
         MERGING,
     ),
     Mutant(
         "rows whose hashes collide are merged",
         "bqp/passes/numpy_merging.py",
-        "return differs | ((rows * rows) @ weights > 0.0)",
-        "return (rows * rows) @ weights > 0.0",
+        "return differs | repels[groups[a:b]]",
+        "return repels[groups[a:b]]",
         MERGING,
     ),
     Mutant(
