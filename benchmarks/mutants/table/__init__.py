@@ -17,6 +17,8 @@ from benchmarks.mutants.table import (
     metrics,
     search,
     solvers,
+    stores,
+    streams,
     targets,
     ties,
 )
@@ -33,4 +35,6 @@ AREAS: dict[str, list[Mutant]] = {
     "hash functions": hash_functions.MUTANTS,
     "hashers": hashers.MUTANTS,
     "files": files.MUTANTS,
+    "streams": streams.MUTANTS,
+    "stores": stores.MUTANTS,
 }

@@ -1,0 +1,132 @@
+"""Stores: tables of others, several writers, transactions, and limits that are checked first."""
+
+from __future__ import annotations
+
+from benchmarks.mutants.mutant import Mutant
+
+STORES = ("tests/search/test_stores.py",)
+OTHERS = ("tests/search/test_stores_of_others.py",)
+WRITERS = ("tests/search/test_stores_writers.py",)
+POSTGRES = ("tests/search/test_postgres.py",)
+
+MUTANTS = [
+    Mutant(
+        "threads that share a store run into each other",
+        "search/stores/base.py",
+        "            with self._lock:\n                self._upsert(codes[order], ids[order])",
+        "            self._upsert(codes[order], ids[order])",
+        WRITERS,
+    ),
+    Mutant(
+        "a name that the engine would cut is taken",
+        "search/stores/base.py",
+        "if most_bytes is not None and size > most_bytes:",
+        "if False:",
+        (*OTHERS, *POSTGRES),
+    ),
+    Mutant(
+        "an id of -1 reads as nothing found",
+        "search/stores/base.py",
+        "if not 0 <= item <= MOST_ROWS:",
+        "if not -1 <= item <= MOST_ROWS:",
+        (*POSTGRES, *OTHERS),
+    ),
+    Mutant(
+        "memory is taken for a k beyond the number of rows",
+        "search/stores/base.py",
+        "            require_k(k, self._count())\n            if exact:",
+        "            if exact:",
+        (*STORES, *OTHERS),
+    ),
+    Mutant(
+        "what changed before an error is saved all the same",
+        "search/stores/base.py",
+        "                self._close_after_error()\n",
+        "                self._close()\n",
+        (*WRITERS, *OTHERS),
+    ),
+    Mutant(
+        "a table of another number of bits is opened",
+        "search/stores/base.py",
+        "    if there != n_bits:",
+        "    if False:",
+        STORES,
+    ),
+    Mutant(
+        "a table of the user's in an SQLite file is taken over",
+        "search/stores/sqlite_vec.py",
+        'if n_bits is None or kind != "table" or not text.startswith("CREATE VIRTUAL TABLE"):',
+        "if False:",
+        OTHERS,
+    ),
+    Mutant(
+        "tables in an SQLite file are told apart by case",
+        "search/stores/sqlite_vec.py",
+        "\"WHERE name = ? COLLATE NOCASE AND type IN ('table', 'view', 'index')\",",
+        "\"WHERE name = ? AND type IN ('table', 'view', 'index')\",",
+        OTHERS,
+    ),
+    Mutant(
+        "an upsert into SQLite that fails half-way is kept",
+        "search/stores/sqlite_vec.py",
+        '                self.connection.execute("ROLLBACK")',
+        '                self.connection.execute("COMMIT")',
+        WRITERS,
+    ),
+    Mutant(
+        "an upsert into PostgreSQL keeps the old code",
+        "search/stores/postgres.py",
+        "DO UPDATE SET {code} = EXCLUDED.{code}",
+        "DO NOTHING",
+        STORES,
+    ),
+    Mutant(
+        "a table of the user's in PostgreSQL without a key is taken",
+        "search/stores/postgres.py",
+        "if key.fetchone() is None or not never_null:",
+        "if False:",
+        (*OTHERS, *POSTGRES),
+    ),
+    Mutant(
+        "a view in PostgreSQL is taken for a table",
+        "search/stores/postgres.py",
+        '        if kind not in "rp":',
+        "        if False:",
+        (*OTHERS, *POSTGRES),
+    ),
+    Mutant(
+        "rows without a code are found in PostgreSQL",
+        "search/stores/postgres.py",
+        'FROM {table} WHERE {code} IS NOT NULL "\n            "ORDER BY distance, {id} LIMIT %s"',
+        'FROM {table} "\n            "ORDER BY distance, {id} LIMIT %s"',
+        POSTGRES,
+    ),
+    Mutant(
+        "a usearch file is overwritten though another store has changed it",
+        "search/stores/usearch.py",
+        "if ending is not None and ending[1] != self._mark:",
+        "if False:",
+        WRITERS,
+    ),
+    Mutant(
+        "any file is taken for a usearch file of ours",
+        "search/stores/usearch.py",
+        "if len(last) != ENDING.size or not last.startswith(MAGIC):",
+        "if len(last) != ENDING.size:",
+        OTHERS,
+    ),
+    Mutant(
+        "two writers of a LanceDB table leave an id twice",
+        "search/stores/lancedb.py",
+        'pyarrow.field("id", pyarrow.int64(), nullable=False, metadata=PRIMARY_KEY)',
+        'pyarrow.field("id", pyarrow.int64(), nullable=False, metadata={"x": "y"})',
+        WRITERS,
+    ),
+    Mutant(
+        "a LanceDB table with other columns is taken over",
+        "search/stores/lancedb.py",
+        'if there != wanted or not table.schema.equals(schema) or not table.schema.field("id").metadata:',
+        "if False:",
+        OTHERS,
+    ),
+]

@@ -1,0 +1,130 @@
+"""Resumed encodings: shards, marks, digests of inputs and hashers, and columns of files."""
+
+from __future__ import annotations
+
+from benchmarks.mutants.mutant import Mutant
+
+ENCODING = ("tests/streams/test_encoding.py",)
+FOLDERS = ("tests/distributed/test_encode_evaluate.py",)
+
+MUTANTS = [
+    Mutant(
+        "a shard of other rows, or of another hasher, is taken up",
+        "streams/shards.py",
+        "right = len(held) == n_rows * self._width + len(work) and held.endswith(work)",
+        "right = len(held) == n_rows * self._width + len(work)",
+        ENCODING,
+    ),
+    Mutant(
+        "a damaged shard is taken up",
+        "streams/shards.py",
+        "return data if right and hashlib.sha256(held).digest() == digest else None",
+        "return data if right else None",
+        ENCODING,
+    ),
+    Mutant(
+        "two processes write the same codes at once",
+        "streams/shards.py",
+        "fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)",
+        "pass",
+        ENCODING,
+    ),
+    Mutant(
+        "files of others in the folder of shards are removed",
+        "streams/shards.py",
+        "if OURS.fullmatch(path.name):",
+        "if True:",
+        ENCODING,
+    ),
+    Mutant(
+        "every shard is stored as the first",
+        "streams/shards.py",
+        'return self._folder / f"{shard:010d}"',
+        'return self._folder / f"{0:010d}"',
+        ENCODING,
+    ),
+    Mutant(
+        "codes of two hashers are mixed",
+        "streams/digests.py",
+        "described = [hashlearn.__version__, named, identity, int(hasher.n_bits)]",
+        "described = [hashlearn.__version__, identity, int(hasher.n_bits)]",
+        ENCODING,
+    ),
+    Mutant(
+        "two hashers that cannot be named share their codes",
+        "streams/digests.py",
+        "named = fingerprint(hasher) or (None if identity else secrets.token_hex(32))",
+        "named = fingerprint(hasher)",
+        ENCODING,
+    ),
+    Mutant(
+        "dense rows are not part of what was encoded",
+        "streams/digests.py",
+        "            self._digest.update(_bytes(batch))\n",
+        "            pass\n",
+        ENCODING,
+    ),
+    Mutant(
+        "sparse rows are not part of what was encoded",
+        "streams/digests.py",
+        "                self._digest.update(_bytes(part))\n",
+        "                pass\n",
+        ENCODING,
+    ),
+    Mutant(
+        "an input that changes while it is encoded goes unnoticed",
+        "streams/encoding.py",
+        "    return after != before and not has_same_rows()",
+        "    return False",
+        ENCODING,
+    ),
+    Mutant(
+        "columns in another order than the model's are encoded",
+        "streams/encoding.py",
+        "        if here != there:",
+        "        if False:",
+        (*ENCODING, "tests/cli/test_fit_and_encode.py"),
+    ),
+    Mutant(
+        "ids of a part of a data set begin at 0",
+        "streams/encoding.py",
+        "whole(shards.codes(), n, hasher.n_bits, first_id)",
+        "whole(shards.codes(), n, hasher.n_bits, 0)",
+        (*ENCODING, *FOLDERS),
+    ),
+    Mutant(
+        "fitted attributes are not part of a hasher's fingerprint",
+        "persistence/fingerprint.py",
+        "described = [HASHER_NAMES[type(hasher)], int(hasher.n_bits), stored, _shapes(writer), digests(writer.arrays)]",
+        "described = [HASHER_NAMES[type(hasher)], int(hasher.n_bits), stored, _shapes(writer)]",
+        (*ENCODING, *FOLDERS),
+    ),
+    Mutant(
+        "codes that were damaged after their mark was written stay",
+        "distributed/marks.py",
+        'return hashlib.file_digest(file, "sha256").hexdigest() == self.sha256',
+        "return True",
+        FOLDERS,
+    ),
+    Mutant(
+        "codes of inputs that are gone stay in the folder",
+        "distributed/marks.py",
+        "        output.unlink(missing_ok=True)\n        _place(output)",
+        "        _place(output)",
+        FOLDERS,
+    ),
+    Mutant(
+        "codes of inputs that are still there are removed",
+        "distributed/marks.py",
+        "if (mark is not None and _is_gone(Path(mark.input)) and mark.is_of(output)) or not output.exists():",
+        "if (mark is not None and mark.is_of(output)) or not output.exists():",
+        FOLDERS,
+    ),
+    Mutant(
+        "a damaged mark is believed",
+        "distributed/marks.py",
+        "return mark if right else None",
+        "return mark",
+        FOLDERS,
+    ),
+]
