@@ -140,6 +140,11 @@ def test_margins_count_against_the_inertia(weights, threshold):
     assert not inertia.holds(moved - 1e-9, m)
 
 
+def test_a_first_block_that_cannot_be_factored_proves_nothing():
+    """In exact arithmetic H ⪰ 0; here rounding is taken to have spoiled that."""
+    assert not HostInertia(np.array([[-10.0, 0.0], [0.0, 1.0]]), np.array([1.0, -1.0])).holds(2.0, 0.0)
+
+
 def test_an_ill_conditioned_first_block_weakens_the_bound_and_never_breaks_it():
     """Large columns of positive weight nearly undo one of negative weight: M⁻¹B is mostly rounding."""
     for seed in range(40):
