@@ -11,6 +11,7 @@ import pytest
 
 from hashlearn import TwoStepHasher, bits, streams
 from hashlearn.hashers import BRE, HASHERS, ITQ, KSH, LSH, BinaryAutoencoder, SpectralHashing
+from hashlearn.targets import Neighbors
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((60, 8))
@@ -69,6 +70,12 @@ def test_every_integer_of_the_default_hasher_may_be_numpy_s() -> None:
     small = TwoStepHasher(np.int8(5), n_sweeps=np.uint8(2), n_jobs=np.int8(1), random_state=np.uint8(7)).fit(X, Y)  # type: ignore[arg-type]
     np.testing.assert_array_equal(small.codes_, plain.codes_)
     np.testing.assert_array_equal(small.encode(X), plain.encode(X))
+
+
+def test_a_target_takes_small_integers() -> None:
+    small = Neighbors(n_neighbors=np.uint8(7), n_components=np.uint8(64))  # type: ignore[arg-type]
+    one, two = (TwoStepHasher(4, target=target, random_state=0).fit(X) for target in (Neighbors(), small))
+    np.testing.assert_array_equal(one.encode(X), two.encode(X))
 
 
 @pytest.mark.parametrize("n_bits", [9, 12, 16])

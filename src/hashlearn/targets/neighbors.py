@@ -78,8 +78,8 @@ class Neighbors:
 
     def embedding(self, X: Any, rng: np.random.Generator) -> NDArray[np.float64]:
         """E, shape (n, n_components) or fewer columns where there are not so many; rows of unit length, or of zeros."""
-        graph, place = neighbor_graph(X, self.n_neighbors, self.metric)
-        values, vectors = _diffusion(graph, self.n_components, rng)
+        graph, place = neighbor_graph(X, int(self.n_neighbors), self.metric)
+        values, vectors = _diffusion(graph, int(self.n_components), rng)
         dimension = AUTOMATIC_DIMENSIONS[1] if isinstance(self.dimension, str) else self.dimension
         scaled = vectors * values ** _power(values, dimension)
         if scaled.shape[1] == 0:  # one distinct row: nothing is known of any pair
