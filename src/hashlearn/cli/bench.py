@@ -38,7 +38,7 @@ SECONDS_BETWEEN_DRAWS = 0.1
 @click.option("--methods", metavar="NAMES", help="Such as SDR,AL.  [default: the table's]")
 @click.option("--bits", metavar="NUMBERS", help="Code lengths, such as 8,16.  [default: the table's]")
 @click.option(
-    "--draws", type=click.IntRange(min=1), default=3, show_default=True, help="Random draws of the training samples."
+    "--draws", type=click.IntRange(1, 1000), default=3, show_default=True, help="Random draws of the training samples."
 )
 @click.option(
     "--out",
@@ -96,7 +96,7 @@ def bench_command(
             except KeyboardInterrupt:
                 interrupted = True
         found = results.read(out, wanted.cells)
-    except (ValueError, OSError) as error:
+    except ValueError as error:
         raise InputError(str(error)) from None
     if not interrupted and outcome.not_loaded and not found.records:
         raise InputError("\n".join(f"{name}: {why}" for name, why in outcome.not_loaded.items()))

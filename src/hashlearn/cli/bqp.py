@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from hashlearn.cli.exits import INTERRUPTED, InputError
+from hashlearn.cli.exits import INTERRUPTED, InputError, refusals
 from hashlearn.cli.layout import lower_bound, number, pairs, percent, seconds, upper_bound
 from hashlearn.cli.progress import Bar
 
@@ -79,7 +80,7 @@ def bqp_command(
 
 def _check_output(output: Path, file: Path) -> None:
     """Refuse before the solve what could not be written after it."""
-    if output.resolve() == file.resolve():
+    if os.path.realpath(output) == os.path.realpath(file):
         raise InputError(f"{output}: --output names the problem file itself")
     if not output.absolute().parent.is_dir():
         raise InputError(f"{output}: its folder does not exist")
@@ -132,7 +133,5 @@ def _text(problem: Problem, solution: Solution) -> str:
 
 def _write(output: Path, problem: Problem, solution: Solution) -> None:
     lines = "".join(f"{entry}\n" for entry in problem.assignment(solution.x).tolist())
-    try:
+    with refusals("--output"):
         output.write_text(lines, encoding="ascii")
-    except OSError as error:
-        raise InputError(f"{output}: cannot be written: {error.strerror or error}") from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -82,13 +83,14 @@ def require_place(output: Path, *inputs: Path | str | None) -> None:
     """Refuse before the work what could not be written after it."""
     from hashlearn.streams.opening import split_address
 
+    with refusals():
+        taken = [os.path.realpath(split_address(file)[0]) for file in inputs if file is not None]
     if not output.absolute().parent.is_dir():
         raise InputError(f"--output {output}: its folder does not exist")
     if output.is_dir():
         raise InputError(f"--output {output}: is a folder; name a file in it")
-    for file in inputs:
-        if file is not None and split_address(file)[0].resolve() == output.resolve():
-            raise InputError(f"--output {output}: is an input of this command; name another file")
+    if os.path.realpath(output) in taken:
+        raise InputError(f"--output {output}: is an input of this command; name another file")
 
 
 def show(as_json: bool, report: dict[str, Any], text: str) -> None:

@@ -7,8 +7,6 @@ unpickled. Rows are put in order, queries last, as in all data sets.
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ from numpy.typing import NDArray
 
 from hashlearn.datasets.dataset import DataError, DataSet, Provenance
 from hashlearn.datasets.files import seen
+from hashlearn.system.archives import DAMAGED_ARCHIVE
 
 FEATURES = "given"
 KEYS = ("X", "y", "names", "split")
@@ -60,8 +59,8 @@ def _arrays(path: Path, keys: tuple[str, ...] = KEYS) -> dict[str, NDArray[Any]]
             return {key: file[key] for key in keys if key in file.files}
     except DataError:
         raise
-    except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise DataError(f"{path}: cannot be read as .npz without pickles: {error}") from None
+    except (*DAMAGED_ARCHIVE, ValueError, TypeError) as error:
+        raise DataError(f"{path}: cannot be read as .npz without pickles: {' '.join(str(error).split())}") from None
 
 
 def _samples(path: Path, X: NDArray[Any]) -> NDArray[np.float32]:
@@ -93,7 +92,7 @@ def _queries(path: Path, split: NDArray[Any] | None, n: int) -> NDArray[np.bool_
     if split.shape != (n,) or split.dtype.kind not in "US":
         raise DataError(f"{path}: split has shape {split.shape} and type {split.dtype}, expected {n} strings")
     is_query = split.astype(str) == "test"
-    return is_query if is_query.any() and not is_query.all() else None
+    return is_query if is_query.any() else None
 
 
 def _text(value: Any) -> str:

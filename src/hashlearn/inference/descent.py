@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -60,7 +61,7 @@ def infer_codes(
     >>> report.objectives[-1]
     0.0
     """
-    if time_limit is not None and not time_limit > 0:
+    if time_limit is not None and not (isinstance(time_limit, Real) and time_limit > 0):
         raise ValueError(f"time_limit must be a positive number of seconds or None, got {time_limit!r}")
     rng = np.random.default_rng() if rng is None else rng
     began = time.perf_counter()
@@ -143,4 +144,8 @@ def _rows(target: bqp.Operator) -> Rows:
 
 
 def _solver_name(solver: str | bqp.Solver) -> str:
-    return solver if isinstance(solver, str) else solver.name
+    if isinstance(solver, str):
+        return solver
+    if not isinstance(solver, bqp.Solver):
+        raise TypeError(f"solver must be a name or a solver object of hashlearn.bqp, got {solver!r}")
+    return solver.name
