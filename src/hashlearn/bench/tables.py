@@ -1,7 +1,7 @@
 """The paper's four tables and two more: what is compared, on what, how it is measured; what a run of one consists of.
 
 Retrieval by labels rewards a good classifier. So "unseen" asks for classes that nothing was learned from, and
-"neighbours" for the nearest rows of the original vectors, without any label.
+"neighbours" for the nearest rows of the original vectors: labels draw the training samples, and are not scored.
 """
 
 from __future__ import annotations

@@ -70,7 +70,10 @@ def bench_command(
     quiet: bool,
 ) -> None:
     """Run one of the paper's tables: inference, supervised, unsupervised or knn; or one of two more: unseen (classes
-    that nothing was learned from) or neighbours (nearest rows of the original vectors, no labels).
+    that nothing was learned from) or neighbours (nearest rows of the original vectors).
+
+    A file needs labels y in every table: training samples are drawn class by class. Where it has a split, its rows
+    marked "test" are the queries, and are neither searched nor learned from.
 
     Each cell (a method, a code length, a draw) is stored in a file of its own as soon as it is done. After Ctrl-C or
     a kill the same command runs only what is missing. Exit code 1: cells failed, 2: bad input, 130: Ctrl-C.

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     "--time-limit",
     type=click.FloatRange(min=0.0, min_open=True),
     metavar="SECONDS",
-    help="Stop after this long with the best so far.",
+    help="Stop after this long with the best so far; sdr has little before it rounds, at its end.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
 @click.option("--sense", type=click.Choice(["max-cut", "qubo"]), help="What the file holds.  [default: by its name]")
