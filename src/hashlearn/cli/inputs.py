@@ -29,9 +29,9 @@ batch_option = click.option(
 )
 
 
-def rows_option(flag: str, what: str, *, required: bool = False) -> Callable[..., Any]:
+def rows_option(flag: str, what: str, *, required: bool = False, formats: str = FILE_HELP) -> Callable[..., Any]:
     """An option that names a file of rows, labels or codes."""
-    return click.option(flag, metavar="FILE", required=required, help=f"{what}: {FILE_HELP}.")
+    return click.option(flag, metavar="FILE", required=required, help=f"{what}: {formats}.")
 
 
 def loaded(model: Path) -> Any:

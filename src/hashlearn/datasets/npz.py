@@ -7,6 +7,9 @@ unpickled. Rows are put in order, queries last, as in all data sets.
 
 from __future__ import annotations
 
+import tokenize
+import zipfile
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +18,21 @@ from numpy.typing import NDArray
 
 from hashlearn.datasets.dataset import DataError, DataSet, Provenance
 from hashlearn.datasets.files import seen
-from hashlearn.system.archives import DAMAGED_ARCHIVE
 
 FEATURES = "given"
 KEYS = ("X", "y", "names", "split")
+BROKEN = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    NotImplementedError,  # an unknown way of packing
+    OSError,  # no permission, or a place outside the file
+    RuntimeError,  # encrypted
+    TypeError,
+    ValueError,
+    tokenize.TokenError,  # in an array's header
+)
+PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # what NumPy writes
 
 
 def read_npz(path: Path, name: str | None = None) -> DataSet:
@@ -56,10 +70,16 @@ def _arrays(path: Path, keys: tuple[str, ...] = KEYS) -> dict[str, NDArray[Any]]
             absent = [key for key in ("X", "y") if key not in file.files]
             if absent:
                 raise DataError(f"{path}: has no {' and no '.join(absent)}, only {', '.join(file.files) or 'nothing'}")
-            return {key: file[key] for key in keys if key in file.files}
+            members = [] if file.zip is None else file.zip.infolist()
+            if any(member.compress_type not in PACKINGS for member in members):
+                raise DataError(f"{path}: is packed in another way than NumPy packs; save it with np.savez again")
+            arrays = {key: file[key] for key in keys if key in file.files}
+            if any(isinstance(array, bytes) for array in arrays.values()):  # what NumPy makes of other members
+                raise DataError(f"{path}: has members that are no arrays")
+            return arrays
     except DataError:
         raise
-    except (*DAMAGED_ARCHIVE, ValueError, TypeError) as error:
+    except BROKEN as error:
         raise DataError(f"{path}: cannot be read as .npz without pickles: {' '.join(str(error).split())}") from None
 
 
@@ -74,7 +94,8 @@ def _samples(path: Path, X: NDArray[Any]) -> NDArray[np.float32]:
 
 
 def _labels(path: Path, y: NDArray[Any], names: NDArray[Any] | None) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    if y.dtype.kind not in "iuUS" and not (y.dtype.kind == "f" and np.array_equal(y, np.rint(y))):
+    whole = y.dtype.kind == "f" and bool(np.all((y == np.rint(y)) & (np.abs(y) < 2.0**53)))
+    if y.dtype.kind not in "iuUS" and not whole:
         raise DataError(f"{path}: y has type {y.dtype}, expected whole numbers or strings")
     if names is None:
         classes, labels = np.unique(y if y.dtype.kind in "US" else y.astype(np.int64), return_inverse=True)

@@ -144,8 +144,4 @@ def _rows(target: bqp.Operator) -> Rows:
 
 
 def _solver_name(solver: str | bqp.Solver) -> str:
-    if isinstance(solver, str):
-        return solver
-    if not isinstance(solver, bqp.Solver):
-        raise TypeError(f"solver must be a name or a solver object of hashlearn.bqp, got {solver!r}")
-    return solver.name
+    return solver if isinstance(solver, str) else solver.name

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple
@@ -17,10 +18,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from hashlearn.streams.rows import RowSource, SparseRows, require_matrix
-from hashlearn.system.archives import DAMAGED_ARCHIVE
 
 SPARSE_PARTS = {"data", "shape", "format"}  # of what scipy.sparse.save_npz writes, whatever the layout
-BROKEN = DAMAGED_ARCHIVE
+BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
 NO_OBJECTS = (
     "holds Python objects, which only pickle could read, and that can run any code; save numbers or text instead, "
     "np.save(file, array.astype(float)) or .astype(str)"
