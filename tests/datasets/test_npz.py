@@ -151,7 +151,7 @@ def test_a_pipe_is_no_data_set(folder: Path) -> None:
 
 
 def test_a_home_folder_of_nobody_is_named(folder: Path) -> None:
-    with pytest.raises(DataError, match="~no such user/mine.npz: "):
+    with pytest.raises(DataError, match=r"~no such user/mine\.npz: "):
         datasets.load("~no such user/mine.npz")
 
 
