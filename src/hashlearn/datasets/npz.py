@@ -25,6 +25,7 @@ BROKEN = (
     zipfile.BadZipFile,
     zlib.error,
     EOFError,
+    MemoryError,  # a header that claims more than there is
     NotImplementedError,  # an unknown way of packing
     OSError,  # no permission, or a place outside the file
     RuntimeError,  # encrypted
