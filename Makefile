@@ -19,7 +19,7 @@ $(READY): pyproject.toml requirements/dev.lock
 	@touch $@
 
 $(BENCH_READY): $(READY) requirements/bench.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/bench.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bench.lock
 	@touch $@
 
 setup: $(READY)  ## Make the virtual environment from the pinned lock
@@ -73,7 +73,7 @@ mutants: $(READY)                 ## Put small bugs into a copy of the code, one
 
 lock:            ## Rewrite the locks (needs uv)
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --extra dev pyproject.toml -o requirements/dev.lock
-	uv pip compile -q --universal --python-version 3.11 --extra bench pyproject.toml -c requirements/dev.lock -o requirements/bench.lock
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --extra bench pyproject.toml -c requirements/dev.lock -o requirements/bench.lock
 
 clean:           ## Remove the virtual environment and caches
 	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
@@ -54,7 +55,19 @@ def test_decision_numbers_are_used_once() -> None:
 
 def test_contributing_opens_with_adding_a_solver() -> None:
     headings = re.findall(r"^## (.*)$", (ROOT / "CONTRIBUTING.md").read_text("utf-8"), re.MULTILINE)
-    assert headings[0] == "Add a solver in three edits"
+    assert headings[0] == "Add a solver in eight edits"
+
+
+@pytest.mark.parametrize("method", list(bqp.METHODS))
+def test_every_solver_is_public(method: str) -> None:
+    assert type(bqp.METHODS[method]()).__name__ in bqp.__all__
+
+
+def test_readme_names_every_extra() -> None:
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    section = (ROOT / "README.md").read_text("utf-8").partition("## Install")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (`.*?) \|", section, re.MULTILINE)
+    assert {name for row in rows for name in re.findall(r"`([a-z-]+)`", row)} == set(extras) - {"dev", "bench"}
 
 
 def test_pictures_are_well_formed_and_describe_themselves() -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from hashlearn import datasets
 from hashlearn.bench.protocols import PROTOCOLS, Protocol
+from hashlearn.bench.tables import TABLES
 from tests.bench import fakes
 
 SMALL = Protocol("small", train_per_class=20, queries_per_class=10)
@@ -151,3 +152,36 @@ def test_unseen_classes_are_asked_for_and_never_learned_from():
         assert split.description["n_train"] == 140
         drawn.add(tuple(unseen))
     assert len(drawn) > 1
+
+
+@pytest.mark.parametrize("name", PROTOCOLS)
+def test_a_test_part_is_in_neither_database_nor_training_set_whatever_the_protocol(name):
+    data = fakes.dataset((700,) * 4, n_queries=30)
+    for seed in (0, 1):
+        split = PROTOCOLS[name].draw(data, seed)
+        assert not data.is_query[split.database].any()
+        assert not data.is_query[split.train].any()
+        assert data.is_query[split.queries].all()
+        assert split.description["queries"] == "canonical"
+        asked = split.description.get("unseen_classes", range(4))
+        assert split.description["n_queries"] == 30 * len(asked)
+
+
+def test_sizes_are_counted_beside_the_test_part():
+    data = fakes.dataset((60, 70, 80), n_queries=19)  # 41, 51 and 61 are left; more than 50 − 10 are wanted
+    found = SIZED.draw(data, 0).description
+    assert (found["class_size_above"], found["train_per_class"], found["n_classes"]) == (40, 12, 3)
+    smaller = SIZED.draw(fakes.dataset((60, 59, 58), n_queries=20), 0).description
+    assert (smaller["class_size_above"], smaller["train_per_class"], smaller["n_queries"]) == (20, 6, 60)
+
+
+def test_a_data_set_of_queries_alone_is_refused():
+    data = fakes.dataset((60, 60), n_queries=60)
+    with pytest.raises(ValueError, match="needs 1 classes with more than 8 samples beside the test part, got 0"):
+        SIZED.draw(data, 0)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_protocols_of_files_suit_their_table(table):
+    protocol = TABLES[table].protocol("a file of somebody's")
+    assert (protocol.unseen_share > 0.0) == (table == "unseen")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import os
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +83,8 @@ def test_labels_of_any_kind_become_indices(folder: Path, y: Any, names: tuple[st
         ({"X": X, "y": np.eye(6)}, r"y has shape \(6, 6\)"),
         ({"X": X, "y": Y + 0.5}, "expected whole numbers or strings"),
         ({"X": X, "y": np.array([0, 1, 2, np.nan, 0, 1])}, "expected whole numbers or strings"),
+        ({"X": X, "y": np.array([0, 1, 2, np.inf, 0, 1])}, "expected whole numbers or strings"),
+        ({"X": X, "y": np.array([0, 1, 2, 1e300, 0, 1])}, "expected whole numbers or strings"),
         ({"X": X, "y": Y, "names": np.array(["a", "b"])}, "labels run from 0 to 2, but there are 2 class names"),
         ({"X": X, "y": Y - 1, "names": np.array(["a", "b", "c"])}, "labels run from -1"),
         ({"X": X, "y": Y, "names": np.array([["a"]])}, "names has shape"),
@@ -115,6 +120,39 @@ def test_damaged_file_is_refused(folder: Path) -> None:
         np.save(file, X)
     with pytest.raises(DataError, match="single array"):
         datasets.load("mine")
+
+
+@pytest.mark.parametrize(
+    ("packing", "content", "said"),
+    [
+        (zipfile.ZIP_LZMA, None, "packed in another way"),
+        (zipfile.ZIP_BZIP2, None, "packed in another way"),
+        (zipfile.ZIP_STORED, b"text", "members that are no arrays"),
+        (zipfile.ZIP_STORED, b"\x93NUMPY\x01\x00\x04\x00{'((", "cannot be read"),
+        (zipfile.ZIP_STORED, b"\x93NUMPY\x01\x00\x02\x00{}", "cannot be read"),
+        (zipfile.ZIP_STORED, b"\x93NUMPY", "cannot be read"),
+    ],
+)
+def test_odd_archives_are_refused(folder: Path, packing: int, content: bytes | None, said: str) -> None:
+    array = io.BytesIO()
+    np.save(array, X)
+    with zipfile.ZipFile(folder / "mine.npz", "w", packing) as archive:
+        archive.writestr("X.npy", array.getvalue() if content is None else content)
+        archive.writestr("y.npy", array.getvalue())
+    with pytest.raises(DataError, match=rf"mine\.npz: .*{said}"):
+        datasets.load("mine")
+
+
+def test_a_pipe_is_no_data_set(folder: Path) -> None:
+    os.mkfifo(folder / "mine.npz")
+    assert "mine" not in [one.name for one in datasets.known()]
+    with pytest.raises(ValueError, match="unknown data set 'mine'"):
+        datasets.load("mine")
+
+
+def test_a_home_folder_of_nobody_is_named(folder: Path) -> None:
+    with pytest.raises(DataError, match=r"~no such user/mine\.npz: "):
+        datasets.load("~no such user/mine.npz")
 
 
 def test_other_features_are_refused(folder: Path) -> None:

@@ -6,7 +6,12 @@ The paper's SUN397 subset keeps the 42 categories with more than 500 images and 
 samples from each. Other data rarely has classes this large, so "120 per class" comes in five sizes: all three numbers
 divided by 1, 2, 5, 10 or 20. The largest size at which at least 42 classes are left is taken, or, where there are fewer
 than 84 classes, at least half of them. SUN397 itself is so drawn exactly as in the paper, Caltech-101 with more than
-50, 10 and 12 images. What was drawn is stored with every result.
+50, 10 and 12 images.
+
+A data set with a test part of its own is asked with that part, all of it, whatever the protocol: test samples are in
+neither the database nor the training set. Only the training samples are drawn then. "120 per class" counts the samples
+beside the queries: it keeps classes with more than 400 of them, or a part of that. What was drawn is stored with every
+result.
 """
 
 from __future__ import annotations
@@ -43,8 +48,8 @@ class Protocol:
     ----------
     name : what results call it
     train_per_class : drawn from each class, out of everything that is not a query
-    queries_per_class : drawn from each class; None: the data set's own test part
-    class_size_above : classes with more samples than this are kept, the others left out
+    queries_per_class : drawn from each class where the data set has no test part of its own; None: it must have one
+    class_size_above : classes with more samples than this, queries counted, are kept, the others left out
     divisors : sizes in which the three numbers above may come (see the head of this module)
     database : "rest", everything that is no query, or "training", the training samples alone
     unseen_share : of the classes, rounded, nothing is learned from these, and only these are asked for; which ones they
@@ -67,11 +72,11 @@ class Protocol:
         n_unseen = round(self.unseen_share * len(classes))
         unseen = rng.choice(classes, n_unseen, replace=False) if n_unseen else classes[:0]
         train, queries, rest, left_out = [], [], [], 0
-        for label in classes:
-            members = np.flatnonzero(data.y == label)
-            if len(members) <= fitting.class_size_above:
+        for label, size in zip(classes, fitting._class_sizes(data), strict=True):
+            if size <= fitting.class_size_above:
                 left_out += 1
                 continue
+            members = np.flatnonzero(data.y == label)
             asked, others = fitting._queries_of(members, data, rng)
             rest.append(others)
             if not n_unseen or label in unseen:
@@ -90,8 +95,11 @@ class Protocol:
         return split
 
     def _fitted_to(self, data: DataSet) -> Protocol:
-        """This protocol in the largest size that leaves enough classes."""
-        sizes = np.unique(data.y, return_counts=True)[1]
+        """This protocol in the largest size that leaves enough classes, with the data set's own queries, if any."""
+        if data.is_query is not None and self.queries_per_class is not None:
+            at_least = max(0, self.class_size_above - self.queries_per_class)
+            return replace(self, queries_per_class=None, class_size_above=at_least)._fitted_to(data)
+        sizes = self._class_sizes(data)
         wanted = min(WANTED_CLASSES, -(-len(sizes) // 2))
         for divisor in self.divisors:
             above = self.class_size_above // divisor
@@ -102,10 +110,18 @@ class Protocol:
                     queries_per_class=None if self.queries_per_class is None else self.queries_per_class // divisor,
                     class_size_above=above,
                 )
+        beside = " beside the test part" if self.queries_per_class is None else ""
         raise ValueError(
             f"{data.name}: protocol {self.name!r} needs {wanted} classes with more than "
-            f"{self.class_size_above // self.divisors[-1]} samples, got {np.count_nonzero(sizes > above)}"
+            f"{self.class_size_above // self.divisors[-1]} samples{beside}, got {np.count_nonzero(sizes > above)}"
         )
+
+    def _class_sizes(self, data: DataSet) -> IndexArray:
+        """Samples of each class; without the test part where that is what is asked with."""
+        classes, places = np.unique(data.y, return_inverse=True)
+        if self.queries_per_class is None and data.is_query is not None:
+            places = places[~data.is_query]
+        return np.bincount(places, minlength=len(classes))
 
     def _queries_of(
         self, members: IndexArray, data: DataSet, rng: np.random.Generator
@@ -157,6 +173,14 @@ PROTOCOLS: dict[str, Protocol] = {
         Protocol("knn", train_per_class=200, database="training"),
         Protocol("digits", train_per_class=60, queries_per_class=30),
         Protocol("100 per class", train_per_class=100),
+        Protocol(
+            "unseen, 120",
+            train_per_class=120,
+            queries_per_class=100,
+            class_size_above=500,
+            divisors=(1, 2, 5, 10, 20),
+            unseen_share=0.3,
+        ),
         Protocol("unseen, 500", train_per_class=500, unseen_share=0.3),
         Protocol("unseen, 100", train_per_class=100, unseen_share=0.3),
         Protocol("unseen digits", train_per_class=60, queries_per_class=30, unseen_share=0.3),

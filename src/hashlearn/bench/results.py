@@ -90,11 +90,13 @@ def read_cell(folder: Path, cell: Cell) -> dict[str, Any]:
     """One stored record, checked."""
     path = folder / cell.path
     advice = "move it away, or name another results folder"
+    if not path.is_file():
+        raise ResultError(f"{path}: is not a regular file; {advice}")
     try:
         record = json.loads(path.read_bytes())
     except OSError as error:
         raise ResultError(f"{path}: cannot be read: {error.strerror or error}") from None
-    except ValueError:
+    except (ValueError, RecursionError):
         raise ResultError(f"{path}: is damaged, not whole JSON; delete it, and the cell will run again") from None
     if not isinstance(record, dict) or "schema" not in record:
         raise ResultError(f"{path}: is not a result of `hashlearn bench`; {advice}")

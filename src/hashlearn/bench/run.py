@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +22,7 @@ from hashlearn.bench.tables import Cell, Plan
 from hashlearn.bench.workers import Finished, Work, in_processes
 
 if TYPE_CHECKING:
+    from hashlearn.bench.protocols import Split
     from hashlearn.datasets import DataSet
 
 # A worker's interpreter with its libraries and compiled kernels, and how often it holds the data and a Gram matrix.
@@ -94,12 +95,19 @@ def run(
             cells = [cell for cell in todo if cell.dataset == dataset]
             if cells:
                 work = Work(folder, load, source, plan.table.features.get(dataset), max(plan.bits))
-                _run_dataset(plan, cells, work, jobs, outcome, clock, check)
+                _run_dataset(plan, cells, work, jobs, outcome, clock, check, stored)
     return outcome
 
 
 def _run_dataset(
-    plan: Plan, cells: list[Cell], work: Work, jobs: int, outcome: Outcome, clock: Clock, check: Callable[[], None]
+    plan: Plan,
+    cells: list[Cell],
+    work: Work,
+    jobs: int,
+    outcome: Outcome,
+    clock: Clock,
+    check: Callable[[], None],
+    stored: Mapping[Cell, Mapping[str, Any]],
 ) -> None:
     dataset = cells[0].dataset
 
@@ -110,13 +118,14 @@ def _run_dataset(
     clock.tell(f"{dataset}: loading")
     try:
         data = work.load(work.source, features=work.features, progress=loading)
-        n_train = len(plan.table.protocol(dataset).draw(data, 0).train)
+        drawn = plan.table.protocol(dataset).draw(data, 0)
+        _check_same_queries(stored, dataset, drawn)
     except Exception as error:  # whatever is wrong with this data set, the next one may be well
         outcome.not_loaded[dataset] = str(error)
         for cell in cells:
             clock.ended(cell, None)
         return
-    processes = min(len(cells), _affordable(jobs, data, n_train))
+    processes = min(len(cells), _affordable(jobs, data, len(drawn.train)))
     if processes < min(jobs, len(cells)):
         outcome.notes.append(f"{dataset}: memory allows {processes} of {jobs} processes")
     if processes == 1:
@@ -127,6 +136,17 @@ def _run_dataset(
     for ended in ending:
         outcome.finished.append(ended)
         clock.ended(ended.cell, ended.seconds if ended.error is None else None, processes)
+
+
+def _check_same_queries(stored: Mapping[Cell, Mapping[str, Any]], dataset: str, drawn: Split) -> None:
+    """Refuse to fill up a table whose other cells have other queries, from a version that ignored ``split``."""
+    now = drawn.description["queries"]
+    for cell, record in stored.items():
+        before = record["protocol"].get("queries", now)
+        if cell.dataset == dataset and before != now:
+            raise ResultError(
+                f"its stored results have queries {before!r}, now they are {now!r}; name another results folder"
+            )
 
 
 def _here(cells: list[Cell], data: DataSet, work: Work, clock: Clock, check: Callable[[], None]) -> Iterator[Finished]:

@@ -62,7 +62,9 @@ class Work:
         started = time.perf_counter()
         try:
             with_gallery = cell.draw == 0 and cell.n_bits == self.gallery_bits
-            text = as_text(run_cell(cell, data, with_gallery=with_gallery, stage=stage))
+            record = run_cell(cell, data, with_gallery=with_gallery, stage=stage)
+            record["cell"]["source"] = self.source
+            text = as_text(record)
         except Exception as error:
             write_error(self.folder, cell, traceback.format_exc())
             return Finished(cell, time.perf_counter() - started, f"{type(error).__name__}: {error}")

@@ -211,6 +211,8 @@ def _opened(path: Path) -> Iterator[TextIO]:
     try:
         if path.is_dir():
             raise ProblemFileError(f"{path}: is a directory, expected a max-cut or QUBO file")
+        if path.exists() and not path.is_file():  # to open a named pipe is to wait for its writer
+            raise ProblemFileError(f"{path}: is not a regular file, expected a max-cut or QUBO file")
         opener = gzip.open if path.name.lower().endswith(".gz") else open
         with opener(path, "rt", encoding="utf-8-sig") as file:
             yield file

@@ -38,7 +38,7 @@ SECONDS_BETWEEN_DRAWS = 0.1
 @click.option("--methods", metavar="NAMES", help="Such as SDR,AL.  [default: the table's]")
 @click.option("--bits", metavar="NUMBERS", help="Code lengths, such as 8,16.  [default: the table's]")
 @click.option(
-    "--draws", type=click.IntRange(min=1), default=3, show_default=True, help="Random draws of the training samples."
+    "--draws", type=click.IntRange(1, 1000), default=3, show_default=True, help="Random draws of the training samples."
 )
 @click.option(
     "--out",
@@ -70,7 +70,10 @@ def bench_command(
     quiet: bool,
 ) -> None:
     """Run one of the paper's tables: inference, supervised, unsupervised or knn; or one of two more: unseen (classes
-    that nothing was learned from) or neighbours (nearest rows of the original vectors, no labels).
+    that nothing was learned from) or neighbours (nearest rows of the original vectors).
+
+    A file needs labels y in every table: training samples are drawn class by class. Where it has a split, its rows
+    marked "test" are the queries, and are neither searched nor learned from.
 
     Each cell (a method, a code length, a draw) is stored in a file of its own as soon as it is done. After Ctrl-C or
     a kill the same command runs only what is missing. Exit code 1: cells failed, 2: bad input, 130: Ctrl-C.
@@ -96,7 +99,7 @@ def bench_command(
             except KeyboardInterrupt:
                 interrupted = True
         found = results.read(out, wanted.cells)
-    except (ValueError, OSError) as error:
+    except ValueError as error:
         raise InputError(str(error)) from None
     if not interrupted and outcome.not_loaded and not found.records:
         raise InputError("\n".join(f"{name}: {why}" for name, why in outcome.not_loaded.items()))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from hashlearn.cli.exits import INTERRUPTED, InputError
+from hashlearn.cli.exits import INTERRUPTED, InputError, refusals
 from hashlearn.cli.inputs import require_place
 from hashlearn.cli.layout import lower_bound, number, pairs, percent, seconds, upper_bound
 from hashlearn.cli.progress import Bar
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     "--time-limit",
     type=click.FloatRange(min=0.0, min_open=True),
     metavar="SECONDS",
-    help="Stop after this long with the best so far.",
+    help="Stop after this long with the best so far; sdr has little before it rounds, at its end.",
 )
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
 @click.option("--sense", type=click.Choice(["max-cut", "qubo"]), help="What the file holds.  [default: by its name]")
@@ -80,7 +81,7 @@ def bqp_command(
 
 def _check_output(output: Path, file: Path) -> None:
     """Refuse before the solve what could not be written after it."""
-    if output.resolve() == file.resolve():
+    if os.path.realpath(output) == os.path.realpath(file):
         raise InputError(f"{output}: --output names the problem file itself")
     require_place(output)
 
@@ -134,7 +135,5 @@ def _write(output: Path, problem: Problem, solution: Solution) -> None:
     from hashlearn.system.atomic import write_atomically
 
     lines = "".join(f"{entry}\n" for entry in problem.assignment(solution.x).tolist())
-    try:
+    with refusals("--output"):
         write_atomically(output, [lines.encode()])
-    except OSError as error:
-        raise InputError(f"{output}: cannot be written: {error.strerror or error}") from None

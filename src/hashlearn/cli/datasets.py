@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hashlearn.cli.exits import refusals
 from hashlearn.cli.layout import ABSENT, pairs, table
 
 if TYPE_CHECKING:
@@ -26,7 +27,8 @@ def datasets_command(as_json: bool) -> None:
     """
     from hashlearn import datasets
 
-    found, folder = datasets.known(), datasets.data_folder()
+    with refusals():
+        found, folder = datasets.known(), datasets.data_folder()
     if as_json:
         click.echo(json.dumps({"folder": str(folder), "datasets": [_plain(known) for known in found]}))
         return

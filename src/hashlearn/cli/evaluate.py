@@ -25,7 +25,7 @@ from hashlearn.cli.steps import Steps
 @click.command("evaluate", short_help="Score the codes: mean average precision, precision within a radius, k-NN.")
 @model_argument
 @rows_option("--database", "Rows to search")
-@rows_option("--database-codes", "Instead: their codes, as encode wrote them")
+@rows_option("--database-codes", "Instead: their codes, as encode wrote them", formats="npy or Parquet")
 @rows_option("--database-labels", "Their labels", required=True)
 @rows_option("--queries", "Rows to search for", required=True)
 @rows_option("--query-labels", "Their labels", required=True)
@@ -52,7 +52,7 @@ def evaluate_command(
 ) -> None:
     """Score a Hamming ranking of the database for each query. Rows are relevant when they share a label.
 
-    Labels are classes (n,), numbers or text, or 0/1 indicators (n, n_labels). All numbers are fractions in [0, 1] in
+    Labels are classes (n,), numbers or text, or 0/1 indicators (n, n_labels). All scores are fractions in [0, 1] in
     the JSON. Exit code 1: it cannot be done here, 2: bad input, 130: Ctrl-C.
     """
     from hashlearn.metrics import evaluate

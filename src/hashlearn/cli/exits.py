@@ -1,9 +1,19 @@
-"""How a command ends: exit codes, and the errors that end it with a message instead of a traceback."""
+"""How a command ends: exit codes, and the errors that end it with a message instead of a traceback.
+
+`refusals` stands around calls of the library, whose ValueError, TypeError and KeyError speak of the user's input.
+`end_with` takes what the system refuses anywhere in a command: files and memory. Any other exception is a mistake of
+ours, and its traceback is shown.
+"""
 
 from __future__ import annotations
 
+import errno
+import os
+import sys
+import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from typing import NoReturn
 
 import click
 
@@ -12,6 +22,7 @@ BAD_INPUT = 2
 INTERRUPTED = 130  # 128 + SIGINT: an interrupted answer must not look like a finished one to a script
 
 USERS_FAULT = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError, FileExistsError)
+WRONG_NAMES = {errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL}  # Python has no exceptions of their own for these
 
 
 class InputError(click.ClickException):
@@ -36,13 +47,34 @@ def refusals(about: str = "") -> Iterator[None]:
         raise InputError(before + one_line(error)) from None
     except ImportError as error:
         raise Failure(before + one_line(error)) from None
-    except MemoryError as error:
-        raise Failure(
-            f"{before}not enough memory{_detail(error)}; give fewer rows, or a smaller --batch-rows"
-        ) from None
-    except OSError as error:
-        text = f"{error.filename}: {error.strerror}" if error.filename and error.strerror else one_line(error)
-        raise (InputError if isinstance(error, USERS_FAULT) else Failure)(before + text) from None
+    except (MemoryError, OSError) as error:
+        raise refusal(error, about) from None
+
+
+def refusal(error: MemoryError | OSError, about: str = "") -> click.ClickException:
+    """What the system refused, as one line: exit code 2 for a wrong file name, and else 1."""
+    before = f"{about}: " if about else ""
+    if isinstance(error, MemoryError):
+        return Failure(f"{before}not enough memory{_detail(error)}; give fewer rows, or a smaller --batch-rows")
+    text = error.strerror or one_line(error)
+    if error.filename:
+        text = f"{os.fsdecode(error.filename)}: {text}"
+    users = isinstance(error, USERS_FAULT) or error.errno in WRONG_NAMES
+    return (InputError if users else Failure)(before + text)
+
+
+def end_with(error: MemoryError | OSError) -> NoReturn:
+    """End the process with one line about what the system refused, be it standard output itself."""
+    shown = Failure(refusal(error, "standard output").message) if _is_of_echo(error) else refusal(error)
+    with suppress(OSError):  # standard error may be full as well
+        shown.show()
+    sys.exit(shown.exit_code)
+
+
+def _is_of_echo(error: BaseException) -> bool:
+    """Whether it was raised by click while it printed: such an error names no file."""
+    frames = list(traceback.walk_tb(error.__traceback__))
+    return bool(frames) and frames[-1][0].f_globals.get("__name__") == click.echo.__module__
 
 
 def one_line(error: BaseException | str) -> str:

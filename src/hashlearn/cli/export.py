@@ -45,7 +45,11 @@ def export_command(
         with refusals(), warnings.catch_warnings():
             warnings.filterwarnings("ignore", "X does not have valid feature names")  # they were compared
             found = export_onnx(
-                hasher, output, sample=None if rows is None else rows.read(), dtype=dtype, opset=opset or OPSET
+                hasher,
+                output,
+                sample=None if rows is None else rows.read(),
+                dtype=dtype,
+                opset=OPSET if opset is None else opset,
             )
     text = [
         ("graph", f"{output}  ({found.bytes:,} bytes, opset {found.opset}, {found.dtype})"),

@@ -38,7 +38,7 @@ def _names(registry: str) -> Any:
 
 @click.command("fit", short_help="Learn codes from a file of features; writes a model.")
 @click.argument("features", metavar="FEATURES")
-@rows_option("--labels", "Classes (n,) or 0/1 indicators (n, n_labels); without, codes preserve distances")
+@rows_option("--labels", "Classes (n,) or 0/1 indicators (n, n_labels); without, codes group similar rows")
 @click.option("--output", "-o", type=click.Path(path_type=Path), required=True, help="Where the model goes.")
 @click.option("--bits", "n_bits", type=int, default=32, show_default=True, help="Code length.")
 @click.option(
@@ -77,8 +77,10 @@ def fit_command(
 ) -> None:
     """Learn a hasher from FEATURES, a file of rows, and write it to a model file.
 
-    FEATURES is npy, npz or Parquet; FILE::NAME picks an array of an npz or columns of a Parquet file. The model file
-    takes its place whole or not at all. Exit code 1: it cannot be done here, 2: bad input, 130: Ctrl-C.
+    FEATURES is npy, npz or Parquet; FILE::NAME picks an array of an npz or columns of a Parquet file. Without labels
+    the default method groups similar rows and does not keep the nearest ones; for those take --target distance, or
+    --method itq. The model file takes its place whole or not at all. Exit code 1: it cannot be done here, 2: bad input,
+    130: Ctrl-C.
     """
     require_place(output, features, labels)
     hasher = _configured(method, n_bits, named, _given(settings), seed)
@@ -151,6 +153,8 @@ def _given(settings: tuple[str, ...]) -> dict[str, Any]:
             found[name] = json.loads(text)
         except ValueError:
             found[name] = text
+        except RecursionError:
+            raise InputError(f"--set: the value of {name} has too many brackets in brackets") from None
     return found
 
 

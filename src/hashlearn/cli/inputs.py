@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,9 +29,9 @@ batch_option = click.option(
 )
 
 
-def rows_option(flag: str, what: str, *, required: bool = False) -> Callable[..., Any]:
+def rows_option(flag: str, what: str, *, required: bool = False, formats: str = FILE_HELP) -> Callable[..., Any]:
     """An option that names a file of rows, labels or codes."""
-    return click.option(flag, metavar="FILE", required=required, help=f"{what}: {FILE_HELP}.")
+    return click.option(flag, metavar="FILE", required=required, help=f"{what}: {formats}.")
 
 
 def loaded(model: Path) -> Any:
@@ -83,13 +84,14 @@ def require_place(output: Path, *inputs: Path | str | None) -> None:
     from hashlearn.streams.opening import split_address
     from hashlearn.system.atomic import output_place
 
+    with refusals():
+        taken = [os.path.realpath(split_address(file)[0]) for file in inputs if file is not None]
     try:
         output_place(output)
     except (OSError, ValueError) as error:
         raise InputError(f"--output {one_line(error)}") from None
-    for file in inputs:
-        if file is not None and split_address(file)[0].resolve() == output.resolve():
-            raise InputError(f"--output {output}: is an input of this command; name another file")
+    if os.path.realpath(output) in taken:
+        raise InputError(f"--output {output}: is an input of this command; name another file")
 
 
 def show(as_json: bool, report: dict[str, Any], text: str) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from hashlearn.cli.exits import InputError
+from hashlearn.cli.exits import InputError, refusals
 from hashlearn.cli.inputs import json_option, require_place, show
 
 
@@ -39,10 +39,8 @@ def report_command(folder: Path, output: Path, title: str | None, as_json: bool)
         page = results_page(found, title=title or TITLE)
     except ValueError as error:
         raise InputError(str(error)) from None
-    try:
+    with refusals("--output"):
         write_atomically(output, [page.encode()])
-    except OSError as error:
-        raise InputError(f"{output}: cannot be written: {error.strerror or error}") from None
     cells, missing = len(found.cells), len(found.missing)
     report = {"output": str(output), "cells": cells, "missing": missing}
     show(as_json, report, f"{cells:,} cells shown, {missing:,} missing. To look at: {output}")

@@ -26,7 +26,7 @@ from hashlearn.cli.steps import Steps
 @click.command("search", short_help="The nearest rows of a database for each query.")
 @model_argument
 @rows_option("--database", "Rows to search")
-@rows_option("--database-codes", "Instead: their codes, as encode wrote them")
+@rows_option("--database-codes", "Instead: their codes, as encode wrote them", formats="npy or Parquet")
 @rows_option("--queries", "Rows to search for", required=True)
 @click.option("-k", type=int, default=10, show_default=True, help="Neighbours of each query.")
 @click.option("--radius", type=int, help="Instead of k: everything at this distance or less.")

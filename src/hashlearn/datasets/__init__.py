@@ -26,7 +26,7 @@ from hashlearn.datasets.dataset import (
 )
 from hashlearn.datasets.digits import DIGITS
 from hashlearn.datasets.features import AlexNetFC7, Gist, Hog, ImageFeatures
-from hashlearn.datasets.folder import data_folder
+from hashlearn.datasets.folder import at_home, data_folder
 from hashlearn.datasets.mnist import MNIST
 from hashlearn.datasets.npz import FEATURES as GIVEN
 from hashlearn.datasets.npz import count_samples, read_npz
@@ -115,7 +115,7 @@ def _npz_path(name: str) -> Path:
     if name.endswith(".npz") or Path(name).name != name:
         if not name.endswith(".npz"):
             raise ValueError(f"name must be a data set or the path to an .npz, got {name!r}")
-        places = [Path(name).expanduser(), data_folder() / name]
+        places = [at_home(name), data_folder() / name]
         for path in places:
             if path.is_file():
                 return path
@@ -132,7 +132,7 @@ def _npz_path(name: str) -> Path:
 
 def _npz_files(folder: Path) -> dict[str, Path]:
     """Stem → file, for every .npz in the data folder that does not go by a data set's name."""
-    return {path.stem: path for path in sorted(folder.glob("*.npz")) if path.stem not in DATASETS}
+    return {path.stem: path for path in sorted(folder.glob("*.npz")) if path.stem not in DATASETS and path.is_file()}
 
 
 def _suggestion(name: str, names: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
+from hashlearn.datasets.dataset import DataError
 from hashlearn.system.atomic import replacing
 
 VARIABLE = "HASHLEARN_DATA"
@@ -17,17 +18,25 @@ VARIABLE = "HASHLEARN_DATA"
 def data_folder() -> Path:
     """The folder that ``$HASHLEARN_DATA`` names, else `user_cache`; it need not exist."""
     chosen = os.environ.get(VARIABLE)
-    return Path(chosen).expanduser() if chosen else user_cache()
+    return at_home(chosen) if chosen else user_cache()
+
+
+def at_home(name: str) -> Path:
+    """A path with ``~`` as the user's home folder."""
+    try:
+        return Path(name).expanduser()
+    except RuntimeError as error:  # no such user
+        raise DataError(f"{name}: {error}") from None
 
 
 def user_cache() -> Path:
     """The operating system's place for files that can be had again."""
     if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
+        base = os.environ.get("LOCALAPPDATA") or at_home("~/AppData/Local")
     elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
+        base = at_home("~/Library/Caches")
     else:
-        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        base = os.environ.get("XDG_CACHE_HOME") or at_home("~/.cache")
     return Path(base) / "hashlearn"
 
 

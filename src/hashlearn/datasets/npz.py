@@ -7,6 +7,7 @@ unpickled. Rows are put in order, queries last, as in all data sets.
 
 from __future__ import annotations
 
+import tokenize
 import zipfile
 import zlib
 from pathlib import Path
@@ -20,6 +21,19 @@ from hashlearn.datasets.files import seen
 
 FEATURES = "given"
 KEYS = ("X", "y", "names", "split")
+BROKEN = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    MemoryError,  # a header that claims more than there is
+    NotImplementedError,  # an unknown way of packing
+    OSError,  # no permission, or a place outside the file
+    RuntimeError,  # encrypted
+    TypeError,
+    ValueError,
+    tokenize.TokenError,  # in an array's header
+)
+PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # what NumPy writes
 
 
 def read_npz(path: Path, name: str | None = None) -> DataSet:
@@ -57,11 +71,17 @@ def _arrays(path: Path, keys: tuple[str, ...] = KEYS) -> dict[str, NDArray[Any]]
             absent = [key for key in ("X", "y") if key not in file.files]
             if absent:
                 raise DataError(f"{path}: has no {' and no '.join(absent)}, only {', '.join(file.files) or 'nothing'}")
-            return {key: file[key] for key in keys if key in file.files}
+            members = [] if file.zip is None else file.zip.infolist()
+            if any(member.compress_type not in PACKINGS for member in members):
+                raise DataError(f"{path}: is packed in another way than NumPy packs; save it with np.savez again")
+            arrays = {key: file[key] for key in keys if key in file.files}
+            if any(isinstance(array, bytes) for array in arrays.values()):  # what NumPy makes of other members
+                raise DataError(f"{path}: has members that are no arrays")
+            return arrays
     except DataError:
         raise
-    except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
-        raise DataError(f"{path}: cannot be read as .npz without pickles: {error}") from None
+    except BROKEN as error:
+        raise DataError(f"{path}: cannot be read as .npz without pickles: {' '.join(str(error).split())}") from None
 
 
 def _samples(path: Path, X: NDArray[Any]) -> NDArray[np.float32]:
@@ -75,7 +95,8 @@ def _samples(path: Path, X: NDArray[Any]) -> NDArray[np.float32]:
 
 
 def _labels(path: Path, y: NDArray[Any], names: NDArray[Any] | None) -> tuple[NDArray[np.int64], tuple[str, ...]]:
-    if y.dtype.kind not in "iuUS" and not (y.dtype.kind == "f" and np.array_equal(y, np.rint(y))):
+    whole = y.dtype.kind == "f" and bool(np.all((y == np.rint(y)) & (np.abs(y) < 2.0**53)))
+    if y.dtype.kind not in "iuUS" and not whole:
         raise DataError(f"{path}: y has type {y.dtype}, expected whole numbers or strings")
     if names is None:
         classes, labels = np.unique(y if y.dtype.kind in "US" else y.astype(np.int64), return_inverse=True)
@@ -93,7 +114,7 @@ def _queries(path: Path, split: NDArray[Any] | None, n: int) -> NDArray[np.bool_
     if split.shape != (n,) or split.dtype.kind not in "US":
         raise DataError(f"{path}: split has shape {split.shape} and type {split.dtype}, expected {n} strings")
     is_query = split.astype(str) == "test"
-    return is_query if is_query.any() and not is_query.all() else None
+    return is_query if is_query.any() else None
 
 
 def _text(value: Any) -> str:

@@ -157,7 +157,7 @@ class FittedHashFunctions(ABC):
         """Everything needed to rebuild these functions: arrays and plain JSON values only."""
         raise TypeError(
             f"{self.description}: these hash functions are not plain arrays and cannot be stored without pickle; "
-            "use rbf_svm, kernel_ridge, linear_svm, logistic or trees where that matters"
+            "use rbf_svm, kernel_ridge, linear_svm, linear_ridge, logistic or trees where that matters"
         )
 
     @classmethod

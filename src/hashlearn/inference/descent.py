@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -61,7 +62,7 @@ def infer_codes(
     >>> report.objectives[-1]
     0.0
     """
-    if time_limit is not None and not time_limit > 0:
+    if time_limit is not None and not (isinstance(time_limit, Real) and time_limit > 0):
         raise ValueError(f"time_limit must be a positive number of seconds or None, got {time_limit!r}")
     configured(solver, argument="solver")  # refused here, where the argument has this name
     rng = np.random.default_rng() if rng is None else rng

@@ -60,7 +60,8 @@ def commands(blocks: Sequence[Block], folder: str) -> list[str]:
     """What to type to measure every cell again, and to make this page from them."""
     lines = []
     for block in blocks:
-        words = ["hashlearn", "bench", block.table.name, "--dataset", block.dataset]
+        source = block.cells[0]["cell"].get("source", block.dataset)  # the path, where one was given
+        words = ["hashlearn", "bench", block.table.name, "--dataset", source]
         words += ["--methods", ",".join(block.methods), "--bits", ",".join(map(str, block.lengths))]
         words += ["--draws", str(block.last_draw + 1), "--out", folder]
         lines.append(shlex.join(words))

@@ -1,0 +1,327 @@
+"""Every command with what users get wrong: exit code 1 or 2, one line that begins with "Error:", never a traceback."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import pytest
+from click.testing import Result
+
+from hashlearn.cli import main
+from hashlearn.cli.exits import BAD_INPUT, FAILED, refusal
+from hashlearn.hashers import LSH
+from tests.cli.files import invoke
+
+# Calls to which one option is appended. They work, except where work takes long: five rows are too few to tune.
+WORKING: dict[str, list[str]] = {
+    "fit": ["X.npy", "-o", "new", "--bits", "4", "--method", "lsh"],
+    "tune": ["Q.npy", "-o", "new", "--bits", "4", "--seconds", "0.001"],
+    "encode": ["model", "X.npy", "-o", "codes.npy"],
+    "search": ["model", "--database", "X.npy", "--queries", "Q.npy"],
+    "evaluate": [
+        "model", "--database", "X.npy", "--queries", "Q.npy", "--database-labels", "y.npy", "--query-labels", "yq.npy",
+    ],
+    "export": ["model", "-o", "model.onnx"],
+    "bench": ["supervised", "--dataset", "small.npz", "--methods", "SDH", "--bits", "8", "--draws", "1"],
+    "report": ["no results here"],
+    "datasets": [],
+    "bqp": ["graph.txt"],
+    "demo": [],
+}  # fmt: skip
+
+# Every place where a command reads a file.
+READERS: dict[str, list[str]] = {
+    "features of fit": ["fit", "FILE", "-o", "new", "--bits", "4"],
+    "labels of fit": ["fit", "X.npy", "--labels", "FILE", "-o", "new", "--bits", "4"],
+    "features of tune": ["tune", "FILE", "-o", "new", "--bits", "4", "--seconds", "0.001"],
+    "labels of tune": ["tune", "X.npy", "--labels", "FILE", "-o", "new", "--bits", "4", "--seconds", "0.001"],
+    "model of encode": ["encode", "FILE", "X.npy", "-o", "codes.npy"],
+    "features of encode": ["encode", "model", "FILE", "-o", "codes.npy"],
+    "model of search": ["search", "FILE", "--database", "X.npy", "--queries", "Q.npy"],
+    "database of search": ["search", "model", "--database", "FILE", "--queries", "Q.npy"],
+    "codes of search": ["search", "model", "--database-codes", "FILE", "--queries", "Q.npy"],
+    "queries of search": ["search", "model", "--database", "X.npy", "--queries", "FILE"],
+    "labels of evaluate": ["evaluate", *WORKING["evaluate"], "--query-labels", "FILE"],
+    "database labels of evaluate": ["evaluate", *WORKING["evaluate"], "--database-labels", "FILE"],
+    "model of export": ["export", "FILE", "-o", "model.onnx"],
+    "sample of export": ["export", "model", "--sample", "FILE", "-o", "model.onnx"],
+    "data set of bench": ["bench", "supervised", "--dataset", "FILE", "--methods", "SDH", "--bits", "8"],
+    "folder of report": ["report", "FILE", "-o", "page.html"],
+    "problem of bqp": ["bqp", "FILE"],
+}
+
+WRONG_FILES = [
+    "", "missing.npy", "missing.npz", "missing.parquet", "no/such/X.npy", "X.npy/X.npy", "X", ".", "/",
+    "folder.npy", "folder.npz", "folder.parquet", "empty.npy", "empty.npz", "empty.parquet", "empty",
+    "words.npy", "words.npz", "words.parquet", "words.txt", "cut.npy", "cut.npz", "objects.npy", "objects.npz",
+    "loop.npy", "loop.npz", "loop", "dangling.npy", "pipe.npy", "pipe.npz", "pipe.parquet", "pipe",
+    "/dev/null", "/dev/zero", "zero.npy", "zero.npz", "lzma.npz", "bz2.npz", "deflated.npz", "encrypted.npz",
+    "lzma.npz::X", "bz2.npz::X", "encrypted.npz::X", "unknown packing.npz::X", "far away.npz::X",
+    "unknown packing.npz", "name not text.npz", "far away.npz", "nothing.npz", "nan.npy", "nan.npz::X", "nan.npz::y",
+    "small.npz::", "::X", "::", "small.npz::nothing", "X.npy::X", "small.npz::X::y", "complex.npy", "dates.npy",
+    "records.npy", "no rows.npy", "no columns.npy", "number.npy", "cube.npy", "deep.json",
+    "a" * 300 + ".npy", "a" * 300 + ".npz", "\0.npy", "\udcff.npy", "\ud800.npy", "~nobody/X.npz", "unreadable.npy",
+]  # fmt: skip
+
+# Values that some option may take and others must refuse: here only that none ends in a traceback.
+ODD_VALUES = [
+    "", "x", "-1", "0", "1.5", "nan", "inf", "-inf", "1e400", "1e-320", str(2**31), str(2**63), str(2**64),
+    str(10**30), "9" * 5000, "١", "no/such/x", "~nobody/x", "[]", "{}", "[" * 9999, "::", "X.npy::", "a=b",
+    "\udcff", "\ud800", "\0", "a" * 300,
+]  # fmt: skip
+
+
+def write_npz(name: str, packing: int = zipfile.ZIP_DEFLATED, array: Any = None) -> bytearray:
+    rows = np.random.default_rng(0).standard_normal((400, 6))
+    with zipfile.ZipFile(name, "w", packing) as archive:
+        for part, value in (("X", rows if array is None else array), ("y", np.arange(400) % 4)):
+            with archive.open(f"{part}.npy", "w") as file:
+                np.lib.format.write_array(file, value)
+    return bytearray(Path(name).read_bytes())
+
+
+def damaged_archives() -> None:
+    """Archives that each raise something else in the standard library."""
+    kinds = {"lzma": zipfile.ZIP_LZMA, "bz2": zipfile.ZIP_BZIP2, "deflated": zipfile.ZIP_DEFLATED}
+    for name, packing in kinds.items():
+        raw = write_npz(f"{name}.npz", packing)
+        for place in (120, 1500, len(raw) // 2):  # X and y are both damaged
+            raw[place : place + 30] = bytes(30)
+        last = raw.rfind(b"PK\3\4")
+        raw[last + 60 : last + 80] = bytes(20)
+        Path(f"{name}.npz").write_bytes(raw)
+    for name, at_local, at_central, value in (
+        ("encrypted", 6, 8, 1),
+        ("unknown packing", 8, 10, 77),
+        ("far away", None, 45, 200),
+    ):
+        raw = write_npz(f"{name}.npz")
+        for start, offset in ((b"PK\3\4", at_local), (b"PK\1\2", at_central)):
+            place = -1
+            while offset is not None and (place := raw.find(start, place + 1)) >= 0:
+                raw[place + offset] = value
+        Path(f"{name}.npz").write_bytes(raw)
+    raw = write_npz("name not text.npz")
+    place = raw.find(b"PK\1\2")
+    raw[place + 9] |= 8  # names are UTF-8
+    raw[place + 46] = 0xFF
+    Path("name not text.npz").write_bytes(raw)
+
+
+@pytest.fixture(scope="module")
+def _written_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("mistakes")
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        rows = np.random.default_rng(0).standard_normal((120, 6))
+        np.save("X.npy", rows)
+        np.save("y.npy", np.arange(120) % 4)
+        np.save("Q.npy", rows[:5])
+        np.save("yq.npy", np.arange(5) % 4)
+        LSH(n_bits=8, random_state=0).fit(rows).save("model")
+        write_npz("small.npz")
+        Path("graph.txt").write_text("3 3\n1 2 1\n2 3 1\n1 3 1\n")
+        for suffix in ("", ".npy", ".npz", ".parquet"):
+            Path(f"empty{suffix}").touch()
+            Path(f"words{suffix or '.txt'}").write_text("these are words\n")
+            os.mkfifo(f"pipe{suffix}")
+            if suffix:
+                Path(f"folder{suffix}").mkdir()
+        for name in ("loop.npy", "loop.npz", "loop"):
+            os.symlink(name, name)
+        os.symlink("nowhere.npy", "dangling.npy")
+        os.symlink("/dev/zero", "zero.npy")
+        os.symlink("/dev/zero", "zero.npz")
+        Path("cut.npy").write_bytes(Path("X.npy").read_bytes()[:500])
+        Path("cut.npz").write_bytes(Path("small.npz").read_bytes()[:500])
+        np.save("objects.npy", np.array([[{}]]), allow_pickle=True)
+        np.savez("objects.npz", X=np.array([[{}]]), y=np.array([{}]), allow_pickle=True)
+        np.savez("nothing.npz")
+        np.save("nan.npy", np.full((120, 6), np.nan))
+        np.savez("nan.npz", X=np.full((120, 6), np.nan), y=np.full(120, np.nan))
+        np.save("complex.npy", rows + 1j)
+        np.save("dates.npy", np.zeros((120, 6), "M8[s]"))
+        np.save("records.npy", np.zeros(120, [("a", float)]))
+        np.save("no rows.npy", rows[:0])
+        np.save("no columns.npy", rows[:, :0])
+        np.save("number.npy", np.float64(3.0))
+        np.save("cube.npy", rows[None])
+        Path("deep.json").write_text("[" * 100_000)
+        damaged_archives()
+        np.save("unreadable.npy", np.full((120, 6), np.nan))  # wrong in any case: root may read it
+        Path("unreadable.npy").chmod(0)
+    finally:
+        os.chdir(before)
+    return folder
+
+
+@pytest.fixture
+def folder(_written_once: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a model, features, and files that cannot be used."""
+    monkeypatch.chdir(_written_once)
+    monkeypatch.setenv("HASHLEARN_DATA", str(_written_once / "no data"))
+    return _written_once
+
+
+def complaint(result: Result) -> str:
+    """The one line of a refusal."""
+    assert result.exception is None or isinstance(result.exception, SystemExit), repr(result.exception)
+    assert result.exit_code in (FAILED, BAD_INPUT), result.output
+    lines = [line for line in result.stderr.splitlines() if line and not line.startswith(("Usage:", "Try "))]
+    assert len(lines) == 1, result.stderr
+    assert lines[0].startswith("Error: "), result.stderr
+    assert len(lines[0]) > len("Error: ") + 5
+    return lines[0]
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_files_that_cannot_be_read(folder: Path, reader: str) -> None:
+    before = sorted(os.listdir(folder))
+    for name in WRONG_FILES:
+        with_file = [name if word == "FILE" else word for word in READERS[reader]]
+        result = invoke(*with_file)
+        if reader.startswith(("labels", "database labels")) and result.exit_code == 0:
+            continue  # dates may be classes
+        complaint(result)
+    assert set(os.listdir(folder)) - {"results"} == set(before) - {"results"}
+
+
+def valued(command: click.Command) -> list[str]:
+    return [p.opts[0] for p in command.params if isinstance(p, click.Option) and not p.is_flag and p.opts]
+
+
+@pytest.mark.parametrize("name", [name for name in main.commands if name != "demo"])
+def test_odd_values_of_every_option(folder: Path, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for file in ("X.npy", "Q.npy", "y.npy", "yq.npy", "model", "small.npz", "graph.txt"):
+        os.symlink(folder / file, tmp_path / file)
+    monkeypatch.chdir(tmp_path)
+    for option in valued(main.commands[name]):
+        for value in ODD_VALUES:
+            result = invoke(name, *WORKING[name], option, value)
+            assert result.exception is None or isinstance(result.exception, SystemExit), (option, value[:50])
+            if result.exit_code != 0:
+                complaint(result)
+
+
+@pytest.mark.parametrize("name", main.commands)
+def test_values_of_the_wrong_kind(folder: Path, name: str) -> None:
+    for parameter in main.commands[name].params:
+        if isinstance(parameter, click.Option) and not parameter.is_flag:
+            kind = parameter.type
+            if isinstance(kind, click.types.IntParamType | click.types.FloatParamType):
+                wrong = ["x", "", "1,5", "[1]"] + (["1.5"] if isinstance(kind, click.types.IntParamType) else [])
+            elif isinstance(kind, click.Choice):
+                wrong = ["x", ""]
+            elif isinstance(kind, click.Path):
+                wrong = ["", "no/such/x", ".", "a" * 300] if name != "demo" else ["."]
+                wrong = ["graph.txt"] if parameter.name == "out" else wrong
+            else:
+                continue
+            for value in wrong:
+                complaint(invoke(name, *WORKING[name], parameter.opts[0], value))
+
+
+@pytest.mark.parametrize(
+    ("setting", "words"),
+    [
+        ("solver=5", "solver must be"),
+        ("solver=[]", "solver must be"),
+        ("n_sweeps=" + "[" * 100_000, "--set: the value of n_sweeps"),
+        ("n_sweeps=" + '{"a":' * 5000, "--set: the value of n_sweeps"),
+        ("n_sweeps=" + "9" * 5000, "n_sweeps must be"),
+        ("n_sweeps=1e400", "n_sweeps must be"),
+        ("n_sweeps=NaN", "n_sweeps must be"),
+        ("target=5", "target must be"),
+        ("hash_function=[]", "hash_function must be"),
+        ("init={}", "init must be"),
+        ("random_state=x", "random_state"),
+        ("random_state=-1", "random_state"),
+        ("time_limit=x", "time_limit"),
+        ("scaling=5", "scaling must be"),
+    ],
+)
+def test_settings_of_the_wrong_type(folder: Path, setting: str, words: str) -> None:
+    result = invoke("fit", "X.npy", "--labels", "y.npy", "-o", "new", "--bits", "4", "--set", setting)
+    assert words in complaint(result)
+
+
+def test_results_that_are_not_results(folder: Path, tmp_path: Path) -> None:
+    place = tmp_path / "supervised" / "d" / "SDH"
+    place.mkdir(parents=True)
+    cell = place / "8-0.json"
+    for content in ("", "{", "[]", "{}", '{"schema": 99}', "[" * 100_000, '{"schema": 1}'):
+        cell.write_text(content)
+        complaint(invoke("report", tmp_path, "-o", tmp_path / "page.html"))
+    cell.unlink()
+    os.mkfifo(cell)
+    complaint(invoke("report", tmp_path, "-o", tmp_path / "page.html"))
+
+
+def test_a_pipe_in_the_data_folder_is_no_data_set(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HASHLEARN_DATA", str(folder))
+    result = invoke("datasets", "--json")
+    assert result.exit_code == 0
+    names = {one["name"] for one in json.loads(result.stdout)["datasets"]}
+    assert "small" in names
+    assert "pipe" not in names
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "text"),
+    [
+        (FileNotFoundError(errno.ENOENT, "No such file or directory", "a"), BAD_INPUT, "a: No such file or directory"),
+        (PermissionError(errno.EACCES, "Permission denied", b"a"), BAD_INPUT, "a: Permission denied"),
+        (OSError(errno.ELOOP, "Too many levels of symbolic links", "a"), BAD_INPUT, "a: Too many levels"),
+        (OSError(errno.ENAMETOOLONG, "File name too long", "a"), BAD_INPUT, "a: File name too long"),
+        (OSError(errno.ENOSPC, "No space left on device"), FAILED, "No space left on device"),
+        (OSError(errno.EROFS, "Read-only file system", "a"), FAILED, "a: Read-only file system"),
+        (OSError(errno.EIO, "Input/output error"), FAILED, "Input/output error"),
+        (MemoryError(), FAILED, "not enough memory"),
+    ],
+)
+def test_whose_fault_it_is(error: Any, code: int, text: str) -> None:
+    found = refusal(error)
+    assert found.exit_code == code
+    assert found.message.startswith(text)
+
+
+def test_a_mistake_of_ours_is_not_hidden(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: Any, **__: Any) -> None:
+        raise AttributeError("ours")
+
+    monkeypatch.setattr("hashlearn.streams.encode_file", broken)
+    assert isinstance(invoke("encode", *WORKING["encode"]).exception, AttributeError)
+
+
+def hashlearn(*arguments: str, **settings: Any) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "hashlearn", *arguments]
+    return subprocess.run(command, stderr=subprocess.PIPE, text=True, timeout=120, **settings)
+
+
+def test_standard_output_that_is_full() -> None:
+    for arguments in (["--help"], ["datasets"]):
+        with open("/dev/full", "w") as full:
+            done = hashlearn(*arguments, stdout=full)
+        assert (done.returncode, done.stderr) == (1, "Error: standard output: No space left on device\n")
+
+
+def test_a_current_folder_that_is_gone(tmp_path: Path) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    remove_and_run = (
+        f"import os, sys; os.chdir({str(gone)!r}); os.rmdir({str(gone)!r}); "
+        "from hashlearn.cli import main; main(['fit', 'X.npy', '-o', 'model'])"
+    )
+    done = subprocess.run([sys.executable, "-c", remove_and_run], capture_output=True, text=True, timeout=120)
+    words = "Error: the current folder does not exist any more; change to another one\n"
+    assert (done.returncode, done.stderr) == (1, words)
