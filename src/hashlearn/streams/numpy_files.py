@@ -14,20 +14,22 @@ from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from hashlearn.streams.rows import RowSource, SparseRows, require_matrix
+from hashlearn.streams.sparse_files import SPARSE_PARTS, read_sparse
 
-SPARSE_PARTS = {"data", "shape", "format"}  # of what scipy.sparse.save_npz writes, whatever the layout
 BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
+PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # what NumPy writes; others unpack to any size
 NO_OBJECTS = (
     "holds Python objects, which only pickle could read, and that can run any code; save numbers or text instead, "
     "np.save(file, array.astype(float)) or .astype(str)"
 )
 
 
-class _Header(NamedTuple):
+class Header(NamedTuple):
+    """What an npy says about itself."""
+
     shape: tuple[int, ...]
     by_columns: bool
     dtype: np.dtype[Any]
@@ -59,8 +61,7 @@ class NpzRows(RowSource):
     """Rows of one array of an npz."""
 
     def __init__(self, path: Path, part: str) -> None:
-        with _member(path, part) as file:
-            self._header = _read_header(file, _member_bytes(path, part), f"{path}::{part}")
+        self._header = npz_header(path, part)
         require_matrix(self._header.shape, self._header.dtype, f"{path}::{part}")
         super().__init__(path, part, (self._header.shape[0], self._header.shape[1]))
 
@@ -88,7 +89,7 @@ def npz_rows(path: Path, part: str | None) -> RowSource:
     """Rows of the array ``part``, of the only one, or of a matrix that `scipy.sparse.save_npz` wrote."""
     names = npz_names(path)
     if part is None and set(names) >= SPARSE_PARTS:
-        return SparseRows(path, None, _sparse(path))
+        return SparseRows(path, None, read_sparse(path, names, npz_header, npz_array))
     return NpzRows(path, chosen(part, names, str(path), "array"))
 
 
@@ -98,6 +99,12 @@ def npy_array(path: Path) -> NDArray[Any]:
     if math.prod(header.shape) == 0:
         return np.empty(header.shape, header.dtype)
     return _mapped(path, header)
+
+
+def npz_header(path: Path, part: str) -> Header:
+    """Shape and dtype of one array of an npz; its data are not read."""
+    with _member(path, part) as file:
+        return _read_header(file, _member_bytes(path, part), f"{path}::{part}")
 
 
 def npz_array(path: Path, part: str) -> NDArray[Any]:
@@ -135,19 +142,22 @@ def chosen(wanted: str | None, names: list[str], file: str, what: str) -> str:
     return wanted
 
 
-def _npy_header(path: Path) -> _Header:
+def _npy_header(path: Path) -> Header:
     with open(path, "rb") as file:
         return _read_header(file, path.stat().st_size, str(path))
 
 
-def _mapped(path: Path, header: _Header) -> NDArray[Any]:
+def _mapped(path: Path, header: Header) -> NDArray[Any]:
     order: Literal["F", "C"] = "F" if header.by_columns else "C"
     return np.memmap(path, header.dtype, "r", offset=header.start, shape=header.shape, order=order)
 
 
 def _member(path: Path, part: str) -> IO[bytes]:
     try:
-        return zipfile.ZipFile(path).open(f"{part}.npy")
+        archive = zipfile.ZipFile(path)
+        if archive.getinfo(f"{part}.npy").compress_type not in PACKINGS:
+            raise NotImplementedError("it is packed in another way than NumPy packs; save it with np.savez again")
+        return archive.open(f"{part}.npy")
     except (*BROKEN, KeyError) as error:
         raise ValueError(f"{path}::{part}: cannot be read: {error}") from None
 
@@ -157,7 +167,7 @@ def _member_bytes(path: Path, part: str) -> int:
         return archive.getinfo(f"{part}.npy").file_size
 
 
-def _read_header(file: IO[bytes], n_bytes: int, name: str) -> _Header:
+def _read_header(file: IO[bytes], n_bytes: int, name: str) -> Header:
     """Of an npy, with sizes that agree with the number of bytes there are; products are Python's, so none overflows."""
     try:
         version = np.lib.format.read_magic(file)
@@ -174,11 +184,4 @@ def _read_header(file: IO[bytes], n_bytes: int, name: str) -> _Header:
             f"{name}: its header speaks of {expected:,} bytes of data (shape {shape}, {dtype}), and there are "
             f"{n_bytes - start:,}: it is cut off or damaged"
         )
-    return _Header(shape, by_columns, dtype, start)
-
-
-def _sparse(path: Path) -> Any:
-    try:
-        return sp.csr_array(sp.load_npz(path))
-    except (*BROKEN, ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path}: cannot be read as a sparse matrix: {' '.join(str(error).split())}") from None
+    return Header(shape, by_columns, dtype, start)
