@@ -60,7 +60,7 @@ def _arrays(path: Path, keys: tuple[str, ...] = KEYS) -> dict[str, NDArray[Any]]
             return {key: file[key] for key in keys if key in file.files}
     except DataError:
         raise
-    except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+    except (OSError, ValueError, TypeError, EOFError, MemoryError, zipfile.BadZipFile, zlib.error) as error:
         raise DataError(f"{path}: cannot be read as .npz without pickles: {error}") from None
 
 

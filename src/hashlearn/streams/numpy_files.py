@@ -6,10 +6,12 @@ the way. Both may be larger than memory, and than what the process may address.
 
 from __future__ import annotations
 
+import errno
 import math
 import zipfile
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple
 
@@ -19,7 +21,7 @@ from numpy.typing import NDArray
 from hashlearn.streams.rows import RowSource, SparseRows, require_matrix
 from hashlearn.streams.sparse_files import SPARSE_PARTS, read_sparse
 
-BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
+BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, KeyError, NotImplementedError, RuntimeError)
 PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # what NumPy writes; others unpack to any size
 NO_OBJECTS = (
     "holds Python objects, which only pickle could read, and that can run any code; save numbers or text instead, "
@@ -72,17 +74,14 @@ class NpzRows(RowSource):
             yield from (np.ascontiguousarray(rows[at : min(at + size, last)]) for at in range(first, last, size))
             return
         row_bytes = self.n_features * header.dtype.itemsize
-        with _member(self.path, self.part or "") as file:
-            try:
-                file.seek(header.start + first * row_bytes)
-                for at in range(first, last, size):
-                    count = min(size, last - at)
-                    data = file.read(count * row_bytes)
-                    if len(data) != count * row_bytes:
-                        raise ValueError(f"{self.name}: ends too early; the file is damaged")
-                    yield np.frombuffer(data, header.dtype).reshape(count, self.n_features)
-            except BROKEN as error:
-                raise ValueError(f"{self.name}: is damaged: {error}") from None
+        with _damage_named(f"{self.name}: is damaged"), _member(self.path, self.part or "") as file:
+            file.seek(header.start + first * row_bytes)
+            for at in range(first, last, size):
+                count = min(size, last - at)
+                data = file.read(count * row_bytes)
+                if len(data) != count * row_bytes:
+                    raise ValueError(f"{self.name}: ends too early; the file is damaged")
+                yield np.frombuffer(data, header.dtype).reshape(count, self.n_features)
 
 
 def npz_rows(path: Path, part: str | None) -> RowSource:
@@ -111,10 +110,8 @@ def npz_array(path: Path, part: str) -> NDArray[Any]:
     """One array of an npz, in memory."""
     with _member(path, part) as file:
         header = _read_header(file, _member_bytes(path, part), f"{path}::{part}")
-        try:
+        with _damage_named(f"{path}::{part}: is damaged"):
             data = file.read()
-        except BROKEN as error:
-            raise ValueError(f"{path}::{part}: is damaged: {error}") from None
     count = math.prod(header.shape)
     if len(data) != count * header.dtype.itemsize:
         raise ValueError(f"{path}::{part}: ends too early; the file is damaged")
@@ -123,11 +120,8 @@ def npz_array(path: Path, part: str) -> NDArray[Any]:
 
 def npz_names(path: Path) -> list[str]:
     """The arrays of an npz."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
-    except BROKEN as error:
-        raise ValueError(f"{path}: cannot be read as npz: {error}") from None
+    with _damage_named(f"{path}: cannot be read as npz"), zipfile.ZipFile(path) as archive:
+        return [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
 
 
 def chosen(wanted: str | None, names: list[str], file: str, what: str) -> str:
@@ -153,13 +147,24 @@ def _mapped(path: Path, header: Header) -> NDArray[Any]:
 
 
 def _member(path: Path, part: str) -> IO[bytes]:
-    try:
+    with _damage_named(f"{path}::{part}: cannot be read"):
         archive = zipfile.ZipFile(path)
         if archive.getinfo(f"{part}.npy").compress_type not in PACKINGS:
             raise NotImplementedError("it is packed in another way than NumPy packs; save it with np.savez again")
         return archive.open(f"{part}.npy")
-    except (*BROKEN, KeyError) as error:
-        raise ValueError(f"{path}::{part}: cannot be read: {error}") from None
+
+
+@contextmanager
+def _damage_named(words: str) -> Iterator[None]:
+    """What a damaged archive raises, as a ValueError that begins with ``words``."""
+    try:
+        yield
+    except BROKEN as error:
+        raise ValueError(f"{words}: {error}") from None
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        raise ValueError(f"{words}: it names places outside the file") from None
 
 
 def _member_bytes(path: Path, part: str) -> int:
@@ -174,7 +179,9 @@ def _read_header(file: IO[bytes], n_bytes: int, name: str) -> Header:
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, by_columns, dtype = read(file)
         start = file.tell()
-    except (*BROKEN, ValueError) as error:
+    except OSError:
+        raise
+    except Exception as error:  # NumPy reads the header as Python's literals, and these can fail in many ways
         raise ValueError(f"{name}: cannot be read as npy: {' '.join(str(error).split())}") from None
     if dtype.hasobject:
         raise ValueError(f"{name}: {NO_OBJECTS}")

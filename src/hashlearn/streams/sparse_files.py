@@ -52,7 +52,7 @@ def read_sparse(
         layout = _text(array(path, "format"))
         if layout not in PARTS:
             raise ValueError(f"format must be one of {', '.join(PARTS)}, got {layout!r}")
-        shape = checked_shape(array(path, "shape").ravel().tolist())
+        shape = checked_shape(np.atleast_1d(array(path, "shape")).tolist())
         absent = [part for part in PARTS[layout] if part not in names]
         if absent:
             raise ValueError(f"a matrix of format {layout!r} must have the part {absent[0]!r}")
