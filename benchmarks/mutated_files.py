@@ -43,25 +43,8 @@ ODD = (
 )
 # Numbers that arithmetic and indices do not expect, at most as wide as the array that they go into.
 ODD_REALS = (np.nan, np.inf, -np.inf, 0.0, -0.0, 5e-324, 1e-300, 1e18, 1e39, 1e154, 1e200, 1e300, 1.7e308, -1e308)
-ODD_INTEGERS = (
-    -(2**63),
-    -(2**31),
-    -(2**30),
-    -2,
-    -1,
-    0,
-    1,
-    2,
-    7,
-    8,
-    127,
-    2**15,
-    2**30,
-    2**31 - 1,
-    2**31,
-    2**62,
-    2**63 - 1,
-)
+SMALL = (-2, -1, 0, 1, 2, 7, 8, 127)
+ODD_INTEGERS = (*SMALL, 2**15, -(2**30), 2**30, -(2**31), 2**31 - 1, 2**31, -(2**63), 2**62, 2**63 - 1)
 
 
 def damaged(data: bytes, rng: np.random.Generator) -> bytes:

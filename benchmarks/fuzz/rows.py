@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ import scipy.sparse as sp
 
 from benchmarks.mutated_files import damaged, edit_somewhere, odd_array, put_odd
 from hashlearn.hashers import LSH
+from hashlearn.search.stores.exports import to_arrow
 from hashlearn.streams import encode_file, encode_rows, open_rows, read_codes
 
 N_ROWS, N_FEATURES, N_BITS = 60, 8, 12
@@ -132,10 +134,8 @@ class ParquetFeatures(Features):
         odd: list[Any] = [None, "x", np.nan, 2**62, [], [1.0], [None] * N_FEATURES, True, b"x"]
         if rng.random() < 0.5:
             name, at = list(columns)[rng.integers(len(columns))], int(rng.integers(N_ROWS))
-            value = odd[rng.integers(len(odd))]
-            columns[name] = (
-                [value] * N_ROWS if rng.random() < 0.5 else [*columns[name][:at], value, *columns[name][at + 1 :]]
-            )
+            value, everywhere = odd[rng.integers(len(odd))], rng.random() < 0.5
+            columns[name] = [value if everywhere or i == at else old for i, old in enumerate(columns[name])]
         try:
             table = pa.table(columns)
         except (pa.ArrowException, OverflowError):
@@ -158,8 +158,6 @@ class CodeFiles:
         if rng.random() < 0.5:
             path, data = folder / "case.npy", _mutated_npy(codes, rng)
         else:
-            from hashlearn.search.stores.exports import to_arrow
-
             table = to_arrow(codes, np.arange(N_ROWS), N_BITS)
             metadata = dict(table.schema.metadata)
             if rng.random() < 0.3:
@@ -212,8 +210,6 @@ def _damage_one(folder: Path, rng: np.random.Generator) -> None:
     if way == 0:
         path.unlink()
     elif way == 1 and path.suffix == ".json":
-        import json
-
         manifest = json.loads(path.read_text())
         edit_somewhere(manifest, rng)
         path.write_text(json.dumps(manifest))
