@@ -6,7 +6,7 @@ READY  := $(VENV)/.ready
 BENCH_READY := $(VENV)/.bench-ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format bench-bqp bench-bqp-growth bench-bqp-quality bench-mnist bench-encode bench-metrics bench-hashers bench-search bench-models mutants lock clean
+.PHONY: help setup demo test lint format bench-bqp bench-bqp-growth bench-bqp-quality bench-mnist bench-encode bench-metrics bench-hashers bench-search bench-models fuzz mutants lock clean
 
 help:            ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -65,11 +65,14 @@ bench-hashers: $(READY)           ## Fit and encode seconds of every hasher, 5,0
 bench-search: $(READY)            ## Engines and stores on 100,000 codes: same answers, recall, latency
 	$(BIN)/python -m benchmarks.search_engines
 
-bench-models: $(READY)            ## Load a 100 MB model file against reading it; with --fuzz-seconds, fuzz the loader
+bench-models: $(READY)            ## Load a 100 MB model file against reading it
 	$(BIN)/python -m benchmarks.model_files
 
 mutants: $(READY)                 ## Put small bugs into a copy of the code, one at a time: do the tests notice?
 	$(BIN)/python -m benchmarks.mutants
+
+fuzz: $(READY)                    ## Damaged and forged files of every format, ten minutes of them
+	$(BIN)/python -m benchmarks.fuzz --seconds 600
 
 lock:            ## Rewrite the locks (needs uv)
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --extra dev pyproject.toml -o requirements/dev.lock

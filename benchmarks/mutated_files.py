@@ -1,4 +1,4 @@
-"""Damaged and forged model files, for fuzzing and for tests."""
+"""Damaged and forged files, for fuzzing and for tests. Forged ones carry right checksums over wrong contents."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from hashlearn.persistence.header import BLANK
+from hashlearn.persistence.header import BLANK, DTYPES
+from hashlearn.search import files
 
 ODD = (
     None,
@@ -18,11 +19,19 @@ ODD = (
     -1,
     0,
     1,
+    2,
+    -(2**31),
+    2**31 - 1,
     2**31,
     2**60,
+    2**63,
     2**64,
     0.5,
+    5e-324,
+    1e200,
     1e308,
+    {"$": "float", "value": "nan"},
+    {"$": "float", "value": "inf"},
     "",
     "x",
     "float",
@@ -32,6 +41,10 @@ ODD = (
     {"$": "array"},
     {"$": "x"},
 )
+# Numbers that arithmetic and indices do not expect, at most as wide as the array that they go into.
+ODD_REALS = (np.nan, np.inf, -np.inf, 0.0, -0.0, 5e-324, 1e-300, 1e18, 1e39, 1e154, 1e200, 1e300, 1.7e308, -1e308)
+SMALL = (-2, -1, 0, 1, 2, 7, 8, 127)
+ODD_INTEGERS = (*SMALL, 2**15, -(2**30), 2**30, -(2**31), 2**31 - 1, 2**31, -(2**63), 2**62, 2**63 - 1)
 
 
 def damaged(data: bytes, rng: np.random.Generator) -> bytes:
@@ -58,19 +71,25 @@ def damaged(data: bytes, rng: np.random.Generator) -> bytes:
 
 
 def forged(data: bytes, rng: np.random.Generator) -> bytes:
-    """One to three values of the header, or bytes of an array, replaced, and all digests made anew."""
+    """One to three values of the header, or numbers of an array, replaced, and all digests made anew."""
 
     def edit(header: dict[str, Any], model: dict[str, Any], payload: bytearray) -> None:
         for _ in range(rng.integers(1, 4)):
-            way = rng.integers(4)
+            way = rng.integers(7)
+            names = [name for name in header if name != "__metadata__"]
+            name = names[rng.integers(len(names))]
             if way == 0 and payload:
                 at = int(rng.integers(len(payload)))
                 payload[at : at + 8] = rng.integers(0, 256, len(payload[at : at + 8]), dtype=np.uint8).tobytes()
-            elif way == 1:
-                names = [name for name in header if name != "__metadata__"]
-                _edit_somewhere(header[names[rng.integers(len(names))]], rng)
+            elif way in (1, 2):
+                _edit_array(header[name], payload, rng)
+            elif way == 3:
+                edit_somewhere(header[name], rng)
+            elif way == 4:
+                other = names[rng.integers(len(names))]
+                header[name], header[other] = header[other], header[name]
             else:
-                _edit_somewhere(model, rng)
+                edit_somewhere(model, rng)
 
     return rewritten(data, edit)
 
@@ -93,7 +112,77 @@ def rewritten(data: bytes, edit: Callable[[dict[str, Any], dict[str, Any], bytea
     return blank.replace(BLANK, hashlib.sha256(blank).hexdigest().encode(), 1) + payload
 
 
-def _edit_somewhere(tree: Any, rng: np.random.Generator) -> None:
+def forged_index(data: bytes, rng: np.random.Generator) -> bytes:
+    """An index file with values of its header, ids or codes replaced, and its digest made anew."""
+    start = len(files.MAGIC) + files.LENGTH_BYTES
+    length = int.from_bytes(data[len(files.MAGIC) : start], "little")
+    header, body = json.loads(data[start : start + length]), bytearray(data[start + length : -files.DIGEST_BYTES])
+    for _ in range(rng.integers(1, 4)):
+        way = rng.integers(6)
+        if way < 2 and isinstance(header.get("settings"), dict) and header["settings"]:
+            settings = header["settings"]
+            name = list(settings)[rng.integers(len(settings))]
+            settings[name] = (None, *ODD_INTEGERS)[rng.integers(1 + len(ODD_INTEGERS))]
+        elif way == 2 and body:
+            at = 8 * int(rng.integers(max(1, len(body) // 8)))
+            number = ODD_INTEGERS[rng.integers(len(ODD_INTEGERS))]
+            body[at : at + 8] = number.to_bytes(8, "little", signed=True)[: len(body[at : at + 8])]
+        elif way == 3 and body:
+            body[int(rng.integers(len(body)))] ^= 1 << int(rng.integers(8))
+        else:
+            edit_somewhere(header, rng)
+    text = json.dumps(header).encode()
+    whole = files.MAGIC + len(text).to_bytes(files.LENGTH_BYTES, "little") + text + bytes(body)
+    return whole + hashlib.sha256(whole).digest()
+
+
+def odd_array(array: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """An array with a few odd numbers in it, or of another dtype, length or shape."""
+    way = rng.integers(8)
+    if way == 0:
+        kinds = ("f2", "f4", ">f8", "f8", "i1", "i4", "i8", "u1", "u8", "c16", "b1", "U3", "S3", "m8[s]")
+        return array.astype(kinds[rng.integers(len(kinds))])
+    if way == 1 and array.ndim:
+        return array[: rng.integers(len(array) + 1)]
+    if way == 2 and array.ndim:
+        return np.concatenate([array, array[: rng.integers(len(array) + 1)]])
+    if way == 3:
+        return (array.reshape(-1), array[None], array.reshape(*array.shape, 1), array.T)[rng.integers(4)]
+    out = array.copy()
+    put_odd(out, rng)
+    return out
+
+
+def put_odd(array: np.ndarray, rng: np.random.Generator) -> None:
+    """Replace one number, a run of them or all by odd numbers, in place."""
+    if array.size == 0 or array.dtype.kind not in "fiu":
+        return
+    flat = array.reshape(-1)
+    first = int(rng.integers(len(flat)))
+    last = (first + 1, first + 1, int(rng.integers(first, len(flat))) + 1, len(flat))[rng.integers(4)]
+    with np.errstate(all="ignore"):
+        if array.dtype.kind == "f":
+            flat[first:last] = np.array(ODD_REALS[rng.integers(len(ODD_REALS))]).astype(array.dtype)
+        else:
+            flat[first:last] = np.array(ODD_INTEGERS[rng.integers(len(ODD_INTEGERS))]).astype(array.dtype)
+
+
+def _edit_array(entry: Any, payload: bytearray, rng: np.random.Generator) -> None:
+    """Odd numbers into the bytes of one array, or another dtype for them."""
+    try:
+        first, last = entry["data_offsets"]
+        dtype = np.dtype(DTYPES[entry["dtype"]])
+        numbers = np.frombuffer(bytes(payload[first:last]), dtype).copy()
+    except (KeyError, TypeError, ValueError):
+        return  # an earlier edit spoiled the entry
+    if rng.random() < 0.1:
+        same = [name for name, code in DTYPES.items() if np.dtype(code).itemsize == dtype.itemsize]
+        entry["dtype"] = same[rng.integers(len(same))]
+    put_odd(numbers, rng)
+    payload[first:last] = numbers.tobytes()
+
+
+def edit_somewhere(tree: Any, rng: np.random.Generator) -> None:
     """Walk down at random; replace, remove or rename what is found."""
     while True:
         keys = list(tree) if isinstance(tree, dict) else list(range(len(tree)))

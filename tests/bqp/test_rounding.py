@@ -17,7 +17,15 @@ from hashlearn.bqp.merging import merge_identical_rows
 from hashlearn.bqp.passes.numpy_rows import NumpyRows
 from hashlearn.bqp.passes.proofs import HostInertia, is_positive_definite
 from hashlearn.bqp.rounding import leveled, sum_below, value_error
-from hashlearn.bqp.sdr.certificate import dual_bound, low_rank_bound, shifted_bound
+from hashlearn.bqp.sdr.certificate import (
+    _margin,
+    _scaled_bound,
+    _shifted_sum,
+    dual_bound,
+    low_rank_bound,
+    shifted_bound,
+)
+from hashlearn.bqp.sdr.lanczos import smallest_eigenvalue_bound
 
 
 def exact(array: np.ndarray) -> np.ndarray:
@@ -87,6 +95,38 @@ def test_the_gram_matrix_of_a_proof_is_as_accurate_as_it_says():
         allowed = Fraction(proof.rounding) * Fraction(float(np.trace(proof.gram)))
         assert 0 < off @ off <= allowed**2
         assert Fraction(proof.total) >= exact(d).sum()
+
+
+def test_the_margin_of_a_low_rank_certificate_covers_the_error_of_its_matrix():
+    """Weights are squares of integers, so that H itself is rational."""
+    rng = np.random.default_rng(2)
+    for _ in range(10):
+        P, d, roots = rng.standard_normal((60, 3)), rng.random(60) + 0.1, np.array([1.0, 3.0, 5.0])
+        proof = NumpyRows(P).proof_gram(d)
+        inertia = proof.inertia(roots**2 * np.array([1.0, -1.0, 1.0]))
+        true = ((exact(P) / exact(d)[:, None]).T @ exact(P)) * np.outer(exact(roots), exact(roots))
+        off = (exact(inertia.matrix()) - true).ravel()
+        margin = Fraction(_margin(inertia, 3, 1.0, proof.rounding * inertia.trace))
+        assert 0 < off @ off <= margin**2
+
+
+def test_bounds_are_rounded_down():
+    rng = np.random.default_rng(3)
+    for c, total, n in zip(rng.random(50), 1e3 * rng.random(50), rng.integers(1, 100, 50), strict=True):
+        low = -float(c)
+        assert Fraction(_scaled_bound(c, total)) < -Fraction(c) * Fraction(total)
+        assert Fraction(_shifted_sum(-total, int(n), low)) < -Fraction(total) + int(n) * Fraction(low)
+        assert _scaled_bound(c, total) == pytest.approx(-c * total, rel=1e-12)
+        assert _shifted_sum(-total, int(n), low) == pytest.approx(-total + n * low, rel=1e-12)
+
+
+def test_lanczos_allows_for_what_it_has_not_seen():
+    """After 40 steps the smallest of 2,000 evenly spread eigenvalues is not reached."""
+    entries = np.linspace(0.0, 1.0, 2000)
+    low, _ = smallest_eigenvalue_bound(
+        as_operator(np.diag(entries)), np.zeros(2000), np.random.default_rng(0), steps=40
+    )
+    assert -0.3 < low <= 0.0
 
 
 def is_semidefinite(S: np.ndarray) -> bool:

@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hashlearn.search import FaissHNSW, HammingIndex, files
+from hashlearn.search import FaissHNSW, FaissIVF, FaissMultiHash, HammingIndex, files
+from hashlearn.search.inputs import MOST_BITS
 from tests.search.codes import random_codes
 
 REFUSED = "cannot be loaded|is not a valid index"
@@ -101,6 +102,21 @@ def test_two_thousand_flipped_bytes_are_all_detected(tmp_path: Path) -> None:
         ({"settings": {"code": "1"}}, "not a valid index"),
         ({"settings": None}, "not a valid index"),
         ({"next_id": "x"}, "not a valid index"),
+        ({"next_id": 1e308}, "next_id must be an integer from 0"),
+        ({"next_id": -1}, "next_id must be an integer from 0"),
+        *(
+            ({"backend": backend, "settings": {name: value}}, f"not a valid index: {name} must be")
+            for backend, name, values in [
+                ("faiss_hnsw", "search_width", (2**31 - 1, 2**63, None, 0, 8.0, True)),
+                ("faiss_hnsw", "build_width", (2**31 - 1, None)),
+                ("faiss_hnsw", "n_links", (2**31 - 1, None, 1)),
+                ("faiss_multi_hash", "flips", (2**31 - 1, 5, None, -1)),
+                ("faiss_multi_hash", "n_hashes", (2**31, 0)),
+                ("faiss_ivf", "n_lists", (2**31, 0)),
+                ("faiss_ivf", "n_probes", (2**64, -1)),
+            ]
+            for value in values
+        ),
     ],
 )
 def test_lying_headers_are_refused(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
@@ -110,6 +126,27 @@ def test_lying_headers_are_refused(tmp_path: Path, changes: dict[str, Any], word
     with pytest.raises(ValueError, match=words):
         HammingIndex.load(tmp_path / "a")
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000  # kilobytes
+
+
+LARGEST = [FaissHNSW(512, 2**14, 2**18), FaissMultiHash(None, 4), FaissMultiHash(MOST_BITS, 4), FaissIVF(2**20, 2**20)]
+
+
+@pytest.mark.parametrize("backend", LARGEST)
+@pytest.mark.parametrize("n_bits", [1, 33])
+def test_the_largest_settings_work(tmp_path: Path, backend: Any, n_bits: int) -> None:
+    pytest.importorskip("faiss")
+    saved(tmp_path / "a", n_bits=n_bits, backend=backend)
+    index = HammingIndex.load(tmp_path / "a")
+    found = index.search(random_codes(2, n_bits), 3)
+    assert found.indices.shape == (2, 3)
+    assert (index.search(index.codes[:1], 1).distances == 0).all()
+
+
+def test_pipes_devices_and_folders_are_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path, what in ((tmp_path / "pipe", "a pipe"), (tmp_path, "a folder"), (Path("/dev/zero"), "a device")):
+        with pytest.raises(ValueError, match=f"cannot be loaded: it is not a regular file but {what}"):
+            HammingIndex.load(path)
 
 
 def test_pad_bits_and_ids_are_checked_behind_a_right_checksum(tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ class FittedHashFunctions(ABC):
             return finish(self.bits.expand(np.zeros((X.shape[0], self.bits.n_distinct), dtype=X.dtype)))
         key = (X.dtype.str, sp.issparse(X))
         if key not in self._prepared:
-            self._prepared[key] = self._steady_function(X)
+            self._prepared[key] = self._finite_function(X)
         return evaluate_in_panels(
             self._prepared[key],
             X,
@@ -141,6 +141,35 @@ class FittedHashFunctions(ABC):
     @abstractmethod
     def _panel_function(self, dtype: np.dtype[Any], sparse: bool) -> tuple[PanelFunction, list[NDArray[Any]]]:
         """From a panel of rows to the margins of the distinct bits, and the matrices that BLAS multiplies rows by."""
+
+    def margin_bound(self, entry: float) -> float:
+        """No margin is larger in size, nor any number on the way to it, for rows with entries up to ``entry`` in size.
+
+        Infinite where float64 could overflow; the loader refuses such functions.
+        """
+        raise TypeError(f"{type(self).__name__} states no bound on its margins")
+
+    def _finite_function(self, X: Rows) -> PanelFunction:
+        """The steady function. Rows whose margins overflow in float32 are computed in float64, cut to float32's range.
+
+        Each row is looked at alone, so it has the same margins in every batch.
+        """
+        if X.dtype == np.float64:
+            return self._steady_function(X)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            steady = self._steady_function(X)
+        dtype, most = X.dtype, np.finfo(X.dtype).max  # X itself must not be kept
+
+        def margins(panel: Rows) -> NDArray[Any]:
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                found = steady(panel).astype(dtype, copy=False)
+                overflown = ~np.isfinite(found).all(axis=1)
+                if overflown.any():
+                    wide, _ = self._panel_function(np.dtype(np.float64), sp.issparse(panel))
+                    found[overflown] = np.clip(wide(panel.astype(np.float64)), -most, most)[overflown]
+            return found
+
+        return margins
 
     def _steady_function(self, X: Rows) -> PanelFunction:
         """The panel function; float64 inside where, in X's dtype, a row's place in the panel would change it."""

@@ -16,8 +16,9 @@ from hashlearn.hash_functions.base import FittedHashFunctions
 from hashlearn.hash_functions.distinct_bits import DistinctBits
 from hashlearn.hash_functions.kernels import RBFPoints
 from hashlearn.hash_functions.panels import PANEL_ROWS, PanelFunction, Rows
-from hashlearn.hash_functions.stored import stored_array, stored_number
+from hashlearn.hash_functions.stored import largest_entry, stored_array, stored_number
 from hashlearn.hash_functions.tensors import placed_beside
+from hashlearn.system.sparse_parts import checked_csr
 
 
 class KernelExpansion(FittedHashFunctions):
@@ -55,6 +56,18 @@ class KernelExpansion(FittedHashFunctions):
         coefficients, intercepts = placed_beside(self.coefficients, X), placed_beside(self.intercepts, X)
         return lambda rows: points.kernel(rows) @ coefficients + intercepts, len(self.coefficients)
 
+    def margin_bound(self, entry: float) -> float:
+        """Σ|coefficients| + |intercept|; infinite where the exponents could be the difference of two infinities.
+
+        ‖z‖² may overflow, for the kernel of a point that is so far away is 0.
+        """
+        entries = largest_entry(self.points.data if sp.issparse(self.points) else self.points)
+        factor = (2.0 * self.gamma) ** 0.5
+        z, s = factor * (entry + entries), factor * 2.0 * entries
+        if not self.n_features * (z * s + s * s) < np.inf:
+            return np.inf
+        return len(self.coefficients) * largest_entry(self.coefficients) + largest_entry(self.intercepts)
+
     def state(self) -> dict[str, Any]:
         """Arrays; sparse points as the three arrays of CSR."""
         arrays: dict[str, Any] = {"coefficients": self.coefficients, "intercepts": self.intercepts}
@@ -81,9 +94,7 @@ def stored_points(state: dict[str, Any], m: int) -> Rows:
         return stored_array(state, "points", shape)
     data = stored_array(state, "points_data", (None,))
     indices, indptr = (stored_array(state, f"points_{part}", (None,), "i") for part in ("indices", "indptr"))
-    points = sp.csr_array((data, indices, indptr), shape=shape)
-    points.check_format(full_check=True)
-    return points
+    return checked_csr(data, indices, indptr, shape)
 
 
 def _filled_up(K: NDArray[Any]) -> NDArray[Any]:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from hashlearn.hash_functions.base import FittedHashFunctions
 from hashlearn.hash_functions.distinct_bits import DistinctBits
 from hashlearn.hash_functions.panels import PanelFunction
-from hashlearn.hash_functions.stored import require_range, stored_array
+from hashlearn.hash_functions.stored import largest_entry, require_range, stored_array
 
 
 class Forest(NamedTuple):
@@ -23,7 +23,7 @@ class Forest(NamedTuple):
 
 
 class ForestMargins(FittedHashFunctions):
-    """A forest for each distinct bit; the margin is the sum of its leaves."""
+    """A forest for each distinct bit; the margin is the sum of its leaves. A threshold of +inf sends every row left."""
 
     kind = "forests"
     _panel_rows = 1024
@@ -32,6 +32,10 @@ class ForestMargins(FittedHashFunctions):
     def __init__(self, forests: list[Forest], n_features: int, bits: DistinctBits, description: str) -> None:
         super().__init__(n_features, bits, description)
         self.forests = forests
+
+    def margin_bound(self, entry: float) -> float:
+        """The sum of the largest leaves."""
+        return max((len(forest.leaves) * largest_entry(forest.leaves) for forest in self.forests), default=0.0)
 
     def state(self) -> dict[str, Any]:
         """Arrays."""
@@ -49,8 +53,9 @@ class ForestMargins(FittedHashFunctions):
                 raise ValueError(f"forest_leaves must have a power of two of leaves a tree, got shape {leaves.shape}")
             features = stored_array(state, "forest_features", nodes, "i")
             require_range(features, "forest_features", 0, n_features - 1)
-            thresholds = stored_array(state, "forest_thresholds", nodes)
-            forests = [Forest(*parts) for parts in zip(features, thresholds, leaves, strict=True)]
+            thresholds = stored_array(state, "forest_thresholds", nodes, may_be_infinite=True)
+            arrays = (features.astype(np.int32), thresholds.astype(np.float64), leaves.astype(np.float64))
+            forests = [Forest(*parts) for parts in zip(*arrays, strict=True)]
         return cls(forests, n_features, bits, state["description"])
 
     def _panel_function(self, dtype: np.dtype[Any], sparse: bool) -> tuple[PanelFunction, list[NDArray[Any]]]:

@@ -29,7 +29,7 @@ class RBFPoints:
         self.sparse = sp.issparse(points)
         self.dtype = np.dtype(dtype)
         self.factor = float(np.sqrt(2.0 * gamma))
-        mean = None if self.sparse else np.asarray(points.mean(axis=0, dtype=np.float64))
+        mean = None if self.sparse else np.asarray(points.sum(axis=0, dtype=np.float64)) / max(len(points), 1)
         self.centre = None if mean is None else mean.astype(self.dtype)
         scaled = self._scaled(points.astype(np.float64))
         self.half_norms = (0.5 * _squared_norms(scaled)).astype(self.dtype)

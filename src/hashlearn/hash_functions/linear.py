@@ -14,7 +14,7 @@ from hashlearn.hash_functions.base import FittedHashFunctions, ProgressCallback
 from hashlearn.hash_functions.distinct_bits import DistinctBits
 from hashlearn.hash_functions.jobs import fit_each
 from hashlearn.hash_functions.panels import PanelFunction, Rows
-from hashlearn.hash_functions.stored import stored_array
+from hashlearn.hash_functions.stored import largest_entry, stored_array
 from hashlearn.hash_functions.tensors import placed_beside
 
 UNDERFLOW = 1e-140  # squares of entries below are no longer exact
@@ -40,6 +40,10 @@ class LinearMargins(FittedHashFunctions):
     def _tensor_function(self, X: Any) -> tuple[Callable[[Any], Any], int]:
         weights, intercepts = placed_beside(self.weights, X), placed_beside(self.intercepts, X)
         return lambda rows: rows @ weights + intercepts, self.bits.n_distinct
+
+    def margin_bound(self, entry: float) -> float:
+        """Σ|weights| · entry + |intercept|."""
+        return self.n_features * entry * largest_entry(self.weights) + largest_entry(self.intercepts)
 
     def state(self) -> dict[str, Any]:
         """Arrays."""

@@ -81,7 +81,7 @@ def place_matters(B: NDArray[Any]) -> bool:
         for who in (np.arange(PANEL_ROWS) % 8, np.arange(PANEL_ROWS) // (PANEL_ROWS // 8)):
             products = rows[who] @ B
             first = np.unique(who, return_index=True)[1]
-            if not np.array_equal(products, products[first][who]):
+            if not np.array_equal(products, products[first][who], equal_nan=True):
                 return True
     return False
 

@@ -69,6 +69,10 @@ class SharpenedExpansion(KernelExpansion):
 
         return margins, width
 
+    def margin_bound(self, entry: float) -> float:
+        """That of the scores; levels are at most 2 in size."""
+        return max(2.0, super().margin_bound(entry))
+
     def state(self) -> dict[str, Any]:
         """As `KernelExpansion`, with codewords and sharpness; scores have no intercepts."""
         state = super().state()

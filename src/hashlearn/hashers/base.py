@@ -16,8 +16,8 @@ from sklearn.utils.validation import assert_all_finite, check_is_fitted, validat
 
 from hashlearn import bits, metrics
 from hashlearn.bqp.passes import checked_matrix, is_tensor
-from hashlearn.bqp.threads import map_row_blocks
 from hashlearn.hash_functions import FittedHashFunctions
+from hashlearn.hash_functions.stored import largest_entry
 from hashlearn.inference.bit_problem import objective
 from hashlearn.targets import Distance
 
@@ -83,7 +83,7 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             return functions.evaluate(X, finish)
 
         def look_at(panel: NDArray[Any]) -> None:
-            if not _largest_entry(panel) <= LARGEST_ENTRY:
+            if not largest_entry(panel) <= LARGEST_ENTRY:
                 self._require_usable_entries(X)  # all of them, so that the error does not depend on panels
 
         return functions.evaluate(X, finish, look_at)
@@ -121,7 +121,7 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 setattr(self, name, int(value))
 
     def _require_usable_entries(self, X: Any) -> None:
-        largest = _largest_entry(X.data if hasattr(X, "toarray") else X)
+        largest = largest_entry(X.data if hasattr(X, "toarray") else X)
         if not largest < np.inf:
             assert_all_finite(X, estimator_name=type(self).__name__, input_name="X")
         if largest > LARGEST_ENTRY:
@@ -173,19 +173,6 @@ def require_unmasked(values: Any, name: str) -> None:
             f"{name} has {np.ma.count_masked(values)} masked entries, which cannot be left out; "
             f"fill them first: {name}.filled(value)"
         )
-
-
-def _largest_entry(entries: NDArray[Any]) -> float:
-    """The largest magnitude, NaN if there is one; every entry comes from memory once, on all cores."""
-    if entries.size == 0:
-        return 0.0
-    width = entries.shape[1] if entries.ndim == 2 else 1
-
-    def block(a: int, b: int) -> float:
-        part = entries[a:b]
-        return float(np.maximum(part.max(), -part.min()))
-
-    return float(np.max(map_row_blocks(block, len(entries), width)))
 
 
 def bits_of(margins: Any) -> Any:

@@ -15,8 +15,9 @@ from hashlearn.bqp.threads import one_blas_thread
 from hashlearn.bqp.validation import generator, positive, whole_number
 from hashlearn.hash_functions import FittedHashFunctions
 from hashlearn.hash_functions.panels import PanelFunction
-from hashlearn.hash_functions.stored import require_range, stored_array, stored_number
+from hashlearn.hash_functions.stored import largest_entry, require_range, stored_array, stored_number
 from hashlearn.hashers.affinity_kmeans import affinity_kmeans
+from hashlearn.hashers.base import LARGEST_ENTRY
 from hashlearn.hashers.fitted import FunctionHasher, every_bit
 from hashlearn.inference.principal_axes import MAX_COVARIANCE, principal_axes
 
@@ -171,6 +172,11 @@ class CodewordMargins(FittedHashFunctions):
 
         return margins, [weights]
 
+    def margin_bound(self, entry: float) -> float:
+        """The difference of two numbers of at most Σ|weights · x| + |offset|."""
+        products = self.n_features * (entry / self.scale) * largest_entry(self.weights)
+        return 2.0 * (products + largest_entry(self.offsets))
+
     def state(self) -> dict[str, Any]:
         """Arrays."""
         names = ("weights", "offsets", "sizes", "scale")
@@ -183,4 +189,5 @@ class CodewordMargins(FittedHashFunctions):
         require_range(sizes, "sizes", 0, MOST_BITS_PER_SUBSPACE)
         count = int((2 ** sizes.astype(np.int64)).sum())
         weights = stored_array(state, "weights", (int(state["n_features"]), count))
-        return cls(weights, stored_array(state, "offsets", (count,)), sizes, stored_number(state, "scale"))
+        scale = stored_number(state, "scale", most=LARGEST_ENTRY)
+        return cls(weights, stored_array(state, "offsets", (count,)), sizes, scale)

@@ -16,7 +16,8 @@ from hashlearn.bqp.threads import map_row_blocks, one_blas_thread
 from hashlearn.bqp.validation import generator, positive, whole_number
 from hashlearn.hash_functions import FittedHashFunctions
 from hashlearn.hash_functions.panels import PanelFunction
-from hashlearn.hash_functions.stored import stored_array, stored_number
+from hashlearn.hash_functions.stored import largest_entry, stored_array, stored_number
+from hashlearn.hashers.base import LARGEST_ENTRY
 from hashlearn.hashers.fitted import FunctionHasher, every_bit
 
 POINTS_PER_CENTRE = 5
@@ -155,6 +156,11 @@ class SphereMargins(FittedHashFunctions):
 
         return margins, [turned]
 
+    def margin_bound(self, entry: float) -> float:
+        """‖x‖² + 2|x · centre| + radius² + ‖centre‖², with x as it is seen from ``origin``."""
+        x, centre = entry / self.scale + largest_entry(self.origin), largest_entry(self.centres)
+        return self.n_features * (x + centre) * (x + centre) + largest_entry(self.squared_radii)
+
     def state(self) -> dict[str, Any]:
         """Arrays."""
         names = ("centres", "squared_radii", "origin", "scale")
@@ -167,7 +173,7 @@ class SphereMargins(FittedHashFunctions):
         centres = stored_array(state, "centres", (None, n_features))
         radii = stored_array(state, "squared_radii", (len(centres),))
         origin = stored_array(state, "origin", (n_features,))
-        return cls(centres, radii, origin, stored_number(state, "scale"))
+        return cls(centres, radii, origin, stored_number(state, "scale", most=LARGEST_ENTRY))
 
 
 def spherical_hamming_distances(a: Any, b: Any) -> NDArray[np.float64]:

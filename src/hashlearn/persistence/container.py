@@ -7,8 +7,6 @@ the arrays share: memory is the file's size. Blocks are hashed in threads while 
 from __future__ import annotations
 
 import hashlib
-import os
-import stat
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -31,6 +29,7 @@ from hashlearn.persistence.header import (
     header_length,
     parse_header,
 )
+from hashlearn.system.regular_files import regular_file
 
 BLOCK = 2**20
 MOST_HASHERS = 4
@@ -65,13 +64,13 @@ def digests(arrays: Arrays) -> dict[str, str]:
 
 @contextmanager
 def opened(path: Path) -> Iterator[tuple[BinaryIO, int]]:
-    """A regular file and its size; a pipe or a device could keep us waiting for ever."""
-    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    with open(handle, "rb", buffering=0) as file:
-        status = os.fstat(handle)
-        if not stat.S_ISREG(status.st_mode):
-            raise PersistenceError(f"{str(path)!r} is not a regular file")
-        yield file, status.st_size
+    """A regular file and its size."""
+    with ExitStack() as stack:
+        try:
+            file, size = stack.enter_context(regular_file(path))
+        except ValueError as error:
+            raise PersistenceError(str(error)) from None
+        yield file, size
 
 
 def read_header(file: BinaryIO, file_size: int) -> Header:

@@ -1,8 +1,7 @@
 """`save`, `load` and `describe`: a fitted hasher as one file that holds numbers and names only.
 
-Loading runs no code from the file: the hasher is one of `HASHERS`, its parts come from the registries, and all arrays
-are checked for shape and range. Digests find every accident; a file made with ill will has right ones, and the checks
-make it harmless.
+Loading runs no code from the file: the hasher is one of `HASHERS`, and its parts come from the registries. Checksums
+detect accidental damage. A forged file can carry valid checksums, so shapes, indices and numbers are checked as well.
 """
 
 from __future__ import annotations
@@ -25,6 +24,8 @@ import hashlearn
 from hashlearn.hash_functions import FittedHashFunctions
 from hashlearn.hash_functions.stored import stored_array
 from hashlearn.hashers import HASHERS, BaseHasher, ClassScoreLSH, OneHotClass, TwoStepHasher
+from hashlearn.hashers.base import LARGEST_ENTRY, MAX_BITS
+from hashlearn.hashers.one_hot_class import ClassScorer
 from hashlearn.persistence.container import digests, file_parts, opened, read_arrays, read_header
 from hashlearn.persistence.errors import PersistenceError
 from hashlearn.persistence.formats import FORMAT, FORMAT_VERSION, up_to_date
@@ -35,6 +36,7 @@ from hashlearn.system.atomic import write_atomically
 
 FITTED_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_]*_")
 LONGEST_NOTE = 10_000
+LARGEST_MARGIN = 1e300  # twice as much is still finite
 
 
 def save(hasher: BaseHasher, path: str | os.PathLike[str], *, codes: bool = True, notes: str = "") -> None:
@@ -89,15 +91,21 @@ def save(hasher: BaseHasher, path: str | os.PathLike[str], *, codes: bool = True
         "provenance": _provenance(hasher, notes),
         "sha256": digests(writer.arrays),
     }
+    try:
+        _built(model, writer.arrays)
+    except (PersistenceError, ValueError, TypeError) as error:
+        raise PersistenceError(f"this hasher cannot be stored, for `load` would refuse it: {error}") from error
     text = json.dumps(model, separators=(",", ":"), allow_nan=False)
     metadata = {"format": FORMAT, "format_version": str(FORMAT_VERSION), "model": text}
     write_atomically(Path(path), file_parts(metadata, writer.arrays), check=_read)
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """The hasher in a file that `save` wrote, verified; its codes are those of the hasher saved, bit for bit.
+    """The hasher in a file that `save` wrote; its codes are those of the hasher saved, bit for bit.
 
-    Safe for files from strangers: there is no pickle, and a damaged, forged or newer file is a `PersistenceError`.
+    No code from the file is run, and there is no pickle. Checksums detect accidental damage. A forged file can carry
+    valid checksums, so shapes, sizes, indices, dtypes and numbers are checked as well; docs/models.md lists the checks.
+    A file that fails one, or that a newer hashlearn wrote, is a `PersistenceError`.
     """
     model, arrays = _read(Path(path))
     try:
@@ -207,16 +215,37 @@ def _require_consistent(hasher: Any) -> None:
     steps = [hasher.hash_functions_, *([hasher.hyperplanes_] if isinstance(hasher, ClassScoreLSH) else [])]
     if not all(isinstance(step, FittedHashFunctions) for step in steps):
         raise PersistenceError("a model must have hash functions")
+    _require_finite_margins(steps)
     if isinstance(hasher, TwoStepHasher) and hasher.scaling_ not in ("none", "root"):
         raise PersistenceError("scaling_ must be 'none' or 'root'")
     widths = [(hasher.n_features_in_, steps[0].n_features), *((a.n_bits, b.n_features) for a, b in pairwise(steps))]
     width = steps[-1].n_bits
+    if isinstance(hasher, ClassScorer):
+        widths += [(len(hasher.classes_), steps[0].n_bits)]
     if isinstance(hasher, OneHotClass):
         codewords = stored_array(dict(vars(hasher)), "codewords_", (width, None), "i")
+        if len(codewords) < 2 or not np.isin(codewords, (-1, 1)).all():
+            raise PersistenceError("codewords_ must be two codewords or more of -1 and +1")
         width = codewords.shape[1]
     names = getattr(hasher, "feature_names_in_", None)
     if names is not None:
-        widths += [(side, hasher.n_features_in_) for side in names.shape]
+        if not isinstance(names, np.ndarray) or names.ndim != 1 or names.dtype.kind not in "UO":
+            raise PersistenceError("feature_names_in_ must be strings")
+        widths += [(len(names), hasher.n_features_in_)]
     whole = type(hasher.n_bits) is int and type(hasher.n_features_in_) is int
     if not whole or any(a != b for a, b in [*widths, (width, hasher.n_bits)]):
         raise PersistenceError("the model's features, functions and bits do not fit each other")
+    if hasher.n_features_in_ < 1 or not 1 <= hasher.n_bits <= MAX_BITS:
+        raise PersistenceError(f"a model must have at least one feature, and from 1 to {MAX_BITS} bits")
+
+
+def _require_finite_margins(steps: list[FittedHashFunctions]) -> None:
+    """No row that a hasher accepts may have margins that overflow, for infinity less infinity is NaN."""
+    entry = LARGEST_ENTRY
+    for step in steps:
+        entry = step.margin_bound(entry)
+        if not entry <= LARGEST_MARGIN:
+            raise PersistenceError(
+                f"the arrays of its hash functions ({step.kind}) are too large: margins of rows with entries up to "
+                f"{LARGEST_ENTRY:.0e} in size could exceed {LARGEST_MARGIN:.0e}"
+            )

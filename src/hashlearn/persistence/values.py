@@ -18,6 +18,7 @@ from hashlearn.hash_functions import FittedHashFunctions
 from hashlearn.persistence.container import Arrays, plain
 from hashlearn.persistence.errors import PersistenceError
 from hashlearn.persistence.kinds import FUNCTIONS, RECORD_NAMES, RECORDS
+from hashlearn.system.sparse_parts import checked_csr
 
 # Python objects take far more memory than they do in a file.
 MOST_STRINGS, MOST_RECORDS = 2**20, 2**18
@@ -106,7 +107,7 @@ class Reader:
         self.arrays = arrays
         self._ways: dict[str, Callable[[dict[str, Any]], Any]] = {
             "float": lambda v: {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}[v["value"]],
-            "array": lambda v: self.arrays[v["name"]],
+            "array": self._finite_array,
             "strings": lambda v: _strings(self.arrays[v["name"]]),
             "objects": lambda v: _objects(self.arrays[v["name"]]),
             "sparse": self._sparse,
@@ -124,13 +125,22 @@ class Reader:
         return self._ways[json["$"]](json) if isinstance(json, dict) else json
 
     def _sparse(self, json: dict[str, Any]) -> Any:
-        parts = tuple(self.value(json[part]) for part in ("data", "indices", "indptr"))
-        rows = sp.csr_array(parts, shape=tuple(json["shape"]))
-        rows.check_format(full_check=True)
-        return rows
+        data, indices, indptr = (self.value(json[part]) for part in ("data", "indices", "indptr"))
+        return checked_csr(data, indices, indptr, json["shape"])
+
+    def _finite_array(self, json: dict[str, Any]) -> NDArray[Any]:
+        array = self.arrays[json["name"]]
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise PersistenceError(f"array {json['name']!r} holds NaN or infinity")
+        return array
+
+    def _as_stored(self, json: Any) -> Any:
+        """An array as it is in the file, where infinities may be right and whoever reads it checks; else `value`."""
+        is_array = isinstance(json, dict) and json["$"] == "array"
+        return self.arrays[json["name"]] if is_array else self.value(json)
 
     def _functions(self, json: dict[str, Any]) -> FittedHashFunctions:
-        state = {name: self.value(value) for name, value in json["state"].items()}
+        state = {name: self._as_stored(value) for name, value in json["state"].items()}
         return FUNCTIONS[state["kind"]].from_state(state)
 
     def _record(self, json: dict[str, Any]) -> Any:
@@ -138,7 +148,7 @@ class Reader:
 
     def _table(self, json: dict[str, Any]) -> list[Any]:
         kind = RECORDS[json["kind"]]
-        columns = [self.value(json["columns"][name]) for name in kind._fields]
+        columns = [self._as_stored(json["columns"][name]) for name in kind._fields]
         if any(column.ndim != 1 or len(column) > MOST_RECORDS for column in columns):
             raise PersistenceError(f"a table must have columns of at most {MOST_RECORDS:,} entries")
         return [kind(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]

@@ -9,7 +9,7 @@ engine cannot promise that much, all codes are scanned.
 from __future__ import annotations
 
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
 import numpy as np
@@ -17,12 +17,24 @@ import numpy as np
 from hashlearn.bqp.validation import whole_number
 from hashlearn.search.engines import ByteArray, DistanceArray, Engine, RowArray
 from hashlearn.search.faiss_flat import in_order, inclusive_range, load_faiss, one_faiss_thread
+from hashlearn.search.inputs import MOST_BITS
 from hashlearn.search.results import NOTHING, NOWHERE
 from hashlearn.search.scan import Scan
 
 CODES_PER_LIST = 39  # fewer than this, and FAISS calls its clusters badly trained
 GROWTH_BEFORE_NEW_LISTS = 4
-MOST_FLIPS = 2  # buckets to look into grow as bits ** flips
+MOST_FLIPS = 2  # of a search by radius: buckets to look into grow as bits ** flips
+# Upper limits of settings. FAISS takes memory for ``search_width`` candidates in every thread and n_links neighbors of
+# every code, and looks into about bits ** flips buckets for each query.
+MOST = {
+    "n_lists": 2**20,
+    "n_probes": 2**20,
+    "n_links": 512,
+    "build_width": 2**14,
+    "search_width": 2**18,
+    "n_hashes": MOST_BITS,
+    "flips": 4,
+}
 
 
 @dataclass(frozen=True)
@@ -107,7 +119,7 @@ class FaissMultiHash:
         n_hashes = self.n_hashes or max(1, round(n_bits / max(4.0, np.log2(len(codes)))))
         n_hashes = min(max(n_hashes, -(-width // 62)), width)  # a piece is one number of 64 bits
         index = faiss.IndexBinaryMultiHash(width, n_hashes, width // n_hashes)
-        index.nflip = self.flips
+        index.nflip = min(self.flips, index.b)  # no piece has more bits to flip
         index.add(codes)
         return _MultiHashEngine(faiss, index, codes, n_bits, GROWTH_BEFORE_NEW_LISTS * len(codes))
 
@@ -167,6 +179,11 @@ class _MultiHashEngine(_ApproximateEngine):
 
 
 def _check_settings(backend: Any, *, least: int = 1) -> None:
-    for name, value in vars(backend).items():
-        if value is not None:
-            whole_number(value, name, least=least)
+    """Refuse settings that would fail, never end or take all memory at the first search; files come here too."""
+    for setting in fields(backend):
+        value, most = getattr(backend, setting.name), MOST[setting.name]
+        if value is None and setting.default is None:
+            continue
+        whole_number(value, setting.name, least=least)
+        if value > most:
+            raise ValueError(f"{setting.name} must be at most {most:,}, got {value!r}")

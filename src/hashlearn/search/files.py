@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 
 from hashlearn.search.inputs import require_n_bits
 from hashlearn.system.atomic import write_atomically
+from hashlearn.system.regular_files import regular_file
 
 MAGIC = b"hashlearn index\n"
 FORMAT = 1
@@ -53,14 +54,14 @@ def write(
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], NDArray[np.int64], NDArray[np.uint8]]:
     """Header, ids and codes, or a ValueError that says why the file is refused."""
-    with open(path, "rb") as file:
-        try:
-            return _read(file)
-        except ValueError as error:
-            raise ValueError(f"{os.fspath(path)!r} cannot be loaded: {error}") from None
+    try:
+        with regular_file(path) as (file, size):
+            return _read(file, size)
+    except ValueError as error:
+        raise ValueError(f"{os.fspath(path)!r} cannot be loaded: {error}") from None
 
 
-def _read(file: BinaryIO) -> tuple[dict[str, Any], NDArray[np.int64], NDArray[np.uint8]]:
+def _read(file: BinaryIO, size: int) -> tuple[dict[str, Any], NDArray[np.int64], NDArray[np.uint8]]:
     if file.read(len(MAGIC)) != MAGIC:
         raise ValueError("it is not an index of hashlearn")
     length_bytes = file.read(LENGTH_BYTES)
@@ -79,7 +80,7 @@ def _read(file: BinaryIO) -> tuple[dict[str, Any], NDArray[np.int64], NDArray[np
         raise ValueError("its header is damaged")
     width = -(-require_n_bits(n_bits) // 8)
     start = len(MAGIC) + LENGTH_BYTES + length
-    size, expected = os.fstat(file.fileno()).st_size, start + n * (8 + width) + DIGEST_BYTES
+    expected = start + n * (8 + width) + DIGEST_BYTES
     if size != expected:
         raise ValueError(f"it has {size} bytes and should have {expected}: it is cut off or damaged")
     digest = hashlib.sha256(MAGIC + length_bytes + text)

@@ -14,7 +14,14 @@ from hashlearn.search import files
 from hashlearn.search.engines import Backend, Engine, NumPy
 from hashlearn.search.faiss_approximate import FaissHNSW, FaissIVF, FaissMultiHash
 from hashlearn.search.faiss_flat import FaissFlat
-from hashlearn.search.inputs import checked_codes, require_choice, require_k, require_n_bits, require_radius
+from hashlearn.search.inputs import (
+    checked_codes,
+    require_choice,
+    require_k,
+    require_n_bits,
+    require_next_id,
+    require_radius,
+)
 from hashlearn.search.results import NOTHING, RadiusResult, SearchResult
 from hashlearn.search.table import CodeTable
 
@@ -112,13 +119,16 @@ class HammingIndex:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> HammingIndex:
-        """Read what `save` wrote. Nothing in the file is run, every byte is under a checksum, and a file that is
-        damaged, foreign or of a newer format is refused with a ValueError."""
+        """Read what `save` wrote. No code from the file is run, and every byte is under a checksum.
+
+        A file that is damaged, of another kind or of a newer format is a ValueError. So are settings, ids or codes
+        that a search could not work with, and a path that is a pipe, a device or a folder.
+        """
         header, ids, codes = files.read(path)
         try:
             index = cls(header["n_bits"], BACKENDS[header["backend"]](**header["settings"]))
             index._table.add(codes, ids)
-            index._table.next_id = max(index._table.next_id, int(header["next_id"]))
+            index._table.next_id = max(index._table.next_id, require_next_id(header["next_id"]))
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"{os.fspath(path)!r} is not a valid index: {error}") from None
         return index

@@ -52,6 +52,13 @@ def checked_ids(ids: Any, n: int | None = None) -> NDArray[np.int64]:
     return array
 
 
+def require_next_id(value: Any) -> int:
+    """The id that the next code gets, refused unless it is an integer from 0 to 2**63."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 2**63:
+        raise ValueError(f"next_id must be an integer from 0 to 2**63, got {value!r}")
+    return value
+
+
 def require_k(k: Any, n: int) -> int:
     """The number of neighbours, refused unless it is an integer from 1 to the n items that there are."""
     if n == 0:

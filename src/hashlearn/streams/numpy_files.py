@@ -6,28 +6,32 @@ the way. Both may be larger than memory, and than what the process may address.
 
 from __future__ import annotations
 
+import errno
 import math
 import zipfile
 import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from hashlearn.streams.rows import RowSource, SparseRows, require_matrix
+from hashlearn.streams.sparse_files import SPARSE_PARTS, read_sparse
 
-SPARSE_PARTS = {"data", "shape", "format"}  # of what scipy.sparse.save_npz writes, whatever the layout
-BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
+BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, KeyError, NotImplementedError, RuntimeError)
+PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # what NumPy writes; others unpack to any size
 NO_OBJECTS = (
     "holds Python objects, which only pickle could read, and that can run any code; save numbers or text instead, "
     "np.save(file, array.astype(float)) or .astype(str)"
 )
 
 
-class _Header(NamedTuple):
+class Header(NamedTuple):
+    """What an npy says about itself."""
+
     shape: tuple[int, ...]
     by_columns: bool
     dtype: np.dtype[Any]
@@ -59,8 +63,7 @@ class NpzRows(RowSource):
     """Rows of one array of an npz."""
 
     def __init__(self, path: Path, part: str) -> None:
-        with _member(path, part) as file:
-            self._header = _read_header(file, _member_bytes(path, part), f"{path}::{part}")
+        self._header = npz_header(path, part)
         require_matrix(self._header.shape, self._header.dtype, f"{path}::{part}")
         super().__init__(path, part, (self._header.shape[0], self._header.shape[1]))
 
@@ -71,24 +74,21 @@ class NpzRows(RowSource):
             yield from (np.ascontiguousarray(rows[at : min(at + size, last)]) for at in range(first, last, size))
             return
         row_bytes = self.n_features * header.dtype.itemsize
-        with _member(self.path, self.part or "") as file:
-            try:
-                file.seek(header.start + first * row_bytes)
-                for at in range(first, last, size):
-                    count = min(size, last - at)
-                    data = file.read(count * row_bytes)
-                    if len(data) != count * row_bytes:
-                        raise ValueError(f"{self.name}: ends too early; the file is damaged")
-                    yield np.frombuffer(data, header.dtype).reshape(count, self.n_features)
-            except BROKEN as error:
-                raise ValueError(f"{self.name}: is damaged: {error}") from None
+        with _damage_named(f"{self.name}: is damaged"), _member(self.path, self.part or "") as file:
+            file.seek(header.start + first * row_bytes)
+            for at in range(first, last, size):
+                count = min(size, last - at)
+                data = file.read(count * row_bytes)
+                if len(data) != count * row_bytes:
+                    raise ValueError(f"{self.name}: ends too early; the file is damaged")
+                yield np.frombuffer(data, header.dtype).reshape(count, self.n_features)
 
 
 def npz_rows(path: Path, part: str | None) -> RowSource:
     """Rows of the array ``part``, of the only one, or of a matrix that `scipy.sparse.save_npz` wrote."""
     names = npz_names(path)
     if part is None and set(names) >= SPARSE_PARTS:
-        return SparseRows(path, None, _sparse(path))
+        return SparseRows(path, None, read_sparse(path, names, npz_header, npz_array))
     return NpzRows(path, chosen(part, names, str(path), "array"))
 
 
@@ -100,14 +100,18 @@ def npy_array(path: Path) -> NDArray[Any]:
     return _mapped(path, header)
 
 
+def npz_header(path: Path, part: str) -> Header:
+    """Shape and dtype of one array of an npz; its data are not read."""
+    with _member(path, part) as file:
+        return _read_header(file, _member_bytes(path, part), f"{path}::{part}")
+
+
 def npz_array(path: Path, part: str) -> NDArray[Any]:
     """One array of an npz, in memory."""
     with _member(path, part) as file:
         header = _read_header(file, _member_bytes(path, part), f"{path}::{part}")
-        try:
+        with _damage_named(f"{path}::{part}: is damaged"):
             data = file.read()
-        except BROKEN as error:
-            raise ValueError(f"{path}::{part}: is damaged: {error}") from None
     count = math.prod(header.shape)
     if len(data) != count * header.dtype.itemsize:
         raise ValueError(f"{path}::{part}: ends too early; the file is damaged")
@@ -116,11 +120,8 @@ def npz_array(path: Path, part: str) -> NDArray[Any]:
 
 def npz_names(path: Path) -> list[str]:
     """The arrays of an npz."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
-    except BROKEN as error:
-        raise ValueError(f"{path}: cannot be read as npz: {error}") from None
+    with _damage_named(f"{path}: cannot be read as npz"), zipfile.ZipFile(path) as archive:
+        return [name.removesuffix(".npy") for name in archive.namelist() if name.endswith(".npy")]
 
 
 def chosen(wanted: str | None, names: list[str], file: str, what: str) -> str:
@@ -135,21 +136,35 @@ def chosen(wanted: str | None, names: list[str], file: str, what: str) -> str:
     return wanted
 
 
-def _npy_header(path: Path) -> _Header:
+def _npy_header(path: Path) -> Header:
     with open(path, "rb") as file:
         return _read_header(file, path.stat().st_size, str(path))
 
 
-def _mapped(path: Path, header: _Header) -> NDArray[Any]:
+def _mapped(path: Path, header: Header) -> NDArray[Any]:
     order: Literal["F", "C"] = "F" if header.by_columns else "C"
     return np.memmap(path, header.dtype, "r", offset=header.start, shape=header.shape, order=order)
 
 
 def _member(path: Path, part: str) -> IO[bytes]:
+    with _damage_named(f"{path}::{part}: cannot be read"):
+        archive = zipfile.ZipFile(path)
+        if archive.getinfo(f"{part}.npy").compress_type not in PACKINGS:
+            raise NotImplementedError("it is packed in another way than NumPy packs; save it with np.savez again")
+        return archive.open(f"{part}.npy")
+
+
+@contextmanager
+def _damage_named(words: str) -> Iterator[None]:
+    """What a damaged archive raises, as a ValueError that begins with ``words``."""
     try:
-        return zipfile.ZipFile(path).open(f"{part}.npy")
-    except (*BROKEN, KeyError) as error:
-        raise ValueError(f"{path}::{part}: cannot be read: {error}") from None
+        yield
+    except BROKEN as error:
+        raise ValueError(f"{words}: {error}") from None
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        raise ValueError(f"{words}: it names places outside the file") from None
 
 
 def _member_bytes(path: Path, part: str) -> int:
@@ -157,14 +172,16 @@ def _member_bytes(path: Path, part: str) -> int:
         return archive.getinfo(f"{part}.npy").file_size
 
 
-def _read_header(file: IO[bytes], n_bytes: int, name: str) -> _Header:
+def _read_header(file: IO[bytes], n_bytes: int, name: str) -> Header:
     """Of an npy, with sizes that agree with the number of bytes there are; products are Python's, so none overflows."""
     try:
         version = np.lib.format.read_magic(file)
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
         shape, by_columns, dtype = read(file)
         start = file.tell()
-    except (*BROKEN, ValueError) as error:
+    except OSError:
+        raise
+    except Exception as error:  # NumPy reads the header as Python's literals, and these can fail in many ways
         raise ValueError(f"{name}: cannot be read as npy: {' '.join(str(error).split())}") from None
     if dtype.hasobject:
         raise ValueError(f"{name}: {NO_OBJECTS}")
@@ -174,11 +191,4 @@ def _read_header(file: IO[bytes], n_bytes: int, name: str) -> _Header:
             f"{name}: its header speaks of {expected:,} bytes of data (shape {shape}, {dtype}), and there are "
             f"{n_bytes - start:,}: it is cut off or damaged"
         )
-    return _Header(shape, by_columns, dtype, start)
-
-
-def _sparse(path: Path) -> Any:
-    try:
-        return sp.csr_array(sp.load_npz(path))
-    except (*BROKEN, ValueError, KeyError, TypeError) as error:
-        raise ValueError(f"{path}: cannot be read as a sparse matrix: {' '.join(str(error).split())}") from None
+    return Header(shape, by_columns, dtype, start)

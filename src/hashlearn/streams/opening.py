@@ -62,7 +62,8 @@ def read_codes(address: str | os.PathLike[str], n_bits: int) -> tuple[NDArray[np
     try:
         _require_no_part(path, part)
         if suffix == ".parquet":
-            codes, ids, stored = read_parquet(path)
+            with parquet_files.damage_named(str(path)):
+                codes, ids, stored = read_parquet(path)
             if stored != n_bits:
                 raise ValueError(f"these are codes of {stored} bits, the model makes {n_bits}")
             return codes, ids

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,8 @@ class ParquetRows(RowSource):
         self._columns = _chosen_columns(schema, part, expected, str(path))
         kind = schema.field(self._columns[0]).type
         self._is_list = _is_list(kind)
-        width = _list_width(self._file, self._columns[0], kind) if self._is_list else len(self._columns)
+        with damage_named(str(path)):
+            width = _list_width(self._file, self._columns[0], kind) if self._is_list else len(self._columns)
         names = None if self._is_list else tuple(self._columns)
         super().__init__(path, part, (self._file.metadata.num_rows, width), names)
 
@@ -44,11 +46,12 @@ class ParquetRows(RowSource):
     def _between(self, groups: list[int], size: int, skip: int, count: int) -> Iterator[NDArray[Any]]:
         """``count`` rows of these row groups, after the first ``skip``."""
         at = -skip
-        for batch in self._file.iter_batches(batch_size=size, row_groups=groups, columns=self._columns):
-            low, high = max(0, -at), min(batch.num_rows, count - at)
-            if low < high:
-                yield self._numbers(batch.slice(low, high - low))
-            at += batch.num_rows
+        with damage_named(self.name):
+            for batch in self._file.iter_batches(batch_size=size, row_groups=groups, columns=self._columns):
+                low, high = max(0, -at), min(batch.num_rows, count - at)
+                if low < high:
+                    yield self._numbers(batch.slice(low, high - low))
+                at += batch.num_rows
 
     def _numbers(self, batch: Any) -> NDArray[Any]:
         for column, values in zip(self._columns, batch.columns, strict=True):
@@ -72,7 +75,8 @@ def parquet_labels(path: Path, part: str | None) -> NDArray[Any]:
     if part is None and len(names) != 1:
         raise ValueError(f"{path}: has {len(names)} columns ({_few(names)}); say which one, as {path}::NAME")
     wanted = names if part is None else _split(part, names, str(path))
-    table = file.read(columns=wanted)
+    with damage_named(str(path)):
+        table = file.read(columns=wanted)
     for name in wanted:
         if table[name].null_count:
             raise ValueError(f"{path}::{name}: has rows without a label; every row needs one")
@@ -81,13 +85,22 @@ def parquet_labels(path: Path, part: str | None) -> NDArray[Any]:
     return labels.astype(str) if labels.dtype.kind == "O" else labels
 
 
-def _opened(path: Path) -> Any:
-    parquet = require("pyarrow.parquet", "parquet", PURPOSE)
+@contextmanager
+def damage_named(name: str) -> Iterator[None]:
+    """What pyarrow raises for a damaged file, as a ValueError that names it; errors of the system stay as they are."""
     arrow = require("pyarrow", "parquet", PURPOSE)
     try:
+        yield
+    except (arrow.ArrowException, OSError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise ValueError(f"{name}: cannot be read as Parquet: {' '.join(str(error).split())}") from None
+
+
+def _opened(path: Path) -> Any:
+    parquet = require("pyarrow.parquet", "parquet", PURPOSE)
+    with damage_named(str(path)):
         return parquet.ParquetFile(path, memory_map=True)
-    except arrow.ArrowException as error:
-        raise ValueError(f"{path}: cannot be read as Parquet: {' '.join(str(error).split())}") from None
 
 
 def _chosen_columns(schema: Any, part: str | None, expected: Sequence[str] | None, file: str) -> list[str]:

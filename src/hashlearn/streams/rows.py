@@ -47,10 +47,13 @@ class RowSource(ABC):
 
     def batches(self, size: int, first: int = 0, last: int | None = None) -> Iterator[Any]:
         """Rows ``first`` to ``last`` in arrays of ``size`` rows, the last one shorter; NaN and infinity are refused."""
-        for batch in self._pieces(size, first, self.n_rows if last is None else last):
+        last = self.n_rows if last is None else last
+        for batch in self._pieces(size, first, last):
             _require_finite(batch, first, self.name)
             first += batch.shape[0]
             yield batch
+        if first != last:
+            raise ValueError(f"{self.name}: has {first} rows, and its header says {last}: it is damaged")
 
     def read(self) -> Any:
         """All rows, in memory."""

@@ -59,7 +59,7 @@ def _stored(path: Path, shape: tuple[int, int]) -> NDArray[np.float32] | None:
         rows = np.load(path, allow_pickle=False)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, EOFError) as error:
+    except (OSError, ValueError, EOFError, MemoryError) as error:
         _log.warning("%s is damaged and is computed anew: %s", path, error)
         return None
     if rows.shape != shape or rows.dtype != np.float32:

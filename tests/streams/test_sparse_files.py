@@ -1,0 +1,123 @@
+"""Sparse npz files: every layout is read right; parts that do not fit are refused before scipy indexes with them."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from hashlearn.streams import open_rows
+
+ROWS = sp.random_array((60, 8), density=0.4, rng=np.random.default_rng(0), format="csr")
+LAYOUTS = ("csr", "csc", "coo", "bsr", "dia")
+
+
+def parts(layout: str) -> dict[str, np.ndarray]:
+    matrix = ROWS.asformat(layout)
+    names = {"coo": ("row", "col"), "dia": ("offsets",)}.get(layout, ("indices", "indptr"))
+    shape, name = np.array(matrix.shape), np.array(layout.encode())
+    return {"data": matrix.data, "shape": shape, "format": name, **{key: getattr(matrix, key) for key in names}}
+
+
+def placed(array: np.ndarray, place: Any, value: Any) -> np.ndarray:
+    array = array.copy()
+    array[place] = value
+    return array
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", ["f4", "f8", ">f8", "f2", "i1", "b1"])
+@pytest.mark.parametrize("index", ["i4", "i8", "u8"])
+def test_every_layout_and_dtype_is_read(tmp_path: Path, layout: str, dtype: str, index: str) -> None:
+    path = tmp_path / "x.npz"
+    content = parts(layout)
+    content["data"] = (10.0 * content["data"]).astype(dtype)
+    for name in ("indices", "indptr", "row", "col"):
+        if name in content:
+            content[name] = content[name].astype(index)
+    np.savez_compressed(path, **content)
+    rows = open_rows(path).read()
+    expected = ROWS.asformat(layout, copy=True)
+    expected.data = content["data"].astype(np.float64)
+    np.testing.assert_array_equal(rows.toarray(), expected.toarray())
+    assert rows.dtype == (np.float32 if dtype == "f4" else np.float64)
+
+
+CASES: list[tuple[str, str, Any, str]] = [
+    ("csr", "indices", lambda a: placed(a, 3, 2**30), "indices must lie from 0 to 7"),
+    ("csr", "indices", lambda a: placed(a, 3, -1), "indices must lie from 0 to 7"),
+    ("csr", "indices", lambda a: placed(a, 3, 8), "indices must lie from 0 to 7"),
+    ("csr", "indices", lambda a: placed(a.astype("u8"), 3, 2**63), "indices must lie from 0 to 7"),
+    ("csr", "indices", lambda a: a.astype(float), "indices must be integers"),
+    ("csr", "indices", lambda a: a[:-1], "indices must have"),
+    ("csr", "indptr", lambda a: placed(placed(a, slice(1, -1), 2**30), -1, 0), "indptr must go from 0"),
+    ("csr", "indptr", lambda a: placed(a, 5, 0), "indptr must not decrease"),
+    ("csr", "indptr", lambda a: placed(placed(a, slice(1, -2), 2**31 - 1), -2, -(2**31)), "indptr must not decrease"),
+    ("csr", "indptr", lambda a: a[:-1], "indptr must have 61 entries, got 60"),
+    ("csr", "shape", lambda a: np.array([60, 2**64 - 1], "u8"), "shape must be two whole numbers"),
+    ("csr", "shape", lambda a: a[None], "shape must be two whole numbers"),
+    ("csr", "shape", lambda a: np.zeros(1000, int), "shape is too long"),
+    ("csr", "format", lambda a: np.array(b"lil"), "format must be one of csr, csc, bsr, coo, dia, got 'lil'"),
+    ("csr", "data", lambda a: a + 1j, "data holds complex numbers"),
+    ("csc", "indptr", lambda a: placed(a, 1, 2**30), "indptr must not decrease"),
+    ("csc", "indices", lambda a: placed(a, 1, 60), "indices must lie from 0 to 59"),
+    ("csc", "shape", lambda a: np.array([2**40, 8]), "it claims 1,099,511,627,776 rows"),
+    ("coo", "row", lambda a: placed(a, 1, 60), "row must lie from 0 to 59"),
+    ("coo", "col", lambda a: placed(a, 1, -1), "col must lie from 0 to 7"),
+    ("coo", "shape", lambda a: np.array([2**40, 8]), "it claims 1,099,511,627,776 rows"),
+    ("bsr", "indices", lambda a: placed(a, 1, 2**20), "indices must lie from 0 to"),
+    ("bsr", "data", lambda a: np.zeros((len(a), 0, 0)), "blocks of 0 × 0 do not fill"),
+    ("bsr", "data", lambda a: np.zeros((len(a), 7, 1)), "blocks of 7 × 1 do not fill"),
+    ("dia", "offsets", lambda a: placed(a, 0, 2**30), "offsets must lie from -59 to 7"),
+    ("dia", "offsets", lambda a: placed(a, 0, a[1]), "offsets must be distinct"),
+    ("dia", "shape", lambda a: np.array([2**40, 8]), "it claims 1,099,511,627,776 rows"),
+]
+
+
+@pytest.mark.parametrize(("layout", "part", "change", "words"), CASES)
+def test_parts_that_do_not_fit_are_refused_by_name(
+    tmp_path: Path, layout: str, part: str, change: Any, words: str
+) -> None:
+    path = tmp_path / "x.npz"
+    content = parts(layout)
+    np.savez(path, **{**content, part: change(content[part])})
+    with pytest.raises(ValueError, match=rf"x\.npz: cannot be read as a sparse matrix: .*{words}"):
+        open_rows(path)
+
+
+def test_a_missing_part_is_named(tmp_path: Path) -> None:
+    content = parts("csr")
+    del content["indptr"]
+    np.savez(tmp_path / "x.npz", **content)
+    with pytest.raises(ValueError, match="must have the part 'indptr'"):
+        open_rows(tmp_path / "x.npz")
+
+
+@pytest.mark.parametrize("packing", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
+def test_packings_that_numpy_does_not_write_are_refused(tmp_path: Path, packing: int) -> None:
+    path = tmp_path / "x.npz"
+    np.save(tmp_path / "x.npy", np.ones((4, 3)))
+    with zipfile.ZipFile(path, "w", packing) as archive:
+        archive.write(tmp_path / "x.npy", "X.npy")
+    with pytest.raises(ValueError, match=r"x\.npz::X: cannot be read: it is packed in another way"):
+        open_rows(path)
+
+
+def test_damaged_parquet_is_refused_by_name(tmp_path: Path) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "x.parquet"
+    parquet.write_table(arrow.table({"a": np.arange(100.0), "b": np.arange(100.0)}), path)
+    content, refused = path.read_bytes(), []
+    for place in range(0, len(content), 7):
+        path.write_bytes(content[:place] + bytes([content[place] ^ 0x55]) + content[place + 1 :])
+        try:
+            source = open_rows(path)
+            assert source.read().shape == (source.n_rows, source.n_features)
+        except ValueError as error:
+            refused.append(str(error))
+    assert len(refused) > 20
+    assert all("x.parquet" in error for error in refused)
