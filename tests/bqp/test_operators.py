@@ -150,6 +150,14 @@ def test_what_as_operator_makes():
     assert as_operator(A) is A
 
 
+def test_a_sparse_matrix_that_points_outside_itself_is_refused():
+    for convert in (sp.csr_array, sp.csc_array):
+        matrix = convert(np.ones((3, 3)))
+        matrix.indices[0] = 99
+        with pytest.raises(ValueError, match="A is a damaged sparse matrix: its indices must lie from 0 to 2"):
+            as_operator(matrix)
+
+
 def test_sparse_is_made_canonical():
     """Unsorted, with an entry in two pieces: what a hand-made CSR may look like."""
     matrix = sp.csr_array((2, 2))

@@ -67,6 +67,17 @@ def test_errors_of_entries_and_values_are_covered(problem):
         assert abs(Fraction(A.value(x)) - problem.value(x)) <= allowed
 
 
+def test_the_mean_of_a_and_its_transpose_is_rounded():
+    rng = np.random.default_rng(6)
+    half = rng.standard_normal((5, 5))
+    A = half + half.T
+    A[np.triu_indices(5, 1)] *= 1.0 + 2.0**-50
+    for given_as in (A, sp.csr_array(A)):
+        off = np.abs(exact(as_operator(given_as).toarray()) - (exact(A) + exact(A.T)) / 2).sum(axis=1)
+        assert off.max() > 0
+        assert (off <= exact(np.array(as_operator(given_as).entry_error()))).all()
+
+
 def test_integers_have_no_error():
     P, w = np.array([[1.0, 2.0], [3.0, -1.0]]), [2.0, -5.0]
     for A in (LowRank(P, w), as_operator(sp.eye_array(2)) + LowRank(P, w), as_operator(np.eye(2)) + LowRank(P, w)):

@@ -186,11 +186,12 @@ class Claims:
 
     name = "claims"
     bound: float = -np.inf
+    status: bqp.Status = bqp.Status.CONVERGED
 
     def run(self, A, run, rng, x0):
         run.offer(np.ones(A.n))
         run.offer_bound(self.bound)
-        return bqp.Status.CONVERGED
+        return self.status
 
 
 @pytest.mark.parametrize(
@@ -208,6 +209,19 @@ def test_only_a_bound_that_meets_the_value_makes_it_optimal(bound, gap, status):
     assert (solution.value, solution.bound) == (-4.0, bound)
     assert solution.gap == pytest.approx(gap, rel=1e-3)
     assert solution.status == status
+
+
+def test_a_solver_cannot_call_its_answer_optimal_without_a_bound():
+    assert bqp.solve(-np.eye(4), Claims(-5.0, bqp.Status.OPTIMAL)).status == "converged"
+
+
+def test_a_value_that_is_mostly_rounding_is_not_optimal():
+    """The bound meets the value as computed, and the value itself is known to a few digits only."""
+    P = np.array([[1e8, 1e8 + 1.0], [1e8, 1e8 + 3.3]])
+    A = bqp.LowRank(P, [1.0, -1.0])
+    value = A.value([1.0, 1.0])
+    assert bqp.solve(A, Claims(value)).status == "converged"
+    assert bqp.solve(A.toarray(), Claims(float(A.toarray().sum()))).status == "optimal"
 
 
 def test_a_bound_of_zero_below_the_value_does_not_make_it_optimal():

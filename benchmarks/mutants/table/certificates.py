@@ -224,7 +224,7 @@ MUTANTS = [
         "bqp/solve.py",
         "return value - bound <= room < np.inf and value + value_error(operator) - bound <= room",
         "return value - bound <= room < np.inf",
-        ROUNDING,
+        ("tests/bqp/test_solve.py",),
     ),
     Mutant(
         "a solver's own word for optimal is believed",

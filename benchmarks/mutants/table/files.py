@@ -18,6 +18,9 @@ WRITING = tuple(
     )
 )
 FAULTS = ("tests/persistence/test_faults.py",)
+FORGED = ("tests/persistence/test_forged_numbers.py",)
+INDEX_FILES = ("tests/search/test_index_files.py",)
+SPARSE = ("tests/streams/test_sparse_files.py",)
 
 MUTANTS = [
     Mutant(
@@ -145,5 +148,89 @@ MUTANTS = [
         " or offsets[0] % dtype.itemsize:",
         ":",
         FAULTS,
+    ),
+    Mutant(
+        "the checksums of a model's arrays are not compared",
+        "persistence/container.py",
+        "if digest.hexdigest() != expected[name]:",
+        "if False:",
+        FAULTS,
+    ),
+    Mutant(
+        "the checksum of an index file is not compared",
+        "search/files.py",
+        "if file.read(DIGEST_BYTES) != digest.digest():",
+        "if False:",
+        INDEX_FILES,
+    ),
+    Mutant(
+        "FAISS settings of any size are taken from an index file",
+        "search/faiss_approximate.py",
+        "        if value > most:",
+        "        if False:",
+        INDEX_FILES,
+    ),
+    Mutant(
+        "a model whose parts do not fit each other loads",
+        "persistence/model_file.py",
+        "if not whole or any(a != b for a, b in [*widths, (width, hasher.n_bits)]):",
+        "if not whole:",
+        (*FAULTS, *FORGED),
+    ),
+    Mutant(
+        "a model whose margins overflow loads",
+        "persistence/model_file.py",
+        "if not entry <= LARGEST_MARGIN:",
+        "if False:",
+        FORGED,
+    ),
+    Mutant(
+        "NaN in a model's arrays loads",
+        "persistence/values.py",
+        'if array.dtype.kind == "f" and not np.isfinite(array).all():',
+        "if False:",
+        FORGED,
+    ),
+    Mutant(
+        "NaN in the arrays of hash functions loads",
+        "hash_functions/stored.py",
+        'if kind == "f" and not may_be_infinite and not largest_entry(array) < np.inf:',
+        "if False:",
+        FORGED,
+    ),
+    Mutant(
+        "numbers that index something may lie outside it",
+        "hash_functions/stored.py",
+        "if array.size and not (lowest <= int(array.min()) and int(array.max()) <= highest):",
+        "if False:",
+        (*FAULTS, *FORGED),
+    ),
+    Mutant(
+        "a scale of zero loads",
+        "hash_functions/stored.py",
+        "SMALLEST_SCALE = float(np.finfo(np.float64).tiny)",
+        "SMALLEST_SCALE = 0.0",
+        FORGED,
+    ),
+    Mutant(
+        "places of a sparse array may jump back and forth",
+        "system/sparse_parts.py",
+        "if (indptr[1:] < indptr[:-1]).any():  # a comparison cannot wrap around as a difference can",
+        "if False:",
+        (*SPARSE, *FORGED),
+    ),
+    Mutant(
+        "columns of a sparse array may lie outside it",
+        "system/sparse_parts.py",
+        "if numbers.size and not (int(numbers.min()) >= 0 and int(numbers.max()) < count):",
+        "if numbers.size and not (int(numbers.min()) >= 0 and int(numbers.max()) <= count):",
+        (*SPARSE, *FORGED),
+    ),
+    Mutant(
+        "a sparse array may end before its entries do",
+        "system/sparse_parts.py",
+        "if first != 0 or last != len(indices):",
+        "if first != 0 or last > len(indices):",
+        (*SPARSE, *FORGED),
     ),
 ]

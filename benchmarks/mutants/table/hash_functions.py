@@ -56,7 +56,7 @@ MUTANTS = [
     Mutant(
         "the kernel of features far from zero loses its digits",
         "hash_functions/kernels.py",
-        "mean = None if self.sparse else np.asarray(points.mean(axis=0, dtype=np.float64))",
+        "mean = None if self.sparse else np.asarray(points.sum(axis=0, dtype=np.float64)) / max(len(points), 1)",
         "mean = None if self.sparse else np.zeros(points.shape[1])",
         CHOICES,
     ),

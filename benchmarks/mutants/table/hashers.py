@@ -35,7 +35,7 @@ MUTANTS = [
     ),
     Mutant(
         "large negative entries are not noticed",
-        "hashers/base.py",
+        "hash_functions/stored.py",
         "return float(np.maximum(part.max(), -part.min()))",
         "return float(part.max())",
         REFUSED,

@@ -117,7 +117,7 @@ MUTANTS = [
     Mutant(
         "a loaded index gives out ids of removed codes again",
         "search/index.py",
-        'index._table.next_id = max(index._table.next_id, int(header["next_id"]))',
+        'index._table.next_id = max(index._table.next_id, require_next_id(header["next_id"]))',
         "pass",
         ("tests/search/test_index_files.py",),
     ),

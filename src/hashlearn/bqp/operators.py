@@ -23,7 +23,7 @@ from hashlearn.bqp.passes import Rows, Tall, checked_matrix, rows_of
 from hashlearn.bqp.passes.base import TallArray
 from hashlearn.bqp.passes.proofs import EPS
 from hashlearn.bqp.threads import map_row_blocks
-from hashlearn.bqp.validation import finite_float64, require_symmetric
+from hashlearn.bqp.validation import finite_float64, require_symmetric, require_whole
 
 FloatArray: TypeAlias = NDArray[np.float64]
 THREADED_PRODUCT = 4_000_000  # from so many multiplications on a product is spread over threads
@@ -164,6 +164,7 @@ class Sparse(Operator):
     matrix: sp.csr_array
 
     def __post_init__(self) -> None:
+        require_whole(self.matrix, "A")
         matrix = sp.csr_array(self.matrix)
         data = finite_float64(matrix.data, "A", ndim=1, may_be_empty=True)
         matrix = sp.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape, copy=True)

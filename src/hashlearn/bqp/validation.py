@@ -8,6 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from hashlearn.system.sparse_parts import require_compressed
+
 Matrix = TypeVar("Matrix", NDArray[np.float64], sp.csr_array)
 
 # Squares and n-fold sums of entries up to this size stay finite in float64.
@@ -39,6 +41,16 @@ def finite_float64(values: Any, name: str, *, ndim: int, may_be_empty: bool = Fa
     if array.size and largest > LARGEST_ENTRY:
         raise ValueError(f"{name} has an entry of size {largest:.3g}; scale it below {LARGEST_ENTRY:.0e} first")
     return array
+
+
+def require_whole(A: Any, name: str) -> None:
+    """Refuse a compressed sparse matrix whose indices point outside it: scipy would read and write there."""
+    if A.format in ("csr", "csc"):
+        n_major, n_minor = A.shape if A.format == "csr" else A.shape[::-1]
+        try:
+            require_compressed(A.indices, A.indptr, n_major, n_minor)
+        except ValueError as error:
+            raise ValueError(f"{name} is a damaged sparse matrix: its {error}") from None
 
 
 def require_symmetric(A: Matrix) -> Matrix:
