@@ -87,7 +87,7 @@ class SharpenedExpansion(KernelExpansion):
         if words.size == 0 or not (np.abs(words.astype(np.int64)) == 1).all():
             raise ValueError("words must be codewords of -1 and +1")
         coefficients = stored_array(state, "coefficients", (None, len(words)))
-        sharpen = stored_number(state, "sharpen")
+        sharpen = stored_number(state, "sharpen", least=0.0)
         check_sharpen(sharpen)
         points, gamma = stored_points(state, len(coefficients)), stored_number(state, "gamma")
         return cls(points, gamma, coefficients, words, sharpen, bits, state["description"])
