@@ -21,6 +21,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -28,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tqdm import tqdm
 
 from hashlearn import distributed, load
 from hashlearn.cli import main as hashlearn
@@ -281,6 +283,7 @@ def _inputs(n: int, width: int) -> list[np.ndarray]:
 
 def _warm(works: list[str]) -> None:
     """Import and compile here what children will use."""
+    tqdm.set_lock(threading.RLock())  # its own lock is shared by all children, and a killed one may hold it
     with tempfile.TemporaryDirectory() as folder, open(os.devnull, "w") as nothing:
         if "export" in works:
             import onnx  # noqa: F401
