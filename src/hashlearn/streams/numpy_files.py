@@ -11,7 +11,7 @@ import math
 import zipfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import IO, Any, Literal, NamedTuple
 
@@ -146,12 +146,16 @@ def _mapped(path: Path, header: Header) -> NDArray[Any]:
     return np.memmap(path, header.dtype, "r", offset=header.start, shape=header.shape, order=order)
 
 
-def _member(path: Path, part: str) -> IO[bytes]:
-    with _damage_named(f"{path}::{part}: cannot be read"):
-        archive = zipfile.ZipFile(path)
-        if archive.getinfo(f"{part}.npy").compress_type not in PACKINGS:
-            raise NotImplementedError("it is packed in another way than NumPy packs; save it with np.savez again")
-        return archive.open(f"{part}.npy")
+@contextmanager
+def _member(path: Path, part: str) -> Iterator[IO[bytes]]:
+    """The file of one array in an npz, for reading; both are closed in the end."""
+    with ExitStack() as stack:
+        with _damage_named(f"{path}::{part}: cannot be read"):
+            archive = stack.enter_context(zipfile.ZipFile(path))
+            if archive.getinfo(f"{part}.npy").compress_type not in PACKINGS:
+                raise NotImplementedError("it is packed in another way than NumPy packs; save it with np.savez again")
+            file = stack.enter_context(archive.open(f"{part}.npy"))
+        yield file
 
 
 @contextmanager
