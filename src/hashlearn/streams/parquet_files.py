@@ -90,7 +90,7 @@ def damage_named(name: str) -> Iterator[None]:
     arrow = require("pyarrow", "parquet", PURPOSE)
     try:
         yield
-    except (arrow.ArrowException, OSError) as error:
+    except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise ValueError(f"{name}: cannot be read as Parquet: {' '.join(str(error).split())}") from None
@@ -99,7 +99,9 @@ def damage_named(name: str) -> Iterator[None]:
 def _opened(path: Path) -> Any:
     parquet = require("pyarrow.parquet", "parquet", PURPOSE)
     with damage_named(str(path)):
-        return parquet.ParquetFile(path, memory_map=True)
+        file = parquet.ParquetFile(path, memory_map=True)
+        _ = file.schema_arrow.names  # a damaged name is found here
+        return file
 
 
 def _chosen_columns(schema: Any, part: str | None, expected: Sequence[str] | None, file: str) -> list[str]:
