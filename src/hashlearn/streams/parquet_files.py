@@ -74,6 +74,7 @@ def parquet_labels(path: Path, part: str | None) -> NDArray[Any]:
     if part is None and len(names) != 1:
         raise ValueError(f"{path}: has {len(names)} columns ({_few(names)}); say which one, as {path}::NAME")
     wanted = names if part is None else _split(part, names, str(path))
+    _require_distinct(wanted, names, str(path))
     with damage_named(str(path)):
         table = file.read(columns=wanted)
     for name in wanted:
@@ -110,8 +111,9 @@ def _chosen_columns(schema: Any, part: str | None, expected: Sequence[str] | Non
     elif expected is not None and set(expected) <= set(schema.names):
         wanted = list(expected)  # in the order that the model learned
     else:
-        lists = [name for name in schema.names if _is_list(schema.field(name).type)]
+        lists = [field.name for field in schema if _is_list(field.type)]
         wanted = lists if len(lists) == 1 else list(schema.names)
+    _require_distinct(wanted, schema.names, file)
     odd = [name for name in wanted if not _is_number(schema.field(name).type)]
     if len(wanted) == 1 and odd and _is_list(schema.field(odd[0]).type):
         return wanted
@@ -130,6 +132,12 @@ def _split(part: str, names: list[str], file: str) -> list[str]:
         if name not in names:
             raise ValueError(f"{file}: has no column {name!r}; it has {_few(names)}")
     return wanted
+
+
+def _require_distinct(wanted: list[str], names: list[str], file: str) -> None:
+    for name in wanted:
+        if names.count(name) > 1:
+            raise ValueError(f"{file}: has {names.count(name)} columns named {name!r}; names must differ")
 
 
 def _list_width(file: Any, column: str, kind: Any) -> int:
