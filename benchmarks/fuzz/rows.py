@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import scipy.sparse as sp
 
-from benchmarks.mutated_files import damaged, edit_somewhere, odd_array, put_odd
+from benchmarks.mutated_files import damaged, odd_array, put_odd
 from hashlearn.hashers import LSH
 from hashlearn.search.stores.exports import to_arrow
 from hashlearn.streams import encode_file, encode_rows, open_rows, read_codes
@@ -209,10 +208,8 @@ def _damage_one(folder: Path, rng: np.random.Generator) -> None:
     way = rng.integers(4)
     if way == 0:
         path.unlink()
-    elif way == 1 and path.suffix == ".json":
-        manifest = json.loads(path.read_text())
-        edit_somewhere(manifest, rng)
-        path.write_text(json.dumps(manifest))
+    elif way == 1:
+        path.write_bytes(files[rng.integers(len(files))].read_bytes())  # a whole shard in the place of another
     elif way == 2:
         (folder / f"{int(rng.integers(12)):010d}").write_bytes(b"" if rng.random() < 0.5 else rng.bytes(52))
     else:

@@ -107,6 +107,15 @@ def test_packings_that_numpy_does_not_write_are_refused(tmp_path: Path, packing:
         open_rows(path)
 
 
+def test_parquet_columns_of_one_name_are_refused(tmp_path: Path) -> None:
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / "x.parquet"
+    parquet.write_table(arrow.table([np.arange(5.0)] * 3, names=["a", "a", "b"]), path)
+    with pytest.raises(ValueError, match=r"x\.parquet: has 2 columns named 'a'"):
+        open_rows(path)
+    assert open_rows(f"{path}::b").read().shape == (5, 1)
+
+
 def test_damaged_parquet_is_refused_by_name(tmp_path: Path) -> None:
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     path = tmp_path / "x.parquet"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -75,6 +74,7 @@ def parquet_labels(path: Path, part: str | None) -> NDArray[Any]:
     if part is None and len(names) != 1:
         raise ValueError(f"{path}: has {len(names)} columns ({_few(names)}); say which one, as {path}::NAME")
     wanted = names if part is None else _split(part, names, str(path))
+    _require_distinct(wanted, names, str(path))
     with damage_named(str(path)):
         table = file.read(columns=wanted)
     for name in wanted:
@@ -91,7 +91,7 @@ def damage_named(name: str) -> Iterator[None]:
     arrow = require("pyarrow", "parquet", PURPOSE)
     try:
         yield
-    except (arrow.ArrowException, OSError) as error:
+    except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         raise ValueError(f"{name}: cannot be read as Parquet: {' '.join(str(error).split())}") from None
@@ -100,20 +100,19 @@ def damage_named(name: str) -> Iterator[None]:
 def _opened(path: Path) -> Any:
     parquet = require("pyarrow.parquet", "parquet", PURPOSE)
     with damage_named(str(path)):
-        return parquet.ParquetFile(path, memory_map=True)
+        file = parquet.ParquetFile(path, memory_map=True)
+        _ = file.schema_arrow.names  # a damaged name is found here
+        return file
 
 
 def _chosen_columns(schema: Any, part: str | None, expected: Sequence[str] | None, file: str) -> list[str]:
     wanted = None if part is None else _split(part, schema.names, file)
     if wanted is None and expected is not None and set(expected) <= set(schema.names):
         wanted = list(expected)  # in the order that the model learned
-    asked, there = Counter(wanted or schema.names), Counter(schema.names)
-    twice = [name for name in asked if asked[name] > 1 or there[name] > 1]
-    if twice:
-        raise ValueError(f"{file}: column {twice[0]!r} is named twice; every feature must be a column of its own name")
     if wanted is None:
-        lists = [name for name in schema.names if _is_list(schema.field(name).type)]
+        lists = [field.name for field in schema if _is_list(field.type)]
         wanted = lists if len(lists) == 1 else list(schema.names)
+    _require_distinct(wanted, schema.names, file)
     odd = [name for name in wanted if not _is_number(schema.field(name).type)]
     if len(wanted) == 1 and odd and _is_list(schema.field(odd[0]).type):
         return wanted
@@ -132,6 +131,14 @@ def _split(part: str, names: list[str], file: str) -> list[str]:
         if name not in names:
             raise ValueError(f"{file}: has no column {name!r}; it has {_few(names)}")
     return wanted
+
+
+def _require_distinct(wanted: list[str], names: list[str], file: str) -> None:
+    for name in wanted:
+        if names.count(name) > 1:
+            raise ValueError(f"{file}: has {names.count(name)} columns named {name!r}; names must differ")
+        if wanted.count(name) > 1:
+            raise ValueError(f"{file}: column {name!r} is asked for {wanted.count(name)} times; name it once")
 
 
 def _list_width(file: Any, column: str, kind: Any) -> int:
