@@ -195,8 +195,8 @@ class Shards(Features):
             _damage_one(folder / ".codes.npy.shards", rng)
         try:
             encode_file(self.hasher, source, output, **arguments)
-        except ValueError:
-            return "refused"
+        except ValueError as error:
+            return f"FAILED: a damaged shard was not made again: {error}"
         finally:
             shutil.rmtree(folder / ".codes.npy.shards", ignore_errors=True)
         return "works" if np.array_equal(np.load(output), self.hasher.encode(rows)) else "FAILED: codes of other rows"

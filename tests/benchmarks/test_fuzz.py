@@ -19,4 +19,4 @@ def test_no_mutated_file_does_harm(name: str, tmp_path: Path) -> None:
     report = fuzz(name, tmp_path, seconds=SECONDS, seed=SEED)
     assert not report.failures, "\n".join(report.failures)
     assert report.counts["works"] > 0
-    assert report.counts["refused"] > 0
+    assert report.counts["refused"] > 0 or name == "shards"  # a damaged shard is made again
