@@ -22,6 +22,7 @@ from hashlearn.system.packages import require
 IDS_PER_DELETE = 10_000
 QUERIES_AT_ONCE = 64
 MOST_NAME_BYTES = 249  # the folder of a table is called NAME.lance, and file systems take 255 bytes
+CREATE_ATTEMPTS = 10
 PRIMARY_KEY = {"lance-schema:unenforced-primary-key": "true"}
 
 
@@ -46,12 +47,7 @@ class LanceStore(Store):
         schema = _schema(require_n_bits(n_bits))
         name = checked_name(table, "table", MOST_NAME_BYTES)
         database = lancedb.connect(os.fspath(folder))
-        try:
-            opened = database.create_table(name, schema=schema, exist_ok=True)
-        except ValueError as error:
-            if "schema" not in str(error).lower():
-                raise
-            opened = database.open_table(name)  # it has another schema, and then says so better than LanceDB
+        opened = _created(database, name, schema)
         _require_ours(opened, schema)
         return cls(opened, n_bits, hasher)
 
@@ -108,6 +104,20 @@ class LanceStore(Store):
             ids[first + numbers, place] = items
             distances[first + numbers, place] = found["_distance"].to_numpy()[order].astype(np.int32)
         return ids, distances
+
+
+def _created(database: Any, name: str, schema: Any, attempts: int = CREATE_ATTEMPTS) -> Any:
+    """The table, made where it is missing. One that another writer makes at this moment is seen next time."""
+    try:
+        return database.create_table(name, schema=schema, exist_ok=True)
+    except ValueError as error:
+        if "schema" not in str(error).lower():
+            raise
+        return database.open_table(name)  # it has another schema, and then says so better than LanceDB
+    except RuntimeError as error:
+        if "commit conflict" not in str(error) or attempts == 1:
+            raise
+        return _created(database, name, schema, attempts - 1)
 
 
 def _schema(n_bits: int) -> Any:
