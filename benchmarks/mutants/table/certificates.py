@@ -119,7 +119,7 @@ MUTANTS = [
         "bqp/sdr/lanczos.py",
         "return float(ritz.values[0] - missed * spread)",
         "return float(ritz.values[0])",
-        CERTIFICATE,
+        ROUNDING,
     ),
     Mutant(
         "Lanczos after too few steps says something all the same",
