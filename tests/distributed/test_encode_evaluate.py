@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 
 import numpy as np
@@ -9,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hashlearn import distributed, metrics
+from hashlearn.distributed.marks import Mark, read_mark, write_mark
 from hashlearn.hashers import LSH
 from hashlearn.streams import read_codes
 from tests.distributed.data import clustered, write_files
@@ -81,6 +83,15 @@ def test_damaged_outputs_are_made_again(fitted, done):
     again = encoded(hasher, folder)
     assert (again.resumed_files, again.sha256) == (1, first.sha256)
     assert first.files[0].read_bytes() == whole
+
+
+def test_a_mark_with_values_of_other_types_counts_for_nothing(tmp_path):
+    right = Mark("rows.npy", 0, "ab", 5, "cd")
+    for name, value in (("input", 5), ("first_id", 0.0), ("work_sha256", None), ("bytes", "5"), ("sha256", ["cd"])):
+        (tmp_path / ".codes.npy.done").write_text(json.dumps({**right._asdict(), name: value}))
+        assert read_mark(tmp_path / "codes.npy") is None
+    write_mark(tmp_path / "codes.npy", right)
+    assert read_mark(tmp_path / "codes.npy") == right
 
 
 @pytest.mark.parametrize("damage", [b"{", b"[]", b"", b"\xff\x00", b"null", b'{"work": 1}', b"[" * 100_000])
