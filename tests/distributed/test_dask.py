@@ -24,7 +24,7 @@ OPTIONS = {"n_bits": 8, "n_sweeps": 2, "chunk_rows": 500, "n_components": 12}
 def client():
     from distributed import Client, LocalCluster
 
-    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster, Client(cluster) as opened:
+    with LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0") as cluster, Client(cluster) as opened:
         yield opened
 
 

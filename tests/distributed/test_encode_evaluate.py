@@ -177,7 +177,7 @@ def test_evaluation_of_files_on_workers(fitted, tmp_path):
 
     X, y, hasher = fitted
     files = write_files(tmp_path / "rows", X, y)
-    with LocalCluster(n_workers=1, processes=False, dashboard_address=None) as cluster, Client(cluster) as client:
+    with LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as cluster, Client(cluster) as client:
         rows = write_files(tmp_path / "only_rows", X)
         encoded = distributed.encode(hasher, rows, tmp_path / "codes", client=client)
         labels = [f"{file}::label" for file in sorted(files.glob("*.parquet"))]

@@ -71,7 +71,7 @@ MUTANTS = [
         "search/stores/sqlite_vec.py",
         '                self.connection.execute("ROLLBACK")',
         '                self.connection.execute("COMMIT")',
-        WRITERS,
+        STORES,
     ),
     Mutant(
         "an upsert into PostgreSQL keeps the old code",
