@@ -69,9 +69,16 @@ MUTANTS = [
     Mutant(
         "an upsert into SQLite that fails half-way is kept",
         "search/stores/sqlite_vec.py",
+        "with self.connection:  # one transaction; vec0 knows no INSERT OR REPLACE",
+        "if True:",
+        ("tests/search/test_stores.py::test_a_sqlite_upsert_that_fails_half_way_leaves_the_table_as_it_was",),
+    ),
+    Mutant(
+        "a store that is refused leaves its traces in an SQLite file",
+        "search/stores/sqlite_vec.py",
         '                self.connection.execute("ROLLBACK")',
         '                self.connection.execute("COMMIT")',
-        STORES,
+        OTHERS,
     ),
     Mutant(
         "an upsert into PostgreSQL keeps the old code",
