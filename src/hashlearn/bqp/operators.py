@@ -170,7 +170,7 @@ class Sparse(Operator):
         matrix = sp.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape, copy=True)
         matrix.sum_duplicates()
         symmetric = require_symmetric(matrix)
-        added = self.matrix.nnz - matrix.nnz  # at most so many entries were given in several parts
+        added = self.matrix.nnz - matrix.nnz  # an upper bound on how many parts were added up
         if added or symmetric is not matrix:
             given = self.matrix.tocoo()
             parts = np.bincount(given.coords[0], np.abs(given.data), minlength=matrix.shape[0])

@@ -15,7 +15,7 @@ READ_ROWS = 65_536
 
 
 class FileState(NamedTuple):
-    """Of a file at one moment."""
+    """What the file system says about a file at one moment."""
 
     device: int
     inode: int

@@ -38,7 +38,7 @@ def discard_shards(output: Path) -> None:
 
 
 def folder_of(output: Path) -> Path:
-    """Of the shards of an output."""
+    """The folder that holds the shards of an output."""
     return output.with_name(f".{output.name}.shards")
 
 

@@ -10,7 +10,7 @@ from hashlearn.bqp.passes.base import FloatArray
 from hashlearn.bqp.passes.proofs import EPS
 from hashlearn.bqp.threads import map_row_blocks
 
-# Up to so many rows a problem of another kind is solved as a NumPy array.
+# A problem with at most this many rows comes to the host and is solved as a NumPy array.
 HOST_ROWS = 1000
 # A large P is hashed whole only if so many of its rows, evenly spaced, show a repeat.
 LOOK_AT_FIRST = 10_000
