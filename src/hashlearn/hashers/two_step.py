@@ -254,4 +254,4 @@ def require_classes(labels: Any) -> None:
             "with at least two rows. Leave y out to learn without labels"
         )
     if 2 * n_classes > n:
-        log.warning("y has %d classes for %d rows: are these class labels? Fitting so many takes long", n_classes, n)
+        log.warning("y has %d classes for %d rows: are these class labels? Many classes make a fit slow", n_classes, n)

@@ -40,7 +40,7 @@ class CodeTable:
 
     def add(self, codes: Any, ids: Any = None) -> NDArray[np.int64]:
         """Add codes under new ids; None: the next free ones. Returns the ids. All rows are added, or none."""
-        codes = checked_codes(codes, self.n_bits).copy()
+        codes = checked_codes(codes, self.n_bits)
         if ids is None:
             if len(codes) > np.iinfo(np.int64).max - self.next_id:
                 raise ValueError(f"ids after {self.next_id - 1} would not fit 64 bits; give ids of your own")

@@ -26,7 +26,7 @@ KINDS = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFLNK: "a lin
 
 
 def output_place(path: str | os.PathLike[str]) -> Path:
-    """Where the file ``path`` is or would be, links followed; refused unless a regular file can take that place.
+    """The real path of an output file, with links followed. Raises an error if it cannot be a regular file.
 
     Devices, pipes, sockets and folders are refused, because the new file would replace them. Commands that compute for
     long call this first, and every writer calls it again.
