@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from hashlearn import TwoStepHasher, datasets, metrics, targets
-from hashlearn.bench.protocols import PROTOCOLS
+from hashlearn import TwoStepHasher, metrics, targets
+from hashlearn.experiments import datasets
+from hashlearn.experiments.bench.protocols import PROTOCOLS
 from hashlearn.hash_functions import KernelRidge
 from hashlearn.hashers.arrangement import best_order, confusions
 from hashlearn.hashers.scaling import scaled

@@ -16,12 +16,12 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.dask_scale import N_FEATURES, write_rows
-from hashlearn.distributed.kept import Recipe
+from hashlearn.distributed.block_cache import Recipe
+from hashlearn.distributed.block_flips import Step, propose
+from hashlearn.distributed.blocks import as_table
 from hashlearn.distributed.moments import cross_moments, merged_moments, moments, unit_gram
 from hashlearn.distributed.on_dask import OnDask
-from hashlearn.distributed.proposals import Step, propose
 from hashlearn.distributed.starts import Start, begin
-from hashlearn.distributed.tables import as_table
 
 N_BITS, RANK = 32, 64
 

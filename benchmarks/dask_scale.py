@@ -82,8 +82,8 @@ def digest(hasher) -> str:
 def stages(log: list[tuple[str, float]]):
     """A progress callback that notes when each stage's last step was reported."""
 
-    def note(stage: str, done: int, total: int) -> None:
-        log.append((f"{stage} {done}/{total}", time.perf_counter()))
+    def note(progress) -> None:
+        log.append((f"{progress.stage} {progress.done}/{progress.total}", time.perf_counter()))
 
     return note
 
@@ -166,8 +166,8 @@ def killed_fit(client, files, settings, expected) -> dict[str, object]:
     killed: list[int] = []
     half = settings["n_bits"] * settings["n_sweeps"] // 2
 
-    def kill(stage: str, done: int, total: int) -> None:
-        if stage == "inference" and done >= half and not killed:
+    def kill(progress) -> None:
+        if progress.stage == "inference" and progress.done >= half and not killed:
             killed.append(next(iter(client.run(os.getpid).values())))
             os.kill(killed[0], signal.SIGKILL)
 

@@ -16,7 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn import TwoStepHasher, datasets, metrics
+from hashlearn import TwoStepHasher, metrics
+from hashlearn.experiments import datasets
 from hashlearn.hash_functions import KernelRidge
 from hashlearn.hashers import ITQ, SignCodes
 from hashlearn.search import asymmetric_search, rescore

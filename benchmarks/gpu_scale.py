@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from benchmarks.gpu import comparison, sections
-from hashlearn.inference.bit_solvers import DEVICE_SDR
+from hashlearn.inference.presets import DEVICE_SDR
 
 
 def main() -> None:

@@ -23,7 +23,7 @@ from sklearn.multioutput import MultiOutputClassifier
 from sklearn.svm import SVC
 
 from benchmarks.bqp.mnist import data_file, read_idx, training_set
-from hashlearn.bqp.threads import n_threads
+from hashlearn.core.threads import n_threads
 from hashlearn.hash_functions import RBFSVM, KernelExpansion
 
 TEST_IMAGES = "t10k-images-idx3-ubyte.gz"

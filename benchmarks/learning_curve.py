@@ -12,7 +12,8 @@ import time
 
 import numpy as np
 
-from hashlearn import TwoStepHasher, datasets, metrics
+from hashlearn import TwoStepHasher, metrics
+from hashlearn.experiments import datasets
 from hashlearn.hash_functions import KernelRidge
 
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from hashlearn import metrics
 from hashlearn.bits import as_words, pack_bits
-from hashlearn.bqp.threads import n_threads
+from hashlearn.core.threads import n_threads
 
 RADIUS = 2
 AGREEMENT = 1e-12

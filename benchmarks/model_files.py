@@ -16,7 +16,7 @@ import numpy as np
 
 from hashlearn import TwoStepHasher, load
 from hashlearn.hash_functions import KernelExpansion
-from hashlearn.hashers.fitted import every_bit
+from hashlearn.hashers.baselines.function_hasher import every_bit
 
 N_FEATURES, N_BITS = 784, 32
 

@@ -24,7 +24,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 from hashlearn.bits import hamming_distances
-from hashlearn.bqp.threads import n_threads
+from hashlearn.core.threads import n_threads
 from hashlearn.hashers import LSH
 from hashlearn.search import BACKENDS, HammingIndex, SearchResult
 from hashlearn.search.stores import LanceStore, PostgresStore, SqliteVecStore, UsearchStore

@@ -24,7 +24,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from hashlearn import bqp
-from hashlearn.bqp.exact import enumerate_signs
+from hashlearn.bqp.methods.exact import enumerate_signs
 from hashlearn.bqp.operators import LowRank, Operator, as_operator
 from hashlearn.bqp.sdr.certificate import dual_bound, low_rank_bound, shifted_bound
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from benchmarks.bqp.mnist import data_file, training_set
 from hashlearn.bqp import LowRank
-from hashlearn.bqp.files import Problem, read_problem
+from hashlearn.bqp.problem_files import Problem, read_problem
 
 FloatArray = NDArray[np.float64]
 ROWS_PER_BLOCK = 16_384

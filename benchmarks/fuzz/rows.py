@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import scipy.sparse as sp
 
 from benchmarks.mutated_files import damaged, odd_array, put_odd
+from hashlearn.core.progress import Progress
 from hashlearn.hashers import LSH
 from hashlearn.search.stores.exports import to_arrow
 from hashlearn.streams import encode_file, encode_rows, open_rows, read_codes
@@ -184,8 +185,8 @@ class Shards(Features):
         np.save(folder / "rows.npy", rows)
         source, output = open_rows(folder / "rows.npy"), folder / "codes.npy"
 
-        def stop(done: int, total: int) -> None:
-            if done >= 40:
+        def stop(progress: Progress) -> None:
+            if progress.done >= 40:
                 raise InterruptedError
 
         arguments: dict[str, Any] = {"batch_rows": 10, "identity": "fuzz"}

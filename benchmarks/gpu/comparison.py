@@ -10,7 +10,7 @@ import numpy as np
 from benchmarks.gpu.sections import embeddings
 from hashlearn import bqp, inference
 from hashlearn.inference.bit_problem import BitProblems
-from hashlearn.inference.bit_solvers import LOW_RANK_SDR
+from hashlearn.inference.presets import LOW_RANK_SDR
 from hashlearn.targets import Distance
 
 

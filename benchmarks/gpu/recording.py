@@ -10,8 +10,9 @@ from typing import Any
 
 import torch
 
-from hashlearn.bqp import run as run_module
-from hashlearn.bqp.passes import torch_mixing, torch_rows
+from hashlearn.bqp import incumbent as run_module
+from hashlearn.bqp.rows.torch import mixing as torch_mixing
+from hashlearn.bqp.rows.torch import rows as torch_rows
 
 # Reads of P that a call makes, or has to make where it makes more (the Gram matrix of a proof). Thin arrays beside P
 # are not counted, nor are the few rows that decide whether there are any to merge.

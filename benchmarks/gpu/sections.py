@@ -14,7 +14,7 @@ from hashlearn import bqp, inference, metrics
 from hashlearn.bits.tensors import pack_tensor
 from hashlearn.hash_functions import KernelExpansion, LinearMargins, distinct_bits
 from hashlearn.inference.bit_problem import BitProblems
-from hashlearn.inference.bit_solvers import for_bits
+from hashlearn.inference.presets import for_bits
 from hashlearn.search import nearest_codes
 from hashlearn.targets import Distance
 
@@ -104,7 +104,7 @@ def whole_inference(
             n_sweeps=n_sweeps,
             rng=rng,
             time_limit=limit,
-            progress=lambda done, _: certificates.append(recorder.ticks["certificate"]),
+            progress=lambda _: certificates.append(recorder.ticks["certificate"]),
         )
         wait(device)
     seconds = time.perf_counter() - started

@@ -37,6 +37,8 @@ def __getattr__(name: str) -> Any:
         return import_module("hashlearn.hashers").TwoStepHasher
     if name == "load":
         return import_module("hashlearn.persistence").load
+    if name == "datasets":
+        return import_module("hashlearn.experiments.datasets")
     if name in __all__:
         return import_module(f"hashlearn.{name}")
     raise AttributeError(f"module 'hashlearn' has no attribute {name!r}")

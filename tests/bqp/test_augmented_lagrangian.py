@@ -12,21 +12,13 @@ import pytest
 import scipy.sparse as sp
 
 from hashlearn import bqp
-from hashlearn.bqp import (
-    AugmentedLagrangian,
-    Dense,
-    LowRank,
-    Operator,
-    Spectral,
-    as_operator,
-    augmented_lagrangian,
-    diagonal_operator,
-)
-from hashlearn.bqp.augmented_lagrangian import _dual_feasible_start, _row_norms, lagrangian
+from hashlearn.bqp import AugmentedLagrangian, Dense, LowRank, Operator, Spectral, as_operator, diagonal_operator
+from hashlearn.bqp.incumbent import OutOfTime, Run
 from hashlearn.bqp.merging import merge_identical_rows
-from hashlearn.bqp.run import OutOfTime, Run
-from hashlearn.bqp.spectral import sign
-from hashlearn.bqp.threads import one_blas_thread
+from hashlearn.bqp.methods import augmented_lagrangian
+from hashlearn.bqp.methods.augmented_lagrangian import _dual_feasible_start, _row_norms, lagrangian
+from hashlearn.bqp.methods.spectral import sign
+from hashlearn.core.threads import one_blas_thread
 
 LITERAL = AugmentedLagrangian.literal()
 
@@ -337,7 +329,7 @@ def test_same_seed_same_answer_and_inputs_untouched(method: AugmentedLagrangian)
 
 def test_progress_is_told_and_time_is_kept() -> None:
     A = operators(40, 0)[0]
-    told: list[bqp.Progress] = []
+    told: list[bqp.SolverProgress] = []
     bqp.solve(A, method="al", random_state=0, progress=told.append)
     assert {"smallest eigenvector", "augmented Lagrangian", "1-flip"} <= {p.stage for p in told}
     fractions = [p.fraction for p in told if p.stage == "augmented Lagrangian"]

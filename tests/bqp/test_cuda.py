@@ -6,10 +6,10 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from hashlearn import bqp, inference  # noqa: E402
-from hashlearn.bqp.passes import torch_replay  # noqa: E402
-from hashlearn.bqp.passes.torch_flips import _kept, flip_descent  # noqa: E402
-from hashlearn.bqp.passes.torch_mixing import BlockMixing  # noqa: E402
-from hashlearn.inference.bit_solvers import DEVICE_SDR  # noqa: E402
+from hashlearn.bqp.rows.torch import cuda_graphs  # noqa: E402
+from hashlearn.bqp.rows.torch.flips import _kept, flip_descent  # noqa: E402
+from hashlearn.bqp.rows.torch.mixing import BlockMixing  # noqa: E402
+from hashlearn.inference.presets import DEVICE_SDR  # noqa: E402
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 WEIGHTS = np.r_[np.ones(5), np.full(8, -6.0)]
@@ -34,7 +34,7 @@ def test_recorded_flips_are_those_run_step_by_step(monkeypatch):
     first, again = (flip_descent(P, WEIGHTS, signs(), lambda: None, 20) for _ in range(2))
     assert _kept[P]._replayed._graph is not None
     torch.testing.assert_close(first, again, rtol=0.0, atol=0.0)
-    monkeypatch.setattr(torch_replay, "_recorded", never)
+    monkeypatch.setattr(cuda_graphs, "_recorded", never)
     other = rows()
     stepwise = flip_descent(other, WEIGHTS, signs(), lambda: None, 20)
     assert _kept[other]._replayed._graph is None
@@ -52,7 +52,7 @@ def test_recorded_sweeps_are_those_run_step_by_step(monkeypatch):
     graph, moved, image = after_sweeps()
     assert graph is not None
     assert moved[-1] < moved[0]
-    monkeypatch.setattr(torch_replay, "_recorded", never)
+    monkeypatch.setattr(cuda_graphs, "_recorded", never)
     graph, stepwise, expected = after_sweeps()
     assert graph is None
     np.testing.assert_allclose(moved, stepwise, rtol=1e-4)

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from hashlearn.bqp import Dense, LowRank, Operator, Sparse, diagonal_operator, eigen
 from hashlearn.bqp.eigen import gram, largest_eigenvalue, smallest_eigenpair, smallest_weighted_eigenpair
-from hashlearn.bqp.threads import one_blas_thread
+from hashlearn.core.threads import one_blas_thread
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import hashlearn.bqp.exact as exact
+import hashlearn.bqp.methods.exact as exact
 from hashlearn import bqp
 from hashlearn.bqp import Exact, LowRank, Sparse, Status, as_operator
 from tests.bqp.problems import PROBLEMS, all_signs, brute_force, random_low_rank, random_symmetric, repeated_rows

@@ -6,10 +6,10 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import hashlearn.bqp.graph_cut as graph_cut
+import hashlearn.bqp.methods.graph_cut as graph_cut
 from hashlearn import bqp
 from hashlearn.bqp import Dense, GraphCut, LowRank, Sparse, SparsePlusLowRank, Status, as_operator
-from hashlearn.bqp.graph_cut import minimum_cut_signs
+from hashlearn.bqp.methods.graph_cut import minimum_cut_signs
 from tests.bqp.problems import PROBLEMS, problem, random_low_rank, random_sparse, random_symmetric, supervised
 
 KINDS = {

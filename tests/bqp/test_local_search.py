@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-import hashlearn.bqp.local_search as local_search
-import hashlearn.bqp.tabu as tabu
+import hashlearn.bqp.methods.local_search as local_search
+import hashlearn.bqp.methods.tabu as tabu
 from hashlearn import bqp
 from hashlearn.bqp import Dense, LocalSearch, LowRank, Sparse, SparsePlusLowRank, Status, as_operator
 from hashlearn.bqp.merging import merge_identical_rows
-from hashlearn.bqp.tabu import TabuWalks, Walk
+from hashlearn.bqp.methods.tabu import TabuWalks, Walk
 from tests.bqp.problems import (
     PROBLEMS,
     random_low_rank,

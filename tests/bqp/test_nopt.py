@@ -11,8 +11,8 @@ import scipy.sparse as sp
 
 from hashlearn import bqp
 from hashlearn.bqp import LowRank, NonlinearOptimization, Operator, Spectral, as_operator
-from hashlearn.bqp.run import Run
-from hashlearn.bqp.threads import one_blas_thread
+from hashlearn.bqp.incumbent import Run
+from hashlearn.core.threads import one_blas_thread
 
 
 @pytest.fixture(autouse=True)

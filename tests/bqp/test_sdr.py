@@ -7,8 +7,8 @@ import pytest
 import scipy.sparse as sp
 
 from hashlearn import bqp
+from hashlearn.bqp.incumbent import Run
 from hashlearn.bqp.operators import LowRank, Operator, as_operator
-from hashlearn.bqp.run import Run
 from hashlearn.bqp.sdr.compressed import relax_low_rank
 from hashlearn.bqp.sdr.factored import relax_factored
 from hashlearn.bqp.sdr.polish import polish_all
@@ -159,7 +159,7 @@ def test_draws_are_the_signs_that_are_valued():
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_draws_in_several_blocks_of_rows_and_several_groups(kind, monkeypatch):
-    monkeypatch.setattr("hashlearn.bqp.threads.ROWS_PER_BLOCK", 256)
+    monkeypatch.setattr("hashlearn.core.threads.ROWS_PER_BLOCK", 256)
     rng = np.random.default_rng(8)
     A = random_problem(kind, rng, 600)
     V = rng.standard_normal((A.n, 5))

@@ -10,8 +10,8 @@ import pytest
 import scipy.sparse as sp
 
 from hashlearn import bqp
-from hashlearn.bqp.run import TRACE_LIMIT, OutOfTime, Run
-from hashlearn.bqp.validation import signs
+from hashlearn.bqp.incumbent import TRACE_LIMIT, OutOfTime, Run
+from hashlearn.core.checks import signs
 
 METHODS = list(bqp.METHODS)
 

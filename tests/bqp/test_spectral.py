@@ -11,9 +11,9 @@ import scipy.sparse as sp
 
 from hashlearn import bqp
 from hashlearn.bqp import LowRank, Operator, Spectral, as_operator
-from hashlearn.bqp.run import Run
-from hashlearn.bqp.spectral import sign, spectral_relaxation
-from hashlearn.bqp.threads import one_blas_thread
+from hashlearn.bqp.incumbent import Run
+from hashlearn.bqp.methods.spectral import sign, spectral_relaxation
+from hashlearn.core.threads import one_blas_thread
 
 
 @pytest.fixture(autouse=True)

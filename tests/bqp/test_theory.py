@@ -16,7 +16,7 @@ from hashlearn.bqp.theory import (
     shift_to_negative_semidefinite,
     theorem_1_interval,
 )
-from hashlearn.bqp.threads import one_blas_thread
+from hashlearn.core.threads import one_blas_thread
 
 
 @pytest.fixture(autouse=True)

@@ -9,11 +9,11 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from hashlearn.bqp.passes.torch_blocks import BLOCK, buffer, gram64, whole_rows  # noqa: E402
-from hashlearn.bqp.passes.torch_flips import _kept, flip_descent  # noqa: E402
-from hashlearn.bqp.passes.torch_mixing import BlockMixing, _largest_squares, block_mixing  # noqa: E402
-from hashlearn.bqp.passes.torch_products import rough_products, thin_product, thin_sum  # noqa: E402
-from hashlearn.bqp.passes.torch_replay import Replayed  # noqa: E402
+from hashlearn.bqp.rows.torch.cuda_graphs import Replayed  # noqa: E402
+from hashlearn.bqp.rows.torch.flips import _kept, flip_descent  # noqa: E402
+from hashlearn.bqp.rows.torch.mixing import BlockMixing, _largest_squares, block_mixing  # noqa: E402
+from hashlearn.bqp.rows.torch.products import rough_products, thin_product, thin_sum  # noqa: E402
+from hashlearn.linalg.tensors import BLOCK, buffer, gram64, whole_rows  # noqa: E402
 
 
 def rows(n, rank, aligned, seed=0):

@@ -5,14 +5,15 @@ import pytest
 
 from hashlearn import bqp
 from hashlearn.bqp import merging
-from hashlearn.bqp.passes import Rows, rows_of
+from hashlearn.bqp.rows import Rows, rows_of
+from hashlearn.linalg.rotation import _quantized
 from tests.bqp.problems import brute_force
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
 
-from hashlearn.bqp.passes import torch_blocks  # noqa: E402
-from hashlearn.bqp.passes.torch_mixing import BlockMixing  # noqa: E402
+from hashlearn.linalg import tensors as torch_blocks  # noqa: E402
+from hashlearn.bqp.rows.torch.mixing import BlockMixing  # noqa: E402
 
 DTYPES = {"float32": (torch.float32, 2e-5), "float64": (torch.float64, 1e-11)}
 
@@ -52,7 +53,7 @@ def test_every_pass_is_that_of_numpy(dtype):
     close(tensor.draw_products(B, normals), array.transposed(S.double().numpy()), accuracy)
     close(tensor.transposed(S), array.transposed(S.double().numpy()), 1e-12)
     close(tensor.transposed(S[:, 0]), array.transposed(S[:, 0].double().numpy()), 1e-12)
-    for ours, theirs in zip(tensor.quantised(dB[:, :3]), array.quantised(dB[:, :3]), strict=True):
+    for ours, theirs in zip(_quantized(tensor.P, dB[:, :3]), _quantized(array.P, dB[:, :3]), strict=True):
         close(ours, theirs, 10 * accuracy)
 
 

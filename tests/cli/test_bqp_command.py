@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from hashlearn import __version__, bqp
-from hashlearn.bqp import files
+from hashlearn.bqp import problem_files as files
 from hashlearn.cli import main
 from hashlearn.cli.progress import Bar
 from tests.cli.solvers import Endless, Interrupted
@@ -257,9 +257,9 @@ class Terminal(io.StringIO):
 def drawn(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO, **options: Any) -> str:
     monkeypatch.setattr(sys, "stderr", stream)
     with Bar(**options) as bar:
-        bar(bqp.Progress("sdr", "rounding", 0.5, 0.1, -20.0, -math.inf))
+        bar(bqp.SolverProgress("rounding", 0.5, 1.0, "sdr", 0.1, -20.0, -math.inf))
         monkeypatch.setattr("hashlearn.cli.progress.SECONDS_BETWEEN_DRAWS", 0.0)
-        bar(bqp.Progress("sdr", "polishing", None, 0.1, -24.0, -28.0))
+        bar(bqp.SolverProgress("polishing", 0.0, None, "sdr", 0.1, -24.0, -28.0))
     return stream.getvalue()
 
 
@@ -278,7 +278,11 @@ def test_bar_falls_back_on_the_time_limit(monkeypatch: pytest.MonkeyPatch) -> No
         (None, 1.0, None, 0),
     ):
         with Bar(time_limit=limit) as bar:
-            bar(bqp.Progress("al", "descending", fraction, seconds, 0.0, -math.inf))
+            bar(
+                bqp.SolverProgress(
+                    "descending", fraction or 0.0, None if fraction is None else 1.0, "al", seconds, 0.0, -math.inf
+                )
+            )
             assert bar._bar.n == steps
 
 

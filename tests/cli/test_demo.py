@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from hashlearn.bench import digits
 from hashlearn.cli import main
-from hashlearn.report.digits_page import page
+from hashlearn.experiments.bench import digits
+from hashlearn.experiments.report.digits_page import page
 
 
 @pytest.fixture(scope="module")

@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hashlearn import datasets
-from hashlearn.bench import digits
 from hashlearn.cli import main
-from tests.bench import fakes
+from hashlearn.experiments import datasets
+from hashlearn.experiments.bench import digits
 from tests.cli.files import invoke, refused
+from tests.experiments.bench import fakes
 
 
 @pytest.mark.parametrize("name", list(main.commands))

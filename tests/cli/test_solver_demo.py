@@ -11,10 +11,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from hashlearn import bqp
-from hashlearn.bqp.examples import digits_bit, random_graph
 from hashlearn.cli import demo as demo_module
 from hashlearn.cli import main
 from hashlearn.cli import solver_demo as demo
+from hashlearn.experiments.solver_problems import digits_bit, random_graph
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ import pytest
 from hashlearn import bqp, distributed
 from hashlearn.bits import unpack_signs
 from hashlearn.distributed import encoding
+from hashlearn.distributed.block_cache import CANDIDATE, KEEP, POLISHED, Kept, set_bit
+from hashlearn.distributed.block_flips import Step, propose
+from hashlearn.distributed.blocks import as_table, checked_rows
 from hashlearn.distributed.class_codes import shares
-from hashlearn.distributed.kept import CANDIDATE, KEEP, POLISHED, Kept, set_bit
+from hashlearn.distributed.hash_functions import distinct_of_gram, gram_with_ones
 from hashlearn.distributed.moments import folded, merged_moments, moments, tree
-from hashlearn.distributed.predictors import distinct_of_gram, gram_with_ones
-from hashlearn.distributed.proposals import Step, propose
-from hashlearn.distributed.tables import as_table, checked_rows
 from hashlearn.hash_functions import KernelRidge, LinearRidge, distinct_bits
 from hashlearn.inference import infer_codes, start_codes
 from hashlearn.inference.bit_problem import objective
@@ -58,8 +58,8 @@ def test_blocks_lose_little_against_all_rows_at_once(solver):
 
 
 def test_one_block_descends_to_a_flip_optimum(monkeypatch):
-    monkeypatch.setattr("hashlearn.distributed.proposals.MOST_SWEEPS", 100)
-    monkeypatch.setattr("hashlearn.distributed.proposals.SETTLED", 0.0)
+    monkeypatch.setattr("hashlearn.distributed.block_flips.MOST_SWEEPS", 100)
+    monkeypatch.setattr("hashlearn.distributed.block_flips.SETTLED", 0.0)
     X, _ = clustered(400, 6)
     factor = Distance().build(X, None, np.random.default_rng(0)).P.astype(np.float32)
     kept = Kept(factor, None, 0)

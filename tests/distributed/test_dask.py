@@ -48,8 +48,8 @@ def test_a_killed_worker_changes_nothing(client, rows, tmp_path):
     alone = distributed.fit(X, solver="local_search", n_workers=0, **OPTIONS)
     files, killed = write_files(tmp_path / "rows", X), []
 
-    def kill_once(stage, done, total):
-        if stage == "inference" and done == 5 and not killed:
+    def kill_once(progress):
+        if progress.stage == "inference" and progress.done == 5 and not killed:
             killed.append(next(iter(client.run(os.getpid).values())))
             os.kill(killed[0], signal.SIGKILL)
 
@@ -91,6 +91,6 @@ def test_labels_from_a_column(client, rows, tmp_path):
 
 
 def _kept_jobs():
-    from hashlearn.distributed import kept
+    from hashlearn.distributed import block_cache as kept
 
     return list(kept._shelves)

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hashlearn import distributed
-from hashlearn.distributed import cluster
+from hashlearn.distributed import client as cluster
 
 X = np.random.default_rng(0).standard_normal((60, 3)).astype(np.float32)
 

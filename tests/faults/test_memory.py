@@ -28,7 +28,7 @@ resource.setrlimit(resource.RLIMIT_AS, (2 * 2**30, 2 * 2**30))
 import numpy as np
 from hashlearn import TwoStepHasher
 from hashlearn.hash_functions import KernelRidge
-from hashlearn.hash_functions.memory import gram_rows_limit
+from hashlearn.core.memory import gram_rows_limit
 X = np.random.default_rng(0).standard_normal((60_000, 4))
 try:
     TwoStepHasher(2, solver="spectral", hash_function=KernelRidge(max_gram_rows=10**6)).fit(X, np.arange(60_000) % 2)

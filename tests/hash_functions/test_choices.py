@@ -10,12 +10,12 @@ import scipy.sparse as sp
 from sklearn.metrics import pairwise_distances
 from sklearn.svm import LinearSVC
 
+from hashlearn.core.memory import LARGEST_GRAM_ROWS, gram_rows_limit
 from hashlearn.hash_functions import RBFSVM, KernelRidge, nystroem
 from hashlearn.hash_functions import bandwidth as bandwidth_module
 from hashlearn.hash_functions.bandwidth import choose_gamma
 from hashlearn.hash_functions.kernel_ridge import _trial
 from hashlearn.hash_functions.kernels import RBFPoints
-from hashlearn.hash_functions.memory import LARGEST_GRAM_ROWS, gram_rows_limit
 from hashlearn.hash_functions.selection import select_on_held_out_rows
 from tests.hash_functions.digits import bit_accuracy, learn_and_new
 
@@ -27,7 +27,7 @@ def rng():
 
 @pytest.mark.parametrize("convert", [np.asarray, sp.csr_array])
 def test_gamma_rules_are_their_definitions(rng, convert, monkeypatch):
-    monkeypatch.setattr("hashlearn.bqp.threads.ROWS_PER_BLOCK", 256)  # two blocks
+    monkeypatch.setattr("hashlearn.core.threads.ROWS_PER_BLOCK", 256)  # two blocks
     X = learn_and_new()[0]
     squared = pairwise_distances(X) ** 2
     nearest = np.sort(squared + np.diag(np.full(len(X), np.inf)), axis=1)[:, :50]
@@ -162,5 +162,5 @@ def test_features_that_are_not_kept_are_made_again(rng, monkeypatch):
 def test_the_limit_follows_the_memory(monkeypatch):
     assert gram_rows_limit(7) == 7
     assert gram_rows_limit(None) <= LARGEST_GRAM_ROWS
-    monkeypatch.setattr("hashlearn.hash_functions.memory.memory_share", lambda: 8 * 1000**2)
+    monkeypatch.setattr("hashlearn.core.memory.memory_share", lambda: 8 * 1000**2)
     assert gram_rows_limit(None) == 1000

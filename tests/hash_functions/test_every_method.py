@@ -139,7 +139,7 @@ def test_float32_in_float32_out_and_near_float64(fitted, fitted32):
 def test_progress_ends_with_all_distinct_bits(name):
     X, codes, _, _ = learn_and_new()
     heard: list[tuple[int, int]] = []
-    SPECS[name].fit(X, codes, np.random.default_rng(0), progress=lambda done, total: heard.append((done, total)))
+    SPECS[name].fit(X, codes, np.random.default_rng(0), progress=lambda p: heard.append((p.done, p.total)))
     assert heard[-1] == (4, 4)
     assert heard == sorted(heard)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hashlearn.hash_functions import DistinctBits
-from hashlearn.hash_functions.forests import ForestMargins, bin_rows, boost
+from hashlearn.hashers.baselines.fasthash_trees import ForestMargins, bin_rows, boost
 from tests.hash_functions.digits import bit_accuracy, learn_and_new
 
 ONE_BIT = DistinctBits(np.arange(1), np.arange(1), np.ones(1, dtype=np.int8))

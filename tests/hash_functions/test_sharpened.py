@@ -11,7 +11,7 @@ from scipy.linalg import cho_factor, cho_solve
 from sklearn.base import clone
 
 from hashlearn import TwoStepHasher, load
-from hashlearn.bqp.threads import one_blas_thread
+from hashlearn.core.threads import one_blas_thread
 from hashlearn.hash_functions import (
     DistinctBits,
     KernelExpansion,

@@ -5,9 +5,9 @@ import pytest
 import scipy.sparse as sp
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from hashlearn.hashers.bre import BRE
-from hashlearn.hashers.bre_descent import descend_bit
-from hashlearn.hashers.bre_pairs import distance_pairs, labelled_pairs
+from hashlearn.hashers.baselines.bre import BRE
+from hashlearn.hashers.baselines.bre_descent import descend_bit
+from hashlearn.hashers.baselines.bre_pairs import distance_pairs, labelled_pairs
 from tests.hashers import supervised_laws as laws
 from tests.hashers.supervised_laws import TRAIN, X, Y
 

@@ -5,8 +5,8 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from hashlearn import bits
-from hashlearn.hashers.class_score_lsh import ClassScoreLSH
-from hashlearn.hashers.one_hot_class import OneHotClass
+from hashlearn.hashers.baselines.class_score_lsh import ClassScoreLSH
+from hashlearn.hashers.baselines.one_hot_class import OneHotClass
 from tests.hashers import supervised_laws as laws
 from tests.hashers.supervised_laws import TEST, TRAIN, X, Y
 

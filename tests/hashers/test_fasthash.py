@@ -5,9 +5,9 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from hashlearn import bqp
-from hashlearn.hashers.fasthash import FastHash
-from hashlearn.hashers.fasthash_groups import Groups
-from hashlearn.hashers.supervised import label_indicators
+from hashlearn.hashers.baselines.fasthash import FastHash
+from hashlearn.hashers.baselines.fasthash_groups import Groups
+from hashlearn.hashers.baselines.supervised import label_indicators
 from tests.hashers import supervised_laws as laws
 from tests.hashers.supervised_laws import TRAIN, X, Y
 
@@ -106,7 +106,7 @@ def test_two_classes_leave_constant_bits():
 
 def test_weights_matter_and_progress_is_told():
     heard = []
-    plain = make(weighted=False, progress=lambda *event: heard.append(event)).fit(X[TRAIN], Y[TRAIN])
+    plain = make(weighted=False, progress=lambda p: heard.append((p.stage, p.done, p.total))).fit(X[TRAIN], Y[TRAIN])
     assert heard == [("bits", b, 5) for b in range(1, 6)]
     margins = make().fit(X[TRAIN], Y[TRAIN]).decision_function(X[TRAIN])
     assert not np.array_equal(plain.decision_function(X[TRAIN]), margins)

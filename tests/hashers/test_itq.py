@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 
-from hashlearn.hashers.itq import ITQ
+from hashlearn.hashers.baselines.itq import ITQ
 
 X, _ = load_digits(return_X_y=True)
 

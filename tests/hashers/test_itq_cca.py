@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from hashlearn.hashers.itq_cca import ITQCCA
-from hashlearn.inference.rotation import itq_rotation
+from hashlearn.hashers.baselines.itq_cca import ITQCCA
+from hashlearn.linalg.rotation import itq_rotation
 from tests.hashers import supervised_laws as laws
 from tests.hashers.supervised_laws import TRAIN, X, Y
 

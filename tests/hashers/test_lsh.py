@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hashlearn.hashers.lsh import LSH
+from hashlearn.hashers.baselines.lsh import LSH
 
 N_BITS = 4096
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from hashlearn.hashers.sdh import SDH, cyclic_descent
+from hashlearn.hashers.baselines.sdh import SDH, cyclic_descent
 from tests.hashers import supervised_laws as laws
 from tests.hashers.supervised_laws import TRAIN, X, Y
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hashlearn.hashers.spectral_hashing import SpectralHashing, smoothest_modes
+from hashlearn.hashers.baselines.spectral_hashing import SpectralHashing, smoothest_modes
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from hashlearn import bits
-from hashlearn.hashers.spherical_hashing import SphericalHashing, spherical_hamming_distances
+from hashlearn.hashers.baselines.spherical_hashing import SphericalHashing, spherical_hamming_distances
 
 X, _ = load_digits(return_X_y=True)
 

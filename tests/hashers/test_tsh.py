@@ -6,7 +6,7 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from hashlearn import TwoStepHasher
-from hashlearn.hashers.tsh import TSH
+from hashlearn.hashers.baselines.tsh import TSH
 from tests.hashers import supervised_laws as laws
 from tests.hashers.supervised_laws import TRAIN, X, Y
 

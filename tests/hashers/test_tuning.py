@@ -14,7 +14,12 @@ X, y = X[:300], y[:300]
 def test_the_best_trial_is_fitted_on_everything():
     seen = []
     found = tune(
-        X, y, n_bits=6, choices={"hash_function": ("linear_svm", "kernel_ridge")}, random_state=0, progress=seen.append
+        X,
+        y,
+        n_bits=6,
+        choices={"hash_function": ("linear_svm", "kernel_ridge")},
+        random_state=0,
+        progress=lambda p: seen.append(p.trial),
     )
     assert found.trials == tuple(seen)
     assert [trial.changes.get("hash_function") for trial in found.trials] == [None, "linear_svm", "kernel_ridge"]

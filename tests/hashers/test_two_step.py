@@ -193,7 +193,7 @@ def test_score_prefers_better_codes(unsupervised):
 
 def test_progress_names_both_stages():
     heard = []
-    fitted(4, hash_function="linear_svm", progress=lambda *event: heard.append(event))
+    fitted(4, hash_function="linear_svm", progress=lambda p: heard.append((p.stage, p.done, p.total)))
     assert {stage for stage, _, _ in heard} == {"inference", "hash functions"}
     assert all(done <= total for _, done, total in heard)
 

@@ -10,16 +10,16 @@ from sklearn.datasets import load_digits
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from hashlearn import bits, metrics
-from hashlearn.bqp import threads
-from hashlearn.hashers.alm_hashing import ALMHashing
-from hashlearn.hashers.binary_autoencoder import BinaryAutoencoder
-from hashlearn.hashers.itq import ITQ
-from hashlearn.hashers.kmeans_hashing import KMeansHashing
-from hashlearn.hashers.lsh import LSH
-from hashlearn.hashers.nmf_hashing import NMFHashing
-from hashlearn.hashers.sign_codes import SignCodes
-from hashlearn.hashers.spectral_hashing import SpectralHashing
-from hashlearn.hashers.spherical_hashing import SphericalHashing
+from hashlearn.core import threads
+from hashlearn.hashers.baselines.alm_hashing import ALMHashing
+from hashlearn.hashers.baselines.binary_autoencoder import BinaryAutoencoder
+from hashlearn.hashers.baselines.itq import ITQ
+from hashlearn.hashers.baselines.kmeans_hashing import KMeansHashing
+from hashlearn.hashers.baselines.lsh import LSH
+from hashlearn.hashers.baselines.nmf_hashing import NMFHashing
+from hashlearn.hashers.baselines.sign_codes import SignCodes
+from hashlearn.hashers.baselines.spectral_hashing import SpectralHashing
+from hashlearn.hashers.baselines.spherical_hashing import SphericalHashing
 
 X, Y = load_digits(return_X_y=True)
 TRAIN, TEST = slice(0, 400), slice(400, 700)

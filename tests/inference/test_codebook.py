@@ -3,7 +3,7 @@
 import numpy as np
 
 from hashlearn import bqp, inference, targets
-from hashlearn.bqp.passes import Tall
+from hashlearn.bqp.rows import Tall
 from hashlearn.inference import codebook
 from hashlearn.inference.bit_problem import objective
 from hashlearn.inference.codebook import nearness, spread_codewords

@@ -9,10 +9,10 @@ import pytest
 import scipy.sparse as sp
 
 from hashlearn import bqp, inference, targets
-from hashlearn.bqp.spectral import sign
+from hashlearn.bqp.methods.spectral import sign
 from hashlearn.inference.bit_problem import BitProblems, frobenius_square, objective
-from hashlearn.inference.principal_axes import principal_axes
 from hashlearn.inference.starts import _factor
+from hashlearn.linalg.principal_axes import principal_axes
 
 
 def sample(n=80, n_features=6, n_classes=4, seed=0):
@@ -163,7 +163,12 @@ def test_progress_counts_bits():
     heard = []
     Z = inference.start_codes("pca", X, 4, np.random.default_rng(0))
     inference.infer_codes(
-        all_kinds()["dense"], Z, n_sweeps=2, monotone=False, progress=lambda *a: heard.append(a), solver="spectral"
+        all_kinds()["dense"],
+        Z,
+        n_sweeps=2,
+        monotone=False,
+        progress=lambda p: heard.append((p.done, p.total)),
+        solver="spectral",
     )
     assert heard == [(i + 1, 8) for i in range(8)]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hashlearn import bqp
-from hashlearn.bqp import threads
+from hashlearn.core import threads
 from hashlearn.inference import infer_codes, many_rows, row_flips, start_codes, starts
 from hashlearn.inference.bit_problem import BitProblems, objective
 from hashlearn.inference.many_rows import ManyRows, bits_by_passes

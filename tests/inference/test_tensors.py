@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from hashlearn import bqp, inference
-from hashlearn.inference import bit_solvers
+from hashlearn.inference import presets as bit_solvers
 from hashlearn.inference.bit_problem import objective
-from hashlearn.inference.bit_solvers import DEVICE_SDR, LOW_RANK_SDR
+from hashlearn.inference.presets import DEVICE_SDR, LOW_RANK_SDR
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)

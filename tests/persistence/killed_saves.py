@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 
 from hashlearn import load
+from hashlearn.core.atomic_files import UNFINISHED
 from hashlearn.hashers import LSH
-from hashlearn.system.atomic import UNFINISHED
 
 
 def main(path: Path, kills: int) -> None:

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hashlearn.core.atomic_files import UNFINISHED, _write_all, replacing, write_atomically
 from hashlearn.persistence import PersistenceError, load
-from hashlearn.system.atomic import UNFINISHED, _write_all, replacing, write_atomically
 from tests.persistence.models import TEST, X, fitted, unfitted
 
 KILLS = os.environ.get("HASHLEARN_KILLS", "25")
@@ -174,7 +174,7 @@ def test_what_kills_left_is_removed_by_the_next_writer(tmp_path):
 
 
 def test_without_locks_the_age_decides(tmp_path, monkeypatch):
-    monkeypatch.setattr("hashlearn.system.atomic.fcntl", None)
+    monkeypatch.setattr("hashlearn.core.atomic_files.fcntl", None)
     old, fresh = (tmp_path / f".model.{number}{UNFINISHED}" for number in (1, 2))
     for path in (old, fresh):
         path.write_bytes(b"half")

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from hashlearn.core.progress import Progress
 from hashlearn.hashers import LSH
 from hashlearn.streams import encode_file, encode_rows, open_rows
 from hashlearn.streams.encoding import work_digest
@@ -47,11 +48,11 @@ class Stop(Exception):
 
 
 def stopped_after(rows: int) -> Any:
-    def progress(done: int, total: int) -> None:
-        if done >= rows:
+    def stop(progress: Progress) -> None:
+        if progress.done >= rows:
             raise Stop
 
-    return progress
+    return stop
 
 
 @pytest.mark.parametrize("output", ["codes.npy", "codes.parquet"])
@@ -237,7 +238,7 @@ def test_a_full_disk_keeps_what_is_done(hasher: Any, monkeypatch: pytest.MonkeyP
 def test_two_at_once_are_refused_and_foreign_files_stay(hasher: Any) -> None:
     pytest.importorskip("fcntl", reason="needs file locks")
 
-    def second(done: int, total: int) -> None:
+    def second(progress: Progress) -> None:
         with pytest.raises(ValueError, match="another process is writing it"):
             encode_file(hasher, open_rows("rows.npy"), "codes.npy", batch_rows=500)
 
@@ -248,8 +249,8 @@ def test_two_at_once_are_refused_and_foreign_files_stay(hasher: Any) -> None:
 
 
 def test_an_input_that_changes_meanwhile_is_refused(hasher: Any) -> None:
-    def grow(done: int, total: int) -> None:
-        os.utime("rows.npy", ns=(0, done))
+    def grow(progress: Progress) -> None:
+        os.utime("rows.npy", ns=(0, int(progress.done)))
 
     with pytest.raises(ValueError, match=r"rows\.npy: changed while it was encoded"):
         encode_file(hasher, open_rows("rows.npy"), "codes.npy", batch_rows=500, progress=grow)
@@ -257,7 +258,7 @@ def test_an_input_that_changes_meanwhile_is_refused(hasher: Any) -> None:
 
 
 def test_an_input_that_changes_under_its_old_time_is_refused(hasher: Any) -> None:
-    def swap(done: int, total: int) -> None:
+    def swap(progress: Progress) -> None:
         time.sleep(0.05)  # more than a tick of the clock of the file system
         swap_in(-ROWS, "rows.npy")
 
@@ -267,7 +268,7 @@ def test_an_input_that_changes_under_its_old_time_is_refused(hasher: Any) -> Non
 
 
 def test_a_new_mode_is_no_change(hasher: Any) -> None:
-    def touch(done: int, total: int) -> None:
+    def touch(progress: Progress) -> None:
         time.sleep(0.05)
         os.chmod("rows.npy", 0o640)
 

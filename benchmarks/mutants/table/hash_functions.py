@@ -34,14 +34,14 @@ MUTANTS = [
     ),
     Mutant(
         "rows of a batch that ends in a short panel have other margins",
-        "hash_functions/panels.py",
+        "hash_functions/batch_invariant.py",
         "panel_rows if fill_up else last - first",
         "last - first",
         EVERY,
     ),
     Mutant(
         "rows of later panels overwrite those of the first",
-        "hash_functions/panels.py",
+        "hash_functions/batch_invariant.py",
         "panel = _panel(X, first, last,",
         "panel = _panel(X, start, start + last - first,",
         (*EVERY, "tests/hashers/test_refused_rows.py"),

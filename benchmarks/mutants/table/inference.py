@@ -103,14 +103,14 @@ MUTANTS = [
     ),
     Mutant(
         "the rotation is transposed",
-        "inference/rotation.py",
+        "linalg/rotation.py",
         "        R = U @ Wt\n",
         "        R = (U @ Wt).T\n",
         (*INFERENCE, *ITQ),
     ),
     Mutant(
         "the quantization error counts the fit once",
-        "inference/rotation.py",
+        "linalg/rotation.py",
         "        errors.append(constant - 2.0 * size)",
         "        errors.append(constant - size)",
         ITQ,
@@ -138,7 +138,7 @@ MUTANTS = [
     ),
     Mutant(
         "principal axes are those of least variance",
-        "inference/principal_axes.py",
+        "linalg/principal_axes.py",
         "squares[::-1][:count], vectors[:, ::-1][:, :count]",
         "squares[::-1][:count], vectors[:, :count]",
         INFERENCE,

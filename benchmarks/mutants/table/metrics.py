@@ -67,17 +67,17 @@ MUTANTS = [
     ),
     Mutant(
         "true neighbors at the k-th distance never count",
-        "metrics/neighbours.py",
+        "metrics/neighbors.py",
         "nearer = counts.retrieved.cumsum(axis=1) - counts.retrieved",
         "nearer = counts.retrieved.cumsum(axis=1)",
-        ("tests/metrics/test_neighbours.py",),
+        ("tests/metrics/test_neighbors.py",),
     ),
     Mutant(
         "a row past the database is taken for a neighbor",
-        "metrics/neighbours.py",
+        "metrics/neighbors.py",
         "truth.max() >= n_database",
         "truth.max() > n_database",
-        ("tests/metrics/test_neighbours.py",),
+        ("tests/metrics/test_neighbors.py",),
     ),
     Mutant(
         "every code collides with itself",

@@ -13,21 +13,21 @@ NEAREST = ("tests/metrics/test_radius_and_knn.py",)
 MUTANTS = [
     Mutant(
         "equal scores go to the higher row",
-        "search/best_kept.py",
+        "search/top_k_heap.py",
         "score == other_score and row > other_row",
         "score == other_score and row < other_row",
         SCORES,
     ),
     Mutant(
         "the last child of a heap is never compared",
-        "search/best_kept.py",
+        "search/top_k_heap.py",
         "if child + 1 < size and _worse",
         "if child + 2 < size and _worse",
         SCORES,
     ),
     Mutant(
         "the two best scores are not put in order",
-        "search/best_kept.py",
+        "search/top_k_heap.py",
         "for size in range(rows.shape[0] - 1, 0, -1):",
         "for size in range(rows.shape[0] - 1, 1, -1):",
         SCORES,
@@ -55,14 +55,14 @@ MUTANTS = [
     ),
     Mutant(
         "a tie at the k-th place is taken for settled",
-        "search/ties.py",
+        "search/exact_ties.py",
         "done = (far[:, k - 1] < far[:, -1])",
         "done = (far[:, k - 1] <= far[:, -1])",
         STORES,
     ),
     Mutant(
         "equal distances keep the order of the engine",
-        "search/ties.py",
+        "search/exact_ties.py",
         "order = np.lexsort((found, far), axis=1)",
         'order = np.argsort(far, axis=1, kind="stable")',
         STORES,

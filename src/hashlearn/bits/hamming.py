@@ -15,7 +15,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from hashlearn.bits.packing import packed_codes
-from hashlearn.bqp.threads import map_row_blocks
+from hashlearn.core.threads import map_row_blocks
 
 WordArray: TypeAlias = NDArray[np.uint64]
 

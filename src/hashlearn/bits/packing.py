@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.bits.tensors import pack_tensor
-from hashlearn.bqp.passes import is_tensor
+from hashlearn.core.arrays import is_tensor
 
 ByteArray: TypeAlias = NDArray[np.uint8]
 SignArray: TypeAlias = NDArray[np.int8]

@@ -6,12 +6,13 @@ one bit of a code. Start with `solve`; `LowRank` keeps everything linear in n.
 
 from __future__ import annotations
 
-from hashlearn.bqp.augmented_lagrangian import AugmentedLagrangian
-from hashlearn.bqp.exact import Exact
-from hashlearn.bqp.files import Problem, ProblemFileError, read_problem
-from hashlearn.bqp.graph_cut import GraphCut
-from hashlearn.bqp.local_search import LocalSearch
-from hashlearn.bqp.nopt import NonlinearOptimization
+from hashlearn.bqp.incumbent import SolverProgress
+from hashlearn.bqp.methods.augmented_lagrangian import AugmentedLagrangian
+from hashlearn.bqp.methods.exact import Exact
+from hashlearn.bqp.methods.graph_cut import GraphCut
+from hashlearn.bqp.methods.local_search import LocalSearch
+from hashlearn.bqp.methods.nopt import NonlinearOptimization
+from hashlearn.bqp.methods.spectral import Spectral
 from hashlearn.bqp.operators import (
     Dense,
     LowRank,
@@ -21,11 +22,10 @@ from hashlearn.bqp.operators import (
     as_operator,
     diagonal_operator,
 )
-from hashlearn.bqp.run import Progress
+from hashlearn.bqp.problem_files import Problem, ProblemFileError, read_problem
 from hashlearn.bqp.sdr import SemidefiniteRelaxation
 from hashlearn.bqp.solution import Solution, Status, TraceEntry
 from hashlearn.bqp.solve import METHODS, Solver, solve
-from hashlearn.bqp.spectral import Spectral
 from hashlearn.bqp.theory import expected_rounding_value, shift_to_negative_semidefinite
 
 __all__ = [
@@ -40,10 +40,10 @@ __all__ = [
     "Operator",
     "Problem",
     "ProblemFileError",
-    "Progress",
     "SemidefiniteRelaxation",
     "Solution",
     "Solver",
+    "SolverProgress",
     "Sparse",
     "SparsePlusLowRank",
     "Spectral",

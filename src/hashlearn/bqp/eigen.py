@@ -15,8 +15,9 @@ import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
-from hashlearn.bqp.operators import Dense, FloatArray, LowRank, Operator, Sparse, SparsePlusLowRank
-from hashlearn.bqp.threads import ROWS_PER_BLOCK, map_row_blocks
+from hashlearn.bqp.operators import Dense, LowRank, Operator, Sparse, SparsePlusLowRank
+from hashlearn.core.arrays import FloatArray
+from hashlearn.core.threads import ROWS_PER_BLOCK, map_row_blocks
 
 LAPACK_UP_TO = 1000  # rows of a dense problem, O(n³)
 DENSIFY_UP_TO = 64  # rows of a sparse problem that are written out for LAPACK

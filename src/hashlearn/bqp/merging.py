@@ -14,9 +14,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hashlearn.bqp.operators import LowRank, Operator
-from hashlearn.bqp.passes import Rows, Tall
-from hashlearn.bqp.passes.base import TallArray
-from hashlearn.bqp.passes.numpy_merging import HOST_ROWS
+from hashlearn.bqp.rows import Rows, Tall
+from hashlearn.bqp.rows.interface import TallArray
+from hashlearn.bqp.rows.numpy_merging import HOST_ROWS
 
 # Merging fewer than this fraction of the rows away is not worth a copy of P.
 WORTHWHILE = 0.05

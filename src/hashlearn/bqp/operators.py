@@ -13,19 +13,19 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from hashlearn.bqp.passes import Rows, Tall, checked_matrix, rows_of
-from hashlearn.bqp.passes.base import TallArray
-from hashlearn.bqp.passes.proofs import EPS
-from hashlearn.bqp.threads import map_row_blocks
-from hashlearn.bqp.validation import finite_float64, require_symmetric, require_whole
+from hashlearn.bqp.rows import Rows, Tall, checked_matrix, rows_of
+from hashlearn.bqp.rows.inertia import EPS
+from hashlearn.bqp.rows.interface import TallArray
+from hashlearn.core.arrays import FloatArray
+from hashlearn.core.checks import finite_float64, require_symmetric, require_whole
+from hashlearn.core.threads import map_row_blocks
 
-FloatArray: TypeAlias = NDArray[np.float64]
 THREADED_PRODUCT = 4_000_000  # from so many multiplications on a product is spread over threads
 ON_HOST = Tall()
 LARGEST_EXACT = 2.0**53  # integers up to here are exact in float64, and so are their sums
@@ -226,7 +226,7 @@ class LowRank(Operator):
            [-2., -4.]])
     """
 
-    P: Any  # a NumPy array, a tensor, or any other `Rows`: see `hashlearn.bqp.passes`
+    P: Any  # a NumPy array, a tensor, or any other `Rows`: see `hashlearn.bqp.rows`
     weights: FloatArray
 
     def __post_init__(self) -> None:

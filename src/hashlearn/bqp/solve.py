@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 from collections.abc import Callable
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -11,19 +10,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hashlearn.bqp import merging
-from hashlearn.bqp.augmented_lagrangian import AugmentedLagrangian
-from hashlearn.bqp.exact import Exact
-from hashlearn.bqp.graph_cut import GraphCut
-from hashlearn.bqp.local_search import LocalSearch
-from hashlearn.bqp.nopt import NonlinearOptimization
+from hashlearn.bqp.error_bounds import below, constant_bound, leveled, value_error
+from hashlearn.bqp.incumbent import OutOfTime, Run
+from hashlearn.bqp.methods.augmented_lagrangian import AugmentedLagrangian
+from hashlearn.bqp.methods.exact import Exact
+from hashlearn.bqp.methods.graph_cut import GraphCut
+from hashlearn.bqp.methods.local_search import LocalSearch
+from hashlearn.bqp.methods.nopt import NonlinearOptimization
+from hashlearn.bqp.methods.spectral import Spectral
 from hashlearn.bqp.operators import LowRank, Operator, as_operator
-from hashlearn.bqp.rounding import below, constant_bound, leveled, value_error
-from hashlearn.bqp.run import OutOfTime, Progress, Run
 from hashlearn.bqp.sdr import SemidefiniteRelaxation
 from hashlearn.bqp.solution import Solution, Status, relative_gap
-from hashlearn.bqp.spectral import Spectral
-from hashlearn.bqp.threads import one_blas_thread
-from hashlearn.bqp.validation import generator
+from hashlearn.core.checks import generator
+from hashlearn.core.names import did_you_mean
+from hashlearn.core.progress import ProgressCallback
+from hashlearn.core.threads import one_blas_thread
 
 # "optimal": bound and value are this close, relative to the bound (or to a thousandth of the scale, if that is more).
 OPTIMALITY_TOLERANCE = 1e-9
@@ -58,7 +59,7 @@ def solve(
     time_limit: float | None = None,
     max_iter: int | None = None,
     x0: ArrayLike | None = None,
-    progress: Callable[[Progress], Any] | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Solution:
     """Minimise xᵀAx over x ∈ {−1, +1}ⁿ (eq. 5).
 
@@ -70,7 +71,7 @@ def solve(
     time_limit : seconds; past it the best point so far comes back with status "time_limit"
     max_iter : overrides the solver's own iteration limit
     x0 : signs to start from, where the method can use a start; the answer is never worse than x0
-    progress : called with a `Progress` between steps
+    progress : called with a `SolverProgress` between steps
 
     Returns
     -------
@@ -154,7 +155,7 @@ def _solved_on_host(
     rng: np.random.Generator,
     time_limit: float | None,
     x0: Any,
-    progress: Callable[[Progress], Any] | None,
+    progress: ProgressCallback | None,
 ) -> Solution:
     """A problem so small that it is solved as a NumPy array; signs come back as what its rows are."""
     rows = operator.rows
@@ -167,8 +168,7 @@ def _solved_on_host(
 def _configured(method: str | Solver, max_iter: int | None = None, argument: str = "method") -> Solver:
     if isinstance(method, str):
         if method not in METHODS:
-            near = difflib.get_close_matches(method, METHODS, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
+            hint = did_you_mean(method, METHODS)
             raise ValueError(f"{argument} must be one of {', '.join(METHODS)}, got {method!r}{hint}")
         solver = METHODS[method]()
     elif isinstance(method, Solver) and not isinstance(method, type):

@@ -13,7 +13,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from hashlearn.bqp.operators import Dense, FloatArray, LowRank, Operator, Sparse, SparsePlusLowRank
+from hashlearn.bqp.operators import Dense, LowRank, Operator, Sparse, SparsePlusLowRank
+from hashlearn.core.arrays import FloatArray
 
 IntArray = NDArray[np.int64]
 

@@ -12,17 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hashlearn.bqp.eigen import RESIDUAL, largest_eigenvalue, smallest_eigenpair
-from hashlearn.bqp.operators import (
-    Dense,
-    FloatArray,
-    LowRank,
-    Operator,
-    Sparse,
-    SparsePlusLowRank,
-    as_operator,
-    diagonal_operator,
-)
-from hashlearn.bqp.validation import finite_float64, generator
+from hashlearn.bqp.operators import Dense, LowRank, Operator, Sparse, SparsePlusLowRank, as_operator, diagonal_operator
+from hashlearn.core.arrays import FloatArray
+from hashlearn.core.checks import finite_float64, generator
 
 ENTRIES_PER_BLOCK = 2_000_000  # of the inner products held at once
 UNIT_TOLERANCE = 1e-6

@@ -16,10 +16,10 @@ from hashlearn.cli.exits import FAILED, INTERRUPTED, InputError
 from hashlearn.cli.inputs import json_option
 
 if TYPE_CHECKING:
-    from hashlearn.bench.clock import Progress
-    from hashlearn.bench.results import Results
-    from hashlearn.bench.run import Outcome
-    from hashlearn.bench.tables import Cell, Plan
+    from hashlearn.experiments.bench.eta import RunProgress
+    from hashlearn.experiments.bench.results import Results
+    from hashlearn.experiments.bench.run import Outcome
+    from hashlearn.experiments.bench.tables import Cell, Plan
 
 SHOWN_FAILURES = 10
 SHAPE = "{bar:20} {n_fmt}/{total_fmt} cells, {elapsed}{postfix}  {desc}"
@@ -78,10 +78,10 @@ def bench_command(
     Each cell (a method, a code length, a draw) is stored in a file of its own as soon as it is done. After Ctrl-C or
     a kill the same command runs only what is missing. Exit code 1: cells failed, 2: bad input, 130: Ctrl-C.
     """
-    from hashlearn.bench import results
-    from hashlearn.bench.run import run
-    from hashlearn.bench.tables import plan
-    from hashlearn.datasets import known
+    from hashlearn.experiments.bench import results
+    from hashlearn.experiments.bench.run import run
+    from hashlearn.experiments.bench.tables import plan
+    from hashlearn.experiments.datasets import known
 
     try:
         wanted = plan(
@@ -135,7 +135,7 @@ def _numbers(given: str | None) -> list[int]:
 
 def _report(plan: Plan, found: Results, out: Path) -> dict[str, Any]:
     """What --json prints: values in per cent, one for each draw, by data set, metric, method and code length."""
-    from hashlearn.bench.summary import summarise
+    from hashlearn.experiments.bench.summary import summarise
 
     values: dict[str, Any] = {}
     for dataset in plan.datasets:
@@ -152,7 +152,7 @@ def _report(plan: Plan, found: Results, out: Path) -> dict[str, Any]:
 
 def _tables(plan: Plan, found: Results) -> str:
     """The table's own metric and the mean average precision, for each data set."""
-    from hashlearn.bench.summary import summarise
+    from hashlearn.experiments.bench.summary import summarise
 
     parts = []
     for dataset in plan.datasets:
@@ -210,7 +210,7 @@ class _Cells:
             file=sys.stderr, disable=True if quiet else None, leave=False, bar_format=SHAPE, dynamic_ncols=True
         )
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: RunProgress) -> None:
         """Redraw, if the last drawing is old enough to be worth it."""
         now = time.monotonic()
         if self._bar.disable or now - self._drawn < SECONDS_BETWEEN_DRAWS:
@@ -219,7 +219,7 @@ class _Cells:
         self._bar.total, self._bar.n = progress.total, progress.done
         left = progress.seconds_left
         self._bar.set_postfix_str("" if left is None else f"about {_duration(left)} left", refresh=False)
-        self._bar.set_description_str(progress.what)
+        self._bar.set_description_str(progress.stage)
 
     def __enter__(self) -> _Cells:
         return self

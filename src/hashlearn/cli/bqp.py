@@ -12,12 +12,12 @@ import click
 
 from hashlearn.cli.exits import INTERRUPTED, InputError, refusals
 from hashlearn.cli.inputs import require_place
-from hashlearn.cli.layout import lower_bound, number, pairs, percent, seconds, upper_bound
 from hashlearn.cli.progress import Bar
+from hashlearn.cli.text_tables import lower_bound, number, pairs, percent, seconds, upper_bound
 
 if TYPE_CHECKING:
     from hashlearn.bqp import Solution
-    from hashlearn.bqp.files import Problem, Sense
+    from hashlearn.bqp.problem_files import Problem, Sense
 
 
 @click.command("bqp", short_help="Solve a max-cut or QUBO file, with a proven bound.")
@@ -58,7 +58,7 @@ def bqp_command(
     bad input.
     """
     from hashlearn import bqp
-    from hashlearn.bqp.files import ProblemFileError, read_problem
+    from hashlearn.bqp.problem_files import ProblemFileError, read_problem
 
     if output is not None:
         _check_output(output, file)
@@ -132,7 +132,7 @@ def _text(problem: Problem, solution: Solution) -> str:
 
 
 def _write(output: Path, problem: Problem, solution: Solution) -> None:
-    from hashlearn.system.atomic import write_atomically
+    from hashlearn.core.atomic_files import write_atomically
 
     lines = "".join(f"{entry}\n" for entry in problem.assignment(solution.x).tolist())
     with refusals("--output"):

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hashlearn.cli.exits import refusals
-from hashlearn.cli.layout import ABSENT, pairs, table
+from hashlearn.cli.text_tables import ABSENT, pairs, table
 
 if TYPE_CHECKING:
-    from hashlearn.datasets import Known
+    from hashlearn.experiments.datasets import Known
 
 HEADER = ("data set", "samples", "present", "features (default first)")
 
@@ -25,7 +25,7 @@ def datasets_command(as_json: bool) -> None:
     Files are looked for in the folder that $HASHLEARN_DATA names, else in the user's cache folder. Every .npz there
     with X and y is a data set by its stem.
     """
-    from hashlearn import datasets
+    from hashlearn.experiments import datasets
 
     with refusals():
         found, folder = datasets.known(), datasets.data_folder()

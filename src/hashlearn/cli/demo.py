@@ -13,11 +13,12 @@ import click
 from hashlearn import __version__
 from hashlearn.cli.exits import INTERRUPTED, InputError
 from hashlearn.cli.inputs import json_option, require_place
-from hashlearn.cli.layout import percent, seconds, table
 from hashlearn.cli.solver_demo import built_in_examples, show
+from hashlearn.cli.text_tables import percent, seconds, table
+from hashlearn.core.progress import Progress
 
 if TYPE_CHECKING:
-    from hashlearn.bench.digits import DigitsResult
+    from hashlearn.experiments.bench.digits import DigitsResult
 
 HEADER = ("learned from", "method", "precision within 2 bits", "mean average precision", "fit, s", "encode, s", "")
 
@@ -66,9 +67,9 @@ def demo_command(
         if not show(built_in_examples(seed), seed=seed, time_limit=time_limit, quiet=quiet):
             ctx.exit(INTERRUPTED)
         return
-    from hashlearn.bench import digits
-    from hashlearn.report.digits_page import page
-    from hashlearn.system.atomic import write_atomically
+    from hashlearn.core.atomic_files import write_atomically
+    from hashlearn.experiments.bench import digits
+    from hashlearn.experiments.report.digits_page import page
 
     require_place(output)
     with _Steps(quiet) as steps:
@@ -110,9 +111,9 @@ class _Steps:
         shape = "{desc} {bar:20} {elapsed}"
         self._bar = tqdm(file=sys.stderr, disable=True if quiet else None, leave=False, bar_format=shape)
 
-    def __call__(self, what: str, done: int, total: int) -> None:
-        self._bar.total, self._bar.n = total, done
-        self._bar.set_description_str(what)
+    def __call__(self, progress: Progress) -> None:
+        self._bar.total, self._bar.n = progress.total, progress.done
+        self._bar.set_description_str(progress.stage)
 
     def __enter__(self) -> _Steps:
         return self

@@ -18,8 +18,8 @@ from hashlearn.cli.inputs import (
     rows_for,
     show,
 )
-from hashlearn.cli.layout import pairs, seconds
 from hashlearn.cli.steps import Steps
+from hashlearn.cli.text_tables import pairs, seconds
 
 
 @click.command("encode", short_help="Packed codes of a file of any size; resumable.")
@@ -66,7 +66,7 @@ def encode_command(
                     source,
                     output,
                     batch_rows=batch_rows,
-                    progress=lambda a, b: steps("encoding", a, b),
+                    progress=steps,
                 )
         except KeyboardInterrupt:
             click.echo("Interrupted. The same command goes on where this one stopped.", err=True)

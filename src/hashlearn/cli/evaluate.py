@@ -18,8 +18,8 @@ from hashlearn.cli.inputs import (
     rows_option,
     show,
 )
-from hashlearn.cli.layout import pairs, percent
 from hashlearn.cli.steps import Steps
+from hashlearn.cli.text_tables import pairs, percent
 
 
 @click.command("evaluate", short_help="Score the codes: mean average precision, precision within a radius, k-NN.")

@@ -10,8 +10,8 @@ import click
 from hashlearn.cli.exits import InputError, refusals
 from hashlearn.cli.inputs import json_option, loaded, model_argument, quiet_option, require_place, rows_for, rows_option
 from hashlearn.cli.inputs import show as show_report
-from hashlearn.cli.layout import pairs
 from hashlearn.cli.steps import Steps
+from hashlearn.cli.text_tables import pairs
 
 
 @click.command("export", short_help="The encoder of a model as ONNX, compared with encode.")

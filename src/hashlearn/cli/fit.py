@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import time
 import warnings
@@ -13,10 +12,11 @@ from typing import Any
 import click
 
 from hashlearn.cli.exits import InputError, refusals
+from hashlearn.cli.fit_and_tune import keep_names, learned_from, notices, open_samples
 from hashlearn.cli.inputs import json_option, quiet_option, require_place, rows_option, show
-from hashlearn.cli.layout import pairs, seconds
-from hashlearn.cli.learning import keep_names, learned_from, notices, open_samples
 from hashlearn.cli.steps import Steps
+from hashlearn.cli.text_tables import pairs, seconds
+from hashlearn.core.names import did_you_mean
 
 
 def _names(registry: str) -> Any:
@@ -128,8 +128,7 @@ def _configured(method: str, n_bits: int, named: dict[str, Any], given: dict[str
     from hashlearn.hashers import HASHERS
 
     if method not in HASHERS:
-        near = difflib.get_close_matches(method, HASHERS, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        hint = did_you_mean(method, HASHERS)
         raise InputError(f"--method: must be one of {', '.join(HASHERS)}, got {method!r}{hint}")
     kind = HASHERS[method]
     known = kind._get_param_names()

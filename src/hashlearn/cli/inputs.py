@@ -73,16 +73,14 @@ def codes_for(
             return read_codes(codes, hasher.n_bits)
     source = rows_for(hasher, str(rows), option)
     with refusals(option):
-        found = encode_rows(
-            hasher, source, batch_rows=batch_rows, progress=lambda a, b: steps(f"encoding {source.path.name}", a, b)
-        )
+        found = encode_rows(hasher, source, batch_rows=batch_rows, progress=steps)
     return found, np.arange(len(found))
 
 
 def require_place(output: Path, *inputs: Path | str | None) -> None:
     """Refuse before the work what could not be written after it."""
+    from hashlearn.core.atomic_files import output_place
     from hashlearn.streams.opening import split_address
-    from hashlearn.system.atomic import output_place
 
     with refusals():
         taken = [os.path.realpath(split_address(file)[0]) for file in inputs if file is not None]

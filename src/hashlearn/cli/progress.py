@@ -8,10 +8,10 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from hashlearn.cli.layout import ABSENT, number
+from hashlearn.cli.text_tables import ABSENT, number
 
 if TYPE_CHECKING:
-    from hashlearn.bqp import Progress
+    from hashlearn.bqp import SolverProgress
 
 SECONDS_BETWEEN_DRAWS = 0.1
 STEPS = 100
@@ -20,7 +20,7 @@ WITHOUT_FRACTION = "{desc} {elapsed}{postfix}"
 
 
 class Bar:
-    """Shows the stage, the value and the bound of each `Progress` it is called with.
+    """Shows the stage, the value and the bound of each `SolverProgress` it is called with.
 
     ``value`` and ``bound`` translate into the numbers to show (a cut instead of xᵀAx), ``prefix`` says what
     is being solved. A method that cannot tell how far it is gets a bar from the ``time_limit``, if there is
@@ -52,7 +52,7 @@ class Bar:
             dynamic_ncols=True,
         )
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: SolverProgress) -> None:
         """Redraw, if the last drawing is old enough to be worth it."""
         now = time.monotonic()
         if self._bar.disable or now - self._drawn < SECONDS_BETWEEN_DRAWS:

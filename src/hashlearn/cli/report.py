@@ -28,10 +28,10 @@ def report_command(folder: Path, output: Path, title: str | None, as_json: bool)
     The page needs no network and no script. Exit code 2 means bad input: no results, damaged ones, or ones that
     another version stored.
     """
-    from hashlearn.bench import results
-    from hashlearn.report import results_page
-    from hashlearn.report.page import TITLE
-    from hashlearn.system.atomic import write_atomically
+    from hashlearn.core.atomic_files import write_atomically
+    from hashlearn.experiments.bench import results
+    from hashlearn.experiments.report import results_page
+    from hashlearn.experiments.report.page import TITLE
 
     require_place(output)
     try:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hashlearn.cli.layout import ABSENT, lower_bound, number, percent, seconds, table, upper_bound
 from hashlearn.cli.progress import Bar
+from hashlearn.cli.text_tables import ABSENT, lower_bound, number, percent, seconds, table, upper_bound
 
 if TYPE_CHECKING:
     from hashlearn.bqp import Operator, Solution
@@ -45,7 +45,7 @@ class Example:
 
 def built_in_examples(seed: int, n_bits: int = 16, graph_sizes: Sequence[int] = (24, 800)) -> list[Example]:
     """One bit on the digits with and without labels, and random graphs to cut."""
-    from hashlearn.bqp import examples
+    from hashlearn.experiments import solver_problems as examples
 
     shown = [
         Example(
@@ -63,7 +63,7 @@ def built_in_examples(seed: int, n_bits: int = 16, graph_sizes: Sequence[int] = 
 def show(examples: Sequence[Example], *, seed: int, time_limit: float, quiet: bool) -> bool:
     """Solve each example with each method and print its table; False if Ctrl-C ended it early."""
     from hashlearn import bqp
-    from hashlearn.bqp.exact import LIMIT
+    from hashlearn.bqp.methods.exact import LIMIT
 
     _warm_up(examples, quiet)
     for place, example in enumerate(examples, start=1):

@@ -10,6 +10,8 @@ import threading
 import time
 from types import TracebackType
 
+from hashlearn.core.progress import Progress
+
 SECONDS_BEFORE = 0.5
 SECONDS_BETWEEN_DRAWS = 0.2
 WITH_STEPS = "{desc} {bar:20} {n_fmt}/{total_fmt}, {elapsed}"
@@ -17,7 +19,7 @@ WITHOUT_STEPS = "{desc} {elapsed}"
 
 
 class Steps:
-    """Called as ``steps(what, done, total)``; ``steps.begin(what)`` where nothing can be counted."""
+    """A progress callback; ``steps.begin(what)`` where nothing can be counted."""
 
     def __init__(self, quiet: bool) -> None:
         from tqdm import tqdm
@@ -33,9 +35,9 @@ class Steps:
         """From now on this is being done."""
         self._state = (what, 0, 0)
 
-    def __call__(self, what: str, done: int, total: int) -> None:
-        """So much of it is done."""
-        self._state = (what, done, total)
+    def __call__(self, progress: Progress) -> None:
+        """Show how far it is."""
+        self._state = (progress.stage, int(progress.done), int(progress.total or 0))
 
     def __enter__(self) -> Steps:
         if self._thread is not None:

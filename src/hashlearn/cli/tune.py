@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hashlearn.cli.exits import InputError, one_line, refusals
+from hashlearn.cli.fit_and_tune import keep_names, learned_from, notices, open_samples
 from hashlearn.cli.inputs import json_option, quiet_option, require_place, rows_option, show
-from hashlearn.cli.layout import number, pairs, seconds, table
-from hashlearn.cli.learning import keep_names, learned_from, notices, open_samples
 from hashlearn.cli.steps import Steps
+from hashlearn.cli.text_tables import number, pairs, seconds, table
 
 if TYPE_CHECKING:
-    from hashlearn.hashers.tuning import Trial
+    from hashlearn.hashers.tuning import TuningProgress
 
 OPTIONS = {"n_bits": "--bits", "seconds": "--seconds", "held_out": "--held-out", "y": "--labels"}
 
@@ -69,7 +69,8 @@ def tune_command(
         warned: list[warnings.WarningMessage] = list(heard)
         heard.clear()
 
-        def tried(trial: Trial) -> None:
+        def tried(progress: TuningProgress) -> None:
+            trial = progress.trial
             changes = {name: _plain(value) for name, value in trial.changes.items()}
             trials.append({"changes": changes, "score": trial.score, "seconds": trial.seconds, "notes": notices(heard)})
             heard.clear()  # a rival's warnings are not the model's

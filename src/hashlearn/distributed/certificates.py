@@ -9,13 +9,13 @@ from __future__ import annotations
 import numpy as np
 
 from hashlearn import bqp
-from hashlearn.bqp.operators import FloatArray
-from hashlearn.bqp.passes.proofs import ProofGram
-from hashlearn.bqp.run import Run
+from hashlearn.bqp.incumbent import Run
+from hashlearn.bqp.rows.inertia import ProofGram
 from hashlearn.bqp.sdr.certificate import EPS, proven_bound
 from hashlearn.bqp.sdr.compressed import relax_low_rank
 from hashlearn.bqp.sdr.relaxation import Tolerance
-from hashlearn.distributed.kept import Kept
+from hashlearn.core.arrays import FloatArray
+from hashlearn.distributed.block_cache import Kept
 from hashlearn.distributed.moments import PANEL_ROWS
 
 TOLERANCE = 1e-3

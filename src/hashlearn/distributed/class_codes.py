@@ -7,7 +7,6 @@ a sample of labels with the classes' shares, in memory, whatever n is. One pass 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,8 @@ from numpy.typing import NDArray
 
 from hashlearn import bqp
 from hashlearn.bits import pack_signs
-from hashlearn.bqp.operators import FloatArray
+from hashlearn.core.arrays import FloatArray
+from hashlearn.core.progress import ProgressCallback
 from hashlearn.distributed.executors import Executor
 from hashlearn.distributed.moments import Moments, panels, plus
 from hashlearn.inference import infer_codes
@@ -34,7 +34,7 @@ def class_codes(
     solver: str | bqp.Solver,
     n_sweeps: int,
     rng: np.random.Generator,
-    progress: Callable[[int, int], Any] | None = None,
+    progress: ProgressCallback | None = None,
 ) -> tuple[list[NDArray[np.uint8]], InferenceReport]:
     """Packed codes of every block, and what happened."""
     counts = np.bincount(classes)

@@ -10,21 +10,22 @@ polished in the same pass, and replace the bit if they end lower.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn import bqp
-from hashlearn.bqp.operators import FloatArray
 from hashlearn.bqp.solution import relative_gap
+from hashlearn.core.arrays import FloatArray
+from hashlearn.core.progress import ProgressCallback, tell
+from hashlearn.distributed.block_cache import CANDIDATE, KEEP, POLISHED, set_bit
+from hashlearn.distributed.block_flips import Proposal, Step, propose
 from hashlearn.distributed.certificates import SMALLEST, bit_bound, proof_sums, sample_factor
 from hashlearn.distributed.executors import Executor
-from hashlearn.distributed.kept import CANDIDATE, KEEP, POLISHED, set_bit
-from hashlearn.distributed.proposals import Proposal, Step, propose
 from hashlearn.distributed.sampling import bits_of
-from hashlearn.inference.bit_solvers import for_bits
+from hashlearn.inference.presets import for_bits
 from hashlearn.inference.report import BitRecord, InferenceReport
 from hashlearn.inference.sampled_bit import estimated_products, sample_problem
 
@@ -66,7 +67,7 @@ class BlockDescent:
         solver: str | bqp.Solver,
         n_sweeps: int,
         rng: np.random.Generator,
-        progress: Callable[[int, int], Any] | None = None,
+        progress: ProgressCallback | None = None,
         certify: bool = False,
     ) -> InferenceReport:
         """Sweeps over the bits; ends early after one that changed nothing. With ``certify`` the records of the last
@@ -80,8 +81,7 @@ class BlockDescent:
         for sweep in range(1, n_sweeps + 1):
             for bit in range(self.n_bits):
                 report.bits.append(self._one_bit(sweep, bit, None if searches else chosen, rng))
-                if progress is not None:
-                    progress((sweep - 1) * self.n_bits + bit + 1, n_sweeps * self.n_bits)
+                tell(progress, "inference", (sweep - 1) * self.n_bits + bit + 1, n_sweeps * self.n_bits)
             report.objectives.append(self.objective())
             if not any(record.changed for record in report.bits[-self.n_bits :]):
                 report.stopped_early = sweep < n_sweeps

@@ -7,16 +7,15 @@ then on only F and codes are touched: rank · 4 + n_bits / 8 bytes a row and pas
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn import bqp
+from hashlearn.core.progress import ProgressCallback
+from hashlearn.distributed.block_cache import Recipe
 from hashlearn.distributed.descent import BlockDescent
 from hashlearn.distributed.executors import Executor
-from hashlearn.distributed.kept import Recipe
 from hashlearn.distributed.moments import Moments, folded, plus, tree, unit_gram
 from hashlearn.distributed.sampling import drawn, taken_factor
 from hashlearn.distributed.starts import begin, begun_total, factor_moments, learned_start
@@ -35,7 +34,7 @@ def distance_codes(
     solver: str | bqp.Solver,
     n_sweeps: int,
     rng: np.random.Generator,
-    progress: Callable[[int, int], Any] | None = None,
+    progress: ProgressCallback | None = None,
     certify: bool = False,
 ) -> tuple[list[NDArray[np.uint8]], InferenceReport]:
     """Packed codes of every block, and what happened."""

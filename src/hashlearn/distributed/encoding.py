@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import os
 import pickle
-from collections.abc import Callable
 from contextlib import ExitStack
 from copy import copy
 from functools import lru_cache
@@ -19,15 +18,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import hashlearn
-from hashlearn.distributed.cluster import connected
+from hashlearn.core.atomic_files import output_place
+from hashlearn.core.progress import ProgressCallback, tell
+from hashlearn.distributed.blocks import found_files
+from hashlearn.distributed.client import connected
 from hashlearn.distributed.marks import Mark, read_mark, remove_stale, write_mark
-from hashlearn.distributed.tables import found_files
 from hashlearn.distributed.tasks import one_core, same
 from hashlearn.persistence.fingerprint import fingerprint
 from hashlearn.streams import Encoded, encode_file, open_rows
 from hashlearn.streams.encoding import require_columns, work_digest
 from hashlearn.streams.shards import discard_shards
-from hashlearn.system.atomic import output_place
 
 
 class EncodedFiles(NamedTuple):
@@ -51,7 +51,7 @@ def encode(
     address: str | None = None,
     n_workers: int | None = None,
     memory_limit: Any = "auto",
-    progress: Callable[[int, int], Any] | None = None,
+    progress: ProgressCallback | None = None,
 ) -> EncodedFiles:
     """Write the packed codes of every file of ``data`` to a file of the same name in the folder ``output``.
 
@@ -101,8 +101,7 @@ def encode(
             pending = (future.result() for future in futures)
         for result in pending:
             results.append(result)
-            if progress is not None:
-                progress(len(results), len(jobs))
+            tell(progress, "encoding", len(results), len(jobs))
     digest = hashlib.sha256("".join(result["sha256"] for result in results).encode()).hexdigest()
     resumed = sum(result["resumed"] for result in results)
     return EncodedFiles(targets, first_id, resumed, sum(result["bytes"] for result in results), digest)

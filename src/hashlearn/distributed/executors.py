@@ -13,11 +13,11 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.bqp.threads import map_threads, one_blas_thread
+from hashlearn.core.threads import map_threads, one_blas_thread
 from hashlearn.distributed import tasks
-from hashlearn.distributed.kept import KEEP, MISSING, Kept, Recipe, forget
+from hashlearn.distributed.block_cache import KEEP, MISSING, Kept, Recipe, forget
+from hashlearn.distributed.blocks import Table
 from hashlearn.distributed.moments import folded, tree
-from hashlearn.distributed.tables import Table
 
 
 class Executor(Protocol):

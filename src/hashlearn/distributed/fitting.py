@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
 
 from hashlearn import bqp
-from hashlearn.bqp.threads import one_blas_thread
-from hashlearn.bqp.validation import generator, whole_number
+from hashlearn.core.checks import generator, whole_number
+from hashlearn.core.progress import ProgressCallback, tell
+from hashlearn.core.threads import one_blas_thread
+from hashlearn.distributed.blocks import as_table
 from hashlearn.distributed.class_codes import class_codes
-from hashlearn.distributed.cluster import connected
+from hashlearn.distributed.client import connected
 from hashlearn.distributed.distance_codes import distance_codes
 from hashlearn.distributed.executors import Executor, InProcess
+from hashlearn.distributed.hash_functions import as_predictor, fit_predictor
 from hashlearn.distributed.labels import class_numbers, feature_columns
 from hashlearn.distributed.moments import merged_moments, moments
 from hashlearn.distributed.on_dask import OnDask
-from hashlearn.distributed.predictors import as_predictor, fit_predictor
-from hashlearn.distributed.tables import as_table
 from hashlearn.hashers import TwoStepHasher
 from hashlearn.hashers.base import MAX_BITS
 from hashlearn.targets import Distance, Labels
-
-Progress = Callable[[str, int, int], Any]
 
 
 def fit(
@@ -46,7 +45,7 @@ def fit(
     n_workers: int | None = None,
     memory_limit: Any = "auto",
     random_state: Any = 0,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
 ) -> TwoStepHasher:
     """Learn codes and hash functions over blocks of rows.
 
@@ -70,7 +69,7 @@ def fit(
     n_workers, memory_limit : of a cluster started here, when neither is given. ``n_workers=0`` is no cluster: this
         process works through the blocks on its own threads
     random_state : seed or Generator
-    progress : called as ``progress(stage, done, total)``
+    progress : called with a `hashlearn.core.progress.Progress`
 
     Returns
     -------
@@ -108,7 +107,6 @@ def fit(
     whole_number(components, "n_components", least=1)
     components = min(components, table.n_features)
     rng = generator(random_state)
-    report_step = progress or (lambda stage, done, total: None)
 
     hasher = TwoStepHasher(
         n_bits,
@@ -127,14 +125,14 @@ def fit(
         else:
             executor = OnDask(table, stack.enter_context(connected(client, address, n_workers, memory_limit)))
         stack.enter_context(one_blas_thread())
-        report_step("moments", 0, 1)
+        tell(progress, "moments", 0, 1)
         known = executor.reduce_rows(moments, merged_moments)
-        report_step("moments", 1, 1)
+        tell(progress, "moments", 1, 1)
         common: dict[str, Any] = {
             "solver": solver,
             "n_sweeps": n_sweeps,
             "rng": rng,
-            "progress": lambda done, total: report_step("inference", done, total),
+            "progress": progress,
         }
         if wanted == "labels":
             classes = class_numbers(data, labels, table.n)
@@ -144,7 +142,7 @@ def fit(
                 executor, known, n_bits, n_components=components, init=init, certify=certify, **common
             )
         hasher.hash_functions_ = fit_predictor(spec, executor, known, codes, n_bits, rng)
-        report_step("hash functions", 1, 1)
+        tell(progress, "hash functions", 1, 1)
     hasher.inference_report_ = report
     hasher.scaling_ = "none"
     hasher.target_ = Labels() if wanted == "labels" else Distance()

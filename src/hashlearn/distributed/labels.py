@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.distributed.tables import found_files
+from hashlearn.core.packages import require
+from hashlearn.distributed.blocks import found_files
 from hashlearn.streams import read_labels
-from hashlearn.system.packages import require
 
 MOST_CLASSES = 0.9  # of the rows; with more, nearly every row is a class by itself
 

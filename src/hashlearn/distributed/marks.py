@@ -12,9 +12,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from hashlearn.distributed.tables import has_no_rows
+from hashlearn.core.atomic_files import remove_unfinished, write_atomically
+from hashlearn.distributed.blocks import has_no_rows
 from hashlearn.streams.shards import discard_shards
-from hashlearn.system.atomic import remove_unfinished, write_atomically
 
 KINDS = (str, int, str, int, str)
 

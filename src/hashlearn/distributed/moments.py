@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.bqp.operators import FloatArray
+from hashlearn.core.arrays import FloatArray
 
 PANEL_ROWS = 4096
 FAN_IN = 8

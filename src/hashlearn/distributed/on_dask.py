@@ -14,10 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.distributed import tasks
-from hashlearn.distributed.cluster import LEAST_MEMORY, workers_of
-from hashlearn.distributed.kept import KEEP, MISSING, Kept, Recipe, forget
+from hashlearn.distributed.block_cache import KEEP, MISSING, Kept, Recipe, forget
+from hashlearn.distributed.blocks import LazyBlock, Table
+from hashlearn.distributed.client import LEAST_MEMORY, workers_of
 from hashlearn.distributed.moments import tree
-from hashlearn.distributed.tables import LazyBlock, Table
 
 # Between passes a worker keeps up to this share of its memory limit, less what it needs for itself and for one block.
 MEMORY_SHARE = 0.6

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.distributed.kept import Kept
-from hashlearn.distributed.tables import Table
+from hashlearn.distributed.block_cache import Kept
+from hashlearn.distributed.blocks import Table
 
 
 def drawn(table: Table, count: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:

@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn import bqp
-from hashlearn.bqp.operators import FloatArray
-from hashlearn.bqp.spectral import sign
-from hashlearn.distributed.kept import Kept
+from hashlearn.bqp.methods.spectral import sign
+from hashlearn.core.arrays import FloatArray
+from hashlearn.distributed.block_cache import Kept
 from hashlearn.distributed.moments import added, panels
 from hashlearn.inference.bit_problem import objective
-from hashlearn.inference.rotation import itq_rotation
+from hashlearn.linalg.rotation import itq_rotation
 
 ROTATIONS = 8
 STARTS = ("auto", "itq", "pca")

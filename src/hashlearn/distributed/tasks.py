@@ -11,10 +11,10 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from hashlearn.bqp.threads import on_this_thread, one_blas_thread
-from hashlearn.distributed.kept import MISSING, Kept, Recipe, shelf
+from hashlearn.core.threads import on_this_thread, one_blas_thread
+from hashlearn.distributed.block_cache import MISSING, Kept, Recipe, shelf
+from hashlearn.distributed.blocks import checked_rows
 from hashlearn.distributed.moments import folded
-from hashlearn.distributed.tables import checked_rows
 
 
 @contextmanager

@@ -5,11 +5,11 @@ Adding a hash function is its file and one line in `HASH_FUNCTIONS`.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from typing import Any
 
-from hashlearn.hash_functions.base import FittedHashFunctions, HashFunction, ProgressCallback
+from hashlearn.core.names import did_you_mean
+from hashlearn.hash_functions.base import FittedHashFunctions, HashFunction
 from hashlearn.hash_functions.distinct_bits import DistinctBits, distinct_bits
 from hashlearn.hash_functions.estimators import EstimatorMargins, SklearnHashFunctions
 from hashlearn.hash_functions.expansion import KernelExpansion
@@ -38,7 +38,6 @@ __all__ = [
     "LinearRidge",
     "LinearSVM",
     "Logistic",
-    "ProgressCallback",
     "SharpenedExpansion",
     "SklearnHashFunctions",
     "Trees",
@@ -71,8 +70,7 @@ def as_hash_function(value: Any) -> HashFunction:
     if isinstance(value, str):
         if value in HASH_FUNCTIONS:
             return HASH_FUNCTIONS[value]()
-        near = difflib.get_close_matches(value, HASH_FUNCTIONS, n=1, cutoff=0.4)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
+        hint = did_you_mean(value, HASH_FUNCTIONS)
         known = ", ".join(HASH_FUNCTIONS)
         raise ValueError(f"hash_function must be one of {known}, a specification or a classifier, got {value!r}{hint}")
     if not isinstance(value, type):

@@ -18,9 +18,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.extmath import safe_sparse_dot
 
-from hashlearn.bqp.threads import map_row_blocks
-from hashlearn.bqp.validation import positive
-from hashlearn.hash_functions.panels import Rows
+from hashlearn.core.checks import positive
+from hashlearn.core.threads import map_row_blocks
+from hashlearn.hash_functions.batch_invariant import Rows
 
 NEIGHBORS = 50
 SAMPLED_ROWS = 500

@@ -5,24 +5,26 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from hashlearn.bqp.passes import checked_matrix, is_tensor
-from hashlearn.hash_functions.distinct_bits import DistinctBits
-from hashlearn.hash_functions.panels import (
+from hashlearn.bqp.rows import checked_matrix
+from hashlearn.core.arrays import is_tensor, tensor_like
+from hashlearn.core.progress import ProgressCallback
+from hashlearn.hash_functions.batch_invariant import (
     PANEL_ROWS,
     PanelFunction,
     Rows,
     evaluate_in_panels,
     place_matters,
 )
-from hashlearn.hash_functions.tensors import evaluate_in_chunks, expand, placed_beside
+from hashlearn.hash_functions.distinct_bits import DistinctBits
+from hashlearn.hash_functions.tensors import evaluate_in_chunks, expand
 
-ProgressCallback: TypeAlias = Callable[[int, int], Any]
+STAGE = "hash functions"  # what a progress callback is told
 
 log = logging.getLogger(__name__)
 
@@ -134,7 +136,7 @@ class FittedHashFunctions(ABC):
         columns = self.bits.columns
 
         def through_the_host(rows: Any) -> Any:
-            return placed_beside(self.decision_function(rows.cpu().numpy())[:, columns], rows)
+            return tensor_like(self.decision_function(rows.cpu().numpy())[:, columns], rows)
 
         return through_the_host, self.n_features
 

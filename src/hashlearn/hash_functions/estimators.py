@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 
-from hashlearn.bqp.threads import one_blas_thread
-from hashlearn.hash_functions.base import FittedHashFunctions, ProgressCallback, training_pair
+from hashlearn.core.jobs import with_progress
+from hashlearn.core.progress import ProgressCallback
+from hashlearn.core.threads import one_blas_thread
+from hashlearn.hash_functions.base import FittedHashFunctions, training_pair
+from hashlearn.hash_functions.batch_invariant import PanelFunction, Rows
 from hashlearn.hash_functions.distinct_bits import DistinctBits, distinct_bits
-from hashlearn.hash_functions.jobs import with_progress
-from hashlearn.hash_functions.panels import PanelFunction, Rows
 
 
 class EstimatorMargins(FittedHashFunctions):

@@ -12,13 +12,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from hashlearn.core.arrays import tensor_like
+from hashlearn.core.sparse_parts import checked_csr
 from hashlearn.hash_functions.base import FittedHashFunctions
+from hashlearn.hash_functions.batch_invariant import PANEL_ROWS, PanelFunction, Rows
 from hashlearn.hash_functions.distinct_bits import DistinctBits
 from hashlearn.hash_functions.kernels import RBFPoints
-from hashlearn.hash_functions.panels import PANEL_ROWS, PanelFunction, Rows
 from hashlearn.hash_functions.stored import largest_entry, stored_array, stored_number
-from hashlearn.hash_functions.tensors import placed_beside
-from hashlearn.system.sparse_parts import checked_csr
 
 
 class KernelExpansion(FittedHashFunctions):
@@ -53,7 +53,7 @@ class KernelExpansion(FittedHashFunctions):
         if sp.issparse(self.points):
             return super()._tensor_function(X)
         points = RBFPoints(self.points, self.gamma).beside(X)
-        coefficients, intercepts = placed_beside(self.coefficients, X), placed_beside(self.intercepts, X)
+        coefficients, intercepts = tensor_like(self.coefficients, X), tensor_like(self.intercepts, X)
         return lambda rows: points.kernel(rows) @ coefficients + intercepts, len(self.coefficients)
 
     def margin_bound(self, entry: float) -> float:

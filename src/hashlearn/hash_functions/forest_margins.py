@@ -9,8 +9,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from hashlearn.hash_functions.base import FittedHashFunctions
+from hashlearn.hash_functions.batch_invariant import PanelFunction
 from hashlearn.hash_functions.distinct_bits import DistinctBits
-from hashlearn.hash_functions.panels import PanelFunction
 from hashlearn.hash_functions.stored import largest_entry, require_range, stored_array
 
 

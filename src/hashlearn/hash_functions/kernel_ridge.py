@@ -13,18 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
-from hashlearn.bqp.threads import one_blas_thread
-from hashlearn.bqp.validation import positive, whole_number
+from hashlearn.core.checks import positive, whole_number
+from hashlearn.core.memory import gram_rows_limit
+from hashlearn.core.progress import ProgressCallback, tell
+from hashlearn.core.threads import one_blas_thread
 from hashlearn.hash_functions.bandwidth import check_gamma, choose_gamma
-from hashlearn.hash_functions.base import ProgressCallback, training_pair
+from hashlearn.hash_functions.base import STAGE, training_pair
+from hashlearn.hash_functions.batch_invariant import Rows
 from hashlearn.hash_functions.codewords import Codewords, FittedTo, few_codewords
 from hashlearn.hash_functions.distinct_bits import distinct_bits
 from hashlearn.hash_functions.expansion import KernelExpansion
 from hashlearn.hash_functions.kernels import RBFPoints
 from hashlearn.hash_functions.leave_one_out import alpha_by_leave_one_out
-from hashlearn.hash_functions.memory import gram_rows_limit
 from hashlearn.hash_functions.nystroem import NystroemFeatures, nystroem_ridge
-from hashlearn.hash_functions.panels import Rows
 from hashlearn.hash_functions.selection import (
     GAMMA_FACTORS,
     STRENGTH_FACTORS,
@@ -107,8 +108,7 @@ class KernelRidge:
                 points = X if bits.n_distinct else X[:0]
                 K = RBFPoints(X, gamma).gram() if bits.n_distinct else np.empty((0, 0))
                 coefficients = _solve(K, y[: len(K)], alpha)
-        if progress is not None:
-            progress(bits.n_distinct, bits.n_distinct)
+        tell(progress, STAGE, bits.n_distinct, bits.n_distinct)
         if isinstance(words, Codewords) and self.sharpen is not None:
             title = f"{title}, scores of {len(words.words)} codewords sharpened by {self.sharpen:g}, {bits.describe()}"
             return SharpenedExpansion(points, gamma, coefficients, words.words, self.sharpen, bits, title)

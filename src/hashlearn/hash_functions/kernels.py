@@ -14,10 +14,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from hashlearn.bqp.passes import is_tensor
-from hashlearn.bqp.threads import map_threads, one_blas_thread
-from hashlearn.hash_functions.panels import Rows
-from hashlearn.hash_functions.tensors import placed_beside
+from hashlearn.core.arrays import is_tensor, tensor_like
+from hashlearn.core.threads import map_threads, one_blas_thread
+from hashlearn.hash_functions.batch_invariant import Rows
 
 GRAM_BLOCK = 512
 
@@ -39,7 +38,7 @@ class RBFPoints:
         """The same points as tensors on the device of ``tensor`` and in its dtype: `kernel` then takes tensors."""
         moved = copy(self)
         moved.centre, moved.half_norms, moved.scaled = (
-            placed_beside(part, tensor) for part in (self.centre, self.half_norms, self.scaled)
+            tensor_like(part, tensor) for part in (self.centre, self.half_norms, self.scaled)
         )
         return moved
 

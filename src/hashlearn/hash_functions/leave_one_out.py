@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
+from hashlearn.hash_functions.batch_invariant import Rows
 from hashlearn.hash_functions.codewords import FittedTo
 from hashlearn.hash_functions.kernels import RBFPoints
-from hashlearn.hash_functions.panels import Rows
 
 ALPHAS = (0.1, 0.03, 0.3, 0.01, 1.0)  # the first of equals wins
 MOST_ROWS = 1000

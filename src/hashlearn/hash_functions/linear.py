@@ -9,13 +9,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from hashlearn.bqp.threads import one_blas_thread
-from hashlearn.hash_functions.base import FittedHashFunctions, ProgressCallback
+from hashlearn.core.arrays import tensor_like
+from hashlearn.core.jobs import fit_each
+from hashlearn.core.progress import ProgressCallback
+from hashlearn.core.threads import one_blas_thread
+from hashlearn.hash_functions.base import FittedHashFunctions
+from hashlearn.hash_functions.batch_invariant import PanelFunction, Rows
 from hashlearn.hash_functions.distinct_bits import DistinctBits
-from hashlearn.hash_functions.jobs import fit_each
-from hashlearn.hash_functions.panels import PanelFunction, Rows
 from hashlearn.hash_functions.stored import largest_entry, stored_array
-from hashlearn.hash_functions.tensors import placed_beside
 
 UNDERFLOW = 1e-140  # squares of entries below are no longer exact
 
@@ -38,7 +39,7 @@ class LinearMargins(FittedHashFunctions):
         return lambda panel: panel @ weights + intercepts, [] if sparse else [weights]
 
     def _tensor_function(self, X: Any) -> tuple[Callable[[Any], Any], int]:
-        weights, intercepts = placed_beside(self.weights, X), placed_beside(self.intercepts, X)
+        weights, intercepts = tensor_like(self.weights, X), tensor_like(self.intercepts, X)
         return lambda rows: rows @ weights + intercepts, self.bits.n_distinct
 
     def margin_bound(self, entry: float) -> float:

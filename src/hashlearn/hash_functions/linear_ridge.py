@@ -14,13 +14,14 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
-from hashlearn.bqp.operators import FloatArray
-from hashlearn.bqp.threads import one_blas_thread, sum_row_blocks
-from hashlearn.bqp.validation import positive
-from hashlearn.hash_functions.base import ProgressCallback, training_pair
+from hashlearn.core.arrays import FloatArray
+from hashlearn.core.checks import positive
+from hashlearn.core.progress import ProgressCallback, tell
+from hashlearn.core.threads import one_blas_thread, sum_row_blocks
+from hashlearn.hash_functions.base import STAGE, training_pair
+from hashlearn.hash_functions.batch_invariant import Rows
 from hashlearn.hash_functions.distinct_bits import DistinctBits, distinct_bits
 from hashlearn.hash_functions.linear import LinearMargins
-from hashlearn.hash_functions.panels import Rows
 
 DEFAULT_ALPHA = 1e-4
 
@@ -66,8 +67,7 @@ class LinearRidge:
         with one_blas_thread():
             sums = sum_row_blocks(sums_of, n, d)
         means = codes[:, bits.columns].mean(axis=0, dtype=np.float64)
-        if progress is not None:
-            progress(bits.n_distinct, bits.n_distinct)
+        tell(progress, STAGE, bits.n_distinct, bits.n_distinct)
         return ridge_margins(mean, sums[:, :d], sums[:, d:], means, bits, self.alpha)
 
 

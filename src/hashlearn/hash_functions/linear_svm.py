@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.svm import LinearSVC
 
-from hashlearn.bqp.validation import positive, whole_number
-from hashlearn.hash_functions.base import ProgressCallback, training_pair
+from hashlearn.core.checks import positive, whole_number
+from hashlearn.core.progress import ProgressCallback
+from hashlearn.hash_functions.base import training_pair
+from hashlearn.hash_functions.batch_invariant import Rows
 from hashlearn.hash_functions.distinct_bits import distinct_bits
 from hashlearn.hash_functions.linear import LinearFit, LinearMargins, fit_linear
-from hashlearn.hash_functions.panels import Rows
 
 
 @dataclass(frozen=True)

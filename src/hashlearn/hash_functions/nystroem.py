@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 
-from hashlearn.bqp.threads import ROWS_PER_BLOCK, FloatArray, sum_row_blocks
+from hashlearn.core.arrays import FloatArray
+from hashlearn.core.memory import memory_share
+from hashlearn.core.threads import ROWS_PER_BLOCK, sum_row_blocks
+from hashlearn.hash_functions.batch_invariant import Rows
 from hashlearn.hash_functions.codewords import FittedTo
 from hashlearn.hash_functions.kernels import RBFPoints
-from hashlearn.hash_functions.memory import memory_share
-from hashlearn.hash_functions.panels import Rows
 
 JITTER = 1e-6  # on the diagonal of K_mm, whose entries are 1: landmarks may be equal
 FREE_INTERCEPT = 1e-6  # weight of the intercept's square relative to a coefficient's

@@ -15,17 +15,18 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.svm import SVC
 
-from hashlearn.bqp.threads import one_blas_thread
-from hashlearn.bqp.validation import positive, whole_number
+from hashlearn.core.checks import positive, whole_number
+from hashlearn.core.jobs import fit_each
+from hashlearn.core.memory import gram_rows_limit
+from hashlearn.core.progress import ProgressCallback, tell
+from hashlearn.core.threads import one_blas_thread
 from hashlearn.hash_functions.bandwidth import check_gamma, choose_gamma
-from hashlearn.hash_functions.base import ProgressCallback, training_pair
+from hashlearn.hash_functions.base import STAGE, training_pair
+from hashlearn.hash_functions.batch_invariant import Rows
 from hashlearn.hash_functions.distinct_bits import DistinctBits, distinct_bits
 from hashlearn.hash_functions.expansion import KernelExpansion
-from hashlearn.hash_functions.jobs import fit_each
 from hashlearn.hash_functions.kernels import RBFPoints
-from hashlearn.hash_functions.memory import gram_rows_limit
 from hashlearn.hash_functions.nystroem import NystroemFeatures, nystroem_svm
-from hashlearn.hash_functions.panels import Rows
 from hashlearn.hash_functions.selection import (
     GAMMA_FACTORS,
     STRENGTH_FACTORS,
@@ -166,8 +167,7 @@ class RBFSVM:
         reason = f"{features.m} Nyström landmarks because {X.shape[0]} rows are more than {limit}"
         log.warning("%s: %s", self.name, reason)
         coefficients, intercepts = nystroem_svm(features, codes, C)
-        if progress is not None:
-            progress(bits.n_distinct, bits.n_distinct)
+        tell(progress, STAGE, bits.n_distinct, bits.n_distinct)
         description = f"{title}, {reason}, {bits.describe()}"
         return KernelExpansion(features.landmarks, gamma, coefficients, intercepts, bits, description)
 

@@ -14,8 +14,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from hashlearn.hash_functions.batch_invariant import Rows
 from hashlearn.hash_functions.kernels import RBFPoints
-from hashlearn.hash_functions.panels import Rows
 
 GAMMA_FACTORS = (1.0, 0.25, 4.0, 1 / 16, 16.0, 1 / 64, 64.0)
 STRENGTH_FACTORS = (1.0, 10.0, 0.1)

@@ -16,13 +16,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import softmax
 
-from hashlearn.bqp.validation import positive
+from hashlearn.core.arrays import tensor_like
+from hashlearn.core.checks import positive
 from hashlearn.hash_functions.base import FittedHashFunctions
+from hashlearn.hash_functions.batch_invariant import PanelFunction, Rows
 from hashlearn.hash_functions.distinct_bits import DistinctBits
 from hashlearn.hash_functions.expansion import KernelExpansion, stored_points
-from hashlearn.hash_functions.panels import PanelFunction, Rows
 from hashlearn.hash_functions.stored import stored_array, stored_number
-from hashlearn.hash_functions.tensors import placed_beside
 
 LARGEST = 1e6  # scores are about 0 to 1: nothing is left to sharpen, and float32 still holds the product
 
@@ -61,7 +61,7 @@ class SharpenedExpansion(KernelExpansion):
         if sp.issparse(self.points):
             return FittedHashFunctions._tensor_function(self, X)
         scores, width = super()._tensor_function(X)
-        levels = placed_beside(self.levels, X)
+        levels = tensor_like(self.levels, X)
 
         def margins(rows: Any) -> Any:
             found = scores(rows)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.bqp.threads import map_row_blocks
+from hashlearn.core.threads import map_row_blocks
 
 REAL = (np.float32, np.float64)  # what the evaluators know
 SMALLEST_SCALE = float(np.finfo(np.float64).tiny)

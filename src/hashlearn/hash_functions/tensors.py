@@ -10,15 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from hashlearn.core.arrays import tensor_like
+
 NUMBERS_AT_ONCE = {"cpu": 1 << 22}  # of a temporary, on a CPU
 NUMBERS_ON_DEVICE = 1 << 28
-
-
-def placed_beside(array: Any, tensor: Any) -> Any:
-    """A NumPy array as a tensor on the device of ``tensor``, in its dtype."""
-    import torch
-
-    return torch.as_tensor(np.ascontiguousarray(array)).to(device=tensor.device, dtype=tensor.dtype)
 
 
 def evaluate_in_chunks(function: Callable[[Any], Any], X: Any, width: int) -> Any:
@@ -34,9 +29,9 @@ def expand(bits: Any, margins: Any) -> Any:
     """`DistinctBits.expand` of a tensor."""
     import torch
 
-    constant = placed_beside(np.where(bits.source < 0, bits.signs, 0.0), margins)
+    constant = tensor_like(np.where(bits.source < 0, bits.signs, 0.0), margins)
     source = torch.as_tensor(np.maximum(bits.source, 0), device=margins.device)
-    signs = placed_beside(np.where(bits.source < 0, 0.0, bits.signs), margins)
+    signs = tensor_like(np.where(bits.source < 0, 0.0, bits.signs), margins)
     if margins.shape[1] == 0:
         return constant.expand(margins.shape[0], -1).clone()
     return margins[:, source] * signs + constant

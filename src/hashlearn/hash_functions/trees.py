@@ -14,14 +14,15 @@ from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingClassifier
 from threadpoolctl import ThreadpoolController
 
-from hashlearn.bqp.validation import positive, whole_number
-from hashlearn.hash_functions.base import ProgressCallback, training_pair
+from hashlearn.core.checks import positive, whole_number
+from hashlearn.core.jobs import fit_each
+from hashlearn.core.progress import ProgressCallback
+from hashlearn.hash_functions.base import training_pair
+from hashlearn.hash_functions.batch_invariant import PanelFunction, Rows
 from hashlearn.hash_functions.booster_arrays import as_forests
 from hashlearn.hash_functions.distinct_bits import distinct_bits
 from hashlearn.hash_functions.estimators import EstimatorMargins
 from hashlearn.hash_functions.forest_margins import ForestMargins
-from hashlearn.hash_functions.jobs import fit_each
-from hashlearn.hash_functions.panels import PanelFunction, Rows
 
 SMALL_SAMPLE = 10  # a leaf holds at most one in so many of the rows, however few there are
 

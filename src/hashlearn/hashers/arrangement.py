@@ -14,8 +14,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from hashlearn.bqp.operators import FloatArray
-from hashlearn.bqp.threads import one_blas_thread
+from hashlearn.core.arrays import FloatArray
+from hashlearn.core.threads import one_blas_thread
 from hashlearn.hash_functions.bandwidth import choose_gamma
 from hashlearn.hash_functions.base import working_rows
 from hashlearn.hash_functions.kernels import RBFPoints

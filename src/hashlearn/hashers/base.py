@@ -15,7 +15,8 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import assert_all_finite, check_is_fitted, validate_data
 
 from hashlearn import bits, metrics
-from hashlearn.bqp.passes import checked_matrix, is_tensor
+from hashlearn.bqp.rows import checked_matrix
+from hashlearn.core.arrays import is_tensor
 from hashlearn.hash_functions import FittedHashFunctions
 from hashlearn.hash_functions.stored import largest_entry
 from hashlearn.inference.bit_problem import objective

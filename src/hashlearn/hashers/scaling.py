@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from hashlearn.bqp.passes import is_tensor
+from hashlearn.core.arrays import is_tensor
 
 SCALINGS = ("auto", "none", "root")
 

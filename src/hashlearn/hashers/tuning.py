@@ -9,7 +9,6 @@ time give the same answer.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +18,8 @@ from sklearn.base import clone
 from sklearn.neighbors import NearestNeighbors
 
 from hashlearn import metrics, targets
-from hashlearn.bqp.validation import generator
+from hashlearn.core.checks import generator
+from hashlearn.core.progress import Progress, ProgressCallback
 from hashlearn.hash_functions import RBFSVM, KernelRidge, LinearSVM
 from hashlearn.hashers.two_step import TwoStepHasher
 
@@ -40,6 +40,13 @@ class Trial:
     def __str__(self) -> str:
         changed = ", ".join(f"{name}={value!r}" for name, value in self.changes.items()) or "the defaults"
         return f"{self.score:8.4f}  {self.seconds:7.1f} s  {changed}"
+
+
+@dataclass(frozen=True)
+class TuningProgress(Progress):
+    """What the progress callback of `tune` is told after each trial."""
+
+    trial: Trial
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,7 +86,7 @@ def tune(
     held_out: float = 0.2,
     choices: Choices | None = None,
     random_state: Any = None,
-    progress: Callable[[Trial], Any] | None = None,
+    progress: ProgressCallback | None = None,
 ) -> Tuned:
     """The best `TwoStepHasher` for these samples, and all that was tried.
 
@@ -127,7 +134,7 @@ def tune(
         score = split.score(clone(base).set_params(**{"time_limit": left, **changes}))
         trials.append(Trial(changes, score, time.monotonic() - started))
         if progress is not None:
-            progress(trials[-1])
+            progress(TuningProgress("tuning", len(trials), None, trials[-1]))
 
     run({})
     for name, values in wanted.items():

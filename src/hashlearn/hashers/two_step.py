@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,10 +10,10 @@ from numpy.typing import NDArray
 from sklearn.utils import Tags, check_consistent_length
 
 from hashlearn import bqp
-from hashlearn.bqp.passes import is_tensor
-from hashlearn.bqp.validation import generator
+from hashlearn.core.arrays import is_tensor, tensor_like
+from hashlearn.core.checks import generator
+from hashlearn.core.progress import ProgressCallback
 from hashlearn.hash_functions import as_hash_function
-from hashlearn.hash_functions.tensors import placed_beside
 from hashlearn.hashers.arrangement import arranged
 from hashlearn.hashers.base import BaseHasher, require_unmasked
 from hashlearn.hashers.scaling import scaled, settled_scaling
@@ -56,7 +55,7 @@ class TwoStepHasher(BaseHasher):
     n_jobs : threads for fitting hash functions; None or -1 for all cores
     time_limit : seconds for inference; bits that are not reached by then stay as they began. Hash functions are learned
         after it, however long that takes
-    progress : called as ``progress(stage, done, total)`` between steps
+    progress : called with a `hashlearn.core.progress.Progress` between steps
 
     X may be a PyTorch tensor, float32 or float64: codes are then inferred on its device (low-rank targets, solver "sdr"
     or "local_search"; other combinations on the host), hash functions are fitted on the host, and what
@@ -99,7 +98,7 @@ class TwoStepHasher(BaseHasher):
         random_state: Any = None,
         n_jobs: int | None = None,
         time_limit: float | None = None,
-        progress: Callable[[str, int, int], Any] | None = None,
+        progress: ProgressCallback | None = None,
     ) -> None:
         self.n_bits = n_bits
         self.target = target
@@ -166,7 +165,7 @@ class TwoStepHasher(BaseHasher):
             spread=self.spread,
             rng=rng,
             time_limit=self.time_limit,
-            progress=self._reporter("inference"),
+            progress=self.progress,
         )
         self.target_ = target
         self.codes_ = codes.cpu().numpy() if is_tensor(codes) else codes
@@ -176,9 +175,7 @@ class TwoStepHasher(BaseHasher):
             classes = np.unique(self.codes_, axis=0, return_inverse=True)[1].ravel()
         if self.arrange and classes is not None and classes.ndim == 1:
             self.codes_ = arranged(X, classes, self.codes_, rng)
-        self.hash_functions_ = hash_function.fit(
-            X, self.codes_, rng, n_jobs=self.n_jobs, progress=self._reporter("hash functions")
-        )
+        self.hash_functions_ = hash_function.fit(X, self.codes_, rng, n_jobs=self.n_jobs, progress=self.progress)
         return self
 
     def _margins(self, X: Any) -> NDArray[Any]:
@@ -188,12 +185,6 @@ class TwoStepHasher(BaseHasher):
     def _row_functions(self) -> Any:
         own = type(self)._margins is TwoStepHasher._margins
         return self.hash_functions_ if own and self.scaling_ == "none" else None
-
-    def _reporter(self, stage: str) -> Callable[[int, int], Any] | None:
-        if self.progress is None:
-            return None
-        progress = self.progress
-        return lambda done, total: progress(stage, done, total)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -206,7 +197,7 @@ def build_target(target: Any, X: Any, labels: np.ndarray | None, rng: np.random.
     if not is_tensor(X) or getattr(target, "takes_tensors", False):
         return target.build(X, labels, rng)
     wanted = target.build(X.cpu().numpy(), labels, rng)
-    return bqp.LowRank(placed_beside(wanted.P, X), wanted.weights) if isinstance(wanted, bqp.LowRank) else wanted
+    return bqp.LowRank(tensor_like(wanted.P, X), wanted.weights) if isinstance(wanted, bqp.LowRank) else wanted
 
 
 def _checked_labels(y: Any, n_samples: int) -> np.ndarray:

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from hashlearn import bqp
-from hashlearn.bqp.operators import FloatArray
-from hashlearn.bqp.passes import Rows, rows_of
-from hashlearn.bqp.passes.base import TallArray
-from hashlearn.bqp.passes.numpy_rows import NumpyRows
+from hashlearn.bqp.rows import Rows, rows_of
+from hashlearn.bqp.rows.interface import TallArray
+from hashlearn.bqp.rows.numpy_rows import NumpyRows
+from hashlearn.core.arrays import FloatArray
 
 
 class BitProblems:

@@ -17,8 +17,8 @@ from numba import njit
 
 from hashlearn import bqp
 from hashlearn.bqp.merging import merge_identical_rows
-from hashlearn.bqp.operators import FloatArray
-from hashlearn.bqp.passes import Tall, rows_of
+from hashlearn.bqp.rows import Tall, rows_of
+from hashlearn.core.arrays import FloatArray
 from hashlearn.inference.bit_problem import objective
 
 RESTARTS = 4

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from hashlearn import bqp
-from hashlearn.bqp.passes import Rows, rows_of
-from hashlearn.bqp.passes.numpy_rows import NumpyRows
+from hashlearn.bqp.rows import Rows, rows_of
+from hashlearn.bqp.rows.numpy_rows import NumpyRows
 from hashlearn.bqp.solution import relative_gap
 from hashlearn.bqp.solve import _configured as configured
-from hashlearn.bqp.threads import one_blas_thread
+from hashlearn.core.progress import ProgressCallback, tell
+from hashlearn.core.threads import one_blas_thread
 from hashlearn.inference.bit_problem import BitProblems, objective
-from hashlearn.inference.bit_solvers import for_bits
 from hashlearn.inference.codebook import spread_codewords
 from hashlearn.inference.many_rows import ManyRows, bits_by_passes
+from hashlearn.inference.presets import for_bits
 from hashlearn.inference.report import BitRecord, InferenceReport
 
 
@@ -32,7 +32,7 @@ def infer_codes(
     spread: bool = True,
     rng: np.random.Generator | None = None,
     time_limit: float | None = None,
-    progress: Callable[[int, int], Any] | None = None,
+    progress: ProgressCallback | None = None,
 ) -> tuple[Any, InferenceReport]:
     """Codes Z with ZZᵀ ≈ n_bits · Y, by coordinate descent over bits from ``start`` (Algorithm 1).
 
@@ -49,7 +49,7 @@ def infer_codes(
         sweep without change; False is the literal paper, which takes whatever the solver returns
     spread : where samples of one class end with one code, prefer codewords that keep apart among equal objectives
     time_limit : seconds; the bits that are not reached by then stay as they are, and the report says so
-    progress : called with (bits done, bits in all)
+    progress : called with a `Progress` after each bit
 
     Ctrl-C ends it with a KeyboardInterrupt: codes of half the bits would pass for finished ones.
 
@@ -84,8 +84,7 @@ def infer_codes(
                     report.out_of_time = True
                     break
                 report.bits.append(problems.one_bit(sweep, bit, left, last))
-                if progress is not None:
-                    progress((sweep - 1) * problems.n_bits + bit + 1, total)
+                tell(progress, "inference", (sweep - 1) * problems.n_bits + bit + 1, total)
             report.objectives.append(problems.objective())
             if report.out_of_time or report.bits[-1].status == bqp.Status.TIME_LIMIT:
                 report.out_of_time = True

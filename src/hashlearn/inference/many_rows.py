@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from hashlearn import bqp
+from hashlearn.bqp.incumbent import OutOfTime
 from hashlearn.bqp.merging import merge_identical_rows
-from hashlearn.bqp.passes.numpy_rows import NumpyRows
-from hashlearn.bqp.run import OutOfTime
+from hashlearn.bqp.rows.numpy_rows import NumpyRows
 from hashlearn.inference.bit_problem import frobenius_square, objective_of_products
 from hashlearn.inference.report import BitRecord
 from hashlearn.inference.row_flips import CodedRows, flip_rows

@@ -14,8 +14,8 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from hashlearn.bqp.operators import FloatArray
-from hashlearn.bqp.threads import map_threads
+from hashlearn.core.arrays import FloatArray
+from hashlearn.core.threads import map_threads
 
 Signs = NDArray[np.int8]
 

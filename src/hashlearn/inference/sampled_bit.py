@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from hashlearn import bqp
-from hashlearn.bqp.operators import FloatArray
+from hashlearn.core.arrays import FloatArray
 
 SAMPLED_ROWS = 10_000
 

@@ -6,20 +6,20 @@ codes that begin with what they should preserve end at a lower objective (docs/q
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from hashlearn import bqp
-from hashlearn.bqp.operators import FloatArray
-from hashlearn.bqp.passes import Rows, is_tensor, rows_of
-from hashlearn.bqp.threads import map_row_blocks, one_blas_thread
+from hashlearn.bqp.rows import Rows, rows_of
+from hashlearn.core.arrays import FloatArray, is_tensor
+from hashlearn.core.names import did_you_mean
+from hashlearn.core.threads import map_row_blocks, one_blas_thread
 from hashlearn.inference.bit_problem import objective
-from hashlearn.inference.bit_solvers import has_few_distinct_rows
-from hashlearn.inference.principal_axes import principal_axes, with_fixed_signs
-from hashlearn.inference.rotation import itq_rotation
+from hashlearn.inference.presets import has_few_distinct_rows
+from hashlearn.linalg.principal_axes import principal_axes, with_fixed_signs
+from hashlearn.linalg.rotation import itq_rotation, signs_of_product
 
 # ITQ from random rotations ends far apart at few bits, where a trial is cheap: 40 trials of 8 bits, 8 of 40 and more.
 MOST_ROTATIONS, FEWEST_ROTATIONS, ROTATED_BITS = 40, 8, 320
@@ -32,13 +32,13 @@ Start = Callable[[Any, int, np.random.Generator], FloatArray]
 def pca_codes(X: Any, n_bits: int, rng: np.random.Generator) -> FloatArray:
     """Signs of the first n_bits principal components (their mean is 0)."""
     V = _principal_scores(X, n_bits, rng)
-    return rows_of(V).signs_of_product(np.eye(n_bits))
+    return signs_of_product(V, np.eye(n_bits))
 
 
 def itq_codes(X: Any, n_bits: int, rng: np.random.Generator) -> FloatArray:
     """Iterative quantisation (Gong and Lazebnik 2011): rotate the components so that signs lose least."""
     V = _principal_scores(X, n_bits, rng)
-    return rows_of(V).signs_of_product(itq_rotation(V, rng)[0])
+    return signs_of_product(V, itq_rotation(V, rng)[0])
 
 
 def random_codes(X: Any, n_bits: int, rng: np.random.Generator) -> FloatArray:
@@ -62,8 +62,7 @@ def start_codes(
         init = "pca"
     if isinstance(init, str):
         if init not in STARTS:
-            near = difflib.get_close_matches(init, STARTS, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
+            hint = did_you_mean(init, STARTS)
             known = ", ".join(("auto", *STARTS))
             raise ValueError(f"init must be one of {known} or an array of codes, got {init!r}{hint}")
         with one_blas_thread():
@@ -86,12 +85,12 @@ def _best_rotation(target: bqp.Operator, factor: FloatArray, n_bits: int, rng: n
     with one_blas_thread():
         V = _principal_scores(factor, n_bits, rng)
         if target.n <= MANY_ROWS or not target.tall.on_host:
-            trials = (rows_of(V).signs_of_product(itq_rotation(V, rng)[0]) for _ in range(count))
+            trials = (signs_of_product(V, itq_rotation(V, rng)[0]) for _ in range(count))
             return min(trials, key=lambda codes: objective(target, codes))
         some = np.sort(rng.choice(target.n, LOOKED_AT, replace=False))
         scores, part = V[some], target.restricted(some)
         rotations = [itq_rotation(scores, rng)[0] for _ in range(count)]
-        best = min(rotations, key=lambda R: objective(part, rows_of(scores).signs_of_product(R)))
+        best = min(rotations, key=lambda R: objective(part, signs_of_product(scores, R)))
         return _signs_in_place(V, best)
 
 
@@ -99,7 +98,7 @@ def _signs_in_place(V: FloatArray, R: FloatArray) -> FloatArray:
     """sgn(V R), in the place of V."""
 
     def block(a: int, b: int) -> None:
-        V[a:b] = rows_of(V[a:b]).signs_of_product(R)
+        V[a:b] = signs_of_product(V[a:b], R)
 
     map_row_blocks(block, *V.shape)
     return V

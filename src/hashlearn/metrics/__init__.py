@@ -17,7 +17,7 @@ from hashlearn.metrics.average_precision import AVERAGES, average_precision, mea
 from hashlearn.metrics.bit_statistics import BitStatistics, bit_statistics
 from hashlearn.metrics.evaluation import Evaluation, evaluate
 from hashlearn.metrics.nearest import knn_accuracy, precision_at_k, recall_at_k
-from hashlearn.metrics.neighbours import neighbour_recall
+from hashlearn.metrics.neighbors import neighbour_recall
 from hashlearn.metrics.radius import PrecisionRecallCurve, precision_recall_curve, precision_within_radius
 from hashlearn.metrics.tie_rules import TIES
 

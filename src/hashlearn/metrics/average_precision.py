@@ -31,8 +31,10 @@ from typing import Any
 
 import numpy as np
 
-from hashlearn.metrics.counting import Counts, FloatArray, count_pairs
-from hashlearn.metrics.inputs import Task, make_task, require_choice, require_count
+from hashlearn.core.arrays import FloatArray
+from hashlearn.core.names import require_choice
+from hashlearn.metrics.counting import Counts, count_pairs
+from hashlearn.metrics.inputs import Task, make_task, require_count
 from hashlearn.metrics.radius import PrecisionRecallCurve, pooled_curve
 from hashlearn.metrics.tie_rules import TIES, expected_top_k_average, harmonic_numbers, sums_by_rule
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from hashlearn.bits import as_words, packed_codes, unpack_bits
-from hashlearn.bqp.threads import one_blas_thread, sum_row_blocks
-from hashlearn.metrics.counting import FloatArray
+from hashlearn.core.arrays import FloatArray
+from hashlearn.core.threads import one_blas_thread, sum_row_blocks
 
 
 @dataclass(frozen=True, eq=False)

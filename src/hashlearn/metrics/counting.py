@@ -19,12 +19,12 @@ from numba import njit
 from numpy.typing import NDArray
 
 from hashlearn.bits.hamming import distances_to_all
-from hashlearn.bqp.threads import map_threads
+from hashlearn.core.arrays import FloatArray
+from hashlearn.core.threads import map_threads
 from hashlearn.metrics.inputs import Task
 from hashlearn.metrics.tensors import DeviceCodes
 
 CountArray: TypeAlias = NDArray[np.int64]
-FloatArray: TypeAlias = NDArray[np.float64]
 Result = TypeVar("Result")
 
 PAIRS_PER_BLOCK = 4_000_000

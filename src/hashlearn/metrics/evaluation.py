@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from hashlearn.core.arrays import FloatArray
 from hashlearn.metrics.average_precision import area, finisher, mean_over_queries, require_conventions
-from hashlearn.metrics.counting import CountArray, Counts, FloatArray, count_pairs
+from hashlearn.metrics.counting import CountArray, Counts, count_pairs
 from hashlearn.metrics.inputs import make_task, require_count, require_radius
 from hashlearn.metrics.nearest import hits_finisher, recall, require_vote, voted_rightly
 from hashlearn.metrics.radius import PrecisionRecallCurve, curve_of_totals, totals, within

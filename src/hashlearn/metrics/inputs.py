@@ -6,8 +6,6 @@ Labels are one class for each sample (any kind that can be compared: numbers, st
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -15,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.bits import as_words, pack_bits, packed_codes
-from hashlearn.bqp.passes import is_tensor
-from hashlearn.metrics.tensors import DeviceCodes, on_host
+from hashlearn.core.arrays import is_tensor, to_numpy
+from hashlearn.metrics.tensors import DeviceCodes
 
 WordArray: TypeAlias = NDArray[np.uint64]
 
@@ -52,8 +50,8 @@ class Task:
 def make_task(query_codes: Any, database_codes: Any, query_labels: Any, database_labels: Any) -> Task:
     """Check the four arrays and bring them into the form of the kernels. Codes may be tensors, on one device."""
     tensors = (query_codes, database_codes) if is_tensor(query_codes) and is_tensor(database_codes) else None
-    query_codes, database_codes = on_host(query_codes), on_host(database_codes)
-    query_labels, database_labels = on_host(query_labels), on_host(database_labels)
+    query_codes, database_codes = to_numpy(query_codes), to_numpy(database_codes)
+    query_labels, database_labels = to_numpy(query_labels), to_numpy(database_labels)
     query_codes = _codes(query_codes, "query_codes")
     database_codes = _codes(database_codes, "database_codes")
     if query_codes.shape[1] != database_codes.shape[1]:
@@ -87,15 +85,6 @@ def make_task(query_codes: Any, database_codes: Any, query_labels: Any, database
         largest_distance=8 * query_codes.shape[1],
         on_device=None if tensors is None or not classes else DeviceCodes(*tensors, query_classes, database_classes),
     )
-
-
-def require_choice(value: Any, name: str, choices: Collection[str]) -> None:
-    """Refuse a name that is not offered, and suggest the nearest one that is."""
-    if value in choices:
-        return
-    near = difflib.get_close_matches(str(value), choices, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}{hint}")
 
 
 def require_count(value: Any, name: str, task: Task) -> None:

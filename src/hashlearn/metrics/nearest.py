@@ -6,8 +6,10 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from hashlearn.metrics.counting import Counts, FloatArray, count_pairs
-from hashlearn.metrics.inputs import Task, make_task, require_choice, require_count
+from hashlearn.core.arrays import FloatArray
+from hashlearn.core.names import require_choice
+from hashlearn.metrics.counting import Counts, count_pairs
+from hashlearn.metrics.inputs import Task, make_task, require_count
 from hashlearn.metrics.tie_rules import TIES, hits_by_rule
 
 

@@ -10,8 +10,10 @@ from typing import Any, Literal, overload
 
 import numpy as np
 
-from hashlearn.metrics.counting import CountArray, Counts, FloatArray, count_pairs
-from hashlearn.metrics.inputs import Task, make_task, require_choice, require_radius
+from hashlearn.core.arrays import FloatArray
+from hashlearn.core.names import require_choice
+from hashlearn.metrics.counting import CountArray, Counts, count_pairs
+from hashlearn.metrics.inputs import Task, make_task, require_radius
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.bits.tensors import packed_to_signs, sign_distances
-from hashlearn.bqp.passes import is_tensor
 
 PAIRS_AT_ONCE = {"cpu": 1 << 21}
 PAIRS_ON_DEVICE = 1 << 27
@@ -43,8 +42,3 @@ class DeviceCodes:
             total += torch.bincount((keys + offset).flatten(), minlength=rows * width)
         pairs_at = total.view(rows, -1, 2).cpu().numpy()
         return pairs_at.sum(axis=2), np.ascontiguousarray(pairs_at[:, :, 1])
-
-
-def on_host(array: Any) -> Any:
-    """A tensor as a NumPy array; anything else as it is."""
-    return array.detach().cpu().numpy() if is_tensor(array) else array

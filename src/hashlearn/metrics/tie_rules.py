@@ -17,7 +17,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from hashlearn.metrics.counting import CountArray, FloatArray
+from hashlearn.core.arrays import FloatArray
+from hashlearn.metrics.counting import CountArray
 
 TIES = ("expected", "stable", "optimistic", "pessimistic")
 EXPECTED, OPTIMISTIC, PESSIMISTIC = TIES.index("expected"), TIES.index("optimistic"), TIES.index("pessimistic")

@@ -16,7 +16,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.bqp.threads import n_threads
+from hashlearn.core.regular_files import regular_file
+from hashlearn.core.threads import n_threads
 from hashlearn.persistence.errors import PersistenceError
 from hashlearn.persistence.header import (
     DIGITS,
@@ -29,7 +30,6 @@ from hashlearn.persistence.header import (
     header_length,
     parse_header,
 )
-from hashlearn.system.regular_files import regular_file
 
 BLOCK = 2**20
 MOST_HASHERS = 4

@@ -10,8 +10,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from hashlearn.persistence.container import digests
 from hashlearn.persistence.errors import PersistenceError
-from hashlearn.persistence.kinds import HASHER_NAMES
 from hashlearn.persistence.model_file import FITTED_NAME
+from hashlearn.persistence.registry import HASHER_NAMES
 from hashlearn.persistence.values import Writer
 
 # Fitted attributes that tell of the training only. Reports hold seconds, which differ each time.

@@ -21,18 +21,18 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 import hashlearn
+from hashlearn.core.atomic_files import write_atomically
 from hashlearn.hash_functions import FittedHashFunctions
 from hashlearn.hash_functions.stored import stored_array
 from hashlearn.hashers import HASHERS, BaseHasher, ClassScoreLSH, OneHotClass, TwoStepHasher
 from hashlearn.hashers.base import LARGEST_ENTRY, MAX_BITS
-from hashlearn.hashers.one_hot_class import ClassScorer
+from hashlearn.hashers.baselines.one_hot_class import ClassScorer
 from hashlearn.persistence.container import digests, file_parts, opened, read_arrays, read_header
 from hashlearn.persistence.errors import PersistenceError
 from hashlearn.persistence.formats import FORMAT, FORMAT_VERSION, up_to_date
 from hashlearn.persistence.header import Header, strict_json
-from hashlearn.persistence.kinds import HASHER_NAMES
+from hashlearn.persistence.registry import HASHER_NAMES
 from hashlearn.persistence.values import Reader, Writer
-from hashlearn.system.atomic import write_atomically
 
 FITTED_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_]*_")
 LONGEST_NOTE = 10_000

@@ -16,14 +16,14 @@ from sklearn.utils.validation import check_is_fitted
 
 import hashlearn
 from hashlearn import bits
+from hashlearn.core.atomic_files import output_place, write_atomically
 from hashlearn.hash_functions import KernelExpansion
 from hashlearn.hashers import BaseHasher, ClassScoreLSH, OneHotClass
 from hashlearn.hashers.scaling import scaled
 from hashlearn.persistence.errors import PersistenceError
-from hashlearn.persistence.kinds import HASHER_NAMES
 from hashlearn.persistence.onnx_graph import ML_DOMAIN, ML_OPSET, Graph, optional
 from hashlearn.persistence.onnx_margins import Piece, margins_of
-from hashlearn.system.atomic import output_place, write_atomically
+from hashlearn.persistence.registry import HASHER_NAMES
 
 OPSET = 18
 SAMPLE_ROWS = 300

@@ -19,9 +19,9 @@ from hashlearn.hash_functions.forest_margins import Forest, ForestMargins
 from hashlearn.hash_functions.kernels import RBFPoints
 from hashlearn.hash_functions.sharpened import SharpenedExpansion
 from hashlearn.hash_functions.trees import TreeMargins
-from hashlearn.hashers.kmeans_hashing import CodewordMargins
-from hashlearn.hashers.spectral_hashing import CosineMargins
-from hashlearn.hashers.spherical_hashing import SphereMargins
+from hashlearn.hashers.baselines.kmeans_hashing import CodewordMargins
+from hashlearn.hashers.baselines.spectral_hashing import CosineMargins
+from hashlearn.hashers.baselines.spherical_hashing import SphereMargins
 from hashlearn.persistence.errors import PersistenceError
 from hashlearn.persistence.onnx_graph import Graph
 

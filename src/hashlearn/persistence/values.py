@@ -14,11 +14,11 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from hashlearn.core.sparse_parts import checked_csr
 from hashlearn.hash_functions import FittedHashFunctions
 from hashlearn.persistence.container import Arrays, plain
 from hashlearn.persistence.errors import PersistenceError
-from hashlearn.persistence.kinds import FUNCTIONS, RECORD_NAMES, RECORDS
-from hashlearn.system.sparse_parts import checked_csr
+from hashlearn.persistence.registry import FUNCTIONS, RECORD_NAMES, RECORDS
 
 # Python objects take far more memory than they do in a file.
 MOST_STRINGS, MOST_RECORDS = 2**20, 2**18

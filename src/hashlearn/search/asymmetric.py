@@ -13,11 +13,11 @@ import numpy as np
 from numba import njit
 
 from hashlearn.bits import unpack_signs
-from hashlearn.bqp.threads import map_threads
-from hashlearn.bqp.validation import finite_float64
-from hashlearn.search.best_kept import offer, take_in_order
+from hashlearn.core.checks import finite_float64
+from hashlearn.core.threads import map_threads
 from hashlearn.search.inputs import checked_codes, require_k
 from hashlearn.search.results import ScoredResult
+from hashlearn.search.top_k_heap import offer, take_in_order
 
 ITEMS_PER_BLOCK = 512
 

@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hashlearn.bqp.validation import whole_number
+from hashlearn.core.checks import whole_number
 from hashlearn.search.engines import ByteArray, DistanceArray, Engine, RowArray
 from hashlearn.search.faiss_flat import in_order, inclusive_range, load_faiss, one_faiss_thread
 from hashlearn.search.inputs import MOST_BITS

@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from hashlearn.core.packages import require
 from hashlearn.search.engines import ByteArray, DistanceArray, Engine, RowArray
-from hashlearn.system.packages import require
 
 HITS_PER_BATCH = 20_000_000
 

@@ -22,9 +22,9 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from hashlearn.core.atomic_files import write_atomically
+from hashlearn.core.regular_files import regular_file
 from hashlearn.search.inputs import require_n_bits
-from hashlearn.system.atomic import write_atomically
-from hashlearn.system.regular_files import regular_file
 
 MAGIC = b"hashlearn index\n"
 FORMAT = 1

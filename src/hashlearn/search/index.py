@@ -10,20 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hashlearn.core.names import require_choice
 from hashlearn.search import files
+from hashlearn.search.code_table import CodeTable
 from hashlearn.search.engines import Backend, Engine, NumPy
 from hashlearn.search.faiss_approximate import FaissHNSW, FaissIVF, FaissMultiHash
 from hashlearn.search.faiss_flat import FaissFlat
-from hashlearn.search.inputs import (
-    checked_codes,
-    require_choice,
-    require_k,
-    require_n_bits,
-    require_next_id,
-    require_radius,
-)
+from hashlearn.search.inputs import checked_codes, require_k, require_n_bits, require_next_id, require_radius
 from hashlearn.search.results import NOTHING, RadiusResult, SearchResult
-from hashlearn.search.table import CodeTable
 
 BACKENDS: dict[str, type[Any]] = {
     backend.name: backend for backend in (NumPy, FaissFlat, FaissIVF, FaissHNSW, FaissMultiHash)

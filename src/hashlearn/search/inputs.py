@@ -5,8 +5,6 @@ None of these checks is an ``assert``: they hold under ``python -O`` as well.
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -75,12 +73,3 @@ def require_radius(radius: Any, n: int) -> int:
     if isinstance(radius, bool) or not isinstance(radius, int | np.integer) or radius < 0:
         raise ValueError(f"radius must be an integer of at least 0, got {radius!r}")
     return int(radius)
-
-
-def require_choice(value: Any, name: str, choices: Collection[str]) -> None:
-    """Refuse a name that is not offered, and suggest the nearest one that is."""
-    if isinstance(value, str) and value in choices:
-        return
-    near = difflib.get_close_matches(str(value), choices, n=1)
-    hint = f"; did you mean {near[0]!r}?" if near else ""
-    raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}{hint}")

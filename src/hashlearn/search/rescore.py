@@ -12,9 +12,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from hashlearn.bqp.threads import map_threads
-from hashlearn.bqp.validation import finite_float64
-from hashlearn.search.inputs import checked_ids, require_choice, require_k
+from hashlearn.core.checks import finite_float64
+from hashlearn.core.names import require_choice
+from hashlearn.core.threads import map_threads
+from hashlearn.search.inputs import checked_ids, require_k
 from hashlearn.search.results import NOTHING, ScoredResult
 
 METRICS = ("cosine", "l2", "dot")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hashlearn.bits import as_words
 from hashlearn.bits.hamming import distances_to_all
-from hashlearn.bqp.threads import map_threads, n_threads
+from hashlearn.core.threads import map_threads, n_threads
 
 ITEMS_PER_BLOCK = 4096
 ITEMS_AT_A_GLANCE = 64  # only if their smallest distance is small enough are they looked at one by one

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hashlearn.core.packages import require
 from hashlearn.search.stores.exports import to_arrow
 from hashlearn.streams.rows import rebatched
-from hashlearn.system.packages import require
 
 GROUP_ROWS = 65_536  # of a Parquet row group, whatever the batches were
 

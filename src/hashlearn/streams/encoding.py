@@ -18,16 +18,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hashlearn.core.atomic_files import write_atomically
+from hashlearn.core.progress import ProgressCallback, tell
 from hashlearn.streams.code_files import npy_bytes, parquet_bytes
 from hashlearn.streams.digests import WorkDigest
 from hashlearn.streams.rows import FileState, RowSource
 from hashlearn.streams.shards import Shards
-from hashlearn.system.atomic import write_atomically
 
 BATCH_BYTES = 2**26  # of features in float64
 MOST_BATCH_ROWS = 65_536
-
-Progress = Callable[[int, int], Any]
 
 
 class Encoded(NamedTuple):
@@ -42,7 +41,7 @@ class Encoded(NamedTuple):
 
 
 def encode_rows(
-    hasher: Any, source: RowSource, *, batch_rows: int | None = None, progress: Progress | None = None
+    hasher: Any, source: RowSource, *, batch_rows: int | None = None, progress: ProgressCallback | None = None
 ) -> NDArray[np.uint8]:
     """Packed codes of all rows, in memory; the rows themselves come in batches."""
     require_columns(hasher, source)
@@ -52,8 +51,7 @@ def encode_rows(
     for batch in source.batches(size):
         codes[done : done + batch.shape[0]] = _encoded(hasher, batch, source, done)
         done += batch.shape[0]
-        if progress is not None:
-            progress(done, source.n_rows)
+        tell(progress, f"encoding {source.name}", done, source.n_rows)
     return codes
 
 
@@ -65,7 +63,7 @@ def encode_file(
     batch_rows: int | None = None,
     identity: str = "",
     first_id: int = 0,
-    progress: Progress | None = None,
+    progress: ProgressCallback | None = None,
     finished: Callable[[Encoded], Any] | None = None,
 ) -> Encoded:
     """Write the packed codes of all rows to ``output``.
@@ -79,7 +77,7 @@ def encode_file(
     identity : tells apart hashers that cannot be saved, such as those with a classifier of your own; without it, their
         shards are not taken up by a later call. Every other hasher is known by its content
     first_id : of the first row in a Parquet file, where the rows are a part of a larger whole
-    progress : called with (rows done, rows in all)
+    progress : called with a `hashlearn.core.progress.Progress` after each batch
     finished : called with the result when the file is complete, just before it takes its place
     """
     require_columns(hasher, source)
@@ -103,8 +101,7 @@ def encode_file(
                 else:
                     shards.store(_encoded(hasher, batch, source, done), digest)
                 done += rows
-                if progress is not None:
-                    progress(done, n)
+                tell(progress, f"encoding {source.name}", done, n)
             if _changed(before, source, lambda: work_digest(hasher, source, identity) == digest.hex()):
                 raise ValueError(f"{source.name}: changed while it was encoded; run again when it is complete")
         except ValueError:  # the input must change before this can end

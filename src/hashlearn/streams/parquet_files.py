@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hashlearn.core.packages import require
 from hashlearn.streams.rows import RowSource, rebatched
-from hashlearn.system.packages import require
 
 PURPOSE = "reading Parquet files"
 

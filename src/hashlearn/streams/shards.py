@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.system.atomic import UNFINISHED, output_place, write_atomically
+from hashlearn.core.atomic_files import UNFINISHED, output_place, write_atomically
 
 try:
     import fcntl

@@ -16,8 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from hashlearn.streams.rows import NUMBERS, described
-from hashlearn.system.sparse_parts import (
+from hashlearn.core.sparse_parts import (
     checked_csr,
     checked_shape,
     plain_integers,
@@ -25,6 +24,7 @@ from hashlearn.system.sparse_parts import (
     require_integers,
     require_within,
 )
+from hashlearn.streams.rows import NUMBERS, described
 
 SPARSE_PARTS = {"data", "shape", "format"}  # of what scipy.sparse.save_npz writes, whatever the layout
 PARTS = {

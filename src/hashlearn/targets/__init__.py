@@ -5,7 +5,6 @@ Adding a target is its file and one line in `TARGETS`.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable
 from typing import Any
 
@@ -13,13 +12,14 @@ import numpy as np
 import scipy.sparse as sp
 
 from hashlearn import bqp
+from hashlearn.core.names import did_you_mean
 from hashlearn.targets.base import Target, centred_unit_rows
 from hashlearn.targets.clusters import Clusters
 from hashlearn.targets.distances import Distance, ThresholdedDistance
-from hashlearn.targets.given import Pairs, Similarity
 from hashlearn.targets.labels import Labels, SharedLabels
 from hashlearn.targets.neighbors import Neighbors
 from hashlearn.targets.semi_supervised import UNLABELLED, LabelsAndNeighbors
+from hashlearn.targets.user_similarity import Pairs, Similarity
 
 __all__ = [
     "AUTOMATIC",
@@ -69,8 +69,7 @@ def as_target(target: Any, y: np.ndarray | None) -> Target:
                 return AUTOMATIC[target]()
             return Labels() if y.ndim == 1 else SharedLabels()
         if target not in TARGETS:
-            near = difflib.get_close_matches(target, TARGETS, n=1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
+            hint = did_you_mean(target, TARGETS)
             known = ", ".join((*AUTOMATIC, *TARGETS))
             raise ValueError(f"target must be one of {known}, got {target!r}{hint}")
         return TARGETS[target]()

@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 
 from hashlearn import bqp
-from hashlearn.bqp.passes import is_tensor
-from hashlearn.bqp.threads import map_row_blocks
+from hashlearn.core.arrays import is_tensor
+from hashlearn.core.threads import map_row_blocks
 
 
 @runtime_checkable

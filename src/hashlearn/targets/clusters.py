@@ -17,7 +17,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
 from hashlearn import bqp
-from hashlearn.bqp.threads import one_blas_thread
+from hashlearn.core.threads import one_blas_thread
 from hashlearn.targets.labels import Labels
 from hashlearn.targets.neighbors import Neighbors
 

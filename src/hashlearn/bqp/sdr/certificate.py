@@ -7,7 +7,7 @@ verify.
 
 * low rank (`low_rank_bound`): for d > 0, −c·Σd is a bound if I + D^{-½} A D^{-½}/c ⪰ 0. With Q = D^{-½}P and
   H = |W|^½ QᵀQ |W|^½ this is a statement on the inertia of the rank × rank matrix c·sgn(W) + H. O(n rank²). Tensors
-  answer it on their device by products alone: `hashlearn.bqp.passes.torch_proofs`.
+  answer it on their device by products alone: `hashlearn.bqp.rows.torch.inertia`.
 * dense, sparse, mixed (`shifted_bound`): Σy + n·λ with λ ≤ λ_min(A − Diag(y)), by a dense Cholesky. O(n³), small n.
 * the same for large n (`lanczos.smallest_eigenvalue_bound`): λ from Lanczos, holds with probability ≥ 1 − 1e-9.
 """
@@ -22,12 +22,13 @@ import scipy.linalg as la
 from numpy.typing import NDArray
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
-from hashlearn.bqp.operators import FloatArray, LowRank, Operator
-from hashlearn.bqp.passes.base import TallArray
-from hashlearn.bqp.passes.proofs import EPS, Inertia, Proof, is_positive_definite
-from hashlearn.bqp.rounding import below, sum_below
+from hashlearn.bqp.error_bounds import below, sum_below
+from hashlearn.bqp.operators import LowRank, Operator
+from hashlearn.bqp.rows.inertia import EPS, Inertia, Proof, is_positive_definite
+from hashlearn.bqp.rows.interface import TallArray
 from hashlearn.bqp.sdr.lanczos import smallest_eigenvalue_bound
-from hashlearn.bqp.threads import all_blas_threads
+from hashlearn.core.arrays import FloatArray
+from hashlearn.core.threads import all_blas_threads
 
 # Up to this n a sparse A is factored densely for its certificate (n² numbers, n³/3 operations).
 DENSE_CERTIFICATE_LIMIT = 8000

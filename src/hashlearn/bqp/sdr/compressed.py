@@ -19,13 +19,14 @@ from functools import partial
 
 import numpy as np
 
-from hashlearn.bqp.operators import FloatArray, LowRank
-from hashlearn.bqp.passes import Mixing, Rows
-from hashlearn.bqp.passes.base import TINY, TallArray
-from hashlearn.bqp.run import Run
+from hashlearn.bqp.incumbent import Run
+from hashlearn.bqp.operators import LowRank
+from hashlearn.bqp.rows import Mixing, Rows
+from hashlearn.bqp.rows.interface import TINY, TallArray
 from hashlearn.bqp.sdr.certificate import low_rank_bound
 from hashlearn.bqp.sdr.krylov import gmres
 from hashlearn.bqp.sdr.relaxation import Relaxation, Tolerance
+from hashlearn.core.arrays import FloatArray
 
 START_SWEEPS = 30
 ESCAPE_SWEEPS = 100

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hashlearn.bqp.operators import FloatArray
+from hashlearn.core.arrays import FloatArray
 
 LOOK_EVERY = 4  # steps between two looks at the residual
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from hashlearn.bqp.operators import LowRank, Operator
-from hashlearn.bqp.passes.base import TallArray
+from hashlearn.bqp.rows.interface import TallArray
 from hashlearn.bqp.sweeps import CoordinateSweeps
-from hashlearn.bqp.threads import map_threads
+from hashlearn.core.threads import map_threads
 
 MAX_PASSES = 1000
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hashlearn.bqp.operators import FloatArray, LowRank, Operator
-from hashlearn.bqp.passes.numpy_rows import NumpyRows
+from hashlearn.bqp.operators import LowRank, Operator
+from hashlearn.bqp.rows.numpy_rows import NumpyRows
 from hashlearn.bqp.solution import relative_gap
+from hashlearn.core.arrays import FloatArray
 
 
 @dataclass(frozen=True)

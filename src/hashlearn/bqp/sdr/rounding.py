@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from hashlearn.bqp.operators import FloatArray, LowRank, Operator
-from hashlearn.bqp.passes.base import TallArray
+from hashlearn.bqp.operators import LowRank, Operator
+from hashlearn.bqp.rows.interface import TallArray
 from hashlearn.bqp.sdr.relaxation import Relaxation
-from hashlearn.bqp.threads import map_row_blocks, sum_row_blocks
+from hashlearn.core.arrays import FloatArray
+from hashlearn.core.threads import map_row_blocks, sum_row_blocks
 
 DRAWS_AT_ONCE = 32  # for operators other than low rank: bounds the n × draws block that is multiplied by A
 

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from hashlearn.bqp.operators import FloatArray, LowRank
-from hashlearn.bqp.run import Run
+from hashlearn.bqp.incumbent import Run
+from hashlearn.bqp.operators import LowRank
 from hashlearn.bqp.sdr.certificate import low_rank_bound
 from hashlearn.bqp.sdr.relaxation import Relaxation, Tolerance
+from hashlearn.core.arrays import FloatArray
 
 LOOSE = 5e-3  # gaps down to this are a matter of samples
 GROWTH = 4  # of the sample, from round to round

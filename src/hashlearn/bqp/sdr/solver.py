@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from hashlearn.bqp.incumbent import Run
 from hashlearn.bqp.merging import Merged, merge_identical_rows
-from hashlearn.bqp.operators import FloatArray, LowRank, Operator
-from hashlearn.bqp.run import Run
+from hashlearn.bqp.operators import LowRank, Operator
 from hashlearn.bqp.sdr.compressed import relax_low_rank
 from hashlearn.bqp.sdr.factored import relax_factored
 from hashlearn.bqp.sdr.polish import polish_all
@@ -19,7 +19,8 @@ from hashlearn.bqp.sdr.sampled import LOOSE, relax_on_samples
 from hashlearn.bqp.solution import Status
 from hashlearn.bqp.sweeps import CoordinateSweeps
 from hashlearn.bqp.theory import expected_rounding_value
-from hashlearn.bqp.validation import positive, whole_number
+from hashlearn.core.arrays import FloatArray
+from hashlearn.core.checks import positive, whole_number
 
 # Eq. (13) sums over all pairs: reported by itself while that is a million terms or fewer.
 EXPECTATION_PAIRS = 1_000_000

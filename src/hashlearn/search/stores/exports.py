@@ -28,9 +28,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.bits import pack_signs, unpack_signs
+from hashlearn.core.atomic_files import replacing
+from hashlearn.core.packages import require
 from hashlearn.search.inputs import checked_codes, checked_ids
-from hashlearn.system.atomic import replacing
-from hashlearn.system.packages import require
 
 BIT_ORDER = "big"
 

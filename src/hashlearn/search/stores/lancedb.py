@@ -13,11 +13,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from hashlearn.core.packages import require
+from hashlearn.search.exact_ties import settled
 from hashlearn.search.inputs import require_k, require_n_bits
 from hashlearn.search.results import NOTHING, NOWHERE, SearchResult
 from hashlearn.search.stores.base import Encoder, Store, checked_name, require_same_bits
-from hashlearn.search.ties import settled
-from hashlearn.system.packages import require
 
 IDS_PER_DELETE = 10_000
 QUERIES_AT_ONCE = 64

@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.bits import unpack_bits
+from hashlearn.core.packages import require
 from hashlearn.search.inputs import require_n_bits
 from hashlearn.search.results import SearchResult
 from hashlearn.search.stores.base import Encoder, Store, checked_name
-from hashlearn.system.packages import require
 
 ROWS_PER_BLOCK = 16_384
 WIDEST_GRAPH_SEARCH = 1000  # pgvector's limit on hnsw.ef_search

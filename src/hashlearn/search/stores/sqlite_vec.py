@@ -14,10 +14,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from hashlearn.core.packages import require
 from hashlearn.search.inputs import require_n_bits
 from hashlearn.search.results import SearchResult
 from hashlearn.search.stores.base import Encoder, Store, checked_name, require_same_bits
-from hashlearn.system.packages import require
 
 MOST_NEIGHBOURS, MOST_TIES = 32, 128
 MOST_BITS = 8192  # vec0's limit on dimensions

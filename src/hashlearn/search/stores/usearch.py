@@ -18,12 +18,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from hashlearn.core.atomic_files import replacing
+from hashlearn.core.packages import require
+from hashlearn.search.exact_ties import settled
 from hashlearn.search.inputs import require_k, require_n_bits
 from hashlearn.search.results import NOTHING, NOWHERE, SearchResult
 from hashlearn.search.stores.base import Encoder, Store, require_same_bits
-from hashlearn.search.ties import settled
-from hashlearn.system.atomic import replacing
-from hashlearn.system.packages import require
 
 try:
     import fcntl

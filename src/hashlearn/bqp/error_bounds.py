@@ -1,0 +1,103 @@
+"""What floating point can have changed: rounding to the safe side, the error of a value, and exact scaling.
+
+A bound on min xᵀAx is proven only if it allows for the rounding of everything behind it. When the parts of A cancel,
+that rounding is large beside the entries that are left. So every error bound comes from the magnitudes of the parts,
+|S| + |P| |W| |P|ᵀ (`Operator.magnitudes`), and never from A itself. Cost: one pass over the parts.
+
+EPS is twice the unit roundoff, so each count of roundings has a factor of two to spare. The problem that is bounded is
+the one given by A as float64, or by its symmetric part where A is not quite symmetric.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from hashlearn.bqp.operators import Dense, LowRank, Operator, SparsePlusLowRank
+from hashlearn.bqp.rows.inertia import EPS
+from hashlearn.core.arrays import FloatArray
+
+# Between these sizes a problem is solved as it is; outside, it is scaled by a power of two first.
+COMFORTABLE = (1e-60, 1e60)
+# Binary exponents of the largest entry: values below lose digits, values above may overflow.
+LEAST_EXPONENT, LARGEST_EXPONENT = -960, 900
+
+
+def below(number: float) -> float:
+    """The next float64 below."""
+    return math.nextafter(number, -math.inf)
+
+
+def sum_below(numbers: FloatArray) -> float:
+    """A float64 that is not above the exact sum."""
+    return below(math.fsum(numbers))
+
+
+def value_error(A: Operator) -> float:
+    """The most by which ``A.value(x)`` can be off, for any signs x."""
+    if A.is_exact():
+        return 0.0
+    if isinstance(A, SparsePlusLowRank):
+        return value_error(A.sparse) + value_error(A.low_rank) + EPS * float(A.magnitudes().sum())
+    if isinstance(A, LowRank):
+        return (2.0 * A.rows.sum_rounding + (A.rank + 4) * EPS) * A.total_magnitude()
+    return 2.0 * (A.n + 2) * EPS * float(A.magnitudes().sum()) + float(A.entry_error().sum())
+
+
+def constant_bound(A: Operator) -> float:
+    """A bound for a problem in which no signs are better than others: one variable, or products that are all 0."""
+    value = A.value(A.tall.ones(A.n))
+    error = value_error(A)
+    if A.n > 1:
+        error += A.total_magnitude() if isinstance(A, LowRank) else float(A.magnitudes().sum())
+    return below(value - error) if error > 0.0 else value
+
+
+def leveled(A: Operator) -> tuple[Operator, float, float]:
+    """``(A', unit, scale of A')`` with A = unit · A' exactly, and A' of a size at which nothing over- or underflows.
+
+    A is returned as it is, with unit 1, unless it is very large or very small. Only powers of two divide it.
+    """
+    with np.errstate(all="ignore"):
+        size = A.scale()
+    if COMFORTABLE[0] < size < COMFORTABLE[1]:
+        return A, 1.0, size
+    exponent = _exponent(A)
+    if exponent is None:
+        return A, 1.0, 0.0
+    limit = LARGEST_EXPONENT - 2 * A.n.bit_length()
+    if not LEAST_EXPONENT <= exponent <= limit:
+        raise ValueError(
+            f"A has entries of size 1e{round(exponent * math.log10(2.0)):+d}, but values are computed for sizes from "
+            f"1e{round(LEAST_EXPONENT * math.log10(2.0)):+d} to 1e{round(limit * math.log10(2.0)):+d}; "
+            "multiply A by a constant first"
+        )
+    divided = _divided(A, exponent)
+    return divided, math.ldexp(1.0, exponent), divided.scale()
+
+
+def _exponent(A: Operator) -> int | None:
+    """The least e such that no part of an entry is larger than n² · 2^e; None if A = 0."""
+    if isinstance(A, SparsePlusLowRank):
+        return max((e for e in (_exponent(A.sparse), _exponent(A.low_rank)) if e is not None), default=None)
+    if isinstance(A, LowRank):
+        sums = A.rows.absolute_sums()
+        there = (sums > 0.0) & (A.weights != 0.0)
+        exponents = np.frexp(A.weights)[1] + 2 * np.frexp(sums)[1]
+        return int(exponents[there].max()) if there.any() else None
+    entries = A.array if isinstance(A, Dense) else A.matrix.data  # type: ignore[attr-defined]
+    largest = float(np.abs(entries).max(initial=0.0))
+    return math.frexp(largest)[1] if largest > 0.0 else None
+
+
+def _divided(A: Operator, exponent: int) -> Operator:
+    """2^−exponent · A. The columns of a factor are brought to size 1 each, and the weights take what that leaves."""
+    if isinstance(A, SparsePlusLowRank):
+        low_rank = _divided(A.low_rank, exponent)
+        return SparsePlusLowRank(A.sparse.scaled(math.ldexp(1.0, -exponent)), low_rank)  # type: ignore[arg-type]
+    if isinstance(A, LowRank):
+        columns = np.clip(np.frexp(A.rows.absolute_sums())[1], -1000, 1000)
+        rows = A.rows.with_scaled_columns(np.ldexp(1.0, -columns))
+        return LowRank.unchecked(rows.P, np.ldexp(A.weights, 2 * columns - exponent))
+    return A.scaled(math.ldexp(1.0, -exponent))

@@ -1,0 +1,279 @@
+"""Local search for min xᵀAx, eq. (5): 1-flip tabu walks (or sweeps) inside a small pool of recombined solutions.
+
+Cost: a tabu move is O(n) for a dense A and O(degree · log n) for a sparse one; the default budget is a fixed amount
+of work, one to three seconds, or a few moves for each variable if that is more. A low-rank A (alone or plus sparse) has
+identical rows merged; up to 2,048 variables it is then made dense, beyond that sweeps of O(n · rank) take the place
+of tabu moves, and no n × n array exists.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+
+from hashlearn.bqp.incumbent import Run
+from hashlearn.bqp.merging import Merged, merge_identical_rows
+from hashlearn.bqp.methods.exact import enumerate_signs
+from hashlearn.bqp.methods.tabu import TabuWalks, Walk
+from hashlearn.bqp.operators import Dense, LowRank, Operator, Sparse, SparsePlusLowRank
+from hashlearn.bqp.rows.interface import TallArray
+from hashlearn.bqp.solution import Status
+from hashlearn.bqp.sweeps import CoordinateSweeps, split_parts
+from hashlearn.core.arrays import FloatArray
+from hashlearn.core.checks import whole_number
+
+# Up to so many variables a low-rank A is made dense (32 MiB at most); up to so many any A is enumerated.
+LARGEST_DENSIFIED = 2048
+LARGEST_ENUMERATED = 20
+# The default budgets: elementary steps of all tabu walks, multiply-adds of all sweeps, and the least of each.
+TABU_STEPS = 1e9
+SWEEP_STEPS, FEWEST_SWEEPS, FEWEST_SWEEPS_PER_START = 2e9, 24, 12
+MOST_STARTS, FEWEST_STARTS = 16, 2
+# The default search ends after so many walks, for each place in the pool, without a better value.
+IDLE_WALKS = 20
+PERTURBED_FRACTION = 0.02
+# Sparse problems larger than this descend by sweeps before each tabu walk.
+SWEEPS_FIRST = 4096
+
+Between = Callable[[Walk], Any]
+
+
+@dataclass(frozen=True)
+class LocalSearch:
+    """Tabu search from several starts, whose results are then recombined.
+
+    Each start (x0 first, if given; random signs) is improved by a walk, and the results form a pool. From then on two
+    of the pool are drawn, one mirrored if that makes them agree on more variables; the signs they share are kept, the
+    others drawn at random, 2 % of all flipped; a walk improves the outcome, which replaces the worst of the pool if
+    it is better and new. When two pools' worth of walks in a row bring nothing new, all but the best give way to
+    fresh starts.
+
+    Dense and sparse problems are walked by 1-flip tabu search with random tenure and aspiration (`TabuWalks`).
+    Low-rank problems with more than 2,048 distinct rows descend by sweeps of single flips instead: at n = 10⁶ and
+    rank 80 the defaults mean 2 starts of 12 sweeps. Problems of up to 20 variables, identical rows merged, are
+    enumerated, which proves the optimum; ``max_iter`` turns that off. Where P is a tensor all starts descend together,
+    batches of rows at a time, and are not recombined. Without ``max_iter`` and time limit the search
+    also ends when 20 walks for each start have brought nothing better.
+
+    Parameters
+    ----------
+    n_starts : size of the pool, filled by so many starts; None: 16, fewer (2 at least) when n is so large that the
+        default budget allows fewer than 3 walks for each
+    max_iter : iterations in total, an iteration being a tabu move, or a sweep where sweeps are used. None: one to
+        three seconds of work; under a ``time_limit``, until the limit
+    tenure : a flipped variable stays as it is for between ``tenure`` and twice as many moves, where each walk uses
+        between 0.7 and 1.4 times the number given; None: n / 20, at least 4
+    patience : a walk ends after so many moves without a new best; None: 10 n, at least 2,000, but only n when n is so
+        large that the default budget allows fewer than 25 such walks. Sweeps end where no flip helps
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from hashlearn import bqp
+    >>> ring = np.roll(np.eye(40), 1, axis=1)
+    >>> bqp.solve(ring + ring.T, bqp.LocalSearch(n_starts=4), random_state=0).value
+    -80.0
+    """
+
+    n_starts: int | None = None
+    max_iter: int | None = None
+    tenure: int | None = None
+    patience: int | None = None
+
+    name: ClassVar[str] = "local_search"
+    any_rows: ClassVar[bool] = True  # low-rank problems of every kind of rows, not of NumPy arrays only
+
+    def __post_init__(self) -> None:
+        for field in ("n_starts", "max_iter", "tenure", "patience"):
+            if getattr(self, field) is not None:
+                whole_number(getattr(self, field), field, least=1)
+
+    def run(self, A: Operator, run: Run, rng: np.random.Generator, x0: np.ndarray | None) -> Status:
+        """Offer ever better points until the budget or the time limit ends it."""
+        merged = merge_identical_rows(A)
+        small = merged.operator
+        if isinstance(small, LowRank) and not small.rows.on_host:
+            return self._descend(small, merged, run, rng, x0)
+        if small.n <= LARGEST_ENUMERATED and self.max_iter is None:
+            x, bound = enumerate_signs(small, lambda fraction: run.tick("enumeration", fraction))
+            run.offer(merged.expand(x))
+            run.offer_bound(bound)
+            return Status.CONVERGED
+        if not isinstance(small, Dense | Sparse) and small.n <= LARGEST_DENSIFIED:
+            small = Dense(small.toarray())
+        if isinstance(small, Dense | Sparse):
+            engine: _Engine = _Tabu(small, self)
+        else:
+            engine = _Sweeps(small, self.n_starts)
+        pool = _Pool(engine, merged, run, rng)
+        start = None if x0 is None else merged.collapse(x0)
+        if self.max_iter is not None:
+            pool.evolve(start, self.max_iter)
+        else:
+            pool.evolve(start, engine.budget if np.isinf(run.seconds_left) else None, idle_walks=IDLE_WALKS)
+        if isinstance(small, Dense | Sparse):
+            # The last walk may have been cut short on its way down.
+            end = CoordinateSweeps(small).descend(pool.best.x, between=lambda: run.tick("local search", 1.0))
+            run.offer(merged.expand(end))
+        return Status.CONVERGED if self.max_iter is None else Status.ITERATION_LIMIT
+
+    def _descend(self, A: LowRank, merged: Merged, run: Run, rng: np.random.Generator, x0: TallArray | None) -> Status:
+        """Rows that are not NumPy arrays: single flips from every start, all starts in the same passes."""
+        rows, count = A.rows, self.n_starts or FEWEST_STARTS
+        random = np.where(rng.integers(0, 2, size=(A.n, count - (x0 is not None))) == 0, -1.0, 1.0)
+        X = rows.from_numpy(random)
+        X = X if x0 is None else rows.joined(X, merged.collapse(x0))
+        passes = self.max_iter or FEWEST_SWEEPS_PER_START
+        X = rows.flip_descent(A.weights, X, lambda: run.tick("local search"), passes)
+        T = rows.transposed(X)
+        values = A.weights @ (T * T)
+        best = int(np.argmin(values))
+        run.offer(merged.expand(rows.one_column(X, best)), float(values[best]))
+        return Status.CONVERGED if self.max_iter is None else Status.ITERATION_LIMIT
+
+
+class _Engine(Protocol):
+    """What improves one point."""
+
+    n: int
+    n_starts: int
+    budget: int
+
+    def improve(self, x: FloatArray, rng: np.random.Generator, max_moves: int, between: Between) -> Walk: ...
+
+
+class _Sweeps:
+    """Descent by sweeps: a move is one sweep over all variables."""
+
+    def __init__(self, A: Operator, n_starts: int | None = None) -> None:
+        self.n = A.n
+        self._sweeps = CoordinateSweeps(A)
+        self._sparse = A.sparse if isinstance(A, SparsePlusLowRank) else A if isinstance(A, Sparse) else None
+        data, _, _, P, self._weights = split_parts(A)
+        affordable = int(SWEEP_STEPS / (P.size + data.size + A.n))
+        self.n_starts = n_starts or _between(FEWEST_STARTS, affordable // 40, MOST_STARTS)
+        self.budget = max(affordable, FEWEST_SWEEPS, FEWEST_SWEEPS_PER_START * self.n_starts)
+        self._longest = self.budget // self.n_starts
+
+    def improve(self, x: FloatArray, rng: np.random.Generator, max_moves: int, between: Between) -> Walk:
+        x = x.copy()
+        t = self._sweeps.products(x)
+        made = 0
+
+        def so_far() -> Walk:
+            value = float(self._weights @ (t * t)) + (0.0 if self._sparse is None else self._sparse.value(x))
+            return Walk(x, value, made)
+
+        while made < min(max_moves, self._longest):
+            made += 1
+            if self._sweeps.sweep(x, t, between=lambda: between(so_far())) == 0:
+                break
+        return so_far()
+
+
+class _Tabu:
+    """Tabu walks: a move is one flip. A large sparse problem descends by sweeps first, which use memory in order."""
+
+    def __init__(self, A: Dense | Sparse, options: LocalSearch) -> None:
+        self.n = n = A.n
+        self._walks = TabuWalks(A)
+        self._first = _Sweeps(A) if isinstance(A, Sparse) and n > SWEEPS_FIRST else None
+        self.budget = max(int(TABU_STEPS / self._walks.steps_per_move), 2 * n)
+        self._tenure = options.tenure or max(4, n // 20)
+        self._patience = options.patience or max(2000, n, min(10 * n, self.budget // 25))
+        self.n_starts = options.n_starts or _between(FEWEST_STARTS, self.budget // (6 * self._patience), MOST_STARTS)
+
+    def improve(self, x: FloatArray, rng: np.random.Generator, max_moves: int, between: Between) -> Walk:
+        made = 0
+        if self._first is not None:
+            x, _, made = self._first.improve(x, rng, max_moves, between)
+        tenure = round(self._tenure * 2.0 ** rng.uniform(-0.5, 0.5))
+        walk = self._walks.walk(
+            x, rng, tenure=tenure, patience=self._patience, max_moves=max_moves - made, between=between
+        )
+        return walk._replace(moves=made + walk.moves)
+
+
+class _Pool:
+    """The best points so far, and how new ones are made of them."""
+
+    def __init__(self, engine: _Engine, merged: Merged, run: Run, rng: np.random.Generator) -> None:
+        self._engine, self._merged, self._run, self._rng = engine, merged, run, rng
+        self._members: list[Walk] = []
+
+    @property
+    def best(self) -> Walk:
+        """The member of smallest value."""
+        return self._members[0]
+
+    def evolve(self, start: FloatArray | None, max_iter: int | None, idle_walks: int | None = None) -> None:
+        """Walk after walk, until ``max_iter`` moves are made (None: for ever) or nothing has improved for long.
+
+        Long is ``idle_walks`` for each place in the pool; None, or an endless search, never gives up.
+        """
+        size = self._engine.n_starts
+        made = idle = stale = 0
+        best = np.inf
+        fresh = size
+        while max_iter is None or made < max_iter:
+            if fresh > 0:
+                x = self._random_signs() if start is None else start
+                start, fresh = None, fresh - 1
+            else:
+                x = self._offspring()
+            walk = self._improved(x, made, max_iter)
+            made += walk.moves
+            # The first walk compares with inf; a later one must gain more than rounding.
+            idle = 0 if best == np.inf or walk.value < best - 1e-12 * abs(best) else idle + 1
+            best = min(best, walk.value)
+            if max_iter is not None and idle_walks is not None and idle >= idle_walks * size:
+                return
+            stale = 0 if self._entered(walk, size) else stale + 1
+            if stale >= 2 * size:
+                self._members, fresh, stale = self._members[:1], size - 1, 0
+
+    def _improved(self, x: FloatArray, made: int, max_iter: int | None) -> Walk:
+        def between(walk: Walk) -> None:
+            self._offer(walk)
+            fraction = None if max_iter is None else min(1.0, (made + walk.moves) / max_iter)
+            self._run.tick("local search", fraction)
+
+        left = 2**62 if max_iter is None else max_iter - made
+        walk = self._engine.improve(x, self._rng, left, between)
+        self._offer(walk)
+        return walk
+
+    def _offer(self, walk: Walk) -> None:
+        if walk.value < self._run.value:
+            self._run.offer(self._merged.expand(walk.x), walk.value)
+
+    def _entered(self, walk: Walk, size: int) -> bool:
+        """Whether the walk's result is new and among the best ``size``."""
+        if any(abs(walk.x @ member.x) == self._engine.n for member in self._members):
+            return False
+        self._members.append(walk)
+        self._members.sort(key=lambda member: member.value)
+        if len(self._members) <= size:
+            return True
+        return self._members.pop() is not walk
+
+    def _offspring(self) -> FloatArray:
+        """Two members' common signs, the others drawn at random, a few of all flipped."""
+        rng, n, count = self._rng, self._engine.n, len(self._members)
+        a, b = (self._members[k].x for k in rng.choice(count, size=2, replace=count < 2))
+        if a @ b < 0.0:
+            b = -b
+        x = np.where(a == b, a, self._random_signs())
+        flipped = rng.integers(0, n, size=max(1, int(PERTURBED_FRACTION * n)))
+        x[flipped] = -x[flipped]
+        return x
+
+    def _random_signs(self) -> FloatArray:
+        return np.where(self._rng.integers(0, 2, size=self._engine.n) == 0, -1.0, 1.0)
+
+
+def _between(least: int, wanted: int, most: int) -> int:
+    return max(least, min(wanted, most))

@@ -1,0 +1,184 @@
+"""Rows of a C-contiguous float64 NumPy array: compiled passes, and BLAS over blocks of rows that threads share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.bqp.rows import numpy_kernels
+from hashlearn.bqp.rows.inertia import EPS, ProofGram
+from hashlearn.bqp.rows.interface import Linearised, Mixing, Rows
+from hashlearn.bqp.rows.numpy_flips import flip_descent
+from hashlearn.bqp.rows.numpy_merging import merge_rows
+from hashlearn.core.arrays import FloatArray
+from hashlearn.core.threads import block_rows, map_row_blocks, sum_row_blocks
+
+THREADED_PRODUCT = 4_000_000  # from so many multiplications on a product is spread over threads
+
+
+class NumpyRows(Rows):
+    """Around an array, which is not copied."""
+
+    def __init__(self, P: FloatArray) -> None:
+        self.P = P
+        self.n, self.rank = P.shape
+
+    def image(self, B: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """One pass over P, in panels that stay in cache."""
+        return numpy_kernels.image(self.P, B)
+
+    def linearised(self, B: FloatArray) -> Linearised:
+        """Keeps V, n × k."""
+        return _Linearised(self.P, B)
+
+    def mixing(self, weights: FloatArray, B: FloatArray | None, V: FloatArray | None = None) -> Mixing:
+        """One row after the other."""
+        if V is None:
+            assert B is not None
+            V = numpy_kernels.unit_rows(self.P, B)[1]
+        return _Mixing(self.P, weights, V)
+
+    def proof_gram(self, d: FloatArray) -> ProofGram:
+        """Each entry is a sum of n products, added within blocks and then over blocks."""
+        d = np.maximum(d, 1e-9 * d.mean()) if d.any() else np.ones(self.n)
+        rows = block_rows(self.rank)
+        total = float(d.sum()) * (1.0 + self.n * EPS)
+        return ProofGram(numpy_kernels.weighted_gram(self.P, d), total, (rows + self.n / rows + 16) * EPS)
+
+    def unit_rows(self, B: FloatArray, first: int = 0, last: int | None = None) -> FloatArray:
+        """Rows first…last of the unit rows of B."""
+        G = self.P[first:last] @ B
+        norms = np.linalg.norm(G, axis=1)
+        free = norms == 0.0  # nothing pulls at such a row: any unit vector will do
+        G[free, 0], norms[free] = -1.0, 1.0
+        return G / -norms[:, None]
+
+    def draw_products(self, B: FloatArray, normals: FloatArray) -> FloatArray:
+        """In blocks of rows."""
+        P = self.P
+        return sum_row_blocks(lambda a, b: P[a:b].T @ self._signs(B, normals, a, b), self.n, self.rank)
+
+    def draw(self, B: FloatArray, normals: FloatArray) -> FloatArray:
+        """In blocks of rows."""
+        return np.concatenate(map_row_blocks(lambda a, b: self._signs(B, normals, a, b), self.n, self.rank))
+
+    def _signs(self, B: FloatArray, normals: FloatArray, first: int, last: int) -> FloatArray:
+        return np.where(self.unit_rows(B, first, last) @ normals < 0.0, -1.0, 1.0)
+
+    def flip_descent(self, weights: FloatArray, X: FloatArray, between: Callable[[], Any], passes: int) -> FloatArray:
+        """One row after the other, all columns together."""
+        return flip_descent(self.P, weights, X, between, passes)
+
+    def transposed(self, X: FloatArray) -> FloatArray:
+        """On all cores where that pays."""
+        P = self.P
+        if _is_small(P.size, X):
+            return P.T @ X
+        return sum_row_blocks(lambda a, b: P[a:b].T @ X[a:b], self.n, self.rank)
+
+    def product(self, B: FloatArray) -> FloatArray:
+        """On all cores where that pays."""
+        P = self.P
+        if _is_small(P.size, B):
+            return P @ B
+        return np.concatenate(map_row_blocks(lambda a, b: P[a:b] @ B, self.n, self.rank))
+
+    def gram(self) -> FloatArray:
+        """In blocks of rows."""
+        P = self.P
+        return sum_row_blocks(lambda a, b: P[a:b].T @ P[a:b], self.n, self.rank)
+
+    def shifted_product(self, B: FloatArray, shift: FloatArray) -> FloatArray:
+        """On all cores where that pays."""
+        return self.product(B) + shift
+
+    def with_scaled_columns(self, factors: FloatArray) -> NumpyRows:
+        """A copy."""
+        return NumpyRows(self.P * factors)
+
+    def diagonal(self, weights: FloatArray) -> FloatArray:
+        """Row by row."""
+        return np.einsum("ij,ij,j->i", self.P, self.P, weights)
+
+    def sample(self, count: int, rng: np.random.Generator) -> NumpyRows:
+        """Without replacement."""
+        if 2 * count >= self.n:
+            return self
+        return NumpyRows(self.P[np.sort(rng.choice(self.n, count, replace=False))])
+
+    def take(self, index: NDArray[np.intp]) -> FloatArray:
+        """A copy."""
+        return self.P[index]
+
+    def beside(self, codes: Rows, skipped: int) -> NumpyRows:
+        """One buffer."""
+        buffer = np.empty((self.n, codes.rank - 1 + self.rank))
+        buffer[:, : codes.rank - 1] = np.delete(codes.P, skipped, axis=1)
+        buffer[:, codes.rank - 1 :] = self.P
+        return NumpyRows(buffer)
+
+    def codes(self, start: Any) -> NumpyRows:
+        """As float64."""
+        return NumpyRows(np.array(start, dtype=np.float64))
+
+    def column(self, j: int) -> FloatArray:
+        """A copy."""
+        return self.P[:, j].copy()
+
+    def set_column(self, j: int, x: FloatArray) -> None:
+        """In place."""
+        self.P[:, j] = x
+
+    def codes_out(self) -> NDArray[np.int8]:
+        """A copy."""
+        return self.P.astype(np.int8)
+
+    def absolute_sums(self) -> FloatArray:
+        """One pass, in blocks of rows."""
+        P = self.P
+        return sum_row_blocks(lambda a, b: np.abs(P[a:b]).sum(axis=0), self.n, self.rank)
+
+    def with_columns(self, kept: NDArray[np.bool_]) -> NumpyRows:
+        """A copy."""
+        return NumpyRows(np.ascontiguousarray(self.P[:, kept]))
+
+    def merged(self, weights: FloatArray, worthwhile: float) -> tuple[Rows, NDArray[np.intp]] | None:
+        """By hashes of the rows."""
+        found = merge_rows(self.P, weights, worthwhile)
+        return None if found is None else (NumpyRows(found[0]), found[1])
+
+    def to_host(self) -> FloatArray:
+        """P itself."""
+        return self.P
+
+
+class _Linearised:
+    def __init__(self, P: FloatArray, B: FloatArray) -> None:
+        self._P = P
+        _, self._V, self._norms = numpy_kernels.unit_rows(P, B)
+
+    def change(self, dB: FloatArray) -> FloatArray:
+        return numpy_kernels.derivative(self._P, self._V, self._norms, dB)
+
+    def gram(self) -> FloatArray:
+        return numpy_kernels.weighted_gram(self._P, np.maximum(self._norms, 1e-3 * self._norms.mean()))
+
+
+class _Mixing:
+    def __init__(self, P: FloatArray, weights: FloatArray, V: FloatArray) -> None:
+        self._P, self._weights, self._V = P, weights, V
+        self._T = P.T @ V
+
+    def sweep(self) -> float:
+        return numpy_kernels.mixing_sweep(self._P, self._weights, self._V, self._T)
+
+    def image(self) -> FloatArray:
+        return self._P.T @ self._V
+
+
+def _is_small(size: int, V: FloatArray) -> bool:
+    """Whether threads would not pay: few multiplications, or a vector, whose product is bound by memory."""
+    return V.ndim == 1 or size * V.shape[1] < THREADED_PRODUCT

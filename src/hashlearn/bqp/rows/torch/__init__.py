@@ -1,0 +1,1 @@
+"""Rows of P as PyTorch tensors on any device. Imported only when a tensor is met."""

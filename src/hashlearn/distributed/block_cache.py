@@ -1,0 +1,138 @@
+"""What a worker keeps of a block between passes: its rows of the target's factor, and its codes.
+
+The factor lies in memory, or in an npy file of the worker's own folder where memory is short. All of it can be made
+again from the block's rows and the codes that the client has: a worker that lost it says `MISSING`, and is sent them.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.core.arrays import FloatArray
+from hashlearn.distributed.moments import panels, unit_rows
+
+MISSING = "missing"
+KEEP, POLISHED, CANDIDATE = -1, 0, 1  # what becomes of a bit after a pass
+
+
+@dataclass(frozen=True, eq=False)
+class Recipe:
+    """How a block's factor is made from its rows, and where it is kept."""
+
+    job: str
+    mean: FloatArray
+    directions: FloatArray  # (n_features, rank)
+    memory: float  # bytes of factors that one process may keep in memory; the others go to files
+
+    def factor(self, rows: NDArray[Any]) -> NDArray[np.float32]:
+        """Unit rows in the first principal directions, float32."""
+        parts = [(unit_rows(panel, self.mean) @ self.directions).astype(np.float32) for panel in panels(rows)]
+        return np.concatenate(parts)
+
+
+class Kept:
+    """State of one block. ``version`` counts the passes whose outcome its codes have taken up."""
+
+    def __init__(self, factor: NDArray[np.float32], folder: Path | None, number: int) -> None:
+        self.version = -1
+        self.codes: NDArray[np.uint8] | None = None  # packed, (rows, ⌈n_bits/8⌉)
+        self.pending: tuple[int, list[NDArray[np.bool_]]] | None = None
+        self._factor: NDArray[np.float32] | None = factor
+        self._file: Path | None = None
+        if folder is not None:
+            self._file = folder / f"{number}.npy"
+            unfinished = folder / f".{number}.{os.getpid()}.npy"
+            np.save(unfinished, factor)
+            os.replace(unfinished, self._file)
+            self._factor = None
+
+    def factor(self) -> NDArray[np.float32]:
+        """Rows of the factor, (rows, rank)."""
+        if self._factor is not None:
+            return self._factor
+        assert self._file is not None
+        return np.load(self._file)
+
+    def reached(self, version: int, outcome: int) -> bool:
+        """Take up the outcome of the last pass; whether the codes are now those of ``version``."""
+        if self.version == version - 1 and self.pending is not None:
+            bit, columns = self.pending
+            if outcome != KEEP:
+                assert self.codes is not None
+                set_bit(self.codes, bit, columns[outcome])
+            self.version, self.pending = version, None
+        return self.version == version
+
+
+class Shelf:
+    """The blocks that one process keeps, for one fit."""
+
+    def __init__(self, recipe: Recipe, parent: str | None = None) -> None:
+        self.recipe = recipe
+        self.blocks: dict[int, Kept] = {}
+        self._parent = parent
+        self._folder: Path | None = None
+        self._in_memory: dict[int, int] = {}
+        self._lock = threading.Lock()
+
+    def put(self, number: int, rows: NDArray[Any]) -> Kept:
+        """Make the factor of a block and keep it."""
+        factor = self.recipe.factor(rows)
+        with self._lock:
+            self._in_memory.pop(number, None)
+            fits = sum(self._in_memory.values()) + factor.nbytes <= self.recipe.memory
+            if fits:
+                self._in_memory[number] = factor.nbytes
+            elif self._folder is None:
+                self._folder = Path(tempfile.mkdtemp(prefix=f"hashlearn-{self.recipe.job}-", dir=self._parent))
+        kept = self.blocks[number] = Kept(factor, None if fits else self._folder, number)
+        return kept
+
+    def close(self) -> None:
+        """Forget everything."""
+        self.blocks.clear()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+
+_shelves: dict[str, Shelf] = {}
+_lock = threading.Lock()
+
+
+def shelf(recipe: Recipe, parent: str | None = None) -> Shelf:
+    """This process's shelf for the recipe's fit."""
+    with _lock:
+        if recipe.job not in _shelves:
+            _shelves[recipe.job] = Shelf(recipe, parent)
+        return _shelves[recipe.job]
+
+
+def forget(job: str) -> None:
+    """Drop this process's shelf for a fit."""
+    with _lock:
+        found = _shelves.pop(job, None)
+    if found is not None:
+        found.close()
+
+
+def set_bit(codes: NDArray[np.uint8], bit: int, values: NDArray[np.bool_]) -> None:
+    """Write one bit of every packed code, in place.
+
+    >>> codes = np.zeros((2, 1), np.uint8)
+    >>> set_bit(codes, 1, np.array([True, False]))
+    >>> codes.ravel()
+    array([64,  0], dtype=uint8)
+    """
+    mask = np.uint8(128 >> bit % 8)
+    column = codes[:, bit // 8]
+    column &= ~mask
+    column |= np.where(values, mask, np.uint8(0))

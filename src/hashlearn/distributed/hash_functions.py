@@ -1,0 +1,137 @@
+"""Hash functions from sums over blocks: the very objects that a fit in memory gives, so they save, load and export.
+
+"linear" is ridge regression on the features: one pass for the products with the codes, the scatter being known.
+"nystroem" is kernel ridge regression on landmarks drawn by seed: two passes, for a sample of rows (γ, landmarks) and
+for the sums ΦᵀΦ and Φᵀz.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.core.arrays import FloatArray
+from hashlearn.distributed.executors import Executor
+from hashlearn.distributed.moments import Moments, cross_moments, panels, plus
+from hashlearn.distributed.sampling import drawn, taken_rows
+from hashlearn.hash_functions import (
+    DistinctBits,
+    FittedHashFunctions,
+    KernelExpansion,
+    KernelRidge,
+    LinearRidge,
+)
+from hashlearn.hash_functions.bandwidth import choose_gamma
+from hashlearn.hash_functions.kernel_ridge import DEFAULT_ALPHA
+from hashlearn.hash_functions.leave_one_out import alpha_by_leave_one_out
+from hashlearn.hash_functions.linear_ridge import ridge_margins
+from hashlearn.hash_functions.nystroem import Landmarks
+
+SAMPLE_ROWS = 20_000  # that γ is chosen by
+NAMES: dict[str, Any] = {
+    "linear": LinearRidge,
+    "linear_ridge": LinearRidge,
+    "nystroem": lambda: KernelRidge(max_gram_rows=1, n_landmarks=1000),
+}
+
+
+def as_predictor(value: Any) -> LinearRidge | KernelRidge:
+    """A specification from a name, or itself; only those whose fit is a sum over rows."""
+    if isinstance(value, str) and value in NAMES:
+        return NAMES[value]()
+    if isinstance(value, KernelRidge) and value.sharpen is not None:
+        raise ValueError(f"hash_function must do without sharpen where rows come in blocks, got {value!r}")
+    if isinstance(value, LinearRidge | KernelRidge) and "cv" not in (value.alpha, getattr(value, "gamma", None)):
+        return value
+    raise ValueError(
+        f"hash_function must be one of {', '.join(NAMES)}, LinearRidge(...) or KernelRidge(...) without 'cv' "
+        f"(others are not sums over blocks of rows), got {value!r}"
+    )
+
+
+def fit_predictor(
+    spec: LinearRidge | KernelRidge,
+    executor: Executor,
+    moments: Moments,
+    codes: list[NDArray[np.uint8]],
+    n_bits: int,
+    rng: np.random.Generator,
+) -> FittedHashFunctions:
+    """Learn all bits of the packed ``codes`` of every block."""
+    among = gram_with_ones(codes, n_bits)
+    bits = distinct_of_gram(among, np.unpackbits(codes[0][0], count=n_bits), moments.n)
+    each = [(block,) for block in codes]
+    if isinstance(spec, LinearRidge):
+        products, sums = executor.reduce_rows(linear_sums, plus, bits.columns, n_bits, moments.mean, each=each)
+        return ridge_margins(moments.mean, moments.scatter, products, sums / moments.n, bits, spec.alpha)
+    count = min(max(SAMPLE_ROWS, spec.n_landmarks), moments.n)
+    sampled = drawn(executor.table, count, rng)
+    rows = np.concatenate(executor.map_rows(taken_rows, each=[(index,) for index in sampled]))
+    gamma, origin = choose_gamma(spec.gamma, rows, rng)
+    chosen = np.sort(rng.choice(len(rows), min(spec.n_landmarks, len(rows)), replace=False))
+    landmarks = Landmarks(rows[chosen], gamma)
+    gram, products = executor.reduce_rows(landmark_sums, plus, landmarks, bits.columns, n_bits, each=each)
+    alpha = DEFAULT_ALPHA if isinstance(spec.alpha, str) else float(spec.alpha)
+    if spec.alpha == "loo":
+        packed = np.concatenate([block[index] for block, index in zip(codes, sampled, strict=True)])
+        signs = (2 * np.unpackbits(packed, axis=1, count=n_bits)[:, bits.columns]).astype(np.int8) - 1
+        alpha = alpha_by_leave_one_out(rows, signs, gamma, rng) or alpha
+    coefficients = landmarks.ridge(gram, products, alpha)
+    title = f"kernel ridge, gamma={gamma:.4g} ({origin}), alpha={alpha:.4g}, {landmarks.m} Nyström landmarks"
+    intercepts = np.zeros(bits.n_distinct)
+    return KernelExpansion(landmarks.landmarks, gamma, coefficients, intercepts, bits, f"{title}, {bits.describe()}")
+
+
+def linear_sums(
+    rows: NDArray[Any], codes: NDArray[np.uint8], columns: NDArray[np.intp], n_bits: int, mean: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """`cross_moments` with the distinct bits of a block."""
+    return cross_moments(rows, np.unpackbits(codes, axis=1, count=n_bits)[:, columns], mean)
+
+
+def landmark_sums(
+    rows: NDArray[Any], codes: NDArray[np.uint8], landmarks: Landmarks, columns: NDArray[np.intp], n_bits: int
+) -> tuple[FloatArray, FloatArray]:
+    """ΦᵀΦ and Φᵀz of a block."""
+    bits = np.unpackbits(codes, axis=1, count=n_bits)[:, columns]
+    gram, products, first = np.zeros((landmarks.m, landmarks.m)), np.zeros((landmarks.m, len(columns))), 0
+    for panel in panels(rows):
+        features = landmarks.features(panel)
+        gram += features.T @ features
+        products += features.T @ (2.0 * bits[first : first + len(panel)] - 1.0)
+        first += len(panel)
+    return gram, products
+
+
+def gram_with_ones(codes: list[NDArray[np.uint8]], n_bits: int) -> FloatArray:
+    """[Z, 1]ᵀ[Z, 1] of all codes, at the client, which has them."""
+    total = np.zeros((n_bits + 1, n_bits + 1))
+    for block in codes:
+        for first in range(0, len(block), 1 << 16):
+            bits = np.unpackbits(block[first : first + (1 << 16)], axis=1, count=n_bits)
+            signs = np.hstack([2.0 * bits - 1.0, np.ones((len(bits), 1))])
+            total += signs.T @ signs
+    return total
+
+
+def distinct_of_gram(among: FloatArray, first_row: NDArray[np.uint8], n: int) -> DistinctBits:
+    """What `distinct_bits` says, from inner products alone: equal columns have n, complementary ones −n.
+
+    >>> among = np.array([[2.0, -2.0, 0.0], [-2.0, 2.0, 0.0], [0.0, 0.0, 2.0]])
+    >>> distinct_of_gram(among, np.array([1, 0], np.uint8), 2).describe()
+    '1 of 2 bits fitted (1 repeated or complementary)'
+    """
+    n_bits = len(first_row)
+    source, signs = np.full(n_bits, -1, dtype=np.intp), 2 * first_row.astype(np.int8) - 1
+    columns: list[int] = []
+    for bit in range(n_bits):
+        if abs(among[bit, n_bits]) == n:
+            continue
+        same = [k for k, column in enumerate(columns) if abs(among[bit, column]) == n]
+        if not same:
+            columns.append(bit)
+        source[bit] = same[0] if same else len(columns) - 1
+        signs[bit] = 1 if among[bit, columns[source[bit]]] == n else -1
+    return DistinctBits(np.array(columns, dtype=np.intp), source, signs.astype(np.int8))

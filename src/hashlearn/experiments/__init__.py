@@ -1,0 +1,1 @@
+"""The paper's tables and ours: data sets, benchmark runs, and the report page. Nothing else imports this folder."""

@@ -1,0 +1,1 @@
+"""Experiments: run them, keep the raw results. What is shown of them is made in `hashlearn.experiments.report`."""

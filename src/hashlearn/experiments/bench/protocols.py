@@ -1,0 +1,188 @@
+"""How samples become training set, database and queries: the paper's protocols as small definitions.
+
+The draw's number is the seed. Hash functions encode the whole database, training samples included. Sampling is O(n).
+
+The paper's SUN397 subset keeps the 42 categories with more than 500 images and draws 100 queries and 120 training
+samples from each. Other data rarely has classes this large, so "120 per class" comes in five sizes: all three numbers
+divided by 1, 2, 5, 10 or 20. The largest size at which at least 42 classes are left is taken, or, where there are fewer
+than 84 classes, at least half of them. SUN397 itself is so drawn exactly as in the paper, Caltech-101 with more than
+50, 10 and 12 images.
+
+A data set with a test part of its own is asked with that part, all of it, whatever the protocol: test samples are in
+neither the database nor the training set. Only the training samples are drawn then. "120 per class" counts the samples
+beside the queries: it keeps classes with more than 400 of them, or a part of that. What was drawn is stored with every
+result.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from hashlearn.experiments.datasets import DataSet
+
+IndexArray = NDArray[np.intp]
+
+WANTED_CLASSES = 42
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Row numbers of the data set, and the protocol as it was applied."""
+
+    train: IndexArray
+    database: IndexArray
+    queries: IndexArray
+    description: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """So many training samples a class, so many queries.
+
+    Parameters
+    ----------
+    name : what results call it
+    train_per_class : drawn from each class, out of everything that is not a query
+    queries_per_class : drawn from each class where the data set has no test part of its own; None: it must have one
+    class_size_above : classes with more samples than this, queries counted, are kept, the others left out
+    divisors : sizes in which the three numbers above may come (see the head of this module)
+    database : "rest", everything that is no query, or "training", the training samples alone
+    unseen_share : of the classes, rounded, nothing is learned from these, and only these are asked for; which ones they
+        are is drawn. The database holds all classes, so a new class must also be told from those that were learned
+    """
+
+    name: str
+    train_per_class: int
+    queries_per_class: int | None = None
+    class_size_above: int = 0
+    divisors: tuple[int, ...] = (1,)
+    database: str = "rest"
+    unseen_share: float = 0.0
+
+    def draw(self, data: DataSet, seed: int) -> Split:
+        """The split of this seed; the same seed gives the same one."""
+        fitting = self._fitted_to(data)
+        rng = np.random.default_rng(seed)
+        classes = np.unique(data.y)
+        n_unseen = round(self.unseen_share * len(classes))
+        unseen = rng.choice(classes, n_unseen, replace=False) if n_unseen else classes[:0]
+        train, queries, rest, left_out = [], [], [], 0
+        for label, size in zip(classes, fitting._class_sizes(data), strict=True):
+            if size <= fitting.class_size_above:
+                left_out += 1
+                continue
+            members = np.flatnonzero(data.y == label)
+            asked, others = fitting._queries_of(members, data, rng)
+            rest.append(others)
+            if not n_unseen or label in unseen:
+                queries.append(asked)
+            if label not in unseen:
+                fitting._check_enough(data, int(label), len(others))
+                train.append(rng.choice(others, fitting.train_per_class, replace=False))
+        if not train:
+            raise ValueError(f"{data.name}: no class has more than {fitting.class_size_above} samples")
+        chosen = np.concatenate(train)
+        database = np.sort(chosen if self.database == "training" else np.concatenate(rest))
+        split = Split(chosen, database, np.sort(np.concatenate(queries)), {})
+        split.description.update(fitting._description(split, len(train), left_out))
+        if n_unseen:
+            split.description["unseen_classes"] = sorted(int(label) for label in unseen)
+        return split
+
+    def _fitted_to(self, data: DataSet) -> Protocol:
+        """This protocol in the largest size that leaves enough classes, with the data set's own queries, if any."""
+        if data.is_query is not None and self.queries_per_class is not None:
+            at_least = max(0, self.class_size_above - self.queries_per_class)
+            return replace(self, queries_per_class=None, class_size_above=at_least)._fitted_to(data)
+        sizes = self._class_sizes(data)
+        wanted = min(WANTED_CLASSES, -(-len(sizes) // 2))
+        for divisor in self.divisors:
+            above = self.class_size_above // divisor
+            if len(self.divisors) == 1 or np.count_nonzero(sizes > above) >= wanted:
+                return replace(
+                    self,
+                    train_per_class=self.train_per_class // divisor,
+                    queries_per_class=None if self.queries_per_class is None else self.queries_per_class // divisor,
+                    class_size_above=above,
+                )
+        beside = " beside the test part" if self.queries_per_class is None else ""
+        raise ValueError(
+            f"{data.name}: protocol {self.name!r} needs {wanted} classes with more than "
+            f"{self.class_size_above // self.divisors[-1]} samples{beside}, got {np.count_nonzero(sizes > above)}"
+        )
+
+    def _class_sizes(self, data: DataSet) -> IndexArray:
+        """Samples of each class; without the test part where that is what is asked with."""
+        classes, places = np.unique(data.y, return_inverse=True)
+        if self.queries_per_class is None and data.is_query is not None:
+            places = places[~data.is_query]
+        return np.bincount(places, minlength=len(classes))
+
+    def _queries_of(
+        self, members: IndexArray, data: DataSet, rng: np.random.Generator
+    ) -> tuple[IndexArray, IndexArray]:
+        """A class's queries and its others."""
+        if self.queries_per_class is not None:
+            order = rng.permutation(members)
+            return order[: self.queries_per_class], np.sort(order[self.queries_per_class :])
+        if data.is_query is None:
+            raise ValueError(
+                f"{data.name}: protocol {self.name!r} needs a test part of the data set's own, it has none"
+            )
+        return members[data.is_query[members]], members[~data.is_query[members]]
+
+    def _check_enough(self, data: DataSet, label: int, n_left: int) -> None:
+        if n_left < self.train_per_class:
+            raise ValueError(
+                f"{data.name}: protocol {self.name!r} needs {self.train_per_class} training samples a class, "
+                f"class {label} has {n_left} beside its queries"
+            )
+
+    def _description(self, split: Split, n_classes: int, left_out: int) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "train_per_class": self.train_per_class,
+            "queries": "canonical" if self.queries_per_class is None else f"{self.queries_per_class} per class",
+            "database": self.database,
+            "class_size_above": self.class_size_above,
+            "n_train": len(split.train),
+            "n_database": len(split.database),
+            "n_queries": len(split.queries),
+            "n_classes": n_classes,
+            "n_classes_left_out": left_out,
+        }
+
+
+PROTOCOLS: dict[str, Protocol] = {
+    protocol.name: protocol
+    for protocol in (
+        Protocol("500 per class", train_per_class=500),
+        Protocol(
+            "120 per class",
+            train_per_class=120,
+            queries_per_class=100,
+            class_size_above=500,
+            divisors=(1, 2, 5, 10, 20),
+        ),
+        # The paper: 2,000 images, 200 a class, "as training set". A k-NN classifier's training set is what it searches.
+        Protocol("knn", train_per_class=200, database="training"),
+        Protocol("digits", train_per_class=60, queries_per_class=30),
+        Protocol("100 per class", train_per_class=100),
+        Protocol(
+            "unseen, 120",
+            train_per_class=120,
+            queries_per_class=100,
+            class_size_above=500,
+            divisors=(1, 2, 5, 10, 20),
+            unseen_share=0.3,
+        ),
+        Protocol("unseen, 500", train_per_class=500, unseen_share=0.3),
+        Protocol("unseen, 100", train_per_class=100, unseen_share=0.3),
+        Protocol("unseen digits", train_per_class=60, queries_per_class=30, unseen_share=0.3),
+    )
+}

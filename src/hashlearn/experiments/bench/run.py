@@ -1,0 +1,197 @@
+"""Run what is missing of a plan: resumable after a kill at any moment, one data set in memory at a time.
+
+A cell that fails is told of and the others go on. With ``jobs`` more than one, cells run in as many processes as memory
+allows; the answers are the same.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hashlearn.core.progress import Progress, ProgressCallback
+from hashlearn.experiments.bench.eta import Clock
+from hashlearn.experiments.bench.machine import GIB, available_memory
+from hashlearn.experiments.bench.methods import METHODS
+from hashlearn.experiments.bench.results import ResultError, copy_from_twin, read, remove_unfinished
+from hashlearn.experiments.bench.tables import Cell, Plan
+from hashlearn.experiments.bench.workers import Finished, Work, in_processes
+
+if TYPE_CHECKING:
+    from hashlearn.experiments.bench.protocols import Split
+    from hashlearn.experiments.datasets import DataSet
+
+# A worker's interpreter with its libraries and compiled kernels, and how often it holds the data and a Gram matrix.
+WORKER_BYTES = GIB // 2
+COPIES_OF_DATA = 2
+GRAM_MATRICES = 3
+
+
+@dataclass
+class Outcome:
+    """What a run did."""
+
+    n_stored_before: int
+    finished: list[Finished] = field(default_factory=list)
+    not_loaded: dict[str, str] = field(default_factory=dict)  # data set → why it could not be used
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def failed(self) -> list[Finished]:
+        """Cells that were tried and gave an error."""
+        return [one for one in self.finished if one.error is not None]
+
+
+def run(
+    plan: Plan,
+    folder: str | Path,
+    *,
+    jobs: int = 1,
+    load: Callable[..., DataSet] | None = None,
+    progress: ProgressCallback | None = None,
+) -> Outcome:
+    """Run the cells of ``plan`` that ``folder`` does not hold yet; methods that this version lacks are left alone.
+
+    Parameters
+    ----------
+    folder : where results are and go; made if it is not there
+    jobs : processes at a time; fewer where memory does not allow so many. One uses all cores by threads
+    load : stands in for `hashlearn.experiments.datasets.load`
+    progress : told of every step
+
+    Raises
+    ------
+    ResultError
+        for a file in the folder that is no result of this version, before anything is run.
+    KeyboardInterrupt
+        after Ctrl-C; cells under way are given up, those finished are stored.
+    """
+    if jobs < 1:
+        raise ValueError(f"jobs must be a positive integer, got {jobs!r}")
+    folder = Path(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ResultError(f"{folder}: cannot be made a results folder: {error.strerror or error}") from None
+    if load is None:
+        from hashlearn.experiments import datasets
+
+        load = datasets.load
+    remove_unfinished(folder)
+    stored = read(folder, plan.cells).records
+    todo = [cell for cell in plan.cells if cell not in stored and not METHODS[cell.method].is_missing]
+    copied = [cell for cell in todo if copy_from_twin(folder, cell)]
+    todo = [cell for cell in todo if cell not in copied]
+    outcome = Outcome(n_stored_before=len(stored))
+    if copied:
+        outcome.notes.append(f"{len(copied)} cell(s) are the same run in another table and were copied from there")
+    clock = Clock(todo, stored, progress)
+    with _noticing_interrupts() as check:
+        for dataset, source in plan.datasets.items():
+            cells = [cell for cell in todo if cell.dataset == dataset]
+            if cells:
+                work = Work(folder, load, source, plan.table.features.get(dataset), max(plan.bits))
+                _run_dataset(plan, cells, work, jobs, outcome, clock, check, stored)
+    return outcome
+
+
+def _run_dataset(
+    plan: Plan,
+    cells: list[Cell],
+    work: Work,
+    jobs: int,
+    outcome: Outcome,
+    clock: Clock,
+    check: Callable[[], None],
+    stored: Mapping[Cell, Mapping[str, Any]],
+) -> None:
+    dataset = cells[0].dataset
+
+    def loading(progress: Progress) -> None:
+        check()
+        clock.tell(f"{dataset}: {progress.stage} {progress.done}/{progress.total}")
+
+    clock.tell(f"{dataset}: loading")
+    try:
+        data = work.load(work.source, features=work.features, progress=loading)
+        drawn = plan.table.protocol(dataset).draw(data, 0)
+        _check_same_queries(stored, dataset, drawn)
+    except Exception as error:  # whatever is wrong with this data set, the next one may be well
+        outcome.not_loaded[dataset] = str(error)
+        for cell in cells:
+            clock.ended(cell, None)
+        return
+    processes = min(len(cells), _affordable(jobs, data, len(drawn.train)))
+    if processes < min(jobs, len(cells)):
+        outcome.notes.append(f"{dataset}: memory allows {processes} of {jobs} processes")
+    if processes == 1:
+        ending = _here(cells, data, work, clock, check)
+    else:
+        ending = in_processes(cells, processes, work, lambda cell: clock.tell(str(cell)))
+    del data  # the workers have their own
+    for ended in ending:
+        outcome.finished.append(ended)
+        clock.ended(ended.cell, ended.seconds if ended.error is None else None, processes)
+
+
+def _check_same_queries(stored: Mapping[Cell, Mapping[str, Any]], dataset: str, drawn: Split) -> None:
+    """Refuse to fill up a table whose other cells have other queries, from a version that ignored ``split``."""
+    now = drawn.description["queries"]
+    for cell, record in stored.items():
+        before = record["protocol"].get("queries", now)
+        if cell.dataset == dataset and before != now:
+            raise ResultError(
+                f"its stored results have queries {before!r}, now they are {now!r}; name another results folder"
+            )
+
+
+def _here(cells: list[Cell], data: DataSet, work: Work, clock: Clock, check: Callable[[], None]) -> Iterator[Finished]:
+    for cell in cells:
+
+        def stage(what: str, cell: Cell = cell) -> None:
+            check()
+            clock.tell(f"{cell}: {what}")
+
+        yield work.try_cell(cell, data, stage)
+
+
+def _affordable(jobs: int, data: DataSet, n_train: int) -> int:
+    """As many processes as the free memory holds, at least one."""
+    free = available_memory()
+    if jobs == 1 or free is None:
+        return jobs
+    images = 0 if data.images is None else data.images.nbytes
+    needed = WORKER_BYTES + COPIES_OF_DATA * (data.X.nbytes + images) + GRAM_MATRICES * 8 * n_train**2
+    return max(1, min(jobs, free // needed))
+
+
+@contextmanager
+def _noticing_interrupts() -> Iterator[Callable[[], None]]:
+    """A function that raises KeyboardInterrupt once Ctrl-C was pressed.
+
+    A solver that is interrupted returns its best so far, and learning goes on: a cell made of that must not be stored.
+    """
+    pressed = threading.Event()
+
+    def check() -> None:
+        if pressed.is_set():
+            raise KeyboardInterrupt
+
+    def press(*_: object) -> None:
+        pressed.set()
+        raise KeyboardInterrupt
+
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or before is not signal.default_int_handler:
+        yield check  # someone else's handler, or nobody's to install
+        return
+    signal.signal(signal.SIGINT, press)
+    try:
+        yield check
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,189 @@
+"""Line plots as inline SVG: axes, ticks, grid, markers, deviations, a legend, and each line's name beside it.
+
+Drawn for about 420 pixels of width, so that letters stay readable on a phone. Colours and fonts are the style sheet's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from hashlearn.experiments.report.axes import Axis, spaced
+from hashlearn.experiments.report.formatting import compact
+from hashlearn.experiments.report.markup import Markup, element, join
+from hashlearn.experiments.report.series_styles import Look, marker, stroke, swatch
+
+WIDTH, HEIGHT = 420.0, 280.0
+LEFT, TOP, BOTTOM, PAD = 54.0, 30.0, 42.0, 10.0
+LETTER = 8.2  # width of a letter of a label, generously
+LABEL_GAP = 14.0
+
+
+@dataclass(frozen=True)
+class Line:
+    """One series."""
+
+    name: str
+    x: Sequence[float]
+    y: Sequence[float]
+    look: Look
+    deviations: Sequence[float | None] = ()
+    markers: int | None = None  # None: at each point; else about so many, evenly over the line
+    width: float = 2.0
+
+
+@dataclass(frozen=True)
+class Frame:
+    """Where the data lies in the picture."""
+
+    x: Axis
+    y: Axis
+    right: float
+    top: float = TOP
+
+    def at_x(self, value: float) -> float:
+        """Horizontal place of a value."""
+        return LEFT + PAD + self.x.fraction(value) * (WIDTH - self.right - LEFT - 2 * PAD)
+
+    def at_y(self, value: float) -> float:
+        """Vertical place of a value."""
+        return HEIGHT - BOTTOM - self.y.fraction(value) * (HEIGHT - BOTTOM - self.top)
+
+
+def line_plot(
+    lines: Sequence[Line],
+    x: Axis,
+    y: Axis,
+    *,
+    title: str,
+    x_title: str,
+    y_title: str,
+    kind: str,
+    labels: str = "end",
+    note: str | None = None,
+    behind: Callable[[Frame], Markup] | None = None,
+    x_text: Callable[[float], str] = compact,
+) -> Markup:
+    """A figure. ``labels`` puts names at the lines' ends ("end"), where lines are far apart ("inside"), or nowhere."""
+    longest = max(len(line.name) for line in lines)
+    right = 14.0 + LETTER * min(longest, 16) if labels == "end" else 8.0
+    frame = Frame(x, y, right, TOP if behind is None else TOP + 18.0)
+    names = {"end": _end_labels, "inside": _inside_labels}.get(labels)
+    described = f"{title}. {y_title} against {x_title}, for {', '.join(line.name for line in lines)}."
+    picture = element(
+        "svg",
+        element("title", described),
+        _grid(frame, x_title, y_title, x_text),
+        behind(frame) if behind else None,
+        (_line(frame, line, place) for place, line in enumerate(lines)),
+        names(frame, lines) if names else None,
+        viewBox=f"0 0 {WIDTH:g} {HEIGHT:g}",
+        role="img",
+    )
+    caption = element("figcaption", element("strong", title), element("span", note) if note else None)
+    return element("figure", caption, legend(lines), picture, class_="plot", data_plot=kind)
+
+
+def legend(lines: Sequence[Line]) -> Markup:
+    """Every line's name with a piece of it."""
+    return element("ul", (element("li", swatch(line.look), line.name) for line in lines), class_="legend")
+
+
+def _grid(frame: Frame, x_title: str, y_title: str, x_text: Callable[[float], str]) -> Markup:
+    bottom, right = HEIGHT - BOTTOM, WIDTH - frame.right
+    parts = []
+    for tick in frame.y.ticks:
+        at = frame.at_y(tick)
+        parts.append(element("path", d=f"M{LEFT:g} {at:.1f}H{right:.1f}", class_="grid"))
+        parts.append(_text(compact(tick), LEFT - 7, at + 4, "end", "tick"))
+    for tick in frame.x.ticks:
+        at = frame.at_x(tick)
+        parts.append(element("path", d=f"M{at:.1f} {bottom:g}v4", class_="axis"))
+        parts.append(_text(x_text(tick), at, bottom + 18, "middle", "tick"))
+    parts.append(element("path", d=f"M{LEFT:g} {bottom:g}H{right:.1f}", class_="axis"))
+    parts.append(_text(y_title, 2, 15, "start", "axis-title"))
+    parts.append(_text(x_title, right, HEIGHT - 5, "end", "axis-title"))
+    return element("g", parts)
+
+
+def _line(frame: Frame, line: Line, place: int) -> Markup:
+    places = [(frame.at_x(x), frame.at_y(y)) for x, y in zip(line.x, line.y, strict=True)]
+    path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
+    whiskers = [
+        element("path", d=f"M{places[i][0]:.1f} {frame.at_y(line.y[i] - sd):.1f}V{frame.at_y(line.y[i] + sd):.1f}")
+        for i, sd in enumerate(line.deviations)
+        if sd
+    ]
+    return element(
+        "g",
+        element("path", d=path, class_="line", stroke_width=f"{line.width:g}", **stroke(line.look)),
+        element("g", whiskers, class_="whiskers", stroke=line.look.stroke) if whiskers else None,
+        (marker(line.look, *at) for at in _marked(places, line.markers, place)),
+    )
+
+
+def _marked(places: list[tuple[float, float]], count: int | None, shift: int) -> list[tuple[float, float]]:
+    """The places that get a marker; with few of them, those of neighbouring lines are kept apart."""
+    if count is None or count >= len(places):
+        return places
+    if count == 0:
+        return []
+    left, right = places[0][0], places[-1][0]
+    wanted = [left + (right - left) * (step + 0.2 + 0.6 * (shift % 4) / 3.0) / count for step in range(count)]
+    return [min(places, key=lambda place: abs(place[0] - x)) for x in wanted]
+
+
+def _end_labels(frame: Frame, lines: Sequence[Line]) -> Markup:
+    """Names right of the lines' last points, moved apart where they would touch, with a leader where they moved."""
+    wished = [frame.at_y(line.y[-1]) for line in lines]
+    placed = spaced(wished, LABEL_GAP, TOP, HEIGHT - BOTTOM)
+    edge = WIDTH - frame.right
+    parts = []
+    for line, wish, place in zip(lines, wished, placed, strict=True):
+        begin = frame.at_x(line.x[-1]) + 5
+        leader = f"M{begin:.1f} {wish:.1f}L{edge + 8:.1f} {place:.1f}"
+        parts.append(element("path", d=leader, class_="leader", stroke=line.look.stroke))
+        parts.append(_text(_short(line.name), edge + 11, place + 4, "start", "label", line.look.stroke))
+    return element("g", parts)
+
+
+def _inside_labels(frame: Frame, lines: Sequence[Line]) -> Markup:
+    """Names above or below their lines, where they touch no line and no other name; none where there is no room."""
+    grid = np.linspace(frame.at_x(frame.x.low), frame.at_x(frame.x.high), 121)
+    heights = np.array([_heights(frame, line, grid) for line in lines])
+    placed: list[tuple[float, float, float]] = []  # middle x, middle y, half a width
+    parts = []
+    for line, own in zip(lines, heights, strict=True):
+        half = 0.5 * LETTER * len(_short(line.name))
+        best: tuple[float, float, float] | None = None
+        for x in grid[::4]:
+            beside = np.abs(grid - x) <= half
+            if grid[0] > x - half or x + half > grid[-1] or np.isnan(own[beside]).any():
+                continue
+            for y in (own[beside].min() - 10.0, own[beside].max() + 10.0):
+                clear = np.nanmin(np.abs(heights[:, beside] - y)) >= 9.0 and frame.top <= y <= HEIGHT - BOTTOM - 8.0
+                alone = all(abs(x - px) > half + ph or abs(y - py) > LABEL_GAP for px, py, ph in placed)
+                away = abs(y - own[beside].mean())
+                if clear and alone and (best is None or away < best[0] - 0.1):
+                    best = (away, float(x), float(y))
+        if best is not None:
+            _, x, y = best
+            placed.append((x, y, half))
+            parts.append(_text(_short(line.name), x, y + 4, "middle", "label halo", line.look.stroke))
+    return join(parts)
+
+
+def _heights(frame: Frame, line: Line, places: np.ndarray) -> np.ndarray:
+    """Where the line runs at each horizontal place; not a number beside its ends."""
+    x, y = np.array([frame.at_x(v) for v in line.x]), np.array([frame.at_y(v) for v in line.y])
+    return np.where((places >= x[0]) & (places <= x[-1]), np.interp(places, x, y), np.nan)
+
+
+def _text(text: str, x: float, y: float, anchor: str, kind: str, fill: str | None = None) -> Markup:
+    return element("text", text, x=f"{x:.1f}", y=f"{y:.1f}", text_anchor=anchor, class_=kind, fill=fill)
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= 16 else name[:15] + "…"

@@ -1,0 +1,99 @@
+"""Margins panel by panel: each row's result is the same, bit for bit, whatever batch it comes in.
+
+BLAS picks its kernels by the shape of a product, so a row alone and the same row among a thousand may differ in the
+last digit and, near zero, in the bit. Dense rows are therefore evaluated in panels of one fixed shape, the last one
+filled up with zero rows, with BLAS held to one thread; the panels are spread over Python threads. Where even the
+place in the panel matters (`place_matters`), float64 is used inside. Sparse products go row by row anyway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from hashlearn.core.threads import map_threads, one_blas_thread
+
+# A multiple of 64 and of 3: OpenBLAS cuts float64 rows in tiles of 24, and those left over get another kernel.
+# Large enough for matrix products at nearly full speed, small enough for a single query.
+PANEL_ROWS = 192
+# Handing a task to a thread takes as long as the product of a narrow panel, so tasks are several panels, as long as
+# there are enough of them to keep all cores busy to the end.
+PANELS_PER_TASK, TASKS = 8, 64
+
+Rows: TypeAlias = Any  # NDArray of float32 or float64, or CSR of them
+PanelFunction: TypeAlias = Callable[[Rows], NDArray[Any]]
+
+
+def evaluate_in_panels(
+    function: PanelFunction,
+    X: Rows,
+    n_columns: int,
+    *,
+    finish: PanelFunction = lambda margins: margins,
+    look_at: Callable[[Rows], None] | None = None,
+    densify: bool = True,
+    threads: bool = True,
+    fill_up: bool = True,
+    panel_rows: int = PANEL_ROWS,
+) -> NDArray[Any]:
+    """``function`` of every panel of rows, n_columns margins of X's dtype a row, then ``finish`` of them, stacked.
+
+    ``finish``: what becomes of margins while they are in the cache; it looks at one row at a time.
+    ``look_at``: is shown every panel first, to raise if it must. The rows then come from memory once for both.
+    ``densify``: sparse panels are made dense, so that ``function`` meets nothing but (panel_rows, n_features) arrays.
+    ``fill_up``: the last panel has zero rows added; no need where ``function`` looks at one row at a time.
+    """
+    n = X.shape[0]
+    none = finish(np.empty((0, n_columns), dtype=X.dtype))
+    finished = np.empty((n, *none.shape[1:]), dtype=none.dtype)
+    rows_per_task = panel_rows * max(1, min(PANELS_PER_TASK, n // (TASKS * panel_rows)))
+
+    def fill(start: int) -> None:
+        stop = min(start + rows_per_task, n)
+        margins = np.empty((stop - start, n_columns), dtype=X.dtype)
+        for first in range(start, stop, panel_rows):
+            last = min(first + panel_rows, stop)
+            panel = _panel(X, first, last, panel_rows if fill_up else last - first, densify)
+            if look_at is not None:
+                look_at(panel[: last - first])
+            margins[first - start : last - start] = function(panel)[: last - first]
+        finished[start:stop] = finish(margins)
+
+    starts = range(0, n, rows_per_task)
+    with one_blas_thread():
+        for _ in map_threads(fill, starts) if threads and len(starts) > 1 else map(fill, starts):
+            pass
+    return finished
+
+
+def place_matters(B: NDArray[Any]) -> bool:
+    """Whether one and the same row of A has different products A @ B in different places of a panel.
+
+    Tried out on this machine's BLAS, with eight random rows in places all over the panel. OpenBLAS's float32 product
+    for processors without AVX-512 does differ.
+    """
+    rows = np.random.default_rng(0).standard_normal((8, B.shape[0])).astype(B.dtype)
+    with one_blas_thread():
+        for who in (np.arange(PANEL_ROWS) % 8, np.arange(PANEL_ROWS) // (PANEL_ROWS // 8)):
+            products = rows[who] @ B
+            first = np.unique(who, return_index=True)[1]
+            if not np.array_equal(products, products[first][who], equal_nan=True):
+                return True
+    return False
+
+
+def _panel(X: Rows, first: int, last: int, panel_rows: int, densify: bool) -> Rows:
+    rows = X[first:last]
+    if sp.issparse(rows):
+        if not densify:
+            return rows
+        rows = rows.toarray()
+    if last - first == panel_rows:
+        return np.ascontiguousarray(rows)
+    panel = np.zeros((panel_rows, X.shape[1]), dtype=X.dtype)
+    panel[: last - first] = rows
+    return panel

@@ -1,0 +1,1 @@
+"""Every method that the paper compares with, and what these methods share."""

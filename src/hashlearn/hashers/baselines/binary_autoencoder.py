@@ -1,0 +1,215 @@
+"""Binary autoencoder: codes from which a linear map best reconstructs the samples, given by linear hash functions.
+
+Linear in n for each round: products O(n · n_features · n_bits) and one small search for each sample.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.core.arrays import FloatArray
+from hashlearn.core.checks import generator, positive, whole_number
+from hashlearn.core.threads import map_row_blocks, one_blas_thread, sum_row_blocks
+from hashlearn.hashers.baselines.binary_least_squares import ByteArray, exact_codes, flipped_codes
+from hashlearn.hashers.baselines.function_hasher import FunctionHasher, linear_functions, usable_scale
+from hashlearn.hashers.baselines.squared_hinge import SquaredHinge
+from hashlearn.inference import start_codes
+
+SVM_STEPS = 5  # of the encoder in each round; it goes on from the round before
+RIDGE = 1e-6  # of the decoder, relative: bits may repeat each other
+
+
+class Round(NamedTuple):
+    """Penalised objective at one penalty: at its start, and after the encoder, the decoder and the codes moved."""
+
+    penalty: float
+    start: float
+    encoder: float
+    decoder: float
+    codes: float
+
+
+class BinaryAutoencoder(FunctionHasher):
+    """Binary autoencoder (Carreira-Perpiñán and Raziperchikolaei 2015), unsupervised.
+
+    Minimises Σ ‖x − f(h(x))‖² over linear decoders f and encoders h that are linear with a step, by the method of
+    auxiliary coordinates: codes z of the samples are free, Σ ‖x − f(z)‖² + μ ‖z − h(x)‖² is minimised over h (support
+    vector machines), f (least squares) and z (a small binary problem for each sample) in turn, and μ grows until z and
+    h(x) are the same.
+
+    Parameters
+    ----------
+    n_bits : code length
+    penalty : first μ, relative to the variance of X for each bit
+    penalty_growth : factor of μ from round to round
+    max_iter : limit on the rounds
+    C : weight of the hinge loss in the encoder, for centred rows of typical norm 1; the publication names none. More
+        fits the codes of the training samples better, and those of others worse
+    exact_bits : up to this length every code is optimal given f and h; beyond, no single bit can be improved
+    init : codes to begin with: "itq", "pca" (the publication's), "random", or an array
+    random_state : seed or Generator
+
+    Attributes
+    ----------
+    codes_ : int8 ±1 (n_samples, n_bits), h(x) of the training samples
+    rounds_ : list of `Round`: the objective (X of mean squared norm 1 after centring), which no half-step raises
+    reconstruction_error_ : mean ‖x − f(h(x))‖² over the mean squared norm of the centred x
+    hash_functions_ : the encoder
+    n_features_in_, feature_names_in_ : as in scikit-learn
+
+    Deviations
+    ----------
+    The encoder's support vector machines have the squared hinge and take a few steps in each round instead of being
+    solved; a bit keeps its old weights where the new ones disagree with more codes. This makes every half-step a
+    descent of the penalised objective and costs about as much as a least-squares fit.
+    The publication begins at thresholded principal components (``init="pca"``); from ITQ codes the reconstruction ends
+    better. MNIST, 5,000 samples, three draws, all else equal: at 32 bits error 0.433 against 0.475 of the variance and
+    precision within radius 2 75.3 % against 56.0 %; at 8, 16 and 24 bits 2 to 3 points.
+    ``C``, ``init`` and the schedule were chosen by that precision on MNIST, among some thirty settings on one draw.
+
+    References
+    ----------
+    M. Á. Carreira-Perpiñán, R. Raziperchikolaei: Hashing with binary autoencoders. CVPR 2015.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> hasher = BinaryAutoencoder(n_bits=8, random_state=0).fit(X)
+    >>> hasher.encode(X[:2]).shape
+    (2, 1)
+    """
+
+    _accepts_sparse = False
+
+    def __init__(
+        self,
+        n_bits: int = 32,
+        *,
+        penalty: float = 0.02,
+        penalty_growth: float = 2.0,
+        max_iter: int = 20,
+        C: float = 0.03,
+        exact_bits: int = 16,
+        init: Any = "itq",
+        random_state: Any = None,
+    ) -> None:
+        self.n_bits = n_bits
+        self.penalty = penalty
+        self.penalty_growth = penalty_growth
+        self.max_iter = max_iter
+        self.C = C
+        self.exact_bits = exact_bits
+        self.init = init
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> BinaryAutoencoder:
+        """Learn encoder and decoder; y is ignored."""
+        X = self._training_rows(X)
+        for name in ("penalty", "C"):
+            positive(getattr(self, name), name)
+        positive(self.penalty_growth, "penalty_growth")
+        if self.penalty_growth <= 1.0:
+            raise ValueError(f"penalty_growth must be above 1, got {self.penalty_growth!r}; the penalty has to grow")
+        whole_number(self.max_iter, "max_iter", least=1)
+        whole_number(self.exact_bits, "exact_bits", least=0)
+        rng = generator(self.random_state)
+        codes = (start_codes(self.init, X, self.n_bits, rng) > 0.0).astype(np.uint8)
+        rows, origin, norm = _standardised(X)
+        self.rounds_: list[Round] = []
+        with one_blas_thread():
+            encoder = SquaredHinge(rows, self.C)
+            W = np.zeros((rows.shape[1], self.n_bits))
+            predicted = np.ones_like(codes)  # margins of 0
+            decoder = Decoder(rows, codes)
+            penalty = self.penalty / self.n_bits
+            for n_iter in range(1, self.max_iter + 1):
+                self.n_iter_ = n_iter
+                start = decoder.error(codes) + penalty * _disagreement(codes, predicted)
+                W, predicted = _better_encoder(encoder, codes, W, predicted)
+                after_encoder = decoder.error(codes) + penalty * _disagreement(codes, predicted)
+                decoder = Decoder(rows, codes)
+                after_decoder = decoder.error(codes) + penalty * _disagreement(codes, predicted)
+                codes = decoder.best_codes(codes, predicted, penalty, self.n_bits <= self.exact_bits)
+                distance = _disagreement(codes, predicted)
+                value = decoder.error(codes) + penalty * distance
+                self.rounds_.append(Round(penalty, start, after_encoder, after_decoder, value))
+                if distance == 0.0:
+                    break
+                penalty *= self.penalty_growth
+            self.reconstruction_error_ = Decoder(rows, predicted).error(predicted)
+        self.codes_ = (2 * predicted.astype(np.int8) - 1).astype(np.int8)
+        # rows = [(x − origin) / norm, 1]
+        functions = linear_functions(W[:-1] / norm, origin, f"binary autoencoder, {self.n_iter_} rounds")
+        functions.intercepts += W[-1]
+        self.hash_functions_ = functions
+        return self
+
+
+class Decoder:
+    """Rows ≈ [codes, 1] @ weights by least squares, and what codes it would rather have."""
+
+    def __init__(self, rows: NDArray[Any], codes: ByteArray) -> None:
+        n, self.n_bits = codes.shape
+        features = rows[:, :-1]
+
+        def sums(a: int, b: int) -> FloatArray:
+            Z = np.column_stack([codes[a:b], np.ones(b - a)])
+            return np.hstack([Z.T @ Z, Z.T.astype(rows.dtype) @ features[a:b]])
+
+        both = sum_row_blocks(sums, n, rows.shape[1])
+        gram, cross = both[:, : self.n_bits + 1], both[:, self.n_bits + 1 :]
+        gram[np.diag_indices(self.n_bits)] += RIDGE * n
+        weights = np.linalg.solve(gram, cross)
+        self._weights, constant = weights[:-1], weights[-1]
+        self._G = self._weights @ self._weights.T
+        narrow = np.ascontiguousarray(self._weights.T, dtype=rows.dtype)
+        blocks = map_row_blocks(lambda a, b: (features[a:b] @ narrow).astype(np.float64), n, rows.shape[1])
+        self._B = np.concatenate(blocks) - self._weights @ constant
+        # Columns of `features` have mean 0, so Σ‖x − constant‖² needs no pass of its own.
+        self._square = float(np.square(features, dtype=np.float64).sum()) / n + float(constant @ constant)
+        self._n = n
+
+    def error(self, codes: ByteArray) -> float:
+        """Mean ‖x − f(z)‖²."""
+        Z = codes.astype(np.float64)
+        return self._square + float(np.sum((Z @ self._G - 2.0 * self._B) * Z)) / self._n
+
+    def best_codes(self, codes: ByteArray, predicted: ByteArray, penalty: float, exact: bool) -> ByteArray:
+        """Codes that minimise ‖x − f(z)‖² + penalty ‖z − predicted‖², from ``codes``."""
+        G = self._G + penalty * np.eye(self.n_bits)
+        solve = exact_codes if exact else flipped_codes
+        return solve(G, self._B + penalty * predicted, codes)
+
+
+def _standardised(X: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.float64], float]:
+    """[(X − origin) / norm, 1]: mean 0, mean squared norm 1, and a column of ones."""
+    origin = X.mean(axis=0, dtype=np.float64)
+    rows = np.empty((X.shape[0], X.shape[1] + 1), dtype=X.dtype)
+    np.subtract(X, origin.astype(X.dtype), out=rows[:, :-1])
+    largest = usable_scale(float(np.abs(rows[:, :-1]).max()), X.dtype)
+    if largest == 0.0:
+        rows[:, :-1], largest = 0.0, 1.0
+    rows[:, :-1] /= X.dtype.type(largest)
+    norm = float(np.sqrt(np.square(rows[:, :-1], dtype=np.float64).sum() / len(X))) or 1.0
+    rows[:, :-1] /= X.dtype.type(norm)
+    rows[:, -1] = 1.0
+    return rows, origin, norm * largest
+
+
+def _better_encoder(
+    encoder: SquaredHinge, codes: ByteArray, W: FloatArray, predicted: ByteArray
+) -> tuple[FloatArray, ByteArray]:
+    """Weights and their bits; the old ones where the new ones disagree with more codes."""
+    fitted = encoder.fit((2 * codes.astype(np.int8) - 1).astype(np.int8), W, SVM_STEPS)
+    bits = (encoder.margins(fitted) >= 0.0).astype(np.uint8)
+    worse = (bits != codes).sum(axis=0) > (predicted != codes).sum(axis=0)
+    return np.where(worse, W, fitted), np.where(worse, predicted, bits)
+
+
+def _disagreement(codes: ByteArray, predicted: ByteArray) -> float:
+    """Mean number of bits in which they differ."""
+    return np.count_nonzero(codes != predicted) / len(codes)

@@ -1,0 +1,136 @@
+"""FastHash (Lin et al. 2014): bit after bit, inferred by graph cuts over the classes and learned by boosted trees.
+
+Samples of one class and one code so far are interchangeable, so the inference runs on such groups, each with its
+weight: exact, and far smaller than n × n. O(n · n_features) for a tree, O(n · max_groups) for a bit's inference.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn import bqp
+from hashlearn.core.checks import generator, whole_number
+from hashlearn.core.progress import ProgressCallback, tell
+from hashlearn.hash_functions.distinct_bits import DistinctBits
+from hashlearn.hashers.baselines.fasthash_groups import Groups
+from hashlearn.hashers.baselines.fasthash_trees import Forest, ForestMargins, bin_rows, boost
+from hashlearn.hashers.baselines.supervised import SupervisedHasher, label_indicators
+
+SMALLEST_WEIGHT = 0.01
+
+
+class FastHash(SupervisedHasher):
+    """Two-step hashing by stages: bit b is inferred given the outputs of the b − 1 hash functions before it.
+
+    The loss of a pair at Hamming distance d after b bits is d² if similar and max(0, b/2 − d)² if not. What one more
+    bit changes of it is a binary quadratic problem, whose in-class couplings are never positive: two random sweeps of
+    minimum cuts over the classes, from all ones. Trees are then boosted to predict the bit, and mistakes made by
+    earlier bits are there for later ones to mend.
+
+    Parameters
+    ----------
+    n_bits : code length
+    n_trees, max_depth : of the boosting
+    n_sweeps : of graph cuts for each bit
+    weighted : samples weigh what a wrong bit would cost them in loss; False: all the same
+    max_groups : with more groups of interchangeable samples than this, as many are drawn and solved, and the others
+        follow them
+    random_state : seed or Generator
+    progress : called with a `hashlearn.core.progress.Progress` after each bit
+
+    Attributes
+    ----------
+    codes_ : int8 ±1 (n_samples, n_bits), the hash functions' outputs for the training samples
+    losses_ : mean loss of a pair over b², after each bit b
+    accuracies_ : for each bit, the share of samples whose output is the inferred one
+    hash_functions_ : the fitted functions
+
+    Deviations
+    ----------
+    Gentle AdaBoost instead of AdaBoost, with the publication's weight trimming and random features (see
+    `hash_functions.forests`).
+
+    References
+    ----------
+    G. Lin, C. Shen, Q. Shi, A. van den Hengel, D. Suter: Fast supervised hashing with decision trees for
+    high-dimensional data. CVPR 2014.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from hashlearn.hashers.baselines.fasthash import FastHash
+    >>> X, y = load_digits(return_X_y=True)
+    >>> hasher = FastHash(n_bits=6, n_trees=10, random_state=0).fit(X[:300], y[:300])
+    >>> hasher.losses_[-1] < hasher.losses_[0]
+    True
+    """
+
+    _accepts_sparse = False
+
+    def __init__(
+        self,
+        n_bits: int = 32,
+        *,
+        n_trees: int = 200,
+        max_depth: int = 4,
+        n_sweeps: int = 2,
+        weighted: bool = True,
+        max_groups: int = 3000,
+        random_state: Any = None,
+        progress: ProgressCallback | None = None,
+    ) -> None:
+        self.n_bits = n_bits
+        self.n_trees = n_trees
+        self.max_depth = max_depth
+        self.n_sweeps = n_sweeps
+        self.weighted = weighted
+        self.max_groups = max_groups
+        self.random_state = random_state
+        self.progress = progress
+
+    def fit(self, X: Any, y: Any = None) -> FastHash:
+        """Learn from labels (n,) or 0/1 indicators (n, n_labels)."""
+        X, labels = self._checked(X, y)
+        for name in ("n_trees", "max_depth", "n_sweeps", "max_groups"):
+            whole_number(getattr(self, name), name, least=1)
+        rng = generator(self.random_state)
+        rows, groups = bin_rows(X), Groups(label_indicators(labels), self.max_groups)
+        self.losses_, self.accuracies_ = [], []
+        forests: list[Forest] = []
+        source, signs = np.full(self.n_bits, -1, dtype=np.intp), np.ones(self.n_bits, dtype=np.int8)
+        for b in range(self.n_bits):
+            z, costs = self._infer(groups, rng)
+            outputs = z
+            if (z == z[0]).all():
+                signs[b] = int(z[0])
+            else:
+                forest, margins = boost(rows, z, self._weights(costs), self.n_trees, self.max_depth, rng)
+                outputs = np.where(margins >= 0.0, 1, -1).astype(np.int8)
+                source[b] = len(forests)
+                forests.append(forest)
+            self.accuracies_.append(float(np.mean(outputs == z)))
+            groups.append(outputs)
+            self.losses_.append(groups.mean_loss(rng))
+            tell(self.progress, "bits", b + 1, self.n_bits)
+        self.codes_ = groups.codes()
+        bits = DistinctBits(np.flatnonzero(source >= 0).astype(np.intp), source, signs)
+        title = f"FastHash, {self.n_trees} trees of depth {self.max_depth}, {bits.describe()}"
+        self.hash_functions_ = ForestMargins(forests, X.shape[1], bits, title)
+        return self
+
+    def _infer(self, groups: Groups, rng: np.random.Generator) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
+        """The next bit, and what a sample's loss would rise by if it alone had the other sign."""
+        chosen = groups.draw(rng)
+        A = groups.problem(chosen)
+        solver = bqp.GraphCut(blocks=groups.blocks(chosen), max_iter=self.n_sweeps)
+        x = bqp.solve(A, solver, random_state=rng).x.astype(np.float64)
+        return groups.complete(chosen, x)
+
+    def _weights(self, costs: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Of samples, with mean 1 or a little above."""
+        if not self.weighted or costs.max() <= 0.0:
+            return np.ones(len(costs))
+        return np.maximum(costs / costs.mean(), SMALLEST_WEIGHT)

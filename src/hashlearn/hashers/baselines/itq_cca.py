@@ -1,0 +1,127 @@
+"""ITQ-CCA (Gong and Lazebnik 2011): canonical correlations with the labels, then a rotation towards signs.
+
+O(n · n_features²) for the covariances; nothing but them is larger than n × n_bits.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.linalg import cholesky, solve_triangular
+
+from hashlearn.core.arrays import FloatArray
+from hashlearn.core.checks import generator, positive, whole_number
+from hashlearn.core.threads import one_blas_thread, sum_row_blocks
+from hashlearn.hash_functions.linear import typical_norm
+from hashlearn.hashers.baselines.function_hasher import column_means, linear_functions
+from hashlearn.hashers.baselines.supervised import SupervisedHasher, label_indicators
+from hashlearn.linalg.rotation import itq_rotation
+
+ROWS = 4096
+ROUNDING = 1e-10
+
+
+class ITQCCA(SupervisedHasher):
+    """Linear hash functions: directions of X that correlate most with the labels, each scaled by its correlation,
+    then rotated by iterative quantisation.
+
+    Labels of K classes have at most K − 1 canonical correlations above 0. With more bits than that, all bits are
+    hyperplanes through that small space.
+
+    Parameters
+    ----------
+    n_bits : code length
+    regularization : added to the diagonals of both covariance matrices, for features divided by one number, the root
+        of their mean squared row norm
+    n_iter : iterations of the rotation
+    random_state : seed or Generator, for the rotation to start from
+
+    Attributes
+    ----------
+    codes_ : int8 ±1 (n_samples, n_bits), codes of the training samples
+    correlations_ : canonical correlations in falling order, n_bits of them
+    quantization_errors_ : ‖B − VR‖² / n before the first iteration and after each
+    hash_functions_ : the fitted functions
+
+    Deviations
+    ----------
+    The features' division by one number: with rows of about unit length the publication's regularizer does for
+    any units. On MNIST pixels in 0 … 1 without it precision within radius 2 is 1 to 4 points lower.
+
+    References
+    ----------
+    Y. Gong, S. Lazebnik: Iterative quantization: a procrustean approach to learning binary codes. CVPR 2011.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from hashlearn.hashers.baselines.itq_cca import ITQCCA
+    >>> X, y = load_digits(return_X_y=True)
+    >>> hasher = ITQCCA(n_bits=16, random_state=0).fit(X[:500], y[:500])
+    >>> bool(hasher.quantization_errors_[-1] < hasher.quantization_errors_[0])
+    True
+    """
+
+    _accepts_sparse = False
+
+    def __init__(
+        self, n_bits: int = 32, *, regularization: float = 1e-4, n_iter: int = 50, random_state: Any = None
+    ) -> None:
+        self.n_bits = n_bits
+        self.regularization = regularization
+        self.n_iter = n_iter
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> ITQCCA:
+        """Learn from labels (n,) or 0/1 indicators (n, n_labels)."""
+        X, labels = self._checked(X, y)
+        positive(self.regularization, "regularization")
+        whole_number(self.n_iter, "n_iter", least=1)
+        rng = generator(self.random_state)
+        with one_blas_thread():
+            mean = column_means(X)
+            regularization = (self.regularization * (typical_norm(X) ** 2 or 1.0), self.regularization)
+            directions, self.correlations_ = _canonical(X, mean, label_indicators(labels), regularization)
+            weights = _padded(directions * self.correlations_, self.n_bits)
+            self.correlations_ = _padded(self.correlations_[None, :], self.n_bits)[0]
+            V = np.concatenate([(X[a : a + ROWS] - mean) @ weights for a in range(0, len(X), ROWS)])
+            R, errors = itq_rotation(V, rng, self.n_iter)
+            weights = weights @ R
+            self.codes_ = np.where(V @ R >= 0.0, 1, -1).astype(np.int8)
+        self.quantization_errors_ = np.array(errors) / len(X)
+        title = f"ITQ-CCA, {np.count_nonzero(self.correlations_)} canonical directions"
+        self.hash_functions_ = linear_functions(weights, mean, title)
+        return self
+
+
+def _canonical(
+    X: Any, mean: FloatArray, Y: FloatArray, regularization: tuple[float, float]
+) -> tuple[FloatArray, FloatArray]:
+    """Directions a, as columns, and correlations r, falling: C_xx⁻¹ C_xy C_yy⁻¹ C_yx a = r² a, aᵀ C_xx a = 1.
+
+    With C_xx = L_x L_xᵀ and C_yy = L_y L_yᵀ, the correlations are the singular values of L_x⁻¹ C_xy L_y⁻ᵀ.
+    """
+    n = len(X)
+    Y = Y - Y.mean(axis=0)
+    scale = 1.0 / (n - 1)
+    C_xx = scale * sum_row_blocks(lambda a, b: (X[a:b] - mean).T @ (X[a:b] - mean), n, X.shape[1])
+    C_xy = scale * sum_row_blocks(lambda a, b: (X[a:b] - mean).T @ Y[a:b], n, X.shape[1])
+    L_x, L_y = (_factor(C, r) for C, r in zip((C_xx, scale * (Y.T @ Y)), regularization, strict=True))
+    half = solve_triangular(L_x, C_xy, lower=True)
+    U, r, _ = np.linalg.svd(solve_triangular(L_y, half.T, lower=True).T, full_matrices=False)
+    kept = r > 1e-6 * max(r[0], 1e-300)
+    U = U[:, kept] * np.where(U[np.abs(U).argmax(axis=0), np.arange(U.shape[1])] < 0.0, -1.0, 1.0)[kept]
+    return solve_triangular(L_x, U, lower=True, trans="T"), r[kept]
+
+
+def _factor(C: FloatArray, regularization: float) -> FloatArray:
+    """Of C + regularization · I; features of huge units need a little more for the factor to exist."""
+    return cholesky(C + (regularization + ROUNDING * C.diagonal().max()) * np.eye(len(C)), lower=True)
+
+
+def _padded(columns: FloatArray, width: int) -> FloatArray:
+    """The first ``width`` columns, zeros where there are fewer."""
+    out = np.zeros((len(columns), width))
+    out[:, : min(width, columns.shape[1])] = columns[:, :width]
+    return out

@@ -1,0 +1,79 @@
+"""Plain thresholds: the sign of each feature, or on which side of its mean or median it lies. One pass over X."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.core.checks import generator
+from hashlearn.hashers.baselines.function_hasher import FunctionHasher, column_means, linear_functions
+from hashlearn.linalg.principal_axes import principal_axes
+
+FEATURES = ("first", "pca")
+THRESHOLDS = ("zero", "mean", "median")
+
+
+class SignCodes(FunctionHasher):
+    """One bit for each of n_bits features: 1 where the feature is at least its threshold.
+
+    Parameters
+    ----------
+    n_bits : code length, at most n_features
+    features : "first" (the first n_bits features as they come) or "pca" (the first n_bits principal components; these
+        have mean 0, so the thresholds "zero" and "mean" are one)
+    threshold : "zero" (plain sign), "mean" or "median" of the training samples. Medians make balanced bits
+    random_state : seed or Generator, used by "pca" with more than 2,048 features only
+
+    Attributes
+    ----------
+    hash_functions_ : the linear functions
+    n_features_in_, feature_names_in_ : as in scikit-learn
+
+    Examples
+    --------
+    >>> SignCodes(n_bits=2).fit([[0.5, -1.0], [-2.0, 3.0]]).transform([[0.5, -1.0], [0.0, 3.0]])
+    array([[1, 0],
+           [1, 1]], dtype=uint8)
+    """
+
+    def __init__(
+        self, n_bits: int = 32, *, features: str = "first", threshold: str = "zero", random_state: Any = None
+    ) -> None:
+        self.n_bits = n_bits
+        self.features = features
+        self.threshold = threshold
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> SignCodes:
+        """Take the thresholds; y is ignored."""
+        for name, known in (("features", FEATURES), ("threshold", THRESHOLDS)):
+            if getattr(self, name) not in known:
+                raise ValueError(f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}")
+        X = self._training_rows(X)
+        n_features = X.shape[1]
+        if self.n_bits > n_features:
+            raise ValueError(
+                f"n_bits={self.n_bits} needs as many features, got n_features={n_features}; ask for {n_features} bits "
+                "at most, or use LSH, which makes any number"
+            )
+        weights, centre, values = self._projected(X)
+        thresholds = np.median(values, axis=0) if self.threshold == "median" else np.zeros(self.n_bits)
+        if self.threshold == "mean":
+            thresholds = column_means(values)
+        description = f"{self.threshold} threshold, {self.features} features"
+        functions = linear_functions(weights, centre, description)
+        functions.intercepts -= thresholds
+        self.hash_functions_ = functions
+        return self
+
+    def _projected(self, X: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Weights, what to subtract from x before they are applied, and the values that come out."""
+        n_features = X.shape[1]
+        if self.features == "first":
+            values = X[:, : self.n_bits]
+            values = values.toarray() if hasattr(values, "toarray") else values
+            return np.eye(n_features, self.n_bits), np.zeros(n_features), values
+        axes = principal_axes(X, self.n_bits, generator(self.random_state))
+        return axes.directions, axes.centre * axes.scale, axes.scores(X) * axes.scale

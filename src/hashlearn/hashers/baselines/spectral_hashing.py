@@ -1,0 +1,96 @@
+"""Spectral hashing: the eigenfunctions of a uniform box around the data, thresholded. O(n · n_features²)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.core.checks import generator
+from hashlearn.hash_functions import LinearMargins
+from hashlearn.hash_functions.batch_invariant import PanelFunction
+from hashlearn.hashers.baselines.function_hasher import FunctionHasher, linear_functions, usable_scale
+from hashlearn.linalg.principal_axes import principal_axes
+
+FLAT = 1e-9  # a side this much shorter than the longest is rounding, not a side
+
+
+class SpectralHashing(FunctionHasher):
+    """Spectral hashing (Weiss, Torralba and Fergus 2008), unsupervised.
+
+    The data are taken for uniform in a box along their principal axes. On a side from a to b the Laplacian has the
+    eigenfunctions cos(kπ(x − a)/(b − a)), k = 1, 2, …, with eigenvalues growing in k/(b − a). The n_bits smallest
+    are taken, over all sides, and a bit is 1 where its function is at least 0: a long side gets several bits.
+
+    Parameters
+    ----------
+    n_bits : code length; more bits than features are possible, for a side can have any number of them
+    random_state : seed or Generator, used with more than 2,048 features only
+
+    Attributes
+    ----------
+    modes_ : int (n_bits, 2), the principal axis of each bit and its k, smallest eigenvalue first
+    hash_functions_ : the fitted functions
+    n_features_in_, feature_names_in_ : as in scikit-learn
+
+    References
+    ----------
+    Y. Weiss, A. Torralba, R. Fergus: Spectral hashing. NIPS 2008.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> X = np.random.default_rng(0).random((500, 2)) * [4.0, 1.0]
+    >>> SpectralHashing(n_bits=3).fit(X).modes_
+    array([[0, 1],
+           [0, 2],
+           [0, 3]])
+    """
+
+    def __init__(self, n_bits: int = 32, *, random_state: Any = None) -> None:
+        self.n_bits = n_bits
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> SpectralHashing:
+        """Find the box and its smoothest functions; y is ignored."""
+        X = self._training_rows(X)
+        axes = principal_axes(X, self.n_bits, generator(self.random_state))
+        scores = axes.scores(X) * axes.scale
+        lower, upper = scores.min(axis=0), scores.max(axis=0)
+        lengths = np.array([usable_scale(side, X.dtype) for side in upper - lower])
+        self.modes_ = smoothest_modes(lengths, self.n_bits)
+        axis, k = self.modes_.T
+        sides = lengths[axis]
+        frequency = np.pi * k / np.where(sides > 0.0, sides, 1.0)
+        linear = linear_functions(axes.directions[:, axis] * frequency, axes.centre * axes.scale, "spectral hashing")
+        intercepts = linear.intercepts - lower[axis] * frequency
+        self.hash_functions_ = CosineMargins(linear.weights, intercepts, linear.bits, linear.description)
+        return self
+
+
+def smoothest_modes(sides: NDArray[Any], n_bits: int) -> NDArray[np.int64]:
+    """(axis, k) of the n_bits smallest k/side, ties to the earlier axis; sides of length 0 have no functions.
+
+    >>> smoothest_modes(np.array([2.0, 1.5]), 3).tolist()
+    [[0, 1], [1, 1], [0, 2]]
+    """
+    usable = np.flatnonzero(sides >= FLAT * sides.max())
+    k = np.arange(1, n_bits + 1)
+    lengths = np.where(sides[usable] > 0.0, sides[usable], 1.0)  # all are 0 where X is constant: any function will do
+    order = np.argsort((k / lengths[:, None]).ravel(), kind="stable")[:n_bits]
+    return np.column_stack([usable[order // n_bits], k[order % n_bits]])
+
+
+class CosineMargins(LinearMargins):
+    """Margins cos(x @ weights + intercepts)."""
+
+    kind = "cosine"
+
+    def margin_bound(self, entry: float) -> float:
+        """That of the phases, whose cosines must be defined."""
+        return max(1.0, super().margin_bound(entry))
+
+    def _panel_function(self, dtype: np.dtype[Any], sparse: bool) -> tuple[PanelFunction, list[NDArray[Any]]]:
+        phases, factors = super()._panel_function(dtype, sparse)
+        return lambda panel: np.cos(phases(panel)), factors

@@ -1,0 +1,193 @@
+"""Spherical hashing: a bit says whether x lies inside a sphere; spheres hold half the data each and overlap evenly.
+
+A pass costs O(n · n_features · n_bits). The distance made for these codes, `spherical_hamming_distances`, is here too.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.bits import hamming_distances, packed_codes
+from hashlearn.core.checks import generator, positive, whole_number
+from hashlearn.core.threads import map_row_blocks, one_blas_thread
+from hashlearn.hash_functions import FittedHashFunctions
+from hashlearn.hash_functions.batch_invariant import PanelFunction
+from hashlearn.hash_functions.stored import largest_entry, stored_array, stored_number
+from hashlearn.hashers.base import LARGEST_ENTRY
+from hashlearn.hashers.baselines.function_hasher import FunctionHasher, every_bit
+
+POINTS_PER_CENTRE = 5
+
+log = logging.getLogger(__name__)
+
+
+class SphericalHashing(FunctionHasher):
+    """Spherical hashing (Heo et al. 2012), unsupervised.
+
+    Each radius is the median distance to its centre, so that half the samples are inside: balance. Two independent
+    bits share a quarter of the samples; centres are pushed apart where spheres share more, and pulled together where
+    they share less, until the overlaps are a quarter within the tolerances.
+
+    Parameters
+    ----------
+    n_bits : code length
+    mean_tol : stop when overlaps differ from a quarter by at most this on average, relative to a quarter …
+    deviation_tol : … and their standard deviation is at most this, relative to a quarter
+    max_iter : limit on the moves; reaching it is logged, and ``converged_`` says so
+    random_state : seed or Generator; every centre starts at the mean of five samples
+
+    Attributes
+    ----------
+    centres_, radii_ : (n_bits, n_features) and (n_bits,), in the units of X
+    overlaps_ : share of the samples inside both of two spheres, (n_bits, n_bits)
+    n_iter_, converged_ : how it ended
+    hash_functions_ : the fitted functions
+    n_features_in_, feature_names_in_ : as in scikit-learn
+
+    References
+    ----------
+    J.-P. Heo, Y. Lee, J. He, S.-F. Chang, S.-E. Yoon: Spherical hashing. CVPR 2012.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> hasher = SphericalHashing(n_bits=16, random_state=0).fit(X)
+    >>> packed = hasher.encode(X[:3])
+    >>> spherical_hamming_distances(packed, packed).diagonal()
+    array([0., 0., 0.])
+    """
+
+    _accepts_sparse = False
+
+    def __init__(
+        self,
+        n_bits: int = 32,
+        *,
+        mean_tol: float = 0.10,
+        deviation_tol: float = 0.15,
+        max_iter: int = 100,
+        random_state: Any = None,
+    ) -> None:
+        self.n_bits = n_bits
+        self.mean_tol = mean_tol
+        self.deviation_tol = deviation_tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None) -> SphericalHashing:
+        """Place the spheres; y is ignored."""
+        X = self._training_rows(X)
+        positive(self.mean_tol, "mean_tol")
+        positive(self.deviation_tol, "deviation_tol")
+        whole_number(self.max_iter, "max_iter", least=1)
+        rng = generator(self.random_state)
+        scale = float(max(X.max(), -X.min())) or 1.0
+        rows = X / X.dtype.type(scale)
+        origin = rows.mean(axis=0, dtype=np.float64)
+        rows -= origin.astype(X.dtype)
+
+        n = len(rows)
+        drawn = [rng.choice(n, min(POINTS_PER_CENTRE, n), replace=False) for _ in range(self.n_bits)]
+        centres = np.array([rows[five].mean(axis=0, dtype=np.float64) for five in drawn])
+        squared_radii, overlaps = _balanced(rows, centres)
+        for n_iter in range(1, self.max_iter + 1):
+            self.n_iter_ = n_iter
+            excess = 4.0 * overlaps - 1.0
+            np.fill_diagonal(excess, 0.0)
+            centres += 0.5 / self.n_bits * (excess.sum(axis=1)[:, None] * centres - excess @ centres)
+            squared_radii, overlaps = _balanced(rows, centres)
+            self.converged_ = self._is_even(overlaps)
+            if self.converged_:
+                break
+        else:
+            log.warning("spherical hashing: overlaps still uneven after %d moves", self.max_iter)
+        self.overlaps_ = overlaps
+        self.centres_, self.radii_ = (centres + origin) * scale, np.sqrt(squared_radii) * scale
+        self.hash_functions_ = SphereMargins(centres, squared_radii, origin, scale)
+        return self
+
+    def _is_even(self, overlaps: NDArray[np.float64]) -> bool:
+        pairs = 4.0 * overlaps[np.triu_indices(self.n_bits, 1)]
+        if len(pairs) == 0:
+            return True
+        return bool(np.abs(pairs - 1.0).mean() <= self.mean_tol and pairs.std() <= self.deviation_tol)
+
+
+def _balanced(rows: NDArray[Any], centres: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Squared radii that have half the rows inside, and the share of rows inside both of two spheres."""
+    n = len(rows)
+    turned = centres.T.astype(rows.dtype)
+
+    def distances(a: int, b: int) -> NDArray[Any]:
+        block = rows[a:b]
+        return (block * block).sum(axis=1)[:, None] - 2.0 * (block @ turned)
+
+    with one_blas_thread():
+        squares = np.concatenate(map_row_blocks(distances, n, rows.shape[1])).astype(np.float64)
+        squares += (centres * centres).sum(axis=1)
+        middle = np.partition(squares, (n // 2 - 1, n // 2), axis=0)[n // 2 - 1 : n // 2 + 1]
+        squared_radii = np.maximum(middle.mean(axis=0), 0.0)
+        inside = (squares <= squared_radii).astype(np.float64)
+        return squared_radii, inside.T @ inside / n
+
+
+class SphereMargins(FittedHashFunctions):
+    """Margins radius² − ‖x − centre‖², with x divided by ``scale`` and seen from ``origin``."""
+
+    kind = "spheres"
+
+    def __init__(self, centres: NDArray[Any], squared_radii: NDArray[Any], origin: NDArray[Any], scale: float) -> None:
+        super().__init__(centres.shape[1], every_bit(len(centres)), f"{len(centres)} spheres")
+        self.centres, self.squared_radii, self.origin, self.scale = centres, squared_radii, origin, scale
+
+    def _panel_function(self, dtype: np.dtype[Any], sparse: bool) -> tuple[PanelFunction, list[NDArray[Any]]]:
+        turned = np.ascontiguousarray(2.0 * self.centres.T, dtype=dtype)
+        power = (self.squared_radii - (self.centres * self.centres).sum(axis=1)).astype(dtype)
+        origin, scale = self.origin.astype(dtype), dtype.type(self.scale)
+
+        def margins(panel: NDArray[Any]) -> NDArray[Any]:
+            rows = panel / scale - origin
+            return rows @ turned + power - (rows * rows).sum(axis=1)[:, None]
+
+        return margins, [turned]
+
+    def margin_bound(self, entry: float) -> float:
+        """‖x‖² + 2|x · centre| + radius² + ‖centre‖², with x as it is seen from ``origin``."""
+        x, centre = entry / self.scale + largest_entry(self.origin), largest_entry(self.centres)
+        return self.n_features * (x + centre) * (x + centre) + largest_entry(self.squared_radii)
+
+    def state(self) -> dict[str, Any]:
+        """Arrays."""
+        names = ("centres", "squared_radii", "origin", "scale")
+        return {**self._base_state(), **{name: getattr(self, name) for name in names}}
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> SphereMargins:
+        """The inverse of ``state``."""
+        n_features = int(state["n_features"])
+        centres = stored_array(state, "centres", (None, n_features))
+        radii = stored_array(state, "squared_radii", (len(centres),))
+        origin = stored_array(state, "origin", (n_features,))
+        return cls(centres, radii, origin, stored_number(state, "scale", most=LARGEST_ENTRY))
+
+
+def spherical_hamming_distances(a: Any, b: Any) -> NDArray[np.float64]:
+    """Bits that differ over ones in common, for all pairs of packed codes, (n_a, n_b): for small blocks.
+
+    Two samples that share many spheres are confined to a small region, so equal Hamming distances mean less there.
+    With nothing in common the distance is infinite, unless nothing differs.
+
+    >>> spherical_hamming_distances(np.array([[0b1110]], np.uint8), np.array([[0b0111], [0b0001]], np.uint8))
+    array([[ 1., inf]])
+    """
+    a, b = packed_codes(a, "a"), packed_codes(b, "b")
+    different = hamming_distances(a, b).astype(np.float64)
+    ones = np.bitwise_count(a).sum(axis=1, dtype=np.int64)[:, None] + np.bitwise_count(b).sum(axis=1, dtype=np.int64)
+    common = (ones - different) / 2.0
+    unrelated = np.where(different > 0.0, np.inf, 0.0)
+    return np.divide(different, common, out=unrelated, where=common > 0.0)

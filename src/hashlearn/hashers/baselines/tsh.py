@@ -1,0 +1,80 @@
+"""TSH, two-step hashing (Lin et al. 2013): NOPT bits, predicted by kernel SVMs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sklearn.utils import Tags
+
+from hashlearn.core.progress import ProgressCallback
+from hashlearn.hashers.baselines.supervised import require_labels
+from hashlearn.hashers.two_step import TwoStepHasher
+
+
+class TSH(TwoStepHasher):
+    """Two-step hashing: bits by spectral relaxation and box-constrained L-BFGS, then RBF-SVMs.
+
+    `TwoStepHasher` with labels, ``solver="nopt"``, and its codewords left as the sweeps end.
+
+    Parameters
+    ----------
+    n_bits : code length
+    hash_function : how bits are predicted, as in `TwoStepHasher`
+    init : codes to begin with, as in `TwoStepHasher`
+    n_sweeps : passes over all bits
+    random_state : seed or Generator
+    n_jobs : threads for fitting hash functions; None or -1 for all cores
+    progress : called with a `hashlearn.core.progress.Progress` between steps
+
+    Attributes
+    ----------
+    codes_, inference_report_, hash_functions_, target_ : as in `TwoStepHasher`
+
+    References
+    ----------
+    G. Lin, C. Shen, D. Suter, A. van den Hengel: A general two-step approach to learning-based hashing. ICCV 2013.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from hashlearn.hashers.baselines.tsh import TSH
+    >>> X, y = load_digits(return_X_y=True)
+    >>> TSH(n_bits=16, random_state=0).fit(X[:500], y[:500]).encode(X[:2]).shape
+    (2, 2)
+    """
+
+    def __init__(
+        self,
+        n_bits: int = 32,
+        *,
+        hash_function: Any = "rbf_svm",
+        init: Any = "pca",
+        n_sweeps: int = 3,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        progress: ProgressCallback | None = None,
+    ) -> None:
+        super().__init__(
+            n_bits,
+            solver="nopt",
+            hash_function=hash_function,
+            init=init,
+            n_sweeps=n_sweeps,
+            scaling="none",
+            spread=False,
+            arrange=False,
+            random_state=random_state,
+            n_jobs=n_jobs,
+            progress=progress,
+        )
+
+    def fit(self, X: Any, y: Any = None) -> TSH:
+        """Infer codes from y, labels (n,) or 0/1 indicators (n, n_labels), and learn hash functions."""
+        require_labels(self, y)
+        super().fit(X, y)
+        return self
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        return tags

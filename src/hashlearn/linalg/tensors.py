@@ -1,0 +1,129 @@
+"""Sums over blocks of rows of tensors, and the checks and conversions that every pass over tensors shares.
+
+A block is a batch entry of one batched product, so a sum over rows runs in parallel, in a fixed order, with short sums
+in the tensor's own dtype inside a block and float64 across blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import torch
+
+from hashlearn.core.arrays import FloatArray, Tensor, tensor_like
+
+ALIGNED = 8  # numbers: rows of a buffer begin at multiples, which fast products need
+BLOCK = 4096  # rows in a block
+FEW_WEIGHTS = 4  # runs of columns of equal weight
+SHORT_BLOCK = 128  # where the sums inside it are to round next to nothing
+CHUNK = 16 * BLOCK  # rows for which wide temporaries are made at once
+GRAM_PANEL = 256  # columns: a Gram matrix is computed panel by panel, each pair once
+GRAM_CHUNK = 64 * BLOCK  # rows, on a device that is only filled by so many products of panels at once
+
+
+def chunks(n: int, rows: int = CHUNK) -> Iterator[slice]:
+    """Consecutive slices of ``rows`` rows."""
+    return (slice(first, min(first + rows, n)) for first in range(0, n, rows))
+
+
+def block_products(left: Tensor, right: Tensor, block: int = BLOCK) -> Tensor:
+    """leftᵀ right over all rows, float64, on the device."""
+    n = left.shape[0]
+    whole = n // block * block
+    if not whole:
+        return (left.T @ right).double()
+    a, b = (M[:whole].unflatten(0, (-1, block)) for M in (left, right))
+    total = torch.bmm(a.transpose(1, 2), b).sum(dim=0, dtype=torch.float64)
+    return total if whole == n else total + left[whole:].T @ right[whole:]
+
+
+def buffer(n: int, columns: int, like: Tensor, dtype: Any = None) -> Tensor:
+    """Zeros (n, columns) beside ``like`` whose rows are aligned."""
+    padded = -(-columns // ALIGNED) * ALIGNED
+    return torch.zeros((n, padded), dtype=dtype or like.dtype, device=like.device)[:, :columns]
+
+
+def sums_of_squares(P: Tensor, weights: FloatArray) -> tuple[Tensor, Tensor]:
+    """Σ w p² and Σ p² of every row. Columns of equal weight side by side, as bits have them, need no squares of P."""
+    ends = [0, *(np.flatnonzero(np.diff(weights)) + 1), len(weights)]
+    if len(ends) <= FEW_WEIGHTS + 1:
+        pieces = list(pairwise(ends))
+        sums = torch.stack([torch.linalg.vector_norm(P[:, a:b], dim=1).square() for a, b in pieces], dim=1)
+        small = tensor_like(np.column_stack([weights[ends[:-1]], np.ones(len(pieces))]), P)
+        both = sums @ small
+    else:
+        small = tensor_like(np.column_stack([weights, np.ones(len(weights))]), P)
+        both = torch.cat([P[rows].square() @ small for rows in chunks(P.shape[0])])
+    return both[:, :1].contiguous(), both[:, 1]
+
+
+def whole_rows(P: Tensor) -> Tensor:
+    """The rows of a `buffer`, or of a slice of one, with the numbers at their end that no column is made of (zeros, but
+    only to be finite is relied on); any other P as it is."""
+    n, rank = P.shape
+    wide, room = -(-rank // ALIGNED) * ALIGNED, P.untyped_storage().nbytes() // P.element_size()
+    if wide == rank or P.stride() != (wide, 1) or P.storage_offset() % wide or P.storage_offset() + n * wide > room:
+        return P
+    return P.as_strided((n, wide), (wide, 1))
+
+
+def gram64(P: Tensor, divisor: Tensor | None) -> Tensor:
+    """Pᵀ Diag(divisor)⁻¹ P of exactly this P, every operation in float64. O(n rank²)."""
+    n, rank = P.shape
+    P = whole_rows(P)
+    wide = P.shape[1]
+    total = torch.zeros((wide, wide), dtype=torch.float64, device=P.device)
+    panels = list(chunks(wide, GRAM_PANEL))
+    at_once = min(n, CHUNK if P.device.type == "cpu" else GRAM_CHUNK)
+    space = buffer(at_once, wide, P, torch.float64)
+    scale = None if divisor is None else divisor.double().sqrt().reciprocal_()[:, None]
+    for rows in chunks(n, at_once):
+        Q = space[: rows.stop - rows.start]
+        if scale is None:
+            Q.copy_(P[rows])
+        else:
+            torch.mul(P[rows], scale[rows], out=Q)
+        for i, a in enumerate(panels):
+            for b in panels[i:]:
+                total[a, b] += block_products(Q[:, a], Q[:, b])
+    upper = total.triu(1)
+    return (upper + upper.T + total.diagonal().diag())[:rank, :rank]
+
+
+def checked_tensor(P: Tensor, name: str, ndim: int) -> Tensor:
+    """P if it is a finite floating tensor outside autograd, else a clear error."""
+    if P.dtype not in (torch.float32, torch.float64):
+        raise TypeError(f"{name} must be a float32 or float64 tensor, got {P.dtype}; convert it with {name}.float()")
+    if P.requires_grad:
+        raise ValueError(f"{name} must not require a gradient: nothing here is differentiated; pass {name}.detach()")
+    if P.layout != torch.strided:
+        raise TypeError(f"{name} must be a dense tensor, got layout {P.layout}")
+    if P.dim() != ndim:
+        raise ValueError(f"{name} must have {ndim} dimension(s), got shape {tuple(P.shape)}")
+    if P.numel() == 0:
+        raise ValueError(f"{name} is empty (shape {tuple(P.shape)}); at least one entry is needed")
+    largest = max(float(torch.linalg.vector_norm(P[rows], float("inf"))) for rows in chunks(P.shape[0]))
+    limit = 1e15 if P.dtype == torch.float32 else 1e120
+    if not np.isfinite(largest):
+        raise ValueError(f"{name} must be finite, got NaN or infinity")
+    if largest > limit:
+        raise ValueError(f"{name} has an entry of size {largest:.3g}; scale it below {limit:.0e} first")
+    return P.contiguous()
+
+
+def checked_signs(x: Any, shape: tuple[int, ...], like: Tensor, name: str) -> Tensor:
+    """A copy of x in the dtype of ``like``, refused unless it is a tensor of ±1 of that shape on the same device."""
+    if not isinstance(x, torch.Tensor):
+        raise TypeError(f"{name} must be a tensor on {like.device} as P is, got {type(x).__name__}")
+    if x.device != like.device:
+        raise ValueError(f"{name} is on {x.device}, but P is on {like.device}; move one of them")
+    if any(want not in (-1, got) for want, got in zip(shape, x.shape, strict=False)) or x.dim() != len(shape):
+        wanted = ", ".join("any" if want == -1 else str(want) for want in shape)
+        raise ValueError(f"{name} must have shape ({wanted}), got {tuple(x.shape)}")
+    signs = x.detach().to(like.dtype, copy=True)
+    if not bool((signs.abs() == 1.0).all()):
+        raise ValueError(f"{name} must hold only -1 and +1")
+    return signs

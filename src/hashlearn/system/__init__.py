@@ -1,1 +1,0 @@
-"""What every room may need of the machine: files that are written whole or not at all, and optional packages."""

@@ -1,0 +1,186 @@
+"""One cell: a record that is plain JSON, complete, and the same every time."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hashlearn import bits, metrics
+from hashlearn.experiments.bench.cell import run_cell
+from hashlearn.experiments.bench.gallery import NEAREST, SHOWN_QUERIES
+from hashlearn.experiments.bench.ground_truth import nearest_vectors
+from hashlearn.experiments.bench.methods import METHODS, Request
+from hashlearn.experiments.bench.protocols import PROTOCOLS
+from hashlearn.experiments.bench.results import PARTS, as_text
+from hashlearn.experiments.bench.tables import TABLES, Cell
+from tests.experiments.bench import fakes
+
+DATA = fakes.dataset()
+
+
+def strict(text):
+    def refuse(constant):
+        raise AssertionError(f"{constant} is not JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+@pytest.fixture(scope="module")
+def al():
+    """A real method on the small data."""
+    return run_cell(Cell("inference", "digits", "AL", 6, 1), DATA)
+
+
+def test_record_is_strict_json_with_every_part(al):
+    assert strict(as_text(al)) == json.loads(json.dumps(al))
+    for part in (*PARTS, "schema", "inference", "bit_statistics", "provenance", "gallery"):
+        assert part in al, part
+    assert al["cell"] == {
+        "table": "inference",
+        "dataset": "digits",
+        "features": "pixels",
+        "method": "AL",
+        "n_bits": 6,
+        "draw": 1,
+    }
+    assert al["configuration"]["hasher"] == "TwoStepHasher"
+    assert al["configuration"]["parameters"]["solver"] == "'al'"
+    assert "progress" not in al["configuration"]["parameters"]
+    assert al["protocol"]["n_train"] == 60 * fakes.N_CLASSES
+    assert al["provenance"]["source"] == "made up"
+
+
+def test_a_hash_function_that_is_an_object_is_recorded_with_its_parameters():
+    record = run_cell(Cell("supervised", "digits", "hashlearn tuned", 6, 0), DATA)
+    assert "sharpen=4.0" in strict(as_text(record))["configuration"]["parameters"]["hash_function"]
+    assert record["digest"] == run_cell(Cell("supervised", "digits", "hashlearn tuned", 6, 0), DATA)["digest"]
+
+
+def test_numbers_are_those_of_the_codes(al):
+    split = PROTOCOLS["digits"].draw(DATA, 1)
+    labels = DATA.y[split.train]
+    hasher = (
+        METHODS["AL"].build(Request(6, 1, "supervised", "digits", "rbf_svm", labels)).fit(DATA.X[split.train], labels)
+    )
+    database, queries = hasher.encode(DATA.X[split.database]), hasher.encode(DATA.X[split.queries])
+    scores = (queries, database, DATA.y[split.queries], DATA.y[split.database])
+    assert al["digest"] == hashlib.sha256(database.tobytes()).hexdigest()
+    assert al["metrics"]["precision@2"] == metrics.precision_within_radius(*scores, radius=2)
+    assert al["metrics"]["map"] == metrics.mean_average_precision(*scores)
+    assert al["metrics"]["knn_accuracy"] is None
+    assert al["curve"]["recall"][-1] == 1.0
+    assert np.allclose(al["bit_statistics"]["balance"], bits.unpack_bits(database, 6).mean(axis=0))
+    assert 0.0 < al["bit_statistics"]["collisions"] < 1.0
+
+
+def test_inference_is_reported_and_unproven_bounds_are_null(al):
+    assert len(al["inference"]["bits"]) == 6 * len(al["inference"]["objectives"])
+    assert al["inference"]["bits"][0]["bound"] is None
+    assert al["inference"]["objectives"][-1] <= al["inference"]["start_objective"]
+    assert 0.0 < al["seconds"]["inference"] < al["seconds"]["fit"]
+    sdr = run_cell(Cell("inference", "digits", "SDR", 2, 0), DATA)
+    assert all(bit["bound"] <= bit["value"] for bit in sdr["inference"]["bits"])
+
+
+@pytest.mark.parametrize("method", ["SDR", "AL", "NOPT", "GraphCut"])
+def test_the_same_cell_gives_the_same_codes(method):
+    cell = Cell("inference", "digits", method, 4, 0)
+    first, again = run_cell(cell, DATA), run_cell(cell, DATA)
+    assert first["digest"] == again["digest"]
+    assert first["metrics"] == again["metrics"]
+    assert first["metrics"]["map"] > 0.8  # these classes are far apart
+
+
+@pytest.mark.parametrize("method", ["AL", "SDR distance"])
+def test_without_labels_and_with_a_vote(method):
+    record = run_cell(Cell("knn", "digits", method, 6, 0), DATA)
+    assert record["configuration"]["parameters"]["hash_function"] == "'linear_svm'"
+    assert record["metrics"]["knn_accuracy"] > 0.8
+    assert record["inference"] is not None
+    assert strict(as_text(record))["metrics"] == record["metrics"]
+
+
+def test_methods_without_inference_have_none():
+    record = run_cell(Cell("inference", "digits", "Quick", 9, 0), DATA)
+    assert record["inference"] is None
+    assert record["seconds"]["inference"] is None
+    assert record["gallery"] is None
+
+
+def test_stages_are_told():
+    heard = []
+    run_cell(Cell("inference", "digits", "AL", 3, 0), DATA, stage=heard.append)
+    assert heard[0] == "learning"
+    assert heard[-2:] == ["encoding", "measuring"]
+    assert "inference 1/9" in heard
+
+
+def test_gallery_shows_the_same_queries_for_every_method_and_its_own_nearest():
+    records = [
+        run_cell(Cell("inference", "digits", method, 8, 0), DATA, with_gallery=True) for method in ("Quick", "AL")
+    ]
+    shown = [[query["image"] for query in record["gallery"]["queries"]] for record in records]
+    assert shown[0] == shown[1]
+    assert len(set(shown[0])) == SHOWN_QUERIES
+    gallery = records[1]["gallery"]
+    assert gallery["image_shape"] == [2, 3]
+    assert len({query["label"] for query in gallery["queries"]}) == SHOWN_QUERIES
+    raw = {image.tobytes(): DATA.class_names[y] for image, y in zip(DATA.images, DATA.y, strict=True)}
+    for query in gallery["queries"]:
+        assert raw[base64.b64decode(query["image"])] == query["label"]
+        distances = [neighbour["distance"] for neighbour in query["neighbours"]]
+        assert len(distances) == NEAREST
+        assert distances == sorted(distances)
+        assert all(raw[base64.b64decode(n["image"])] == n["label"] for n in query["neighbours"])
+    assert strict(as_text(records[0]))["gallery"] == records[0]["gallery"]
+
+
+def test_neighbours_at_equal_distance_come_by_index():
+    record = run_cell(Cell("inference", "digits", "Quick", 3, 0), DATA, with_gallery=True)  # eight codes, many ties
+    split = PROTOCOLS["digits"].draw(DATA, 0)
+    hasher = fakes.Quick(3, random_state=0).fit(DATA.X[split.train])
+    query = int(split.queries[0])  # of the first class, which is always shown
+    distances = bits.hamming_distances(hasher.encode(DATA.X[[query]]), hasher.encode(DATA.X[split.database]))[0]
+    nearest = sorted(range(len(distances)), key=lambda item: (distances[item], item))[:NEAREST]
+    shown = record["gallery"]["queries"][0]
+    assert base64.b64decode(shown["image"]) == DATA.images[query].tobytes()
+    expected = [DATA.images[split.database[item]].tobytes() for item in nearest]
+    assert [base64.b64decode(neighbour["image"]) for neighbour in shown["neighbours"]] == expected
+
+
+def test_no_gallery_without_images():
+    data = replace(DATA, images=None)
+    assert run_cell(Cell("inference", "digits", "Quick", 8, 0), data, with_gallery=True)["gallery"] is None
+
+
+def test_warnings_are_kept_with_the_result(monkeypatch):
+    import warnings
+
+    def fit(self, X, y=None):
+        warnings.warn("not converged", UserWarning, stacklevel=1)
+        return fakes.Quick.fit(self, X, y)
+
+    monkeypatch.setattr(fakes.Slow, "fit", fit)
+    record = run_cell(Cell("inference", "digits", "Slow", 8, 0), DATA)
+    assert record["warnings"] == ["UserWarning: not converged"]
+
+
+def test_neighbours_are_those_of_the_float_vectors():
+    record = run_cell(Cell("neighbours", "digits", "ITQ", 6, 0), DATA)
+    split = TABLES["neighbours"].protocol("digits").draw(DATA, 0)
+    gaps = DATA.X[split.queries][:, None, :].astype(float) - DATA.X[split.database][None]
+    truth = np.argsort((gaps**2).sum(axis=2), axis=1)[:, :10]
+    assert np.array_equal(np.sort(nearest_vectors(DATA, split, 10)), np.sort(truth))
+    found = record["metrics"]
+    assert 0.0 < found["neighbours@10"] < found["neighbours@100"] <= 1.0
+
+
+def test_classes_never_learned_from():
+    record = run_cell(Cell("unseen", "digits", "SDR", 6, 0), DATA)
+    assert len(record["protocol"]["unseen_classes"]) == 2
+    assert 0.0 < record["metrics"]["map"] <= 1.0

@@ -1,0 +1,100 @@
+"""``hashlearn bench``: what it prints, what it refuses, how it ends."""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+
+from hashlearn.cli.bench import bench_command
+from hashlearn.experiments import datasets
+from hashlearn.experiments.bench.results import read
+from tests.experiments.bench import fakes
+
+
+@pytest.fixture(autouse=True)
+def _fake_data(monkeypatch, tmp_path):
+    monkeypatch.setattr(datasets, "load", fakes.load)
+    monkeypatch.setenv("HASHLEARN_DATA", str(tmp_path))
+
+
+def bench(*arguments, out):
+    return CliRunner().invoke(bench_command, [*arguments, "--out", str(out)])
+
+
+def test_a_table_with_missing_methods_listed(tmp_path):
+    ended = bench("inference", "--dataset", "digits", "--methods", "quick,absent", "--bits", "8", out=tmp_path)
+    assert ended.exit_code == 0, ended.output
+    assert "digits (pixels): precision within 2 bits in %, mean ± standard deviation of 3 draws" in ended.output
+    assert "| Absent |" in ended.output
+    assert "Missing methods, not in this version: Absent" in ended.output
+    assert "3 cell(s) run, 0 stored before" in ended.output
+    assert len(read(tmp_path).records) == 3
+
+
+def test_a_second_run_has_nothing_to_do_and_shows_the_same(tmp_path):
+    options = ("inference", "--dataset", "digits", "--methods", "Quick", "--bits", "4,8", "--draws", "1")
+    first, second = bench(*options, out=tmp_path), bench(*options, out=tmp_path)
+    assert "0 cell(s) run, 2 stored before" in second.output
+    assert first.output.rpartition("\n\n")[0] == second.output.rpartition("\n\n")[0]
+
+
+def test_failed_cells_are_listed_and_end_with_1(tmp_path):
+    options = ("inference", "--dataset", "digits", "--methods", "Broken", "--bits", "3,4", "--draws", "2")
+    ended = bench(*options, out=tmp_path)
+    assert ended.exit_code == 1
+    assert (
+        "Failed: 2 cell(s), digits, Broken, 3 bits, draw 0; digits, Broken, 3 bits, draw 1: RuntimeError"
+        in ended.output
+    )
+    assert "2 cell(s) run" in ended.output
+
+
+def test_ctrl_c_shows_what_there_is_and_ends_with_130(tmp_path):
+    options = ("inference", "--dataset", "digits", "--methods", "Quick,Interrupted", "--bits", "8", "--draws", "1")
+    ended = bench(*options, out=tmp_path)
+    assert ended.exit_code == 130
+    assert "Not run: 1 of 2 cells, digits, Interrupted, 8 bits, draw 0" in ended.output
+    assert "goes on where this one stopped" in ended.output
+    assert [cell.method for cell in read(tmp_path).records] == ["Quick"]
+
+
+def test_several_data_sets_by_comma_or_again(tmp_path, monkeypatch):
+    asked = []
+
+    def load(name, **options):
+        asked.append(name)
+        raise datasets.MissingDataError(f"{name} is not there")
+
+    monkeypatch.setattr(datasets, "load", load)
+    ended = bench("knn", "--dataset", "mnist,cifar10", "--dataset", "digits", out=tmp_path)
+    assert asked == ["mnist", "cifar10", "digits"]
+    assert ended.exit_code == 2
+    assert "cifar10: cifar10 is not there" in ended.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["unsupervized"], "unknown table 'unsupervized'; did you mean 'unsupervised'?"),
+        (["inference", "--methods", "SDX"], "unknown method 'SDX'; did you mean 'SDR'?"),
+        (["inference", "--dataset", "cifar"], "unknown data set 'cifar'; did you mean 'cifar10'?"),
+        (["inference", "--bits", "8,x"], "--bits must be whole numbers with commas between them, got '8,x'"),
+        (["inference", "--bits", "0"], "bits must be code lengths from 1"),
+        (["inference", "--methods", "SDR,,AL"], "--methods must be names with commas between them"),
+        (["inference", "--methods", "ITQ"], "method ITQ is not supervised"),
+    ],
+)
+def test_bad_input_ends_with_2_and_one_line(arguments, message, tmp_path):
+    ended = bench(*arguments, out=tmp_path)
+    assert ended.exit_code == 2
+    assert message in ended.output
+    assert "Traceback" not in ended.output
+
+
+def test_a_damaged_result_is_named(tmp_path):
+    options = ("inference", "--dataset", "digits", "--methods", "Quick", "--bits", "8", "--draws", "1")
+    bench(*options, out=tmp_path)
+    (tmp_path / "inference/digits/Quick/8-0.json").write_text("{")
+    ended = bench(*options, out=tmp_path)
+    assert ended.exit_code == 2
+    assert "8-0.json: is damaged" in ended.output

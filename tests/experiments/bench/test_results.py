@@ -1,0 +1,144 @@
+"""The results folder: what is read back, what is refused and how, what counts as missing."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import pytest
+
+from hashlearn.core import atomic_files as atomic
+from hashlearn.experiments.bench.cell import run_cell
+from hashlearn.experiments.bench.results import ResultError, as_text, read, remove_unfinished, write_cell, write_error
+from hashlearn.experiments.bench.tables import TABLES, Cell
+from tests.experiments.bench import fakes
+
+CELL = Cell("inference", "digits", "Quick", 8, 1)
+
+
+@pytest.fixture(scope="module")
+def record():
+    fakes.register()
+    made = json.loads(as_text(run_cell(CELL, fakes.dataset())))
+    fakes.unregister()  # before each test's own registration, which restores what it found
+    return made
+
+
+@pytest.fixture
+def folder(tmp_path, record):
+    write_cell(tmp_path, CELL, as_text(record))
+    return tmp_path
+
+
+def test_what_is_written_is_read_back(folder, record):
+    assert (folder / "inference" / "digits" / "Quick" / "8-1.json").is_file()
+    found = read(folder)
+    assert found.records == {CELL: record}
+    assert found.cells == (record,)
+    assert found.blocks == [("inference", "digits")]
+    assert found.draws("inference", "digits", "Quick", 8) == [record]
+    assert found.draws("inference", "digits", "Quick", 16) == []
+
+
+def test_missing_are_all_other_cells_of_the_table_in_as_many_draws(folder):
+    table = TABLES["inference"]
+    missing = read(folder).missing
+    assert len(missing) == len(table.methods) * len(table.bits) * 2
+    assert Cell("inference", "digits", "SDR", 32, 1) in missing
+    assert CELL not in missing
+
+
+def test_with_cells_only_those_count(folder, record):
+    absent, never = Cell("inference", "digits", "Quick", 8, 0), Cell("inference", "digits", "Absent", 8, 0)
+    found = read(folder, [CELL, absent, never])
+    assert found.records == {CELL: record}
+    assert found.missing == (absent, never)
+    assert found.missing_methods == ["Absent"]
+
+
+def test_the_last_error_of_a_missing_cell_is_told_until_it_succeeds(folder, record):
+    other = Cell("inference", "digits", "SDR", 8, 0)
+    write_error(folder, other, "Traceback\n  somewhere\nRuntimeError: out of luck\n")
+    assert read(folder).failed == {other: "RuntimeError: out of luck"}
+    write_cell(folder, other, as_text({**record, "cell": {**record["cell"], "method": "SDR", "draw": 0}}))
+    assert read(folder).failed == {}
+    assert not list(folder.rglob("*.error.txt"))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b'{"schema": 1, "cell"', "8-1.json: is damaged, not whole JSON; delete it"),
+        (b"", "8-1.json: is damaged"),
+        (b"\xff\xfe\x00", "8-1.json: is damaged"),
+        (b"[1, 2]", "8-1.json: is not a result of `hashlearn bench`; move it away"),
+        (b'{"precision": 0.5}', "8-1.json: is not a result of `hashlearn bench`"),
+        (b'{"schema": 1, "cell": {}}', "8-1.json: lacks cell, protocol"),
+    ],
+)
+def test_damaged_and_foreign_files_are_refused_by_name(folder, content, message):
+    (folder / CELL.path).write_bytes(content)
+    for cells in (None, [CELL]):
+        with pytest.raises(ResultError, match=message):
+            read(folder, cells)
+
+
+def test_another_schema_is_refused(folder, record):
+    (folder / CELL.path).write_text(json.dumps({**record, "schema": 2}))
+    with pytest.raises(ResultError, match=r"8-1.json: was stored in format 2, this version reads and writes 1"):
+        read(folder)
+
+
+def test_a_result_in_the_wrong_place_is_refused(folder, record):
+    wrong = folder / "inference" / "digits" / "Quick" / "16-0.json"
+    wrong.write_text(as_text(record))
+    with pytest.raises(ResultError, match=r"16-0.json: holds another cell's result"):
+        read(folder)
+
+
+@pytest.mark.parametrize("name", ["inference/notes.json", "inference/digits/Quick/first.json", "knn/a/b/c/8-0.json"])
+def test_other_json_files_in_a_tables_folder_are_refused(folder, name):
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("{}")
+    with pytest.raises(ResultError, match=f"{path.name}: is not a result"):
+        read(folder)
+
+
+def test_what_lies_beside_the_tables_is_no_concern(folder):
+    (folder / "other.json").write_text("nonsense")
+    (folder / "bqp").mkdir()
+    (folder / "bqp" / "1-1.json").write_text("{}")
+    (folder / "inference" / "notes.txt").write_text("mine")
+    assert len(read(folder).records) == 1
+
+
+def test_no_folder_and_no_results(tmp_path):
+    with pytest.raises(ResultError, match="nowhere: there is no such folder"):
+        read(tmp_path / "nowhere")
+    with pytest.raises(ResultError, match="no results of `hashlearn bench` in this folder"):
+        read(tmp_path)
+
+
+def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(folder, monkeypatch):
+    before = (folder / CELL.path).read_bytes()
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left"):
+        write_cell(folder, CELL, "{}")
+    assert (folder / CELL.path).read_bytes() == before
+    assert [path.name for path in (folder / CELL.path).parent.iterdir()] == ["8-1.json"]
+
+
+def test_half_written_files_are_ignored_and_removed_once_nobody_writes_them(folder):
+    pytest.importorskip("fcntl", reason="needs file locks")
+    place = (folder / CELL.path).parent
+    (place / f".8-2.json.xyz{atomic.UNFINISHED}").write_text('{"schema"')
+    with atomic.replacing(place / "8-3.json") as writing:
+        writing.write_text('{"schema"')
+        assert len(read(folder).records) == 1
+        remove_unfinished(folder)
+        assert sorted(path.name for path in place.iterdir()) == [writing.name, "8-1.json"]

@@ -1,0 +1,159 @@
+"""Tables, methods and plans: names as people type them, and what each method is built of."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import replace
+from importlib import resources
+
+import numpy as np
+import pytest
+
+from hashlearn import bqp, targets
+from hashlearn.experiments.bench import paper
+from hashlearn.experiments.bench.methods import METHODS, MIXED, SUPERVISED, UNSUPERVISED, Request
+from hashlearn.experiments.bench.tables import TABLES, Cell, plan
+from hashlearn.hash_functions import KernelRidge
+from hashlearn.hashers import HASHERS
+
+LABELS = np.array([0, 0, 1])
+
+
+def request(setting=SUPERVISED, dataset="mnist", hash_function="rbf_svm"):
+    return Request(12, 5, setting, dataset, hash_function, LABELS)
+
+
+def test_every_table_names_methods_of_its_setting():
+    for table in TABLES.values():
+        for name in table.methods:
+            assert METHODS[name].setting_in(table.setting) is not None, (table.name, name)
+
+
+def test_a_mixed_table_takes_each_method_in_its_own_setting():
+    assert [METHODS[name].setting_in(MIXED) for name in ("SDR", "SDR distance", "ITQ")] == [
+        SUPERVISED,
+        UNSUPERVISED,
+        UNSUPERVISED,
+    ]
+    assert METHODS["ITQ"].setting_in(SUPERVISED) is None
+
+
+def test_hashlearn_tuned_is_another_thing_with_labels_than_without():
+    tuned = METHODS["hashlearn tuned"]
+    assert tuned.setting_in(MIXED) == UNSUPERVISED
+    assert tuned.build(replace(request(), n_bits=8)).hash_function == KernelRidge(sharpen=4.0)
+    assert tuned.build(request()).hash_function == "kernel_ridge"
+    assert tuned.build(request(UNSUPERVISED)).get_params()["scaling"] == "root"
+    assert tuned.build(request(UNSUPERVISED)).hash_function == "kernel_ridge"
+    assert plan("supervised", methods=["hashlearn tuned"]).methods == ("hashlearn tuned",)
+
+
+def test_every_hasher_is_some_method():
+    assert {method.hasher for method in METHODS.values()} >= set(HASHERS)
+
+
+def test_only_rows_of_our_own_spread_codewords():
+    parameters = {
+        name: METHODS[name].build(request()).get_params() for name in ("SDR", "SDR plain", "NOPT", "GraphCut")
+    }
+    assert {name: p["spread"] for name, p in parameters.items()} == {
+        "SDR": True,
+        "SDR plain": False,
+        "NOPT": False,
+        "GraphCut": False,
+    }
+
+
+def test_every_number_of_the_paper_has_its_cell():
+    text = resources.files("hashlearn.experiments.bench").joinpath("paper_tables.csv").read_text("utf-8")
+    rows = list(csv.DictReader(text.splitlines()))
+    found = sum(
+        paper.value(table.name, dataset, method, n_bits) is not None
+        for table in TABLES.values()
+        for dataset in table.datasets
+        for method in table.methods
+        if not method.endswith("distance")
+        for n_bits in table.bits
+    )
+    assert found == len(rows) == 228
+
+
+@pytest.mark.parametrize(
+    ("entry", "expected"),
+    [
+        (("inference", "mnist", "SDR", 8), 86.33),
+        (("supervised", "cifar10", "FastHash", 32), 32.49),
+        (("unsupervised", "sun397", "KMH", 24), 43.67),
+        (("knn", "cifar10", "ALM", 16), 22.63),
+        (("unsupervised", "mnist", "AL distance", 16), 74.36),
+        (("supervised", "mnist", "SDR distance", 16), None),
+        (("inference", "mnist", "SDR", 12), None),
+        (("knn", "sun397", "SDR", 8), None),
+        (("inference", "elsewhere", "SDR", 8), None),
+    ],
+)
+def test_paper_values(entry, expected):
+    assert paper.value(*entry) == expected
+
+
+def test_two_step_methods_are_built_for_their_setting():
+    al = METHODS["AL"].build(request())
+    assert (al.n_bits, al.random_state, al.target, al.solver, al.hash_function) == (12, 5, "labels", "al", "rbf_svm")
+    cut = METHODS["GraphCut"].build(request())
+    assert isinstance(cut.solver, bqp.GraphCut)
+    assert np.array_equal(cut.solver.blocks, LABELS)
+    plain = METHODS["SDR"].build(request(UNSUPERVISED, hash_function="linear_svm"))
+    assert plain.target == targets.ThresholdedDistance(0.02)
+    assert plain.hash_function == "linear_svm"
+    assert METHODS["SDR distance"].build(request(UNSUPERVISED)).target == targets.Distance()
+    assert METHODS["GraphCut"].build(request(UNSUPERVISED)).solver == "graph_cut"
+
+
+def test_a_method_without_hasher_is_missing_until_there_is_one(monkeypatch):
+    assert METHODS["Absent"].is_missing
+    with pytest.raises(ValueError, match="Absent is missing: this version has no hasher 'absent'"):
+        METHODS["Absent"].build(request())
+    monkeypatch.setitem(HASHERS, "absent", HASHERS["Quick"])
+    assert not METHODS["Absent"].is_missing
+    assert METHODS["Absent"].build(request()).n_bits == 12
+
+
+def test_registered_hashers_take_the_tables_hash_function_where_they_have_a_choice(monkeypatch):
+    monkeypatch.setitem(HASHERS, "nmf_hashing", HASHERS["two_step"])
+    assert METHODS["NMF"].build(request(UNSUPERVISED, hash_function="linear_svm")).hash_function == "linear_svm"
+    monkeypatch.setitem(HASHERS, "nmf_hashing", HASHERS["Quick"])
+    assert METHODS["NMF"].build(request(UNSUPERVISED, hash_function="linear_svm")).n_bits == 12
+
+
+def test_a_plan_is_the_whole_table_unless_a_part_is_asked_for():
+    whole = plan("inference")
+    assert len(whole.cells) == 3 * 4 * 4 * 3
+    assert whole.methods == TABLES["inference"].methods
+    part = plan("Inference", ["mnist"], ["al", "graph-cut", "AL"], [16, 8, 8], n_draws=1)
+    assert part.cells == [
+        Cell("inference", "mnist", method, n_bits, 0) for n_bits in (8, 16) for method in ("AL", "GraphCut")
+    ]
+    assert plan("inference", ["mnist"], ["SDR", "Absent"]).missing_methods == ("Absent",)
+
+
+def test_npz_files_go_by_their_stem():
+    assert plan("knn", ["some/where/flowers.npz"], known_datasets=["mnist"]).datasets == {
+        "flowers": "some/where/flowers.npz"
+    }
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("inferense",), "unknown table 'inferense'; did you mean 'inference'"),
+        (("inference", None, ["SRD"]), "unknown method 'SRD'; did you mean 'SDR'"),
+        (("inference", ["minst"]), "unknown data set 'minst'; did you mean 'mnist'"),
+        (("inference", ["x/mnist.npz"]), "taken for those of 'mnist'"),
+        (("inference", None, ["ITQ"]), "method ITQ is not supervised, table 'inference' is"),
+        (("inference", None, None, [0]), "bits must be code lengths from 1"),
+        (("inference", None, None, None, 0), "n_draws must be a positive integer"),
+    ],
+)
+def test_bad_names_and_numbers(arguments, message):
+    with pytest.raises(ValueError, match=message):
+        plan(*arguments, known_datasets=["mnist", "cifar10", "sun397"])

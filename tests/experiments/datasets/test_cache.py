@@ -1,0 +1,109 @@
+"""Kept features: computed once, told apart by parameters and files, computed anew when damaged."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hashlearn.experiments.datasets import Gist, Hog, SourceFile
+from hashlearn.experiments.datasets.features import cached, parameters
+from hashlearn.experiments.datasets.folder import user_cache
+
+FILES = (SourceFile("a", "00", 1), SourceFile("b", "11", 2))
+ROWS = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+class Counted:
+    """Gives ROWS, and counts how often it is asked."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def __call__(self) -> np.ndarray:
+        self.calls += 1
+        return ROWS.copy()
+
+
+def get(
+    folder: Path, compute: Counted, described: object = Gist(), files: tuple[SourceFile, ...] = FILES
+) -> np.ndarray:
+    return cached("test", parameters(described), files, (2, 3), folder, compute)
+
+
+def test_computed_once(folder: Path) -> None:
+    compute = Counted()
+    assert np.array_equal(get(folder, compute), ROWS)
+    assert np.array_equal(get(folder, compute), ROWS)
+    assert compute.calls == 1
+    (kept,) = (folder / "features").iterdir()
+    assert kept.name.startswith("test-gist-")
+
+
+def test_order_of_files_does_not_matter_but_their_content_does(folder: Path) -> None:
+    compute = Counted()
+    get(folder, compute)
+    get(folder, compute, files=FILES[::-1])
+    assert compute.calls == 1
+    get(folder, compute, files=(FILES[0], SourceFile("b", "12", 2)))
+    assert compute.calls == 2
+
+
+def test_parameters_are_told_apart(folder: Path) -> None:
+    compute = Counted()
+    for described in (Gist(), Gist(n_blocks=3), Gist(orientations=(8, 8, 8)), Hog(), Hog(block=2)):
+        get(folder, compute, described)
+    assert compute.calls == 5
+
+
+def test_version_is_told_apart(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    compute = Counted()
+    get(folder, compute)
+    monkeypatch.setattr(Gist, "version", 2)
+    get(folder, compute)
+    assert compute.calls == 2
+
+
+@pytest.mark.parametrize("damage", ["cut", "empty", "shape", "type", "text"])
+def test_damaged_file_is_computed_anew(folder: Path, damage: str) -> None:
+    compute = Counted()
+    get(folder, compute)
+    (path,) = (folder / "features").iterdir()
+    if damage in ("shape", "type"):
+        np.save(path, ROWS[:1] if damage == "shape" else ROWS.astype(float))
+    else:
+        path.write_bytes({"cut": path.read_bytes()[:-5], "empty": b"", "text": b"nonsense"}[damage])
+    assert np.array_equal(get(folder, compute), ROWS)
+    assert compute.calls == 2
+    get(folder, compute)
+    assert compute.calls == 2
+
+
+def test_interrupted_computation_leaves_nothing(folder: Path) -> None:
+    def interrupted() -> np.ndarray:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        cached("test", parameters(Gist()), FILES, (2, 3), folder, interrupted)
+    assert not list(folder.rglob("*.*"))
+
+
+def test_user_cache_serves_where_the_folder_cannot_be_written(folder: Path) -> None:
+    (folder / "features").write_text("a file, so that no folder of this name can be made")
+    compute = Counted()
+    get(folder, compute)
+    get(folder, compute)
+    assert compute.calls == 1
+    assert len(list((user_cache() / "features").iterdir())) == 1
+
+
+def test_nothing_can_be_written_at_all(folder: Path) -> None:
+    (folder / "features").write_text("")
+    os.makedirs(user_cache())
+    (user_cache() / "features").write_text("")
+    compute = Counted()
+    assert np.array_equal(get(folder, compute), ROWS)
+    assert np.array_equal(get(folder, compute), ROWS)
+    assert compute.calls == 2

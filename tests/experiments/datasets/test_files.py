@@ -1,0 +1,187 @@
+"""Canonical files: verified always, downloaded whole or not at all, and errors that say what to put where."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from hashlearn.experiments.datasets import DataError, MissingDataError, data_folder
+from hashlearn.experiments.datasets.files import CanonicalFile, obtain, verify
+from hashlearn.experiments.datasets.folder import user_cache, written_whole
+from tests.experiments.datasets.written import canonical
+
+CONTENT = bytes(range(256)) * 1000
+SHA256 = hashlib.sha256(CONTENT).hexdigest()
+
+
+def wanted(*urls: str, checksum: str = f"sha256:{SHA256}") -> CanonicalFile:
+    return CanonicalFile("sub/file.bin", len(CONTENT), checksum, urls)
+
+
+class Handler(BaseHTTPRequestHandler):
+    """Serves /good whole, /half half of it, /wrong other bytes of the same length, nothing else."""
+
+    def do_GET(self) -> None:
+        self.server.asked.append(self.path)  # type: ignore[attr-defined]
+        if self.path not in ("/good", "/half", "/wrong"):
+            self.send_error(404)
+            return
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(CONTENT)))
+        self.end_headers()
+        body = CONTENT[::-1] if self.path == "/wrong" else CONTENT
+        self.wfile.write(body[: len(body) // 2] if self.path == "/half" else body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def server() -> Iterator[ThreadingHTTPServer]:
+    pytest.importorskip("pooch", reason="downloads need pooch")
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as running:
+        running.asked = []  # type: ignore[attr-defined]
+        thread = threading.Thread(target=running.serve_forever, daemon=True)
+        thread.start()
+        yield running
+        running.shutdown()
+        thread.join()
+
+
+def address(server: ThreadingHTTPServer, path: str) -> str:
+    return f"http://127.0.0.1:{server.server_port}/{path}"
+
+
+def everything_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.rglob("*") if path.is_file())
+
+
+def test_right_file_is_accepted_by_either_checksum(folder: Path) -> None:
+    file = canonical(folder, "a/b.bin", CONTENT)
+    assert verify(file, folder).sha256 == SHA256
+    by_md5 = CanonicalFile(file.path, file.size, f"md5:{hashlib.md5(CONTENT).hexdigest()}")
+    assert verify(by_md5, folder) == verify(file, folder)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (CONTENT[:-1], "half-downloaded: 255,999 bytes, expected 256,000"),
+        (b"", "half-downloaded: 0 bytes"),
+        (CONTENT + b"x", "not the canonical file"),
+        (CONTENT[:-1] + b"x", f"wrong checksum: sha256 [0-9a-f]+, expected {SHA256}"),
+    ],
+)
+def test_wrong_file_is_refused_and_left_alone(folder: Path, content: bytes, said: str) -> None:
+    canonical(folder, "sub/file.bin", content)
+    with pytest.raises(DataError, match=said) as caught:
+        obtain("test", [wanted()], folder)
+    assert str(folder / "sub" / "file.bin") in str(caught.value)
+    assert (folder / "sub" / "file.bin").read_bytes() == content
+
+
+def test_download_verifies_and_reports(folder: Path, server: ThreadingHTTPServer) -> None:
+    heard: list[tuple[str, int, int]] = []
+    files = obtain("test", [wanted(address(server, "good"))], folder, lambda *step: heard.append(step))
+    assert (folder / "sub" / "file.bin").read_bytes() == CONTENT
+    assert [file.sha256 for file in files] == [SHA256]
+    assert heard[-1] == ("downloading file.bin", len(CONTENT), len(CONTENT))
+    assert all(0 < done <= len(CONTENT) for _, done, _ in heard)
+    assert everything_in(folder) == ["file.bin"]
+    obtain("test", [wanted(address(server, "good"))], folder)
+    assert server.asked == ["/good"]  # type: ignore[attr-defined]
+
+
+def test_download_is_silent(folder: Path, server: ThreadingHTTPServer) -> None:
+    logger = pytest.importorskip("pooch").get_logger()
+    heard: list[logging.LogRecord] = []
+    handler = logging.Handler()
+    handler.emit = heard.append  # type: ignore[method-assign]
+    level = logger.level
+    logger.addHandler(handler)
+    try:
+        obtain("test", [wanted(address(server, "good"))], folder)
+        assert not heard
+        assert logger.level == level
+    finally:
+        logger.removeHandler(handler)
+
+
+def test_next_mirror_is_tried(folder: Path, server: ThreadingHTTPServer) -> None:
+    urls = [address(server, path) for path in ("gone", "wrong", "half", "good")]
+    obtain("test", [wanted(*urls)], folder)
+    assert server.asked == ["/gone", "/wrong", "/half", "/good"]  # type: ignore[attr-defined]
+    assert (folder / "sub" / "file.bin").read_bytes() == CONTENT
+
+
+@pytest.mark.parametrize("path", ["gone", "wrong", "half"])
+def test_failed_download_leaves_nothing(folder: Path, server: ThreadingHTTPServer, path: str) -> None:
+    with pytest.raises(MissingDataError) as caught:
+        obtain("test", [wanted(address(server, path))], folder)
+    assert everything_in(folder) == []
+    assert f"{address(server, path)}: " in str(caught.value)
+
+
+def test_error_says_which_file_to_put_where(folder: Path) -> None:
+    pytest.importorskip("pooch", reason="downloads need pooch")
+    other = CanonicalFile("other.bin", 5, "md5:abc", ("http://127.0.0.1:9/other.bin",))
+    with pytest.raises(MissingDataError) as caught:
+        obtain("test", [wanted("http://127.0.0.1:9/x"), other], folder)
+    message = str(caught.value)
+    assert message.startswith("test: 2 file(s) missing; no download succeeded:")
+    assert f"{folder / 'sub' / 'file.bin'}  (256,000 bytes, sha256 {SHA256})" in message
+    assert f"{folder / 'other.bin'}  (5 bytes, md5 abc)" in message
+    assert "$HASHLEARN_DATA" in message
+
+
+def test_without_pooch_the_error_says_how_to_install_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pooch", None)
+    with pytest.raises(MissingDataError, match=r"pip install 'hashlearn\[data\]'") as caught:
+        obtain("test", [wanted("http://127.0.0.1:9/x")], folder)
+    assert SHA256 in str(caught.value)
+
+
+def write_half(path: Path, error: BaseException) -> None:
+    with written_whole(path) as file:
+        file.write(b"half")
+        raise error
+
+
+def test_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    path = tmp_path / "deep" / "file"
+    with pytest.raises(KeyboardInterrupt):
+        write_half(path, KeyboardInterrupt())
+    assert everything_in(tmp_path) == []
+    with written_whole(path) as file:
+        file.write(b"first")
+        assert not path.exists()
+    with pytest.raises(RuntimeError):
+        write_half(path, RuntimeError())
+    assert path.read_bytes() == b"first"
+    assert everything_in(tmp_path) == ["file"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
+def test_written_file_has_the_usual_permissions(tmp_path: Path) -> None:
+    with written_whole(tmp_path / "ours") as file:
+        file.write(b"x")
+    (tmp_path / "usual").write_bytes(b"x")
+    assert (tmp_path / "ours").stat().st_mode == (tmp_path / "usual").stat().st_mode
+
+
+def test_data_folder_is_the_variable_or_the_user_cache(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert data_folder() == folder
+    monkeypatch.setenv("HASHLEARN_DATA", "~/somewhere")
+    assert data_folder() == Path.home() / "somewhere"
+    for unset in ("", None):
+        monkeypatch.setenv("HASHLEARN_DATA", "") if unset is not None else monkeypatch.delenv("HASHLEARN_DATA")
+        assert data_folder() == user_cache()
+    assert user_cache().name == "hashlearn"
