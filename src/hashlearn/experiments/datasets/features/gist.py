@@ -1,6 +1,6 @@
 """GIST: how much of each orientation, at each scale, there is in each block of an image.
 
-A. Oliva and A. Torralba, Modeling the shape of the scene, IJCV 42 (2001), with the constants of their LMgist: the grey
+A. Oliva and A. Torralba, Modeling the shape of the scene, IJCV 42 (2001), with the constants of their LMgist: the gray
 image (mean of the channels) is stretched to 0 … 255; its logarithm loses the low frequencies and is divided by the
 local contrast; Gabor-like filters follow, and the modulus of each response is averaged over a grid of blocks.
 
@@ -24,8 +24,8 @@ Floats = NDArray[np.float32]
 BATCH = 32  # a batch of spectra of CIFAR-10 takes 2.4 MB: it stays near the processor
 MARGIN = 5  # pixels mirrored around the image for the prefilter
 CONTRAST_FLOOR = 0.2  # local contrast below which nothing is amplified further
-HIGHEST_FREQUENCY = 0.3  # cycles a pixel, centre of the finest scale
-SCALE_RATIO = 1.85  # between the centres of two scales
+HIGHEST_FREQUENCY = 0.3  # cycles a pixel, center of the finest scale
+SCALE_RATIO = 1.85  # between the centers of two scales
 RADIAL_SHARPNESS = 3.5
 ANGULAR_SHARPNESS = 2.0 * np.pi / 64.0  # times orientations squared
 
@@ -65,7 +65,7 @@ class Gist:
 
     @property
     def n_features(self) -> int:
-        """Numbers for each image."""
+        """Number of features of an image."""
         return sum(self.orientations) * self.n_blocks**2
 
     def compute(self, images: NDArray[np.uint8], progress: ProgressCallback | None = None) -> Floats:
@@ -79,7 +79,7 @@ class Gist:
         filters = transfer_functions(self.orientations, height + 2 * self.boundary, width + 2 * self.boundary)
 
         def batch_of_rows(batch: NDArray[np.uint8]) -> Floats:
-            return self._filter(prefilter(stretched_grey(batch), self.prefilter_cycles), filters)
+            return self._filter(prefilter(stretched_gray(batch), self.prefilter_cycles), filters)
 
         return in_batches(batch_of_rows, images, self.n_features, BATCH, "GIST", progress)
 
@@ -96,15 +96,15 @@ class Gist:
         return features.reshape(n, -1)
 
 
-def stretched_grey(images: NDArray[np.uint8]) -> Floats:
-    """Mean of the channels, stretched so that each image runs from 0 to 255; an image of one grey becomes 0."""
-    grey = images.astype(np.float32)
-    if grey.ndim == 4:
-        grey = grey.sum(axis=3) / np.float32(3.0)
-    grey -= grey.min(axis=(1, 2), keepdims=True)
-    brightest = grey.max(axis=(1, 2), keepdims=True)
-    grey *= np.divide(np.float32(255.0), brightest, out=np.zeros_like(brightest), where=brightest > 0.0)
-    return grey
+def stretched_gray(images: NDArray[np.uint8]) -> Floats:
+    """Mean of the channels, stretched so that each image runs from 0 to 255; an image of one gray becomes 0."""
+    gray = images.astype(np.float32)
+    if gray.ndim == 4:
+        gray = gray.sum(axis=3) / np.float32(3.0)
+    gray -= gray.min(axis=(1, 2), keepdims=True)
+    brightest = gray.max(axis=(1, 2), keepdims=True)
+    gray *= np.divide(np.float32(255.0), brightest, out=np.zeros_like(brightest), where=brightest > 0.0)
+    return gray
 
 
 def prefilter(images: Floats, cycles: float) -> Floats:
@@ -133,11 +133,11 @@ def transfer_functions(orientations: tuple[int, ...], height: int, width: int) -
     radius, angle = np.hypot(down, right), np.arctan2(down, right)
     gains = []
     for scale, count in enumerate(orientations):
-        off_centre = radius * (SCALE_RATIO**scale / HIGHEST_FREQUENCY) - 1.0
+        off_center = radius * (SCALE_RATIO**scale / HIGHEST_FREQUENCY) - 1.0
         for k in range(count):
             turned = angle + np.pi * k / count
             turned = np.where(turned > np.pi, turned - 2.0 * np.pi, turned)
-            gains.append(np.exp(-RADIAL_SHARPNESS * off_centre**2 - ANGULAR_SHARPNESS * count**2 * turned**2))
+            gains.append(np.exp(-RADIAL_SHARPNESS * off_center**2 - ANGULAR_SHARPNESS * count**2 * turned**2))
     return np.array(gains, np.float32)
 
 
