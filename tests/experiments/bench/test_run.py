@@ -19,7 +19,7 @@ from hashlearn.experiments.bench.run import run
 from hashlearn.experiments.bench.tables import Cell, plan
 from tests.experiments.bench import fakes
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PATIENCE = 40.0
 
 

@@ -1,4 +1,4 @@
-"""A few queries with their nearest images by one method, for people to look at. Images go along as raw bytes."""
+"""A few queries with their nearest images by one method, for people to look at. Images are stored as raw bytes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def gallery(
 ) -> dict[str, Any] | None:
     """The first query of each of six classes and its eight nearest (ties by index); None for data without images.
 
-    Which queries these are depends on the split alone, so they are the same for every method.
+    The choice of queries depends on the split alone, so they are the same for every method.
     """
     if data.images is None:
         return None

@@ -64,8 +64,8 @@ class Mnist(ImageSource):
         for what, images, labels in (("training", train, train_labels), ("test", test, test_labels)):
             if len(images) != len(labels):
                 raise DataError(f"{self.name}: {len(images):,} {what} images, but {len(labels):,} labels")
-        labels = np.concatenate([train_labels, test_labels]).astype(np.int64)
-        return LabeledImages(np.concatenate([train, test]), labels, tuple("0123456789"), len(test), files)
+        y = np.concatenate([train_labels, test_labels]).astype(np.int64)
+        return LabeledImages(np.concatenate([train, test]), y, tuple("0123456789"), len(test), files)
 
 
 def read_idx(path: Path, n_dimensions: int) -> NDArray[np.uint8]:
