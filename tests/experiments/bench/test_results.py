@@ -55,7 +55,6 @@ def test_with_cells_only_those_count(folder, record):
     found = read(folder, [CELL, absent, never])
     assert found.records == {CELL: record}
     assert found.missing == (absent, never)
-    assert found.missing_methods == ["Absent"]
     assert found.reason(absent) == "not run yet"
     assert found.reason(never) == "this version does not have the method"
 

@@ -9,18 +9,22 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import math
+import platform
 import time
 import warnings
 from collections.abc import Callable
+from functools import cache
+from importlib import metadata as packages
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn import metrics
+from hashlearn import __version__, metrics
+from hashlearn.core.memory import physical_memory, text_lines
+from hashlearn.core.threads import n_threads
 from hashlearn.experiments.bench.gallery import gallery
 from hashlearn.experiments.bench.ground_truth import nearest_vectors, neighbours_found
-from hashlearn.experiments.bench.machine import machine, versions
 from hashlearn.experiments.bench.methods import METHODS, SUPERVISED, Request
 from hashlearn.experiments.bench.tables import TABLES, Cell, Table
 from hashlearn.hashers import BaseHasher
@@ -31,6 +35,8 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 RADIUS = 2
+PACKAGES = ("numpy", "scipy", "scikit-learn", "numba")  # whose versions are recorded
+GIB = 2**30
 NOT_RECORDED = ("progress",)  # parameters that do not affect the result
 BIT_FIELDS = ("sweep", "bit", "value", "bound", "gap", "changed", "status", "seconds")  # of the inference report
 
@@ -69,8 +75,8 @@ def run_cell(cell: Cell, data: DataSet, *, with_gallery: bool = False, stage: St
         "cell": {**dataclasses.asdict(cell), "features": data.features},
         "protocol": split.description,
         "configuration": configuration,
-        "versions": versions(),
-        "machine": machine(),
+        "versions": _versions(),
+        "machine": _machine(),
         "seconds": {
             "fit": fitted - started,
             "inference": None if report is None else report.seconds,
@@ -149,3 +155,32 @@ def _plain(value: Any) -> int | float | str | None:
     if isinstance(value, int | float):
         return value if math.isfinite(value) else None
     return str(value)
+
+
+@cache
+def _versions() -> dict[str, str]:
+    """Versions of hashlearn, Python and the packages that results may depend on."""
+    return {
+        "hashlearn": __version__,
+        "python": platform.python_version(),
+        **{package: packages.version(package) for package in PACKAGES},
+    }
+
+
+@cache
+def _machine() -> dict[str, str | int | float | None]:
+    """System, processor, usable cores, memory. Nothing that identifies the machine or its user."""
+    total = physical_memory()
+    return {
+        "system": f"{platform.system()} {platform.machine()}",
+        "processor": _processor(),
+        "cores": n_threads(),
+        "memory_gib": None if total is None else round(total / GIB, 1),
+    }
+
+
+def _processor() -> str:
+    for line in text_lines("/proc/cpuinfo"):
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()

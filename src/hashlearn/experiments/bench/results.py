@@ -50,15 +50,9 @@ class Results:
         """The records alone."""
         return tuple(self.records.values())
 
-    @property
-    def missing_methods(self) -> list[str]:
-        """Methods among the missing cells that this version does not have."""
-        names = dict.fromkeys(cell.method for cell in self.missing)
-        return [name for name in names if name in METHODS and METHODS[name].is_missing]
-
     def reason(self, cell: Cell) -> str:
         """Why a cell is missing, in words."""
-        if cell.method in self.missing_methods:
+        if cell.method in METHODS and METHODS[cell.method].is_missing:
             return "this version does not have the method"
         return f"failed: {self.failed[cell]}" if cell in self.failed else "not run yet"
 

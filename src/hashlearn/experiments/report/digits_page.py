@@ -20,15 +20,14 @@ def page(result: DigitsResult) -> str:
         f"by Hamming distance; an image is right if it shows the same digit. All of it took {result.seconds:.1f} s."
     )
     header = element("header", element("h1", f"Handwritten digits in {n_bits} bits"), element("p", about))
-    sections = {
-        "How good the codes are": plain_table("demo", None, HEADS, _rows(result), "Scores"),
-        "Searches": [
-            element("p", "The nearest images and their distances in bits; ✓ shows the query’s digit, ✗ another."),
-            queries_and_neighbors(result.galleries),
-        ],
-        "Inference, bit by bit": element("pre", result.report),
-    }
-    parts = [element("section", element("h2", name), content) for name, content in sections.items()]
+    pictures = queries_and_neighbors(result.galleries)
+    legend = element("p", "The nearest images and their distances in bits; ✓ shows the query’s digit, ✗ another.")
+    sections = [
+        ("scores", "How good the codes are", plain_table("demo", None, HEADS, _rows(result), "Scores")),
+        ("searches", "Searches", [legend, *pictures]),
+        ("inference", "Inference, bit by bit", element("pre", result.report)),
+    ]
+    parts = [element("section", element("h2", name), content, id=anchor) for anchor, name, content in sections]
     return document(f"hashlearn: digits in {n_bits} bits", header, element("main", parts))
 
 
