@@ -106,7 +106,7 @@ class Block:
     @property
     def last_draw(self) -> int:
         """The number of the last draw, counted from 0."""
-        return max(record["cell"]["draw"] for record in self.records)
+        return max(int(record["cell"]["draw"]) for record in self.records)
 
     def at(self, method: str, n_bits: int) -> list[Record]:
         """The records of one method at one length, by draw."""

@@ -21,7 +21,7 @@ N_QUERIES = 500
 
 @dataclass(frozen=True)
 class Row:
-    """One method's scores."""
+    """The scores and times of one method."""
 
     setting: str  # "no labels" or "labels"
     method: str

@@ -47,7 +47,7 @@ class Results:
 
     @property
     def cells(self) -> tuple[Mapping[str, Any], ...]:
-        """The records alone."""
+        """The records without their keys, in the same order."""
         return tuple(self.records.values())
 
     def reason(self, cell: Cell) -> str:

@@ -32,7 +32,7 @@ class SourceFile:
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where samples come from. ``dataclasses.asdict`` gives plain JSON.
+    """The origin of the samples. ``dataclasses.asdict`` gives plain JSON.
 
     Attributes
     ----------
@@ -98,7 +98,7 @@ class DataSet:
 
     @property
     def n_classes(self) -> int:
-        """Number of classes."""
+        """The number of classes, with or without samples."""
         return len(self.class_names)
 
 

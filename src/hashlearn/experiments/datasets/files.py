@@ -70,7 +70,7 @@ class CanonicalFile:
     urls: tuple[str, ...] = ()
 
     def describe(self, folder: Path) -> str:
-        """Where it belongs, and how to recognize it."""
+        """The place where it belongs, its size and its checksum."""
         algorithm, _, value = self.checksum.partition(":")
         return f"{folder / self.path}  ({self.size:,} bytes, {algorithm} {value})"
 

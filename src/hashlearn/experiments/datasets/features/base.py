@@ -119,7 +119,7 @@ def cached(
 
 def _stored(path: Path, shape: tuple[int, int]) -> NDArray[np.float32] | None:
     try:
-        rows = np.load(path, allow_pickle=False)
+        rows: NDArray[np.float32] = np.load(path, allow_pickle=False)
     except FileNotFoundError:
         return None
     except (OSError, ValueError, EOFError, MemoryError) as error:
