@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Callable
 from functools import cache
 from importlib import metadata as packages
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,12 +26,10 @@ from hashlearn.core.threads import n_threads
 from hashlearn.experiments.bench.gallery import gallery
 from hashlearn.experiments.bench.ground_truth import nearest_vectors, neighbours_found
 from hashlearn.experiments.bench.methods import METHODS, SUPERVISED, Request
+from hashlearn.experiments.bench.protocols import Split
 from hashlearn.experiments.bench.tables import TABLES, Cell, Table
+from hashlearn.experiments.datasets import DataSet
 from hashlearn.hashers import BaseHasher
-
-if TYPE_CHECKING:
-    from hashlearn.experiments.bench.protocols import Split
-    from hashlearn.experiments.datasets import DataSet
 
 SCHEMA = 1
 RADIUS = 2

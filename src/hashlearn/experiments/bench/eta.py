@@ -42,6 +42,10 @@ class Clock:
         if self._progress is not None:
             self._progress(RunProgress(what, self._total - len(self._left), self._total, self.seconds_left()))
 
+    def stages_of(self, cell: Cell) -> Callable[[str], None]:
+        """A function that reports a stage of this cell."""
+        return lambda what: self.tell(f"{cell}: {what}")
+
     def ended(self, cell: Cell, seconds: float | None, parallel: int = 1) -> None:
         """Count a cell as ended. ``seconds`` is None for a failed cell, which tells nothing about others."""
         self._left.pop(cell, None)

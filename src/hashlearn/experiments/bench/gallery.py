@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.bits import hamming_distances
-
-if TYPE_CHECKING:
-    from hashlearn.experiments.bench.protocols import Split
-    from hashlearn.experiments.datasets import DataSet
+from hashlearn.experiments.bench.protocols import Split
+from hashlearn.experiments.datasets import DataSet
 
 SHOWN_QUERIES = 6
 NEAREST = 8

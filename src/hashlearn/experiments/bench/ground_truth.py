@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import weakref
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 
 from hashlearn import metrics
-
-if TYPE_CHECKING:
-    from hashlearn.experiments.bench.protocols import Split
-    from hashlearn.experiments.datasets import DataSet
+from hashlearn.experiments.bench.protocols import Split
+from hashlearn.experiments.datasets import DataSet
 
 RETRIEVED = (10, 100)
 

@@ -15,13 +15,12 @@ the queries: it takes classes with more than 400 of them, or a part of that. Wha
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from hashlearn.experiments.datasets import DataSet
+from hashlearn.experiments.datasets import DataSet
 
 IndexArray = NDArray[np.intp]
 

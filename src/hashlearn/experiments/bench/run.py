@@ -12,19 +12,18 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hashlearn.core.memory import available_memory
 from hashlearn.core.progress import Progress, ProgressCallback
-from hashlearn.experiments.bench.eta import Clock
+from hashlearn.experiments import datasets
+from hashlearn.experiments.bench.eta import Clock, RunProgress
 from hashlearn.experiments.bench.methods import METHODS
+from hashlearn.experiments.bench.protocols import Split
 from hashlearn.experiments.bench.results import ResultError, copy_from_twin, read, remove_unfinished
 from hashlearn.experiments.bench.tables import Cell, Plan
 from hashlearn.experiments.bench.workers import Finished, Work, in_processes
-
-if TYPE_CHECKING:
-    from hashlearn.experiments.bench.protocols import Split
-    from hashlearn.experiments.datasets import DataSet
+from hashlearn.experiments.datasets import DataSet
 
 WORKER_BYTES = 2**29  # a worker's interpreter with its libraries and compiled kernels
 COPIES_OF_DATA = 2  # that a worker holds
@@ -77,10 +76,6 @@ def run(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ResultError(f"{folder}: cannot be made a results folder: {error.strerror or error}") from None
-    if load is None:
-        from hashlearn.experiments import datasets
-
-        load = datasets.load
     remove_unfinished(folder)
     stored = read(folder, plan.cells).records
     todo = [cell for cell in plan.cells if cell not in stored and not METHODS[cell.method].is_missing]
@@ -89,13 +84,20 @@ def run(
     outcome = Outcome(n_stored_before=len(stored))
     if copied:
         outcome.notes.append(f"{len(copied)} cell(s) are the same run in another table and were copied from there")
-    clock = Clock(todo, stored, progress)
     with _noticing_interrupts() as check:
+
+        def told(at: RunProgress) -> None:
+            check()
+            if progress is not None:
+                progress(at)
+
+        clock = Clock(todo, stored, told)
         for dataset, source in plan.datasets.items():
             cells = [cell for cell in todo if cell.dataset == dataset]
             if cells:
-                work = Work(folder, load, source, plan.table.features.get(dataset), max(plan.bits))
-                _run_dataset(plan, cells, work, jobs, outcome, clock, check, stored)
+                features = plan.table.features.get(dataset)
+                work = Work(folder, load or datasets.load, source, features, max(plan.bits))
+                _run_dataset(plan, cells, work, jobs, outcome, clock, stored)
     return outcome
 
 
@@ -106,14 +108,12 @@ def _run_dataset(
     jobs: int,
     outcome: Outcome,
     clock: Clock,
-    check: Callable[[], None],
     stored: Mapping[Cell, Mapping[str, Any]],
 ) -> None:
     dataset = cells[0].dataset
 
-    def loading(progress: Progress) -> None:
-        check()
-        clock.tell(f"{dataset}: {progress.stage} {progress.done}/{progress.total}")
+    def loading(at: Progress) -> None:
+        clock.tell(f"{dataset}: {at.stage} {at.done}/{at.total}")
 
     clock.tell(f"{dataset}: loading")
     try:
@@ -129,7 +129,7 @@ def _run_dataset(
     if processes < min(jobs, len(cells)):
         outcome.notes.append(f"{dataset}: memory allows {processes} of {jobs} processes")
     if processes == 1:
-        ending = _here(cells, data, work, clock, check)
+        ending = _here(cells, data, work, clock)
     else:
         ending = in_processes(cells, processes, work, lambda cell: clock.tell(str(cell)))
     del data  # the workers have their own
@@ -149,14 +149,9 @@ def _check_same_queries(stored: Mapping[Cell, Mapping[str, Any]], dataset: str, 
             )
 
 
-def _here(cells: list[Cell], data: DataSet, work: Work, clock: Clock, check: Callable[[], None]) -> Iterator[Finished]:
+def _here(cells: list[Cell], data: DataSet, work: Work, clock: Clock) -> Iterator[Finished]:
     for cell in cells:
-
-        def stage(what: str, cell: Cell = cell) -> None:
-            check()
-            clock.tell(f"{cell}: {what}")
-
-        yield work.try_cell(cell, data, stage)
+        yield work.try_cell(cell, data, clock.stages_of(cell))
 
 
 def _affordable(jobs: int, data: DataSet, n_train: int) -> int:

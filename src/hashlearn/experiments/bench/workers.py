@@ -22,15 +22,13 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hashlearn.core.threads import n_threads
 from hashlearn.experiments.bench.cell import Stage, run_cell
 from hashlearn.experiments.bench.results import as_text, write_cell, write_error
 from hashlearn.experiments.bench.tables import Cell
-
-if TYPE_CHECKING:
-    from hashlearn.experiments.datasets import DataSet
+from hashlearn.experiments.datasets import DataSet
 
 THREAD_VARIABLES = (
     "HASHLEARN_NUM_THREADS",
