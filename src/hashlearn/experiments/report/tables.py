@@ -63,10 +63,7 @@ def verdict_mark(verdict: Verdict, text: str | None = None) -> Markup:
 
 def plain_table(kind: str, caption: object, heads: Sequence[object], rows: Iterable[object], name: str) -> Markup:
     """A table that scrolls inside a narrow page, by keyboard too."""
-    head = element("tr", (element("th", text, scope="col") for text in heads))
-    table = element(
-        "table", element("caption", caption), element("thead", head), element("tbody", rows), data_table=kind
-    )
+    table = _table(caption, heads, rows, data_table=kind)
     return element("div", table, class_="wide", role="region", aria_label=name, tabindex=0)
 
 
@@ -82,16 +79,18 @@ def mean_cell(block: Block, method: str, n_bits: int, reader: Reader, form: Call
 
 
 def _by_length(caption: object, lengths: Sequence[int], rows: Mapping[str, Iterable[Markup]], kind: str) -> Markup:
-    heads = [element("th", f"{n_bits} bits", scope="col") for n_bits in lengths]
-    head = element("thead", element("tr", element("th", "method", scope="col"), heads))
     body = []
     for method, contents in rows.items():
         pairs = zip(lengths, contents, strict=True)
         cells = [element("td", content, data_bits=f"{n_bits} bits") for n_bits, content in pairs]
         body.append(element("tr", method_cell(method), cells))
-    return element(
-        "table", element("caption", caption), head, element("tbody", body), class_="by-length", data_table=kind
-    )
+    heads = ["method", *(f"{n_bits} bits" for n_bits in lengths)]
+    return _table(caption, heads, body, class_="by-length", data_table=kind)
+
+
+def _table(caption: object, heads: Iterable[object], rows: Iterable[object], **attributes: object) -> Markup:
+    head = element("thead", element("tr", (element("th", text, scope="col") for text in heads)))
+    return element("table", element("caption", caption), head, element("tbody", rows), **attributes)
 
 
 def _compared(entry: Entry, best: str | None) -> Markup:
