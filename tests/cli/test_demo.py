@@ -1,11 +1,11 @@
 """``hashlearn demo``: the table, the worked search and the page."""
 
-import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from hashlearn.cli import main
 from hashlearn.experiments.bench import digits
+from hashlearn.experiments.bench.gallery import NEAREST, SHOWN_QUERIES
 from hashlearn.experiments.report.digits_page import page
 
 
@@ -25,17 +25,22 @@ def test_labels_beat_no_labels_beat_chance(result):
     assert supervised > signs + 0.1
 
 
-def test_searches_are_sorted_and_never_find_a_query(result):
-    for search in result.searches:
-        assert np.all(np.diff(search.distances) >= 0)
-        assert search.neighbours.min() >= 75  # a quarter of the images are queries
-        assert len(search.neighbours) == digits.NEAREST
+def test_searches_are_sorted_and_never_find_the_query(result):
+    assert list(result.galleries) == [f"{row.method}, {row.setting}" for row in result.rows]
+    for gallery in result.galleries.values():
+        assert len(gallery["queries"]) == SHOWN_QUERIES
+        for query in gallery["queries"]:
+            distances = [image["distance"] for image in query["neighbours"]]
+            assert distances == sorted(distances)
+            assert len(distances) == NEAREST
+            assert query["image"] not in [image["image"] for image in query["neighbours"]]
 
 
 def test_page_is_whole_self_contained_and_escaped(result):
     result.report = "<script>alert(1)</script>"
     text = page(result)
-    assert text.count("<figure") == len(result.searches) * (digits.NEAREST + 1)
+    assert text.count("<figure") == len(result.rows) * SHOWN_QUERIES * NEAREST
+    assert text.count("<img") == text.count("<figure") + SHOWN_QUERIES
     assert "<script" not in text
     assert "http" not in text
     assert f"{100 * result.rows[-1].precision:.1f} %" in text

@@ -79,7 +79,7 @@ def demo_command(
         rows = [asdict(row) for row in result.rows]
         click.echo(json.dumps({"n_bits": n_bits, "seed": seed, "output": str(output), "rows": rows}))
         return
-    click.echo(f"hashlearn {__version__}: {len(result.labels):,} handwritten digits in {n_bits} bits (seed {seed})\n")
+    click.echo(f"hashlearn {__version__}: {result.n_images:,} handwritten digits in {n_bits} bits (seed {seed})\n")
     click.echo(table(HEADER, [_row(row) for row in result.rows]))
     click.echo(f"\n{_worked_search(result)}\n")
     write_atomically(output, [page(result).encode()])
@@ -93,12 +93,13 @@ def _row(row: Any) -> tuple[str, ...]:
 
 def _worked_search(result: DigitsResult) -> str:
     """The nearest digits to the first query, by each method."""
-    shown = [search for search in result.searches if search.query == 0]
-    width = max(len(search.method) for search in shown)
-    lines = [f"A search: the images nearest to a {result.labels[0]}, with their distances in bits"]
-    for search in shown:
-        found = "  ".join(f"{result.labels[i]} ({d})" for i, d in zip(search.neighbours, search.distances, strict=True))
-        lines.append(f"{search.method:<{width}}  {found}")
+    shown = {name: found["queries"][0] for name, found in result.galleries.items()}
+    width = max(map(len, shown))
+    label = next(iter(shown.values()))["label"]
+    lines = [f"A search: the images nearest to a {label}, with their distances in bits"]
+    for name, query in shown.items():
+        found = "  ".join(f"{image['label']} ({image['distance']})" for image in query["neighbours"])
+        lines.append(f"{name:<{width}}  {found}")
     return "\n".join(lines)
 
 

@@ -6,7 +6,9 @@ import math
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 
-ABSENT = "–"
+from hashlearn.experiments.formatting import ABSENT
+
+__all__ = ["ABSENT", "lower_bound", "number", "pairs", "percent", "seconds", "table", "upper_bound"]
 
 
 def number(x: float, digits: int = 8, rounding: str = ROUND_HALF_EVEN) -> str:

@@ -1,4 +1,4 @@
-"""How many rows a Gram matrix may have."""
+"""The memory of this machine: all of it, what is free, and how many rows a Gram matrix may have."""
 
 from __future__ import annotations
 
@@ -23,16 +23,38 @@ def gram_rows_limit(wanted: int | None) -> int:
 @cache
 def memory_share() -> int:
     """Bytes: a quarter of the physical memory, or of the control group's or the process's limit where one is lower."""
-    try:
-        total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        total = 8 * 2**30
+    total = physical_memory() or 8 * 2**30
     for limit_file in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         try:
             total = min(total, int(Path(limit_file).read_text()))
         except (OSError, ValueError):
             continue
     return min(total, _address_space() or total) // SHARE_OF_MEMORY
+
+
+def physical_memory() -> int | None:
+    """Bytes of physical memory; None if the system does not tell."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+def available_memory() -> int | None:
+    """Bytes that new processes may use, by the system and by the control group; None if neither tells."""
+    found = [int(line.split()[1]) * 1024 for line in text_lines("/proc/meminfo") if line.startswith("MemAvailable:")]
+    limit, used = (text_lines(f"/sys/fs/cgroup/memory.{name}") for name in ("max", "current"))
+    if limit and used and limit[0].isdigit():
+        found.append(max(0, int(limit[0]) - int(used[0])))
+    return min(found, default=None)
+
+
+def text_lines(path: str) -> list[str]:
+    """The lines of a file of the system; none if it cannot be read."""
+    try:
+        return Path(path).read_text("utf-8").splitlines()
+    except OSError:
+        return []
 
 
 def _address_space() -> int | None:

@@ -1,7 +1,7 @@
-"""Example problems for demonstrations, tests and first steps: one bit of a code, and a random graph to cut.
+"""Example problems for ``hashlearn demo --solvers`` and tests: one bit of a code, and a random graph to cut.
 
 `digits_bit` is eq. (5) for the first bit of a code on scikit-learn's 1,797 handwritten digits, in its exact
-low-rank form; `random_graph` is a max-cut problem. Both are built in well under a second without a download.
+low-rank form. `random_graph` is a max-cut problem. Both are built in less than a second, without a download.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ SWAPS_PER_EDGE = 10
 def digits_bit(supervised: bool, n_bits: int = 16) -> LowRank:
     """The problem (5) of the first bit for scikit-learn's digits, all other bits held at their PCA start.
 
-    The rows X are centred, then scaled to unit norm; the start codes Z are the signs of their first
+    The rows X are centered, then scaled to unit norm; the start codes Z are the signs of their first
     ``n_bits`` principal components. With Z̄ = Z without its first bit, C the one-hot labels, L = ``n_bits``:
 
-    - unsupervised: A = Z̄Z̄ᵀ − L·XXᵀ, what squared Euclidean distances ask for;
-    - supervised: A = Z̄Z̄ᵀ + L·11ᵀ − 2L·CCᵀ, what the labels ask for.
+    - unsupervised: A = Z̄Z̄ᵀ − L·XXᵀ, the target of squared Euclidean distances;
+    - supervised: A = Z̄Z̄ᵀ + L·11ᵀ − 2L·CCᵀ, the target of the labels.
 
     Every diagonal entry is −1 in both.
 
@@ -52,9 +52,9 @@ def digits_bit(supervised: bool, n_bits: int = 16) -> LowRank:
 
 
 def random_graph(n: int, degree: int, rng: Any = None) -> Sparse:
-    """The adjacency matrix of a random graph on n nodes, each with ``degree`` neighbours: a max-cut problem.
+    """The adjacency matrix of a random graph on n nodes, each with ``degree`` neighbors: a max-cut problem.
 
-    A ring of near neighbours is shuffled by exchanging the ends of random pairs of edges. The edges that a
+    A ring of near neighbors is shuffled by exchanging the ends of random pairs of edges. The edges that a
     partition x cuts are m / 2 − xᵀAx / 4 of all m = n · degree / 2.
 
     >>> A = random_graph(10, 3, rng=0)
@@ -64,7 +64,7 @@ def random_graph(n: int, degree: int, rng: Any = None) -> Sparse:
     Parameters
     ----------
     n : number of nodes
-    degree : neighbours of each node, less than n; n · degree must be even
+    degree : neighbors of each node, less than n; n · degree must be even
     rng : None, an integer seed or a numpy Generator
     """
     if not 1 <= degree < n or n * degree % 2:
@@ -77,13 +77,13 @@ def random_graph(n: int, degree: int, rng: Any = None) -> Sparse:
 
 def _pca_codes(X: FloatArray, n_bits: int) -> FloatArray:
     """Signs of the first principal components, each thresholded at its mean (their own signs cancel in A)."""
-    centred = X - X.mean(axis=0)
-    _, _, components = np.linalg.svd(centred, full_matrices=False)
-    return np.where(centred @ components[:n_bits].T >= 0.0, 1.0, -1.0)
+    centered = X - X.mean(axis=0)
+    _, _, components = np.linalg.svd(centered, full_matrices=False)
+    return np.where(centered @ components[:n_bits].T >= 0.0, 1.0, -1.0)
 
 
 def _ring(n: int, degree: int) -> list[tuple[int, int]]:
-    """Neighbours at distance 1, 2, … on a ring, and the opposite node where ``degree`` is odd."""
+    """Neighbours at distance 1, 2, … on a ring, and the opposite node if ``degree`` is odd."""
     edges = [(i, (i + step) % n) for step in range(1, degree // 2 + 1) for i in range(n)]
     if degree % 2:
         edges += [(i, i + n // 2) for i in range(n // 2)]
@@ -91,7 +91,7 @@ def _ring(n: int, degree: int) -> list[tuple[int, int]]:
 
 
 def _shuffled(edges: list[tuple[int, int]], rng: np.random.Generator) -> list[tuple[int, int]]:
-    """Replace pairs of edges a–b, c–d by a–d, c–b where that makes no loop and no double edge."""
+    """Replace pairs of edges a–b, c–d by a–d, c–b if that makes no loop and no double edge."""
     present = {frozenset(edge) for edge in edges}
     for p, q, crossed in rng.integers(len(edges), size=(SWAPS_PER_EDGE * len(edges), 3)).tolist():
         (a, b), (c, d) = edges[p], edges[q]

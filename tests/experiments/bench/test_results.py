@@ -8,6 +8,7 @@ import os
 import pytest
 
 from hashlearn.core import atomic_files as atomic
+from hashlearn.experiments.bench.blocks import blocks
 from hashlearn.experiments.bench.cell import run_cell
 from hashlearn.experiments.bench.results import ResultError, as_text, read, remove_unfinished, write_cell, write_error
 from hashlearn.experiments.bench.tables import TABLES, Cell
@@ -35,9 +36,10 @@ def test_what_is_written_is_read_back(folder, record):
     found = read(folder)
     assert found.records == {CELL: record}
     assert found.cells == (record,)
-    assert found.blocks == [("inference", "digits")]
-    assert found.draws("inference", "digits", "Quick", 8) == [record]
-    assert found.draws("inference", "digits", "Quick", 16) == []
+    (block,) = blocks(found.cells)
+    assert (block.table.name, block.dataset) == ("inference", "digits")
+    assert block.at("Quick", 8) == [record]
+    assert block.at("Quick", 16) == []
 
 
 def test_missing_are_all_other_cells_of_the_table_in_as_many_draws(folder):
@@ -53,7 +55,8 @@ def test_with_cells_only_those_count(folder, record):
     found = read(folder, [CELL, absent, never])
     assert found.records == {CELL: record}
     assert found.missing == (absent, never)
-    assert found.missing_methods == ["Absent"]
+    assert found.reason(absent) == "not run yet"
+    assert found.reason(never) == "this version does not have the method"
 
 
 def test_the_last_error_of_a_missing_cell_is_told_until_it_succeeds(folder, record):

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from hashlearn.experiments.bench.blocks import Entry
 from hashlearn.experiments.bench.protocols import PROTOCOLS
 from hashlearn.experiments.bench.results import Results
-from hashlearn.experiments.bench.summary import Entry, summarise
+from hashlearn.experiments.bench.summary import summarise
 from hashlearn.experiments.bench.tables import Cell
 from tests.experiments.bench import fakes
 
@@ -18,7 +19,7 @@ def results(values, missing=()):
     """A Results with precision@2 = each value; keys are (method, n_bits, draw)."""
     records = {
         Cell("inference", "mnist", *key): {
-            "cell": {"features": "pixels"},
+            "cell": {"features": "pixels", **dict(zip(("method", "n_bits", "draw"), key, strict=True))},
             "metrics": {"precision@2": value, "map": value / 2, "knn_accuracy": None},
         }
         for key, value in values.items()
@@ -68,13 +69,12 @@ def test_other_metrics_have_no_paper():
     shown = summarise(results(THREE), "inference", "mnist", "map")
     assert shown.rows["SDR"][8].mean == pytest.approx(44.5)
     assert shown.rows["SDR"][8].paper is None
-    assert not shown.has_paper
     assert "brackets" not in shown.title
 
 
 def test_methods_and_lengths_that_were_asked_for_are_rows_even_if_empty():
     shown = summarise(results({}), "inference", "mnist", methods=["SDR", "Absent"], bits=[8])
-    assert shown.rows == {"SDR": {8: Entry((), 86.33)}, "Absent": {8: Entry((), None, is_missing=True)}}
+    assert shown.rows == {"SDR": {8: Entry((), 86.33)}, "Absent": {8: Entry((), None)}}
     assert "missing" in shown.markdown()
 
 

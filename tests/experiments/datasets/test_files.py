@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -14,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from hashlearn.experiments.datasets import DataError, MissingDataError, data_folder
-from hashlearn.experiments.datasets.files import CanonicalFile, obtain, verify
-from hashlearn.experiments.datasets.folder import user_cache, written_whole
+from hashlearn.experiments.datasets.files import CanonicalFile, obtain, user_cache, verify
 from tests.experiments.datasets.written import canonical
 
 CONTENT = bytes(range(256)) * 1000
@@ -90,7 +88,9 @@ def test_wrong_file_is_refused_and_left_alone(folder: Path, content: bytes, said
 
 def test_download_verifies_and_reports(folder: Path, server: ThreadingHTTPServer) -> None:
     heard: list[tuple[str, int, int]] = []
-    files = obtain("test", [wanted(address(server, "good"))], folder, lambda *step: heard.append(step))
+    files = obtain(
+        "test", [wanted(address(server, "good"))], folder, lambda p: heard.append((p.stage, p.done, p.total))
+    )
     assert (folder / "sub" / "file.bin").read_bytes() == CONTENT
     assert [file.sha256 for file in files] == [SHA256]
     assert heard[-1] == ("downloading file.bin", len(CONTENT), len(CONTENT))
@@ -147,34 +147,6 @@ def test_without_pooch_the_error_says_how_to_install_it(folder: Path, monkeypatc
     with pytest.raises(MissingDataError, match=r"pip install 'hashlearn\[data\]'") as caught:
         obtain("test", [wanted("http://127.0.0.1:9/x")], folder)
     assert SHA256 in str(caught.value)
-
-
-def write_half(path: Path, error: BaseException) -> None:
-    with written_whole(path) as file:
-        file.write(b"half")
-        raise error
-
-
-def test_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
-    path = tmp_path / "deep" / "file"
-    with pytest.raises(KeyboardInterrupt):
-        write_half(path, KeyboardInterrupt())
-    assert everything_in(tmp_path) == []
-    with written_whole(path) as file:
-        file.write(b"first")
-        assert not path.exists()
-    with pytest.raises(RuntimeError):
-        write_half(path, RuntimeError())
-    assert path.read_bytes() == b"first"
-    assert everything_in(tmp_path) == ["file"]
-
-
-@pytest.mark.skipif(os.name != "posix", reason="permissions of POSIX")
-def test_written_file_has_the_usual_permissions(tmp_path: Path) -> None:
-    with written_whole(tmp_path / "ours") as file:
-        file.write(b"x")
-    (tmp_path / "usual").write_bytes(b"x")
-    assert (tmp_path / "ours").stat().st_mode == (tmp_path / "usual").stat().st_mode
 
 
 def test_data_folder_is_the_variable_or_the_user_cache(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

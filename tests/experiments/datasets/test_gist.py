@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hashlearn.experiments.datasets import Gist
-from hashlearn.experiments.datasets.features.gist import prefilter, stretched_grey, transfer_functions
+from hashlearn.experiments.datasets.features.gist import prefilter, stretched_gray, transfer_functions
 
 SIDE = 32
 
@@ -38,8 +38,8 @@ def test_320_numbers_for_a_cifar_image(images: np.ndarray) -> None:
     assert np.all(features > 0)
 
 
-def test_image_of_one_grey_has_no_features() -> None:
-    plain = np.stack([np.full((SIDE, SIDE), grey, np.uint8) for grey in (0, 7, 255)])
+def test_image_of_one_gray_has_no_features() -> None:
+    plain = np.stack([np.full((SIDE, SIDE), gray, np.uint8) for gray in (0, 7, 255)])
     assert not Gist().compute(plain).any()
 
 
@@ -50,9 +50,9 @@ def test_brightness_and_contrast_do_not_matter(images: np.ndarray) -> None:
 
 
 def test_colour_is_the_mean_of_the_channels(images: np.ndarray) -> None:
-    grey = (images // 3).sum(axis=3, dtype=np.uint8)
-    channels = np.stack([grey, np.zeros_like(grey), np.zeros_like(grey)], axis=3)
-    np.testing.assert_allclose(Gist().compute(channels), Gist().compute(grey), rtol=1e-3, atol=1e-5)
+    gray = (images // 3).sum(axis=3, dtype=np.uint8)
+    channels = np.stack([gray, np.zeros_like(gray), np.zeros_like(gray)], axis=3)
+    np.testing.assert_allclose(Gist().compute(channels), Gist().compute(gray), rtol=1e-3, atol=1e-5)
 
 
 def test_quarter_turn_permutes_filters_and_blocks(images: np.ndarray) -> None:
@@ -97,7 +97,7 @@ def test_texture_is_seen_where_it_is(corner: tuple[int, int]) -> None:
 
 def test_responses_are_circular_convolutions(images: np.ndarray) -> None:
     """One filter at a few pixels, summed in the image plane in double precision."""
-    white = prefilter(stretched_grey(images[:1]), 4.0)[0].astype(float)
+    white = prefilter(stretched_gray(images[:1]), 4.0)[0].astype(float)
     padded = np.pad(white, 32, mode="symmetric")
     impulse = np.fft.ifft2(transfer_functions((8, 8, 4), 96, 96)[5].astype(float))
     down, right = np.mgrid[:96, :96]

@@ -1,11 +1,15 @@
-"""HOG: against scikit-image where that is installed, and by hand where the answer is plain."""
+"""HOG: by hand where the answer is plain, and with the parameters that scikit-image is meant to get."""
 
 from __future__ import annotations
+
+import sys
 
 import numpy as np
 import pytest
 
 from hashlearn.experiments.datasets import Hog
+
+feature = pytest.importorskip("skimage.feature", reason="HOG needs scikit-image")
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +63,6 @@ def test_strongest_channel_wins(images: np.ndarray) -> None:
 @pytest.mark.parametrize("colour", [True, False])
 @pytest.mark.parametrize(("orientations", "cell", "block"), [(25, 6, 1), (25, 6, 5), (9, 8, 2), (9, 5, 3), (1, 32, 1)])
 def test_same_as_scikit_image(images: np.ndarray, orientations: int, cell: int, block: int, colour: bool) -> None:
-    feature = pytest.importorskip("skimage.feature", reason="scikit-image is the oracle")
     some = images[:5] if colour else images[:5, ..., 0]
     expected = [
         feature.hog(
@@ -95,3 +98,9 @@ def test_other_sizes_are_refused() -> None:
     with pytest.raises(ValueError, match="32 × 32 pixels, got 28 × 28"):
         Hog().compute(np.zeros((1, 28, 28), np.uint8))
     assert Hog(side=28, cell=7, block=1).compute(np.zeros((1, 28, 28), np.uint8)).shape == (1, 400)
+
+
+def test_without_scikit_image_the_error_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "skimage.feature", None)
+    with pytest.raises(ImportError, match=r"HOG needs skimage, .*pip install 'hashlearn\[data\]'"):
+        Hog().compute(np.zeros((1, 32, 32), np.uint8))

@@ -1,4 +1,4 @@
-"""The door: names, suggestions, what is known, and what a data set promises."""
+"""Loading by name: names, suggestions, what is known, and what a data set promises."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_known_sees_what_is_present(folder: Path, monkeypatch: pytest.MonkeyPatc
 
 
 def test_every_data_set_is_documented() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "datasets.md").read_text("utf-8")
+    text = (Path(__file__).parents[3] / "docs" / "datasets.md").read_text("utf-8")
     for source in DATASETS.values():
         assert f"`{source.name}`" in text
         for features in source.features:

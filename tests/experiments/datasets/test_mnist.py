@@ -10,7 +10,7 @@ import pytest
 
 from hashlearn.experiments import datasets
 from hashlearn.experiments.datasets import DataError, mnist
-from hashlearn.experiments.datasets.idx import read_idx
+from hashlearn.experiments.datasets.mnist import read_idx
 from tests.experiments.datasets.written import canonical, idx, mnist_files
 
 

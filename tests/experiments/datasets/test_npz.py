@@ -105,7 +105,7 @@ def test_nothing_is_unpickled(folder: Path) -> None:
     objects[:] = [print] * 6
     path = folder / "mine.npz"
     np.savez(path, X=X, y=objects)
-    with pytest.raises(DataError, match="without pickles"):
+    with pytest.raises(DataError, match="only pickle could read"):
         datasets.load("mine")
 
 
@@ -114,11 +114,11 @@ def test_damaged_file_is_refused(folder: Path) -> None:
     whole = path.read_bytes()
     for content in (whole[: len(whole) // 2], b"", b"nonsense", whole.replace(X.tobytes(), bytes(24))):
         path.write_bytes(content)
-        with pytest.raises(DataError, match=r"mine\.npz: "):
+        with pytest.raises(DataError, match=r"mine\.npz(::\w)?: "):
             datasets.load("mine")
     with path.open("wb") as file:
         np.save(file, X)
-    with pytest.raises(DataError, match="single array"):
+    with pytest.raises(DataError, match="cannot be read as npz"):
         datasets.load("mine")
 
 
@@ -127,7 +127,7 @@ def test_damaged_file_is_refused(folder: Path) -> None:
     [
         (zipfile.ZIP_LZMA, None, "packed in another way"),
         (zipfile.ZIP_BZIP2, None, "packed in another way"),
-        (zipfile.ZIP_STORED, b"text", "members that are no arrays"),
+        (zipfile.ZIP_STORED, b"text", "cannot be read as npy"),
         (zipfile.ZIP_STORED, b"\x93NUMPY\x01\x00\x04\x00{'((", "cannot be read"),
         (zipfile.ZIP_STORED, b"\x93NUMPY\x01\x00\x02\x00{}", "cannot be read"),
         (zipfile.ZIP_STORED, b"\x93NUMPY", "cannot be read"),
@@ -139,7 +139,7 @@ def test_odd_archives_are_refused(folder: Path, packing: int, content: bytes | N
     with zipfile.ZipFile(folder / "mine.npz", "w", packing) as archive:
         archive.writestr("X.npy", array.getvalue() if content is None else content)
         archive.writestr("y.npy", array.getvalue())
-    with pytest.raises(DataError, match=rf"mine\.npz: .*{said}"):
+    with pytest.raises(DataError, match=rf"mine\.npz::X: .*{said}"):
         datasets.load("mine")
 
 

@@ -6,13 +6,12 @@ import math
 
 import pytest
 
-from hashlearn.experiments.report.compare import Verdict, compare, tally
-from hashlearn.experiments.report.headline import headline, leader
-from hashlearn.experiments.report.model import blocks
+from hashlearn.experiments.bench.blocks import Block, Entry, Verdict, blocks
+from hashlearn.experiments.report.headline import headline, leader, tally
 from tests.experiments.report import synthetic
 
 
-def one_block(**scores: list[float]) -> object:
+def one_block(**scores: list[float]) -> Block:
     """The inference table on MNIST at 8 bits with these scores, in per cent, one a draw."""
     found = []
     for method, values in scores.items():
@@ -25,9 +24,12 @@ def one_block(**scores: list[float]) -> object:
 
 def test_mean_and_sample_deviation_over_draws() -> None:
     block = one_block(SDR=[86.0, 88.0, 90.0], AL=[80.0])
-    assert block.score("SDR", 8) == pytest.approx((88.0, 2.0, 3))
-    assert block.score("AL", 8) == (80.0, None, 1)
-    assert block.score("NOPT", 8) is None
+    score = block.score("SDR", 8)
+    assert (score.mean, score.deviation, len(score.values)) == pytest.approx((88.0, 2.0, 3))
+    assert block.score("AL", 8) == Entry((80.0,))
+    assert block.score("AL", 8).deviation is None
+    assert block.score("NOPT", 8) == Entry(())
+    assert block.score("NOPT", 8).mean is None
     assert (block.methods, block.lengths, block.draws) == (["SDR", "AL"], [8], 3)
 
 
@@ -36,16 +38,16 @@ def test_mean_and_sample_deviation_over_draws() -> None:
     [(87.34, "better"), (87.33, "within"), (86.33, "within"), (85.33, "within"), (85.32, "worse")],
 )
 def test_tolerance_of_one_point_either_way(measured: float, expected: str) -> None:
-    rows = compare(one_block(SDR=[measured]), lambda *key: 86.33 if key[2] == "SDR" else None)
+    rows = one_block(SDR=[measured]).beside_paper(lambda *key: 86.33 if key[2] == "SDR" else None)
     assert rows["SDR"][0].verdict is Verdict(expected)
     assert rows["SDR"][0].difference == pytest.approx(measured - 86.33)
     assert list(rows) == ["SDR"]
 
 
 def test_methods_of_the_paper_that_were_not_run_have_their_row() -> None:
-    rows = compare(one_block(SDR=[86.0], mine=[50.0]), synthetic.paper_value)
+    rows = one_block(SDR=[86.0], mine=[50.0]).beside_paper(synthetic.paper_value)
     assert list(rows) == ["SDR", "AL", "NOPT", "GraphCut", "mine"]
-    assert [entry.measured for entry in rows["AL"]] == [None]
+    assert [entry.values for entry in rows["AL"]] == [()]
     assert rows["AL"][0].verdict is None
     assert rows["mine"][0].verdict is None
     assert tally(rows).total() == 1
@@ -54,12 +56,14 @@ def test_methods_of_the_paper_that_were_not_run_have_their_row() -> None:
 def test_headline_counts_what_the_tables_mark() -> None:
     block = one_block(SDR=[90.0], AL=[80.0], NOPT=[70.4], GraphCut=[60.0])
     published = {"SDR": 80.0, "AL": 80.5, "NOPT": 70.0, "GraphCut": 70.0}
-    rows = compare(block, lambda *key: published.get(key[2]))
+    rows = block.beside_paper(lambda *key: published.get(key[2]))
     said = headline([(block, rows)])
     assert said.startswith("3 of 4 measured values")
     assert "1 of them clearly better" in said
     assert "1 is worse" in said
-    assert headline([(block, compare(block, lambda *key: None))]).startswith("4 cells measured; the paper has no value")
+    assert headline([(block, block.beside_paper(lambda *key: None))]).startswith(
+        "4 cells measured; the paper has no value"
+    )
 
 
 def test_leader_is_taken_over_the_lengths_that_all_have() -> None:

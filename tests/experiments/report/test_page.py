@@ -5,13 +5,15 @@ from __future__ import annotations
 import copy
 import re
 from html.parser import HTMLParser
-from types import SimpleNamespace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from hashlearn.experiments.bench.methods import METHODS, SUPERVISED, Method
+from hashlearn.experiments.bench.results import Results
+from hashlearn.experiments.bench.tables import Cell
 from hashlearn.experiments.report import results_page
-from hashlearn.experiments.report.style import _DARK, _LIGHT
 from tests.experiments.report import synthetic
 
 VOID = {"meta", "img", "br"}
@@ -128,18 +130,13 @@ def test_names_and_labels_are_escaped(cells: list[dict[str, Any]]) -> None:
     assert all(address.startswith(("#", "data:image/png;base64,")) for address in found.addresses)
 
 
-def test_missing_cells_are_listed_with_the_reason(cells: list[dict[str, Any]]) -> None:
-    keys = [
-        SimpleNamespace(table="inference", dataset="mnist", method=method, n_bits=n_bits, draw=0)
-        for method, n_bits in [("BRE", 8), ("BRE", 16), ("KSH", 8), ("AL", 8)]
-    ]
-    results = SimpleNamespace(
-        cells=cells,
-        missing=keys,
-        missing_methods=["BRE"],
-        failed=_ByIdentity({id(keys[2]): "MemoryError: <too much>"}),
-        folder="/somewhere/private/my results",
-    )
+def test_missing_cells_are_listed_with_the_reason(cells: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(METHODS, "BRE", Method("BRE", "absent", (SUPERVISED,), lambda request: {}))
+    records = {Cell(**{name: cell["cell"][name] for name in Cell.__dataclass_fields__}): cell for cell in cells}
+    pairs = [("BRE", 8), ("BRE", 16), ("KSH", 8), ("AL", 8)]
+    keys = tuple(Cell("inference", "mnist", method, n_bits, 0) for method, n_bits in pairs)
+    failed = {keys[2]: "MemoryError: <too much>"}
+    results = Results(Path("/somewhere/private/my results"), records, keys, failed)
     text = results_page(results, paper_value=synthetic.paper_value)
     rows = re.findall(r"<tr><th scope=\"row\">(\w+)</th><td>inference, MNIST</td>(.*?)</tr>", text)
     assert [
@@ -151,13 +148,6 @@ def test_missing_cells_are_listed_with_the_reason(cells: list[dict[str, Any]]) -
     ]
     assert "private" not in text
     assert "--out &#x27;my results&#x27;" in text
-
-
-class _ByIdentity(dict[int, str]):
-    """Errors by cell, for cells that cannot be hashed."""
-
-    def get(self, key: object, default: Any = None) -> Any:
-        return super().get(id(key), default)
 
 
 def test_commands_measure_every_cell_again(page: str) -> None:
@@ -204,13 +194,15 @@ def test_no_cells_and_torn_images_are_refused(cells: list[dict[str, Any]]) -> No
             results_page([torn], paper_value=synthetic.paper_value)
 
 
-@pytest.mark.parametrize("palette", [_LIGHT, _DARK])
-def test_colours_keep_their_contrast(palette: str) -> None:
-    colours = dict(re.findall(r"--([\w-]+): (#\w{6})", palette))
-    paper, card = colours["paper"], colours["card"]
-    assert all(_contrast(colours[f"s{i}"], paper) >= 3.0 for i in range(1, 9))
-    assert all(_contrast(colours[name], ground) >= 4.5 for name in ("ink", "dim", "link") for ground in (paper, card))
-    assert all(_contrast(colours[word], colours[f"{word}-paper"]) >= 4.5 for word in ("better", "within", "worse"))
+@pytest.mark.parametrize("palette", [0, 1], ids=["light", "dark"])
+def test_colors_keep_their_contrast(page: str, palette: int) -> None:
+    roots = re.findall(r":root {(.*?)}", page, flags=re.DOTALL)
+    assert len(roots) == 2
+    colors = dict(re.findall(r"--([\w-]+): (#\w{6})", roots[palette]))
+    paper, card = colors["paper"], colors["card"]
+    assert all(_contrast(colors[f"s{i}"], paper) >= 3.0 for i in range(1, 9))
+    assert all(_contrast(colors[name], ground) >= 4.5 for name in ("ink", "dim", "link") for ground in (paper, card))
+    assert all(_contrast(colors[word], colors[f"{word}-paper"]) >= 4.5 for word in ("better", "within", "worse"))
 
 
 def _contrast(one: str, other: str) -> float:

@@ -1,1 +1,1 @@
-"""Experiments: run them, keep the raw results. What is shown of them is made in `hashlearn.experiments.report`."""
+"""Runs experiments and stores the raw results. `hashlearn.experiments.report` shows them."""

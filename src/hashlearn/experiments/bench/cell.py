@@ -1,7 +1,7 @@
-"""One cell: learn on the training samples, encode database and queries, measure, and put all of it in one record.
+"""One cell: learn on the training samples, encode database and queries, measure, and return one record.
 
-The record is plain JSON: what was run, with which parameters, versions and machine, how long it took, what came out.
-Running the same cell again gives the same digest of the codes.
+The record is plain JSON: the cell, parameters, versions, machine, durations and results. Running the same cell again
+gives the same digest of the codes.
 """
 
 from __future__ import annotations
@@ -9,35 +9,40 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import math
+import platform
 import time
 import warnings
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from functools import cache
+from importlib import metadata as packages
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn import metrics
+from hashlearn import __version__, metrics
+from hashlearn.core.memory import physical_memory, text_lines
+from hashlearn.core.threads import n_threads
 from hashlearn.experiments.bench.gallery import gallery
 from hashlearn.experiments.bench.ground_truth import nearest_vectors, neighbours_found
-from hashlearn.experiments.bench.machine import machine, versions
 from hashlearn.experiments.bench.methods import METHODS, SUPERVISED, Request
+from hashlearn.experiments.bench.protocols import Split
 from hashlearn.experiments.bench.tables import TABLES, Cell, Table
+from hashlearn.experiments.datasets import DataSet
 from hashlearn.hashers import BaseHasher
-
-if TYPE_CHECKING:
-    from hashlearn.experiments.bench.protocols import Split
-    from hashlearn.experiments.datasets import DataSet
 
 SCHEMA = 1
 RADIUS = 2
-NOT_RECORDED = ("progress",)  # parameters that do not bear on the result
+PACKAGES = ("numpy", "scipy", "scikit-learn", "numba")  # whose versions are recorded
+GIB = 2**30
+NOT_RECORDED = ("progress",)  # parameters that do not affect the result
+BIT_FIELDS = ("sweep", "bit", "value", "bound", "gap", "changed", "status", "seconds")  # of the inference report
 
 Stage = Callable[[str], Any]
 
 
 def run_cell(cell: Cell, data: DataSet, *, with_gallery: bool = False, stage: Stage | None = None) -> dict[str, Any]:
-    """The record of one cell. ``stage`` is told what is being done, between the steps of it."""
+    """The record of one cell. ``stage`` is called with a description of each step before it begins."""
     say = stage or (lambda what: None)
     table = TABLES[cell.table]
     split = table.protocol(cell.dataset).draw(data, cell.draw)
@@ -49,7 +54,7 @@ def run_cell(cell: Cell, data: DataSet, *, with_gallery: bool = False, stage: St
     hasher = method.build(Request(cell.n_bits, cell.draw, setting, cell.dataset, table.hash_function, labels))
     configuration = _configuration(hasher)
     if "progress" in hasher.get_params(deep=False):
-        hasher.set_params(progress=lambda what, done, total: say(f"{what} {done}/{total}"))
+        hasher.set_params(progress=lambda p: say(f"{p.stage} {p.done}/{p.total}"))
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         say("learning")
@@ -68,8 +73,8 @@ def run_cell(cell: Cell, data: DataSet, *, with_gallery: bool = False, stage: St
         "cell": {**dataclasses.asdict(cell), "features": data.features},
         "protocol": split.description,
         "configuration": configuration,
-        "versions": versions(),
-        "machine": machine(),
+        "versions": _versions(),
+        "machine": _machine(),
         "seconds": {
             "fit": fitted - started,
             "inference": None if report is None else report.seconds,
@@ -92,7 +97,7 @@ def _configuration(hasher: BaseHasher) -> dict[str, Any]:
 
 
 def _encode(hasher: BaseHasher, X: NDArray[Any], split: Split) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Database and queries in one go; X as it is where every row is needed."""
+    """Encode database and queries together; X is not copied if every row is needed."""
     needed = np.union1d(split.database, split.queries)
     codes = hasher.encode(X if len(needed) == len(X) else X[needed])
     return codes[np.searchsorted(needed, split.database)], codes[np.searchsorted(needed, split.queries)]
@@ -104,8 +109,7 @@ def _evaluate(
     found = metrics.evaluate(
         queries, database, data.y[split.queries], data.y[split.database], radius=RADIUS, neighbours=table.neighbours
     )
-    wanted = 0 if table.euclidean is None else table.euclidean
-    truth = nearest_vectors(data, split, wanted) if wanted else None
+    truth = nearest_vectors(data, split, table.euclidean) if table.euclidean else None
     return {
         "metrics": {
             f"precision@{RADIUS}": found.precision_within_radius,
@@ -118,30 +122,18 @@ def _evaluate(
 
 
 def _inference(report: Any) -> dict[str, Any]:
-    """The report of `hashlearn.inference`; null where a solver proves nothing."""
+    """The report of `hashlearn.inference`; null if a solver proves no bound."""
     return {
         "solver": report.solver,
-        "start_objective": _finite(report.start_objective),
-        "objectives": [_finite(objective) for objective in report.objectives],
-        "final_objective": _finite(report.final_objective),
-        "bits": [
-            {
-                "sweep": int(bit.sweep),
-                "bit": int(bit.bit),
-                "value": _finite(bit.value),
-                "bound": _finite(bit.bound),
-                "gap": _finite(bit.gap),
-                "changed": int(bit.changed),
-                "status": str(bit.status),
-                "seconds": float(bit.seconds),
-            }
-            for bit in report.bits
-        ],
+        "start_objective": _plain(report.start_objective),
+        "objectives": [_plain(objective) for objective in report.objectives],
+        "final_objective": _plain(report.final_objective),
+        "bits": [{name: _plain(getattr(bit, name)) for name in BIT_FIELDS} for bit in report.bits],
     }
 
 
 def _bit_statistics(database: NDArray[np.uint8], n_bits: int) -> dict[str, Any]:
-    """Of the database's codes; "collisions" is the fraction of all pairs that share a code."""
+    """Statistics of the database's codes. "collisions" is the fraction of all pairs that share a code."""
     found = metrics.bit_statistics(database, n_bits)
     return {
         "balance": found.balance.tolist(),
@@ -154,5 +146,39 @@ def _bit_statistics(database: NDArray[np.uint8], n_bits: int) -> dict[str, Any]:
     }
 
 
-def _finite(value: float) -> float | None:
-    return float(value) if math.isfinite(value) else None
+def _plain(value: Any) -> int | float | str | None:
+    """As strict JSON has it: no NumPy types, and null for a number that is not finite."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, int | float):
+        return value if math.isfinite(value) else None
+    return str(value)
+
+
+@cache
+def _versions() -> dict[str, str]:
+    """Versions of hashlearn, Python and the packages that results may depend on."""
+    return {
+        "hashlearn": __version__,
+        "python": platform.python_version(),
+        **{package: packages.version(package) for package in PACKAGES},
+    }
+
+
+@cache
+def _machine() -> dict[str, str | int | float | None]:
+    """System, processor, usable cores, memory. Nothing that identifies the machine or its user."""
+    total = physical_memory()
+    return {
+        "system": f"{platform.system()} {platform.machine()}",
+        "processor": _processor(),
+        "cores": n_threads(),
+        "memory_gib": None if total is None else round(total / GIB, 1),
+    }
+
+
+def _processor() -> str:
+    for line in text_lines("/proc/cpuinfo"):
+        if line.startswith("model name"):
+            return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()

@@ -1,9 +1,9 @@
-"""How far a run is, and how long it will take: judged by the seconds of cells alike, stored before or just finished."""
+"""The progress of a run and the time left, estimated from the seconds of similar cells, stored or just finished."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
@@ -16,13 +16,13 @@ PARTS = ("fit", "encode", "evaluate")  # of a record's seconds; inference is a p
 
 @dataclass(frozen=True)
 class RunProgress(Progress):
-    """Where a run is: ``done`` of ``total`` cells."""
+    """``done`` of ``total`` cells have ended."""
 
-    seconds_left: float | None  # None until there is something to judge by
+    seconds_left: float | None  # None before any cell has ended
 
 
 class Clock:
-    """Counts cells and tells the caller."""
+    """Counts cells and reports progress."""
 
     def __init__(
         self,
@@ -38,12 +38,16 @@ class Clock:
         self._seen = [(cell, sum(record["seconds"].get(p) or 0.0 for p in PARTS)) for cell, record in stored.items()]
 
     def tell(self, what: str) -> None:
-        """Say what is being done now."""
+        """Report what is being done now."""
         if self._progress is not None:
             self._progress(RunProgress(what, self._total - len(self._left), self._total, self.seconds_left()))
 
+    def stages_of(self, cell: Cell) -> Callable[[str], None]:
+        """A function that reports a stage of this cell."""
+        return lambda what: self.tell(f"{cell}: {what}")
+
     def ended(self, cell: Cell, seconds: float | None, parallel: int = 1) -> None:
-        """Strike a cell off; ``seconds`` is None where it failed and says nothing about others."""
+        """Count a cell as ended. ``seconds`` is None for a failed cell, which tells nothing about others."""
         self._left.pop(cell, None)
         self._parallel = parallel
         self._last_end = time.perf_counter()
@@ -52,28 +56,25 @@ class Clock:
         self.tell(str(cell))
 
     def seconds_left(self) -> float | None:
-        """For the cells that are left, less what those under way have had; None where nothing has been seen yet."""
+        """Estimate for the remaining cells, minus the time since the last one ended; None before any has."""
         if not self._seen:
             return None
         whole = sum(self._estimate(cell) for cell in self._left) / self._parallel
         return max(0.0, whole - (time.perf_counter() - self._last_end))
 
     def _estimate(self, cell: Cell) -> float:
-        """The mean of the cells most like it."""
-        for alike in (_same_entry, _same_method_and_bits, _same_method):
-            found = [seconds for other, seconds in self._seen if alike(cell, other)]
+        """The mean of the most similar cells."""
+        for kind in _KINDS:
+            found = [seconds for other, seconds in self._seen if kind(other) == kind(cell)]
             if found:
                 return fmean(found)
-        return fmean(seconds for _, seconds in self._seen)
+        raise AssertionError("the last kind holds every cell")
 
 
-def _same_entry(a: Cell, b: Cell) -> bool:
-    return a.dataset == b.dataset and _same_method_and_bits(a, b)
-
-
-def _same_method_and_bits(a: Cell, b: Cell) -> bool:
-    return a.n_bits == b.n_bits and _same_method(a, b)
-
-
-def _same_method(a: Cell, b: Cell) -> bool:
-    return a.method == b.method
+# What similar cells have in common, most similar first.
+_KINDS: tuple[Callable[[Cell], object], ...] = (
+    lambda cell: (cell.dataset, cell.n_bits, cell.method),
+    lambda cell: (cell.n_bits, cell.method),
+    lambda cell: cell.method,
+    lambda cell: None,
+)

@@ -1,18 +1,16 @@
-"""A few queries with their nearest images by one method, for people to look at. Images go along as raw bytes."""
+"""A few queries with their nearest images by one method, for people to look at. Images are stored as raw bytes."""
 
 from __future__ import annotations
 
 import base64
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.bits import hamming_distances
-
-if TYPE_CHECKING:
-    from hashlearn.experiments.bench.protocols import Split
-    from hashlearn.experiments.datasets import DataSet
+from hashlearn.experiments.bench.protocols import Split
+from hashlearn.experiments.datasets import DataSet
 
 SHOWN_QUERIES = 6
 NEAREST = 8
@@ -23,7 +21,7 @@ def gallery(
 ) -> dict[str, Any] | None:
     """The first query of each of six classes and its eight nearest (ties by index); None for data without images.
 
-    Which queries these are depends on the split alone, so they are the same for every method.
+    The choice of queries depends on the split alone, so they are the same for every method.
     """
     if data.images is None:
         return None

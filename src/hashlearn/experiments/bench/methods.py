@@ -1,7 +1,7 @@
 """Every compared method by the paper's name: which hasher it is, and with which parameters.
 
-Hashers are looked up in `hashlearn.hashers.HASHERS` when a cell runs; one that is not there makes its method *missing*,
-which tables and commands say. Adding a method is one line in `METHODS`.
+Hashers are looked up in `hashlearn.hashers.HASHERS` when a cell runs. A method whose hasher is absent is *missing*:
+tables and commands say so. Adding a method is one line in `METHODS`.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from hashlearn.hash_functions import KernelRidge
 from hashlearn.hashers import HASHERS, BaseHasher
 
 SUPERVISED, UNSUPERVISED = "supervised", "unsupervised"
-MIXED = "mixed"  # of a table: every method in the first of its own settings
+MIXED = "mixed"  # setting of a table that runs every method in the first of its own settings
 
-# q of the thresholded target: one for each data set, 2 % where none is named. Chosen by queries out of the training
-# part (draw 0, 8 to 32 bits): docs/reproduction.md.
+# The fraction q of the thresholded target, for each data set. Chosen with queries from the training part (draw 0, 8 to
+# 32 bits): docs/reproduction.md.
 NEAREST_SHARE: dict[str, float] = {"mnist": 0.02, "cifar10": 0.01}
 DEFAULT_NEAREST_SHARE = 0.02
-METRIC = {"cifar10": "euclidean"}  # of its neighbour graph; else the default
-# Of "hashlearn tuned": what differs from the defaults, chosen the same way (docs/quality.md).
+METRIC = {"cifar10": "euclidean"}  # of the neighbor graph, if not the default
+# "hashlearn tuned": what differs from the defaults, chosen the same way (docs/quality.md).
 TUNED: dict[str, dict[str, Any]] = {
     "mnist": {"scaling": "root"},
     "cifar10": {"target": targets.Neighbors(metric=METRIC["cifar10"])},
 }
 SHARPENED = KernelRidge(sharpen=4.0)
 TUNED_WITH_LABELS: dict[str, Any] = {"hash_function": SHARPENED}
-FEW_BITS = 8  # with more, sharpened scores lose mAP for nothing
+FEW_BITS = 8  # with more bits, sharpened scores lose mAP and gain nothing
 
 
 @dataclass(frozen=True, eq=False)
 class Request:
-    """What a hasher is built for."""
+    """The cell that a hasher is built for."""
 
     n_bits: int
     seed: int
@@ -60,28 +60,28 @@ class Method:
     parameters: Parameters
 
     def setting_in(self, setting: str) -> str | None:
-        """The method's setting in a table of this one; None: it has no place there."""
+        """The method's setting in a table of this setting; None if it does not belong there."""
         if setting == MIXED:
             return self.settings[0]
         return setting if setting in self.settings else None
 
     @property
     def is_missing(self) -> bool:
-        """Whether this version has no such hasher."""
+        """Whether this version lacks the hasher."""
         return self.hasher not in HASHERS
 
     def build(self, request: Request) -> BaseHasher:
-        """The hasher, not fitted."""
+        """The hasher, not yet fitted."""
         if self.is_missing:
             raise ValueError(f"method {self.name} is missing: this version has no hasher {self.hasher!r}")
         make: Callable[..., BaseHasher] = HASHERS[self.hasher]
         return make(n_bits=request.n_bits, random_state=request.seed, **self.parameters(request))
 
 
-def _two_step(solver: Callable[[Request], Any], *, distance: bool = False, spread: bool = True) -> Parameters:
+def _two_step(solver: str | Callable[[Request], Any], *, distance: bool = False, spread: bool = True) -> Parameters:
     """Parameters of TwoStepHasher: the paper's start and sweeps, the table's hash function.
 
-    ``spread`` is ours: the rivals as published (NOPT, GraphCut) do without, and so do the rows named "plain".
+    ``spread`` is our addition. The published rivals (NOPT, GraphCut) and the rows named "plain" run without it.
     """
 
     def parameters(request: Request) -> dict[str, Any]:
@@ -91,7 +91,7 @@ def _two_step(solver: Callable[[Request], Any], *, distance: bool = False, sprea
             target = targets.Distance() if distance else targets.ThresholdedDistance(share)
         chosen = {
             "target": target,
-            "solver": solver(request),
+            "solver": solver if isinstance(solver, str) else solver(request),
             "hash_function": request.hash_function,
             "init": "pca",
             "scaling": "none",
@@ -102,17 +102,13 @@ def _two_step(solver: Callable[[Request], Any], *, distance: bool = False, sprea
     return parameters
 
 
-def _solver(name: str) -> Callable[[Request], Any]:
-    return lambda request: name
-
-
 def _graph_cut(request: Request) -> Any:
-    """With labels FastHash's blocks, the classes; without, blocks that the solver finds."""
+    """With labels the blocks of FastHash, which are the classes; without labels the solver finds blocks."""
     return bqp.GraphCut(blocks=request.labels) if request.setting == SUPERVISED else "graph_cut"
 
 
 def _own(hasher: str) -> Parameters:
-    """The hasher's own defaults; in a table with another hash function than RBF-SVM that one, if there is a choice."""
+    """The hasher's own defaults, but the table's hash function if that is not RBF-SVM and the hasher has a choice."""
 
     def parameters(request: Request) -> dict[str, Any]:
         has_choice = "hash_function" in HASHERS[hasher]._get_param_names()
@@ -140,17 +136,17 @@ BOTH = (SUPERVISED, UNSUPERVISED)
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
-        Method("hashlearn", "two_step", BOTH, lambda request: {}),  # the defaults, whatever they are
+        Method("hashlearn", "two_step", BOTH, lambda request: {}),  # the library's defaults
         Method("hashlearn tuned", "two_step", (UNSUPERVISED, SUPERVISED), _tuned),
-        Method("SDR", "two_step", BOTH, _two_step(_solver("sdr"))),
-        Method("AL", "two_step", BOTH, _two_step(_solver("al"))),
-        Method("SDR plain", "two_step", (SUPERVISED,), _two_step(_solver("sdr"), spread=False)),
-        Method("AL plain", "two_step", (SUPERVISED,), _two_step(_solver("al"), spread=False)),
-        Method("SDR distance", "two_step", (UNSUPERVISED,), _two_step(_solver("sdr"), distance=True)),
-        Method("AL distance", "two_step", (UNSUPERVISED,), _two_step(_solver("al"), distance=True)),
-        Method("NOPT", "two_step", BOTH, _two_step(_solver("nopt"), spread=False)),
+        Method("SDR", "two_step", BOTH, _two_step("sdr")),
+        Method("AL", "two_step", BOTH, _two_step("al")),
+        Method("SDR plain", "two_step", (SUPERVISED,), _two_step("sdr", spread=False)),
+        Method("AL plain", "two_step", (SUPERVISED,), _two_step("al", spread=False)),
+        Method("SDR distance", "two_step", (UNSUPERVISED,), _two_step("sdr", distance=True)),
+        Method("AL distance", "two_step", (UNSUPERVISED,), _two_step("al", distance=True)),
+        Method("NOPT", "two_step", BOTH, _two_step("nopt", spread=False)),
         Method("GraphCut", "two_step", BOTH, _two_step(_graph_cut, spread=False)),
-        Method("NOPT spread", "two_step", (SUPERVISED,), _two_step(_solver("nopt"))),
+        Method("NOPT spread", "two_step", (SUPERVISED,), _two_step("nopt")),
         Method("GraphCut spread", "two_step", (SUPERVISED,), _two_step(_graph_cut)),
         _named("TSH", "tsh", SUPERVISED),
         _named("FastHash", "fasthash", SUPERVISED),

@@ -9,14 +9,14 @@ from importlib import resources
 # Our data sets' names in the paper's tables. The k-NN table's CIFAR-10 has other features.
 _PAPER_NAMES = {"mnist": "MNIST", "cifar10": "CIFAR10", "sun397": "SUN397"}
 _KNN_NAMES = {"mnist": "MNIST", "cifar10": "CIFAR10-HOG"}
-# Methods of ours that are another reading of one of the paper's, in its tables without labels.
+# Our methods that interpret one of the paper's methods differently, in its tables without labels.
 _READINGS = {"SDR distance": "SDR", "AL distance": "AL"}
 
 
 def value(table: str, dataset: str, method: str, n_bits: int) -> float | None:
-    """What the paper prints for an entry, in per cent; None where it has none.
+    """The value that the paper prints for an entry, in per cent; None if it has none.
 
-    The two targets without labels stand beside the same number: the paper does not say which it used.
+    Both targets without labels get the same number, because the paper does not say which it used.
 
     >>> value("inference", "mnist", "SDR", 8)
     86.33

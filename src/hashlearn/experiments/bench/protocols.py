@@ -2,28 +2,25 @@
 
 The draw's number is the seed. Hash functions encode the whole database, training samples included. Sampling is O(n).
 
-The paper's SUN397 subset keeps the 42 categories with more than 500 images and draws 100 queries and 120 training
-samples from each. Other data rarely has classes this large, so "120 per class" comes in five sizes: all three numbers
-divided by 1, 2, 5, 10 or 20. The largest size at which at least 42 classes are left is taken, or, where there are fewer
-than 84 classes, at least half of them. SUN397 itself is so drawn exactly as in the paper, Caltech-101 with more than
-50, 10 and 12 images.
+The paper's SUN397 subset has the 42 categories with more than 500 images and draws 100 queries and 120 training samples
+from each. Other data rarely has classes this large, so "120 per class" has five sizes: all three numbers divided by 1,
+2, 5, 10 or 20. The protocol takes the largest size that leaves at least 42 classes, or at least half of them if there
+are fewer than 84. SUN397 itself is drawn exactly as in the paper, Caltech-101 with more than 50, 10 and 12 images.
 
-A data set with a test part of its own is asked with that part, all of it, whatever the protocol: test samples are in
-neither the database nor the training set. Only the training samples are drawn then. "120 per class" counts the samples
-beside the queries: it keeps classes with more than 400 of them, or a part of that. What was drawn is stored with every
-result.
+If a data set has a test part, all of it is the queries, whatever the protocol. Test samples are in neither the
+database nor the training set, and only the training samples are drawn. "120 per class" then counts the samples without
+the queries: it takes classes with more than 400 of them, or a part of that. What was drawn is stored with every result.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from hashlearn.experiments.datasets import DataSet
+from hashlearn.experiments.datasets import DataSet
 
 IndexArray = NDArray[np.intp]
 
@@ -32,7 +29,7 @@ WANTED_CLASSES = 42
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Row numbers of the data set, and the protocol as it was applied."""
+    """Row numbers of the data set, and a description of the protocol as applied."""
 
     train: IndexArray
     database: IndexArray
@@ -42,18 +39,18 @@ class Split:
 
 @dataclass(frozen=True)
 class Protocol:
-    """So many training samples a class, so many queries.
+    """Numbers of training samples and queries of each class.
 
     Parameters
     ----------
-    name : what results call it
-    train_per_class : drawn from each class, out of everything that is not a query
-    queries_per_class : drawn from each class where the data set has no test part of its own; None: it must have one
-    class_size_above : classes with more samples than this, queries counted, are kept, the others left out
-    divisors : sizes in which the three numbers above may come (see the head of this module)
-    database : "rest", everything that is no query, or "training", the training samples alone
-    unseen_share : of the classes, rounded, nothing is learned from these, and only these are asked for; which ones they
-        are is drawn. The database holds all classes, so a new class must also be told from those that were learned
+    name : its name in results
+    train_per_class : samples drawn from each class without its queries
+    queries_per_class : queries drawn from each class if the data set has no test part; None: it must have one
+    class_size_above : classes with more samples than this, queries included, are used, the others left out
+    divisors : divisors of the three numbers above, tried in order (see the head of this module)
+    database : "rest", everything but the queries, or "training", the training samples alone
+    unseen_share : share of the classes, drawn at random, from which nothing is learned and from which all queries come.
+        The database holds all classes, so an unseen class must also be distinguished from the learned ones
     """
 
     name: str
@@ -65,7 +62,7 @@ class Protocol:
     unseen_share: float = 0.0
 
     def draw(self, data: DataSet, seed: int) -> Split:
-        """The split of this seed; the same seed gives the same one."""
+        """The split of this seed. The same seed gives the same split."""
         fitting = self._fitted_to(data)
         rng = np.random.default_rng(seed)
         classes = np.unique(data.y)
@@ -117,7 +114,7 @@ class Protocol:
         )
 
     def _class_sizes(self, data: DataSet) -> IndexArray:
-        """Samples of each class; without the test part where that is what is asked with."""
+        """Number of samples of each class, without the test part if that part is the queries."""
         classes, places = np.unique(data.y, return_inverse=True)
         if self.queries_per_class is None and data.is_query is not None:
             places = places[~data.is_query]
@@ -126,7 +123,7 @@ class Protocol:
     def _queries_of(
         self, members: IndexArray, data: DataSet, rng: np.random.Generator
     ) -> tuple[IndexArray, IndexArray]:
-        """A class's queries and its others."""
+        """The queries of a class, and its other samples."""
         if self.queries_per_class is not None:
             order = rng.permutation(members)
             return order[: self.queries_per_class], np.sort(order[self.queries_per_class :])

@@ -1,7 +1,7 @@
-"""The results folder: one JSON file for each cell, written whole or not at all, read back with care.
+"""The results folder: one JSON file for each cell, written whole or not at all, and checked when it is read.
 
-What is not such a file, or comes from another version of the format, is refused by name: nothing is guessed, and
-nothing of somebody else's is overwritten. Only the tables' own folders are looked into.
+A file that is no such result, or that has another version of the format, is refused by name and never overwritten.
+Only the tables' own folders are searched.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ class ResultError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """What a results folder holds.
+    """The content of a results folder.
 
     Attributes
     ----------
-    folder : where it was read from
+    folder : the folder
     records : the stored record of each cell, in the tables' order
-    missing : cells that belong to it and are not there. When a whole folder is read: for each table and data set in it,
-        every method and code length of the table, in as many draws as there are of any
-    failed : of those missing, the last error of each that was tried, in one line
+    missing : cells without a record. When a whole folder is read, these are for each table and data set in it: every
+        method and code length of the table, with as many draws as the largest number found
+    failed : for each missing cell that was tried, its last error in one line
     """
 
     folder: Path
@@ -47,24 +47,14 @@ class Results:
 
     @property
     def cells(self) -> tuple[Mapping[str, Any], ...]:
-        """The records alone."""
+        """The records without their keys, in the same order."""
         return tuple(self.records.values())
 
-    @property
-    def blocks(self) -> list[tuple[str, str]]:
-        """The (table, data set) pairs there are."""
-        return list(dict.fromkeys((cell.table, cell.dataset) for cell in self.records))
-
-    def draws(self, table: str, dataset: str, method: str, n_bits: int) -> list[Mapping[str, Any]]:
-        """The records of one entry of a table, by draw."""
-        key = (table, dataset, method, n_bits)
-        return [r for c, r in self.records.items() if (c.table, c.dataset, c.method, c.n_bits) == key]
-
-    @property
-    def missing_methods(self) -> list[str]:
-        """Methods among the missing cells that this version does not have."""
-        names = dict.fromkeys(cell.method for cell in self.missing)
-        return [name for name in names if name in METHODS and METHODS[name].is_missing]
+    def reason(self, cell: Cell) -> str:
+        """Why a cell is missing, in words."""
+        if cell.method in METHODS and METHODS[cell.method].is_missing:
+            return "this version does not have the method"
+        return f"failed: {self.failed[cell]}" if cell in self.failed else "not run yet"
 
 
 def read(folder: str | Path, cells: Iterable[Cell] | None = None) -> Results:
@@ -119,13 +109,13 @@ def as_text(record: Mapping[str, Any]) -> str:
 
 
 def write_cell(folder: Path, cell: Cell, text: str) -> None:
-    """Store a record, whole or not at all; an earlier error of the cell is forgotten."""
+    """Store a record, whole or not at all, and remove an earlier error of the cell."""
     _write(folder / cell.path, text)
     _error_path(folder, cell).unlink(missing_ok=True)
 
 
 def copy_from_twin(folder: Path, cell: Cell) -> bool:
-    """Store for a cell what another table has for the very same run; False if none has."""
+    """Copy the record of the very same run from another table; False if none has it."""
     table = TABLES[cell.table]
     for other in TABLES.values():
         twin = replace(cell, table=other.name)
@@ -138,12 +128,12 @@ def copy_from_twin(folder: Path, cell: Cell) -> bool:
 
 
 def write_error(folder: Path, cell: Cell, trace: str) -> None:
-    """Keep the traceback of a cell that failed, beside where its result would be."""
+    """Store the traceback of a failed cell, beside the place of its result."""
     _write(_error_path(folder, cell), trace)
 
 
 def remove_unfinished(folder: Path) -> None:
-    """Remove what kills have left half-written."""
+    """Remove half-written files of runs that were killed."""
     for table in TABLES:
         remove_unfinished_files(folder / table, "*/*/.*")
 
@@ -154,7 +144,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def _present(folder: Path) -> Iterable[Cell]:
-    """The cells that files of a folder stand for."""
+    """The cells whose files the folder holds."""
     for table in TABLES:
         for path in (folder / table).rglob("*.json"):
             place = path.relative_to(folder).parts

@@ -1,7 +1,7 @@
-"""Run what is missing of a plan: resumable after a kill at any moment, one data set in memory at a time.
+"""Run the missing cells of a plan: resumable after a kill at any moment, one data set in memory at a time.
 
-A cell that fails is told of and the others go on. With ``jobs`` more than one, cells run in as many processes as memory
-allows; the answers are the same.
+A cell that fails is reported, and the others go on. With more than one job, cells run in as many processes as memory
+allows; the results are the same.
 """
 
 from __future__ import annotations
@@ -12,29 +12,27 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from hashlearn.core.memory import available_memory
 from hashlearn.core.progress import Progress, ProgressCallback
-from hashlearn.experiments.bench.eta import Clock
-from hashlearn.experiments.bench.machine import GIB, available_memory
+from hashlearn.experiments import datasets
+from hashlearn.experiments.bench.eta import Clock, RunProgress
 from hashlearn.experiments.bench.methods import METHODS
+from hashlearn.experiments.bench.protocols import Split
 from hashlearn.experiments.bench.results import ResultError, copy_from_twin, read, remove_unfinished
 from hashlearn.experiments.bench.tables import Cell, Plan
 from hashlearn.experiments.bench.workers import Finished, Work, in_processes
+from hashlearn.experiments.datasets import DataSet
 
-if TYPE_CHECKING:
-    from hashlearn.experiments.bench.protocols import Split
-    from hashlearn.experiments.datasets import DataSet
-
-# A worker's interpreter with its libraries and compiled kernels, and how often it holds the data and a Gram matrix.
-WORKER_BYTES = GIB // 2
-COPIES_OF_DATA = 2
-GRAM_MATRICES = 3
+WORKER_BYTES = 2**29  # a worker's interpreter with its libraries and compiled kernels
+COPIES_OF_DATA = 2  # that a worker holds
+GRAM_MATRICES = 3  # that a worker holds
 
 
 @dataclass
 class Outcome:
-    """What a run did."""
+    """How a run ended."""
 
     n_stored_before: int
     finished: list[Finished] = field(default_factory=list)
@@ -55,21 +53,21 @@ def run(
     load: Callable[..., DataSet] | None = None,
     progress: ProgressCallback | None = None,
 ) -> Outcome:
-    """Run the cells of ``plan`` that ``folder`` does not hold yet; methods that this version lacks are left alone.
+    """Run the cells of ``plan`` that ``folder`` does not hold yet. Methods that this version lacks are skipped.
 
     Parameters
     ----------
-    folder : where results are and go; made if it is not there
-    jobs : processes at a time; fewer where memory does not allow so many. One uses all cores by threads
-    load : stands in for `hashlearn.experiments.datasets.load`
-    progress : told of every step
+    folder : the results folder, created if necessary
+    jobs : number of processes, reduced if memory does not suffice. One job uses all cores by threads
+    load : replaces `hashlearn.experiments.datasets.load`
+    progress : called with a `RunProgress` at every step
 
     Raises
     ------
     ResultError
         for a file in the folder that is no result of this version, before anything is run.
     KeyboardInterrupt
-        after Ctrl-C; cells under way are given up, those finished are stored.
+        after Ctrl-C; running cells are abandoned, finished ones are stored.
     """
     if jobs < 1:
         raise ValueError(f"jobs must be a positive integer, got {jobs!r}")
@@ -78,10 +76,6 @@ def run(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ResultError(f"{folder}: cannot be made a results folder: {error.strerror or error}") from None
-    if load is None:
-        from hashlearn.experiments import datasets
-
-        load = datasets.load
     remove_unfinished(folder)
     stored = read(folder, plan.cells).records
     todo = [cell for cell in plan.cells if cell not in stored and not METHODS[cell.method].is_missing]
@@ -90,13 +84,20 @@ def run(
     outcome = Outcome(n_stored_before=len(stored))
     if copied:
         outcome.notes.append(f"{len(copied)} cell(s) are the same run in another table and were copied from there")
-    clock = Clock(todo, stored, progress)
     with _noticing_interrupts() as check:
+
+        def told(at: RunProgress) -> None:
+            check()
+            if progress is not None:
+                progress(at)
+
+        clock = Clock(todo, stored, told)
         for dataset, source in plan.datasets.items():
             cells = [cell for cell in todo if cell.dataset == dataset]
             if cells:
-                work = Work(folder, load, source, plan.table.features.get(dataset), max(plan.bits))
-                _run_dataset(plan, cells, work, jobs, outcome, clock, check, stored)
+                features = plan.table.features.get(dataset)
+                work = Work(folder, load or datasets.load, source, features, max(plan.bits))
+                _run_dataset(plan, cells, work, jobs, outcome, clock, stored)
     return outcome
 
 
@@ -107,21 +108,19 @@ def _run_dataset(
     jobs: int,
     outcome: Outcome,
     clock: Clock,
-    check: Callable[[], None],
     stored: Mapping[Cell, Mapping[str, Any]],
 ) -> None:
     dataset = cells[0].dataset
 
-    def loading(progress: Progress) -> None:
-        check()
-        clock.tell(f"{dataset}: {progress.stage} {progress.done}/{progress.total}")
+    def loading(at: Progress) -> None:
+        clock.tell(f"{dataset}: {at.stage} {at.done}/{at.total}")
 
     clock.tell(f"{dataset}: loading")
     try:
         data = work.load(work.source, features=work.features, progress=loading)
         drawn = plan.table.protocol(dataset).draw(data, 0)
         _check_same_queries(stored, dataset, drawn)
-    except Exception as error:  # whatever is wrong with this data set, the next one may be well
+    except Exception as error:  # whatever is wrong with this data set, the next one may work
         outcome.not_loaded[dataset] = str(error)
         for cell in cells:
             clock.ended(cell, None)
@@ -130,7 +129,7 @@ def _run_dataset(
     if processes < min(jobs, len(cells)):
         outcome.notes.append(f"{dataset}: memory allows {processes} of {jobs} processes")
     if processes == 1:
-        ending = _here(cells, data, work, clock, check)
+        ending = _here(cells, data, work, clock)
     else:
         ending = in_processes(cells, processes, work, lambda cell: clock.tell(str(cell)))
     del data  # the workers have their own
@@ -140,7 +139,7 @@ def _run_dataset(
 
 
 def _check_same_queries(stored: Mapping[Cell, Mapping[str, Any]], dataset: str, drawn: Split) -> None:
-    """Refuse to fill up a table whose other cells have other queries, from a version that ignored ``split``."""
+    """Refuse to add to a table whose stored cells have other queries, from a version that ignored ``split``."""
     now = drawn.description["queries"]
     for cell, record in stored.items():
         before = record["protocol"].get("queries", now)
@@ -150,18 +149,13 @@ def _check_same_queries(stored: Mapping[Cell, Mapping[str, Any]], dataset: str, 
             )
 
 
-def _here(cells: list[Cell], data: DataSet, work: Work, clock: Clock, check: Callable[[], None]) -> Iterator[Finished]:
+def _here(cells: list[Cell], data: DataSet, work: Work, clock: Clock) -> Iterator[Finished]:
     for cell in cells:
-
-        def stage(what: str, cell: Cell = cell) -> None:
-            check()
-            clock.tell(f"{cell}: {what}")
-
-        yield work.try_cell(cell, data, stage)
+        yield work.try_cell(cell, data, clock.stages_of(cell))
 
 
 def _affordable(jobs: int, data: DataSet, n_train: int) -> int:
-    """As many processes as the free memory holds, at least one."""
+    """The number of processes for which the free memory suffices, at least one."""
     free = available_memory()
     if jobs == 1 or free is None:
         return jobs
@@ -172,9 +166,9 @@ def _affordable(jobs: int, data: DataSet, n_train: int) -> int:
 
 @contextmanager
 def _noticing_interrupts() -> Iterator[Callable[[], None]]:
-    """A function that raises KeyboardInterrupt once Ctrl-C was pressed.
+    """A function that raises KeyboardInterrupt after Ctrl-C was pressed.
 
-    A solver that is interrupted returns its best so far, and learning goes on: a cell made of that must not be stored.
+    An interrupted solver returns its best solution so far, and learning goes on. Such a cell must not be stored.
     """
     pressed = threading.Event()
 

@@ -1,7 +1,10 @@
-"""One cell tried, here or in a worker process. Workers end with their parent, and a worker that dies costs one cell.
+"""One cell, run in this process or in a worker. Workers end with their parent, and a worker that dies costs one cell.
 
-Each worker loads the data set once, has its share of the cores, and leaves Ctrl-C to its parent. Cells are stored by
-whoever ran them, atomically, so nothing is lost or left half-written when any of the processes is killed.
+Each worker loads the data set once, gets its share of the cores, and ignores Ctrl-C, which its parent handles. The
+process that runs a cell stores it atomically, so no kill loses a finished cell or leaves half of one.
+
+joblib and `concurrent.futures` cannot replace this: there, one killed worker breaks the whole pool. All running cells
+fail, and nobody learns which cell was to blame.
 """
 
 from __future__ import annotations
@@ -19,15 +22,13 @@ from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hashlearn.core.threads import n_threads
 from hashlearn.experiments.bench.cell import Stage, run_cell
 from hashlearn.experiments.bench.results import as_text, write_cell, write_error
 from hashlearn.experiments.bench.tables import Cell
-
-if TYPE_CHECKING:
-    from hashlearn.experiments.datasets import DataSet
+from hashlearn.experiments.datasets import DataSet
 
 THREAD_VARIABLES = (
     "HASHLEARN_NUM_THREADS",
@@ -49,7 +50,7 @@ class Finished:
 
 @dataclass(frozen=True)
 class Work:
-    """What a worker must know; it is pickled."""
+    """What a worker needs to know. It is pickled."""
 
     folder: Path
     load: Callable[..., DataSet]
@@ -58,7 +59,7 @@ class Work:
     gallery_bits: int  # code length for which draw 0 gets a gallery
 
     def try_cell(self, cell: Cell, data: DataSet, stage: Stage) -> Finished:
-        """Run and store one cell. Whatever goes wrong with it is stored and told; only Ctrl-C and a full disk pass."""
+        """Run and store one cell. Its errors are stored and returned; only Ctrl-C and failed writes are raised."""
         started = time.perf_counter()
         try:
             with_gallery = cell.draw == 0 and cell.n_bits == self.gallery_bits
@@ -76,32 +77,29 @@ class Work:
 def in_processes(
     cells: Sequence[Cell], jobs: int, work: Work, begun: Callable[[Cell], Any] = lambda cell: None
 ) -> Iterator[Finished]:
-    """Cells as they end, ``jobs`` at a time, each in one of as many processes; ``begun`` hears of those that begin."""
+    """Run cells in ``jobs`` processes and yield them as they end. ``begun`` is called with each cell that starts."""
     waiting = deque(cells)
-    crew: dict[Connection, _Worker] = {}
-    threads = max(1, n_threads() // jobs)
+    idle: list[_Worker] = []
+    busy: dict[Connection, _Worker] = {}
     try:
-        while waiting or crew:
-            while waiting and len(crew) < jobs:
-                worker = _Worker(work, threads)
-                crew[worker.connection] = worker
+        while waiting or busy:
+            while waiting and len(busy) < jobs:
+                worker = idle.pop() if idle else _Worker(work, max(1, n_threads() // jobs))
+                busy[worker.connection] = worker
                 begun(waiting[0])
                 worker.give(waiting.popleft())
-            for connection in wait(list(crew)):
+            for connection in wait(list(busy)):
                 assert isinstance(connection, Connection)
-                worker = crew[connection]
-                ended = worker.take()
-                if ended.error is not None and not worker.process.is_alive():
-                    write_error(work.folder, ended.cell, ended.error)
-                    crew.pop(connection).end()
+                ended = busy[connection].take()
+                worker = busy.pop(connection)
+                if worker.died:
+                    write_error(work.folder, ended.cell, str(ended.error))
+                    worker.end()
+                else:
+                    idle.append(worker)
                 yield ended
-                if connection in crew and waiting:
-                    begun(waiting[0])
-                    worker.give(waiting.popleft())
-                elif connection in crew:
-                    crew.pop(connection).end()
     finally:
-        for worker in crew.values():
+        for worker in [*idle, *busy.values()]:
             worker.end()
 
 
@@ -109,6 +107,7 @@ class _Worker:
     """A process that runs one cell after another."""
 
     def __init__(self, work: Work, threads: int) -> None:
+        self.died = False
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
         self.process: BaseProcess = context.Process(target=_serve, args=(theirs, work), daemon=True)
@@ -118,14 +117,15 @@ class _Worker:
 
     def give(self, cell: Cell) -> None:
         self.cell, self.started = cell, time.perf_counter()
-        with suppress(BrokenPipeError):  # it died between two cells: `take` finds out
+        with suppress(BrokenPipeError):  # it died between two cells: `take` notices
             self.connection.send(cell)
 
     def take(self) -> Finished:
-        """Wait for its cell; a process that died makes the cell a failed one."""
+        """Wait for the cell. If the process died, the cell has failed."""
         try:
             message = self.connection.recv()
         except (EOFError, ConnectionResetError):
+            self.died = True
             self.process.join()
             code = self.process.exitcode or 0
             why = f"killed by signal {-code}, perhaps out of memory" if code < 0 else f"exit code {code}"
@@ -142,7 +142,7 @@ class _Worker:
 
 
 def _serve(connection: Connection, work: Work) -> None:
-    """The life of a worker."""
+    """The main function of a worker."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     data = work.load(work.source, features=work.features)
@@ -150,7 +150,7 @@ def _serve(connection: Connection, work: Work) -> None:
         cell = connection.recv()
         try:
             connection.send(work.try_cell(cell, data, lambda what: None))
-        except OSError as error:  # the result could not be stored: the others would not be either
+        except OSError as error:  # the result could not be stored: no other could be either
             connection.send(error)
 
 
@@ -163,7 +163,7 @@ def _end_with_parent() -> None:
 
 @contextmanager
 def _threads_of_children(count: int) -> Iterator[None]:
-    """Processes started inside have so many threads: libraries read these variables when they are imported."""
+    """Processes started inside use ``count`` threads: libraries read these variables when they are imported."""
     before = {name: os.environ.get(name) for name in THREAD_VARIABLES}
     os.environ.update(dict.fromkeys(THREAD_VARIABLES, str(count)))
     try:

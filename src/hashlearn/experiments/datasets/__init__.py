@@ -1,37 +1,38 @@
-"""Data sets through one door: features, labels, the canonical test part, and where everything comes from.
+"""Data sets by name: features, labels, the canonical test part, and where everything comes from.
 
 >>> from hashlearn.experiments import datasets
 >>> datasets.load("digits")
 <DataSet digits: 1,797 × 64 pixels, 10 classes>
 
-Files are looked for in ``$HASHLEARN_DATA``, else in the user's cache folder. What is missing is downloaded from its
-canonical home; whatever is read is verified. Adding a data set is its file and one line in `DATASETS`.
+Files are looked for in ``$HASHLEARN_DATA``, else in the user's cache folder. Missing files are downloaded, and every
+file is verified when it is read. Adding a data set is its file and one line in `DATASETS`.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from pathlib import Path
 
 from hashlearn.core.names import did_you_mean
 from hashlearn.core.progress import ProgressCallback
-from hashlearn.experiments.datasets.cifar10 import CIFAR10
+from hashlearn.experiments.datasets.cifar10 import Cifar10
 from hashlearn.experiments.datasets.dataset import (
     DataError,
     DataSet,
+    Known,
     MissingDataError,
     Provenance,
+    Source,
     SourceFile,
 )
-from hashlearn.experiments.datasets.digits import DIGITS
+from hashlearn.experiments.datasets.digits import Digits
 from hashlearn.experiments.datasets.features import AlexNetFC7, Gist, Hog, ImageFeatures
-from hashlearn.experiments.datasets.folder import at_home, data_folder
-from hashlearn.experiments.datasets.mnist import MNIST
+from hashlearn.experiments.datasets.files import data_folder, expanded
+from hashlearn.experiments.datasets.images import ImageSource
+from hashlearn.experiments.datasets.mnist import Mnist
 from hashlearn.experiments.datasets.npz import FEATURES as GIVEN
-from hashlearn.experiments.datasets.npz import count_samples, read_npz
-from hashlearn.experiments.datasets.source import Known, Source
-from hashlearn.experiments.datasets.sun397 import SUN397
+from hashlearn.experiments.datasets.npz import LICENCE, count_samples, read_npz
+from hashlearn.experiments.datasets.sun397 import Sun397
 
 __all__ = [
     "DATASETS",
@@ -50,7 +51,7 @@ __all__ = [
     "load",
 ]
 
-DATASETS: dict[str, Source] = {source.name: source for source in (MNIST, CIFAR10, SUN397, DIGITS)}
+DATASETS: dict[str, Source] = {source.name: source for source in (Mnist(), Cifar10(), Sun397(), Digits())}
 
 
 def load(
@@ -63,8 +64,8 @@ def load(
     Parameters
     ----------
     name : one of `DATASETS`, the stem of an ``.npz`` in the data folder, or the path to an ``.npz``
-    features : one of the names that the data set offers, or an object such as ``Hog(orientations=9)`` where there
-        are images; None is the data set's default
+    features : one of the names that the data set offers, or an object such as ``Hog(orientations=9)`` if there are
+        images; None means the data set's default
     progress : called with a `hashlearn.core.progress.Progress` while files are downloaded and features computed
     """
     text = os.fspath(name)
@@ -87,35 +88,29 @@ def known() -> list[Known]:
     for stem, path in _npz_files(folder).items():
         samples = count_samples(path)
         how = "a file of yours" if samples is not None else "a file that cannot be read"
-        found.append(
-            Known(stem, (GIVEN,), samples, f"the file {path.name}", "whatever its maker says", how, folder, ())
-        )
+        found.append(Known(stem, (GIVEN,), samples, f"the file {path.name}", LICENCE, how, folder, ()))
     return found
 
 
 def _chosen(source: Source, features: str | ImageFeatures | None) -> str | ImageFeatures:
     if features is None:
         return source.features[0]
-    if isinstance(features, str):
-        if features not in source.features:
-            offered = ", ".join(source.features)
-            hint = _suggestion(features, source.features)
-            raise ValueError(f"features of {source.name} must be one of {offered}, got {features!r}{hint}")
+    takes_objects = isinstance(source, ImageSource)
+    if features in source.features or (takes_objects and isinstance(features, ImageFeatures)):
         return features
-    if source is SUN397 or not isinstance(features, ImageFeatures):
-        also = "" if source is SUN397 else ", or an object such as Gist()"
-        raise TypeError(
-            f"features of {source.name} must be one of {', '.join(source.features)}{also}, got {features!r}"
-        )
-    return features
+    offered = ", ".join(source.features)
+    if isinstance(features, str):
+        hint = did_you_mean(features, source.features) or "."
+        raise ValueError(f"features of {source.name} must be one of {offered}, got {features!r}{hint}")
+    also = ", or an object such as Gist()" if takes_objects else ""
+    raise TypeError(f"features of {source.name} must be one of {offered}{also}, got {features!r}")
 
 
 def _npz_path(name: str) -> Path:
     if name.endswith(".npz") or Path(name).name != name:
         if not name.endswith(".npz"):
             raise ValueError(f"name must be a data set or the path to an .npz, got {name!r}")
-        places = [at_home(name), data_folder() / name]
-        for path in places:
+        for path in (expanded(name), data_folder() / name):
             if path.is_file():
                 return path
         raise MissingDataError(f"{name}: no such file, neither here nor in {data_folder()}")
@@ -124,15 +119,11 @@ def _npz_path(name: str) -> Path:
         return files[name]
     names = [*DATASETS, *files]
     raise ValueError(
-        f"unknown data set {name!r}{_suggestion(name, names)} "
+        f"unknown data set {name!r}{did_you_mean(name, names) or '.'} "
         f"Known: {', '.join(names)}, or the path to an .npz with X and y"
     )
 
 
 def _npz_files(folder: Path) -> dict[str, Path]:
-    """Stem → file, for every .npz in the data folder that does not go by a data set's name."""
+    """Stem → file, for every .npz in the data folder whose stem is not a data set's name."""
     return {path.stem: path for path in sorted(folder.glob("*.npz")) if path.stem not in DATASETS and path.is_file()}
-
-
-def _suggestion(name: str, names: Sequence[str]) -> str:
-    return did_you_mean(name, names) or "."

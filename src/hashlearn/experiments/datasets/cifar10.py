@@ -1,29 +1,25 @@
-"""CIFAR-10: 50,000 + 10,000 colour images of 32 × 32 pixels in ten classes, as six binary files.
+"""CIFAR-10: 50,000 + 10,000 color images of 32 × 32 pixels in ten classes, as six binary files.
 
-The files lie in ``cifar-10-batches-bin``; those that are missing are taken out of the canonical archive, which is
-downloaded if it is not in the data folder. An image is a label byte and 3,072 bytes: red, green, blue, 32 × 32 each.
+The files are in ``cifar-10-batches-bin``. Missing ones are unpacked from the canonical archive, which is downloaded if
+it is not in the data folder. An image is a label byte and 3,072 bytes: red, green, blue, 32 × 32 each.
 """
 
 from __future__ import annotations
 
 import tarfile
 import zlib
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hashlearn.core.atomic_files import write_atomically
 from hashlearn.core.progress import ProgressCallback, tell
-from hashlearn.experiments.datasets.dataset import DataError, DataSet, MissingDataError
-from hashlearn.experiments.datasets.features import ImageFeatures
+from hashlearn.experiments.datasets.dataset import DataError, MissingDataError
 from hashlearn.experiments.datasets.files import CanonicalFile, absent, obtain
-from hashlearn.experiments.datasets.folder import written_whole
-from hashlearn.experiments.datasets.images import LabelledImages, queries_last, with_features
-from hashlearn.experiments.datasets.source import Source
+from hashlearn.experiments.datasets.images import ImageSource, LabeledImages
 
-NAME = "cifar10"
-HOME = "https://www.cs.toronto.edu/~kriz/cifar.html"
-LICENCE = "no formal licence; cite Krizhevsky, Learning Multiple Layers of Features from Tiny Images (2009)"
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 SIDE = 32
 BYTES_PER_IMAGE = 1 + 3 * SIDE * SIDE
@@ -31,7 +27,7 @@ BYTES_PER_IMAGE = 1 + 3 * SIDE * SIDE
 ARCHIVE = CanonicalFile(
     "cifar-10-binary.tar.gz",
     170_052_171,
-    "md5:c32a1d4ab5d03f1284b67883e8d87530",  # as on its home page
+    "md5:c32a1d4ab5d03f1284b67883e8d87530",  # as on its web page
     ("https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",),
 )
 
@@ -51,22 +47,27 @@ FILES = (
 )
 
 
-def read(folder: Path, features: str | ImageFeatures, progress: ProgressCallback | None = None) -> DataSet:
-    """The data set, downloaded and unpacked first where it has to be."""
-    if absent(FILES, folder):
-        _unpack(folder, progress)
-    files = obtain(NAME, FILES, folder)
-    batches = [_batch(folder / file.path) for file in FILES]
-    n_test = len(batches[-1][0])
-    images = np.concatenate([batch[0] for batch in batches])
-    labelled = LabelledImages(
-        images,
-        np.concatenate([batch[1] for batch in batches]),
-        CLASSES,
-        queries_last(len(images) - n_test, n_test),
-        files,
-    )
-    return with_features(NAME, labelled, features, folder, HOME, LICENCE, progress)
+class Cifar10(ImageSource):
+    """The six files of CIFAR-10, or the archive that holds them."""
+
+    name = "cifar10"
+    features = ("gist", "hog", "pixels")
+    samples = 60_000
+    home = "https://www.cs.toronto.edu/~kriz/cifar.html"
+    licence = "no formal licence; cite Krizhevsky, Learning Multiple Layers of Features from Tiny Images (2009)"
+    how = "downloaded on first use (170 MB)"
+
+    def missing(self, folder: Path) -> list[str]:
+        if (folder / ARCHIVE.path).is_file():
+            return []
+        return [file.path for file in absent(FILES, folder)]
+
+    def images(self, folder: Path, progress: ProgressCallback | None) -> LabeledImages:
+        if absent(FILES, folder):
+            _unpack(folder, progress)
+        files = obtain(self.name, FILES, folder)
+        images, labels = zip(*(_batch(folder / file.path) for file in FILES), strict=True)
+        return LabeledImages(np.concatenate(images), np.concatenate(labels), CLASSES, len(labels[-1]), files)
 
 
 def _batch(path: Path) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
@@ -79,11 +80,11 @@ def _batch(path: Path) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
 
 
 def _unpack(folder: Path, progress: ProgressCallback | None) -> None:
-    """Take what is missing, and nothing else, out of the archive; one that was downloaded for this is then removed."""
+    """Unpack the missing files, and nothing else. An archive downloaded for this purpose is removed afterwards."""
     archive = folder / ARCHIVE.path
-    ours = not archive.is_file()
+    downloaded = not archive.is_file()
     try:
-        obtain(NAME, [ARCHIVE], folder, progress)
+        obtain(Cifar10.name, [ARCHIVE], folder, progress)
     except MissingDataError as error:
         batches = "\n".join(f"  {file.describe(folder)}" for file in absent(FILES, folder))
         raise MissingDataError(f"{error}\nIts unpacked files will do as well:\n{batches}") from None
@@ -95,28 +96,9 @@ def _unpack(folder: Path, progress: ProgressCallback | None) -> None:
                 member = tar.extractfile(file.path)
                 if member is None:
                     raise DataError(f"{archive}: {file.path} is not a file in it")
-                with written_whole(folder / file.path) as target:
-                    while block := member.read(1 << 20):
-                        target.write(block)
+                (folder / file.path).parent.mkdir(parents=True, exist_ok=True)
+                write_atomically(folder / file.path, iter(partial(member.read, 1 << 20), b""))
     except (tarfile.TarError, KeyError, EOFError, zlib.error) as error:
         raise DataError(f"{archive}: cannot be unpacked: {error}") from None
-    if ours:
+    if downloaded:
         archive.unlink()
-
-
-def _missing(folder: Path) -> list[str]:
-    if (folder / ARCHIVE.path).is_file():
-        return []
-    return [file.path for file in absent(FILES, folder)]
-
-
-CIFAR10 = Source(
-    name=NAME,
-    features=("gist", "hog", "pixels"),
-    samples=60_000,
-    home=HOME,
-    licence=LICENCE,
-    how="downloaded on first use (170 MB)",
-    missing=_missing,
-    read=read,
-)

@@ -1,27 +1,29 @@
-"""What `load` returns: samples, labels, the canonical test part, and where everything comes from."""
+"""A data set's definition (`Source`), what `load` returns (`DataSet`), and what `known` lists (`Known`)."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-# Called with (what is going on, done, total) between steps.
+from hashlearn.core.progress import ProgressCallback
 
 
 class DataError(ValueError):
-    """A data file that is missing, damaged, or not what it should be: which file, and what to do."""
+    """A data file is missing, damaged or wrong. The message names the file and says what to do."""
 
 
 class MissingDataError(DataError):
-    """A data file that is not there and could not be downloaded: what to put where, with its checksum."""
+    """A data file is absent and could not be downloaded. The message says what to put where, with its checksum."""
 
 
 @dataclass(frozen=True)
 class SourceFile:
-    """A file that was read; ``path`` is relative to the data folder."""
+    """A file that was read. ``path`` is relative to the data folder."""
 
     path: str
     sha256: str
@@ -30,14 +32,14 @@ class SourceFile:
 
 @dataclass(frozen=True)
 class Provenance:
-    """Where samples come from. ``dataclasses.asdict`` gives plain JSON.
+    """The origin of the samples. ``dataclasses.asdict`` gives plain JSON.
 
     Attributes
     ----------
-    source : the data set's home
-    licence : its licence, in words
+    source : the data set's web page
+    licence : its license, in words
     files : the files that were read
-    features : the name and the parameters of what was computed from them
+    features : name and parameters of the features computed from them
     """
 
     source: str
@@ -48,7 +50,7 @@ class Provenance:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DataSet:
-    """Samples with labels; samples are rows, training part first where there is a canonical test part.
+    """Samples with labels. Samples are rows; a canonical test part comes after the training part.
 
     Attributes
     ----------
@@ -56,10 +58,10 @@ class DataSet:
     features : "pixels", "gist", "hog", "fc7" or "given"
     X : float32 (n_samples, n_features)
     y : int64 (n_samples,), indices into ``class_names``
-    class_names : one for each class
-    is_query : bool (n_samples,), the canonical test part; None where there is none and queries are to be drawn
-    images : uint8 (n, height, width) or (n, height, width, 3), to look at; None where there are none
-    provenance : source, licence, files and parameters
+    class_names : one name for each class
+    is_query : bool (n_samples,), the canonical test part; None if there is none, and queries have to be drawn
+    images : uint8 (n, height, width) or (n, height, width, 3), for display; None if there are none
+    provenance : source, license, files and parameters
     """
 
     name: str
@@ -96,5 +98,60 @@ class DataSet:
 
     @property
     def n_classes(self) -> int:
-        """Number of classes."""
+        """The number of classes, with or without samples."""
         return len(self.class_names)
+
+
+class Source(ABC):
+    """The definition of a data set.
+
+    Attributes
+    ----------
+    name : what `load` is called with
+    features : names of the features offered, default first
+    samples : number of samples; None if it depends on the files
+    home : the data set's web page
+    licence : its license, in words
+    how : how to get it, in a sentence
+    """
+
+    name: str
+    features: tuple[str, ...]
+    samples: int | None
+    home: str
+    licence: str
+    how: str
+
+    @abstractmethod
+    def missing(self, folder: Path) -> list[str]:
+        """What the data folder lacks, as paths relative to it."""
+
+    @abstractmethod
+    def read(self, folder: Path, features: Any, progress: ProgressCallback | None) -> DataSet:
+        """The data set with these features (a name or an object), downloaded if necessary."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """A line of ``hashlearn datasets``.
+
+    Attributes
+    ----------
+    name, features, samples, home, licence, how : see `Source`
+    folder : the data folder
+    missing : the files that the folder lacks, as paths relative to it
+    """
+
+    name: str
+    features: tuple[str, ...]
+    samples: int | None
+    home: str
+    licence: str
+    how: str
+    folder: Path
+    missing: tuple[str, ...]
+
+    @property
+    def present(self) -> bool:
+        """Whether it loads without a download."""
+        return not self.missing

@@ -1,7 +1,8 @@
-"""From images in memory to a `DataSet`: pixels as they are, or features computed once and cached."""
+"""Data sets of images: pixels as they are, or features computed once and cached."""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,60 +11,43 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.core.progress import ProgressCallback
-from hashlearn.experiments.datasets.dataset import DataSet, Provenance, SourceFile
+from hashlearn.experiments.datasets.dataset import DataSet, Provenance, Source, SourceFile
 from hashlearn.experiments.datasets.features import IMAGE_FEATURES, ImageFeatures, cached, parameters
 
 PIXELS = "pixels"
 
 
 @dataclass(frozen=True, eq=False)
-class LabelledImages:
-    """What an image data set's files hold, before any features."""
+class LabeledImages:
+    """The content of an image data set's files. The last ``n_test`` images are the canonical test part, if any."""
 
     images: NDArray[np.uint8]
     y: NDArray[np.int64]
     class_names: tuple[str, ...]
-    is_query: NDArray[np.bool_] | None
+    n_test: int
     files: tuple[SourceFile, ...]
 
 
-def with_features(
-    name: str,
-    labelled: LabelledImages,
-    features: str | ImageFeatures,
-    folder: Path,
-    source: str,
-    licence: str,
-    progress: ProgressCallback | None = None,
-) -> DataSet:
-    """The data set with these features; "pixels" are grey levels or colours from 0 to 1, row by row."""
-    described: dict[str, Any]
-    if features == PIXELS:
-        X = (labelled.images.reshape(len(labelled.images), -1) / np.float32(255.0)).astype(np.float32, copy=False)
-        described = {"name": PIXELS, "scale": "0 to 1"}
-    else:
-        chosen = IMAGE_FEATURES[features]() if isinstance(features, str) else features
-        described = parameters(chosen)
-        X = cached(
-            name,
-            described,
-            labelled.files,
-            (len(labelled.images), chosen.n_features),
-            folder,
-            lambda: chosen.compute(labelled.images, progress),
-        )
-    return DataSet(
-        name,
-        described["name"],
-        X,
-        labelled.y,
-        labelled.class_names,
-        labelled.is_query,
-        labelled.images,
-        Provenance(source, licence, labelled.files, described),
-    )
+class ImageSource(Source):
+    """A data set of images, from which any image features can be computed."""
 
+    @abstractmethod
+    def images(self, folder: Path, progress: ProgressCallback | None) -> LabeledImages:
+        """Images and labels, downloaded if necessary."""
 
-def queries_last(n_train: int, n_test: int) -> NDArray[np.bool_]:
-    """Which samples are canonical queries, where the test part follows the training part."""
-    return np.arange(n_train + n_test) >= n_train
+    def read(self, folder: Path, features: str | ImageFeatures, progress: ProgressCallback | None) -> DataSet:
+        """The data set with these features. "pixels" are gray levels or colors from 0 to 1, row by row."""
+        found = self.images(folder, progress)
+        n = len(found.images)
+        described: dict[str, Any]
+        if features == PIXELS:
+            X = (found.images.reshape(n, -1) / np.float32(255.0)).astype(np.float32, copy=False)
+            described = {"name": PIXELS, "scale": "0 to 1"}
+        else:
+            chosen = IMAGE_FEATURES[features]() if isinstance(features, str) else features
+            described = parameters(chosen)
+            shape = (n, chosen.n_features)
+            X = cached(self.name, described, found.files, shape, folder, lambda: chosen.compute(found.images, progress))
+        is_query = np.arange(n) >= n - found.n_test if found.n_test else None
+        provenance = Provenance(self.home, self.licence, found.files, described)
+        return DataSet(self.name, described["name"], X, found.y, found.class_names, is_query, found.images, provenance)

@@ -1,7 +1,8 @@
 """SUN397, as the paper uses it: the 42 scene categories with more than 500 images, about 35,000 images, AlexNet's fc7.
 
-A folder of images goes in, ``SUN397/a/abbey/sun_….jpg`` as in the archive. There is no canonical test part: the
-protocol draws 100 queries a class. The archive (about 37 GB) is not downloaded unasked; the weights (244 MB) are.
+The images are read from a folder, ``SUN397/a/abbey/sun_….jpg`` as in the archive. There is no canonical test part: the
+protocol draws 100 queries from each class. The user downloads the archive (about 37 GB); the weights (244 MB) are
+downloaded on first use.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import os
 import warnings
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -20,16 +22,13 @@ from hashlearn.experiments.datasets.dataset import (
     DataSet,
     MissingDataError,
     Provenance,
+    Source,
     SourceFile,
 )
-from hashlearn.experiments.datasets.features import AlexNetFC7, ImageFeatures, cached, parameters
+from hashlearn.experiments.datasets.features import AlexNetFC7, cached, parameters
 from hashlearn.experiments.datasets.files import CanonicalFile, absent, obtain
-from hashlearn.experiments.datasets.source import Source
 
-NAME = "sun397"
 FOLDER = "SUN397"
-HOME = "https://vision.princeton.edu/projects/2010/SUN/"
-LICENCE = "no formal licence, images belong to their owners; cite Xiao et al., SUN Database, CVPR 2010"
 ARCHIVE = "http://vision.princeton.edu/projects/2010/SUN/SUN397.tar.gz"
 ARCHIVE_MD5 = "8ca2778205c41d23104230ba66911c7a"
 MORE_THAN = 500
@@ -44,48 +43,50 @@ WEIGHTS = CanonicalFile(
 )
 
 
-def read(folder: Path, features: str | ImageFeatures, progress: ProgressCallback | None = None) -> DataSet:
-    """The data set, from the folder of images; features are computed once and cached."""
-    root = folder / FOLDER
-    if not root.is_dir():
-        raise MissingDataError(
-            f"{NAME}: there is no folder {root}. Download {ARCHIVE} (about 37 GB, md5 {ARCHIVE_MD5}) "
-            f"and unpack it with `tar -xzf SUN397.tar.gz -C {folder}`."
-        )
-    categories = large_categories(root)
-    if len(categories) != CATEGORIES:
-        warnings.warn(
-            f"{root} has {len(categories)} categories with more than {MORE_THAN} images, the paper's SUN397 has "
-            f"{CATEGORIES}: is it complete?",
-            stacklevel=3,
-        )
-    paths = [path for images in categories.values() for path in images]
-    fc7 = AlexNetFC7()
-    files = (_manifest(root, paths), *obtain(NAME, [WEIGHTS], folder, progress))
-    described = parameters(fc7)
-    X = cached(
-        NAME,
-        described,
-        files,
-        (len(paths), fc7.n_features),
-        folder,
-        lambda: fc7.compute_files(paths, folder / WEIGHTS.path, progress),
+class Sun397(Source):
+    """A folder of images and AlexNet's weights."""
+
+    name = "sun397"
+    features = ("fc7",)
+    samples = None
+    home = "https://vision.princeton.edu/projects/2010/SUN/"
+    licence = "no formal licence, images belong to their owners; cite Xiao et al., SUN Database, CVPR 2010"
+    how = (
+        f"download {ARCHIVE} (about 37 GB, md5 {ARCHIVE_MD5}) and unpack it in the data folder; the network's weights "
+        "(244 MB) are downloaded on first use"
     )
-    y = np.repeat(np.arange(len(categories)), [len(images) for images in categories.values()])
-    return DataSet(
-        NAME,
-        fc7.name,
-        X,
-        y.astype(np.int64),
-        tuple(categories),
-        None,
-        None,
-        Provenance(HOME, LICENCE, files, described),
-    )
+
+    def missing(self, folder: Path) -> list[str]:
+        images = [] if (folder / FOLDER).is_dir() else [f"{FOLDER}/"]
+        return images + [file.path for file in absent([WEIGHTS], folder)]
+
+    def read(self, folder: Path, features: Any, progress: ProgressCallback | None) -> DataSet:
+        """The data set with fc7 features, computed once and cached."""
+        root = folder / FOLDER
+        if not root.is_dir():
+            raise MissingDataError(
+                f"{self.name}: there is no folder {root}. Download {ARCHIVE} (about 37 GB, md5 {ARCHIVE_MD5}) "
+                f"and unpack it with `tar -xzf SUN397.tar.gz -C {folder}`."
+            )
+        categories = large_categories(root)
+        if len(categories) != CATEGORIES:
+            warnings.warn(
+                f"{root} has {len(categories)} categories with more than {MORE_THAN} images, the paper's SUN397 has "
+                f"{CATEGORIES}: is it complete?",
+                stacklevel=3,
+            )
+        paths = [path for images in categories.values() for path in images]
+        fc7 = AlexNetFC7()
+        files = (_manifest(root, paths), *obtain(self.name, [WEIGHTS], folder, progress))
+        described, shape, weights = parameters(fc7), (len(paths), fc7.n_features), folder / WEIGHTS.path
+        X = cached(self.name, described, files, shape, folder, lambda: fc7.compute_files(paths, weights, progress))
+        y = np.repeat(np.arange(len(categories)), [len(images) for images in categories.values()]).astype(np.int64)
+        provenance = Provenance(self.home, self.licence, files, described)
+        return DataSet(self.name, fc7.name, X, y, tuple(categories), None, None, provenance)
 
 
 def large_categories(root: Path) -> dict[str, list[Path]]:
-    """Category → its images, both in the order of their names; only categories with more than `MORE_THAN` images.
+    """Category → its images, both sorted by name; only categories with more than `MORE_THAN` images.
 
     A category is the path between the letter and the file: "abbey", "apartment_building/outdoor".
     """
@@ -103,25 +104,7 @@ def large_categories(root: Path) -> dict[str, list[Path]]:
 
 
 def _manifest(root: Path, paths: list[Path]) -> SourceFile:
-    """One entry for all images: a checksum of their names and sizes, as reading 12 GB for each load is too much."""
+    """One entry for all images: a checksum of their names and sizes, because each load cannot read 12 GB."""
     sizes = [path.stat().st_size for path in paths]
     lines = (f"{path.relative_to(root).as_posix()} {size}\n" for path, size in zip(paths, sizes, strict=True))
     return SourceFile(f"{FOLDER} (names and sizes)", hashlib.sha256("".join(lines).encode()).hexdigest(), sum(sizes))
-
-
-def _missing(folder: Path) -> list[str]:
-    images = [] if (folder / FOLDER).is_dir() else [f"{FOLDER}/"]
-    return images + [file.path for file in absent([WEIGHTS], folder)]
-
-
-SUN397 = Source(
-    name=NAME,
-    features=("fc7",),
-    samples=None,
-    home=HOME,
-    licence=LICENCE,
-    how=f"download {ARCHIVE} (about 37 GB, md5 {ARCHIVE_MD5}) and unpack it in the data folder; the network's weights "
-    "(244 MB) are downloaded on first use",
-    missing=_missing,
-    read=read,
-)

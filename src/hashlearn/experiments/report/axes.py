@@ -1,10 +1,13 @@
-"""Axes of a plot: a range, round ticks, and where in the range a value lies."""
+"""Axes of a plot: a range, round ticks, and the place of a value in the range."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+
+import numpy as np
+from scipy.optimize import isotonic_regression
 
 _ROUND_STEPS = (1.0, 2.0, 5.0, 10.0)
 
@@ -19,7 +22,7 @@ class Axis:
     log: bool = False
 
     def fraction(self, value: float) -> float:
-        """0 at ``low``, 1 at ``high``; what a logarithm cannot show lies at ``low``.
+        """0 at ``low``, 1 at ``high``; values that a logarithm cannot show are placed at ``low``.
 
         >>> Axis(0.0, 4.0, ()).fraction(1.0), Axis(0.01, 100.0, (), log=True).fraction(1.0)
         (0.25, 0.5)
@@ -31,7 +34,7 @@ class Axis:
 
 
 def linear_axis(values: Iterable[float], count: int = 5, low: float | None = None, high: float | None = None) -> Axis:
-    """A linear axis around the values with about ``count`` round ticks, never beyond ``low`` and ``high`` where given.
+    """A linear axis around the values with about ``count`` round ticks, never beyond ``low`` and ``high`` if given.
 
     >>> linear_axis([0.0, 9.3]).ticks
     (0.0, 2.0, 4.0, 6.0, 8.0, 10.0)
@@ -39,8 +42,8 @@ def linear_axis(values: Iterable[float], count: int = 5, low: float | None = Non
     held = list(values)
     bottom, top = min(held), max(held)
     if top - bottom <= 1e-12 * max(abs(top), abs(bottom)):
-        room = 0.05 * abs(top) or 1.0
-        bottom, top = bottom - room, top + room
+        margin = 0.05 * abs(top) or 1.0
+        bottom, top = bottom - margin, top + margin
     raw = (top - bottom) / count
     power = 10.0 ** math.floor(math.log10(raw))
     step = min((power * factor for factor in _ROUND_STEPS), key=lambda s: abs(math.log(s / raw)))
@@ -54,7 +57,7 @@ def linear_axis(values: Iterable[float], count: int = 5, low: float | None = Non
 
 
 def log_axis(values: Iterable[float], floor: float) -> Axis:
-    """Decades around the values; what lies under ``floor`` is drawn at it.
+    """Decades around the values; values below ``floor`` are drawn at it.
 
     >>> log_axis([0.02, 3.0], floor=1e-4).ticks
     (0.01, 0.1, 1.0, 10.0)
@@ -67,7 +70,7 @@ def log_axis(values: Iterable[float], floor: float) -> Axis:
 
 
 def marked_axis(ticks: Sequence[float]) -> Axis:
-    """An axis with a tick at each of these places and no other.
+    """An axis with a tick at each of these places and nowhere else.
 
     >>> marked_axis([8, 16, 32]).fraction(16), marked_axis([8]).fraction(8)
     (0.3333333333333333, 0.5)
@@ -78,35 +81,15 @@ def marked_axis(ticks: Sequence[float]) -> Axis:
 
 
 def spaced(places: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """The places moved as little as it takes to be ``gap`` apart, in their order, inside [low, high] if they fit.
+    """Move the places as little as possible so that they are ``gap`` apart, in order, inside [low, high] if they fit.
 
     >>> spaced([10.0, 11.0, 40.0], gap=12.0, low=0.0, high=50.0)
     [4.5, 16.5, 40.0]
     """
-    order = sorted(range(len(places)), key=lambda i: places[i])
-    groups: list[list[float]] = []  # each [sum of the wished starts, size]: labels that touch move as one
-    for count, i in enumerate(order):
-        groups.append([places[i], 1.0, float(count)])
-        while len(groups) > 1 and _start(groups[-2], gap) + gap * groups[-2][1] > _start(groups[-1], gap):
-            total, size, _ = groups.pop()
-            groups[-1][0] += total
-            groups[-1][1] += size
-    starts = [_start(group, gap) for group in groups]
-    edge = high
-    for g in reversed(range(len(groups))):
-        starts[g] = min(starts[g], edge - gap * (groups[g][1] - 1.0))
-        edge = starts[g] - gap
-    edge = low
-    moved = [0.0] * len(places)
-    for start, (_, size, first) in zip(starts, groups, strict=True):
-        begin = max(start, edge)
-        for step in range(int(size)):
-            moved[order[int(first) + step]] = begin + gap * step
-        edge = begin + gap * size
-    return moved
-
-
-def _start(group: list[float], gap: float) -> float:
-    """Where the first of touching labels lies when together they are nearest to their wishes."""
-    total, size, _ = group
-    return total / size - 0.5 * gap * (size - 1.0)
+    order = np.argsort(places, kind="stable")
+    steps = gap * np.arange(len(places))
+    # Less their steps, places in order must not decrease: the nearest such sequence is an isotonic regression.
+    nearest = isotonic_regression(np.asarray(places, dtype=float)[order] - steps).x
+    moved = np.empty(len(places))
+    moved[order] = np.clip(nearest, low, max(low, high - steps[-1])) + steps
+    return [float(place) for place in moved]

@@ -1,7 +1,7 @@
 """What inference reached and what it proved: value against bound for each bit of each sweep, gaps, objectives.
 
-The value is xᵀAx of eq. (5) after the step, the bound a proven lower bound on every value, the gap their distance as a
-fraction of it. Only solvers that prove a bound have the first two figures.
+The value is xᵀAx of eq. (5) after the step. The bound is a proven lower bound on every value, and the gap is their
+distance as a fraction of the value. Only solvers that prove a bound have the first two figures.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
+from hashlearn.experiments.bench.blocks import Block, Record, finite
+from hashlearn.experiments.formatting import dataset_name
 from hashlearn.experiments.report.axes import Axis, linear_axis, log_axis, marked_axis
-from hashlearn.experiments.report.formatting import dataset_name
 from hashlearn.experiments.report.markup import Markup, element, join
-from hashlearn.experiments.report.model import Block, Cell, finite
 from hashlearn.experiments.report.plots import BOTTOM, HEIGHT, Frame, Line, line_plot
 from hashlearn.experiments.report.series_styles import Look, look_of
 
 _BOUND = Look(8, "flat", "3 3")
-GAP_FLOOR = 1e-4  # per cent: smaller gaps are drawn here
+GAP_FLOOR = 1e-4  # per cent; smaller gaps are drawn at this height
 
 
 class Step(NamedTuple):
@@ -34,24 +34,24 @@ class Step(NamedTuple):
 def bound_figures(block: Block) -> list[Markup]:
     """Value and bound of each method that proves one, then gaps and objectives of all; at the longest code."""
     n_bits = block.lengths[-1]
-    traces = {method: steps(cells[0]) for method in block.methods if (cells := block.at(method, n_bits))}
+    traces = {method: steps(records[0]) for method in block.methods if (records := block.at(method, n_bits))}
     proven = {method: trace for method, trace in traces.items() if any(step.bound is not None for step in trace)}
     where = f"{dataset_name(block.dataset)}, {n_bits} bits"
     figures = [_bound_figure(method, trace, where) for method, trace in proven.items()]
     return [f for f in [*figures, _gap_figure(proven, where), _objective_figure(block, n_bits, where)] if f is not None]
 
 
-def steps(cell: Cell) -> list[Step]:
-    """The steps of one stored descent, in their order."""
-    records: Sequence[dict[str, Any]] = (cell.get("inference") or {}).get("bits") or []
-    first_sweep = min((record["sweep"] for record in records), default=0)
-    first_bit = min((record["bit"] for record in records), default=0)
+def steps(record: Record) -> list[Step]:
+    """The steps of one stored descent, in order."""
+    bits: Sequence[dict[str, Any]] = (record.get("inference") or {}).get("bits") or []
+    first_sweep = min((bit["sweep"] for bit in bits), default=0)
+    first_bit = min((bit["bit"] for bit in bits), default=0)
     found = []
-    for record in records:
-        value, gap = finite(record.get("value")), finite(record.get("gap"))
+    for bit in bits:
+        value, gap = finite(bit.get("value")), finite(bit.get("gap"))
         if value is not None:
-            place = (record["sweep"] - first_sweep + 1, record["bit"] - first_bit + 1)
-            found.append(Step(*place, value, finite(record.get("bound")), None if gap is None else 100.0 * gap))
+            place = (bit["sweep"] - first_sweep + 1, bit["bit"] - first_bit + 1)
+            found.append(Step(*place, value, finite(bit.get("bound")), None if gap is None else 100.0 * gap))
     return found
 
 
@@ -104,8 +104,8 @@ def _gap_figure(proven: dict[str, list[Step]], where: str) -> Markup | None:
 def _objective_figure(block: Block, n_bits: int, where: str) -> Markup | None:
     lines = []
     for method in block.methods:
-        cells = block.at(method, n_bits)
-        objectives = ((cells[0].get("inference") if cells else None) or {}).get("objectives") or []
+        records = block.at(method, n_bits)
+        objectives = ((records[0].get("inference") if records else None) or {}).get("objectives") or []
         known = [(sweep, y) for sweep, y in enumerate(map(finite, objectives), start=1) if y is not None]
         if known:
             sweeps, values = zip(*known, strict=True)

@@ -1,13 +1,13 @@
-"""The paper's figures from stored cells: mAP against code length, and precision against recall."""
+"""The paper's figures from stored records: mAP against code length, and precision against recall."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from hashlearn.experiments.bench.blocks import Block, Record, metric
+from hashlearn.experiments.formatting import dataset_name
 from hashlearn.experiments.report.axes import Axis, linear_axis, marked_axis
-from hashlearn.experiments.report.formatting import dataset_name
 from hashlearn.experiments.report.markup import Markup
-from hashlearn.experiments.report.model import Block, Cell, metric
 from hashlearn.experiments.report.plots import Line, line_plot
 from hashlearn.experiments.report.series_styles import look_of
 
@@ -16,7 +16,7 @@ MAX_POINTS = 120
 
 
 def map_figure(block: Block) -> Markup | None:
-    """Mean average precision against code length, whiskers of one standard deviation; None where none is stored."""
+    """Mean average precision against code length, whiskers of one standard deviation; None if none is stored."""
     return _against_length(block, "map", "Mean average precision by code length", "mAP, %", "map")
 
 
@@ -29,12 +29,11 @@ def score_figure(block: Block) -> Markup | None:
 def _against_length(block: Block, key: str, title: str, y_title: str, kind: str) -> Markup | None:
     lines = []
     for method in block.methods:
-        found = [(n_bits, block.spread(method, n_bits, metric(key))) for n_bits in block.lengths]
-        known = [(n_bits, spread) for n_bits, spread in found if spread is not None]
-        if known:
-            lengths, spreads = zip(*known, strict=True)
-            means, deviations = [s.mean for s in spreads], [s.sd for s in spreads]
-            lines.append(Line(method, lengths, means, look_of(method), deviations))
+        found = {n_bits: block.entry(method, n_bits, metric(key)) for n_bits in block.lengths}
+        means = {n_bits: entry.mean for n_bits, entry in found.items() if entry.mean is not None}
+        if means:
+            deviations = [found[n_bits].deviation for n_bits in means]
+            lines.append(Line(method, list(means), list(means.values()), look_of(method), deviations))
     if not lines:
         return None
     reach = [
@@ -55,7 +54,7 @@ def _against_length(block: Block, key: str, title: str, y_title: str, kind: str)
 
 
 def curve_figure(block: Block, n_bits: int) -> Markup | None:
-    """Precision against recall at one code length, mean over draws; None where no curve is stored."""
+    """Precision against recall at one code length, mean over draws; None if no curve is stored."""
     lines = []
     for method in block.methods:
         curve = _mean_curve(block.at(method, n_bits))
@@ -72,25 +71,27 @@ def curve_figure(block: Block, n_bits: int) -> Markup | None:
         x_title="recall, %",
         y_title="precision, %",
         kind="curve",
-        labels="inside",
+        labels_inside=True,
     )
 
 
-def _mean_curve(cells: list[Cell]) -> tuple[np.ndarray, np.ndarray] | None:
-    """Point by point over the draws, where all have as many points; else the first draw's. Per cent, by recall."""
+def _mean_curve(records: list[Record]) -> tuple[np.ndarray, np.ndarray] | None:
+    """The mean over draws point by point, or the first draw if they differ in points; in per cent, by recall."""
     curves = [
-        np.array([cell["curve"]["recall"], cell["curve"]["precision"]], dtype=float)
-        for cell in cells
-        if cell.get("curve") and cell["curve"]["recall"]
+        np.array([record["curve"]["recall"], record["curve"]["precision"]], dtype=float)
+        for record in records
+        if record.get("curve") and record["curve"]["recall"]
     ]
     if not curves:
         return None
     same = all(curve.shape == curves[0].shape for curve in curves)
     recall, precision = 100.0 * (np.mean(curves, axis=0) if same else curves[0])
-    known = np.isfinite(recall) & np.isfinite(precision) & (recall + precision > 0.0)  # 0, 0: nothing found so near
+    known = (
+        np.isfinite(recall) & np.isfinite(precision) & (recall + precision > 0.0)
+    )  # 0, 0: no item within this distance
     order = np.argsort(recall[known], kind="stable")
     recall, precision = recall[known][order], precision[known][order]
     if len(recall) > MAX_POINTS:
-        kept = np.unique(np.linspace(0, len(recall) - 1, MAX_POINTS).astype(int))
-        recall, precision = recall[kept], precision[kept]
+        shown = np.unique(np.linspace(0, len(recall) - 1, MAX_POINTS).astype(int))
+        recall, precision = recall[shown], precision[shown]
     return (recall, precision) if len(recall) else None

@@ -9,7 +9,7 @@ _VOID = frozenset({"br", "img", "meta"})
 
 
 class Markup(str):
-    """Text that is HTML already. Only `element`, `join` and literals of this package make it."""
+    """Text that is already HTML. Only `element`, `join` and literals of this package create it."""
 
     __slots__ = ()
 
@@ -17,8 +17,8 @@ class Markup(str):
 def element(tag: str, *children: object, **attributes: object) -> Markup:
     """An element with escaped children and attributes.
 
-    A trailing underscore of an attribute is dropped and the others become hyphens (``class_``, ``aria_label``); None
-    and False leave an attribute or a child out; lists and generators of children are taken one by one.
+    A trailing underscore of an attribute is dropped, and the others become hyphens (``class_``, ``aria_label``). None
+    and False omit an attribute or a child. Lists and generators of children are inserted one by one.
 
     >>> element("td", "a < b", class_="best", title=None)
     '<td class="best">a &lt; b</td>'
@@ -32,7 +32,7 @@ def element(tag: str, *children: object, **attributes: object) -> Markup:
 
 
 def join(children: Iterable[object]) -> Markup:
-    """The children one after another, escaped where they are not `Markup`.
+    """The children one after another, escaped unless they are `Markup`.
 
     >>> join(["<", Markup("<br>"), None, [1, 2]])
     '&lt;<br>12'

@@ -2,85 +2,89 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import resources
 from itertools import groupby
 from typing import Any
 
 from hashlearn import __version__
+from hashlearn.experiments.bench import paper
+from hashlearn.experiments.bench.blocks import Block, PaperValue, Record, Verdict, blocks
+from hashlearn.experiments.bench.results import Results
+from hashlearn.experiments.bench.tables import Cell
+from hashlearn.experiments.formatting import counted, dataset_name, features_name, in_sentence, listed
+from hashlearn.experiments.report.bit_statistics import bit_table
 from hashlearn.experiments.report.bounds import bound_figures
-from hashlearn.experiments.report.compare import PaperValue, Verdict, compare, tally
-from hashlearn.experiments.report.costs import bit_table, seconds_table
 from hashlearn.experiments.report.figures import curve_figure, map_figure, score_figure
-from hashlearn.experiments.report.formatting import counted, dataset_name, features_name, in_sentence, listed
 from hashlearn.experiments.report.gallery import gallery
-from hashlearn.experiments.report.headline import Rows, glance, headline, leaders
-from hashlearn.experiments.report.load_results import Stored, stored
-from hashlearn.experiments.report.markup import Markup, element, join
-from hashlearn.experiments.report.model import Block, blocks
+from hashlearn.experiments.report.headline import Part, glance, headline, leaders, tally
+from hashlearn.experiments.report.markup import Markup, element
 from hashlearn.experiments.report.provenance import commands, missing_part, provenance_part
-from hashlearn.experiments.report.style import STYLE
-from hashlearn.experiments.report.tables import comparison_table, map_table, verdict_mark
+from hashlearn.experiments.report.tables import comparison_table, map_table, seconds_table, verdict_mark
 
 TITLE = "Learned binary codes, measured beside the paper"
 Section = tuple[str, str, list[Markup]]  # anchor, heading, content
-Part = tuple[Block, Rows]
 
 
-def results_page(results: Any, title: str = TITLE, paper_value: PaperValue | None = None) -> str:
+def results_page(results: Any, title: str = TITLE, paper_value: PaperValue = paper.value) -> str:
     """The whole page as text.
 
     Parameters
     ----------
-    results : what `hashlearn.experiments.bench.results.read` gives, or a list of the stored cells' dictionaries
+    results : what `hashlearn.experiments.bench.results.read` returns, or a list of stored records
     title : heading of the page
-    paper_value : (table, data set, method, n_bits) → the published value in per cent, or None where there is none;
-        by default `hashlearn.experiments.bench.paper.value`
+    paper_value : (table, data set, method, n_bits) → the published value in per cent, or None
     """
-    if paper_value is None:
-        from hashlearn.experiments.bench import paper
+    records: Sequence[Record]
+    missing: Mapping[Cell, str] = {}
+    folder = "results"  # only the folder's name is shown, never its path
+    if isinstance(results, Results):
+        records = results.cells
+        missing = {cell: results.reason(cell) for cell in results.missing}
+        folder = results.folder.name or folder
+    else:
+        records = tuple(results)
+    if not records:
+        raise ValueError("results must hold at least one cell; `hashlearn bench` makes them")
+    parts = [(block, block.beside_paper(paper_value)) for block in blocks(records)]
+    held = [block for block, _ in parts]
+    sections = [
+        *_table_sections(parts),
+        ("bounds", "Objective and bound", _bounds(held)),
+        ("bits", "Bit statistics", _folded((block, bit_table(block)) for block in held)),
+        ("seconds", "Seconds", _folded((block, seconds_table(block)) for block in held)),
+        ("gallery", "Gallery", _galleries(held)),
+        ("missing", "What is missing", [missing_part(missing)]),
+        ("commands", "Run it again", _commands(held, folder)),
+        ("provenance", "Provenance", provenance_part(records, held)),
+    ]
+    shown = [section for section in sections if section[2]]
+    lacking = f"{counted(len(missing), 'cell')} missing" if missing else "none missing"
+    amount = f"hashlearn · {counted(len(records), 'cell')} measured, {lacking}"
+    main = element("main", (element("section", element("h2", name), body, id=anchor) for anchor, name, body in shown))
+    foot = element("footer", element("p", f"Made by hashlearn {__version__} from stored results alone."))
+    return document(title, _head(title, amount, parts, shown), main, foot)
 
-        paper_value = paper.value
-    held = stored(results)
-    parts: list[Part] = [(block, compare(block, paper_value)) for block in blocks(held.cells)]
-    sections = _sections(held, parts)
-    body = element("body", _head(title, held, parts, sections), element("main", map(_section, sections)), _foot())
+
+def document(title: str, *body: Markup) -> str:
+    """A whole HTML document with the style sheet of all pages."""
+    style = resources.files("hashlearn.experiments.report").joinpath("style.css").read_text("utf-8")
     head = element(
         "head",
         element("meta", charset="utf-8"),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("title", title),
-        element("style", Markup(STYLE)),
+        element("style", Markup(style)),
     )
-    return f"<!doctype html>\n{element('html', head, body, lang='en')}\n"
+    return f"<!doctype html>\n{element('html', head, element('body', body), lang='en')}\n"
 
 
-def _sections(held: Stored, parts: Sequence[Part]) -> list[Section]:
-    """Tables first, then what lies behind them; a section without content is left out."""
-    held_blocks = [block for block, _ in parts]
-    sections = [
-        (f"table-{table.name}", table.title, [element("p", table.about), *map(_block, group)])
-        for table, group in ((t, list(g)) for t, g in groupby(parts, key=lambda part: part[0].table))
-    ]
-    sections += [
-        ("bounds", "Objective and bound", _bounds(held_blocks)),
-        ("bits", "Bit statistics", _folded((block, bit_table(block)) for block in held_blocks)),
-        ("seconds", "Seconds", _folded((block, seconds_table(block)) for block in held_blocks)),
-        ("gallery", "Gallery", _galleries(held_blocks)),
-        ("missing", "What is missing", [missing_part(held.missing)]),
-        ("commands", "Run it again", [_commands(held_blocks, held.folder)]),
-        ("provenance", "Provenance", provenance_part(held, held_blocks)),
-    ]
-    return [section for section in sections if section[2]]
-
-
-def _head(title: str, held: Stored, parts: Sequence[Part], sections: Sequence[Section]) -> Markup:
-    count = counted(len(held.cells), "cell")
-    lacking = f"{counted(len(held.missing), 'cell')} missing" if held.missing else "none missing"
+def _head(title: str, amount: str, parts: Sequence[Part], sections: Sequence[Section]) -> Markup:
     best = leaders(parts)
     contents = [element("li", element("a", heading, href=f"#{anchor}")) for anchor, heading, _ in sections]
     return element(
         "header",
-        element("p", f"hashlearn · {count} measured, {lacking}", class_="over"),
+        element("p", amount, class_="over"),
         element("h1", title),
         element("p", headline(parts), class_="lead"),
         element("p", best) if best else None,
@@ -103,44 +107,45 @@ def _key(parts: Sequence[Part]) -> Markup:
     return element("p", "Beyond a tolerance a value is marked ", better, " or ", worse, ", else ", within, text)
 
 
-def _section(section: Section) -> Markup:
-    anchor, heading, content = section
-    return element("section", element("h2", heading), content, id=anchor)
+def _table_sections(parts: Sequence[Part]) -> list[Section]:
+    return [
+        (f"table-{table.name}", table.title, [element("p", table.about), *map(_block, group)])
+        for table, group in groupby(parts, key=lambda part: part[0].table)
+    ]
 
 
 def _block(part: Part) -> Markup:
     block, rows = part
-    longest = block.lengths[-1]
-    main = [map_figure(block) or score_figure(block), curve_figure(block, longest)]
-    shorter = _present(curve_figure(block, n_bits) for n_bits in block.lengths[:-1])
+    curves = {n_bits: curve_figure(block, n_bits) for n_bits in block.lengths}
+    longest = curves.pop(block.lengths[-1])
     numbers = map_table(block)
     return element(
         "article",
         element("h3", dataset_name(block.dataset), element("small", _drawn(block))),
         comparison_table(block, rows),
-        element("div", _present(main), class_="plots"),
-        element("details", element("summary", "mAP in numbers"), numbers) if numbers else None,
-        element(
-            "details",
-            element("summary", "Precision and recall at the other lengths"),
-            element("div", shorter, class_="plots"),
-        )
-        if shorter
+        element("div", map_figure(block) or score_figure(block), longest, class_="plots"),
+        _details("mAP in numbers", numbers) if numbers else None,
+        _details("Precision and recall at the other lengths", element("div", curves.values(), class_="plots"))
+        if any(curves.values())
         else None,
         id=block.key,
     )
 
 
+def _details(title: str, content: Markup) -> Markup:
+    return element("details", element("summary", title), content)
+
+
 def _drawn(block: Block) -> str:
-    """The features, and how many samples play which part."""
-    protocol = block.cells[0].get("protocol") or {}
-    counts = (("n_train", "training sample"), ("n_database", "database item"), ("n_queries", "query"))
-    said = [
-        counted(protocol[key], name, "queries" if name == "query" else None)
-        for key, name in counts
-        if protocol.get(key)
-    ]
-    return f"Features: {features_name(block.features)}" + "".join(f" · {text}" for text in said)
+    """The features, and the numbers of training samples, database items and queries."""
+    protocol = block.records[0].get("protocol") or {}
+    nouns = {
+        "n_train": ("training sample", "training samples"),
+        "n_database": ("database item", "database items"),
+        "n_queries": ("query", "queries"),
+    }
+    counts = [counted(protocol[key], *noun) for key, noun in nouns.items() if protocol.get(key)]
+    return " · ".join([f"Features: {features_name(block.features)}", *counts])
 
 
 def _bounds(held: Sequence[Block]) -> list[Markup]:
@@ -172,18 +177,7 @@ def _galleries(held: Sequence[Block]) -> list[Markup]:
     return [element("p", about), *found] if found else []
 
 
-def _commands(held: Sequence[Block], folder: str) -> Markup:
-    about = element(
-        "p", "Cells that are stored already are not run again: name a new folder to measure all of them anew."
-    )
-    return join(
-        [about, element("pre", (element("code", line) for line in commands(held, folder)), data_part="commands")]
-    )
-
-
-def _present(parts: Iterable[Markup | None]) -> list[Markup]:
-    return [part for part in parts if part is not None]
-
-
-def _foot() -> Markup:
-    return element("footer", element("p", f"Made by hashlearn {__version__} from stored results alone."))
+def _commands(held: Sequence[Block], folder: str) -> list[Markup]:
+    about = "Cells that are stored already are not run again: name a new folder to measure all of them anew."
+    lines = [element("code", line) for line in commands(held, folder)]
+    return [element("p", about), element("pre", lines, data_part="commands")]

@@ -1,6 +1,6 @@
 """Line plots as inline SVG: axes, ticks, grid, markers, deviations, a legend, and each line's name beside it.
 
-Drawn for about 420 pixels of width, so that letters stay readable on a phone. Colours and fonts are the style sheet's.
+Drawn for about 420 pixels of width, so that letters stay readable on a phone. Colors and fonts are the style sheet's.
 """
 
 from __future__ import annotations
@@ -10,33 +10,33 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hashlearn.experiments.formatting import compact
 from hashlearn.experiments.report.axes import Axis, spaced
-from hashlearn.experiments.report.formatting import compact
 from hashlearn.experiments.report.markup import Markup, element, join
 from hashlearn.experiments.report.series_styles import Look, marker, stroke, swatch
 
 WIDTH, HEIGHT = 420.0, 280.0
 LEFT, TOP, BOTTOM, PAD = 54.0, 30.0, 42.0, 10.0
-LETTER = 8.2  # width of a letter of a label, generously
+LETTER = 8.2  # upper limit of the width of a letter of a label
 LABEL_GAP = 14.0
 
 
 @dataclass(frozen=True)
 class Line:
-    """One series."""
+    """One series of a plot."""
 
     name: str
     x: Sequence[float]
     y: Sequence[float]
     look: Look
     deviations: Sequence[float | None] = ()
-    markers: int | None = None  # None: at each point; else about so many, evenly over the line
+    markers: int | None = None  # their number, spread evenly over the line; None: one at each point
     width: float = 2.0
 
 
 @dataclass(frozen=True)
 class Frame:
-    """Where the data lies in the picture."""
+    """The place of the data in the picture."""
 
     x: Axis
     y: Axis
@@ -61,16 +61,16 @@ def line_plot(
     x_title: str,
     y_title: str,
     kind: str,
-    labels: str = "end",
+    labels_inside: bool = False,
     note: str | None = None,
     behind: Callable[[Frame], Markup] | None = None,
     x_text: Callable[[float], str] = compact,
 ) -> Markup:
-    """A figure. ``labels`` puts names at the lines' ends ("end"), where lines are far apart ("inside"), or nowhere."""
+    """A figure. Names are at the lines' ends, or with ``labels_inside`` where lines are far apart."""
     longest = max(len(line.name) for line in lines)
-    right = 14.0 + LETTER * min(longest, 16) if labels == "end" else 8.0
+    right = 8.0 if labels_inside else 14.0 + LETTER * min(longest, 16)
     frame = Frame(x, y, right, TOP if behind is None else TOP + 18.0)
-    names = {"end": _end_labels, "inside": _inside_labels}.get(labels)
+    names = _inside_labels if labels_inside else _end_labels
     described = f"{title}. {y_title} against {x_title}, for {', '.join(line.name for line in lines)}."
     picture = element(
         "svg",
@@ -78,7 +78,7 @@ def line_plot(
         _grid(frame, x_title, y_title, x_text),
         behind(frame) if behind else None,
         (_line(frame, line, place) for place, line in enumerate(lines)),
-        names(frame, lines) if names else None,
+        names(frame, lines),
         viewBox=f"0 0 {WIDTH:g} {HEIGHT:g}",
         role="img",
     )
@@ -87,7 +87,7 @@ def line_plot(
 
 
 def legend(lines: Sequence[Line]) -> Markup:
-    """Every line's name with a piece of it."""
+    """The name of every line with a sample of it."""
     return element("ul", (element("li", swatch(line.look), line.name) for line in lines), class_="legend")
 
 
@@ -125,7 +125,7 @@ def _line(frame: Frame, line: Line, place: int) -> Markup:
 
 
 def _marked(places: list[tuple[float, float]], count: int | None, shift: int) -> list[tuple[float, float]]:
-    """The places that get a marker; with few of them, those of neighbouring lines are kept apart."""
+    """The points that get a marker. If they are few, those of neighboring lines are shifted apart."""
     if count is None or count >= len(places):
         return places
     if count == 0:
@@ -136,7 +136,7 @@ def _marked(places: list[tuple[float, float]], count: int | None, shift: int) ->
 
 
 def _end_labels(frame: Frame, lines: Sequence[Line]) -> Markup:
-    """Names right of the lines' last points, moved apart where they would touch, with a leader where they moved."""
+    """Names right of the lines' last points, moved apart if they would touch, with leaders to the lines."""
     wished = [frame.at_y(line.y[-1]) for line in lines]
     placed = spaced(wished, LABEL_GAP, TOP, HEIGHT - BOTTOM)
     edge = WIDTH - frame.right
@@ -150,7 +150,7 @@ def _end_labels(frame: Frame, lines: Sequence[Line]) -> Markup:
 
 
 def _inside_labels(frame: Frame, lines: Sequence[Line]) -> Markup:
-    """Names above or below their lines, where they touch no line and no other name; none where there is no room."""
+    """Names above or below their lines, touching no line and no other name. A name that does not fit is left out."""
     grid = np.linspace(frame.at_x(frame.x.low), frame.at_x(frame.x.high), 121)
     heights = np.array([_heights(frame, line, grid) for line in lines])
     placed: list[tuple[float, float, float]] = []  # middle x, middle y, half a width
@@ -176,7 +176,7 @@ def _inside_labels(frame: Frame, lines: Sequence[Line]) -> Markup:
 
 
 def _heights(frame: Frame, line: Line, places: np.ndarray) -> np.ndarray:
-    """Where the line runs at each horizontal place; not a number beside its ends."""
+    """The height of the line at each horizontal place; NaN beyond its ends."""
     x, y = np.array([frame.at_x(v) for v in line.x]), np.array([frame.at_y(v) for v in line.y])
     return np.where((places >= x[0]) & (places <= x[-1]), np.interp(places, x, y), np.nan)
 

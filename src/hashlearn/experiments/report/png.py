@@ -1,4 +1,4 @@
-"""A small PNG writer for pictures in pages: 8 bits a channel, grey or RGB, no library but zlib.
+"""A small PNG writer for pictures in pages: 8 bits for each channel, gray or RGB, no library but zlib.
 
 Reference: W3C, Portable Network Graphics (PNG) Specification, second edition, 2003.
 """
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
-_GREY, _RGB = 0, 2
+_GRAY, _RGB = 0, 2
 
 
 def png_bytes(pixels: NDArray[np.uint8]) -> bytes:
@@ -29,18 +29,18 @@ def png_bytes(pixels: NDArray[np.uint8]) -> bytes:
     if pixels.size == 0:
         raise ValueError(f"pixels must not be empty, but have shape {pixels.shape}")
     height, width = pixels.shape[:2]
-    header = struct.pack(">IIBBBBB", width, height, 8, _GREY if pixels.ndim == 2 else _RGB, 0, 0, 0)
+    header = struct.pack(">IIBBBBB", width, height, 8, _GRAY if pixels.ndim == 2 else _RGB, 0, 0, 0)
     smallest = min((zlib.compress(rows, 9) for rows in _filtered(pixels)), key=len)
     return _SIGNATURE + _chunk(b"IHDR", header) + _chunk(b"IDAT", smallest) + _chunk(b"IEND", b"")
 
 
 def data_uri(pixels: NDArray[np.uint8]) -> str:
-    """The same as an address that needs no file."""
+    """The image as a ``data:`` address, which needs no file."""
     return "data:image/png;base64," + base64.b64encode(png_bytes(pixels)).decode("ascii")
 
 
 def _filtered(pixels: NDArray[np.uint8]) -> list[bytes]:
-    """The image under each of the filters None, Sub and Up: differences wrap around, as the format has it."""
+    """The image under each of the filters None, Sub and Up: differences wrap around, as the format prescribes."""
     left, above = np.zeros_like(pixels), np.zeros_like(pixels)
     left[:, 1:] = pixels[:, :-1]
     above[1:] = pixels[:-1]

@@ -1,16 +1,16 @@
-"""The end of a page: what is missing, the commands that make it all again, and where everything comes from."""
+"""The end of a page: what is missing, the commands that repeat all runs, and where everything comes from."""
 
 from __future__ import annotations
 
 import shlex
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hashlearn.experiments.report.formatting import ABSENT, counted, dataset_name, features_name, fixed, listed, seconds
-from hashlearn.experiments.report.load_results import Missing, Stored
+from hashlearn.experiments.bench.blocks import Block, Record, duration, metric
+from hashlearn.experiments.bench.tables import TABLES, Cell
+from hashlearn.experiments.formatting import ABSENT, counted, dataset_name, features_name, fixed, listed, seconds
 from hashlearn.experiments.report.markup import Markup, element
-from hashlearn.experiments.report.model import TABLES, Block, Cell, duration, metric
 from hashlearn.experiments.report.tables import plain_table
 
 _SHOWN_DIGEST = 16
@@ -29,38 +29,31 @@ _FACT_NAMES = {
     "scipy": "SciPy",
     "numba": "Numba",
 }
+_RECORD_HEADS = ("table", "data set", "method", "bits", "draw", "score, %", "mAP, %", "fit, s", "codes’ sha256")
 
 
-def missing_part(missing: Sequence[Missing]) -> Markup:
-    """Cells that belong to the tables and are not there, gathered by method and reason."""
+def missing_part(missing: Mapping[Cell, str]) -> Markup:
+    """The missing cells, each given with the reason, grouped by method and reason."""
     if not missing:
         return element("p", "Nothing: every cell of the tables shown here is measured.")
-    groups: dict[tuple[str, str, str, str], list[Missing]] = {}
-    for cell in missing:
-        groups.setdefault((cell.table, cell.dataset, cell.method, cell.reason), []).append(cell)
-    rows = [
-        element(
-            "tr",
-            element("th", method, scope="row"),
-            element("td", f"{table}, {dataset_name(dataset)}"),
-            element("td", counted(len(cells), "cell"), element("small", f" at {_lengths(cells)} bits")),
-            element("td", reason),
-        )
-        for (table, dataset, method, reason), cells in groups.items()
-    ]
+    groups = defaultdict(list)
+    for cell, reason in missing.items():
+        groups[cell.table, cell.dataset, cell.method, reason].append(cell.n_bits)
+    rows = []
+    for (table, dataset, method, reason), found in groups.items():
+        lengths = element("small", f" at {listed([str(n_bits) for n_bits in sorted(set(found))])} bits")
+        contents = (f"{table}, {dataset_name(dataset)}", [counted(len(found), "cell"), lengths], reason)
+        cells = [element("td", content) for content in contents]
+        rows.append(element("tr", element("th", method, scope="row"), cells))
     caption = element("strong", f"{counted(len(missing), 'cell')} not there")
     return plain_table("missing", caption, ["method", "table", "cells", "why"], rows, "Missing cells")
 
 
-def _lengths(cells: Sequence[Missing]) -> str:
-    return listed([str(n_bits) for n_bits in sorted({cell.n_bits for cell in cells})])
-
-
 def commands(blocks: Sequence[Block], folder: str) -> list[str]:
-    """What to type to measure every cell again, and to make this page from them."""
+    """The commands that measure every cell again and make this page from them."""
     lines = []
     for block in blocks:
-        source = block.cells[0]["cell"].get("source", block.dataset)  # the path, where one was given
+        source = block.records[0]["cell"].get("source", block.dataset)  # the path, if one was given
         words = ["hashlearn", "bench", block.table.name, "--dataset", source]
         words += ["--methods", ",".join(block.methods), "--bits", ",".join(map(str, block.lengths))]
         words += ["--draws", str(block.last_draw + 1), "--out", folder]
@@ -68,31 +61,30 @@ def commands(blocks: Sequence[Block], folder: str) -> list[str]:
     return [*lines, shlex.join(["hashlearn", "report", folder, "-o", "report.html"])]
 
 
-def provenance_part(held: Stored, blocks: Sequence[Block]) -> list[Markup]:
-    """Data, protocols, versions and machine; then configurations and every cell, folded away."""
-    sources: dict[str, list[Block]] = {}
+def provenance_part(records: Sequence[Record], blocks: Sequence[Block]) -> list[Markup]:
+    """Data, protocols, versions and machine; then, folded, configurations and every record."""
+    sources = defaultdict(list)
     for block in blocks:
-        first = block.cells[0]
-        same = f"{block.dataset} {block.features} {first.get('protocol')} {first.get('provenance')}"
-        sources.setdefault(same, []).append(block)
+        first = block.records[0]
+        key = f"{block.dataset} {block.features} {first.get('protocol')} {first.get('provenance')}"
+        sources[key].append(block)
+    heads = ("table", "method", "hasher", "parameters")
     return [
         element("h3", "Versions and machine"),
-        *_settings(held.cells),
+        *_settings(records),
         element("h3", "Data, protocols, parameters"),
         *(_data(group) for group in sources.values()),
-        _folded(
-            "Configurations", "configurations", ["table", "method", "hasher", "parameters"], _configurations(blocks)
-        ),
-        *_warnings(held.cells),
-        _folded(f"Every cell ({len(held.cells):,})", "cells", _CELL_HEADS, [_cell_row(cell) for cell in held.cells]),
+        _folded("Configurations", "configurations", heads, _configurations(blocks)),
+        *_warnings(records),
+        _folded(f"Every cell ({len(records):,})", "cells", _RECORD_HEADS, [_record_row(r) for r in records]),
     ]
 
 
 def _data(group: Sequence[Block]) -> Markup:
     """What was drawn from which files, for the tables that share it."""
     block = group[0]
-    protocol: Mapping[str, Any] = block.cells[0].get("protocol") or {}
-    source: Mapping[str, Any] = block.cells[0].get("provenance") or {}
+    protocol: Mapping[str, Any] = block.records[0].get("protocol") or {}
+    source: Mapping[str, Any] = block.records[0].get("provenance") or {}
     title = f"{dataset_name(block.dataset)}, features: {features_name(block.features)}"
     tables = {"used in": ", ".join(block.table.title for block in group)}
     facts = _pairs({**tables, **protocol, **{key: value for key, value in source.items() if key != "files"}})
@@ -126,11 +118,11 @@ def _plain(value: Any) -> str:
     return str(value)
 
 
-def _settings(cells: Sequence[Cell]) -> list[Markup]:
-    """Each distinct set of versions and machine, with how many cells it made."""
-    groups: dict[str, list[Cell]] = {}
-    for cell in cells:
-        groups.setdefault(f"{cell.get('versions')}{cell.get('machine')}", []).append(cell)
+def _settings(records: Sequence[Record]) -> list[Markup]:
+    """Each distinct set of versions and machine, with the number of cells measured with it."""
+    groups = defaultdict(list)
+    for record in records:
+        groups[f"{record.get('versions')}{record.get('machine')}"].append(record)
     return [
         element(
             "dl",
@@ -148,21 +140,20 @@ def _settings(cells: Sequence[Cell]) -> list[Markup]:
 def _configurations(blocks: Sequence[Block]) -> list[Markup]:
     rows = []
     for block in blocks:
+        where = element("td", f"{block.table.name}, {dataset_name(block.dataset)}")
         for method in block.methods:
-            cell = next(cell for cell in block.cells if cell["cell"]["method"] == method)
-            configuration = cell.get("configuration") or {}
-            parameters = configuration.get("parameters") or {}
-            text = ", ".join(f"{name}={value}" for name, value in parameters.items())
-            where = f"{block.table.name}, {dataset_name(block.dataset)}"
-            hasher = str(configuration.get("hasher", ABSENT))
-            texts = [element("td", hasher), element("td", element("code", text), class_="long")]
-            rows.append(element("tr", element("td", where), element("th", method, scope="row"), texts))
+            record = next(record for record in block.records if record["cell"]["method"] == method)
+            configuration = record.get("configuration") or {}
+            parameters = (configuration.get("parameters") or {}).items()
+            code = element("code", ", ".join(f"{name}={value}" for name, value in parameters))
+            texts = [element("td", str(configuration.get("hasher", ABSENT))), element("td", code, class_="long")]
+            rows.append(element("tr", where, element("th", method, scope="row"), texts))
     return rows
 
 
-def _warnings(cells: Sequence[Cell]) -> list[Markup]:
-    """What was warned about while cells ran, with how often; nothing where nothing was."""
-    heard = Counter(str(text) for cell in cells for text in cell.get("warnings") or ())
+def _warnings(records: Sequence[Record]) -> list[Markup]:
+    """The warnings of all cells, with their number; empty if there were none."""
+    heard = Counter(str(text) for record in records for text in record.get("warnings") or ())
     rows = [
         element("tr", element("td", counted(count, "cell")), element("td", text, class_="long"))
         for text, count in heard.most_common()
@@ -170,15 +161,11 @@ def _warnings(cells: Sequence[Cell]) -> list[Markup]:
     return [_folded("Warnings", "warnings", ["in", "what"], rows)] if rows else []
 
 
-_CELL_HEADS = ("table", "data set", "method", "bits", "draw", "score, %", "mAP, %", "fit, s", "codes’ sha256")
-
-
-def _cell_row(cell: Cell) -> Markup:
-    key, digest = cell["cell"], str(cell.get("digest") or ABSENT)
-    own = {table.name: table.metric for table in TABLES}
-    score = metric(own.get(key["table"], "precision@2"))(cell)
+def _record_row(record: Record) -> Markup:
+    key, digest = record["cell"], str(record.get("digest") or ABSENT)
+    own = TABLES[key["table"]].metric if key["table"] in TABLES else "precision@2"
     texts = [key["table"], dataset_name(key["dataset"]), key["method"], key["n_bits"], key["draw"]]
-    texts += [fixed(score), fixed(metric("map")(cell)), seconds(duration("fit")(cell))]
+    texts += [fixed(metric(own)(record)), fixed(metric("map")(record)), seconds(duration("fit")(record))]
     code = element("code", digest[:_SHOWN_DIGEST], title=digest)
     return element("tr", (element("td", text) for text in texts), element("td", code))
 

@@ -1,6 +1,6 @@
-"""One look for each method, the same in every figure: a colour, a marker and a dash, so that colour is never needed.
+"""One style for each method, the same in every figure: a color, a marker and a dash, so that color is never needed.
 
-Colours are slots of the style sheet (Okabe and Ito's palette, darkened or lightened for contrast with the page), so
+Colors are slots of the style sheet (Okabe and Ito's palette, darkened or lightened for contrast with the page), so
 that dark mode and print change them in one place.
 """
 
@@ -12,16 +12,16 @@ from hashlearn.experiments.report.markup import Markup, element
 
 
 class Look(NamedTuple):
-    """Colour slot 1 … 8, name of a marker, dash pattern."""
+    """The style of a line: color slot 1 … 8, name of a marker, dash pattern."""
 
-    colour: int
+    color: int
     marker: str
     dash: str | None = None
 
     @property
     def stroke(self) -> str:
-        """The colour, as the style sheet knows it."""
-        return f"var(--s{self.colour})"
+        """The color as a variable of the style sheet."""
+        return f"var(--s{self.color})"
 
 
 _MARKERS = {
@@ -68,10 +68,10 @@ _LOOKS = {
 
 
 def look_of(method: str) -> Look:
-    """The look of a method; one that the paper does not have gets a fixed one from its name.
+    """The style of a method. A method that the paper does not have gets one derived from its name.
 
-    >>> look_of("SDR"), look_of("SDR distance").colour, look_of("mine") == look_of("mine")
-    (Look(colour=1, marker='circle', dash=None), 1, True)
+    >>> look_of("SDR"), look_of("SDR distance").color, look_of("mine") == look_of("mine")
+    (Look(color=1, marker='circle', dash=None), 1, True)
     """
     if method in _LOOKS:
         return _LOOKS[method]

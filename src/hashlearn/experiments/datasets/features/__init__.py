@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hashlearn.experiments.datasets.features.alexnet import AlexNetFC7
-from hashlearn.experiments.datasets.features.base import ImageFeatures, parameters
-from hashlearn.experiments.datasets.features.cache import cached
+from hashlearn.experiments.datasets.features.base import ImageFeatures, cached, parameters
 from hashlearn.experiments.datasets.features.gist import Gist
 from hashlearn.experiments.datasets.features.hog import Hog
 

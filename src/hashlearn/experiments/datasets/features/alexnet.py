@@ -32,7 +32,7 @@ class AlexNetFC7:
     """fc7 of image files: shorter side to ``resize`` pixels, the middle ``crop`` × ``crop``, ImageNet's statistics.
 
     Deviations: the paper used Caffe's AlexNet, whose weights need Caffe; this is the one-tower variant with
-    torchvision's weights. The effect is not measured: SUN397 could not be had.
+    torchvision's weights. The effect is not measured, because SUN397 was not available.
     """
 
     name: ClassVar[str] = "fc7"
@@ -44,7 +44,7 @@ class AlexNetFC7:
 
     @property
     def n_features(self) -> int:
-        """Numbers for each image."""
+        """Number of features of an image."""
         return N_FEATURES
 
     def compute_files(

@@ -1,6 +1,6 @@
-"""GIST: how much of each orientation, at each scale, there is in each block of an image.
+"""GIST: the strength of each orientation, at each scale, in each block of an image.
 
-A. Oliva and A. Torralba, Modeling the shape of the scene, IJCV 42 (2001), with the constants of their LMgist: the grey
+A. Oliva and A. Torralba, Modeling the shape of the scene, IJCV 42 (2001), with the constants of their LMgist: the gray
 image (mean of the channels) is stretched to 0 … 255; its logarithm loses the low frequencies and is divided by the
 local contrast; Gabor-like filters follow, and the modulus of each response is averaged over a grid of blocks.
 
@@ -21,13 +21,13 @@ from hashlearn.experiments.datasets.features.base import check_images, in_batche
 
 Floats = NDArray[np.float32]
 
-BATCH = 32  # a batch of spectra of CIFAR-10 takes 2.4 MB: it stays near the processor
+BATCH = 32  # the spectra of a batch of CIFAR-10 take 2.4 MB and fit in the cache
 MARGIN = 5  # pixels mirrored around the image for the prefilter
 CONTRAST_FLOOR = 0.2  # local contrast below which nothing is amplified further
-HIGHEST_FREQUENCY = 0.3  # cycles a pixel, centre of the finest scale
-SCALE_RATIO = 1.85  # between the centres of two scales
+HIGHEST_FREQUENCY = 0.3  # cycles per pixel, center of the finest scale
+SCALE_RATIO = 1.85  # ratio of the centers of two scales
 RADIAL_SHARPNESS = 3.5
-ANGULAR_SHARPNESS = 2.0 * np.pi / 64.0  # times orientations squared
+ANGULAR_SHARPNESS = 2.0 * np.pi / 64.0  # multiplied by the number of orientations squared
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,9 @@ class Gist:
 
     Attributes
     ----------
-    orientations : how many at each scale, finest first
+    orientations : number of orientations at each scale, finest first
     n_blocks : the grid has n_blocks × n_blocks blocks
-    prefilter_cycles : cycles an image at which the prefilter's low-pass has fallen to one half
+    prefilter_cycles : cycles per image at which the prefilter's low-pass has fallen to one half
     boundary : pixels mirrored around the image before the filters
 
     >>> import numpy as np
@@ -65,7 +65,7 @@ class Gist:
 
     @property
     def n_features(self) -> int:
-        """Numbers for each image."""
+        """Number of features of an image."""
         return sum(self.orientations) * self.n_blocks**2
 
     def compute(self, images: NDArray[np.uint8], progress: ProgressCallback | None = None) -> Floats:
@@ -79,7 +79,7 @@ class Gist:
         filters = transfer_functions(self.orientations, height + 2 * self.boundary, width + 2 * self.boundary)
 
         def batch_of_rows(batch: NDArray[np.uint8]) -> Floats:
-            return self._filter(prefilter(stretched_grey(batch), self.prefilter_cycles), filters)
+            return self._filter(prefilter(stretched_gray(batch), self.prefilter_cycles), filters)
 
         return in_batches(batch_of_rows, images, self.n_features, BATCH, "GIST", progress)
 
@@ -89,22 +89,22 @@ class Gist:
         spectrum = scipy.fft.fft2(_mirrored(images, self.boundary))
         features = np.empty((n, len(filters), self.n_blocks, self.n_blocks), np.float32)
         for k, gain in enumerate(filters):
-            # One axis after the other, so that the second transform is spared the mirrored rows.
+            # One axis after the other: the second transform then skips the mirrored rows.
             part = scipy.fft.ifft(spectrum * gain, axis=1, overwrite_x=True)[:, rows]
             response = scipy.fft.ifft(part, axis=2, overwrite_x=True)[:, :, columns]
             features[:, k] = _block_means(np.abs(response), self.n_blocks)
         return features.reshape(n, -1)
 
 
-def stretched_grey(images: NDArray[np.uint8]) -> Floats:
-    """Mean of the channels, stretched so that each image runs from 0 to 255; an image of one grey becomes 0."""
-    grey = images.astype(np.float32)
-    if grey.ndim == 4:
-        grey = grey.sum(axis=3) / np.float32(3.0)
-    grey -= grey.min(axis=(1, 2), keepdims=True)
-    brightest = grey.max(axis=(1, 2), keepdims=True)
-    grey *= np.divide(np.float32(255.0), brightest, out=np.zeros_like(brightest), where=brightest > 0.0)
-    return grey
+def stretched_gray(images: NDArray[np.uint8]) -> Floats:
+    """Mean of the channels, stretched so that each image runs from 0 to 255; an image of a single gray becomes 0."""
+    gray = images.astype(np.float32)
+    if gray.ndim == 4:
+        gray = gray.sum(axis=3) / np.float32(3.0)
+    gray -= gray.min(axis=(1, 2), keepdims=True)
+    brightest = gray.max(axis=(1, 2), keepdims=True)
+    gray *= np.divide(np.float32(255.0), brightest, out=np.zeros_like(brightest), where=brightest > 0.0)
+    return gray
 
 
 def prefilter(images: Floats, cycles: float) -> Floats:
@@ -133,11 +133,11 @@ def transfer_functions(orientations: tuple[int, ...], height: int, width: int) -
     radius, angle = np.hypot(down, right), np.arctan2(down, right)
     gains = []
     for scale, count in enumerate(orientations):
-        off_centre = radius * (SCALE_RATIO**scale / HIGHEST_FREQUENCY) - 1.0
+        off_center = radius * (SCALE_RATIO**scale / HIGHEST_FREQUENCY) - 1.0
         for k in range(count):
             turned = angle + np.pi * k / count
             turned = np.where(turned > np.pi, turned - 2.0 * np.pi, turned)
-            gains.append(np.exp(-RADIAL_SHARPNESS * off_centre**2 - ANGULAR_SHARPNESS * count**2 * turned**2))
+            gains.append(np.exp(-RADIAL_SHARPNESS * off_center**2 - ANGULAR_SHARPNESS * count**2 * turned**2))
     return np.array(gains, np.float32)
 
 

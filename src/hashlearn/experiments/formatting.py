@@ -1,11 +1,11 @@
-"""Numbers, names and lists as readers see them: real minus signs, SI suffixes, plurals, one spelling a data set."""
+"""Numbers, names and lists as readers see them: real minus signs, SI suffixes, plurals, spelling of data sets."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
-ABSENT = "–"
+ABSENT = "–"  # shown in place of a value that does not exist
 _DATASETS = {"mnist": "MNIST", "cifar10": "CIFAR-10", "sun397": "SUN397", "digits": "Digits"}
 _FEATURES = {"gist": "GIST", "hog": "HOG", "fc7": "AlexNet fc7"}
 _SUFFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
@@ -35,7 +35,7 @@ def in_sentence(title: str) -> str:
 
 
 def fixed(x: float | None, decimals: int = 2) -> str:
-    """A number with a fixed count of decimals, a dash where there is none.
+    """A number with a fixed count of decimals, a dash if there is none.
 
     >>> fixed(93.857), fixed(-0.5, 1), fixed(None), fixed(-0.001)
     ('93.86', '−0.5', '–', '0.00')

@@ -1,0 +1,192 @@
+"""Stored records grouped as tables show them: by table and data set, then by method and code length.
+
+A record is the JSON that `hashlearn bench` stores for one cell: one method, one code length, one draw. Fractions are
+turned into per cent here, and nowhere else.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import statistics
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import cached_property
+from typing import Any
+
+from hashlearn.experiments.bench.methods import METHODS, MIXED
+from hashlearn.experiments.bench.tables import PAPER_DATASETS, TABLES, Table
+
+Record = Mapping[str, Any]
+Reader = Callable[[Record], "float | None"]
+PaperValue = Callable[[str, str, str, int], "float | None"]  # (table, data set, method, n_bits) → per cent
+
+
+class Verdict(Enum):
+    """How a measured value compares with the paper's. Each has a word and a sign, so color is never needed."""
+
+    BETTER = "better"
+    WITHIN = "within"
+    WORSE = "worse"
+
+    @property
+    def sign(self) -> str:
+        """The verdict as one character."""
+        return {"better": "▲", "within": "≈", "worse": "▼"}[self.value]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """The values of one method at one code length, one for each draw, beside the paper's value.
+
+    >>> entry = Entry((87.0, 88.0), paper=86.5)
+    >>> entry.mean, round(entry.deviation, 2), entry.difference, entry.verdict.value
+    (87.5, 0.71, 1.0, 'within')
+    """
+
+    values: tuple[float, ...]
+    paper: float | None = None
+    tolerance: float = 1.0  # in points of per cent
+
+    @property
+    def mean(self) -> float | None:
+        """The mean over draws; None without draws."""
+        return statistics.fmean(self.values) if self.values else None
+
+    @property
+    def deviation(self) -> float | None:
+        """The sample standard deviation over draws; None for fewer than two."""
+        return statistics.stdev(self.values) if len(self.values) > 1 else None
+
+    @property
+    def difference(self) -> float | None:
+        """Measured minus published, to the two decimals that are printed; None if either is absent."""
+        return None if self.mean is None or self.paper is None else round(self.mean - self.paper, 2)
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """Better or worse only beyond the tolerance; None if there is nothing to compare."""
+        if self.difference is None:
+            return None
+        if self.difference > self.tolerance:
+            return Verdict.BETTER
+        return Verdict.WITHIN if self.difference >= -self.tolerance else Verdict.WORSE
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """One table on one data set: everything that is shown under one heading."""
+
+    table: Table
+    dataset: str
+    features: str
+    records: tuple[Record, ...]
+
+    @property
+    def key(self) -> str:
+        """A name for anchors."""
+        return re.sub(r"[^\w.-]+", "_", f"{self.table.name}-{self.dataset}-{self.features}")
+
+    @cached_property
+    def methods(self) -> list[str]:
+        """The methods measured, in the paper's order, then the others."""
+        return in_order({record["cell"]["method"] for record in self.records}, METHODS)
+
+    @cached_property
+    def lengths(self) -> list[int]:
+        """The code lengths measured, ascending."""
+        return sorted({record["cell"]["n_bits"] for record in self.records})
+
+    @property
+    def draws(self) -> int:
+        """The largest number of draws of any method at any length."""
+        return max(map(len, self._groups.values()))
+
+    @property
+    def last_draw(self) -> int:
+        """The number of the last draw, counted from 0."""
+        return max(int(record["cell"]["draw"]) for record in self.records)
+
+    def at(self, method: str, n_bits: int) -> list[Record]:
+        """The records of one method at one length, by draw."""
+        return self._groups.get((method, n_bits), [])
+
+    def entry(self, method: str, n_bits: int, reader: Reader, paper: float | None = None) -> Entry:
+        """The values that ``reader`` finds in the draws of one method at one length."""
+        found = (reader(record) for record in self.at(method, n_bits))
+        return Entry(tuple(value for value in found if value is not None), paper, self.table.tolerance)
+
+    def score(self, method: str, n_bits: int, paper: float | None = None) -> Entry:
+        """The table's own metric, in per cent."""
+        return self.entry(method, n_bits, metric(self.table.metric), paper)
+
+    def beside_paper(self, paper_value: PaperValue) -> dict[str, list[Entry]]:
+        """For each method, measured here or published in the paper, one entry for each code length."""
+        rows = {}
+        for method in in_order({*METHODS, *self.methods}, METHODS):
+            published = [paper_value(self.table.name, self.dataset, method, n_bits) for n_bits in self.lengths]
+            if method in self.methods or any(value is not None for value in published):
+                rows[method] = [self.score(method, *pair) for pair in zip(self.lengths, published, strict=True)]
+        return rows
+
+    @cached_property
+    def _groups(self) -> dict[tuple[str, int], list[Record]]:
+        groups: dict[tuple[str, int], list[Record]] = {}
+        for record in sorted(self.records, key=lambda record: record["cell"]["draw"]):
+            groups.setdefault((record["cell"]["method"], record["cell"]["n_bits"]), []).append(record)
+        return groups
+
+
+def blocks(records: Iterable[Record]) -> list[Block]:
+    """The records grouped by table, data set and features, in the paper's order."""
+    groups: dict[tuple[str, str, str], list[Record]] = {}
+    for record in records:
+        key = record["cell"]
+        groups.setdefault((key["table"], key["dataset"], key.get("features") or "given"), []).append(record)
+    tables = in_order({table for table, _, _ in groups}, TABLES)
+    datasets = in_order({dataset for _, dataset, _ in groups}, PAPER_DATASETS)
+    order = sorted(groups, key=lambda group: (tables.index(group[0]), datasets.index(group[1]), group[2]))
+    return [
+        Block(TABLES.get(table) or Table(table, table, "", "precision@2", MIXED, (), ()), dataset, features, records)
+        for table, dataset, features in order
+        for records in [tuple(groups[table, dataset, features])]
+    ]
+
+
+def metric(name: str) -> Reader:
+    """Reads one metric of a record, in per cent.
+
+    >>> metric("map")({"metrics": {"map": 0.5}}), metric("map")({"metrics": {"map": None}})
+    (50.0, None)
+    """
+
+    def read(record: Record) -> float | None:
+        value = finite((record.get("metrics") or {}).get(name))
+        return None if value is None else 100.0 * value
+
+    return read
+
+
+def duration(stage: str) -> Reader:
+    """Reads the seconds of one stage of a record."""
+    return lambda record: finite((record.get("seconds") or {}).get(stage))
+
+
+def finite(value: object) -> float | None:
+    """The value as a number; None if it is not a finite number.
+
+    >>> finite(1), finite(None), finite(float("inf"))
+    (1.0, None, None)
+    """
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
+
+
+def in_order(names: Iterable[str], first: Iterable[str]) -> list[str]:
+    """Known names in their order, then the others alphabetically.
+
+    >>> in_order({"b", "z", "a"}, ("z", "y"))
+    ['z', 'a', 'b']
+    """
+    rank = {name: place for place, name in enumerate(first)}
+    return sorted(names, key=lambda name: (rank.get(name, len(rank)), name))
