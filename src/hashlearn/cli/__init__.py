@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from hashlearn import __version__
-from hashlearn.cli.exits import Failure, InputError, end_with, interrupted
+from hashlearn.cli.exits import Failure, InputError, Interrupted, end_with
 
 # ``hashlearn NAME`` is ``NAME_command`` in the module ``hashlearn.cli.NAME``.
 COMMANDS = ("demo", "fit", "tune", "encode", "search", "evaluate", "export", "bench", "report", "datasets", "bqp")
@@ -48,7 +48,7 @@ class _Commands(click.Group):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            raise interrupted("Interrupted before there was an answer.") from None
+            raise Interrupted("Interrupted before there was an answer.") from None
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})

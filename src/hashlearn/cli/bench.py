@@ -10,7 +10,7 @@ import click
 
 from hashlearn import __version__
 from hashlearn.cli import options
-from hashlearn.cli.exits import FAILED, InputError, interrupted, refusals
+from hashlearn.cli.exits import FAILED, InputError, Interrupted, refusals
 from hashlearn.cli.progress import ProgressBar
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def bench_command(
     )
     options.show(as_json, _report(wanted, found, out), text.rstrip("\n"))
     if outcome is None:
-        raise interrupted("Interrupted. The same command goes on where this one stopped.")
+        raise Interrupted("Interrupted. The same command goes on where this one stopped.")
     click.echo(_ending(outcome, out), err=as_json)
     if outcome.failed or outcome.not_loaded:
         raise click.exceptions.Exit(FAILED)

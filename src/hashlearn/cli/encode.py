@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import click
 
 from hashlearn.cli import options
-from hashlearn.cli.exits import interrupted, refusals
+from hashlearn.cli.exits import Interrupted, refusals
 from hashlearn.cli.progress import ProgressBar
 from hashlearn.cli.text_tables import pairs, seconds
 
@@ -18,11 +19,10 @@ from hashlearn.cli.text_tables import pairs, seconds
 @options.features_argument
 @options.output_option("Where the codes go: .npy (uint8, a row a code) or .parquet (columns id and code).")
 @options.batch_option
-@options.json_option
-@options.quiet_option
+@options.answers
 def encode_command(
-    model: Path, features: str, output: Path, batch_rows: int | None, as_json: bool, quiet: bool
-) -> None:
+    model: Path, features: str, output: Path, batch_rows: int | None, bar: ProgressBar
+) -> tuple[dict[str, Any], str]:
     """Write the packed codes of FEATURES, a file of rows of any size, in batches.
 
     FEATURES is npy, npz or Parquet; FILE::NAME picks an array of an npz or columns of a Parquet file. Codes are kept
@@ -32,16 +32,15 @@ def encode_command(
     from hashlearn.streams import encode_file
 
     options.require_place(output, model, features)
-    with ProgressBar(quiet) as bar:
-        hasher = options.loaded(model, bar)
-        source = options.rows_for(hasher, features, "")
-        began = time.perf_counter()
-        try:
-            with refusals():
-                done = encode_file(hasher, source, output, batch_rows=batch_rows, progress=bar)
-        except KeyboardInterrupt:
-            raise interrupted("Interrupted. The same command goes on where this one stopped.") from None
-        spent = time.perf_counter() - began
+    hasher = options.loaded(model, bar)
+    source = options.rows_for(hasher, features, "")
+    began = time.perf_counter()
+    try:
+        with refusals():
+            done = encode_file(hasher, source, output, batch_rows=batch_rows, progress=bar)
+    except KeyboardInterrupt:
+        raise Interrupted("Interrupted. The same command goes on where this one stopped.") from None
+    spent = time.perf_counter() - began
     resumed = f", {done.resumed_rows:,} of them from before" if done.resumed_rows else ""
     text = [
         ("codes", f"{output}  ({done.bytes:,} bytes)"),
@@ -49,4 +48,4 @@ def encode_command(
         ("sha256", done.sha256),
         ("seconds", seconds(spent)),
     ]
-    options.show(as_json, {"output": str(output), **done._asdict(), "seconds": spent}, pairs(text))
+    return {"output": str(output), **done._asdict(), "seconds": spent}, pairs(text)

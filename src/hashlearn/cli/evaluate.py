@@ -24,8 +24,7 @@ from hashlearn.cli.text_tables import pairs, percent
 @click.option("--average", default="plain", help="Convention of average precision.")
 @click.option("--top-k", type=int, help="Average precision of this many nearest rows only.")
 @options.batch_option
-@options.json_option
-@options.quiet_option
+@options.answers
 def evaluate_command(
     model: Path,
     database: str | None,
@@ -34,10 +33,9 @@ def evaluate_command(
     queries: str,
     query_labels: str,
     batch_rows: int | None,
-    as_json: bool,
-    quiet: bool,
+    bar: ProgressBar,
     **conventions: Any,
-) -> None:
+) -> tuple[dict[str, Any], str]:
     """Score a Hamming ranking of the database for each query. Rows are relevant when they share a label.
 
     Labels are classes (n,), numbers or text, or 0/1 indicators (n, n_labels). All scores are fractions in [0, 1] in
@@ -46,17 +44,16 @@ def evaluate_command(
     from hashlearn.metrics import evaluate
     from hashlearn.streams import read_labels
 
-    with ProgressBar(quiet) as bar:
-        hasher = options.loaded(model, bar)
-        with refusals("--query-labels"):
-            wanted_labels = read_labels(query_labels)
-        with refusals("--database-labels"):
-            labels = read_labels(database_labels)
-        wanted, _ = options.codes_for(hasher, queries, None, "--queries", bar, batch_rows)
-        codes, _ = options.codes_for(hasher, database, database_codes, "--database", bar, batch_rows)
-        bar.begin("counting")
-        with refusals():
-            found = evaluate(wanted, codes, wanted_labels, labels, **conventions)
+    hasher = options.loaded(model, bar)
+    with refusals("--query-labels"):
+        wanted_labels = read_labels(query_labels)
+    with refusals("--database-labels"):
+        labels = read_labels(database_labels)
+    wanted, _ = options.codes_for(hasher, queries, None, "--queries", bar, batch_rows)
+    codes, _ = options.codes_for(hasher, database, database_codes, "--database", bar, batch_rows)
+    bar.begin("counting")
+    with refusals():
+        found = evaluate(wanted, codes, wanted_labels, labels, **conventions)
     titles = {
         "mean_average_precision": "mean average precision",
         "precision_within_radius": f"precision within {found.radius} bits",
@@ -69,4 +66,4 @@ def evaluate_command(
     curve = {name: getattr(found.curve, name)[: hasher.n_bits + 1].tolist() for name in ("precision", "recall")}
     counts = f"{len(wanted):,} queries, {len(codes):,} database rows, {hasher.n_bits} bits"
     rows = [(titles[name], percent(score)) for name, score in scores.items() if score is not None]
-    options.show(as_json, {**about, **conventions, **scores, "curve": curve}, pairs([("of", counts), *rows]))
+    return {**about, **conventions, **scores, "curve": curve}, pairs([("of", counts), *rows])

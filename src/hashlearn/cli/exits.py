@@ -13,7 +13,7 @@ import sys
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import NoReturn
+from typing import IO, Any, NoReturn
 
 import click
 
@@ -37,10 +37,14 @@ class Failure(click.ClickException):
     exit_code = FAILED
 
 
-def interrupted(message: str) -> click.exceptions.Exit:
-    """The exception that ends a command after Ctrl-C; ``message`` goes to standard error."""
-    click.echo(message, err=True)
-    return click.exceptions.Exit(INTERRUPTED)
+class Interrupted(click.ClickException):
+    """Ctrl-C: the message goes to standard error, exit code 130."""
+
+    exit_code = INTERRUPTED
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Print the message alone."""
+        click.echo(self.message, err=True)
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -19,11 +20,10 @@ from hashlearn.cli.text_tables import pairs
 @options.rows_option("--sample", "Rows to compare on; without, made-up ones")
 @click.option("--dtype", type=click.Choice(["float64", "float32"]), default="float64", help="Of its input.")
 @click.option("--opset", type=int, help="Version of the standard operators.  [default: 18]")
-@options.json_option
-@options.quiet_option
+@options.answers
 def export_command(
-    model: Path, output: Path, sample: str | None, dtype: str, opset: int | None, as_json: bool, quiet: bool
-) -> None:
+    model: Path, output: Path, sample: str | None, dtype: str, opset: int | None, bar: ProgressBar
+) -> tuple[dict[str, Any], str]:
     """Write features → margins → packed codes as an ONNX graph, once onnxruntime gave the codes of encode.
 
     Exit code 1: it cannot be done here (is hashlearn[onnx] installed?), 2: bad input, 130: Ctrl-C.
@@ -34,17 +34,16 @@ def export_command(
     options.require_place(output, model, sample)
     if output.suffix.lower() != ".onnx":
         raise InputError(f"--output {output}: a graph is written as .onnx, got {output.suffix or 'no ending'!r}")
-    with ProgressBar(quiet) as bar:
-        hasher = options.loaded(model, bar)
-        rows = None if sample is None else options.rows_for(hasher, sample, "--sample")
-        bar.begin("exporting and comparing")
-        with refusals(), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "X does not have valid feature names")  # they were compared
-            X = None if rows is None else rows.read()
-            found = export_onnx(hasher, output, sample=X, dtype=dtype, opset=OPSET if opset is None else opset)
+    hasher = options.loaded(model, bar)
+    rows = None if sample is None else options.rows_for(hasher, sample, "--sample")
+    bar.begin("exporting and comparing")
+    with refusals(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X does not have valid feature names")  # they were compared
+        X = None if rows is None else rows.read()
+        found = export_onnx(hasher, output, sample=X, dtype=dtype, opset=OPSET if opset is None else opset)
     text = [
         ("graph", f"{output}  ({found.bytes:,} bytes, opset {found.opset}, {found.dtype})"),
         ("compared", f"{found.bits:,} bits of {found.rows:,} rows, {found.differing} differ"),
         ("near zero", f"{found.within_rounding} margin(s) are 0 up to rounding"),
     ]
-    options.show(as_json, {"output": str(output), **found._asdict()}, pairs(text))
+    return {"output": str(output), **found._asdict()}, pairs(text)

@@ -12,7 +12,8 @@ import click
 
 from hashlearn.cli import options
 from hashlearn.cli.exits import InputError, refusals
-from hashlearn.cli.fit_and_tune import described, notices, samples, tell
+from hashlearn.cli.fit_and_tune import described, notices, samples
+from hashlearn.cli.progress import ProgressBar
 from hashlearn.cli.text_tables import pairs, seconds
 from hashlearn.core.names import did_you_mean
 
@@ -49,8 +50,7 @@ def _choice(flag: str, registry: str, what: str, default: str | None = None) -> 
 @options.seed_option
 @options.seconds_option("--time-limit", "For the inference of codes; hash functions are learned after it.")
 @click.option("--notes", default="", show_default=False, help="Kept in the model file.")
-@options.json_option
-@options.quiet_option
+@options.answers
 def fit_command(
     features: str,
     labels: str | None,
@@ -60,10 +60,9 @@ def fit_command(
     settings: tuple[str, ...],
     seed: int,
     notes: str,
-    as_json: bool,
-    quiet: bool,
+    bar: ProgressBar,
     **named: Any,
-) -> None:
+) -> tuple[dict[str, Any], str]:
     """Learn a hasher from FEATURES, a file of rows, and write it to a model file.
 
     FEATURES is npy, npz or Parquet; FILE::NAME picks an array of an npz or columns of a Parquet file. Without labels
@@ -72,10 +71,10 @@ def fit_command(
     130: Ctrl-C.
     """
     hasher = _configured(method, n_bits, named, _given(settings), seed)
-    with samples(features, labels, output, quiet) as given:
-        given.bar.begin("learning")
+    with samples(features, labels, output, bar) as given:
+        bar.begin("learning")
         if "progress" in hasher.get_params():
-            hasher.set_params(progress=given.bar)
+            hasher.set_params(progress=bar)
         began = time.perf_counter()
         with refusals():
             hasher.fit(given.source.read(), given.y)
@@ -88,16 +87,9 @@ def fit_command(
         remarks.append(f"method {method!r} learns without labels: --labels was not used")
     if getattr(getattr(hasher, "inference_report_", None), "out_of_time", False):
         remarks.append("the time limit ended the inference of codes; later bits are less well solved")
-    tell(remarks)
     report |= {"method": method, "seed": seed, "seconds": spent, "notes": remarks}
-    words = described(report)
-    text = [
-        ("model", words["model"]),
-        ("method", f"{method}, {hasher.n_bits} bits"),
-        ("learned from", words["learned from"]),
-        ("seconds", seconds(spent)),
-    ]
-    options.show(as_json, report, pairs(text))
+    model, learned = described(report)
+    return report, pairs([model, ("method", f"{method}, {hasher.n_bits} bits"), learned, ("seconds", seconds(spent))])
 
 
 def _configured(method: str, n_bits: int, named: dict[str, Any], given: dict[str, Any], seed: int) -> Any:

@@ -1,4 +1,4 @@
-"""The shared frame of ``fit`` and ``tune``: read the samples, learn under a progress bar, write the model, report."""
+"""The shared frame of ``fit`` and ``tune``: read the samples, learn, write the model, report."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
-
-import click
 
 from hashlearn.cli.exits import one_line, refusals
 from hashlearn.cli.options import require_place
@@ -48,12 +46,12 @@ class Samples(NamedTuple):
 
 
 @contextmanager
-def samples(features: str, labels: str | None, output: Path, quiet: bool) -> Iterator[Samples]:
-    """Open the files, draw the bar and record warnings while the block runs."""
+def samples(features: str, labels: str | None, output: Path, bar: ProgressBar) -> Iterator[Samples]:
+    """Open the files, and record warnings while the block runs."""
     from hashlearn.streams import open_rows, read_labels
 
     require_place(output, features, labels)
-    with ProgressBar(quiet) as bar, warnings.catch_warnings(record=True) as heard:
+    with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         bar.begin("reading")
         with refusals():
@@ -70,21 +68,12 @@ def notices(heard: Iterable[warnings.WarningMessage]) -> list[str]:
     return list(dict.fromkeys(one_line(warning.message) for warning in heard))
 
 
-def tell(remarks: Iterable[str]) -> None:
-    """Print remarks on standard error."""
-    for remark in remarks:
-        click.echo(f"Note: {remark}", err=True)
-
-
-def described(report: dict[str, Any]) -> dict[str, str]:
+def described(report: dict[str, Any]) -> list[tuple[str, str]]:
     """The model and its samples, in words.
 
-    >>> report = {"model": "m", "bytes": 4096, "n_samples": 5000, "n_features": 784, "labels": False}
-    >>> described(report)
-    {'model': 'm  (4,096 bytes)', 'learned from': '5,000 rows of 784 features, without labels'}
+    >>> described({"model": "m", "bytes": 4096, "n_samples": 5000, "n_features": 784, "labels": False})
+    [('model', 'm  (4,096 bytes)'), ('learned from', '5,000 rows of 784 features, without labels')]
     """
     rows = f"{report['n_samples']:,} rows of {report['n_features']:,} features"
-    return {
-        "model": f"{report['model']}  ({report['bytes']:,} bytes)",
-        "learned from": f"{rows}, {'with' if report['labels'] else 'without'} labels",
-    }
+    model = f"{report['model']}  ({report['bytes']:,} bytes)"
+    return [("model", model), ("learned from", f"{rows}, {'with' if report['labels'] else 'without'} labels")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from collections.abc import Callable
@@ -11,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hashlearn.cli.exits import InputError, one_line, refusals
+from hashlearn.cli.progress import ProgressBar
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from hashlearn.cli.progress import ProgressBar
     from hashlearn.streams import RowSource
 
 FILE_HELP = "npy, npz or Parquet; FILE::NAME picks an array of an npz or columns of a Parquet file"
@@ -40,7 +41,7 @@ def rows_option(flag: str, what: str, *, required: bool = False, formats: str = 
 def output_option(what: str, default: str | None = None, *, required: bool = True) -> Callable[..., Any]:
     """The file to write; `require_place` checks it."""
     settings: dict[str, Any] = {"required": required} if default is None else {"default": default}
-    return click.option("--output", "-o", type=click.Path(path_type=Path), help=what, **settings)
+    return click.option("--output", "-o", type=click.Path(path_type=Path), metavar="FILE", help=what, **settings)
 
 
 def seconds_option(flag: str, what: str, default: float | None = None) -> Callable[..., Any]:
@@ -127,6 +128,22 @@ def write_output(output: Path, text: str) -> None:
 
     with refusals("--output"):
         write_atomically(output, [text.encode()])
+
+
+def answers(command: Callable[..., tuple[dict[str, Any], str]]) -> Callable[..., None]:
+    """Give a command --json, --quiet and a progress ``bar``, and print the report or the text that it returns."""
+
+    @json_option
+    @quiet_option
+    @functools.wraps(command)
+    def run(*args: Any, as_json: bool, quiet: bool, **values: Any) -> None:
+        with ProgressBar(quiet) as bar:
+            report, text = command(*args, bar=bar, **values)
+        for note in report.get("notes", ()):
+            click.echo(f"Note: {note}", err=True)
+        show(as_json, report, text)
+
+    return run
 
 
 def show(as_json: bool, report: dict[str, Any], text: str) -> None:

@@ -9,9 +9,11 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 from hashlearn.core.progress import Progress
+
+Extra: TypeAlias = Callable[[Any], str] | None
 
 SECONDS_BEFORE = 0.5
 SECONDS_BETWEEN_DRAWS = 0.2
@@ -20,22 +22,11 @@ SECONDS_BETWEEN_DRAWS = 0.2
 class ProgressBar:
     """A progress callback that draws the newest `Progress`.
 
-    Parameters
-    ----------
-    quiet : draw nothing
-    prefix : text in front of every stage
-    time_limit : seconds that a solve may take; measures its progress if the method reports no total
-    extra : text to show at the end of the line for a subclass of `Progress`, such as the best value so far
+    ``prefix`` stands in front of every stage. ``time_limit`` (seconds) measures the progress of a solve whose method
+    reports no total. ``extra`` makes text for the end of the line from a subclass of `Progress`.
     """
 
-    def __init__(
-        self,
-        quiet: bool,
-        *,
-        prefix: str = "",
-        time_limit: float | None = None,
-        extra: Callable[[Any], str] | None = None,
-    ) -> None:
+    def __init__(self, quiet: bool, *, prefix: str = "", time_limit: float | None = None, extra: Extra = None) -> None:
         from tqdm import tqdm
 
         shown = not quiet and sys.stderr.isatty()

@@ -19,8 +19,7 @@ from hashlearn.cli.progress import ProgressBar
 @click.option("--radius", type=int, help="Instead of k: everything at this distance or less.")
 @click.option("--backend", default="auto", help="Engine; an unknown name lists them all.")
 @options.batch_option
-@options.json_option
-@options.quiet_option
+@options.answers
 def search_command(
     model: Path,
     database: str | None,
@@ -30,9 +29,8 @@ def search_command(
     radius: int | None,
     backend: str,
     batch_rows: int | None,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+    bar: ProgressBar,
+) -> tuple[dict[str, Any], str]:
     """Encode the queries, and the database if it is given as rows, and search it by Hamming distance.
 
     Each line is a query: its row, then the nearest rows of the database with their distances in bits, nearest first,
@@ -40,19 +38,18 @@ def search_command(
     """
     from hashlearn.search import HammingIndex
 
-    with ProgressBar(quiet) as bar:
-        hasher = options.loaded(model, bar)
-        with refusals("--backend"):
-            index = HammingIndex(hasher.n_bits, backend)
-        wanted, _ = options.codes_for(hasher, queries, None, "--queries", bar, batch_rows)
-        codes, ids = options.codes_for(hasher, database, database_codes, "--database", bar, batch_rows)
-        began = time.perf_counter()
-        bar.begin("searching")
-        with refusals("--database-codes"):
-            index.add(codes, ids)
-        with refusals():
-            found: Any = index.search(wanted, k) if radius is None else index.search_radius(wanted, radius)
-        spent = time.perf_counter() - began
+    hasher = options.loaded(model, bar)
+    with refusals("--backend"):
+        index = HammingIndex(hasher.n_bits, backend)
+    wanted, _ = options.codes_for(hasher, queries, None, "--queries", bar, batch_rows)
+    codes, ids = options.codes_for(hasher, database, database_codes, "--database", bar, batch_rows)
+    began = time.perf_counter()
+    bar.begin("searching")
+    with refusals("--database-codes"):
+        index.add(codes, ids)
+    with refusals():
+        found: Any = index.search(wanted, k) if radius is None else index.search_radius(wanted, radius)
+    spent = time.perf_counter() - began
     if radius is None:
         each = list(zip(found.indices, found.distances, strict=True))
     else:
@@ -72,7 +69,7 @@ def search_command(
         "seconds": spent,
         "neighbours": neighbours,
     }
-    options.show(as_json, report, "\n".join(_line(**row) for row in neighbours))
+    return report, "\n".join(_line(**row) for row in neighbours)
 
 
 def _line(query: int, ids: list[int], distances: list[int]) -> str:

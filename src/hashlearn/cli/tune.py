@@ -14,7 +14,8 @@ import click
 
 from hashlearn.cli import options
 from hashlearn.cli.exits import InputError, one_line, refusals
-from hashlearn.cli.fit_and_tune import described, notices, samples, tell
+from hashlearn.cli.fit_and_tune import described, notices, samples
+from hashlearn.cli.progress import ProgressBar
 from hashlearn.cli.text_tables import number, pairs, table
 from hashlearn.cli.text_tables import seconds as seconds_text
 
@@ -35,8 +36,7 @@ OPTIONS = {"n_bits": "--bits", "seconds": "--seconds", "held_out": "--held-out",
 )
 @click.option("--held-out", type=SHARE, default=0.2, help="Share of the rows to judge by, at most 2,000 of them.")
 @options.seed_option
-@options.json_option
-@options.quiet_option
+@options.answers
 def tune_command(
     features: str,
     labels: str | None,
@@ -45,9 +45,8 @@ def tune_command(
     seconds: float,
     held_out: float,
     seed: int,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+    bar: ProgressBar,
+) -> tuple[dict[str, Any], str]:
     """Choose target, hash function and more for FEATURES, a file of rows, and write the best to a model file.
 
     One choice is varied at a time, beginning with the defaults, and the best so far is kept. Held-out rows are queries
@@ -57,7 +56,7 @@ def tune_command(
     from hashlearn.hashers import tune
 
     trials: list[dict[str, Any]] = []
-    with samples(features, labels, output, quiet) as given:
+    with samples(features, labels, output, bar) as given:
         warned = list(given.heard)
         given.heard.clear()
 
@@ -67,9 +66,9 @@ def tune_command(
             remarks = notices(given.heard)
             given.heard.clear()  # warnings of a trial are not warnings of the model
             trials.append({"changes": changes, "score": trial.score, "seconds": trial.seconds, "notes": remarks})
-            given.bar.begin(f"{len(trials)} tried, best score {max(row['score'] for row in trials):.4f}")
+            bar.begin(f"{len(trials)} tried, best score {max(row['score'] for row in trials):.4f}")
 
-        given.bar.begin("trying the defaults")
+        bar.begin("trying the defaults")
         began = time.perf_counter()
         chosen: dict[str, Any] = {"n_bits": n_bits, "seconds": seconds, "held_out": held_out, "random_state": seed}
         with refusals(), _options_named():
@@ -77,7 +76,6 @@ def tune_command(
         spent = time.perf_counter() - began
         report = given.save(found.hasher, output)
     remarks = notices([*warned, *given.heard])
-    tell(remarks)
     report |= {
         "seed": seed,
         "held_out": held_out,
@@ -88,7 +86,7 @@ def tune_command(
         "seconds": spent,
         "notes": remarks,
     }
-    options.show(as_json, report, _text(report, seconds))
+    return report, _text(report, seconds)
 
 
 @contextmanager
@@ -136,7 +134,7 @@ def _text(report: dict[str, Any], budget: float) -> str:
     ]
     said = [
         ("score", f"{report['metric']}, {number(100.0 * report['held_out'], 3)} % of the rows held out"),
-        *described(report).items(),
+        *described(report),
         ("seconds", seconds_text(report["seconds"])),
     ]
     if report["stopped"]:
