@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from hashlearn.core.packages import require
 
 ML_DOMAIN = "ai.onnx.ml"
 ML_OPSET = 5  # the first with TreeEnsemble, whose arithmetic may be float64
@@ -69,10 +70,5 @@ class Graph:
 
 
 def optional(package: str) -> Any:
-    """A package that only export needs."""
-    try:
-        return import_module(package)
-    except ImportError as error:
-        raise ImportError(
-            f"ONNX export needs the package {package}: pip install 'hashlearn[onnx]', or pip install onnx onnxruntime"
-        ) from error
+    """A package that only the export needs."""
+    return require(package, "onnx", "ONNX export")

@@ -1,17 +1,16 @@
-"""Rows of a file → packed codes: into an array, or into a file, shard by shard and resumable.
+"""Rows of a file → packed codes, in an array or in a file; writing a file can be resumed.
 
-A shard is one batch of rows. Its codes are stored, under a checksum, in a folder beside the output as soon as they are
-known; when all are there they are put together in one file, which takes its place at once. After a kill the same call
-reads the rows again and encodes only those whose codes are not there: shards are known by the content of the rows and
-of the hasher. The output is a matter of the codes alone: batches and kills leave no trace in it.
+A shard is one batch of rows. Its codes are stored with a checksum in a folder beside the output as soon as they are
+computed. When all shards are complete they are joined in one file, which replaces the output in one step. After a kill
+the same call reads the rows again and encodes only those without stored codes: shards are identified by the content of
+the rows and of the hasher. The output does not depend on the batch size or on interruptions.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.core.atomic_files import write_atomically
+from hashlearn.core.checked_file import Hashed
 from hashlearn.core.progress import ProgressCallback, tell
 from hashlearn.streams.code_files import npy_bytes, parquet_bytes
 from hashlearn.streams.digests import WorkDigest
@@ -107,7 +107,7 @@ def encode_file(
         except ValueError:  # the input must change before this can end
             shards.discard()
             raise
-        written = _Written()
+        written = Hashed()
 
         def result() -> Encoded:
             return Encoded(n, resumed, int(hasher.n_bits), written.bytes, written.digest.hexdigest(), digest.hex())
@@ -165,16 +165,3 @@ def _changed(before: FileState, source: RowSource, has_same_rows: Callable[[], b
     if after._replace(status_changed=before.status_changed) != before:
         return True
     return after != before and not has_same_rows()
-
-
-class _Written:
-    """Bytes on their way into a file, counted and hashed."""
-
-    def __init__(self) -> None:
-        self.bytes, self.digest = 0, hashlib.sha256()
-
-    def watched(self, parts: Iterator[Any]) -> Iterator[Any]:
-        for part in parts:
-            self.digest.update(part)
-            self.bytes += memoryview(part).nbytes
-            yield part
