@@ -80,10 +80,9 @@ def bench_command(
         found = results.read(out, wanted.cells)
     if outcome is not None and outcome.not_loaded and not found.records:
         raise InputError("\n".join(f"{name}: {why}" for name, why in outcome.not_loaded.items()))
-    text = (
-        f"hashlearn {__version__}, table {wanted.table.name!r}\n\n{_tables(wanted, found)}\n{_missing(wanted, found)}"
-    )
-    options.show(as_json, _report(wanted, found, out), text.rstrip("\n"))
+    title = f"hashlearn {__version__}, table {wanted.table.name!r}\n"
+    text = "\n".join([title, _tables(wanted, found), *_missing(wanted, found)])
+    options.show(as_json, _report(wanted, found, out), text)
     if outcome is None:
         raise Interrupted("Interrupted. The same command goes on where this one stopped.")
     click.echo(_ending(outcome, out), err=as_json)

@@ -36,7 +36,7 @@ Arrays = dict[str, NDArray[Any]]
 
 
 def plain(array: NDArray[Any], name: str) -> NDArray[Any]:
-    """As it goes into a file: row-major, little-endian, of a dtype that every reader knows."""
+    """The array as it is stored: row-major, little-endian, of a dtype that every reader knows."""
     dtype = array.dtype.newbyteorder("<")
     if dtype not in NAMES:
         raise PersistenceError(f"{name} has dtype {array.dtype}, which cannot be stored; {', '.join(DTYPES)} can be")
@@ -49,7 +49,7 @@ def in_file_order(arrays: Arrays) -> list[tuple[str, NDArray[Any]]]:
 
 
 def file_parts(metadata: Mapping[str, str], arrays: Arrays) -> Iterator[Any]:
-    """The bytes of a file, in pieces; arrays as `plain` has them."""
+    """The bytes of a file, in pieces; ``arrays`` come from `plain`."""
     ordered = in_file_order(arrays)
     yield build_header(metadata, ordered)
     for _, array in ordered:
@@ -62,14 +62,14 @@ def digests(arrays: Arrays) -> dict[str, str]:
 
 
 def read_header(file: BinaryIO, file_size: int) -> Header:
-    """Verified; the file is left where the data begin."""
+    """The verified header. Afterwards the file is at the first byte of the data."""
     start = _read(file, min(file_size, 8 + len(OPENING) + DIGITS))
     length = header_length(start, file_size)
     return parse_header(start + _read(file, 8 + length - len(start)), file_size)
 
 
 def read_arrays(file: BinaryIO, header: Header, expected: Mapping[str, Any]) -> Arrays:
-    """Every array, each with the SHA-256 that ``expected`` has for it."""
+    """Every array, verified against its SHA-256 in ``expected``."""
     if set(expected) != {entry.name for entry in header.entries}:
         raise PersistenceError("the header must state a SHA-256 for every array, and for no other")
     entries = sorted(header.entries, key=lambda entry: (entry.first, entry.last))
@@ -78,7 +78,9 @@ def read_arrays(file: BinaryIO, header: Header, expected: Mapping[str, Any]) -> 
     found = {entry.name: hashlib.sha256() for entry in entries}
     with ExitStack() as stack:
         count = min(MOST_HASHERS, n_threads(), len(entries)) if len(buffer) > BLOCK else 0
-        workers = [stack.enter_context(ThreadPoolExecutor(1)) for _ in range(count)]  # one keeps the order of blocks
+        workers = [
+            stack.enter_context(ThreadPoolExecutor(1)) for _ in range(count)
+        ]  # one thread each, so that blocks stay in order
         waiting: list[Future[None]] = []
         by_size = sorted(range(len(entries)), key=lambda i: entries[i].first - entries[i].last)
         worker_of = {i: workers[rank % count] for rank, i in enumerate(by_size)} if count else {}

@@ -1,4 +1,4 @@
-"""`export_onnx`: the encoder of a fitted hasher as an ONNX graph, tried against `encode` before it is written.
+"""`export_onnx`: the encoder of a fitted hasher as an ONNX graph, compared with `encode` before it is written.
 
 Input ``features`` (n, n_features); outputs ``margins`` (n, n_bits) and ``codes`` (n, ⌈n_bits/8⌉), uint8, packed as
 `encode` packs them: the first bit is the highest of the first byte, pad bits are zero.
@@ -27,12 +27,12 @@ from hashlearn.persistence.registry import HASHER_NAMES
 
 OPSET = 18
 SAMPLE_ROWS = 300
-ROUNDING = 16.0  # times machine precision times the size of a margin's terms: what two ways of adding may differ by
+ROUNDING = 16.0  # times machine precision times the size of a margin's terms: by how much two sums may differ
 LARGEST_FILE = 2**31 - 1  # protobuf's
 
 
 class OnnxReport(NamedTuple):
-    """How the exported graph compares with `encode` on the rows it was tried on."""
+    """How the exported graph compares with `encode` on the sample."""
 
     opset: int
     dtype: str

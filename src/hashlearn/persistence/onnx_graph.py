@@ -1,4 +1,4 @@
-"""ONNX graphs, node by node; the `onnx` package is imported when the first one is made."""
+"""Builds ONNX graphs node by node. The `onnx` package is imported with the first graph."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ class Graph:
         return self.constant(array, self.dtype)
 
     def cast(self, name: str, dtype: Any) -> str:
-        """To another type."""
+        """Convert to another dtype."""
         return self.op("Cast", name, to=self.onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
     def integers(self, *values: int) -> str:
-        """Shapes and axes."""
+        """A constant of int64, for shapes and axes."""
         return self.constant(np.array(values, dtype=np.int64))
 
     def affine(self, rows: str, weights: NDArray[Any], offsets: NDArray[Any]) -> str:
@@ -56,7 +56,7 @@ class Graph:
         return self.op("Gemm", rows, self.real(weights), self.real(offsets))
 
     def squared_norms(self, rows: str) -> str:
-        """Of every row, as a column."""
+        """The squared norm of every row, as a column."""
         return self.op("ReduceSum", self.op("Mul", rows, rows), self.integers(1), keepdims=1)
 
     def signed_roots(self, rows: str) -> str:
@@ -64,7 +64,7 @@ class Graph:
         return self.op("Mul", self.op("Sign", rows), self.op("Sqrt", self.op("Abs", rows)))
 
     def trees(self, rows: str, **attributes: Any) -> str:
-        """The operator TreeEnsemble."""
+        """An operator TreeEnsemble, which needs `ML_DOMAIN`."""
         self.uses_trees = True
         return self.op("TreeEnsemble", rows, domain=ML_DOMAIN, **attributes)
 

@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.core.atomic_files import UNFINISHED, output_place, try_lock, write_atomically
-from hashlearn.core.checked_file import bytes_of
 
 DIGEST_BYTES = 32
 OURS = re.compile(r"\d{10}|lock|\..*" + re.escape(UNFINISHED))
@@ -50,14 +49,18 @@ class Shards:
     def __enter__(self) -> Shards:
         output_place(self._output)
         self._folder.mkdir(exist_ok=True)
-        self._lock = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-        if try_lock(self._lock) is False:
-            os.close(self._lock)
+        handle = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        locked = try_lock(handle)
+        self._lock = handle if locked else None
+        if not locked:
+            os.close(handle)
+        if locked is False:
             raise ValueError(f"{self._output}: another process is writing it just now")
         return self
 
     def __exit__(self, *_: object) -> None:
-        os.close(self._lock)
+        if self._lock is not None:
+            os.close(self._lock)
 
     def take_up(self, n_rows: int, work: bytes) -> bool:
         """Whether the next shard is there already, with the codes of ``n_rows`` rows and this digest."""
@@ -68,7 +71,7 @@ class Shards:
 
     def store(self, codes: NDArray[np.uint8], work: bytes) -> None:
         """Write the codes of the next shard."""
-        data = bytes(bytes_of(codes)) + work
+        data = codes.tobytes() + work
         write_atomically(self._path(len(self._stored)), [data, hashlib.sha256(data).digest()])
         self._stored.append((len(codes), work))
 
