@@ -14,9 +14,12 @@ from hashlearn.cli.text_tables import pairs, percent
 
 
 @click.command("evaluate", short_help="Score the codes: mean average precision, precision within a radius, k-NN.")
-@options.database_options
-@options.rows_option("--database-labels", "Labels of the database", required=True)
-@options.rows_option("--query-labels", "Labels of the queries", required=True)
+@options.model_argument
+@options.database_option
+@options.database_codes_option
+@options.rows_option("--database-labels", "Their labels", required=True)
+@options.queries_option
+@options.rows_option("--query-labels", "Their labels", required=True)
 @click.option("--radius", type=int, default=2, help="Of the precision within a radius.")
 @click.option("-k", type=int, help="Also precision and recall among the k nearest.")
 @click.option("--neighbours", type=int, help="Also the accuracy of a vote of this many nearest rows.")

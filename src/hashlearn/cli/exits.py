@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import IO, Any, NoReturn
 
@@ -48,13 +49,18 @@ class Interrupted(click.ClickException):
 
 
 @contextmanager
-def refusals(about: str = "") -> Iterator[None]:
-    """Turn errors of the library into one line; ``about`` names the option or file in front of it."""
+def refusals(about: str = "", options: Mapping[str, str] | None = None) -> Iterator[None]:
+    """Turn errors of the library into one line that begins with ``about``, an option or a file.
+
+    ``options`` (argument → option) names the option instead if the error begins with the name of an argument.
+    """
     before = f"{about}: " if about else ""
     try:
         yield
     except (ValueError, TypeError, KeyError) as error:
-        raise InputError(before + one_line(error)) from None
+        text = one_line(error)
+        option = (options or {}).get(re.split(r"\W", text, maxsplit=1)[0])
+        raise InputError(f"{option}: {text}" if option else before + text) from None
     except ImportError as error:
         raise Failure(before + one_line(error)) from None
     except (MemoryError, OSError) as error:

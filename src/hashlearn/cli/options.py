@@ -38,6 +38,13 @@ def rows_option(flag: str, what: str, *, required: bool = False, formats: str = 
     return click.option(flag, metavar="FILE", required=required, help=f"{what}: {formats}.")
 
 
+database_option = rows_option("--database", "Rows to search")
+database_codes_option = rows_option(
+    "--database-codes", "Instead: their codes, as encode wrote them", formats="npy or Parquet"
+)
+queries_option = rows_option("--queries", "Rows to search for", required=True)
+
+
 def output_option(what: str, default: str | None = None, *, required: bool = True) -> Callable[..., Any]:
     """The file to write; `require_place` checks it."""
     settings: dict[str, Any] = {"required": required} if default is None else {"default": default}
@@ -48,19 +55,6 @@ def seconds_option(flag: str, what: str, default: float | None = None) -> Callab
     """A positive number of seconds."""
     kind = click.FloatRange(min=0.0, min_open=True)
     return click.option(flag, type=kind, default=default, metavar="SECONDS", help=what)
-
-
-def database_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The model, the database and the queries of a search."""
-    codes = "Instead: their codes, as encode wrote them"
-    for option in (
-        rows_option("--queries", "Rows to search for", required=True),
-        rows_option("--database-codes", codes, formats="npy or Parquet"),
-        rows_option("--database", "Rows to search"),
-        model_argument,
-    ):
-        command = option(command)
-    return command
 
 
 def loaded(model: Path, bar: ProgressBar) -> Any:

@@ -14,7 +14,10 @@ from hashlearn.cli.progress import ProgressBar
 
 
 @click.command("search", short_help="The nearest rows of a database for each query.")
-@options.database_options
+@options.model_argument
+@options.database_option
+@options.database_codes_option
+@options.queries_option
 @click.option("-k", type=int, default=10, help="Neighbours of each query.")
 @click.option("--radius", type=int, help="Instead of k: everything at this distance or less.")
 @click.option("--backend", default="auto", help="Engine; an unknown name lists them all.")

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import MISSING, fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hashlearn.cli import options
-from hashlearn.cli.exits import InputError, one_line, refusals
+from hashlearn.cli.exits import refusals
 from hashlearn.cli.fit_and_tune import described, notices, samples
 from hashlearn.cli.progress import ProgressBar
 from hashlearn.cli.text_tables import number, pairs, table
@@ -71,7 +68,7 @@ def tune_command(
         bar.begin("trying the defaults")
         began = time.perf_counter()
         chosen: dict[str, Any] = {"n_bits": n_bits, "seconds": seconds, "held_out": held_out, "random_state": seed}
-        with refusals(), _options_named():
+        with refusals(options=OPTIONS):
             found = tune(given.source.read(), given.y, **chosen, progress=tried)
         spent = time.perf_counter() - began
         report = given.save(found.hasher, output)
@@ -87,19 +84,6 @@ def tune_command(
         "notes": remarks,
     }
     return report, _text(report, seconds)
-
-
-@contextmanager
-def _options_named() -> Iterator[None]:
-    """Put the option in front of an error that begins with the name of its argument."""
-    try:
-        yield
-    except ValueError as error:
-        argument = re.match(r"\w*", str(error))
-        option = OPTIONS.get(argument[0]) if argument else None
-        if option is None:
-            raise
-        raise InputError(f"{option}: {one_line(error)}") from None
 
 
 def _plain(value: Any) -> Any:
