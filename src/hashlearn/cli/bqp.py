@@ -43,7 +43,7 @@ def bqp_command(
 ) -> None:
     """Solve a max-cut (Gset, rudy) or QUBO (BiqMac .sparse) FILE, plain or gzipped.
 
-    The cut is maximised, the QUBO energy minimised; value and bound are given in that sense. Ctrl-C stops the
+    The cut is maximized, the QUBO energy minimized; value and bound are given in that sense. Ctrl-C stops the
     solver, prints the best so far with status "interrupted" and ends with exit code 130. Exit code 2 means
     bad input.
     """

@@ -20,7 +20,7 @@ from hashlearn.cli.text_tables import pairs, percent
 @options.rows_option("--database-labels", "Their labels", required=True)
 @options.queries_option
 @options.rows_option("--query-labels", "Their labels", required=True)
-@click.option("--radius", type=int, default=2, help="Of the precision within a radius.")
+@click.option("--radius", type=int, default=2, help="Radius in bits of the precision within a radius.")
 @click.option("-k", type=int, help="Also precision and recall among the k nearest.")
 @click.option("--neighbours", type=int, help="Also the accuracy of a vote of this many nearest rows.")
 @click.option("--ties", default="expected", help="How equal distances are ranked.")

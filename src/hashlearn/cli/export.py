@@ -18,7 +18,7 @@ from hashlearn.cli.text_tables import pairs
 @options.model_argument
 @options.output_option("Where the graph goes: .onnx.")
 @options.rows_option("--sample", "Rows to compare on; without, made-up ones")
-@click.option("--dtype", type=click.Choice(["float64", "float32"]), default="float64", help="Of its input.")
+@click.option("--dtype", type=click.Choice(["float64", "float32"]), default="float64", help="Type of its input.")
 @click.option("--opset", type=int, help="Version of the standard operators.  [default: 18]")
 @options.answers
 def export_command(

@@ -49,14 +49,14 @@ def built_in_examples(seed: int, n_bits: int = 16, graph_sizes: Sequence[int] = 
 
     shown = [
         Example(
-            f"One bit of a {n_bits}-bit code for 1,797 handwritten digits, {source}: minimise xᵀAx",
+            f"One bit of a {n_bits}-bit code for 1,797 handwritten digits, {source}: minimize xᵀAx",
             examples.digits_bit(supervised, n_bits),
         )
         for supervised, source in ((True, "from their labels"), (False, "from their distances"))
     ]
     for n in graph_sizes:
         graph = examples.random_graph(n, 6, seed)
-        shown.append(Example(f"A random graph with {n} nodes, 6 edges at each: maximise the cut", graph, 3 * n))
+        shown.append(Example(f"A random graph with {n} nodes, 6 edges at each: maximize the cut", graph, 3 * n))
     return shown
 
 

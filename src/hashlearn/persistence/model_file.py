@@ -39,11 +39,11 @@ from hashlearn.persistence.values import Reader, Writer
 
 FITTED_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_]*_")
 LONGEST_NOTE = 10_000
-LARGEST_MARGIN = 1e300  # twice as much is still finite
+LARGEST_MARGIN = 1e300  # twice this is still finite
 
 
 def save(hasher: BaseHasher, path: str | os.PathLike[str], *, codes: bool = True, notes: str = "") -> None:
-    """Write a fitted hasher. The file takes its place at once and verified, or the old one stays.
+    """Write a fitted hasher. The new file is verified, then replaces the old one in one step.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def save(hasher: BaseHasher, path: str | os.PathLike[str], *, codes: bool = True
         try:
             stored[name] = writer.json(value, name)
         except PersistenceError:
-            if name != "target_":  # the one that may hold an object of the user's, and only fit needs it
+            if name != "target_":  # it may hold an object of the user's, and only fit needs it
                 raise
             left_out.append(name)
     model = {
@@ -220,8 +220,8 @@ def _built(model: dict[str, Any], arrays: dict[str, Any]) -> BaseHasher:
 
 
 def _require_consistent(hasher: Any) -> None:
-    """The parts of a hasher fit each other, so that encoding cannot go astray."""
-    get_tags(hasher)  # scikit-learn asks for them when rows come in, and parameters decide
+    """Check that the parts of a hasher fit each other, so that encoding cannot fail."""
+    get_tags(hasher)  # scikit-learn reads them for every input, and they depend on parameters
     steps = [hasher.hash_functions_, *([hasher.hyperplanes_] if isinstance(hasher, ClassScoreLSH) else [])]
     if not all(isinstance(step, FittedHashFunctions) for step in steps):
         raise PersistenceError("a model must have hash functions")
@@ -250,7 +250,7 @@ def _require_consistent(hasher: Any) -> None:
 
 
 def _require_finite_margins(steps: list[FittedHashFunctions]) -> None:
-    """No row that a hasher accepts may have margins that overflow, for infinity less infinity is NaN."""
+    """Refuse models whose margins could overflow on an accepted row: infinity minus infinity is NaN."""
     entry = LARGEST_ENTRY
     for step in steps:
         entry = step.margin_bound(entry)

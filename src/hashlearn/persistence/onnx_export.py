@@ -82,7 +82,7 @@ def export_onnx(
     rows = _sample_rows(hasher, sample).astype(dtype)
     graph = Graph(np.dtype(dtype))
     piece = _encoder(graph, hasher, rows)
-    data = _serialised(graph, hasher, opset)
+    data = _serialized(graph, hasher, opset)
     report = _compared(hasher, data, rows, piece.size, opset)
     write_atomically(Path(path), [data])
     return report
@@ -145,7 +145,7 @@ def _codeword_margins(graph: Graph, scores: str, codewords: NDArray[np.int8]) ->
     return graph.op("Mul", words, graph.op("Max", lead, graph.constant(np.finfo(graph.dtype).tiny, graph.dtype)))
 
 
-def _serialised(graph: Graph, hasher: Any, opset: int) -> bytes:
+def _serialized(graph: Graph, hasher: Any, opset: int) -> bytes:
     helper = graph.onnx.helper
     real = helper.np_dtype_to_tensor_dtype(graph.dtype)
     inputs = [helper.make_tensor_value_info("features", real, ["n", hasher.n_features_in_])]

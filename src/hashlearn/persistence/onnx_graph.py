@@ -37,7 +37,7 @@ class Graph:
         return name
 
     def real(self, array: Any) -> str:
-        """An array of the graph's arithmetic; float32 is kept so, and widened by the graph where it must be."""
+        """An array in the dtype of the graph. A float32 matrix is stored as it is, and the graph widens it."""
         array = np.asarray(array)
         if array.dtype == np.float32 and self.dtype == np.float64 and array.ndim == 2:
             return self.cast(self.constant(array), self.dtype)

@@ -30,20 +30,20 @@ MOST_BATCH_ROWS = 65_536
 
 
 class Encoded(NamedTuple):
-    """What `encode_file` did."""
+    """The result of `encode_file`."""
 
     rows: int
-    resumed_rows: int  # of them found, from a call that did not end
+    resumed_rows: int  # rows whose codes an interrupted call had stored
     n_bits: int
     bytes: int  # of the file
     sha256: str
-    work_sha256: str  # of the hasher and all rows: equal where the same would come out again
+    work_sha256: str  # of the hasher and all rows; equal digests mean equal codes
 
 
 def encode_rows(
     hasher: Any, source: RowSource, *, batch_rows: int | None = None, progress: ProgressCallback | None = None
 ) -> NDArray[np.uint8]:
-    """Packed codes of all rows, in memory; the rows themselves come in batches."""
+    """Packed codes of all rows, in memory; the rows are read in batches."""
     require_columns(hasher, source)
     size = default_batch_rows(source.n_features) if batch_rows is None else batch_rows
     codes = np.empty((source.n_rows, -(-hasher.n_bits // 8)), np.uint8)
@@ -73,12 +73,12 @@ def encode_file(
     hasher : fitted
     source : rows, from `open_rows`
     output : an npy file, uint8 (n, ⌈n_bits/8⌉), or a Parquet file with columns id (the row) and code
-    batch_rows : rows encoded at a time, and kept when the next ones are interrupted; None: 64 MB of features
-    identity : tells apart hashers that cannot be saved, such as those with a classifier of your own; without it, their
-        shards are not taken up by a later call. Every other hasher is known by its content
-    first_id : of the first row in a Parquet file, where the rows are a part of a larger whole
+    batch_rows : rows encoded and stored at a time; None: 64 MB of features
+    identity : a name for a hasher that cannot be saved, such as one with a classifier of your own. Without a name, a
+        later call does not reuse its shards. Every other hasher is identified by its content
+    first_id : id of the first row in a Parquet file, if the rows are a part of a larger data set
     progress : called with a `hashlearn.core.progress.Progress` after each batch
-    finished : called with the result when the file is complete, just before it takes its place
+    finished : called with the result when the file is complete, just before it replaces ``output``
     """
     require_columns(hasher, source)
     path = Path(output)
@@ -104,7 +104,7 @@ def encode_file(
                 tell(progress, f"encoding {source.name}", done, n)
             if _changed(before, source, lambda: work_digest(hasher, source, identity) == digest.hex()):
                 raise ValueError(f"{source.name}: changed while it was encoded; run again when it is complete")
-        except ValueError:  # the input must change before this can end
+        except ValueError:  # the input must change, so these shards are useless
             shards.discard()
             raise
         written = Hashed()
@@ -136,7 +136,7 @@ def default_batch_rows(n_features: int) -> int:
 
 
 def require_columns(hasher: Any, source: RowSource) -> None:
-    """Refuse rows with other columns than those that the hasher learned from."""
+    """Refuse rows whose columns differ from those that the hasher learned from."""
     if source.n_features != hasher.n_features_in_:
         raise ValueError(
             f"{source.name}: has {source.n_features} feature(s) a row, the model takes {hasher.n_features_in_}"
@@ -160,7 +160,7 @@ def _encoded(hasher: Any, batch: Any, source: RowSource, first: int) -> NDArray[
 
 
 def _changed(before: FileState, source: RowSource, has_same_rows: Callable[[], bool]) -> bool:
-    """Whether the file changed; a new owner, mode or link alone changes its ctime, and then the rows are compared."""
+    """Whether the file changed. If only its ctime did (a new owner, mode or link), the rows are compared."""
     after = source.state()
     if after._replace(status_changed=before.status_changed) != before:
         return True
