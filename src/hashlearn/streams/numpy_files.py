@@ -7,6 +7,7 @@ of an npz are decompressed meanwhile, so both may be larger than memory.
 from __future__ import annotations
 
 import errno
+import io
 import math
 import zipfile
 import zlib
@@ -57,7 +58,7 @@ class NumpyRows(RowSource):
             file.seek(header.start + first * self.n_features * header.dtype.itemsize)
             for _, count in counts:
                 entries = _read(file, count * self.n_features, header.dtype, self.name)
-                yield entries.reshape(count, self.n_features).copy()
+                yield entries.reshape(count, self.n_features)
 
 
 def numpy_header(path: Path, part: str | None = None) -> Header:
@@ -130,11 +131,15 @@ def _damage_named(words: str) -> Iterator[None]:
 
 
 def _read(file: IO[bytes], count: int, dtype: np.dtype[Any], name: str) -> NDArray[Any]:
-    """Entries, read-only. Memory is allocated only for data that are there: an archive can claim any size."""
-    data = file.read(count * dtype.itemsize)
-    if len(data) != count * dtype.itemsize:
+    """The next entries. An archive can claim any size, so memory is allocated only for data that are there."""
+    if isinstance(file, io.BufferedReader):
+        entries = np.fromfile(file, dtype, count)
+    else:
+        data = file.read(count * dtype.itemsize)
+        entries = np.frombuffer(data, dtype, len(data) // max(dtype.itemsize, 1))
+    if len(entries) != count:
         raise ValueError(f"{name}: ends too early; the file is damaged")
-    return np.frombuffer(data, dtype, count)
+    return entries
 
 
 def _read_header(file: IO[bytes], n_bytes: int, name: str) -> Header:
