@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import io
 import itertools
 import json
-import math
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -19,7 +17,6 @@ from click.testing import CliRunner, Result
 from hashlearn import __version__, bqp
 from hashlearn.bqp import problem_files as files
 from hashlearn.cli import main
-from hashlearn.cli.progress import Bar
 from tests.cli.solvers import Endless, Interrupted
 
 TRIANGLE = "3 3\n1 2 1\n2 3 1\n1 3 1\n"
@@ -203,8 +200,8 @@ BAD_INPUT = [
     (["{folder}/triangle.txt", "--seed", "x"], "--seed"),
     (["{folder}/triangle.txt", "--sense", "min-cut"], "'max-cut', 'qubo'"),
     (["{folder}/triangle.txt", "--output", "{folder}/nowhere/x.txt"], "folder does not exist"),
-    (["{folder}/triangle.txt", "--output", "{folder}/triangle.txt"], "the problem file itself"),
-    (["{folder}/triangle.txt", "--output", "{folder}"], "directory"),
+    (["{folder}/triangle.txt", "--output", "{folder}/triangle.txt"], "is an input of this command"),
+    (["{folder}/triangle.txt", "--output", "{folder}"], "is a folder"),
     (["{folder}/triangle.txt", "--method", "sdr", "--nonsense"], "--nonsense"),
     (["{folder}/cut-off.txt"], "cut-off.txt, line 2: the file ends after 1 of 3"),
     (["{folder}/binary.txt"], "binary.txt, line 1: "),
@@ -245,52 +242,6 @@ def test_every_method_on_a_cut_and_an_energy(method: str, triangle: Path, qubo: 
         assert sign * report["value"] >= sign * optimum
         if report["bound"] is not None:
             assert sign * report["bound"] <= sign * optimum
-
-
-class Terminal(io.StringIO):
-    """A standard error that says it is a terminal."""
-
-    def isatty(self) -> bool:
-        return True
-
-
-def drawn(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO, **options: Any) -> str:
-    monkeypatch.setattr(sys, "stderr", stream)
-    with Bar(**options) as bar:
-        bar(bqp.SolverProgress("rounding", 0.5, 1.0, "sdr", 0.1, -20.0, -math.inf))
-        monkeypatch.setattr("hashlearn.cli.progress.SECONDS_BETWEEN_DRAWS", 0.0)
-        bar(bqp.SolverProgress("polishing", 0.0, None, "sdr", 0.1, -24.0, -28.0))
-    return stream.getvalue()
-
-
-def test_bar_shows_stage_value_and_bound_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = drawn(monkeypatch, Terminal(), value=lambda v: -v / 4.0, bound=lambda b: -b / 4.0)
-    for shown in ("rounding", "value 5, bound –", "polishing", "value 6, bound 7"):
-        assert shown in text
-
-
-def test_bar_falls_back_on_the_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "stderr", Terminal())
-    for fraction, seconds, limit, steps in (
-        (None, 1.0, 4.0, 25),
-        (None, 9.0, 4.0, 100),
-        (0.5, 1.0, 4.0, 50),
-        (None, 1.0, None, 0),
-    ):
-        with Bar(time_limit=limit) as bar:
-            bar(
-                bqp.SolverProgress(
-                    "descending", fraction or 0.0, None if fraction is None else 1.0, "al", seconds, 0.0, -math.inf
-                )
-            )
-            assert bar._bar.n == steps
-
-
-@pytest.mark.parametrize(("stream", "options"), [(io.StringIO(), {}), (Terminal(), {"quiet": True})])
-def test_no_bar_without_a_terminal_or_when_quiet(
-    monkeypatch: pytest.MonkeyPatch, stream: io.StringIO, options: dict[str, Any]
-) -> None:
-    assert drawn(monkeypatch, stream, **options) == ""
 
 
 def test_version_and_help() -> None:

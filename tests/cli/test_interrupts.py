@@ -19,7 +19,7 @@ from click.shell_completion import BashComplete
 
 from hashlearn import TwoStepHasher, bqp
 from hashlearn.cli import main
-from hashlearn.cli.steps import Steps
+from hashlearn.cli.progress import ProgressBar
 from hashlearn.core.progress import Progress
 from tests.cli.files import N, X, Y, answer, invoke
 from tests.cli.solvers import Endless, Interrupted
@@ -127,10 +127,10 @@ def test_ctrl_c_in_encode_keeps_what_is_done(folder: Path, monkeypatch: pytest.M
 def test_bars_are_drawn_on_a_terminal_and_nowhere_else(folder: Path) -> None:
     pty, fcntl, termios = (pytest.importorskip(m, reason="needs a terminal") for m in ("pty", "fcntl", "termios"))
     code = (
-        "import time; from hashlearn.cli.steps import Steps\n"
+        "import time; from hashlearn.cli.progress import ProgressBar\n"
         "from hashlearn.core.progress import Progress\n"
-        "with Steps(quiet=False) as steps:\n"
-        "    steps(Progress('encoding', 3, 4)); time.sleep(1.0); steps.begin('searching'); time.sleep(0.5)\n"
+        "with ProgressBar(quiet=False) as bar:\n"
+        "    bar(Progress('encoding', 3, 4)); time.sleep(1.0); bar.begin('searching'); time.sleep(0.5)\n"
     )
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
@@ -146,9 +146,9 @@ def test_bars_are_drawn_on_a_terminal_and_nowhere_else(folder: Path) -> None:
 
 def test_quick_steps_and_quiet_ones_draw_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     for quiet in (True, False):
-        with Steps(quiet) as steps:
-            steps(Progress("encoding", 1, 2))
-            steps.begin("searching")
+        with ProgressBar(quiet) as bar:
+            bar(Progress("encoding", 1, 2))
+            bar.begin("searching")
     assert capsys.readouterr() == ("", "")
 
 

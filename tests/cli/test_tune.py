@@ -13,6 +13,7 @@ import pytest
 
 from hashlearn import bqp, load
 from hashlearn.cli import tune as module
+from hashlearn.cli.progress import ProgressBar
 from hashlearn.hash_functions import RBFSVM, KernelRidge, LinearSVM
 from hashlearn.hashers import TwoStepHasher, tune, tuning
 from hashlearn.targets import LabelsAndNeighbors, Neighbors
@@ -95,7 +96,7 @@ def test_a_budget_that_ends_the_search_is_told(folder: Path) -> None:
 def test_progress_is_told_to_the_bar(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     scores(monkeypatch, 0.25, 0.75, 0.5, 0.625)
     told = []
-    monkeypatch.setattr(module.Steps, "begin", lambda self, what: told.append(what))
+    monkeypatch.setattr(ProgressBar, "begin", lambda self, what: told.append(what))
     answer(*LABELLED)
     assert told == [
         "reading",

@@ -125,7 +125,7 @@ FAULTS: dict[str, list[str]] = {
         "cli/test_bad_input.py::test_features",
         "cli/test_bad_input.py::test_labels",
         "cli/test_bad_input.py::test_options_of_fit",
-        "report/test_page.py::test_names_and_labels_are_escaped",
+        "experiments/report/test_page.py::test_names_and_labels_are_escaped",
         "cli/test_json_everywhere.py::test_script_in_labels_names_and_title_comes_out_as_text",
     ],
 }

@@ -68,7 +68,7 @@ MUTANTS = [
     Mutant(
         "what another process is writing is removed",
         "core/atomic_files.py",
-        "if _can_lock(handle) or time.time() - os.fstat(handle).st_mtime > STALE_SECONDS:",
+        "if try_lock(handle) or time.time() - os.fstat(handle).st_mtime > STALE_SECONDS:",
         "if True:",
         WRITING,
     ),

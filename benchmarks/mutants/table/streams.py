@@ -25,8 +25,8 @@ MUTANTS = [
     Mutant(
         "two processes write the same codes at once",
         "streams/shards.py",
-        "fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)",
-        "pass",
+        "locked = try_lock(handle)",
+        "locked = None",
         ENCODING,
     ),
     Mutant(
@@ -60,14 +60,14 @@ MUTANTS = [
     Mutant(
         "dense rows are not part of what was encoded",
         "streams/digests.py",
-        "            self._digest.update(_bytes(batch))\n",
+        "            self._digest.update(bytes_of(batch))\n",
         "            pass\n",
         ENCODING,
     ),
     Mutant(
         "sparse rows are not part of what was encoded",
         "streams/digests.py",
-        "                self._digest.update(_bytes(part))\n",
+        "                self._digest.update(bytes_of(part))\n",
         "                pass\n",
         ENCODING,
     ),

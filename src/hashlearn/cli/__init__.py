@@ -1,8 +1,8 @@
 """The ``hashlearn`` command: argument parsing and printing only.
 
 Each command imports what it needs when it runs, so that ``hashlearn --help`` answers at once. Exit codes: 0 for an
-answer, 1 where it could not be done here (no space, no memory, a package missing), 2 for bad input, each with a message
-on standard error and no traceback, 130 after Ctrl-C, even where the best so far was printed.
+answer; 1 if it cannot be done here (no space, no memory, a package missing); 2 for bad input; 130 after Ctrl-C, even
+if the best answer so far was printed. Errors 1 and 2 print a message on standard error and no traceback.
 """
 
 from __future__ import annotations
@@ -10,27 +10,20 @@ from __future__ import annotations
 import io
 import os
 import sys
+from importlib import import_module
 from typing import Any
 
 import click
 
 from hashlearn import __version__
-from hashlearn.cli.bench import bench_command
-from hashlearn.cli.bqp import bqp_command
-from hashlearn.cli.datasets import datasets_command
-from hashlearn.cli.demo import demo_command
-from hashlearn.cli.encode import encode_command
-from hashlearn.cli.evaluate import evaluate_command
-from hashlearn.cli.exits import INTERRUPTED, Failure, InputError, end_with
-from hashlearn.cli.export import export_command
-from hashlearn.cli.fit import fit_command
-from hashlearn.cli.report import report_command
-from hashlearn.cli.search import search_command
-from hashlearn.cli.tune import tune_command
+from hashlearn.cli.exits import Failure, InputError, Interrupted, end_with
+
+# ``hashlearn NAME`` is ``NAME_command`` in the module ``hashlearn.cli.NAME``.
+COMMANDS = ("demo", "fit", "tune", "encode", "search", "evaluate", "export", "bench", "report", "datasets", "bqp")
 
 
 class _Commands(click.Group):
-    """A group in which Ctrl-C, and what the system refuses, end any command with one line and an exit code."""
+    """A group in which Ctrl-C and errors of the system end any command with one line and an exit code."""
 
     def main(self, *args: Any, **extra: Any) -> Any:
         """Run the whole command line; ``--help`` and ``--version`` write to standard output as well."""
@@ -40,7 +33,7 @@ class _Commands(click.Group):
             end_with(error)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Refuse, for all commands, what the system could not have given us, nor take as the name of a file."""
+        """Refuse arguments with characters that cannot occur in a file name."""
         for argument in args:
             try:
                 fits = b"\0" not in os.fsencode(argument)
@@ -55,11 +48,10 @@ class _Commands(click.Group):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            click.echo("Interrupted before there was an answer.", err=True)
-            ctx.exit(INTERRUPTED)
+            raise Interrupted("Interrupted before there was an answer.") from None
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
 @click.version_option(__version__, prog_name="hashlearn")
 def main() -> None:
     """Learned binary codes, and the certified solvers for the binary quadratic problems behind them."""
@@ -72,17 +64,5 @@ def main() -> None:
             stream.reconfigure(errors="replace")  # a terminal without UTF-8 shows "?", not a traceback
 
 
-for command in (
-    demo_command,
-    fit_command,
-    tune_command,
-    encode_command,
-    search_command,
-    evaluate_command,
-    export_command,
-    bench_command,
-    report_command,
-    datasets_command,
-    bqp_command,
-):
-    main.add_command(command)
+for name in COMMANDS:
+    main.add_command(getattr(import_module(f"hashlearn.cli.{name}"), f"{name}_command"))

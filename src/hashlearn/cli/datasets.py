@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from hashlearn.cli.exits import refusals
+from hashlearn.cli.options import json_option, show
 from hashlearn.cli.text_tables import ABSENT, pairs, table
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ HEADER = ("data set", "samples", "present", "features (default first)")
 
 
 @click.command("datasets", short_help="What data sets are known, what is present, how to get the rest.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
+@json_option
 def datasets_command(as_json: bool) -> None:
     """List the data sets: what is known, what is present, how to get the rest.
 
@@ -29,21 +29,15 @@ def datasets_command(as_json: bool) -> None:
 
     with refusals():
         found, folder = datasets.known(), datasets.data_folder()
-    if as_json:
-        click.echo(json.dumps({"folder": str(folder), "datasets": [_plain(known) for known in found]}))
-        return
-    click.echo(f"Data folder: {folder}{'' if folder.is_dir() else ' (not there yet)'}\n")
-    click.echo(table(HEADER, [_row(known) for known in found]))
-    absent = [known for known in found if not known.present]
+    text = f"Data folder: {folder}{'' if folder.is_dir() else ' (not there yet)'}\n\n"
+    text += table(HEADER, [_row(known) for known in found])
+    absent = [(known.name, f"{known.how}. Missing: {', '.join(known.missing)}") for known in found if not known.present]
     if absent:
-        click.echo("\nHow to get the rest")
-        click.echo(pairs([(known.name, f"{known.how}. Missing: {', '.join(known.missing)}") for known in absent]))
+        text += f"\n\nHow to get the rest\n{pairs(absent)}"
+    plain = [dataclasses.asdict(known) | {"folder": str(known.folder), "present": known.present} for known in found]
+    show(as_json, {"folder": str(folder), "datasets": plain}, text)
 
 
 def _row(known: Known) -> tuple[str, ...]:
     samples = f"{known.samples:,}" if known.samples is not None else ABSENT
     return (known.name, samples, "yes" if known.present else "no", ", ".join(known.features))
-
-
-def _plain(known: Known) -> dict[str, Any]:
-    return dataclasses.asdict(known) | {"folder": str(known.folder), "present": known.present}

@@ -4,47 +4,25 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import click
 
-from hashlearn.cli.exits import INTERRUPTED, refusals
-from hashlearn.cli.inputs import (
-    batch_option,
-    json_option,
-    loaded,
-    model_argument,
-    quiet_option,
-    require_place,
-    rows_for,
-    show,
-)
-from hashlearn.cli.steps import Steps
+from hashlearn.cli import options
+from hashlearn.cli.exits import Interrupted, refusals
+from hashlearn.cli.progress import ProgressBar
 from hashlearn.cli.text_tables import pairs, seconds
 
 
 @click.command("encode", short_help="Packed codes of a file of any size; resumable.")
-@model_argument
-@click.argument("features", metavar="FEATURES")
-@click.option(
-    "--output",
-    "-o",
-    type=click.Path(path_type=Path),
-    required=True,
-    help="Where the codes go: .npy (uint8, a row a code) or .parquet (columns id and code).",
-)
-@batch_option
-@json_option
-@quiet_option
-@click.pass_context
+@options.model_argument
+@options.features_argument
+@options.output_option("Where the codes go: .npy (uint8, a row a code) or .parquet (columns id and code).")
+@options.batch_option
+@options.answers
 def encode_command(
-    ctx: click.Context,
-    model: Path,
-    features: str,
-    output: Path,
-    batch_rows: int | None,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+    model: Path, features: str, output: Path, batch_rows: int | None, bar: ProgressBar
+) -> tuple[dict[str, Any], str]:
     """Write the packed codes of FEATURES, a file of rows of any size, in batches.
 
     FEATURES is npy, npz or Parquet; FILE::NAME picks an array of an npz or columns of a Parquet file. Codes are kept
@@ -53,26 +31,16 @@ def encode_command(
     """
     from hashlearn.streams import encode_file
 
-    require_place(output, model, features)
-    with Steps(quiet) as steps:
-        steps.begin("loading the model")
-        hasher = loaded(model)
-        source = rows_for(hasher, features, "")
-        began = time.perf_counter()
-        try:
-            with refusals():
-                done = encode_file(
-                    hasher,
-                    source,
-                    output,
-                    batch_rows=batch_rows,
-                    progress=steps,
-                )
-        except KeyboardInterrupt:
-            click.echo("Interrupted. The same command goes on where this one stopped.", err=True)
-            ctx.exit(INTERRUPTED)
-        spent = time.perf_counter() - began
-    report = {"output": str(output), **done._asdict(), "seconds": spent}
+    options.require_place(output, model, features)
+    hasher = options.loaded(model, bar)
+    source = options.rows_for(hasher, features, "")
+    began = time.perf_counter()
+    try:
+        with refusals():
+            done = encode_file(hasher, source, output, batch_rows=batch_rows, progress=bar)
+    except KeyboardInterrupt:
+        raise Interrupted("Interrupted. The same command goes on where this one stopped.") from None
+    spent = time.perf_counter() - began
     resumed = f", {done.resumed_rows:,} of them from before" if done.resumed_rows else ""
     text = [
         ("codes", f"{output}  ({done.bytes:,} bytes)"),
@@ -80,4 +48,4 @@ def encode_command(
         ("sha256", done.sha256),
         ("seconds", seconds(spent)),
     ]
-    show(as_json, report, pairs(text))
+    return {"output": str(output), **done._asdict(), "seconds": spent}, pairs(text)

@@ -1,19 +1,20 @@
 """How a command ends: exit codes, and the errors that end it with a message instead of a traceback.
 
-`refusals` stands around calls of the library, whose ValueError, TypeError and KeyError speak of the user's input.
-`end_with` takes what the system refuses anywhere in a command: files and memory. Any other exception is a mistake of
-ours, and its traceback is shown.
+`refusals` wraps calls of the library, whose ValueError, TypeError and KeyError are about the user's input. `end_with`
+handles errors of the system, such as files and memory, anywhere in a command. Any other exception is a bug of ours, and
+its traceback is shown.
 """
 
 from __future__ import annotations
 
 import errno
 import os
+import re
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import NoReturn
+from typing import IO, Any, NoReturn
 
 import click
 
@@ -26,25 +27,40 @@ WRONG_NAMES = {errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL}  # Python has no e
 
 
 class InputError(click.ClickException):
-    """The user's input cannot be worked with: the message on standard error, exit code 2."""
+    """The user's input is wrong: the message goes to standard error, exit code 2."""
 
     exit_code = BAD_INPUT
 
 
 class Failure(click.ClickException):
-    """The input is right, and it cannot be done here (no space, no memory, a package missing): exit code 1."""
+    """The input is right, but it cannot be done here (no space, no memory, a package missing): exit code 1."""
 
     exit_code = FAILED
 
 
+class Interrupted(click.ClickException):
+    """Ctrl-C: the message goes to standard error, exit code 130."""
+
+    exit_code = INTERRUPTED
+
+    def show(self, file: IO[Any] | None = None) -> None:
+        """Print the message alone."""
+        click.echo(self.message, err=True)
+
+
 @contextmanager
-def refusals(about: str = "") -> Iterator[None]:
-    """Turn errors of the library into one line; ``about`` names the option or file in front of it."""
+def refusals(about: str = "", options: Mapping[str, str] | None = None) -> Iterator[None]:
+    """Turn errors of the library into one line that begins with ``about``, an option or a file.
+
+    ``options`` (argument → option) names the option instead if the error begins with the name of an argument.
+    """
     before = f"{about}: " if about else ""
     try:
         yield
     except (ValueError, TypeError, KeyError) as error:
-        raise InputError(before + one_line(error)) from None
+        text = one_line(error)
+        option = (options or {}).get(re.split(r"\W", text, maxsplit=1)[0])
+        raise InputError(f"{option}: {text}" if option else before + text) from None
     except ImportError as error:
         raise Failure(before + one_line(error)) from None
     except (MemoryError, OSError) as error:
@@ -52,7 +68,7 @@ def refusals(about: str = "") -> Iterator[None]:
 
 
 def refusal(error: MemoryError | OSError, about: str = "") -> click.ClickException:
-    """What the system refused, as one line: exit code 2 for a wrong file name, and else 1."""
+    """An error of the system as one line: exit code 2 for a wrong file name, else 1."""
     before = f"{about}: " if about else ""
     if isinstance(error, MemoryError):
         return Failure(f"{before}not enough memory{_detail(error)}; give fewer rows, or a smaller --batch-rows")
@@ -64,7 +80,7 @@ def refusal(error: MemoryError | OSError, about: str = "") -> click.ClickExcepti
 
 
 def end_with(error: MemoryError | OSError) -> NoReturn:
-    """End the process with one line about what the system refused, be it standard output itself."""
+    """End the process with one line about an error of the system, which may be about standard output itself."""
     shown = Failure(refusal(error, "standard output").message) if _is_of_echo(error) else refusal(error)
     with suppress(OSError):  # standard error may be full as well
         shown.show()
@@ -72,7 +88,7 @@ def end_with(error: MemoryError | OSError) -> NoReturn:
 
 
 def _is_of_echo(error: BaseException) -> bool:
-    """Whether it was raised by click while it printed: such an error names no file."""
+    """Whether click raised it while printing: such an error names no file."""
     frames = list(traceback.walk_tb(error.__traceback__))
     return bool(frames) and frames[-1][0].f_globals.get("__name__") == click.echo.__module__
 

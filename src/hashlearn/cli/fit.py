@@ -4,23 +4,24 @@ from __future__ import annotations
 
 import json
 import time
-import warnings
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 import click
 
+from hashlearn.cli import options
 from hashlearn.cli.exits import InputError, refusals
-from hashlearn.cli.fit_and_tune import keep_names, learned_from, notices, open_samples
-from hashlearn.cli.inputs import json_option, quiet_option, require_place, rows_option, show
-from hashlearn.cli.steps import Steps
+from hashlearn.cli.fit_and_tune import described, notices, samples
+from hashlearn.cli.progress import ProgressBar
 from hashlearn.cli.text_tables import pairs, seconds
 from hashlearn.core.names import did_you_mean
 
+SET_HELP = "Any other parameter of the method, such as n_sweeps=5; may be repeated."
 
-def _names(registry: str) -> Any:
-    """Completion in the shell from one of the registries."""
+
+def _choice(flag: str, registry: str, what: str, default: str | None = None) -> Callable[..., Any]:
+    """An option that the shell completes from one of the registries."""
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
         from hashlearn import bqp, hash_functions, hashers, targets
@@ -33,35 +34,23 @@ def _names(registry: str) -> Any:
         }
         return [name for name in known[registry] if name.startswith(incomplete)]
 
-    return complete
+    return click.option(flag, default=default, shell_complete=complete, help=what)
 
 
 @click.command("fit", short_help="Learn codes from a file of features; writes a model.")
-@click.argument("features", metavar="FEATURES")
-@rows_option("--labels", "Classes (n,) or 0/1 indicators (n, n_labels); without, codes group similar rows")
-@click.option("--output", "-o", type=click.Path(path_type=Path), required=True, help="Where the model goes.")
-@click.option("--bits", "n_bits", type=int, default=32, show_default=True, help="Code length.")
-@click.option(
-    "--method", default="two_step", show_default=True, shell_complete=_names("methods"),
-    help="Hasher; an unknown name lists them all.",
-)  # fmt: skip
-@click.option("--solver", shell_complete=_names("solvers"), help="How each bit is solved.  [default: the method's]")
-@click.option("--target", shell_complete=_names("targets"), help="What codes preserve.  [default: the method's]")
-@click.option(
-    "--hash-function", shell_complete=_names("hash functions"), help="How bits are predicted.  [default: the method's]"
-)
-@click.option(
-    "--set", "settings", multiple=True, metavar="NAME=VALUE",
-    help="Any other parameter of the method, such as n_sweeps=5; may be repeated.",
-)  # fmt: skip
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Random seed.")
-@click.option(
-    "--time-limit", type=click.FloatRange(min=0.0, min_open=True), metavar="SECONDS",
-    help="For the inference of codes; hash functions are learned after it.",
-)  # fmt: skip
-@click.option("--notes", default="", help="Kept in the model file.")
-@json_option
-@quiet_option
+@options.features_argument
+@options.rows_option("--labels", "Classes (n,) or 0/1 indicators (n, n_labels); without, codes group similar rows")
+@options.output_option("Where the model goes.")
+@options.bits_option
+@_choice("--method", "methods", "Hasher; an unknown name lists them all.", "two_step")
+@_choice("--solver", "solvers", "How each bit is solved.  [default: the method's]")
+@_choice("--target", "targets", "What codes preserve.  [default: the method's]")
+@_choice("--hash-function", "hash functions", "How bits are predicted.  [default: the method's]")
+@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help=SET_HELP)
+@options.seed_option
+@options.seconds_option("--time-limit", "For the inference of codes; hash functions are learned after it.")
+@click.option("--notes", default="", show_default=False, help="Kept in the model file.")
+@options.answers
 def fit_command(
     features: str,
     labels: str | None,
@@ -71,10 +60,9 @@ def fit_command(
     settings: tuple[str, ...],
     seed: int,
     notes: str,
-    as_json: bool,
-    quiet: bool,
+    bar: ProgressBar,
     **named: Any,
-) -> None:
+) -> tuple[dict[str, Any], str]:
     """Learn a hasher from FEATURES, a file of rows, and write it to a model file.
 
     FEATURES is npy, npz or Parquet; FILE::NAME picks an array of an npz or columns of a Parquet file. Without labels
@@ -82,49 +70,30 @@ def fit_command(
     --method itq. The model file takes its place whole or not at all. Exit code 1: it cannot be done here, 2: bad input,
     130: Ctrl-C.
     """
-    require_place(output, features, labels)
     hasher = _configured(method, n_bits, named, _given(settings), seed)
-    with Steps(quiet) as steps, warnings.catch_warnings(record=True) as heard:
-        warnings.simplefilter("always")
-        steps.begin("reading")
-        source, y = open_samples(features, labels)
-        steps.begin("learning")
+    with samples(features, labels, output, bar) as given:
+        bar.begin("learning")
         if "progress" in hasher.get_params():
-            hasher.set_params(progress=steps)
+            hasher.set_params(progress=bar)
         began = time.perf_counter()
         with refusals():
-            hasher.fit(source.read(), y)
-            keep_names(hasher, source)
+            hasher.fit(given.source.read(), given.y)
         spent = time.perf_counter() - began
-        steps.begin("writing")
-        with refusals(f"--output {output}"):
-            if "progress" in hasher.get_params():
-                hasher.set_params(progress=None)
-            hasher.save(output, notes=notes)
-    remarks = notices(heard)
+        if "progress" in hasher.get_params():
+            hasher.set_params(progress=None)
+        report = given.save(hasher, output, notes)
+    remarks = notices(given.heard)
     if labels is not None and not hasher._learns_from_labels:
         remarks.append(f"method {method!r} learns without labels: --labels was not used")
     if getattr(getattr(hasher, "inference_report_", None), "out_of_time", False):
         remarks.append("the time limit ended the inference of codes; later bits are less well solved")
-    for notice in remarks:
-        click.echo(f"Note: {notice}", err=True)
-    report = {
-        "model": str(output),
-        "method": method,
-        "n_bits": hasher.n_bits,
-        "n_samples": source.n_rows,
-        "n_features": source.n_features,
-        "labels": labels is not None,
-        "seed": seed,
-        "seconds": spent,
-        "bytes": output.stat().st_size,
-        "notes": remarks,
-    }
-    show(as_json, report, _text(report))
+    report |= {"method": method, "seed": seed, "seconds": spent, "notes": remarks}
+    model, learned = described(report)
+    return report, pairs([model, ("method", f"{method}, {hasher.n_bits} bits"), learned, ("seconds", seconds(spent))])
 
 
 def _configured(method: str, n_bits: int, named: dict[str, Any], given: dict[str, Any], seed: int) -> Any:
-    """The unfitted hasher, with what was said by options of that name and by --set."""
+    """The unfitted hasher, with the parameters that options of the same name and --set give."""
     from hashlearn.hashers import HASHERS
 
     if method not in HASHERS:
@@ -142,7 +111,7 @@ def _configured(method: str, n_bits: int, named: dict[str, Any], given: dict[str
 
 
 def _given(settings: tuple[str, ...]) -> dict[str, Any]:
-    """Values are JSON where they can be read as such, and else text."""
+    """The values of --set: JSON if they can be read as such, else text."""
     found = {}
     for setting in settings:
         name, separator, text = setting.partition("=")
@@ -155,14 +124,3 @@ def _given(settings: tuple[str, ...]) -> dict[str, Any]:
         except RecursionError:
             raise InputError(f"--set: the value of {name} has too many brackets in brackets") from None
     return found
-
-
-def _text(report: dict[str, Any]) -> str:
-    return pairs(
-        [
-            ("model", f"{report['model']}  ({report['bytes']:,} bytes)"),
-            ("method", f"{report['method']}, {report['n_bits']} bits"),
-            ("learned from", learned_from(report)),
-            ("seconds", seconds(report["seconds"])),
-        ]
-    )

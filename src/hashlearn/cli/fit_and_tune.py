@@ -1,12 +1,16 @@
-"""What ``fit`` and ``tune`` share: samples out of files, names of columns into the model, notes out of warnings."""
+"""The shared frame of ``fit`` and ``tune``: read the samples, learn, write the model, report."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hashlearn.cli.exits import one_line, refusals
+from hashlearn.cli.options import require_place
+from hashlearn.cli.progress import ProgressBar
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -14,37 +18,62 @@ if TYPE_CHECKING:
     from hashlearn.streams import RowSource
 
 
-def open_samples(features: str, labels: str | None) -> tuple[RowSource, NDArray[Any] | None]:
-    """Rows to learn from, not yet in memory, and as many labels, if a file of them is named."""
-    from hashlearn.streams import open_rows, read_labels
+class Samples(NamedTuple):
+    """What to learn from, and what is shown and heard meanwhile."""
 
-    with refusals():
-        source = open_rows(features)
-    with refusals("--labels"):
-        y = None if labels is None else read_labels(labels)
-        if y is not None and len(y) != source.n_rows:
-            raise ValueError(f"{labels}: has {len(y)} label(s), {source.name} has {source.n_rows} row(s)")
-    return source, y
+    source: RowSource  # not yet in memory
+    y: NDArray[Any] | None
+    bar: ProgressBar
+    heard: list[warnings.WarningMessage]
 
-
-def keep_names(hasher: Any, source: RowSource) -> None:
-    """Let the model find its columns by name later, where the file has names."""
-    if source.names is not None:
+    def save(self, hasher: Any, output: Path, notes: str = "") -> dict[str, Any]:
+        """Write the model, with the names of its columns if the file has them. Returns the first part of the report."""
         import numpy as np
 
-        hasher.feature_names_in_ = np.array(source.names, dtype=object)
+        if self.source.names is not None:
+            hasher.feature_names_in_ = np.array(self.source.names, dtype=object)
+        self.bar.begin("writing")
+        with refusals(f"--output {output}"):
+            hasher.save(output, notes=notes)
+        return {
+            "model": str(output),
+            "n_bits": hasher.n_bits,
+            "n_samples": self.source.n_rows,
+            "n_features": self.source.n_features,
+            "labels": self.y is not None,
+            "bytes": output.stat().st_size,
+        }
+
+
+@contextmanager
+def samples(features: str, labels: str | None, output: Path, bar: ProgressBar) -> Iterator[Samples]:
+    """Open the files, and record warnings while the block runs."""
+    from hashlearn.streams import open_rows, read_labels
+
+    require_place(output, features, labels)
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        bar.begin("reading")
+        with refusals():
+            source = open_rows(features)
+        with refusals("--labels"):
+            y = None if labels is None else read_labels(labels)
+            if y is not None and len(y) != source.n_rows:
+                raise ValueError(f"{labels}: has {len(y)} label(s), {source.name} has {source.n_rows} row(s)")
+        yield Samples(source, y, bar, heard)
 
 
 def notices(heard: Iterable[warnings.WarningMessage]) -> list[str]:
-    """What was warned of, each once, in one line."""
+    """Each warning once, as one line."""
     return list(dict.fromkeys(one_line(warning.message) for warning in heard))
 
 
-def learned_from(report: dict[str, Any]) -> str:
-    """The samples of a report, in words.
+def described(report: dict[str, Any]) -> list[tuple[str, str]]:
+    """The model and its samples, in words.
 
-    >>> learned_from({"n_samples": 5000, "n_features": 784, "labels": False})
-    '5,000 rows of 784 features, without labels'
+    >>> described({"model": "m", "bytes": 4096, "n_samples": 5000, "n_features": 784, "labels": False})
+    [('model', 'm  (4,096 bytes)'), ('learned from', '5,000 rows of 784 features, without labels')]
     """
     rows = f"{report['n_samples']:,} rows of {report['n_features']:,} features"
-    return f"{rows}, {'with' if report['labels'] else 'without'} labels"
+    model = f"{report['model']}  ({report['bytes']:,} bytes)"
+    return [("model", model), ("learned from", f"{rows}, {'with' if report['labels'] else 'without'} labels")]

@@ -1,77 +1,109 @@
-"""A bar on standard error while a solver runs; nothing where standard error is not a terminal."""
+"""The one progress bar: stage, bar, done of total, time so far and time left, on standard error if it is a terminal.
+
+The bar appears after half a second. A thread redraws it, so its clock keeps running during a long step.
+"""
 
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable
-from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import Any, TypeAlias
 
-from hashlearn.cli.text_tables import ABSENT, number
+from hashlearn.core.progress import Progress
 
-if TYPE_CHECKING:
-    from hashlearn.bqp import SolverProgress
+Extra: TypeAlias = Callable[[Any], str] | None
 
-SECONDS_BETWEEN_DRAWS = 0.1
-STEPS = 100
-WITH_FRACTION = "{desc} {bar:20} {elapsed}{postfix}"
-WITHOUT_FRACTION = "{desc} {elapsed}{postfix}"
+SECONDS_BEFORE = 0.5
+SECONDS_BETWEEN_DRAWS = 0.2
 
 
-class Bar:
-    """Shows the stage, the value and the bound of each `SolverProgress` it is called with.
+class ProgressBar:
+    """A progress callback that draws the newest `Progress`.
 
-    ``value`` and ``bound`` translate into the numbers to show (a cut instead of xᵀAx), ``prefix`` says what
-    is being solved. A method that cannot tell how far it is gets a bar from the ``time_limit``, if there is
-    one, and else none.
+    ``prefix`` stands in front of every stage. ``time_limit`` (seconds) measures the progress of a solve whose method
+    reports no total. ``extra`` makes text for the end of the line from a subclass of `Progress`.
     """
 
-    def __init__(
-        self,
-        *,
-        quiet: bool = False,
-        prefix: str = "",
-        time_limit: float | None = None,
-        value: Callable[[float], float] = float,
-        bound: Callable[[float], float] = float,
-    ) -> None:
+    def __init__(self, quiet: bool, *, prefix: str = "", time_limit: float | None = None, extra: Extra = None) -> None:
         from tqdm import tqdm
 
-        self.prefix = prefix
-        self.time_limit = time_limit
-        self._value, self._bound = value, bound
-        self._drawn = -float("inf")
-        self._bar = tqdm(
-            total=STEPS,
-            desc=prefix or "starting",
-            file=sys.stderr,
-            disable=True if quiet else None,
-            leave=False,
-            bar_format=WITHOUT_FRACTION,
-            dynamic_ncols=True,
-        )
+        shown = not quiet and sys.stderr.isatty()
+        self._prefix, self._time_limit, self._extra = prefix, time_limit, extra
+        self._bar = tqdm(file=sys.stderr, disable=not shown, leave=False, delay=1e9, dynamic_ncols=True)
+        self._newest, self._newest_time = Progress("starting", 0, None), 0.0
+        self._first, self._first_time = self._newest, 0.0  # the first report that counts towards the same total
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._redraw, daemon=True) if shown else None
 
-    def __call__(self, progress: SolverProgress) -> None:
-        """Redraw, if the last drawing is old enough to be worth it."""
+    def begin(self, stage: str) -> None:
+        """Show a stage that cannot report how far it is."""
+        self(Progress(stage, 0, None))
+
+    def __call__(self, progress: Progress) -> None:
+        """Remember the newest report; the thread draws it."""
         now = time.monotonic()
-        if self._bar.disable or now - self._drawn < SECONDS_BETWEEN_DRAWS:
-            return
-        self._drawn = now
-        fraction = progress.fraction
-        if fraction is None and self.time_limit is not None:
-            fraction = progress.seconds / self.time_limit
-        self._bar.bar_format = WITHOUT_FRACTION if fraction is None else WITH_FRACTION
-        self._bar.n = round(STEPS * min(max(fraction or 0.0, 0.0), 1.0))
-        bound = number(self._bound(progress.bound), 6) if progress.bound > -float("inf") else ABSENT
-        self._bar.set_description_str(f"{self.prefix}{progress.stage}", refresh=False)
-        self._bar.set_postfix_str(f"value {number(self._value(progress.value), 6)}, bound {bound}", refresh=False)
-        self._bar.refresh()
+        if progress.total != self._first.total or progress.done < self._first.done:
+            self._first, self._first_time = progress, now
+        self._newest, self._newest_time = progress, now
 
-    def __enter__(self) -> Bar:
+    def __enter__(self) -> ProgressBar:
+        if self._thread is not None:
+            self._thread.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+        self._bar.clear()  # close() does not erase a bar whose count is 0
         self._bar.close()
+
+    def _redraw(self) -> None:
+        stopped = self._stop.wait(SECONDS_BEFORE)
+        while not stopped:
+            self.draw()
+            stopped = self._stop.wait(SECONDS_BETWEEN_DRAWS)
+
+    def draw(self) -> None:
+        """Draw the newest report now."""
+        progress = self._newest
+        done, total = progress.done, progress.total
+        if total is None and self._time_limit is not None:
+            done, total = getattr(progress, "seconds", 0.0) / self._time_limit, 1.0
+        counts = ""
+        if total:
+            done = min(max(done, 0), total)
+            counts = f"{{bar:20}} {done:,.0f}/{total:,.0f}, " if total > 1 else f"{{bar:20}} {done:.0%}, "
+        left = self._seconds_left(progress)
+        notes = [] if left is None else [f"about {duration(left)} left"]
+        if self._extra is not None and type(progress) is not Progress:
+            notes.append(self._extra(progress))
+        self._bar.bar_format = f"{{desc}} {counts}{{elapsed}}{{postfix}}"
+        self._bar.n, self._bar.total = done, total
+        self._bar.set_description_str(self._prefix + progress.stage, refresh=False)
+        self._bar.set_postfix_str(", ".join(notes), refresh=False)
+        self._bar.refresh()
+
+    def _seconds_left(self, progress: Progress) -> float | None:
+        """The caller's own estimate, or else one from the speed since the first report; None if nothing is known."""
+        if hasattr(progress, "seconds_left"):
+            return progress.seconds_left
+        advanced = progress.done - self._first.done
+        if not progress.total or progress.total != self._first.total or advanced <= 0:
+            return None
+        speed = advanced / max(self._newest_time - self._first_time, 1e-9)
+        spent = time.monotonic() - self._newest_time
+        return max((progress.total - progress.done) / speed - spent, 0.0)
+
+
+def duration(seconds: float) -> str:
+    """A rounded duration.
+
+    >>> duration(42.4), duration(400.0), duration(20000.0)
+    ('42 s', '7 min', '5.6 h')
+    """
+    if seconds < 90.0:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60.0:.0f} min" if seconds < 5400.0 else f"{seconds / 3600.0:.1f} h"

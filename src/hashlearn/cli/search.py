@@ -3,37 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import click
 
+from hashlearn.cli import options
 from hashlearn.cli.exits import refusals
-from hashlearn.cli.inputs import (
-    batch_option,
-    codes_for,
-    json_option,
-    loaded,
-    model_argument,
-    quiet_option,
-    rows_option,
-    show,
-)
-from hashlearn.cli.steps import Steps
+from hashlearn.cli.progress import ProgressBar
 
 
 @click.command("search", short_help="The nearest rows of a database for each query.")
-@model_argument
-@rows_option("--database", "Rows to search")
-@rows_option("--database-codes", "Instead: their codes, as encode wrote them", formats="npy or Parquet")
-@rows_option("--queries", "Rows to search for", required=True)
-@click.option("-k", type=int, default=10, show_default=True, help="Neighbours of each query.")
+@options.model_argument
+@options.database_option
+@options.database_codes_option
+@options.queries_option
+@click.option("-k", type=int, default=10, help="Neighbours of each query.")
 @click.option("--radius", type=int, help="Instead of k: everything at this distance or less.")
-@click.option("--backend", default="auto", show_default=True, help="Engine; an unknown name lists them all.")
-@batch_option
-@json_option
-@quiet_option
+@click.option("--backend", default="auto", help="Engine; an unknown name lists them all.")
+@options.batch_option
+@options.answers
 def search_command(
     model: Path,
     database: str | None,
@@ -43,9 +32,8 @@ def search_command(
     radius: int | None,
     backend: str,
     batch_rows: int | None,
-    as_json: bool,
-    quiet: bool,
-) -> None:
+    bar: ProgressBar,
+) -> tuple[dict[str, Any], str]:
     """Encode the queries, and the database if it is given as rows, and search it by Hamming distance.
 
     Each line is a query: its row, then the nearest rows of the database with their distances in bits, nearest first,
@@ -53,20 +41,26 @@ def search_command(
     """
     from hashlearn.search import HammingIndex
 
-    with Steps(quiet) as steps:
-        steps.begin("loading the model")
-        hasher = loaded(model)
-        with refusals("--backend"):
-            index = HammingIndex(hasher.n_bits, backend)
-        wanted, _ = codes_for(hasher, queries, None, "--queries", steps, batch_rows)
-        codes, ids = codes_for(hasher, database, database_codes, "--database", steps, batch_rows)
-        began = time.perf_counter()
-        steps.begin("searching")
-        with refusals("--database-codes"):
-            index.add(codes, ids)
-        with refusals():
-            found: Any = index.search(wanted, k) if radius is None else index.search_radius(wanted, radius)
-        spent = time.perf_counter() - began
+    hasher = options.loaded(model, bar)
+    with refusals("--backend"):
+        index = HammingIndex(hasher.n_bits, backend)
+    wanted, _ = options.codes_for(hasher, queries, None, "--queries", bar, batch_rows)
+    codes, ids = options.codes_for(hasher, database, database_codes, "--database", bar, batch_rows)
+    began = time.perf_counter()
+    bar.begin("searching")
+    with refusals("--database-codes"):
+        index.add(codes, ids)
+    with refusals():
+        found: Any = index.search(wanted, k) if radius is None else index.search_radius(wanted, radius)
+    spent = time.perf_counter() - began
+    if radius is None:
+        each = list(zip(found.indices, found.distances, strict=True))
+    else:
+        each = [(item.indices, item.distances) for item in found]
+    neighbours = []
+    for query, (rows, distances) in enumerate(each):
+        there = rows >= 0  # an approximate engine marks missing neighbours with -1
+        neighbours.append({"query": query, "ids": rows[there].tolist(), "distances": distances[there].tolist()})
     report = {
         "model": str(model),
         "n_bits": hasher.n_bits,
@@ -76,20 +70,9 @@ def search_command(
         "n_queries": len(wanted),
         **({"k": k} if radius is None else {"radius": radius}),
         "seconds": spent,
-        "neighbours": [{"query": i, "ids": a, "distances": b} for i, (a, b) in enumerate(_each(found))],
+        "neighbours": neighbours,
     }
-    show(as_json, report, "\n".join(_line(i, *pair) for i, pair in enumerate(_each(found))))
-
-
-def _each(found: Any) -> Iterator[tuple[list[int], list[int]]]:
-    """Ids and distances of every query; places that an approximate engine left empty are left out."""
-    if hasattr(found, "limits"):
-        for item in found:
-            yield item.indices.tolist(), item.distances.tolist()
-        return
-    for ids, distances in zip(found.indices, found.distances, strict=True):
-        there = ids >= 0
-        yield ids[there].tolist(), distances[there].tolist()
+    return report, "\n".join(_line(**row) for row in neighbours)
 
 
 def _line(query: int, ids: list[int], distances: list[int]) -> str:

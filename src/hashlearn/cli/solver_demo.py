@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hashlearn.cli.progress import Bar
-from hashlearn.cli.text_tables import ABSENT, lower_bound, number, percent, seconds, table, upper_bound
+from hashlearn.cli.progress import ProgressBar
+from hashlearn.cli.text_tables import ABSENT, lower_bound, number, percent, seconds, table, upper_bound, value_and_bound
 
 if TYPE_CHECKING:
-    from hashlearn.bqp import Operator, Solution
+    from hashlearn.bqp import Operator, Solution, SolverProgress
 
 HEADER = ("method", "value", "bound", "gap", "seconds", "status")
 ROWS_TO_WARM_UP = 200
@@ -28,7 +28,7 @@ Where next: README.md shows bqp.solve in Python, docs/solvers.md how to choose a
 
 @dataclass(frozen=True)
 class Example:
-    """A problem with its title; a cut counts the ``n_edges`` that a partition separates, and is maximised."""
+    """A problem with its title. With ``n_edges`` it is a maximum cut of a graph that has this many edges."""
 
     title: str
     operator: Operator
@@ -49,14 +49,14 @@ def built_in_examples(seed: int, n_bits: int = 16, graph_sizes: Sequence[int] = 
 
     shown = [
         Example(
-            f"One bit of a {n_bits}-bit code for 1,797 handwritten digits, {source}: minimise xᵀAx",
+            f"One bit of a {n_bits}-bit code for 1,797 handwritten digits, {source}: minimize xᵀAx",
             examples.digits_bit(supervised, n_bits),
         )
         for supervised, source in ((True, "from their labels"), (False, "from their distances"))
     ]
     for n in graph_sizes:
         graph = examples.random_graph(n, 6, seed)
-        shown.append(Example(f"A random graph with {n} nodes, 6 edges at each: maximise the cut", graph, 3 * n))
+        shown.append(Example(f"A random graph with {n} nodes, 6 edges at each: maximize the cut", graph, 3 * n))
     return shown
 
 
@@ -70,7 +70,7 @@ def show(examples: Sequence[Example], *, seed: int, time_limit: float, quiet: bo
         solutions: dict[str, Solution | str] = {}
         for method in bqp.METHODS:
             prefix = f"problem {place} of {len(examples)}, {method}: "
-            with Bar(quiet=quiet, prefix=prefix, time_limit=time_limit) as bar:
+            with ProgressBar(quiet, prefix=prefix, time_limit=time_limit, extra=_numbers) as bar:
                 try:
                     solutions[method] = bqp.solve(
                         example.operator, method, random_state=seed, time_limit=time_limit, progress=bar
@@ -94,7 +94,7 @@ def _warm_up(examples: Sequence[Example], quiet: bool) -> None:
 
     parts = {type(e.operator): e.operator.restricted(np.arange(min(e.operator.n, ROWS_TO_WARM_UP))) for e in examples}
     for method in bqp.METHODS:
-        with Bar(quiet=quiet, prefix=f"compiling {method} (slow only the first time): ") as bar:
+        with ProgressBar(quiet, prefix=f"compiling {method} (slow only the first time): ") as bar:
             for part in parts.values():
                 try:
                     solution = bqp.solve(part, method, random_state=0, progress=bar)
@@ -120,6 +120,10 @@ def _rows(example: Example, solutions: dict[str, Solution | str]) -> Iterator[tu
             seconds(solution.seconds),
             str(solution.status),
         )
+
+
+def _numbers(progress: SolverProgress) -> str:
+    return value_and_bound(progress.value, progress.bound)
 
 
 def _gap(value: float, bound: float) -> float:

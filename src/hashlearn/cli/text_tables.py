@@ -26,7 +26,7 @@ def number(x: float, digits: int = 8, rounding: str = ROUND_HALF_EVEN) -> str:
 
 
 def upper_bound(x: float) -> str:
-    """A bound from above, still one after rounding.
+    """An upper bound, rounded up.
 
     >>> upper_bound(12083.19500001)
     '12,083.196'
@@ -35,7 +35,7 @@ def upper_bound(x: float) -> str:
 
 
 def lower_bound(x: float) -> str:
-    """A bound from below, still one after rounding.
+    """A lower bound, rounded down.
 
     >>> lower_bound(-12083.19500001)
     '-12,083.196'
@@ -43,8 +43,17 @@ def lower_bound(x: float) -> str:
     return number(x, rounding=ROUND_FLOOR)
 
 
+def value_and_bound(value: float, bound: float) -> str:
+    """Two numbers of a solve, for a progress bar.
+
+    >>> value_and_bound(5.0, float("-inf"))
+    'value 5, bound –'
+    """
+    return f"value {number(value, 6)}, bound {number(bound, 6)}"
+
+
 def percent(fraction: float) -> str:
-    """A fraction in per cent; a dash where it is not finite.
+    """A fraction in per cent; a dash if it is not finite.
 
     >>> percent(0.0445), percent(3e-9), percent(0.0), percent(float("inf"))
     ('4.45 %', '3e-07 %', '0 %', '–')
@@ -62,7 +71,7 @@ def seconds(duration: float) -> str:
 
 
 def pairs(rows: Sequence[tuple[str, str]]) -> str:
-    """Names and what they say, in two aligned columns.
+    """Names and texts in two aligned columns.
 
     >>> pairs([("cut", "4"), ("status", "optimal")])
     'cut     4\\nstatus  optimal'

@@ -1,4 +1,7 @@
-"""Files that are written whole or not at all: beside their place, flushed to disk, checked, then renamed into it."""
+"""Write a file completely or not at all.
+
+The new file is written under a temporary name in the same folder, flushed to disk, checked and renamed.
+"""
 
 from __future__ import annotations
 
@@ -13,16 +16,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from hashlearn.core.regular_files import kind_of
+
 try:
     import fcntl
-except ImportError:  # a system without file locks: unfinished files are known by their age alone
+except ImportError:  # a system without file locks: only their age tells that files are unfinished
     fcntl = None  # type: ignore[assignment]
 
 UNFINISHED = ".unfinished"
 STALE_SECONDS = 3600.0
-LONGEST_NAME = 255 - 40  # bytes; the unfinished file and the mark beside it have longer names
-OPEN_FILES = ("/dev/std", "/dev/fd/", "/proc/")  # names for what a process has open
-KINDS = {stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket", stat.S_IFLNK: "a link that leads to itself"}
+LONGEST_NAME = 255 - 40  # bytes; the names of the unfinished file and of its mark are longer
+OPEN_FILES = ("/dev/std", "/dev/fd/", "/proc/")  # names of files that a process has open
 
 
 def output_place(path: str | os.PathLike[str]) -> Path:
@@ -45,17 +49,17 @@ def output_place(path: str | os.PathLike[str]) -> Path:
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(f"{name}: is a folder; name a file in it")
     if not stat.S_ISREG(mode):
-        raise FileExistsError(f"{name}: is {KINDS.get(stat.S_IFMT(mode), 'a device')}; name a regular file")
+        raise FileExistsError(f"{name}: is {kind_of(mode)}; name a regular file")
     return place
 
 
 @contextmanager
 def replacing(path: Path, check: Callable[[Path], Any] | None = None) -> Iterator[Path]:
-    """An empty file beside ``path`` to write to, which takes its place when the block ends without an error.
+    """An empty file to write to, which replaces ``path`` when the block ends without an error.
 
-    A kill at any moment, or a full disk, leaves the old file or the new one. ``check`` sees the finished file before it
-    takes its place; what it raises keeps the old one. What a kill leaves beside is removed by the next writer of
-    ``path``: writers hold a lock on their unfinished file, and a kill releases it.
+    After a kill at any moment, or on a full disk, ``path`` is the old file or the new one. ``check`` is called with the
+    finished file before it replaces ``path``; if it raises, the old file stays. The next writer of ``path`` removes
+    unfinished files that a kill left: writers hold a lock on theirs, and a kill releases it.
     """
     place = output_place(path)  # a link stays a link
     remove_unfinished(place.parent, f".{glob.escape(place.name)}.*")
@@ -78,14 +82,14 @@ def replacing(path: Path, check: Callable[[Path], Any] | None = None) -> Iterato
 
 
 def write_atomically(path: Path, parts: Iterable[Any], check: Callable[[Path], Any] | None = None) -> None:
-    """Write ``parts`` one after another, whole or not at all; ``check`` as in `replacing`."""
+    """Write ``parts`` one after another, all or nothing; ``check`` as in `replacing`."""
     with replacing(path, check) as beside, open(beside, "wb", buffering=0) as file:
         for part in parts:
             _write_all(file, memoryview(part))
 
 
 def remove_unfinished(folder: Path, pattern: str) -> None:
-    """Remove what kills have left half-written: unfinished files that nobody has locked, or that are an hour old."""
+    """Remove unfinished files that kills left: those that no process has locked, or that are an hour old."""
     with contextlib.suppress(OSError):
         for left in list(folder.glob(pattern + UNFINISHED)):
             with contextlib.suppress(OSError):
@@ -95,7 +99,7 @@ def remove_unfinished(folder: Path, pattern: str) -> None:
 def _remove_if_left(left: Path) -> None:
     handle = os.open(left, os.O_RDWR | getattr(os, "O_NONBLOCK", 0))
     try:
-        if _can_lock(handle) or time.time() - os.fstat(handle).st_mtime > STALE_SECONDS:
+        if try_lock(handle) or time.time() - os.fstat(handle).st_mtime > STALE_SECONDS:
             left.unlink()
     finally:
         os.close(handle)
@@ -108,7 +112,7 @@ def _locked(beside: Path) -> Iterator[None]:
         yield
         return
     handle = _created(beside)
-    while not _is(beside, handle):  # removed before it was locked, as one that a kill left
+    while not _is(beside, handle):  # another writer removed it before it was locked
         os.close(handle)
         handle = _created(beside)
     try:
@@ -131,14 +135,14 @@ def _is(path: Path, handle: int) -> bool:
         return False
 
 
-def _can_lock(handle: int) -> bool:
-    """Whether nobody else holds the lock; False where there are no locks."""
+def try_lock(handle: int) -> bool | None:
+    """Lock an open file without waiting: False if another process holds the lock, None on a system without locks."""
     if fcntl is None:
-        return False
+        return None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
+    except OSError as error:
+        return False if isinstance(error, BlockingIOError) else None
     return True
 
 
@@ -148,7 +152,7 @@ def _write_all(file: Any, data: memoryview) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    """So that the new name, too, survives a power cut; not every system can."""
+    """Flush the new name to disk too, so that it survives a power cut. Some systems cannot."""
     with contextlib.suppress(OSError, AttributeError):
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:

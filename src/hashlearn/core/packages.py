@@ -1,4 +1,4 @@
-"""Optional packages: imported where they are used, with a hint on how to install them."""
+"""Optional packages are imported where they are used; the error says how to install them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def require(module: str, extra: str, purpose: str) -> Any:
-    """The module, or an ImportError that says what to install.
+    """Import the module, or raise an ImportError that says what to install.
 
     >>> require("json", "data", "nothing").__name__
     'json'
@@ -20,7 +20,7 @@ def require(module: str, extra: str, purpose: str) -> Any:
     except ImportError as error:
         package = module.partition(".")[0]
         if (error.name or package).partition(".")[0] != package:
-            raise  # it is installed, and something that it needs is not
+            raise  # the package is installed, but something that it needs is not
         raise ImportError(
             f"{purpose} needs {package}, which is not installed: pip install 'hashlearn[{extra}]'"
         ) from None

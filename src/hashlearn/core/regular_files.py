@@ -1,4 +1,4 @@
-"""Opening a file that must be a regular one: a pipe or a device could keep the reader waiting for ever."""
+"""Open a file only if it is a regular one: a read from a pipe or a device could wait forever."""
 
 from __future__ import annotations
 
@@ -8,7 +8,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
 
-KINDS = {stat.S_IFDIR: "a folder", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
+KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFLNK: "a link that leads to itself",
+}
+
+
+def kind_of(mode: int) -> str:
+    """What is at a path that holds no regular file, in words; ``mode`` is its ``st_mode``.
+
+    >>> kind_of(stat.S_IFIFO), kind_of(stat.S_IFCHR)
+    ('a pipe', 'a device')
+    """
+    return KINDS.get(stat.S_IFMT(mode), "a device")
 
 
 @contextmanager
@@ -18,6 +32,6 @@ def regular_file(path: str | os.PathLike[str]) -> Iterator[tuple[BinaryIO, int]]
     status = os.fstat(handle)
     if not stat.S_ISREG(status.st_mode):
         os.close(handle)
-        raise ValueError(f"it is not a regular file but {KINDS.get(stat.S_IFMT(status.st_mode), 'a device')}")
+        raise ValueError(f"it is not a regular file but {kind_of(status.st_mode)}")
     with open(handle, "rb") as file:
         yield file, status.st_size

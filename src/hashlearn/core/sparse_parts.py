@@ -1,8 +1,8 @@
-"""Sparse arrays that come from files: their parts are checked here, before scipy sees them.
+"""Checks the parts of sparse arrays from files before scipy sees them.
 
-scipy's kernels read and write memory at the places that these numbers name, and do not look whether they are in range.
-Its own ``check_format(full_check=True)`` skips the inside of ``indptr`` where the last entry is 0, and compares
-differences that wrap around. Every reader of sparse arrays therefore calls these functions. O(number of entries).
+scipy's kernels use these numbers as memory offsets without checking their range. Its own
+``check_format(full_check=True)`` skips the inside of ``indptr`` if the last entry is 0, and compares differences that
+can wrap around. Every reader of sparse arrays therefore calls these functions. Cost: O(number of entries).
 """
 
 from __future__ import annotations

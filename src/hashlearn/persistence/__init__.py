@@ -1,7 +1,7 @@
 """Fitted hashers as files: one safe file for each model, and ONNX for other runtimes.
 
-A model file is safetensors with every byte under a SHA-256; writing it is atomic, reading it runs no code. The ONNX
-graph goes from features to margins and packed bytes, and is compared with `encode` before it is written.
+A model file is safetensors with a SHA-256 over every byte. Writing it is atomic, and reading it runs no code. The ONNX
+graph computes margins and packed bytes from features, and is compared with `encode` before it is written.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What goes wrong with model files, as one exception."""
+"""The exception for everything that can be wrong with a model file."""
 
 from __future__ import annotations
 
 
 class PersistenceError(ValueError):
-    """A hasher that cannot be stored or exported, or a file that is no model of ours, is damaged, or is too new."""
+    """A hasher cannot be stored or exported, or a file is damaged, too new, or no model file."""

@@ -1,4 +1,4 @@
-"""`fingerprint`: a digest that tells a fitted hasher from every other one, whatever file it came from."""
+"""`fingerprint`: a digest that identifies a fitted hasher by its content."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from hashlearn.persistence.model_file import FITTED_NAME
 from hashlearn.persistence.registry import HASHER_NAMES
 from hashlearn.persistence.values import Writer
 
-# Fitted attributes that tell of the training only. Reports hold seconds, which differ each time.
+# Fitted attributes that only describe the training. Reports hold seconds, which differ each time.
 NOT_NEEDED_TO_ENCODE = ("codes_", "inference_report_", "target_")
 
 
 def fingerprint(hasher: Any) -> str | None:
-    """SHA-256 of all that decides the codes of a fitted hasher: its kind, n_bits, fitted attributes and their arrays.
+    """SHA-256 of everything that the codes depend on: kind of hasher, n_bits, fitted attributes and their arrays.
 
-    A hasher and its model file have the same one, and so do two fits that came out the same. None for a hasher that
-    cannot be saved, such as one with a classifier of your own.
+    A hasher has the same fingerprint after it was saved and loaded, and so do two equal fits. The result is None for a
+    hasher that cannot be saved, such as one with a classifier of your own.
 
     >>> from hashlearn.hashers import LSH
     >>> X = [[0.0, 1.0], [1.0, 0.0]]

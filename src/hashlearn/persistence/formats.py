@@ -1,7 +1,7 @@
-"""Versions of the model file. What older versions of hashlearn wrote is brought up to date step by step.
+"""Versions of the model file. Files of older versions are upgraded step by step while they are read.
 
-A change to what a file holds is: FORMAT_VERSION one higher, a function in `UPGRADES` from the version before, and files
-of the new version in tests/persistence/golden beside the old ones, which stay.
+To change what a file holds, increase FORMAT_VERSION, add a function to `UPGRADES` that converts the version before, and
+add files of the new version to tests/persistence/golden. The old files stay there.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ FORMAT_VERSION = 3
 
 
 def _with_scaling(model: dict[str, Any]) -> dict[str, Any]:
-    """Format 1 knew no scaling of features, and no arranged codewords."""
+    """Format 1 had no scaling of features and no arranged codewords."""
     if model.get("method") not in ("two_step", "tsh"):
         return model
     parameters, fitted = model.get("parameters"), model.get("fitted")
@@ -28,7 +28,7 @@ def _with_scaling(model: dict[str, Any]) -> dict[str, Any]:
 
 
 def _unchanged(model: dict[str, Any]) -> dict[str, Any]:
-    """Format 2 knew no sharpened scores, and kernel ridge without them is as it was."""
+    """Format 2 had no sharpened scores; kernel ridge without them is stored as before."""
     return model
 
 

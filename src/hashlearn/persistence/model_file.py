@@ -11,6 +11,8 @@ import json
 import os
 import platform
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
@@ -22,12 +24,13 @@ from sklearn.utils.validation import check_is_fitted
 
 import hashlearn
 from hashlearn.core.atomic_files import write_atomically
+from hashlearn.core.regular_files import regular_file
 from hashlearn.hash_functions import FittedHashFunctions
 from hashlearn.hash_functions.stored import stored_array
 from hashlearn.hashers import HASHERS, BaseHasher, ClassScoreLSH, OneHotClass, TwoStepHasher
 from hashlearn.hashers.base import LARGEST_ENTRY, MAX_BITS
 from hashlearn.hashers.baselines.one_hot_class import ClassScorer
-from hashlearn.persistence.container import digests, file_parts, opened, read_arrays, read_header
+from hashlearn.persistence.container import digests, file_parts, read_arrays, read_header
 from hashlearn.persistence.errors import PersistenceError
 from hashlearn.persistence.formats import FORMAT, FORMAT_VERSION, up_to_date
 from hashlearn.persistence.header import Header, strict_json
@@ -36,11 +39,11 @@ from hashlearn.persistence.values import Reader, Writer
 
 FITTED_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_]*_")
 LONGEST_NOTE = 10_000
-LARGEST_MARGIN = 1e300  # twice as much is still finite
+LARGEST_MARGIN = 1e300  # twice this is still finite
 
 
 def save(hasher: BaseHasher, path: str | os.PathLike[str], *, codes: bool = True, notes: str = "") -> None:
-    """Write a fitted hasher. The file takes its place at once and verified, or the old one stays.
+    """Write a fitted hasher. The new file is verified, then replaces the old one in one step.
 
     Parameters
     ----------
@@ -80,7 +83,7 @@ def save(hasher: BaseHasher, path: str | os.PathLike[str], *, codes: bool = True
         try:
             stored[name] = writer.json(value, name)
         except PersistenceError:
-            if name != "target_":  # the one that may hold an object of the user's, and only fit needs it
+            if name != "target_":  # it may hold an object of the user's, and only fit needs it
                 raise
             left_out.append(name)
     model = {
@@ -108,15 +111,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     A file that fails one, or that a newer hashlearn wrote, is a `PersistenceError`.
     """
     model, arrays = _read(Path(path))
-    try:
+    with _model_errors(path):
         return _built(model, arrays)
-    except PersistenceError as error:
-        raise PersistenceError(f"{str(path)!r}: {error}") from error
-    except MemoryError:
-        raise
-    except Exception as error:
-        detail = f"{type(error).__name__}: {error}"
-        raise PersistenceError(f"{str(path)!r} does not describe a valid model ({detail})") from error
 
 
 def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -125,31 +121,48 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     Keys: format_version, method, class, n_bits, n_features, parameters, left_out, provenance, arrays (dtype, shape and
     SHA-256 of each), bytes. All of it is JSON.
     """
-    try:
-        with opened(Path(path)) as (file, size):
-            header = read_header(file, size)
+    with _file_errors(path), regular_file(path) as (file, size):
+        header = read_header(file, size)
+    with _model_errors(path):
         model = _model(header)
-        kind = HASHERS[model["method"]]
-        arrays = {
-            entry.name: {"dtype": str(entry.dtype), "shape": list(entry.shape), "sha256": model["sha256"][entry.name]}
-            for entry in header.entries
-        }
         return {
             "format_version": int(header.metadata["format_version"]),
             "method": model["method"],
-            "class": kind.__name__,
+            "class": HASHERS[model["method"]].__name__,
             "n_bits": model["parameters"]["n_bits"],
             "n_features": model["fitted"]["n_features_in_"],
             "parameters": model["parameters"],
             "left_out": model["left_out"],
             "provenance": model["provenance"],
-            "arrays": arrays,
+            "arrays": {
+                name: {"dtype": str(dtype), "shape": list(shape), "sha256": model["sha256"][name]}
+                for name, dtype, shape, *_ in header.entries
+            },
             "bytes": size,
         }
+
+
+@contextmanager
+def _file_errors(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Name the file in errors about its bytes."""
+    try:
+        yield
+    except ValueError as error:
+        raise PersistenceError(f"{str(path)!r}: {error}") from error
+
+
+@contextmanager
+def _model_errors(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Name the file in any error about the model that it describes."""
+    try:
+        yield
     except PersistenceError as error:
         raise PersistenceError(f"{str(path)!r}: {error}") from error
-    except (KeyError, TypeError, AttributeError, IndexError) as error:
-        raise PersistenceError(f"{str(path)!r} does not describe a valid model ({error!r})") from error
+    except MemoryError:
+        raise
+    except Exception as error:
+        detail = f"{type(error).__name__}: {error}"
+        raise PersistenceError(f"{str(path)!r} does not describe a valid model ({detail})") from error
 
 
 def _stored_parameter(writer: Writer, name: str, value: Any) -> Any:
@@ -177,16 +190,13 @@ def _provenance(hasher: BaseHasher, notes: str) -> dict[str, Any]:
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     """The model's description, brought up to date, and its arrays, verified."""
-    try:
-        with opened(path) as (file, size):
-            header = read_header(file, size)
-            model = _model(header)
-            expected = model.get("sha256")
-            if not isinstance(expected, dict):
-                raise PersistenceError("the header must state a SHA-256 for every array")
-            return model, read_arrays(file, header, expected)
-    except PersistenceError as error:
-        raise PersistenceError(f"{str(path)!r}: {error}") from error
+    with _file_errors(path), regular_file(path) as (file, size):
+        header = read_header(file, size)
+        model = _model(header)
+        expected = model.get("sha256")
+        if not isinstance(expected, dict):
+            raise PersistenceError("the header must state a SHA-256 for every array")
+        return model, read_arrays(file, header, expected)
 
 
 def _model(header: Header) -> dict[str, Any]:
@@ -210,8 +220,8 @@ def _built(model: dict[str, Any], arrays: dict[str, Any]) -> BaseHasher:
 
 
 def _require_consistent(hasher: Any) -> None:
-    """The parts of a hasher fit each other, so that encoding cannot go astray."""
-    get_tags(hasher)  # scikit-learn asks for them when rows come in, and parameters decide
+    """Check that the parts of a hasher fit each other, so that encoding cannot fail."""
+    get_tags(hasher)  # scikit-learn reads them for every input, and they depend on parameters
     steps = [hasher.hash_functions_, *([hasher.hyperplanes_] if isinstance(hasher, ClassScoreLSH) else [])]
     if not all(isinstance(step, FittedHashFunctions) for step in steps):
         raise PersistenceError("a model must have hash functions")
@@ -240,7 +250,7 @@ def _require_consistent(hasher: Any) -> None:
 
 
 def _require_finite_margins(steps: list[FittedHashFunctions]) -> None:
-    """No row that a hasher accepts may have margins that overflow, for infinity less infinity is NaN."""
+    """Refuse models whose margins could overflow on an accepted row: infinity minus infinity is NaN."""
     entry = LARGEST_ENTRY
     for step in steps:
         entry = step.margin_bound(entry)

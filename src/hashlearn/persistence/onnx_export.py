@@ -1,4 +1,4 @@
-"""`export_onnx`: the encoder of a fitted hasher as an ONNX graph, tried against `encode` before it is written.
+"""`export_onnx`: the encoder of a fitted hasher as an ONNX graph, compared with `encode` before it is written.
 
 Input ``features`` (n, n_features); outputs ``margins`` (n, n_bits) and ``codes`` (n, ⌈n_bits/8⌉), uint8, packed as
 `encode` packs them: the first bit is the highest of the first byte, pad bits are zero.
@@ -27,12 +27,12 @@ from hashlearn.persistence.registry import HASHER_NAMES
 
 OPSET = 18
 SAMPLE_ROWS = 300
-ROUNDING = 16.0  # times machine precision times the size of a margin's terms: what two ways of adding may differ by
+ROUNDING = 16.0  # times machine precision times the size of a margin's terms: by how much two sums may differ
 LARGEST_FILE = 2**31 - 1  # protobuf's
 
 
 class OnnxReport(NamedTuple):
-    """How the exported graph compares with `encode` on the rows it was tried on."""
+    """How the exported graph compares with `encode` on the sample."""
 
     opset: int
     dtype: str
@@ -82,7 +82,7 @@ def export_onnx(
     rows = _sample_rows(hasher, sample).astype(dtype)
     graph = Graph(np.dtype(dtype))
     piece = _encoder(graph, hasher, rows)
-    data = _serialised(graph, hasher, opset)
+    data = _serialized(graph, hasher, opset)
     report = _compared(hasher, data, rows, piece.size, opset)
     write_atomically(Path(path), [data])
     return report
@@ -145,7 +145,7 @@ def _codeword_margins(graph: Graph, scores: str, codewords: NDArray[np.int8]) ->
     return graph.op("Mul", words, graph.op("Max", lead, graph.constant(np.finfo(graph.dtype).tiny, graph.dtype)))
 
 
-def _serialised(graph: Graph, hasher: Any, opset: int) -> bytes:
+def _serialized(graph: Graph, hasher: Any, opset: int) -> bytes:
     helper = graph.onnx.helper
     real = helper.np_dtype_to_tensor_dtype(graph.dtype)
     inputs = [helper.make_tensor_value_info("features", real, ["n", hasher.n_features_in_])]

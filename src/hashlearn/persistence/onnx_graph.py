@@ -1,12 +1,13 @@
-"""ONNX graphs, node by node; the `onnx` package is imported when the first one is made."""
+"""Builds ONNX graphs node by node. The `onnx` package is imported with the first graph."""
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from hashlearn.core.packages import require
 
 ML_DOMAIN = "ai.onnx.ml"
 ML_OPSET = 5  # the first with TreeEnsemble, whose arithmetic may be float64
@@ -36,18 +37,18 @@ class Graph:
         return name
 
     def real(self, array: Any) -> str:
-        """An array of the graph's arithmetic; float32 is kept so, and widened by the graph where it must be."""
+        """An array in the dtype of the graph. A float32 matrix is stored as it is, and the graph widens it."""
         array = np.asarray(array)
         if array.dtype == np.float32 and self.dtype == np.float64 and array.ndim == 2:
             return self.cast(self.constant(array), self.dtype)
         return self.constant(array, self.dtype)
 
     def cast(self, name: str, dtype: Any) -> str:
-        """To another type."""
+        """Convert to another dtype."""
         return self.op("Cast", name, to=self.onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
     def integers(self, *values: int) -> str:
-        """Shapes and axes."""
+        """A constant of int64, for shapes and axes."""
         return self.constant(np.array(values, dtype=np.int64))
 
     def affine(self, rows: str, weights: NDArray[Any], offsets: NDArray[Any]) -> str:
@@ -55,7 +56,7 @@ class Graph:
         return self.op("Gemm", rows, self.real(weights), self.real(offsets))
 
     def squared_norms(self, rows: str) -> str:
-        """Of every row, as a column."""
+        """The squared norm of every row, as a column."""
         return self.op("ReduceSum", self.op("Mul", rows, rows), self.integers(1), keepdims=1)
 
     def signed_roots(self, rows: str) -> str:
@@ -63,16 +64,11 @@ class Graph:
         return self.op("Mul", self.op("Sign", rows), self.op("Sqrt", self.op("Abs", rows)))
 
     def trees(self, rows: str, **attributes: Any) -> str:
-        """The operator TreeEnsemble."""
+        """An operator TreeEnsemble, which needs `ML_DOMAIN`."""
         self.uses_trees = True
         return self.op("TreeEnsemble", rows, domain=ML_DOMAIN, **attributes)
 
 
 def optional(package: str) -> Any:
-    """A package that only export needs."""
-    try:
-        return import_module(package)
-    except ImportError as error:
-        raise ImportError(
-            f"ONNX export needs the package {package}: pip install 'hashlearn[onnx]', or pip install onnx onnxruntime"
-        ) from error
+    """A package that only the export needs."""
+    return require(package, "onnx", "ONNX export")

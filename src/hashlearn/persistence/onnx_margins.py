@@ -1,7 +1,7 @@
 """Every kind of fitted hash function as a piece of an ONNX graph, from features to margins.
 
-Beside each piece stands how large the terms of a margin's sum are: rounding, in whatever order a runtime adds them,
-is a small multiple of machine precision times that.
+Each piece also states how large the terms of a margin's sum are. The rounding error of a runtime, in any order of
+addition, is a small multiple of machine precision times this size.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What a model file may hold besides numbers, strings and arrays: the registries' own objects, and nothing else.
+"""The objects that a model file may hold besides numbers, strings and arrays: those of our registries.
 
-A file names them by registry and key. No class is ever looked up by a name from a file in any other way.
+A file names an object by registry and key. No class is ever looked up by a name from a file in any other way.
 """
 
 from __future__ import annotations

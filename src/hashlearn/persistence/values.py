@@ -1,6 +1,6 @@
-"""Python values ↔ JSON and arrays. What is no JSON becomes an object whose key "$" says what it is.
+"""Python values ↔ JSON and arrays. A value that JSON lacks becomes an object whose key "$" names its kind.
 
-Every array goes into a table of its own under the path that leads to it; the JSON keeps the path.
+Arrays are stored separately, each under the path that leads to it; the JSON holds the path.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LAST_LETTER = 0x10FFFF
 
 
 class Writer:
-    """Collects ``arrays`` while values are turned into JSON."""
+    """Turns values into JSON and collects their ``arrays``."""
 
     def __init__(self) -> None:
         self.arrays: Arrays = {}
@@ -101,7 +101,7 @@ class Writer:
 
 
 class Reader:
-    """The way back, given the arrays. Whatever does not fit together is an error."""
+    """Turns JSON and arrays back into values. Inconsistent parts are an error."""
 
     def __init__(self, arrays: Arrays) -> None:
         self.arrays = arrays
@@ -135,7 +135,7 @@ class Reader:
         return array
 
     def _as_stored(self, json: Any) -> Any:
-        """An array as it is in the file, where infinities may be right and whoever reads it checks; else `value`."""
+        """An array without the check for infinity, which the reader of the array makes; else as `value`."""
         is_array = isinstance(json, dict) and json["$"] == "array"
         return self.arrays[json["name"]] if is_array else self.value(json)
 

@@ -13,11 +13,11 @@ from hashlearn.core.packages import require
 from hashlearn.search.stores.exports import to_arrow
 from hashlearn.streams.rows import rebatched
 
-GROUP_ROWS = 65_536  # of a Parquet row group, whatever the batches were
+GROUP_ROWS = 65_536  # of a Parquet row group, for every size of batches
 
 
 def npy_bytes(codes: Iterable[NDArray[np.uint8]], n_rows: int, n_bits: int, first_id: int = 0) -> Iterator[Any]:
-    """An npy file, uint8 (n_rows, ⌈n_bits/8⌉); it has no ids."""
+    """An npy file, uint8 (n_rows, ⌈n_bits/8⌉), without ids."""
     header = io.BytesIO()
     shape = (n_rows, -(-n_bits // 8))
     np.lib.format.write_array_header_1_0(header, {"descr": "|u1", "fortran_order": False, "shape": shape})
@@ -27,7 +27,7 @@ def npy_bytes(codes: Iterable[NDArray[np.uint8]], n_rows: int, n_bits: int, firs
 
 
 def parquet_bytes(codes: Iterable[NDArray[np.uint8]], n_rows: int, n_bits: int, first_id: int = 0) -> Iterator[Any]:
-    """A Parquet file as `hashlearn.search.stores.exports.write_parquet` has it; ids count from first_id."""
+    """A Parquet file as `hashlearn.search.stores.exports.write_parquet` writes it; ids count from first_id."""
     parquet = require("pyarrow.parquet", "parquet", "writing Parquet files")
     sink, writer, first = _Sink(), None, first_id
     for group in rebatched(codes, GROUP_ROWS):
@@ -43,7 +43,7 @@ def parquet_bytes(codes: Iterable[NDArray[np.uint8]], n_rows: int, n_bits: int, 
 
 
 class _Sink(io.RawIOBase):
-    """A file that is only written to, and emptied on the way."""
+    """A write-only file whose bytes are taken out piece by piece."""
 
     def __init__(self) -> None:
         self._held = bytearray()

@@ -1,17 +1,16 @@
-"""Rows of a file → packed codes: into an array, or into a file, shard by shard and resumable.
+"""Rows of a file → packed codes, in an array or in a file; writing a file can be resumed.
 
-A shard is one batch of rows. Its codes are stored, under a checksum, in a folder beside the output as soon as they are
-known; when all are there they are put together in one file, which takes its place at once. After a kill the same call
-reads the rows again and encodes only those whose codes are not there: shards are known by the content of the rows and
-of the hasher. The output is a matter of the codes alone: batches and kills leave no trace in it.
+A shard is one batch of rows. Its codes are stored with a checksum in a folder beside the output as soon as they are
+computed. When all shards are complete they are joined in one file, which replaces the output in one step. After a kill
+the same call reads the rows again and encodes only those without stored codes: shards are identified by the content of
+the rows and of the hasher. The output does not depend on the batch size or on interruptions.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.core.atomic_files import write_atomically
+from hashlearn.core.checked_file import Hashed
 from hashlearn.core.progress import ProgressCallback, tell
 from hashlearn.streams.code_files import npy_bytes, parquet_bytes
 from hashlearn.streams.digests import WorkDigest
@@ -30,20 +30,20 @@ MOST_BATCH_ROWS = 65_536
 
 
 class Encoded(NamedTuple):
-    """What `encode_file` did."""
+    """The result of `encode_file`."""
 
     rows: int
-    resumed_rows: int  # of them found, from a call that did not end
+    resumed_rows: int  # rows whose codes an interrupted call had stored
     n_bits: int
     bytes: int  # of the file
     sha256: str
-    work_sha256: str  # of the hasher and all rows: equal where the same would come out again
+    work_sha256: str  # of the hasher and all rows; equal digests mean equal codes
 
 
 def encode_rows(
     hasher: Any, source: RowSource, *, batch_rows: int | None = None, progress: ProgressCallback | None = None
 ) -> NDArray[np.uint8]:
-    """Packed codes of all rows, in memory; the rows themselves come in batches."""
+    """Packed codes of all rows, in memory; the rows are read in batches."""
     require_columns(hasher, source)
     size = default_batch_rows(source.n_features) if batch_rows is None else batch_rows
     codes = np.empty((source.n_rows, -(-hasher.n_bits // 8)), np.uint8)
@@ -73,12 +73,12 @@ def encode_file(
     hasher : fitted
     source : rows, from `open_rows`
     output : an npy file, uint8 (n, ⌈n_bits/8⌉), or a Parquet file with columns id (the row) and code
-    batch_rows : rows encoded at a time, and kept when the next ones are interrupted; None: 64 MB of features
-    identity : tells apart hashers that cannot be saved, such as those with a classifier of your own; without it, their
-        shards are not taken up by a later call. Every other hasher is known by its content
-    first_id : of the first row in a Parquet file, where the rows are a part of a larger whole
+    batch_rows : rows encoded and stored at a time; None: 64 MB of features
+    identity : a name for a hasher that cannot be saved, such as one with a classifier of your own. Without a name, a
+        later call does not reuse its shards. Every other hasher is identified by its content
+    first_id : id of the first row in a Parquet file, if the rows are a part of a larger data set
     progress : called with a `hashlearn.core.progress.Progress` after each batch
-    finished : called with the result when the file is complete, just before it takes its place
+    finished : called with the result when the file is complete, just before it replaces ``output``
     """
     require_columns(hasher, source)
     path = Path(output)
@@ -104,10 +104,10 @@ def encode_file(
                 tell(progress, f"encoding {source.name}", done, n)
             if _changed(before, source, lambda: work_digest(hasher, source, identity) == digest.hex()):
                 raise ValueError(f"{source.name}: changed while it was encoded; run again when it is complete")
-        except ValueError:  # the input must change before this can end
+        except ValueError:  # the input must change, so these shards are useless
             shards.discard()
             raise
-        written = _Written()
+        written = Hashed()
 
         def result() -> Encoded:
             return Encoded(n, resumed, int(hasher.n_bits), written.bytes, written.digest.hexdigest(), digest.hex())
@@ -136,7 +136,7 @@ def default_batch_rows(n_features: int) -> int:
 
 
 def require_columns(hasher: Any, source: RowSource) -> None:
-    """Refuse rows with other columns than those that the hasher learned from."""
+    """Refuse rows whose columns differ from those that the hasher learned from."""
     if source.n_features != hasher.n_features_in_:
         raise ValueError(
             f"{source.name}: has {source.n_features} feature(s) a row, the model takes {hasher.n_features_in_}"
@@ -160,21 +160,8 @@ def _encoded(hasher: Any, batch: Any, source: RowSource, first: int) -> NDArray[
 
 
 def _changed(before: FileState, source: RowSource, has_same_rows: Callable[[], bool]) -> bool:
-    """Whether the file changed; a new owner, mode or link alone changes its ctime, and then the rows are compared."""
+    """Whether the file changed. If only its ctime did (a new owner, mode or link), the rows are compared."""
     after = source.state()
     if after._replace(status_changed=before.status_changed) != before:
         return True
     return after != before and not has_same_rows()
-
-
-class _Written:
-    """Bytes on their way into a file, counted and hashed."""
-
-    def __init__(self) -> None:
-        self.bytes, self.digest = 0, hashlib.sha256()
-
-    def watched(self, parts: Iterator[Any]) -> Iterator[Any]:
-        for part in parts:
-            self.digest.update(part)
-            self.bytes += memoryview(part).nbytes
-            yield part

@@ -1,12 +1,13 @@
-"""npy and npz: headers verified against the size of the file, rows read from where they lie, nothing unpickled.
+"""npy and npz files: the header is checked against the size of the file, and nothing is unpickled.
 
-An npy file is memory-mapped, one batch at a time. A member of an npz is read in order, unpacked on
-the way. Both may be larger than memory, and than what the process may address.
+``part`` names an array of an npz; None stands for an npy file. Rows are read in order, a batch at a time, and members
+of an npz are decompressed meanwhile, so both may be larger than memory.
 """
 
 from __future__ import annotations
 
 import errno
+import io
 import math
 import zipfile
 import zlib
@@ -18,11 +19,10 @@ from typing import IO, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.streams.rows import RowSource, SparseRows, require_matrix
-from hashlearn.streams.sparse_files import SPARSE_PARTS, read_sparse
+from hashlearn.streams.rows import RowSource, require_matrix
 
 BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, KeyError, NotImplementedError, RuntimeError)
-PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # what NumPy writes; others unpack to any size
+PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # what NumPy writes; others can decompress to any size
 NO_OBJECTS = (
     "holds Python objects, which only pickle could read, and that can run any code; save numbers or text instead, "
     "np.save(file, array.astype(float)) or .astype(str)"
@@ -30,7 +30,7 @@ NO_OBJECTS = (
 
 
 class Header(NamedTuple):
-    """What an npy says about itself."""
+    """The header of an npy."""
 
     shape: tuple[int, ...]
     by_columns: bool
@@ -38,84 +38,45 @@ class Header(NamedTuple):
     start: int  # where the data begin
 
 
-class NpyRows(RowSource):
-    """Rows of an npy file."""
+class NumpyRows(RowSource):
+    """Rows of an npy file, or of one array of an npz."""
 
-    def __init__(self, path: Path) -> None:
-        self._header = _npy_header(path)
-        require_matrix(self._header.shape, self._header.dtype, str(path))
-        super().__init__(path, None, (self._header.shape[0], self._header.shape[1]))
-
-    def _pieces(self, size: int, first: int, last: int) -> Iterator[Any]:
-        header = self._header
-        columns = _mapped(self.path, header) if header.by_columns else None
-        row_bytes = self.n_features * header.dtype.itemsize
-        for at in range(first, last, size):
-            count = min(size, last - at)
-            if columns is None:
-                part = header._replace(shape=(count, self.n_features), start=header.start + at * row_bytes)
-                yield np.array(_mapped(self.path, part), order="C")
-            else:
-                yield np.array(columns[at : at + count], order="C")
-
-
-class NpzRows(RowSource):
-    """Rows of one array of an npz."""
-
-    def __init__(self, path: Path, part: str) -> None:
-        self._header = npz_header(path, part)
-        require_matrix(self._header.shape, self._header.dtype, f"{path}::{part}")
-        super().__init__(path, part, (self._header.shape[0], self._header.shape[1]))
+    def __init__(self, path: Path, part: str | None = None) -> None:
+        self._header = numpy_header(path, part)
+        shape = self._header.shape
+        require_matrix(shape, self._header.dtype, _name(path, part))
+        super().__init__(path, part, (shape[0], shape[1]))
 
     def _pieces(self, size: int, first: int, last: int) -> Iterator[Any]:
         header = self._header
-        if header.by_columns:  # rows are scattered over all of it
-            rows = npz_array(self.path, self.part or "")
-            yield from (np.ascontiguousarray(rows[at : min(at + size, last)]) for at in range(first, last, size))
+        counts = [(at, min(size, last - at)) for at in range(first, last, size)]
+        if header.by_columns:  # a row is scattered over the whole array
+            rows = numpy_array(self.path, self.part)
+            yield from (np.array(rows[at : at + count], order="C") for at, count in counts)
             return
-        row_bytes = self.n_features * header.dtype.itemsize
-        with _damage_named(f"{self.name}: is damaged"), _member(self.path, self.part or "") as file:
-            file.seek(header.start + first * row_bytes)
-            for at in range(first, last, size):
-                count = min(size, last - at)
-                data = file.read(count * row_bytes)
-                if len(data) != count * row_bytes:
-                    raise ValueError(f"{self.name}: ends too early; the file is damaged")
-                yield np.frombuffer(data, header.dtype).reshape(count, self.n_features)
+        with _opened(self.path, self.part) as (file, _), _damage_named(f"{self.name}: is damaged"):
+            file.seek(header.start + first * self.n_features * header.dtype.itemsize)
+            for _, count in counts:
+                entries = _read(file, count * self.n_features, header.dtype, self.name)
+                yield entries.reshape(count, self.n_features)
 
 
-def npz_rows(path: Path, part: str | None) -> RowSource:
-    """Rows of the array ``part``, of the only one, or of a matrix that `scipy.sparse.save_npz` wrote."""
-    names = npz_names(path)
-    if part is None and set(names) >= SPARSE_PARTS:
-        return SparseRows(path, None, read_sparse(path, names, npz_header, npz_array))
-    return NpzRows(path, chosen(part, names, str(path), "array"))
+def numpy_header(path: Path, part: str | None = None) -> Header:
+    """Shape and dtype of an array; its data are not read."""
+    with _opened(path, part) as (file, n_bytes):
+        return _read_header(file, n_bytes, _name(path, part))
 
 
-def npy_array(path: Path) -> NDArray[Any]:
-    """The array of an npy file, memory-mapped where it has bytes to map."""
-    header = _npy_header(path)
-    if math.prod(header.shape) == 0:
-        return np.empty(header.shape, header.dtype)
-    return _mapped(path, header)
-
-
-def npz_header(path: Path, part: str) -> Header:
-    """Shape and dtype of one array of an npz; its data are not read."""
-    with _member(path, part) as file:
-        return _read_header(file, _member_bytes(path, part), f"{path}::{part}")
-
-
-def npz_array(path: Path, part: str) -> NDArray[Any]:
-    """One array of an npz, in memory."""
-    with _member(path, part) as file:
-        header = _read_header(file, _member_bytes(path, part), f"{path}::{part}")
-        with _damage_named(f"{path}::{part}: is damaged"):
-            data = file.read()
-    count = math.prod(header.shape)
-    if len(data) != count * header.dtype.itemsize:
-        raise ValueError(f"{path}::{part}: ends too early; the file is damaged")
-    return np.frombuffer(data, header.dtype, count).reshape(header.shape, order="F" if header.by_columns else "C")
+def numpy_array(path: Path, part: str | None = None) -> NDArray[Any]:
+    """The whole array: memory-mapped from an npy, in memory from an npz."""
+    name = _name(path, part)
+    with _opened(path, part) as (file, n_bytes):
+        header = _read_header(file, n_bytes, name)
+        order: Literal["F", "C"] = "F" if header.by_columns else "C"
+        if part is None and 0 not in header.shape:
+            return np.memmap(path, header.dtype, "r", offset=header.start, shape=header.shape, order=order)
+        with _damage_named(f"{name}: is damaged"):
+            return _read(file, math.prod(header.shape), header.dtype, name).reshape(header.shape, order=order)
 
 
 def npz_names(path: Path) -> list[str]:
@@ -136,31 +97,29 @@ def chosen(wanted: str | None, names: list[str], file: str, what: str) -> str:
     return wanted
 
 
-def _npy_header(path: Path) -> Header:
-    with open(path, "rb") as file:
-        return _read_header(file, path.stat().st_size, str(path))
-
-
-def _mapped(path: Path, header: Header) -> NDArray[Any]:
-    order: Literal["F", "C"] = "F" if header.by_columns else "C"
-    return np.memmap(path, header.dtype, "r", offset=header.start, shape=header.shape, order=order)
+def _name(path: Path, part: str | None) -> str:
+    return str(path) if part is None else f"{path}::{part}"
 
 
 @contextmanager
-def _member(path: Path, part: str) -> Iterator[IO[bytes]]:
-    """The file of one array in an npz, for reading; both are closed in the end."""
+def _opened(path: Path, part: str | None) -> Iterator[tuple[IO[bytes], int]]:
+    """The npy file, or the member of an npz that holds one array, and its size."""
     with ExitStack() as stack:
+        if part is None:
+            yield stack.enter_context(open(path, "rb")), path.stat().st_size
+            return
         with _damage_named(f"{path}::{part}: cannot be read"):
             archive = stack.enter_context(zipfile.ZipFile(path))
-            if archive.getinfo(f"{part}.npy").compress_type not in PACKINGS:
+            member = archive.getinfo(f"{part}.npy")
+            if member.compress_type not in PACKINGS:
                 raise NotImplementedError("it is packed in another way than NumPy packs; save it with np.savez again")
-            file = stack.enter_context(archive.open(f"{part}.npy"))
-        yield file
+            file = stack.enter_context(archive.open(member))
+        yield file, member.file_size
 
 
 @contextmanager
 def _damage_named(words: str) -> Iterator[None]:
-    """What a damaged archive raises, as a ValueError that begins with ``words``."""
+    """Turn what a damaged archive raises into a ValueError that begins with ``words``."""
     try:
         yield
     except BROKEN as error:
@@ -171,13 +130,20 @@ def _damage_named(words: str) -> Iterator[None]:
         raise ValueError(f"{words}: it names places outside the file") from None
 
 
-def _member_bytes(path: Path, part: str) -> int:
-    with zipfile.ZipFile(path) as archive:
-        return archive.getinfo(f"{part}.npy").file_size
+def _read(file: IO[bytes], count: int, dtype: np.dtype[Any], name: str) -> NDArray[Any]:
+    """The next entries. An archive can claim any size, so memory is allocated only for data that are there."""
+    if isinstance(file, io.BufferedReader):
+        entries = np.fromfile(file, dtype, count)
+    else:
+        data = file.read(count * dtype.itemsize)
+        entries = np.frombuffer(data, dtype, len(data) // max(dtype.itemsize, 1))
+    if len(entries) != count:
+        raise ValueError(f"{name}: ends too early; the file is damaged")
+    return entries
 
 
 def _read_header(file: IO[bytes], n_bytes: int, name: str) -> Header:
-    """Of an npy, with sizes that agree with the number of bytes there are; products are Python's, so none overflows."""
+    """Read the header of an npy and compare it with the size; the product is Python's, so it cannot overflow."""
     try:
         version = np.lib.format.read_magic(file)
         read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
@@ -185,7 +151,7 @@ def _read_header(file: IO[bytes], n_bytes: int, name: str) -> Header:
         start = file.tell()
     except OSError:
         raise
-    except Exception as error:  # NumPy reads the header as Python's literals, and these can fail in many ways
+    except Exception as error:  # NumPy evaluates the header as a Python literal, which can fail in many ways
         raise ValueError(f"{name}: cannot be read as npy: {' '.join(str(error).split())}") from None
     if dtype.hasobject:
         raise ValueError(f"{name}: {NO_OBJECTS}")

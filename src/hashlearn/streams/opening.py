@@ -1,4 +1,4 @@
-"""Files by name: ``rows.npy``, ``data.npz::X``, ``data.parquet::embedding``. What follows ``::`` picks a part."""
+"""Open files by address: ``rows.npy``, ``data.npz::X``, ``data.parquet::embedding``; ``::`` picks a part."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from hashlearn.search.inputs import checked_codes
 from hashlearn.search.stores.exports import read_parquet
-from hashlearn.streams import numpy_files, parquet_files
-from hashlearn.streams.rows import RowSource
+from hashlearn.streams import parquet_files
+from hashlearn.streams.numpy_files import NumpyRows, chosen, npz_names, numpy_array
+from hashlearn.streams.rows import RowSource, SparseRows
+from hashlearn.streams.sparse_files import SPARSE_PARTS, read_sparse
 
 PART = "::"
 SUFFIXES = (".npy", ".npz", ".parquet")
@@ -24,7 +26,7 @@ def open_rows(address: str | os.PathLike[str], *, names: Sequence[str] | None = 
 
     Parameters
     ----------
-    address : an npy file (memory-mapped); an npz, with ``::NAME`` where it has several arrays, or one that
+    address : an npy file; an npz, with ``::NAME`` where it has several arrays, or one that
         `scipy.sparse.save_npz` wrote; a Parquet file of numeric columns or with one column of lists, where
         ``::a,b,c`` picks columns
     names : columns to take from a Parquet file, in this order, where it has them all and ``address`` names none
@@ -32,11 +34,14 @@ def open_rows(address: str | os.PathLike[str], *, names: Sequence[str] | None = 
     path, part = split_address(address)
     suffix = _suffix(path)
     if suffix == ".npz":
-        return numpy_files.npz_rows(path, part)
+        arrays = npz_names(path)
+        if part is None and set(arrays) >= SPARSE_PARTS:
+            return SparseRows(path, read_sparse(path, arrays))
+        return NumpyRows(path, chosen(part, arrays, str(path), "array"))
     if suffix == ".parquet":
         return parquet_files.ParquetRows(path, part, names)
     _require_no_part(path, part)
-    return numpy_files.NpyRows(path)
+    return NumpyRows(path)
 
 
 def read_labels(address: str | os.PathLike[str]) -> NDArray[Any]:
@@ -46,10 +51,10 @@ def read_labels(address: str | os.PathLike[str]) -> NDArray[Any]:
     if suffix == ".parquet":
         labels = parquet_files.parquet_labels(path, part)
     elif suffix == ".npz":
-        labels = numpy_files.npz_array(path, numpy_files.chosen(part, numpy_files.npz_names(path), str(path), "array"))
+        labels = numpy_array(path, chosen(part, npz_names(path), str(path), "array"))
     else:
         _require_no_part(path, part)
-        labels = np.array(numpy_files.npy_array(path))
+        labels = np.array(numpy_array(path))
     if labels.ndim not in (1, 2) or len(labels) == 0:
         raise ValueError(f"{address}: has shape {labels.shape}; labels are (n,), or 0/1 indicators (n, n_labels)")
     return labels
@@ -69,7 +74,7 @@ def read_codes(address: str | os.PathLike[str], n_bits: int) -> tuple[NDArray[np
             return codes, ids
         if suffix != ".npy":
             raise ValueError("codes are npy or Parquet")
-        codes = checked_codes(numpy_files.npy_array(path), n_bits)
+        codes = checked_codes(numpy_array(path), n_bits)
         return codes, np.arange(len(codes))
     except (TypeError, ValueError) as error:
         text = str(error)

@@ -17,7 +17,7 @@ PURPOSE = "reading Parquet files"
 
 
 class ParquetRows(RowSource):
-    """Rows of the columns in ``columns``."""
+    """Rows of numeric columns, or of one column of lists."""
 
     def __init__(self, path: Path, part: str | None, expected: Sequence[str] | None = None) -> None:
         self._file = _opened(path)
@@ -87,7 +87,7 @@ def parquet_labels(path: Path, part: str | None) -> NDArray[Any]:
 
 @contextmanager
 def damage_named(name: str) -> Iterator[None]:
-    """What pyarrow raises for a damaged file, as a ValueError that names it; errors of the system stay as they are."""
+    """Turn what pyarrow raises for a damaged file into a ValueError that names it. Errors of the system stay."""
     arrow = require("pyarrow", "parquet", PURPOSE)
     try:
         yield
@@ -101,7 +101,7 @@ def _opened(path: Path) -> Any:
     parquet = require("pyarrow.parquet", "parquet", PURPOSE)
     with damage_named(str(path)):
         file = parquet.ParquetFile(path, memory_map=True)
-        _ = file.schema_arrow.names  # a damaged name is found here
+        _ = file.schema_arrow.names  # fails here if a name is damaged
         return file
 
 
@@ -125,7 +125,7 @@ def _chosen_columns(schema: Any, part: str | None, expected: Sequence[str] | Non
 
 
 def _split(part: str, names: list[str], file: str) -> list[str]:
-    """Names with commas between them; a name that has commas itself is one."""
+    """Names with commas between them, or one name that contains commas."""
     wanted = [part] if part in names else part.split(",")
     for name in wanted:
         if name not in names:

@@ -1,4 +1,4 @@
-"""What a file of rows is to everyone who reads it: a shape, and batches in order, each checked to be finite."""
+"""`RowSource`: the rows of a file as a shape and as batches in order, each checked to be finite."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ READ_ROWS = 65_536
 
 
 class FileState(NamedTuple):
-    """What the file system says about a file at one moment."""
+    """Identity, size and times of a file at one moment."""
 
     device: int
     inode: int
@@ -68,11 +68,11 @@ class RowSource(ABC):
 
 
 class SparseRows(RowSource):
-    """Rows of a matrix that is in memory: CSR, which a file holds in no order that could be streamed."""
+    """Rows of a CSR matrix in memory: a file does not store its parts row by row."""
 
-    def __init__(self, path: Path, part: str | None, rows: Any) -> None:
-        require_matrix(rows.shape, rows.dtype, str(path) if part is None else f"{path}::{part}")
-        super().__init__(path, part, rows.shape)
+    def __init__(self, path: Path, rows: Any) -> None:
+        require_matrix(rows.shape, rows.dtype, str(path))
+        super().__init__(path, None, rows.shape)
         self._rows = rows
 
     def _pieces(self, size: int, first: int, last: int) -> Iterator[Any]:
@@ -81,7 +81,7 @@ class SparseRows(RowSource):
 
 
 def require_matrix(shape: tuple[int, ...], dtype: np.dtype[Any], name: str) -> None:
-    """Refuse what cannot be rows of features, in words."""
+    """Refuse arrays that cannot be rows of features."""
     if dtype.kind not in NUMBERS:
         raise ValueError(f"{name}: holds {described(dtype)}; features must be numbers")
     if len(shape) != 2:
@@ -90,7 +90,7 @@ def require_matrix(shape: tuple[int, ...], dtype: np.dtype[Any], name: str) -> N
 
 
 def described(dtype: np.dtype[Any]) -> str:
-    """A dtype for people.
+    """A dtype in words.
 
     >>> described(np.dtype("U7")), described(np.dtype(complex))
     ('text', 'complex numbers')

@@ -1,10 +1,10 @@
-"""Codes of shards in a folder beside the output, each in a file of its own that is whole or not there at all.
+"""Codes of batches ("shards") in a folder beside the output, each in a file that is complete or absent.
 
-.codes.npy.shards/0000000017      codes of shard 17, the digest of what they are codes of, the SHA-256 of both
-.codes.npy.shards/lock            held while a process works here; a kill lets go of it
+.codes.npy.shards/0000000017      codes of shard 17, the digest of hasher and rows, the SHA-256 of both
+.codes.npy.shards/lock            locked while a process works here; a kill releases the lock
 
-A shard is taken up only if it holds the digest of the same hasher and of the same rows up to its last one (`digests`),
-so shards of another input, hasher or place, and damaged ones, are made again.
+A shard is reused only if it holds the digest of the same hasher and of the same rows up to its last one (`digests`).
+Shards of another input, hasher or place, and damaged shards, are made again.
 """
 
 from __future__ import annotations
@@ -19,19 +19,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.core.atomic_files import UNFINISHED, output_place, write_atomically
-
-try:
-    import fcntl
-except ImportError:  # a system without it has no lock, and two processes at once are the user's care
-    fcntl = None  # type: ignore[assignment]
+from hashlearn.core.atomic_files import UNFINISHED, output_place, try_lock, write_atomically
 
 DIGEST_BYTES = 32
 OURS = re.compile(r"\d{10}|lock|\..*" + re.escape(UNFINISHED))
 
 
 def discard_shards(output: Path) -> None:
-    """Remove the folder that a killed process left, if nobody works in it."""
+    """Remove the folder that a killed process left, unless another process works in it."""
     if folder_of(output).is_dir():
         with contextlib.suppress(ValueError), Shards(output, 0) as left:
             left.discard()
@@ -50,16 +45,22 @@ class Shards:
         self._folder = folder_of(output)
         self._width = width
         self._stored: list[tuple[int, bytes]] = []  # rows and digest of each
-        self._lock: int | None = None
 
     def __enter__(self) -> Shards:
         output_place(self._output)
         self._folder.mkdir(exist_ok=True)
-        self._take_lock()
+        handle = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+        locked = try_lock(handle)
+        self._lock = handle if locked else None
+        if not locked:
+            os.close(handle)
+        if locked is False:
+            raise ValueError(f"{self._output}: another process is writing it just now")
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._let_go()
+        if self._lock is not None:
+            os.close(self._lock)
 
     def take_up(self, n_rows: int, work: bytes) -> bool:
         """Whether the next shard is there already, with the codes of ``n_rows`` rows and this digest."""
@@ -69,8 +70,8 @@ class Shards:
         return True
 
     def store(self, codes: NDArray[np.uint8], work: bytes) -> None:
-        """Keep the codes of the next shard."""
-        data = np.ascontiguousarray(codes).tobytes() + work
+        """Write the codes of the next shard."""
+        data = codes.tobytes() + work
         write_atomically(self._path(len(self._stored)), [data, hashlib.sha256(data).digest()])
         self._stored.append((len(codes), work))
 
@@ -83,7 +84,7 @@ class Shards:
             yield np.frombuffer(data, np.uint8, n_rows * self._width).reshape(-1, self._width)
 
     def discard(self) -> None:
-        """Remove the folder, and nothing in it that is not ours."""
+        """Remove our files, and the folder if it is then empty."""
         for path in self._folder.iterdir():
             if OURS.fullmatch(path.name):
                 path.unlink(missing_ok=True)
@@ -91,7 +92,7 @@ class Shards:
             self._folder.rmdir()
 
     def _read(self, shard: int, n_rows: int, work: bytes) -> bytes | None:
-        """What the file of a shard holds, None where it is not whole or not of this work."""
+        """The content of a shard; None if it is absent, damaged, or belongs to other work."""
         path = self._path(shard)
         if not path.is_file():
             return None
@@ -102,18 +103,3 @@ class Shards:
 
     def _path(self, shard: int) -> Path:
         return self._folder / f"{shard:010d}"
-
-    def _take_lock(self) -> None:
-        if fcntl is None:
-            return
-        self._lock = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self._let_go()
-            raise ValueError(f"{self._output}: another process is writing it just now") from None
-
-    def _let_go(self) -> None:
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None

@@ -1,8 +1,8 @@
-"""A sparse matrix that `scipy.sparse.save_npz` wrote, as CSR: every part is checked before scipy is given it.
+"""Reads a sparse matrix that `scipy.sparse.save_npz` wrote as CSR. Every part is checked before scipy sees it.
 
 Sizes are compared before data are read, and indices before anything is converted. CSR, CSC, COO, BSR and DIA are read.
-All but CSR can claim any number of rows in a small file, and a row costs memory even where it is empty, so rows are
-limited by the number of stored entries there.
+All but CSR can claim any number of rows in a small file, and an empty row costs memory too. Their number of rows is
+therefore limited by the number of stored entries.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from hashlearn.core.sparse_parts import (
     require_integers,
     require_within,
 )
+from hashlearn.streams.numpy_files import numpy_array, numpy_header
 from hashlearn.streams.rows import NUMBERS, described
 
 SPARSE_PARTS = {"data", "shape", "format"}  # of what scipy.sparse.save_npz writes, whatever the layout
@@ -38,32 +39,28 @@ MOST_SMALL = 64  # bytes of "format", numbers of "shape"
 ROWS_ANYWAY, ROWS_PER_ENTRY = 2**20, 64
 
 
-def read_sparse(
-    path: Path,
-    names: Collection[str],
-    header: Callable[[Path, str], Any],
-    array: Callable[[Path, str], NDArray[Any]],
-) -> sp.csr_array:
-    """The matrix; ``header`` and ``array`` read the header and the whole of one part. ValueError names the file."""
+def read_sparse(path: Path, names: Collection[str]) -> sp.csr_array:
+    """The matrix, from a file with these arrays. Errors are a ValueError that names the file."""
     try:
         for part in ("format", "shape"):
-            if math.prod(header(path, part).shape) > MOST_SMALL or header(path, part).dtype.itemsize > MOST_SMALL:
+            header = numpy_header(path, part)
+            if math.prod(header.shape) > MOST_SMALL or header.dtype.itemsize > MOST_SMALL:
                 raise ValueError(f"{part} is too long")
-        layout = _text(array(path, "format"))
+        layout = _text(numpy_array(path, "format"))
         if layout not in PARTS:
             raise ValueError(f"format must be one of {', '.join(PARTS)}, got {layout!r}")
-        shape = checked_shape(np.atleast_1d(array(path, "shape")).tolist())
+        shape = checked_shape(np.atleast_1d(numpy_array(path, "shape")).tolist())
         absent = [part for part in PARTS[layout] if part not in names]
         if absent:
             raise ValueError(f"a matrix of format {layout!r} must have the part {absent[0]!r}")
-        dtype = header(path, "data").dtype
+        dtype = numpy_header(path, "data").dtype
         if dtype.kind not in NUMBERS:
             raise ValueError(f"data holds {described(dtype)}; features must be numbers")
-        _require_sizes(layout, shape, {part: header(path, part).shape for part in ("data", *PARTS[layout])})
-        data = array(path, "data")
+        _require_sizes(layout, shape, {part: numpy_header(path, part).shape for part in ("data", *PARTS[layout])})
+        data = numpy_array(path, "data")
         # Sums of entries in one place must not wrap around, and scipy's kernels know native numbers only.
         data = data.astype(np.float32 if dtype.kind == "f" and dtype.itemsize == 4 else np.float64, copy=False)
-        parts = [array(path, part) for part in PARTS[layout]]
+        parts = [numpy_array(path, part) for part in PARTS[layout]]
         for part, numbers in zip(PARTS[layout], parts, strict=True):
             require_integers(numbers, part)
         return LAYOUTS[layout](data, *parts, shape)
@@ -91,10 +88,6 @@ def _require_sizes(layout: str, shape: tuple[int, int], sizes: dict[str, tuple[i
         raise ValueError(
             f"it claims {shape[0]:,} rows, and as {layout} with so few entries it may have {most:,}; save it as csr"
         )
-
-
-def _csr(data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], shape: tuple[int, int]) -> sp.csr_array:
-    return checked_csr(data, indices, indptr, shape)
 
 
 def _csc(data: NDArray[Any], indices: NDArray[Any], indptr: NDArray[Any], shape: tuple[int, int]) -> sp.csr_array:
@@ -126,10 +119,10 @@ def _dia(data: NDArray[Any], offsets: NDArray[Any], shape: tuple[int, int]) -> s
     return _coo(data[inside], row[inside], col[inside], shape)
 
 
-LAYOUTS: dict[str, Callable[..., sp.csr_array]] = {"csr": _csr, "csc": _csc, "bsr": _bsr, "coo": _coo, "dia": _dia}
+LAYOUTS: dict[str, Callable[..., Any]] = {"csr": checked_csr, "csc": _csc, "bsr": _bsr, "coo": _coo, "dia": _dia}
 
 
 def _text(value: NDArray[Any]) -> str:
-    """The name of a format, which scipy stores as bytes and once stored as text."""
+    """The name of a format, which scipy stores as bytes; old versions stored text."""
     item = value.ravel()[0] if value.size == 1 else ""
     return item.decode("ascii", "replace") if isinstance(item, bytes) else str(item)

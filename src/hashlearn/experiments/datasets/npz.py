@@ -46,14 +46,14 @@ def count_samples(path: Path) -> int | None:
 
 
 def _arrays(path: Path, keys: tuple[str, ...]) -> dict[str, NDArray[Any]]:
-    from hashlearn.streams.numpy_files import npz_array, npz_names  # here: listing data sets rarely needs it
+    from hashlearn.streams.numpy_files import npz_names, numpy_array  # here: listing data sets rarely needs it
 
     try:
         names = npz_names(path)
         absent = [key for key in ("X", "y") if key not in names]
         if absent:
             raise DataError(f"{path}: has no {' and no '.join(absent)}, only {', '.join(names) or 'nothing'}")
-        return {key: npz_array(path, key) for key in keys if key in names}
+        return {key: numpy_array(path, key) for key in keys if key in names}
     except DataError:
         raise
     except (OSError, ValueError) as error:

@@ -1,7 +1,8 @@
-"""What several commands are given: a model, files of rows, where the output goes. Errors name the option."""
+"""Options, input files and answers that several commands share. Errors name the option."""
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 from collections.abc import Callable
@@ -11,17 +12,20 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hashlearn.cli.exits import InputError, one_line, refusals
+from hashlearn.cli.progress import ProgressBar
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from hashlearn.cli.steps import Steps
     from hashlearn.streams import RowSource
 
 FILE_HELP = "npy, npz or Parquet; FILE::NAME picks an array of an npz or columns of a Parquet file"
 
 model_argument = click.argument("model", type=click.Path(path_type=Path))
+features_argument = click.argument("features", metavar="FEATURES")
+bits_option = click.option("--bits", "n_bits", type=int, default=32, help="Code length.")
+seed_option = click.option("--seed", type=click.IntRange(min=0), default=0, help="Random seed.")
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object on standard output.")
 quiet_option = click.option("--quiet", is_flag=True, help="No progress bar.")
 batch_option = click.option(
@@ -34,10 +38,30 @@ def rows_option(flag: str, what: str, *, required: bool = False, formats: str = 
     return click.option(flag, metavar="FILE", required=required, help=f"{what}: {formats}.")
 
 
-def loaded(model: Path) -> Any:
+database_option = rows_option("--database", "Rows to search")
+database_codes_option = rows_option(
+    "--database-codes", "Instead: their codes, as encode wrote them", formats="npy or Parquet"
+)
+queries_option = rows_option("--queries", "Rows to search for", required=True)
+
+
+def output_option(what: str, default: str | None = None, *, required: bool = True) -> Callable[..., Any]:
+    """The file to write; `require_place` checks it."""
+    settings: dict[str, Any] = {"required": required} if default is None else {"default": default}
+    return click.option("--output", "-o", type=click.Path(path_type=Path), metavar="FILE", help=what, **settings)
+
+
+def seconds_option(flag: str, what: str, default: float | None = None) -> Callable[..., Any]:
+    """A positive number of seconds."""
+    kind = click.FloatRange(min=0.0, min_open=True)
+    return click.option(flag, type=kind, default=default, metavar="SECONDS", help=what)
+
+
+def loaded(model: Path, bar: ProgressBar) -> Any:
     """The hasher in a model file."""
     from hashlearn import load
 
+    bar.begin("loading the model")
     with refusals():
         if not model.exists():
             raise FileNotFoundError(f"{model}: there is no such model file; hashlearn fit makes one")
@@ -47,7 +71,7 @@ def loaded(model: Path) -> Any:
 
 
 def rows_for(hasher: Any, address: str, about: str) -> RowSource:
-    """Rows of a file, as wide as the hasher wants them, its columns in the hasher's order where both have names."""
+    """Rows of a file with the features that the hasher expects. Named columns are put in the hasher's order."""
     from hashlearn.streams import open_rows
     from hashlearn.streams.encoding import require_columns
 
@@ -59,7 +83,7 @@ def rows_for(hasher: Any, address: str, about: str) -> RowSource:
 
 
 def codes_for(
-    hasher: Any, rows: str | None, codes: str | None, option: str, steps: Steps, batch_rows: int | None = None
+    hasher: Any, rows: str | None, codes: str | None, option: str, bar: ProgressBar, batch_rows: int | None
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Packed codes and ids, encoded from the rows of one file or read from another."""
     import numpy as np
@@ -73,12 +97,12 @@ def codes_for(
             return read_codes(codes, hasher.n_bits)
     source = rows_for(hasher, str(rows), option)
     with refusals(option):
-        found = encode_rows(hasher, source, batch_rows=batch_rows, progress=steps)
+        found = encode_rows(hasher, source, batch_rows=batch_rows, progress=bar)
     return found, np.arange(len(found))
 
 
 def require_place(output: Path, *inputs: Path | str | None) -> None:
-    """Refuse before the work what could not be written after it."""
+    """Refuse, before the work begins, an output file that could not be written after it."""
     from hashlearn.core.atomic_files import output_place
     from hashlearn.streams.opening import split_address
 
@@ -92,6 +116,30 @@ def require_place(output: Path, *inputs: Path | str | None) -> None:
         raise InputError(f"--output {output}: is an input of this command; name another file")
 
 
+def write_output(output: Path, text: str) -> None:
+    """Write a text file as a whole."""
+    from hashlearn.core.atomic_files import write_atomically
+
+    with refusals("--output"):
+        write_atomically(output, [text.encode()])
+
+
+def answers(command: Callable[..., tuple[dict[str, Any], str]]) -> Callable[..., None]:
+    """Give a command --json, --quiet and a progress ``bar``, and print the report or the text that it returns."""
+
+    @json_option
+    @quiet_option
+    @functools.wraps(command)
+    def run(*args: Any, as_json: bool, quiet: bool, **values: Any) -> None:
+        with ProgressBar(quiet) as bar:
+            report, text = command(*args, bar=bar, **values)
+        for note in report.get("notes", ()):
+            click.echo(f"Note: {note}", err=True)
+        show(as_json, report, text)
+
+    return run
+
+
 def show(as_json: bool, report: dict[str, Any], text: str) -> None:
-    """The answer, for programs or for people."""
+    """Print the answer: one JSON object for programs, or text for people."""
     click.echo(json.dumps(report, allow_nan=False) if as_json else text)
