@@ -15,9 +15,10 @@ from numpy.typing import NDArray
 
 from hashlearn.core.threads import map_threads, one_blas_thread
 from hashlearn.distributed import tasks
-from hashlearn.distributed.block_cache import KEEP, MISSING, Kept, Recipe, forget
+from hashlearn.distributed.block_cache import MISSING, BlockState, FactorSpec, forget
 from hashlearn.distributed.blocks import Table
 from hashlearn.distributed.moments import folded, tree
+from hashlearn.inference.passes import Outcome
 
 
 class Executor(Protocol):
@@ -33,19 +34,19 @@ class Executor(Protocol):
     ) -> Any:
         """The same, merged."""
 
-    def keep(self, recipe: Recipe, function: Callable[[Kept], Any]) -> list[Any]:
+    def keep(self, spec: FactorSpec, function: Callable[[BlockState], Any]) -> list[Any]:
         """Make and keep every block's factor; ``function`` of each."""
 
-    def map_kept(
+    def map_states(
         self,
         function: Callable[..., Any],
         version: int,
-        outcomes: Sequence[int] | None,
+        outcomes: Sequence[Outcome] | None,
         codes: Sequence[NDArray[np.uint8]] | None,
         *common: Any,
         each: Sequence[Any] | None = None,
     ) -> list[Any]:
-        """``function(kept, *each[block], *common)`` once ``outcomes`` of the last pass are taken up; ``codes`` are
+        """``function(state, *each[block], *common)`` once ``outcomes`` of the last pass are taken up; ``codes`` are
         those of ``version``, for workers that lost theirs."""
 
     def memory_each(self) -> float:
@@ -60,7 +61,7 @@ class InProcess:
 
     def __init__(self, table: Table) -> None:
         self.table = table
-        self._recipe: Recipe | None = None
+        self._spec: FactorSpec | None = None
 
     def map_rows(self, function: Callable[..., Any], *common: Any, each: Sequence[Any] | None = None) -> list[Any]:
         """See `Executor`."""
@@ -78,33 +79,33 @@ class InProcess:
         """See `Executor`."""
         return tree(partial(folded, merge), self.map_rows(function, *common, each=each))
 
-    def keep(self, recipe: Recipe, function: Callable[[Kept], Any]) -> list[Any]:
+    def keep(self, spec: FactorSpec, function: Callable[[BlockState], Any]) -> list[Any]:
         """See `Executor`."""
-        self._recipe = recipe
+        self._spec = spec
 
         def one(number: int) -> Any:
             block = self.table.blocks[number]
-            return tasks.put(block, block.name, self.table.n_features, recipe, number, function)
+            return tasks.put(block, block.name, self.table.n_features, spec, number, function)
 
         return self._all(one)
 
-    def map_kept(
+    def map_states(
         self,
         function: Callable[..., Any],
         version: int,
-        outcomes: Sequence[int] | None,
+        outcomes: Sequence[Outcome] | None,
         codes: Sequence[NDArray[np.uint8]] | None,
         *common: Any,
         each: Sequence[Any] | None = None,
     ) -> list[Any]:
         """See `Executor`."""
-        recipe = self._recipe
-        assert recipe is not None
+        spec = self._spec
+        assert spec is not None
 
         def one(number: int) -> Any:
-            outcome = KEEP if outcomes is None else outcomes[number]
+            outcome = Outcome.KEEP if outcomes is None else outcomes[number]
             own = () if each is None else each[number]
-            found = tasks.on_kept(function, recipe, number, version, outcome, (*own, *common))
+            found = tasks.on_state(function, spec, number, version, outcome, (*own, *common))
             assert found is not MISSING
             return found
 
@@ -116,8 +117,8 @@ class InProcess:
 
     def close(self) -> None:
         """See `Executor`."""
-        if self._recipe is not None:
-            forget(self._recipe.job)
+        if self._spec is not None:
+            forget(self._spec.job)
 
     def _all(self, one: Callable[[int], Any]) -> list[Any]:
         with one_blas_thread():

@@ -14,10 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.distributed import tasks
-from hashlearn.distributed.block_cache import KEEP, MISSING, Kept, Recipe, forget
+from hashlearn.distributed.block_cache import MISSING, BlockState, FactorSpec, forget
 from hashlearn.distributed.blocks import LazyBlock, Table
 from hashlearn.distributed.client import LEAST_MEMORY, workers_of
 from hashlearn.distributed.moments import tree
+from hashlearn.inference.passes import Outcome
 
 # Between passes a worker keeps up to this share of its memory limit, less what it needs for itself and for one block.
 MEMORY_SHARE = 0.6
@@ -28,7 +29,7 @@ class OnDask:
 
     def __init__(self, table: Table, client: Any) -> None:
         self.table, self._client = table, client
-        self._recipe: Recipe | None = None
+        self._spec: FactorSpec | None = None
         self._shared: Any = None
         self._home: list[str] = []
 
@@ -43,11 +44,11 @@ class OnDask:
         submit = partial(self._client.submit, tasks.combined, merge, pure=False)
         return tree(lambda parts: submit(*parts), self._rows(function, common, each)).result()
 
-    def keep(self, recipe: Recipe, function: Callable[[Kept], Any]) -> list[Any]:
+    def keep(self, spec: FactorSpec, function: Callable[[BlockState], Any]) -> list[Any]:
         """See `Executor`."""
-        self._recipe = recipe
+        self._spec = spec
         # A task and not scattered data: the scheduler can make it again when the worker that has it is lost.
-        self._shared = self._client.submit(tasks.same, recipe, pure=False)
+        self._shared = self._client.submit(tasks.same, spec, pure=False)
         names, width = [block.name for block in self.table.blocks], self.table.n_features
         return self._client.gather(
             [
@@ -58,22 +59,22 @@ class OnDask:
             ]
         )
 
-    def map_kept(
+    def map_states(
         self,
         function: Callable[..., Any],
         version: int,
-        outcomes: Sequence[int] | None,
+        outcomes: Sequence[Outcome] | None,
         codes: Sequence[NDArray[np.uint8]] | None,
         *common: Any,
         each: Sequence[Any] | None = None,
     ) -> list[Any]:
         """See `Executor`."""
         arguments = [(*(() if each is None else each[number]), *common) for number in range(len(self.table.blocks))]
-        ends = [KEEP] * len(arguments) if outcomes is None else outcomes
+        ends = [Outcome.KEEP] * len(arguments) if outcomes is None else outcomes
         found = self._client.gather(
             [
                 self._submit(
-                    number, tasks.on_kept, function, self._shared, number, version, ends[number], arguments[number]
+                    number, tasks.on_state, function, self._shared, number, version, ends[number], arguments[number]
                 )
                 for number in range(len(arguments))
             ]
@@ -108,8 +109,8 @@ class OnDask:
 
     def close(self) -> None:
         """See `Executor`."""
-        if self._recipe is not None:
-            self._client.run(forget, self._recipe.job, on_error="ignore")
+        if self._spec is not None:
+            self._client.run(forget, self._spec.job, on_error="ignore")
 
     def _rows(self, function: Callable[..., Any], common: Sequence[Any], each: Sequence[Any] | None) -> list[Any]:
         blocks, width = self.table.blocks, self.table.n_features
