@@ -17,11 +17,10 @@ from hashlearn.distributed.blocks import as_table
 from hashlearn.distributed.class_codes import class_codes
 from hashlearn.distributed.client import connected
 from hashlearn.distributed.distance_codes import distance_codes
-from hashlearn.distributed.executors import Executor, InProcess
+from hashlearn.distributed.executors import Executor, InProcess, OnDask
 from hashlearn.distributed.hash_functions import block_hash_function, fit_over_blocks
 from hashlearn.distributed.labels import class_numbers, feature_columns
 from hashlearn.distributed.moments import merged_moments, moments
-from hashlearn.distributed.on_dask import OnDask
 from hashlearn.hashers import TwoStepHasher
 from hashlearn.hashers.base import MAX_BITS
 from hashlearn.inference import Passes

@@ -110,10 +110,6 @@ class WholeBits:
         changed = int((x != old).sum())
         return BitRecord(sweep, bit, value, solution.bound, gap, changed, solution.status.value, solution.seconds)
 
-    def finished_codes(self) -> Any:
-        """The codes as float ±1, of the kind that the target's rows are."""
-        return self.codes
-
 
 def int8_codes(codes: Any) -> Any:
     """Codes as the user gets them: an int8 array or tensor."""
