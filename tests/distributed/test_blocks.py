@@ -7,19 +7,19 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from hashlearn.distributed.block_flips import Step, propose
+from hashlearn.inference.bit_problem import objective
 
 from hashlearn import bqp, distributed
 from hashlearn.bits import unpack_signs
 from hashlearn.distributed import encoding
 from hashlearn.distributed.block_cache import CANDIDATE, KEEP, POLISHED, Kept, set_bit
-from hashlearn.distributed.block_flips import Step, propose
 from hashlearn.distributed.blocks import as_table, checked_rows
 from hashlearn.distributed.class_codes import shares
 from hashlearn.distributed.hash_functions import distinct_of_gram, gram_with_ones
 from hashlearn.distributed.moments import folded, merged_moments, moments, tree
 from hashlearn.hash_functions import KernelRidge, LinearRidge, distinct_bits
 from hashlearn.inference import infer_codes, start_codes
-from hashlearn.inference.bit_problem import objective
 from hashlearn.targets import Distance
 from tests.distributed.data import clustered, write_files
 

@@ -1,11 +1,11 @@
 """Spreading codewords: same objective or lower, fewer near pairs, and hands off where it does not apply."""
 
 import numpy as np
+from hashlearn.inference.bit_problem import objective
 
 from hashlearn import bqp, inference, targets
 from hashlearn.bqp.rows import Tall
 from hashlearn.inference import codebook
-from hashlearn.inference.bit_problem import objective
 from hashlearn.inference.codebook import nearness, spread_codewords
 
 LABELS = np.repeat(np.arange(10), 20)

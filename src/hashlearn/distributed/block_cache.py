@@ -1,7 +1,7 @@
-"""What a worker keeps of a block between passes: its rows of the target's factor, and its codes.
+"""What a worker caches of a block between passes: its rows of the target's factor, and its codes.
 
-The factor lies in memory, or in an npy file of the worker's own folder where memory is short. All of it can be made
-again from the block's rows and the codes that the client has: a worker that lost it says `MISSING`, and is sent them.
+The factor is in memory, or in an npy file of the worker's own folder if memory is short. All of it can be made again
+from the block's rows and the codes that the client has: a worker that lost it says `MISSING`, and is sent them.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 
 from hashlearn.core.arrays import FloatArray
 from hashlearn.distributed.moments import panels, unit_rows
+from hashlearn.inference.passes import Outcome
 
 MISSING = "missing"
-KEEP, POLISHED, CANDIDATE = -1, 0, 1  # what becomes of a bit after a pass
 
 
 @dataclass(frozen=True, eq=False)
-class Recipe:
+class FactorSpec:
     """How a block's factor is made from its rows, and where it is kept."""
 
     job: str
@@ -39,7 +39,7 @@ class Recipe:
         return np.concatenate(parts)
 
 
-class Kept:
+class BlockState:
     """State of one block. ``version`` counts the passes whose outcome its codes have taken up."""
 
     def __init__(self, factor: NDArray[np.float32], folder: Path | None, number: int) -> None:
@@ -62,40 +62,45 @@ class Kept:
         assert self._file is not None
         return np.load(self._file)
 
-    def reached(self, version: int, outcome: int) -> bool:
+    def signs(self, n_bits: int) -> NDArray[np.int8]:
+        """The codes as ±1, (rows, n_bits)."""
+        assert self.codes is not None
+        return np.unpackbits(self.codes, axis=1, count=n_bits).view(np.int8) * np.int8(2) - np.int8(1)
+
+    def reached(self, version: int, outcome: Outcome) -> bool:
         """Take up the outcome of the last pass; whether the codes are now those of ``version``."""
         if self.version == version - 1 and self.pending is not None:
             bit, columns = self.pending
-            if outcome != KEEP:
+            if outcome is not Outcome.KEEP:
                 assert self.codes is not None
-                set_bit(self.codes, bit, columns[outcome])
+                set_bit(self.codes, bit, columns[outcome.value])
             self.version, self.pending = version, None
         return self.version == version
 
 
-class Shelf:
+class BlockCache:
     """The blocks that one process keeps, for one fit."""
 
-    def __init__(self, recipe: Recipe, parent: str | None = None) -> None:
-        self.recipe = recipe
-        self.blocks: dict[int, Kept] = {}
+    def __init__(self, spec: FactorSpec, parent: str | None = None) -> None:
+        self.spec = spec
+        self.blocks: dict[int, BlockState] = {}
         self._parent = parent
         self._folder: Path | None = None
         self._in_memory: dict[int, int] = {}
         self._lock = threading.Lock()
 
-    def put(self, number: int, rows: NDArray[Any]) -> Kept:
+    def put(self, number: int, rows: NDArray[Any]) -> BlockState:
         """Make the factor of a block and keep it."""
-        factor = self.recipe.factor(rows)
+        factor = self.spec.factor(rows)
         with self._lock:
             self._in_memory.pop(number, None)
-            fits = sum(self._in_memory.values()) + factor.nbytes <= self.recipe.memory
+            fits = sum(self._in_memory.values()) + factor.nbytes <= self.spec.memory
             if fits:
                 self._in_memory[number] = factor.nbytes
             elif self._folder is None:
-                self._folder = Path(tempfile.mkdtemp(prefix=f"hashlearn-{self.recipe.job}-", dir=self._parent))
-        kept = self.blocks[number] = Kept(factor, None if fits else self._folder, number)
-        return kept
+                self._folder = Path(tempfile.mkdtemp(prefix=f"hashlearn-{self.spec.job}-", dir=self._parent))
+        state = self.blocks[number] = BlockState(factor, None if fits else self._folder, number)
+        return state
 
     def close(self) -> None:
         """Forget everything."""
@@ -104,22 +109,22 @@ class Shelf:
             shutil.rmtree(self._folder, ignore_errors=True)
 
 
-_shelves: dict[str, Shelf] = {}
+_caches: dict[str, BlockCache] = {}
 _lock = threading.Lock()
 
 
-def shelf(recipe: Recipe, parent: str | None = None) -> Shelf:
-    """This process's shelf for the recipe's fit."""
+def cache_of(spec: FactorSpec, parent: str | None = None) -> BlockCache:
+    """This process's cache for the spec's fit."""
     with _lock:
-        if recipe.job not in _shelves:
-            _shelves[recipe.job] = Shelf(recipe, parent)
-        return _shelves[recipe.job]
+        if spec.job not in _caches:
+            _caches[spec.job] = BlockCache(spec, parent)
+        return _caches[spec.job]
 
 
 def forget(job: str) -> None:
-    """Drop this process's shelf for a fit."""
+    """Drop this process's cache for a fit."""
     with _lock:
-        found = _shelves.pop(job, None)
+        found = _caches.pop(job, None)
     if found is not None:
         found.close()
 

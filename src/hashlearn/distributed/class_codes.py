@@ -34,6 +34,7 @@ def class_codes(
     solver: str | bqp.Solver,
     n_sweeps: int,
     rng: np.random.Generator,
+    time_limit: float | None = None,
     progress: ProgressCallback | None = None,
 ) -> tuple[list[NDArray[np.uint8]], InferenceReport]:
     """Packed codes of every block, and what happened."""
@@ -48,7 +49,13 @@ def class_codes(
     words = np.where(means @ directions >= 0.0, 1.0, -1.0)
     sample = np.repeat(np.arange(len(counts)), shares(counts, SAMPLE_ROWS))
     codes, report = infer_codes(
-        Labels().build(None, sample, rng), words[sample], solver=solver, n_sweeps=n_sweeps, rng=rng, progress=progress
+        Labels().build(None, sample, rng),
+        words[sample],
+        solver=solver,
+        n_sweeps=n_sweeps,
+        rng=rng,
+        time_limit=time_limit,
+        progress=progress,
     )
     first = np.searchsorted(sample, np.arange(len(counts)))
     packed = pack_signs(codes[first])

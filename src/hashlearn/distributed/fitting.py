@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Any
@@ -16,27 +17,31 @@ from hashlearn.distributed.blocks import as_table
 from hashlearn.distributed.class_codes import class_codes
 from hashlearn.distributed.client import connected
 from hashlearn.distributed.distance_codes import distance_codes
-from hashlearn.distributed.executors import Executor, InProcess
-from hashlearn.distributed.hash_functions import as_predictor, fit_predictor
+from hashlearn.distributed.executors import Executor, InProcess, OnDask
+from hashlearn.distributed.hash_functions import block_hash_function, fit_over_blocks
 from hashlearn.distributed.labels import class_numbers, feature_columns
 from hashlearn.distributed.moments import merged_moments, moments
-from hashlearn.distributed.on_dask import OnDask
 from hashlearn.hashers import TwoStepHasher
 from hashlearn.hashers.base import MAX_BITS
+from hashlearn.inference import Passes
+from hashlearn.inference.descent import require_seconds
 from hashlearn.targets import Distance, Labels
 
 
 def fit(
-    data: Any,
-    labels: Any = None,
+    X: Any,
+    y: Any = None,
     *,
     n_bits: int = 32,
-    target: str | None = None,
-    solver: str | bqp.Solver = "sdr",
-    hash_function: Any = "linear",
-    n_sweeps: int = 3,
-    n_components: int | None = None,
+    target: str = "auto",
+    solver: str | bqp.Solver | Passes = "auto",
+    hash_function: Any = "auto",
     init: str = "auto",
+    n_sweeps: int = 3,
+    random_state: Any = None,
+    time_limit: float | None = None,
+    progress: ProgressCallback | None = None,
+    n_components: int | None = None,
     certify: bool = False,
     chunk_rows: int | Sequence[int] | None = None,
     columns: Sequence[str] | None = None,
@@ -44,37 +49,39 @@ def fit(
     address: str | None = None,
     n_workers: int | None = None,
     memory_limit: Any = "auto",
-    random_state: Any = 0,
-    progress: ProgressCallback | None = None,
+    labels: Any = None,
 ) -> TwoStepHasher:
-    """Learn codes and hash functions over blocks of rows.
+    """Learn codes and hash functions over blocks of rows. Parameters of `TwoStepHasher` mean here what they mean there.
 
     Parameters
     ----------
-    data : an array; a Dask array or dataframe; Parquet or npy files: a path, folder, pattern or list of paths
-    labels : classes (n,), an array, Dask array or series; for Parquet data also the name of its label column
+    X : an array; a Dask array or dataframe; Parquet or npy files: a path, folder, pattern or list of paths
+    y : classes (n,), an array, Dask array or series; for Parquet data also the name of its label column
     n_bits : code length
-    target : "distance" or "labels"; None: labels where they are given
-    solver : "local_search" works on all rows; any other name or solver object of `bqp` works on a sample of rows for
-        each bit, extends to all rows, and is polished there
-    hash_function : "linear", "nystroem", a `LinearRidge` or a `KernelRidge`
-    n_sweeps : passes over all bits, max_iter of Algorithm 1
-    n_components : columns that the distance target is reduced to; None: twice n_bits, or all features if fewer
+    target : "labels", "distance", or "auto": labels if y is given, else distance
+    solver : "passes" flips single signs in passes over all rows; any other name or solver object solves each bit on a
+        sample of 10,000 rows, extends the solution to all rows and flips there. "auto" is "loose_sdr" on the sample.
+        With labels the classes' codewords are found in memory, as `TwoStepHasher` does
+    hash_function : "linear_ridge" ("auto" too), "kernel_ridge" (on landmarks), a `LinearRidge` or a `KernelRidge`
     init : "auto" and "itq" (the best rotation on a sample), or "pca"
+    n_sweeps : passes over all bits, max_iter of Algorithm 1
+    random_state : seed or Generator
+    time_limit : seconds for inference; bits that are not reached by then stay as they began
+    progress : called with a `hashlearn.core.progress.Progress`
+    n_components : columns that the distance target is reduced to; None: twice n_bits, or all features if fewer
     certify : for a distance target, one more pass a bit that proves how far each can be from the best: bounds and gaps
         in the report's last sweep
     chunk_rows : rows of a block (None: 64 MB of float32), or the length of each; Dask collections keep their chunks
-    columns : of Parquet files or a dataframe: the features
+    columns : the features, by name, of Parquet files or a dataframe
     client, address : Dask client, or address of a scheduler, to work on
     n_workers, memory_limit : of a cluster started here, when neither is given. ``n_workers=0`` is no cluster: this
         process works through the blocks on its own threads
-    random_state : seed or Generator
-    progress : called with a `hashlearn.core.progress.Progress`
+    labels : old name of y
 
     Returns
     -------
     TwoStepHasher
-        fitted; `save`, `encode` and the rest work as ever. It has no ``codes_``: the codes of the training rows are
+        fitted; `save`, `encode` and the rest work as usual. It has no ``codes_``: the codes of the training rows are
         packed in the attribute ``training_codes``, which a model file leaves out.
 
     The same seed and blocks give the same codes in this process, on any number of workers, and when workers are lost.
@@ -84,23 +91,27 @@ def fit(
     >>> import numpy as np
     >>> from hashlearn import distributed
     >>> X = np.random.default_rng(0).standard_normal((600, 8)).astype(np.float32)
-    >>> hasher = distributed.fit(X, n_bits=8, solver="local_search", chunk_rows=200, n_workers=0)
+    >>> hasher = distributed.fit(X, n_bits=8, solver="passes", chunk_rows=200, n_workers=0, random_state=0)
     >>> hasher.encode(X).shape, hasher.training_codes.shape
     ((600, 1), (600, 1))
     """
+    if labels is not None:
+        warnings.warn("labels is now called y, and goes in version 0.2", DeprecationWarning, stacklevel=2)
+        y = labels
     whole_number(n_bits, "n_bits", least=1)
     whole_number(n_sweeps, "n_sweeps", least=1)
-    spec = as_predictor(hash_function)
+    require_seconds(time_limit)
+    spec = block_hash_function(hash_function)
     if n_bits > MAX_BITS:
         raise ValueError(f"n_bits must be at most {MAX_BITS}, got {n_bits}")
-    wanted = ("distance" if labels is None else "labels") if target is None else target
+    wanted = ("distance" if y is None else "labels") if target == "auto" else target
     if wanted not in ("distance", "labels"):
-        raise ValueError(f"target must be 'distance' or 'labels', got {target!r}")
-    if wanted == "labels" and labels is None:
-        raise ValueError("target 'labels' needs labels")
-    if isinstance(labels, str) and columns is None:
-        columns = feature_columns(data, labels)
-    table = as_table(data, chunk_rows, columns)
+        raise ValueError(f"target must be 'auto', 'distance' or 'labels', got {target!r}")
+    if wanted == "labels" and y is None:
+        raise ValueError("target 'labels' needs y, the labels")
+    if isinstance(y, str) and columns is None:
+        columns = feature_columns(X, y)
+    table = as_table(X, chunk_rows, columns)
     if table.n < n_bits:
         raise ValueError(f"n_bits={n_bits} needs at least as many rows to learn from, got {table.n}")
     components = min(2 * n_bits, table.n_features) if n_components is None else n_components
@@ -113,10 +124,12 @@ def fit(
         target=wanted,
         solver=solver,
         hash_function=spec,
+        init=init,
         n_sweeps=n_sweeps,
         scaling="none",
         arrange=False,
         random_state=random_state,
+        time_limit=time_limit,
     )
     with ExitStack() as stack:
         executor: Executor
@@ -132,16 +145,17 @@ def fit(
             "solver": solver,
             "n_sweeps": n_sweeps,
             "rng": rng,
+            "time_limit": time_limit,
             "progress": progress,
         }
         if wanted == "labels":
-            classes = class_numbers(data, labels, table.n)
+            classes = class_numbers(X, y, table.n)
             codes, report = class_codes(executor, known, classes, n_bits, **common)
         else:
             codes, report = distance_codes(
                 executor, known, n_bits, n_components=components, init=init, certify=certify, **common
             )
-        hasher.hash_functions_ = fit_predictor(spec, executor, known, codes, n_bits, rng)
+        hasher.hash_functions_ = fit_over_blocks(spec, executor, known, codes, n_bits, rng)
         tell(progress, "hash functions", 1, 1)
     hasher.inference_report_ = report
     hasher.scaling_ = "none"

@@ -1,12 +1,12 @@
 """Hash functions from sums over blocks: the very objects that a fit in memory gives, so they save, load and export.
 
-"linear" is ridge regression on the features: one pass for the products with the codes, the scatter being known.
-"nystroem" is kernel ridge regression on landmarks drawn by seed: two passes, for a sample of rows (γ, landmarks) and
-for the sums ΦᵀΦ and Φᵀz.
+Ridge regression on the features takes one pass, for the products with the codes; the scatter is known by then. Kernel
+ridge regression on landmarks drawn by seed takes two: for a sample of rows (γ, landmarks), and for ΦᵀΦ and Φᵀz.
 """
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -30,28 +30,30 @@ from hashlearn.hash_functions.linear_ridge import ridge_margins
 from hashlearn.hash_functions.nystroem import Landmarks
 
 SAMPLE_ROWS = 20_000  # that γ is chosen by
-NAMES: dict[str, Any] = {
-    "linear": LinearRidge,
-    "linear_ridge": LinearRidge,
-    "nystroem": lambda: KernelRidge(max_gram_rows=1, n_landmarks=1000),
-}
+OLD_NAMES = {"linear": "linear_ridge", "nystroem": "KernelRidge(n_landmarks=1000)"}
 
 
-def as_predictor(value: Any) -> LinearRidge | KernelRidge:
-    """A specification from a name, or itself; only those whose fit is a sum over rows."""
-    if isinstance(value, str) and value in NAMES:
-        return NAMES[value]()
+def block_hash_function(value: Any) -> LinearRidge | KernelRidge:
+    """A hash function from a name, or itself; only those whose fit is a sum over rows."""
+    if isinstance(value, str) and value in OLD_NAMES:
+        message = f"hash_function {value!r} is now called {OLD_NAMES[value]}; the old name goes in version 0.2"
+        warnings.warn(message, DeprecationWarning, stacklevel=3)
+        return LinearRidge() if value == "linear" else KernelRidge(n_landmarks=1000)
+    if value in ("auto", "linear_ridge"):
+        return LinearRidge()
+    if value == "kernel_ridge":
+        return KernelRidge()
     if isinstance(value, KernelRidge) and value.sharpen is not None:
-        raise ValueError(f"hash_function must do without sharpen where rows come in blocks, got {value!r}")
+        raise ValueError(f"hash_function must do without sharpen if rows come in blocks, got {value!r}")
     if isinstance(value, LinearRidge | KernelRidge) and "cv" not in (value.alpha, getattr(value, "gamma", None)):
         return value
     raise ValueError(
-        f"hash_function must be one of {', '.join(NAMES)}, LinearRidge(...) or KernelRidge(...) without 'cv' "
-        f"(others are not sums over blocks of rows), got {value!r}"
+        "hash_function must be 'auto', 'linear_ridge', 'kernel_ridge', LinearRidge(...) or KernelRidge(...) without "
+        f"'cv' (others are not sums over blocks of rows), got {value!r}"
     )
 
 
-def fit_predictor(
+def fit_over_blocks(
     spec: LinearRidge | KernelRidge,
     executor: Executor,
     moments: Moments,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.distributed.block_cache import Kept
+from hashlearn.distributed.block_cache import BlockState
 from hashlearn.distributed.blocks import Table
 
 
@@ -23,9 +23,9 @@ def taken_rows(rows: NDArray[Any], index: NDArray[np.intp]) -> NDArray[Any]:
     return rows[index]
 
 
-def taken_factor(kept: Kept, index: NDArray[np.intp]) -> NDArray[np.float32]:
+def taken_factor(state: BlockState, index: NDArray[np.intp]) -> NDArray[np.float32]:
     """Of a block's factor."""
-    return kept.factor()[index]
+    return state.factor()[index]
 
 
 def bits_of(codes: NDArray[np.uint8], index: NDArray[np.intp], n_bits: int) -> NDArray[np.uint8]:

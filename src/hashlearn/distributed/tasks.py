@@ -12,9 +12,10 @@ from typing import Any
 from numpy.typing import NDArray
 
 from hashlearn.core.threads import on_this_thread, one_blas_thread
-from hashlearn.distributed.block_cache import MISSING, Kept, Recipe, shelf
+from hashlearn.distributed.block_cache import MISSING, BlockState, FactorSpec, cache_of
 from hashlearn.distributed.blocks import checked_rows
 from hashlearn.distributed.moments import folded
+from hashlearn.inference.passes import Outcome
 
 
 @contextmanager
@@ -61,21 +62,28 @@ def combined(combine: Callable[[Any, Any], Any], *parts: Any) -> Any:
         return folded(combine, parts)
 
 
-def put(source: Any, name: str, n_features: int, recipe: Recipe, number: int, function: Callable[[Kept], Any]) -> Any:
+def put(
+    source: Any, name: str, n_features: int, spec: FactorSpec, number: int, function: Callable[[BlockState], Any]
+) -> Any:
     """Make and keep the factor of a block; returns ``function`` of it."""
     with one_core():
-        return function(shelf(recipe, _folder()).put(number, loaded(source, name, n_features)))
+        return function(cache_of(spec, _folder()).put(number, loaded(source, name, n_features)))
 
 
-def on_kept(
-    function: Callable[..., Any], recipe: Recipe, number: int, version: int, outcome: int, arguments: Sequence[Any]
+def on_state(
+    function: Callable[..., Any],
+    spec: FactorSpec,
+    number: int,
+    version: int,
+    outcome: Outcome,
+    arguments: Sequence[Any],
 ) -> Any:
-    """``function(kept, *arguments)``, or `MISSING` where this worker has no such block at that version."""
+    """``function(state, *arguments)``, or `MISSING` where this worker has no such block at that version."""
     with one_core():
-        kept = shelf(recipe, _folder()).blocks.get(number)
-        if kept is None or not kept.reached(version, outcome):
+        state = cache_of(spec, _folder()).blocks.get(number)
+        if state is None or not state.reached(version, outcome):
             return MISSING
-        return function(kept, *arguments)
+        return function(state, *arguments)
 
 
 def on_restored(
@@ -83,7 +91,7 @@ def on_restored(
     source: Any,
     name: str,
     n_features: int,
-    recipe: Recipe,
+    spec: FactorSpec,
     number: int,
     codes: NDArray[Any] | None,
     version: int,
@@ -91,9 +99,9 @@ def on_restored(
 ) -> Any:
     """The same after the block was made again from its rows and from the codes that the client has."""
     with one_core():
-        kept = shelf(recipe, _folder()).put(number, loaded(source, name, n_features))
-        kept.codes, kept.version = None if codes is None else codes.copy(), version
-        return function(kept, *arguments)
+        state = cache_of(spec, _folder()).put(number, loaded(source, name, n_features))
+        state.codes, state.version = None if codes is None else codes.copy(), version
+        return function(state, *arguments)
 
 
 def _folder() -> str | None:

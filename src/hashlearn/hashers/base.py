@@ -19,7 +19,7 @@ from hashlearn.bqp.rows import checked_matrix
 from hashlearn.core.arrays import is_tensor
 from hashlearn.hash_functions import FittedHashFunctions
 from hashlearn.hash_functions.stored import largest_entry
-from hashlearn.inference.bit_problem import objective
+from hashlearn.inference.objective import objective
 from hashlearn.targets import Distance
 
 MAX_BITS = 4096

@@ -87,7 +87,7 @@ class TwoStepHasher(BaseHasher):
         n_bits: int = 32,
         *,
         target: Any = "auto",
-        solver: Any = "sdr",
+        solver: Any = "auto",
         hash_function: Any = "kernel_ridge",
         init: Any = "auto",
         n_sweeps: int = 3,

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from hashlearn.inference.descent import infer_codes
+from hashlearn.inference.presets import PRESETS, Passes
 from hashlearn.inference.report import BitRecord, InferenceReport
 from hashlearn.inference.starts import STARTS, start_codes
 
-__all__ = ["STARTS", "BitRecord", "InferenceReport", "infer_codes", "start_codes"]
+__all__ = ["PRESETS", "STARTS", "BitRecord", "InferenceReport", "Passes", "infer_codes", "start_codes"]

@@ -19,7 +19,7 @@ from hashlearn import bqp
 from hashlearn.bqp.merging import merge_identical_rows
 from hashlearn.bqp.rows import Tall, rows_of
 from hashlearn.core.arrays import FloatArray
-from hashlearn.inference.bit_problem import objective
+from hashlearn.inference.objective import objective
 
 RESTARTS = 4
 FLIPS_PER_ENTRY = 250

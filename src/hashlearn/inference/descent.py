@@ -1,32 +1,51 @@
-"""Algorithm 1: sweep over the bits, each bit one binary quadratic problem. O(n · (rank + n_bits)) memory."""
+"""Algorithm 1: sweep over the bits, each bit one binary quadratic problem. O(n · (rank + n_bits)) memory.
+
+There is one loop. The bits are found as whole problems by a solver (`whole_bits`) or by passes over rows (`passes`),
+which may be in memory or in blocks elsewhere.
+"""
 
 from __future__ import annotations
 
 import time
-from numbers import Real
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from hashlearn import bqp
-from hashlearn.bqp.rows import Rows, rows_of
 from hashlearn.bqp.rows.numpy_rows import NumpyRows
-from hashlearn.bqp.solution import relative_gap
-from hashlearn.bqp.solve import _configured as configured
 from hashlearn.core.progress import ProgressCallback, tell
 from hashlearn.core.threads import one_blas_thread
-from hashlearn.inference.bit_problem import BitProblems, objective
+from hashlearn.inference.array_rows import MAX_PASSES, ArrayRows
 from hashlearn.inference.codebook import spread_codewords
-from hashlearn.inference.many_rows import ManyRows, bits_by_passes
-from hashlearn.inference.presets import for_bits
+from hashlearn.inference.objective import frobenius_square, objective
+from hashlearn.inference.passes import SAMPLED_ROWS, BitsByPasses
+from hashlearn.inference.presets import Passes, chosen, described
 from hashlearn.inference.report import BitRecord, InferenceReport
+from hashlearn.inference.whole_bits import WholeBits, int8_codes
+
+
+class Bits(Protocol):
+    """The bits of one code: `WholeBits` or `BitsByPasses`."""
+
+    n_bits: int
+    leaves_proofs_for_last: bool  # whether bounds are proven in the last sweep alone
+
+    @property
+    def codes(self) -> Any:
+        """The codes as they stand."""
+
+    def objective(self) -> float:
+        """Eq. (3) of the codes as they stand."""
+
+    def one_bit(self, sweep: int, bit: int, seconds_left: float, last: bool) -> BitRecord:
+        """Improve one bit."""
 
 
 def infer_codes(
     target: bqp.Operator,
     start: Any,
     *,
-    solver: str | bqp.Solver = "sdr",
+    solver: str | bqp.Solver | Passes = "auto",
     n_sweeps: int = 3,
     monotone: bool = True,
     spread: bool = True,
@@ -40,16 +59,13 @@ def infer_codes(
     ----------
     target : Y with entries in [−1, 1]
     start : signs (n, n_bits), of the same kind as the rows of the target; codes come back as int8 of that kind
-    solver : a name or object of `bqp`; what a name stands for is in `for_bits`. Of a low-rank NumPy target with over
-        20,000 rows "local_search" and "al" take a few passes over all rows for a bit, the latter from a solution on a
-        sample of 10,000 rows (`hashlearn.inference.many_rows`). An object always solves the problem of all rows.
-        "sdr" proves a bound for every bit; of over 10,000 rows on a device for those of the last sweep
+    solver : "auto", a name of `bqp.METHODS` (that method with its defaults), a name of `PRESETS`, or an object
     n_sweeps : max_iter of Algorithm 1
     monotone : each bit starts from its present signs and is only replaced by better ones, and inference ends after a
         sweep without change; False is the literal paper, which takes whatever the solver returns
-    spread : where samples of one class end with one code, prefer codewords that keep apart among equal objectives
+    spread : if samples of one class end with one code, prefer codewords that keep apart among equal objectives
     time_limit : seconds; the bits that are not reached by then stay as they are, and the report says so
-    progress : called with a `Progress` after each bit
+    progress : called with a `hashlearn.core.progress.Progress` after each bit
 
     Ctrl-C ends it with a KeyboardInterrupt: codes of half the bits would pass for finished ones.
 
@@ -59,90 +75,76 @@ def infer_codes(
     array([[ 2,  2, -2],
            [ 2,  2, -2],
            [-2, -2,  2]], dtype=int8)
-    >>> report.objectives[-1]
-    0.0
+    >>> report.objectives[-1], report.method
+    (0.0, 'exact, all rows')
     """
-    if time_limit is not None and not (isinstance(time_limit, Real) and time_limit > 0):
-        raise ValueError(f"time_limit must be a positive number of seconds or None, got {time_limit!r}")
-    configured(solver, argument="solver")  # refused here, where the argument has this name
+    require_seconds(time_limit)
     rng = np.random.default_rng() if rng is None else rng
+    picked = chosen(solver, target)
+    by_passes = isinstance(picked.solver, Passes)
     began = time.perf_counter()
-    deadline = float("inf") if time_limit is None else began + time_limit
     with one_blas_thread():
-        problems: ManyRows | _SolvedBits | None = bits_by_passes(target, start, solver, rng) if monotone else None
-        spread = spread and problems is None  # of many rows only those that hardly repeat are found by passes
-        if problems is None:
-            problems = _SolvedBits(target, start, solver, monotone, rng)
-        report = InferenceReport(_solver_name(solver), problems.objective())
-        total = n_sweeps * problems.n_bits
-        settled = False
-        for sweep in range(1, n_sweeps + 1):
-            last = settled or sweep == n_sweeps
-            for bit in range(problems.n_bits):
-                left = deadline - time.perf_counter()
-                if left <= 0.0:
-                    report.out_of_time = True
-                    break
-                report.bits.append(problems.one_bit(sweep, bit, left, last))
-                tell(progress, "inference", (sweep - 1) * problems.n_bits + bit + 1, total)
-            report.objectives.append(problems.objective())
-            if report.out_of_time or report.bits[-1].status == bqp.Status.TIME_LIMIT:
+        bits: Bits
+        if isinstance(picked.solver, Passes):
+            bits = bits_in_memory(target, start, picked.solver, monotone, rng)
+        else:
+            bits = WholeBits(target, start, picked.solver, picked.early, monotone, rng)  # type: ignore[arg-type]
+        report = InferenceReport.of(solver, picked.solver, described(picked.solver, MAX_PASSES))
+        descend(bits, report, n_sweeps, monotone, time_limit, progress)
+        codes = bits.codes
+        if spread and not by_passes:  # passes are for rows that hardly repeat
+            codes = spread_codewords(target, codes, rng)
+            if codes is not bits.codes:
+                report.final_objective = objective(target, codes)
+    report.seconds = time.perf_counter() - began
+    return int8_codes(codes), report
+
+
+def descend(
+    bits: Bits,
+    report: InferenceReport,
+    n_sweeps: int,
+    monotone: bool = True,
+    time_limit: float | None = None,
+    progress: ProgressCallback | None = None,
+) -> None:
+    """The loop of Algorithm 1: improves ``bits`` in place and writes down what happened."""
+    deadline = float("inf") if time_limit is None else time.perf_counter() + time_limit
+    report.start_objective = bits.objective()
+    settled = False
+    for sweep in range(1, n_sweeps + 1):
+        last = settled or sweep == n_sweeps
+        for bit in range(bits.n_bits):
+            left = deadline - time.perf_counter()
+            if left <= 0.0:
                 report.out_of_time = True
                 break
-            settled = monotone and not any(record.changed for record in report.bits[-problems.n_bits :])
-            if settled and (last or not problems.leaves_proofs_for_last):
-                report.stopped_early = sweep < n_sweeps
-                break
-        if spread:
-            codes = spread_codewords(target, problems.codes, rng)
-            unchanged = codes is problems.codes
-            report.final_objective = report.objectives[-1] if unchanged else objective(target, codes)
-        else:
-            codes = problems.codes
-            report.final_objective = report.objectives[-1]
-    report.seconds = time.perf_counter() - began
-    return rows_of(codes).codes_out(), report
+            report.bits.append(bits.one_bit(sweep, bit, left, last))
+            tell(progress, "inference", (sweep - 1) * bits.n_bits + bit + 1, n_sweeps * bits.n_bits)
+        report.objectives.append(bits.objective())
+        if report.out_of_time or report.bits[-1].status == bqp.Status.TIME_LIMIT:
+            report.out_of_time = True
+            break
+        settled = monotone and not any(record.changed for record in report.bits[-bits.n_bits :])
+        if settled and (last or not bits.leaves_proofs_for_last):
+            report.stopped_early = sweep < n_sweeps
+            break
+    report.final_objective = report.objectives[-1]
 
 
-class _SolvedBits(BitProblems):
-    """Bits whose problems are handed to a solver, all rows of them."""
-
-    def __init__(
-        self, target: bqp.Operator, start: Any, solver: str | bqp.Solver, monotone: bool, rng: np.random.Generator
-    ) -> None:
-        super().__init__(target, _rows(target).codes(start).P)
-        self._solver, self._early = (for_bits(solver, target, last) for last in (True, False))
-        self._monotone, self._rng = monotone, rng
-        self.leaves_proofs_for_last = self._early != self._solver
-
-    def one_bit(self, sweep: int, bit: int, seconds_left: float, last: bool) -> BitRecord:
-        """Solve, and take what came unless it has to be better and is not."""
-        A, old, monotone = self.problem(bit), self.column(bit), self._monotone
-        tall = A.tall
-        limit = None if seconds_left == float("inf") else seconds_left
-        x0 = old if monotone else None
-        solver = self._solver if last else self._early
-        solution = bqp.solve(A, solver, random_state=self._rng, x0=x0, time_limit=limit)
-        if solution.status == bqp.Status.INTERRUPTED:
-            raise KeyboardInterrupt
-        x, value = tall.as_float(solution.x), solution.value
-        if monotone or solution.status == bqp.Status.TIME_LIMIT:
-            if tall.dot(x, old) < 0.0:
-                x = tall.negated(x)  # the same solution, seen from where the bit stands
-            before = solution.details["start_value"] if monotone else A.value(old)
-            if not value < before - 1e-12 * abs(before):
-                x, value = old, before
-        self.update(bit, x)
-        gap = relative_gap(value, solution.bound)
-        changed = tall.count_different(x, old)
-        return BitRecord(sweep, bit, value, solution.bound, gap, changed, solution.status.value, solution.seconds)
+def bits_in_memory(
+    target: bqp.Operator, start: Any, passes: Passes, monotone: bool, rng: np.random.Generator
+) -> BitsByPasses:
+    """Bits by passes over a NumPy factor."""
+    if not (isinstance(target, bqp.LowRank) and isinstance(target.rows, NumpyRows)):
+        raise ValueError("solver: passes need a target of low rank in a NumPy array; 'sweeps' works for every target")
+    if not monotone:
+        raise ValueError("solver: passes only ever improve a bit; monotone=False needs another solver")
+    solver = passes.on_sample(min(target.n, SAMPLED_ROWS))
+    return BitsByPasses(ArrayRows(target, start), target.weights, frobenius_square(target), solver, rng)
 
 
-def _rows(target: bqp.Operator) -> Rows:
-    """Of the kind that the codes should be of: the target's own."""
-    low_rank = target if isinstance(target, bqp.LowRank) else getattr(target, "low_rank", None)
-    return NumpyRows(np.empty((target.n, 0))) if low_rank is None else low_rank.rows
-
-
-def _solver_name(solver: str | bqp.Solver) -> str:
-    return solver if isinstance(solver, str) else solver.name
+def require_seconds(time_limit: Any) -> None:
+    """Refuse a time limit that is not a positive number of seconds."""
+    if time_limit is not None and not (isinstance(time_limit, int | float | np.number) and time_limit > 0):
+        raise ValueError(f"time_limit must be a positive number of seconds or None, got {time_limit!r}")

@@ -1,54 +1,134 @@
-"""What the names of solvers mean inside inference, where a bit is one of many and starts from what it was.
+"""Which solver finds the bits: names that mean one thing each, and "auto", the one name that chooses.
 
-The bits around a bit change after it, so a name stands for less work than in `bqp.solve`. An object is taken as it is.
-Of many rows in memory "local_search" and "al" stand for still less: see `hashlearn.inference.many_rows`.
+A name of `bqp.METHODS` is that method with its defaults, on all rows. The presets here have names of their own: inside
+inference a bit is one of many and starts from what it was, so less work does as well. What ran is in the report.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from hashlearn import bqp
-
-# A bit ends 1 to 10 % above its bound: a relaxation solved to 1e-4, or to 3e-2 where products are dear and an exact
-# certificate costs n³, rounds to bits as good as one solved to 1e-6 (tests/inference/test_presets.py).
-LOW_RANK_SDR = bqp.SemidefiniteRelaxation(tol=1e-4)
-# Many rows on a device: relaxations of samples, fewer draws and short descents end where tight ones do, with gaps wider
-# by 1 %; one certificate a bit, since each costs as much as ten passes (docs/gpu.md).
-MANY_ROWS = 10_000
-DEVICE_SDR = bqp.SemidefiniteRelaxation(tol=1e-1, rank=16, n_draws=16, polish=1, max_iter=1, max_flip_passes=3)
-UNPROVEN_DEVICE_SDR = replace(DEVICE_SDR, certify=False)
-SPARSE_SDR = bqp.SemidefiniteRelaxation(tol=3e-2, rank=4, proof_limit=2000)
-# One descent from the bit as it stands, by sweeps of single flips, or by tabu moves where n allows a dense A.
-SWEEPS = bqp.LocalSearch(n_starts=1, max_iter=30)
-LARGEST_TABU = 2048
-# Labels: few distinct rows are left after a sweep, and the search's own defaults enumerate them.
-FEW_RANKS = 64
-LOOKED_AT = 1024
+from hashlearn.bqp.solve import _configured as configured
+from hashlearn.core import thresholds
+from hashlearn.core.names import did_you_mean
+from hashlearn.inference.passes import SAMPLED_ROWS
+from hashlearn.inference.report import changed_parameters
 
 
-def for_bits(solver: str | bqp.Solver, target: bqp.Operator, last: bool = True) -> str | bqp.Solver:
-    """The solver that ``solver`` stands for when bits of codes for ``target`` are inferred.
+@dataclass(frozen=True)
+class Passes:
+    """Passes of single flips over all rows, from the bit as it stands (see `hashlearn.inference.passes`).
 
-    Not in the ``last`` sweep bits will be solved again, and the bound of a problem that then no longer exists is not
-    proven where that would cost much.
+    Parameters
+    ----------
+    solver : a name or object that solves each bit on a sample of 10,000 rows; the solution is extended to all rows and
+        flipped in the same passes. None: flips alone
     """
-    if solver == "sdr":
-        if not isinstance(target, bqp.LowRank):
-            return SPARSE_SDR
-        if target.rows.on_host or target.n <= MANY_ROWS:
-            return LOW_RANK_SDR
-        return DEVICE_SDR if last else UNPROVEN_DEVICE_SDR
-    if solver == "local_search" and not has_few_distinct_rows(target):
-        return SWEEPS if target.n > LARGEST_TABU else bqp.LocalSearch(n_starts=1, max_iter=10 * target.n)
-    return solver
+
+    solver: str | bqp.Solver | None = None
+    name: ClassVar[str] = "passes"
+
+    def on_sample(self, n: int) -> bqp.Solver | None:
+        """The solver of a bit on a sample of n rows."""
+        if isinstance(self.solver, str) and self.solver in PRESETS:
+            return PRESETS[self.solver](n)  # type: ignore[return-value]
+        return None if self.solver is None else configured_solver(self.solver)
+
+
+# A bit ends 1 to 10 % above its bound, so relaxations solved to 1e-4, or to 3e-2 if products are expensive and an exact
+# certificate costs n³, round to bits as good as one solved to 1e-6 (tests/inference/test_presets.py). On a device,
+# relaxations of samples with few draws and short descents end where tight ones do, with gaps 1 % wider (docs/gpu.md).
+# A sample's optimum is not that of all rows: 1e-3 and 20 draws do as well there.
+PRESETS: dict[str, Callable[[int], bqp.Solver | Passes]] = {
+    "quick_sdr": lambda n: bqp.SemidefiniteRelaxation(tol=1e-4),
+    "coarse_sdr": lambda n: bqp.SemidefiniteRelaxation(tol=3e-2, rank=4, proof_limit=2000),
+    "sampled_sdr": lambda n: bqp.SemidefiniteRelaxation(
+        tol=1e-1, rank=16, n_draws=16, polish=1, max_iter=1, max_flip_passes=3
+    ),
+    "loose_sdr": lambda n: bqp.SemidefiniteRelaxation(tol=1e-3, n_draws=20, polish=2),
+    "tabu": lambda n: bqp.LocalSearch(n_starts=1, max_iter=10 * n),
+    "sweeps": lambda n: bqp.LocalSearch(n_starts=1, max_iter=30),
+    "passes": lambda n: Passes(),
+    "sampled_al": lambda n: Passes("al"),
+}
+
+
+class Chosen(NamedTuple):
+    """What finds the bits."""
+
+    solver: bqp.Solver | Passes
+    early: bqp.Solver | Passes  # in every sweep but the last
+
+
+def chosen(solver: Any, target: bqp.Operator) -> Chosen:
+    """The solver that a name stands for when bits of codes for ``target`` are inferred; an object is used unchanged.
+
+    "auto" is a semidefinite relaxation whose effort fits the target and the device.
+    """
+    name = _automatic(target) if isinstance(solver, str) and solver == "auto" else solver
+    if not (isinstance(name, str) and name in PRESETS):
+        found = name if isinstance(name, Passes) else configured_solver(name)
+        return Chosen(found, found)
+    preset = PRESETS[name](target.n)
+    # Bits of early sweeps are solved again, so their bounds would soon be out of date. There we skip expensive proofs.
+    early = replace(preset, certify=False) if name == "sampled_sdr" else preset  # type: ignore[type-var]
+    return Chosen(preset, early)
+
+
+def as_passes(solver: Any) -> Passes:
+    """How bits are found if rows are in blocks: by passes, any solver working on a sample; "auto" is "loose_sdr"."""
+    if isinstance(solver, str) and solver in ("passes", "sampled_al"):
+        return PRESETS[solver](0)  # type: ignore[return-value]
+    if isinstance(solver, Passes):
+        return solver
+    return Passes("loose_sdr" if isinstance(solver, str) and solver == "auto" else solver)
+
+
+def configured_solver(solver: Any) -> bqp.Solver:
+    """A solver of `bqp` from its name or object, with an error that also knows the presets."""
+    if isinstance(solver, str) and solver not in bqp.METHODS:
+        known = ["auto", *bqp.METHODS, *PRESETS]
+        raise ValueError(
+            f"solver must be one of {', '.join(known)}, or a solver object, got {solver!r}{did_you_mean(solver, known)}"
+        )
+    return configured(solver, argument="solver")
+
+
+def described(solver: bqp.Solver | Passes, max_passes: int | None = None) -> str:
+    """What runs, in words: the method, the parameters that are not its defaults, and the rows it works on.
+
+    >>> described(bqp.SemidefiniteRelaxation(tol=1e-4))
+    'sdr, tol 0.0001, all rows'
+    >>> described(Passes("al"), 12)
+    'al, on up to 10,000 sampled rows, extended to all rows, up to 12 passes of flips a bit'
+    """
+    if not isinstance(solver, Passes):
+        changed = [f"{name.replace('_', ' ')} {value}" for name, value in changed_parameters(solver).items()]
+        return ", ".join([solver.name, *changed, "all rows"])
+    flips = f"up to {max_passes} passes of flips a bit"
+    if solver.solver is None:
+        return f"single flips, all rows, {flips}"
+    inner = solver.on_sample(SAMPLED_ROWS)
+    assert inner is not None
+    words = described(inner).removesuffix(", all rows")
+    return f"{words}, on up to {SAMPLED_ROWS:,} sampled rows, extended to all rows, {flips}"
 
 
 def has_few_distinct_rows(target: bqp.Operator) -> bool:
-    """Whether rows of a low-rank target repeat, as those of labels do; judged by some of them."""
-    if not isinstance(target, bqp.LowRank) or target.rank > FEW_RANKS:
+    """Whether rows of a low-rank target repeat, as those of labels do; judged by a sample of them."""
+    if not isinstance(target, bqp.LowRank) or target.rank > thresholds.FEW_DISTINCT_RANK:
         return False
-    seen = target.rows.take(np.arange(0, target.n, -(-target.n // LOOKED_AT)))
+    seen = target.rows.take(np.arange(0, target.n, -(-target.n // thresholds.DISTINCT_ROWS_SEEN)))
     return 2 * len(np.unique(seen, axis=0)) <= len(seen)
+
+
+def _automatic(target: bqp.Operator) -> str:
+    if not isinstance(target, bqp.LowRank):
+        return "coarse_sdr"
+    on_host = target.rows.on_host or target.n <= thresholds.DEVICE_SAMPLE_ROWS
+    return "quick_sdr" if on_host else "sampled_sdr"

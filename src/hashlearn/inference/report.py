@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,14 +25,22 @@ class BitRecord(NamedTuple):
 class InferenceReport:
     """Collected by `infer_codes`; print it, or take ``to_frame()`` for a pandas DataFrame with one row a bit."""
 
-    solver: str
-    start_objective: float
+    solver: str  # as it was asked for
+    method: str = "not recorded"  # what ran, in words; model files of version 3 and before do not say
+    parameters: dict[str, Any] = field(default_factory=dict)  # of the solver, those that are not its defaults
+    start_objective: float = float("nan")
     objectives: list[float] = field(default_factory=list)  # after each sweep
     bits: list[BitRecord] = field(default_factory=list)
     stopped_early: bool = False
     final_objective: float = float("nan")  # of the codes returned: codewords may have been spread after the sweeps
     seconds: float = 0.0
     out_of_time: bool = False
+
+    @staticmethod
+    def of(asked: Any, solver: Any, method: str) -> InferenceReport:
+        """An empty report: ``asked`` is what the user gave, ``solver`` what it stands for."""
+        name = asked if isinstance(asked, str) else asked.name
+        return InferenceReport(name, method, changed_parameters(solver))
 
     def to_frame(self) -> Any:
         """A DataFrame with the fields of `BitRecord` as columns (needs pandas)."""
@@ -44,7 +52,7 @@ class InferenceReport:
 
     def __str__(self) -> str:
         lines = [
-            f"{self.solver}: {len(self.objectives)} sweep(s), {self.seconds:.2f} s"
+            f"{self.solver} ({self.method}): {len(self.objectives)} sweep(s), {self.seconds:.2f} s"
             + (", no bit changed in the last" if self.stopped_early else "")
             + (", ended by the time limit" if self.out_of_time else ""),
             f"{'sweep':>5}  {'objective':>10}  {'bits changed':>12}  {'mean gap':>9}  {'worst gap':>9}  {'seconds':>8}",
@@ -60,3 +68,11 @@ class InferenceReport:
             lines.append(f"{sweep:>5}  {objective:>10.6f}  {changed:>12}  {mean:>9}  {worst:>9}  {seconds:>8.2f}")
         lines.append(f"{'final':>5}  {self.final_objective:>10.6f}")
         return "\n".join(lines)
+
+
+def changed_parameters(solver: Any) -> dict[str, Any]:
+    """The parameters that differ from the defaults."""
+    if not is_dataclass(solver) or isinstance(solver, type):
+        return {}
+    values = asdict(solver)
+    return {f.name: values[f.name] for f in fields(solver) if f.default is MISSING or f.default != values[f.name]}

@@ -12,19 +12,18 @@ from typing import Any
 import numpy as np
 
 from hashlearn import bqp
-from hashlearn.bqp.rows import Rows, rows_of
-from hashlearn.core.arrays import FloatArray, is_tensor
+from hashlearn.bqp.rows import rows_of
+from hashlearn.core import thresholds
+from hashlearn.core.arrays import FloatArray, is_tensor, tensor_like
 from hashlearn.core.names import did_you_mean
 from hashlearn.core.threads import map_row_blocks, one_blas_thread
-from hashlearn.inference.bit_problem import objective
+from hashlearn.inference.objective import objective
 from hashlearn.inference.presets import has_few_distinct_rows
-from hashlearn.linalg.principal_axes import principal_axes, with_fixed_signs
+from hashlearn.linalg.principal_axes import filled_up, principal_axes, top_directions
 from hashlearn.linalg.rotation import itq_rotation, signs_of_product
 
 # ITQ from random rotations ends far apart at few bits, where a trial is cheap: 40 trials of 8 bits, 8 of 40 and more.
-MOST_ROTATIONS, FEWEST_ROTATIONS, ROTATED_BITS = 40, 8, 320
-# Of more rows than so many, on the host, so many are looked at to find the rotation: it has n_bits² numbers.
-MANY_ROWS = LOOKED_AT = 20_000
+MAX_ROTATIONS, MIN_ROTATIONS, ROTATED_BITS = 40, 8, 320
 
 Start = Callable[[Any, int, np.random.Generator], FloatArray]
 
@@ -43,8 +42,8 @@ def itq_codes(X: Any, n_bits: int, rng: np.random.Generator) -> FloatArray:
 
 def random_codes(X: Any, n_bits: int, rng: np.random.Generator) -> FloatArray:
     """Independent fair coins."""
-    coins = np.where(rng.random((_n_rows(X), n_bits)) < 0.5, -1.0, 1.0)
-    return rows_of(X).from_numpy(coins) if _has_passes(X) else coins
+    coins = np.where(rng.random((X.shape[0], n_bits)) < 0.5, -1.0, 1.0)
+    return tensor_like(coins, X) if is_tensor(X) else coins
 
 
 STARTS: dict[str, Start] = {"pca": pca_codes, "itq": itq_codes, "random": random_codes}
@@ -54,11 +53,11 @@ def start_codes(
     init: Any, X: Any, n_bits: int, rng: np.random.Generator, target: bqp.Operator | None = None
 ) -> FloatArray:
     """Codes as float ±1, shape (n, n_bits), from a name or from codes given as ±1 or 0/1; ``target`` is for "auto"."""
-    n = _n_rows(X)
+    n = X.shape[0]
     if isinstance(init, str) and init == "auto":
         factor = None if target is None else _factor(target)
         if target is not None and factor is not None:
-            return _best_rotation(target, factor, n_bits, rng)
+            return _rotated_codes(target, factor, n_bits, rng)
         init = "pca"
     if isinstance(init, str):
         if init not in STARTS:
@@ -79,29 +78,28 @@ def start_codes(
     raise ValueError("init must hold only -1 and +1, or only 0 and 1")
 
 
-def _best_rotation(target: bqp.Operator, factor: FloatArray, n_bits: int, rng: np.random.Generator) -> FloatArray:
-    """The best of several ITQ codes of the factor, each from a random rotation; of many rows, the best on a sample."""
-    count = min(MOST_ROTATIONS, max(FEWEST_ROTATIONS, ROTATED_BITS // n_bits))
+def best_rotation(scores: Any, target: bqp.Operator, count: int, rng: np.random.Generator) -> FloatArray:
+    """The rotation whose signs of ``scores`` have the lowest objective, of several that ITQ finds."""
+    rotations = [itq_rotation(scores, rng)[0] for _ in range(count)]
+    return min(rotations, key=lambda R: objective(target, signs_of_product(scores, R)))
+
+
+def _rotated_codes(target: bqp.Operator, factor: Any, n_bits: int, rng: np.random.Generator) -> Any:
+    """ITQ codes of the factor; with many rows in memory the rotation is fitted on a sample."""
+    count = min(MAX_ROTATIONS, max(MIN_ROTATIONS, ROTATED_BITS // n_bits))
     with one_blas_thread():
         V = _principal_scores(factor, n_bits, rng)
-        if target.n <= MANY_ROWS or not target.tall.on_host:
-            trials = (signs_of_product(V, itq_rotation(V, rng)[0]) for _ in range(count))
-            return min(trials, key=lambda codes: objective(target, codes))
-        some = np.sort(rng.choice(target.n, LOOKED_AT, replace=False))
-        scores, part = V[some], target.restricted(some)
-        rotations = [itq_rotation(scores, rng)[0] for _ in range(count)]
-        best = min(rotations, key=lambda R: objective(part, signs_of_product(scores, R)))
-        return _signs_in_place(V, best)
+        rows = thresholds.ROTATION_ROWS
+        if target.n <= rows or not target.tall.on_host:
+            return signs_of_product(V, best_rotation(V, target, count, rng))
+        some = np.sort(rng.choice(target.n, rows, replace=False))
+        R = best_rotation(V[some], target.restricted(some), count, rng)
 
+        def block(a: int, b: int) -> None:
+            V[a:b] = signs_of_product(V[a:b], R)
 
-def _signs_in_place(V: FloatArray, R: FloatArray) -> FloatArray:
-    """sgn(V R), in the place of V."""
-
-    def block(a: int, b: int) -> None:
-        V[a:b] = signs_of_product(V[a:b], R)
-
-    map_row_blocks(block, *V.shape)
-    return V
+        map_row_blocks(block, *V.shape)
+        return V
 
 
 def _factor(target: bqp.Operator) -> FloatArray | None:
@@ -116,34 +114,19 @@ def _factor(target: bqp.Operator) -> FloatArray | None:
 
 
 def _principal_scores(X: Any, n_components: int, rng: np.random.Generator) -> Any:
-    """Centred scores (n, n_components) of X; past its rank random directions fill up."""
-    if _has_passes(X):
-        return _scores_by_passes(rows_of(X), n_components, rng)
+    """Centered scores (n, n_components) of X; past its rank random directions fill up."""
+    if is_tensor(X):
+        return _scores_of_tensor(X, n_components, rng)
     axes = principal_axes(X, n_components, rng)
-    return axes._replace(directions=_filled_up(axes.directions, n_components, rng)).scores(X)
+    return axes._replace(directions=filled_up(axes.directions, n_components, rng)).scores(X)
 
 
-def _scores_by_passes(rows: Rows, n_components: int, rng: np.random.Generator) -> Any:
-    """The same for a kind of rows that is no NumPy array, through PᵀP."""
+def _scores_of_tensor(X: Any, n_components: int, rng: np.random.Generator) -> Any:
+    import torch
+
+    rows = rows_of(X)
     mean = rows.transposed(rows.ones(rows.n)) / rows.n
     covariance = rows.gram() - rows.n * np.multiply.outer(mean, mean)
-    count = min(n_components, rows.rank, rows.n)
-    directions = with_fixed_signs(np.linalg.eigh(covariance)[1][:, ::-1][:, :count])
-    directions = _filled_up(directions, n_components, rng)
-    return rows.shifted_product(directions, -mean @ directions)
-
-
-def _filled_up(directions: FloatArray, n_components: int, rng: np.random.Generator) -> FloatArray:
-    n_features, count = directions.shape
-    if count == n_components:
-        return directions
-    return np.hstack([directions, rng.standard_normal((n_features, n_components - count))])
-
-
-def _has_passes(X: Any) -> bool:
-    """Whether X is a tensor or another kind of rows, rather than an array or a sparse matrix."""
-    return is_tensor(X) or isinstance(X, Rows)
-
-
-def _n_rows(X: Any) -> int:
-    return X.n if isinstance(X, Rows) else X.shape[0]
+    directions = top_directions(covariance, min(n_components, rows.rank, rows.n))
+    directions = filled_up(directions, n_components, rng)
+    return torch.addmm(tensor_like(-mean @ directions, X), X, tensor_like(directions, X))

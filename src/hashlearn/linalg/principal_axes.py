@@ -72,3 +72,16 @@ def principal_axes(X: Any, n_components: int, rng: np.random.Generator) -> Princ
 def with_fixed_signs(directions: FloatArray) -> FloatArray:
     """Columns whose entry of largest magnitude is positive."""
     return directions * np.sign(directions[np.abs(directions).argmax(axis=0), np.arange(directions.shape[1])])
+
+
+def top_directions(scatter: FloatArray, count: int) -> FloatArray:
+    """The eigenvectors of the ``count`` largest eigenvalues, largest first, with fixed signs."""
+    return with_fixed_signs(np.linalg.eigh(scatter)[1][:, ::-1][:, :count])
+
+
+def filled_up(directions: FloatArray, count: int, rng: np.random.Generator) -> FloatArray:
+    """At least ``count`` columns: random directions follow if there are fewer."""
+    n_features, found = directions.shape
+    if found >= count:
+        return directions
+    return np.hstack([directions, rng.standard_normal((n_features, count - found))])

@@ -169,10 +169,6 @@ class Rows(Tall, ABC):
         """PᵀP, accurate to float64."""
 
     @abstractmethod
-    def shifted_product(self, B: FloatArray, shift: FloatArray) -> Any:
-        """The matrix P B + 1 shiftᵀ, of this kind."""
-
-    @abstractmethod
     def with_scaled_columns(self, factors: FloatArray) -> Rows:
         """P diag(factors)."""
 
@@ -189,26 +185,6 @@ class Rows(Tall, ABC):
     @abstractmethod
     def take(self, index: NDArray[np.intp]) -> FloatArray:
         """These few rows, as NumPy float64."""
-
-    @abstractmethod
-    def beside(self, codes: Rows, skipped: int) -> Rows:
-        """A new matrix [codes without column ``skipped``, P], a buffer whose columns may be set."""
-
-    @abstractmethod
-    def codes(self, start: Any) -> Rows:
-        """Signs (n, n_bits), checked, as a matrix of this kind whose columns may be set; a copy."""
-
-    @abstractmethod
-    def column(self, j: int) -> TallArray:
-        """Column j, a copy."""
-
-    @abstractmethod
-    def set_column(self, j: int, x: TallArray) -> None:
-        """Overwrite column j of a buffer."""
-
-    @abstractmethod
-    def codes_out(self) -> Any:
-        """A matrix of signs as the user gets it: int8."""
 
     @abstractmethod
     def absolute_sums(self) -> FloatArray:

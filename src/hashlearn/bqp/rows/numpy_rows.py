@@ -91,10 +91,6 @@ class NumpyRows(Rows):
         P = self.P
         return sum_row_blocks(lambda a, b: P[a:b].T @ P[a:b], self.n, self.rank)
 
-    def shifted_product(self, B: FloatArray, shift: FloatArray) -> FloatArray:
-        """On all cores where that pays."""
-        return self.product(B) + shift
-
     def with_scaled_columns(self, factors: FloatArray) -> NumpyRows:
         """A copy."""
         return NumpyRows(self.P * factors)
@@ -112,29 +108,6 @@ class NumpyRows(Rows):
     def take(self, index: NDArray[np.intp]) -> FloatArray:
         """A copy."""
         return self.P[index]
-
-    def beside(self, codes: Rows, skipped: int) -> NumpyRows:
-        """One buffer."""
-        buffer = np.empty((self.n, codes.rank - 1 + self.rank))
-        buffer[:, : codes.rank - 1] = np.delete(codes.P, skipped, axis=1)
-        buffer[:, codes.rank - 1 :] = self.P
-        return NumpyRows(buffer)
-
-    def codes(self, start: Any) -> NumpyRows:
-        """As float64."""
-        return NumpyRows(np.array(start, dtype=np.float64))
-
-    def column(self, j: int) -> FloatArray:
-        """A copy."""
-        return self.P[:, j].copy()
-
-    def set_column(self, j: int, x: FloatArray) -> None:
-        """In place."""
-        self.P[:, j] = x
-
-    def codes_out(self) -> NDArray[np.int8]:
-        """A copy."""
-        return self.P.astype(np.int8)
 
     def absolute_sums(self) -> FloatArray:
         """One pass, in blocks of rows."""

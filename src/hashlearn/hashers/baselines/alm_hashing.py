@@ -15,7 +15,7 @@ from hashlearn import bqp
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import positive, whole_number
 from hashlearn.hashers.baselines.relaxed_two_step import RelaxedTwoStep
-from hashlearn.inference.bit_problem import objective
+from hashlearn.inference.objective import objective
 
 
 class ALMHashing(RelaxedTwoStep):

@@ -18,7 +18,7 @@ from hashlearn.core.checks import generator, positive, whole_number
 from hashlearn.core.threads import one_blas_thread
 from hashlearn.hashers.baselines.anchors import AnchorKernel, anchor_gamma, draw_anchors
 from hashlearn.hashers.baselines.supervised import SupervisedHasher
-from hashlearn.inference.bit_problem import frobenius_square
+from hashlearn.inference.objective import frobenius_square
 from hashlearn.targets import as_target
 
 JITTER = 1e-10

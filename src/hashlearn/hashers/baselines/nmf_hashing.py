@@ -13,7 +13,7 @@ from hashlearn import bqp
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import positive, whole_number
 from hashlearn.hashers.baselines.relaxed_two_step import RelaxedTwoStep
-from hashlearn.inference.bit_problem import frobenius_square
+from hashlearn.inference.objective import frobenius_square
 
 START = 0.9  # codes begin at this share of ±1: what is 0 or 1 stays so under multiplication
 INSIDE = 1.0 - 1e-12  # nor may they arrive there

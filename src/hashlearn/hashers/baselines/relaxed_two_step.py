@@ -20,7 +20,7 @@ from hashlearn.core.threads import one_blas_thread
 from hashlearn.hash_functions import as_hash_function
 from hashlearn.hashers.baselines.function_hasher import FunctionHasher
 from hashlearn.inference import start_codes
-from hashlearn.inference.bit_problem import objective
+from hashlearn.inference.objective import objective
 from hashlearn.targets import as_target
 from hashlearn.targets.base import for_bits
 

@@ -31,7 +31,6 @@ from hashlearn.linalg.tensors import (
     SHORT_BLOCK,
     block_products,
     buffer,
-    checked_signs,
     chunks,
     gram64,
     sums_of_squares,
@@ -126,10 +125,6 @@ class TorchRows(TorchTall):
         """In float64."""
         return to_float64(gram64(self.P, None))
 
-    def shifted_product(self, B: FloatArray, shift: FloatArray) -> Tensor:
-        """In the dtype of P."""
-        return torch.addmm(tensor_like(shift, self.P), self.P, tensor_like(B, self.P))
-
     def with_scaled_columns(self, factors: FloatArray) -> TorchRows:
         """A copy, unless all factors are 1."""
         return self if bool((factors == 1.0).all()) else TorchRows(self.P * tensor_like(factors, self.P))
@@ -154,30 +149,6 @@ class TorchRows(TorchTall):
     def take(self, index: NDArray[np.intp]) -> FloatArray:
         """To the host."""
         return to_float64(self.P.index_select(0, torch.as_tensor(index, device=self.P.device)))
-
-    def beside(self, codes: Rows, skipped: int) -> TorchRows:
-        """One buffer, its rows aligned."""
-        both = buffer(self.n, codes.rank - 1 + self.rank, self.P)
-        both[:, :skipped] = codes.P[:, :skipped]
-        both[:, skipped : codes.rank - 1] = codes.P[:, skipped + 1 :]
-        both[:, codes.rank - 1 :] = self.P
-        return TorchRows(both)
-
-    def codes(self, start: Any) -> TorchRows:
-        """In the dtype of P."""
-        return TorchRows(checked_signs(start, (self.n, -1), self.P, "start"))
-
-    def column(self, j: int) -> Tensor:
-        """A copy."""
-        return self.P[:, j].clone()
-
-    def set_column(self, j: int, x: Tensor) -> None:
-        """In place."""
-        self.P[:, j] = x
-
-    def codes_out(self) -> Tensor:
-        """A copy."""
-        return self.P.to(torch.int8)
 
     def absolute_sums(self) -> FloatArray:
         """In chunks of rows."""

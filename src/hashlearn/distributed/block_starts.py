@@ -8,12 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn import bqp
-from hashlearn.bqp.methods.spectral import sign
 from hashlearn.core.arrays import FloatArray
-from hashlearn.distributed.block_cache import Kept
+from hashlearn.distributed.block_cache import BlockState
 from hashlearn.distributed.moments import added, panels
-from hashlearn.inference.bit_problem import objective
-from hashlearn.linalg.rotation import itq_rotation
+from hashlearn.inference.starts import best_rotation
+from hashlearn.linalg.principal_axes import filled_up, top_directions
 
 ROTATIONS = 8
 STARTS = ("auto", "itq", "pca")
@@ -34,9 +33,9 @@ class Begun(NamedTuple):
     cross: FloatArray
 
 
-def factor_moments(kept: Kept) -> tuple[FloatArray, FloatArray]:
+def factor_moments(state: BlockState) -> tuple[FloatArray, FloatArray]:
     """Σ f and Σ ffᵀ of a block."""
-    factor = kept.factor()
+    factor = state.factor()
     return factor.sum(axis=0, dtype=np.float64), added(panel.T @ panel for panel in panels(factor))
 
 
@@ -50,23 +49,16 @@ def learned_start(
     """
     if init not in STARTS:
         raise ValueError(f"init must be one of {', '.join(STARTS)}, got {init!r}")
-    directions = np.linalg.eigh(scatter)[1][:, ::-1][:, :n_bits]
-    directions = directions * np.sign(directions[np.abs(directions).argmax(axis=0), np.arange(directions.shape[1])])
-    if directions.shape[1] < n_bits:  # past the rank, random directions
-        directions = np.hstack([directions, rng.standard_normal((len(mean), n_bits - directions.shape[1]))])
-    projection = directions
+    projection = filled_up(top_directions(scatter, n_bits), n_bits, rng)
     if init != "pca":
-        scores = (sample - mean) @ directions
         target = bqp.LowRank(sample, np.ones(sample.shape[1]))
-        rotations = [itq_rotation(scores, rng)[0] for _ in range(ROTATIONS)]
-        best = min(rotations, key=lambda rotation: objective(target, sign(scores @ rotation)))
-        projection = directions @ best
+        projection = projection @ best_rotation((sample - mean) @ projection, target, ROTATIONS, rng)
     return Start(projection, mean @ projection)
 
 
-def begin(kept: Kept, start: Start) -> Begun:
+def begin(state: BlockState, start: Start) -> Begun:
     """Give a block its first codes."""
-    factor, width = kept.factor(), start.projection.shape[1]
+    factor, width = state.factor(), start.projection.shape[1]
     codes, first = np.empty((len(factor), -(-width // 8)), np.uint8), 0
     among, cross = np.zeros((width, width)), np.zeros((width, factor.shape[1]))
     for panel in panels(factor):
@@ -76,7 +68,7 @@ def begin(kept: Kept, start: Start) -> Begun:
         cross += z.T @ panel
         codes[first : first + len(panel)] = np.packbits(bits, axis=1)
         first += len(panel)
-    kept.codes, kept.version, kept.pending = codes.copy(), 0, None
+    state.codes, state.version, state.pending = codes.copy(), 0, None
     return Begun(codes, among, cross)
 
 

@@ -1,0 +1,145 @@
+"""Each bit as one problem of all rows, eqs. (4) and (5): A = Z̄Z̄ᵀ − n_bits · Y, with Z̄ the codes without that bit.
+
+The factor [Z̄, F] is one buffer, a NumPy array or a tensor: going from one bit to the next changes a single column.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from hashlearn import bqp
+from hashlearn.bqp.rows import rows_of
+from hashlearn.bqp.solution import relative_gap
+from hashlearn.core.arrays import FloatArray, is_tensor
+from hashlearn.inference.objective import frobenius_square, objective
+from hashlearn.inference.report import BitRecord
+
+
+class WholeBits:
+    """The bits of one code; each is handed to a solver of `bqp`.
+
+    ``early`` is the solver of every sweep but the last: bits are solved again later, so expensive proofs can wait.
+    """
+
+    def __init__(
+        self,
+        target: bqp.Operator,
+        start: Any,
+        solver: bqp.Solver,
+        early: bqp.Solver,
+        monotone: bool,
+        rng: np.random.Generator,
+    ) -> None:
+        low_rank = target if isinstance(target, bqp.LowRank) else getattr(target, "low_rank", None)
+        self.codes = _checked_codes(start, low_rank)
+        self.n, self.n_bits = self.codes.shape
+        self._target, self._solver, self._early = target, solver, early
+        self._monotone, self._rng = monotone, rng
+        self.leaves_proofs_for_last = early != solver
+        self._target_square: float | None = None
+        self._held_out = 0
+        self._sparse: bqp.Sparse | None = None
+        self._dense: FloatArray | None = None
+        if isinstance(target, bqp.Dense):
+            self._dense = self.codes @ self.codes.T - self.n_bits * target.array
+            return
+        sparse = target if isinstance(target, bqp.Sparse) else getattr(target, "sparse", None)
+        if sparse is not None:
+            self._sparse = sparse.scaled(-float(self.n_bits))
+        factor = np.empty((self.n, 0)) if low_rank is None else low_rank.rows.P
+        weights = np.empty(0) if low_rank is None else low_rank.weights
+        self._buffer = _beside(self.codes[:, 1:], factor)
+        # The rows object lives as long as the buffer: on a device it owns what was recorded for one bit and is
+        # replayed for the next.
+        self._rows = rows_of(self._buffer)
+        self._weights = np.r_[np.ones(self.n_bits - 1), -self.n_bits * weights]
+        self._slot_of = {bit: bit - 1 for bit in range(1, self.n_bits)}  # the buffer's column of each other bit
+
+    def problem(self, bit: int) -> bqp.Operator:
+        """A of eq. (5) for ``bit``. Valid until the next call."""
+        if self._dense is not None:
+            z = self.codes[:, bit]
+            return bqp.Dense.unchecked(self._dense - np.multiply.outer(z, z))
+        if bit != self._held_out:
+            slot = self._slot_of.pop(bit)
+            self._buffer[:, slot] = self.codes[:, self._held_out]
+            self._slot_of[self._held_out] = slot
+            self._held_out = bit
+        if self._rows.rank == 0:
+            assert self._sparse is not None
+            return self._sparse
+        low_rank = bqp.LowRank.unchecked(self._rows if is_tensor(self._buffer) else self._buffer, self._weights)
+        return low_rank if self._sparse is None else bqp.SparsePlusLowRank(self._sparse, low_rank)
+
+    def update(self, bit: int, x: Any) -> None:
+        """Take x as the new signs of ``bit``, the bit whose problem was asked for last."""
+        if self._dense is not None:
+            z = self.codes[:, bit]
+            self._dense += np.multiply.outer(x, x) - np.multiply.outer(z, z)
+        self.codes[:, bit] = x
+
+    def objective(self) -> float:
+        """`objective` of the codes as they stand."""
+        if self._target_square is None:
+            self._target_square = frobenius_square(self._target)
+        return objective(self._target, self.codes, self._target_square)
+
+    def one_bit(self, sweep: int, bit: int, seconds_left: float, last: bool) -> BitRecord:
+        """Solve one bit; with ``monotone`` its signs are replaced only by better ones."""
+        A, old, monotone = self.problem(bit), _copy(self.codes[:, bit]), self._monotone
+        solution = bqp.solve(
+            A,
+            self._solver if last else self._early,
+            random_state=self._rng,
+            x0=old if monotone else None,
+            time_limit=None if seconds_left == float("inf") else seconds_left,
+        )
+        if solution.status == bqp.Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        x, value = A.tall.as_float(solution.x), solution.value
+        if monotone or solution.status == bqp.Status.TIME_LIMIT:
+            if A.tall.dot(x, old) < 0.0:
+                x = -x  # the same solution with the sign that changes fewer samples
+            before = solution.details["start_value"] if monotone else A.value(old)
+            if not value < before - 1e-12 * abs(before):
+                x, value = old, before
+        self.update(bit, x)
+        gap = relative_gap(value, solution.bound)
+        changed = int((x != old).sum())
+        return BitRecord(sweep, bit, value, solution.bound, gap, changed, solution.status.value, solution.seconds)
+
+
+def int8_codes(codes: Any) -> Any:
+    """Codes as the user gets them: an int8 array or tensor."""
+    if is_tensor(codes):
+        import torch
+
+        return codes.to(torch.int8)
+    return codes.astype(np.int8)
+
+
+def _checked_codes(start: Any, low_rank: bqp.LowRank | None) -> Any:
+    """A copy of the start as float ±1: a tensor beside a tensor factor, else a NumPy array."""
+    if low_rank is not None and not low_rank.rows.on_host:
+        from hashlearn.linalg.tensors import checked_signs
+
+        return checked_signs(start, (low_rank.n, -1), low_rank.rows.P, "start")
+    return np.array(start, dtype=np.float64)
+
+
+def _beside(codes: Any, factor: Any) -> Any:
+    """[codes, factor] in one new buffer."""
+    if not is_tensor(factor):
+        return np.hstack([codes, factor])
+    from hashlearn.linalg.tensors import buffer
+
+    both = buffer(len(factor), codes.shape[1] + factor.shape[1], factor)
+    both[:, : codes.shape[1]] = codes
+    both[:, codes.shape[1] :] = factor
+    return both
+
+
+def _copy(column: Any) -> Any:
+    return column.clone() if is_tensor(column) else column.copy()
