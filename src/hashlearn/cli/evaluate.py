@@ -31,7 +31,9 @@ from hashlearn.cli.text_tables import pairs, percent
 @rows_option("--query-labels", "Their labels", required=True)
 @click.option("--radius", type=int, default=2, show_default=True, help="Of the precision within a radius.")
 @click.option("-k", type=int, help="Also precision and recall among the k nearest.")
-@click.option("--neighbours", type=int, help="Also the accuracy of a vote of so many nearest rows.")
+@click.option(
+    "--neighbors", "--neighbours", "neighbors", type=int, help="Also the accuracy of a vote of the N nearest rows."
+)
 @click.option("--ties", default="expected", show_default=True, help="How equal distances are ranked.")
 @click.option("--average", default="plain", show_default=True, help="Convention of average precision.")
 @click.option("--top-k", type=int, help="Average precision of so many nearest rows only.")
@@ -84,7 +86,7 @@ def evaluate_command(
         "precision_within_radius": f"precision within {found.radius} bits",
         "precision_at_k": f"precision at {found.k}",
         "recall_at_k": f"recall at {found.k}",
-        "knn_accuracy": f"accuracy of {found.neighbours} neighbours",
+        "knn_accuracy": f"accuracy of {found.neighbors} neighbors",
     }
     rows = [(names[name], percent(score)) for name, score in scores.items() if score is not None]
     counts = f"{len(wanted):,} queries, {len(codes):,} database rows, {hasher.n_bits} bits"

@@ -32,9 +32,10 @@ from typing import Any
 import numpy as np
 
 from hashlearn.core.arrays import FloatArray
+from hashlearn.core.checks import require_k
 from hashlearn.core.names import require_choice
-from hashlearn.metrics.counting import Counts, count_pairs
-from hashlearn.metrics.inputs import Task, make_task, require_count
+from hashlearn.metrics.counting import Counts, count_pairs, ratio
+from hashlearn.metrics.inputs import Task, make_task
 from hashlearn.metrics.radius import PrecisionRecallCurve, pooled_curve
 from hashlearn.metrics.tie_rules import TIES, expected_top_k_average, harmonic_numbers, sums_by_rule
 
@@ -106,7 +107,7 @@ def require_conventions(task: Task, ties: str, average: str, top_k: int | None) 
     require_choice(ties, "ties", TIES)
     require_choice(average, "average", AVERAGES)
     if top_k is not None:
-        require_count(top_k, "top_k", task)
+        require_k(top_k, task.n_database, "top_k")
     if average == "top_k" and top_k is None:
         raise ValueError("average='top_k' divides by the hits among the first top_k items: give top_k")
     if average == "pooled" and top_k is not None:
@@ -132,7 +133,7 @@ def finisher(n_database: int, ties: str, average: str, top_k: int | None) -> Cal
             at, before, hits = sums_by_rule(counts.retrieved, counts.relevant, ties, last, harmonic)
         total = 0.5 * (at + before) if average == "trapezoid" else at
         best = hits if average == "top_k" else np.minimum(counts.n_relevant, last)
-        out = np.divide(total, best, out=np.zeros_like(total), where=best > 0)
+        out = ratio(total, best)
         return np.where(hits > 0, out, np.nan) if average == "successful" else out
 
     return finish
