@@ -102,7 +102,7 @@ def _evaluate(
     table: Table, data: DataSet, split: Split, database: NDArray[np.uint8], queries: NDArray[np.uint8]
 ) -> dict[str, Any]:
     found = metrics.evaluate(
-        queries, database, data.y[split.queries], data.y[split.database], radius=RADIUS, neighbors=table.neighbours
+        queries, database, data.y[split.queries], data.y[split.database], radius=RADIUS, neighbors=table.neighbors
     )
     wanted = 0 if table.euclidean is None else table.euclidean
     truth = nearest_vectors(data, split, wanted) if wanted else None

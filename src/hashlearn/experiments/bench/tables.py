@@ -1,7 +1,8 @@
 """The paper's four tables and two more: what is compared, on what, how it is measured; what a run of one consists of.
 
 Retrieval by labels rewards a good classifier. So "unseen" asks for classes that nothing was learned from, and
-"neighbours" for the nearest rows of the original vectors: labels draw the training samples, and are not scored.
+"neighbors" for the nearest rows of the original vectors: labels draw the training samples, and are not scored. Stored
+results call this table "neighbours"; both words are accepted.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from hashlearn.experiments.bench.methods import METHODS, MIXED, SUPERVISED, UNSU
 from hashlearn.experiments.bench.protocols import PROTOCOLS, Protocol
 
 MOST_BITS = 4096
+STORED_NAMES = {"neighbors": "neighbours"}  # tables whose folder in stored results has another name
 
 
 @dataclass(frozen=True, order=True)
@@ -52,7 +54,7 @@ class Table:
     datasets: tuple[str, ...]
     bits: tuple[int, ...] = (8, 16, 24, 32)
     hash_function: str = "rbf_svm"  # of two-step methods
-    neighbours: int | None = None  # k of the k-NN vote, where the table has one
+    neighbors: int | None = None  # k of the k-NN vote, if the table has one
     euclidean: int | None = None  # how many nearest float vectors are to be found, where the table asks for them
     protocols: Mapping[str, str] = field(default_factory=dict)  # of the data sets that have one of their own
     other_protocol: str = "120 per class"  # of the others
@@ -69,7 +71,7 @@ class Table:
 
     def runs_like(self, other: Table, dataset: str) -> bool:
         """Whether a cell of this table is the same run in the other one."""
-        parts = ("setting", "hash_function", "neighbours", "euclidean")
+        parts = ("setting", "hash_function", "neighbors", "euclidean")
         return (
             all(getattr(self, part) == getattr(other, part) for part in parts)
             and self.protocol(dataset) == other.protocol(dataset)
@@ -132,7 +134,7 @@ TABLES: dict[str, Table] = {
             ("mnist", "cifar10"),
             bits=(8, 16, 32),
             hash_function="linear_svm",
-            neighbours=4,
+            neighbors=4,
             protocols=_KNN,
             features={"cifar10": "hog"},
         ),
@@ -210,7 +212,8 @@ def plan(
     >>> [str(cell) for cell in plan("knn", ["mnist"], ["sdr"], bits=[8], n_draws=1).cells]
     ['mnist, SDR, 8 bits, draw 0']
     """
-    chosen = TABLES[known_name(table, TABLES, "table")]
+    table = known_name(table, [*TABLES, *STORED_NAMES], "table")
+    chosen = TABLES[STORED_NAMES.get(table, table)]
     names = [known_name(name, METHODS, "method") for name in methods] if methods else list(chosen.methods)
     for name in names:
         if METHODS[name].setting_in(chosen.setting) is None:
