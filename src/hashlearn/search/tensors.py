@@ -1,4 +1,4 @@
-"""Exact search of codes that are tensors, on their own device: distances block by block, the best k are kept.
+"""Exact search of codes that are tensors, on their own device, block by block.
 
 O(n_queries · n · n_bits) multiplications; memory for one block of queries × items, independent of n.
 """

@@ -1,4 +1,4 @@
-"""PostgreSQL with pgvector: codes as ``bit(n)``, neighbours by ``<~>``, an HNSW index with ``bit_hamming_ops``.
+"""PostgreSQL with pgvector: codes as ``bit(n)``, neighbors by ``<~>``, an HNSW index with ``bit_hamming_ops``.
 
 ``bit(n)`` has the bit order of packed codes (the first bit is the highest of the first byte), so codes are sent
 unchanged, in COPY's binary format. An upsert is one transaction: COPY into a temporary table, then one INSERT … ON
