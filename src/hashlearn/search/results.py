@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -62,6 +63,9 @@ class RadiusResult:
         query %= len(self)
         part = slice(self.limits[query], self.limits[query + 1])
         return Found(self.indices[part], self.distances[part])
+
+    def __iter__(self) -> Iterator[Found]:
+        return (self[query] for query in range(len(self)))
 
 
 @dataclass(frozen=True, eq=False)
