@@ -96,7 +96,7 @@ def _scores(hasher: Any, database: Any, queries: Any, labels: Any, query_labels:
     final = rescore(candidates, queries, database, K)
     return [
         float(metrics.mean_average_precision(query_codes, codes, query_labels, labels)),
-        metrics.neighbour_recall(query_codes, codes, truth, k=K),
+        metrics.neighbor_recall(query_codes, codes, truth, k=K),
         _overlap(candidates.indices[:, :K], truth),
         _overlap(final.indices, truth),
     ]

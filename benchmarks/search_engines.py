@@ -1,4 +1,4 @@
-"""The same 100,000 codes through every engine that is installed: the same neighbours? how many? how fast?
+"""The same 100,000 codes through every engine that is installed: the same neighbors? how many? how fast?
 
 Codes: scikit-learn's digits, copied with noise, through random projections (LSH). Exact engines must return the ids and
 distances of a full sort, ties by id; for approximate ones recall@k is the part of the k results that are no farther
@@ -27,7 +27,7 @@ from hashlearn.bits import hamming_distances
 from hashlearn.core.threads import n_threads
 from hashlearn.hashers import LSH
 from hashlearn.search import BACKENDS, HammingIndex, SearchResult
-from hashlearn.search.stores import LanceStore, PostgresStore, SqliteVecStore, UsearchStore
+from hashlearn.search.stores import STORES, LanceStore, PostgresStore, SqliteVecStore, UsearchStore
 
 NOISE = 2.0  # beside grey levels of 0 … 16
 TITLES = "| bits | engine | search | put in, s | median query, ms | recall@{k} | same as a full sort |"
@@ -90,17 +90,16 @@ def ways(codes: np.ndarray, n_bits: int, folder: Path, url: str | None) -> Itera
         if name == "numpy" or installed("faiss"):
             index = HammingIndex(n_bits, name)
             yield Way(name, backend.exact, timed(lambda i=index: fill(i, codes)), index.search)
-    openers: dict[str, Callable[[], Any]] = {}
-    if url:
-        openers["PostgreSQL, pgvector"] = lambda: PostgresStore.create(url, f"codes_{n_bits}_{time.time_ns()}", n_bits)
-    if installed("sqlite_vec", "apsw"):
-        openers["sqlite-vec"] = lambda: SqliteVecStore.create(folder / f"{n_bits}.db", "codes", n_bits)
-    if installed("usearch"):
-        openers["usearch"] = lambda: UsearchStore.create(None, n_bits)
-    if installed("lancedb", "pyarrow"):
-        openers["LanceDB"] = lambda: LanceStore.create(folder / "lance", f"codes_{n_bits}", n_bits)
-    for name, opener in openers.items():
-        with opener() as store:
+    openers: dict[str, Callable[[], Any]] = {
+        "postgres": lambda: PostgresStore.create(url, f"codes_{n_bits}_{time.time_ns()}", n_bits),
+        "sqlite_vec": lambda: SqliteVecStore.create(folder / f"{n_bits}.db", "codes", n_bits),
+        "usearch": lambda: UsearchStore.create(None, n_bits),
+        "lancedb": lambda: LanceStore.create(folder / "lance", f"codes_{n_bits}", n_bits),
+    }
+    for name, kind in STORES.items():
+        if not installed(*kind.packages) or (name == "postgres" and not url):
+            continue
+        with openers[name]() as store:
             seconds = timed(lambda s=store: s.upsert(codes, ids))
             yield Way(name, True, seconds, store.search)
             if isinstance(store, SqliteVecStore):
@@ -145,7 +144,7 @@ def packaged_server(folder: Path, stack: ExitStack) -> str | None:
 
 
 def installed(*packages: str) -> bool:
-    return all(importlib.util.find_spec(package) is not None for package in packages)
+    return all(importlib.util.find_spec(package.partition(".")[0]) is not None for package in packages)
 
 
 def timed(work: Callable[[], Any]) -> float:

@@ -13,6 +13,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +48,7 @@ def visited(work: Callable[[], Any]) -> list[Path]:
 def changes(files: list[Path]) -> int:
     """How often the folder changes from one file to the next."""
     folders = [file.parts[0] if len(file.parts) > 1 else "" for file in files]
-    return sum(a != b for a, b in zip(folders, folders[1:], strict=False))
+    return sum(a != b for a, b in pairwise(folders))
 
 
 def walks(passes: str) -> dict[str, Callable[[], Any]]:

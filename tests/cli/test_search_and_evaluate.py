@@ -52,7 +52,8 @@ def test_evaluate_is_the_metrics(folder: Path) -> None:
         "--query-labels",
         "yq.npy",
     ]
-    found = answer("evaluate", "model", *files, "-k", 7, "--neighbours", 4, "--radius", 3)
+    found = answer("evaluate", "model", *files, "-k", 7, "--neighbors", 4, "--radius", 3)
+    assert found == answer("evaluate", "model", *files, "-k", 7, "--neighbours", 4, "--radius", 3)  # the old spelling
     hasher = load("model")
     arguments = (hasher.encode(X[QUERIES]), hasher.encode(X[:N]), Y[QUERIES], Y[:N])
     assert found["mean_average_precision"] == metrics.mean_average_precision(*arguments)
@@ -62,7 +63,7 @@ def test_evaluate_is_the_metrics(folder: Path) -> None:
     assert len(found["curve"]["precision"]) == 13
     text = invoke("evaluate", "model", *files).stdout
     assert f"{100 * found['mean_average_precision']:.3g} %" in text
-    assert "neighbours" not in text
+    assert "neighbors" not in text
 
 
 def test_labels_of_words_from_parquet(folder: Path) -> None:

@@ -34,7 +34,7 @@ FAULTS: dict[str, list[str]] = {
         "hashers/test_two_step.py::test_any_number_of_bits",
         "bits/test_packing.py::test_round_trip_for_every_number_of_bits",
         "search/test_index.py::test_the_nearest_with_ties_by_id",
-        "search/test_stores.py::test_same_neighbours_as_exact_search",
+        "search/test_stores.py::test_same_neighbors_as_exact_search",
         "persistence/test_onnx.py::test_any_number_of_bits_is_packed_as_encode_packs",
     ],
     "k > n, k = 0, empty index": [

@@ -229,7 +229,7 @@ CODES, LABELS = np.zeros((3, 2), np.uint8), np.array([0, 1, 0])
         ({"ties": "expcted"}, ValueError, r"ties must be one of .* got 'expcted'; did you mean 'expected'\?"),
         ({"average": "trapez"}, ValueError, r"did you mean 'trapezoid'\?"),
         ({"average": 3}, ValueError, r"average must be one of .* got 3$"),
-        ({"top_k": 0}, ValueError, r"top_k must be an integer from 1 to the 3 item\(s\) of the database, got 0"),
+        ({"top_k": 0}, ValueError, r"top_k must be an integer from 1 to the 3 item\(s\) that there are to find, got 0"),
         ({"top_k": 4}, ValueError, r"top_k must be an integer from 1 to the 3"),
         ({"top_k": 2.0}, ValueError, r"top_k must be an integer"),
         ({"average": "top_k"}, ValueError, r"give top_k"),

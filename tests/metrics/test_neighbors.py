@@ -1,4 +1,4 @@
-"""Recall of given neighbours, against brute force over all orders of equal codes."""
+"""Recall of given neighbors, against brute force over all orders of equal codes."""
 
 from __future__ import annotations
 
@@ -27,24 +27,24 @@ def test_is_the_expectation_over_all_orders(k):
     database, queries = (pack_bits(rng.integers(0, 2, (n, 5), dtype=np.uint8)) for n in (12, 3))
     truth = np.array([rng.choice(12, 4, replace=False) for _ in range(3)])
     expected = brute_force(queries, database, truth, k)
-    assert metrics.neighbour_recall(queries, database, truth, k=k) == pytest.approx(expected, abs=0.02)
+    assert metrics.neighbor_recall(queries, database, truth, k=k) == pytest.approx(expected, abs=0.02)
 
 
 def test_distinct_distances_need_no_expectation():
     database = np.array([[0b0], [0b1], [0b11], [0b111]], dtype=np.uint8)
-    assert metrics.neighbour_recall(database[:1], database, [[0, 3]], k=2) == 0.5
-    assert metrics.neighbour_recall(database[:1], database, [[0, 1]], k=2) == 1.0
+    assert metrics.neighbor_recall(database[:1], database, [[0, 3]], k=2) == 0.5
+    assert metrics.neighbor_recall(database[:1], database, [[0, 1]], k=2) == 1.0
 
 
 def test_long_codes():
     rng = np.random.default_rng(2)
     database = pack_bits(rng.integers(0, 2, (50, 200), dtype=np.uint8))
     nearest = np.argsort(hamming_distances(database[:5], database), axis=1)[:, :1]
-    assert metrics.neighbour_recall(database[:5], database, nearest, k=1) == 1.0
+    assert metrics.neighbor_recall(database[:5], database, nearest, k=1) == 1.0
 
 
 @pytest.mark.parametrize(
-    ("neighbours", "k", "words"),
+    ("neighbors", "k", "words"),
     [
         ([[4]], 1, "rows of the database, 0 to 3"),
         ([[-1]], 1, "rows of the database"),
@@ -55,7 +55,7 @@ def test_long_codes():
         ([[0]], 5, "k"),
     ],
 )
-def test_bad_input(neighbours, k, words):
+def test_bad_input(neighbors, k, words):
     database = np.arange(4, dtype=np.uint8)[:, None]
     with pytest.raises(ValueError, match=words):
-        metrics.neighbour_recall(database[:1], database, neighbours, k=k)
+        metrics.neighbor_recall(database[:1], database, neighbors, k=k)

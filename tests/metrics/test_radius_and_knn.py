@@ -11,9 +11,12 @@ from hashlearn.bits import pack_bits
 from hashlearn.metrics import (
     AVERAGES,
     TIES,
+    average_precision,
     evaluate,
     knn_accuracy,
     mean_average_precision,
+    neighbor_recall,
+    neighbour_recall,
     precision_at_k,
     precision_recall_curve,
     precision_within_radius,
@@ -37,7 +40,7 @@ def test_precision_within_radius(n_bits: int, radius: int) -> None:
     for row, label in zip(distances_of(queries, database), a, strict=True):
         found = b[row <= radius]
         values.append(np.mean(found == label) if len(found) else 0.0)
-    per_query = precision_within_radius(queries, database, a, b, radius=radius, per_query=True)
+    per_query = evaluate(queries, database, a, b, radius=radius).per_query["precision_within_radius"]
     np.testing.assert_allclose(per_query, values, rtol=0, atol=1e-15)
     assert precision_within_radius(queries, database, a, b, radius=radius) == pytest.approx(np.mean(values), abs=1e-14)
 
@@ -58,8 +61,9 @@ def test_precision_and_recall_at_k(k: int, ties: str) -> None:
         precision.append(hits / k)
         recall.append(hits / max(1, (b == label).sum()))
     arguments = (queries, database, a, b)
-    np.testing.assert_allclose(precision_at_k(*arguments, k=k, ties=ties, per_query=True), precision, atol=1e-15)
-    np.testing.assert_allclose(recall_at_k(*arguments, k=k, ties=ties, per_query=True), recall, atol=1e-15)
+    per_query = evaluate(*arguments, k=k, ties=ties).per_query
+    np.testing.assert_allclose(per_query["precision_at_k"], precision, atol=1e-15)
+    np.testing.assert_allclose(per_query["recall_at_k"], recall, atol=1e-15)
     assert precision_at_k(*arguments, k=k, ties=ties) == pytest.approx(np.mean(precision), abs=1e-14)
     assert recall_at_k(*arguments, k=k, ties=ties) == pytest.approx(np.mean(recall), abs=1e-14)
 
@@ -109,7 +113,7 @@ def test_equal_votes_at_equal_distances_go_to_the_smaller_label() -> None:
     assert knn_accuracy(query, database, [2], [3, 2, 2], k=2) == 1.0
 
 
-def test_the_default_number_of_neighbours_is_four() -> None:
+def test_the_default_number_of_neighbors_is_four() -> None:
     arguments = problem(12)
     assert knn_accuracy(*arguments) == knn_accuracy(*arguments, k=4)
 
@@ -136,7 +140,7 @@ def test_precision_recall_curve(n_bits: int) -> None:
 def test_evaluate_gives_what_the_functions_give(ties: str, average: str) -> None:
     arguments = problem(20)
     top_k = 100 if average == "top_k" else None
-    found = evaluate(*arguments, ties=ties, average=average, top_k=top_k, radius=4, k=31, neighbours=5)
+    found = evaluate(*arguments, ties=ties, average=average, top_k=top_k, radius=4, k=31, neighbors=5)
     assert found.mean_average_precision == mean_average_precision(*arguments, ties=ties, average=average, top_k=top_k)
     assert found.precision_within_radius == precision_within_radius(*arguments, radius=4)
     assert found.precision_at_k == precision_at_k(*arguments, k=31, ties=ties)
@@ -145,6 +149,42 @@ def test_evaluate_gives_what_the_functions_give(ties: str, average: str) -> None
     curve = precision_recall_curve(*arguments)
     np.testing.assert_array_equal(found.curve.precision, curve.precision)
     np.testing.assert_array_equal(found.curve.recall, curve.recall)
+
+
+@pytest.mark.parametrize("ties", TIES)
+@pytest.mark.parametrize("average", AVERAGES)
+def test_evaluate_gives_the_values_of_each_query(ties: str, average: str) -> None:
+    arguments = problem(20)
+    top_k = 100 if average == "top_k" else None
+    found = evaluate(*arguments, ties=ties, average=average, top_k=top_k, k=31, neighbors=5)
+    for name, values in found.per_query.items():
+        assert values.shape == (40,)
+        if name != "average_precision":
+            assert values.mean() == getattr(found, name)
+    if average == "pooled":
+        assert "average_precision" not in found.per_query
+    else:
+        expected = average_precision(*arguments, ties=ties, average=average, top_k=top_k)
+        np.testing.assert_array_equal(found.per_query["average_precision"], expected)
+
+
+def test_old_names_work_and_warn() -> None:
+    arguments = problem(20)
+    per_query = evaluate(*arguments, k=7, neighbors=5).per_query
+    for function, settings in ((precision_at_k, {"k": 7}), (recall_at_k, {"k": 7}), (precision_within_radius, {})):
+        with pytest.warns(DeprecationWarning, match=r"per_query=True\) will be removed") as warned:
+            values = function(*arguments, **settings, per_query=True)
+        assert warned[0].filename == __file__
+        np.testing.assert_array_equal(values, per_query[function.__name__])
+    with pytest.warns(DeprecationWarning, match=r"use evaluate\(neighbors=\.\.\.\)"):
+        found = evaluate(*arguments, neighbours=5)
+    assert found.knn_accuracy == knn_accuracy(*arguments, k=5)
+    with pytest.warns(DeprecationWarning, match="use neighbors"):
+        assert found.neighbours == found.neighbors == 5
+    with pytest.warns(DeprecationWarning, match="use neighbor_recall"):
+        assert neighbour_recall(*arguments[:2], np.zeros((40, 1), int)) == neighbor_recall(
+            *arguments[:2], np.zeros((40, 1), int)
+        )
 
 
 def test_evaluate_leaves_out_what_is_not_asked_for() -> None:
@@ -162,7 +202,7 @@ def test_the_number_of_threads_changes_nothing(monkeypatch: pytest.MonkeyPatch) 
     results, curves = [], []
     for n_threads in ("1", "2", "3"):
         monkeypatch.setenv("HASHLEARN_NUM_THREADS", n_threads)
-        found = evaluate(*arguments, k=50, neighbours=4)
+        found = evaluate(*arguments, k=50, neighbors=4)
         results.append((found.mean_average_precision, found.precision_within_radius, found.recall_at_k))
         curves.append(precision_recall_curve(*arguments, average="macro").precision)
     assert results[0] == results[1] == results[2]
@@ -187,5 +227,5 @@ def test_bad_input_is_refused() -> None:
         precision_recall_curve(*arguments, average="makro")
     with pytest.raises(ValueError, match=r"labels must be 1-D, not 0/1 indicators"):
         knn_accuracy(queries, database, np.eye(6)[a], np.eye(6)[b])
-    with pytest.raises(ValueError, match=r"neighbours must be an integer from 1"):
-        evaluate(*arguments, neighbours=0)
+    with pytest.raises(ValueError, match=r"neighbors must be an integer from 1"):
+        evaluate(*arguments, neighbors=0)

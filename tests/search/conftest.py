@@ -1,36 +1,35 @@
-"""What the tests of stores share."""
+"""How the tests of stores open each store. A store of `STORES` that is missing here fails ``test_stores.py``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from hashlearn.search.stores import LanceStore, PostgresStore, SqliteVecStore, Store, UsearchStore
+from hashlearn.search.stores import STORES, LanceStore, PostgresStore, SqliteVecStore, Store, UsearchStore
 from tests.search import server
 from tests.search.codes import engine
 
 Opener = Callable[..., Store]
-NAMES = ["postgres", "sqlite_vec", "usearch", "lancedb"]
+
+# Each opens a throw-away store in the folder of a test, and the same one if it is called again.
+OPENERS: dict[str, Callable[..., Store]] = {
+    "postgres": lambda folder, test, *a, **b: PostgresStore.create(server.start(), f"t_{abs(hash(test))}", *a, **b),
+    "sqlite_vec": lambda folder, test, *a, **b: SqliteVecStore.create(folder / "a.db", "codes", *a, **b),
+    "usearch": lambda folder, test, *a, **b: UsearchStore.create(folder / "a.usearch", *a, **b),
+    "lancedb": lambda folder, test, *a, **b: LanceStore.create(folder / "lance", "codes", *a, **b),
+}
 
 
-@pytest.fixture(params=NAMES)
+@pytest.fixture(params=STORES)
 def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Opener:
-    """Opens the store of a test, again and again."""
-    name = request.param
-    if name == "postgres":
-        url = request.getfixturevalue("postgres_url")
-        table = f"t_{abs(hash(request.node.name))}"
-        return lambda n_bits, **settings: PostgresStore.create(url, table, n_bits, **settings)
-    if name == "sqlite_vec":
-        engine("sqlite_vec", "apsw")
-        return lambda n_bits, **settings: SqliteVecStore.create(tmp_path / "a.db", "codes", n_bits, **settings)
-    if name == "usearch":
-        engine("usearch.index")
-        return lambda n_bits, **settings: UsearchStore.create(tmp_path / "a.usearch", n_bits, **settings)
-    engine("lancedb", "pyarrow")
-    return lambda n_bits, **settings: LanceStore.create(tmp_path / "lance", "codes", n_bits, **settings)
+    """Opens the store of a test, as often as it is called."""
+    engine(*STORES[request.param].packages)
+    if request.param == "postgres":
+        server.start()  # skips the test if there is no server
+    return partial(OPENERS[request.param], tmp_path, request.node.name)
 
 
 @pytest.fixture

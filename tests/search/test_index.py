@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hashlearn.search import BACKENDS, FaissHNSW, FaissIVF, FaissMultiHash, HammingIndex, faiss_flat
+from hashlearn.search import BACKENDS, FaissHNSW, FaissIVF, FaissMultiHash, HammingIndex, faiss_backends
 from hashlearn.search.results import NOTHING, NOWHERE
 from tests.search.codes import APPROXIMATE, EXACT, available, engine, filled, nearest, random_codes, within
 
@@ -62,9 +62,9 @@ class Careless:
 
 @pytest.mark.parametrize("batch", [1, 10**9])
 def test_ties_by_id_from_an_engine_that_breaks_them_otherwise(batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(faiss_flat, "HITS_PER_BATCH", batch)
+    monkeypatch.setattr(faiss_backends, "HITS_PER_BATCH", batch)
     codes, queries = random_codes(300, 12), random_codes(20, 12, seed=1)
-    engine_with_ties = faiss_flat.FlatEngine(Careless(codes))
+    engine_with_ties = faiss_backends.FlatEngine(Careless(codes))
     for k in (1, 7, 299, 300):
         rows, distances = engine_with_ties.nearest(queries, k)
         expected = nearest(queries, codes, np.arange(300), k)

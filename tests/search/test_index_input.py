@@ -80,7 +80,7 @@ def test_unknown_backend_suggests_the_nearest() -> None:
         HammingIndex(8, "faiss_hsnw")
     with pytest.raises(ValueError, match=r"backend must be one of 'auto', 'numpy'"):
         HammingIndex(8, 3)
-    with pytest.raises(ValueError, match=r"search_width must be an integer of at least 2"):
+    with pytest.raises(ValueError, match=r"search_width must be an integer from 2 to 262144"):
         FaissHNSW(search_width=0)
     with pytest.raises(ValueError, match=r"n_hashes must be None or"):
         FaissMultiHash(n_hashes=0)

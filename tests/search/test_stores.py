@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+import tomllib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from hashlearn.search import HammingIndex
+from hashlearn.search import HammingIndex, stores
 from hashlearn.search.results import NOTHING
-from hashlearn.search.stores import LanceStore, PostgresStore, SqliteVecStore, Store, UsearchStore
+from hashlearn.search.stores import STORES, SqliteVecStore
+from tests.search import server
 from tests.search.codes import engine, nearest, random_codes
-from tests.search.conftest import Opener
+from tests.search.conftest import OPENERS, Opener
 
 
 def test_a_sqlite_upsert_that_fails_half_way_leaves_the_table_as_it_was(tmp_path: Path) -> None:
@@ -31,7 +32,7 @@ def test_a_sqlite_upsert_that_fails_half_way_leaves_the_table_as_it_was(tmp_path
 
 
 @pytest.mark.parametrize("n_bits", [12, 33, 64, 100])
-def test_same_neighbours_as_exact_search(open_store: Opener, n_bits: int) -> None:
+def test_same_neighbors_as_exact_search(open_store: Opener, n_bits: int) -> None:
     codes, queries = random_codes(500, n_bits), random_codes(10, n_bits, seed=1)
     ids = np.random.default_rng(0).permutation(3000)[:500]
     with open_store(n_bits) as store:
@@ -137,20 +138,27 @@ def test_a_table_for_another_number_of_bits_is_refused(open_store: Opener) -> No
         open_store(33)
 
 
-@pytest.mark.parametrize(
-    ("opener", "module", "extra"),
-    [
-        (lambda: PostgresStore.create("dbname=none", "t", 8), "psycopg", "postgres"),
-        (lambda: SqliteVecStore.create(":memory:", "t", 8), "apsw", "sqlite-vec"),
-        (lambda: UsearchStore.create(None, 8), "usearch", "usearch"),
-        (lambda: LanceStore.create("none", "t", 8), "lancedb", "lancedb"),
-    ],
-)
-def test_a_missing_package_names_the_extra(
-    opener: Callable[[], Store], module: str, extra: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in [name for name in sys.modules if name.partition(".")[0] == module]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, module, None)
-    with pytest.raises(ImportError, match=rf"needs {module}.*pip install 'hashlearn\[{extra}\]'"):
-        opener()
+@pytest.mark.parametrize("name", STORES)
+def test_a_missing_package_names_the_extra(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(server, "start", lambda: "dbname=none")
+    for package in {module.partition(".")[0] for module in STORES[name].packages}:
+        with monkeypatch.context() as without:
+            for module in [module for module in sys.modules if module.partition(".")[0] == package]:
+                without.delitem(sys.modules, module)
+            without.setitem(sys.modules, package, None)
+            expected = rf"{STORES[name].__name__} needs {package}.*pip install 'hashlearn\[{STORES[name].extra}\]'"
+            with pytest.raises(ImportError, match=expected):
+                OPENERS[name](tmp_path, "t", 8)
+
+
+@pytest.mark.parametrize("name", STORES)
+def test_every_store_is_tested_exported_documented_and_can_be_installed(name: str) -> None:
+    """A new store needs its file, a line of `STORES`, one of `OPENERS`, an extra, and lines in docs and changelog."""
+    assert name in OPENERS, "tests/search/conftest.py does not say how to open it"
+    store, root = STORES[name], Path(__file__).parents[2]
+    assert getattr(stores, store.__name__) is store
+    assert store.__name__ in stores.__all__
+    extras = tomllib.loads((root / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert store.extra in extras
+    for page in ("docs/search.md", "CHANGELOG.md"):
+        assert f"`{store.__name__}`" in (root / page).read_text(), f"{page} does not name {store.__name__}"

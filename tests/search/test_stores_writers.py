@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hashlearn.search.stores import LanceStore, UsearchStore
+from hashlearn.search.stores import STORES, LanceStore, UsearchStore
 from tests.search.codes import engine, random_codes
 from tests.search.conftest import Opener
 
-# Two stores of usearch have a memory each, so they conflict when they save; their tests are further below.
-TABLES = pytest.mark.parametrize("open_store", ["postgres", "sqlite_vec", "lancedb"], indirect=True)
+# Two usearch stores have separate memory and conflict when they save; their tests are further below.
+TABLES = pytest.mark.parametrize("open_store", [name for name in STORES if name != "usearch"], indirect=True)
 
 WRITER = """
 import sys, numpy as np

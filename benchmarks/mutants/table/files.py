@@ -165,9 +165,9 @@ MUTANTS = [
     ),
     Mutant(
         "FAISS settings of any size are taken from an index file",
-        "search/faiss_approximate.py",
-        "        if value > most:",
-        "        if False:",
+        "search/faiss_backends.py",
+        "least=least, most=MOST[setting.name])",
+        "least=least)",
         INDEX_FILES,
     ),
     Mutant(

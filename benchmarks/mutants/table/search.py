@@ -26,13 +26,13 @@ MUTANTS = [
     Mutant(
         "a radius takes only items that are nearer than it",
         "search/scan.py",
-        "                if block[j] <= radius:\n                    counts",
-        "                if block[j] < radius:\n                    counts",
+        "                if d <= radius:",
+        "                if d < radius:",
         INDEX,
     ),
     Mutant(
         "FAISS: a radius takes only items that are nearer than it",
-        "search/faiss_flat.py",
+        "search/faiss_backends.py",
         "index.range_search(queries, min(radius, index.d) + 1)",
         "index.range_search(queries, min(radius, index.d))",
         INDEX,
@@ -117,7 +117,7 @@ MUTANTS = [
     Mutant(
         "a loaded index gives out ids of removed codes again",
         "search/index.py",
-        'index._table.next_id = max(index._table.next_id, require_next_id(header["next_id"]))',
+        "index._table.next_id = max(index._table.next_id, next_id)",
         "pass",
         ("tests/search/test_index_files.py",),
     ),

@@ -48,8 +48,8 @@ MUTANTS = [
     Mutant(
         "a table of another number of bits is opened",
         "search/stores/base.py",
-        "    if there != n_bits:",
-        "    if False:",
+        "        if n_bits != self.n_bits:",
+        "        if False:",
         STORES,
     ),
     Mutant(
@@ -132,7 +132,7 @@ MUTANTS = [
     Mutant(
         "a LanceDB table with other columns is taken over",
         "search/stores/lancedb.py",
-        'if there != wanted or not table.schema.equals(schema) or not table.schema.field("id").metadata:',
+        'if n_bits != schema.metadata[b"n_bits"] or not there.equals(schema) or not there.field("id").metadata:',
         "if False:",
         OTHERS,
     ),

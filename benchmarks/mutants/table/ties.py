@@ -13,21 +13,21 @@ NEAREST = ("tests/metrics/test_radius_and_knn.py",)
 MUTANTS = [
     Mutant(
         "equal scores go to the higher row",
-        "search/top_k_heap.py",
+        "search/asymmetric.py",
         "score == other_score and row > other_row",
         "score == other_score and row < other_row",
         SCORES,
     ),
     Mutant(
         "the last child of a heap is never compared",
-        "search/top_k_heap.py",
+        "search/asymmetric.py",
         "if child + 1 < size and _worse",
         "if child + 2 < size and _worse",
         SCORES,
     ),
     Mutant(
         "the two best scores are not put in order",
-        "search/top_k_heap.py",
+        "search/asymmetric.py",
         "for size in range(rows.shape[0] - 1, 0, -1):",
         "for size in range(rows.shape[0] - 1, 1, -1):",
         SCORES,
@@ -55,23 +55,23 @@ MUTANTS = [
     ),
     Mutant(
         "a tie at the k-th place is taken for settled",
-        "search/exact_ties.py",
+        "search/stores/base.py",
         "done = (far[:, k - 1] < far[:, -1])",
         "done = (far[:, k - 1] <= far[:, -1])",
         STORES,
     ),
     Mutant(
         "equal distances keep the order of the engine",
-        "search/exact_ties.py",
+        "search/stores/base.py",
         "order = np.lexsort((found, far), axis=1)",
         'order = np.argsort(far, axis=1, kind="stable")',
         STORES,
     ),
     Mutant(
         "FAISS: a tie at the k-th place is not looked for",
-        "search/faiss_flat.py",
-        "self.index.search(queries, min(k + 1, self.index.ntotal))",
-        "self.index.search(queries, min(k, self.index.ntotal))",
+        "search/faiss_backends.py",
+        "_search(self.index, queries, min(k + 1, self.index.ntotal))",
+        "_search(self.index, queries, min(k, self.index.ntotal))",
         INDEX,
     ),
     Mutant(

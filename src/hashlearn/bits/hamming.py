@@ -1,8 +1,8 @@
 """Hamming distance of packed codes, through 64-bit words.
 
 For signs z, z' of n_bits bits, zᵀz' = n_bits − 2 · distance, eq. (2). A pair costs one xor and one population count for
-every 64 bits. The kernels run along the database with the words of one position side by side (``planes``), so that
-the compiler turns the loop into vector instructions, whatever the width of the codes.
+every 64 bits. The kernels read the database in ``planes``: all words of one position are stored together. The compiler
+can then use vector instructions for any code width.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ WordArray: TypeAlias = NDArray[np.uint64]
 
 
 def hamming_distances(a: Any, b: Any) -> NDArray[np.int32]:
-    """Distances of all pairs of packed codes, shape (n_a, n_b): n_a · n_b numbers, so for small blocks.
+    """Distances of all pairs of packed codes, shape (n_a, n_b). This takes n_a · n_b numbers: use it for small blocks.
 
     >>> hamming_distances(np.array([[0b11000000]], np.uint8), np.array([[0b10000000], [0b00110000]], np.uint8))
     array([[1, 4]], dtype=int32)
@@ -36,10 +36,10 @@ def hamming_distances(a: Any, b: Any) -> NDArray[np.int32]:
 
 
 def as_words(packed: Any) -> WordArray:
-    """Packed rows as rows of ⌈width / 8⌉ whole 64-bit words, contiguous; missing bytes are zero.
+    """Packed rows as contiguous rows of ⌈width / 8⌉ 64-bit words; missing bytes are zero.
 
-    Equal words mean equal codes and differing bits are counted rightly; the order of bits inside a word is
-    the machine's, so the words have no meaning as numbers.
+    Equality and the number of differing bits are preserved. The byte order is the machine's, so the words have no
+    meaning as numbers.
 
     >>> as_words(np.zeros((2, 9), dtype=np.uint8)).shape
     (2, 2)
@@ -53,7 +53,7 @@ def as_words(packed: Any) -> WordArray:
 
 @intrinsic
 def popcount(typing_context, word):  # type: ignore[no-untyped-def]
-    """Ones in a word, for use inside kernels: one machine instruction, or its vector form."""
+    """The number of ones in a word, for use inside kernels: one machine instruction, or its vector form."""
 
     def generate(context, builder, signature, arguments):  # type: ignore[no-untyped-def]
         return builder.ctpop(arguments[0])
@@ -63,7 +63,7 @@ def popcount(typing_context, word):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def distances_to_all(code, planes, out):  # type: ignore[no-untyped-def]
-    """Distances of one code, a row of words, to every column of ``planes``, into ``out``."""
+    """Write the distances of one code, a row of words, to every column of ``planes`` into ``out``."""
     n_words, n = planes.shape
     for j in range(n):
         out[j] = popcount(code[0] ^ planes[0, j])

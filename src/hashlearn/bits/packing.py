@@ -1,8 +1,8 @@
 """Three forms of the same codes: signs ±1 (int8), bits 0/1 (uint8), packed bytes (uint8).
 
-A packed row has ⌈n_bits / 8⌉ bytes in the order of `numpy.packbits`: the first bit is the highest of the first byte,
-and the bits that fill the last byte are zero. Every conversion checks what it is given, because a wrong form does not
-fail by itself: `numpy.packbits` takes any number but 0 for a one, −1 included. One pass over the codes each.
+A packed row has ⌈n_bits / 8⌉ bytes in the order of `numpy.packbits`: the first bit is the highest bit of the first
+byte, and the bits that fill the last byte are zero. Every conversion checks its input, because `numpy.packbits` accepts
+wrong forms silently: it reads −1 as a one. Each conversion is one pass over the codes.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from hashlearn.bits.tensors import pack_tensor
 from hashlearn.core.arrays import is_tensor
+from hashlearn.core.checks import whole_number
 
 ByteArray: TypeAlias = NDArray[np.uint8]
 SignArray: TypeAlias = NDArray[np.int8]
@@ -49,7 +50,7 @@ def pack_bits(bits: Any) -> ByteArray:
 
 
 def unpack_bits(packed: Any, n_bits: int) -> ByteArray:
-    """The way back from `pack_bits`: bits 0/1 of shape (n_samples, n_bits).
+    """The inverse of `pack_bits`: bits 0/1 of shape (n_samples, n_bits).
 
     >>> unpack_bits(np.array([[129, 128]], dtype=np.uint8), n_bits=9)
     array([[1, 0, 0, 0, 0, 0, 0, 1, 1]], dtype=uint8)
@@ -67,7 +68,7 @@ def pack_signs(signs: Any) -> ByteArray:
 
 
 def unpack_signs(packed: Any, n_bits: int) -> SignArray:
-    """The way back from `pack_signs`: signs ±1 of shape (n_samples, n_bits).
+    """The inverse of `pack_signs`: signs ±1 of shape (n_samples, n_bits).
 
     >>> unpack_signs(np.array([[128]], dtype=np.uint8), n_bits=4)
     array([[ 1, -1, -1, -1]], dtype=int8)
@@ -76,7 +77,7 @@ def unpack_signs(packed: Any, n_bits: int) -> SignArray:
 
 
 def packed_codes(codes: Any, name: str = "codes", n_bits: int | None = None) -> ByteArray:
-    """``codes`` as an array, refused unless they can be packed codes (of ``n_bits`` bits, where given).
+    """``codes`` as an array, refused unless they can be packed codes (of ``n_bits`` bits, if given).
 
     >>> packed_codes([[1, 2]], name="query_codes")
     Traceback (most recent call last):
@@ -90,7 +91,7 @@ def packed_codes(codes: Any, name: str = "codes", n_bits: int | None = None) -> 
         )
     if n_bits is None:
         return array
-    n_bits = _require_n_bits(n_bits)
+    n_bits = whole_number(n_bits, "n_bits", least=1)
     width = -(-n_bits // 8)
     if array.shape[1] != width:
         raise ValueError(f"{name} must have {width} byte(s) in a row for n_bits={n_bits}, got shape {array.shape}")
@@ -118,7 +119,7 @@ def _two_valued(values: Any, name: str, allowed: tuple[int, int]) -> NDArray[Any
 
 
 def _hint(array: NDArray[Any], allowed: tuple[int, int]) -> str:
-    """What the values seem to be, when they are the other of the two forms."""
+    """A hint for values that are signs where bits are expected, or bits where signs are expected."""
     if allowed == (0, 1) and np.isin(array, (-1, 1)).all():
         return "; these are signs, see signs_to_bits and pack_signs"
     if allowed == (-1, 1) and np.isin(array, (0, 1)).all():
@@ -137,9 +138,3 @@ def _matrix(values: Any, name: str) -> NDArray[Any]:
     if array.shape[1] == 0:
         raise ValueError(f"{name} must have at least one column, got shape {array.shape}")
     return array
-
-
-def _require_n_bits(n_bits: Any) -> int:
-    if isinstance(n_bits, bool) or not isinstance(n_bits, int | np.integer) or n_bits < 1:
-        raise ValueError(f"n_bits must be an integer of at least 1, got {n_bits!r}")
-    return int(n_bits)

@@ -1,14 +1,16 @@
 """Codes as tensors: the same bytes as NumPy's, on the tensor's device, and Hamming distances by matrix products.
 
-With bits as signs, distance = (n_bits − inner product) / 2, exact in half precision with float32 sums: a device that
-is made for matrix products needs no popcount.
+With bits as signs, distance = (n_bits − inner product) / 2. This is exact in half precision with float32 sums, and
+matrix products are what accelerators do fastest.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-LONGEST_HALF = 2048  # bits up to which inner products of signs are whole numbers that float16 holds
+from hashlearn.core.arrays import numbers_at_once
+
+LONGEST_HALF = 2048  # bits up to which float16 holds inner products of signs exactly
 
 
 def pack_tensor(bits: Any) -> Any:
@@ -30,7 +32,7 @@ def pack_tensor(bits: Any) -> Any:
 
 
 def packed_to_signs(packed: Any) -> Any:
-    """Packed bytes as ±1 of shape (n, 8 · bytes), in the fastest dtype for products; pad bits are −1 in all."""
+    """Packed bytes as ±1 of shape (n, 8 · bytes), in the fastest dtype for products. Pad bits become −1."""
     import torch
 
     if packed.dtype != torch.uint8 or packed.dim() != 2:
@@ -42,8 +44,22 @@ def packed_to_signs(packed: Any) -> Any:
     return (2 * bits.flatten(1).to(dtype) - 1).contiguous()
 
 
+def require_comparable(queries: Any, database: Any) -> None:
+    """Refuse tensors of codes that are on different devices or have different widths."""
+    if queries.device != database.device:
+        raise ValueError(f"queries are on {queries.device}, but the database is on {database.device}; move one of them")
+    if queries.shape[1:] != database.shape[1:]:
+        shapes = f"{tuple(queries.shape)} and {tuple(database.shape)}"
+        raise ValueError(f"queries and database must have rows of equal width, got {shapes}")
+
+
+def items_at_once(queries: Any) -> int:
+    """How many items to compare with these queries in one product."""
+    return max(1, numbers_at_once(queries.device, on_cpu=1 << 21, elsewhere=1 << 27) // max(len(queries), 1))
+
+
 def sign_distances(queries: Any, database: Any) -> Any:
-    """Hamming distances, int32 (n_queries, n_database), of what `packed_to_signs` gave."""
+    """Hamming distances, int32 (n_queries, n_database), of codes as `packed_to_signs` returns them."""
     import torch
 
     products = queries @ database.T

@@ -57,7 +57,7 @@ def bench_command(
     quiet: bool,
 ) -> None:
     """Run one of the paper's tables: inference, supervised, unsupervised or knn; or one of two more: unseen (classes
-    that nothing was learned from) or neighbours (nearest rows of the original vectors).
+    that nothing was learned from) or neighbors (nearest rows of the original vectors).
 
     A file needs labels y in every table: training samples are drawn class by class. Where it has a split, its rows
     marked "test" are the queries, and are neither searched nor learned from.

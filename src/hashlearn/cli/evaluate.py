@@ -22,7 +22,9 @@ from hashlearn.cli.text_tables import pairs, percent
 @options.rows_option("--query-labels", "Their labels", required=True)
 @click.option("--radius", type=int, default=2, help="Radius in bits of the precision within a radius.")
 @click.option("-k", type=int, help="Also precision and recall among the k nearest.")
-@click.option("--neighbours", type=int, help="Also the accuracy of a vote of this many nearest rows.")
+@click.option(
+    "--neighbors", "--neighbours", "neighbors", type=int, help="Also the accuracy of a vote of this many nearest rows."
+)
 @click.option("--ties", default="expected", help="How equal distances are ranked.")
 @click.option("--average", default="plain", help="Convention of average precision.")
 @click.option("--top-k", type=int, help="Average precision of this many nearest rows only.")
@@ -62,7 +64,7 @@ def evaluate_command(
         "precision_within_radius": f"precision within {found.radius} bits",
         "precision_at_k": f"precision at {found.k}",
         "recall_at_k": f"recall at {found.k}",
-        "knn_accuracy": f"accuracy of {found.neighbours} neighbours",
+        "knn_accuracy": f"accuracy of {found.neighbors} neighbors",
     }
     scores = {name: getattr(found, name) for name in titles}
     about = {"model": str(model), "n_bits": hasher.n_bits, "n_database": len(codes), "n_queries": len(wanted)}

@@ -1,4 +1,4 @@
-"""Checks at the public door: each error names the argument, what was wrong with it, and what would be right."""
+"""Checks of arguments: each error names the argument, what was wrong with it, and what would be right."""
 
 from __future__ import annotations
 
@@ -97,10 +97,39 @@ def generator(random_state: Any) -> np.random.Generator:
         ) from None
 
 
-def whole_number(value: Any, name: str, *, least: int) -> None:
-    """Refuse a hyper-parameter that is not an integer of at least ``least``."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise ValueError(f"{name} must be an integer of at least {least}, got {value!r}")
+def whole_number(value: Any, name: str, *, least: int, most: int | None = None) -> int:
+    """``value`` as a Python int, refused unless it is an integer from ``least`` to ``most`` (None: no upper limit).
+
+    >>> whole_number(True, "n_bits", least=1, most=64)
+    Traceback (most recent call last):
+        ...
+    ValueError: n_bits must be an integer from 1 to 64, got True
+    """
+    is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not is_integer or value < least or (most is not None and value > most):
+        limits = f"of at least {least}" if most is None else f"from {least} to {most}"
+        raise ValueError(f"{name} must be an integer {limits}, got {value!r}")
+    return int(value)
+
+
+def require_k(k: Any, n: int, name: str = "k") -> int:
+    """How many items to retrieve, as a Python int, refused unless it is from 1 to the ``n`` items that there are.
+
+    >>> require_k(6, 5)
+    Traceback (most recent call last):
+        ...
+    ValueError: k must be an integer from 1 to the 5 item(s) that there are to find, got 6
+    """
+    if n == 0:
+        raise ValueError("there is nothing to search: no code has been added")
+    if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= n:
+        raise ValueError(f"{name} must be an integer from 1 to the {n} item(s) that there are to find, got {k!r}")
+    return int(k)
+
+
+def require_radius(radius: Any) -> int:
+    """A Hamming radius as a Python int, refused unless it is an integer of at least 0."""
+    return whole_number(radius, "radius", least=0)
 
 
 def positive(value: Any, name: str) -> None:

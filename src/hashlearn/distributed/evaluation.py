@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from hashlearn.core.checks import require_radius
 from hashlearn.core.names import require_choice
 from hashlearn.distributed.blocks import found_files, has_no_rows
 from hashlearn.distributed.client import connected
@@ -20,7 +21,7 @@ from hashlearn.distributed.moments import folded, plus, tree
 from hashlearn.distributed.tasks import combined, one_core
 from hashlearn.metrics.average_precision import finisher, mean_over_queries
 from hashlearn.metrics.counting import CountArray, Counts, count_pairs
-from hashlearn.metrics.inputs import make_task, require_radius
+from hashlearn.metrics.inputs import make_task
 from hashlearn.metrics.radius import PrecisionRecallCurve, curve_of_totals, totals, within
 from hashlearn.streams import read_labels
 from hashlearn.streams.opening import read_codes, split_address

@@ -182,7 +182,7 @@ class _Split:
         hasher.fit(self.learned, self.learned_labels)
         queries, database = hasher.encode(self.queries), hasher.encode(self.learned)
         if self.neighbours is not None:
-            return metrics.neighbour_recall(queries, database, self.neighbours, k=self.neighbours.shape[1])
+            return metrics.neighbor_recall(queries, database, self.neighbours, k=self.neighbours.shape[1])
         return float(metrics.mean_average_precision(queries, database, self.query_labels, self.learned_labels))
 
 

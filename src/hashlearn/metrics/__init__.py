@@ -1,7 +1,7 @@
 """Pure functions on packed codes and labels: how good is a Hamming ranking?
 
-All take ``(query_codes, database_codes, query_labels, database_labels)``, the codes as ``encode`` returns them, and
-give fractions in [0, 1]. Distances are counted, never sorted, and no array of queries × database is formed.
+All take ``(query_codes, database_codes, query_labels, database_labels)``, codes as ``encode`` returns them, and
+return fractions in [0, 1]. Distances are counted, never sorted, and no array of queries × database is formed.
 
 >>> import numpy as np
 >>> database = np.array([[0b0000], [0b0001], [0b0011], [0b0111]], dtype=np.uint8)
@@ -16,8 +16,7 @@ from __future__ import annotations
 from hashlearn.metrics.average_precision import AVERAGES, average_precision, mean_average_precision
 from hashlearn.metrics.bit_statistics import BitStatistics, bit_statistics
 from hashlearn.metrics.evaluation import Evaluation, evaluate
-from hashlearn.metrics.nearest import knn_accuracy, precision_at_k, recall_at_k
-from hashlearn.metrics.neighbors import neighbour_recall
+from hashlearn.metrics.nearest import knn_accuracy, neighbor_recall, neighbour_recall, precision_at_k, recall_at_k
 from hashlearn.metrics.radius import PrecisionRecallCurve, precision_recall_curve, precision_within_radius
 from hashlearn.metrics.tie_rules import TIES
 
@@ -32,6 +31,7 @@ __all__ = [
     "evaluate",
     "knn_accuracy",
     "mean_average_precision",
+    "neighbor_recall",
     "neighbour_recall",
     "precision_at_k",
     "precision_recall_curve",

@@ -1,8 +1,8 @@
 """Average precision of a Hamming ranking: five conventions and four tie rules, by name.
 
-A query ranks the whole database by distance. Let rel(i) be 1 where the item at rank i is relevant, hits(i) the relevant
-items up to rank i, P(i) = hits(i)/i the precision there, R the relevant items in the database, and K = ``top_k`` or,
-where that is None, the size of the database.
+A query ranks the whole database by distance. Let rel(i) be 1 if the item at rank i is relevant, hits(i) the number of
+relevant items up to rank i, P(i) = hits(i)/i the precision there, and R the number of relevant items in the database.
+K is ``top_k``, or the size of the database if that is None.
 
 ====================  =================================================================================================
 ``average``           value
@@ -10,18 +10,18 @@ where that is None, the size of the database.
 ``"plain"``           Σ_{i ≤ K} rel(i) P(i) / min(R, K), averaged over all queries; a query with R = 0 counts 0
 ``"trapezoid"``       Σ_{i ≤ K} rel(i) (P(i − 1) + P(i)) / 2 / min(R, K) with P(0) = 1: the area under the query's
                       precision–recall curve by trapezoids from rank to rank, from the point (recall 0, precision 1).
-                      Recall moves at relevant items only, by 1/R. What the paper's authors use in their public code
-``"top_k"``           Σ_{i ≤ K} rel(i) P(i) / hits(K): divided by what was found and not by what there is; 0 where
-                      nothing was found. Needs ``top_k``
+                      Recall changes at relevant items only, by 1/R. The paper's authors use it in their public code
+``"top_k"``           Σ_{i ≤ K} rel(i) P(i) / hits(K): divided by the number found, not by the number that exists; 0
+                      if nothing was found. Needs ``top_k``
 ``"successful"``      plain, averaged only over the queries with a relevant item among the first K
-``"pooled"``          area under one precision–recall curve, that of all pairs within radius 0, 1, …, by trapezoids,
-                      with the first precision held back to recall 0. See `precision_recall_curve`. No ``top_k``
+``"pooled"``          area under the precision–recall curve of all pairs within radius 0, 1, …, by trapezoids. The
+                      first precision extends to recall 0. See `precision_recall_curve`. No ``top_k``
 ====================  =================================================================================================
 
-Items at equal distance, ``ties``: ``"expected"`` is the exact mean over all orders of them, ``"stable"`` takes them in
-database order (as a stable sort would, and as the authors do), ``"optimistic"`` puts relevant ones first and
-``"pessimistic"`` last. All combinations have a closed form but one: with random ties it is random which queries are
-successful within ``top_k``, so ``ties="expected"`` with ``average="successful"`` and a ``top_k`` is refused.
+``ties`` orders items at equal distance. ``"expected"`` is the exact mean over all their orders. ``"stable"`` takes them
+in database order, as a stable sort and the paper's authors do. ``"optimistic"`` puts relevant items first,
+``"pessimistic"`` last. One combination has no closed form and is refused: ``ties="expected"`` with
+``average="successful"`` and a ``top_k``, because it is then random which queries are successful.
 """
 
 from __future__ import annotations
@@ -32,9 +32,10 @@ from typing import Any
 import numpy as np
 
 from hashlearn.core.arrays import FloatArray
+from hashlearn.core.checks import require_k
 from hashlearn.core.names import require_choice
-from hashlearn.metrics.counting import Counts, count_pairs
-from hashlearn.metrics.inputs import Task, make_task, require_count
+from hashlearn.metrics.counting import Counts, count_pairs, ratio
+from hashlearn.metrics.inputs import Task, make_task
 from hashlearn.metrics.radius import PrecisionRecallCurve, pooled_curve
 from hashlearn.metrics.tie_rules import TIES, expected_top_k_average, harmonic_numbers, sums_by_rule
 
@@ -59,8 +60,8 @@ def mean_average_precision(
     query_labels, database_labels : classes (n_samples,), or 0/1 indicators (n_samples, n_labels) where sharing any
         label makes an item relevant.
     ties : "expected", "stable", "optimistic" or "pessimistic": the order of items at equal distance.
-    average : "plain", "trapezoid", "top_k", "successful" or "pooled": see the head of this module for the formulas.
-    top_k : only the first so many ranks count.
+    average : "plain", "trapezoid", "top_k", "successful" or "pooled": see the formulas in the module docstring.
+    top_k : only the first ``top_k`` ranks count.
 
     >>> database = np.array([[0b0000], [0b0001], [0b0001], [0b0011]], dtype=np.uint8)
     >>> mean_average_precision(database[:1], database, ["a"], ["a", "b", "a", "b"])  # (1 + (2/2 + 2/3)/2) / 2
@@ -87,7 +88,7 @@ def average_precision(
 ) -> FloatArray:
     """Average precision of each query, shape (n_queries,); parameters as in `mean_average_precision`.
 
-    With ``average="successful"`` a query that is left out of the mean is nan. ``"pooled"`` has no value for one query.
+    With ``average="successful"``, queries outside the mean are nan. ``"pooled"`` has no values for single queries.
 
     >>> codes = np.array([[0b00], [0b11]], dtype=np.uint8)
     >>> average_precision(codes, codes, [0, 1], [0, 0])
@@ -106,7 +107,7 @@ def require_conventions(task: Task, ties: str, average: str, top_k: int | None) 
     require_choice(ties, "ties", TIES)
     require_choice(average, "average", AVERAGES)
     if top_k is not None:
-        require_count(top_k, "top_k", task)
+        require_k(top_k, task.n_database, "top_k")
     if average == "top_k" and top_k is None:
         raise ValueError("average='top_k' divides by the hits among the first top_k items: give top_k")
     if average == "pooled" and top_k is not None:
@@ -132,7 +133,7 @@ def finisher(n_database: int, ties: str, average: str, top_k: int | None) -> Cal
             at, before, hits = sums_by_rule(counts.retrieved, counts.relevant, ties, last, harmonic)
         total = 0.5 * (at + before) if average == "trapezoid" else at
         best = hits if average == "top_k" else np.minimum(counts.n_relevant, last)
-        out = np.divide(total, best, out=np.zeros_like(total), where=best > 0)
+        out = ratio(total, best)
         return np.where(hits > 0, out, np.nan) if average == "successful" else out
 
     return finish
@@ -149,7 +150,7 @@ def mean_over_queries(values: FloatArray, average: str) -> float:
 
 
 def area(curve: PrecisionRecallCurve) -> float:
-    """Area under a curve by trapezoids, its first precision held back to recall 0; 0 where nothing is relevant."""
+    """Area under a curve by trapezoids. The first precision extends to recall 0; 0 if nothing is relevant."""
     first = int(np.argmax(curve.retrieved > 0))
     recall = np.concatenate([[0.0], curve.recall[first:]])
     precision = np.concatenate([curve.precision[first : first + 1], curve.precision[first:]])

@@ -17,7 +17,7 @@ from hashlearn.core.threads import one_blas_thread, sum_row_blocks
 
 @dataclass(frozen=True, eq=False)
 class BitStatistics:
-    """What `bit_statistics` found."""
+    """The result of `bit_statistics`."""
 
     n_samples: int
     n_bits: int
@@ -26,7 +26,7 @@ class BitStatistics:
     code_entropy: float  # entropy of the distribution of whole codes, in bits, at most log2(n_samples) and n_bits
     max_correlation: float  # largest |correlation| of two bits; 0 with fewer than two bits that vary
     mean_correlation: float  # mean |correlation| over all pairs of bits that vary
-    n_constant: int  # bits that never vary: they have no correlation and are left out of the two above
+    n_constant: int  # bits that never vary; they have no correlation and do not enter the two numbers above
     n_distinct: int  # distinct codes
     n_collisions: int  # pairs of samples with equal codes
     collision_rate: float  # these pairs as a fraction of all pairs
@@ -49,7 +49,7 @@ def bit_statistics(codes: Any, n_bits: int) -> BitStatistics:
         return bits.T @ bits
 
     with one_blas_thread():
-        both = sum_row_blocks(gram, n)  # whole numbers: exact, whatever the order of the sums
+        both = sum_row_blocks(gram, n)  # integers, so the sums are exact in any order
     balance = both.diagonal() / n
     correlation = _absolute_correlation(both, n)
     counts = _code_counts(codes)

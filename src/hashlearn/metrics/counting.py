@@ -1,18 +1,18 @@
-"""One pass over all pairs of queries and database: how many items, and how many relevant ones, at each distance.
+"""One pass over all pairs of queries and database counts the items, and the relevant items, at each distance.
 
-No pair is stored and nothing is sorted. For one query every item becomes the number 2 · distance + relevant, and a
-histogram of these holds all that the metrics need, unless items at equal distance are to be taken in database order. In
-that case the same pass notes, for each relevant item, how many items of its distance came before it; with the counts of
-the smaller distances this is its rank. O(n_queries · n_database · n_words) time, O(n_database) memory for each thread.
+No pair is stored and nothing is sorted. For one query every item becomes the number 2 · distance + relevant, and the
+histogram of these numbers is all that most metrics need. Ties in database order need more: the same pass records, for
+each relevant item, how many items at its distance came before it. With the counts of the smaller distances this gives
+its rank. O(n_queries · n_database · n_words) time, O(n_database) memory for each thread.
 
-Queries are cut into blocks by the size of the database alone, so the results do not depend on the number of threads.
+Only the size of the database decides how queries are split into blocks. Results do not depend on the number of threads.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numba import njit
@@ -33,13 +33,13 @@ MOST_QUERIES_PER_BLOCK = 1024
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """Of a block of queries. Columns of ``retrieved`` and ``relevant`` are the distances 0, 1, …"""
+    """Counts of a block of queries. Columns of ``retrieved`` and ``relevant`` are the distances 0, 1, …"""
 
     retrieved: CountArray  # items at each distance
     relevant: CountArray  # relevant items at each distance
-    predicted: NDArray[np.int32]  # class by vote of the nearest items, where asked for
+    predicted: NDArray[np.int32]  # class by vote of the nearest items, if requested
     actual: NDArray[np.int32]  # class of the query
-    # Filled where the database order was asked for:
+    # Filled if the database order was requested:
     precision_sum: FloatArray  # Σ of the precision at each relevant item among the first ``top_k``
     before_sum: FloatArray  # Σ of the precision one rank before each of these
     top_k_hits: CountArray  # relevant items among the first ``top_k``
@@ -59,51 +59,35 @@ def count_pairs(
     before: bool = False,
     top_k: int | None = None,
     k: int | None = None,
-    neighbours: int = 0,
+    voters: int = 0,
 ) -> list[Result]:
     """``finish`` of the counts of every block of queries, in order, on all cores.
 
-    ``database_order`` breaks ties of distance by the database order and fills ``precision_sum`` up to rank ``top_k``
-    (with ``before``, ``before_sum`` too) and the hits up to ranks ``top_k`` and ``k`` (all ranks where None);
-    ``neighbours`` > 0 fills ``predicted``.
+    ``database_order`` breaks ties of distance by the database order. It fills ``precision_sum`` up to rank ``top_k``
+    (with ``before``, ``before_sum`` too) and the hits up to ranks ``top_k`` and ``k`` (None: all ranks). ``voters`` > 0
+    fills ``predicted``.
     """
-    if task.on_device is not None and not database_order and neighbours == 0:
+    if task.on_device is not None and not database_order and voters == 0:
         return _count_on_device(task, task.on_device, finish)
     n = task.n_database
     step = min(max(1, PAIRS_PER_BLOCK // n), MOST_QUERIES_PER_BLOCK)
+    last, k = n if top_k is None else top_k, n if k is None else k
 
     def count(first: int) -> Result:
         block = slice(first, first + step)
-        counts = _count_block(
-            task.queries[block],
-            task.database,
-            task.query_classes[block],
-            task.database_classes,
-            task.query_sets[block],
-            task.database_sets,
-            task.largest_distance,
-            database_order,
-            before,
-            n if top_k is None else top_k,
-            n if k is None else k,
-            neighbours,
-            task.classes,
+        queries = (task.queries[block], task.query_classes[block], task.query_sets[block])
+        database = (task.database, task.database_classes, task.database_sets)
+        retrieved, relevant, predicted, sums, hits = _count_block(
+            queries, database, task.largest_distance, database_order, before, last, k, voters, task.classes
         )
-        retrieved, relevant, predicted, sums, hits = counts
-        return finish(
-            Counts(
-                retrieved=retrieved,
-                relevant=relevant,
-                predicted=predicted,
-                actual=task.query_classes[block],
-                precision_sum=sums[:, 0],
-                before_sum=sums[:, 1],
-                top_k_hits=hits[:, 0],
-                k_hits=hits[:, 1],
-            )
-        )
+        return finish(Counts(retrieved, relevant, predicted, queries[1], *sums.T, *hits.T))
 
     return list(map_threads(count, range(0, task.n_queries, step)))
+
+
+def ratio(part: NDArray[Any], whole: NDArray[Any]) -> FloatArray:
+    """part / whole, 0 where the whole is 0."""
+    return np.divide(part, whole, out=np.zeros(part.shape), where=whole > 0)
 
 
 def _count_on_device(task: Task, codes: DeviceCodes, finish: Callable[[Counts], Result]) -> list[Result]:
@@ -119,21 +103,11 @@ def _count_on_device(task: Task, codes: DeviceCodes, finish: Callable[[Counts], 
 
 @njit(cache=True, nogil=True)
 def _count_block(  # type: ignore[no-untyped-def]
-    queries,
-    database,
-    query_classes,
-    database_classes,
-    query_sets,
-    database_sets,
-    largest_distance,
-    database_order,
-    before,
-    top_k,
-    k,
-    neighbours,
-    n_classes,
+    queries, database, largest_distance, database_order, before, top_k, k, voters, n_classes
 ):
-    n_queries, n = queries.shape[0], database.shape[1]
+    """``queries`` and ``database`` are tuples of code words, classes and label sets."""
+    (words, query_classes, query_sets), (planes, classes, sets) = queries, database
+    n_queries, n = words.shape[0], planes.shape[1]
     retrieved = np.zeros((n_queries, largest_distance + 1), np.int64)
     relevant = np.zeros((n_queries, largest_distance + 1), np.int64)
     predicted = np.full(n_queries, -1, np.int32)
@@ -144,18 +118,18 @@ def _count_block(  # type: ignore[no-untyped-def]
     votes = np.zeros(n_classes, np.int64)
     vote_distances = np.zeros(n_classes, np.int64)
     for i in range(n_queries):
-        distances_to_all(queries[i], database, keys)
-        if database_sets.shape[0] > 0:
-            _mark_shared_labels(query_sets[i], database_sets, keys)
+        distances_to_all(words[i], planes, keys)
+        if sets.shape[0] > 0:
+            _mark_shared_labels(query_sets[i], sets, keys)
         else:
-            _mark_equal_class(query_classes[i], database_classes, keys)
+            _mark_equal_class(query_classes[i], classes, keys)
         if database_order:
             m = _count_in_order(keys, retrieved[i], places)
             _sums_in_order(places[:m], retrieved[i], relevant[i], before, top_k, k, sums[i], hits[i])
         else:
             _count(keys, retrieved[i], relevant[i])
-        if neighbours > 0:
-            predicted[i] = _vote(keys, retrieved[i], database_classes, neighbours, votes, vote_distances)
+        if voters > 0:
+            predicted[i] = _vote(keys, retrieved[i], classes, voters, votes, vote_distances)
     return retrieved, relevant, predicted, sums, hits
 
 
@@ -176,7 +150,7 @@ def _mark_shared_labels(own, sets, keys):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _count(keys, retrieved, relevant):  # type: ignore[no-untyped-def]
-    """Four histograms in turn: an increment need not wait for the one before it, which often hits the same place."""
+    """Use four histograms in turn, so that an increment rarely waits for the previous one to the same bin."""
     n, n_distances = keys.shape[0], retrieved.shape[0]
     histogram = np.zeros((4, 2 * n_distances), np.uint32)
     whole = n - n % 4
@@ -195,8 +169,8 @@ def _count(keys, retrieved, relevant):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _count_in_order(keys, retrieved, places):  # type: ignore[no-untyped-def]
-    """Counts at each distance, and for each relevant item in database order its distance (above bit 40) and its place
-    among the items of that distance, 1, 2, …; returns how many. The store without a branch is what makes it fast."""
+    """Count items at each distance; for each relevant item, in database order, store its distance (from bit 40 up) and
+    its place 1, 2, … among the items at that distance. Returns how many. Storing without a branch makes it fast."""
     n_distances = retrieved.shape[0]
     seen = np.empty(n_distances, np.uint64)
     for d in range(n_distances):
@@ -239,7 +213,7 @@ def _sums_in_order(places, retrieved, relevant, before, top_k, k, sums, hits):  
 
 @njit(cache=True, nogil=True)
 def _vote(keys, retrieved, classes, k, votes, vote_distances):  # type: ignore[no-untyped-def]
-    """Most frequent class of the k nearest; equal votes go to the smaller sum of distances, then to the lower class."""
+    """Most frequent class of the k nearest. Equal votes go to the smaller sum of distances, then to the lower class."""
     last, inside = 0, 0
     while inside + retrieved[last] < k:
         inside += retrieved[last]

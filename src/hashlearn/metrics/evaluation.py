@@ -1,4 +1,4 @@
-"""Several metrics from one pass over the pairs."""
+"""Several metrics from one pass over the pairs of queries and database."""
 
 from __future__ import annotations
 
@@ -8,16 +8,23 @@ from typing import Any
 import numpy as np
 
 from hashlearn.core.arrays import FloatArray
+from hashlearn.core.checks import require_k, require_radius
+from hashlearn.core.names import deprecated
 from hashlearn.metrics.average_precision import area, finisher, mean_over_queries, require_conventions
-from hashlearn.metrics.counting import CountArray, Counts, count_pairs
-from hashlearn.metrics.inputs import make_task, require_count, require_radius
-from hashlearn.metrics.nearest import hits_finisher, recall, require_vote, voted_rightly
+from hashlearn.metrics.counting import CountArray, Counts, count_pairs, ratio
+from hashlearn.metrics.inputs import make_task
+from hashlearn.metrics.nearest import hits_finisher, require_vote, voted_rightly
 from hashlearn.metrics.radius import PrecisionRecallCurve, curve_of_totals, totals, within
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """What `evaluate` found, fractions in [0, 1]; None where it was not asked for."""
+    """The result of `evaluate`: fractions in [0, 1], None for what was not requested, and the arguments.
+
+    ``per_query`` holds an array with one value for each query under the name of each function that was computed:
+    "average_precision" (not for ``average="pooled"``), "precision_within_radius", "precision_at_k", "recall_at_k" and
+    "knn_accuracy" (0 or 1).
+    """
 
     mean_average_precision: float
     precision_within_radius: float
@@ -25,12 +32,19 @@ class Evaluation:
     recall_at_k: float | None
     knn_accuracy: float | None
     curve: PrecisionRecallCurve  # pooled, by radius
+    per_query: dict[str, FloatArray]
     ties: str
     average: str
     top_k: int | None
     radius: int
     k: int | None
-    neighbours: int | None
+    neighbors: int | None
+
+    @property
+    def neighbours(self) -> int | None:
+        """The old name of ``neighbors``, deprecated."""
+        deprecated("Evaluation.neighbours", "neighbors")
+        return self.neighbors
 
 
 def evaluate(
@@ -44,57 +58,60 @@ def evaluate(
     top_k: int | None = None,
     radius: int = 2,
     k: int | None = None,
+    neighbors: int | None = None,
     neighbours: int | None = None,
 ) -> Evaluation:
     """Mean average precision, precision within ``radius`` and the pooled precision–recall curve, in one pass.
 
-    ``k`` adds precision and recall among the k nearest, ``neighbours`` the accuracy of a vote of so many of them
-    (classes only). Each number is that of the function of its name with the same arguments.
+    ``k`` adds precision and recall among the k nearest. ``neighbors`` adds the accuracy of a vote of that many nearest
+    items (classes only); ``neighbours`` is its old name, deprecated. Each number equals that of the function of its
+    name with the same arguments.
 
     >>> database = np.array([[0b0000], [0b0001], [0b1110]], dtype=np.uint8)
-    >>> found = evaluate(database[:1], database, [1], [1, 0, 1], neighbours=1)
+    >>> found = evaluate(database[:1], database, [1], [1, 0, 1], neighbors=1)
     >>> found.mean_average_precision, found.precision_within_radius, found.knn_accuracy
     (0.8333333333333333, 0.5, 1.0)
     """
+    if neighbours is not None:
+        deprecated("evaluate(neighbours=...)", "evaluate(neighbors=...)")
+        neighbors = neighbours
     task = make_task(query_codes, database_codes, query_labels, database_labels)
     require_conventions(task, ties, average, top_k)
     require_radius(radius)
     if k is not None:
-        require_count(k, "k", task)
-    if neighbours is not None:
-        require_vote(task, neighbours, "neighbours")
-    precisions = finisher(task.n_database, ties, "plain" if average == "pooled" else average, top_k)
+        require_k(k, task.n_database)
+    if neighbors is not None:
+        require_vote(task, neighbors, "neighbors")
+    precisions = None if average == "pooled" else finisher(task.n_database, ties, average, top_k)
 
-    def finish(counts: Counts) -> tuple[CountArray, FloatArray]:
-        nothing = np.zeros(len(counts.retrieved))
-        hits = nothing if k is None else hits_finisher(counts, k, ties)
-        right = nothing if neighbours is None else voted_rightly(counts)
-        n_relevant = counts.n_relevant.astype(np.float64)
-        columns = [precisions(counts), within(counts, radius), hits, recall(hits, n_relevant), right]
-        return totals(counts), np.stack(columns)
+    def finish(counts: Counts) -> tuple[CountArray, dict[str, FloatArray]]:
+        values = {"precision_within_radius": within(counts, radius)}
+        if precisions is not None:
+            values["average_precision"] = precisions(counts)
+        if k is not None:
+            hits = hits_finisher(counts, k, ties)
+            values |= {"precision_at_k": hits / k, "recall_at_k": ratio(hits, counts.n_relevant)}
+        if neighbors is not None:
+            values["knn_accuracy"] = voted_rightly(counts)
+        return totals(counts), values
 
-    parts = count_pairs(
-        task,
-        finish,
-        database_order=ties == "stable",
-        before=average == "trapezoid",
-        top_k=top_k,
-        k=k,
-        neighbours=neighbours or 0,
-    )
+    stable, before = ties == "stable", average == "trapezoid"
+    parts = count_pairs(task, finish, database_order=stable, before=before, top_k=top_k, k=k, voters=neighbors or 0)
     curve = curve_of_totals(np.sum([part[0] for part in parts], axis=0))
-    per_query = np.concatenate([part[1] for part in parts], axis=1)
+    per_query = {name: np.concatenate([values[name] for _, values in parts]) for name in parts[0][1]}
+    means = {name: float(values.mean()) for name, values in per_query.items()}
     return Evaluation(
-        mean_average_precision=area(curve) if average == "pooled" else mean_over_queries(per_query[0], average),
-        precision_within_radius=float(per_query[1].mean()),
-        precision_at_k=None if k is None else float((per_query[2] / k).mean()),
-        recall_at_k=None if k is None else float(per_query[3].mean()),
-        knn_accuracy=None if neighbours is None else float(per_query[4].mean()),
-        curve=curve,
+        area(curve) if average == "pooled" else mean_over_queries(per_query["average_precision"], average),
+        means["precision_within_radius"],
+        means.get("precision_at_k"),
+        means.get("recall_at_k"),
+        means.get("knn_accuracy"),
+        curve,
+        per_query,
         ties=ties,
         average=average,
         top_k=top_k,
         radius=radius,
         k=k,
-        neighbours=neighbours,
+        neighbors=neighbors,
     )

@@ -1,7 +1,7 @@
-"""What every metric is given: packed codes and labels of queries and database, checked at the door.
+"""The arguments of every metric, checked: packed codes and labels of queries and database.
 
-Labels are one class for each sample (any kind that can be compared: numbers, strings) or 0/1 indicators of shape
-(n_samples, n_labels). A database item is relevant for a query when the classes are equal, or when any label is shared.
+Labels are one class for each sample (numbers, strings or anything else that can be compared) or 0/1 indicators of shape
+(n_samples, n_labels). A database item is relevant for a query if the classes are equal, or if they share any label.
 """
 
 from __future__ import annotations
@@ -13,28 +13,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.bits import as_words, pack_bits, packed_codes
-from hashlearn.core.arrays import is_tensor, to_numpy
+from hashlearn.core.arrays import FloatArray, is_tensor, to_numpy
+from hashlearn.core.names import deprecated
 from hashlearn.metrics.tensors import DeviceCodes
 
 WordArray: TypeAlias = NDArray[np.uint64]
 
-# The kernels keep 2 · distance + 1 in 16 bits.
+# The kernels store 2 · distance + 1 in 16 bits.
 WIDEST_CODE = 4095
 
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Codes and labels in the form of the kernels. Words and label sets of the database lie in planes (word, item)."""
+    """Codes and labels as the kernels read them. Database words and label sets are stored word by word, not row by row.
+
+    Without label sets the two ``sets`` have no words; without classes the two ``classes`` are empty.
+    """
 
     queries: WordArray  # (n_queries, n_words)
     database: WordArray  # (n_words, n_database)
-    query_classes: NDArray[np.int32]  # (n_queries,); empty where labels are sets
+    query_classes: NDArray[np.int32]
     database_classes: NDArray[np.int32]
-    query_sets: WordArray  # (n_queries, n_label_words); no columns where labels are classes
+    query_sets: WordArray  # (n_queries, n_label_words)
     database_sets: WordArray  # (n_label_words, n_database)
-    classes: int  # number of classes, 0 where labels are sets
-    largest_distance: int  # that the width of the codes allows
-    on_device: DeviceCodes | None = None  # the same codes where they are tensors and labels are classes
+    classes: int  # number of classes, 0 if labels are sets
+    largest_distance: int  # 8 · bytes in a code
+    on_device: DeviceCodes | None = None  # the codes again, if they are tensors and labels are classes
 
     @property
     def n_queries(self) -> int:
@@ -48,57 +52,39 @@ class Task:
 
 
 def make_task(query_codes: Any, database_codes: Any, query_labels: Any, database_labels: Any) -> Task:
-    """Check the four arrays and bring them into the form of the kernels. Codes may be tensors, on one device."""
+    """Check the four arrays and convert them for the kernels. Codes may be tensors on one device."""
     tensors = (query_codes, database_codes) if is_tensor(query_codes) and is_tensor(database_codes) else None
-    query_codes, database_codes = to_numpy(query_codes), to_numpy(database_codes)
-    query_labels, database_labels = to_numpy(query_labels), to_numpy(database_labels)
-    query_codes = _codes(query_codes, "query_codes")
-    database_codes = _codes(database_codes, "database_codes")
-    if query_codes.shape[1] != database_codes.shape[1]:
+    query_codes = _codes(to_numpy(query_codes), "query_codes")
+    database_codes = _codes(to_numpy(database_codes), "database_codes")
+    n, width = query_codes.shape
+    if width != database_codes.shape[1]:
         raise ValueError(
             "query_codes and database_codes must have rows of equal width, "
             f"got shapes {query_codes.shape} and {database_codes.shape}"
         )
-    query_labels = _labels(query_labels, "query_labels", len(query_codes), "query_codes")
-    database_labels = _labels(database_labels, "database_labels", len(database_codes), "database_codes")
+    query_labels = _labels(to_numpy(query_labels), "query_labels", n, "query_codes")
+    database_labels = _labels(to_numpy(database_labels), "database_labels", len(database_codes), "database_codes")
     if query_labels.ndim != database_labels.ndim:
         raise ValueError(
             "query_labels and database_labels must both be 1-D classes or both 2-D 0/1 indicators, "
             f"got shapes {query_labels.shape} and {database_labels.shape}"
         )
-    no_class = np.zeros(0, np.int32)
-    n_q, n_d, classes = len(query_codes), len(database_codes), 0
-    query_classes, database_classes = no_class, no_class
-    query_sets, database_sets = np.zeros((n_q, 0), np.uint64), np.zeros((0, n_d), np.uint64)
+    classes = (np.zeros(0, np.int32), np.zeros(0, np.int32), 0)
+    sets = (np.zeros((n, 0), np.uint64), np.zeros((0, len(database_codes)), np.uint64))
     if query_labels.ndim == 1:
-        query_classes, database_classes, classes = _factorise(query_labels, database_labels)
+        classes = _factorize(query_labels, database_labels)
     else:
-        query_sets, database_sets = _label_sets(query_labels, database_labels)
-    return Task(
-        queries=as_words(query_codes),
-        database=np.ascontiguousarray(as_words(database_codes).T),
-        query_classes=query_classes,
-        database_classes=database_classes,
-        query_sets=query_sets,
-        database_sets=database_sets,
-        classes=classes,
-        largest_distance=8 * query_codes.shape[1],
-        on_device=None if tensors is None or not classes else DeviceCodes(*tensors, query_classes, database_classes),
-    )
+        sets = _label_sets(query_labels, database_labels)
+    on_device = DeviceCodes(*tensors, *classes[:2]) if tensors is not None and classes[2] else None
+    words, planes = as_words(query_codes), np.ascontiguousarray(as_words(database_codes).T)
+    return Task(words, planes, *classes[:2], *sets, classes[2], 8 * width, on_device)
 
 
-def require_count(value: Any, name: str, task: Task) -> None:
-    """Refuse a number of items that is not an integer from 1 to the size of the database."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value <= task.n_database:
-        raise ValueError(
-            f"{name} must be an integer from 1 to the {task.n_database} item(s) of the database, got {value!r}"
-        )
-
-
-def require_radius(radius: Any) -> None:
-    """Refuse a Hamming radius that is not an integer of at least 0."""
-    if isinstance(radius, bool) or not isinstance(radius, int | np.integer) or radius < 0:
-        raise ValueError(f"radius must be an integer of at least 0, got {radius!r}")
+def averaged(values: FloatArray, per_query: bool, name: str) -> Any:
+    """The mean; with the deprecated ``per_query=True`` of metric ``name``, the values themselves."""
+    if per_query:
+        deprecated(f"{name}(per_query=True)", f"evaluate(...).per_query[{name!r}]", stacklevel=4)
+    return values if per_query else float(values.mean())
 
 
 def _codes(codes: Any, name: str) -> NDArray[np.uint8]:
@@ -137,8 +123,8 @@ def _missing(array: NDArray[Any]) -> NDArray[np.bool_]:
     return np.zeros(array.shape, dtype=bool)
 
 
-def _factorise(queries: NDArray[Any], database: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[np.int32], int]:
-    """Classes 0, 1, … in the sorted order of the labels of both arrays together."""
+def _factorize(queries: NDArray[Any], database: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[np.int32], int]:
+    """Classes 0, 1, … in the sorted order of all labels, and how many there are."""
     if _family(queries) != _family(database):
         raise TypeError(
             "query_labels and database_labels must be of one kind, "
@@ -153,7 +139,7 @@ def _factorise(queries: NDArray[Any], database: NDArray[Any]) -> tuple[NDArray[n
 
 
 def _family(array: NDArray[Any]) -> str:
-    """Numbers, text, bytes, dates: arrays of different families are never equal, whatever NumPy casts them to."""
+    """Numbers, text, bytes or dates. Labels of different families are never equal, even if NumPy can cast them."""
     if array.dtype.kind == "O":
         return "text" if all(isinstance(value, str) for value in array) else "objects"
     for family, kinds in (("numbers", "biufc"), ("text", "UT"), ("bytes", "S"), ("dates", "M"), ("spans", "m")):
@@ -163,7 +149,7 @@ def _family(array: NDArray[Any]) -> str:
 
 
 def _label_sets(queries: NDArray[Any], database: NDArray[Any]) -> tuple[WordArray, WordArray]:
-    """Indicators packed into words, those of the database in planes."""
+    """Indicators packed into words, those of the database word by word."""
     if queries.shape[1] != database.shape[1]:
         raise ValueError(
             "query_labels and database_labels must have the same columns, one for each label, "

@@ -1,40 +1,20 @@
-"""The k nearest items: precision and recall among them, and the class they vote for."""
+"""The k nearest items: precision and recall among them, the class they vote for, and recall of given neighbors."""
 
 from __future__ import annotations
 
-from typing import Any, Literal, overload
+from typing import Any
 
 import numpy as np
 
+from hashlearn.bits import as_words
 from hashlearn.core.arrays import FloatArray
-from hashlearn.core.names import require_choice
-from hashlearn.metrics.counting import Counts, count_pairs
-from hashlearn.metrics.inputs import Task, make_task, require_count
+from hashlearn.core.checks import require_k
+from hashlearn.core.names import deprecated, require_choice
+from hashlearn.metrics.counting import Counts, count_pairs, ratio
+from hashlearn.metrics.inputs import Task, averaged, make_task
 from hashlearn.metrics.tie_rules import TIES, hits_by_rule
 
 
-@overload
-def precision_at_k(
-    query_codes: Any,
-    database_codes: Any,
-    query_labels: Any,
-    database_labels: Any,
-    *,
-    k: int,
-    ties: str = ...,
-    per_query: Literal[False] = ...,
-) -> float: ...
-@overload
-def precision_at_k(
-    query_codes: Any,
-    database_codes: Any,
-    query_labels: Any,
-    database_labels: Any,
-    *,
-    k: int,
-    ties: str = ...,
-    per_query: Literal[True],
-) -> FloatArray: ...
 def precision_at_k(
     query_codes: Any,
     database_codes: Any,
@@ -44,43 +24,22 @@ def precision_at_k(
     k: int,
     ties: str = "expected",
     per_query: bool = False,
-) -> float | FloatArray:
+) -> float:
     """hits(k)/k: the fraction of relevant items among the k nearest, averaged over all queries.
 
-    ``ties``, for the distance that rank k cuts: "expected" over all orders, "stable" in database order, "optimistic" or
-    "pessimistic".
+    ``ties`` says which items at the distance of rank k are taken: "expected" averages over all orders, "stable" takes
+    them in database order, "optimistic" relevant ones first, "pessimistic" relevant ones last. ``per_query`` is
+    deprecated: `evaluate` returns the values of each query.
 
     >>> database = np.array([[0b0000], [0b0001], [0b0010]], dtype=np.uint8)
     >>> precision_at_k(database[:1], database, [1], [1, 0, 1], k=2)  # 1 for sure and then 1 or 0
     0.75
     """
     task = make_task(query_codes, database_codes, query_labels, database_labels)
-    values = np.concatenate([hits / k for hits, _ in _hits_at_k(task, k, ties)])
-    return values if per_query else float(values.mean())
+    result: float = averaged(_hits_at_k(task, k, ties)[0] / k, per_query, "precision_at_k")
+    return result
 
 
-@overload
-def recall_at_k(
-    query_codes: Any,
-    database_codes: Any,
-    query_labels: Any,
-    database_labels: Any,
-    *,
-    k: int,
-    ties: str = ...,
-    per_query: Literal[False] = ...,
-) -> float: ...
-@overload
-def recall_at_k(
-    query_codes: Any,
-    database_codes: Any,
-    query_labels: Any,
-    database_labels: Any,
-    *,
-    k: int,
-    ties: str = ...,
-    per_query: Literal[True],
-) -> FloatArray: ...
 def recall_at_k(
     query_codes: Any,
     database_codes: Any,
@@ -90,18 +49,18 @@ def recall_at_k(
     k: int,
     ties: str = "expected",
     per_query: bool = False,
-) -> float | FloatArray:
+) -> float:
     """hits(k)/R: the fraction of the R relevant items of the database that are among the k nearest.
 
-    Averaged over all queries, those with R = 0 counting 0. ``ties`` as in `precision_at_k`.
+    This is averaged over all queries; those with R = 0 count 0. ``ties`` and ``per_query`` as in `precision_at_k`.
 
     >>> database = np.array([[0b0000], [0b0001], [0b0010]], dtype=np.uint8)
     >>> recall_at_k(database[:1], database, [1], [1, 0, 1], k=2)
     0.75
     """
     task = make_task(query_codes, database_codes, query_labels, database_labels)
-    values = np.concatenate([recall(hits, n_relevant) for hits, n_relevant in _hits_at_k(task, k, ties)])
-    return values if per_query else float(values.mean())
+    result: float = averaged(ratio(*_hits_at_k(task, k, ties)), per_query, "recall_at_k")
+    return result
 
 
 def knn_accuracy(
@@ -109,8 +68,8 @@ def knn_accuracy(
 ) -> float:
     """Fraction of queries whose class is the majority vote of their k nearest database items.
 
-    Items at equal distance enter in database order (the mean over all orders of a vote is no simple formula). Classes
-    with equal votes: the one with the smaller sum of distances wins, then the smaller label. Labels must be classes.
+    Items at equal distance are taken in database order, because the mean over all orders has no simple formula. If
+    classes have equal votes, the smaller sum of distances wins, then the smaller label. Labels must be classes.
 
     >>> database = np.array([[0b0000], [0b0001], [0b1111]], dtype=np.uint8)
     >>> knn_accuracy(database[:1], database, ["cat"], ["cat", "cat", "dog"], k=3)
@@ -118,12 +77,50 @@ def knn_accuracy(
     """
     task = make_task(query_codes, database_codes, query_labels, database_labels)
     require_vote(task, k, "k")
-    return float(np.concatenate(count_pairs(task, voted_rightly, neighbours=k)).mean())
+    return float(np.concatenate(count_pairs(task, voted_rightly, voters=k)).mean())
+
+
+def neighbor_recall(query_codes: Any, database_codes: Any, neighbors: Any, *, k: int = 10) -> float:
+    """Mean fraction of each query's true neighbors that are among its k nearest database codes.
+
+    This needs no labels: the truth is usually each query's nearest float vectors. Codes at equal distance count by the
+    expectation over all orders: if r of the m codes at one distance are among the first k, each of them counts r/m.
+
+    Parameters
+    ----------
+    query_codes, database_codes : packed codes
+    neighbors : integers (n_queries, m), database rows of each query's m true neighbors
+    k : codes retrieved
+
+    >>> database = np.array([[0b0000], [0b0001], [0b0010], [0b1111]], dtype=np.uint8)
+    >>> neighbor_recall(database[:1], database, [[0, 1]], k=2)
+    0.75
+    """
+    queries, database = np.asarray(query_codes), np.asarray(database_codes)
+    n_queries, n_database = (len(codes) if codes.ndim else 0 for codes in (queries, database))
+    task = make_task(queries, database, np.zeros(n_queries, np.int64), np.zeros(n_database, np.int64))
+    require_k(k, n_database)
+    truth = np.asarray(neighbors)
+    if truth.ndim != 2 or len(truth) != n_queries or truth.shape[1] == 0 or truth.dtype.kind not in "iu":
+        raise ValueError(
+            f"neighbors must be row numbers of shape ({n_queries}, m), got shape {truth.shape} of type {truth.dtype}"
+        )
+    if truth.min() < 0 or truth.max() >= n_database:
+        raise ValueError(f"neighbors must be rows of the database, 0 to {n_database - 1}, got {truth.max()}")
+    found = np.concatenate(count_pairs(task, lambda counts: _chances(counts, k)))
+    differing = np.bitwise_count(task.queries[:, None, :] ^ as_words(database)[truth])
+    return float(np.take_along_axis(found, differing.sum(axis=2, dtype=np.int64), axis=1).mean())
+
+
+def neighbour_recall(query_codes: Any, database_codes: Any, neighbours: Any, *, k: int = 10) -> float:
+    """The old name of `neighbor_recall`, deprecated."""
+    deprecated("neighbour_recall", "neighbor_recall")
+    return neighbor_recall(query_codes, database_codes, neighbours, k=k)
 
 
 def require_vote(task: Task, k: int, name: str) -> None:
     """Refuse a vote over label sets, or of an impossible number of items."""
-    require_count(k, name, task)
+    require_k(k, task.n_database, name)
     if task.classes == 0:
         raise ValueError("knn_accuracy needs one class for each sample: labels must be 1-D, not 0/1 indicators")
 
@@ -135,22 +132,23 @@ def hits_finisher(counts: Counts, k: int, ties: str) -> FloatArray:
     return hits_by_rule(counts.retrieved, counts.relevant, ties, k)
 
 
-def recall(hits: FloatArray, n_relevant: FloatArray) -> FloatArray:
-    """hits / n_relevant, 0 where nothing is relevant."""
-    return np.divide(hits, n_relevant, out=np.zeros_like(hits), where=n_relevant > 0)
-
-
 def voted_rightly(counts: Counts) -> FloatArray:
     """1 for each query of a block whose class was predicted, else 0."""
     return (counts.predicted == counts.actual).astype(np.float64)
 
 
-def _hits_at_k(task: Task, k: int, ties: str) -> list[tuple[FloatArray, FloatArray]]:
+def _hits_at_k(task: Task, k: int, ties: str) -> FloatArray:
+    """hits(k) and the number of relevant items of each query, shape (2, n_queries)."""
     require_choice(ties, "ties", TIES)
-    require_count(k, "k", task)
-    return count_pairs(
-        task,
-        lambda counts: (hits_finisher(counts, k, ties), counts.n_relevant.astype(np.float64)),
-        database_order=ties == "stable",
-        k=k,
-    )
+    require_k(k, task.n_database)
+
+    def finish(counts: Counts) -> FloatArray:
+        return np.stack([hits_finisher(counts, k, ties), counts.n_relevant])
+
+    return np.concatenate(count_pairs(task, finish, database_order=ties == "stable", k=k), axis=1)
+
+
+def _chances(counts: Counts, k: int) -> FloatArray:
+    """Probability of being among the first k, for each query of a block and each distance."""
+    nearer = counts.retrieved.cumsum(axis=1) - counts.retrieved
+    return np.clip(k - nearer, 0, counts.retrieved) / np.maximum(counts.retrieved, 1)

@@ -1,4 +1,4 @@
-"""The counts of `counting` for codes that are tensors: distances by matrix products, one histogram, on the device."""
+"""The counts of `counting` for tensors, on their device: distances by matrix products, then one histogram."""
 
 from __future__ import annotations
 
@@ -7,10 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.bits.tensors import packed_to_signs, sign_distances
-
-PAIRS_AT_ONCE = {"cpu": 1 << 21}
-PAIRS_ON_DEVICE = 1 << 27
+from hashlearn.bits.tensors import items_at_once, packed_to_signs, require_comparable, sign_distances
 
 
 class DeviceCodes:
@@ -19,8 +16,7 @@ class DeviceCodes:
     def __init__(self, queries: Any, database: Any, query_classes: Any, database_classes: Any) -> None:
         import torch
 
-        if queries.device != database.device:
-            raise ValueError(f"query_codes are on {queries.device}, database_codes on {database.device}; move one")
+        require_comparable(queries, database)
         self._queries, self._database = packed_to_signs(queries), packed_to_signs(database)
         self._query_classes = torch.as_tensor(query_classes, device=queries.device)
         self._database_classes = torch.as_tensor(database_classes, device=queries.device)
@@ -31,8 +27,7 @@ class DeviceCodes:
 
         queries, classes = self._queries[block], self._query_classes[block]
         rows, width = len(queries), 2 * (queries.shape[1] + 1)
-        pairs = PAIRS_AT_ONCE.get(queries.device.type, PAIRS_ON_DEVICE)
-        step = max(1, pairs // max(rows, 1))
+        step = items_at_once(queries)
         total = torch.zeros(rows * width, dtype=torch.int64, device=queries.device)
         offset = (torch.arange(rows, device=queries.device) * width)[:, None]
         for first in range(0, len(self._database), step):

@@ -1,15 +1,15 @@
-"""Items at equal distance have no order of their own: what each tie rule makes of them, from counts alone.
+"""Tie rules: sums of precisions and numbers of hits for items at equal distance, from counts alone.
 
-Let N items, R of them relevant, lie nearer than a distance with n items, r of them relevant. Where the order inside the
-distance is random, place t holds a relevant item with probability r/n, and then R + 1 + (t − 1) q relevant items are
-expected up to it, q = (r − 1)/(n − 1). So the expected sum of precisions at the relevant items of this distance is
+Let N items, R of them relevant, lie nearer than a distance with n items, r of them relevant. If the order inside the
+distance is random, place t holds a relevant item with probability r/n. Then R + 1 + (t − 1) q relevant items are
+expected up to that place, q = (r − 1)/(n − 1). The expected sum of precisions at the relevant items of this distance is
 
     (r/n) Σ_t (R + 1 + (t − 1) q) / (N + t)  =  (r/n) [ (R + 1) h + q (n − (N + 1) h) ],   h = H(N + n) − H(N)
 
-with harmonic numbers H. With the relevant items first it is Σ_i (R + i)/(N + i) = r − (N − R)(H(N + r) − H(N)), and
-with them last the same with N + n − r for N. H is kept in two doubles, so that the differences lose nothing. The cost
-is O(n_bits) for each query; only the top-k convention with random ties needs a sum over the hits in the distance that
-is cut.
+with harmonic numbers H. With the relevant items first it is Σ_i (R + i)/(N + i) = r − (N − R)(H(N + r) − H(N)). With
+the relevant items last it is the same with N + n − r for N. We store H in two doubles, so that differences stay exact.
+The cost is O(n_bits) for each query. Only the top-k convention with random ties needs a sum over the possible numbers
+of hits at the distance of rank k.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def hits_by_rule(retrieved: CountArray, relevant: CountArray, ties: str, k: int)
 
 @njit(cache=True, nogil=True)
 def harmonic_numbers(n):  # type: ignore[no-untyped-def]
-    """H(0), …, H(n) as the sum of two rows, the second one holding what rounding takes from the first."""
+    """H(0), …, H(n) as the sum of two rows; the second row holds the rounding errors of the first."""
     out = np.zeros((2, n + 1))
     high, low = 0.0, 0.0
     for t in range(1, n + 1):
@@ -65,8 +65,8 @@ def harmonic_numbers(n):  # type: ignore[no-untyped-def]
 def expected_top_k_average(retrieved, relevant, top_k, harmonic):  # type: ignore[no-untyped-def]
     """E[Σ of precisions at the hits in the first ``top_k`` / number of these hits]; 0 for none.
 
-    Only the distance that rank ``top_k`` cuts has a random number of hits, which is hypergeometric; given that number,
-    they lie at random among the places that are left.
+    Only the distance of rank ``top_k`` has a random number of hits. The number is hypergeometric, and given the number,
+    the hits lie at random among the remaining places.
     """
     n_queries, n_distances = retrieved.shape
     out = np.zeros(n_queries)

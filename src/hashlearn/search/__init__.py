@@ -1,4 +1,4 @@
-"""Packed codes → neighbours: exact search, FAISS where it is installed, and `stores` for databases.
+"""Packed codes → neighbors: exact search, FAISS if it is installed, and `stores` for databases.
 
 >>> import numpy as np
 >>> from hashlearn.search import HammingIndex
@@ -12,12 +12,11 @@ array([[2, 0]])
 from __future__ import annotations
 
 from hashlearn.search.asymmetric import asymmetric_search
-from hashlearn.search.engines import NumPy
-from hashlearn.search.faiss_approximate import FaissHNSW, FaissIVF, FaissMultiHash
-from hashlearn.search.faiss_flat import FaissFlat
+from hashlearn.search.faiss_backends import FaissFlat, FaissHNSW, FaissIVF, FaissMultiHash
 from hashlearn.search.index import BACKENDS, HammingIndex
 from hashlearn.search.rescore import rescore
 from hashlearn.search.results import RadiusResult, ScoredResult, SearchResult
+from hashlearn.search.scan import NumPy
 from hashlearn.search.tensors import nearest_codes
 
 __all__ = [

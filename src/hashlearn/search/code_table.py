@@ -1,7 +1,7 @@
-"""Codes and their ids, in ascending order of id: the one truth that engines are built from and files are written of.
+"""Codes and their ids in ascending order of id. Engines are built from this table, and files are written from it.
 
-Rows are in order of id, so an engine that breaks ties by row breaks them by id. Adding behind the last id is cheap,
-however often; anything else costs one pass over all codes.
+An engine that breaks ties by row therefore breaks them by id. Adding ids above the last one is cheap; every other
+change costs one pass over all codes.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ class CodeTable:
     def __init__(self, n_bits: int) -> None:
         self.n_bits = n_bits
         self.next_id = 0  # larger than every id ever used
-        self.rewritten = 0  # how often rows have moved; while it stays, new rows are behind the old ones
-        self._ids: list[NDArray[np.int64]] = []
-        self._codes: list[NDArray[np.uint8]] = []
+        self.rewritten = 0  # how often rows have moved; while it is unchanged, new rows follow the old ones
         self._n = 0
+        self._ids = [np.zeros(0, np.int64)]  # in parts, which are joined when they are read
+        self._codes = [np.zeros((0, -(-n_bits // 8)), np.uint8)]
 
     def __len__(self) -> int:
         return self._n
@@ -31,15 +31,15 @@ class CodeTable:
     @property
     def ids(self) -> NDArray[np.int64]:
         """All ids, ascending."""
-        return self._joined()[0]
+        return _joined(self._ids)
 
     @property
     def codes(self) -> NDArray[np.uint8]:
         """All codes, in the order of the ids."""
-        return self._joined()[1]
+        return _joined(self._codes)
 
     def add(self, codes: Any, ids: Any = None) -> NDArray[np.int64]:
-        """Add codes under new ids; None: the next free ones. Returns the ids. All rows are added, or none."""
+        """Add codes under new ids (None: the next free ones) and return the ids. All rows are added, or none."""
         codes = checked_codes(codes, self.n_bits)
         if ids is None:
             if len(codes) > np.iinfo(np.int64).max - self.next_id:
@@ -64,38 +64,34 @@ class CodeTable:
         self._n += len(ids)
         self.next_id = max(self.next_id, int(sorted_ids[-1]) + 1)
         if not behind:
-            all_ids, all_codes = self._joined()
-            self._replace(np.argsort(all_ids, kind="stable"), all_ids, all_codes)
+            self._select(np.argsort(self.ids, kind="stable"))
         return ids
 
     def remove(self, ids: Any) -> None:
-        """Remove the codes with these ids; an id that is not there is an error, and then nothing is removed."""
+        """Remove the codes with these ids. If one is missing, raise KeyError and remove nothing."""
         ids = checked_ids(ids)
         rows = self.rows_of(ids)
         if (rows < 0).any():
             missing = ids[rows < 0]
             raise KeyError(f"ids must be in the index, but {missing[0]} is not ({len(missing)} such id(s))")
         if len(ids):
-            keep = np.ones(len(self), bool)
-            keep[rows] = False
-            self._replace(np.flatnonzero(keep), *self._joined())
+            self._select(np.delete(np.arange(len(self)), rows))
 
     def rows_of(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The row of each id, −1 where there is none."""
+        """The row of each id, −1 for an unknown id."""
         if len(self) == 0:
             return np.full(len(ids), -1)
         places = np.minimum(np.searchsorted(self.ids, ids), len(self) - 1)
         return np.where(self.ids[places] == ids, places, -1)
 
-    def _replace(self, rows: NDArray[np.int64], ids: NDArray[np.int64], codes: NDArray[np.uint8]) -> None:
-        self._ids, self._codes, self._n = [ids[rows]], [codes[rows]], len(rows)
+    def _select(self, rows: NDArray[np.int64]) -> None:
+        """Keep only these rows, in this order."""
+        self._ids, self._codes, self._n = [self.ids[rows]], [self.codes[rows]], len(rows)
         self.rewritten += 1
-        if self._n == 0:
-            self._ids, self._codes = [], []
 
-    def _joined(self) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
-        if not self._ids:
-            return np.zeros(0, np.int64), np.zeros((0, -(-self.n_bits // 8)), np.uint8)
-        if len(self._ids) > 1:
-            self._ids, self._codes = [np.concatenate(self._ids)], [np.concatenate(self._codes)]
-        return self._ids[0], self._codes[0]
+
+def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
+    """All parts as one array, which takes their place."""
+    if len(parts) > 1:
+        parts[:] = [np.concatenate(parts)]
+    return parts[0]

@@ -1,4 +1,4 @@
-"""`HammingIndex`: packed codes in, neighbours out, with one behaviour whatever the engine behind it."""
+"""`HammingIndex`: packed codes in, neighbors out. Every engine behaves in the same way."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hashlearn.core.checks import require_k, require_radius, whole_number
 from hashlearn.core.names import require_choice
 from hashlearn.search import files
 from hashlearn.search.code_table import CodeTable
-from hashlearn.search.engines import Backend, Engine, NumPy
-from hashlearn.search.faiss_approximate import FaissHNSW, FaissIVF, FaissMultiHash
-from hashlearn.search.faiss_flat import FaissFlat
-from hashlearn.search.inputs import checked_codes, require_k, require_n_bits, require_next_id, require_radius
+from hashlearn.search.engines import Backend, Engine
+from hashlearn.search.faiss_backends import FaissFlat, FaissHNSW, FaissIVF, FaissMultiHash
+from hashlearn.search.inputs import checked_codes, require_n_bits
 from hashlearn.search.results import NOTHING, RadiusResult, SearchResult
+from hashlearn.search.scan import NumPy
 
 BACKENDS: dict[str, type[Any]] = {
     backend.name: backend for backend in (NumPy, FaissFlat, FaissIVF, FaissHNSW, FaissMultiHash)
@@ -29,12 +30,12 @@ class HammingIndex:
 
     Parameters
     ----------
-    n_bits : length of a code; codes have ⌈n_bits / 8⌉ bytes, big-endian, pad bits zero (what ``encode`` returns)
+    n_bits : length of a code; codes have ⌈n_bits / 8⌉ bytes, big-endian, pad bits zero, as ``encode`` returns them
     backend : "auto" or "numpy" (exact, nothing to install), "faiss_flat" (exact), "faiss_ivf", "faiss_hnsw",
         "faiss_multi_hash" (approximate), or a backend object such as ``FaissHNSW(search_width=256)``
 
-    Exact backends give identical answers, ties by id included. "auto" is "numpy". Engines are brought up to date by the
-    first search after a change: adding ids in ascending order extends them, removing builds them anew.
+    Exact backends give identical answers, including ties, which are broken by id. "auto" is "numpy". The first search
+    after a change updates the engine: adding ids in ascending order extends it, every other change rebuilds it.
 
     Examples
     --------
@@ -55,7 +56,7 @@ class HammingIndex:
         self.backend = as_backend(backend)
         self._table = CodeTable(self.n_bits)
         self._engine: Engine | None = None
-        self._engine_state = (-1, 0)  # of the table when the engine was last brought up to date
+        self._engine_state = (-1, 0)  # state of the table when the engine was last updated
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -75,12 +76,12 @@ class HammingIndex:
         return self._table.codes.copy()
 
     def add(self, codes: Any, ids: Any = None) -> NDArray[np.int64]:
-        """Add codes under new ids (None: the next free ones, from 0 on); returns the ids. All are added, or none."""
+        """Add codes under new ids (None: the next free ones, from 0) and return the ids. All are added, or none."""
         with self._lock:
             return self._table.add(codes, ids)
 
     def remove(self, ids: Any) -> None:
-        """Remove codes by id; KeyError, and nothing removed, if one of them is not there."""
+        """Remove codes by id. If one is missing, raise KeyError and remove nothing."""
         with self._lock:
             self._table.remove(ids)
 
@@ -95,13 +96,14 @@ class HammingIndex:
     def search_radius(self, codes: Any, radius: int) -> RadiusResult:
         """All items at distance ``radius`` or less, nearest first, ties by id. Exact with every backend."""
         codes = checked_codes(codes, self.n_bits)
-        radius = require_radius(radius, len(self))
+        require_k(1, len(self))  # refuses an empty index
+        radius = require_radius(radius)
         engine, ids = self._current()
         limits, rows, distances = engine.within(codes, radius)
         return RadiusResult(limits, ids[rows], distances)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write codes, ids and settings into one file, whole or not at all; engines are built anew after loading."""
+        """Write codes, ids and settings into one file, atomically. A loaded index builds its engine again."""
         header = {
             "n_bits": self.n_bits,
             "backend": self.backend.name,
@@ -113,22 +115,23 @@ class HammingIndex:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> HammingIndex:
-        """Read what `save` wrote. No code from the file is run, and every byte is under a checksum.
+        """Read a file of `save`. Loading runs no code from the file, and a checksum covers every byte.
 
-        A file that is damaged, of another kind or of a newer format is a ValueError. So are settings, ids or codes
-        that a search could not work with, and a path that is a pipe, a device or a folder.
+        ValueError: the file is damaged, of another kind or of a newer format; settings, ids or codes are invalid; or
+        the path is a pipe, a device or a folder.
         """
         header, ids, codes = files.read(path)
         try:
             index = cls(header["n_bits"], BACKENDS[header["backend"]](**header["settings"]))
             index._table.add(codes, ids)
-            index._table.next_id = max(index._table.next_id, require_next_id(header["next_id"]))
+            next_id = whole_number(header["next_id"], "next_id", least=0, most=2**63)
+            index._table.next_id = max(index._table.next_id, next_id)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"{os.fspath(path)!r} is not a valid index: {error}") from None
         return index
 
     def _current(self) -> tuple[Engine, NDArray[np.int64]]:
-        """The engine with all codes in it, and the id of each of its rows."""
+        """The engine, updated to all codes, and the id of each of its rows."""
         with self._lock:
             table = self._table
             state = (table.rewritten, len(table))
@@ -148,7 +151,7 @@ class HammingIndex:
 
 
 def as_backend(backend: Any) -> Backend:
-    """A backend object from its name; an object is returned as it is."""
+    """A backend object from its name; an object is returned unchanged."""
     if not isinstance(backend, tuple(BACKENDS.values())):
         require_choice(backend, "backend", ["auto", *BACKENDS])
         backend = NumPy() if backend == "auto" else BACKENDS[backend]()

@@ -1,7 +1,4 @@
-"""What every search is given, checked at the door: codes, ids, how many, how far.
-
-None of these checks is an ``assert``: they hold under ``python -O`` as well.
-"""
+"""Checks of codes and ids. None of them is an ``assert``, so they also run under ``python -O``."""
 
 from __future__ import annotations
 
@@ -11,25 +8,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.bits import packed_codes
+from hashlearn.core.checks import whole_number
 
-# Distances are kept in 16 bits, and a code this long is no longer a short one.
+# The kernels store distances in 16 bits.
 MOST_BITS = 32_760
 
 
 def require_n_bits(n_bits: Any) -> int:
     """The number of bits, refused unless it is an integer from 1 to `MOST_BITS`."""
-    if isinstance(n_bits, bool) or not isinstance(n_bits, int | np.integer) or not 1 <= n_bits <= MOST_BITS:
-        raise ValueError(f"n_bits must be an integer from 1 to {MOST_BITS}, got {n_bits!r}")
-    return int(n_bits)
+    return whole_number(n_bits, "n_bits", least=1, most=MOST_BITS)
 
 
 def checked_codes(codes: Any, n_bits: int, name: str = "codes") -> NDArray[np.uint8]:
-    """Packed codes of ``n_bits`` bits, C-contiguous; wrong width, dtype or pad bits are refused."""
+    """C-contiguous packed codes of ``n_bits`` bits, refused if width, dtype or pad bits are wrong."""
     return np.ascontiguousarray(packed_codes(codes, name, n_bits))
 
 
 def checked_ids(ids: Any, n: int | None = None) -> NDArray[np.int64]:
-    """Ids as int64, refused unless they are distinct integers of at least 0 (``n`` of them, where given)."""
+    """Ids as int64, refused unless they are distinct integers of at least 0 (``n`` of them, if given)."""
     array = np.asarray(ids)
     if array.ndim == 0:
         array = array.reshape(1)
@@ -48,28 +44,3 @@ def checked_ids(ids: Any, n: int | None = None) -> NDArray[np.int64]:
     if len(unique) != len(array):
         raise ValueError(f"ids must be distinct, got {unique[counts > 1][0]} more than once")
     return array
-
-
-def require_next_id(value: Any) -> int:
-    """The id that the next code gets, refused unless it is an integer from 0 to 2**63."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 2**63:
-        raise ValueError(f"next_id must be an integer from 0 to 2**63, got {value!r}")
-    return value
-
-
-def require_k(k: Any, n: int) -> int:
-    """The number of neighbours, refused unless it is an integer from 1 to the n items that there are."""
-    if n == 0:
-        raise ValueError("there is nothing to search: no code has been added")
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= n:
-        raise ValueError(f"k must be an integer from 1 to the {n} item(s) that there are to find, got {k!r}")
-    return int(k)
-
-
-def require_radius(radius: Any, n: int) -> int:
-    """The radius, refused unless it is an integer of at least 0."""
-    if n == 0:
-        raise ValueError("there is nothing to search: no code has been added")
-    if isinstance(radius, bool) or not isinstance(radius, int | np.integer) or radius < 0:
-        raise ValueError(f"radius must be an integer of at least 0, got {radius!r}")
-    return int(radius)

@@ -1,7 +1,7 @@
-"""Candidates by code, order by float vectors: the top candidates of a search are ranked again by exact similarity.
+"""Rank the top candidates of a search again, by the exact similarity of their float vectors.
 
 Only the vectors of the candidates are read, so the database may be a memory-mapped file. A batch of queries holds at
-most `NUMBERS_PER_BATCH` numbers; sums run in float64 in one order, so batches and threads do not change a result.
+most `NUMBERS_PER_BATCH` numbers. Sums run in float64 in a fixed order: batches and threads do not change a result.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from hashlearn.core.checks import finite_float64
+from hashlearn.core.checks import finite_float64, require_k
 from hashlearn.core.names import require_choice
 from hashlearn.core.threads import map_threads
-from hashlearn.search.inputs import checked_ids, require_k
+from hashlearn.search.inputs import checked_ids
 from hashlearn.search.results import NOTHING, ScoredResult
 
 METRICS = ("cosine", "l2", "dot")
@@ -27,9 +27,9 @@ def rescore(
 ) -> ScoredResult:
     """The k best of each query's candidates by their float vectors; equal scores by ascending id.
 
-    ``candidates``: a search result, or an integer array (n_queries, m) of ids, −1 for none. An id is a row of
-    ``database_vectors``, unless ``ids`` gives the id of each row. ``metric``: "cosine" and "dot" score as they are
-    named, "l2" by minus the Euclidean distance; the highest is the best. A vector of zeros has cosine 0 with all.
+    ``candidates`` is a search result, or an integer array (n_queries, m) of ids, −1 for none. An id is a row of
+    ``database_vectors``, unless ``ids`` gives the id of each row. ``metric`` is "cosine", "dot", or "l2", which scores
+    by minus the Euclidean distance. The highest score is the best. A zero vector has cosine 0 with every vector.
 
     >>> database = np.array([[1.0, 0.0], [0.6, 0.8], [0.0, 1.0]])
     >>> rescore([[0, 1, 2]], [[0.0, 2.0]], database, k=2).indices
@@ -80,7 +80,7 @@ def _candidate_ids(candidates: Any, n_queries: int) -> NDArray[np.int64]:
 
 
 def _rows_of(wanted: NDArray[np.int64], n: int, ids: Any) -> NDArray[np.int64]:
-    """The row of each wanted id; −1 stays −1, and an id without a vector is refused."""
+    """The row of each wanted id. −1 stays −1; an id without a vector is refused."""
     known = np.arange(n) if ids is None else checked_ids(ids, n)
     order = np.argsort(known, kind="stable")
     places = np.minimum(np.searchsorted(known, wanted, sorter=order), max(n - 1, 0))

@@ -1,4 +1,4 @@
-"""What a search returns: ids and distances, nearest first, ties by id."""
+"""The results of a search: ids and distances, nearest first, ties by id."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 IdArray: TypeAlias = NDArray[np.int64]
-DistanceArray: TypeAlias = NDArray[np.int32]
 
-NOTHING = -1  # the id where an approximate search found fewer than k
-NOWHERE = np.iinfo(np.int32).max  # and the distance there
+# Id and distance in places that an approximate search could not fill.
+NOTHING = -1
+NOWHERE = np.iinfo(np.int32).max
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,7 +25,7 @@ class SearchResult:
     """
 
     indices: IdArray
-    distances: DistanceArray
+    distances: NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +52,7 @@ class RadiusResult:
 
     limits: IdArray  # (n_queries + 1,)
     indices: IdArray  # (n_found,)
-    distances: DistanceArray  # (n_found,)
+    distances: NDArray[np.int32]  # (n_found,)
 
     def __len__(self) -> int:
         return len(self.limits) - 1
@@ -73,4 +73,4 @@ class Found:
     """The items of one query of a `RadiusResult`."""
 
     indices: IdArray
-    distances: DistanceArray
+    distances: NDArray[np.int32]

@@ -1,12 +1,15 @@
-"""The exact search: every code is looked at, in blocks that stay in the cache, and nothing is sorted.
+"""The exact search: it compares every code, in blocks that fit the cache, and sorts nothing.
 
-A block of the database is compared with a group of queries at a time. For each query the kernel knows the distance of
-its k-th nearest item so far, so it takes nearly no item after the first blocks; items come in ascending order of
-their row, hence equal distances are kept in that order. O(n_queries · n · n_words) time; beside the database, memory
-for one group of queries in each thread, whatever n is.
+Each step compares a block of the database with a group of queries. For each query the kernel knows the distance of the
+k-th nearest item so far, so after the first blocks it stores very few items. Items come in ascending order of row, so
+equal distances stay in that order. O(n_queries · n · n_words) time; besides the database, memory for one group of
+queries in each thread, independent of n.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numba import njit
@@ -15,17 +18,28 @@ from numpy.typing import NDArray
 from hashlearn.bits import as_words
 from hashlearn.bits.hamming import distances_to_all
 from hashlearn.core.threads import map_threads, n_threads
+from hashlearn.search.engines import ByteArray, DistanceArray, Engine, RowArray
 
 ITEMS_PER_BLOCK = 4096
-ITEMS_AT_A_GLANCE = 64  # only if their smallest distance is small enough are they looked at one by one
+ITEMS_AT_ONCE = 64  # items are compared one by one only if the smallest distance of these is small enough
 MOST_QUERIES_PER_GROUP = 64
 NUMBERS_PER_GROUP = 4_000_000
 
 
-class Scan:
-    """Packed codes in the form of the kernels; rows are numbered as they were given."""
+@dataclass(frozen=True)
+class NumPy:
+    """Exact search on all cores, with nothing to install. It compares every code."""
 
-    exact = True
+    name: ClassVar[str] = "numpy"
+    exact: ClassVar[bool] = True
+
+    def build(self, codes: ByteArray, n_bits: int) -> Engine:
+        """A `Scan` of the codes."""
+        return Scan(codes, n_bits)
+
+
+class Scan:
+    """An engine that compares every code. Words of one position are stored together, block by block."""
 
     def __init__(self, codes: NDArray[np.uint8], n_bits: int) -> None:
         self.n, self.n_bits = len(codes), n_bits
@@ -34,13 +48,13 @@ class Scan:
         padded = np.zeros((n_blocks * ITEMS_PER_BLOCK, words.shape[1]), np.uint64)
         padded[: self.n] = words
         in_blocks = padded.reshape(n_blocks, ITEMS_PER_BLOCK, words.shape[1])
-        self.blocks = np.ascontiguousarray(in_blocks.transpose(0, 2, 1))  # the words of one position side by side
+        self.blocks = np.ascontiguousarray(in_blocks.transpose(0, 2, 1))
 
-    def extend(self, codes: NDArray[np.uint8]) -> bool:
-        """Whether more codes were taken in. Never: building it anew costs no more than one copy."""
+    def extend(self, codes: ByteArray) -> bool:
+        """Always False: a new engine costs no more than one copy."""
         return False
 
-    def nearest(self, queries: NDArray[np.uint8], k: int) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    def nearest(self, queries: ByteArray, k: int) -> tuple[RowArray, DistanceArray]:
         """Rows and distances of the k nearest, by distance and then by row, shape (n_queries, k)."""
         words = as_words(queries)
         rows, distances = np.empty((len(words), k), np.int64), np.empty((len(words), k), np.int32)
@@ -52,28 +66,26 @@ class Scan:
         list(map_threads(search, _groups(len(words), capacity)))
         return rows, distances
 
-    def within(
-        self, queries: NDArray[np.uint8], radius: int
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int32]]:
+    def within(self, queries: ByteArray, radius: int) -> tuple[RowArray, RowArray, DistanceArray]:
         """Limits, rows and distances of all items at most ``radius`` away, by distance and then by row."""
         words, radius = as_words(queries), min(radius, self.n_bits)
-        groups = _groups(len(words), radius + 1)
         counts = np.zeros((len(words), radius + 1), np.int64)
-        list(map_threads(lambda part: _count_within(words[part], self.blocks, self.n, counts[part]), groups))
+        self._visit(words, counts, False, np.empty(0, np.int64), np.empty(0, np.int32))
         ends = np.cumsum(counts.ravel()).reshape(counts.shape)
-        places = ends - counts
         limits = np.concatenate([[0], ends[:, -1]]).astype(np.int64)
         rows, distances = np.empty(limits[-1], np.int64), np.empty(limits[-1], np.int32)
-        list(
-            map_threads(
-                lambda part: _fill_within(words[part], self.blocks, self.n, places[part], rows, distances), groups
-            )
-        )
+        self._visit(words, ends - counts, True, rows, distances)
         return limits, rows, distances
+
+    def _visit(self, words: NDArray[np.uint64], places: RowArray, fill: bool, *found: NDArray[Any]) -> None:
+        def visit(part: slice) -> None:
+            _visit_within(words[part], self.blocks, self.n, places[part], fill, *found)
+
+        list(map_threads(visit, _groups(len(words), places.shape[1])))
 
 
 def _groups(n_queries: int, numbers_per_query: int) -> list[slice]:
-    """Queries that one thread takes at a time. The answers are whole numbers, so how they are cut does not matter."""
+    """The queries that one thread handles at a time. All results are integers, so the split does not change them."""
     fair = -(-n_queries // n_threads())
     size = max(1, min(fair, MOST_QUERIES_PER_GROUP, NUMBERS_PER_GROUP // numbers_per_query))
     return [slice(first, min(first + size, n_queries)) for first in range(0, n_queries, size)]
@@ -94,8 +106,8 @@ def _nearest(queries, blocks, n, n_bits, k, capacity, rows, distances):  # type:
         size = min(ITEMS_PER_BLOCK, n - first)
         for i in range(n_queries):
             distances_to_all(queries[i], blocks[b], block)
-            for start in range(0, size, ITEMS_AT_A_GLANCE):
-                stop = min(start + ITEMS_AT_A_GLANCE, size)
+            for start in range(0, size, ITEMS_AT_ONCE):
+                stop = min(start + ITEMS_AT_ONCE, size)
                 smallest = block[start]
                 for j in range(start, stop):
                     smallest = min(smallest, block[j])
@@ -129,7 +141,7 @@ def _nearest(queries, blocks, n, n_bits, k, capacity, rows, distances):  # type:
 
 @njit(cache=True, nogil=True)
 def _forget_far(kept_rows, kept_distances, limit, at_limit):  # type: ignore[no-untyped-def]
-    """Keep, in order, what is nearer than the limit and the first ``at_limit`` items at it; returns how many."""
+    """Keep, in order, all items below the limit and the first ``at_limit`` items at it. Returns how many are kept."""
     size = 0
     for m in range(kept_rows.shape[0]):
         d = kept_distances[m]
@@ -143,21 +155,11 @@ def _forget_far(kept_rows, kept_distances, limit, at_limit):  # type: ignore[no-
 
 
 @njit(cache=True, nogil=True)
-def _count_within(queries, blocks, n, counts):  # type: ignore[no-untyped-def]
-    radius = counts.shape[1] - 1
-    block = np.empty(ITEMS_PER_BLOCK, np.uint16)
-    for b in range(blocks.shape[0]):
-        size = min(ITEMS_PER_BLOCK, n - b * ITEMS_PER_BLOCK)
-        for i in range(queries.shape[0]):
-            distances_to_all(queries[i], blocks[b], block)
-            for j in range(size):
-                if block[j] <= radius:
-                    counts[i, block[j]] += 1
+def _visit_within(queries, blocks, n, places, fill, rows, distances):  # type: ignore[no-untyped-def]
+    """Add one to ``places`` of the query and distance for every item within the radius.
 
-
-@njit(cache=True, nogil=True)
-def _fill_within(queries, blocks, n, places, rows, distances):  # type: ignore[no-untyped-def]
-    """``places``: where the next item of each query and distance goes."""
+    With ``fill``, ``places`` says where the next item of each query and distance is stored.
+    """
     radius = places.shape[1] - 1
     block = np.empty(ITEMS_PER_BLOCK, np.uint16)
     for b in range(blocks.shape[0]):
@@ -168,6 +170,7 @@ def _fill_within(queries, blocks, n, places, rows, distances):  # type: ignore[n
             for j in range(size):
                 d = block[j]
                 if d <= radius:
-                    rows[places[i, d]] = first + j
-                    distances[places[i, d]] = d
+                    if fill:
+                        rows[places[i, d]] = first + j
+                        distances[places[i, d]] = d
                     places[i, d] += 1

@@ -107,7 +107,7 @@ def _evaluate(
     table: Table, data: DataSet, split: Split, database: NDArray[np.uint8], queries: NDArray[np.uint8]
 ) -> dict[str, Any]:
     found = metrics.evaluate(
-        queries, database, data.y[split.queries], data.y[split.database], radius=RADIUS, neighbours=table.neighbours
+        queries, database, data.y[split.queries], data.y[split.database], radius=RADIUS, neighbors=table.neighbors
     )
     truth = nearest_vectors(data, split, table.euclidean) if table.euclidean else None
     return {

@@ -36,6 +36,6 @@ def neighbours_found(
 ) -> dict[str, float | None]:
     """Recall of the true neighbours among the nearest 10 and 100 codes; None if there are fewer codes."""
     return {
-        f"neighbours@{k}": metrics.neighbour_recall(queries, database, truth, k=k) if k <= len(database) else None
+        f"neighbours@{k}": metrics.neighbor_recall(queries, database, truth, k=k) if k <= len(database) else None
         for k in RETRIEVED
     }

@@ -1,7 +1,8 @@
 """The paper's four tables and two more: what is compared, on what, how it is measured; which cells a run consists of.
 
 Retrieval by labels rewards a good classifier. Therefore queries of "unseen" belong to classes that nothing was learned
-from, and "neighbours" scores the nearest rows of the original vectors: there, labels only draw the training samples.
+from, and "neighbors" scores the nearest rows of the original vectors: there, labels only draw the training samples.
+Stored results call this table "neighbours"; both words are accepted.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from hashlearn.experiments.bench.methods import METHODS, MIXED, SUPERVISED, UNSU
 from hashlearn.experiments.bench.protocols import PROTOCOLS, Protocol
 
 MOST_BITS = 4096
+STORED_NAMES = {"neighbors": "neighbours"}  # tables whose folder in stored results has another name
 METRIC_TITLES = {
     "precision@2": "precision within 2 bits",
     "map": "mean average precision",
@@ -61,7 +63,7 @@ class Table:
     bits: tuple[int, ...] = (8, 16, 24, 32)
     tolerance: float = 1.0  # points of per cent within which a value agrees with the paper's
     hash_function: str = "rbf_svm"  # of two-step methods
-    neighbours: int | None = None  # k of the k-NN vote, if the table has one
+    neighbors: int | None = None  # k of the k-NN vote, if the table has one
     euclidean: int | None = None  # number of nearest float vectors to find, if the table scores them
     protocols: Mapping[str, str] = field(default_factory=dict)  # data set → its own protocol
     other_protocol: str = "120 per class"  # for the other data sets
@@ -83,7 +85,7 @@ class Table:
 
     def runs_like(self, other: Table, dataset: str) -> bool:
         """Whether a cell of this table is the same run in the other one."""
-        parts = ("setting", "hash_function", "neighbours", "euclidean")
+        parts = ("setting", "hash_function", "neighbors", "euclidean")
         return (
             all(getattr(self, part) == getattr(other, part) for part in parts)
             and self.protocol(dataset) == other.protocol(dataset)
@@ -158,7 +160,7 @@ TABLES: dict[str, Table] = {
             bits=(8, 16, 32),
             tolerance=1.5,
             hash_function="linear_svm",
-            neighbours=4,
+            neighbors=4,
             protocols=_KNN,
             features={"cifar10": "hog"},
         ),
@@ -238,7 +240,8 @@ def plan(
     >>> [str(cell) for cell in plan("knn", ["mnist"], ["sdr"], bits=[8], n_draws=1).cells]
     ['mnist, SDR, 8 bits, draw 0']
     """
-    chosen = TABLES[known_name(table, TABLES, "table")]
+    table = known_name(table, [*TABLES, *STORED_NAMES], "table")
+    chosen = TABLES[STORED_NAMES.get(table, table)]
     names = [known_name(name, METHODS, "method") for name in methods] if methods else list(chosen.methods)
     for name in names:
         if METHODS[name].setting_in(chosen.setting) is None:

@@ -1,5 +1,8 @@
-"""Codes in engines that keep them: PostgreSQL with pgvector, SQLite with sqlite-vec, usearch, LanceDB; and `exports`,
-the same codes in the formats of other engines. Each needs its own optional package."""
+"""Stores: codes in PostgreSQL (pgvector), SQLite (sqlite-vec), usearch or LanceDB. `STORES` lists them by name.
+
+`exports` writes the same codes in the formats of other engines. Every store needs its own optional packages, which are
+imported when the store is opened.
+"""
 
 from __future__ import annotations
 
@@ -9,4 +12,11 @@ from hashlearn.search.stores.postgres import PostgresStore
 from hashlearn.search.stores.sqlite_vec import SqliteVecStore
 from hashlearn.search.stores.usearch import UsearchStore
 
-__all__ = ["Encoder", "LanceStore", "PostgresStore", "SqliteVecStore", "Store", "UsearchStore"]
+STORES: dict[str, type[Store]] = {
+    "postgres": PostgresStore,
+    "sqlite_vec": SqliteVecStore,
+    "usearch": UsearchStore,
+    "lancedb": LanceStore,
+}
+
+__all__ = ["STORES", "Encoder", "LanceStore", "PostgresStore", "SqliteVecStore", "Store", "UsearchStore"]

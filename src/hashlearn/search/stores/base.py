@@ -1,37 +1,45 @@
-"""What every store has: upsert, remove, search, close. Codes go in as ``encode`` returns them.
+"""The interface and the checks of every store: upsert, remove, search, close. Codes are packed (see ``encode``).
 
-A store is opened by the ``create`` of its class, which makes the table where it is missing. It refuses a table that was
-made for something else or for another number of bits, before it changes anything. Threads may share a store: a lock
-lets one call run at a time.
+The classmethod ``create`` opens a store, and makes its table if there is none. It refuses a table that was made for
+something else or for another number of bits, and changes nothing then. Threads may share a store: a lock lets one call
+run at a time.
 """
 
 from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.search.inputs import checked_codes, checked_ids, require_k, require_n_bits
+from hashlearn.core.checks import require_k, whole_number
+from hashlearn.core.packages import require
+from hashlearn.search.inputs import checked_codes, checked_ids, require_n_bits
 from hashlearn.search.results import NOTHING, NOWHERE, SearchResult
 
 MOST_ROWS = np.iinfo(np.int64).max  # the largest id, so no store has more rows
+GROWTH = 4  # the factor by which the number of requested neighbors grows until ties are settled
 
 
 class Encoder(Protocol):
-    """A fitted hasher, or anything that turns vectors into packed codes."""
+    """A fitted hasher, or anything else that turns vectors into packed codes."""
 
     def encode(self, X: Any) -> NDArray[np.uint8]:
         """Packed codes of the rows of X."""
 
 
 class Store(ABC):
-    """Codes under ids in an engine of its own. With a ``hasher``, vectors can be given in place of codes."""
+    """Codes under ids in an engine of its own. With a ``hasher``, vectors can be given instead of codes.
 
-    _described: str = "the store"  # for errors: which table or file
+    A new store sets ``packages`` and ``extra``, has a classmethod ``create``, and implements `_count`, `_close`,
+    `_upsert`, `_remove` and either `_ask` or `_search`.
+    """
+
+    packages: ClassVar[tuple[str, ...]]  # the modules it imports
+    extra: ClassVar[str]  # ``pip install 'hashlearn[extra]'`` installs them
+    _described: str = "the store"  # the table or file, for errors
 
     def __init__(self, n_bits: int, hasher: Encoder | None = None) -> None:
         self.n_bits = require_n_bits(n_bits)
@@ -40,7 +48,7 @@ class Store(ABC):
         self._lock = threading.RLock()
 
     def upsert(self, codes: Any, ids: Any) -> None:
-        """Store each code under its id; a code that is there under that id is replaced. All rows, or none."""
+        """Store each code under its id, replacing the code that is stored under it. All rows are stored, or none."""
         codes = checked_codes(codes, self.n_bits)
         ids = checked_ids(ids, len(codes))
         order = np.argsort(ids, kind="stable")
@@ -49,7 +57,7 @@ class Store(ABC):
                 self._upsert(codes[order], ids[order])
 
     def remove(self, ids: Any) -> int:
-        """Remove the codes with these ids; returns how many there were."""
+        """Remove the codes with these ids and return how many there were."""
         ids = checked_ids(ids)
         if not len(ids):
             return 0
@@ -57,20 +65,19 @@ class Store(ABC):
             return self._remove(ids)
 
     def search(self, codes: Any, k: int, *, exact: bool = True) -> SearchResult:
-        """The k nearest of each code. ``exact``: all codes are compared and ties are broken by id; else the engine's
-        own approximate index is used where there is one."""
+        """The k nearest of each code. ``exact`` compares all codes and breaks ties by id. Without it, the engine uses
+        its approximate index, if it has one."""
         codes = checked_codes(codes, self.n_bits)
-        if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
-            raise ValueError(f"k must be an integer of at least 1, got {k!r}")
+        k = whole_number(k, "k", least=1)
         with self._lock:
-            return self._search(codes, int(k) if k <= MOST_ROWS else require_k(k, self._count()), exact)
+            return self._search(codes, k if k <= MOST_ROWS else require_k(k, self._count()), exact)
 
     def upsert_vectors(self, X: Any, ids: Any) -> None:
-        """`upsert` of the codes that the hasher gives the rows of X."""
+        """`upsert` of the hasher's codes of the rows of X."""
         self.upsert(self._encoder().encode(X), ids)
 
     def search_vectors(self, X: Any, k: int, *, exact: bool = True) -> SearchResult:
-        """`search` for the codes that the hasher gives the rows of X."""
+        """`search` for the hasher's codes of the rows of X."""
         return self.search(self._encoder().encode(X), k, exact=exact)
 
     def __len__(self) -> int:
@@ -78,9 +85,19 @@ class Store(ABC):
             return self._count()
 
     def close(self) -> None:
-        """Give back what was opened. What was stored stays."""
+        """Close connections and files. The stored codes stay."""
         with self._lock:
             self._close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
+        with self._lock:
+            if error is None:
+                self._close()
+            else:
+                self._close_after_error()
 
     @abstractmethod
     def _count(self) -> int:
@@ -95,33 +112,36 @@ class Store(ABC):
 
     @abstractmethod
     def _upsert(self, codes: NDArray[np.uint8], ids: NDArray[np.int64]) -> None:
-        """Checked codes, at least one, ids ascending."""
+        """Store checked codes, at least one, ids ascending."""
 
     @abstractmethod
     def _remove(self, ids: NDArray[np.int64]) -> int: ...
 
-    @abstractmethod
-    def _search(self, codes: NDArray[np.uint8], k: int, exact: bool) -> SearchResult: ...
+    def _ask(self, codes: NDArray[np.uint8], count: int, exact: bool) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        """Ids and distances (n_codes, count) of the nearest in any order, `NOTHING` and `NOWHERE` for missing ones."""
+        raise NotImplementedError
 
-    def __enter__(self) -> Self:
-        return self
+    def _search(self, codes: NDArray[np.uint8], k: int, exact: bool) -> SearchResult:
+        """By default, `_ask` for neighbors. ``k`` may be larger than the number of codes.
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        with self._lock:
-            if error is None:
-                self._close()
-            else:
-                self._close_after_error()
-
-    def _encoder(self) -> Encoder:
-        if self.hasher is None:
-            raise ValueError("vectors need a hasher: open the store with hasher=..., or give codes")
-        return self.hasher
+        An engine may return any of several equally near items at the k-th place. So an exact search asks for more than
+        k, until the last distance is larger than the k-th or everything has been returned.
+        """
+        n = self._count()
+        k = require_k(k, n)
+        indices, distances = np.empty((len(codes), k), np.int64), np.empty((len(codes), k), np.int32)
+        open_queries, count = np.arange(len(codes)), min(n, max(2 * k, k + 64)) if exact else k
+        while len(open_queries):
+            found, far = self._ask(codes[open_queries], count, exact)
+            order = np.lexsort((found, far), axis=1)
+            found, far = np.take_along_axis(found, order, axis=1), np.take_along_axis(far, order, axis=1)
+            done = (far[:, k - 1] < far[:, -1]) | (count == n) | (not exact)
+            indices[open_queries[done]], distances[open_queries[done]] = found[done, :k], far[done, :k]
+            open_queries, count = open_queries[~done], min(n, GROWTH * count)
+        return SearchResult(indices, distances)
 
     def _as_result(self, answers: list[list[tuple[int, float]]], k: int, exact: bool) -> SearchResult:
-        """A result from lists of (id, distance), nearest first. No memory is taken for a k that is too large."""
+        """A result from lists of (id, distance), nearest first. A k that is too large is refused before allocation."""
         if any(len(answer) < k for answer in answers):
             require_k(k, self._count())
             if exact:
@@ -134,23 +154,33 @@ class Store(ABC):
                 indices[i, j], distances[i, j] = item, distance
         return SearchResult(indices, distances)
 
+    def _encoder(self) -> Encoder:
+        if self.hasher is None:
+            raise ValueError("vectors need a hasher: open the store with hasher=..., or give codes")
+        return self.hasher
+
     def _require_id(self, item: int) -> None:
-        """Refuse an id that another program has written and that `SearchResult` cannot tell from a missing one."""
+        """Refuse an id that another program has written and that looks like a missing one in a `SearchResult`."""
         if not 0 <= item <= MOST_ROWS:
             raise ValueError(
                 f"{self._described} has a row with id {item}; ids must be from 0 to 2**63 - 1, because -1 stands for "
                 "nothing found"
             )
 
+    def _require_bits(self, n_bits: int) -> None:
+        """Refuse a table with codes of another number of bits."""
+        if n_bits != self.n_bits:
+            raise ValueError(
+                f"{self._described} is there already, with codes of {n_bits} bits and not n_bits={self.n_bits}"
+            )
 
-def require_same_bits(name: str, there: Any, n_bits: int) -> None:
-    """Refuse a table that was made for another number of bits."""
-    if there != n_bits:
-        raise ValueError(f"{name} is there already, with codes of {there} bits and not n_bits={n_bits}")
+    @classmethod
+    def _package(cls, module: str) -> Any:
+        return require(module, cls.extra, f"a {cls.__name__}")
 
 
 def checked_name(name: Any, argument: str, most_bytes: int | None = None) -> str:
-    """A name for a table or column, refused where the engine would cut it or read another one."""
+    """A name for a table or column, refused if the engine would cut it or read another name."""
     try:
         size = len(name.encode()) if isinstance(name, str) else 0
     except UnicodeEncodeError:

@@ -1,8 +1,8 @@
-"""The same codes in the formats of engines that are fed through their own clients.
+"""Codes in the formats of engines that have their own clients.
 
-Ours: ⌈n_bits / 8⌉ bytes, the first bit is the highest of the first byte, pad bits zero. All of these engines keep that
-order; most want a whole number of bytes, so the length they are told is 8 · ⌈n_bits / 8⌉, and the pad bits, zero on
-both sides, add nothing to a distance. What differs is how a byte is written:
+Packed codes have ⌈n_bits / 8⌉ bytes, the first bit is the highest of the first byte, and pad bits are zero. All these
+engines use the same order of bits. Most need whole bytes: declare 8 · ⌈n_bits / 8⌉ bits. Pad bits are zero in queries
+and database, so they add nothing to a distance. The engines differ in how a byte is written:
 
 | engine | field | a code is written as |
 |---|---|---|
@@ -13,7 +13,7 @@ both sides, add nothing to a distance. What differs is how a byte is written:
 | Vespa | tensor<int8>(x[n_bytes]), distance-metric hamming | signed bytes, as hexadecimal |
 | Qdrant | n_bits floats, distance Dot, binary quantization | ±1, so score = n_bits − 2 · distance |
 
-Each ``…_rows`` makes what the client takes, each ``…_field`` the declaration of the field, ``from_…`` leads back.
+Each ``…_rows`` function makes the client's input, ``…_field`` the declaration of the field, ``from_…`` is the inverse.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ BIT_ORDER = "big"
 
 
 def to_arrow(codes: Any, ids: Any, n_bits: int) -> Any:
-    """A pyarrow table (id: int64, code: fixed-size binary); n_bits and the bit order stand in its metadata."""
+    """A pyarrow table (id: int64, code: fixed-size binary) with n_bits and the bit order in its metadata."""
     pyarrow = require("pyarrow", "parquet", "Arrow and Parquet")
     codes, ids = _checked(codes, ids, n_bits)
     code = pyarrow.FixedSizeBinaryArray.from_buffers(
@@ -48,7 +48,7 @@ def to_arrow(codes: Any, ids: Any, n_bits: int) -> Any:
 
 
 def from_arrow(table: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64], int]:
-    """Codes, ids and n_bits of a table that `to_arrow` made, or that has the same columns and metadata."""
+    """Codes, ids and n_bits of a table with the columns and metadata of `to_arrow`."""
     metadata = table.schema.metadata or {}
     try:
         n_bits = int(metadata[b"hashlearn.n_bits"])
@@ -71,14 +71,14 @@ def from_arrow(table: Any) -> tuple[NDArray[np.uint8], NDArray[np.int64], int]:
 
 
 def write_parquet(path: str | os.PathLike[str], codes: Any, ids: Any, n_bits: int) -> None:
-    """Write the table of `to_arrow`."""
+    """Write the table of `to_arrow` to a Parquet file, atomically."""
     parquet = require("pyarrow.parquet", "parquet", "Arrow and Parquet")
     with replacing(Path(path)) as beside:
         parquet.write_table(to_arrow(codes, ids, n_bits), os.fspath(beside))
 
 
 def read_parquet(path: str | os.PathLike[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64], int]:
-    """Codes, ids and n_bits of what `write_parquet` wrote."""
+    """Codes, ids and n_bits of a file that `write_parquet` wrote."""
     parquet = require("pyarrow.parquet", "parquet", "Arrow and Parquet")
     return from_arrow(parquet.read_table(os.fspath(path)))
 
@@ -109,7 +109,7 @@ def opensearch_field(n_bits: int) -> dict[str, Any]:
 
 
 def bulk_lines(codes: Any, ids: Any, n_bits: int, *, index: str, field: str = "code") -> Iterator[str]:
-    """Lines for the ``_bulk`` door of Elasticsearch and OpenSearch: an action and a document for each code.
+    """Lines for the ``_bulk`` API of Elasticsearch and OpenSearch: an action and a document for each code.
 
     >>> list(bulk_lines(np.array([[160]], np.uint8), [7], 3, index="codes"))
     ['{"index": {"_index": "codes", "_id": "7"}}', '{"code": [-96]}']
@@ -123,7 +123,7 @@ def bulk_lines(codes: Any, ids: Any, n_bits: int, *, index: str, field: str = "c
 def from_bulk_lines(
     lines: Iterable[str], n_bits: int, *, field: str = "code"
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """The way back from `bulk_lines`."""
+    """The inverse of `bulk_lines`."""
     texts = list(lines)
     ids = [int(json.loads(line)["index"]["_id"]) for line in texts[::2]]
     codes = np.array([json.loads(line)[field] for line in texts[1::2]], np.int8).view(np.uint8)
@@ -131,7 +131,7 @@ def from_bulk_lines(
 
 
 def vespa_field(n_bits: int) -> str:
-    """The field's lines for a Vespa schema."""
+    """The declaration of the field in a Vespa schema."""
     return (
         f"field code type tensor<int8>(x[{-(-n_bits // 8)}]) {{ indexing: attribute | index  "
         "attribute { distance-metric: hamming } }"
@@ -152,7 +152,7 @@ def vespa_documents(codes: Any, ids: Any, n_bits: int, *, schema: str = "codes")
 def from_vespa_documents(
     documents: Iterable[Mapping[str, Any]], n_bits: int
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """The way back from `vespa_documents`."""
+    """The inverse of `vespa_documents`."""
     rows = [(int(row["put"].rpartition(":")[2]), row["fields"]["code"]["values"]) for row in documents]
     codes = np.frombuffer(bytes.fromhex("".join(text for _, text in rows)), np.uint8)
     return _checked(codes.reshape(len(rows), -(-n_bits // 8)).copy(), [item for item, _ in rows], n_bits)
@@ -164,7 +164,7 @@ def qdrant_vectors(codes: Any, n_bits: int) -> NDArray[np.float32]:
 
 
 def from_qdrant_vectors(vectors: Any) -> NDArray[np.uint8]:
-    """The way back from `qdrant_vectors`."""
+    """The inverse of `qdrant_vectors`."""
     return pack_signs(np.asarray(vectors))
 
 

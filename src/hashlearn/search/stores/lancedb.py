@@ -1,8 +1,8 @@
 """LanceDB: codes as lists of bytes in a columnar table on disk, searched by Hamming distance.
 
-LanceDB takes whole bytes, so codes stay padded; the order of bits does not matter to it. Every change is a new version
-of the table, seen whole or not at all. The id is declared as primary key: LanceDB then notices when two writers insert
-the same id at once, and the later one tries again on the new version.
+LanceDB takes whole bytes, so codes stay padded; the order of bits does not matter. Every change is a new version of the
+table and becomes visible as a whole. The id is declared as primary key, so that LanceDB notices when two writers insert
+the same id at once; the later writer then tries again on the new version.
 """
 
 from __future__ import annotations
@@ -13,15 +13,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.core.packages import require
-from hashlearn.search.exact_ties import settled
-from hashlearn.search.inputs import require_k, require_n_bits
-from hashlearn.search.results import NOTHING, NOWHERE, SearchResult
-from hashlearn.search.stores.base import Encoder, Store, checked_name, require_same_bits
+from hashlearn.search.inputs import require_n_bits
+from hashlearn.search.results import NOTHING, NOWHERE
+from hashlearn.search.stores.base import Encoder, Store, checked_name
 
 IDS_PER_DELETE = 10_000
 QUERIES_AT_ONCE = 64
-MOST_NAME_BYTES = 249  # the folder of a table is called NAME.lance, and file systems take 255 bytes
+MOST_NAME_BYTES = 249  # the folder of a table is called NAME.lance, and file systems allow 255 bytes
 CREATE_ATTEMPTS = 10
 PRIMARY_KEY = {"lance-schema:unenforced-primary-key": "true"}
 
@@ -32,6 +30,8 @@ class LanceStore(Store):
     >>> store = LanceStore.create("codes.lance", "codes", 32)  # doctest: +SKIP
     """
 
+    packages, extra = ("lancedb", "pyarrow"), "lancedb"
+
     def __init__(self, table: Any, n_bits: int, hasher: Encoder | None) -> None:
         super().__init__(n_bits, hasher)
         self.table = table
@@ -39,35 +39,53 @@ class LanceStore(Store):
 
     @classmethod
     def create(cls, folder: str | os.PathLike[str], table: str, n_bits: int, *, hasher: Encoder | None = None) -> Self:
-        """Open the table in the folder, and make both where they are missing.
+        """Open the table in the folder; make both if they are missing.
 
         A table that this store did not make is refused.
         """
-        lancedb = require("lancedb", "lancedb", "a LanceDB store")
-        schema = _schema(require_n_bits(n_bits))
-        name = checked_name(table, "table", MOST_NAME_BYTES)
-        database = lancedb.connect(os.fspath(folder))
-        opened = _created(database, name, schema)
-        _require_ours(opened, schema)
-        return cls(opened, n_bits, hasher)
+        lancedb, pyarrow = (cls._package(name) for name in cls.packages)
+        n_bits, name = require_n_bits(n_bits), checked_name(table, "table", MOST_NAME_BYTES)
+        schema = pyarrow.schema(
+            [
+                pyarrow.field("id", pyarrow.int64(), nullable=False, metadata=PRIMARY_KEY),
+                pyarrow.field("code", pyarrow.list_(pyarrow.uint8(), -(-n_bits // 8)), nullable=False),
+            ],
+            metadata={"n_bits": str(n_bits)},
+        )
+        store = cls(_created(lancedb.connect(os.fspath(folder)), name, schema), n_bits, hasher)
+        store._require_ours(schema)
+        return store
 
     def build_index(self, *, n_lists: int | None = None) -> None:
         """Make the inverted lists that ``search(..., exact=False)`` uses; None: √n of them."""
-        lists = require("lancedb.index", "lancedb", "a LanceDB store").IvfFlat
+        lists = self._package("lancedb.index").IvfFlat
         with self._lock:
             n_lists = n_lists or max(1, round(self._count() ** 0.5))
             self.table.create_index("code", config=lists(distance_type="hamming", num_partitions=n_lists), replace=True)
 
+    def _require_ours(self, schema: Any) -> None:
+        """Refuse a table that `LanceStore` did not make, or made for another number of bits."""
+        there = self.table.schema
+        n_bits = (there.metadata or {}).get(b"n_bits", b"")
+        if n_bits.isdigit():
+            self._require_bits(int(n_bits))
+        if n_bits != schema.metadata[b"n_bits"] or not there.equals(schema) or not there.field("id").metadata:
+            columns = ", ".join(f"{field.name} {field.type}" for field in there)
+            raise ValueError(
+                f"{self._described} is there already and was not made by this version of LanceStore: it has the "
+                f"columns {columns}; choose another name"
+            )
+
     def _count(self) -> int:
-        """In the newest version. Reads that follow see this version, until the next call or write."""
+        """Rows of the newest version. Later reads use this version, until the next call or write."""
         self.table.checkout_latest()
         return int(self.table.count_rows())
 
     def _close(self) -> None:
-        """Nothing is kept open."""
+        """There is nothing to close."""
 
     def _upsert(self, codes: NDArray[np.uint8], ids: NDArray[np.int64]) -> None:
-        pyarrow = require("pyarrow", "lancedb", "a LanceDB store")
+        pyarrow = self._package("pyarrow")
         values = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(codes.ravel()), codes.shape[1])
         rows = pyarrow.table({"id": pyarrow.array(ids), "code": values})
         merge = self.table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
@@ -77,16 +95,7 @@ class LanceStore(Store):
         parts = [ids[first : first + IDS_PER_DELETE].tolist() for first in range(0, len(ids), IDS_PER_DELETE)]
         return sum(int(self.table.delete(f"id IN ({', '.join(map(str, part))})").num_deleted_rows) for part in parts)
 
-    def _search(self, codes: NDArray[np.uint8], k: int, exact: bool) -> SearchResult:
-        n = self._count()
-        k = require_k(k, n)
-        if exact:
-            return settled(lambda queries, count: self._ask(codes[queries], count, True), len(codes), n, k)
-        ids, distances = self._ask(codes, k, False)
-        order = np.lexsort((ids, distances), axis=1)
-        return SearchResult(np.take_along_axis(ids, order, axis=1), np.take_along_axis(distances, order, axis=1))
-
-    def _ask(self, codes: NDArray[np.uint8], count: int, exact: bool) -> tuple[NDArray[Any], NDArray[Any]]:
+    def _ask(self, codes: NDArray[np.uint8], count: int, exact: bool) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
         ids = np.full((len(codes), count), NOTHING, np.int64)
         distances = np.full((len(codes), count), NOWHERE, np.int32)
         for first in range(0, len(codes), QUERIES_AT_ONCE):
@@ -94,7 +103,7 @@ class LanceStore(Store):
             query = self.table.search(list(part), vector_column_name="code").distance_type("hamming").limit(count)
             found = (query.bypass_vector_index() if exact else query).select(["id", "_distance"]).to_arrow()
             numbers = np.zeros(found.num_rows, np.int64)
-            if "query_index" in found.column_names:  # left out when there is one query
+            if "query_index" in found.column_names:  # missing if there is one query
                 numbers = found["query_index"].to_numpy().astype(np.int64)
             order = np.argsort(numbers, kind="stable")
             numbers = numbers[order]
@@ -107,39 +116,14 @@ class LanceStore(Store):
 
 
 def _created(database: Any, name: str, schema: Any, attempts: int = CREATE_ATTEMPTS) -> Any:
-    """The table, made where it is missing. One that another writer makes at this moment is seen next time."""
+    """The table, made if it is missing. Tries again if another writer makes it at the same moment."""
     try:
         return database.create_table(name, schema=schema, exist_ok=True)
     except ValueError as error:
         if "schema" not in str(error).lower():
             raise
-        return database.open_table(name)  # it has another schema, and then says so better than LanceDB
+        return database.open_table(name)  # it has another schema: our own error says that better
     except RuntimeError as error:
         if "commit conflict" not in str(error) or attempts == 1:
             raise
         return _created(database, name, schema, attempts - 1)
-
-
-def _schema(n_bits: int) -> Any:
-    pyarrow = require("pyarrow", "lancedb", "a LanceDB store")
-    code = pyarrow.list_(pyarrow.uint8(), -(-n_bits // 8))
-    return pyarrow.schema(
-        [
-            pyarrow.field("id", pyarrow.int64(), nullable=False, metadata=PRIMARY_KEY),
-            pyarrow.field("code", code, nullable=False),
-        ],
-        metadata={"n_bits": str(n_bits)},
-    )
-
-
-def _require_ours(table: Any, schema: Any) -> None:
-    """Refuse a table that `LanceStore` did not make, or made for another number of bits."""
-    there, wanted = ((found.metadata or {}).get(b"n_bits", b"") for found in (table.schema, schema))
-    if there.isdigit():
-        require_same_bits(f"table {table.name!r}", int(there), int(wanted))
-    if there != wanted or not table.schema.equals(schema) or not table.schema.field("id").metadata:
-        columns = ", ".join(f"{field.name} {field.type}" for field in table.schema)
-        raise ValueError(
-            f"table {table.name!r} is there already and was not made by this version of LanceStore: it has the columns "
-            f"{columns}; choose another name"
-        )

@@ -1,10 +1,10 @@
-"""PostgreSQL with pgvector: codes as ``bit(n)``, neighbours by ``<~>``, an HNSW index with ``bit_hamming_ops``.
+"""PostgreSQL with pgvector: codes as ``bit(n)``, neighbors by ``<~>``, an HNSW index with ``bit_hamming_ops``.
 
-``bit(n)`` has the bit order of packed codes (the first bit is the highest of the first byte), so codes travel as they
-are, in COPY's binary format. An upsert is one transaction: COPY into a temporary table, then one INSERT … ON CONFLICT.
-A connection lost at any moment leaves the table as it was.
+``bit(n)`` has the bit order of packed codes (the first bit is the highest of the first byte), so codes are sent
+unchanged, in COPY's binary format. An upsert is one transaction: COPY into a temporary table, then one INSERT … ON
+CONFLICT. A lost connection leaves the table as it was.
 
-A table of the user's own is accepted if its columns fit. Rows without a code are then not seen, and stay as they are.
+A table of the user's own is accepted if its columns fit. Its rows without a code are ignored and stay unchanged.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.bits import unpack_bits
-from hashlearn.core.packages import require
 from hashlearn.search.inputs import require_n_bits
 from hashlearn.search.results import SearchResult
 from hashlearn.search.stores.base import Encoder, Store, checked_name
@@ -29,7 +28,7 @@ ROWS_PER_BLOCK = 16_384
 WIDEST_GRAPH_SEARCH = 1000  # pgvector's limit on hnsw.ef_search
 COPY_START = b"PGCOPY\n\xff\r\n\0" + bytes(8)  # signature, no flags, no extension
 COPY_END = b"\xff\xff"
-MOST_NAME_BYTES = 63  # PostgreSQL cuts longer names in silence
+MOST_NAME_BYTES = 63  # PostgreSQL cuts longer names silently
 CREATE_ATTEMPTS = 4
 KINDS = {"v": "a view", "m": "a materialized view", "f": "a foreign table", "S": "a sequence", "i": "an index"}
 ID_TYPES = ("bigint", "integer", "smallint")
@@ -47,6 +46,8 @@ class PostgresStore(Store):
     ...     store.search(query_codes, k=10)
     """
 
+    packages, extra = ("psycopg",), "postgres"
+
     def __init__(
         self, connection: Any, table: Sequence[str], columns: tuple[str, str], n_bits: int, hasher: Encoder | None
     ) -> None:
@@ -54,14 +55,10 @@ class PostgresStore(Store):
         self.connection, self._closes = connection, False
         with _LOCKS_LOCK:
             self._lock = _LOCKS.setdefault(connection, self._lock)
-        self._sql, self._tuples = _psycopg("sql"), _psycopg("rows").tuple_row
-        self._names = {
-            "table": tuple(table),
-            "id": (columns[0],),
-            "code": (columns[1],),
-            "new": (f"hashlearn_incoming_{secrets.token_hex(8)}",),
-        }
-        self._names["incoming"] = ("pg_temp", *self._names["new"])
+        self._sql = self._package("psycopg.sql")
+        new = f"hashlearn_incoming_{secrets.token_hex(8)}"
+        self._names: dict[str, Sequence[str]] = {"table": table, "id": columns[:1], "code": columns[1:]}
+        self._names |= {"new": (new,), "incoming": ("pg_temp", new)}
         self._table_text = self._sql.Identifier(*table).as_string(connection)
         self._described = f"table {self._table_text}"
 
@@ -75,13 +72,13 @@ class PostgresStore(Store):
         hasher: Encoder | None = None,
         columns: tuple[str, str] = ("id", "code"),
     ) -> Self:
-        """Open the table, and make it (and the extension ``vector``) where it is missing.
+        """Open the table; make it (and the extension ``vector``) if it is missing.
 
-        ``connection``: a URL or connection string, or an open psycopg connection. That one stays yours: what is done
-        belongs to the transaction that it is in, and unless it is in autocommit mode, committing is up to you.
-        ``table``: a name, or (schema, name). ``columns``: the names of id and code.
+        ``connection`` is a URL, a connection string or an open psycopg connection. An open connection stays yours: the
+        store works inside its transaction, and you commit, unless it is in autocommit mode. ``table`` is a name or
+        (schema, name). ``columns`` are the names of id and code.
         """
-        psycopg = _psycopg()
+        psycopg = cls._package("psycopg")
         parts = _checked_names((table,) if isinstance(table, str) else table, "table", (1, 2))
         names = _checked_names(columns, "columns", (2,))
         if names[0] == names[1]:
@@ -118,13 +115,13 @@ class PostgresStore(Store):
             return int(self._run("SELECT count({code}) FROM {table}").fetchone()[0])
 
     def _close(self) -> None:
-        """Close the connection, if it was opened here."""
+        """A connection of the user's stays open."""
         if self._closes:
             self.connection.close()
 
     def _open_table(self) -> None:
-        """Make what is missing. A table or extension that another connection makes at this moment is seen next time."""
-        errors = _psycopg("errors")
+        """Make what is missing. Try again if another connection makes the table or extension at the same moment."""
+        errors = self._package("psycopg.errors")
         for attempt in range(CREATE_ATTEMPTS):
             try:
                 with self._transaction():
@@ -145,7 +142,7 @@ class PostgresStore(Store):
             self._require_fitting(*row)
 
     def _require_fitting(self, table: int, kind: str) -> None:
-        """Refuse what is no table, and a table whose columns or keys are not those of codes."""
+        """Refuse anything but a table, and a table whose columns or keys do not fit."""
         there = f"{self._described} is there already, and"
         if kind not in "rp":
             raise ValueError(f"{there} it is {KINDS.get(kind, 'something else')}, not a table")
@@ -189,7 +186,7 @@ class PostgresStore(Store):
             return int(self._run(delete, (ids.tolist(),)).rowcount)
 
     def _search(self, codes: NDArray[np.uint8], k: int, exact: bool) -> SearchResult:
-        # Ordering by the whole-number distance is a full scan: the index knows the operator's own result only.
+        # Ordering by the integer distance is a full scan, because the index applies to the operator's result only.
         scan = (
             "SELECT {id}, ({code} <~> %s::{type})::int AS distance FROM {table} WHERE {code} IS NOT NULL "
             "ORDER BY distance, {id} LIMIT %s"
@@ -210,27 +207,27 @@ class PostgresStore(Store):
 
     @contextmanager
     def _transaction(self, *, one_state: bool = False) -> Iterator[None]:
-        """A transaction; within one of the user's, a savepoint, so that an error leaves the user's usable.
+        """A transaction, or a savepoint inside a transaction of the user, which stays usable after an error.
 
         ``one_state``: all statements see the same rows, unless the transaction is the user's.
         """
-        idle = self.connection.info.transaction_status == _psycopg("pq").TransactionStatus.IDLE
+        idle = self.connection.info.transaction_status == self._package("psycopg.pq").TransactionStatus.IDLE
         if idle and not self.connection.autocommit:
-            self._run("SELECT 1")  # begins a transaction, which the user will commit
+            self._run("SELECT 1")  # begins a transaction that the user will commit
         with self.connection.transaction():
             if one_state and idle and self.connection.autocommit:
                 self._run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
             yield
 
     def _cursor(self) -> Any:
-        """A plain cursor, whatever kind of cursors and rows a connection of the user's gives."""
-        return _psycopg().Cursor(self.connection, row_factory=self._tuples)
+        """A plain cursor, even if a connection of the user's is set to other cursors and rows."""
+        return self._package("psycopg").Cursor(self.connection, row_factory=self._package("psycopg.rows").tuple_row)
 
     def _run(self, text: str, parameters: Sequence[Any] = ()) -> Any:
         return self._cursor().execute(self._text(text, bool(parameters)), parameters or None)
 
     def _text(self, text: str, has_parameters: bool = False) -> Any:
-        """The statement with its names quoted. Beside parameters psycopg wants a percent sign doubled, in names too."""
+        """The statement with its names quoted. With parameters, psycopg needs percent signs doubled, also in names."""
         percent = "%%" if has_parameters else "%"
         names = {
             key: self._sql.Identifier(*(part.replace("%", percent) for part in parts))
@@ -240,7 +237,7 @@ class PostgresStore(Store):
 
 
 def copy_blocks(codes: NDArray[np.uint8], ids: NDArray[np.int64], n_bits: int) -> Iterator[bytes]:
-    """Rows in the binary format of COPY: two fields, a bigint and a bit string that says its own length."""
+    """Rows in the binary format of COPY: two fields, a bigint and a bit string with its length."""
     width = codes.shape[1]
     row = [("fields", ">i2"), ("id_size", ">i4"), ("id", ">i8"), ("size", ">i4"), ("n_bits", ">i4")]
     for first in range(0, len(ids), ROWS_PER_BLOCK):
@@ -256,7 +253,3 @@ def _checked_names(names: Any, argument: str, counts: tuple[int, ...]) -> tuple[
         wanted = "a name, or (schema, name)" if argument == "table" else "two names"
         raise ValueError(f"{argument} must be {wanted}, got {names!r}")
     return tuple(checked_name(name, argument, MOST_NAME_BYTES) for name in names)
-
-
-def _psycopg(part: str = "") -> Any:
-    return require("psycopg" + (f".{part}" if part else ""), "postgres", "a PostgreSQL store")

@@ -1,7 +1,7 @@
-"""SQLite with sqlite-vec: codes in a ``vec0`` table, which is read whole for every query, hence exact.
+"""SQLite with sqlite-vec: codes in a ``vec0`` table. Every query reads the whole table, so every search is exact.
 
-sqlite-vec takes whole bytes, so codes stay padded; the order of bits does not matter to it. It is loaded through
-apsw, because Python's own sqlite3 is often built without extensions.
+sqlite-vec takes whole bytes, so codes stay padded; the order of bits does not matter. It is loaded by apsw, because
+Python's own sqlite3 is often built without extensions.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.core.packages import require
 from hashlearn.search.inputs import require_n_bits
 from hashlearn.search.results import SearchResult
-from hashlearn.search.stores.base import Encoder, Store, checked_name, require_same_bits
+from hashlearn.search.stores.base import Encoder, Store, checked_name
 
-MOST_NEIGHBOURS, MOST_TIES = 32, 128
+MOST_NEIGHBORS, MOST_TIES = 32, 128
 MOST_BITS = 8192  # vec0's limit on dimensions
 REGISTRY = "hashlearn_stores"  # the table that holds n_bits of every store in the file
 REGISTRY_COLUMNS = [("name", "TEXT"), ("n_bits", "INTEGER")]
@@ -31,6 +30,8 @@ class SqliteVecStore(Store):
     >>> store = SqliteVecStore.create("codes.db", "codes", 32)  # doctest: +SKIP
     """
 
+    packages, extra = ("apsw", "sqlite_vec"), "sqlite-vec"
+
     def __init__(self, connection: Any, table: str, n_bits: int, hasher: Encoder | None) -> None:
         super().__init__(n_bits, hasher)
         self.connection, self._name = connection, table
@@ -39,12 +40,11 @@ class SqliteVecStore(Store):
 
     @classmethod
     def create(cls, path: str | os.PathLike[str], table: str, n_bits: int, *, hasher: Encoder | None = None) -> Self:
-        """Open the table in the database file, and make both where they are missing; ":memory:" for no file.
+        """Open the table in the database file (":memory:": no file); make both if they are missing.
 
-        A table that this store did not make is refused. SQLite does not tell names apart by case, so neither do we.
+        A table that this store did not make is refused. SQLite ignores the case of names, and so do we.
         """
-        apsw = require("apsw", "sqlite-vec", "a sqlite-vec store")
-        extension = require("sqlite_vec", "sqlite-vec", "a sqlite-vec store").loadable_path()
+        apsw, sqlite_vec = (cls._package(name) for name in cls.packages)
         name = checked_name(table, "table")
         if name.lower() == REGISTRY or name.lower().startswith("sqlite_"):
             raise ValueError(f"table must not be {REGISTRY!r} or begin with 'sqlite_', got {name!r}")
@@ -55,7 +55,7 @@ class SqliteVecStore(Store):
             store = cls(connection, name, n_bits, hasher)
             connection.set_busy_timeout(10_000)
             connection.enable_load_extension(True)
-            connection.load_extension(extension)
+            connection.load_extension(sqlite_vec.loadable_path())
             connection.enable_load_extension(False)
             store._make_table()
         except BaseException:
@@ -90,7 +90,7 @@ class SqliteVecStore(Store):
                 raise ValueError(
                     f"{self._described} is there already and was not made by SqliteVecStore; choose another name"
                 )
-            require_same_bits(self._described, n_bits, self.n_bits)
+            self._require_bits(n_bits)
             if not text.endswith(columns):
                 raise ValueError(f"{self._described} is there already, with other columns than ours: {text}")
 
@@ -131,9 +131,9 @@ class SqliteVecStore(Store):
             return self._as_result([self._nearest(code.tobytes(), k) for code in codes], k, exact=True)
 
     def _nearest(self, code: bytes, k: int) -> list[tuple[int, float]]:
-        """For few neighbours vec0 is fast: the distance of the k-th, then all within it, of which ties go by id. Its
-        time grows with k, so for many, or among many ties, all rows are sorted instead."""
-        if k <= MOST_NEIGHBOURS:
+        """For a small k, vec0 finds the k-th distance, then everything within it, and we break ties by id. Its time
+        grows with k, so for a large k, or with many ties, SQLite sorts all rows instead."""
+        if k <= MOST_NEIGHBORS:
             near = f"SELECT id, distance FROM {self.table} WHERE code MATCH vec_bit(?) AND k = ?"
             found = list(self.connection.execute(near + " ORDER BY distance", (code, k)))
             if len(found) == k:

@@ -1,8 +1,8 @@
-"""usearch: an HNSW graph over bits (``b1``, Hamming), in memory, in one file when it is saved.
+"""usearch: an HNSW graph over bits (``b1``, Hamming) in memory, saved to one file.
 
-usearch takes whole bytes, so codes stay padded; the order of bits does not matter to it. Its file has no checksum: load
-only files of your own. After usearch's bytes we write the number of bits and a mark, drawn anew for every save: a store
-does not overwrite a file with another mark than the one it has read.
+usearch takes whole bytes, so codes stay padded; the order of bits does not matter. Its file has no checksum, so load
+only files of your own. After usearch's bytes we write the number of bits and a mark that is random for every save. A
+store overwrites a file only if its mark is the one that the store has read.
 """
 
 from __future__ import annotations
@@ -13,21 +13,18 @@ import secrets
 import struct
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.core.atomic_files import replacing
-from hashlearn.core.packages import require
-from hashlearn.search.exact_ties import settled
-from hashlearn.search.inputs import require_k, require_n_bits
-from hashlearn.search.results import NOTHING, NOWHERE, SearchResult
-from hashlearn.search.stores.base import Encoder, Store, require_same_bits
+from hashlearn.search.results import NOTHING, NOWHERE
+from hashlearn.search.stores.base import Encoder, Store
 
 try:
     import fcntl
-except ImportError:  # a system without it has no lock; saves by two processes in the same instant are the user's care
+except ImportError:  # without locks, the user must not save from two processes at the same moment
     fcntl = None  # type: ignore[assignment]
 
 ENDING = struct.Struct("<16sI16s")  # what this is, n_bits, mark
@@ -35,18 +32,23 @@ MAGIC = b"hashlearn codes\0"
 
 
 class UsearchStore(Store):
-    """A usearch index. Open it with `create`; it is written by `save` and by `close`.
+    """A usearch index. Open it with `create`; `save` and `close` write it.
 
-    At the end of a ``with`` block that raised an error it is not written.
+    A ``with`` block that ends in an error does not write it.
 
     >>> store = UsearchStore.create("codes.usearch", 32)  # doctest: +SKIP
     """
 
-    def __init__(self, index: Any, path: Path | None, n_bits: int, hasher: Encoder | None) -> None:
+    packages, extra = ("usearch.index",), "usearch"
+
+    def __init__(self, path: Path | None, n_bits: int, hasher: Encoder | None, settings: dict[str, int]) -> None:
         super().__init__(n_bits, hasher)
-        self.index, self.path = index, path
+        usearch = self._package("usearch.index")
+        kinds = {"metric": usearch.MetricKind.Hamming, "dtype": usearch.ScalarKind.B1}
+        self.index = usearch.Index(ndim=8 * self.n_bytes, **kinds, **settings)
+        self.path = path
         self._described = "the index" if path is None else f"index {str(path)!r}"
-        self._mark: bytes | None = None  # of the file as it was read or written last; None: there was none
+        self._mark: bytes | None = None  # mark of the file when it was last read or written; None: there was no file
         self._unsaved, self._whole = True, True
 
     @classmethod
@@ -60,31 +62,22 @@ class UsearchStore(Store):
         build_width: int = 128,
         search_width: int = 64,
     ) -> Self:
-        """Open the file, or begin with nothing where there is none; None: nothing is ever written.
+        """Open the file, or start empty if there is none. With None nothing is ever written.
 
         A file that this store did not write is refused.
         """
-        usearch = require("usearch.index", "usearch", "a usearch store")
-        n_bits = require_n_bits(n_bits)
-        index = usearch.Index(
-            ndim=8 * -(-n_bits // 8),
-            metric=usearch.MetricKind.Hamming,
-            dtype=usearch.ScalarKind.B1,
-            connectivity=n_links,
-            expansion_add=build_width,
-            expansion_search=search_width,
-        )
-        store = cls(index, None if path is None else Path(path), n_bits, hasher)
+        settings = {"connectivity": n_links, "expansion_add": build_width, "expansion_search": search_width}
+        store = cls(None if path is None else Path(path), n_bits, hasher, settings)
         ending = None if store.path is None else _ending(store.path)
         if ending is not None:
-            there, store._mark = ending
-            require_same_bits(store._described, there, n_bits)
-            index.load(str(store.path))
+            n_bits, store._mark = ending
+            store._require_bits(n_bits)
+            store.index.load(str(store.path))
             store._unsaved = False
         return store
 
     def save(self) -> None:
-        """Write the file, whole or not at all. Refused where another store has written it since this one read it."""
+        """Write the file atomically. Refused if another store has written it since this one read it."""
         with self._lock:
             if not self._whole:
                 raise RuntimeError(f"an upsert into {self._described} failed half-way; open it again, nothing is saved")
@@ -107,11 +100,10 @@ class UsearchStore(Store):
         return len(self.index)
 
     def _close(self) -> None:
-        """Save, where there is a file."""
         self.save()
 
     def _close_after_error(self) -> None:
-        """Leave the file as it was."""
+        """The file stays as it was."""
 
     def _upsert(self, codes: NDArray[np.uint8], ids: NDArray[np.int64]) -> None:
         keys = ids.astype(np.uint64)
@@ -131,19 +123,8 @@ class UsearchStore(Store):
             self._unsaved = True
         return len(there)
 
-    def _search(self, codes: NDArray[np.uint8], k: int, exact: bool) -> SearchResult:
-        n = self._count()
-        k = require_k(k, n)
-        if exact:
-            return settled(lambda queries, count: self._ask(codes[queries], count, True), len(codes), n, k)
-        if len(codes) == 0:
-            return SearchResult(np.empty((0, k), np.int64), np.empty((0, k), np.int32))
-        ids, distances = self._ask(codes, k, False)
-        order = np.lexsort((ids, distances), axis=1)
-        return SearchResult(np.take_along_axis(ids, order, axis=1), np.take_along_axis(distances, order, axis=1))
-
-    def _ask(self, codes: NDArray[np.uint8], count: int, exact: bool) -> tuple[NDArray[Any], NDArray[Any]]:
-        # Two queries at least, because the answer to one has another shape.
+    def _ask(self, codes: NDArray[np.uint8], count: int, exact: bool) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        # At least two queries, because the answer to a single one has another shape.
         padded = np.concatenate([codes, codes]) if len(codes) == 1 else codes
         matches = self.index.search(padded, count, exact=exact)
         keys, distances, found = matches.keys[: len(codes)], matches.distances[: len(codes)], matches.counts
@@ -155,7 +136,7 @@ class UsearchStore(Store):
 
 
 def _ending(path: Path) -> tuple[int, bytes] | None:
-    """The number of bits and the mark of a file that `UsearchStore` wrote, or None where there is no file."""
+    """The number of bits and the mark of a file that `UsearchStore` wrote, or None if there is no file."""
     if not path.exists():
         return None
     if not path.is_file():
@@ -173,7 +154,7 @@ def _ending(path: Path) -> tuple[int, bytes] | None:
 
 @contextlib.contextmanager
 def _only_writer_in(path: Path) -> Iterator[None]:
-    """Wait for other processes that save in the same folder."""
+    """Hold a lock on the folder: other processes that save in it wait."""
     folder = Path(os.path.realpath(path)).parent
     if fcntl is None or not folder.is_dir():
         yield
