@@ -5,9 +5,9 @@ import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from hashlearn import bqp
+from hashlearn.core.labels import label_indicators
 from hashlearn.hashers.baselines.fasthash import FastHash
 from hashlearn.hashers.baselines.fasthash_groups import Groups
-from hashlearn.hashers.baselines.supervised import label_indicators
 from tests.hashers import supervised_laws as laws
 from tests.hashers.supervised_laws import TRAIN, X, Y
 

@@ -45,7 +45,7 @@ def test_distance_is_one_minus_half_the_squared_distance(centre):
 
 def test_thresholded_distance_marks_the_nearest_of_each():
     Y = built(targets.ThresholdedDistance(fraction=0.1)).toarray()
-    rows = targets.centred_unit_rows(X, centre=True)
+    rows = targets.centered_unit_rows(X, center=True)
     squared = ((rows[:, None] - rows) ** 2).sum(axis=2)
     np.fill_diagonal(squared, np.inf)
     near = np.zeros((60, 60), dtype=bool)

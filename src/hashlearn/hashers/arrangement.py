@@ -18,8 +18,8 @@ from hashlearn.core.arrays import FloatArray
 from hashlearn.core.threads import one_blas_thread
 from hashlearn.hash_functions.bandwidth import choose_gamma
 from hashlearn.hash_functions.base import working_rows
+from hashlearn.hash_functions.kernel_ridge import leave_one_out_errors
 from hashlearn.hash_functions.kernels import RBFPoints
-from hashlearn.hash_functions.leave_one_out import leave_one_out_errors
 
 MOST_ROWS = 2000  # that confusions are judged by
 ALPHA = 0.1

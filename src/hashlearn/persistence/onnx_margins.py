@@ -14,8 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from hashlearn.hash_functions import DistinctBits, FittedHashFunctions, KernelExpansion, LinearMargins
-from hashlearn.hash_functions.booster_arrays import as_forests
-from hashlearn.hash_functions.forest_margins import Forest, ForestMargins
+from hashlearn.hash_functions.forests import Forest, ForestMargins, as_forests
 from hashlearn.hash_functions.kernels import RBFPoints
 from hashlearn.hash_functions.sharpened import SharpenedExpansion
 from hashlearn.hash_functions.trees import TreeMargins

@@ -6,6 +6,7 @@ products met so far: only their coefficients are kept. A gradient costs O(n · n
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -13,11 +14,11 @@ from scipy.optimize import minimize
 
 from hashlearn import bqp
 from hashlearn.core.arrays import FloatArray
-from hashlearn.core.checks import positive, whole_number
 from hashlearn.hashers.baselines.relaxed_two_step import RelaxedTwoStep
 from hashlearn.inference.bit_problem import objective
 
 
+@dataclass(eq=False, repr=False)
 class ALMHashing(RelaxedTwoStep):
     """ALM hashing (Mukherjee et al. 2015), unsupervised two-step hashing.
 
@@ -61,36 +62,21 @@ class ALMHashing(RelaxedTwoStep):
     (2, 1)
     """
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        target: Any = "distance",
-        hash_function: Any = "linear_svm",
-        init: Any = "pca",
-        penalty: float = 0.3,
-        penalty_growth: float = 2.0,
-        max_iter: int = 10,
-        n_steps: int = 20,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.target = target
-        self.hash_function = hash_function
-        self.init = init
-        self.penalty = penalty
-        self.penalty_growth = penalty_growth
-        self.max_iter = max_iter
-        self.n_steps = n_steps
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    n_bits: int = 32
+    _: KW_ONLY
+    target: Any = "distance"
+    hash_function: Any = "linear_svm"
+    init: Any = "pca"
+    penalty: float = 0.3
+    penalty_growth: float = 2.0
+    max_iter: int = 10
+    n_steps: int = 20
+    random_state: Any = None
+    n_jobs: int | None = None
 
     def _relaxed_signs(self, target: bqp.Operator, start: FloatArray) -> FloatArray:
-        whole_number(self.max_iter, "max_iter", least=1)
-        whole_number(self.n_steps, "n_steps", least=1)
-        positive(self.penalty, "penalty")
-        positive(self.penalty_growth, "penalty_growth")
+        self._require_whole("max_iter", "n_steps")
+        self._require_positive("penalty", "penalty_growth")
         state = AuxiliaryMatrix(target, self.n_bits)
         signs, penalty = start, self.penalty
         state.meet(signs, penalty)

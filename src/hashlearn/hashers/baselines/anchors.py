@@ -14,10 +14,9 @@ from numpy.typing import NDArray
 
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.threads import map_row_blocks, sum_row_blocks
-from hashlearn.hash_functions import KernelExpansion
+from hashlearn.hash_functions import KernelExpansion, every_bit
 from hashlearn.hash_functions.bandwidth import check_gamma, choose_gamma
 from hashlearn.hash_functions.kernels import RBFPoints
-from hashlearn.hashers.baselines.function_hasher import every_bit
 
 KERNEL_BLOCK = 512
 

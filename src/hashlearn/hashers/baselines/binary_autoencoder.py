@@ -5,16 +5,18 @@ Linear in n for each round: products O(n · n_features · n_bits) and one small 
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.core.arrays import FloatArray
-from hashlearn.core.checks import generator, positive, whole_number
+from hashlearn.core.checks import generator
 from hashlearn.core.threads import map_row_blocks, one_blas_thread, sum_row_blocks
+from hashlearn.hash_functions.linear import linear_functions, usable_scale
+from hashlearn.hashers.base import BaseHasher
 from hashlearn.hashers.baselines.binary_least_squares import ByteArray, exact_codes, flipped_codes
-from hashlearn.hashers.baselines.function_hasher import FunctionHasher, linear_functions, usable_scale
 from hashlearn.hashers.baselines.squared_hinge import SquaredHinge
 from hashlearn.inference import start_codes
 
@@ -32,7 +34,8 @@ class Round(NamedTuple):
     codes: float
 
 
-class BinaryAutoencoder(FunctionHasher):
+@dataclass(eq=False, repr=False)
+class BinaryAutoencoder(BaseHasher):
     """Binary autoencoder (Carreira-Perpiñán and Raziperchikolaei 2015), unsupervised.
 
     Minimises Σ ‖x − f(h(x))‖² over linear decoders f and encoders h that are linear with a step, by the method of
@@ -85,37 +88,24 @@ class BinaryAutoencoder(FunctionHasher):
 
     _accepts_sparse = False
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        penalty: float = 0.02,
-        penalty_growth: float = 2.0,
-        max_iter: int = 20,
-        C: float = 0.03,
-        exact_bits: int = 16,
-        init: Any = "itq",
-        random_state: Any = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.penalty = penalty
-        self.penalty_growth = penalty_growth
-        self.max_iter = max_iter
-        self.C = C
-        self.exact_bits = exact_bits
-        self.init = init
-        self.random_state = random_state
+    n_bits: int = 32
+    _: KW_ONLY
+    penalty: float = 0.02
+    penalty_growth: float = 2.0
+    max_iter: int = 20
+    C: float = 0.03
+    exact_bits: int = 16
+    init: Any = "itq"
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> BinaryAutoencoder:
         """Learn encoder and decoder; y is ignored."""
-        X = self._training_rows(X)
-        for name in ("penalty", "C"):
-            positive(getattr(self, name), name)
-        positive(self.penalty_growth, "penalty_growth")
+        X, _ = self._training(X)
+        self._require_positive("penalty", "C", "penalty_growth")
         if self.penalty_growth <= 1.0:
             raise ValueError(f"penalty_growth must be above 1, got {self.penalty_growth!r}; the penalty has to grow")
-        whole_number(self.max_iter, "max_iter", least=1)
-        whole_number(self.exact_bits, "exact_bits", least=0)
+        self._require_whole("max_iter")
+        self._require_whole("exact_bits", least=0)
         rng = generator(self.random_state)
         codes = (start_codes(self.init, X, self.n_bits, rng) > 0.0).astype(np.uint8)
         rows, origin, norm = _standardised(X)

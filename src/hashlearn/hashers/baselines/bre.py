@@ -5,27 +5,27 @@ O(n · (n_pairs + n_bits + n_anchors)) memory; a sweep costs O(n · n_bits · n_
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.core.arrays import FloatArray
-from hashlearn.core.checks import generator, positive, whole_number
+from hashlearn.core.checks import generator
 from hashlearn.core.progress import ProgressCallback, tell
 from hashlearn.core.threads import one_blas_thread
-from hashlearn.hash_functions import KernelExpansion
-from hashlearn.hash_functions.base import working_rows
+from hashlearn.hash_functions import KernelExpansion, every_bit
+from hashlearn.hashers.base import BaseHasher
 from hashlearn.hashers.baselines.anchors import AnchorKernel, anchor_gamma, draw_anchors
 from hashlearn.hashers.baselines.bre_descent import descend_bit
 from hashlearn.hashers.baselines.bre_pairs import Pairs, distance_pairs, labelled_pairs
-from hashlearn.hashers.baselines.function_hasher import FunctionHasher, every_bit
-from hashlearn.hashers.baselines.supervised import checked_labels, require_classes
 
 Anchors = list[NDArray[np.intp]]
 
 
-class BRE(FunctionHasher):
+@dataclass(eq=False, repr=False)
+class BRE(BaseHasher):
     """Hash functions h_b(x) = [Σ_j w_bj k(a_bj, x) ≥ 0] with Hamming distance / n_bits ≈ wanted distance, least squares
     over sampled pairs; with labels (0 similar, 1 not) or without (distances of unit rows).
 
@@ -70,36 +70,21 @@ class BRE(FunctionHasher):
 
     _learns_from_labels = True
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        n_anchors: int = 50,
-        n_pairs: int = 200,
-        gamma: float | str = "mean",
-        n_sweeps: int = 3,
-        tol: float = 1e-3,
-        random_state: Any = None,
-        progress: ProgressCallback | None = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.n_anchors = n_anchors
-        self.n_pairs = n_pairs
-        self.gamma = gamma
-        self.n_sweeps = n_sweeps
-        self.tol = tol
-        self.random_state = random_state
-        self.progress = progress
+    n_bits: int = 32
+    _: KW_ONLY
+    n_anchors: int = 50
+    n_pairs: int = 200
+    gamma: float | str = "mean"
+    n_sweeps: int = 3
+    tol: float = 1e-3
+    random_state: Any = None
+    progress: ProgressCallback | None = None
 
     def fit(self, X: Any, y: Any = None) -> BRE:
         """Learn from labels (n,), from 0/1 indicators (n, n_labels), or from the distances in X if y is None."""
-        X = working_rows(self._training_rows(X))
-        labels = None if y is None else checked_labels(y, X.shape[0])
-        if labels is not None:
-            require_classes(labels)
-        for name, least in (("n_anchors", 1), ("n_pairs", 1), ("n_sweeps", 1)):
-            whole_number(getattr(self, name), name, least=least)
-        positive(self.tol, "tol")
+        X, labels = self._training(X, y)
+        self._require_whole("n_anchors", "n_pairs", "n_sweeps")
+        self._require_positive("tol")
         rng = generator(self.random_state)
         with one_blas_thread():
             if labels is None:

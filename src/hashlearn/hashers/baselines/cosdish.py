@@ -6,18 +6,18 @@ O(n · (n_columns + n_bits)) memory; a round costs O(n · n_columns · n_bits) a
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import Tags
 
 from hashlearn import bqp
 from hashlearn.core.arrays import FloatArray
-from hashlearn.core.checks import generator, whole_number
+from hashlearn.core.checks import generator
 from hashlearn.core.threads import one_blas_thread
 from hashlearn.hash_functions import as_hash_function
-from hashlearn.hashers.baselines.supervised import SupervisedHasher
+from hashlearn.hashers.base import BitPredictor
 from hashlearn.inference.starts import random_codes
 from hashlearn.targets import as_target
 
@@ -25,7 +25,8 @@ COLUMNS_PER_LABEL, MOST_COLUMNS = 4, 1000
 SEARCH = bqp.LocalSearch(n_starts=2, max_iter=500)
 
 
-class COSDISH(SupervisedHasher):
+@dataclass(eq=False, repr=False)
+class COSDISH(BitPredictor):
     """Codes B with B B_Ωᵀ ≈ n_bits · Y_Ω for a random sample Ω of columns, a new one in every round; similar pairs have
     the one entry with which they weigh as much as all dissimilar pairs, whose entry is −1.
 
@@ -70,37 +71,28 @@ class COSDISH(SupervisedHasher):
     True
     """
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        n_columns: int | None = None,
-        n_rounds: int = 10,
-        n_alternations: int = 3,
-        monotone: bool = True,
-        hash_function: Any = "linear_svm",
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.n_columns = n_columns
-        self.n_rounds = n_rounds
-        self.n_alternations = n_alternations
-        self.monotone = monotone
-        self.hash_function = hash_function
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    _learns_from_labels = True
+    _needs_labels = True
+
+    n_bits: int = 32
+    _: KW_ONLY
+    n_columns: int | None = None
+    n_rounds: int = 10
+    n_alternations: int = 3
+    monotone: bool = True
+    hash_function: Any = "linear_svm"
+    random_state: Any = None
+    n_jobs: int | None = None
 
     def fit(self, X: Any, y: Any = None) -> COSDISH:
         """Learn from labels (n,) or 0/1 indicators (n, n_labels)."""
         hash_function = as_hash_function(self.hash_function)
-        X, labels = self._checked(X, y, hash_function.accepts_sparse)
-        for name in ("n_rounds", "n_alternations"):
-            whole_number(getattr(self, name), name, least=1)
+        X, labels = self._training(X, y)
+        self._require_whole("n_rounds", "n_alternations")
         n_labels = len(np.unique(labels)) if labels.ndim == 1 else labels.shape[1]
         n_columns = max(self.n_bits, min(COLUMNS_PER_LABEL * n_labels, MOST_COLUMNS))
         if self.n_columns is not None:
-            whole_number(self.n_columns, "n_columns", least=1)
+            self._require_whole("n_columns")
             n_columns = self.n_columns
         rng = generator(self.random_state)
         target = as_target("auto", labels).build(X, labels, rng)
@@ -113,11 +105,6 @@ class COSDISH(SupervisedHasher):
         self.codes_ = B.astype(np.int8)
         self.hash_functions_ = hash_function.fit(X, self.codes_, rng, n_jobs=self.n_jobs)
         return self
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = as_hash_function(self.hash_function).accepts_sparse
-        return tags
 
     def _round(
         self, B: FloatArray, target: bqp.Operator, columns: NDArray[np.intp], rng: np.random.Generator
@@ -144,12 +131,11 @@ class COSDISH(SupervisedHasher):
     def _rows_outside(
         self, B: FloatArray, Y: FloatArray, columns: NDArray[np.intp], outside: NDArray[np.bool_]
     ) -> None:
-        pull = Y @ B[columns]
-        new = np.where(pull == 0.0, B, np.sign(pull))
+        wanted = Y @ B[columns]
+        new = np.where(wanted == 0.0, B, np.sign(wanted))
         taken = outside
         if self.monotone:
-            wanted = self.n_bits * Y
-            old_error, new_error = (np.square(codes @ B[columns].T - wanted).sum(axis=1) for codes in (B, new))
+            old_error, new_error = (np.square(codes @ B[columns].T - self.n_bits * Y).sum(axis=1) for codes in (B, new))
             taken = outside & (new_error < old_error)
         B[taken] = new[taken]
 

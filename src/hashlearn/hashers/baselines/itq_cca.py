@@ -5,24 +5,28 @@ O(n · n_features²) for the covariances; nothing but them is larger than n × n
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
 from hashlearn.core.arrays import FloatArray
-from hashlearn.core.checks import generator, positive, whole_number
+from hashlearn.core.checks import generator
+from hashlearn.core.labels import label_indicators
 from hashlearn.core.threads import one_blas_thread, sum_row_blocks
-from hashlearn.hash_functions.linear import typical_norm
-from hashlearn.hashers.baselines.function_hasher import column_means, linear_functions
-from hashlearn.hashers.baselines.supervised import SupervisedHasher, label_indicators
+from hashlearn.hash_functions.linear import linear_functions, typical_norm
+from hashlearn.hashers.base import BaseHasher
+from hashlearn.linalg.gram import column_means
+from hashlearn.linalg.principal_axes import with_fixed_signs
 from hashlearn.linalg.rotation import itq_rotation
 
 ROWS = 4096
 ROUNDING = 1e-10
 
 
-class ITQCCA(SupervisedHasher):
+@dataclass(eq=False, repr=False)
+class ITQCCA(BaseHasher):
     """Linear hash functions: directions of X that correlate most with the labels, each scaled by its correlation,
     then rotated by iterative quantisation.
 
@@ -64,20 +68,20 @@ class ITQCCA(SupervisedHasher):
     """
 
     _accepts_sparse = False
+    _learns_from_labels = True
+    _needs_labels = True
 
-    def __init__(
-        self, n_bits: int = 32, *, regularization: float = 1e-4, n_iter: int = 50, random_state: Any = None
-    ) -> None:
-        self.n_bits = n_bits
-        self.regularization = regularization
-        self.n_iter = n_iter
-        self.random_state = random_state
+    n_bits: int = 32
+    _: KW_ONLY
+    regularization: float = 1e-4
+    n_iter: int = 50
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> ITQCCA:
         """Learn from labels (n,) or 0/1 indicators (n, n_labels)."""
-        X, labels = self._checked(X, y)
-        positive(self.regularization, "regularization")
-        whole_number(self.n_iter, "n_iter", least=1)
+        X, labels = self._training(X, y)
+        self._require_positive("regularization")
+        self._require_whole("n_iter")
         rng = generator(self.random_state)
         with one_blas_thread():
             mean = column_means(X)
@@ -111,8 +115,7 @@ def _canonical(
     half = solve_triangular(L_x, C_xy, lower=True)
     U, r, _ = np.linalg.svd(solve_triangular(L_y, half.T, lower=True).T, full_matrices=False)
     kept = r > 1e-6 * max(r[0], 1e-300)
-    U = U[:, kept] * np.where(U[np.abs(U).argmax(axis=0), np.arange(U.shape[1])] < 0.0, -1.0, 1.0)[kept]
-    return solve_triangular(L_x, U, lower=True, trans="T"), r[kept]
+    return solve_triangular(L_x, with_fixed_signs(U[:, kept]), lower=True, trans="T"), r[kept]
 
 
 def _factor(C: FloatArray, regularization: float) -> FloatArray:

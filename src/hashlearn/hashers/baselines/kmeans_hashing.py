@@ -6,26 +6,27 @@ O(n · n_features²) and, for each step, O(n · n_features · 2^bits_per_subspac
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.core.checks import generator, positive, whole_number
+from hashlearn.core.checks import generator
 from hashlearn.core.threads import one_blas_thread
-from hashlearn.hash_functions import FittedHashFunctions
+from hashlearn.hash_functions import FittedHashFunctions, every_bit
 from hashlearn.hash_functions.batch_invariant import PanelFunction
 from hashlearn.hash_functions.stored import largest_entry, require_range, stored_array, stored_number
-from hashlearn.hashers.base import LARGEST_ENTRY
+from hashlearn.hashers.base import LARGEST_ENTRY, BaseHasher
 from hashlearn.hashers.baselines.affinity_kmeans import affinity_kmeans
-from hashlearn.hashers.baselines.function_hasher import FunctionHasher, every_bit
 from hashlearn.linalg.principal_axes import MAX_COVARIANCE, principal_axes
 
 MOST_BITS_PER_SUBSPACE = 10  # 1,024 codewords
 NEGLIGIBLE = 1e-10  # a variance this much smaller than the largest is rounding
 
 
-class KMeansHashing(FunctionHasher):
+@dataclass(eq=False, repr=False)
+class KMeansHashing(BaseHasher):
     """K-means hashing (He, Wen and Sun 2013), unsupervised.
 
     k-means in each subspace, with codewords held so that √(Hamming distance) of their numbers, times one scale, is
@@ -67,27 +68,18 @@ class KMeansHashing(FunctionHasher):
 
     _accepts_sparse = False
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        bits_per_subspace: int = 4,
-        affinity_weight: float = 10.0,
-        n_iter: int = 50,
-        random_state: Any = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.bits_per_subspace = bits_per_subspace
-        self.affinity_weight = affinity_weight
-        self.n_iter = n_iter
-        self.random_state = random_state
+    n_bits: int = 32
+    _: KW_ONLY
+    bits_per_subspace: int = 4
+    affinity_weight: float = 10.0
+    n_iter: int = 50
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> KMeansHashing:
         """Deal out the components and learn the codewords of every subspace; y is ignored."""
-        X = self._training_rows(X)
-        whole_number(self.bits_per_subspace, "bits_per_subspace", least=1)
-        whole_number(self.n_iter, "n_iter", least=1)
-        positive(self.affinity_weight, "affinity_weight")
+        X, _ = self._training(X)
+        self._require_whole("bits_per_subspace", "n_iter")
+        self._require_positive("affinity_weight")
         rng = generator(self.random_state)
         n_features = X.shape[1]
         axes = principal_axes(X, n_features if n_features <= MAX_COVARIANCE else MAX_COVARIANCE // 2, rng)
@@ -149,6 +141,7 @@ class CodewordMargins(FittedHashFunctions):
     """Bit t's margin: distance² to the nearest codeword with bit t = 0, less that to the nearest one with bit t = 1."""
 
     kind = "codewords"
+    stored = ("weights", "offsets", "sizes", "scale")
 
     def __init__(self, weights: NDArray[Any], offsets: NDArray[Any], sizes: NDArray[Any], scale: float) -> None:
         description = f"{len(sizes)} subspaces with {len(offsets)} codewords in all"
@@ -177,14 +170,8 @@ class CodewordMargins(FittedHashFunctions):
         products = self.n_features * (entry / self.scale) * largest_entry(self.weights)
         return 2.0 * (products + largest_entry(self.offsets))
 
-    def state(self) -> dict[str, Any]:
-        """Arrays."""
-        names = ("weights", "offsets", "sizes", "scale")
-        return {**self._base_state(), **{name: getattr(self, name) for name in names}}
-
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> CodewordMargins:
-        """The inverse of ``state``."""
         sizes = stored_array(state, "sizes", (None,), "i")
         require_range(sizes, "sizes", 0, MOST_BITS_PER_SUBSPACE)
         count = int((2 ** sizes.astype(np.int64)).sum())

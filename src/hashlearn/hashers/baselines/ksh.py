@@ -6,6 +6,7 @@ O(n · n_anchors) memory; a bit costs O(n_anchors³) for its start and O(n · n_
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,10 @@ from scipy.linalg import eigh
 from hashlearn import bqp
 from hashlearn.bqp.methods.spectral import sign
 from hashlearn.core.arrays import FloatArray
-from hashlearn.core.checks import generator, positive, whole_number
+from hashlearn.core.checks import generator
 from hashlearn.core.threads import one_blas_thread
+from hashlearn.hashers.base import BaseHasher
 from hashlearn.hashers.baselines.anchors import AnchorKernel, anchor_gamma, draw_anchors
-from hashlearn.hashers.baselines.supervised import SupervisedHasher
 from hashlearn.inference.bit_problem import frobenius_square
 from hashlearn.targets import as_target
 
@@ -25,7 +26,8 @@ JITTER = 1e-10
 STEP_HALVINGS = 60
 
 
-class KSH(SupervisedHasher):
+@dataclass(eq=False, repr=False)
+class KSH(BaseHasher):
     """Kernel hash functions h(x) = sgn(aᵀk(x)) on anchors, greedily fitted so that Σ_b h_b h_bᵀ ≈ n_bits · Y.
 
     With R the residual n_bits · Y − Σ_{earlier bits} hhᵀ, bit b maximises hᵀRh: first without the signs (the largest
@@ -68,29 +70,22 @@ class KSH(SupervisedHasher):
     True
     """
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        n_anchors: int = 300,
-        gamma: float | str = "mean",
-        max_iter: int = 500,
-        tol: float = 3e-4,
-        random_state: Any = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.n_anchors = n_anchors
-        self.gamma = gamma
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
+    _learns_from_labels = True
+    _needs_labels = True
+
+    n_bits: int = 32
+    _: KW_ONLY
+    n_anchors: int = 300
+    gamma: float | str = "mean"
+    max_iter: int = 500
+    tol: float = 3e-4
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> KSH:
         """Learn from labels (n,) or 0/1 indicators (n, n_labels)."""
-        X, labels = self._checked(X, y)
-        whole_number(self.n_anchors, "n_anchors", least=1)
-        whole_number(self.max_iter, "max_iter", least=1)
-        positive(self.tol, "tol")
+        X, labels = self._training(X, y)
+        self._require_whole("n_anchors", "max_iter")
+        self._require_positive("tol")
         rng = generator(self.random_state)
         with one_blas_thread():
             target = as_target("auto", labels).build(X, labels, rng)

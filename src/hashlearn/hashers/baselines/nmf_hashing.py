@@ -5,13 +5,13 @@ An update is one product with the target, O(n · n_bits · (n_bits + rank)).
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 
 from hashlearn import bqp
 from hashlearn.core.arrays import FloatArray
-from hashlearn.core.checks import positive, whole_number
 from hashlearn.hashers.baselines.relaxed_two_step import RelaxedTwoStep
 from hashlearn.inference.bit_problem import frobenius_square
 
@@ -20,6 +20,7 @@ INSIDE = 1.0 - 1e-12  # nor may they arrive there
 LARGEST_STEP, SMALLEST_STEP = 1e4, 1e-4
 
 
+@dataclass(eq=False, repr=False)
 class NMFHashing(RelaxedTwoStep):
     """NMF hashing (Mukherjee et al. 2015), unsupervised two-step hashing.
 
@@ -66,30 +67,19 @@ class NMFHashing(RelaxedTwoStep):
     (2, 1)
     """
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        target: Any = "distance",
-        hash_function: Any = "linear_svm",
-        init: Any = "pca",
-        max_iter: int = 200,
-        tol: float = 1e-4,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.target = target
-        self.hash_function = hash_function
-        self.init = init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    n_bits: int = 32
+    _: KW_ONLY
+    target: Any = "distance"
+    hash_function: Any = "linear_svm"
+    init: Any = "pca"
+    max_iter: int = 200
+    tol: float = 1e-4
+    random_state: Any = None
+    n_jobs: int | None = None
 
     def _relaxed_signs(self, target: bqp.Operator, start: FloatArray) -> FloatArray:
-        whole_number(self.max_iter, "max_iter", least=1)
-        positive(self.tol, "tol")
+        self._require_whole("max_iter")
+        self._require_positive("tol")
         square, T_1 = frobenius_square(target), target @ np.ones(len(start))
         signs, step = START * start, 1.0
         T_s = target @ signs

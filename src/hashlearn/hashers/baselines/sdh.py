@@ -6,21 +6,24 @@ over the bits.
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from hashlearn.core.arrays import FloatArray
-from hashlearn.core.checks import generator, positive, whole_number
+from hashlearn.core.checks import generator
+from hashlearn.core.labels import label_indicators
 from hashlearn.core.threads import one_blas_thread
+from hashlearn.hashers.base import BaseHasher
 from hashlearn.hashers.baselines.anchors import AnchorKernel, anchor_gamma, draw_anchors
-from hashlearn.hashers.baselines.supervised import SupervisedHasher, label_indicators
 
 PASSES = 10
 
 
-class SDH(SupervisedHasher):
+@dataclass(eq=False, repr=False)
+class SDH(BaseHasher):
     """Codes B, a classifier W of labels from codes, and kernel hash functions F, in turn: minimise
 
         ‖Y − BW‖² + regularization · ‖W‖² + fidelity · (‖B − F(X)‖² + smoothness · ‖P‖²),   F(x) = Pᵀk(x) + c.
@@ -63,34 +66,24 @@ class SDH(SupervisedHasher):
     True
     """
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        n_anchors: int = 1000,
-        gamma: float | str = "neighbors",
-        regularization: float = 1.0,
-        fidelity: float = 1e-5,
-        smoothness: float = 1e-2,
-        max_iter: int = 5,
-        random_state: Any = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.n_anchors = n_anchors
-        self.gamma = gamma
-        self.regularization = regularization
-        self.fidelity = fidelity
-        self.smoothness = smoothness
-        self.max_iter = max_iter
-        self.random_state = random_state
+    _learns_from_labels = True
+    _needs_labels = True
+
+    n_bits: int = 32
+    _: KW_ONLY
+    n_anchors: int = 1000
+    gamma: float | str = "neighbors"
+    regularization: float = 1.0
+    fidelity: float = 1e-5
+    smoothness: float = 1e-2
+    max_iter: int = 5
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> SDH:
         """Learn from labels (n,) or 0/1 indicators (n, n_labels)."""
-        X, labels = self._checked(X, y)
-        whole_number(self.n_anchors, "n_anchors", least=1)
-        whole_number(self.max_iter, "max_iter", least=1)
-        for name in ("regularization", "fidelity", "smoothness"):
-            positive(getattr(self, name), name)
+        X, labels = self._training(X, y)
+        self._require_whole("n_anchors", "max_iter")
+        self._require_positive("regularization", "fidelity", "smoothness")
         rng = generator(self.random_state)
         with one_blas_thread():
             gamma, origin = anchor_gamma(self.gamma, X, rng)

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.core.checks import generator
-from hashlearn.hash_functions import LinearMargins
 from hashlearn.hash_functions.batch_invariant import PanelFunction
-from hashlearn.hashers.baselines.function_hasher import FunctionHasher, linear_functions, usable_scale
+from hashlearn.hash_functions.linear import LinearMargins, linear_functions, usable_scale
+from hashlearn.hashers.base import BaseHasher
 from hashlearn.linalg.principal_axes import principal_axes
 
 FLAT = 1e-9  # a side this much shorter than the longest is rounding, not a side
 
 
-class SpectralHashing(FunctionHasher):
+@dataclass(eq=False, repr=False)
+class SpectralHashing(BaseHasher):
     """Spectral hashing (Weiss, Torralba and Fergus 2008), unsupervised.
 
     The data are taken for uniform in a box along their principal axes. On a side from a to b the Laplacian has the
@@ -48,13 +50,13 @@ class SpectralHashing(FunctionHasher):
            [0, 3]])
     """
 
-    def __init__(self, n_bits: int = 32, *, random_state: Any = None) -> None:
-        self.n_bits = n_bits
-        self.random_state = random_state
+    n_bits: int = 32
+    _: KW_ONLY
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> SpectralHashing:
         """Find the box and its smoothest functions; y is ignored."""
-        X = self._training_rows(X)
+        X, _ = self._training(X)
         axes = principal_axes(X, self.n_bits, generator(self.random_state))
         scores = axes.scores(X) * axes.scale
         lower, upper = scores.min(axis=0), scores.max(axis=0)

@@ -6,26 +6,27 @@ A pass costs O(n · n_features · n_bits). The distance made for these codes, `s
 from __future__ import annotations
 
 import logging
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.bits import hamming_distances, packed_codes
-from hashlearn.core.checks import generator, positive, whole_number
+from hashlearn.core.checks import generator
 from hashlearn.core.threads import map_row_blocks, one_blas_thread
-from hashlearn.hash_functions import FittedHashFunctions
+from hashlearn.hash_functions import FittedHashFunctions, every_bit
 from hashlearn.hash_functions.batch_invariant import PanelFunction
 from hashlearn.hash_functions.stored import largest_entry, stored_array, stored_number
-from hashlearn.hashers.base import LARGEST_ENTRY
-from hashlearn.hashers.baselines.function_hasher import FunctionHasher, every_bit
+from hashlearn.hashers.base import LARGEST_ENTRY, BaseHasher
 
 POINTS_PER_CENTRE = 5
 
 log = logging.getLogger(__name__)
 
 
-class SphericalHashing(FunctionHasher):
+@dataclass(eq=False, repr=False)
+class SphericalHashing(BaseHasher):
     """Spherical hashing (Heo et al. 2012), unsupervised.
 
     Each radius is the median distance to its centre, so that half the samples are inside: balance. Two independent
@@ -64,27 +65,18 @@ class SphericalHashing(FunctionHasher):
 
     _accepts_sparse = False
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        mean_tol: float = 0.10,
-        deviation_tol: float = 0.15,
-        max_iter: int = 100,
-        random_state: Any = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.mean_tol = mean_tol
-        self.deviation_tol = deviation_tol
-        self.max_iter = max_iter
-        self.random_state = random_state
+    n_bits: int = 32
+    _: KW_ONLY
+    mean_tol: float = 0.10
+    deviation_tol: float = 0.15
+    max_iter: int = 100
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> SphericalHashing:
         """Place the spheres; y is ignored."""
-        X = self._training_rows(X)
-        positive(self.mean_tol, "mean_tol")
-        positive(self.deviation_tol, "deviation_tol")
-        whole_number(self.max_iter, "max_iter", least=1)
+        X, _ = self._training(X)
+        self._require_positive("mean_tol", "deviation_tol")
+        self._require_whole("max_iter")
         rng = generator(self.random_state)
         scale = float(max(X.max(), -X.min())) or 1.0
         rows = X / X.dtype.type(scale)
@@ -140,6 +132,7 @@ class SphereMargins(FittedHashFunctions):
     """Margins radius² − ‖x − centre‖², with x divided by ``scale`` and seen from ``origin``."""
 
     kind = "spheres"
+    stored = ("centres", "squared_radii", "origin", "scale")  # "centres" is the name in model files
 
     def __init__(self, centres: NDArray[Any], squared_radii: NDArray[Any], origin: NDArray[Any], scale: float) -> None:
         super().__init__(centres.shape[1], every_bit(len(centres)), f"{len(centres)} spheres")
@@ -161,14 +154,8 @@ class SphereMargins(FittedHashFunctions):
         x, centre = entry / self.scale + largest_entry(self.origin), largest_entry(self.centres)
         return self.n_features * (x + centre) * (x + centre) + largest_entry(self.squared_radii)
 
-    def state(self) -> dict[str, Any]:
-        """Arrays."""
-        names = ("centres", "squared_radii", "origin", "scale")
-        return {**self._base_state(), **{name: getattr(self, name) for name in names}}
-
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> SphereMargins:
-        """The inverse of ``state``."""
         n_features = int(state["n_features"])
         centres = stored_array(state, "centres", (None, n_features))
         radii = stored_array(state, "squared_radii", (len(centres),))
