@@ -5,8 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from hashlearn.hashers.baselines.bre import BRE
-from hashlearn.hashers.baselines.bre_descent import descend_bit
-from hashlearn.hashers.baselines.bre_pairs import distance_pairs, labelled_pairs
+from hashlearn.hashers.baselines.bre_descent import descend_bit, distance_pairs, labeled_pairs
 from tests.hashers import supervised_laws as laws
 from tests.hashers.supervised_laws import TRAIN, X, Y
 
@@ -21,7 +20,7 @@ def test_the_objective_never_rises_and_is_what_it_says(labels):
     assert np.all(np.diff(hasher.objectives_) < 0)
     assert hasher.objectives_[-1] < 0.9 * hasher.objectives_[0]
     rng = np.random.default_rng(0)
-    pairs = distance_pairs(X[TRAIN], 20, rng) if labels is None else labelled_pairs(labels, 20, rng)
+    pairs = distance_pairs(X[TRAIN], 20, rng) if labels is None else labeled_pairs(labels, 20, rng)
     hamming = (hasher.codes_[pairs.owners] != hasher.codes_[pairs.partners]).mean(axis=1)
     assert hasher.objectives_[-1] == pytest.approx(np.square(pairs.distances - hamming).mean())
     laws.check_codes_and_margins(hasher)
@@ -37,7 +36,7 @@ def test_labels_help():
 def test_one_weight_is_solved_exactly():
     rng = np.random.default_rng(1)
     n = 30
-    pairs = labelled_pairs(rng.integers(0, 3, n), 8, rng)
+    pairs = labeled_pairs(rng.integers(0, 3, n), 8, rng)
     K = rng.standard_normal((n, 2))
     price = rng.standard_normal((n, n))
     costs = (price + price.T)[pairs.owners, pairs.partners]
@@ -57,7 +56,7 @@ def test_one_weight_is_solved_exactly():
 
 
 def test_pairs_of_labels():
-    pairs = labelled_pairs(Y[TRAIN], 20, np.random.default_rng(0))
+    pairs = labeled_pairs(Y[TRAIN], 20, np.random.default_rng(0))
     same = Y[TRAIN][pairs.owners] == Y[TRAIN][pairs.partners]
     np.testing.assert_array_equal(pairs.distances, np.where(same, 0.0, 1.0))
     assert 0.08 < same.mean() < 0.12  # as among all pairs
@@ -66,7 +65,7 @@ def test_pairs_of_labels():
     forth = np.sort(pairs.owners * 300 + pairs.partners)
     np.testing.assert_array_equal(forth, np.sort(pairs.partners * 300 + pairs.owners))
     indicators = np.array([[1, 0], [1, 1], [0, 1], [0, 0]])
-    several = labelled_pairs(indicators, 40, np.random.default_rng(0))
+    several = labeled_pairs(indicators, 40, np.random.default_rng(0))
     wanted = {(0, 1): 0.0, (1, 2): 0.0, (0, 2): 1.0, (0, 3): 1.0, (1, 3): 1.0, (2, 3): 1.0}
     for i, j, distance in zip(several.owners, several.partners, several.distances, strict=True):
         assert distance == wanted[min(i, j), max(i, j)]

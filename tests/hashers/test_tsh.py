@@ -1,7 +1,6 @@
 """TSH is TwoStepHasher with NOPT bits and labels it cannot do without."""
 
 import numpy as np
-import pytest
 from sklearn.base import clone
 
 from hashlearn import TwoStepHasher

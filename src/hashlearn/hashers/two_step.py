@@ -32,27 +32,27 @@ class TwoStepHasher(BitPredictor):
     ----------
     n_bits : code length L
     target : what the codes preserve: "auto" (labels if y is given, else neighbors), "labels", "shared_labels"
-        (multi-label), "neighbors" (of the nearest-neighbour graph), "labels_and_neighbors" (y = −1: no label),
+        (multi-label), "neighbors" (of the nearest-neighbor graph), "labels_and_neighbors" (y = −1: no label),
         "clusters" (of the graph, for few bits), "distance", "thresholded_distance", a target object, or your own n × n
         similarity
     solver : how each bit is solved: "sdr", "al", "local_search", … or a solver object of `hashlearn.bqp`
-    hash_function : how bits are predicted: "kernel_ridge", "rbf_svm" (the paper's), "linear_svm", "logistic", "trees",
-        "linear_ridge", an object of `hashlearn.hash_functions`, or any scikit-learn classifier. With labels
+    hash_function : how bits are predicted: a name in `hashlearn.hash_functions.HASH_FUNCTIONS` ("kernel_ridge",
+        "rbf_svm" (the paper's), "linear_svm", …), an object of that module, or any scikit-learn classifier. With labels
         ``KernelRidge(sharpen=4.0)`` finds more within a small radius, and ranks a little worse
-    init : codes to begin with: "auto" (ITQ on the target's own factor where it has one, else "pca"), "pca" (the
-        paper's), "itq", "random", or an array (n_samples, n_bits) of ±1 or 0/1
-    scaling : of the features, before all else: "none", "root" (sgn(x) · √|x|, for pixels, histograms, energies), or
-        "auto": roots where y is given and no entry of X is negative
+    init : start codes: "auto" (ITQ on the target's own factor if it has one, else "pca"), "pca" (the paper's),
+        "itq", "random", or an array (n_samples, n_bits) of ±1 or 0/1
+    scaling : of the features: "none", "root" (sgn(x) · √|x|, for pixels, histograms, energies), or "auto": "root" if y
+        is given and no entry of X is negative
     n_sweeps : passes over all bits, max_iter of Algorithm 1
-    monotone : a bit is only replaced by a better one, and inference ends when none is; False is the literal paper
-    spread : with labels or clusters, among codes of equal objective (near-equal where classes differ in size) prefer
-        codewords that keep far apart (precision within a radius gains much at few bits); False is the literal paper
+    monotone : replace a bit only by a better one, and stop if no bit improves; False is the literal paper
+    spread : with labels or clusters, among codes of equal objective (near-equal if classes differ in size) prefer
+        codewords that are far apart; precision within a radius rises much at few bits. False is the literal paper
     arrange : with labels or clusters, give codewords that are near each other to classes that are easily confused,
-        judged on the training samples by leave-one-out; False is the literal paper
+        estimated on the training samples by leave-one-out; False is the literal paper
     random_state : seed or Generator; the same seed gives the same codes for any thread count and batch size
     n_jobs : threads for fitting hash functions; None or -1 for all cores
-    time_limit : seconds for inference; bits that are not reached by then stay as they began. Hash functions are learned
-        after it, however long that takes
+    time_limit : seconds for inference; bits that are not reached by then stay at their start. Hash functions are
+        learned afterwards without a limit
     progress : called with a `hashlearn.core.progress.Progress` between steps
 
     X may be a PyTorch tensor, float32 or float64: codes are then inferred on its device (low-rank targets, solver "sdr"

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hashlearn.core.arrays import FloatArray
-from hashlearn.core.threads import sum_row_blocks
+from hashlearn.core.threads import map_row_blocks, sum_row_blocks
 
 
 def column_means(X: Any) -> FloatArray:
@@ -24,3 +24,8 @@ def gram(P: Any, Q: Any = None) -> FloatArray:
     """
     Q = P if Q is None else Q
     return sum_row_blocks(lambda a, b: (P[a:b].T @ Q[a:b]).astype(np.float64, copy=False), len(P), P.shape[1])
+
+
+def product(P: Any, W: Any) -> Any:
+    """P @ W, one block of rows at a time on all cores; W has one or two dimensions."""
+    return np.concatenate(map_row_blocks(lambda a, b: P[a:b] @ W, len(P), P.shape[1]))

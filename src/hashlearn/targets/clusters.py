@@ -74,8 +74,6 @@ class Clusters(Target):
         count = MOST_AUTOMATIC if isinstance(self.n_clusters, str) else int(self.n_clusters)
         count = min(count, len(np.unique(rows, axis=0)))
         with one_blas_thread(), warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", ConvergenceWarning
-            )  # nearly equal rows make fewer clusters
+            warnings.simplefilter("ignore", ConvergenceWarning)  # nearly equal rows make fewer clusters
             means = KMeans(count, n_init=STARTS, random_state=int(rng.integers(2**31))).fit(rows)
         return np.asarray(means.labels_, dtype=np.int32)

@@ -36,7 +36,7 @@ class Neighbors(Target):
     n_components : number of eigenvectors
     dimension : t, the length of the walk, is such that eigenvalue^2t counts as this many equal ones (participation
         ratio); smaller is coarser: fewer, larger groups. "auto" is 2 · n_bits, from 16 to 32
-    metric : between samples: "cosine" (rows brought to unit length, not centred) or "euclidean"
+    metric : between samples: "cosine" (rows brought to unit length, not centered) or "euclidean"
 
     The trivial eigenvector is projected out, so the parts of a graph that is not connected stay apart. Equal rows are
     one node. How the defaults were chosen: docs/quality.md.

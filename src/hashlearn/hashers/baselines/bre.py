@@ -18,8 +18,7 @@ from hashlearn.core.threads import one_blas_thread
 from hashlearn.hash_functions import KernelExpansion, every_bit
 from hashlearn.hashers.base import BaseHasher
 from hashlearn.hashers.baselines.anchors import AnchorKernel, anchor_gamma, draw_anchors
-from hashlearn.hashers.baselines.bre_descent import descend_bit
-from hashlearn.hashers.baselines.bre_pairs import Pairs, distance_pairs, labelled_pairs
+from hashlearn.hashers.baselines.bre_descent import Pairs, descend_bit, distance_pairs, labeled_pairs
 
 Anchors = list[NDArray[np.intp]]
 
@@ -36,7 +35,7 @@ class BRE(BaseHasher):
     ----------
     n_bits : code length
     n_anchors : for each bit, rows drawn as its anchors
-    n_pairs : random partners drawn for each sample; the more, the less the functions fit what was drawn
+    n_pairs : random partners drawn for each sample; more of them reduce overfitting to the drawn pairs
     gamma : of the kernel exp(−γ‖x − a‖²): "mean" (1 / (2 · mean squared distance)), "neighbors", "median", "scale", or
         a positive number
     n_sweeps : passes over all weights, at most
@@ -52,7 +51,7 @@ class BRE(BaseHasher):
 
     Deviations
     ----------
-    The kernel values are centred over the training samples.
+    The kernel values are centered over the training samples.
 
     References
     ----------
@@ -87,10 +86,8 @@ class BRE(BaseHasher):
         self._require_positive("tol")
         rng = generator(self.random_state)
         with one_blas_thread():
-            if labels is None:
-                pairs = distance_pairs(X, self.n_pairs, rng)
-            else:
-                pairs = labelled_pairs(labels, self.n_pairs, rng)
+            n_pairs = self.n_pairs
+            pairs = distance_pairs(X, n_pairs, rng) if labels is None else labeled_pairs(labels, n_pairs, rng)
             gamma, origin = anchor_gamma(self.gamma, X, rng)
             anchors = [draw_anchors(X.shape[0], self.n_anchors, rng) for _ in range(self.n_bits)]
             weights = rng.standard_normal((self.n_bits, len(anchors[0])))
@@ -128,7 +125,9 @@ class BRE(BaseHasher):
         self.objectives_ = [objective()]
         for sweep in range(self.n_sweeps):
             for done, b in enumerate(rng.permutation(L)):
-                kernel = AnchorKernel(X, anchors[b], gamma)  # made anew: n_bits of them would be n × 1,600 numbers
+                kernel = AnchorKernel(
+                    X, anchors[b], gamma
+                )  # computed again: storing all of them would take n × n_bits × n_anchors numbers
                 bit = codes[:, b].astype(np.float64)
                 hamming -= bit[owners] != bit[pairs.partners]
                 costs = 1.0 / L**2 - (2.0 / L) * (pairs.distances - hamming / L)

@@ -5,7 +5,6 @@ O(n · (n_columns + n_bits)) memory; a round costs O(n · n_columns · n_bits) a
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -40,7 +39,7 @@ class COSDISH(BitPredictor):
     n_columns : |Ω|; None: n_bits, or 4 for each label if that is more (1,000 at most)
     n_rounds : samples of columns, one after another
     n_alternations : turns for each sample
-    monotone : a row takes its new code only where that lowers the squared error; False: always, as published
+    monotone : a row takes its new code only if that lowers the squared error; False: always, as published
     hash_function : how bits are predicted, as in `TwoStepHasher`; "trees" is the publication's other choice
     random_state : seed or Generator
     n_jobs : threads for fitting hash functions; None or -1 for all cores
@@ -55,7 +54,7 @@ class COSDISH(BitPredictor):
     ----------
     The quadratic problems are solved by local search from the present signs instead of a 2-approximation by clustering.
     The linear functions are support vector machines instead of ridge regressions. Ω is at least four times the number
-    of labels, for rows of a class that no column belongs to cannot be told apart.
+    of labels, because rows of a class without any column cannot be distinguished.
 
     References
     ----------
@@ -118,14 +117,11 @@ class COSDISH(BitPredictor):
             return float(np.square(B @ B[columns].T / self.n_bits - Y).mean())
 
         values = [objective()]
-        steps: list[Callable[[], None]] = [
-            lambda: self._rows_outside(B, Y, columns, outside),
-            lambda: self._rows_inside(B, Y, columns, outside, rng),
-        ]
         for _ in range(self.n_alternations):
-            for step in steps:
-                step()
-                values.append(objective())
+            self._rows_outside(B, Y, columns, outside)
+            values.append(objective())
+            self._rows_inside(B, Y, columns, outside, rng)
+            values.append(objective())
         return values
 
     def _rows_outside(
@@ -150,13 +146,13 @@ class COSDISH(BitPredictor):
         """Each bit of the rows in Ω: −2 bᵀ(n_bits Y_ΩΩ − B̄_Ω B̄_Ωᵀ)b − 2 bᵀ(n_bits Y_Ω − B̄ B̄_Ωᵀ)ᵀ b_outside."""
         m = len(columns)
         others, inside = B[outside], Y[columns]
-        sums = self.n_bits * (Y[outside].T @ others)  # of column j: Σ_i n_bits y_ij b_i, for every bit
+        sums = self.n_bits * (Y[outside].T @ others)  # row j: Σ_i n_bits y_ij b_i, for every bit
         gram = others.T @ others
         for b in range(self.n_bits):
             own = B[columns]
             rest = np.delete(own, b, axis=1)
             linear = sums[:, b] - rest @ np.delete(gram[:, b], b)
-            A = np.zeros((m + 1, m + 1))  # the linear part as one more variable, +1
+            A = np.zeros((m + 1, m + 1))  # the linear part becomes one more variable, +1
             A[:m, :m] = rest @ rest.T - self.n_bits * 0.5 * (inside + inside.T)
             A[:m, m] = A[m, :m] = -0.5 * linear
             A[np.diag_indices_from(A)] = 0.0
@@ -165,7 +161,7 @@ class COSDISH(BitPredictor):
 
 
 def _balanced(Y: FloatArray) -> FloatArray:
-    """Positive entries times one number, so that they sum to what the negative ones sum to: there are far fewer."""
+    """Y with positive entries scaled so that their sum equals that of the negative ones, which are far more."""
     positive, negative = np.maximum(Y, 0.0), np.maximum(-Y, 0.0)
     total = float(positive.sum())
     return positive * (float(negative.sum()) / total if total > 0.0 else 1.0) - negative

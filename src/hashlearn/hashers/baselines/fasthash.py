@@ -40,7 +40,7 @@ class FastHash(BaseHasher):
     n_trees, max_depth : of the boosting
     n_sweeps : of graph cuts for each bit
     weighted : samples weigh what a wrong bit would cost them in loss; False: all the same
-    max_groups : with more groups of interchangeable samples than this, as many are drawn and solved, and the others
+    max_groups : with more groups of interchangeable samples than this, this many are drawn and solved, and the others
         follow them
     random_state : seed or Generator
     progress : called with a `hashlearn.core.progress.Progress` after each bit
@@ -55,7 +55,7 @@ class FastHash(BaseHasher):
     Deviations
     ----------
     Gentle AdaBoost instead of AdaBoost, with the publication's weight trimming and random features (see
-    `hash_functions.forests`).
+    `fasthash_trees`).
 
     References
     ----------
@@ -124,7 +124,7 @@ class FastHash(BaseHasher):
         return groups.complete(chosen, x)
 
     def _weights(self, costs: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Of samples, with mean 1 or a little above."""
+        """Sample weights with a mean of 1 or slightly more."""
         if not self.weighted or costs.max() <= 0.0:
             return np.ones(len(costs))
         return np.maximum(costs / costs.mean(), SMALLEST_WEIGHT)

@@ -1,4 +1,4 @@
-"""Iterative quantisation: principal components, rotated so that their signs lose least. O(n · n_features²)."""
+"""Iterative quantization: signs of rotated principal components, with the smallest error. O(n · n_features²)."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from hashlearn.linalg.rotation import itq_rotation
 
 @dataclass(eq=False, repr=False)
 class ITQ(BaseHasher):
-    """Iterative quantisation (Gong and Lazebnik 2011), unsupervised.
+    """Iterative quantization (Gong and Lazebnik 2011), unsupervised.
 
-    X is centred and projected to its first n_bits principal components V; then signs B and a rotation R minimise
+    X is centered and projected to its first n_bits principal components V; then signs B and a rotation R minimize
     ‖B − VR‖² in turn. The bits are the signs of VR.
 
     Parameters
     ----------
-    n_bits : code length. With more bits than features V is filled up with zeros: R is then an isometry into n_bits
-        dimensions, and the same two steps minimise the same error. The publication has n_bits ≤ n_features
+    n_bits : code length. With more bits than features, zero columns are added to V. R is then an isometry into n_bits
+        dimensions, and the same two steps minimize the same error. The publication has n_bits ≤ n_features
     n_iter : steps of the alternation
     random_state : seed or Generator, for the first rotation
 

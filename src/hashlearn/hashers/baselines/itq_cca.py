@@ -1,6 +1,6 @@
-"""ITQ-CCA (Gong and Lazebnik 2011): canonical correlations with the labels, then a rotation towards signs.
+"""ITQ-CCA (Gong and Lazebnik 2011): canonical correlations with the labels, then the rotation of ITQ.
 
-O(n · n_features²) for the covariances; nothing but them is larger than n × n_bits.
+O(n · n_features²) for the covariances; all other arrays have at most n × n_bits entries.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ROUNDING = 1e-10
 @dataclass(eq=False, repr=False)
 class ITQCCA(BaseHasher):
     """Linear hash functions: directions of X that correlate most with the labels, each scaled by its correlation,
-    then rotated by iterative quantisation.
+    then rotated by iterative quantization.
 
     Labels of K classes have at most K − 1 canonical correlations above 0. With more bits than that, all bits are
     hyperplanes through that small space.
@@ -44,14 +44,14 @@ class ITQCCA(BaseHasher):
     Attributes
     ----------
     codes_ : int8 ±1 (n_samples, n_bits), codes of the training samples
-    correlations_ : canonical correlations in falling order, n_bits of them
+    correlations_ : the first n_bits canonical correlations, largest first
     quantization_errors_ : ‖B − VR‖² / n before the first iteration and after each
     hash_functions_ : the fitted functions
 
     Deviations
     ----------
-    The features' division by one number: with rows of about unit length the publication's regularizer does for
-    any units. On MNIST pixels in 0 … 1 without it precision within radius 2 is 1 to 4 points lower.
+    Features are divided by one number, so that the publication's regularizer suits any units. Without this, precision
+    within radius 2 is 1 to 4 points lower on MNIST pixels in 0 … 1.
 
     References
     ----------
@@ -119,12 +119,12 @@ def _canonical(
 
 
 def _factor(C: FloatArray, regularization: float) -> FloatArray:
-    """Of C + regularization · I; features of huge units need a little more for the factor to exist."""
+    """Cholesky factor of C + regularization · I; features in large units need a little more on the diagonal."""
     return cholesky(C + (regularization + ROUNDING * C.diagonal().max()) * np.eye(len(C)), lower=True)
 
 
 def _padded(columns: FloatArray, width: int) -> FloatArray:
-    """The first ``width`` columns, zeros where there are fewer."""
+    """The first ``width`` columns, with zero columns added if there are fewer."""
     out = np.zeros((len(columns), width))
     out[:, : min(width, columns.shape[1])] = columns[:, :width]
     return out

@@ -30,19 +30,19 @@ class KMeansHashing(BaseHasher):
     """K-means hashing (He, Wen and Sun 2013), unsupervised.
 
     k-means in each subspace, with codewords held so that √(Hamming distance) of their numbers, times one scale, is
-    near the distance between them: `affinity_kmeans` states the error that is minimised.
+    near the distance between them: `affinity_kmeans` states the error that is minimized.
 
     Parameters
     ----------
     n_bits : code length
-    bits_per_subspace : bits of one subspace, 2 to 8 in the publication; raised where features are fewer than subspaces
+    bits_per_subspace : bits of one subspace, 2 to 8 in the publication; raised if features are fewer than subspaces
     affinity_weight : λ, the weight of the affinity error
     n_iter : k-means steps; a subspace stops early when no sample changes its cell
-    random_state : seed or Generator, used where a subspace has more bits than dimensions, and past 2,048 features
+    random_state : seed or Generator, used if a subspace has more bits than dimensions, or X over 2,048 features
 
     Attributes
     ----------
-    errors_ : for each subspace an array (steps, 4): quantisation and affinity error after each assignment and after
+    errors_ : for each subspace an array (steps, 4): quantization and affinity error after each assignment and after
         each update of the codewords, with X divided by its largest entry
     subspaces_ : for each subspace the numbers of its principal components
     hash_functions_ : the fitted functions
@@ -50,7 +50,7 @@ class KMeansHashing(BaseHasher):
 
     Deviations
     ----------
-    Codewords are updated together by majorisation, which lowers the same error without a line search; the publication
+    Codewords are updated together by majorization, which lowers the same error without a line search; the publication
     moves them one at a time by a quasi-Newton method. Past 2,048 features the first 1,024 components are used.
 
     References
@@ -117,20 +117,20 @@ class KMeansHashing(BaseHasher):
 
 
 def even_subspaces(variances: NDArray[Any], count: int) -> list[NDArray[np.int64]]:
-    """Components, largest variance first, each to the subspace with room whose product of variances is smallest.
+    """Assign components, largest variance first, to the subspace that is not full and has the smallest product.
 
     >>> [list(map(int, part)) for part in even_subspaces(np.array([8.0, 4.0, 2.0, 1.0]), 2)]
     [[0, 3], [1, 2]]
     """
-    room = -(-len(variances) // count)
+    most = -(-len(variances) // count)
     least = max(float(variances[-1]), np.finfo(np.float64).tiny)
     logs = np.log(np.maximum(variances, least)) - np.log(least)  # products grow with every factor of at least 1
     members: list[list[int]] = [[] for _ in range(count)]
     products = np.zeros(count)
     for component, value in enumerate(logs):
         empty = [s for s in range(count) if not members[s]]
-        # The last components are kept for subspaces that have none yet.
-        free = empty or [s for s in range(count) if len(members[s]) < room]
+        # Every subspace gets one component first.
+        free = empty or [s for s in range(count) if len(members[s]) < most]
         chosen = min(free, key=lambda s: products[s])
         members[chosen].append(component)
         products[chosen] += value

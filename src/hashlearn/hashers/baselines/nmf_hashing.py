@@ -1,4 +1,4 @@
-"""NMF hashing: all codes at once by multiplicative updates, as a constrained non-negative factorisation, eq. (24).
+"""NMF hashing: all codes at once by multiplicative updates, as a constrained non-negative factorization, eq. (24).
 
 An update is one product with the target, O(n · n_bits · (n_bits + rank)).
 """
@@ -15,8 +15,8 @@ from hashlearn.core.arrays import FloatArray
 from hashlearn.hashers.baselines.relaxed_two_step import RelaxedTwoStep
 from hashlearn.inference.bit_problem import frobenius_square
 
-START = 0.9  # codes begin at this share of ±1: what is 0 or 1 stays so under multiplication
-INSIDE = 1.0 - 1e-12  # nor may they arrive there
+START = 0.9  # start codes are ±this: multiplication cannot change a relaxed code of 0 or 1
+INSIDE = 1.0 - 1e-12  # largest magnitude of relaxed signs
 LARGEST_STEP, SMALLEST_STEP = 1e4, 1e-4
 
 
@@ -24,14 +24,14 @@ LARGEST_STEP, SMALLEST_STEP = 1e4, 1e-4
 class NMFHashing(RelaxedTwoStep):
     """NMF hashing (Mukherjee et al. 2015), unsupervised two-step hashing.
 
-    Relaxed codes Z ∈ [0, 1] and their complements W = 1 − Z factorise the distances, S ≈ ZWᵀ + WZᵀ = D. The gradient's
+    Relaxed codes Z ∈ [0, 1] and their complements W = 1 − Z factorize the distances, S ≈ ZWᵀ + WZᵀ = D. The gradient's
     negative and positive parts, P = SW + DZ and Q = DW + SZ, give the update Z ← ZP / (ZP + WQ), elementwise, under
     which Z and W stay non-negative with sum 1. Codes are Z rounded at ½; linear support vector machines predict them.
 
     Parameters
     ----------
     n_bits : code length
-    target : "distance" (squared, of centred rows of unit length), "thresholded_distance", a target object that needs
+    target : "distance" (squared, of centered rows of unit length), "thresholded_distance", a target object that needs
         no labels, or your own n × n similarity
     hash_function : how bits are predicted, as in `TwoStepHasher`; the publication has linear support vector machines
     init : codes to begin with: "pca" (the publication's: components thresholded at their mean), "itq", "random", array
@@ -50,7 +50,7 @@ class NMFHashing(RelaxedTwoStep):
 
     Deviations
     ----------
-    The paper states the factorisation S_v = M H Z_v with H made of 1 − Z_v; how H follows Z_v between updates is left
+    The paper states the factorization S_v = M H Z_v with H made of 1 − Z_v; how H follows Z_v between updates is left
     open. Here H is never free: the update is that of the objective with H replaced. Its factor P/Q is raised to a power
     that grows while the objective falls and shrinks otherwise, since plain updates (power 1) take thousands.
 

@@ -1,4 +1,4 @@
-"""The code of the predicted class: what label retrieval rewards most, and no hashing at all.
+"""The code of the predicted class, which label retrieval rewards most although it does no hashing.
 
 Codes that only name a class score high wherever relevance means "same class" (Sablayrolles et al. 2017). This is the
 baseline that shows it.
@@ -59,7 +59,7 @@ class OneHotClass(ClassScorer):
     n_bits : code length
     codewords : "one_hot": class k owns bits k, k + n_classes, …, which are 1 for it alone (n_bits of at least
         n_classes). "spread": codewords as far apart as n_bits allow, by the inference of `TwoStepHasher` on one sample
-        for each class; classes share codewords where 2 ** n_bits is less than their number. "auto": "one_hot" where
+        for each class; classes share codewords if 2 ** n_bits is less than their number. "auto": "one_hot" if
         n_bits equals the number of classes, else "spread"
     hash_function : the classifier, one against rest, as in `TwoStepHasher`; the class of the largest margin wins
     random_state : seed or Generator

@@ -1,4 +1,4 @@
-"""SDH, supervised discrete hashing (Shen et al. 2015): codes from which labels can be regressed, kept discrete.
+"""SDH, supervised discrete hashing (Shen et al. 2015): discrete codes from which labels are regressed.
 
 O(n · n_anchors) memory; a round costs O(n · n_anchors · n_bits) for the hash functions and O(n · n_bits²) for a pass
 over the bits.
@@ -24,7 +24,7 @@ PASSES = 10
 
 @dataclass(eq=False, repr=False)
 class SDH(BaseHasher):
-    """Codes B, a classifier W of labels from codes, and kernel hash functions F, in turn: minimise
+    """Codes B, a classifier W of labels from codes, and kernel hash functions F, in turn: minimize
 
         ‖Y − BW‖² + regularization · ‖W‖² + fidelity · (‖B − F(X)‖² + smoothness · ‖P‖²),   F(x) = Pᵀk(x) + c.
 
@@ -39,7 +39,7 @@ class SDH(BaseHasher):
         a positive number
     regularization, fidelity, smoothness : λ and ν of the paper, and a ridge on the hash functions
     max_iter : rounds over B, W and F; fewer if a round changes no code
-    random_state : seed or Generator, for anchors and the codes to begin with
+    random_state : seed or Generator, for anchors and start codes
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class SDH(BaseHasher):
 
     Deviations
     ----------
-    The paper's hash functions are plain least squares; the ridge keeps them finite where anchors are alike.
+    The paper's hash functions are plain least squares; the ridge keeps them finite if anchors nearly coincide.
 
     References
     ----------
@@ -129,7 +129,7 @@ class SDH(BaseHasher):
 def cyclic_descent(B: FloatArray, G: FloatArray, Q: FloatArray, passes: int = PASSES) -> bool:
     """Lower trace(BGBᵀ) − 2 trace(BQᵀ) over signs, one column of B at a time and in place; whether anything changed.
 
-    Column b is exact given the others: sgn(q_b − Σ_{a ≠ b} G_ab B_a); where that is 0 the signs stay.
+    Column b is exact given the others: sgn(q_b − Σ_{a ≠ b} G_ab B_a); a sign stays if this is 0.
 
     >>> B = np.array([[1.0, 1.0]])
     >>> cyclic_descent(B, np.array([[1.0, 0.9], [0.9, 1.0]]), np.array([[0.5, 0.1]])), B
@@ -150,6 +150,6 @@ def cyclic_descent(B: FloatArray, G: FloatArray, Q: FloatArray, passes: int = PA
 
 
 def _ridge(B: FloatArray, Y: FloatArray, regularization: float) -> FloatArray:
-    """W that minimises ‖Y − BW‖² + regularization · ‖W‖²."""
+    """W that minimizes ‖Y − BW‖² + regularization · ‖W‖²."""
     gram = B.T @ B + regularization * np.eye(B.shape[1])
     return cho_solve(cho_factor(gram, lower=True), B.T @ Y)

@@ -21,7 +21,7 @@ THRESHOLDS = ("zero", "mean", "median")
 
 @dataclass(eq=False, repr=False)
 class SignCodes(BaseHasher):
-    """One bit for each of n_bits features: 1 where the feature is at least its threshold.
+    """One bit for each of n_bits features: 1 if the feature is at least its threshold.
 
     Parameters
     ----------
@@ -60,12 +60,12 @@ class SignCodes(BaseHasher):
                 f"n_bits={self.n_bits} needs as many features, got n_features={n_features}; ask for {n_features} bits "
                 "at most, or use LSH, which makes any number"
             )
-        weights, centre, values = self._projected(X)
+        weights, center, values = self._projected(X)
         thresholds = np.median(values, axis=0) if self.threshold == "median" else np.zeros(self.n_bits)
         if self.threshold == "mean":
             thresholds = column_means(values)
         description = f"{self.threshold} threshold, {self.features} features"
-        functions = linear_functions(weights, centre, description)
+        functions = linear_functions(weights, center, description)
         functions.intercepts -= thresholds
         self.hash_functions_ = functions
         return self

@@ -23,7 +23,7 @@ class SpectralHashing(BaseHasher):
 
     The data are taken for uniform in a box along their principal axes. On a side from a to b the Laplacian has the
     eigenfunctions cos(kπ(x − a)/(b − a)), k = 1, 2, …, with eigenvalues growing in k/(b − a). The n_bits smallest
-    are taken, over all sides, and a bit is 1 where its function is at least 0: a long side gets several bits.
+    of all sides are used, so a long side gets several bits. A bit is 1 if its function is at least 0.
 
     Parameters
     ----------
@@ -79,7 +79,9 @@ def smoothest_modes(sides: NDArray[Any], n_bits: int) -> NDArray[np.int64]:
     """
     usable = np.flatnonzero(sides >= FLAT * sides.max())
     k = np.arange(1, n_bits + 1)
-    lengths = np.where(sides[usable] > 0.0, sides[usable], 1.0)  # all are 0 where X is constant: any function will do
+    lengths = np.where(
+        sides[usable] > 0.0, sides[usable], 1.0
+    )  # all are 0 if X is constant; then any function is right
     order = np.argsort((k / lengths[:, None]).ravel(), kind="stable")[:n_bits]
     return np.column_stack([usable[order // n_bits], k[order % n_bits]])
 

@@ -29,9 +29,9 @@ log = logging.getLogger(__name__)
 class SphericalHashing(BaseHasher):
     """Spherical hashing (Heo et al. 2012), unsupervised.
 
-    Each radius is the median distance to its centre, so that half the samples are inside: balance. Two independent
-    bits share a quarter of the samples; centres are pushed apart where spheres share more, and pulled together where
-    they share less, until the overlaps are a quarter within the tolerances.
+    Each radius is the median distance to its center, so that half the samples are inside. Two independent bits share a
+    quarter of the samples. Centers move apart if their spheres share more and together if they share less, until the
+    overlaps are a quarter within the tolerances.
 
     Parameters
     ----------
@@ -39,7 +39,7 @@ class SphericalHashing(BaseHasher):
     mean_tol : stop when overlaps differ from a quarter by at most this on average, relative to a quarter …
     deviation_tol : … and their standard deviation is at most this, relative to a quarter
     max_iter : limit on the moves; reaching it is logged, and ``converged_`` says so
-    random_state : seed or Generator; every centre starts at the mean of five samples
+    random_state : seed or Generator; every center starts at the mean of five samples
 
     Attributes
     ----------
@@ -129,7 +129,7 @@ def _balanced(rows: NDArray[Any], centres: NDArray[Any]) -> tuple[NDArray[np.flo
 
 
 class SphereMargins(FittedHashFunctions):
-    """Margins radius² − ‖x − centre‖², with x divided by ``scale`` and seen from ``origin``."""
+    """Margins radius² − ‖x − center‖², with x divided by ``scale`` and seen from ``origin``."""
 
     kind = "spheres"
     stored = ("centres", "squared_radii", "origin", "scale")  # "centres" is the name in model files
@@ -150,9 +150,9 @@ class SphereMargins(FittedHashFunctions):
         return margins, [turned]
 
     def margin_bound(self, entry: float) -> float:
-        """‖x‖² + 2|x · centre| + radius² + ‖centre‖², with x as it is seen from ``origin``."""
-        x, centre = entry / self.scale + largest_entry(self.origin), largest_entry(self.centres)
-        return self.n_features * (x + centre) * (x + centre) + largest_entry(self.squared_radii)
+        """‖x‖² + 2|x · center| + radius² + ‖center‖², with x as it is seen from ``origin``."""
+        x, center = entry / self.scale + largest_entry(self.origin), largest_entry(self.centres)
+        return self.n_features * (x + center) * (x + center) + largest_entry(self.squared_radii)
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> SphereMargins:
@@ -164,10 +164,10 @@ class SphereMargins(FittedHashFunctions):
 
 
 def spherical_hamming_distances(a: Any, b: Any) -> NDArray[np.float64]:
-    """Bits that differ over ones in common, for all pairs of packed codes, (n_a, n_b): for small blocks.
+    """Number of differing bits divided by number of common ones, for all pairs of packed codes, shape (n_a, n_b).
 
-    Two samples that share many spheres are confined to a small region, so equal Hamming distances mean less there.
-    With nothing in common the distance is infinite, unless nothing differs.
+    Two samples that share many spheres lie in a small region, so equal Hamming distances mean less there. Without
+    common ones the distance is infinite, unless no bit differs. The whole matrix is in memory.
 
     >>> spherical_hamming_distances(np.array([[0b1110]], np.uint8), np.array([[0b0111], [0b0001]], np.uint8))
     array([[ 1., inf]])
