@@ -1,4 +1,4 @@
-"""Margins panel by panel: each row's result is the same, bit for bit, whatever batch it comes in.
+"""Margins panel by panel: each row's result is the same, bit for bit, in every batch.
 
 BLAS selects its kernels by the shape of a product. A row alone and the same row among a thousand may differ in the
 last digit and, near zero, in the bit. Dense rows are therefore evaluated in panels of one fixed shape; zero rows are

@@ -1,8 +1,8 @@
 """The RBF kernel exp(−γ‖x − s‖²) against a fixed set of points, as one product and one exp for each panel.
 
-With z = √(2γ) (x − center), and s likewise, −γ‖x − s‖² = z·s − ‖z‖²/2 − ‖s‖²/2. The center is the points' mean: it
-changes no distance, and without it features far from zero would lose their digits in the difference. Sparse points
-stay sparse and are not centered.
+With z = √(2γ) (x − center), and s likewise, −γ‖x − s‖² = z·s − ‖z‖²/2 − ‖s‖²/2. The center is the mean of the points.
+It changes no distance, but without it features far from zero would lose digits in the difference. Sparse points are
+not centered and stay sparse.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ GRAM_BLOCK = 512
 
 
 class RBFPoints:
-    """Points s_1 … s_m made ready in one dtype."""
+    """Points s_1 … s_m, centered and scaled, in one dtype."""
 
     def __init__(self, points: Rows, gamma: float, dtype: Any = np.float64) -> None:
         self.sparse = sp.issparse(points)

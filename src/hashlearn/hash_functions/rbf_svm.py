@@ -8,7 +8,7 @@ are used, linear in n.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,30 +91,28 @@ class RBFSVM(KernelMethod):
 
     def _fit_gram(self, data: Training, gamma: float, C: float) -> tuple[Rows, FloatArray, FloatArray]:
         """Support vectors, coefficients and intercepts."""
-        machines = []
-        if data.bits.n_distinct:
-            K = RBFPoints(data.X, gamma).gram()
-            machines = fit_each(lambda y: _fit_one(K, y, C, self.tol), list(data.codes.T), data.n_jobs, data.progress)
-        support = np.unique(np.concatenate([np.empty(0, dtype=np.intp), *(m.support for m in machines)]))
-        coefficients = np.zeros((len(support), len(machines)))
-        for b, machine in enumerate(machines):
-            coefficients[np.searchsorted(support, machine.support), b] = machine.coefficients
-        return data.X[support], coefficients, np.array([m.intercept for m in machines])
+        if data.bits.n_distinct == 0:
+            return data.X[:0], np.zeros((0, 0)), np.zeros(0)
+        K = RBFPoints(data.X, gamma).gram()
+        machines = fit_each(lambda y: _fit_one(K, y, C, self.tol), list(data.codes.T), data.n_jobs, data.progress)
+        columns, intercepts = zip(*machines, strict=True)
+        coefficients = np.column_stack(columns)
+        support = np.flatnonzero(coefficients.any(axis=1))
+        return data.X[support], coefficients[support], np.array(intercepts)
 
     def _trial(self, K: FloatArray, codes: NDArray[np.int8], K_held: FloatArray, strength: float) -> FloatArray:
         machines = fit_each(lambda y: _fit_one(K, y, strength, self.tol), list(codes.T), None, None)
-        return np.column_stack([K_held[:, m.support] @ m.coefficients + m.intercept for m in machines])
+        return np.column_stack([K_held @ coefficients + intercept for coefficients, intercept in machines])
 
 
-class _Machine(NamedTuple):
-    support: NDArray[np.intp]
-    coefficients: FloatArray
-    intercept: float
+def _fit_one(K: FloatArray, y: NDArray[np.int8], C: float, tol: float) -> tuple[FloatArray, float]:
+    """Coefficients of all rows and the intercept, for one bit on the shared Gram matrix.
 
-
-def _fit_one(K: FloatArray, y: NDArray[np.int8], C: float, tol: float) -> _Machine:
-    """One bit on the shared Gram matrix. A sample of rows may hold a single class; its margin is then constant."""
+    A sample of rows may hold a single class; its margin is then constant.
+    """
+    coefficients = np.zeros(len(y))
     if (y == y[0]).all():
-        return _Machine(np.empty(0, dtype=np.intp), np.empty(0), float(y[0]))
+        return coefficients, float(y[0])
     svc = SVC(kernel="precomputed", C=C, tol=tol, cache_size=CACHE_MEGABYTES).fit(K, y)
-    return _Machine(svc.support_.astype(np.intp), svc.dual_coef_.ravel(), float(svc.intercept_[0]))
+    coefficients[svc.support_] = svc.dual_coef_.ravel()
+    return coefficients, float(svc.intercept_[0])

@@ -39,7 +39,10 @@ class Similarity(Target):
 
     def build(self, X: Any, y: np.ndarray | None, rng: np.random.Generator) -> bqp.Operator:
         target = bqp.as_operator(self.matrix)
-        _require_n(target.n, X.shape[0], "the similarity matrix")
+        if target.n != X.shape[0]:
+            raise ValueError(
+                f"the similarity matrix must be n × n with n = {X.shape[0]}, the number of samples, got n = {target.n}"
+            )
         entries = target.matrix.data if isinstance(target, bqp.Sparse) else getattr(target, "array", np.zeros(1))
         if entries.size and np.abs(entries).max() > 1.0 + 1e-9:
             worst = entries.flat[np.abs(entries).argmax()]
@@ -95,8 +98,3 @@ def _pairs(pairs: ArrayLike, name: str, n: int) -> np.ndarray:
     if (array[:, 0] == array[:, 1]).any():
         raise ValueError(f"{name} pairs sample {array[array[:, 0] == array[:, 1]][0, 0]} with itself")
     return array.astype(np.intp)
-
-
-def _require_n(got: int, expected: int, what: str) -> None:
-    if got != expected:
-        raise ValueError(f"{what} must be n × n with n = {expected}, the number of samples, got n = {got}")
