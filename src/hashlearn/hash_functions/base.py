@@ -210,9 +210,11 @@ class FittedHashFunctions(ABC):
     def state(self) -> dict[str, Any]:
         """Everything needed to rebuild these functions: arrays and plain JSON values only."""
         if not self.stored:
+            from hashlearn.hash_functions import HASH_FUNCTIONS  # every hash function with a name can be stored
+
             raise TypeError(
                 f"{self.description}: these hash functions are not plain arrays and cannot be stored without pickle; "
-                "use a hash function that has a name, such as kernel_ridge or linear_svm"
+                f"use one of {', '.join(HASH_FUNCTIONS)} if that matters"
             )
         state = {"kind": self.kind, "n_features": self.n_features, "description": self.description, **self.bits.state()}
         for name in self.stored:
