@@ -14,14 +14,14 @@ import time
 from pathlib import Path
 
 import numpy as np
+from hashlearn.distributed.block_flips import Step, propose
+from hashlearn.distributed.on_dask import OnDask
+from hashlearn.distributed.starts import Start, begin
 
 from benchmarks.dask_scale import N_FEATURES, write_rows
 from hashlearn.distributed.block_cache import Recipe
-from hashlearn.distributed.block_flips import Step, propose
 from hashlearn.distributed.blocks import as_table
 from hashlearn.distributed.moments import cross_moments, merged_moments, moments, unit_gram
-from hashlearn.distributed.on_dask import OnDask
-from hashlearn.distributed.starts import Start, begin
 
 N_BITS, RANK = 32, 64
 

@@ -62,7 +62,7 @@ def _run(data: tuple[Any, ...], c: dict[str, Any], options: argparse.Namespace) 
     solver: Any = bqp.AugmentedLagrangian.literal() if c["solver"] == "literal_al" else c["solver"]
     named = {
         "thresholded_distance": targets.ThresholdedDistance(options.fraction),
-        "uncentred_distance": targets.Distance(centre=False),
+        "uncentred_distance": targets.Distance(center=False),
     }
     target: Any = named.get(c["target"], c["target"])
     hasher = TwoStepHasher(

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from hashlearn import TwoStepHasher, load
-from hashlearn.hash_functions import KernelExpansion
-from hashlearn.hashers.baselines.function_hasher import every_bit
+from hashlearn.hash_functions import KernelExpansion, every_bit
 
 N_FEATURES, N_BITS = 784, 32
 

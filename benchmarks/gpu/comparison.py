@@ -9,7 +9,7 @@ import numpy as np
 
 from benchmarks.gpu.sections import embeddings
 from hashlearn import bqp, inference
-from hashlearn.inference.bit_problem import BitProblems
+from hashlearn.inference.objective import BitProblems
 from hashlearn.inference.presets import LOW_RANK_SDR
 from hashlearn.targets import Distance
 

@@ -13,7 +13,7 @@ from benchmarks.gpu.recording import MEMORY_BOUND, recording, wait
 from hashlearn import bqp, inference, metrics
 from hashlearn.bits.tensors import pack_tensor
 from hashlearn.hash_functions import KernelExpansion, LinearMargins, distinct_bits
-from hashlearn.inference.bit_problem import BitProblems
+from hashlearn.inference.objective import BitProblems
 from hashlearn.inference.presets import for_bits
 from hashlearn.search import nearest_codes
 from hashlearn.targets import Distance

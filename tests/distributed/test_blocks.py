@@ -8,7 +8,6 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from hashlearn.distributed.block_flips import Step, propose
-from hashlearn.inference.bit_problem import objective
 
 from hashlearn import bqp, distributed
 from hashlearn.bits import unpack_signs
@@ -20,6 +19,7 @@ from hashlearn.distributed.hash_functions import distinct_of_gram, gram_with_one
 from hashlearn.distributed.moments import folded, merged_moments, moments, tree
 from hashlearn.hash_functions import KernelRidge, LinearRidge, distinct_bits
 from hashlearn.inference import infer_codes, start_codes
+from hashlearn.inference.objective import objective
 from hashlearn.targets import Distance
 from tests.distributed.data import clustered, write_files
 

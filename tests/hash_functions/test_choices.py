@@ -14,9 +14,8 @@ from hashlearn.core.memory import LARGEST_GRAM_ROWS, gram_rows_limit
 from hashlearn.hash_functions import RBFSVM, KernelRidge, nystroem
 from hashlearn.hash_functions import bandwidth as bandwidth_module
 from hashlearn.hash_functions.bandwidth import choose_gamma
-from hashlearn.hash_functions.kernel_ridge import _trial
+from hashlearn.hash_functions.kernel_method import select_on_held_out_rows
 from hashlearn.hash_functions.kernels import RBFPoints
-from hashlearn.hash_functions.selection import select_on_held_out_rows
 from tests.hash_functions.digits import bit_accuracy, learn_and_new
 
 
@@ -101,7 +100,7 @@ def test_cv_tries_every_strength_on_the_same_kernel(rng):
     before = K.copy()
     for alpha in (0.1, 1.0, 0.01):
         expected = K_held @ np.linalg.solve(before + alpha * np.eye(200), codes[:200].astype(float))
-        np.testing.assert_allclose(_trial(K, codes[:200], K_held, alpha), expected, atol=1e-8)
+        np.testing.assert_allclose(KernelRidge()._trial(K, codes[:200], K_held, alpha), expected, atol=1e-8)
     np.testing.assert_array_equal(K, before)
 
 
@@ -146,8 +145,8 @@ def test_landmark_svm_minimises_the_squared_hinge(rng, monkeypatch):
     coefficients, intercepts = nystroem.nystroem_svm(features, codes[:, :4], C=1.0)
     margins = features.points.kernel(X) @ coefficients + intercepts
     for b in range(4):
-        reference = LinearSVC(C=1.0, dual=False, intercept_scaling=1000.0, tol=1e-8).fit(features.kept, codes[:, b])
-        np.testing.assert_allclose(margins[:, b], reference.decision_function(features.kept), atol=1e-2)
+        reference = LinearSVC(C=1.0, dual=False, intercept_scaling=1000.0, tol=1e-8).fit(features.cached, codes[:, b])
+        np.testing.assert_allclose(margins[:, b], reference.decision_function(features.cached), atol=1e-2)
 
 
 def test_features_that_are_not_kept_are_made_again(rng, monkeypatch):

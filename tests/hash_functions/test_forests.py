@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hashlearn.hash_functions import DistinctBits
-from hashlearn.hashers.baselines.fasthash_trees import ForestMargins, bin_rows, boost
+from hashlearn.hash_functions import DistinctBits, ForestMargins
+from hashlearn.hashers.baselines.fasthash_trees import bin_rows, boost
 from tests.hash_functions.digits import bit_accuracy, learn_and_new
 
 ONE_BIT = DistinctBits(np.arange(1), np.arange(1), np.ones(1, dtype=np.int8))

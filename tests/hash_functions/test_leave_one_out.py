@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from hashlearn.hash_functions import KernelRidge
+from hashlearn.hash_functions.kernel_ridge import ALPHAS, alpha_by_leave_one_out, leave_one_out_errors
 from hashlearn.hash_functions.kernels import RBFPoints
-from hashlearn.hash_functions.leave_one_out import ALPHAS, alpha_by_leave_one_out, leave_one_out_errors
 
 
 @pytest.mark.parametrize("alpha", [0.01, 1.0])

@@ -9,6 +9,7 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
+from hashlearn import hash_functions
 from hashlearn.hash_functions import (
     HASH_FUNCTIONS,
     RBFSVM,
@@ -17,6 +18,7 @@ from hashlearn.hash_functions import (
     Logistic,
     SklearnHashFunctions,
     Trees,
+    accepts_sparse,
     as_hash_function,
     fitted_from_state,
 )
@@ -29,6 +31,20 @@ def test_a_name_gives_the_defaults():
         assert (spec, spec.name) == (make(), name)
         with pytest.raises(dataclasses.FrozenInstanceError):
             spec.name = "other"
+
+
+def test_every_hash_function_is_exported():
+    for kind in HASH_FUNCTIONS.values():
+        assert kind.__name__ in hash_functions.__all__
+        assert getattr(hash_functions, kind.__name__) is kind
+
+
+def test_sparse_rows_are_a_matter_of_the_class():
+    for name, kind in HASH_FUNCTIONS.items():
+        assert accepts_sparse(name) is accepts_sparse(kind()) is kind.accepts_sparse
+    assert not accepts_sparse(DecisionTreeClassifier())
+    with pytest.raises(ValueError, match="did you mean 'trees'"):
+        accepts_sparse("tree")
 
 
 def test_a_specification_stays_itself():

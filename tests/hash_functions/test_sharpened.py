@@ -20,8 +20,8 @@ from hashlearn.hash_functions import (
     fitted_from_state,
 )
 from hashlearn.hash_functions.codewords import MOST_WORDS, Codewords, few_codewords
+from hashlearn.hash_functions.kernel_ridge import alpha_by_leave_one_out
 from hashlearn.hash_functions.kernels import RBFPoints
-from hashlearn.hash_functions.leave_one_out import alpha_by_leave_one_out
 from hashlearn.hash_functions.sharpened import sharpened
 from tests.hash_functions.digits import ALWAYS, COMPLEMENTARY, NEVER, REPEATED, learn_and_new
 

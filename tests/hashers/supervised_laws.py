@@ -1,4 +1,4 @@
-"""Laws that every supervised hasher keeps, and the digits to try them on."""
+"""Digits, and checks that tests of several supervised hashers share."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
-from sklearn.base import clone
 from sklearn.datasets import load_digits
 
 from hashlearn import bits, metrics
@@ -48,52 +46,6 @@ def check_training_codes(hasher: Any) -> None:
     """The hash functions give the training samples the codes that fit left behind."""
     assert hasher.codes_.dtype == np.int8
     np.testing.assert_array_equal(bits.bits_to_signs(hasher.transform(X[TRAIN])), hasher.codes_)
-
-
-def check_nothing_but_the_seed_matters(make: Callable[[], Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Threads, memory order and batch size never change a bit; the same seed gives the same codes."""
-    answers = []
-    for threads, order in (("1", "C"), ("3", "F")):
-        monkeypatch.setenv("HASHLEARN_NUM_THREADS", threads)
-        data = np.asarray(X[:600], order=order)
-        hasher = make().fit(np.asarray(data[TRAIN], order=order), Y[TRAIN])
-        answers.append(hasher.encode(data))
-    np.testing.assert_array_equal(answers[0], answers[1])
-    for size in (1, 7, 250):
-        parts = [hasher.encode(X[a : min(a + size, 400)]) for a in range(200, 400, size)]
-        np.testing.assert_array_equal(np.concatenate(parts), answers[0][200:400])
-
-
-def check_sparse_rows_give_the_same_codes(make: Callable[[], Any]) -> None:
-    dense, sparse = make().fit(X[TRAIN], Y[TRAIN]), make().fit(sp.csr_array(X[TRAIN]), Y[TRAIN])
-    assert np.mean(dense.transform(X[TEST]) == sparse.transform(sp.csr_array(X[TEST]))) > 0.98
-
-
-def check_names_and_indicators_are_labels_too(make: Callable[[], Any]) -> None:
-    names = np.array([f"digit {label}" for label in Y[TRAIN]])
-    reference = make().fit(X[TRAIN], Y[TRAIN]).encode(X[TEST])
-    np.testing.assert_array_equal(make().fit(X[TRAIN], names.astype(object)).encode(X[TEST]), reference)
-    hasher = make().fit(X[TRAIN], indicators())
-    assert len(np.unique(hasher.encode(X[TEST]), axis=0)) > 1
-
-
-def check_degenerate_features_do_not_crash(make: Callable[[], Any]) -> None:
-    for data in (CONSTANT, np.tile(X[:2], (20, 1)), np.eye(40) * 1e15, np.eye(40) * 1e-300):
-        hasher = make().set_params(n_bits=4).fit(data, np.arange(40) % 3)
-        assert np.isfinite(hasher.decision_function(data)).all()
-
-
-def check_bad_input_is_told_what_is_wrong(make: Callable[[], Any]) -> None:
-    for y, message in (
-        (None, "requires y to be passed, but the target y is None"),
-        (np.zeros(300), "y holds only one class"),
-        (np.full(300, np.nan), "y contains NaN"),
-        (Y[:299], "inconsistent numbers of samples"),
-    ):
-        with pytest.raises(ValueError, match=message):
-            make().fit(X[TRAIN], y)
-    with pytest.raises(ValueError, match="n_bits must be a positive integer"):
-        clone(make()).set_params(n_bits=0).fit(X[TRAIN], Y[TRAIN])
 
 
 def check_bad_parameters_are_named(make: Callable[[], Any], **bad: Any) -> None:

@@ -13,7 +13,7 @@ def test_bits_agree_with_probability_one_minus_angle_over_pi(angle):
     rng = np.random.default_rng(0)
     u, v = np.linalg.qr(rng.standard_normal((20, 2)))[0].T
     pair = np.stack([3.0 * u, 0.5 * (np.cos(angle) * u + np.sin(angle) * v)])
-    found = LSH(N_BITS, centre=False, random_state=1).fit(pair).transform(pair)
+    found = LSH(N_BITS, center=False, random_state=1).fit(pair).transform(pair)
     expected = 1.0 - angle / np.pi
     deviation = np.sqrt(expected * (1.0 - expected) / N_BITS)
     assert abs(np.mean(found[0] == found[1]) - expected) < 4.0 * deviation
@@ -26,8 +26,15 @@ def test_angles_are_seen_from_the_mean():
     far = LSH(64, random_state=0).fit(X + 1000.0).transform(X + 1000.0)
     np.testing.assert_array_equal(far, near)
     assert 0.4 < near.mean() < 0.6
-    assert set(LSH(64, centre=False, random_state=0).fit(X + 1000.0).transform(X + 1000.0).mean(axis=0)) <= {0.0, 1.0}
+    assert set(LSH(64, center=False, random_state=0).fit(X + 1000.0).transform(X + 1000.0).mean(axis=0)) <= {0.0, 1.0}
 
 
 def test_more_bits_than_samples_and_features():
     assert LSH(100, random_state=0).fit(np.eye(2)).encode(np.eye(2)).shape == (2, 13)
+
+
+def test_the_old_spelling_of_center_still_works():
+    rows = np.random.default_rng(0).random((20, 5))
+    with pytest.warns(DeprecationWarning, match="center"):
+        old = LSH(8, centre=False, random_state=0).fit(rows)
+    np.testing.assert_array_equal(old.encode(rows), LSH(8, center=False, random_state=0).fit(rows).encode(rows))

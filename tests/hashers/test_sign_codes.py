@@ -47,8 +47,8 @@ def test_balanced_components():
     ("parameters", "message"),
     [
         ({"n_bits": 65}, "n_bits=65 needs as many features, got n_features=64"),
-        ({"threshold": "mode"}, "threshold must be one of zero, mean, median, got 'mode'"),
-        ({"features": "last"}, "features must be one of first, pca, got 'last'"),
+        ({"threshold": "mode"}, "threshold must be one of 'zero', 'mean', 'median', got 'mode'"),
+        ({"features": "last"}, "features must be one of 'first', 'pca', got 'last'"),
     ],
 )
 def test_refusals(parameters, message):

@@ -1,20 +1,12 @@
 """TSH is TwoStepHasher with NOPT bits and labels it cannot do without."""
 
 import numpy as np
-import pytest
 from sklearn.base import clone
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from hashlearn import TwoStepHasher
 from hashlearn.hashers.baselines.tsh import TSH
 from tests.hashers import supervised_laws as laws
 from tests.hashers.supervised_laws import TRAIN, X, Y
-
-
-@parametrize_with_checks([TSH(n_bits=3, n_sweeps=1, hash_function="kernel_ridge")])
-@pytest.mark.filterwarnings("ignore")
-def test_scikit_learn_contract(estimator, check):
-    check(estimator)
 
 
 def test_it_is_two_step_hashing_with_nopt():
@@ -33,7 +25,3 @@ def test_only_its_own_parameters_are_parameters():
     parameters = TSH(n_bits=5, init="itq").get_params()
     assert set(parameters) == {"n_bits", "hash_function", "init", "n_sweeps", "random_state", "n_jobs", "progress"}
     assert clone(TSH(n_bits=5, init="itq")).get_params() == parameters
-
-
-def test_bad_input():
-    laws.check_bad_input_is_told_what_is_wrong(lambda: TSH(8, random_state=0))

@@ -223,7 +223,7 @@ def test_degenerate_features_do_not_crash(data, labels):
         ({"n_bits": 2.5}, X[TRAIN], Y[TRAIN], ValueError, "n_bits must be a positive integer"),
         ({"n_bits": 10**6}, X[TRAIN], Y[TRAIN], ValueError, "n_bits must be at most 4096"),
         ({"n_bits": 64}, X[:20], Y[:20], ValueError, "n_bits=64 needs at least as many samples"),
-        ({"n_sweeps": 0}, X[TRAIN], Y[TRAIN], ValueError, "n_sweeps must be a positive integer"),
+        ({"n_sweeps": 0}, X[TRAIN], Y[TRAIN], ValueError, "n_sweeps must be an integer of at least 1"),
         ({"target": "labels"}, X[TRAIN], None, ValueError, "target 'labels' needs labels"),
         ({"target": "label"}, X[TRAIN], Y[TRAIN], ValueError, "did you mean 'labels'"),
         ({"solver": "sdrr"}, X[TRAIN], Y[TRAIN], ValueError, "did you mean 'sdr'"),

@@ -7,10 +7,10 @@ import time
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hashlearn.inference.bit_problem import BitProblems, frobenius_square, objective
 
 from hashlearn import bqp, inference, targets
 from hashlearn.bqp.methods.spectral import sign
+from hashlearn.inference.objective import BitProblems, frobenius_square, objective
 from hashlearn.inference.starts import _factor
 from hashlearn.linalg.principal_axes import principal_axes
 

@@ -4,7 +4,6 @@ import time
 
 import numpy as np
 import pytest
-from hashlearn.inference.bit_problem import BitProblems, objective
 from hashlearn.inference.many_rows import ManyRows, bits_by_passes
 from hashlearn.inference.row_flips import CodedRows, flip_rows
 from hashlearn.inference.sampled_bit import estimated_products
@@ -12,6 +11,7 @@ from hashlearn.inference.sampled_bit import estimated_products
 from hashlearn import bqp
 from hashlearn.core import threads
 from hashlearn.inference import infer_codes, many_rows, row_flips, start_codes, starts
+from hashlearn.inference.objective import BitProblems, objective
 from hashlearn.targets import Distance
 
 N, RANK, N_BITS = 1200, 12, 6

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from hashlearn.inference.bit_problem import objective
 
 from hashlearn import bqp, inference
 from hashlearn.inference import presets as bit_solvers
+from hashlearn.inference.objective import objective
 from hashlearn.inference.presets import DEVICE_SDR, LOW_RANK_SDR
 
 torch = pytest.importorskip("torch")

@@ -12,10 +12,9 @@ import scipy.sparse as sp
 from benchmarks.mutated_files import rewritten
 
 from hashlearn import TwoStepHasher, load
-from hashlearn.hash_functions import DistinctBits, ForestMargins, LinearMargins
+from hashlearn.hash_functions import DistinctBits, ForestMargins, LinearMargins, every_bit
 from hashlearn.hashers import HASHERS, LSH
 from hashlearn.hashers.base import LARGEST_ENTRY
-from hashlearn.hashers.baselines.function_hasher import every_bit
 from hashlearn.persistence import PersistenceError
 from hashlearn.persistence.header import DTYPES
 from hashlearn.targets import Similarity

@@ -150,7 +150,7 @@ def _pairs(rows: Rows) -> targets.Pairs:
 
 # Targets that are no plain name. They take the rows of the fit.
 TARGETS: dict[str, Callable[[Rows], Any]] = {
-    "distance, not centered": lambda rows: targets.Distance(centre=False),
+    "distance, not centered": lambda rows: targets.Distance(center=False),
     "thresholded distance, 10 %": lambda rows: targets.ThresholdedDistance(fraction=0.1),
     "neighbors, euclidean": lambda rows: targets.Neighbors(n_neighbors=5, n_components=20, metric="euclidean"),
     "5 clusters": lambda rows: targets.Clusters(n_clusters=5),

@@ -45,7 +45,7 @@ def test_distance_is_one_minus_half_the_squared_distance(centre):
 
 def test_thresholded_distance_marks_the_nearest_of_each():
     Y = built(targets.ThresholdedDistance(fraction=0.1)).toarray()
-    rows = targets.centred_unit_rows(X, centre=True)
+    rows = targets.centered_unit_rows(X, center=True)
     squared = ((rows[:, None] - rows) ** 2).sum(axis=2)
     np.fill_diagonal(squared, np.inf)
     near = np.zeros((60, 60), dtype=bool)
@@ -111,3 +111,33 @@ def test_as_target_takes_names_objects_and_matrices():
         targets.as_target(targets.Labels, None)
     with pytest.raises(TypeError, match="target must be a name"):
         targets.as_target(3, None)
+
+
+def test_every_target_is_exported_and_has_its_name():
+    for name, kind in targets.TARGETS.items():
+        assert kind.name == name
+        assert kind.__name__ in targets.__all__
+        assert getattr(targets, kind.__name__) is kind
+        assert issubclass(kind, targets.Target)
+
+
+@pytest.mark.parametrize("kind", [targets.Distance, targets.ThresholdedDistance])
+def test_the_old_spelling_of_center_still_works(kind):
+    with pytest.warns(DeprecationWarning, match="center"):
+        old = kind(centre=False)
+    assert old == kind(center=False)
+
+
+def test_old_names_still_work():
+    with pytest.warns(DeprecationWarning, match="centered_unit_rows"):
+        assert targets.centred_unit_rows is targets.centered_unit_rows
+    with pytest.warns(DeprecationWarning, match="UNLABELED"):
+        assert targets.UNLABELLED == targets.UNLABELED
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = targets.nothing
+
+
+def test_indicators_are_refused_by_targets_of_classes():
+    indicators = np.array([[1, 1], [0, 1], [1, 0]])
+    with pytest.raises(ValueError, match="one class for each sample"):
+        targets.Labels().build(None, indicators, np.random.default_rng(0))

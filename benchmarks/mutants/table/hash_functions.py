@@ -63,8 +63,8 @@ MUTANTS = [
     Mutant(
         "strengths after the first are judged by a matrix that was overwritten",
         "hash_functions/kernel_ridge.py",
-        "return K_held @ _solve(K.copy(), codes, alpha)",
-        "return K_held @ _solve(K, codes, alpha)",
+        "return K_held @ _solve(K.copy(), codes, strength)",
+        "return K_held @ _solve(K, codes, strength)",
         CHOICES,
     ),
     Mutant(
@@ -76,14 +76,14 @@ MUTANTS = [
     ),
     Mutant(
         "leave-one-out errors are divided by the leverage's complement twice removed",
-        "hash_functions/leave_one_out.py",
+        "hash_functions/kernel_ridge.py",
         "return (inverse @ y) / inverse.diagonal()[:, None]",
         "return (inverse @ y) / (1.0 - inverse.diagonal())[:, None]",
         LEFT_OUT,
     ),
     Mutant(
         "the alpha of the largest error is taken",
-        "hash_functions/leave_one_out.py",
+        "hash_functions/kernel_ridge.py",
         "return min(ALPHAS, key=",
         "return max(ALPHAS, key=",
         LEFT_OUT,
@@ -104,14 +104,14 @@ MUTANTS = [
     ),
     Mutant(
         "among equal accuracies the parameters farthest from the defaults win",
-        "hash_functions/selection.py",
+        "hash_functions/kernel_method.py",
         "accuracy > best.accuracy",
         "accuracy >= best.accuracy",
         CHOICES,
     ),
     Mutant(
         "parameters are judged by rows that they were fitted to",
-        "hash_functions/selection.py",
+        "hash_functions/kernel_method.py",
         "held, train = np.split(rows, [len(rows) // 3])",
         "held, train = rows[: len(rows) // 3], rows",
         CHOICES,
@@ -125,7 +125,7 @@ MUTANTS = [
     ),
     Mutant(
         "weights of linear methods stay in units of the scaled features",
-        "hash_functions/linear.py",
+        "hash_functions/linear_classifiers.py",
         ".reshape(len(fits), X.shape[1]).T / scale",
         ".reshape(len(fits), X.shape[1]).T",
         SKLEARN,
@@ -133,8 +133,8 @@ MUTANTS = [
     Mutant(
         "the landmark SVM punishes margins beyond 1",
         "hash_functions/nystroem.py",
-        "pull = y * np.maximum(1.0 - y * f, 0.0)",
-        "pull = y * (1.0 - y * f)",
+        "descent = y * np.maximum(1.0 - y * f, 0.0)",
+        "descent = y * (1.0 - y * f)",
         CHOICES,
     ),
     Mutant(

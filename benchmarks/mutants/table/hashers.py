@@ -64,13 +64,13 @@ MUTANTS = [
     Mutant(
         "features are scaled for fit and not for codes",
         "hashers/two_step.py",
-        'return self.hash_functions_ if own and self.scaling_ == "none" else None',
-        "return self.hash_functions_ if own else None",
+        'return super()._row_functions() if self.scaling_ == "none" else None',
+        "return super()._row_functions()",
         SCALING,
     ),
     Mutant(
         "labels of one class only are taken",
-        "hashers/two_step.py",
+        "core/labels.py",
         "if n_classes < 2:",
         "if n_classes < 1:",
         BAD_INPUT,
@@ -113,8 +113,8 @@ MUTANTS = [
     Mutant(
         "hyperplanes are centered when they should not be, and the other way round",
         "hashers/baselines/lsh.py",
-        "column_means(X) if self.centre else",
-        "column_means(X) if not self.centre else",
+        "column_means(X) if center else",
+        "column_means(X) if not center else",
         ("tests/hashers/test_lsh.py",),
     ),
     Mutant(

@@ -24,8 +24,7 @@ from hashlearn.hash_functions import (
     LinearRidge,
 )
 from hashlearn.hash_functions.bandwidth import choose_gamma
-from hashlearn.hash_functions.kernel_ridge import DEFAULT_ALPHA
-from hashlearn.hash_functions.leave_one_out import alpha_by_leave_one_out
+from hashlearn.hash_functions.kernel_ridge import DEFAULT_ALPHA, alpha_by_leave_one_out
 from hashlearn.hash_functions.linear_ridge import ridge_margins
 from hashlearn.hash_functions.nystroem import Landmarks
 

@@ -1,24 +1,22 @@
 """Step two of two-step hashing: from features to the margins of all bits at once.
 
-Adding a hash function is its file and one line in `HASH_FUNCTIONS`.
+To add a hash function, write its file and one line in `HASH_FUNCTIONS`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from hashlearn.core.names import did_you_mean
 from hashlearn.hash_functions.base import FittedHashFunctions, HashFunction
-from hashlearn.hash_functions.distinct_bits import DistinctBits, distinct_bits
+from hashlearn.hash_functions.distinct_bits import DistinctBits, distinct_bits, every_bit
 from hashlearn.hash_functions.estimators import EstimatorMargins, SklearnHashFunctions
 from hashlearn.hash_functions.expansion import KernelExpansion
-from hashlearn.hash_functions.forest_margins import ForestMargins
+from hashlearn.hash_functions.forests import ForestMargins
 from hashlearn.hash_functions.kernel_ridge import KernelRidge
 from hashlearn.hash_functions.linear import LinearMargins
+from hashlearn.hash_functions.linear_classifiers import LinearSVM, Logistic
 from hashlearn.hash_functions.linear_ridge import LinearRidge
-from hashlearn.hash_functions.linear_svm import LinearSVM
-from hashlearn.hash_functions.logistic import Logistic
 from hashlearn.hash_functions.rbf_svm import RBFSVM
 from hashlearn.hash_functions.sharpened import SharpenedExpansion
 from hashlearn.hash_functions.trees import Trees
@@ -41,12 +39,14 @@ __all__ = [
     "SharpenedExpansion",
     "SklearnHashFunctions",
     "Trees",
+    "accepts_sparse",
     "as_hash_function",
     "distinct_bits",
+    "every_bit",
     "fitted_from_state",
 ]
 
-HASH_FUNCTIONS: dict[str, Callable[[], HashFunction]] = {
+HASH_FUNCTIONS: dict[str, type[HashFunction]] = {
     "rbf_svm": RBFSVM,
     "linear_svm": LinearSVM,
     "trees": Trees,
@@ -55,14 +55,14 @@ HASH_FUNCTIONS: dict[str, Callable[[], HashFunction]] = {
     "linear_ridge": LinearRidge,
 }
 
-# What can be rebuilt from plain arrays; hashers have a few more, see `hashlearn.persistence`.
+# Fitted functions that can be rebuilt from plain arrays; `hashlearn.persistence` adds those of single hashers.
 STORABLE: dict[str, type[FittedHashFunctions]] = {
     kind.kind: kind for kind in (KernelExpansion, LinearMargins, ForestMargins, SharpenedExpansion)
 }
 
 
 def as_hash_function(value: Any) -> HashFunction:
-    """A name → that method's defaults; a specification as it is; a scikit-learn classifier → wrapped.
+    """The default specification for a name; a specification unchanged; a scikit-learn classifier wrapped.
 
     >>> as_hash_function("linear_svm")
     LinearSVM(C=1.0, max_iter=10000)
@@ -82,6 +82,16 @@ def as_hash_function(value: Any) -> HashFunction:
         f"hash_function must be a name ({', '.join(HASH_FUNCTIONS)}), a specification such as RBFSVM(C=10), "
         f"or a scikit-learn classifier object, got {value!r}"
     )
+
+
+def accepts_sparse(value: Any) -> bool:
+    """Whether this hash function learns from sparse rows. For a name this is a lookup; nothing is built.
+
+    >>> accepts_sparse("kernel_ridge"), accepts_sparse("trees")
+    (True, False)
+    """
+    known = isinstance(value, str) and value in HASH_FUNCTIONS
+    return HASH_FUNCTIONS[value].accepts_sparse if known else as_hash_function(value).accepts_sparse
 
 
 def fitted_from_state(state: dict[str, Any]) -> FittedHashFunctions:

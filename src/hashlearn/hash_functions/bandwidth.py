@@ -1,6 +1,6 @@
 """γ of the RBF kernel from the data.
 
-``"neighbors"`` 1 / mean squared distance to the 50 nearest neighbours, the rule of the two-step literature
+``"neighbors"`` 1 / mean squared distance to the 50 nearest neighbors, the rule of the two-step literature
 ``"median"``    1 / median squared distance between rows
 ``"scale"``     1 / (n_features · variance of all entries of X), scikit-learn's
 a number        itself
@@ -25,12 +25,12 @@ from hashlearn.hash_functions.batch_invariant import Rows
 NEIGHBORS = 50
 SAMPLED_ROWS = 500
 RULES = {"neighbors": "50-NN rule", "median": "median rule", "scale": "scale rule"}
-# Squared distances below this fraction of the squared norms are rounding: the rows are equal.
+# A squared distance below this fraction of the squared norms is rounding: the rows are equal.
 ROUNDING = 1e-13
 
 
 def check_gamma(gamma: Any) -> None:
-    """Refuse what is no rule, not "cv" and no positive number."""
+    """Refuse a value that is neither a rule, nor "cv", nor a positive number."""
     if isinstance(gamma, str):
         if gamma not in RULES and gamma != "cv":
             wanted = ", ".join(f"'{name}'" for name in (*RULES, "cv"))
@@ -40,7 +40,7 @@ def check_gamma(gamma: Any) -> None:
 
 
 def choose_gamma(gamma: float | str, X: Rows, rng: np.random.Generator) -> tuple[float, str]:
-    """γ and where it comes from, in words. Where all distances are zero every γ is as good: 1."""
+    """γ and its source in words; γ is 1 if all distances are zero."""
     if not isinstance(gamma, str):
         return float(gamma), "given"
     rule = "neighbors" if gamma == "cv" else gamma
@@ -60,19 +60,19 @@ def _typical_squared_distance(rule: str, X: Rows, rng: np.random.Generator) -> f
         if size > 0.0:
             return size
     rows = X[sample]
-    centre = _centre(rows)
-    distances = _squared_distances(_float64(rows, centre), _float64(rows, centre))
+    center = _center(rows)
+    distances = _squared_distances(_float64(rows, center), _float64(rows, center))
     apart = distances[np.triu_indices(len(sample), 1)]
     return float(np.median(apart)) or float(apart.mean())
 
 
 def _nearest(X: Rows, sample: NDArray[np.intp], k: int) -> NDArray[np.float64]:
     """Squared distances from each sampled row to its k nearest other rows, block by block."""
-    centre = _centre(X[sample])
-    queries = _float64(X[sample], centre)
+    center = _center(X[sample])
+    queries = _float64(X[sample], center)
 
     def block(first: int, last: int) -> NDArray[np.float64]:
-        distances = _squared_distances(queries, _float64(X[first:last], centre))
+        distances = _squared_distances(queries, _float64(X[first:last], center))
         inside = (sample >= first) & (sample < last)
         distances[np.flatnonzero(inside), sample[inside] - first] = np.inf
         return distances if last - first <= k else np.partition(distances, k - 1, axis=1)[:, :k]
@@ -89,13 +89,13 @@ def _squared_distances(A: Rows, B: Rows) -> NDArray[np.float64]:
     return distances
 
 
-def _centre(rows: Rows) -> NDArray[np.float64] | None:
+def _center(rows: Rows) -> NDArray[np.float64] | None:
     return None if sp.issparse(rows) else rows.mean(axis=0, dtype=np.float64)
 
 
-def _float64(rows: Rows, centre: NDArray[np.float64] | None) -> Rows:
+def _float64(rows: Rows, center: NDArray[np.float64] | None) -> Rows:
     rows = rows.astype(np.float64)
-    return rows if centre is None else rows - centre
+    return rows if center is None else rows - center
 
 
 def _variance(X: Rows) -> float:

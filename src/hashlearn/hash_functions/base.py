@@ -5,15 +5,16 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from hashlearn.bqp.rows import checked_matrix
-from hashlearn.core.arrays import is_tensor, tensor_like
-from hashlearn.core.progress import ProgressCallback
+from hashlearn.core.arrays import is_tensor, numbers_at_once, tensor_like
+from hashlearn.core.jobs import STAGE
+from hashlearn.core.progress import ProgressCallback, tell
 from hashlearn.hash_functions.batch_invariant import (
     PANEL_ROWS,
     PanelFunction,
@@ -21,20 +22,33 @@ from hashlearn.hash_functions.batch_invariant import (
     evaluate_in_panels,
     place_matters,
 )
-from hashlearn.hash_functions.distinct_bits import DistinctBits
-from hashlearn.hash_functions.tensors import evaluate_in_chunks, expand
+from hashlearn.hash_functions.distinct_bits import DistinctBits, distinct_bits
 
-STAGE = "hash functions"  # what a progress callback is told
+TENSOR_NUMBERS = (1 << 22, 1 << 28)  # size of a temporary on a CPU, and on another device
 
 log = logging.getLogger(__name__)
 
 
-@runtime_checkable
-class HashFunction(Protocol):
-    """A frozen dataclass of hyper-parameters that can fit."""
+class Training(NamedTuple):
+    """What a hash function learns from."""
+
+    X: Rows  # finite rows, float32 or float64; C-contiguous or CSR
+    codes: NDArray[np.int8]  # −1 and +1, shape (n, n_distinct): the distinct bits only
+    bits: DistinctBits
+    rng: np.random.Generator
+    n_jobs: int | None
+    progress: ProgressCallback | None
+
+    def tell_done(self) -> None:
+        """Report progress for methods that fit all bits at once."""
+        tell(self.progress, STAGE, self.bits.n_distinct, self.bits.n_distinct)
+
+
+class HashFunction(ABC):
+    """Hyper-parameters that can fit. A subclass is a frozen dataclass with a ``name`` and a method ``_fit``."""
 
     name: ClassVar[str]
-    accepts_sparse: ClassVar[bool]
+    accepts_sparse: ClassVar[bool] = True
 
     def fit(
         self,
@@ -48,19 +62,27 @@ class HashFunction(Protocol):
 
         Parameters
         ----------
-        X : finite rows, float32 or float64, dense or CSR where the method takes it
+        X : finite rows, float32 or float64, dense or, if the method accepts it, CSR
         codes : −1 and +1, shape (n, n_bits)
-        rng : all randomness
-        n_jobs : threads (processes for a scikit-learn classifier of yours); None: all cores, -1 likewise
-        progress : called with (done, total), counted in distinct bits
+        rng : source of all randomness
+        n_jobs : threads (processes for a scikit-learn classifier of yours); None or -1 for all cores
+        progress : called with a `hashlearn.core.progress.Progress`, counted in distinct bits
         """
+        X, codes = training_pair(X, codes)
+        bits = distinct_bits(codes)
+        return self._fit(Training(X, codes[:, bits.columns], bits, rng, n_jobs, progress))
+
+    @abstractmethod
+    def _fit(self, data: Training) -> FittedHashFunctions:
+        """Learn the distinct bits."""
 
 
 class FittedHashFunctions(ABC):
-    """Functions features → margins for all bits; a code's bit is 1 where its margin is at least 0."""
+    """Functions from features to the margins of all bits; a bit is 1 if its margin is at least 0."""
 
     kind: ClassVar[str]
-    # How `decision_function` cuts X; see `evaluate_in_panels`.
+    stored: ClassVar[tuple[str, ...]] = ()  # attributes that `state` holds; none: these functions cannot be stored
+    # How `evaluate` divides X into panels; see `evaluate_in_panels`.
     _densify: bool = True
     _threads: bool = True
     _fill_up: bool = True
@@ -79,7 +101,7 @@ class FittedHashFunctions(ABC):
         return self.bits.n_bits
 
     def decision_function(self, X: Rows) -> NDArray[Any]:
-        """Margins (n, n_bits) in X's working dtype: float32 for float32, else float64. A tensor's are a tensor."""
+        """Margins (n, n_bits), float32 for float32 rows, else float64; a tensor on X's device for a tensor."""
         return self.evaluate(X)
 
     def evaluate(
@@ -88,15 +110,15 @@ class FittedHashFunctions(ABC):
         finish: Callable[[Any], Any] = lambda margins: margins,
         look_at: Callable[[Rows], None] | None = None,
     ) -> Any:
-        """``finish`` of the margins: of a panel's while they are in the cache, so it must look at one row at a time.
+        """``finish`` applied to the margins, panel by panel while they are in the cache; it must treat rows one by one.
 
-        ``look_at`` is shown every panel of rows before its margins are taken, and may raise; no tensors.
+        ``look_at`` is called with every panel of rows before its margins are computed, and may raise. Tensors skip it.
         """
-        if is_tensor(X):
-            return finish(self._of_tensor(X))
-        X = working_rows(X)
+        X = checked_matrix(X, "X") if is_tensor(X) else working_rows(X)
         if X.shape[1] != self.n_features:
             raise ValueError(f"X has {X.shape[1]} features, but the hash functions were fitted on {self.n_features}")
+        if is_tensor(X):
+            return finish(self._tensor_margins(X))
         if self.bits.n_distinct == 0 or X.shape[0] == 0:
             if look_at is not None and X.shape[0]:
                 look_at(X)
@@ -116,22 +138,23 @@ class FittedHashFunctions(ABC):
             panel_rows=self._panel_rows,
         )
 
-    def _of_tensor(self, X: Any) -> Any:
-        X = checked_matrix(X, "X")
-        if X.shape[1] != self.n_features:
-            raise ValueError(f"X has {X.shape[1]} features, but the hash functions were fitted on {self.n_features}")
+    def _tensor_margins(self, X: Any) -> Any:
+        """Margins on X's device, many rows at a time. Their last digits may depend on the batch."""
         if self.bits.n_distinct == 0:
-            return expand(self.bits, X[:, :0])
+            return self.bits.expand(X[:, :0])
+        import torch
+
         key = (str(X.dtype), str(X.device))
         if key not in self._prepared_for_tensors:
             self._prepared_for_tensors[key] = self._tensor_function(X)
         function, width = self._prepared_for_tensors[key]
-        return expand(self.bits, evaluate_in_chunks(function, X, width))
+        rows = max(256, numbers_at_once(X.device, *TENSOR_NUMBERS) // max(width, 1))
+        return self.bits.expand(torch.cat([function(X[first : first + rows]) for first in range(0, len(X), rows)]))
 
     def _tensor_function(self, X: Any) -> tuple[Callable[[Any], Any], int]:
-        """From rows of a tensor like X to the margins of the distinct bits, and the numbers a row makes on the way.
+        """A function from rows of a tensor like X to the margins of the distinct bits, and its temporaries' width.
 
-        Unless a kind of functions knows better: through the host.
+        The default computes margins on the host.
         """
         columns = self.bits.columns
 
@@ -142,25 +165,25 @@ class FittedHashFunctions(ABC):
 
     @abstractmethod
     def _panel_function(self, dtype: np.dtype[Any], sparse: bool) -> tuple[PanelFunction, list[NDArray[Any]]]:
-        """From a panel of rows to the margins of the distinct bits, and the matrices that BLAS multiplies rows by."""
+        """A function from a panel of rows to the margins of the distinct bits, and the matrices it multiplies by."""
 
     def margin_bound(self, entry: float) -> float:
-        """No margin is larger in size, nor any number on the way to it, for rows with entries up to ``entry`` in size.
+        """An upper limit on the magnitude of margins and intermediate results, for row entries up to ``entry``.
 
-        Infinite where float64 could overflow; the loader refuses such functions.
+        It is infinite if float64 could overflow; the loader refuses such functions.
         """
         raise TypeError(f"{type(self).__name__} states no bound on its margins")
 
     def _finite_function(self, X: Rows) -> PanelFunction:
-        """The steady function. Rows whose margins overflow in float32 are computed in float64, cut to float32's range.
+        """The steady function, with float64 for rows whose margins overflow in float32, clipped to float32's range.
 
-        Each row is looked at alone, so it has the same margins in every batch.
+        Each row is treated alone, so it has the same margins in every batch.
         """
         if X.dtype == np.float64:
             return self._steady_function(X)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             steady = self._steady_function(X)
-        dtype, most = X.dtype, np.finfo(X.dtype).max  # X itself must not be kept
+        dtype, most = X.dtype, np.finfo(X.dtype).max  # the closure must not hold X
 
         def margins(panel: Rows) -> NDArray[Any]:
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
@@ -174,7 +197,7 @@ class FittedHashFunctions(ABC):
         return margins
 
     def _steady_function(self, X: Rows) -> PanelFunction:
-        """The panel function; float64 inside where, in X's dtype, a row's place in the panel would change it."""
+        """The panel function; it uses float64 if a row's place in the panel would change its result in X's dtype."""
         function, factors = self._panel_function(X.dtype, sp.issparse(X))
         if not any(place_matters(B) for B in factors):
             return function
@@ -186,19 +209,26 @@ class FittedHashFunctions(ABC):
 
     def state(self) -> dict[str, Any]:
         """Everything needed to rebuild these functions: arrays and plain JSON values only."""
-        raise TypeError(
-            f"{self.description}: these hash functions are not plain arrays and cannot be stored without pickle; "
-            "use rbf_svm, kernel_ridge, linear_svm, linear_ridge, logistic or trees where that matters"
-        )
+        if not self.stored:
+            from hashlearn.hash_functions import HASH_FUNCTIONS  # every hash function with a name can be stored
+
+            raise TypeError(
+                f"{self.description}: these hash functions are not plain arrays and cannot be stored without pickle; "
+                f"use one of {', '.join(HASH_FUNCTIONS)} if that matters"
+            )
+        state = {"kind": self.kind, "n_features": self.n_features, "description": self.description, **self.bits.state()}
+        for name in self.stored:
+            value = getattr(self, name)
+            if sp.issparse(value):
+                state |= {f"{name}_{part}": getattr(value, part) for part in ("data", "indices", "indptr")}
+            else:
+                state[name] = value
+        return state
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> FittedHashFunctions:
         """The inverse of ``state``."""
         raise TypeError(f"{cls.__name__} cannot be rebuilt from plain arrays")
-
-    def _base_state(self) -> dict[str, Any]:
-        plain = {"kind": self.kind, "n_features": self.n_features, "description": self.description}
-        return {**plain, **self.bits.state()}
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_prepared": {}, "_prepared_for_tensors": {}}
@@ -213,7 +243,7 @@ def working_rows(X: Rows) -> Rows:
 
 
 def training_pair(X: Rows, codes: NDArray[np.int8]) -> tuple[Rows, NDArray[np.int8]]:
-    """X and codes as `fit` wants them: X row-major, so that its memory order cannot change a result."""
+    """X and codes, checked; X is row-major, so that its memory order cannot change a result."""
     X = working_rows(X)
     codes = np.asarray(codes)
     if codes.ndim != 2 or codes.shape[0] != X.shape[0] or 0 in codes.shape:

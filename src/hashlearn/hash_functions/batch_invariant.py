@@ -1,9 +1,9 @@
-"""Margins panel by panel: each row's result is the same, bit for bit, whatever batch it comes in.
+"""Margins panel by panel: each row's result is the same, bit for bit, in every batch.
 
-BLAS picks its kernels by the shape of a product, so a row alone and the same row among a thousand may differ in the
-last digit and, near zero, in the bit. Dense rows are therefore evaluated in panels of one fixed shape, the last one
-filled up with zero rows, with BLAS held to one thread; the panels are spread over Python threads. Where even the
-place in the panel matters (`place_matters`), float64 is used inside. Sparse products go row by row anyway.
+BLAS selects its kernels by the shape of a product. A row alone and the same row among a thousand may differ in the
+last digit and, near zero, in the bit. Dense rows are therefore evaluated in panels of one fixed shape; zero rows are
+added to the last one. BLAS uses one thread, and Python threads share the panels. If even the place in the panel
+matters (`place_matters`), float64 is used inside. Sparse products are computed row by row anyway.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from hashlearn.core.threads import map_threads, one_blas_thread
 
-# A multiple of 64 and of 3: OpenBLAS cuts float64 rows in tiles of 24, and those left over get another kernel.
+# A multiple of 64 and of 3: OpenBLAS divides float64 rows into tiles of 24 and uses another kernel for the rest.
 # Large enough for matrix products at nearly full speed, small enough for a single query.
 PANEL_ROWS = 192
-# Handing a task to a thread takes as long as the product of a narrow panel, so tasks are several panels, as long as
-# there are enough of them to keep all cores busy to the end.
+# Starting a task takes as long as the product of a narrow panel, so a task has several panels, unless there are too
+# few to keep all cores busy.
 PANELS_PER_TASK, TASKS = 8, 64
 
 Rows: TypeAlias = Any  # NDArray of float32 or float64, or CSR of them
@@ -40,12 +40,12 @@ def evaluate_in_panels(
     fill_up: bool = True,
     panel_rows: int = PANEL_ROWS,
 ) -> NDArray[Any]:
-    """``function`` of every panel of rows, n_columns margins of X's dtype a row, then ``finish`` of them, stacked.
+    """``finish(function(panel))`` of every panel of rows, stacked; ``function`` gives n_columns margins in X's dtype.
 
-    ``finish``: what becomes of margins while they are in the cache; it looks at one row at a time.
-    ``look_at``: is shown every panel first, to raise if it must. The rows then come from memory once for both.
-    ``densify``: sparse panels are made dense, so that ``function`` meets nothing but (panel_rows, n_features) arrays.
-    ``fill_up``: the last panel has zero rows added; no need where ``function`` looks at one row at a time.
+    ``finish`` is applied while the margins are in the cache; it must treat rows one by one.
+    ``look_at`` is called with every panel first and may raise. The rows are read from memory once for both.
+    ``densify`` makes sparse panels dense, so that ``function`` gets only (panel_rows, n_features) arrays.
+    ``fill_up`` adds zero rows to the last panel; a ``function`` that treats rows one by one does not need it.
     """
     n = X.shape[0]
     none = finish(np.empty((0, n_columns), dtype=X.dtype))
@@ -71,10 +71,10 @@ def evaluate_in_panels(
 
 
 def place_matters(B: NDArray[Any]) -> bool:
-    """Whether one and the same row of A has different products A @ B in different places of a panel.
+    """Whether the product of one row with B depends on the row's place in a panel.
 
-    Tried out on this machine's BLAS, with eight random rows in places all over the panel. OpenBLAS's float32 product
-    for processors without AVX-512 does differ.
+    This is tried on this machine's BLAS, with eight random rows in many places of the panel. OpenBLAS's float32 product
+    for processors without AVX-512 does depend on it.
     """
     rows = np.random.default_rng(0).standard_normal((8, B.shape[0])).astype(B.dtype)
     with one_blas_thread():
@@ -92,8 +92,13 @@ def _panel(X: Rows, first: int, last: int, panel_rows: int, densify: bool) -> Ro
         if not densify:
             return rows
         rows = rows.toarray()
-    if last - first == panel_rows:
+    return filled_up(rows, panel_rows)
+
+
+def filled_up(rows: NDArray[Any], count: int) -> NDArray[Any]:
+    """Rows with zero rows added below, ``count`` in all."""
+    if len(rows) == count:
         return np.ascontiguousarray(rows)
-    panel = np.zeros((panel_rows, X.shape[1]), dtype=X.dtype)
-    panel[: last - first] = rows
+    panel = np.zeros((count, rows.shape[1]), dtype=rows.dtype)
+    panel[: len(rows)] = rows
     return panel

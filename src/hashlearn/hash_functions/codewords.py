@@ -1,7 +1,7 @@
-"""The distinct codewords among codes: with labels as many as classes, so indicators of them can be fitted, not bits.
+"""The distinct codewords among codes. With labels there is one for each class, and their indicators can be fitted.
 
-Bits are codewords times indicators, so least squares on either is the same; but scores of codewords can be sharpened
-before they become bits (see `sharpened`). O(n log n · n_bits).
+Bits are indicators times codewords, so least squares gives the same result for bits and for indicators. But scores of
+codewords can be sharpened before they become bits (see `sharpened`). O(n log n · n_bits).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ MOST_WORDS = 1000
 
 
 class Indicators:
-    """Row i has a 1 in the column of its codeword, else 0. Only rows that are asked for are made.
+    """Row i has a 1 in the column of its codeword, else 0. Rows are computed on demand.
 
     >>> Indicators(np.array([0, 2, 0]), 3)[1:]
     array([[0, 0, 1],
@@ -41,12 +41,12 @@ class Codewords(NamedTuple):
 
     @property
     def indicators(self) -> Indicators:
-        """What to fit in place of bits."""
+        """Indicators of the codewords, to fit in place of bits."""
         return Indicators(self.member, len(self.words))
 
 
 def few_codewords(codes: NDArray[np.int8]) -> Codewords | str:
-    """The distinct rows of ``codes``, or in words why there are too few or too many of them.
+    """The distinct rows of ``codes``, or the reason, in words, why they are too few or too many.
 
     >>> few_codewords(np.array([[1, -1], [1, 1], [1, -1], [1, 1]], dtype=np.int8)).member
     array([0, 1, 0, 1])

@@ -1,6 +1,6 @@
 """Which bits need a function of their own: repeated or complementary columns are fitted once, constant ones never.
 
-Supervised codes repeat themselves a lot, for ten classes allow few different useful bits. O(n · n_bits).
+Supervised codes have many repeated bits, because ten classes allow few different useful ones. O(n · n_bits).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hashlearn.core.arrays import is_tensor, tensor_like
 from hashlearn.hash_functions.stored import require_range, stored_array
 
 
@@ -24,16 +25,18 @@ class DistinctBits:
 
     @property
     def n_bits(self) -> int:
-        """All bits."""
+        """The code length."""
         return len(self.source)
 
     @property
     def n_distinct(self) -> int:
-        """Bits to fit."""
+        """Number of bits to fit."""
         return len(self.columns)
 
-    def expand(self, margins: NDArray[Any]) -> NDArray[Any]:
+    def expand(self, margins: Any) -> Any:
         """Margins (n, n_bits) from those of the distinct bits; a constant bit's margin is its value, −1 or +1."""
+        if is_tensor(margins):
+            return self._expand_tensor(margins)
         if np.array_equal(self.source, np.arange(self.n_distinct)) and (self.signs > 0).all():
             return margins
         constant = self.source < 0
@@ -43,8 +46,17 @@ class DistinctBits:
         full[:, varying] = margins[:, self.source[varying]] * self.signs[varying].astype(margins.dtype)
         return full
 
+    def _expand_tensor(self, margins: Any) -> Any:
+        import torch
+
+        constant = tensor_like(np.where(self.source < 0, self.signs, 0.0), margins)
+        if margins.shape[1] == 0:
+            return constant.expand(margins.shape[0], -1).clone()
+        source = torch.as_tensor(np.maximum(self.source, 0), device=margins.device)
+        return margins[:, source] * tensor_like(np.where(self.source < 0, 0.0, self.signs), margins) + constant
+
     def describe(self) -> str:
-        """For descriptions: ``10 of 32 bits fitted (22 repeated or complementary)``.
+        """Words such as ``10 of 32 bits fitted (22 repeated or complementary)``.
 
         >>> distinct_bits(np.array([[1, -1, 1], [-1, 1, 1]], dtype=np.int8)).describe()
         '1 of 3 bits fitted (1 repeated or complementary, 1 constant)'
@@ -70,6 +82,11 @@ class DistinctBits:
         if not (np.abs(signs.astype(np.int64)) == 1).all():
             raise ValueError("bit_signs must hold only -1 and +1")
         return cls(columns.astype(np.intp), source.astype(np.intp), signs.astype(np.int8))
+
+
+def every_bit(n_bits: int) -> DistinctBits:
+    """The case in which every bit has a function of its own."""
+    return DistinctBits(np.arange(n_bits), np.arange(n_bits), np.ones(n_bits, dtype=np.int8))
 
 
 def distinct_bits(codes: NDArray[np.int8]) -> DistinctBits:

@@ -12,18 +12,17 @@ from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 
 from hashlearn.core.jobs import with_progress
-from hashlearn.core.progress import ProgressCallback
 from hashlearn.core.threads import one_blas_thread
-from hashlearn.hash_functions.base import FittedHashFunctions, training_pair
+from hashlearn.hash_functions.base import FittedHashFunctions, HashFunction, Training
 from hashlearn.hash_functions.batch_invariant import PanelFunction, Rows
-from hashlearn.hash_functions.distinct_bits import DistinctBits, distinct_bits
+from hashlearn.hash_functions.distinct_bits import DistinctBits
 
 
 class EstimatorMargins(FittedHashFunctions):
     """A fitted classifier for each distinct bit."""
 
     kind = "estimators"
-    # Strangers need not be safe in threads, nor know sparse rows and dense ones to be the same.
+    # A user's classifier need not be thread-safe, and may treat sparse and dense rows differently.
     _threads = False
     _densify = False
 
@@ -39,7 +38,7 @@ class EstimatorMargins(FittedHashFunctions):
 
 
 @dataclass(frozen=True)
-class SklearnHashFunctions:
+class SklearnHashFunctions(HashFunction):
     """Wraps a classifier with `fit` and `predict`.
 
     The margin is its `decision_function`, else P(+1) − P(−1) of `predict_proba`, else its prediction, −1 or +1. A
@@ -60,26 +59,17 @@ class SklearnHashFunctions:
                 f"got {self.estimator!r}" + ("; call it to make one" if isinstance(self.estimator, type) else "")
             )
 
-    def fit(
-        self,
-        X: Rows,
-        codes: NDArray[np.int8],
-        rng: np.random.Generator,
-        n_jobs: int | None = None,
-        progress: ProgressCallback | None = None,
-    ) -> EstimatorMargins:
-        """Learn all bits; see `HashFunction.fit`."""
-        X, codes = training_pair(X, codes)
-        bits = distinct_bits(codes)
-        seed = int(rng.integers(2**31 - 1))
-        jobs = (delayed(_fit_clone)(self.estimator, seed, X, y) for y in codes[:, bits.columns].T)
-        fitted = with_progress(Parallel(n_jobs=n_jobs, return_as="generator")(jobs), bits.n_distinct, progress)
-        description = f"{type(self.estimator).__name__}, {bits.describe()}"
-        return EstimatorMargins(fitted, X.shape[1], bits, description)
+    def _fit(self, data: Training) -> EstimatorMargins:
+        X, bits = data.X, data.bits
+        seed = int(data.rng.integers(2**31 - 1))
+        jobs = (delayed(_fit_clone)(self.estimator, seed, X, y) for y in data.codes.T)
+        results = Parallel(n_jobs=data.n_jobs, return_as="generator")(jobs)
+        fitted = with_progress(results, bits.n_distinct, data.progress)
+        return EstimatorMargins(fitted, X.shape[1], bits, f"{type(self.estimator).__name__}, {bits.describe()}")
 
 
 def margin(estimator: Any, rows: Rows) -> NDArray[Any]:
-    """Of one fitted classifier of −1 against +1; at least 0 means +1."""
+    """Margins of one fitted classifier of −1 against +1; at least 0 means +1."""
     if hasattr(estimator, "decision_function"):
         return np.asarray(estimator.decision_function(rows)).ravel()
     if hasattr(estimator, "predict_proba"):

@@ -6,7 +6,7 @@ A panel of rows costs one product with the points, one exp in place, and one pro
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hashlearn.core.arrays import tensor_like
 from hashlearn.core.sparse_parts import checked_csr
 from hashlearn.hash_functions.base import FittedHashFunctions
-from hashlearn.hash_functions.batch_invariant import PANEL_ROWS, PanelFunction, Rows
+from hashlearn.hash_functions.batch_invariant import PANEL_ROWS, PanelFunction, Rows, filled_up
 from hashlearn.hash_functions.distinct_bits import DistinctBits
 from hashlearn.hash_functions.kernels import RBFPoints
 from hashlearn.hash_functions.stored import largest_entry, stored_array, stored_number
@@ -25,6 +25,7 @@ class KernelExpansion(FittedHashFunctions):
     """Points, γ, a coefficient for each point and distinct bit, an intercept for each distinct bit."""
 
     kind = "kernel_expansion"
+    stored: ClassVar[tuple[str, ...]] = ("gamma", "coefficients", "intercepts", "points")
 
     def __init__(
         self,
@@ -46,7 +47,8 @@ class KernelExpansion(FittedHashFunctions):
         points = RBFPoints(self.points, self.gamma, dtype)
         coefficients, intercepts = self.coefficients.astype(dtype), self.intercepts.astype(dtype)
         if points.sparse:
-            return lambda panel: _filled_up(points.kernel(panel)) @ coefficients + intercepts, [coefficients]
+            # The product with the coefficients needs panels of the fixed shape too.
+            return lambda panel: filled_up(points.kernel(panel), PANEL_ROWS) @ coefficients + intercepts, [coefficients]
         return lambda panel: points.kernel(panel) @ coefficients + intercepts, [points.scaled.T, coefficients]
 
     def _tensor_function(self, X: Any) -> tuple[Callable[[Any], Any], int]:
@@ -57,9 +59,9 @@ class KernelExpansion(FittedHashFunctions):
         return lambda rows: points.kernel(rows) @ coefficients + intercepts, len(self.coefficients)
 
     def margin_bound(self, entry: float) -> float:
-        """Σ|coefficients| + |intercept|; infinite where the exponents could be the difference of two infinities.
+        """Σ|coefficients| + |intercept|; infinite if an exponent could be the difference of two infinities.
 
-        ‖z‖² may overflow, for the kernel of a point that is so far away is 0.
+        ‖z‖² may overflow: the kernel of a point that far away is 0.
         """
         entries = largest_entry(self.points.data if sp.issparse(self.points) else self.points)
         factor = (2.0 * self.gamma) ** 0.5
@@ -68,18 +70,8 @@ class KernelExpansion(FittedHashFunctions):
             return np.inf
         return len(self.coefficients) * largest_entry(self.coefficients) + largest_entry(self.intercepts)
 
-    def state(self) -> dict[str, Any]:
-        """Arrays; sparse points as the three arrays of CSR."""
-        arrays: dict[str, Any] = {"coefficients": self.coefficients, "intercepts": self.intercepts}
-        if sp.issparse(self.points):
-            arrays |= {f"points_{part}": getattr(self.points, part) for part in ("data", "indices", "indptr")}
-        else:
-            arrays["points"] = self.points
-        return {**self._base_state(), "gamma": self.gamma, **arrays}
-
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> KernelExpansion:
-        """The inverse of ``state``."""
         bits = DistinctBits.from_state(state)
         coefficients = stored_array(state, "coefficients", (None, bits.n_distinct))
         intercepts = stored_array(state, "intercepts", (bits.n_distinct,))
@@ -95,12 +87,3 @@ def stored_points(state: dict[str, Any], m: int) -> Rows:
     data = stored_array(state, "points_data", (None,))
     indices, indptr = (stored_array(state, f"points_{part}", (None,), "i") for part in ("indices", "indptr"))
     return checked_csr(data, indices, indptr, shape)
-
-
-def _filled_up(K: NDArray[Any]) -> NDArray[Any]:
-    """A short kernel panel with zero rows below: the product with the coefficients needs the fixed shape too."""
-    if len(K) == PANEL_ROWS:
-        return K
-    full = np.zeros((PANEL_ROWS, K.shape[1]), dtype=K.dtype)
-    full[: len(K)] = K
-    return full

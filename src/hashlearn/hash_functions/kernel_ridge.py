@@ -1,60 +1,58 @@
 """``"kernel_ridge"``: least squares on the codes ±1 with the RBF kernel, all bits in one Cholesky solve.
 
-O(n² n_features + n³/3); past `max_gram_rows` Nyström landmarks take over, linear in n.
+O(n² n_features + n³/3); with more than `max_gram_rows` rows Nyström landmarks are used, linear in n.
+
+``alpha="loo"`` chooses the weight with the smallest leave-one-out errors. If f = K c with c = (K + αI)⁻¹ y, the error
+at row i with that row left out is c_i / [(K + αI)⁻¹]_ii. One Cholesky factorization judges an α by every row and bit.
+At most 1,000 rows are drawn for it: the best α depends on how noisy the codes are and hardly on n.
 """
 
 from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
-from hashlearn.core.checks import positive, whole_number
-from hashlearn.core.memory import gram_rows_limit
-from hashlearn.core.progress import ProgressCallback, tell
+from hashlearn.core.arrays import FloatArray
+from hashlearn.core.checks import positive
 from hashlearn.core.threads import one_blas_thread
-from hashlearn.hash_functions.bandwidth import check_gamma, choose_gamma
-from hashlearn.hash_functions.base import STAGE, training_pair
+from hashlearn.hash_functions.base import Training
 from hashlearn.hash_functions.batch_invariant import Rows
 from hashlearn.hash_functions.codewords import Codewords, FittedTo, few_codewords
-from hashlearn.hash_functions.distinct_bits import distinct_bits
 from hashlearn.hash_functions.expansion import KernelExpansion
+from hashlearn.hash_functions.kernel_method import KernelMethod
 from hashlearn.hash_functions.kernels import RBFPoints
-from hashlearn.hash_functions.leave_one_out import alpha_by_leave_one_out
-from hashlearn.hash_functions.nystroem import NystroemFeatures, nystroem_ridge
-from hashlearn.hash_functions.selection import (
-    GAMMA_FACTORS,
-    STRENGTH_FACTORS,
-    candidates,
-    select_on_held_out_rows,
-)
+from hashlearn.hash_functions.nystroem import nystroem_ridge
 from hashlearn.hash_functions.sharpened import SharpenedExpansion, check_sharpen
 
 DEFAULT_ALPHA = 0.1
+ALPHAS = (0.1, 0.03, 0.3, 0.01, 1.0)  # candidates of "loo"; the first of equals wins
+MOST_ROWS = 1000
+FEWEST_ROWS = 20
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class KernelRidge:
-    """Minimise Σ (y − f(x))² + alpha ‖f‖² with the kernel exp(−γ‖x − x'‖²): coefficients (K + alpha I)⁻¹ y.
+class KernelRidge(KernelMethod):
+    """Minimize Σ (y − f(x))² + alpha ‖f‖² with the kernel exp(−γ‖x − x'‖²): coefficients (K + alpha I)⁻¹ y.
 
     Parameters
     ----------
-    alpha : weight of ‖f‖²; "loo": the best of five by leave-one-out errors (see `leave_one_out`); or "cv"
+    alpha : weight of ‖f‖²; "loo": the best of five by leave-one-out errors; or "cv"
     gamma : "neighbors", "median", "scale" (see `bandwidth`), a positive number, or "cv"; "cv" selects on held-out
-        rows from a grid around the default (see `selection`)
-    max_gram_rows : with more rows than this, Nyström landmarks instead of the Gram matrix; None: 20,000, or fewer
-        where a quarter of the machine's memory holds no such matrix
-    n_landmarks : rows drawn as landmarks then
-    sharpen : None, or a number b: where few codes are distinct (with labels: one for each class) codewords are scored,
-        and margins are softmax(b · scores) @ codewords less an offset (see `sharpened`), else as without. 2 to 8 make
-        for higher precision within a small radius, most with few bits, at some cost of mean average precision
-        (docs/quality.md). Not with "cv"
+        rows from a grid around the default (see `kernel_method`)
+    max_gram_rows : with more rows than this, Nyström landmarks replace the Gram matrix; None: 20,000, or fewer if a
+        quarter of the machine's memory cannot hold that matrix
+    n_landmarks : number of rows drawn as landmarks then
+    sharpen : None, or a number b. If few codes are distinct (with labels: one for each class), codewords are scored,
+        and margins are softmax(b · scores) @ codewords minus an offset (see `sharpened`). Values from 2 to 8 raise the
+        precision within a small radius, most with few bits, and cost some mean average precision (docs/quality.md).
+        It cannot be combined with "cv"
     """
 
     alpha: float | str = "loo"
@@ -64,51 +62,37 @@ class KernelRidge:
     sharpen: float | None = None
 
     name: ClassVar[str] = "kernel_ridge"
-    accepts_sparse: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if isinstance(self.alpha, str) and self.alpha not in ("loo", "cv"):
             raise ValueError(f"alpha must be a positive number, 'loo' or 'cv', got {self.alpha!r}")
         if not isinstance(self.alpha, str):
             positive(self.alpha, "alpha")
-        check_gamma(self.gamma)
-        if self.max_gram_rows is not None:
-            whole_number(self.max_gram_rows, "max_gram_rows", least=1)
-        whole_number(self.n_landmarks, "n_landmarks", least=1)
+        self._check_kernel()
         if self.sharpen is not None:
             check_sharpen(self.sharpen)
             if "cv" in (self.alpha, self.gamma):
                 raise ValueError("sharpen does not go with 'cv', which judges bits; there is alpha='loo'")
 
-    def fit(
-        self,
-        X: Rows,
-        codes: NDArray[np.int8],
-        rng: np.random.Generator,
-        n_jobs: int | None = None,
-        progress: ProgressCallback | None = None,
-    ) -> KernelExpansion:
-        """Learn all bits; see `HashFunction.fit`. There is one solve, so ``n_jobs`` changes nothing."""
-        X, codes = training_pair(X, codes)
-        bits = distinct_bits(codes)
-        codes = codes[:, bits.columns]
-        words = few_codewords(codes) if self.sharpen is not None else ""
-        y = words.indicators if isinstance(words, Codewords) else codes
-        limit = gram_rows_limit(self.max_gram_rows)
+    def _fit(self, data: Training) -> KernelExpansion:
+        """There is one solve, so ``n_jobs`` changes nothing."""
+        X, bits = data.X, data.bits
+        words = few_codewords(data.codes) if self.sharpen is not None else ""
+        y = words.indicators if isinstance(words, Codewords) else data.codes
         with one_blas_thread():
-            gamma, alpha, origin = self._choose(X, codes, y, rng)
+            gamma, alpha, origin = self._choose(data, self.alpha, DEFAULT_ALPHA)
+            if self.alpha == "loo":
+                alpha = alpha_by_leave_one_out(X, y, gamma, data.rng) or alpha
             title = f"kernel ridge, gamma={gamma:.4g} ({origin}), alpha={alpha:.4g}"
-            if X.shape[0] > limit and bits.n_distinct:
-                features = NystroemFeatures(X, gamma, self.n_landmarks, rng)
-                reason = f"{features.m} Nyström landmarks because {X.shape[0]} rows are more than {limit}"
-                log.warning("%s: %s", self.name, reason)
-                points, coefficients = features.landmarks, nystroem_ridge(features, y, alpha)
-                title = f"{title}, {reason}"
+            many = self._landmarks(data, gamma)
+            if many is not None:
+                points, coefficients = many[0].landmarks, nystroem_ridge(many[0], y, alpha)
+                title = f"{title}, {many[1]}"
             else:
                 points = X if bits.n_distinct else X[:0]
                 K = RBFPoints(X, gamma).gram() if bits.n_distinct else np.empty((0, 0))
                 coefficients = _solve(K, y[: len(K)], alpha)
-        tell(progress, STAGE, bits.n_distinct, bits.n_distinct)
+        data.tell_done()
         if isinstance(words, Codewords) and self.sharpen is not None:
             title = f"{title}, scores of {len(words.words)} codewords sharpened by {self.sharpen:g}, {bits.describe()}"
             return SharpenedExpansion(points, gamma, coefficients, words.words, self.sharpen, bits, title)
@@ -118,33 +102,32 @@ class KernelRidge:
         intercepts = np.zeros(bits.n_distinct)
         return KernelExpansion(points, gamma, coefficients, intercepts, bits, f"{title}, {bits.describe()}")
 
-    def _choose(
-        self, X: Rows, codes: NDArray[np.int8], y: FittedTo, rng: np.random.Generator
-    ) -> tuple[float, float, str]:
-        """γ, α and where γ is from; ``y``: what is fitted, the codes unless they are sharpened."""
-        gamma, origin = choose_gamma(self.gamma, X, rng)
-        alpha = DEFAULT_ALPHA if isinstance(self.alpha, str) else float(self.alpha)
-        if "cv" not in (self.gamma, self.alpha):
-            return gamma, self._left_out(X, y, gamma, rng) or alpha, origin
-        gammas = candidates(gamma, self.gamma == "cv", GAMMA_FACTORS)
-        alphas = candidates(alpha, self.alpha == "cv", STRENGTH_FACTORS)
-        choice = select_on_held_out_rows(X, codes, gammas, alphas, _trial, rng)
-        if choice is None:
-            return gamma, alpha, f"{origin}, too few rows for cv"
-        words = f"{'cv' if self.gamma == 'cv' else origin}, {choice.accuracy:.3f} of held-out bits right"
-        return choice.gamma, self._left_out(X, y, choice.gamma, rng) or choice.strength, words
-
-    def _left_out(self, X: Rows, y: FittedTo, gamma: float, rng: np.random.Generator) -> float | None:
-        return alpha_by_leave_one_out(X, y, gamma, rng) if self.alpha == "loo" else None
+    def _trial(self, K: FloatArray, codes: NDArray[np.int8], K_held: FloatArray, strength: float) -> FloatArray:
+        return K_held @ _solve(K.copy(), codes, strength)
 
 
-def _solve(K: NDArray[np.float64], codes: NDArray[np.int8], alpha: float) -> NDArray[np.float64]:
-    """(K + alpha I)⁻¹ codes; K is overwritten."""
+def _solve(K: FloatArray, y: NDArray[Any], alpha: float) -> FloatArray:
+    """(K + alpha I)⁻¹ y; K is overwritten."""
     K[np.diag_indices_from(K)] += alpha
-    return cho_solve(cho_factor(K, lower=True, overwrite_a=True, check_finite=False), codes.astype(np.float64))
+    return cho_solve(cho_factor(K, lower=True, overwrite_a=True, check_finite=False), y.astype(np.float64))
 
 
-def _trial(
-    K: NDArray[np.float64], codes: NDArray[np.int8], K_held: NDArray[np.float64], alpha: float
-) -> NDArray[np.float64]:
-    return K_held @ _solve(K.copy(), codes, alpha)
+def leave_one_out_errors(K: FloatArray, y: NDArray[np.floating], alpha: float) -> FloatArray:
+    """y_i − f_i(x_i), with f_i fitted to all rows but i; the shape of y.
+
+    >>> leave_one_out_errors(np.eye(2), np.array([[1.0], [-1.0]]), 0.5)  # rows without any similarity
+    array([[ 1.],
+           [-1.]])
+    """
+    inverse = _solve(K.copy(), np.eye(len(K)), alpha)
+    return (inverse @ y) / inverse.diagonal()[:, None]
+
+
+def alpha_by_leave_one_out(X: Rows, codes: FittedTo, gamma: float, rng: np.random.Generator) -> float | None:
+    """The α of `ALPHAS` with the smallest mean squared error; None if there are too few rows or no bits."""
+    n = X.shape[0]
+    if n < FEWEST_ROWS or codes.shape[1] == 0:
+        return None
+    rows = np.arange(n) if n <= MOST_ROWS else np.sort(rng.choice(n, MOST_ROWS, replace=False))
+    K, y = RBFPoints(X[rows], gamma).gram(), codes[rows].astype(np.float64)
+    return min(ALPHAS, key=lambda alpha: float(np.mean(leave_one_out_errors(K, y, alpha) ** 2)))

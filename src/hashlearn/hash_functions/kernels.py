@@ -1,8 +1,8 @@
 """The RBF kernel exp(−γ‖x − s‖²) against a fixed set of points, as one product and one exp for each panel.
 
-With z = √(2γ) (x − centre), and s likewise, −γ‖x − s‖² = z·s − ‖z‖²/2 − ‖s‖²/2. The centre is the points' mean: it
-changes no distance, and without it features far from zero would lose their digits in the difference. Sparse points
-stay sparse and are not centred.
+With z = √(2γ) (x − center), and s likewise, −γ‖x − s‖² = z·s − ‖z‖²/2 − ‖s‖²/2. The center is the mean of the points.
+It changes no distance, but without it features far from zero would lose digits in the difference. Sparse points are
+not centered and stay sparse.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ GRAM_BLOCK = 512
 
 
 class RBFPoints:
-    """Points s_1 … s_m made ready in one dtype."""
+    """Points s_1 … s_m, centered and scaled, in one dtype."""
 
     def __init__(self, points: Rows, gamma: float, dtype: Any = np.float64) -> None:
         self.sparse = sp.issparse(points)
         self.dtype = np.dtype(dtype)
         self.factor = float(np.sqrt(2.0 * gamma))
         mean = None if self.sparse else np.asarray(points.sum(axis=0, dtype=np.float64)) / max(len(points), 1)
-        self.centre = None if mean is None else mean.astype(self.dtype)
+        self.center = None if mean is None else mean.astype(self.dtype)
         scaled = self._scaled(points.astype(np.float64))
         self.half_norms = (0.5 * _squared_norms(scaled)).astype(self.dtype)
         self.scaled = scaled.astype(self.dtype)
@@ -37,8 +37,8 @@ class RBFPoints:
     def beside(self, tensor: Any) -> RBFPoints:
         """The same points as tensors on the device of ``tensor`` and in its dtype: `kernel` then takes tensors."""
         moved = copy(self)
-        moved.centre, moved.half_norms, moved.scaled = (
-            tensor_like(part, tensor) for part in (self.centre, self.half_norms, self.scaled)
+        moved.center, moved.half_norms, moved.scaled = (
+            tensor_like(part, tensor) for part in (self.center, self.half_norms, self.scaled)
         )
         return moved
 
@@ -69,9 +69,9 @@ class RBFPoints:
         return K
 
     def _scaled(self, rows: Rows) -> Rows:
-        if self.centre is None:
+        if self.center is None:
             return rows * rows.dtype.type(self.factor)
-        z = rows - self.centre
+        z = rows - self.center
         z *= self.factor
         return z
 

@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from hashlearn.core.arrays import tensor_like
-from hashlearn.core.jobs import fit_each
-from hashlearn.core.progress import ProgressCallback
-from hashlearn.core.threads import one_blas_thread
 from hashlearn.hash_functions.base import FittedHashFunctions
 from hashlearn.hash_functions.batch_invariant import PanelFunction, Rows
-from hashlearn.hash_functions.distinct_bits import DistinctBits
+from hashlearn.hash_functions.distinct_bits import DistinctBits, every_bit
 from hashlearn.hash_functions.stored import largest_entry, stored_array
 
-UNDERFLOW = 1e-140  # squares of entries below are no longer exact
+UNDERFLOW = 1e-140  # squares of smaller entries lose digits
 
 
 class LinearMargins(FittedHashFunctions):
     """A weight for each feature and distinct bit, an intercept for each distinct bit."""
 
     kind = "linear"
+    stored = ("weights", "intercepts")
     _densify = False
 
     def __init__(
@@ -43,49 +41,27 @@ class LinearMargins(FittedHashFunctions):
         return lambda rows: rows @ weights + intercepts, self.bits.n_distinct
 
     def margin_bound(self, entry: float) -> float:
-        """Σ|weights| · entry + |intercept|."""
         return self.n_features * entry * largest_entry(self.weights) + largest_entry(self.intercepts)
-
-    def state(self) -> dict[str, Any]:
-        """Arrays."""
-        return {**self._base_state(), "weights": self.weights, "intercepts": self.intercepts}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> LinearMargins:
-        """The inverse of ``state``."""
         bits = DistinctBits.from_state(state)
         weights = stored_array(state, "weights", (int(state["n_features"]), bits.n_distinct))
         return cls(weights, stored_array(state, "intercepts", (bits.n_distinct,)), bits, state["description"])
 
 
-class LinearFit(NamedTuple):
-    """One bit's weights and intercept."""
-
-    weights: NDArray[Any]
-    intercept: float
+def linear_functions(weights: NDArray[Any], origin: NDArray[Any], description: str) -> LinearMargins:
+    """Margins (x − origin) @ weights, one column of ``weights`` for each bit."""
+    return LinearMargins(weights, -(origin @ weights), every_bit(weights.shape[1]), description)
 
 
-def fit_linear(
-    fit_one: Callable[[tuple[Rows, NDArray[np.int8]]], LinearFit],
-    X: Rows,
-    codes: NDArray[np.int8],
-    bits: DistinctBits,
-    title: str,
-    n_jobs: int | None,
-    progress: ProgressCallback | None,
-) -> LinearMargins:
-    """``fit_one`` of (X / typical row norm, bit) for every distinct bit; weights come back in the units of X."""
-    scale = typical_norm(X)
-    scaled = X / X.dtype.type(scale)
-    jobs: Sequence[tuple[Rows, NDArray[np.int8]]] = [(scaled, y) for y in codes[:, bits.columns].T]
-    with one_blas_thread():
-        fits = fit_each(fit_one, jobs, n_jobs, progress)
-    weights = np.array([fit.weights for fit in fits], dtype=np.float64).reshape(len(fits), X.shape[1]).T / scale
-    return LinearMargins(weights, np.array([f.intercept for f in fits]), bits, f"{title}, {bits.describe()}")
+def usable_scale(scale: float, dtype: np.dtype[Any]) -> float:
+    """``scale``, or 0 if it is so small that a number divided by it can overflow: X is then practically constant."""
+    return scale if scale > 1e8 * float(np.finfo(dtype).tiny) else 0.0
 
 
 def typical_norm(X: Rows) -> float:
-    """√ of the mean squared row norm, 1 where X is zero: the one factor that makes C mean the same for every unit."""
+    """The root of the mean squared row norm; 1 if X is zero. Dividing by it makes C mean the same for any units."""
     entries = X.data if sp.issparse(X) else X
     norm = float(np.sqrt(np.square(entries, dtype=np.float64).sum() / X.shape[0]))
     if UNDERFLOW < norm < np.inf:

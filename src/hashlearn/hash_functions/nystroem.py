@@ -1,7 +1,7 @@
-"""Kernel methods beyond the Gram matrix: functions that are combinations of m landmark kernels only (Nyström).
+"""Kernel methods without an n × n Gram matrix: functions are combinations of m landmark kernels (Nyström).
 
-Φ = K_nm L⁻ᵀ with LLᵀ = K_mm turns the kernel problem into a linear one with m features. Φ is made block by block of
-rows, kept in float32 where it fits a quarter of the memory and made again where it does not; nothing is n × n.
+Φ = K_nm L⁻ᵀ with LLᵀ = K_mm turns the kernel problem into a linear one with m features. Φ is computed block by block of
+rows. It is cached in float32 if it fits into a quarter of the memory, else computed again in every pass.
 O(n m (n_features + m)) once, then O(n m n_bits) for each pass.
 """
 
@@ -26,12 +26,12 @@ FREE_INTERCEPT = 1e-6  # weight of the intercept's square relative to a coeffici
 PASSES = 15  # the first is ridge regression: 96.3 % of an exact SVM's MNIST bits with 300 landmarks, ten: 97.0 %
 SETTLED = 1e-3  # relative change of the weights that ends the passes
 FLOAT32_BYTES = 4
-WORK = 6 * 8  # bytes for each entry of a block: float64, three times, in two threads
+WORK = 6 * 8  # bytes for each entry of a block: three float64 copies, in two threads
 SMALL_BLOCK = 1024
 
 
 class Landmarks:
-    """Some rows, and the map from any rows to their features Φ."""
+    """Landmark rows, and the map from any rows to their features Φ."""
 
     def __init__(self, landmarks: Rows, gamma: float) -> None:
         self.landmarks = landmarks
@@ -42,16 +42,16 @@ class Landmarks:
         self.m = len(K)
 
     def features(self, rows: Rows) -> FloatArray:
-        """Φ of these rows."""
+        """Φ of the given rows."""
         K = self.points.kernel(rows)
         return solve_triangular(self.factor, K.T, lower=True, overwrite_b=True, check_finite=False).T
 
     def coefficients(self, weights: FloatArray) -> FloatArray:
-        """Of the landmark kernels, from weights of the features."""
+        """Coefficients of the landmark kernels, from weights of the features."""
         return solve_triangular(self.factor, weights, lower=True, trans="T", check_finite=False)
 
     def ridge(self, gram: FloatArray, moments: FloatArray, alpha: float) -> FloatArray:
-        """Coefficients that minimise Σ (y − f)² + alpha ‖f‖² from ΦᵀΦ and Φᵀy, all bits in one Cholesky solve."""
+        """Coefficients that minimize Σ (y − f)² + alpha ‖f‖² from ΦᵀΦ and Φᵀy, all bits in one Cholesky solve."""
         H = gram + alpha * np.eye(self.m)
         return self.coefficients(cho_solve(cho_factor(H, lower=True, overwrite_a=True), moments))
 
@@ -64,12 +64,14 @@ class NystroemFeatures(Landmarks):
         self.X, self.n = X, n
         super().__init__(X[np.sort(rng.choice(n, min(n_landmarks, n), replace=False))], gamma)
         fits = FLOAT32_BYTES * n * self.m <= memory_share()
-        self.kept = np.empty((n, self.m), dtype=np.float32) if fits else None
-        self.gram = self.sum_blocks(self._keep_and_square)
+        self.cached = np.empty((n, self.m), dtype=np.float32) if fits else None
+        self.gram = self.sum_blocks(self._cache_and_square)
 
     def sum_blocks(self, function: Callable[[int, int], FloatArray]) -> FloatArray:
-        """The sum of ``function(first, last)`` over all rows: large blocks on all cores, or, where several of these at
-        once may be all the memory there is, small ones one after another."""
+        """The sum of ``function(first, last)`` over all rows.
+
+        Large blocks are computed on all cores if memory allows, else small blocks one after another.
+        """
         if WORK * ROWS_PER_BLOCK * self.m <= memory_share():
             return sum_row_blocks(function, self.n)
         total = function(0, min(SMALL_BLOCK, self.n))
@@ -78,31 +80,31 @@ class NystroemFeatures(Landmarks):
         return total
 
     def rows(self, first: int, last: int) -> NDArray[np.floating]:
-        """Φ[first:last]."""
-        if self.kept is not None:
-            return self.kept[first:last]
+        """Rows first … last − 1 of Φ."""
+        if self.cached is not None:
+            return self.cached[first:last]
         return self.features(self.X[first:last])
 
-    def _keep_and_square(self, first: int, last: int) -> FloatArray:
+    def _cache_and_square(self, first: int, last: int) -> FloatArray:
         """ΦᵀΦ of a block, with a column of ones beside Φ for the intercept."""
         block = self.features(self.X[first:last])
-        if self.kept is not None:
-            self.kept[first:last] = block
+        if self.cached is not None:
+            self.cached[first:last] = block
         block = np.hstack([block, np.ones((last - first, 1))])
         return block.T @ block
 
 
 def nystroem_ridge(features: NystroemFeatures, codes: FittedTo, alpha: float) -> FloatArray:
-    """Coefficients that minimise Σ (y − f)² + alpha ‖f‖², all bits in one Cholesky solve, no intercept."""
+    """Coefficients that minimize Σ (y − f)² + alpha ‖f‖², all bits in one Cholesky solve, no intercept."""
     m = features.m
     moments = features.sum_blocks(lambda a, b: features.rows(a, b).T.astype(np.float64) @ codes[a:b])
     return features.ridge(features.gram[:m, :m], moments, alpha)
 
 
 def nystroem_svm(features: NystroemFeatures, codes: NDArray[np.int8], C: float) -> tuple[FloatArray, FloatArray]:
-    """Coefficients and intercepts that minimise ½‖f‖² + C Σ max(0, 1 − y f)², all bits together.
+    """Coefficients and intercepts that minimize ½‖f‖² + C Σ max(0, 1 − y f)², all bits together.
 
-    The squared hinge is majorised by a square with the Hessian of ridge regression, the same for all bits: one
+    The squared hinge is bounded by a square with the Hessian of ridge regression, the same for all bits: one
     Cholesky factor, then accelerated passes whose first is the ridge solution itself.
     """
     m, weight = features.m, 0.5 / C
@@ -112,8 +114,8 @@ def nystroem_svm(features: NystroemFeatures, codes: NDArray[np.int8], C: float) 
     W = ahead = np.zeros((m + 1, codes.shape[1]))
     momentum = 1.0
     for _ in range(PASSES):
-        pull = features.sum_blocks(partial(_hinge_pull, features, codes, ahead))
-        previous, W = W, ahead + cho_solve(H, pull - penalties[:, None] * ahead)
+        descent = features.sum_blocks(partial(_hinge_descent, features, codes, ahead))
+        previous, W = W, ahead + cho_solve(H, descent - penalties[:, None] * ahead)
         change = np.linalg.norm(W - previous)
         if change <= SETTLED * np.linalg.norm(W):
             break
@@ -122,12 +124,12 @@ def nystroem_svm(features: NystroemFeatures, codes: NDArray[np.int8], C: float) 
     return features.coefficients(W[:m]), W[m]
 
 
-def _hinge_pull(
+def _hinge_descent(
     features: NystroemFeatures, codes: NDArray[np.int8], W: FloatArray, first: int, last: int
 ) -> FloatArray:
-    """Φᵀ (y max(0, 1 − y f)) and its sum over a block of rows: half the negative gradient of the loss."""
+    """Half the negative gradient of the loss over a block of rows, for the features and the intercept."""
     rows = features.rows(first, last)
     y = codes[first:last].astype(rows.dtype)
     f = rows @ W[:-1].astype(rows.dtype) + W[-1].astype(rows.dtype)
-    pull = y * np.maximum(1.0 - y * f, 0.0)
-    return np.vstack([rows.T @ pull, pull.sum(axis=0)]).astype(np.float64)
+    descent = y * np.maximum(1.0 - y * f, 0.0)
+    return np.vstack([rows.T @ descent, descent.sum(axis=0)]).astype(np.float64)

@@ -1,58 +1,47 @@
 """``"rbf_svm"``: one support vector machine for each distinct bit, all on one Gram matrix.
 
-The kernel is computed once, O(n² n_features), and LibSVM (through scikit-learn) solves each bit on it, in threads:
-it lets go of the GIL. Only rows that support some bit are kept. Past `max_gram_rows` Nyström landmarks take over,
-linear in n.
+The kernel is computed once, O(n² n_features). LibSVM (through scikit-learn) solves each bit on it, in threads, because
+it releases the GIL. Only rows that support some bit are stored. With more than `max_gram_rows` rows Nyström landmarks
+are used, linear in n.
 """
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.svm import SVC
 
-from hashlearn.core.checks import positive, whole_number
+from hashlearn.core.arrays import FloatArray
+from hashlearn.core.checks import positive
 from hashlearn.core.jobs import fit_each
-from hashlearn.core.memory import gram_rows_limit
-from hashlearn.core.progress import ProgressCallback, tell
 from hashlearn.core.threads import one_blas_thread
-from hashlearn.hash_functions.bandwidth import check_gamma, choose_gamma
-from hashlearn.hash_functions.base import STAGE, training_pair
+from hashlearn.hash_functions.base import Training
 from hashlearn.hash_functions.batch_invariant import Rows
-from hashlearn.hash_functions.distinct_bits import DistinctBits, distinct_bits
 from hashlearn.hash_functions.expansion import KernelExpansion
+from hashlearn.hash_functions.kernel_method import KernelMethod
 from hashlearn.hash_functions.kernels import RBFPoints
-from hashlearn.hash_functions.nystroem import NystroemFeatures, nystroem_svm
-from hashlearn.hash_functions.selection import (
-    GAMMA_FACTORS,
-    STRENGTH_FACTORS,
-    candidates,
-    select_on_held_out_rows,
-)
+from hashlearn.hash_functions.nystroem import nystroem_svm
 
 DEFAULT_C = 10.0
 CACHE_MEGABYTES = 500
 
-log = logging.getLogger(__name__)
-
 
 @dataclass(frozen=True)
-class RBFSVM:
+class RBFSVM(KernelMethod):
     """Support vector machines with the kernel exp(−γ‖x − x'‖²).
 
     Parameters
     ----------
     C : weight of the hinge loss, or "cv"
     gamma : "neighbors", "median", "scale" (see `bandwidth`), a positive number, or "cv"; "cv" selects on held-out
-        rows from a grid around the default (see `selection`)
+        rows from a grid around the default (see `kernel_method`)
     tol : LibSVM's stopping tolerance
-    max_gram_rows : with more rows than this, Nyström landmarks instead of the Gram matrix; None: 20,000, or fewer
-        where a quarter of the machine's memory holds no such matrix
-    n_landmarks : rows drawn as landmarks then; the loss becomes the squared hinge, all bits in one solve
+    max_gram_rows : with more rows than this, Nyström landmarks replace the Gram matrix; None: 20,000, or fewer if a
+        quarter of the machine's memory cannot hold that matrix
+    n_landmarks : number of rows drawn as landmarks then; the loss becomes the squared hinge, all bits in one solve
 
     Examples
     --------
@@ -76,111 +65,54 @@ class RBFSVM:
     n_landmarks: int = 3000
 
     name: ClassVar[str] = "rbf_svm"
-    accepts_sparse: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if isinstance(self.C, str) and self.C != "cv":
             raise ValueError(f"C must be a positive number or 'cv', got {self.C!r}")
         if not isinstance(self.C, str):
             positive(self.C, "C")
-        check_gamma(self.gamma)
         positive(self.tol, "tol")
-        if self.max_gram_rows is not None:
-            whole_number(self.max_gram_rows, "max_gram_rows", least=1)
-        whole_number(self.n_landmarks, "n_landmarks", least=1)
+        self._check_kernel()
 
-    def fit(
-        self,
-        X: Rows,
-        codes: NDArray[np.int8],
-        rng: np.random.Generator,
-        n_jobs: int | None = None,
-        progress: ProgressCallback | None = None,
-    ) -> KernelExpansion:
-        """Learn all bits; see `HashFunction.fit`."""
-        X, codes = training_pair(X, codes)
-        bits = distinct_bits(codes)
-        codes = codes[:, bits.columns]
+    def _fit(self, data: Training) -> KernelExpansion:
         with one_blas_thread():
-            gamma, C, origin = self._choose(X, codes, rng)
-            title = f"RBF-SVM, gamma={gamma:.4g} ({origin}), C={C:.4g}"
-            limit = gram_rows_limit(self.max_gram_rows)
-            if X.shape[0] > limit and bits.n_distinct:
-                return self._fit_landmarks(X, codes, rng, gamma, C, limit, bits, title, progress)
-            return self._fit_gram(X, codes, gamma, C, bits, title, n_jobs, progress)
+            gamma, C, origin = self._choose(data, self.C, DEFAULT_C)
+            many = self._landmarks(data, gamma)
+            if many is None:
+                points, coefficients, intercepts = self._fit_gram(data, gamma, C)
+                words = f"{len(coefficients)} support vectors"
+            else:
+                features, words = many
+                coefficients, intercepts = nystroem_svm(features, data.codes, C)
+                points = features.landmarks
+                data.tell_done()
+        title = f"RBF-SVM, gamma={gamma:.4g} ({origin}), C={C:.4g}, {words}, {data.bits.describe()}"
+        return KernelExpansion(points, gamma, coefficients, intercepts, data.bits, title)
 
-    def _choose(self, X: Rows, codes: NDArray[np.int8], rng: np.random.Generator) -> tuple[float, float, str]:
-        gamma, origin = choose_gamma(self.gamma, X, rng)
-        C = DEFAULT_C if isinstance(self.C, str) else float(self.C)
-        if "cv" not in (self.gamma, self.C):
-            return gamma, C, origin
-        gammas = candidates(gamma, self.gamma == "cv", GAMMA_FACTORS)
-        Cs = candidates(C, self.C == "cv", STRENGTH_FACTORS)
-        choice = select_on_held_out_rows(X, codes, gammas, Cs, self._trial, rng)
-        if choice is None:
-            return gamma, C, f"{origin}, too few rows for cv"
-        words = f"{'cv' if self.gamma == 'cv' else origin}, {choice.accuracy:.3f} of held-out bits right"
-        return choice.gamma, choice.strength, words
+    def _fit_gram(self, data: Training, gamma: float, C: float) -> tuple[Rows, FloatArray, FloatArray]:
+        """Support vectors, coefficients and intercepts."""
+        if data.bits.n_distinct == 0:
+            return data.X[:0], np.zeros((0, 0)), np.zeros(0)
+        K = RBFPoints(data.X, gamma).gram()
+        machines = fit_each(lambda y: _fit_one(K, y, C, self.tol), list(data.codes.T), data.n_jobs, data.progress)
+        columns, intercepts = zip(*machines, strict=True)
+        coefficients = np.column_stack(columns)
+        support = np.flatnonzero(coefficients.any(axis=1))
+        return data.X[support], coefficients[support], np.array(intercepts)
 
-    def _trial(
-        self, K: NDArray[np.float64], codes: NDArray[np.int8], K_held: NDArray[np.float64], C: float
-    ) -> NDArray[np.float64]:
-        machines = fit_each(lambda y: _fit_one(K, y, C, self.tol), list(codes.T), None, None)
-        return np.column_stack([K_held[:, m.support] @ m.coefficients + m.intercept for m in machines])
-
-    def _fit_gram(
-        self,
-        X: Rows,
-        codes: NDArray[np.int8],
-        gamma: float,
-        C: float,
-        bits: DistinctBits,
-        title: str,
-        n_jobs: int | None,
-        progress: ProgressCallback | None,
-    ) -> KernelExpansion:
-        machines = []
-        if bits.n_distinct:
-            K = RBFPoints(X, gamma).gram()
-            machines = fit_each(lambda y: _fit_one(K, y, C, self.tol), list(codes.T), n_jobs, progress)
-        support = np.unique(np.concatenate([np.empty(0, dtype=np.intp), *(m.support for m in machines)]))
-        coefficients = np.zeros((len(support), len(machines)))
-        for b, machine in enumerate(machines):
-            coefficients[np.searchsorted(support, machine.support), b] = machine.coefficients
-        intercepts = np.array([m.intercept for m in machines])
-        description = f"{title}, {len(support)} support vectors, {bits.describe()}"
-        return KernelExpansion(X[support], gamma, coefficients, intercepts, bits, description)
-
-    def _fit_landmarks(
-        self,
-        X: Rows,
-        codes: NDArray[np.int8],
-        rng: np.random.Generator,
-        gamma: float,
-        C: float,
-        limit: int,
-        bits: DistinctBits,
-        title: str,
-        progress: ProgressCallback | None,
-    ) -> KernelExpansion:
-        features = NystroemFeatures(X, gamma, self.n_landmarks, rng)
-        reason = f"{features.m} Nyström landmarks because {X.shape[0]} rows are more than {limit}"
-        log.warning("%s: %s", self.name, reason)
-        coefficients, intercepts = nystroem_svm(features, codes, C)
-        tell(progress, STAGE, bits.n_distinct, bits.n_distinct)
-        description = f"{title}, {reason}, {bits.describe()}"
-        return KernelExpansion(features.landmarks, gamma, coefficients, intercepts, bits, description)
+    def _trial(self, K: FloatArray, codes: NDArray[np.int8], K_held: FloatArray, strength: float) -> FloatArray:
+        machines = fit_each(lambda y: _fit_one(K, y, strength, self.tol), list(codes.T), None, None)
+        return np.column_stack([K_held @ coefficients + intercept for coefficients, intercept in machines])
 
 
-class _Machine(NamedTuple):
-    support: NDArray[np.intp]
-    coefficients: NDArray[np.float64]
-    intercept: float
+def _fit_one(K: FloatArray, y: NDArray[np.int8], C: float, tol: float) -> tuple[FloatArray, float]:
+    """Coefficients of all rows and the intercept, for one bit on the shared Gram matrix.
 
-
-def _fit_one(K: NDArray[np.float64], y: NDArray[np.int8], C: float, tol: float) -> _Machine:
-    """One bit on the shared Gram matrix. A single class, possible among sampled rows only, has a constant margin."""
+    A sample of rows may hold a single class; its margin is then constant.
+    """
+    coefficients = np.zeros(len(y))
     if (y == y[0]).all():
-        return _Machine(np.empty(0, dtype=np.intp), np.empty(0), float(y[0]))
+        return coefficients, float(y[0])
     svc = SVC(kernel="precomputed", C=C, tol=tol, cache_size=CACHE_MEGABYTES).fit(K, y)
-    return _Machine(svc.support_.astype(np.intp), svc.dual_coef_.ravel(), float(svc.intercept_[0]))
+    coefficients[svc.support_] = svc.dual_coef_.ravel()
+    return coefficients, float(svc.intercept_[0])

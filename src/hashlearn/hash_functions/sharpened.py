@@ -1,9 +1,10 @@
 """Kernel functions that score codewords: margins = softmax(b · scores) @ codewords − offset, with sharpness b.
 
-A sample between two classes has scores of about a half for each, and the bits in which their codewords differ hang on
-noise; sharpened, the better class decides them together, and the code is a codeword or near one. The offset, codewords
-summed / (e^b + n_words − 1), is what the other codewords add to one of score 1 among zeros, so that one keeps its bits
-at any b. Signs tend to those without softmax as b → 0 where scores sum to 1, margins to the best codeword as b grows.
+Between two classes, each differing bit is decided separately and mostly by noise. A softmax lets the better class
+decide all of them together. The softmax also mixes in the other codewords. The offset, the sum of the codewords divided
+by (e^b + n_words − 1), removes that share: a sample with score 1 for one class and 0 for the others keeps the bits of
+that class for every b. If scores sum to 1, signs tend to those without softmax as b → 0; as b grows, margins tend to
+the best codeword.
 """
 
 from __future__ import annotations
@@ -24,13 +25,14 @@ from hashlearn.hash_functions.distinct_bits import DistinctBits
 from hashlearn.hash_functions.expansion import KernelExpansion, stored_points
 from hashlearn.hash_functions.stored import stored_array, stored_number
 
-LARGEST = 1e6  # scores are about 0 to 1: nothing is left to sharpen, and float32 still holds the product
+LARGEST = 1e6  # scores are about 0 to 1, so more changes nothing; float32 still represents the product
 
 
 class SharpenedExpansion(KernelExpansion):
     """Points, γ, a coefficient for each point and codeword, the codewords in distinct bits, and the sharpness."""
 
     kind = "sharpened_expansion"
+    stored = ("gamma", "coefficients", "points", "words", "sharpen")  # scores have no intercepts
 
     def __init__(
         self,
@@ -48,7 +50,7 @@ class SharpenedExpansion(KernelExpansion):
 
     @property
     def levels(self) -> NDArray[np.float64]:
-        """Codewords less the offset: softmax rows sum to 1, so these are all that is needed."""
+        """Codewords minus the offset; rows of a softmax sum to 1, so margins are softmax @ levels."""
         faint = np.exp(-self.sharpen)
         return self.words - self.words.sum(axis=0) * (faint / (1.0 + (len(self.words) - 1) * faint))
 
@@ -70,18 +72,11 @@ class SharpenedExpansion(KernelExpansion):
         return margins, width
 
     def margin_bound(self, entry: float) -> float:
-        """That of the scores; levels are at most 2 in size."""
+        """The bound of the scores; levels are at most 2 in size."""
         return max(2.0, super().margin_bound(entry))
-
-    def state(self) -> dict[str, Any]:
-        """As `KernelExpansion`, with codewords and sharpness; scores have no intercepts."""
-        state = super().state()
-        del state["intercepts"]
-        return {**state, "words": self.words, "sharpen": self.sharpen}
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> SharpenedExpansion:
-        """The inverse of ``state``."""
         bits = DistinctBits.from_state(state)
         words = stored_array(state, "words", (None, bits.n_distinct), "i")
         if words.size == 0 or not (np.abs(words.astype(np.int64)) == 1).all():
@@ -94,14 +89,14 @@ class SharpenedExpansion(KernelExpansion):
 
 
 def check_sharpen(value: Any) -> None:
-    """Refuse what is no positive number, or too large to be told from infinity."""
+    """Refuse a value that is not a positive number up to `LARGEST`."""
     positive(value, "sharpen")
     if value > LARGEST:
         raise ValueError(f"sharpen must be at most {LARGEST:g}, got {value!r}")
 
 
 def sharpened(scores: NDArray[Any], sharpen: float) -> NDArray[Any]:
-    """softmax(sharpen · scores) of every row, with the largest score taken off before it is multiplied.
+    """softmax(sharpen · scores) of every row; the largest score is subtracted first.
 
     >>> sharpened(np.array([[0.0, 0.0], [0.0, 1.0]]), 1e6)
     array([[0.5, 0.5],

@@ -1,4 +1,4 @@
-"""scikit-learn estimators that turn features into binary codes. Adding one is its file and one line in `HASHERS`."""
+"""scikit-learn estimators that turn features into binary codes. To add one, write its file and a line in `HASHERS`."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Which class gets which codeword: classes that are easily confused get codewords that are near each other.
 
-Objective (3) knows only "same class" and "another class", so with classes of equal size every permutation of codewords
-is as good to it. It is not to retrieval: a sample between two classes gets a code between their codewords, and where
-these are near it still finds samples of either. (The opposite, confused classes far apart, loses as much:
-docs/quality.md.) Confusions are those of leave-one-out kernel regression on training samples; no test data is seen.
+Objective (3) only distinguishes "same class" from "another class". With classes of equal size it is the same for every
+permutation of codewords, but retrieval is not. A sample between two classes gets a code between their codewords; if
+these are near each other, it still finds samples of either class. The opposite, confused classes far apart, loses as
+much (docs/quality.md). Confusions come from leave-one-out kernel regression on the training samples.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from hashlearn.core.arrays import FloatArray
 from hashlearn.core.threads import one_blas_thread
 from hashlearn.hash_functions.bandwidth import choose_gamma
 from hashlearn.hash_functions.base import working_rows
+from hashlearn.hash_functions.kernel_ridge import leave_one_out_errors
 from hashlearn.hash_functions.kernels import RBFPoints
-from hashlearn.hash_functions.leave_one_out import leave_one_out_errors
 
-MOST_ROWS = 2000  # that confusions are judged by
+MOST_ROWS = 2000  # rows used to estimate confusions
 ALPHA = 0.1
 RESTARTS = 20
-MAX_WORK = 2e9  # of all restarts, in multiplications
-MOST_CHANGE = 0.01  # by which the objective may rise where classes differ in size
+MAX_WORK = 2e9  # multiplications of all restarts together
+MOST_CHANGE = 0.01  # relative increase of the objective that is allowed if classes differ in size
 
 
 def arranged(X: Any, labels: NDArray[Any], codes: NDArray[np.int8], rng: np.random.Generator) -> NDArray[np.int8]:
-    """``codes`` with codewords given to classes by their confusions; as they are where a class has no single one."""
+    """``codes`` with codewords assigned to classes by confusions; unchanged if a class has more than one codeword."""
     classes, first, member = np.unique(labels, return_index=True, return_inverse=True)
     words = codes[first].astype(np.float64)
     if len(classes) < 3 or not np.array_equal(codes[first][member], codes):
@@ -42,7 +42,7 @@ def arranged(X: Any, labels: NDArray[Any], codes: NDArray[np.int8], rng: np.rand
 def confusions(X: Any, member: NDArray[np.intp], rng: np.random.Generator) -> FloatArray:
     """Symmetric (n_classes, n_classes): how much of one class's leave-one-out score goes to the other; diagonal 0.
 
-    Scores are those of the regression on class indicators, that of a sample as if it had been left out.
+    Scores come from regression on class indicators; the score of a sample is the one with that sample left out.
     """
     X = working_rows(X)
     n = len(member)
@@ -62,7 +62,7 @@ def confusions(X: Any, member: NDArray[np.intp], rng: np.random.Generator) -> Fl
 def best_order(
     words: FloatArray, confused: FloatArray, shares: FloatArray, rng: np.random.Generator
 ) -> NDArray[np.intp]:
-    """The codeword of each class, by swaps that lower Σ confused · distance; class sizes keep their say.
+    """The codeword of each class, by swaps that lower Σ confused · distance; objective (3) may rise by `MOST_CHANGE`.
 
     >>> words = np.array([[1.0, 1.0, 1.0], [-1.0, -1.0, -1.0], [1.0, 1.0, -1.0]])
     >>> confused = np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, 0.0]])
@@ -92,7 +92,7 @@ def _total(weights: FloatArray, values: FloatArray, order: NDArray[np.intp]) -> 
 
 @njit(cache=True, nogil=True)
 def _descend(weights, values, order, passes):  # type: ignore[no-untyped-def]
-    """Swaps of two places while one helps; O(n_classes) a trial."""
+    """Swap pairs while that lowers the sum; O(n_classes) for each pair."""
     count = len(order)
     for _ in range(passes):
         changed = False

@@ -1,12 +1,11 @@
-"""What every hasher shares: margins → bits → packed bytes, scikit-learn's contract, and a score."""
+"""What every hasher shares: from margins to bits to packed bytes, scikit-learn's contract, and a score."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable
 from importlib import import_module
 from os import PathLike
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +16,10 @@ from sklearn.utils.validation import assert_all_finite, check_is_fitted, validat
 from hashlearn import bits, metrics
 from hashlearn.bqp.rows import checked_matrix
 from hashlearn.core.arrays import is_tensor
-from hashlearn.hash_functions import FittedHashFunctions
+from hashlearn.core.checks import positive, whole_number
+from hashlearn.core.labels import checked_labels, require_classes, require_unmasked
+from hashlearn.hash_functions import FittedHashFunctions, accepts_sparse
+from hashlearn.hash_functions.base import working_rows
 from hashlearn.hash_functions.stored import largest_entry
 from hashlearn.inference.objective import objective
 from hashlearn.targets import Distance
@@ -27,25 +29,35 @@ LARGEST_ENTRY = 1e18  # squares, and sums of them, stay finite in float32 too
 
 
 class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
-    """A hasher fits on X (and y, if it is supervised) and turns anything new into n_bits bits.
+    """A hasher fits on X (and y, if it is supervised) and encodes any sample in n_bits bits.
 
-    A subclass provides ``fit`` and ``_margins``; margins of at least 0 become 1-bits.
+    A subclass provides ``fit``, which sets ``hash_functions_``. A bit is 1 if its margin is at least 0.
     """
 
     n_bits: int
-    _takes_tensors: bool = False  # whether a PyTorch tensor stays one, on its device
-    _learns_from_labels: bool = True  # False: fit ignores y
+    hash_functions_: FittedHashFunctions
+    _accepts_sparse: ClassVar[bool] = True  # whether ``fit`` takes sparse rows; see `_takes_sparse`
+    _takes_tensors: ClassVar[bool] = False  # whether codes of a PyTorch tensor are a tensor on its device
+    _learns_from_labels: ClassVar[bool] = False  # False: ``fit`` ignores y
+    _needs_labels: ClassVar[bool] = False  # True: ``fit`` refuses to work without y
+    _plain_margins: ClassVar[bool] = True  # False: `_margins` is not just the margins of ``hash_functions_``
 
-    @abstractmethod
     def _margins(self, X: Any) -> NDArray[Any]:
         """Real margins (n, n_bits) for validated X."""
+        return self.hash_functions_.decision_function(X)
 
-    def _row_functions(self) -> Any:
-        """The hash functions, where they alone make margins of the rows as they are; they then look at the rows too."""
-        return None
+    def _row_functions(self) -> FittedHashFunctions | None:
+        """The fitted hash functions if the margins are theirs unchanged, else None.
+
+        If given, input is checked panel by panel during evaluation instead of in a separate pass.
+        """
+        return self.hash_functions_ if self._plain_margins else None
+
+    def _takes_sparse(self) -> bool:
+        return self._accepts_sparse
 
     def decision_function(self, X: Any) -> NDArray[Any]:
-        """Margins, shape (n_samples, n_bits): the bit is 1 where the margin is at least 0, surer the farther from 0."""
+        """Margins, shape (n_samples, n_bits): a bit is 1 if its margin is at least 0, and surer farther from 0."""
         return self._evaluated(X, lambda margins: margins)
 
     def transform(self, X: Any) -> NDArray[np.uint8]:
@@ -60,7 +72,7 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """How good the codes of X are, the higher the better, for model selection.
 
         With labels: mean average precision of every row of X as a query against all of X (itself included). Without:
-        minus the mean squared error between code inner products and cosines of the centred rows, eq. (3).
+        minus the mean squared error between code inner products and cosines of the centered rows, eq. (3).
         """
         if y is not None:
             packed = self.encode(X)
@@ -73,7 +85,7 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         import_module("hashlearn.persistence").save(self, path, codes=codes, notes=notes)
 
     def _evaluated(self, X: Any, finish: Callable[[Any], Any]) -> Any:
-        """``finish`` of the margins; dense rows are looked at panel by panel, so that memory is read once for both."""
+        """``finish`` applied to the margins. Dense rows are checked panel by panel, so that memory is read once."""
         check_is_fitted(self)
         functions = self._row_functions()
         if is_tensor(X) or not isinstance(functions, FittedHashFunctions):
@@ -89,10 +101,34 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
         return functions.evaluate(X, finish, look_at)
 
-    def _validated(self, X: Any, *, reset: bool, accepts_sparse: bool = True, entries: bool = True) -> Any:
-        """X as finite float32 or float64 rows, C-contiguous or CSR; two rows at least to learn from.
+    def _training(self, X: Any, y: Any = None) -> tuple[Any, Any]:
+        """X and the labels to learn from, checked; the labels are None without y, and if ``fit`` ignores y."""
+        self._require_labels(y)
+        X = working_rows(self._validated(X, reset=True))
+        labels = None
+        if y is not None and self._learns_from_labels:
+            labels = checked_labels(y, X.shape[0])
+            require_classes(labels)
+        self._check_n_bits(X.shape[0])
+        return X, labels
 
-        Not ``entries``: whoever calls sees to it that the entries are looked at.
+    def _require_labels(self, y: Any) -> None:
+        if self._needs_labels and y is None:
+            name = type(self).__name__
+            raise ValueError(f"{name} requires y to be passed, but the target y is None; call fit(X, y) with labels")
+
+    def _require_whole(self, *names: str, least: int = 1) -> None:
+        for name in names:
+            whole_number(getattr(self, name), name, least=least)
+
+    def _require_positive(self, *names: str) -> None:
+        for name in names:
+            positive(getattr(self, name), name)
+
+    def _validated(self, X: Any, *, reset: bool, entries: bool = True) -> Any:
+        """X as finite float32 or float64 rows, C-contiguous or CSR; ``reset`` means rows to learn from, at least two.
+
+        ``entries=False`` skips the check for NaN, infinity and huge values; the caller must do it.
         """
         require_unmasked(X, "X")
         if reset:
@@ -102,10 +138,10 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         X = validate_data(
             self,
             X,
-            accept_sparse="csr" if accepts_sparse else False,
+            accept_sparse="csr" if not reset or self._takes_sparse() else False,
             dtype=(np.float64, np.float32),
             order="C",
-            ensure_all_finite=False,  # `_require_usable_entries` sees to it, in one pass
+            ensure_all_finite=False,  # `_require_usable_entries` checks this in one pass
             ensure_min_samples=2 if reset else 1,
             reset=reset,
         )
@@ -116,7 +152,7 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return X
 
     def _take_plain_integers(self) -> None:
-        """Make Python integers of parameters that are NumPy's: small ones overflow, ``np.uint8(200) + 100`` is 44."""
+        """Turn parameters that are NumPy integers into Python's: small ones overflow, ``np.uint8(200) + 100`` is 44."""
         for name, value in self.get_params(deep=False).items():
             if isinstance(value, np.integer):
                 setattr(self, name, int(value))
@@ -147,12 +183,14 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     @property
     def _n_features_out(self) -> int:
-        """For ``get_feature_names_out``."""
+        """Number of output columns, which ``get_feature_names_out`` asks for."""
         return int(self.n_bits)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = []
+        tags.input_tags.sparse = self._takes_sparse()
+        tags.target_tags.required = self._needs_labels
         return tags
 
     def _check_n_bits(self, n_samples: int) -> None:
@@ -167,24 +205,24 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             )
 
 
-def require_unmasked(values: Any, name: str) -> None:
-    """Refuse a NumPy masked array with masked entries: they would be taken as the values under the mask."""
-    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        raise ValueError(
-            f"{name} has {np.ma.count_masked(values)} masked entries, which cannot be left out; "
-            f"fill them first: {name}.filled(value)"
-        )
+class BitPredictor(BaseHasher):
+    """A hasher with a parameter ``hash_function``, which says how bits are predicted."""
+
+    hash_function: Any
+
+    def _takes_sparse(self) -> bool:
+        return accepts_sparse(self.hash_function)
 
 
 def bits_of(margins: Any) -> Any:
-    """1 where the margin is at least 0, as uint8; of a tensor a tensor."""
+    """1 if the margin is at least 0, else 0, as uint8; a tensor for a tensor."""
     if is_tensor(margins):
         return (margins >= 0.0).byte()
     return (margins >= 0.0).astype(np.uint8)
 
 
 def packed_bits_of(margins: Any) -> Any:
-    """`bits_of`, packed."""
+    """The bits of `bits_of`, packed into bytes."""
     if is_tensor(margins):
         return bits.pack_bits(bits_of(margins))
     return np.packbits(margins >= 0.0, axis=1)

@@ -1,7 +1,7 @@
-"""What is done to features before anything else: nothing, or square roots of their sizes.
+"""Scaling of features before a fit: none, or square roots of their magnitudes.
 
-Histograms, pixels and filter energies are skewed: a few large entries decide every distance. Their roots (the Hellinger
-map) make kernels and neighbours judge by all entries; the measurements are in docs/quality.md.
+Histograms, pixels and filter energies are skewed: a few large entries dominate every distance. With their roots (the
+Hellinger map) all entries matter to kernels and neighbors. Measurements are in docs/quality.md.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ import numpy as np
 import scipy.sparse as sp
 
 from hashlearn.core.arrays import is_tensor
+from hashlearn.core.names import require_choice
 
 SCALINGS = ("auto", "none", "root")
 
 
 def settled_scaling(scaling: Any, X: Any, has_labels: bool) -> str:
-    """``"none"`` or ``"root"``; "auto" takes roots where labels decide what is near and no entry is negative.
+    """``"none"`` or ``"root"``; "auto" is "root" if there are labels and no entry is negative.
 
     >>> settled_scaling("auto", np.array([[0.0, 4.0]]), has_labels=True)
     'root'
     """
-    if not isinstance(scaling, str) or scaling not in SCALINGS:
-        raise ValueError(f"scaling must be one of {', '.join(map(repr, SCALINGS))}, got {scaling!r}")
+    require_choice(scaling, "scaling", SCALINGS)
     if scaling != "auto":
         return scaling
     entries = X.data if sp.issparse(X) else X
@@ -31,7 +31,7 @@ def settled_scaling(scaling: Any, X: Any, has_labels: bool) -> str:
 
 
 def scaled(X: Any, scaling: str) -> Any:
-    """X itself, or sgn(x) · √|x| of every entry; dtype and sparsity stay.
+    """X unchanged, or sgn(x) · √|x| of every entry, with the same dtype and sparsity.
 
     >>> scaled(np.array([[4.0, -9.0]]), "root")
     array([[ 2., -3.]])

@@ -1,9 +1,9 @@
 """Choose target, start, solver, hash function and their parameters on held-out samples, within a time budget.
 
-One choice is varied at a time, the best so far kept (coordinate search), in the order in which choices matter most
-(docs/quality.md). A trial that would not fit into what is left of the budget, judged by the last one, is not begun, and
-the inference of one that was ends with the budget; the first one, the defaults, always runs. The same seed and enough
-time give the same answer.
+This is a coordinate search: one choice is varied at a time, the most important first (docs/quality.md), and the best
+value so far stays. A trial starts only if the previous one would have fitted into the rest of the budget. Inference of
+a running trial ends with the budget. The first trial, the defaults, always runs. The same seed and enough time give
+the same answer.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class TuningProgress(Progress):
-    """What the progress callback of `tune` is told after each trial."""
+    """The argument of `tune`'s progress callback, after each trial."""
 
     trial: Trial
 
@@ -152,7 +152,7 @@ def tune(
 
 
 def _default_choices(y: Any) -> Choices:
-    """The defaults' rivals, those first that mattered most in the ablations."""
+    """Alternatives to the defaults; those that mattered most in the ablations come first."""
     functions = (KernelRidge(alpha="cv", gamma="cv"), RBFSVM(C=1.0), RBFSVM(), LinearSVM())
     if y is not None:
         of_labels = (targets.LabelsAndNeighbors(labels_weight=0.9),) if np.ndim(y) == 1 else ()

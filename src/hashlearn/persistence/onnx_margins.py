@@ -14,8 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from hashlearn.hash_functions import DistinctBits, FittedHashFunctions, KernelExpansion, LinearMargins
-from hashlearn.hash_functions.booster_arrays import as_forests
-from hashlearn.hash_functions.forest_margins import Forest, ForestMargins
+from hashlearn.hash_functions.forests import Forest, ForestMargins, as_forests
 from hashlearn.hash_functions.kernels import RBFPoints
 from hashlearn.hash_functions.sharpened import SharpenedExpansion
 from hashlearn.hash_functions.trees import TreeMargins
@@ -68,11 +67,11 @@ def _kernel(graph: Graph, x: str, functions: KernelExpansion, rows: NDArray[Any]
         return Piece(graph.affine(x, none, intercepts), np.abs(intercepts)[None, :])
     points = functions.points.toarray() if sp.issparse(functions.points) else functions.points
     ready = RBFPoints(points, functions.gamma, graph.dtype)
-    assert ready.centre is not None
-    centre, factor = graph.real(ready.centre), graph.constant(ready.factor, graph.dtype)
-    z = graph.op("Mul", graph.op("Sub", x, centre), factor)
+    assert ready.center is not None
+    center, factor = graph.real(ready.center), graph.constant(ready.factor, graph.dtype)
+    z = graph.op("Mul", graph.op("Sub", x, center), factor)
     if points.dtype == np.float32 and graph.dtype == np.float64:  # half the size; the runtime scales them once
-        s = graph.op("Mul", graph.op("Sub", graph.real(points), centre), factor)
+        s = graph.op("Mul", graph.op("Sub", graph.real(points), center), factor)
     else:
         s = graph.real(ready.scaled)
     norms = graph.op("ReduceSum", graph.op("Mul", s, s), graph.integers(1), keepdims=0)
@@ -81,7 +80,7 @@ def _kernel(graph: Graph, x: str, functions: KernelExpansion, rows: NDArray[Any]
     half = graph.op("Mul", graph.squared_norms(z), graph.constant(0.5, graph.dtype))
     exponent = graph.op("Min", graph.op("Sub", exponent, half), graph.constant(0.0, graph.dtype))
     margins = graph.affine(graph.op("Exp", exponent), coefficients, intercepts)
-    distances = 2.0 * functions.gamma * np.square(rows - ready.centre).sum(axis=1) + 2.0 * ready.half_norms.max()
+    distances = 2.0 * functions.gamma * np.square(rows - ready.center).sum(axis=1) + 2.0 * ready.half_norms.max()
     return Piece(margins, (1.0 + distances)[:, None] * (np.abs(coefficients).sum(axis=0) + np.abs(intercepts)))
 
 

@@ -23,6 +23,7 @@ from hashlearn.persistence.registry import FUNCTIONS, RECORD_NAMES, RECORDS
 # Python objects take far more memory than they do in a file.
 MOST_STRINGS, MOST_RECORDS = 2**20, 2**18
 LAST_LETTER = 0x10FFFF
+OLD_FIELDS = {"centre": "center"}  # spellings in files of earlier versions
 
 
 class Writer:
@@ -144,7 +145,8 @@ class Reader:
         return FUNCTIONS[state["kind"]].from_state(state)
 
     def _record(self, json: dict[str, Any]) -> Any:
-        return RECORDS[json["kind"]](**{name: self.value(value) for name, value in json["fields"].items()})
+        fields = {OLD_FIELDS.get(name, name): self.value(value) for name, value in json["fields"].items()}
+        return RECORDS[json["kind"]](**fields)
 
     def _table(self, json: dict[str, Any]) -> list[Any]:
         kind = RECORDS[json["kind"]]

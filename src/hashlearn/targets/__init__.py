@@ -1,30 +1,29 @@
 """What the codes should preserve: the matrix Y of eq. (3), always as an operator.
 
-Adding a target is its file and one line in `TARGETS`.
+To add a target, write its file and one line in `TARGETS`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from hashlearn import bqp
-from hashlearn.core.names import did_you_mean
-from hashlearn.targets.base import Target, centred_unit_rows
+from hashlearn.core.names import deprecated, did_you_mean
+from hashlearn.targets.base import Target, centered_unit_rows
 from hashlearn.targets.clusters import Clusters
 from hashlearn.targets.distances import Distance, ThresholdedDistance
 from hashlearn.targets.labels import Labels, SharedLabels
 from hashlearn.targets.neighbors import Neighbors
-from hashlearn.targets.semi_supervised import UNLABELLED, LabelsAndNeighbors
+from hashlearn.targets.semi_supervised import UNLABELED, LabelsAndNeighbors
 from hashlearn.targets.user_similarity import Pairs, Similarity
 
 __all__ = [
     "AUTOMATIC",
     "TARGETS",
-    "UNLABELLED",
+    "UNLABELED",
     "Clusters",
     "Distance",
     "Labels",
@@ -36,10 +35,10 @@ __all__ = [
     "Target",
     "ThresholdedDistance",
     "as_target",
-    "centred_unit_rows",
+    "centered_unit_rows",
 ]
 
-TARGETS: dict[str, Callable[[], Target]] = {
+TARGETS: dict[str, type[Target]] = {
     "labels": Labels,
     "shared_labels": SharedLabels,
     "distance": Distance,
@@ -48,14 +47,14 @@ TARGETS: dict[str, Callable[[], Target]] = {
     "labels_and_neighbors": LabelsAndNeighbors,
     "clusters": Clusters,
 }
-# Names that stand for labels where there are some, and else for this.
-AUTOMATIC: dict[str, Callable[[], Target]] = {"auto": Neighbors, "paper": ThresholdedDistance}
+# Names that mean labels if y is given, and this target otherwise.
+AUTOMATIC: dict[str, type[Target]] = {"auto": Neighbors, "paper": ThresholdedDistance}
 
 
 def as_target(target: Any, y: np.ndarray | None) -> Target:
-    """A target object from a name, "auto", an n × n similarity, or an object as it is.
+    """A target object from a name or an n × n similarity; a target object is returned unchanged.
 
-    "auto" is labels when y is given (shared labels when it is two-dimensional), else the neighbour graph; "paper" is
+    "auto" is labels when y is given (shared labels when it is two-dimensional), else the neighbor graph; "paper" is
     the same with thresholded distance, the likely reading of the paper's experiments, in place of the graph.
 
     >>> [as_target(name, None).name for name in ("auto", "paper")]
@@ -80,3 +79,12 @@ def as_target(target: Any, y: np.ndarray | None) -> Target:
     if isinstance(target, np.ndarray | bqp.Operator) or sp.issparse(target):
         return Similarity(target)
     raise TypeError(f"target must be a name, a target object or an n × n similarity, got {type(target).__name__}")
+
+
+def __getattr__(name: str) -> Any:
+    """Names of version 0.1 in British spelling."""
+    new = {"UNLABELLED": "UNLABELED", "centred_unit_rows": "centered_unit_rows"}.get(name)
+    if new is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    deprecated(f"targets.{name}", f"targets.{new}")
+    return globals()[new]

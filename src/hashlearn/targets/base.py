@@ -1,4 +1,4 @@
-"""What a target is: hyper-parameters that can build the matrix Y of eq. (3) as an operator, never n × n.
+"""What a target is: hyper-parameters that build the matrix Y of eq. (3) as an operator, never as an n × n array.
 
 Codes of n_bits bits should have inner products ZZᵀ ≈ n_bits · Y. ``build`` returns Y with entries in [−1, 1] (1: same
 code, −1: opposite codes, 0: unrelated), so that one target serves every code length.
@@ -6,49 +6,54 @@ code, −1: opposite codes, 0: unrelated), so that one target serves every code 
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hashlearn import bqp
 from hashlearn.core.arrays import is_tensor
 from hashlearn.core.threads import map_row_blocks
 
 
-@runtime_checkable
-class Target(Protocol):
-    """A frozen dataclass with a name and a ``build``."""
+class Target(ABC):
+    """What codes should preserve. A subclass is a frozen dataclass with a ``name`` and a method ``build``."""
 
     name: ClassVar[str]
-    needs_labels: ClassVar[bool]
+    needs_labels: ClassVar[bool] = False
+    takes_tensors: ClassVar[bool] = False  # whether ``build`` accepts a PyTorch tensor X and works on its device
 
+    @abstractmethod
     def build(self, X: Any, y: np.ndarray | None, rng: np.random.Generator) -> bqp.Operator:
         """Y for these samples: entries in [−1, 1]; the diagonal has no meaning."""
 
+    def for_bits(self, n_bits: int) -> Target:
+        """This target with every "auto" decided for codes of this length."""
+        return self
 
-def for_bits(target: Target, n_bits: int) -> Target:
-    """The target with what it leaves to the code length settled; most leave nothing."""
-    settle = getattr(target, "for_bits", None)
-    return target if settle is None else settle(n_bits)
+    def classes(self, y: np.ndarray | None, codes: NDArray[np.int8]) -> NDArray[Any] | None:
+        """The class of every sample, if this target wants one codeword for each class, else None."""
+        return None
 
 
-def centred_unit_rows(X: Any, centre: bool) -> Any:
-    """Rows of unit length, after the mean is subtracted if asked for; a row of zeros stays zero. Of a tensor a tensor.
+def centered_unit_rows(X: Any, center: bool) -> Any:
+    """Rows of unit length, with the mean subtracted first if ``center``; zero rows stay zero. A tensor for a tensor.
 
-    >>> centred_unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]]), centre=False)
+    >>> centered_unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]]), center=False)
     array([[0.6, 0.8],
            [0. , 0. ]])
     """
     if is_tensor(X):
-        return _of_tensor(X, centre)
+        return _unit_rows_of_tensor(X, center)
     rows = np.array(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
-    # Entries of 1e±200 would square to nothing or infinity.
+    # The squares of entries such as 1e±200 would underflow or overflow.
     largest = max(rows.max(), -rows.min()) if rows.size else 0.0
     if largest > 0.0:
         rows /= largest
-    if centre:
+    if center:
         rows -= rows.mean(axis=0)
-    # In place and in blocks: beside the rows and what was handed in there is no third array of their size.
+    # In place and in blocks, to avoid another array of the size of X.
     norms = np.concatenate([np.empty(0), *map_row_blocks(lambda a, b: np.linalg.norm(rows[a:b], axis=1), *rows.shape)])
     far = norms > 1e-12 * norms.max(initial=0.0)
     np.divide(rows, norms[:, None], out=rows, where=far[:, None])
@@ -56,13 +61,13 @@ def centred_unit_rows(X: Any, centre: bool) -> Any:
     return rows
 
 
-def _of_tensor(X: Any, centre: bool) -> Any:
+def _unit_rows_of_tensor(X: Any, center: bool) -> Any:
     largest = float(X.abs().max())
     rows = X / largest if largest > 0.0 else X.clone()
-    if centre:
+    if center:
         rows -= rows.double().mean(dim=0).to(rows.dtype)
     norms = rows.norm(dim=1, keepdim=True)
-    far = norms > 1e-6 * norms.max()  # of a row that was all but the mean nothing is left but rounding
+    far = norms > 1e-6 * norms.max()  # a row nearly equal to the mean is only rounding now
     norms = norms.clamp_min(1e-30)
     rows /= norms
     rows *= far

@@ -7,15 +7,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from hashlearn import bqp
+from hashlearn.core.labels import label_indicators
+from hashlearn.targets.base import Target
 
-# With more distinct label sets than this their similarity is kept sparse instead of factored.
+# With more distinct label sets than this, their similarity is a sparse matrix instead of a factor.
 MAX_FACTORED_SETS = 400
 
 
 @dataclass(frozen=True)
-class Labels:
+class Labels(Target):
     """Samples of one class get one code, other classes the opposite: Y = 2CCᵀ − 11ᵀ, C one-hot; rank classes + 1.
 
     >>> Labels().build(None, np.array(["a", "b", "a"]), np.random.default_rng(0)).toarray()
@@ -28,22 +31,23 @@ class Labels:
     needs_labels: ClassVar[bool] = True
 
     def build(self, X: Any, y: np.ndarray | None, rng: np.random.Generator) -> bqp.Operator:
-        """From class labels of any kind, shape (n,)."""
         assert y is not None
-        _, classes = np.unique(y, return_inverse=True)
-        one_hot = np.zeros((len(classes), classes.max() + 1))
-        one_hot[np.arange(len(classes)), classes] = 1.0
-        return bqp.LowRank(
-            np.hstack([np.ones((len(classes), 1)), one_hot]), np.r_[-1.0, np.full(one_hot.shape[1], 2.0)]
-        )
+        if y.ndim != 1:
+            raise ValueError(f"target {self.name!r} needs one class for each sample, got y of shape {y.shape}")
+        one_hot = label_indicators(y)
+        weights = np.r_[-1.0, np.full(one_hot.shape[1], 2.0)]
+        return bqp.LowRank(np.hstack([np.ones((len(y), 1)), one_hot]), weights)
+
+    def classes(self, y: np.ndarray | None, codes: NDArray[np.int8]) -> NDArray[Any] | None:
+        return y if y is not None and y.ndim == 1 else None
 
 
 @dataclass(frozen=True)
-class SharedLabels:
+class SharedLabels(Target):
     """Multi-label: two samples are similar when they share a label; samples without labels are similar to none.
 
-    Samples with the same set of labels are interchangeable, so with u distinct sets Y has rank at most u + 1 and is
-    factored through a u × u matrix; for many sets the similar pairs are kept as a sparse matrix beside −11ᵀ.
+    Samples with the same set of labels are interchangeable. With u distinct sets Y has rank at most u + 1 and is
+    factored through a u × u matrix. With many sets Y is a sparse matrix of similar pairs plus −11ᵀ.
 
     >>> Y = np.array([[1, 0, 1], [0, 0, 1], [0, 1, 0]])
     >>> SharedLabels().build(None, Y, np.random.default_rng(0)).toarray().round(9) + 0.0
@@ -56,7 +60,6 @@ class SharedLabels:
     needs_labels: ClassVar[bool] = True
 
     def build(self, X: Any, y: np.ndarray | None, rng: np.random.Generator) -> bqp.Operator:
-        """From 0/1 indicators, shape (n, n_labels)."""
         assert y is not None
         sets, member = np.unique(np.asarray(y, dtype=bool), axis=0, return_inverse=True)
         member = member.ravel()

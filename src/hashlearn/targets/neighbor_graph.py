@@ -1,8 +1,8 @@
-"""The nearest-neighbour graph of samples, weighted by how many neighbours two samples share.
+"""The nearest-neighbor graph of samples, weighted by how many neighbors two samples share.
 
-Samples of one kind are neighbours' neighbours many times over; a bridge between kinds is one chance edge. So the weight
-of an edge is the number of neighbours that its ends have in common, plus one (Jarvis and Patrick 1973). O(n k²) time
-and memory after the search for neighbours, which is exact, or approximate with FAISS for many samples.
+Two samples of one class usually share many neighbors; an edge between classes is often a single coincidence. The weight
+of an edge is therefore the number of common neighbors of its ends, plus one (Jarvis and Patrick 1973). O(n k²) time and
+memory after the search for neighbors, which is exact, or approximate with FAISS for many samples.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 
-from hashlearn.targets.base import centred_unit_rows
+from hashlearn.targets.base import centered_unit_rows
 
-MOST_EXACT = 50_000  # beyond, approximate where FAISS is installed
+MOST_EXACT = 50_000  # with more rows the search is approximate if FAISS is installed
 HNSW_LINKS, HNSW_BUILD, HNSW_SEARCH = 32, 80, 64
 
 
 def neighbor_graph(X: Any, n_neighbors: int, metric: str) -> tuple[sp.csr_array, NDArray[np.intp]]:
-    """Symmetric weights between distinct rows of X, and the place of each row among these.
+    """Symmetric weights between distinct rows of X, and the index of each row among these.
 
-    Equal rows are one node: a thousand copies would otherwise be each other's only neighbours.
+    Equal rows are one node: a thousand copies would otherwise be each other's only neighbors.
     """
-    rows = centred_unit_rows(X, centre=False) if metric == "cosine" else _dense(X)
+    rows = centered_unit_rows(X, center=False) if metric == "cosine" else _dense(X)
     rows = np.ascontiguousarray(rows, dtype=np.float32)
     nodes, place = _distinct(rows)
     n = len(nodes)
@@ -42,13 +42,13 @@ def neighbor_graph(X: Any, n_neighbors: int, metric: str) -> tuple[sp.csr_array,
 
 
 def _shared_neighbors(directed: sp.csr_array) -> sp.csr_array:
-    """1 + the number of common neighbours, for each edge."""
+    """1 + the number of common neighbors, for each edge."""
     n, k = directed.shape[0], directed.indptr[1]
     lists = directed.indices.reshape(n, k)
     shared = np.empty((n, k))
     for first in range(0, n, 4096):
         block = lists[first : first + 4096]
-        # Common entries of a row's list and that of each of its neighbours: equal pairs among k × k.
+        # Common entries of a row's list and the list of each of its neighbors: equal pairs among k × k.
         for column in range(k):
             others = lists[block[:, column]]
             shared[first : first + 4096, column] = (block[:, :, None] == others[:, None, :]).sum(axis=(1, 2))
@@ -56,7 +56,7 @@ def _shared_neighbors(directed: sp.csr_array) -> sp.csr_array:
 
 
 def _nearest(rows: NDArray[np.float32], k: int) -> NDArray[np.intp]:
-    """The k nearest other rows of each."""
+    """The k nearest other rows of each row."""
     if len(rows) > MOST_EXACT and find_spec("faiss") is not None:
         return _nearest_approximate(rows, k)
     found: NDArray[np.intp] = (
@@ -72,16 +72,16 @@ def _nearest_approximate(rows: NDArray[np.float32], k: int) -> NDArray[np.intp]:
     index.hnsw.efConstruction, index.hnsw.efSearch = HNSW_BUILD, max(HNSW_SEARCH, 2 * k)
     index.add(rows)
     found = index.search(rows, k + 1)[1]
-    # A row usually finds itself first; where it does not, its farthest find goes.
+    # A row usually finds itself first; if it does not, drop its farthest neighbor.
     is_self = found == np.arange(len(rows))[:, None]
     is_self[~is_self.any(axis=1), -1] = True
     others = found[~is_self].reshape(len(rows), k)
-    # Where the index found fewer than asked for, the first find again.
+    # If the index found fewer than asked for, repeat the nearest one.
     return np.where(others < 0, np.maximum(others[:, :1], 0), others).astype(np.intp)
 
 
 def _distinct(rows: NDArray[np.float32]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """First place of every distinct row, in order of appearance, and the number of each row among these."""
+    """First index of every distinct row, in order of appearance, and the number of each row among these."""
     raw = (rows + np.float32(0.0)).view(np.dtype((np.void, rows.shape[1] * rows.itemsize))).ravel()  # −0 becomes 0
     first, place = np.unique(raw, return_index=True, return_inverse=True)[1:]
     order = np.argsort(first)

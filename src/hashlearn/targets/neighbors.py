@@ -1,7 +1,7 @@
-"""Neighbour-graph target: samples are near if a random walk over nearest neighbours leads from one to the other.
+"""Neighbor-graph target: samples are near if a random walk over nearest neighbors leads from one to the other.
 
-Far distances say little about kinds, chains of small ones say much. The graph's diffusion is kept as a low-rank factor,
-so that Y stays an operator of rank ``n_components``, and hash functions extend the codes to anything new as always.
+Large distances say little about classes; chains of small distances say much. The graph's diffusion is a low-rank
+factor, so Y is an operator of rank ``n_components``. Hash functions extend the codes to new samples as usual.
 """
 
 from __future__ import annotations
@@ -15,25 +15,28 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from hashlearn import bqp
+from hashlearn.core.checks import whole_number
+from hashlearn.linalg.principal_axes import with_fixed_signs
+from hashlearn.targets.base import Target
 from hashlearn.targets.neighbor_graph import neighbor_graph
 
 METRICS = ("cosine", "euclidean")
-MOST_DENSE = 400  # nodes; up to so many all eigenvectors are computed
+MOST_DENSE = 400  # up to this many nodes all eigenvectors are computed
 LARGEST_POWER = 256.0
 AUTOMATIC_DIMENSIONS = (16.0, 32.0)
 
 
 @dataclass(frozen=True)
-class Neighbors:
-    """Y = EEᵀ, E the rows of unit length of the leading eigenvectors U of the normalised graph, times eigenvalue^t.
+class Neighbors(Target):
+    """Y = EEᵀ, E the rows of unit length of the leading eigenvectors U of the normalized graph, times eigenvalue^t.
 
     Parameters
     ----------
     n_neighbors : k of the graph
-    n_components : eigenvectors kept
+    n_components : number of eigenvectors
     dimension : t, the length of the walk, is such that eigenvalue^2t counts as this many equal ones (participation
         ratio); smaller is coarser: fewer, larger groups. "auto" is 2 · n_bits, from 16 to 32
-    metric : between samples: "cosine" (rows brought to unit length, not centred) or "euclidean"
+    metric : between samples: "cosine" (rows brought to unit length, not centered) or "euclidean"
 
     The trivial eigenvector is projected out, so the parts of a graph that is not connected stay apart. Equal rows are
     one node. How the defaults were chosen: docs/quality.md.
@@ -51,13 +54,10 @@ class Neighbors:
     metric: str = "cosine"
 
     name: ClassVar[str] = "neighbors"
-    needs_labels: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         for name in ("n_neighbors", "n_components"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-                raise ValueError(f"{name} must be a positive integer, got {value!r}")
+            whole_number(getattr(self, name), name, least=1)
         if self.dimension != "auto" and not (
             isinstance(self.dimension, int | float | np.number) and 1.0 <= self.dimension < np.inf
         ):
@@ -66,23 +66,21 @@ class Neighbors:
             raise ValueError(f"metric must be one of {', '.join(METRICS)}, got {self.metric!r}")
 
     def for_bits(self, n_bits: int) -> Neighbors:
-        """This target with every choice made for codes of this length."""
         if self.dimension != "auto":
             return self
         return replace(self, dimension=float(np.clip(2 * n_bits, *AUTOMATIC_DIMENSIONS)))
 
     def build(self, X: Any, y: np.ndarray | None, rng: np.random.Generator) -> bqp.Operator:
-        """From features, shape (n, n_features)."""
         rows = self.embedding(X, rng)
         return bqp.LowRank(rows, np.ones(rows.shape[1]))
 
     def embedding(self, X: Any, rng: np.random.Generator) -> NDArray[np.float64]:
-        """E, shape (n, n_components) or fewer columns where there are not so many; rows of unit length, or of zeros."""
+        """E, shape (n, n_components) or fewer columns if the graph is small; rows have unit length or are zero."""
         graph, place = neighbor_graph(X, int(self.n_neighbors), self.metric)
         values, vectors = _diffusion(graph, int(self.n_components), rng)
         dimension = AUTOMATIC_DIMENSIONS[1] if isinstance(self.dimension, str) else self.dimension
         scaled = vectors * values ** _power(values, dimension)
-        if scaled.shape[1] == 0:  # one distinct row: nothing is known of any pair
+        if scaled.shape[1] == 0:  # a single distinct row: no pair is known to be near or far
             return np.zeros((len(place), 1))
         norms = np.linalg.norm(scaled, axis=1, keepdims=True)
         unit = np.divide(scaled, norms, out=np.zeros_like(scaled), where=norms > 1e-12 * norms.max(initial=0.0))
@@ -112,8 +110,7 @@ def _diffusion(
         values, vectors = eigsh(operator, n_components, which="LA", v0=rng.standard_normal(n), tol=1e-6)
     order = np.argsort(values)[::-1][:n_components]
     values, vectors = np.clip(values[order], 0.0, 1.0), vectors[:, order]
-    vectors = vectors * np.where(vectors[np.abs(vectors).argmax(axis=0), np.arange(len(order))] < 0.0, -1.0, 1.0)
-    return values, vectors
+    return values, with_fixed_signs(vectors)
 
 
 def _power(values: NDArray[np.float64], dimension: float) -> float:

@@ -1,4 +1,4 @@
-"""Labels where there are labels, the neighbour graph elsewhere: some samples with a class, the others without."""
+"""Labels for samples that have one, the neighbor graph for the others."""
 
 from __future__ import annotations
 
@@ -9,27 +9,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn import bqp
+from hashlearn.targets.base import Target
 from hashlearn.targets.labels import Labels
 from hashlearn.targets.neighbors import Neighbors
 
-UNLABELLED = -1
+UNLABELED = -1
 
 
 @dataclass(frozen=True)
-class LabelsAndNeighbors:
-    """Y of two labelled samples is that of `Labels`, of all other pairs that of `Neighbors`.
+class LabelsAndNeighbors(Target):
+    """Y of two labeled samples is that of `Labels`, of all other pairs that of `Neighbors`.
 
-    With E the graph's embedding, E₁ and C₁ its rows and the one-hot classes of labelled samples (else zero), and 1₁
+    With E the graph's embedding, E₁ and C₁ its rows and the one-hot classes of labeled samples (else zero), and 1₁
     their indicator, Y = EEᵀ − E₁E₁ᵀ + 2C₁C₁ᵀ − 1₁1₁ᵀ: of rank 2 · n_components + classes + 1, never n × n.
 
     Parameters
     ----------
     neighbors : the graph, over all samples
-    labels_weight : how much of Y between labelled samples comes from labels, in [0, 1]; less than 1 leaves a part to
-        the graph, so that codes go on to tell samples of one class apart
+    labels_weight : share of Y between labeled samples that comes from labels, in [0, 1]; the rest comes from the
+        graph, so that codes also distinguish samples of one class
 
-    A sample without a label has y = −1, as in scikit-learn. Without any such sample the graph only serves through
-    ``labels_weight``.
+    A sample without a label has y = −1, as in scikit-learn. If there is no such sample, the graph matters only if
+    ``labels_weight`` is below 1.
 
     >>> X = np.array([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]])
     >>> target = LabelsAndNeighbors(Neighbors(n_neighbors=1, n_components=2, dimension=1.0))
@@ -51,15 +52,13 @@ class LabelsAndNeighbors:
             raise ValueError(f"labels_weight must lie in [0, 1], got {self.labels_weight!r}")
 
     def for_bits(self, n_bits: int) -> LabelsAndNeighbors:
-        """This target with every choice made for codes of this length."""
         return replace(self, neighbors=self.neighbors.for_bits(n_bits))
 
     def build(self, X: Any, y: np.ndarray | None, rng: np.random.Generator) -> bqp.Operator:
-        """From features (n, n_features) and classes (n,), −1 for none."""
         assert y is not None
         if y.ndim != 1:
             raise ValueError(f"target {self.name!r} needs one class for each sample, got y of shape {y.shape}")
-        has_label = labelled(y)
+        has_label = labeled(y)
         E = self.neighbors.embedding(X, rng)
         if not has_label.any():
             return bqp.LowRank(E, np.ones(E.shape[1]))
@@ -77,10 +76,10 @@ class LabelsAndNeighbors:
         )
 
 
-def labelled(y: NDArray[Any]) -> NDArray[np.bool_]:
+def labeled(y: NDArray[Any]) -> NDArray[np.bool_]:
     """Which samples have a class.
 
-    >>> labelled(np.array([0, -1, 2]))
+    >>> labeled(np.array([0, -1, 2]))
     array([ True, False,  True])
     """
-    return y != UNLABELLED if y.dtype.kind in "iuf" else np.ones(len(y), dtype=bool)
+    return y != UNLABELED if y.dtype.kind in "iuf" else np.ones(len(y), dtype=bool)

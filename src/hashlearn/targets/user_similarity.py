@@ -1,4 +1,4 @@
-"""Targets that the user knows already: a whole similarity matrix, or lists of similar and dissimilar pairs."""
+"""Targets given by the user: a similarity matrix, or lists of similar and dissimilar pairs."""
 
 from __future__ import annotations
 
@@ -10,17 +10,18 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from hashlearn import bqp
+from hashlearn.targets.base import Target
 
 
 @dataclass(frozen=True, eq=False)
-class Similarity:
+class Similarity(Target):
     """Your own Y: symmetric, entries in [−1, 1] (1: same code, −1: opposite, 0: unrelated), dense, sparse or a
     `bqp.Operator`.
 
     Parameters
     ----------
     matrix : n × n, n the number of samples that fit gets
-    background : what the entries that a sparse matrix does not store stand for, e.g. −1 for "not similar"
+    background : value of the entries that a sparse matrix does not store, e.g. −1 for "not similar"
 
     >>> Similarity([[1.0, 0.5], [0.5, 1.0]]).build(np.zeros((2, 3)), None, np.random.default_rng(0)).toarray()
     array([[1. , 0.5],
@@ -31,16 +32,17 @@ class Similarity:
     background: float = 0.0
 
     name: ClassVar[str] = "similarity"
-    needs_labels: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not -1.0 <= self.background <= 1.0:
             raise ValueError(f"background must lie in [-1, 1], got {self.background!r}")
 
     def build(self, X: Any, y: np.ndarray | None, rng: np.random.Generator) -> bqp.Operator:
-        """Checked against the number of samples."""
         target = bqp.as_operator(self.matrix)
-        _require_n(target.n, X.shape[0], "the similarity matrix")
+        if target.n != X.shape[0]:
+            raise ValueError(
+                f"the similarity matrix must be n × n with n = {X.shape[0]}, the number of samples, got n = {target.n}"
+            )
         entries = target.matrix.data if isinstance(target, bqp.Sparse) else getattr(target, "array", np.zeros(1))
         if entries.size and np.abs(entries).max() > 1.0 + 1e-9:
             worst = entries.flat[np.abs(entries).argmax()]
@@ -58,7 +60,7 @@ class Similarity:
 
 
 @dataclass(frozen=True, eq=False)
-class Pairs:
+class Pairs(Target):
     """Lists of pairs (i, j) of sample numbers: similar ones get Y = 1, dissimilar ones −1, the rest 0.
 
     >>> Pairs(similar=[(0, 1)], dissimilar=[(1, 2)]).build(np.zeros((3, 1)), None, np.random.default_rng(0)).toarray()
@@ -71,10 +73,8 @@ class Pairs:
     dissimilar: ArrayLike = field(default=(), repr=False)
 
     name: ClassVar[str] = "pairs"
-    needs_labels: ClassVar[bool] = False
 
     def build(self, X: Any, y: np.ndarray | None, rng: np.random.Generator) -> bqp.Operator:
-        """A sparse Y with two entries a pair."""
         n = X.shape[0]
         lists = [(_pairs(self.similar, "similar", n), 1.0), (_pairs(self.dissimilar, "dissimilar", n), -1.0)]
         pairs = np.concatenate([p for p, _ in lists])
@@ -83,7 +83,7 @@ class Pairs:
         values = np.concatenate([np.full(len(p), v) for p, v in lists])
         both = np.concatenate([pairs, pairs[:, ::-1]])
         total = sp.coo_array((np.r_[values, values], (both[:, 0], both[:, 1])), shape=(n, n)).tocsr()
-        total.data = np.clip(total.data, -1.0, 1.0)  # a pair named twice counts once, one in both lists not at all
+        total.data = np.clip(total.data, -1.0, 1.0)  # a pair named twice counts once, a pair in both lists is 0
         return bqp.Sparse(total)
 
 
@@ -98,8 +98,3 @@ def _pairs(pairs: ArrayLike, name: str, n: int) -> np.ndarray:
     if (array[:, 0] == array[:, 1]).any():
         raise ValueError(f"{name} pairs sample {array[array[:, 0] == array[:, 1]][0, 0]} with itself")
     return array.astype(np.intp)
-
-
-def _require_n(got: int, expected: int, what: str) -> None:
-    if got != expected:
-        raise ValueError(f"{what} must be n × n with n = {expected}, the number of samples, got n = {got}")

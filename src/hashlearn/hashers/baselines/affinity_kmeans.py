@@ -1,6 +1,6 @@
-"""k-means whose cells are numbered so that Hamming distances of the numbers tell distances of the codewords.
+"""k-means whose cells are numbered so that Hamming distances of the numbers approximate distances of the codewords.
 
-He, Wen and Sun (2013), for one space of few bits: minimise E_quan + weight · E_aff with
+He, Wen and Sun (2013), for one space of few bits: minimize E_quan + weight · E_aff with
 
     E_quan = mean ‖x − c(x)‖²,    E_aff = Σ_ij n_i n_j / n² (‖c_i − c_j‖ − s √h(i, j))²,
 
@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.threads import map_row_blocks, sum_row_blocks
 
-UPDATES = 10  # majorisation steps for codewords between two assignments; each lowers the error
-SETTLED = 1e-5  # relative gain of an update below which, with no sample changing its cell, nothing more is to come
+UPDATES = 10  # majorization steps for codewords between two assignments; each lowers the error
+SETTLED = 1e-5  # stop if no sample changed its cell and the relative gain is at most this
 
 
 class AffinityKMeans(NamedTuple):
@@ -59,7 +59,7 @@ def affinity_kmeans(
 
 
 def _sign_cells(X: NDArray[Any], n_bits: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], FloatArray]:
-    """Cell numbers from signs, and a vertex of their box for each; random directions where columns are too few."""
+    """Cell numbers from signs, and a vertex of their box for each; random directions if columns are too few."""
     directions = np.eye(X.shape[1], n_bits)
     directions[:, X.shape[1] :] = rng.standard_normal((X.shape[1], max(0, n_bits - X.shape[1])))
     values = np.asarray(X @ directions.astype(X.dtype), dtype=np.float64)
@@ -87,7 +87,7 @@ def _cell_means(X: NDArray[Any], cells: NDArray[np.int64], empty: FloatArray) ->
 
 
 def _scale(codewords: FloatArray, shares: FloatArray, hamming: FloatArray) -> float:
-    """The s that minimises E_aff for these codewords."""
+    """The s that minimizes E_aff for these codewords."""
     weights = np.multiply.outer(shares, shares)
     whole = float((weights * hamming).sum())
     return float((weights * _distances(codewords) * np.sqrt(hamming)).sum()) / whole if whole > 0.0 else 0.0
@@ -96,19 +96,19 @@ def _scale(codewords: FloatArray, shares: FloatArray, hamming: FloatArray) -> fl
 def _update(
     codewords: FloatArray, means: FloatArray, shares: FloatArray, wanted: FloatArray, weight: float
 ) -> FloatArray:
-    """Codewords by majorisation (SMACOF): ‖c_i − c_j‖ is bounded below by its tangent, which leaves linear systems."""
+    """Codewords by majorization (SMACOF): ‖c_i − c_j‖ is replaced by its tangent, which gives linear systems."""
     filled = np.flatnonzero(shares)
     C, p, t = codewords[filled], shares[filled], wanted[np.ix_(filled, filled)]
     weights = np.multiply.outer(p, p)
     laplacian = np.diag(weights.sum(axis=1)) - weights
     inverse = np.linalg.inv(np.diag(p) + 2.0 * weight * laplacian)
-    pull = p[:, None] * means[filled]
+    data_term = p[:, None] * means[filled]
     for _ in range(UPDATES):
         distances = _distances(C)
         ratio = -weights * np.divide(t, distances, out=np.zeros_like(t), where=distances > 0.0)
         np.fill_diagonal(ratio, 0.0)
         np.fill_diagonal(ratio, -ratio.sum(axis=1))
-        C = inverse @ (pull + 2.0 * weight * (ratio @ C))
+        C = inverse @ (data_term + 2.0 * weight * (ratio @ C))
     updated = codewords.copy()
     updated[filled] = C
     return updated

@@ -1,11 +1,12 @@
 """ALM hashing: all codes at once by an augmented Lagrangian with an auxiliary distance matrix, eq. (23).
 
-The auxiliary matrix and the multipliers are n × n, but both are combinations of the target and of the codes' inner
-products met so far: only their coefficients are kept. A gradient costs O(n · n_bits · (rank + rounds · n_bits)).
+The auxiliary matrix and the multipliers are n × n, but both are combinations of the target and of inner products of
+earlier codes, so only the coefficients are stored. A gradient costs O(n · n_bits · (rank + rounds · n_bits)).
 """
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -13,23 +14,23 @@ from scipy.optimize import minimize
 
 from hashlearn import bqp
 from hashlearn.core.arrays import FloatArray
-from hashlearn.core.checks import positive, whole_number
 from hashlearn.hashers.baselines.relaxed_two_step import RelaxedTwoStep
 from hashlearn.inference.objective import objective
 
 
+@dataclass(eq=False, repr=False)
 class ALMHashing(RelaxedTwoStep):
     """ALM hashing (Mukherjee et al. 2015), unsupervised two-step hashing.
 
     min ‖S − D‖² over relaxed codes in [0, 1] and an auxiliary matrix D, subject to D being their Hamming distances. In
-    each round codes minimise the augmented Lagrangian without regard to the interval and are then projected onto it;
+    each round codes minimize the augmented Lagrangian without regard to the interval and are then projected onto it;
     D has a closed form; multipliers and penalty are updated. Codes are rounded at ½ in the end; linear support vector
     machines predict them.
 
     Parameters
     ----------
     n_bits : code length
-    target : "distance" (squared, of centred rows of unit length), "thresholded_distance", a target object that needs
+    target : "distance" (squared, of centered rows of unit length), "thresholded_distance", a target object that needs
         no labels, or your own n × n similarity
     hash_function : how bits are predicted, as in `TwoStepHasher`; the publication has linear support vector machines
     init : codes to begin with: "pca" (the publication's: components thresholded at their mean), "itq", "random", array
@@ -61,36 +62,21 @@ class ALMHashing(RelaxedTwoStep):
     (2, 1)
     """
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        target: Any = "distance",
-        hash_function: Any = "linear_svm",
-        init: Any = "pca",
-        penalty: float = 0.3,
-        penalty_growth: float = 2.0,
-        max_iter: int = 10,
-        n_steps: int = 20,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.target = target
-        self.hash_function = hash_function
-        self.init = init
-        self.penalty = penalty
-        self.penalty_growth = penalty_growth
-        self.max_iter = max_iter
-        self.n_steps = n_steps
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    n_bits: int = 32
+    _: KW_ONLY
+    target: Any = "distance"
+    hash_function: Any = "linear_svm"
+    init: Any = "pca"
+    penalty: float = 0.3
+    penalty_growth: float = 2.0
+    max_iter: int = 10
+    n_steps: int = 20
+    random_state: Any = None
+    n_jobs: int | None = None
 
     def _relaxed_signs(self, target: bqp.Operator, start: FloatArray) -> FloatArray:
-        whole_number(self.max_iter, "max_iter", least=1)
-        whole_number(self.n_steps, "n_steps", least=1)
-        positive(self.penalty, "penalty")
-        positive(self.penalty_growth, "penalty_growth")
+        self._require_whole("max_iter", "n_steps")
+        self._require_positive("penalty", "penalty_growth")
         state = AuxiliaryMatrix(target, self.n_bits)
         signs, penalty = start, self.penalty
         state.meet(signs, penalty)
@@ -107,7 +93,7 @@ class ALMHashing(RelaxedTwoStep):
 class AuxiliaryMatrix:
     """The auxiliary matrix and the multipliers, in terms of inner products: D = (n_bits − A)/2 with A → s sᵀ.
 
-    With T = n_bits · Y eq. (23) is min ‖A − T‖² with A = s sᵀ. From multipliers of 0, minimising over A gives
+    With T = n_bits · Y eq. (23) is min ‖A − T‖² with A = s sᵀ. From multipliers of 0, minimizing over A gives
     A = (2T + μ s sᵀ)/(2 + μ), and the multipliers become 2(T − A); in later rounds therefore A ← (2A + μ s sᵀ)/(2 + μ),
     and the multipliers are 2(T − A) again.
     """
@@ -119,10 +105,10 @@ class AuxiliaryMatrix:
         self.of_products: list[float] = []
 
     def meet(self, signs: FloatArray, penalty: float) -> None:
-        """Minimise over A, then update the multipliers, for codes ``signs``."""
-        kept = 2.0 / (2.0 + penalty)
-        self.of_target *= kept
-        self.of_products = [*(kept * c for c in self.of_products), 1.0 - kept]
+        """Minimize over A, then update the multipliers, for codes ``signs``."""
+        share = 2.0 / (2.0 + penalty)
+        self.of_target *= share
+        self.of_products = [*(share * c for c in self.of_products), 1.0 - share]
         self.products.append(signs)
 
     def attractor(self, penalty: float, V: FloatArray) -> FloatArray:
@@ -135,7 +121,7 @@ class AuxiliaryMatrix:
 
 
 def nearest_products(state: AuxiliaryMatrix, penalty: float, start: FloatArray, n_steps: int) -> FloatArray:
-    """Local minimiser of ¼‖s sᵀ − R‖² over real s by L-BFGS, R the attractor; its gradient is (s sᵀ − R)s."""
+    """Local minimizer of ¼‖s sᵀ − R‖² over real s by L-BFGS, R the attractor; its gradient is (s sᵀ − R)s."""
     shape = start.shape
     size = float(shape[0] * shape[0])  # entries are then of order 1 for any n
 

@@ -1,7 +1,7 @@
 """RBF kernels against anchors, a few of the training rows: the features of KSH, SDH and BRE.
 
-The values are kept for all rows, centred, n × n_anchors in all. Products go by blocks of rows, on all cores, and are
-added in block order: the number of threads changes nothing.
+The centered values of all rows are stored, an n × n_anchors array. Products are computed by blocks of rows on all cores
+and added in block order, so the number of threads changes nothing.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from hashlearn.core.arrays import FloatArray
-from hashlearn.core.threads import map_row_blocks, sum_row_blocks
-from hashlearn.hash_functions import KernelExpansion
+from hashlearn.core.threads import sum_row_blocks
+from hashlearn.hash_functions import KernelExpansion, every_bit
 from hashlearn.hash_functions.bandwidth import check_gamma, choose_gamma
 from hashlearn.hash_functions.kernels import RBFPoints
-from hashlearn.hashers.baselines.function_hasher import every_bit
+from hashlearn.linalg.gram import gram, product
 
 KERNEL_BLOCK = 512
 
 
 def draw_anchors(n: int, n_anchors: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """So many different rows (all, if there are fewer), in ascending order."""
+    """``n_anchors`` different rows (all, if there are fewer), in ascending order."""
     return np.sort(rng.choice(n, min(n_anchors, n), replace=False)).astype(np.intp)
 
 
 def anchor_gamma(gamma: float | str, X: Any, rng: np.random.Generator) -> tuple[float, str]:
-    """γ and where it comes from: "mean" is 1 / (2 · mean squared distance between rows), KSH's rule; else as
-    `hash_functions.bandwidth` has it.
+    """γ and its source in words. "mean" is 1 / (2 · mean squared distance between rows), the rule of KSH; other rules
+    are those of `hash_functions.bandwidth`.
 
     >>> anchor_gamma("mean", np.array([[0.0], [2.0]]), np.random.default_rng(0))
     (0.25, 'mean rule')
@@ -65,16 +65,15 @@ class AnchorKernel:
 
     def project(self, coefficients: FloatArray) -> FloatArray:
         """K @ coefficients, for one column (m,) or several (m, k)."""
-        parts = map_row_blocks(lambda a, b: self.values[a:b] @ coefficients, self.n, self.m)
-        return np.concatenate(parts)
+        return product(self.values, coefficients)
 
     def moment(self, rows: FloatArray) -> FloatArray:
         """Kᵀ @ rows, for rows (n,) or (n, k)."""
-        return sum_row_blocks(lambda a, b: self.values[a:b].T @ rows[a:b], self.n, self.m)
+        return gram(self.values, rows)
 
     def gram(self) -> FloatArray:
-        """KᵀK."""
-        return self.moment(self.values)
+        """The Gram matrix KᵀK of the features."""
+        return gram(self.values)
 
     def functions(self, coefficients: FloatArray, intercepts: FloatArray, description: str) -> KernelExpansion:
         """Margins k(x) @ coefficients + intercepts."""
@@ -84,7 +83,7 @@ class AnchorKernel:
 
 
 def _mean_square_about_mean(X: Any) -> float:
-    """Mean of ‖x − mean‖²."""
+    """Mean of ‖x − mean‖² over the rows."""
     if sp.issparse(X):
         mean = np.asarray(X.mean(axis=0), dtype=np.float64).ravel()
         return max(float(np.square(X.data, dtype=np.float64).sum()) / X.shape[0] - float(mean @ mean), 0.0)

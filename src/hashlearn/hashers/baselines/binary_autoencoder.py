@@ -5,16 +5,18 @@ Linear in n for each round: products O(n · n_features · n_bits) and one small 
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.core.arrays import FloatArray
-from hashlearn.core.checks import generator, positive, whole_number
+from hashlearn.core.checks import generator
 from hashlearn.core.threads import map_row_blocks, one_blas_thread, sum_row_blocks
+from hashlearn.hash_functions.linear import linear_functions, usable_scale
+from hashlearn.hashers.base import BaseHasher
 from hashlearn.hashers.baselines.binary_least_squares import ByteArray, exact_codes, flipped_codes
-from hashlearn.hashers.baselines.function_hasher import FunctionHasher, linear_functions, usable_scale
 from hashlearn.hashers.baselines.squared_hinge import SquaredHinge
 from hashlearn.inference import start_codes
 
@@ -23,7 +25,7 @@ RIDGE = 1e-6  # of the decoder, relative: bits may repeat each other
 
 
 class Round(NamedTuple):
-    """Penalised objective at one penalty: at its start, and after the encoder, the decoder and the codes moved."""
+    """Penalized objective at one penalty: at its start, and after the encoder, the decoder and the codes moved."""
 
     penalty: float
     start: float
@@ -32,11 +34,12 @@ class Round(NamedTuple):
     codes: float
 
 
-class BinaryAutoencoder(FunctionHasher):
+@dataclass(eq=False, repr=False)
+class BinaryAutoencoder(BaseHasher):
     """Binary autoencoder (Carreira-Perpiñán and Raziperchikolaei 2015), unsupervised.
 
-    Minimises Σ ‖x − f(h(x))‖² over linear decoders f and encoders h that are linear with a step, by the method of
-    auxiliary coordinates: codes z of the samples are free, Σ ‖x − f(z)‖² + μ ‖z − h(x)‖² is minimised over h (support
+    Minimizes Σ ‖x − f(h(x))‖² over linear decoders f and encoders h that are linear with a step, by the method of
+    auxiliary coordinates: codes z of the samples are free, Σ ‖x − f(z)‖² + μ ‖z − h(x)‖² is minimized over h (support
     vector machines), f (least squares) and z (a small binary problem for each sample) in turn, and μ grows until z and
     h(x) are the same.
 
@@ -46,7 +49,7 @@ class BinaryAutoencoder(FunctionHasher):
     penalty : first μ, relative to the variance of X for each bit
     penalty_growth : factor of μ from round to round
     max_iter : limit on the rounds
-    C : weight of the hinge loss in the encoder, for centred rows of typical norm 1; the publication names none. More
+    C : weight of the hinge loss in the encoder, for centered rows of typical norm 1; the publication names none. More
         fits the codes of the training samples better, and those of others worse
     exact_bits : up to this length every code is optimal given f and h; beyond, no single bit can be improved
     init : codes to begin with: "itq", "pca" (the publication's), "random", or an array
@@ -56,15 +59,15 @@ class BinaryAutoencoder(FunctionHasher):
     ----------
     codes_ : int8 ±1 (n_samples, n_bits), h(x) of the training samples
     rounds_ : list of `Round`: the objective (X of mean squared norm 1 after centring), which no half-step raises
-    reconstruction_error_ : mean ‖x − f(h(x))‖² over the mean squared norm of the centred x
+    reconstruction_error_ : mean ‖x − f(h(x))‖² over the mean squared norm of the centered x
     hash_functions_ : the encoder
     n_features_in_, feature_names_in_ : as in scikit-learn
 
     Deviations
     ----------
     The encoder's support vector machines have the squared hinge and take a few steps in each round instead of being
-    solved; a bit keeps its old weights where the new ones disagree with more codes. This makes every half-step a
-    descent of the penalised objective and costs about as much as a least-squares fit.
+    solved; a bit keeps its old weights if the new ones disagree with more codes. This makes every half-step a
+    descent of the penalized objective and costs about as much as a least-squares fit.
     The publication begins at thresholded principal components (``init="pca"``); from ITQ codes the reconstruction ends
     better. MNIST, 5,000 samples, three draws, all else equal: at 32 bits error 0.433 against 0.475 of the variance and
     precision within radius 2 75.3 % against 56.0 %; at 8, 16 and 24 bits 2 to 3 points.
@@ -85,40 +88,27 @@ class BinaryAutoencoder(FunctionHasher):
 
     _accepts_sparse = False
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        penalty: float = 0.02,
-        penalty_growth: float = 2.0,
-        max_iter: int = 20,
-        C: float = 0.03,
-        exact_bits: int = 16,
-        init: Any = "itq",
-        random_state: Any = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.penalty = penalty
-        self.penalty_growth = penalty_growth
-        self.max_iter = max_iter
-        self.C = C
-        self.exact_bits = exact_bits
-        self.init = init
-        self.random_state = random_state
+    n_bits: int = 32
+    _: KW_ONLY
+    penalty: float = 0.02
+    penalty_growth: float = 2.0
+    max_iter: int = 20
+    C: float = 0.03
+    exact_bits: int = 16
+    init: Any = "itq"
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> BinaryAutoencoder:
         """Learn encoder and decoder; y is ignored."""
-        X = self._training_rows(X)
-        for name in ("penalty", "C"):
-            positive(getattr(self, name), name)
-        positive(self.penalty_growth, "penalty_growth")
+        X, _ = self._training(X)
+        self._require_positive("penalty", "C", "penalty_growth")
         if self.penalty_growth <= 1.0:
             raise ValueError(f"penalty_growth must be above 1, got {self.penalty_growth!r}; the penalty has to grow")
-        whole_number(self.max_iter, "max_iter", least=1)
-        whole_number(self.exact_bits, "exact_bits", least=0)
+        self._require_whole("max_iter")
+        self._require_whole("exact_bits", least=0)
         rng = generator(self.random_state)
         codes = (start_codes(self.init, X, self.n_bits, rng) > 0.0).astype(np.uint8)
-        rows, origin, norm = _standardised(X)
+        rows, origin, norm = _standardized(X)
         self.rounds_: list[Round] = []
         with one_blas_thread():
             encoder = SquaredHinge(rows, self.C)
@@ -150,7 +140,7 @@ class BinaryAutoencoder(FunctionHasher):
 
 
 class Decoder:
-    """Rows ≈ [codes, 1] @ weights by least squares, and what codes it would rather have."""
+    """Rows ≈ [codes, 1] @ weights by least squares, and the codes that reconstruct best."""
 
     def __init__(self, rows: NDArray[Any], codes: ByteArray) -> None:
         n, self.n_bits = codes.shape
@@ -179,13 +169,13 @@ class Decoder:
         return self._square + float(np.sum((Z @ self._G - 2.0 * self._B) * Z)) / self._n
 
     def best_codes(self, codes: ByteArray, predicted: ByteArray, penalty: float, exact: bool) -> ByteArray:
-        """Codes that minimise ‖x − f(z)‖² + penalty ‖z − predicted‖², from ``codes``."""
+        """Codes that minimize ‖x − f(z)‖² + penalty ‖z − predicted‖², from ``codes``."""
         G = self._G + penalty * np.eye(self.n_bits)
         solve = exact_codes if exact else flipped_codes
         return solve(G, self._B + penalty * predicted, codes)
 
 
-def _standardised(X: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.float64], float]:
+def _standardized(X: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.float64], float]:
     """[(X − origin) / norm, 1]: mean 0, mean squared norm 1, and a column of ones."""
     origin = X.mean(axis=0, dtype=np.float64)
     rows = np.empty((X.shape[0], X.shape[1] + 1), dtype=X.dtype)
@@ -203,7 +193,7 @@ def _standardised(X: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.float64], f
 def _better_encoder(
     encoder: SquaredHinge, codes: ByteArray, W: FloatArray, predicted: ByteArray
 ) -> tuple[FloatArray, ByteArray]:
-    """Weights and their bits; the old ones where the new ones disagree with more codes."""
+    """Weights and their bits; the old ones if the new ones disagree with more codes."""
     fitted = encoder.fit((2 * codes.astype(np.int8) - 1).astype(np.int8), W, SVM_STEPS)
     bits = (encoder.margins(fitted) >= 0.0).astype(np.uint8)
     worse = (bits != codes).sum(axis=0) > (predicted != codes).sum(axis=0)

@@ -18,7 +18,7 @@ ByteArray = NDArray[np.uint8]
 
 
 def exact_codes(G: FloatArray, B: FloatArray, start: ByteArray) -> ByteArray:
-    """The minimiser for every row b of B; the row of ``start`` where that is as good.
+    """The minimizer for every row b of B; the row of ``start`` if that is as good.
 
     >>> exact_codes(np.eye(2), np.array([[0.9, 0.2]]), np.zeros((1, 2), np.uint8))
     array([[1, 0]], dtype=uint8)
@@ -31,7 +31,7 @@ def exact_codes(G: FloatArray, B: FloatArray, start: ByteArray) -> ByteArray:
 
 
 def flipped_codes(G: FloatArray, B: FloatArray, start: ByteArray) -> ByteArray:
-    """The better of two descents for every row: one from ``start``, one from the unconstrained minimiser, rounded."""
+    """The better of two descents for every row: one from ``start``, one from the unconstrained minimizer, rounded."""
     rounded = (np.linalg.solve(G, B.T).T >= 0.5).astype(np.uint8)
     codes = start.copy()
     map_row_blocks(lambda a, b: _descend(G, B[a:b], codes[a:b]), len(B), G.shape[0])
@@ -53,7 +53,7 @@ def _search(upper, targets, codes):  # type: ignore[no-untyped-def]
     n, length = codes.shape
     z = np.empty(length, np.uint8)
     cost = np.zeros(length + 1)
-    centre, nearer = np.empty(length), np.empty(length, np.uint8)
+    center, nearer = np.empty(length), np.empty(length, np.uint8)
     tried = np.empty(length, np.uint8)
     for row in range(n):
         best = 0.0
@@ -63,18 +63,18 @@ def _search(upper, targets, codes):  # type: ignore[no-untyped-def]
                 residual += upper[i, j] * codes[row, j]
             best += residual * residual
         i = length - 1
-        centre[i], tried[i] = targets[row, i], 0
-        nearer[i] = centre[i] > 0.5 * upper[i, i]
+        center[i], tried[i] = targets[row, i], 0
+        nearer[i] = center[i] > 0.5 * upper[i, i]
         while i < length:
             if tried[i] == 2:
                 i += 1
                 continue
             value = nearer[i] if tried[i] == 0 else 1 - nearer[i]
             tried[i] += 1
-            residual = upper[i, i] * value - centre[i]
+            residual = upper[i, i] * value - center[i]
             total = cost[i + 1] + residual * residual
             if total >= best:
-                tried[i] = 2  # the other value is farther still, if it was not the first
+                tried[i] = 2  # the other value, if still untried, is even farther
                 continue
             z[i], cost[i] = value, total
             if i == 0:
@@ -82,10 +82,10 @@ def _search(upper, targets, codes):  # type: ignore[no-untyped-def]
                 codes[row] = z
                 continue
             i -= 1
-            centre[i] = targets[row, i]
+            center[i] = targets[row, i]
             for j in range(i + 1, length):
-                centre[i] -= upper[i, j] * z[j]
-            nearer[i] = centre[i] > 0.5 * upper[i, i]
+                center[i] -= upper[i, j] * z[j]
+            nearer[i] = center[i] > 0.5 * upper[i, i]
             tried[i] = 0
 
 
@@ -103,7 +103,7 @@ def _descend(G, B, codes):  # type: ignore[no-untyped-def]
             improved = False
             for i in range(length):
                 step = 1.0 - 2.0 * codes[row, i]
-                if 2.0 * step * slope[i] + G[i, i] < -1e-12 * G[i, i]:  # not for rounding, or it might never end
+                if 2.0 * step * slope[i] + G[i, i] < -1e-12 * G[i, i]:  # ignore rounding, or the loop might not end
                     codes[row, i] = 1 - codes[row, i]
                     improved = True
                     for j in range(length):

@@ -5,27 +5,26 @@ O(n · (n_pairs + n_bits + n_anchors)) memory; a sweep costs O(n · n_bits · n_
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.core.arrays import FloatArray
-from hashlearn.core.checks import generator, positive, whole_number
+from hashlearn.core.checks import generator
 from hashlearn.core.progress import ProgressCallback, tell
 from hashlearn.core.threads import one_blas_thread
-from hashlearn.hash_functions import KernelExpansion
-from hashlearn.hash_functions.base import working_rows
+from hashlearn.hash_functions import KernelExpansion, every_bit
+from hashlearn.hashers.base import BaseHasher
 from hashlearn.hashers.baselines.anchors import AnchorKernel, anchor_gamma, draw_anchors
-from hashlearn.hashers.baselines.bre_descent import descend_bit
-from hashlearn.hashers.baselines.bre_pairs import Pairs, distance_pairs, labelled_pairs
-from hashlearn.hashers.baselines.function_hasher import FunctionHasher, every_bit
-from hashlearn.hashers.baselines.supervised import checked_labels, require_classes
+from hashlearn.hashers.baselines.bre_descent import Pairs, descend_bit, distance_pairs, labeled_pairs
 
 Anchors = list[NDArray[np.intp]]
 
 
-class BRE(FunctionHasher):
+@dataclass(eq=False, repr=False)
+class BRE(BaseHasher):
     """Hash functions h_b(x) = [Σ_j w_bj k(a_bj, x) ≥ 0] with Hamming distance / n_bits ≈ wanted distance, least squares
     over sampled pairs; with labels (0 similar, 1 not) or without (distances of unit rows).
 
@@ -36,7 +35,7 @@ class BRE(FunctionHasher):
     ----------
     n_bits : code length
     n_anchors : for each bit, rows drawn as its anchors
-    n_pairs : random partners drawn for each sample; the more, the less the functions fit what was drawn
+    n_pairs : random partners drawn for each sample; more of them reduce overfitting to the drawn pairs
     gamma : of the kernel exp(−γ‖x − a‖²): "mean" (1 / (2 · mean squared distance)), "neighbors", "median", "scale", or
         a positive number
     n_sweeps : passes over all weights, at most
@@ -52,7 +51,7 @@ class BRE(FunctionHasher):
 
     Deviations
     ----------
-    The kernel values are centred over the training samples.
+    The kernel values are centered over the training samples.
 
     References
     ----------
@@ -70,42 +69,25 @@ class BRE(FunctionHasher):
 
     _learns_from_labels = True
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        n_anchors: int = 50,
-        n_pairs: int = 200,
-        gamma: float | str = "mean",
-        n_sweeps: int = 3,
-        tol: float = 1e-3,
-        random_state: Any = None,
-        progress: ProgressCallback | None = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.n_anchors = n_anchors
-        self.n_pairs = n_pairs
-        self.gamma = gamma
-        self.n_sweeps = n_sweeps
-        self.tol = tol
-        self.random_state = random_state
-        self.progress = progress
+    n_bits: int = 32
+    _: KW_ONLY
+    n_anchors: int = 50
+    n_pairs: int = 200
+    gamma: float | str = "mean"
+    n_sweeps: int = 3
+    tol: float = 1e-3
+    random_state: Any = None
+    progress: ProgressCallback | None = None
 
     def fit(self, X: Any, y: Any = None) -> BRE:
         """Learn from labels (n,), from 0/1 indicators (n, n_labels), or from the distances in X if y is None."""
-        X = working_rows(self._training_rows(X))
-        labels = None if y is None else checked_labels(y, X.shape[0])
-        if labels is not None:
-            require_classes(labels)
-        for name, least in (("n_anchors", 1), ("n_pairs", 1), ("n_sweeps", 1)):
-            whole_number(getattr(self, name), name, least=least)
-        positive(self.tol, "tol")
+        X, labels = self._training(X, y)
+        self._require_whole("n_anchors", "n_pairs", "n_sweeps")
+        self._require_positive("tol")
         rng = generator(self.random_state)
         with one_blas_thread():
-            if labels is None:
-                pairs = distance_pairs(X, self.n_pairs, rng)
-            else:
-                pairs = labelled_pairs(labels, self.n_pairs, rng)
+            n_pairs = self.n_pairs
+            pairs = distance_pairs(X, n_pairs, rng) if labels is None else labeled_pairs(labels, n_pairs, rng)
             gamma, origin = anchor_gamma(self.gamma, X, rng)
             anchors = [draw_anchors(X.shape[0], self.n_anchors, rng) for _ in range(self.n_bits)]
             weights = rng.standard_normal((self.n_bits, len(anchors[0])))
@@ -143,7 +125,9 @@ class BRE(FunctionHasher):
         self.objectives_ = [objective()]
         for sweep in range(self.n_sweeps):
             for done, b in enumerate(rng.permutation(L)):
-                kernel = AnchorKernel(X, anchors[b], gamma)  # made anew: n_bits of them would be n × 1,600 numbers
+                kernel = AnchorKernel(
+                    X, anchors[b], gamma
+                )  # computed again: storing all of them would take n × n_bits × n_anchors numbers
                 bit = codes[:, b].astype(np.float64)
                 hamming -= bit[owners] != bit[pairs.partners]
                 costs = 1.0 / L**2 - (2.0 / L) * (pairs.distances - hamming / L)

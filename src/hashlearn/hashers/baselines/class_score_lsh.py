@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.hash_functions import LinearMargins
-from hashlearn.hashers.baselines.function_hasher import every_bit
+from hashlearn.hash_functions.linear import linear_functions
 from hashlearn.hashers.baselines.one_hot_class import ClassScorer
 
 
+@dataclass(eq=False, repr=False)
 class ClassScoreLSH(ClassScorer):
     """Bits are the sides of random hyperplanes on which a sample's vector of class scores lies.
 
@@ -45,26 +46,18 @@ class ClassScoreLSH(ClassScorer):
     (2, 2)
     """
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        hash_function: Any = "rbf_svm",
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.hash_function = hash_function
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    n_bits: int = 32
+    _: KW_ONLY
+    hash_function: Any = "rbf_svm"
+    random_state: Any = None
+    n_jobs: int | None = None
 
     def fit(self, X: Any, y: Any = None) -> ClassScoreLSH:
         """Learn to classify, and draw hyperplanes; y: labels (n,)."""
         X, rng = self._fit_scores(X, y)
         mean = self.hash_functions_.decision_function(X).mean(axis=0, dtype=np.float64)
         normals = rng.standard_normal((len(mean), self.n_bits))
-        title = f"random hyperplanes through {len(mean)} class scores"
-        self.hyperplanes_ = LinearMargins(normals, -mean @ normals, every_bit(self.n_bits), title)
+        self.hyperplanes_ = linear_functions(normals, mean, f"random hyperplanes through {len(mean)} class scores")
         return self
 
     def _margins(self, X: Any) -> NDArray[Any]:

@@ -5,19 +5,18 @@ O(n · (n_columns + n_bits)) memory; a round costs O(n · n_columns · n_bits) a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import Tags
 
 from hashlearn import bqp
 from hashlearn.core.arrays import FloatArray
-from hashlearn.core.checks import generator, whole_number
+from hashlearn.core.checks import generator
 from hashlearn.core.threads import one_blas_thread
 from hashlearn.hash_functions import as_hash_function
-from hashlearn.hashers.baselines.supervised import SupervisedHasher
+from hashlearn.hashers.base import BitPredictor
 from hashlearn.inference.starts import random_codes
 from hashlearn.targets import as_target
 
@@ -25,7 +24,8 @@ COLUMNS_PER_LABEL, MOST_COLUMNS = 4, 1000
 SEARCH = bqp.LocalSearch(n_starts=2, max_iter=500)
 
 
-class COSDISH(SupervisedHasher):
+@dataclass(eq=False, repr=False)
+class COSDISH(BitPredictor):
     """Codes B with B B_Ωᵀ ≈ n_bits · Y_Ω for a random sample Ω of columns, a new one in every round; similar pairs have
     the one entry with which they weigh as much as all dissimilar pairs, whose entry is −1.
 
@@ -39,7 +39,7 @@ class COSDISH(SupervisedHasher):
     n_columns : |Ω|; None: n_bits, or 4 for each label if that is more (1,000 at most)
     n_rounds : samples of columns, one after another
     n_alternations : turns for each sample
-    monotone : a row takes its new code only where that lowers the squared error; False: always, as published
+    monotone : a row takes its new code only if that lowers the squared error; False: always, as published
     hash_function : how bits are predicted, as in `TwoStepHasher`; "trees" is the publication's other choice
     random_state : seed or Generator
     n_jobs : threads for fitting hash functions; None or -1 for all cores
@@ -54,7 +54,7 @@ class COSDISH(SupervisedHasher):
     ----------
     The quadratic problems are solved by local search from the present signs instead of a 2-approximation by clustering.
     The linear functions are support vector machines instead of ridge regressions. Ω is at least four times the number
-    of labels, for rows of a class that no column belongs to cannot be told apart.
+    of labels, because rows of a class without any column cannot be distinguished.
 
     References
     ----------
@@ -70,37 +70,28 @@ class COSDISH(SupervisedHasher):
     True
     """
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        n_columns: int | None = None,
-        n_rounds: int = 10,
-        n_alternations: int = 3,
-        monotone: bool = True,
-        hash_function: Any = "linear_svm",
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.n_columns = n_columns
-        self.n_rounds = n_rounds
-        self.n_alternations = n_alternations
-        self.monotone = monotone
-        self.hash_function = hash_function
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    _learns_from_labels = True
+    _needs_labels = True
+
+    n_bits: int = 32
+    _: KW_ONLY
+    n_columns: int | None = None
+    n_rounds: int = 10
+    n_alternations: int = 3
+    monotone: bool = True
+    hash_function: Any = "linear_svm"
+    random_state: Any = None
+    n_jobs: int | None = None
 
     def fit(self, X: Any, y: Any = None) -> COSDISH:
         """Learn from labels (n,) or 0/1 indicators (n, n_labels)."""
         hash_function = as_hash_function(self.hash_function)
-        X, labels = self._checked(X, y, hash_function.accepts_sparse)
-        for name in ("n_rounds", "n_alternations"):
-            whole_number(getattr(self, name), name, least=1)
+        X, labels = self._training(X, y)
+        self._require_whole("n_rounds", "n_alternations")
         n_labels = len(np.unique(labels)) if labels.ndim == 1 else labels.shape[1]
         n_columns = max(self.n_bits, min(COLUMNS_PER_LABEL * n_labels, MOST_COLUMNS))
         if self.n_columns is not None:
-            whole_number(self.n_columns, "n_columns", least=1)
+            self._require_whole("n_columns")
             n_columns = self.n_columns
         rng = generator(self.random_state)
         target = as_target("auto", labels).build(X, labels, rng)
@@ -114,11 +105,6 @@ class COSDISH(SupervisedHasher):
         self.hash_functions_ = hash_function.fit(X, self.codes_, rng, n_jobs=self.n_jobs)
         return self
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = as_hash_function(self.hash_function).accepts_sparse
-        return tags
-
     def _round(
         self, B: FloatArray, target: bqp.Operator, columns: NDArray[np.intp], rng: np.random.Generator
     ) -> list[float]:
@@ -131,25 +117,21 @@ class COSDISH(SupervisedHasher):
             return float(np.square(B @ B[columns].T / self.n_bits - Y).mean())
 
         values = [objective()]
-        steps: list[Callable[[], None]] = [
-            lambda: self._rows_outside(B, Y, columns, outside),
-            lambda: self._rows_inside(B, Y, columns, outside, rng),
-        ]
         for _ in range(self.n_alternations):
-            for step in steps:
-                step()
-                values.append(objective())
+            self._rows_outside(B, Y, columns, outside)
+            values.append(objective())
+            self._rows_inside(B, Y, columns, outside, rng)
+            values.append(objective())
         return values
 
     def _rows_outside(
         self, B: FloatArray, Y: FloatArray, columns: NDArray[np.intp], outside: NDArray[np.bool_]
     ) -> None:
-        pull = Y @ B[columns]
-        new = np.where(pull == 0.0, B, np.sign(pull))
+        wanted = Y @ B[columns]
+        new = np.where(wanted == 0.0, B, np.sign(wanted))
         taken = outside
         if self.monotone:
-            wanted = self.n_bits * Y
-            old_error, new_error = (np.square(codes @ B[columns].T - wanted).sum(axis=1) for codes in (B, new))
+            old_error, new_error = (np.square(codes @ B[columns].T - self.n_bits * Y).sum(axis=1) for codes in (B, new))
             taken = outside & (new_error < old_error)
         B[taken] = new[taken]
 
@@ -164,13 +146,13 @@ class COSDISH(SupervisedHasher):
         """Each bit of the rows in Ω: −2 bᵀ(n_bits Y_ΩΩ − B̄_Ω B̄_Ωᵀ)b − 2 bᵀ(n_bits Y_Ω − B̄ B̄_Ωᵀ)ᵀ b_outside."""
         m = len(columns)
         others, inside = B[outside], Y[columns]
-        sums = self.n_bits * (Y[outside].T @ others)  # of column j: Σ_i n_bits y_ij b_i, for every bit
+        sums = self.n_bits * (Y[outside].T @ others)  # row j: Σ_i n_bits y_ij b_i, for every bit
         gram = others.T @ others
         for b in range(self.n_bits):
             own = B[columns]
             rest = np.delete(own, b, axis=1)
             linear = sums[:, b] - rest @ np.delete(gram[:, b], b)
-            A = np.zeros((m + 1, m + 1))  # the linear part as one more variable, +1
+            A = np.zeros((m + 1, m + 1))  # the linear part becomes one more variable, +1
             A[:m, :m] = rest @ rest.T - self.n_bits * 0.5 * (inside + inside.T)
             A[:m, m] = A[m, :m] = -0.5 * linear
             A[np.diag_indices_from(A)] = 0.0
@@ -179,7 +161,7 @@ class COSDISH(SupervisedHasher):
 
 
 def _balanced(Y: FloatArray) -> FloatArray:
-    """Positive entries times one number, so that they sum to what the negative ones sum to: there are far fewer."""
+    """Y with positive entries scaled so that their sum equals that of the negative ones, which are far more."""
     positive, negative = np.maximum(Y, 0.0), np.maximum(-Y, 0.0)
     total = float(positive.sum())
     return positive * (float(negative.sum()) / total if total > 0.0 else 1.0) - negative

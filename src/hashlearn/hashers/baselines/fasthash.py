@@ -6,23 +6,27 @@ weight: exact, and far smaller than n × n. O(n · n_features) for a tree, O(n �
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn import bqp
-from hashlearn.core.checks import generator, whole_number
+from hashlearn.core.checks import generator
+from hashlearn.core.labels import label_indicators
 from hashlearn.core.progress import ProgressCallback, tell
 from hashlearn.hash_functions.distinct_bits import DistinctBits
+from hashlearn.hash_functions.forests import Forest, ForestMargins
+from hashlearn.hashers.base import BaseHasher
 from hashlearn.hashers.baselines.fasthash_groups import Groups
-from hashlearn.hashers.baselines.fasthash_trees import Forest, ForestMargins, bin_rows, boost
-from hashlearn.hashers.baselines.supervised import SupervisedHasher, label_indicators
+from hashlearn.hashers.baselines.fasthash_trees import bin_rows, boost
 
 SMALLEST_WEIGHT = 0.01
 
 
-class FastHash(SupervisedHasher):
+@dataclass(eq=False, repr=False)
+class FastHash(BaseHasher):
     """Two-step hashing by stages: bit b is inferred given the outputs of the b − 1 hash functions before it.
 
     The loss of a pair at Hamming distance d after b bits is d² if similar and max(0, b/2 − d)² if not. What one more
@@ -36,7 +40,7 @@ class FastHash(SupervisedHasher):
     n_trees, max_depth : of the boosting
     n_sweeps : of graph cuts for each bit
     weighted : samples weigh what a wrong bit would cost them in loss; False: all the same
-    max_groups : with more groups of interchangeable samples than this, as many are drawn and solved, and the others
+    max_groups : with more groups of interchangeable samples than this, this many are drawn and solved, and the others
         follow them
     random_state : seed or Generator
     progress : called with a `hashlearn.core.progress.Progress` after each bit
@@ -51,7 +55,7 @@ class FastHash(SupervisedHasher):
     Deviations
     ----------
     Gentle AdaBoost instead of AdaBoost, with the publication's weight trimming and random features (see
-    `hash_functions.forests`).
+    `fasthash_trees`).
 
     References
     ----------
@@ -69,33 +73,23 @@ class FastHash(SupervisedHasher):
     """
 
     _accepts_sparse = False
+    _learns_from_labels = True
+    _needs_labels = True
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        n_trees: int = 200,
-        max_depth: int = 4,
-        n_sweeps: int = 2,
-        weighted: bool = True,
-        max_groups: int = 3000,
-        random_state: Any = None,
-        progress: ProgressCallback | None = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.n_trees = n_trees
-        self.max_depth = max_depth
-        self.n_sweeps = n_sweeps
-        self.weighted = weighted
-        self.max_groups = max_groups
-        self.random_state = random_state
-        self.progress = progress
+    n_bits: int = 32
+    _: KW_ONLY
+    n_trees: int = 200
+    max_depth: int = 4
+    n_sweeps: int = 2
+    weighted: bool = True
+    max_groups: int = 3000
+    random_state: Any = None
+    progress: ProgressCallback | None = None
 
     def fit(self, X: Any, y: Any = None) -> FastHash:
         """Learn from labels (n,) or 0/1 indicators (n, n_labels)."""
-        X, labels = self._checked(X, y)
-        for name in ("n_trees", "max_depth", "n_sweeps", "max_groups"):
-            whole_number(getattr(self, name), name, least=1)
+        X, labels = self._training(X, y)
+        self._require_whole("n_trees", "max_depth", "n_sweeps", "max_groups")
         rng = generator(self.random_state)
         rows, groups = bin_rows(X), Groups(label_indicators(labels), self.max_groups)
         self.losses_, self.accuracies_ = [], []
@@ -130,7 +124,7 @@ class FastHash(SupervisedHasher):
         return groups.complete(chosen, x)
 
     def _weights(self, costs: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Of samples, with mean 1 or a little above."""
+        """Sample weights with a mean of 1 or slightly more."""
         if not self.weighted or costs.max() <= 0.0:
             return np.ones(len(costs))
         return np.maximum(costs / costs.mean(), SMALLEST_WEIGHT)

@@ -1,7 +1,7 @@
 """Samples of one label set and one code so far, as one variable: the inference problems of FastHash, exactly.
 
-A pair of groups has one coupling, times how many pairs of samples it stands for. Couplings are made where they are
-used, in blocks of rows; at most max_groups² are held.
+The coupling of two groups is that of two samples times the number of such pairs. Couplings are computed when they are
+used, in blocks of rows; at most max_groups² are in memory.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Groups:
         self._partition(self._kinds)
 
     def append(self, bit: NDArray[np.int8]) -> None:
-        """One more bit for every sample."""
+        """Add a bit to the code of every sample."""
         self._bits = np.column_stack([self._bits, bit])
         self.n_bits += 1
         self._partition(2 * self.member + (bit > 0))
@@ -46,7 +46,7 @@ class Groups:
         return np.sort(rng.choice(n, self.max_groups, replace=False, p=self.counts / self.counts.sum()))
 
     def blocks(self, chosen: IndexArray) -> NDArray[np.int64]:
-        """The label set of each chosen group: what is cut together."""
+        """The label set of each chosen group; groups of one label set are cut together."""
         return self.kinds[chosen].astype(np.int64)
 
     def problem(self, chosen: IndexArray) -> bqp.Dense:
@@ -60,19 +60,21 @@ class Groups:
         return bqp.Dense.unchecked(A)
 
     def complete(self, chosen: IndexArray, x: FloatArray) -> tuple[NDArray[np.int8], FloatArray]:
-        """The next bit of every sample, and what the wrong sign would cost it: chosen groups have x, any other group
-        the sign that the chosen ones pull it to."""
-        pull = self.counts[chosen] * x
+        """The next bit of every sample, and what the wrong sign would cost.
+
+        Chosen groups have x; any other group gets its best sign given the chosen ones.
+        """
+        weighted = self.counts[chosen] * x
 
         def field(first: int, last: int) -> FloatArray:
-            return self._couplings(np.arange(first, last), chosen) @ pull
+            return self._couplings(np.arange(first, last), chosen) @ weighted
 
         with one_blas_thread():
             fields = np.concatenate(map_row_blocks(field, len(self.counts), len(chosen)))
         signs = np.where(fields > 0.0, -1.0, 1.0)
         signs[chosen] = x
         own = np.zeros(len(self.counts))
-        own[chosen] = -1.0  # the coupling of a sample with itself, which no sign changes
+        own[chosen] = -1.0  # the coupling of a sample with itself does not depend on its sign
         costs = np.maximum(own - signs * fields, 0.0)
         return signs[self.member].astype(np.int8), costs[self.member]
 

@@ -1,9 +1,9 @@
-"""Boosted trees on quantised features, for methods that learn one bit after another: fast to grow, fast to evaluate.
+"""Boosted trees on quantized features, fast to grow and to evaluate, for FastHash.
 
 Gentle AdaBoost (Friedman, Hastie and Tibshirani 2000): trees of fixed depth fitted to the signs by weighted squares,
-weights exp(−y F). The lightest samples, which hold a tenth of the weight together, sit a tree out, and a tree looks
-at a random quarter of the features. Features are cut into few bins once for all bits, and sums of weights for each bin
-are gathered row by row: O(n · n_features) for a level of a tree at most.
+weights exp(−y F). A tree ignores the lightest samples, which have a tenth of the weight together, and uses a random
+quarter of the features. Features are divided into a few bins once for all bits, and weights are summed for each bin row
+by row: at most O(n · n_features) for a level of a tree.
 """
 
 from __future__ import annotations
@@ -16,27 +16,26 @@ from numba import njit
 from numpy.typing import NDArray
 
 from hashlearn.core.threads import map_threads, n_threads
-from hashlearn.hash_functions.forest_margins import Forest
-from hashlearn.hash_functions.forest_margins import ForestMargins as ForestMargins
+from hashlearn.hash_functions.forests import Forest
 
 N_BINS = 32
 SAMPLED_ROWS = 20_000  # for the edges of the bins
 KEPT_WEIGHT = 0.9
 FEATURE_SHARE, FEWEST_FEATURES = 0.25, 16
-LEAST_SHARE = 0.005  # of a node's weight that each side of a split keeps
-BLOCK = 32  # features whose sums are gathered together: 16 KiB, in the processor's first cache
+LEAST_SHARE = 0.005  # least share of a node's weight on each side of a split
+BLOCK = 32  # features summed together: 16 KiB, which fits the processor's first cache
 
 
 class BinnedRows(NamedTuple):
     """X as bin numbers: codes[i, f] is how many of edges[f] lie below X[i, f]. Features without edges are dropped."""
 
     codes: NDArray[np.uint8]  # (n, kept features)
-    edges: NDArray[np.float64]  # (kept features, N_BINS − 1), +inf where there are fewer
+    edges: NDArray[np.float64]  # (kept features, N_BINS − 1), +inf if there are fewer
     kept: NDArray[np.int32]  # which features they are
 
 
 def bin_rows(X: NDArray[Any]) -> BinnedRows:
-    """Edges midway between values: between all, or between equally full bins where there are more than N_BINS."""
+    """Edges midway between neighboring values, or between equally full bins if there are more than N_BINS values."""
     n, n_features = X.shape
     rows = X if n <= SAMPLED_ROWS else X[np.linspace(0, n - 1, SAMPLED_ROWS).astype(np.intp)]
     edges = [_edges(rows[:, f].astype(np.float64)) for f in range(n_features)]
@@ -83,8 +82,8 @@ def boost(
         columns, cuts = _grow(rows.codes, picked, current, signs, depth, some)
         place = _places(rows.codes, columns, cuts, depth)
         mass = np.bincount(place[picked], current[picked], n_nodes + 1)
-        pull = np.bincount(place[picked], (current * signs)[picked], n_nodes + 1)
-        leaves[t] = np.divide(pull, mass, out=np.zeros(n_nodes + 1), where=mass > 0.0)
+        signed = np.bincount(place[picked], (current * signs)[picked], n_nodes + 1)
+        leaves[t] = np.divide(signed, mass, out=np.zeros(n_nodes + 1), where=mass > 0.0)
         margins += leaves[t][place]
         features[t] = rows.kept[columns]
         split = cuts < N_BINS
@@ -153,20 +152,20 @@ def _best_splits(codes, rows, ends, weights, signs, columns):  # type: ignore[no
         start = 0
         for k in range(n_nodes):
             sums[:] = 0.0
-            all_mass, all_pull = 0.0, 0.0
+            all_mass, all_signed = 0.0, 0.0
             for p in range(start, ends[k]):
                 i = rows[p]
                 w, s = weights[i], weights[i] * signs[i]
                 all_mass += w
-                all_pull += s
+                all_signed += s
                 for f in range(width):
                     c = codes[i, columns[block + f]]
                     sums[f, c, 0] += w
                     sums[f, c, 1] += s
             start = ends[k]
-            if abs(all_pull) >= all_mass * (1.0 - 1e-12):
-                continue  # one sign only, or nobody
-            base = all_pull * all_pull / all_mass
+            if abs(all_signed) >= all_mass * (1.0 - 1e-12):
+                continue  # a single sign, or no samples
+            base = all_signed * all_signed / all_mass
             least = LEAST_SHARE * all_mass
             for f in range(width):
                 m, s = 0.0, 0.0
@@ -176,7 +175,7 @@ def _best_splits(codes, rows, ends, weights, signs, columns):  # type: ignore[no
                     rest = all_mass - m
                     if m < least or rest < least:
                         continue
-                    gain = s * s / m + (all_pull - s) * (all_pull - s) / rest - base
+                    gain = s * s / m + (all_signed - s) * (all_signed - s) / rest - base
                     if gain > gains[k]:
                         gains[k], used[k], cuts[k] = gain, columns[block + f], b
     return gains, used, cuts

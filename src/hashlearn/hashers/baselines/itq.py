@@ -1,28 +1,31 @@
-"""Iterative quantisation: principal components, rotated so that their signs lose least. O(n · n_features²)."""
+"""Iterative quantization: signs of rotated principal components, with the smallest error. O(n · n_features²)."""
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 
-from hashlearn.core.checks import generator, whole_number
+from hashlearn.core.checks import generator
 from hashlearn.core.threads import one_blas_thread
-from hashlearn.hashers.baselines.function_hasher import FunctionHasher, linear_functions
+from hashlearn.hash_functions.linear import linear_functions
+from hashlearn.hashers.base import BaseHasher
 from hashlearn.linalg.principal_axes import principal_axes
 from hashlearn.linalg.rotation import itq_rotation
 
 
-class ITQ(FunctionHasher):
-    """Iterative quantisation (Gong and Lazebnik 2011), unsupervised.
+@dataclass(eq=False, repr=False)
+class ITQ(BaseHasher):
+    """Iterative quantization (Gong and Lazebnik 2011), unsupervised.
 
-    X is centred and projected to its first n_bits principal components V; then signs B and a rotation R minimise
+    X is centered and projected to its first n_bits principal components V; then signs B and a rotation R minimize
     ‖B − VR‖² in turn. The bits are the signs of VR.
 
     Parameters
     ----------
-    n_bits : code length. With more bits than features V is filled up with zeros: R is then an isometry into n_bits
-        dimensions, and the same two steps minimise the same error. The publication has n_bits ≤ n_features
+    n_bits : code length. With more bits than features, zero columns are added to V. R is then an isometry into n_bits
+        dimensions, and the same two steps minimize the same error. The publication has n_bits ≤ n_features
     n_iter : steps of the alternation
     random_state : seed or Generator, for the first rotation
 
@@ -47,15 +50,15 @@ class ITQ(FunctionHasher):
     True
     """
 
-    def __init__(self, n_bits: int = 32, *, n_iter: int = 50, random_state: Any = None) -> None:
-        self.n_bits = n_bits
-        self.n_iter = n_iter
-        self.random_state = random_state
+    n_bits: int = 32
+    _: KW_ONLY
+    n_iter: int = 50
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> ITQ:
         """Learn projection and rotation; y is ignored."""
-        X = self._training_rows(X)
-        whole_number(self.n_iter, "n_iter", least=0)
+        X, _ = self._training(X)
+        self._require_whole("n_iter", least=0)
         rng = generator(self.random_state)
         axes = principal_axes(X, self.n_bits, rng)
         n_components = axes.directions.shape[1]

@@ -6,42 +6,43 @@ O(n · n_features²) and, for each step, O(n · n_features · 2^bits_per_subspac
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.core.checks import generator, positive, whole_number
+from hashlearn.core.checks import generator
 from hashlearn.core.threads import one_blas_thread
-from hashlearn.hash_functions import FittedHashFunctions
+from hashlearn.hash_functions import FittedHashFunctions, every_bit
 from hashlearn.hash_functions.batch_invariant import PanelFunction
 from hashlearn.hash_functions.stored import largest_entry, require_range, stored_array, stored_number
-from hashlearn.hashers.base import LARGEST_ENTRY
+from hashlearn.hashers.base import LARGEST_ENTRY, BaseHasher
 from hashlearn.hashers.baselines.affinity_kmeans import affinity_kmeans
-from hashlearn.hashers.baselines.function_hasher import FunctionHasher, every_bit
 from hashlearn.linalg.principal_axes import MAX_COVARIANCE, principal_axes
 
 MOST_BITS_PER_SUBSPACE = 10  # 1,024 codewords
 NEGLIGIBLE = 1e-10  # a variance this much smaller than the largest is rounding
 
 
-class KMeansHashing(FunctionHasher):
+@dataclass(eq=False, repr=False)
+class KMeansHashing(BaseHasher):
     """K-means hashing (He, Wen and Sun 2013), unsupervised.
 
     k-means in each subspace, with codewords held so that √(Hamming distance) of their numbers, times one scale, is
-    near the distance between them: `affinity_kmeans` states the error that is minimised.
+    near the distance between them: `affinity_kmeans` states the error that is minimized.
 
     Parameters
     ----------
     n_bits : code length
-    bits_per_subspace : bits of one subspace, 2 to 8 in the publication; raised where features are fewer than subspaces
+    bits_per_subspace : bits of one subspace, 2 to 8 in the publication; raised if features are fewer than subspaces
     affinity_weight : λ, the weight of the affinity error
     n_iter : k-means steps; a subspace stops early when no sample changes its cell
-    random_state : seed or Generator, used where a subspace has more bits than dimensions, and past 2,048 features
+    random_state : seed or Generator, used if a subspace has more bits than dimensions, or X over 2,048 features
 
     Attributes
     ----------
-    errors_ : for each subspace an array (steps, 4): quantisation and affinity error after each assignment and after
+    errors_ : for each subspace an array (steps, 4): quantization and affinity error after each assignment and after
         each update of the codewords, with X divided by its largest entry
     subspaces_ : for each subspace the numbers of its principal components
     hash_functions_ : the fitted functions
@@ -49,7 +50,7 @@ class KMeansHashing(FunctionHasher):
 
     Deviations
     ----------
-    Codewords are updated together by majorisation, which lowers the same error without a line search; the publication
+    Codewords are updated together by majorization, which lowers the same error without a line search; the publication
     moves them one at a time by a quasi-Newton method. Past 2,048 features the first 1,024 components are used.
 
     References
@@ -67,27 +68,18 @@ class KMeansHashing(FunctionHasher):
 
     _accepts_sparse = False
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        bits_per_subspace: int = 4,
-        affinity_weight: float = 10.0,
-        n_iter: int = 50,
-        random_state: Any = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.bits_per_subspace = bits_per_subspace
-        self.affinity_weight = affinity_weight
-        self.n_iter = n_iter
-        self.random_state = random_state
+    n_bits: int = 32
+    _: KW_ONLY
+    bits_per_subspace: int = 4
+    affinity_weight: float = 10.0
+    n_iter: int = 50
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> KMeansHashing:
         """Deal out the components and learn the codewords of every subspace; y is ignored."""
-        X = self._training_rows(X)
-        whole_number(self.bits_per_subspace, "bits_per_subspace", least=1)
-        whole_number(self.n_iter, "n_iter", least=1)
-        positive(self.affinity_weight, "affinity_weight")
+        X, _ = self._training(X)
+        self._require_whole("bits_per_subspace", "n_iter")
+        self._require_positive("affinity_weight")
         rng = generator(self.random_state)
         n_features = X.shape[1]
         axes = principal_axes(X, n_features if n_features <= MAX_COVARIANCE else MAX_COVARIANCE // 2, rng)
@@ -125,20 +117,20 @@ class KMeansHashing(FunctionHasher):
 
 
 def even_subspaces(variances: NDArray[Any], count: int) -> list[NDArray[np.int64]]:
-    """Components, largest variance first, each to the subspace with room whose product of variances is smallest.
+    """Assign components, largest variance first, to the subspace that is not full and has the smallest product.
 
     >>> [list(map(int, part)) for part in even_subspaces(np.array([8.0, 4.0, 2.0, 1.0]), 2)]
     [[0, 3], [1, 2]]
     """
-    room = -(-len(variances) // count)
+    most = -(-len(variances) // count)
     least = max(float(variances[-1]), np.finfo(np.float64).tiny)
     logs = np.log(np.maximum(variances, least)) - np.log(least)  # products grow with every factor of at least 1
     members: list[list[int]] = [[] for _ in range(count)]
     products = np.zeros(count)
     for component, value in enumerate(logs):
         empty = [s for s in range(count) if not members[s]]
-        # The last components are kept for subspaces that have none yet.
-        free = empty or [s for s in range(count) if len(members[s]) < room]
+        # Every subspace gets one component first.
+        free = empty or [s for s in range(count) if len(members[s]) < most]
         chosen = min(free, key=lambda s: products[s])
         members[chosen].append(component)
         products[chosen] += value
@@ -149,6 +141,7 @@ class CodewordMargins(FittedHashFunctions):
     """Bit t's margin: distance² to the nearest codeword with bit t = 0, less that to the nearest one with bit t = 1."""
 
     kind = "codewords"
+    stored = ("weights", "offsets", "sizes", "scale")
 
     def __init__(self, weights: NDArray[Any], offsets: NDArray[Any], sizes: NDArray[Any], scale: float) -> None:
         description = f"{len(sizes)} subspaces with {len(offsets)} codewords in all"
@@ -177,14 +170,8 @@ class CodewordMargins(FittedHashFunctions):
         products = self.n_features * (entry / self.scale) * largest_entry(self.weights)
         return 2.0 * (products + largest_entry(self.offsets))
 
-    def state(self) -> dict[str, Any]:
-        """Arrays."""
-        names = ("weights", "offsets", "sizes", "scale")
-        return {**self._base_state(), **{name: getattr(self, name) for name in names}}
-
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> CodewordMargins:
-        """The inverse of ``state``."""
         sizes = stored_array(state, "sizes", (None,), "i")
         require_range(sizes, "sizes", 0, MOST_BITS_PER_SUBSPACE)
         count = int((2 ** sizes.astype(np.int64)).sum())

@@ -1,4 +1,4 @@
-"""KSH, supervised hashing with kernels (Liu et al. 2012): bits one by one, each for what the bits before it left over.
+"""KSH, supervised hashing with kernels (Liu et al. 2012): bits one by one, each fitted to the residual of earlier bits.
 
 O(n · n_anchors) memory; a bit costs O(n_anchors³) for its start and O(n · n_anchors) for each gradient step.
 """
@@ -6,6 +6,7 @@ O(n · n_anchors) memory; a bit costs O(n_anchors³) for its start and O(n · n_
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -14,10 +15,10 @@ from scipy.linalg import eigh
 from hashlearn import bqp
 from hashlearn.bqp.methods.spectral import sign
 from hashlearn.core.arrays import FloatArray
-from hashlearn.core.checks import generator, positive, whole_number
+from hashlearn.core.checks import generator
 from hashlearn.core.threads import one_blas_thread
+from hashlearn.hashers.base import BaseHasher
 from hashlearn.hashers.baselines.anchors import AnchorKernel, anchor_gamma, draw_anchors
-from hashlearn.hashers.baselines.supervised import SupervisedHasher
 from hashlearn.inference.objective import frobenius_square
 from hashlearn.targets import as_target
 
@@ -25,12 +26,13 @@ JITTER = 1e-10
 STEP_HALVINGS = 60
 
 
-class KSH(SupervisedHasher):
+@dataclass(eq=False, repr=False)
+class KSH(BaseHasher):
     """Kernel hash functions h(x) = sgn(aᵀk(x)) on anchors, greedily fitted so that Σ_b h_b h_bᵀ ≈ n_bits · Y.
 
     With R the residual n_bits · Y − Σ_{earlier bits} hhᵀ, bit b maximises hᵀRh: first without the signs (the largest
-    generalised eigenvector of KᵀRK and KᵀK), then with a sigmoid in their place, by accelerated gradient steps. The
-    second is taken where its signs are better.
+    generalized eigenvector of KᵀRK and KᵀK), then with a sigmoid in their place, by accelerated gradient steps. The
+    second is used if its signs are better.
 
     Parameters
     ----------
@@ -51,8 +53,8 @@ class KSH(SupervisedHasher):
 
     Deviations
     ----------
-    Y is used through its low-rank factor, so all training samples are labelled ones and no n × n matrix exists; the
-    numbers are the same.
+    Y is used through its low-rank factor, so that all training samples can have labels and no n × n matrix exists. The
+    results are the same.
 
     References
     ----------
@@ -68,29 +70,22 @@ class KSH(SupervisedHasher):
     True
     """
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        n_anchors: int = 300,
-        gamma: float | str = "mean",
-        max_iter: int = 500,
-        tol: float = 3e-4,
-        random_state: Any = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.n_anchors = n_anchors
-        self.gamma = gamma
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
+    _learns_from_labels = True
+    _needs_labels = True
+
+    n_bits: int = 32
+    _: KW_ONLY
+    n_anchors: int = 300
+    gamma: float | str = "mean"
+    max_iter: int = 500
+    tol: float = 3e-4
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> KSH:
         """Learn from labels (n,) or 0/1 indicators (n, n_labels)."""
-        X, labels = self._checked(X, y)
-        whole_number(self.n_anchors, "n_anchors", least=1)
-        whole_number(self.max_iter, "max_iter", least=1)
-        positive(self.tol, "tol")
+        X, labels = self._training(X, y)
+        self._require_whole("n_anchors", "max_iter")
+        self._require_positive("tol")
         rng = generator(self.random_state)
         with one_blas_thread():
             target = as_target("auto", labels).build(X, labels, rng)
@@ -123,8 +118,8 @@ class KSH(SupervisedHasher):
                 ((a, h, float(h @ residual(h))) for a in (start, smooth) for h in [sign(kernel.project(a))]),
                 key=lambda candidate: candidate[2],
             )
-            pull = kernel.moment(codes[:, b])
-            between -= np.outer(pull, pull)
+            moment = kernel.moment(codes[:, b])
+            between -= np.outer(moment, moment)
             residuals.append(residuals[-1] - 2.0 * value + float(n) ** 2)
         return coefficients, codes, [r / (n * n_bits) ** 2 for r in residuals]
 
@@ -144,28 +139,28 @@ def _ascend(
 ) -> tuple[FloatArray, int]:
     """Nesterov's accelerated steps, with backtracking, on −φᵀRφ for φ = tanh(Ka / 2), a smooth sgn(Ka).
 
-    Points a are kept beside Ka, which is linear in a: a step costs two passes over K, however often it is shortened.
+    Every point a is stored with Ka, which is linear in a: a step costs two passes over K, even if it is shortened.
     """
 
-    def value_and_pull(Ka: FloatArray) -> tuple[float, FloatArray]:
+    def value_and_slope(Ka: FloatArray) -> tuple[float, FloatArray]:
         phi = np.tanh(0.5 * Ka)
         R_phi = residual(phi)
         return -float(phi @ R_phi), R_phi * (1.0 - phi * phi)
 
     now = previous = (start, kernel.project(start))
-    last = value_and_pull(now[1])[0]
+    last = value_and_slope(now[1])[0]
     momentum, next_momentum, curvature = 1.0, 1.0, 1.0
     steps = 0
     while steps < max_iter:
         steps += 1
         inertia = (momentum - 1.0) / next_momentum
         a, Ka = (new + inertia * (new - old) for new, old in zip(now, previous, strict=True))
-        value, pull = value_and_pull(Ka)
-        direction = kernel.moment(pull)  # minus the gradient
+        value, slope = value_and_slope(Ka)
+        direction = kernel.moment(slope)  # minus the gradient
         K_direction, square = kernel.project(direction), float(direction @ direction)
         for _ in range(STEP_HALVINGS):
             K_new = Ka + K_direction / curvature
-            new_value = value_and_pull(K_new)[0]
+            new_value = value_and_slope(K_new)[0]
             if new_value <= value - 0.5 * square / curvature:
                 break
             curvature *= 2.0

@@ -1,36 +1,37 @@
-"""NMF hashing: all codes at once by multiplicative updates, as a constrained non-negative factorisation, eq. (24).
+"""NMF hashing: all codes at once by multiplicative updates, as a constrained non-negative factorization, eq. (24).
 
 An update is one product with the target, O(n · n_bits · (n_bits + rank)).
 """
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 
 from hashlearn import bqp
 from hashlearn.core.arrays import FloatArray
-from hashlearn.core.checks import positive, whole_number
 from hashlearn.hashers.baselines.relaxed_two_step import RelaxedTwoStep
 from hashlearn.inference.objective import frobenius_square
 
-START = 0.9  # codes begin at this share of ±1: what is 0 or 1 stays so under multiplication
-INSIDE = 1.0 - 1e-12  # nor may they arrive there
+START = 0.9  # start codes are ±this: multiplication cannot change a relaxed code of 0 or 1
+INSIDE = 1.0 - 1e-12  # largest magnitude of relaxed signs
 LARGEST_STEP, SMALLEST_STEP = 1e4, 1e-4
 
 
+@dataclass(eq=False, repr=False)
 class NMFHashing(RelaxedTwoStep):
     """NMF hashing (Mukherjee et al. 2015), unsupervised two-step hashing.
 
-    Relaxed codes Z ∈ [0, 1] and their complements W = 1 − Z factorise the distances, S ≈ ZWᵀ + WZᵀ = D. The gradient's
+    Relaxed codes Z ∈ [0, 1] and their complements W = 1 − Z factorize the distances, S ≈ ZWᵀ + WZᵀ = D. The gradient's
     negative and positive parts, P = SW + DZ and Q = DW + SZ, give the update Z ← ZP / (ZP + WQ), elementwise, under
     which Z and W stay non-negative with sum 1. Codes are Z rounded at ½; linear support vector machines predict them.
 
     Parameters
     ----------
     n_bits : code length
-    target : "distance" (squared, of centred rows of unit length), "thresholded_distance", a target object that needs
+    target : "distance" (squared, of centered rows of unit length), "thresholded_distance", a target object that needs
         no labels, or your own n × n similarity
     hash_function : how bits are predicted, as in `TwoStepHasher`; the publication has linear support vector machines
     init : codes to begin with: "pca" (the publication's: components thresholded at their mean), "itq", "random", array
@@ -49,7 +50,7 @@ class NMFHashing(RelaxedTwoStep):
 
     Deviations
     ----------
-    The paper states the factorisation S_v = M H Z_v with H made of 1 − Z_v; how H follows Z_v between updates is left
+    The paper states the factorization S_v = M H Z_v with H made of 1 − Z_v; how H follows Z_v between updates is left
     open. Here H is never free: the update is that of the objective with H replaced. Its factor P/Q is raised to a power
     that grows while the objective falls and shrinks otherwise, since plain updates (power 1) take thousands.
 
@@ -66,30 +67,19 @@ class NMFHashing(RelaxedTwoStep):
     (2, 1)
     """
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        target: Any = "distance",
-        hash_function: Any = "linear_svm",
-        init: Any = "pca",
-        max_iter: int = 200,
-        tol: float = 1e-4,
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.target = target
-        self.hash_function = hash_function
-        self.init = init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    n_bits: int = 32
+    _: KW_ONLY
+    target: Any = "distance"
+    hash_function: Any = "linear_svm"
+    init: Any = "pca"
+    max_iter: int = 200
+    tol: float = 1e-4
+    random_state: Any = None
+    n_jobs: int | None = None
 
     def _relaxed_signs(self, target: bqp.Operator, start: FloatArray) -> FloatArray:
-        whole_number(self.max_iter, "max_iter", least=1)
-        positive(self.tol, "tol")
+        self._require_whole("max_iter")
+        self._require_positive("tol")
         square, T_1 = frobenius_square(target), target @ np.ones(len(start))
         signs, step = START * start, 1.0
         T_s = target @ signs
@@ -130,7 +120,7 @@ def update_log_ratio(signs: FloatArray, T_s: FloatArray, T_1: FloatArray) -> Flo
 
 
 def _objective(signs: FloatArray, T_s: FloatArray, target_square: float) -> float:
-    """As `inference.bit_problem.objective`, with the product at hand."""
+    """As `inference.objective.objective`, with the product at hand."""
     n, n_bits = signs.shape
     gram = signs.T @ signs
     return (float(np.sum(gram * gram)) / n_bits**2 - 2.0 * float(np.sum(signs * T_s)) / n_bits + target_square) / n / n

@@ -1,4 +1,4 @@
-"""The code of the predicted class: what label retrieval rewards most, and no hashing at all.
+"""The code of the predicted class, which label retrieval rewards most although it does no hashing.
 
 Codes that only name a class score high wherever relevance means "same class" (Sablayrolles et al. 2017). This is the
 baseline that shows it.
@@ -6,18 +6,20 @@ baseline that shows it.
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from hashlearn import bqp
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import generator
+from hashlearn.core.labels import label_indicators
+from hashlearn.core.names import require_choice
 from hashlearn.hash_functions import as_hash_function
-from hashlearn.hashers.baselines.supervised import SupervisedHasher, label_indicators
+from hashlearn.hashers.base import BitPredictor
 from hashlearn.inference import infer_codes
 from hashlearn.inference.starts import random_codes
 from hashlearn.targets import Labels
@@ -26,17 +28,19 @@ CODEWORDS = ("auto", "one_hot", "spread")
 SEARCH = bqp.LocalSearch(n_starts=4, max_iter=5000)  # of one bit of all codewords: milliseconds for 1,000 classes
 
 
-class ClassScorer(SupervisedHasher):
+class ClassScorer(BitPredictor):
     """One-against-rest scores of classes, for the two baselines that only classify."""
 
-    hash_function: Any
+    _learns_from_labels = True
+    _needs_labels = True
+    _plain_margins = False
     n_jobs: int | None
     random_state: Any
 
     def _fit_scores(self, X: Any, y: Any) -> tuple[Any, np.random.Generator]:
         """Sets ``classes_`` and the class functions ``hash_functions_``; gives X checked, and the generator."""
         hash_function = as_hash_function(self.hash_function)
-        X, labels = self._checked(X, y, hash_function.accepts_sparse)
+        X, labels = self._training(X, y)
         if labels.ndim != 1:
             raise ValueError(f"y must hold one class for each sample, got indicators of shape {labels.shape}")
         rng = generator(self.random_state)
@@ -45,12 +49,8 @@ class ClassScorer(SupervisedHasher):
         self.hash_functions_ = hash_function.fit(X, signs, rng, n_jobs=self.n_jobs)
         return X, rng
 
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = as_hash_function(self.hash_function).accepts_sparse
-        return tags
 
-
+@dataclass(eq=False, repr=False)
 class OneHotClass(ClassScorer):
     """A classifier whose answer is written as a code: one codeword for each class.
 
@@ -59,7 +59,7 @@ class OneHotClass(ClassScorer):
     n_bits : code length
     codewords : "one_hot": class k owns bits k, k + n_classes, …, which are 1 for it alone (n_bits of at least
         n_classes). "spread": codewords as far apart as n_bits allow, by the inference of `TwoStepHasher` on one sample
-        for each class; classes share codewords where 2 ** n_bits is less than their number. "auto": "one_hot" where
+        for each class; classes share codewords if 2 ** n_bits is less than their number. "auto": "one_hot" if
         n_bits equals the number of classes, else "spread"
     hash_function : the classifier, one against rest, as in `TwoStepHasher`; the class of the largest margin wins
     random_state : seed or Generator
@@ -87,25 +87,16 @@ class OneHotClass(ClassScorer):
            [0, 1, 0, 0, 0, 0, 0, 0, 0, 0]], dtype=uint8)
     """
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        codewords: str = "auto",
-        hash_function: Any = "rbf_svm",
-        random_state: Any = None,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.codewords = codewords
-        self.hash_function = hash_function
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    n_bits: int = 32
+    _: KW_ONLY
+    codewords: str = "auto"
+    hash_function: Any = "rbf_svm"
+    random_state: Any = None
+    n_jobs: int | None = None
 
     def fit(self, X: Any, y: Any = None) -> OneHotClass:
         """Learn to classify, and give each class a codeword; y: labels (n,)."""
-        if self.codewords not in CODEWORDS:
-            raise ValueError(f"codewords must be one of {', '.join(CODEWORDS)}, got {self.codewords!r}")
+        require_choice(self.codewords, "codewords", CODEWORDS)
         _, rng = self._fit_scores(X, y)
         n_classes = len(self.classes_)
         if self.codewords == "one_hot" or (self.codewords == "auto" and self.n_bits == n_classes):

@@ -11,25 +11,22 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-from sklearn.utils import Tags
 
 from hashlearn import bqp
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import generator
 from hashlearn.core.threads import one_blas_thread
 from hashlearn.hash_functions import as_hash_function
-from hashlearn.hashers.baselines.function_hasher import FunctionHasher
+from hashlearn.hashers.base import BitPredictor
 from hashlearn.inference import start_codes
 from hashlearn.inference.objective import objective
 from hashlearn.targets import as_target
-from hashlearn.targets.base import for_bits
 
 
-class RelaxedTwoStep(FunctionHasher):
+class RelaxedTwoStep(BitPredictor):
     """Start, relaxed inference, rounding at ½, hash functions. A subclass provides ``_relaxed_signs``."""
 
     target: Any
-    hash_function: Any
     init: Any
     random_state: Any
     n_jobs: int | None
@@ -41,8 +38,7 @@ class RelaxedTwoStep(FunctionHasher):
     def fit(self, X: Any, y: Any = None) -> RelaxedTwoStep:
         """Infer codes and learn hash functions; y is ignored: the method preserves distances."""
         hash_function = as_hash_function(self.hash_function)
-        X = self._validated(X, reset=True, accepts_sparse=hash_function.accepts_sparse)
-        self._check_n_bits(X.shape[0])
+        X, _ = self._training(X)
         target = as_target(self.target, None)
         if target.needs_labels:
             raise ValueError(
@@ -50,7 +46,7 @@ class RelaxedTwoStep(FunctionHasher):
                 "'thresholded_distance' or a similarity, or use TwoStepHasher"
             )
         rng = generator(self.random_state)
-        similarity = for_bits(target, self.n_bits).build(X, None, rng)
+        similarity = target.for_bits(self.n_bits).build(X, None, rng)
         start = start_codes(self.init, X, self.n_bits, rng)
         with one_blas_thread():
             signs = self._relaxed_signs(similarity, start)
@@ -58,8 +54,3 @@ class RelaxedTwoStep(FunctionHasher):
             self.objective_ = objective(similarity, self.codes_.astype(np.float64))
         self.hash_functions_ = hash_function.fit(X, self.codes_, rng, n_jobs=self.n_jobs)
         return self
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = as_hash_function(self.hash_function).accepts_sparse
-        return tags

@@ -1,4 +1,4 @@
-"""SDH, supervised discrete hashing (Shen et al. 2015): codes from which labels can be regressed, kept discrete.
+"""SDH, supervised discrete hashing (Shen et al. 2015): discrete codes from which labels are regressed.
 
 O(n · n_anchors) memory; a round costs O(n · n_anchors · n_bits) for the hash functions and O(n · n_bits²) for a pass
 over the bits.
@@ -6,22 +6,25 @@ over the bits.
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from hashlearn.core.arrays import FloatArray
-from hashlearn.core.checks import generator, positive, whole_number
+from hashlearn.core.checks import generator
+from hashlearn.core.labels import label_indicators
 from hashlearn.core.threads import one_blas_thread
+from hashlearn.hashers.base import BaseHasher
 from hashlearn.hashers.baselines.anchors import AnchorKernel, anchor_gamma, draw_anchors
-from hashlearn.hashers.baselines.supervised import SupervisedHasher, label_indicators
 
 PASSES = 10
 
 
-class SDH(SupervisedHasher):
-    """Codes B, a classifier W of labels from codes, and kernel hash functions F, in turn: minimise
+@dataclass(eq=False, repr=False)
+class SDH(BaseHasher):
+    """Codes B, a classifier W of labels from codes, and kernel hash functions F, in turn: minimize
 
         ‖Y − BW‖² + regularization · ‖W‖² + fidelity · (‖B − F(X)‖² + smoothness · ‖P‖²),   F(x) = Pᵀk(x) + c.
 
@@ -36,7 +39,7 @@ class SDH(SupervisedHasher):
         a positive number
     regularization, fidelity, smoothness : λ and ν of the paper, and a ridge on the hash functions
     max_iter : rounds over B, W and F; fewer if a round changes no code
-    random_state : seed or Generator, for anchors and the codes to begin with
+    random_state : seed or Generator, for anchors and start codes
 
     Attributes
     ----------
@@ -47,7 +50,7 @@ class SDH(SupervisedHasher):
 
     Deviations
     ----------
-    The paper's hash functions are plain least squares; the ridge keeps them finite where anchors are alike.
+    The paper's hash functions are plain least squares; the ridge keeps them finite if anchors nearly coincide.
 
     References
     ----------
@@ -63,34 +66,24 @@ class SDH(SupervisedHasher):
     True
     """
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        n_anchors: int = 1000,
-        gamma: float | str = "neighbors",
-        regularization: float = 1.0,
-        fidelity: float = 1e-5,
-        smoothness: float = 1e-2,
-        max_iter: int = 5,
-        random_state: Any = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.n_anchors = n_anchors
-        self.gamma = gamma
-        self.regularization = regularization
-        self.fidelity = fidelity
-        self.smoothness = smoothness
-        self.max_iter = max_iter
-        self.random_state = random_state
+    _learns_from_labels = True
+    _needs_labels = True
+
+    n_bits: int = 32
+    _: KW_ONLY
+    n_anchors: int = 1000
+    gamma: float | str = "neighbors"
+    regularization: float = 1.0
+    fidelity: float = 1e-5
+    smoothness: float = 1e-2
+    max_iter: int = 5
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> SDH:
         """Learn from labels (n,) or 0/1 indicators (n, n_labels)."""
-        X, labels = self._checked(X, y)
-        whole_number(self.n_anchors, "n_anchors", least=1)
-        whole_number(self.max_iter, "max_iter", least=1)
-        for name in ("regularization", "fidelity", "smoothness"):
-            positive(getattr(self, name), name)
+        X, labels = self._training(X, y)
+        self._require_whole("n_anchors", "max_iter")
+        self._require_positive("regularization", "fidelity", "smoothness")
         rng = generator(self.random_state)
         with one_blas_thread():
             gamma, origin = anchor_gamma(self.gamma, X, rng)
@@ -136,7 +129,7 @@ class SDH(SupervisedHasher):
 def cyclic_descent(B: FloatArray, G: FloatArray, Q: FloatArray, passes: int = PASSES) -> bool:
     """Lower trace(BGBᵀ) − 2 trace(BQᵀ) over signs, one column of B at a time and in place; whether anything changed.
 
-    Column b is exact given the others: sgn(q_b − Σ_{a ≠ b} G_ab B_a); where that is 0 the signs stay.
+    Column b is exact given the others: sgn(q_b − Σ_{a ≠ b} G_ab B_a); a sign stays if this is 0.
 
     >>> B = np.array([[1.0, 1.0]])
     >>> cyclic_descent(B, np.array([[1.0, 0.9], [0.9, 1.0]]), np.array([[0.5, 0.1]])), B
@@ -157,6 +150,6 @@ def cyclic_descent(B: FloatArray, G: FloatArray, Q: FloatArray, passes: int = PA
 
 
 def _ridge(B: FloatArray, Y: FloatArray, regularization: float) -> FloatArray:
-    """W that minimises ‖Y − BW‖² + regularization · ‖W‖²."""
+    """W that minimizes ‖Y − BW‖² + regularization · ‖W‖²."""
     gram = B.T @ B + regularization * np.eye(B.shape[1])
     return cho_solve(cho_factor(gram, lower=True), B.T @ Y)

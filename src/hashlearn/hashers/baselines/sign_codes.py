@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.core.checks import generator
-from hashlearn.hashers.baselines.function_hasher import FunctionHasher, column_means, linear_functions
+from hashlearn.core.names import require_choice
+from hashlearn.hash_functions.linear import linear_functions
+from hashlearn.hashers.base import BaseHasher
+from hashlearn.linalg.gram import column_means
 from hashlearn.linalg.principal_axes import principal_axes
 
 FEATURES = ("first", "pca")
 THRESHOLDS = ("zero", "mean", "median")
 
 
-class SignCodes(FunctionHasher):
-    """One bit for each of n_bits features: 1 where the feature is at least its threshold.
+@dataclass(eq=False, repr=False)
+class SignCodes(BaseHasher):
+    """One bit for each of n_bits features: 1 if the feature is at least its threshold.
 
     Parameters
     ----------
@@ -38,32 +43,29 @@ class SignCodes(FunctionHasher):
            [1, 1]], dtype=uint8)
     """
 
-    def __init__(
-        self, n_bits: int = 32, *, features: str = "first", threshold: str = "zero", random_state: Any = None
-    ) -> None:
-        self.n_bits = n_bits
-        self.features = features
-        self.threshold = threshold
-        self.random_state = random_state
+    n_bits: int = 32
+    _: KW_ONLY
+    features: str = "first"
+    threshold: str = "zero"
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> SignCodes:
         """Take the thresholds; y is ignored."""
-        for name, known in (("features", FEATURES), ("threshold", THRESHOLDS)):
-            if getattr(self, name) not in known:
-                raise ValueError(f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}")
-        X = self._training_rows(X)
+        require_choice(self.features, "features", FEATURES)
+        require_choice(self.threshold, "threshold", THRESHOLDS)
+        X, _ = self._training(X)
         n_features = X.shape[1]
         if self.n_bits > n_features:
             raise ValueError(
                 f"n_bits={self.n_bits} needs as many features, got n_features={n_features}; ask for {n_features} bits "
                 "at most, or use LSH, which makes any number"
             )
-        weights, centre, values = self._projected(X)
+        weights, center, values = self._projected(X)
         thresholds = np.median(values, axis=0) if self.threshold == "median" else np.zeros(self.n_bits)
         if self.threshold == "mean":
             thresholds = column_means(values)
         description = f"{self.threshold} threshold, {self.features} features"
-        functions = linear_functions(weights, centre, description)
+        functions = linear_functions(weights, center, description)
         functions.intercepts -= thresholds
         self.hash_functions_ = functions
         return self

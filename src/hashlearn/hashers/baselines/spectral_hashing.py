@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.core.checks import generator
-from hashlearn.hash_functions import LinearMargins
 from hashlearn.hash_functions.batch_invariant import PanelFunction
-from hashlearn.hashers.baselines.function_hasher import FunctionHasher, linear_functions, usable_scale
+from hashlearn.hash_functions.linear import LinearMargins, linear_functions, usable_scale
+from hashlearn.hashers.base import BaseHasher
 from hashlearn.linalg.principal_axes import principal_axes
 
 FLAT = 1e-9  # a side this much shorter than the longest is rounding, not a side
 
 
-class SpectralHashing(FunctionHasher):
+@dataclass(eq=False, repr=False)
+class SpectralHashing(BaseHasher):
     """Spectral hashing (Weiss, Torralba and Fergus 2008), unsupervised.
 
     The data are taken for uniform in a box along their principal axes. On a side from a to b the Laplacian has the
     eigenfunctions cos(kπ(x − a)/(b − a)), k = 1, 2, …, with eigenvalues growing in k/(b − a). The n_bits smallest
-    are taken, over all sides, and a bit is 1 where its function is at least 0: a long side gets several bits.
+    of all sides are used, so a long side gets several bits. A bit is 1 if its function is at least 0.
 
     Parameters
     ----------
@@ -48,13 +50,13 @@ class SpectralHashing(FunctionHasher):
            [0, 3]])
     """
 
-    def __init__(self, n_bits: int = 32, *, random_state: Any = None) -> None:
-        self.n_bits = n_bits
-        self.random_state = random_state
+    n_bits: int = 32
+    _: KW_ONLY
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> SpectralHashing:
         """Find the box and its smoothest functions; y is ignored."""
-        X = self._training_rows(X)
+        X, _ = self._training(X)
         axes = principal_axes(X, self.n_bits, generator(self.random_state))
         scores = axes.scores(X) * axes.scale
         lower, upper = scores.min(axis=0), scores.max(axis=0)
@@ -77,7 +79,9 @@ def smoothest_modes(sides: NDArray[Any], n_bits: int) -> NDArray[np.int64]:
     """
     usable = np.flatnonzero(sides >= FLAT * sides.max())
     k = np.arange(1, n_bits + 1)
-    lengths = np.where(sides[usable] > 0.0, sides[usable], 1.0)  # all are 0 where X is constant: any function will do
+    lengths = np.where(
+        sides[usable] > 0.0, sides[usable], 1.0
+    )  # all are 0 if X is constant; then any function is right
     order = np.argsort((k / lengths[:, None]).ravel(), kind="stable")[:n_bits]
     return np.column_stack([usable[order // n_bits], k[order % n_bits]])
 

@@ -6,31 +6,32 @@ A pass costs O(n · n_features · n_bits). The distance made for these codes, `s
 from __future__ import annotations
 
 import logging
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.bits import hamming_distances, packed_codes
-from hashlearn.core.checks import generator, positive, whole_number
+from hashlearn.core.checks import generator
 from hashlearn.core.threads import map_row_blocks, one_blas_thread
-from hashlearn.hash_functions import FittedHashFunctions
+from hashlearn.hash_functions import FittedHashFunctions, every_bit
 from hashlearn.hash_functions.batch_invariant import PanelFunction
 from hashlearn.hash_functions.stored import largest_entry, stored_array, stored_number
-from hashlearn.hashers.base import LARGEST_ENTRY
-from hashlearn.hashers.baselines.function_hasher import FunctionHasher, every_bit
+from hashlearn.hashers.base import LARGEST_ENTRY, BaseHasher
 
 POINTS_PER_CENTRE = 5
 
 log = logging.getLogger(__name__)
 
 
-class SphericalHashing(FunctionHasher):
+@dataclass(eq=False, repr=False)
+class SphericalHashing(BaseHasher):
     """Spherical hashing (Heo et al. 2012), unsupervised.
 
-    Each radius is the median distance to its centre, so that half the samples are inside: balance. Two independent
-    bits share a quarter of the samples; centres are pushed apart where spheres share more, and pulled together where
-    they share less, until the overlaps are a quarter within the tolerances.
+    Each radius is the median distance to its center, so that half the samples are inside. Two independent bits share a
+    quarter of the samples. Centers move apart if their spheres share more and together if they share less, until the
+    overlaps are a quarter within the tolerances.
 
     Parameters
     ----------
@@ -38,7 +39,7 @@ class SphericalHashing(FunctionHasher):
     mean_tol : stop when overlaps differ from a quarter by at most this on average, relative to a quarter …
     deviation_tol : … and their standard deviation is at most this, relative to a quarter
     max_iter : limit on the moves; reaching it is logged, and ``converged_`` says so
-    random_state : seed or Generator; every centre starts at the mean of five samples
+    random_state : seed or Generator; every center starts at the mean of five samples
 
     Attributes
     ----------
@@ -64,27 +65,18 @@ class SphericalHashing(FunctionHasher):
 
     _accepts_sparse = False
 
-    def __init__(
-        self,
-        n_bits: int = 32,
-        *,
-        mean_tol: float = 0.10,
-        deviation_tol: float = 0.15,
-        max_iter: int = 100,
-        random_state: Any = None,
-    ) -> None:
-        self.n_bits = n_bits
-        self.mean_tol = mean_tol
-        self.deviation_tol = deviation_tol
-        self.max_iter = max_iter
-        self.random_state = random_state
+    n_bits: int = 32
+    _: KW_ONLY
+    mean_tol: float = 0.10
+    deviation_tol: float = 0.15
+    max_iter: int = 100
+    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> SphericalHashing:
         """Place the spheres; y is ignored."""
-        X = self._training_rows(X)
-        positive(self.mean_tol, "mean_tol")
-        positive(self.deviation_tol, "deviation_tol")
-        whole_number(self.max_iter, "max_iter", least=1)
+        X, _ = self._training(X)
+        self._require_positive("mean_tol", "deviation_tol")
+        self._require_whole("max_iter")
         rng = generator(self.random_state)
         scale = float(max(X.max(), -X.min())) or 1.0
         rows = X / X.dtype.type(scale)
@@ -137,9 +129,10 @@ def _balanced(rows: NDArray[Any], centres: NDArray[Any]) -> tuple[NDArray[np.flo
 
 
 class SphereMargins(FittedHashFunctions):
-    """Margins radius² − ‖x − centre‖², with x divided by ``scale`` and seen from ``origin``."""
+    """Margins radius² − ‖x − center‖², with x divided by ``scale`` and seen from ``origin``."""
 
     kind = "spheres"
+    stored = ("centres", "squared_radii", "origin", "scale")  # "centres" is the name in model files
 
     def __init__(self, centres: NDArray[Any], squared_radii: NDArray[Any], origin: NDArray[Any], scale: float) -> None:
         super().__init__(centres.shape[1], every_bit(len(centres)), f"{len(centres)} spheres")
@@ -157,18 +150,12 @@ class SphereMargins(FittedHashFunctions):
         return margins, [turned]
 
     def margin_bound(self, entry: float) -> float:
-        """‖x‖² + 2|x · centre| + radius² + ‖centre‖², with x as it is seen from ``origin``."""
-        x, centre = entry / self.scale + largest_entry(self.origin), largest_entry(self.centres)
-        return self.n_features * (x + centre) * (x + centre) + largest_entry(self.squared_radii)
-
-    def state(self) -> dict[str, Any]:
-        """Arrays."""
-        names = ("centres", "squared_radii", "origin", "scale")
-        return {**self._base_state(), **{name: getattr(self, name) for name in names}}
+        """‖x‖² + 2|x · center| + radius² + ‖center‖², with x as it is seen from ``origin``."""
+        x, center = entry / self.scale + largest_entry(self.origin), largest_entry(self.centres)
+        return self.n_features * (x + center) * (x + center) + largest_entry(self.squared_radii)
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> SphereMargins:
-        """The inverse of ``state``."""
         n_features = int(state["n_features"])
         centres = stored_array(state, "centres", (None, n_features))
         radii = stored_array(state, "squared_radii", (len(centres),))
@@ -177,10 +164,10 @@ class SphereMargins(FittedHashFunctions):
 
 
 def spherical_hamming_distances(a: Any, b: Any) -> NDArray[np.float64]:
-    """Bits that differ over ones in common, for all pairs of packed codes, (n_a, n_b): for small blocks.
+    """Number of differing bits divided by number of common ones, for all pairs of packed codes, shape (n_a, n_b).
 
-    Two samples that share many spheres are confined to a small region, so equal Hamming distances mean less there.
-    With nothing in common the distance is infinite, unless nothing differs.
+    Two samples that share many spheres lie in a small region, so equal Hamming distances mean less there. Without
+    common ones the distance is infinite, unless no bit differs. The whole matrix is in memory.
 
     >>> spherical_hamming_distances(np.array([[0b1110]], np.uint8), np.array([[0b0111], [0b0001]], np.uint8))
     array([[ 1., inf]])

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from sklearn.utils import Tags
-
 from hashlearn.core.progress import ProgressCallback
-from hashlearn.hashers.baselines.supervised import require_labels
 from hashlearn.hashers.two_step import TwoStepHasher
 
 
@@ -43,6 +40,8 @@ class TSH(TwoStepHasher):
     (2, 2)
     """
 
+    _needs_labels = True
+
     def __init__(
         self,
         n_bits: int = 32,
@@ -67,14 +66,3 @@ class TSH(TwoStepHasher):
             n_jobs=n_jobs,
             progress=progress,
         )
-
-    def fit(self, X: Any, y: Any = None) -> TSH:
-        """Infer codes from y, labels (n,) or 0/1 indicators (n, n_labels), and learn hash functions."""
-        require_labels(self, y)
-        super().fit(X, y)
-        return self
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.required = True
-        return tags

@@ -1,0 +1,97 @@
+"""Labels of samples: classes of any kind, shape (n,), or 0/1 indicators, shape (n, n_labels)."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.core.arrays import FloatArray, to_numpy
+
+log = logging.getLogger(__name__)
+
+
+def checked_labels(labels: Any, n: int, name: str = "y", rows: str = "X") -> NDArray[Any]:
+    """Labels as an array of n rows, refused if any is missing. A single column counts as classes, objects as strings.
+
+    ``name`` and ``rows`` name the labels and the samples in errors.
+
+    >>> checked_labels([["a"], ["b"]], 2)
+    array(['a', 'b'], dtype='<U1')
+    """
+    require_unmasked(labels, name)
+    labels = to_numpy(labels)
+    array = np.asarray(labels.toarray() if hasattr(labels, "toarray") else labels)
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array.ravel()
+    if array.ndim not in (1, 2):
+        raise ValueError(
+            f"{name} must be labels (n_samples,) or 0/1 indicators (n_samples, n_labels), got {array.shape}"
+        )
+    if array.dtype.kind == "c":
+        raise ValueError(f"Complex data not supported: {name} must hold labels")
+    if len(array) != n:
+        raise ValueError(f"{rows} and {name} have inconsistent numbers of samples: {n} and {len(array)}")
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        raise ValueError(
+            f"{name} contains NaN or infinity; every sample needs a label (leave {name} out for unlabeled data)"
+        )
+    if array.dtype.kind == "O" and any(label is None or label != label for label in array.ravel()):
+        raise ValueError(f"{name} contains missing labels (None or NaN); every sample needs a label")
+    if array.ndim == 2 and not np.isin(array, (0, 1)).all():
+        raise ValueError(f"a two-dimensional {name} must hold 0/1 indicators, one column a label")
+    return array.astype(str) if array.dtype.kind == "O" else array
+
+
+def require_classes(labels: NDArray[Any], name: str = "y") -> None:
+    """Refuse labels from which nothing can be learned: a single class, or no label that two rows share."""
+    n = len(labels)
+    if labels.ndim == 2:
+        if labels.sum(axis=0, dtype=np.int64).max(initial=0) < 2:
+            raise ValueError(
+                f"{name} has no label that two rows share, so no rows are similar; codes from labels need such labels. "
+                f"Leave {name} out to learn without labels"
+            )
+        return
+    n_classes = len(np.unique(labels))
+    if n_classes < 2:
+        raise ValueError(
+            f"{name} holds only one class, so nothing is dissimilar and one code would do; "
+            f"give labels of two classes or more, or leave {name} out to learn without labels"
+        )
+    if n_classes == n:
+        raise ValueError(
+            f"{name} has {n} different labels for {n} rows, so no two rows share a class; codes from labels need "
+            f"classes with at least two rows. Leave {name} out to learn without labels"
+        )
+    if 2 * n_classes > n:
+        log.warning(
+            "%s has %d classes for %d rows: are these class labels? Many classes make a fit slow", name, n_classes, n
+        )
+
+
+def label_indicators(labels: NDArray[Any]) -> FloatArray:
+    """0/1 (n, n_labels): one-hot for classes; indicators unchanged.
+
+    >>> label_indicators(np.array(["b", "a", "b"]))
+    array([[0., 1.],
+           [1., 0.],
+           [0., 1.]])
+    """
+    if labels.ndim == 2:
+        return labels.astype(np.float64)
+    classes, member = np.unique(labels, return_inverse=True)
+    indicators = np.zeros((len(labels), len(classes)))
+    indicators[np.arange(len(labels)), member] = 1.0
+    return indicators
+
+
+def require_unmasked(values: Any, name: str) -> None:
+    """Refuse a NumPy masked array with masked entries; they would be read as the values under the mask."""
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
+        raise ValueError(
+            f"{name} has {np.ma.count_masked(values)} masked entries, which cannot be left out; "
+            f"fill them first: {name}.filled(value)"
+        )
