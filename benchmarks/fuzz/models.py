@@ -12,9 +12,9 @@ from sklearn.datasets import load_digits
 
 from benchmarks.mutated_files import damaged, forged, forged_index
 from hashlearn import load, persistence
+from hashlearn.core.checks import LARGEST_FEATURE
 from hashlearn.hash_functions import HASH_FUNCTIONS, KernelRidge, Trees
 from hashlearn.hashers import HASHERS, KSH, TwoStepHasher
-from hashlearn.hashers.base import LARGEST_ENTRY
 from hashlearn.search import FaissHNSW, FaissIVF, FaissMultiHash, HammingIndex
 
 FORGED = 0.8  # of the files; the rest is damaged
@@ -71,7 +71,7 @@ def _encoded(hasher: Any, rng: np.random.Generator) -> str:
     if d > MOST_FEATURES:
         return f"works, wants more than {MOST_FEATURES} features"
     signs = np.where(rng.random((2, d)) < 0.5, -1.0, 1.0)
-    rows = np.vstack([np.zeros(d), np.ones(d), rng.standard_normal((3, d)), LARGEST_ENTRY * signs, 5e-324 * signs])
+    rows = np.vstack([np.zeros(d), np.ones(d), rng.standard_normal((3, d)), LARGEST_FEATURE * signs, 5e-324 * signs])
     kinds = [rows, rows.astype(np.float32)]
     if hasher.__sklearn_tags__().input_tags.sparse:
         kinds += [sp.csr_array(rows), sp.csr_array(rows.astype(np.float32))]

@@ -12,9 +12,9 @@ import scipy.sparse as sp
 from benchmarks.mutated_files import rewritten
 
 from hashlearn import TwoStepHasher, load
+from hashlearn.core.checks import LARGEST_FEATURE
 from hashlearn.hash_functions import DistinctBits, ForestMargins, LinearMargins, every_bit
 from hashlearn.hashers import HASHERS, LSH
-from hashlearn.hashers.base import LARGEST_ENTRY
 from hashlearn.persistence import PersistenceError
 from hashlearn.persistence.header import DTYPES
 from hashlearn.targets import Similarity
@@ -128,8 +128,8 @@ def test_entries_whose_margins_would_overflow_are_refused(tmp_path: Path, name: 
 def test_margins_of_the_largest_rows_are_finite_and_within_their_bound(name: str) -> None:
     hasher = fitted(name)
     signs = np.where(np.random.default_rng(0).random((200, 64)) < 0.5, -1.0, 1.0)
-    rows = np.vstack([LARGEST_ENTRY * signs, signs])
-    bound = hasher.hash_functions_.margin_bound(LARGEST_ENTRY)
+    rows = np.vstack([LARGEST_FEATURE * signs, signs])
+    bound = hasher.hash_functions_.margin_bound(LARGEST_FEATURE)
     assert bound < 1e300
     assert np.abs(hasher.hash_functions_.decision_function(rows)).max() <= bound
     assert np.isfinite(hasher.decision_function(rows)).all()

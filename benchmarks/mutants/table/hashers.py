@@ -29,7 +29,7 @@ MUTANTS = [
     Mutant(
         "entries whose squares overflow are taken",
         "hashers/base.py",
-        "        if largest > LARGEST_ENTRY:",
+        "        if largest > LARGEST_FEATURE:",
         "        if False:",
         REFUSED,
     ),

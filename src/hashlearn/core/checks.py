@@ -14,6 +14,9 @@ Matrix = TypeVar("Matrix", NDArray[np.float64], sp.csr_array)
 
 # Squares and n-fold sums of entries up to this size stay finite in float64.
 LARGEST_ENTRY = 1e120
+# Features: squares of entries up to this size, and sums of them, stay finite in float32 too. The same for arrays,
+# tensors, files and blocks of rows.
+LARGEST_FEATURE = 1e15
 # Asymmetry below this fraction of the largest entry is rounding, and is averaged away.
 SYMMETRY_TOLERANCE = 1e-10
 

@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.core.arrays import FloatArray
-from hashlearn.distributed.moments import panels, unit_rows
+from hashlearn.distributed.moments import panels
 from hashlearn.inference.passes import Outcome
+from hashlearn.linalg.unit_rows import scale_to_unit
 
 MISSING = "missing"
 
@@ -30,12 +31,16 @@ class FactorSpec:
 
     job: str
     mean: FloatArray
+    typical_norm: float  # of the rows before the mean is subtracted
     directions: FloatArray  # (n_features, rank)
     memory: float  # bytes of factors that one process may keep in memory; the others go to files
 
     def factor(self, rows: NDArray[Any]) -> NDArray[np.float32]:
         """Unit rows in the first principal directions, float32."""
-        parts = [(unit_rows(panel, self.mean) @ self.directions).astype(np.float32) for panel in panels(rows)]
+        parts = [
+            (scale_to_unit(panel - self.mean, self.typical_norm) @ self.directions).astype(np.float32)
+            for panel in panels(rows)
+        ]
         return np.concatenate(parts)
 
 

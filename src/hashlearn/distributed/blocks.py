@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hashlearn.core.checks import LARGEST_FEATURE
 from hashlearn.core.packages import require
-from hashlearn.hashers.base import LARGEST_ENTRY
 from hashlearn.streams import open_rows
 from hashlearn.streams.rows import described, require_matrix
 
@@ -174,7 +174,7 @@ def checked_rows(rows: Any, name: str, n_features: int) -> NDArray[Any]:
         row, column = np.argwhere(~np.isfinite(array))[0]
         value = array[row, column]
         raise ValueError(f"{name}: holds {value} in its row {row}, column {column}; features must be finite")
-    if largest > LARGEST_ENTRY:
+    if largest > LARGEST_FEATURE:
         raise ValueError(f"{name}: has an entry of size {largest:.3g}, whose square overflows; scale the features")
     return array
 

@@ -20,6 +20,7 @@ from hashlearn.distributed.executors import Executor
 from hashlearn.distributed.moments import Moments, panels, plus
 from hashlearn.inference import infer_codes
 from hashlearn.inference.report import InferenceReport
+from hashlearn.linalg.principal_axes import filled_up, top_directions
 from hashlearn.targets import Labels
 
 SAMPLE_ROWS = 20_000
@@ -42,10 +43,7 @@ def class_codes(
     blocks = [classes[a:b] for a, b in executor.table.edges()]
     sums = executor.reduce_rows(class_sums, plus, len(counts), each=[(block,) for block in blocks])
     means = sums / counts[:, None] - moments.mean
-    directions = np.linalg.eigh(moments.scatter)[1][:, ::-1][:, :n_bits]
-    if directions.shape[1] < n_bits:
-        extra = rng.standard_normal((len(directions), n_bits - directions.shape[1]))
-        directions = np.hstack([directions, extra])
+    directions = filled_up(top_directions(moments.scatter, n_bits, fixed_signs=False), n_bits, rng)
     words = np.where(means @ directions >= 0.0, 1.0, -1.0)
     sample = np.repeat(np.arange(len(counts)), shares(counts, SAMPLE_ROWS))
     codes, report = infer_codes(

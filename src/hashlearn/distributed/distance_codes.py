@@ -43,9 +43,9 @@ def distance_codes(
 ) -> tuple[list[NDArray[np.uint8]], InferenceReport]:
     """Packed codes of every block, and what happened."""
     began = time.perf_counter()
-    gram = executor.reduce_rows(unit_gram, plus, moments.mean)
+    gram = executor.reduce_rows(unit_gram, plus, moments.mean, moments.typical_norm)
     directions = top_directions(gram, n_components)
-    spec = FactorSpec(secrets.token_hex(8), moments.mean, directions, executor.memory_each())
+    spec = FactorSpec(secrets.token_hex(8), moments.mean, moments.typical_norm, directions, executor.memory_each())
     try:
         sums, squares = tree(lambda parts: folded(plus, parts), executor.keep(spec, factor_moments))
         sampled = drawn(executor.table, SAMPLED_ROWS, rng)

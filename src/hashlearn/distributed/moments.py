@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.core.arrays import FloatArray
+from hashlearn.linalg.unit_rows import scale_to_unit
 
 PANEL_ROWS = 4096
 FAN_IN = 8
@@ -25,6 +26,11 @@ class Moments(NamedTuple):
     n: int
     mean: FloatArray
     scatter: FloatArray  # Σ (x − mean)(x − mean)ᵀ
+
+    @property
+    def typical_norm(self) -> float:
+        """The root mean square of the norms of the rows."""
+        return float(np.trace(self.scatter) / self.n + self.mean @ self.mean) ** 0.5
 
 
 def moments(rows: NDArray[Any]) -> Moments:
@@ -41,16 +47,9 @@ def merged_moments(left: Moments, right: Moments) -> Moments:
     return Moments(n, mean, scatter)
 
 
-def unit_gram(rows: NDArray[Any], mean: FloatArray) -> FloatArray:
+def unit_gram(rows: NDArray[Any], mean: FloatArray, typical: float) -> FloatArray:
     """Σ uuᵀ over rows brought to unit length after the mean was subtracted."""
-    return added(unit.T @ unit for unit in (unit_rows(panel, mean) for panel in panels(rows)))
-
-
-def unit_rows(panel: FloatArray, mean: FloatArray) -> FloatArray:
-    """Centred rows of length 1; a row at the mean stays zero."""
-    centred = panel - mean
-    norms = np.linalg.norm(centred, axis=1, keepdims=True)
-    return np.divide(centred, norms, out=centred, where=norms > 1e-12 * (np.linalg.norm(mean) + 1e-300))
+    return added(unit.T @ unit for unit in (scale_to_unit(panel - mean, typical) for panel in panels(rows)))
 
 
 def cross_moments(rows: NDArray[Any], bits: NDArray[np.uint8], mean: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -14,9 +14,8 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import assert_all_finite, check_is_fitted, validate_data
 
 from hashlearn import bits, metrics
-from hashlearn.bqp.rows import checked_matrix
 from hashlearn.core.arrays import is_tensor
-from hashlearn.core.checks import positive, whole_number
+from hashlearn.core.checks import LARGEST_FEATURE, positive, whole_number
 from hashlearn.core.labels import checked_labels, require_classes, require_unmasked
 from hashlearn.hash_functions import FittedHashFunctions, accepts_sparse
 from hashlearn.hash_functions.base import working_rows
@@ -25,7 +24,6 @@ from hashlearn.inference.objective import objective
 from hashlearn.targets import Distance
 
 MAX_BITS = 4096
-LARGEST_ENTRY = 1e18  # squares, and sums of them, stay finite in float32 too
 
 
 class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
@@ -96,7 +94,7 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             return functions.evaluate(X, finish)
 
         def look_at(panel: NDArray[Any]) -> None:
-            if not largest_entry(panel) <= LARGEST_ENTRY:
+            if not largest_entry(panel) <= LARGEST_FEATURE:
                 self._require_usable_entries(X)  # all of them, so that the error does not depend on panels
 
         return functions.evaluate(X, finish, look_at)
@@ -161,13 +159,15 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         largest = largest_entry(X.data if hasattr(X, "toarray") else X)
         if not largest < np.inf:
             assert_all_finite(X, estimator_name=type(self).__name__, input_name="X")
-        if largest > LARGEST_ENTRY:
+        if largest > LARGEST_FEATURE:
             raise ValueError(
-                f"X has an entry of size {largest:.3g}, whose square overflows; scale it below {LARGEST_ENTRY:.0e}"
+                f"X has an entry of size {largest:.3g}, whose square overflows; scale it below {LARGEST_FEATURE:.0e}"
             )
 
     def _validated_tensor(self, X: Any, *, reset: bool) -> Any:
-        X = checked_matrix(X, "X")
+        from hashlearn.linalg.tensors import checked_tensor
+
+        X = checked_tensor(X, "X", ndim=2, limit=LARGEST_FEATURE)
         n, n_features = X.shape
         if reset:
             if n < 2:

@@ -74,9 +74,10 @@ def with_fixed_signs(directions: FloatArray) -> FloatArray:
     return directions * np.sign(directions[np.abs(directions).argmax(axis=0), np.arange(directions.shape[1])])
 
 
-def top_directions(scatter: FloatArray, count: int) -> FloatArray:
-    """The eigenvectors of the ``count`` largest eigenvalues, largest first, with fixed signs."""
-    return with_fixed_signs(np.linalg.eigh(scatter)[1][:, ::-1][:, :count])
+def top_directions(scatter: FloatArray, count: int, fixed_signs: bool = True) -> FloatArray:
+    """The eigenvectors of the ``count`` largest eigenvalues, largest first."""
+    directions = np.linalg.eigh(scatter)[1][:, ::-1][:, :count]
+    return with_fixed_signs(directions) if fixed_signs else directions
 
 
 def filled_up(directions: FloatArray, count: int, rng: np.random.Generator) -> FloatArray:

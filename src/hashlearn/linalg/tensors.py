@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from hashlearn.core.arrays import FloatArray, Tensor, tensor_like
+from hashlearn.core.checks import LARGEST_ENTRY, LARGEST_FEATURE
 
 ALIGNED = 8  # numbers: rows of a buffer begin at multiples, which fast products need
 BLOCK = 4096  # rows in a block
@@ -93,8 +94,8 @@ def gram64(P: Tensor, divisor: Tensor | None) -> Tensor:
     return (upper + upper.T + total.diagonal().diag())[:rank, :rank]
 
 
-def checked_tensor(P: Tensor, name: str, ndim: int) -> Tensor:
-    """P if it is a finite floating tensor outside autograd, else a clear error."""
+def checked_tensor(P: Tensor, name: str, ndim: int, limit: float | None = None) -> Tensor:
+    """P if it is a finite floating tensor outside autograd, with no entry above ``limit``; else a clear error."""
     if P.dtype not in (torch.float32, torch.float64):
         raise TypeError(f"{name} must be a float32 or float64 tensor, got {P.dtype}; convert it with {name}.float()")
     if P.requires_grad:
@@ -106,7 +107,8 @@ def checked_tensor(P: Tensor, name: str, ndim: int) -> Tensor:
     if P.numel() == 0:
         raise ValueError(f"{name} is empty (shape {tuple(P.shape)}); at least one entry is needed")
     largest = max(float(torch.linalg.vector_norm(P[rows], float("inf"))) for rows in chunks(P.shape[0]))
-    limit = 1e15 if P.dtype == torch.float32 else 1e120
+    if limit is None:
+        limit = LARGEST_FEATURE if P.dtype == torch.float32 else LARGEST_ENTRY
     if not np.isfinite(largest):
         raise ValueError(f"{name} must be finite, got NaN or infinity")
     if largest > limit:

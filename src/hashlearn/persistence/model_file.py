@@ -24,11 +24,12 @@ from sklearn.utils.validation import check_is_fitted
 
 import hashlearn
 from hashlearn.core.atomic_files import write_atomically
+from hashlearn.core.checks import LARGEST_FEATURE
 from hashlearn.core.regular_files import regular_file
 from hashlearn.hash_functions import FittedHashFunctions
 from hashlearn.hash_functions.stored import stored_array
 from hashlearn.hashers import HASHERS, BaseHasher, ClassScoreLSH, OneHotClass, TwoStepHasher
-from hashlearn.hashers.base import LARGEST_ENTRY, MAX_BITS
+from hashlearn.hashers.base import MAX_BITS
 from hashlearn.hashers.baselines.one_hot_class import ClassScorer
 from hashlearn.persistence.container import digests, file_parts, read_arrays, read_header
 from hashlearn.persistence.errors import PersistenceError
@@ -251,11 +252,11 @@ def _require_consistent(hasher: Any) -> None:
 
 def _require_finite_margins(steps: list[FittedHashFunctions]) -> None:
     """Refuse models whose margins could overflow on an accepted row: infinity minus infinity is NaN."""
-    entry = LARGEST_ENTRY
+    entry = LARGEST_FEATURE
     for step in steps:
         entry = step.margin_bound(entry)
         if not entry <= LARGEST_MARGIN:
             raise PersistenceError(
                 f"the arrays of its hash functions ({step.kind}) are too large: margins of rows with entries up to "
-                f"{LARGEST_ENTRY:.0e} in size could exceed {LARGEST_MARGIN:.0e}"
+                f"{LARGEST_FEATURE:.0e} in size could exceed {LARGEST_MARGIN:.0e}"
             )

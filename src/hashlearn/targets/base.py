@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hashlearn import bqp
 from hashlearn.core.arrays import is_tensor
-from hashlearn.core.threads import map_row_blocks
+from hashlearn.linalg.unit_rows import scale_to_unit, typical_norm
 
 
 class Target(ABC):
@@ -44,31 +44,19 @@ def centered_unit_rows(X: Any, center: bool) -> Any:
     array([[0.6, 0.8],
            [0. , 0. ]])
     """
-    if is_tensor(X):
-        return _unit_rows_of_tensor(X, center)
-    rows = np.array(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
     # The squares of entries such as 1e±200 would underflow or overflow.
+    if is_tensor(X):
+        largest = float(X.abs().max())
+        rows = X / largest if largest > 0.0 else X.clone()
+        typical = typical_norm(rows)
+        if center:
+            rows -= rows.double().mean(dim=0).to(rows.dtype)
+        return scale_to_unit(rows, typical)
+    rows = np.array(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
     largest = max(rows.max(), -rows.min()) if rows.size else 0.0
     if largest > 0.0:
         rows /= largest
+    typical = typical_norm(rows)
     if center:
         rows -= rows.mean(axis=0)
-    # In place and in blocks, to avoid another array of the size of X.
-    norms = np.concatenate([np.empty(0), *map_row_blocks(lambda a, b: np.linalg.norm(rows[a:b], axis=1), *rows.shape)])
-    far = norms > 1e-12 * norms.max(initial=0.0)
-    np.divide(rows, norms[:, None], out=rows, where=far[:, None])
-    rows[~far] = 0.0
-    return rows
-
-
-def _unit_rows_of_tensor(X: Any, center: bool) -> Any:
-    largest = float(X.abs().max())
-    rows = X / largest if largest > 0.0 else X.clone()
-    if center:
-        rows -= rows.double().mean(dim=0).to(rows.dtype)
-    norms = rows.norm(dim=1, keepdim=True)
-    far = norms > 1e-6 * norms.max()  # a row nearly equal to the mean is only rounding now
-    norms = norms.clamp_min(1e-30)
-    rows /= norms
-    rows *= far
-    return rows
+    return scale_to_unit(rows, typical)

@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.core.checks import generator
+from hashlearn.core.checks import LARGEST_FEATURE, generator
 from hashlearn.core.threads import one_blas_thread
 from hashlearn.hash_functions import FittedHashFunctions, every_bit
 from hashlearn.hash_functions.batch_invariant import PanelFunction
 from hashlearn.hash_functions.stored import largest_entry, require_range, stored_array, stored_number
-from hashlearn.hashers.base import LARGEST_ENTRY, BaseHasher
+from hashlearn.hashers.base import BaseHasher
 from hashlearn.hashers.baselines.affinity_kmeans import affinity_kmeans
 from hashlearn.linalg.principal_axes import MAX_COVARIANCE, principal_axes
 
@@ -176,5 +176,5 @@ class CodewordMargins(FittedHashFunctions):
         require_range(sizes, "sizes", 0, MOST_BITS_PER_SUBSPACE)
         count = int((2 ** sizes.astype(np.int64)).sum())
         weights = stored_array(state, "weights", (int(state["n_features"]), count))
-        scale = stored_number(state, "scale", most=LARGEST_ENTRY)
+        scale = stored_number(state, "scale", most=LARGEST_FEATURE)
         return cls(weights, stored_array(state, "offsets", (count,)), sizes, scale)

@@ -13,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.bits import hamming_distances, packed_codes
-from hashlearn.core.checks import generator
+from hashlearn.core.checks import LARGEST_FEATURE, generator
 from hashlearn.core.threads import map_row_blocks, one_blas_thread
 from hashlearn.hash_functions import FittedHashFunctions, every_bit
 from hashlearn.hash_functions.batch_invariant import PanelFunction
 from hashlearn.hash_functions.stored import largest_entry, stored_array, stored_number
-from hashlearn.hashers.base import LARGEST_ENTRY, BaseHasher
+from hashlearn.hashers.base import BaseHasher
 
 POINTS_PER_CENTRE = 5
 
@@ -160,7 +160,7 @@ class SphereMargins(FittedHashFunctions):
         centres = stored_array(state, "centres", (None, n_features))
         radii = stored_array(state, "squared_radii", (len(centres),))
         origin = stored_array(state, "origin", (n_features,))
-        return cls(centres, radii, origin, stored_number(state, "scale", most=LARGEST_ENTRY))
+        return cls(centres, radii, origin, stored_number(state, "scale", most=LARGEST_FEATURE))
 
 
 def spherical_hamming_distances(a: Any, b: Any) -> NDArray[np.float64]:
