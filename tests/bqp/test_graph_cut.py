@@ -144,7 +144,7 @@ def test_converged_is_a_local_optimum(A):
 
 def test_found_blocks_are_a_partition_without_repulsion(A):
     for size in (1, 3, 500):
-        run = bqp.run.Run(A)
+        run = bqp.incumbent.Run(A)
         blocks = GraphCut(max_block=size)._found_blocks(graph_cut._Couplings(A), run, np.random.default_rng(0))
         np.testing.assert_array_equal(np.sort(np.concatenate(blocks)), np.arange(40))
         for block in blocks:

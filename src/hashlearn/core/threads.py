@@ -116,16 +116,25 @@ def block_rows(width: int = 1) -> int:
 
 def map_row_blocks(function: Callable[[int, int], Result], n: int, width: int = 1) -> list[Result]:
     """``function(first, last)`` of every block of rows, in order. Three blocks or more are computed on all cores."""
-    return list(_row_blocks(function, n, width))
+    return list(iter_row_blocks(function, n, width))
 
 
 def sum_row_blocks(function: Callable[[int, int], FloatArray], n: int, width: int = 1) -> FloatArray:
     """The sum of ``function(first, last)`` over all blocks of rows, always added in the same order."""
     total: FloatArray | None = None
-    for part in _row_blocks(function, n, width):
+    for part in iter_row_blocks(function, n, width):
         total = part if total is None else total.__iadd__(part)
     assert total is not None
     return total
+
+
+def iter_row_blocks(function: Callable[[int, int], Result], n: int, width: int = 1) -> Iterator[Result]:
+    """`map_row_blocks`, one result after the other."""
+    rows = block_rows(width)
+    edges = [(a, min(a + rows, n)) for a in range(0, n, rows)]
+    if len(edges) < 3:
+        return (function(a, b) for a, b in edges)
+    return map_threads(lambda edge: function(*edge), edges)
 
 
 def map_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
@@ -152,14 +161,6 @@ def n_threads() -> int:
     if wanted:
         return max(1, int(wanted))
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _row_blocks(function: Callable[[int, int], Result], n: int, width: int) -> Iterator[Result]:
-    rows = block_rows(width)
-    edges = [(a, min(a + rows, n)) for a in range(0, n, rows)]
-    if len(edges) < 3:
-        return (function(a, b) for a, b in edges)
-    return map_threads(lambda edge: function(*edge), edges)
 
 
 def _free_controlling_thread() -> None:

@@ -61,7 +61,7 @@ class BitProblems:
         if self._factor.rank == 0:
             assert self._sparse is not None
             return self._sparse
-        low_rank = bqp.LowRank.unchecked(self._factor.P, self._weights)
+        low_rank = bqp.LowRank.unchecked(self._factor, self._weights)
         return low_rank if self._sparse is None else bqp.SparsePlusLowRank(self._sparse, low_rank)
 
     def update(self, bit: int, x: TallArray) -> None:

@@ -128,13 +128,13 @@ class _SolvedBits(BitProblems):
         x, value = tall.as_float(solution.x), solution.value
         if monotone or solution.status == bqp.Status.TIME_LIMIT:
             if tall.dot(x, old) < 0.0:
-                x = tall.negated(x)  # the same solution, seen from where the bit stands
+                x = -x  # the same solution, seen from where the bit stands
             before = solution.details["start_value"] if monotone else A.value(old)
             if not value < before - 1e-12 * abs(before):
                 x, value = old, before
         self.update(bit, x)
         gap = relative_gap(value, solution.bound)
-        changed = tall.count_different(x, old)
+        changed = int((x != old).sum())
         return BitRecord(sweep, bit, value, solution.bound, gap, changed, solution.status.value, solution.seconds)
 
 

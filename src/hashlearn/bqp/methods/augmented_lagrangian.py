@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import minimize
 
-from hashlearn.bqp.eigen import Tick, gram, smallest_weighted_eigenpair
+from hashlearn.bqp.eigen import Tick, smallest_weighted_eigenpair
 from hashlearn.bqp.incumbent import Run
 from hashlearn.bqp.merging import merge_identical_rows
 from hashlearn.bqp.methods.spectral import sign, spectral_relaxation
@@ -24,6 +24,7 @@ from hashlearn.bqp.solution import Status
 from hashlearn.bqp.sweeps import CoordinateSweeps
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.threads import map_row_blocks
+from hashlearn.linalg.gram import gram
 
 # Passes of 1-flip descent: enough for nearly all of its gain, and the cost stays linear in n.
 PASSES_PER_ITERATE = 10
@@ -268,7 +269,7 @@ def _row_norms_low_rank(P: FloatArray, weights: FloatArray, tick: Tick | None) -
         return np.zeros(len(P))
     size, weight = max(P.max(), -P.min()), np.abs(weights).max()
     W = weights / weight
-    M = W[:, None] * (gram(P, tick) / size / size) * W
+    M = W[:, None] * (gram(P, tick=tick) / size / size) * W
 
     def squares(first: int, last: int) -> FloatArray:
         rows = P[first:last] / size

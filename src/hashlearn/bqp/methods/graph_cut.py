@@ -23,7 +23,7 @@ from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
 from hashlearn.bqp.incumbent import Run
 from hashlearn.bqp.merging import Merged, merge_identical_rows
-from hashlearn.bqp.operators import Dense, LowRank, Operator, Sparse, SparsePlusLowRank
+from hashlearn.bqp.operators import Dense, Operator, split
 from hashlearn.bqp.solution import Status
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import whole_number
@@ -149,10 +149,8 @@ class _Couplings:
         self.n = A.n
         self._A = A
         self._dense = A.array if isinstance(A, Dense) else None
-        sparse = A.sparse if isinstance(A, SparsePlusLowRank) else A
-        self._sparse = sparse.matrix if isinstance(sparse, Sparse) else None
-        low_rank = A.low_rank if isinstance(A, SparsePlusLowRank) else A
-        self._low_rank = low_rank if isinstance(low_rank, LowRank) else None
+        sparse, self._low_rank = split(A)
+        self._sparse = None if sparse is None else sparse.matrix
         self._place = np.full(A.n if self._sparse is not None else 0, -1)
 
     def start(self, x: FloatArray) -> float:

@@ -18,16 +18,14 @@ from hashlearn.bqp.incumbent import Run
 from hashlearn.bqp.merging import Merged, merge_identical_rows
 from hashlearn.bqp.methods.exact import enumerate_signs
 from hashlearn.bqp.methods.tabu import TabuWalks, Walk
-from hashlearn.bqp.operators import Dense, LowRank, Operator, Sparse, SparsePlusLowRank
+from hashlearn.bqp.operators import Dense, LowRank, Operator, Sparse, split
 from hashlearn.bqp.rows.interface import TallArray
 from hashlearn.bqp.solution import Status
 from hashlearn.bqp.sweeps import CoordinateSweeps, split_parts
+from hashlearn.bqp.thresholds import LARGEST_DENSIFIED, LARGEST_ENUMERATED, SWEEPS_FIRST
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import whole_number
 
-# Up to so many variables a low-rank A is made dense (32 MiB at most); up to so many any A is enumerated.
-LARGEST_DENSIFIED = 2048
-LARGEST_ENUMERATED = 20
 # The default budgets: elementary steps of all tabu walks, multiply-adds of all sweeps, and the least of each.
 TABU_STEPS = 1e9
 SWEEP_STEPS, FEWEST_SWEEPS, FEWEST_SWEEPS_PER_START = 2e9, 24, 12
@@ -35,8 +33,6 @@ MOST_STARTS, FEWEST_STARTS = 16, 2
 # The default search ends after so many walks, for each place in the pool, without a better value.
 IDLE_WALKS = 20
 PERTURBED_FRACTION = 0.02
-# Sparse problems larger than this descend by sweeps before each tabu walk.
-SWEEPS_FIRST = 4096
 
 Between = Callable[[Walk], Any]
 
@@ -131,7 +127,7 @@ class LocalSearch:
         T = rows.transposed(X)
         values = A.weights @ (T * T)
         best = int(np.argmin(values))
-        run.offer(merged.expand(rows.one_column(X, best)), float(values[best]))
+        run.offer(merged.expand(X[:, best]), float(values[best]))
         return Status.CONVERGED if self.max_iter is None else Status.ITERATION_LIMIT
 
 
@@ -151,7 +147,7 @@ class _Sweeps:
     def __init__(self, A: Operator, n_starts: int | None = None) -> None:
         self.n = A.n
         self._sweeps = CoordinateSweeps(A)
-        self._sparse = A.sparse if isinstance(A, SparsePlusLowRank) else A if isinstance(A, Sparse) else None
+        self._sparse = split(A)[0]
         data, _, _, P, self._weights = split_parts(A)
         affordable = int(SWEEP_STEPS / (P.size + data.size + A.n))
         self.n_starts = n_starts or _between(FEWEST_STARTS, affordable // 40, MOST_STARTS)

@@ -24,14 +24,13 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from hashlearn.bqp.error_bounds import below, sum_below
 from hashlearn.bqp.operators import LowRank, Operator
-from hashlearn.bqp.rows.inertia import EPS, Inertia, Proof, is_positive_definite
+from hashlearn.bqp.rows.inertia import EPS, Inertia, ProofGram, is_positive_definite
 from hashlearn.bqp.rows.interface import TallArray
 from hashlearn.bqp.sdr.lanczos import smallest_eigenvalue_bound
+from hashlearn.bqp.thresholds import ARPACK_SCALING, ARPACK_SHIFT, DENSE_CERTIFICATE_LIMIT
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.threads import all_blas_threads
 
-# Up to this n a sparse A is factored densely for its certificate (n² numbers, n³/3 operations).
-DENSE_CERTIFICATE_LIMIT = 8000
 BISECTIONS = 3  # towards a bound tighter than one that is enough
 WEAKER = (4.0, 32.0, 256.0, 2048.0)  # times the gap that would be enough, where it is not
 
@@ -61,7 +60,7 @@ def low_rank_bound(
 
 
 def proven_bound(
-    proof: Proof,
+    proof: ProofGram,
     weights: FloatArray,
     enough: float | None = None,
     value: float | None = None,
@@ -116,7 +115,7 @@ def _smallest_scaling(H: FloatArray, sign: FloatArray) -> tuple[float, FloatArra
         values, vectors = la.eigh(H, check_finite=False)
         R = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
     M = (R * sign) @ R.T
-    if len(M) > 300:
+    if len(M) > ARPACK_SCALING:
         try:
             value, vector = eigsh(M, k=1, which="SA", v0=np.ones(len(M)), tol=1e-10)
             return -float(value[0]), R.T @ vector[:, 0]
@@ -192,7 +191,7 @@ def shifted_bound(A: Operator, y: FloatArray, rng: np.random.Generator, enough: 
     # S is off by the rounding of A's entries, and of the differences on its diagonal.
     rounding = float(A.entry_error().max()) + 2.0 * EPS * size
     total = sum_below(y)
-    if enough is not None and n > 400 and _shift_holds(S, low := (enough - total) / n, rounding):
+    if enough is not None and n > ARPACK_SHIFT and _shift_holds(S, low := (enough - total) / n, rounding):
         return Certificate(_shifted_sum(total, n, low), np.zeros(n), "cholesky")
     value, vector = _smallest_eigenpair(A, y, S, size, rng)
     for widening in 8.0 ** np.arange(24):
@@ -220,7 +219,7 @@ def _smallest_eigenpair(
 ) -> tuple[float, FloatArray]:
     """Of S = A − Diag(y). An estimate is enough: what is reported is verified afterwards."""
     n = A.n
-    if n > 400:
+    if n > ARPACK_SHIFT:
         # The smallest eigenvalue sits at 0 in a cluster: flip the spectrum so that Lanczos sees it as the largest.
         flipped = LinearOperator(A.shape, matvec=lambda v: size * v + y * v - A @ v, dtype=np.float64)
         try:

@@ -20,19 +20,19 @@ from functools import partial
 import numpy as np
 
 from hashlearn.bqp.incumbent import Run
+from hashlearn.bqp.krylov import gmres
 from hashlearn.bqp.operators import LowRank
 from hashlearn.bqp.rows import Mixing, Rows
 from hashlearn.bqp.rows.interface import TINY, TallArray
 from hashlearn.bqp.sdr.certificate import low_rank_bound
-from hashlearn.bqp.sdr.krylov import gmres
 from hashlearn.bqp.sdr.relaxation import Relaxation, Tolerance
+from hashlearn.bqp.thresholds import CHEAP_RANK
 from hashlearn.core.arrays import FloatArray
 
 START_SWEEPS = 30
 ESCAPE_SWEEPS = 100
 MAX_NEWTON_STEPS = 40
 MAX_KRYLOV = 24
-CHEAP_RANK = 200  # up to here the preconditioner costs less than the Krylov steps it saves
 # Newton's first target as a multiple of the gap asked for. The proven gap came out at 0.05 to 0.15 of the residual;
 # where a failed certificate costs as much as several steps, the safer multiple.
 HOPEFUL, SAFE = 8.0, 2.0

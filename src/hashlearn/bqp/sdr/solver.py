@@ -12,20 +12,15 @@ from hashlearn.bqp.merging import Merged, merge_identical_rows
 from hashlearn.bqp.operators import LowRank, Operator
 from hashlearn.bqp.sdr.compressed import relax_low_rank
 from hashlearn.bqp.sdr.factored import relax_factored
-from hashlearn.bqp.sdr.polish import polish_all
 from hashlearn.bqp.sdr.relaxation import Relaxation, Tolerance
-from hashlearn.bqp.sdr.rounding import column_values, draw, draw_values
+from hashlearn.bqp.sdr.rounding import column_values, draw, draw_values, polish_all
 from hashlearn.bqp.sdr.sampled import LOOSE, relax_on_samples
 from hashlearn.bqp.solution import Status
 from hashlearn.bqp.sweeps import CoordinateSweeps
 from hashlearn.bqp.theory import expected_rounding_value
+from hashlearn.bqp.thresholds import DENSE_CERTIFICATE_LIMIT, EXPECTATION_PAIRS, SMALL
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import positive, whole_number
-
-# Eq. (13) sums over all pairs: reported by itself while that is a million terms or fewer.
-EXPECTATION_PAIRS = 1_000_000
-# Below this many rows a low-rank problem is as well solved by the general method.
-SMALL = 64
 
 
 @dataclass(frozen=True)
@@ -75,7 +70,7 @@ class SemidefiniteRelaxation:
     tol: float = 1e-6
     rank: int = 8
     max_iter: int = 30
-    proof_limit: int = 8000
+    proof_limit: int = DENSE_CERTIFICATE_LIMIT
     max_flip_passes: int = 1000
     certify: bool = True
 
@@ -83,12 +78,9 @@ class SemidefiniteRelaxation:
     any_rows: ClassVar[bool] = True  # low-rank problems of every kind of rows, not of NumPy arrays only
 
     def __post_init__(self) -> None:
-        whole_number(self.n_draws, "n_draws", least=1)
-        whole_number(self.polish, "polish", least=0)
-        whole_number(self.rank, "rank", least=2)
-        whole_number(self.max_iter, "max_iter", least=1)
-        whole_number(self.proof_limit, "proof_limit", least=0)
-        whole_number(self.max_flip_passes, "max_flip_passes", least=1)
+        limits = {"n_draws": 1, "polish": 0, "rank": 2, "max_iter": 1, "proof_limit": 0, "max_flip_passes": 1}
+        for field, least in limits.items():
+            whole_number(getattr(self, field), field, least=least)
         positive(self.tol, "tol")
 
     def run(self, A: Operator, run: Run, rng: np.random.Generator, x0: FloatArray | None) -> Status:
@@ -131,17 +123,17 @@ class SemidefiniteRelaxation:
         X = draw(relaxation, normals[:, order[: max(self.polish, 1)]])
         tall = relaxation.operator.tall
         if tall.on_host:
-            run.offer(merged.expand(tall.one_column(X, 0)), float(values[order[0]]))
+            run.offer(merged.expand(X[:, 0]), float(values[order[0]]))
+        elif self.polish == 0:  # draws were valued in the dtype of P; an offer without a value is valued in float64
+            run.offer(merged.expand(X[:, 0]))
         if self.polish == 0:
-            if not tall.on_host:  # draws were valued in the dtype of P, what is offered is in float64
-                run.offer(merged.expand(tall.one_column(X, 0)))
             return
         if x0 is not None:
             X = tall.joined(X, merged.collapse(x0))
         X = polish_all(relaxation.operator, X, lambda: run.tick("polish"), self.max_flip_passes)
         values = column_values(relaxation.operator, X)
         best = int(np.argmin(values))
-        run.offer(merged.expand(tall.one_column(X, best)), float(values[best]))
+        run.offer(merged.expand(X[:, best]), float(values[best]))
 
 
 def _expected_value(relaxation: Relaxation) -> float | None:
