@@ -1,0 +1,593 @@
+"""A table of fits whose codes are recorded, so that a change of structure can prove that no code changed.
+
+``python -m tests.regression.fits --record`` rewrites the record. ``--table`` prints the name of every fit and a short
+digest of its codes. Only the public interface is used, so that moved modules do not matter.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from typing import Any
+
+import numpy as np
+from sklearn.tree import DecisionTreeClassifier
+
+from hashlearn import TwoStepHasher, bqp, distributed
+from hashlearn.bits import pack_signs
+from hashlearn.hash_functions import RBFSVM, KernelRidge, LinearRidge
+from hashlearn.hashers import HASHERS
+from tests.regression import record
+from tests.regression.data import PROBLEMS, ROWS, TARGETS, given_codes
+from tests.regression.record import Result
+
+# The only place that says what a solver is called today. If a name changes its meaning, edit the right-hand side.
+# The keys stay, because recorded names contain them.
+SOLVERS: dict[str, Any] = {
+    "sdr as in inference": "sdr",
+    "al as in inference": "al",
+    "local_search as in inference": "local_search",
+    "spectral as in inference": "spectral",
+    "nopt as in inference": "nopt",
+    "graph_cut as in inference": "graph_cut",
+    "exact as in inference": "exact",
+    "sdr over blocks": "sdr",
+    "al over blocks": "al",
+    "local_search over blocks": "local_search",
+    "spectral over blocks": "spectral",
+    "sdr of bqp": "sdr",
+    "al of bqp": "al",
+    "local_search of bqp": "local_search",
+    "spectral of bqp": "spectral",
+    "nopt of bqp": "nopt",
+    "graph_cut of bqp": "graph_cut",
+    "exact of bqp": "exact",
+    "SDR object": bqp.SemidefiniteRelaxation(),
+    "SDR object, no polish": bqp.SemidefiniteRelaxation(polish=0, n_draws=10),
+    "SDR object, loose": bqp.SemidefiniteRelaxation(tol=1e-1, n_draws=10),
+    "SDR object, loose, no proof": bqp.SemidefiniteRelaxation(tol=1e-1, n_draws=10, certify=False),
+    "SDR object, Lanczos proof": bqp.SemidefiniteRelaxation(tol=1e-2, proof_limit=0),
+    "AL object": bqp.AugmentedLagrangian(),
+    "AL object, 3 iterations": bqp.AugmentedLagrangian(max_iter=3),
+    "local search object, short": bqp.LocalSearch(n_starts=2, max_iter=2000),
+    "local search object, few sweeps": bqp.LocalSearch(n_starts=2, max_iter=10),
+    "spectral object": bqp.Spectral(),
+    "spectral object, sequential": bqp.Spectral(binarisation="sequential"),
+    "nopt object": bqp.NonlinearOptimization(),
+    "graph cut object": bqp.GraphCut(),
+}
+IN_INFERENCE = [key for key in SOLVERS if key.endswith("as in inference") and not key.startswith("exact")]
+OF_BQP = [key for key in SOLVERS if key.endswith("of bqp") and not key.startswith(("exact", "local_search"))]
+
+# Hash functions that are no plain name.
+HASH_FUNCTIONS: dict[str, Any] = {
+    "sharpened kernel ridge": KernelRidge(sharpen=4.0),
+    "kernel ridge on landmarks": KernelRidge(max_gram_rows=1, n_landmarks=60),
+    "kernel ridge by cv": KernelRidge(alpha="cv", gamma="cv"),
+    "kernel ridge, fixed": KernelRidge(alpha=0.1, gamma="median"),
+    "linear ridge, alpha 10": LinearRidge(alpha=10.0),
+    "rbf_svm, C 10": RBFSVM(C=10.0),
+    "decision tree of scikit-learn": DecisionTreeClassifier(max_depth=5, random_state=0),
+}
+
+
+@dataclass(frozen=True)
+class Fit:
+    """One fit: what it is called, how it is done, on which rows (or problem), and with which settings."""
+
+    name: str
+    way: str  # "two_step", another name of HASHERS, "paper", "blocks", "dask" or "bqp"
+    rows: str  # key of ROWS, or of PROBLEMS
+    settings: dict[str, Any] = field(default_factory=dict)
+    labels: bool = False
+
+    @property
+    def needs(self) -> list[str]:
+        """Optional packages, by the name they are imported by."""
+        packages = ["torch"] if self.rows.startswith("tensor") else []
+        return packages + (["dask", "distributed"] if self.way == "dask" else [])
+
+
+def codes_of(fit: Fit, client: Any = None) -> Result:
+    """Packed codes of the training and held-out rows, and the objective; for ``bqp`` packed signs, value and bound.
+
+    ``client`` is the Dask client of a fit on Dask.
+    """
+    with _one_torch_thread() if "torch" in fit.needs else nullcontext():
+        return _solved(fit) if fit.way == "bqp" else _fitted(fit, client)
+
+
+@contextmanager
+def _one_torch_thread() -> Iterator[None]:
+    """Hold PyTorch to one thread: on busy cores its threads wait for each other for most of the time."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _solved(fit: Fit) -> Result:
+    solver = SOLVERS[fit.settings["solver"]]
+    options = {"random_state": 0, **{key: value for key, value in fit.settings.items() if key != "solver"}}
+    A = PROBLEMS[fit.rows]()
+    if options.get("x0") == "alternating":
+        options["x0"] = np.where(np.arange(A.shape[0] if hasattr(A, "shape") else A.n) % 2, -1, 1)
+    solution = bqp.solve(A, solver, **options)
+    x = solution.x if isinstance(solution.x, np.ndarray) else solution.x.cpu().numpy()
+    codes = {"signs": pack_signs(x[:, None])}
+    return Result(1, codes, solution.value, solution.bound, str(solution.status.value))
+
+
+def _fitted(fit: Fit, client: Any) -> Result:
+    rows = ROWS[fit.rows]()
+    settings = {"random_state": 0, **fit.settings}
+    if "solver" in settings:
+        settings["solver"] = SOLVERS[settings["solver"]]
+    if "hash_function" in settings:
+        settings["hash_function"] = HASH_FUNCTIONS.get(settings["hash_function"], settings["hash_function"])
+    if settings.get("target") in TARGETS:
+        settings["target"] = TARGETS[settings["target"]](rows)
+    if settings.get("init") == "given":
+        settings["init"] = given_codes(rows.X, settings["n_bits"])
+    y = rows.y if fit.labels else None
+    if fit.way == "blocks":
+        hasher = distributed.fit(rows.X, y, n_workers=0, **settings)
+    elif fit.way == "dask":
+        hasher = distributed.fit(rows.X, y, client=client, **settings)
+    elif fit.way == "paper":
+        hasher = TwoStepHasher.paper(**settings).fit(rows.X, y)
+    else:
+        hasher = HASHERS[fit.way](**settings).fit(rows.X, y)
+    codes = {}
+    if hasattr(hasher, "training_codes"):
+        codes["training"] = hasher.training_codes
+    elif hasattr(hasher, "codes_"):
+        codes["training"] = pack_signs(np.asarray(hasher.codes_))
+    encoded = hasher.encode(rows.new)
+    codes["held out"] = encoded if isinstance(encoded, np.ndarray) else encoded.cpu().numpy()
+    report = getattr(hasher, "inference_report_", None)
+    if report is None:
+        return Result(settings["n_bits"], codes)
+    bounds = [bit.bound for bit in report.bits[-settings["n_bits"] :]]
+    return Result(settings["n_bits"], codes, report.final_objective, float(np.sum(bounds)), _ending(report))
+
+
+def _ending(report: Any) -> str:
+    return f"{len(report.objectives)} sweeps"
+
+
+def _table() -> Iterator[Fit]:
+    yield from _targets_and_solvers()
+    yield from _solver_objects()
+    yield from _hash_functions()
+    yield from _choices()
+    yield from _kinds_of_rows()
+    yield from _sizes()
+    yield from _tensors()
+    yield from _blocks()
+    yield from _on_dask()
+    yield from _hashers()
+    yield from _problems()
+
+
+def _two_step(name: str, rows: str = "digits", labels: bool = False, **settings: Any) -> Fit:
+    chosen = {"n_bits": 8, "n_sweeps": 2, "hash_function": "linear_ridge", **settings}
+    return Fit(name, "two_step", rows, chosen, labels)
+
+
+def _targets_and_solvers() -> Iterator[Fit]:
+    targets = [
+        ("labels", "digits", True),
+        ("shared_labels", "digits with several labels", True),
+        ("distance", "digits", False),
+        ("thresholded_distance", "digits", False),
+        ("neighbors", "digits", False),
+        ("labels_and_neighbors", "digits, some unlabeled", True),
+        ("clusters", "digits", False),
+        ("dense similarity", "digits", False),
+        ("sparse similarity", "digits", False),
+        ("sparse similarity with background", "digits", False),
+        ("low-rank similarity", "digits", False),
+        ("pairs", "digits", False),
+    ]
+    for target, rows, labels in targets:
+        for solver in IN_INFERENCE:
+            settings: dict[str, Any] = {"target": target, "solver": solver, "init": "random", "n_bits": 6}
+            if solver.startswith("graph_cut"):  # seconds for each bit of a dense problem
+                if target not in ("labels", "distance", "thresholded_distance", "pairs"):
+                    continue
+                settings |= {"n_bits": 3, "n_sweeps": 1}
+            if solver.startswith("local_search") and target in ("labels", "shared_labels", "clusters"):
+                settings |= {"n_bits": 3}  # so that few rows are distinct: only then is the default search short
+            yield _two_step(f"{target} | {solver}", rows, labels, **settings)
+    for target in (
+        "distance, not centered",
+        "thresholded distance, 10 %",
+        "neighbors, euclidean",
+        "5 clusters",
+        "auto",
+        "paper",
+    ):
+        yield _two_step(f"{target} without labels", target=target)
+    for target, rows in [
+        ("auto", "digits"),
+        ("auto", "digits with several labels"),
+        ("paper", "digits"),
+        ("labels and neighbors, weight 0.5", "digits, some unlabeled"),
+        ("labels and neighbors, weight 0.5", "digits"),
+    ]:
+        yield _two_step(f"{target} with labels | {rows}", rows, True, target=target)
+
+
+def _solver_objects() -> Iterator[Fit]:
+    objects = [key for key in SOLVERS if "object" in key]
+    for solver in objects:
+        few = {"solver": solver, "init": "random", "n_bits": 4}
+        yield _two_step(f"labels | {solver}", labels=True, **few)
+        yield _two_step(f"distance | {solver}", target="distance", **few)
+    for solver in ("AL object", "local search object, short"):
+        yield _two_step(f"sparse similarity | {solver}", target="sparse similarity", solver=solver)
+    for target, labels in (("labels", True), ("distance", False), ("thresholded_distance", False)):
+        yield _two_step(f"{target} | exact", "20 digits", labels, target=target, solver="exact as in inference")
+
+
+def _hash_functions() -> Iterator[Fit]:
+    names = ["rbf_svm", "linear_svm", "trees", "kernel_ridge", "logistic", "linear_ridge", *HASH_FUNCTIONS]
+    for name in names:
+        yield _two_step(f"hash function {name}", labels=True, hash_function=name, n_bits=4 if name == "trees" else 8)
+    for name in ("kernel_ridge", "linear_svm", "sharpened kernel ridge", "kernel ridge on landmarks"):
+        yield _two_step(f"hash function {name}, distance", target="distance", hash_function=name)
+
+
+def _choices() -> Iterator[Fit]:
+    for target, labels in (("labels", True), ("distance", False)):
+        for init in ("auto", "pca", "itq", "random", "given"):
+            yield _two_step(f"{target} | init {init}", labels=labels, target=target, init=init)
+        for n_sweeps in (1, 3, 6):
+            yield _two_step(f"{target} | {n_sweeps} sweeps", labels=labels, target=target, n_sweeps=n_sweeps)
+        for solver in ("sdr as in inference", "al as in inference", "spectral as in inference"):
+            yield _two_step(
+                f"{target} | not monotone | {solver}", labels=labels, target=target, solver=solver, monotone=False
+            )
+        for n_bits in (1, 12, 20):
+            yield _two_step(f"{target} | {n_bits} bits", labels=labels, target=target, n_bits=n_bits)
+        for seed in (1, 2):
+            yield _two_step(f"{target} | seed {seed}", labels=labels, target=target, random_state=seed)
+        for scaling in ("none", "root"):
+            yield _two_step(f"{target} | scaling {scaling}", labels=labels, target=target, scaling=scaling)
+    for target, labels in (("labels", True), ("clusters", False)):
+        for spread in (False, True):
+            for arrange in (False, True):
+                yield _two_step(
+                    f"{target} | spread {spread}, arrange {arrange}",
+                    labels=labels,
+                    target=target,
+                    spread=spread,
+                    arrange=arrange,
+                )
+    for labels in (False, True):
+        for solver in ("sdr as in inference", "al as in inference"):
+            settings = {"n_bits": 8, "solver": solver, "n_sweeps": 2}
+            yield Fit(f"paper settings, labels {labels} | {solver}", "paper", "digits", settings, labels)
+
+
+def _kinds_of_rows() -> Iterator[Fit]:
+    for rows in (
+        "digits in float32",
+        "digits as integers",
+        "sparse digits",
+        "digits with zero rows",
+        "digits with duplicate rows",
+    ):
+        yield _two_step(f"{rows} | labels", rows, True, hash_function="kernel_ridge")
+        for target in ("distance", "neighbors", "thresholded_distance"):
+            yield _two_step(f"{rows} | {target}", rows, target=target)
+    yield _two_step("sparse digits | distance, pca", "sparse digits", target="distance", init="pca")
+    for rows in (
+        "digits with words as labels",
+        "digits, classes of equal size",
+        "digits, two classes",
+        "digits, 80 classes",
+    ):
+        yield _two_step(rows, rows, True)
+        yield _two_step(f"{rows} | local_search", rows, True, solver="local_search as in inference", n_bits=3)
+    for target, labels in (("labels", True), ("distance", False), ("neighbors", False)):
+        yield _two_step(f"more bits than features | {target}", "200 x 3", labels, target=target)
+    for solver in ("al as in inference", "local_search as in inference"):
+        yield _two_step(f"more bits than features | {solver}", "200 x 3", target="distance", solver=solver)
+    yield _two_step("more bits than features | pca", "200 x 3", target="distance", init="pca")
+    yield _two_step("2100 features | init pca", "80 x 2100", target="distance", init="pca", n_bits=4)
+    yield _two_step("2100 features | labels", "80 x 2100", True, n_bits=4)
+
+
+def _sizes() -> Iterator[Fit]:
+    """Fits on both sides of every number of rows at which an algorithm changes."""
+    yield _two_step("450 digits | neighbors", "450 digits", target="neighbors")
+    yield _two_step("450 digits | clusters", "450 digits", target="clusters", n_bits=4)
+    yield _two_step("700 digits | many label sets", "digits with many label sets", True, n_bits=4, n_sweeps=1)
+    few: dict[str, Any] = {"n_bits": 3, "n_sweeps": 1}
+    for solver in ("sdr as in inference", "al as in inference", "local_search as in inference"):
+        yield _two_step(f"2200 rows | distance | {solver}", "2200 x 6", target="distance", solver=solver, **few)
+        yield _two_step(f"2200 rows | labels | {solver}", "2200 x 6", True, solver=solver, **few)
+        yield _two_step(f"20500 rows | labels | {solver}", "20500 x 5", True, solver=solver, **few, arrange=False)
+    for solver in ("sdr as in inference", "local_search as in inference"):
+        yield _two_step(
+            f"2200 rows | thresholded_distance | {solver}",
+            "2200 x 6",
+            target="thresholded_distance",
+            solver=solver,
+            n_bits=2,
+            n_sweeps=1,
+        )
+    for solver in ("al as in inference", "local_search as in inference"):
+        for init in ("auto", "random"):
+            yield _two_step(
+                f"20500 rows | distance | {solver} | init {init}",
+                "20500 x 5",
+                target="distance",
+                solver=solver,
+                init=init,
+                **few,
+            )
+    passes = {"target": "distance", "solver": "local_search as in inference"}
+    yield _two_step("20500 rows | 3 sweeps", "20500 x 5", **passes, n_bits=3, n_sweeps=3)
+    yield _two_step("20500 rows | not monotone", "20500 x 5", **passes, **few, monotone=False)
+    yield _two_step("20500 rows | duplicate rows", "20500 x 5 with duplicate rows", **passes, **few)
+    yield _two_step("70000 rows | local_search", "70000 x 3", **passes, **few)
+    yield _two_step(
+        "20500 rows | local search object",
+        "20500 x 5",
+        target="distance",
+        solver="local search object, few sweeps",
+        **few,
+    )
+    yield _two_step("20500 rows | sdr", "20500 x 5", target="distance", n_bits=2, n_sweeps=1)
+
+
+def _tensors() -> Iterator[Fit]:
+    for dtype in ("float32", "float64"):
+        small, large = f"tensors, 120 digits, {dtype}", f"tensors, 1200 digits, {dtype}"
+        for target, labels in (("labels", True), ("distance", False), ("neighbors", False)):
+            for solver in IN_INFERENCE:
+                if solver.startswith("graph_cut") or (solver.startswith("nopt") and target != "labels"):
+                    continue
+                yield _two_step(
+                    f"{small} | {target} | {solver}",
+                    small,
+                    labels,
+                    target=target,
+                    solver=solver,
+                    init="random",
+                    n_bits=3,
+                )
+            for solver in ("sdr as in inference", "local_search as in inference"):
+                yield _two_step(f"{large} | {target} | {solver}", large, labels, target=target, solver=solver, n_bits=3)
+        yield _two_step(f"{small} | thresholded_distance", small, target="thresholded_distance")
+        yield _two_step(f"{small} | kernel_ridge", small, True, hash_function="kernel_ridge")
+        for init in ("pca", "itq", "random", "given"):
+            yield _two_step(f"{small} | init {init}", small, target="distance", init=init)
+    large = "tensors, 1200 digits, float32"
+    yield _two_step(f"{large} | clusters", large, target="clusters", n_sweeps=1)
+    yield _two_step(f"{large} | not monotone", large, target="distance", n_bits=3, n_sweeps=1, monotone=False)
+    yield _two_step(f"{large} | SDR object", large, target="distance", n_bits=4, solver="SDR object", n_sweeps=1)
+    for rows in ("tensors, 1200 digits with zero rows", "tensors, 1200 digits with duplicate rows"):
+        yield _two_step(rows, rows, target="distance", n_bits=4)
+    for n, solver in ((1, "sdr as in inference"), (2, "sdr as in inference"), (2, "local_search as in inference")):
+        yield _two_step(
+            f"tensors, 10500 rows | {n} sweeps | {solver}",
+            "tensors, 10500 x 6, float32",
+            target="distance",
+            solver=solver,
+            n_bits=3,
+            n_sweeps=n,
+        )
+    yield _two_step("tensors, 10500 rows | labels", "tensors, 10500 x 6, float32", True, n_bits=4, arrange=False)
+    yield _two_step("tensors, 2200 rows", "tensors, 2200 x 6, float64", target="distance", n_bits=4)
+    yield _two_step(
+        "tensors, 20500 rows",
+        "tensors, 20500 x 5, float32",
+        target="distance",
+        solver="local_search as in inference",
+        n_bits=2,
+        n_sweeps=1,
+    )
+
+
+def _in_blocks(name: str, rows: str = "500 x 6", labels: bool = False, **settings: Any) -> Fit:
+    return Fit(f"blocks | {name}", "blocks", rows, {"n_bits": 8, "n_sweeps": 2, "chunk_rows": 150, **settings}, labels)
+
+
+def _blocks() -> Iterator[Fit]:
+    solvers = [key for key in SOLVERS if key.endswith("over blocks")]
+    for solver in [*solvers, "SDR object, loose", "AL object, 3 iterations", "local search object, few sweeps"]:
+        for chunk_rows in (500, 150, (200, 37, 263)):
+            yield _in_blocks(f"distance | {solver} | {chunk_rows}", solver=solver, chunk_rows=chunk_rows)
+        yield _in_blocks(f"labels | {solver}", labels=True, solver=solver)
+    yield _in_blocks("labels | 64 rows each", labels=True, chunk_rows=64)
+    yield _in_blocks("no chunk_rows", chunk_rows=None)
+    yield _in_blocks("labels, distance asked for", labels=True, target="distance")
+    for solver in ("sdr over blocks", "local_search over blocks"):
+        yield _in_blocks(f"certified | {solver}", solver=solver, certify=True)
+        yield _in_blocks(f"certified | one block | {solver}", solver=solver, certify=True, chunk_rows=500)
+        yield _in_blocks(f"digits certified | {solver}", "450 digits", solver=solver, certify=True)
+    for name in ("linear", "linear_ridge", "nystroem", "linear ridge, alpha 10", "kernel ridge on landmarks"):
+        for labels in (False, True):
+            yield _in_blocks(f"hash function {name}, labels {labels}", labels=labels, hash_function=name)
+    yield _in_blocks("hash function kernel ridge, fixed", hash_function="kernel ridge, fixed")
+    for init in ("itq", "pca"):
+        yield _in_blocks(f"init {init}", init=init)
+    for n_sweeps in (1, 5):
+        yield _in_blocks(f"{n_sweeps} sweeps", n_sweeps=n_sweeps)
+    for n_components in (2, 64):
+        yield _in_blocks(f"{n_components} components", "450 digits", n_components=n_components)
+    for labels in (False, True):
+        yield _in_blocks(f"more bits than features, labels {labels}", "200 x 3", labels)
+        yield _in_blocks(f"seed 1, labels {labels}", labels=labels, random_state=1)
+    for rows in (
+        "digits in float32",
+        "digits as integers",
+        "digits with zero rows",
+        "digits with duplicate rows",
+        "digits with words as labels",
+    ):
+        yield _in_blocks(rows, rows, rows.endswith("labels"))
+    large: dict[str, Any] = {"n_bits": 4, "n_sweeps": 1}
+    for chunk_rows in (4500, 3000):
+        yield _in_blocks(
+            f"9000 rows | {chunk_rows}", "9000 x 6", solver="local_search over blocks", chunk_rows=chunk_rows, **large
+        )
+    few = {"chunk_rows": 7000, **large}
+    for solver in ("sdr over blocks", "al over blocks", "local_search over blocks"):
+        yield _in_blocks(f"20500 rows | {solver}", "20500 x 5", solver=solver, **few)
+        yield _in_blocks(f"20500 rows, labels | {solver}", "20500 x 5", True, solver=solver, **few)
+    yield _in_blocks("20500 rows, certified", "20500 x 5", certify=True, **few)
+    yield _in_blocks("20500 rows, landmarks", "20500 x 5", True, hash_function="kernel ridge on landmarks", **few)
+
+
+def _on_dask() -> Iterator[Fit]:
+    for name, labels, settings in [
+        ("distance", False, {}),
+        ("distance, local_search", False, {"solver": "local_search over blocks"}),
+        ("distance, certified", False, {"certify": True}),
+        ("labels", True, {}),
+        ("labels, landmarks", True, {"hash_function": "kernel ridge on landmarks"}),
+    ]:
+        chosen = {"n_bits": 8, "n_sweeps": 2, "chunk_rows": 150, **settings}
+        yield Fit(f"dask | {name}", "dask", "500 x 6", chosen, labels)
+
+
+def _hashers() -> Iterator[Fit]:
+    quick: dict[str, dict[str, Any]] = {
+        "fasthash": {"n_trees": 5, "n_sweeps": 1},
+        "ksh": {"n_anchors": 60, "max_iter": 60},
+        "bre": {"n_sweeps": 1},
+        "sdh": {"n_anchors": 80},
+        "binary_autoencoder": {"max_iter": 5},
+        "sign_codes": {"threshold": "median"},
+    }
+    supervised = ("two_step", "tsh", "fasthash", "ksh", "bre", "itq_cca", "sdh", "cosdish", "one_hot_class")
+    for name in HASHERS:
+        labels = name in (*supervised, "class_score_lsh")
+        for rows in ("digits", "200 x 3" if name in ("lsh", "two_step") else "digits in float32"):
+            yield Fit(f"hasher {name} | {rows}", name, rows, {"n_bits": 8, **quick.get(name, {})}, labels)
+
+
+def _problems() -> Iterator[Fit]:
+    small = ("dense 60", "sparse 60", "low rank 60")
+    middle = (
+        "dense 300",
+        "sparse 300",
+        "low rank 300",
+        "low rank 300, 15 distinct rows",
+        "low rank 300, 100 distinct rows",
+        "sparse plus low rank 200",
+        "tensor low rank 300, float64",
+    )
+    for problem in (*small, *middle):
+        for solver in OF_BQP:
+            yield _problem(problem, solver)
+        yield _problem(problem, "local search object, short")
+        if not problem.startswith("tensor"):
+            yield _problem(problem, "AL object", x0="alternating")
+    for kind in ("dense 16", "sparse 16", "low rank 16", "sparse plus low rank 16", "tensor low rank 16, float64"):
+        for solver in ("exact of bqp", "local_search of bqp", "sdr of bqp"):
+            yield _problem(kind, solver)
+    yield _problem("low rank 300, 15 distinct rows", "local_search of bqp")
+    yield _problem("sparse 60", "local_search of bqp")
+    for problem in ("dense 60", "sparse 300", "low rank 300"):
+        for solver in ("SDR object, no polish", "SDR object, Lanczos proof", "spectral object, sequential"):
+            yield _problem(problem, solver)
+        yield _problem(problem, "sdr of bqp", x0="alternating")
+        yield _problem(problem, "local search object, short", x0="alternating")
+        yield _problem(problem, "al of bqp", max_iter=2)
+    yield _problem("low rank 300, rank 250", "sdr of bqp")
+    yield _problem("dense 1100", "spectral of bqp")
+    for problem in ("low rank 2500", "sparse plus low rank 2500", "sparse 2500", "sparse 4200", "low rank 12000"):
+        yield _problem(problem, "local search object, few sweeps")
+        yield _problem(problem, "spectral of bqp")
+    yield _problem("low rank 2500", "sdr of bqp")
+    yield _problem("low rank 2500", "al of bqp")
+    yield _problem("sparse 2500", "SDR object, Lanczos proof")
+    for problem in (
+        "tensor low rank 1500, float32",
+        "tensor low rank 1500, float64",
+        "tensor low rank 1500, 200 distinct rows",
+        "tensor low rank 3000, 1200 distinct rows",
+        "tensor low rank 12000, float32",
+    ):
+        for solver in ("SDR object, loose", "SDR object, loose, no proof", "local search object, few sweeps"):
+            yield _problem(problem, solver)
+    for dtype in ("float32", "float64"):
+        yield _problem(f"tensor low rank 1500, {dtype}", "sdr of bqp")
+        yield _problem(f"tensor low rank 1500, {dtype}", "local_search of bqp")
+
+
+def _problem(problem: str, solver: str, **options: Any) -> Fit:
+    told = "".join(f" | {key} {value}" for key, value in options.items())
+    return Fit(f"bqp | {problem} | {solver}{told}", "bqp", problem, {"solver": solver, **options})
+
+
+FITS: dict[str, Fit] = {}
+for _fit in _table():
+    if _fit.name in FITS:
+        raise ValueError(f"two fits are called {_fit.name!r}")
+    FITS[_fit.name] = _fit
+
+
+def missing_packages(fit: Fit) -> list[str]:
+    """Optional packages that the fit needs and that are not installed."""
+    return [package for package in fit.needs if find_spec(package) is None]
+
+
+def dask_client() -> Any:
+    """A client whose two workers are threads of this process."""
+    from distributed import Client
+
+    return Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None)
+
+
+def results(fits: Iterable[Fit]) -> Iterator[tuple[Fit, Result, float]]:
+    """Every fit that can run here, what it gives, and its seconds of processor time."""
+    client = None
+    for fit in fits:
+        if missing_packages(fit):
+            continue
+        if fit.way == "dask" and client is None:
+            client = dask_client()
+        began = time.process_time()
+        yield fit, codes_of(fit, client), time.process_time() - began
+    if client is not None:
+        client.close()
+
+
+def main(arguments: list[str]) -> int:
+    """``--record`` rewrites the record; ``--table`` prints names and digests; ``--seconds`` adds processor time."""
+    wanted = [word for word in arguments if not word.startswith("--")]
+    fits = [fit for fit in FITS.values() if all(word in fit.name for word in wanted)]
+    if "--record" in arguments:
+        incomplete = wanted or [fit.name for fit in fits if missing_packages(fit)]
+        if incomplete:
+            sys.stderr.write("--record needs every fit, and every optional package\n")
+            return 2
+        record.write({fit.name: result for fit, result, _ in results(fits)})
+        return 0
+    if "--table" not in arguments:
+        sys.stderr.write("usage: python -m tests.regression.fits --record | --table [--seconds] [part of a name]\n")
+        return 2
+    for fit, result, seconds in results(fits):
+        end = f"\t{seconds:.3f}" if "--seconds" in arguments else ""
+        sys.stdout.write(f"{fit.name}\t{result.digest()[:12]}{end}\n")
+        sys.stdout.flush()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
