@@ -132,7 +132,7 @@ def test_more_iterations_and_recombination_help():
 def test_offspring_keep_what_their_parents_share():
     n, rng = 1000, np.random.default_rng(0)
     engine = local_search._Tabu(Sparse(ring(n)), LocalSearch())
-    pool = local_search._Pool(engine, merge_identical_rows(Sparse(ring(n))), bqp.run.Run(Sparse(ring(n))), rng)
+    pool = local_search._Pool(engine, merge_identical_rows(Sparse(ring(n))), bqp.incumbent.Run(Sparse(ring(n))), rng)
     mother = some_signs(n, 1)
     shared = np.arange(n) < 600
     father = -np.where(shared, mother, -mother)  # agrees with the mother on 600 variables once mirrored

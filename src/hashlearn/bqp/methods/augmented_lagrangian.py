@@ -35,7 +35,7 @@ SMALLEST_WEIGHT = 1e-3  # of a row, relative to the mean: a variable that hardly
 
 @dataclass(frozen=True)
 class AugmentedLagrangian:
-    """Minimise xᵀAx − Λᵀ Φ(x) + μ/2 ‖Φ(x)‖², eq. (17), again and again while Λ and μ are updated; take signs.
+    """Minimizes xᵀAx − Λᵀ Φ(x) + μ/2 ‖Φ(x)‖², eq. (17), for updated Λ and growing μ, and takes signs. No bound.
 
     The default is the paper's method made to descend. ``AugmentedLagrangian.literal()`` is Algorithm 2 as
     printed, and **that one returns its own initialisation**: Λ₀ = (A x₀)./x₀, eq. (22), is chosen so that

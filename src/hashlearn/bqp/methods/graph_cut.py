@@ -38,7 +38,7 @@ WINDOW = 8
 
 @dataclass(frozen=True, eq=False)
 class GraphCut:
-    """One block of variables at a time, by a minimum cut: the inference step of FastHash.
+    """Improves one block of variables at a time by a minimum cut, the inference step of FastHash. No bound.
 
     Starts from x0, else from all ones. A block's new signs are taken only if xᵀAx itself falls, so the value never
     rises. A sweep visits all blocks in random order.

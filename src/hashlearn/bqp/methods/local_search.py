@@ -39,7 +39,7 @@ Between = Callable[[Walk], Any]
 
 @dataclass(frozen=True)
 class LocalSearch:
-    """Tabu search from several starts, whose results are then recombined.
+    """Tabu search from several starts whose results are recombined. A bound only for up to 20 variables.
 
     Each start (x0 first, if given; random signs) is improved by a walk, and the results form a pool. From then on two
     of the pool are drawn, one mirrored if that makes them agree on more variables; the signs they share are kept, the

@@ -22,7 +22,9 @@ from hashlearn.core.arrays import FloatArray
 
 @dataclass(frozen=True)
 class NonlinearOptimization:
-    """Spectral start → signs → L-BFGS-B on min xᵀAx, x ∈ [−1, 1]ⁿ → signs; the better of the two is kept.
+    """Minimizes xᵀAx over the box [−1, 1]ⁿ by L-BFGS-B from the spectral signs, and takes signs again. No bound.
+
+    The better of the two sign vectors is returned.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ BINARISATIONS = ("sign", "sequential")
 
 @dataclass(frozen=True)
 class Spectral:
-    """min xᵀAx over ‖x‖² = n, eq. (19), whose solution is √n times the smallest eigenvector; then signs.
+    """Takes the signs of the smallest eigenvector, which minimizes xᵀAx over ‖x‖² = n, eq. (19). No bound.
 
     Parameters
     ----------

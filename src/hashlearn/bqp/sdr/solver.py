@@ -1,4 +1,4 @@
-"""Semidefinite relaxation with randomised rounding: the paper's section 2.2, with a certificate and linear cost."""
+"""Semidefinite relaxation with randomized rounding: the paper's section 2.2, with a certificate and linear cost."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from hashlearn.core.checks import positive, whole_number
 
 @dataclass(frozen=True)
 class SemidefiniteRelaxation:
-    """Relax min xᵀAx to the semidefinite program (10), prove its value, round it (11), polish the best draws.
+    """Solves the semidefinite relaxation (10) with a proven bound, rounds it (11), improves the best draws by flips.
 
     Parameters
     ----------
