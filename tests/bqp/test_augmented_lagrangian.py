@@ -15,7 +15,7 @@ from hashlearn import bqp
 from hashlearn.bqp import AugmentedLagrangian, Dense, LowRank, Operator, Spectral, as_operator, diagonal_operator
 from hashlearn.bqp.incumbent import OutOfTime, Run
 from hashlearn.bqp.merging import merge_identical_rows
-from hashlearn.bqp.methods import dual_start
+from hashlearn.bqp.methods import augmented_lagrangian, dual_start
 from hashlearn.bqp.methods.augmented_lagrangian import lagrangian
 from hashlearn.bqp.methods.dual_start import dual_feasible_start, row_norms
 from hashlearn.bqp.methods.spectral import sign

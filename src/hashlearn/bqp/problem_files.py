@@ -121,7 +121,7 @@ def read_problem(path: str | os.PathLike[str], sense: Sense | None = None) -> Pr
 
     - max-cut: w is the weight of the edge between i and j, 1 where it is left out; a self-loop is in no cut
       and contributes nothing.
-    - qubo: minimise yᵀQy; w stands at (i, j) and at (j, i), on the diagonal once.
+    - qubo: minimize yᵀQy; w stands at (i, j) and at (j, i), on the diagonal once.
 
     Parameters
     ----------

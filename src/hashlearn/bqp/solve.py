@@ -60,7 +60,7 @@ def solve(
     x0: ArrayLike | None = None,
     progress: ProgressCallback | None = None,
 ) -> Solution:
-    """Minimise xᵀAx over x ∈ {−1, +1}ⁿ (eq. 5).
+    """Minimize xᵀAx over x ∈ {−1, +1}ⁿ (eq. 5).
 
     Parameters
     ----------
@@ -69,7 +69,7 @@ def solve(
     random_state : None, int or numpy Generator; the same seed gives the same answer for any thread count
     time_limit : seconds; past it the best point so far comes back with status "time_limit"
     max_iter : overrides the solver's own iteration limit
-    x0 : signs to start from, where the method can use a start; the answer is never worse than x0
+    x0 : signs to start from, if the method can use a start; the answer is never worse than x0
     progress : called with a `SolverProgress` between steps
 
     Returns
@@ -101,7 +101,7 @@ def solve(
             return _solved_on_host(operator, solver, rng, time_limit, x0, progress)
         if not getattr(solver, "any_rows", False):
             able = ", ".join(repr(name) for name, made in METHODS.items() if getattr(made, "any_rows", False))
-            raise ValueError(f"method {solver.name!r} takes NumPy arrays; of this kind of rows take {able}")
+            raise ValueError(f"method {solver.name!r} takes NumPy arrays; for this kind of rows use {able}")
     start = None if x0 is None else operator.tall.signs(x0, operator.n)
 
     with one_blas_thread():
@@ -143,7 +143,7 @@ def solve(
 
 
 def _is_proven(operator: Operator, value: float, bound: float, size: float) -> bool:
-    """Whether bound and value meet, though the value may be higher by the rounding of its evaluation."""
+    """Whether bound and value meet, even if the true value is higher by the rounding of its evaluation."""
     allowed = OPTIMALITY_TOLERANCE * max(abs(bound), 1e-3 * size)
     return value - bound <= allowed < np.inf and value + value_error(operator) - bound <= allowed
 

@@ -1,4 +1,4 @@
-"""Checks at the public door: each error names the argument, what was wrong with it, and what would be right."""
+"""Checks of arguments. Each error names the argument, what is wrong with it, and what would be right."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Matrix = TypeVar("Matrix", NDArray[np.float64], sp.csr_array)
 
 # Squares and n-fold sums of entries up to this size stay finite in float64.
 LARGEST_ENTRY = 1e120
-# Asymmetry below this fraction of the largest entry is rounding, and is averaged away.
+# Asymmetry below this fraction of the largest entry counts as rounding, and A is replaced by its symmetric part.
 SYMMETRY_TOLERANCE = 1e-10
 
 
@@ -44,7 +44,7 @@ def finite_float64(values: Any, name: str, *, ndim: int, may_be_empty: bool = Fa
 
 
 def require_whole(A: Any, name: str) -> None:
-    """Refuse a compressed sparse matrix whose indices point outside it: scipy would read and write there."""
+    """Refuse a compressed sparse matrix whose indices point outside it; scipy would read and write there."""
     if A.format in ("csr", "csc"):
         n_major, n_minor = A.shape if A.format == "csr" else A.shape[::-1]
         try:
@@ -54,7 +54,7 @@ def require_whole(A: Any, name: str) -> None:
 
 
 def require_symmetric(A: Matrix) -> Matrix:
-    """``A`` itself if it is symmetric, its symmetric part if only rounding spoils it, else a clear error."""
+    """``A`` itself if it is symmetric, its symmetric part if it is symmetric up to rounding, else an error."""
     if A.shape[0] != A.shape[1]:
         raise ValueError(f"A must be square, got shape {A.shape}")
     if A.shape[0] == 0:

@@ -35,9 +35,9 @@ class AugmentedLagrangian:
     """Minimizes xᵀAx − Λᵀ Φ(x) + μ/2 ‖Φ(x)‖², eq. (17), for updated Λ and growing μ, and takes signs. No bound.
 
     The default is the paper's method made to descend. ``AugmentedLagrangian.literal()`` is Algorithm 2 as
-    printed, and **that one returns its own initialisation**: Λ₀ = (A x₀)./x₀, eq. (22), is chosen so that
+    printed, and **that one returns its own initialization**: Λ₀ = (A x₀)./x₀, eq. (22), is chosen so that
     the gradient (18) is zero at x₀. L-BFGS then has nothing to do, Λ stays as it is because Φ(x₀) = 0, and
-    the loop ends where it began. Its answer is the sequentially binarised eigenvector of eqs. (19) to (21),
+    the loop ends where it began. Its answer is the sequentially binarized eigenvector of eqs. (19) to (21),
     exactly. On the max-cut graph G1 (best known cut 11,624) that is 11,416; the default reaches 11,565 to
     11,569.
 
@@ -48,7 +48,7 @@ class AugmentedLagrangian:
     penalty_growth : α, by which μ is multiplied after each outer iteration
     tol : ε; ends when xᵀAx changes by less than tol · n · mean|A x₀| (``literal``: by less than tol)
     inner_iter : t₁, the most L-BFGS iterations of one outer iteration
-    as_printed : Algorithm 2 with the initialisation of the paper and nothing else; see ``literal``
+    as_printed : Algorithm 2 with the initialization of the paper and nothing else; see ``literal``
 
     The answer is never worse than the signs of its start, nor than ``x0``, which is 1-flipped too.
 
@@ -60,8 +60,8 @@ class AugmentedLagrangian:
     - d and the penalty follow the norms of the rows of A, and λ_min and x₀ are those of A x = λ Diag(d) x: a variable
       with small couplings is not held by a large multiplier, and merged rows count by their number.
     - A is divided by mean|A x₀| (over d, without the stored diagonal), so that μ₀ means the same for every A.
-    - The start is the eigenvector before it is binarised, so that Φ(x₀) ≠ 0.
-    - The signs of every iterate are 1-flipped and the best are kept, instead of the signs of the last iterate.
+    - The start is the eigenvector before it is binarized, so that Φ(x₀) ≠ 0.
+    - The signs of every iterate are 1-flipped and the best are returned, instead of the signs of the last iterate.
     - α = 3 instead of 10; T = 20 and ε is relative, so that ε and not T ends the loop, after about eight iterations.
     - A diagonal that a dense or sparse part stores is left out of the eigenproblem, being a constant of xᵀAx.
     - Identical rows of a low-rank A are merged first, which is exact (see `merging`).
@@ -145,7 +145,7 @@ class AugmentedLagrangian:
         return settled
 
     def _algorithm_2(self, A: Operator, start: Start, run: Run, each: Callable[[FloatArray], Any]) -> bool:
-        """Algorithm 2 on A / scale; ``each`` is told every x_t. True where line 3 ended it, not line 1."""
+        """Algorithm 2 on A / scale; calls ``each`` with every x_t. Returns whether line 3 ended it, not line 1."""
         x, multipliers, mu = start.x, start.multipliers, self.penalty
         value = A.value(x) / start.scale
         for t in range(self.max_iter + 1):

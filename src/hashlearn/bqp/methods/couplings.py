@@ -75,5 +75,5 @@ class Couplings:
 
 
 def _not_positive(couplings: FloatArray) -> NDArray[np.bool_]:
-    """Where a_ij ≤ 0, up to rounding: a low-rank A rarely gives exact zeros."""
+    """Whether a_ij ≤ 0, up to rounding: a low-rank A rarely has exact zeros."""
     return couplings <= 1e-14 * np.abs(couplings).max()

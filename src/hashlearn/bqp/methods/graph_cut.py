@@ -57,7 +57,7 @@ class GraphCut:
     conceivable flow, after cutting every u_i down to 1.25 times the sum of its variable's in-block weights, beyond
     which it decides x_i whatever the others do. The rounding can cost optimality of a block by about one part in a
     thousand, never validity: whether xᵀAx falls is computed in float64.
-    FastHash looks for a block's members among all variables; a sample of 8 for each place keeps that linear in n.
+    FastHash searches a block's members among all variables; a sample of 8 for each place makes that linear in n.
     Large blocks are split (``max_block``), for the same reason.
 
     Examples
@@ -157,7 +157,7 @@ def _cut_block(couplings: Couplings, index: IndexArray, x: FloatArray) -> float:
 
 
 def minimum_cut_signs(inside: FloatArray, unary: FloatArray) -> FloatArray:
-    """Signs that minimise Σ_{i,j} min(a_ij, 0) x_i x_j + Σ u_i x_i for a small dense block.
+    """Signs that minimize Σ_{i,j} min(a_ij, 0) x_i x_j + Σ u_i x_i for a small dense block.
 
     On the source side of the cut is +1. A pair of different signs costs 4|a_ij| more than an equal one, the wrong sign
     of x_i costs 2|u_i| more than the right one; halves of both are the capacities.

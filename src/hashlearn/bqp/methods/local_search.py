@@ -30,7 +30,7 @@ from hashlearn.core.checks import whole_number
 TABU_STEPS = 1e9
 SWEEP_STEPS, FEWEST_SWEEPS, FEWEST_SWEEPS_PER_START = 2e9, 24, 12
 MOST_STARTS, FEWEST_STARTS = 16, 2
-# The default search ends after so many walks, for each place in the pool, without a better value.
+# Walks without a better value after which the default search ends, for each place in the pool.
 IDLE_WALKS = 20
 
 
@@ -38,11 +38,11 @@ IDLE_WALKS = 20
 class LocalSearch:
     """Tabu search from several starts whose results are recombined. A bound only for up to 20 variables.
 
-    Each start (x0 first, if given; random signs) is improved by a walk, and the results form a pool. From then on two
-    of the pool are drawn, one mirrored if that makes them agree on more variables; the signs they share are kept, the
-    others drawn at random, 2 % of all flipped; a walk improves the outcome, which replaces the worst of the pool if
-    it is better and new. When two pools' worth of walks in a row bring nothing new, all but the best give way to
-    fresh starts.
+    A walk improves each start (x0 first, if given; random signs), and the results form a pool. From then on two of the
+    pool are drawn, and one is mirrored if that makes them agree on more variables. Their child has the signs they
+    share; the others are random, and 2 % of all are flipped. A walk improves the child, which replaces the worst of the
+    pool if it is better and new. After walks for twice the pool's size without a new member, fresh starts replace all but the
+    best.
 
     Dense and sparse problems are walked by 1-flip tabu search with random tenure and aspiration (`TabuWalks`).
     Low-rank problems with more than 2,048 distinct rows descend by sweeps of single flips instead: at n = 10⁶ and
@@ -53,13 +53,13 @@ class LocalSearch:
 
     Parameters
     ----------
-    n_starts : size of the pool, filled by so many starts; None: 16, fewer (2 at least) when n is so large that the
+    n_starts : size of the pool and number of starts; None: 16, or fewer (2 at least) when n is so large that the
         default budget allows fewer than 3 walks for each
     max_iter : iterations in total, an iteration being a tabu move, or a sweep where sweeps are used. None: one to
         three seconds of work; under a ``time_limit``, until the limit
     tenure : a flipped variable stays as it is for between ``tenure`` and twice as many moves, where each walk uses
         between 0.7 and 1.4 times the number given; None: n / 20, at least 4
-    patience : a walk ends after so many moves without a new best; None: 10 n, at least 2,000, but only n when n is so
+    patience : moves without a new best after which a walk ends; None: 10 n, at least 2,000, but only n when n is so
         large that the default budget allows fewer than 25 such walks. Sweeps end where no flip helps
 
     Examples

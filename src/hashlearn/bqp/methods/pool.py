@@ -41,9 +41,10 @@ class Pool:
         return self._members[0]
 
     def evolve(self, start: FloatArray | None, max_iter: int | None, idle_walks: int | None = None) -> None:
-        """Walk after walk, until ``max_iter`` moves are made (None: for ever) or nothing has improved for long.
+        """Walks until ``max_iter`` moves are made; None: until the time limit.
 
-        Long is ``idle_walks`` for each place in the pool; None, or an endless search, never gives up.
+        The search also ends after ``idle_walks`` walks for each place in the pool without a better value. It does not
+        if ``idle_walks`` or ``max_iter`` is None.
         """
         size = self._engine.n_starts
         made = idle = stale = 0

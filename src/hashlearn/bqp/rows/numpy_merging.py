@@ -37,7 +37,7 @@ def merge_rows(P: FloatArray, weights: FloatArray, worthwhile: float) -> tuple[F
 
 
 def _first_of_each(labels: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Where each label occurs first, in that order, and for each row the index of its label."""
+    """The first place of each label, in that order, and for each row the index of its label."""
     _, first, groups = np.unique(labels, return_index=True, return_inverse=True)
     order = np.argsort(first)
     place = np.empty_like(order)

@@ -1,15 +1,16 @@
 """The relaxation (10) of a low-rank problem, solved in the rank × k matrix T = PᵀV. Linear in n.
 
-At the optimum over unit rows V every row is v_i = −g_i/‖g_i‖ with g_i = p_iᵀ W T, so T is a fixed point of
-F(T) = PᵀV(T), one pass over P. The equation F(T) = T has rank · k unknowns however large n is, and is solved by
+At the optimum over unit rows V every row is v_i = −g_i/‖g_i‖ with g_i = p_iᵀ W T. So T is a fixed point of
+F(T) = PᵀV(T), which is one pass over P. The equation F(T) = T has rank · k unknowns for any n. It is solved by
 
-1. coordinate sweeps from random rows, on a sample of rows when n is large: they never rise and end near the optimum;
+1. coordinate sweeps from random rows, on a sample of rows when n is large. They never raise the value and end near the
+   optimum;
 2. Newton's method on T: GMRES with products by the derivative of F, for a small rank preconditioned by
-   (I + (1 − 1/k) PᵀD⁻¹P W)⁻¹, where D holds the ‖g_i‖. A step is taken if the value falls or the residual does. For
-   large n the derivative is that of a sample of rows (a larger one when a step disappoints), the residual always that
-   of all rows: an inexact Newton step costs little more than one pass over P;
-3. the certificate. If it fails at a fixed point, that is a saddle: k is raised by a column along the direction of
-   negative curvature that the certificate found, and the sweeps begin again from there.
+   (I + (1 − 1/k) PᵀD⁻¹P W)⁻¹, where D holds the ‖g_i‖. A step is taken if the value or the residual falls. For large n
+   the derivative comes from a sample of rows (a larger one after a poor step), the residual from all rows. An inexact
+   Newton step thus costs little more than one pass over P;
+3. the certificate. If it fails at a fixed point, that is a saddle. Then T gets one more column, along the direction of
+   negative curvature that the certificate found, and the sweeps begin again.
 """
 
 from __future__ import annotations
@@ -33,15 +34,15 @@ START_SWEEPS = 30
 ESCAPE_SWEEPS = 100
 MAX_NEWTON_STEPS = 40
 MAX_KRYLOV = 24
-# Newton's first target as a multiple of the gap asked for. The proven gap came out at 0.05 to 0.15 of the residual;
-# where a failed certificate costs as much as several steps, the safer multiple.
+# Newton's first target as a multiple of the wanted gap. The proven gap was measured as 0.05 to 0.15 of the residual.
+# The safer multiple is for large ranks, where a failed certificate costs as much as several steps.
 HOPEFUL, SAFE = 8.0, 2.0
-SETTLED = 1e-5  # a sweep that moves rows less than this (mean square) hands over to Newton
+SETTLED = 1e-5  # sweeps end when rows move less than this (mean square)
 
 
 @dataclass
 class _Point:
-    """A matrix T, its image F(T), and what the pass over P left behind."""
+    """A matrix T, its image F(T), the ‖g_i‖ and the value."""
 
     T: FloatArray
     image: FloatArray
@@ -54,12 +55,12 @@ class _Point:
 
 
 def relax_low_rank(A: LowRank, tolerance: Tolerance, rank: int, rng: np.random.Generator, run: Run) -> Relaxation:
-    """Solve (10) for A = P diag(w) Pᵀ to a certified gap; see `Relaxation` for what comes back."""
+    """Solve (10) for A = P diag(w) Pᵀ to a certified gap; see `Relaxation` for the result."""
     rows = A.rows
     sample = rows.sample(rows.start_rows, rng)
     V = rng.standard_normal((sample.n, rank))
     V /= np.linalg.norm(V, axis=1, keepdims=True)
-    T = _sweep(sample.mixing(A.weights, None, V), run)
+    T = sweep(sample.mixing(A.weights, None, V), run)
     if sample is not rows:
         T = _newton(sample, A.weights, T, 3e-3, rng, run).image * (A.n / sample.n)
 
@@ -71,7 +72,7 @@ def relax_low_rank(A: LowRank, tolerance: Tolerance, rank: int, rng: np.random.G
         run.tick("certificate")
         enough = None if A.rank <= CHEAP_RANK else tolerance.enough(point.value)
         on_the_way = 1e-9 < point.residual <= target
-        value = None if rows.on_host else point.value  # where a trial is cheap beside a pass over rows
+        value = None if rows.on_host else point.value  # on a device a trial costs little next to a pass over rows
         certificate = low_rank_bound(A, point.norms, enough, value, not on_the_way)
         bound = max(bound, certificate.bound)
         run.offer_bound(bound)
@@ -82,7 +83,7 @@ def relax_low_rank(A: LowRank, tolerance: Tolerance, rank: int, rng: np.random.G
         if on_the_way:
             T, target = point.image, 0.1 * target
             continue
-        # Where Newton stalled, sweeps go on from there; a fixed point that is not optimal needs one more column.
+        # If Newton stalled, sweeps continue from its point. A fixed point that is not optimal needs one more column.
         stalled = point.residual > target and not stalled
         T = _swept(A, point, None if stalled else certificate.direction, rng, run)
         target, careful = first_target, True
@@ -91,8 +92,8 @@ def relax_low_rank(A: LowRank, tolerance: Tolerance, rank: int, rng: np.random.G
     return Relaxation(A, best.value, bound, best.T.shape[1], kind, low_rank_factor=B)
 
 
-def _sweep(mixing: Mixing, run: Run, count: int = START_SWEEPS, settled: float = SETTLED) -> FloatArray:
-    """Coordinate sweeps until the rows have settled; returns T = PᵀV, computed afresh."""
+def sweep(mixing: Mixing, run: Run, count: int = START_SWEEPS, settled: float = SETTLED) -> FloatArray:
+    """At most ``count`` coordinate sweeps, until the rows have settled; returns T = PᵀV, computed from scratch."""
     for _ in range(count):
         run.tick("sweeps")
         if mixing.sweep() < settled:
@@ -119,13 +120,13 @@ def _newton(
             break
         local = _Linearised(some, weights, point.T, rows.n)
         preconditioner = local.preconditioner() if len(weights) <= CHEAP_RANK else None
-        # No more accurate than the next residual can profit from, or than is asked for.
+        # More accuracy would not lower the next residual, or is not wanted.
         accuracy = max(min(0.03, residual) if careful else min(0.1, residual**0.75), 0.3 * target / residual)
         step = local.solve(point.image - point.T, accuracy, preconditioner)
         for length in (1.0, 0.5, 0.25, 0.125, 0.0625):
             trial = _evaluate(rows, weights, point.T + length * step)
             falls = trial.value < point.value - 1e-9 * abs(point.value)
-            rises = trial.value > point.value + 1e-7 * abs(point.value)  # towards a saddle, that is
+            rises = trial.value > point.value + 1e-7 * abs(point.value)  # towards a saddle
             if falls or (not rises and trial.residual < (1.0 - 0.1 * length) * residual):
                 point = trial
                 break
@@ -152,7 +153,7 @@ class _Linearised:
         self._local = rows.linearised(self._weights * T)
 
     def preconditioner(self) -> FloatArray:
-        """(I + (1 − 1/k) PᵀD⁻¹P W)⁻¹: what is left of I − F' when projections are replaced by their mean."""
+        """(I + (1 − 1/k) PᵀD⁻¹P W)⁻¹, the inverse of I − F' with projections replaced by their mean."""
         gram = self._scale * self._local.gram()
         damped = (1.0 - 1.0 / self._shape[1]) * gram * self._weights.T
         try:
@@ -179,7 +180,7 @@ class _Linearised:
 def _swept(A: LowRank, point: _Point, direction: FloatArray | None, rng: np.random.Generator, run: Run) -> FloatArray:
     """T after sweeps, with one more column along ``direction`` (Pᵀu for an eigenvector u) if given.
 
-    Over all rows, or over a sample where this kind of rows can take no more.
+    The sweeps take all rows, or a sample of ``swept_rows`` rows.
     """
     T = point.image
     if direction is not None:
@@ -187,7 +188,7 @@ def _swept(A: LowRank, point: _Point, direction: FloatArray | None, rng: np.rand
         column = direction * (0.1 * np.linalg.norm(T) / length)
         T = np.ascontiguousarray(np.column_stack([T, column]))
     rows = A.rows if A.rows.swept_rows is None else A.rows.sample(A.rows.swept_rows, rng)
-    # Unit rows mind the direction of T alone, so it serves a sample too, and what comes back is that of all rows.
+    # Unit rows depend on the direction of T only, so the T of all rows serves a sample too.
     mixing = rows.mixing(A.weights, A.weights[:, None] * T)
-    swept = _sweep(mixing, run, ESCAPE_SWEEPS, settled=0.0)
+    swept = sweep(mixing, run, ESCAPE_SWEEPS, settled=0.0)
     return swept if rows.n == A.n else swept * (A.n / rows.n)

@@ -118,7 +118,7 @@ def _cut(A: LowRank, size: float) -> LowRank:
         return A
     root = A.P * np.sqrt(A.weights)
     values, vectors = np.linalg.eigh(root.T @ root)
-    kept = values > 1e-6 * values[-1]  # leaving out the others lowers A and keeps the rest accurate
-    U = root @ (vectors[:, kept] / np.sqrt(values[kept]))
+    large = values > 1e-6 * values[-1]  # leaving out the others only lowers A, and the rest is accurate
+    U = root @ (vectors[:, large] / np.sqrt(values[large]))
     # Rounding of U must not raise an eigenvalue: a little less than what is allowed.
-    return LowRank.unchecked(U, np.minimum(values[kept], size) * (1.0 - 1e-9))
+    return LowRank.unchecked(U, np.minimum(values[large], size) * (1.0 - 1e-9))

@@ -32,11 +32,11 @@ class SemidefiniteRelaxation:
     n_draws : number of random draws of eq. (11)
     polish : 1-flip descent from this many of the best draws (and from x0, if given); 0 is the paper's way
     tol : relative gap between the relaxation's value and its proven bound at which it counts as solved; from 5e-3 on,
-        rows that are not on the host are sampled (`hashlearn.bqp.sdr.sampled`)
+        rows on a device are sampled (`hashlearn.bqp.sdr.sampled`)
     rank : columns of the factor to begin with; raised when the certificate fails
     max_iter : rounds of solve, certify, raise the rank
     max_flip_passes : passes of that descent over the rows
-    certify : whether sampled rows (see ``tol``) are followed by a proof of the bound; without there is no bound
+    certify : whether the bound from sampled rows (see ``tol``) is proven; without a proof there is no bound
     proof_limit : rows up to which an A that is not low rank is factored to prove its bound, O(n³); beyond, the bound
         comes from Lanczos, is a little looser and holds with probability 1 − 1e-9
 
@@ -53,7 +53,7 @@ class SemidefiniteRelaxation:
     * The paper solves (10) for B = A − λ₁I with an interior-point package. A and B have the same relaxation up to the
       constant nλ₁ (Prop. 1), so A is used, in the factored form X = VVᵀ with unit rows: for low rank linear in n
       instead of O(n^4.5), with the same optimum, proven by the bound.
-    * The best draws are polished by single flips. ``polish=0`` switches that off.
+    * The best draws are improved by single flips. ``polish=0`` switches that off.
 
     Examples
     --------
@@ -84,11 +84,11 @@ class SemidefiniteRelaxation:
         positive(self.tol, "tol")
 
     def run(self, A: Operator, run: Run, rng: np.random.Generator, x0: FloatArray | None) -> Status:
-        """Offer the rounded and polished draws, and the dual bound."""
+        """Offers the rounded and improved draws, and the dual bound."""
         run.tick("merging identical rows")
         merged = merge_identical_rows(A)
         run.details["merged_n"] = merged.operator.n
-        # Something to return should time run out before the first rounding; large n with a start has that already.
+        # A point to return if the time is over before the first rounding.
         if self.polish and merged.operator.tall.on_host:
             start = np.where(rng.random(merged.operator.n) < 0.5, -1.0, 1.0)
             quick = CoordinateSweeps(merged.operator).descend(start, max_passes=2)

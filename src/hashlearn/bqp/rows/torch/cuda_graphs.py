@@ -95,5 +95,5 @@ def _recorded(function: Callable[[], Any], device: Any) -> Any:
 
 @cache
 def _recording_stream(device: Any) -> Any:
-    """One stream for each device for good, because matrix products allocate a workspace for every stream."""
+    """The same stream for all graphs of a device, because matrix products allocate a workspace for every stream."""
     return torch.cuda.Stream(device)

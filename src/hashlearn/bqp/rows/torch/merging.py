@@ -37,7 +37,7 @@ def merge_rows(P: Tensor, weights: FloatArray, worthwhile: float) -> tuple[Tenso
 
 
 def _first_of_each(labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Where each label occurs first, in that order, and for each row the index of its label."""
+    """The first place of each label, in that order, and for each row the index of its label."""
     values, groups = torch.unique(labels, return_inverse=True)
     n = len(labels)
     first = torch.full((len(values),), n, device=labels.device)
@@ -56,7 +56,7 @@ def _not_mergeable(P: Tensor, weights: FloatArray, first: Tensor, groups: Tensor
 
 
 def _may_repel(rows: Tensor, weights: FloatArray) -> Tensor:
-    """As its namesake in `numpy_merging`."""
+    """`numpy_merging._may_repel` for tensors."""
     w = tensor_like(weights, rows)
     squares = rows.square()
     rounding = (len(weights) + 2) * EPS * (squares @ w.abs())
