@@ -95,10 +95,10 @@ def test_the_bits_of_a_code_replay_the_same_graphs(monkeypatch):
     """Samples and flips of one P whose columns change: one recording of each, whatever the number of bits."""
     recorded, record = [], cuda_graphs._recorded
     monkeypatch.setattr(cuda_graphs, "_recorded", lambda f, d: recorded.append(f) or record(f, d))
-    P = TorchRows(rows(60_000))
+    P = TorchRows(rows(600_000))  # more than twice the largest sample
     found = []
     for bit in range(3):
-        P.set_column(0, signs(60_000, 3)[:, bit])
+        P.set_column(0, signs(600_000, 3)[:, bit])
         A = bqp.LowRank.unchecked(P, WEIGHTS)
         assert A.rows is P
         found.append(bqp.solve(A, DEVICE_SDR, random_state=0))

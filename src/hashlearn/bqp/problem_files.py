@@ -226,7 +226,8 @@ class _Reader:
 
     def __init__(self, path: Path, sense: Sense) -> None:
         self.path, self.line, self.n = path, 0, 0
-        self.fields, self.wanted = ((2, 3), "'i j w' or 'i j'") if sense == "max-cut" else ((3,), "'i j w'")
+        self.fields = (2, 3) if sense == "max-cut" else (3,)
+        self.wanted = "'i j w' or 'i j'" if sense == "max-cut" else "'i j w'"
 
     def read(self, file: TextIO) -> Entries:
         lines = self._lines(file)

@@ -41,8 +41,8 @@ class LocalSearch:
     A walk improves each start (x0 first, if given; random signs), and the results form a pool. From then on two of the
     pool are drawn, and one is mirrored if that makes them agree on more variables. Their child has the signs they
     share; the others are random, and 2 % of all are flipped. A walk improves the child, which replaces the worst of the
-    pool if it is better and new. After walks for twice the pool's size without a new member, fresh starts replace all but the
-    best.
+    pool if it is better and new. After walks for twice the pool's size without a new member, fresh starts replace
+    all but the best.
 
     Dense and sparse problems are walked by 1-flip tabu search with random tenure and aspiration (`TabuWalks`).
     Low-rank problems with more than 2,048 distinct rows descend by sweeps of single flips instead: at n = 10⁶ and
