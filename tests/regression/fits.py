@@ -259,13 +259,12 @@ def _choices() -> Iterator[Fit]:
             )
         for n_bits in (1, 12, 20):
             yield _two_step(f"{target} | {n_bits} bits", labels=labels, target=target, n_bits=n_bits)
-        for seed in (1, 2):
-            yield _two_step(f"{target} | seed {seed}", labels=labels, target=target, random_state=seed)
+        yield _two_step(f"{target} | seed 1", labels=labels, target=target, random_state=1)
         for scaling in ("none", "root"):
             yield _two_step(f"{target} | scaling {scaling}", labels=labels, target=target, scaling=scaling)
     for target, labels in (("labels", True), ("clusters", False)):
         for spread in (False, True):
-            for arrange in (False, True):
+            for arrange in (False, True) if labels else (spread,):
                 yield _two_step(
                     f"{target} | spread {spread}, arrange {arrange}",
                     labels=labels,
@@ -317,7 +316,8 @@ def _sizes() -> Iterator[Fit]:
     for solver in ("sdr as in inference", "al as in inference", "local_search as in inference"):
         yield _two_step(f"2200 rows | distance | {solver}", "2200 x 6", target="distance", solver=solver, **few)
         yield _two_step(f"2200 rows | labels | {solver}", "2200 x 6", True, solver=solver, **few)
-        yield _two_step(f"20500 rows | labels | {solver}", "20500 x 5", True, solver=solver, **few, arrange=False)
+        if not solver.startswith("al"):
+            yield _two_step(f"20500 rows | labels | {solver}", "20500 x 5", True, solver=solver, **few, arrange=False)
     for solver in ("sdr as in inference", "local_search as in inference"):
         yield _two_step(
             f"2200 rows | thresholded_distance | {solver}",
@@ -368,11 +368,13 @@ def _tensors() -> Iterator[Fit]:
                     init="random",
                     n_bits=3,
                 )
+            if dtype == "float64" and target != "distance":
+                continue
             for solver in ("sdr as in inference", "local_search as in inference"):
                 yield _two_step(f"{large} | {target} | {solver}", large, labels, target=target, solver=solver, n_bits=3)
         yield _two_step(f"{small} | thresholded_distance", small, target="thresholded_distance")
         yield _two_step(f"{small} | kernel_ridge", small, True, hash_function="kernel_ridge")
-        for init in ("pca", "itq", "random", "given"):
+        for init in ("pca", "itq", "random", "given") if dtype == "float32" else ("pca",):
             yield _two_step(f"{small} | init {init}", small, target="distance", init=init)
     large = "tensors, 1200 digits, float32"
     yield _two_step(f"{large} | clusters", large, target="clusters", n_sweeps=1)
