@@ -27,7 +27,11 @@ RESIDUAL = 1e-7  # ‖Au − λu‖ / ‖A‖ at which Lanczos stops; the error 
 Tick = Callable[[], Any]
 
 
-def smallest_eigenpair(A: Operator, rng: np.random.Generator, tick: Tick | None = None) -> tuple[float, FloatArray]:
+def _no_tick() -> None:
+    return None
+
+
+def smallest_eigenpair(A: Operator, rng: np.random.Generator, tick: Tick = _no_tick) -> tuple[float, FloatArray]:
     """λ_min(A) and a unit eigenvector, whose entry of largest magnitude is positive.
 
     The value is the Rayleigh quotient uᵀAu, so up to rounding it is never below λ_min. If Lanczos reaches its limit on
@@ -39,7 +43,6 @@ def smallest_eigenpair(A: Operator, rng: np.random.Generator, tick: Tick | None 
     >>> round(value, 12), u.round(3)
     (-2.0, array([ 0.707, -0.707]))
     """
-    tick = tick or _no_tick
     tick()
     if isinstance(A, LowRank) and A.rank < A.n and A.rank <= LAPACK_UP_TO:
         value, u = _from_gram(A, rng, tick)
@@ -51,7 +54,7 @@ def smallest_eigenpair(A: Operator, rng: np.random.Generator, tick: Tick | None 
 
 
 def smallest_weighted_eigenpair(
-    A: Operator, weights: FloatArray, rng: np.random.Generator, tick: Tick | None = None
+    A: Operator, weights: FloatArray, rng: np.random.Generator, tick: Tick = _no_tick
 ) -> tuple[float, FloatArray]:
     """The smallest λ of A x = λ Diag(weights) x, and its x scaled to xᵀ Diag(weights) x = Σ weights.
 
@@ -68,7 +71,7 @@ def smallest_weighted_eigenpair(
     return value, np.sqrt(weights.sum()) * u / root
 
 
-def largest_eigenvalue(A: Operator, rng: np.random.Generator, tick: Tick | None = None) -> float:
+def largest_eigenvalue(A: Operator, rng: np.random.Generator, tick: Tick = _no_tick) -> float:
     """λ₁ of Prop. 1, as −λ_min(−A).
 
     >>> from hashlearn.bqp import LowRank
@@ -160,7 +163,3 @@ def _congruent(A: Operator, q: FloatArray) -> Operator:
 def _unit(v: FloatArray) -> FloatArray:
     v = v / np.abs(v).max()  # the squares of very large or small entries stay in float64's range
     return v / np.linalg.norm(v)
-
-
-def _no_tick() -> None:
-    return None

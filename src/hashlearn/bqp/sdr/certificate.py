@@ -156,30 +156,20 @@ def dual_bound(
 
     Up to ``proof_limit`` rows any A is written out and factored. Beyond, Lanczos bounds an A that is not low rank.
     """
-    certificate = _dual_bound(A, y, rng, tick, enough, proof_limit)
-    if isinstance(A, LowRank) and not (A.weights < 0.0).any():
-        return certificate._replace(bound=max(certificate.bound, 0.0))  # A ⪰ 0
-    return certificate
-
-
-def _dual_bound(
-    A: Operator,
-    y: FloatArray,
-    rng: np.random.Generator,
-    tick: Callable[[], None] | None,
-    enough: float | None,
-    proof_limit: int,
-) -> Certificate:
     # Scaling needs all y well below 0, as they are at an optimum if A_ii < 0. Otherwise y is shifted.
     scalable = y.max() < 1e-3 * y.mean() < 0.0 or (A.n > proof_limit and y.mean() < 0.0)
     if isinstance(A, LowRank) and A.n > 2 * A.rank and scalable:
         d = np.maximum(-y, 1e-3 * np.abs(y).mean())
         bound, direction, kind = low_rank_bound(A, np.maximum(-y, 0.0))
-        return Certificate(bound, (A.P @ (A.weights * direction)) / d, kind)
-    if A.n <= proof_limit:
-        return shifted_bound(A, y, rng, enough)
-    smallest, vector = smallest_eigenvalue_bound(A, y, rng, tick)
-    return Certificate(_shifted_sum(sum_below(y), A.n, smallest), vector, "lanczos")
+        certificate = Certificate(bound, (A.P @ (A.weights * direction)) / d, kind)
+    elif A.n <= proof_limit:
+        certificate = shifted_bound(A, y, rng, enough)
+    else:
+        smallest, vector = smallest_eigenvalue_bound(A, y, rng, tick)
+        certificate = Certificate(_shifted_sum(sum_below(y), A.n, smallest), vector, "lanczos")
+    if isinstance(A, LowRank) and not (A.weights < 0.0).any():
+        return certificate._replace(bound=max(certificate.bound, 0.0))  # A ⪰ 0
+    return certificate
 
 
 def shifted_bound(A: Operator, y: FloatArray, rng: np.random.Generator, enough: float | None = None) -> Certificate:

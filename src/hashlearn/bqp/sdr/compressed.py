@@ -16,7 +16,6 @@ F(T) = PᵀV(T), which is one pass over P. The equation F(T) = T has rank · k u
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
@@ -118,11 +117,9 @@ def _newton(
         residual = point.residual
         if residual <= target:
             break
-        local = _Linearised(some, weights, point.T, rows.n)
-        preconditioner = local.preconditioner() if len(weights) <= CHEAP_RANK else None
         # More accuracy would not lower the next residual, or is not wanted.
         accuracy = max(min(0.03, residual) if careful else min(0.1, residual**0.75), 0.3 * target / residual)
-        step = local.solve(point.image - point.T, accuracy, preconditioner)
+        step = _newton_step(some, weights, point, rows.n, accuracy)
         for length in (1.0, 0.5, 0.25, 0.125, 0.0625):
             trial = _evaluate(rows, weights, point.T + length * step)
             falls = trial.value < point.value - 1e-9 * abs(point.value)
@@ -143,38 +140,29 @@ def _evaluate(rows: Rows, weights: FloatArray, T: FloatArray) -> _Point:
     return _Point(T, image, norms, float(weights @ np.einsum("jc,jc->j", image, image)))
 
 
-class _Linearised:
-    """I − F'(T), with F' taken on a sample of rows and scaled up to all ``n``."""
+def _newton_step(some: Rows, weights: FloatArray, point: _Point, n: int, accuracy: float) -> FloatArray:
+    """The solution of (I − F'(T)) step = F(T) − T, with F' taken on ``some`` rows and scaled up to all ``n``."""
+    W, scale, shape = weights[:, None], n / some.n, point.T.shape
+    local = some.linearised(W * point.T)
 
-    def __init__(self, rows: Rows, weights: FloatArray, T: FloatArray, n: int) -> None:
-        self._weights = weights[:, None]
-        self._scale = n / rows.n
-        self._shape = T.shape
-        self._local = rows.linearised(self._weights * T)
+    def product(x: FloatArray) -> FloatArray:
+        direction = x.reshape(shape)
+        return (direction - scale * local.change(W * direction)).ravel()
 
-    def preconditioner(self) -> FloatArray:
-        """(I + (1 − 1/k) PᵀD⁻¹P W)⁻¹, the inverse of I − F' with projections replaced by their mean."""
-        gram = self._scale * self._local.gram()
-        damped = (1.0 - 1.0 / self._shape[1]) * gram * self._weights.T
-        try:
-            return np.linalg.inv(np.eye(len(gram)) + damped)
-        except np.linalg.LinAlgError:
-            return np.eye(len(gram))
+    precondition = None
+    if len(weights) <= CHEAP_RANK:
+        inverse = _preconditioner(scale * local.gram(), weights, shape[1])
+        precondition = lambda x: (inverse @ x.reshape(shape)).ravel()  # noqa: E731
+    right = point.image - point.T
+    return gmres(product, right.ravel(), accuracy, min(MAX_KRYLOV, right.size), precondition).reshape(shape)
 
-    def solve(self, right: FloatArray, accuracy: float, preconditioner: FloatArray | None) -> FloatArray:
-        shape, scale = self._shape, self._scale
 
-        def product(x: FloatArray) -> FloatArray:
-            direction = x.reshape(shape)
-            change = self._local.change(self._weights * direction)
-            return (direction - scale * change).ravel()
-
-        precondition = None
-        if preconditioner is not None:
-            apply = partial(np.matmul, preconditioner)
-            precondition = lambda x: apply(x.reshape(shape)).ravel()  # noqa: E731
-        steps = min(MAX_KRYLOV, right.size)
-        return gmres(product, right.ravel(), accuracy, steps, precondition).reshape(shape)
+def _preconditioner(gram: FloatArray, weights: FloatArray, k: int) -> FloatArray:
+    """(I + (1 − 1/k) PᵀD⁻¹P W)⁻¹, the inverse of I − F' with projections replaced by their mean."""
+    try:
+        return np.linalg.inv(np.eye(len(gram)) + (1.0 - 1.0 / k) * gram * weights)
+    except np.linalg.LinAlgError:
+        return np.eye(len(gram))
 
 
 def _swept(A: LowRank, point: _Point, direction: FloatArray | None, rng: np.random.Generator, run: Run) -> FloatArray:
