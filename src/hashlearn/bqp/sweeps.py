@@ -54,7 +54,7 @@ class CoordinateSweeps:
             width = len(self._parts[0]) // A.n + self._parts[3].shape[1]
         self._rows_per_piece = max(1, PIECE // (2 * width + 1))
 
-    def binarise(self, x: FloatArray, order: IntArray | None = None) -> FloatArray:
+    def binarize(self, x: FloatArray, order: IntArray | None = None) -> FloatArray:
         """Signs from a continuous x, one element after the other (eq. 21)."""
         x = np.array(x, dtype=np.float64)
         self.sweep(x, self.products(x), order)

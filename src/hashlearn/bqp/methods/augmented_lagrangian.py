@@ -118,7 +118,7 @@ class AugmentedLagrangian:
         return Status.CONVERGED if converged else Status.ITERATION_LIMIT
 
     def _run_literal(self, A: Operator, run: Run, rng: np.random.Generator) -> bool:
-        iterates = [CoordinateSweeps(A).binarise(spectral_relaxation(A, run, rng)[1])]  # eqs. (19) to (21)
+        iterates = [CoordinateSweeps(A).binarize(spectral_relaxation(A, run, rng)[1])]  # eqs. (19) to (21)
         start = Start(iterates[0], (A @ iterates[0]) / iterates[0])  # eq. (22)
         converged = self._algorithm_2(A, start, run, iterates.append)
         run.offer(sign(iterates[-1]))

@@ -57,8 +57,8 @@ class Spectral:
     def run(self, A: Operator, run: Run, rng: np.random.Generator, x0: np.ndarray | None) -> Status:
         """Offer one point."""
         _, x = spectral_relaxation(A, run, rng)
-        run.tick("binarise", 0.9)
-        run.offer(sign(x) if self.binarisation == "sign" else CoordinateSweeps(A).binarise(x))
+        run.tick("binarize", 0.9)
+        run.offer(sign(x) if self.binarisation == "sign" else CoordinateSweeps(A).binarize(x))
         return Status.CONVERGED
 
 

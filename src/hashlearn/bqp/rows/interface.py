@@ -23,7 +23,7 @@ TallArray: TypeAlias = Any  # an n-vector or n × k array of the type that P has
 TINY = 1e-300
 
 
-class Linearised(Protocol):
+class Linearized(Protocol):
     """The map B ↦ PᵀV(B) of `Rows.image` near one point."""
 
     def change(self, dB: FloatArray) -> FloatArray:
@@ -106,7 +106,7 @@ class Rows(Tall, ABC):
         """``(T, norms)``: T = PᵀV for the unit rows V of B, and all ‖g_i‖."""
 
     @abstractmethod
-    def linearised(self, B: FloatArray) -> Linearised:
+    def linearized(self, B: FloatArray) -> Linearized:
         """The derivative of `image` at B. Solvers call it on samples, and on P itself when n is small."""
 
     @abstractmethod

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hashlearn.bqp.rows import numpy_kernels
 from hashlearn.bqp.rows.inertia import EPS, ProofGram
-from hashlearn.bqp.rows.interface import Linearised, Mixing, Rows
+from hashlearn.bqp.rows.interface import Linearized, Mixing, Rows
 from hashlearn.bqp.rows.numpy_flips import flip_descent
 from hashlearn.bqp.rows.numpy_merging import merge_rows
 from hashlearn.bqp.thresholds import THREADED_PRODUCT
@@ -29,8 +29,8 @@ class NumpyRows(Rows):
     def image(self, B: FloatArray) -> tuple[FloatArray, FloatArray]:
         return numpy_kernels.image(self.P, B)
 
-    def linearised(self, B: FloatArray) -> Linearised:
-        return _Linearised(self.P, B)
+    def linearized(self, B: FloatArray) -> Linearized:
+        return _Linearized(self.P, B)
 
     def mixing(self, weights: FloatArray, B: FloatArray | None, V: FloatArray | None = None) -> Mixing:
         if V is None:
@@ -140,7 +140,7 @@ class NumpyRows(Rows):
         return self.P
 
 
-class _Linearised:
+class _Linearized:
     def __init__(self, P: FloatArray, B: FloatArray) -> None:
         self._P = P
         _, self._V, self._norms = numpy_kernels.unit_rows(P, B)

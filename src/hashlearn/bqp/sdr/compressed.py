@@ -143,7 +143,7 @@ def _evaluate(rows: Rows, weights: FloatArray, T: FloatArray) -> _Point:
 def _newton_step(some: Rows, weights: FloatArray, point: _Point, n: int, accuracy: float) -> FloatArray:
     """The solution of (I − F'(T)) step = F(T) − T, with F' taken on ``some`` rows and scaled up to all ``n``."""
     W, scale, shape = weights[:, None], n / some.n, point.T.shape
-    local = some.linearised(W * point.T)
+    local = some.linearized(W * point.T)
 
     def product(x: FloatArray) -> FloatArray:
         direction = x.reshape(shape)
@@ -160,7 +160,8 @@ def _newton_step(some: Rows, weights: FloatArray, point: _Point, n: int, accurac
 def _preconditioner(gram: FloatArray, weights: FloatArray, k: int) -> FloatArray:
     """(I + (1 − 1/k) PᵀD⁻¹P W)⁻¹, the inverse of I − F' with projections replaced by their mean."""
     try:
-        return np.linalg.inv(np.eye(len(gram)) + (1.0 - 1.0 / k) * gram * weights)
+        inverse = np.linalg.inv(np.eye(len(gram)) + (1.0 - 1.0 / k) * gram * weights)
+        return np.asarray(inverse, dtype=np.float64)
     except np.linalg.LinAlgError:
         return np.eye(len(gram))
 

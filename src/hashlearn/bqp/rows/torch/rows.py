@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from hashlearn.bqp.rows.inertia import EPS, ProofGram
-from hashlearn.bqp.rows.interface import Linearised, Mixing, Rows
+from hashlearn.bqp.rows.interface import Linearized, Mixing, Rows
 from hashlearn.bqp.rows.numpy_rows import NumpyRows
 from hashlearn.bqp.rows.torch.cuda_graphs import CudaGraphs
 from hashlearn.bqp.rows.torch.flips import flip_descent
@@ -91,8 +91,8 @@ class TorchRows(Rows):
         V, norms = _unit_rows(self.P, tensor_like(B, self.P))
         return to_float64(thin_sum(self.P, V)), norms
 
-    def linearised(self, B: FloatArray) -> Linearised:
-        return _Linearised(self.P, B)
+    def linearized(self, B: FloatArray) -> Linearized:
+        return _Linearized(self.P, B)
 
     def mixing(self, weights: FloatArray, B: FloatArray | None, V: FloatArray | None = None) -> Mixing:
         """Steps of whole blocks of rows; on a CPU of one row after the other, as for NumPy."""
@@ -223,7 +223,7 @@ class TorchRows(Rows):
         return None if found is None else (TorchRows(found[0]), found[1])
 
 
-class _Linearised:
+class _Linearized:
     def __init__(self, P: Tensor, B: FloatArray) -> None:
         self._P = P
         self._V, norms = _unit_rows(P, tensor_like(B, P))
