@@ -11,6 +11,7 @@ from hashlearn.bqp import Dense, LocalSearch, LowRank, Sparse, SparsePlusLowRank
 from hashlearn.bqp.merging import merge_identical_rows
 from hashlearn.bqp.methods.pool import Pool
 from hashlearn.bqp.methods.tabu import TabuWalks, Walk
+from hashlearn.bqp.methods.tournament import tournament
 from tests.bqp.problems import (
     PROBLEMS,
     random_low_rank,
@@ -352,7 +353,7 @@ def test_tabu_keeps_a_flip_for_its_tenure():
     A = Sparse(sp.csr_array((40, 40)))
     flips = []
     x, pull = np.ones(40), np.zeros(40)
-    free = tabu._tournament(pull)
+    free = tournament(pull)
     state = (
         np.zeros(40, np.int64),
         np.empty(40, np.int64),
