@@ -21,9 +21,10 @@ from benchmarks.bqp.ours import OURS
 from benchmarks.bqp.peers import PEERS, NotInstalled
 from benchmarks.bqp.report import Report, mebibytes, progress
 from benchmarks.bqp.task import Outcome, Task, measure
+from hashlearn import bqp
 
 SIZES = (200, 500, 1000, 2000, 5000)
-METHODS = ("sdr", "al", "nopt", "spectral", "graph_cut", "local_search")
+METHODS = tuple(name for name in bqp.METHODS if name in OURS)
 SETTINGS = ("supervised", "unsupervised")
 GAP = 1e-6
 

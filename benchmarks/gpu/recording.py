@@ -81,9 +81,9 @@ def wait(device: Any) -> None:
 def recording(device: Any, timed: bool, large: int = 50_000) -> Iterator[Recorder]:
     """Inside the block every pass is recorded, those over up to ``large`` rows as passes over a sample."""
     recorder = Recorder(timed)
-    rows, mixing, linearised = torch_rows.TorchRows, torch_mixing.BlockMixing, torch_rows._Linearised
+    rows, mixing, linearized = torch_rows.TorchRows, torch_mixing.BlockMixing, torch_rows._Linearized
     kept = {name: getattr(rows, name) for name in (*READS, "flip_descent", "sample")}
-    kept_sweep, kept_change, kept_tick = mixing.sweep, linearised.change, run_module.Run.tick
+    kept_sweep, kept_change, kept_tick = mixing.sweep, linearized.change, run_module.Run.tick
     kept_image = mixing.image
 
     def wrapped(name: str) -> Callable[..., Any]:
@@ -124,8 +124,8 @@ def recording(device: Any, timed: bool, large: int = 50_000) -> Iterator[Recorde
     rows.flip_descent = flips  # type: ignore[method-assign]
     mixing.sweep = lambda self: recorder.add("mixing sweep", self._P, 2, lambda: kept_sweep(self))  # type: ignore[method-assign]
     mixing.image = lambda self: recorder.add("mixing image", self._P, 1, lambda: kept_image(self))  # type: ignore[method-assign]
-    linearised.change = lambda self, dB: recorder.add(  # type: ignore[method-assign]
-        "linearised change", self._P, 2, lambda: kept_change(self, dB)
+    linearized.change = lambda self, dB: recorder.add(  # type: ignore[method-assign]
+        "linearized change", self._P, 2, lambda: kept_change(self, dB)
     )
     run_module.Run.tick = tick  # type: ignore[method-assign]
     try:
@@ -134,4 +134,4 @@ def recording(device: Any, timed: bool, large: int = 50_000) -> Iterator[Recorde
         for name, method in kept.items():
             setattr(rows, name, method)
         mixing.image = kept_image  # type: ignore[method-assign]
-        mixing.sweep, linearised.change, run_module.Run.tick = kept_sweep, kept_change, kept_tick  # type: ignore[method-assign]
+        mixing.sweep, linearized.change, run_module.Run.tick = kept_sweep, kept_change, kept_tick  # type: ignore[method-assign]

@@ -15,8 +15,9 @@ from hashlearn import bqp
 from hashlearn.bqp import AugmentedLagrangian, Dense, LowRank, Operator, Spectral, as_operator, diagonal_operator
 from hashlearn.bqp.incumbent import OutOfTime, Run
 from hashlearn.bqp.merging import merge_identical_rows
-from hashlearn.bqp.methods import augmented_lagrangian
-from hashlearn.bqp.methods.augmented_lagrangian import _dual_feasible_start, _row_norms, lagrangian
+from hashlearn.bqp.methods import augmented_lagrangian, dual_start
+from hashlearn.bqp.methods.augmented_lagrangian import lagrangian
+from hashlearn.bqp.methods.dual_start import dual_feasible_start, row_norms
 from hashlearn.bqp.methods.spectral import sign
 from hashlearn.core.threads import one_blas_thread
 
@@ -122,7 +123,7 @@ def test_default_lies_between_the_optimum_and_its_start(kind: int, seed: int) ->
     A = operators(11, seed)[kind]
     solution = bqp.solve(A, method="al", random_state=seed)
     merged = merge_identical_rows(A)
-    start = _dual_feasible_start(merged.operator, Run(merged.operator), np.random.default_rng(seed))
+    start = dual_feasible_start(merged.operator, Run(merged.operator), np.random.default_rng(seed))
     slack = 1e-9 * abs(solution.value)
     assert brute_force(A) - slack <= solution.value
     assert solution.value <= A.value(merged.expand(sign(start.x))) + slack
@@ -140,14 +141,14 @@ def test_when_time_runs_out_the_start_is_already_there(monkeypatch: pytest.Monke
     for A in operators(30, 4):
         solution = bqp.solve(A, method="al", random_state=0)
         merged = merge_identical_rows(A)
-        start = _dual_feasible_start(merged.operator, Run(merged.operator), np.random.default_rng(0))
+        start = dual_feasible_start(merged.operator, Run(merged.operator), np.random.default_rng(0))
         assert solution.status == "time_limit"
         assert solution.value <= A.value(merged.expand(sign(start.x)))
         assert solution.value < A.value(np.ones(30))
 
 
 def test_a_given_start_is_flipped_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(augmented_lagrangian, "_dual_feasible_start", _out_of_time)
+    monkeypatch.setattr(augmented_lagrangian, "dual_feasible_start", _out_of_time)
     for A in operators(30, 4):
         solution = bqp.solve(A, method="al", random_state=0, x0=-np.ones(30))
         assert solution.value < A.value(np.ones(30))
@@ -157,7 +158,7 @@ def test_a_given_start_is_flipped_first(monkeypatch: pytest.MonkeyPatch) -> None
 def test_multipliers_reach_feasibility_without_growing_the_penalty() -> None:
     """The method of multipliers proper: line 6 must push Λ the way that shrinks Φ(x)."""
     for A in operators(12, 5):
-        start = _dual_feasible_start(A, Run(A), np.random.default_rng(0))
+        start = dual_feasible_start(A, Run(A), np.random.default_rng(0))
         solver = AugmentedLagrangian(max_iter=80, penalty=4.0, penalty_growth=1.0, tol=0.0, inner_iter=200)
         iterates: list[np.ndarray] = []
         solver._algorithm_2(A, start, Run(A), iterates.append)
@@ -206,24 +207,24 @@ def test_a_problem_whose_optimum_is_known() -> None:
 def test_start_is_dual_feasible_and_ignores_the_stored_diagonal() -> None:
     for A in operators(20, 9):
         run = Run(A)
-        start = _dual_feasible_start(A, run, np.random.default_rng(0))
+        start = dual_feasible_start(A, run, np.random.default_rng(0))
         slack = np.linalg.eigvalsh(A.toarray() / start.scale - np.diag(start.multipliers))
         assert slack[0] == pytest.approx(0.0, abs=1e-8)
         shift = diagonal_operator(np.random.default_rng(1).uniform(-50.0, 50.0, 20))
         if not isinstance(A, LowRank):
-            shifted = _dual_feasible_start(A + shift, Run(A + shift), np.random.default_rng(0))
+            shifted = dual_feasible_start(A + shift, Run(A + shift), np.random.default_rng(0))
             np.testing.assert_allclose(shifted.x, start.x, atol=1e-6)
 
 
 @pytest.mark.parametrize("kind", range(5))
-def test_row_norms(kind: int) -> None:
+def testrow_norms(kind: int) -> None:
     A = operators(15, 2)[kind]
     if kind == 4:  # of a sum: as if its parts were orthogonal
         parts = [np.linalg.norm(p.toarray(), axis=1) for p in (A.sparse, A.low_rank)]  # type: ignore[attr-defined]
         expected = np.hypot(*parts)
     else:
         expected = np.linalg.norm(A.toarray(), axis=1)
-    np.testing.assert_allclose(_row_norms(A), expected, rtol=1e-9)
+    np.testing.assert_allclose(row_norms(A), expected, rtol=1e-9)
 
 
 @pytest.mark.parametrize("method", [AugmentedLagrangian(), LITERAL])
@@ -239,13 +240,13 @@ def test_never_worse_than_a_given_start(method: AugmentedLagrangian) -> None:
 
 def test_identical_rows_are_one_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = []
-    find = augmented_lagrangian.smallest_weighted_eigenpair
+    find = dual_start.smallest_weighted_eigenpair
 
     def spy(A: Operator, *rest: Any) -> Any:
         sizes.append(A.n)
         return find(A, *rest)
 
-    monkeypatch.setattr(augmented_lagrangian, "smallest_weighted_eigenpair", spy)
+    monkeypatch.setattr(dual_start, "smallest_weighted_eigenpair", spy)
     rng = np.random.default_rng(0)
     groups = rng.integers(0, 9, 400)
     distinct = rng.standard_normal((9, 4))

@@ -7,8 +7,10 @@ torch = pytest.importorskip("torch")
 
 from hashlearn import bqp, inference  # noqa: E402
 from hashlearn.bqp.rows.torch import cuda_graphs  # noqa: E402
-from hashlearn.bqp.rows.torch.flips import _kept, flip_descent  # noqa: E402
+from hashlearn.bqp.rows.torch.cuda_graphs import CudaGraphs  # noqa: E402
+from hashlearn.bqp.rows.torch.flips import FlipDescent, flip_descent  # noqa: E402
 from hashlearn.bqp.rows.torch.mixing import BlockMixing  # noqa: E402
+from hashlearn.bqp.rows.torch.rows import TorchRows  # noqa: E402
 from hashlearn.inference.presets import DEVICE_SDR  # noqa: E402
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -30,14 +32,14 @@ def never(function, device):
 
 
 def test_recorded_flips_are_those_run_step_by_step(monkeypatch):
-    P = rows()
-    first, again = (flip_descent(P, WEIGHTS, signs(), lambda: None, 20) for _ in range(2))
-    assert _kept[P]._replayed._graph is not None
+    P, graphs = rows(), CudaGraphs()
+    first, again = (flip_descent(P, WEIGHTS, signs(), lambda: None, 20, graphs) for _ in range(2))
+    assert graphs._recorded[FlipDescent]._replayed._graph is not None
     torch.testing.assert_close(first, again, rtol=0.0, atol=0.0)
     monkeypatch.setattr(cuda_graphs, "_recorded", never)
-    other = rows()
-    stepwise = flip_descent(other, WEIGHTS, signs(), lambda: None, 20)
-    assert _kept[other]._replayed._graph is None
+    other = CudaGraphs()
+    stepwise = flip_descent(rows(), WEIGHTS, signs(), lambda: None, 20, other)
+    assert other._recorded[FlipDescent]._replayed._graph is None
     torch.testing.assert_close(first, stepwise, rtol=0.0, atol=0.0)
 
 
@@ -81,9 +83,25 @@ def test_bits_on_the_gpu_lie_between_their_bounds_and_what_numpy_finds():
 
 def test_a_gpu_is_left_as_it_was():
     before = torch.get_float32_matmul_precision()
-    P = rows()
+    P = TorchRows(rows())
     held = torch.cuda.memory_allocated()
-    flip_descent(P, WEIGHTS, signs(), lambda: None, 5)
+    P.flip_descent(WEIGHTS, signs(), lambda: None, 5)
     assert torch.get_float32_matmul_precision() == before
     del P
     assert torch.cuda.memory_allocated() <= held
+
+
+def test_the_bits_of_a_code_replay_the_same_graphs(monkeypatch):
+    """Samples and flips of one P whose columns change: one recording of each, whatever the number of bits."""
+    recorded, record = [], cuda_graphs._recorded
+    monkeypatch.setattr(cuda_graphs, "_recorded", lambda f, d: recorded.append(f) or record(f, d))
+    P = TorchRows(rows(600_000))  # more than twice the largest sample
+    found = []
+    for bit in range(3):
+        P.set_column(0, signs(600_000, 3)[:, bit])
+        A = bqp.LowRank.unchecked(P, WEIGHTS)
+        assert A.rows is P
+        found.append(bqp.solve(A, DEVICE_SDR, random_state=0))
+    assert len(recorded) == 2
+    fresh = bqp.solve(bqp.LowRank(P.P.clone(), WEIGHTS), DEVICE_SDR, random_state=0)
+    assert fresh.value == pytest.approx(found[-1].value, rel=1e-3)

@@ -9,8 +9,9 @@ import pytest
 import scipy.sparse as sp
 
 from hashlearn.bqp import Dense, LowRank, Operator, Sparse, diagonal_operator, eigen
-from hashlearn.bqp.eigen import gram, largest_eigenvalue, smallest_eigenpair, smallest_weighted_eigenpair
+from hashlearn.bqp.eigen import largest_eigenvalue, smallest_eigenpair, smallest_weighted_eigenpair
 from hashlearn.core.threads import one_blas_thread
+from hashlearn.linalg.gram import gram
 
 
 @pytest.fixture(autouse=True)

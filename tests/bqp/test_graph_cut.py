@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 import hashlearn.bqp.methods.graph_cut as graph_cut
 from hashlearn import bqp
 from hashlearn.bqp import Dense, GraphCut, LowRank, Sparse, SparsePlusLowRank, Status, as_operator
+from hashlearn.bqp.methods.couplings import Couplings
 from hashlearn.bqp.methods.graph_cut import minimum_cut_signs
 from tests.bqp.problems import PROBLEMS, problem, random_low_rank, random_sparse, random_symmetric, supervised
 
@@ -66,7 +67,7 @@ def test_a_block_that_would_get_worse_keeps_its_signs():
     stronger."""
     A = Dense(np.array([[0.0, 5.0, 1.0], [5.0, 0.0, 1.0], [1.0, 1.0, 0.0]]))
     x = np.array([1.0, -1.0, 1.0])
-    couplings = graph_cut._Couplings(A)
+    couplings = Couplings(A)
     couplings.start(x)
     assert graph_cut._cut_block(couplings, np.array([0, 1]), x) == 0.0
     np.testing.assert_array_equal(x, [1.0, -1.0, 1.0])
@@ -88,7 +89,7 @@ def test_one_block_given_the_others_is_solved_exactly(A):
     A = A + sp.csr_array(entries)
     for seed in range(6):
         x = some_signs(40, seed)
-        couplings = graph_cut._Couplings(A)
+        couplings = Couplings(A)
         before = couplings.start(x)
         tried = np.repeat(x[None], 2**8, axis=0)
         tried[:, index] = both_signs(8)
@@ -100,7 +101,7 @@ def test_one_block_given_the_others_is_solved_exactly(A):
 
 
 def test_couplings_are_parts_of_the_matrix(A):
-    couplings = graph_cut._Couplings(A)
+    couplings = Couplings(A)
     rows, columns = np.array([4, 0, 39]), np.array([1, 39, 5, 4])
     for _ in range(2):  # the second time finds the scratch clean
         np.testing.assert_allclose(couplings.part(rows, columns), A.toarray()[np.ix_(rows, columns)], atol=1e-12)
@@ -144,8 +145,8 @@ def test_converged_is_a_local_optimum(A):
 
 def test_found_blocks_are_a_partition_without_repulsion(A):
     for size in (1, 3, 500):
-        run = bqp.run.Run(A)
-        blocks = GraphCut(max_block=size)._found_blocks(graph_cut._Couplings(A), run, np.random.default_rng(0))
+        run = bqp.incumbent.Run(A)
+        blocks = GraphCut(max_block=size)._found_blocks(Couplings(A), run, np.random.default_rng(0))
         np.testing.assert_array_equal(np.sort(np.concatenate(blocks)), np.arange(40))
         for block in blocks:
             assert 1 <= len(block) <= size
@@ -221,8 +222,8 @@ def test_only_small_parts_become_dense(monkeypatch):
     for kind in (LowRank, Sparse, SparsePlusLowRank):
         monkeypatch.setattr(kind, "toarray", None)
     asked = []
-    part = graph_cut._Couplings.part
-    monkeypatch.setattr(graph_cut._Couplings, "part", lambda s, r, c: asked.append(len(r) * len(c)) or part(s, r, c))
+    part = Couplings.part
+    monkeypatch.setattr(Couplings, "part", lambda s, r, c: asked.append(len(r) * len(c)) or part(s, r, c))
     bqp.solve(random_low_rank(600, 3, 0), GraphCut(max_block=20), random_state=0)
     assert max(asked) <= 20 * 20
 

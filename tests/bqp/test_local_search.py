@@ -9,7 +9,9 @@ import hashlearn.bqp.methods.tabu as tabu
 from hashlearn import bqp
 from hashlearn.bqp import Dense, LocalSearch, LowRank, Sparse, SparsePlusLowRank, Status, as_operator
 from hashlearn.bqp.merging import merge_identical_rows
+from hashlearn.bqp.methods.pool import Pool
 from hashlearn.bqp.methods.tabu import TabuWalks, Walk
+from hashlearn.bqp.methods.tournament import tournament
 from tests.bqp.problems import (
     PROBLEMS,
     random_low_rank,
@@ -132,7 +134,7 @@ def test_more_iterations_and_recombination_help():
 def test_offspring_keep_what_their_parents_share():
     n, rng = 1000, np.random.default_rng(0)
     engine = local_search._Tabu(Sparse(ring(n)), LocalSearch())
-    pool = local_search._Pool(engine, merge_identical_rows(Sparse(ring(n))), bqp.run.Run(Sparse(ring(n))), rng)
+    pool = Pool(engine, merge_identical_rows(Sparse(ring(n))), bqp.incumbent.Run(Sparse(ring(n))), rng)
     mother = some_signs(n, 1)
     shared = np.arange(n) < 600
     father = -np.where(shared, mother, -mother)  # agrees with the mother on 600 variables once mirrored
@@ -146,7 +148,7 @@ def test_offspring_keep_what_their_parents_share():
 
 def test_the_pool_keeps_the_best_and_no_mirror_images():
     engine = local_search._Tabu(Dense(random_symmetric(30, 0)), LocalSearch())
-    pool = local_search._Pool(engine, None, None, np.random.default_rng(0))
+    pool = Pool(engine, None, None, np.random.default_rng(0))
     walks = [Walk(some_signs(30, seed), float(seed % 7), 1) for seed in range(20)]
     entered = [pool._entered(walk, 5) for walk in walks]
     assert all(entered[:5])
@@ -158,9 +160,9 @@ def test_the_pool_keeps_the_best_and_no_mirror_images():
 def test_a_stale_pool_gets_fresh_starts(monkeypatch):
     """An engine that always ends at the same point: its pool never fills, so every few walks start afresh."""
     fresh = []
-    random_signs = local_search._Pool._random_signs
-    monkeypatch.setattr(local_search._Pool, "_offspring", lambda pool: np.ones(30))
-    monkeypatch.setattr(local_search._Pool, "_random_signs", lambda pool: fresh.append(1) or random_signs(pool))
+    random_signs = Pool._random_signs
+    monkeypatch.setattr(Pool, "_offspring", lambda pool: np.ones(30))
+    monkeypatch.setattr(Pool, "_random_signs", lambda pool: fresh.append(1) or random_signs(pool))
     monkeypatch.setattr(local_search._Tabu, "improve", lambda *a: Walk(np.ones(30), 0.0, 1))
     bqp.solve(random_symmetric(30, 0), LocalSearch(n_starts=4, max_iter=100), random_state=0)
     assert 4 + 3 * 5 <= len(fresh) <= 4 + 3 * 15
@@ -351,7 +353,7 @@ def test_tabu_keeps_a_flip_for_its_tenure():
     A = Sparse(sp.csr_array((40, 40)))
     flips = []
     x, pull = np.ones(40), np.zeros(40)
-    free = tabu._tournament(pull)
+    free = tournament(pull)
     state = (
         np.zeros(40, np.int64),
         np.empty(40, np.int64),
@@ -378,10 +380,8 @@ def test_budget_rules():
     """Fewer starts and sweeps the larger the problem: deterministic, and few at n = 10⁶ and rank 80."""
     small = local_search._Sweeps(random_low_rank(2500, 4, 0))
     assert small.n_starts == local_search.MOST_STARTS
-    huge = LowRank.__new__(LowRank)
     row = np.lib.stride_tricks.as_strided(np.ones(80), (10**6, 80), (0, 8))
-    for field, value in (("P", row), ("weights", np.ones(80)), ("n", 10**6)):
-        object.__setattr__(huge, field, value)
+    huge = LowRank.unchecked(row, np.ones(80))
     engine = local_search._Sweeps(huge)
     assert engine.n_starts == 2
     assert engine.budget == 24

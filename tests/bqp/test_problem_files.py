@@ -145,11 +145,9 @@ def test_ways_to_write_a_triangle(tmp_path: Path, text: str) -> None:
     assert same(read_problem(write(tmp_path, text)), read_problem(write(tmp_path, TRIANGLE, "plain.txt")))
 
 
-def test_small_blocks_read_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = write(tmp_path, text_of(6, random_entries(6, 25, 0, True)))
-    whole = read_problem(path)
-    monkeypatch.setattr(files, "_LINES_PER_BLOCK", 4)
-    assert same(read_problem(path), whole)
+def test_blanks_of_other_scripts_separate_fields_too(tmp_path: Path) -> None:
+    plain, other = (read_problem(write(tmp_path, text)) for text in ("3 1\n1 2 5\n", "3 1\n1\u00a02\u00a05\n"))
+    np.testing.assert_array_equal(other.operator.toarray(), plain.operator.toarray())
 
 
 @pytest.mark.parametrize(
@@ -224,13 +222,8 @@ MALFORMED = [
 ]
 
 
-@pytest.mark.parametrize("small_blocks", [False, True])
 @pytest.mark.parametrize(("text", "line", "said"), [m[1:] for m in MALFORMED], ids=[m[0] for m in MALFORMED])
-def test_malformed_file_names_file_line_and_what_was_expected(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, line: int, said: str, small_blocks: bool
-) -> None:
-    if small_blocks:
-        monkeypatch.setattr(files, "_LINES_PER_BLOCK", 1)
+def test_malformed_file_names_file_line_and_what_was_expected(tmp_path: Path, text: str, line: int, said: str) -> None:
     path = write(tmp_path, text)
     with pytest.raises(ProblemFileError) as caught:
         read_problem(path)

@@ -11,9 +11,8 @@ from hashlearn.bqp.incumbent import Run
 from hashlearn.bqp.operators import LowRank, Operator, as_operator
 from hashlearn.bqp.sdr.compressed import relax_low_rank
 from hashlearn.bqp.sdr.factored import relax_factored
-from hashlearn.bqp.sdr.polish import polish_all
 from hashlearn.bqp.sdr.relaxation import Relaxation, Tolerance
-from hashlearn.bqp.sdr.rounding import DRAWS_AT_ONCE, column_values, draw, draw_values
+from hashlearn.bqp.sdr.rounding import DRAWS_AT_ONCE, column_values, draw, draw_values, polish_all
 
 KINDS = ("dense", "sparse", "low rank", "repeated rows", "sparse plus low rank")
 

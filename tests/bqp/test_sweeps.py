@@ -39,8 +39,8 @@ def test_binarise_is_equation_21(A):
     x = rng.standard_normal(A.n)
     for order in (np.arange(A.n), rng.permutation(A.n)):
         expected = as_printed(A.toarray(), x, order)
-        np.testing.assert_array_equal(CoordinateSweeps(A).binarise(x, order), expected)
-    np.testing.assert_array_equal(CoordinateSweeps(A).binarise(x), as_printed(A.toarray(), x, np.arange(A.n)))
+        np.testing.assert_array_equal(CoordinateSweeps(A).binarize(x, order), expected)
+    np.testing.assert_array_equal(CoordinateSweeps(A).binarize(x), as_printed(A.toarray(), x, np.arange(A.n)))
 
 
 def test_a_sweep_from_signs_keeps_its_products(A):
@@ -67,7 +67,7 @@ def test_inputs_are_untouched(A):
     x = some_signs(A.n)
     before, array = x.copy(), A.toarray()
     CoordinateSweeps(A).descend(x)
-    CoordinateSweeps(A).binarise(x)
+    CoordinateSweeps(A).binarize(x)
     np.testing.assert_array_equal(x, before)
     np.testing.assert_array_equal(A.toarray(), array)
 
@@ -97,8 +97,8 @@ def test_ties_keep_the_sign_they_have(kind):
     x = some_signs(6, 3)
     np.testing.assert_array_equal(CoordinateSweeps(zero).descend(x), x)
     # From 0 a tie becomes +1, so that signs come out.
-    np.testing.assert_array_equal(CoordinateSweeps(zero).binarise(np.zeros(6)), np.ones(6))
-    np.testing.assert_array_equal(CoordinateSweeps(zero).binarise(0.3 * x), x)
+    np.testing.assert_array_equal(CoordinateSweeps(zero).binarize(np.zeros(6)), np.ones(6))
+    np.testing.assert_array_equal(CoordinateSweeps(zero).binarize(0.3 * x), x)
 
 
 def test_noise_flips_end():

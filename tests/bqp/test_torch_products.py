@@ -1,6 +1,6 @@
 """Thin products of aligned rows, and calls that a GPU would replay: the same numbers as by the plain way."""
 
-import gc
+import copy
 import weakref
 from types import SimpleNamespace
 
@@ -9,10 +9,11 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from hashlearn.bqp.rows.torch.cuda_graphs import Replayed  # noqa: E402
-from hashlearn.bqp.rows.torch.flips import _kept, flip_descent  # noqa: E402
-from hashlearn.bqp.rows.torch.mixing import BlockMixing, _largest_squares, block_mixing  # noqa: E402
+from hashlearn.bqp.rows.torch.cuda_graphs import CudaGraphs, Replayed  # noqa: E402
+from hashlearn.bqp.rows.torch.flips import FlipDescent, flip_descent  # noqa: E402
+from hashlearn.bqp.rows.torch.mixing import BlockMixing, _largest_squares  # noqa: E402
 from hashlearn.bqp.rows.torch.products import rough_products, thin_product, thin_sum  # noqa: E402
+from hashlearn.bqp.rows.torch.rows import TorchRows  # noqa: E402
 from hashlearn.linalg.tensors import BLOCK, buffer, gram64, whole_rows  # noqa: E402
 
 
@@ -76,37 +77,51 @@ def test_precision_is_left_as_it_was():
     assert torch.get_float32_matmul_precision() == before
 
 
-def test_a_descent_is_kept_for_the_next_bit_and_freed_with_its_rows():
-    P, weights = rows(400, 5, False), np.array([1.0, 1.0, -3.0, -3.0, -3.0])
+def test_a_descent_is_reused_for_the_next_bit_and_freed_with_its_rows():
+    P, weights = TorchRows(rows(400, 5, False)), np.array([1.0, 1.0, -3.0, -3.0, -3.0])
     X = torch.where(rows(400, 2, False, 3) < 0.0, -1.0, 1.0).double()
-    first = flip_descent(P, weights, X, lambda: None, 50)
-    kept = _kept[P]
-    P[:, 0] *= -1.0  # the next bit: other numbers at the same place
-    second = flip_descent(P, weights, X, lambda: None, 50)
-    assert _kept[P] is kept
-    fresh = flip_descent(P.clone(), weights, X, lambda: None, 50)
+    first = P.flip_descent(weights, X, lambda: None, 50)
+    reused = P.graphs._recorded[FlipDescent]
+    P.P[:, 0] *= -1.0  # the next bit: other numbers at the same place
+    second = P.flip_descent(weights, X, lambda: None, 50)
+    assert P.graphs._recorded[FlipDescent] is reused
+    fresh = flip_descent(P.P.clone(), weights, X, lambda: None, 50, CudaGraphs())
     torch.testing.assert_close(second, fresh)
     assert torch.equal(first, first.sign())
-    assert flip_descent(P, weights, X[:, :1], lambda: None, 50).shape == (400, 1)
-    alive, count = weakref.ref(_kept[P]), len(_kept)
-    del P, kept
-    gc.collect()
+    assert P.flip_descent(weights, X[:, :1], lambda: None, 50).shape == (400, 1)
+    alive = weakref.ref(P.graphs._recorded[FlipDescent])
+    del P, reused
     assert alive() is None
-    assert len(_kept) < count
 
 
-def test_a_mixing_is_kept_for_samples_of_the_same_rows_and_begins_anew():
-    origin, weights = rows(500, 5, False), np.array([1.0, 1.0, -3.0, -3.0, -3.0])
+def test_a_descent_over_other_rows_is_not_reused():
+    graphs, weights = CudaGraphs(), np.array([1.0, 1.0, -3.0, -3.0, -3.0])
+    X = torch.where(rows(400, 2, False, 3) < 0.0, -1.0, 1.0).double()
+    for seed in (0, 1):
+        P = rows(400, 5, False, seed)
+        found = flip_descent(P, weights, X, lambda: None, 50, graphs)
+        torch.testing.assert_close(found, flip_descent(P, weights, X, lambda: None, 50, CudaGraphs()))
+
+
+def test_a_mixing_is_reused_for_samples_of_the_same_rows_and_begins_anew():
+    graphs, weights = CudaGraphs(), np.array([1.0, 1.0, -3.0, -3.0, -3.0])
     V = [torch.nn.functional.normalize(rows(200, 3, False, seed)) for seed in (5, 6)]
     samples = [rows(200, 5, True, seed) for seed in (7, 8)]
-    kept = block_mixing(samples[0], weights, V[0], origin)
-    kept.sweep()
-    again = block_mixing(samples[1], weights, V[1], origin)
-    assert again is kept
+    first = graphs.begun(BlockMixing, samples[0], weights, V[0])
+    first.sweep()
+    again = graphs.begun(BlockMixing, samples[1], weights, V[1])
+    assert again is first
     fresh = BlockMixing(samples[1], weights, V[1])
     for _ in range(4):
         assert again.sweep() == pytest.approx(fresh.sweep())
     np.testing.assert_allclose(again.image(), fresh.image())
-    other = block_mixing(samples[1], weights, V[1][:, :2], origin)
-    assert other is not kept
-    assert block_mixing(samples[1], weights, V[1], None) is not other
+    other = graphs.begun(BlockMixing, samples[1], weights, V[1][:, :2].contiguous())
+    assert other is not first
+
+
+def test_samples_share_the_graphs_of_their_rows_and_copies_do_not():
+    P = TorchRows(rows(500, 5, False))
+    assert P.sample(100, np.random.default_rng(0)).graphs is P.graphs
+    assert P.with_columns(np.ones(5, dtype=bool)).graphs is not P.graphs
+    P.flip_descent(np.ones(5), torch.ones((500, 1), dtype=torch.float64), lambda: None, 1)
+    assert copy.deepcopy(P).graphs._recorded == {}

@@ -43,8 +43,8 @@ def test_every_pass_is_that_of_numpy(dtype):
     weights = rng.standard_normal(7)
     for ours, theirs in zip(tensor.image(B), array.image(B), strict=True):
         close(ours, theirs, accuracy)
-    close(tensor.linearised(B).change(dB), array.linearised(B).change(dB), 20 * accuracy)
-    close(tensor.linearised(B).gram(), array.linearised(B).gram(), 10 * accuracy)
+    close(tensor.linearized(B).change(dB), array.linearized(B).change(dB), 20 * accuracy)
+    close(tensor.linearized(B).gram(), array.linearized(B).gram(), 10 * accuracy)
     close(tensor.product(B), array.product(B), accuracy)
     close(tensor.gram(), array.gram(), 1e-11)
     close(tensor.diagonal(weights), array.diagonal(weights), accuracy)

@@ -90,7 +90,7 @@ def test_approximate_search_agrees_where_it_is_easy(monkeypatch):
     pytest.importorskip("faiss")
     X, _ = blobs(100)
     exact, _ = graphs.neighbor_graph(X, 5, "cosine")
-    monkeypatch.setattr(graphs, "MOST_EXACT", 10)
+    monkeypatch.setattr(graphs, "MOST_EXACT_NEIGHBORS", 10)
     found, _ = graphs.neighbor_graph(X, 5, "cosine")
     assert np.mean((exact > 0).toarray() == (found > 0).toarray()) > 0.999
 

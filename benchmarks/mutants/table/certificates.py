@@ -179,7 +179,7 @@ MUTANTS = [
     ),
     Mutant(
         "the sum of two matrices counts as exact",
-        "bqp/operators.py",
+        "bqp/operator_sums.py",
         "return left.entry_error() + right.entry_error() + EPS * magnitudes",
         "return 0.0",
         ROUNDING,
@@ -222,8 +222,8 @@ MUTANTS = [
     Mutant(
         "optimal without the rounding of the value",
         "bqp/solve.py",
-        "return value - bound <= room < np.inf and value + value_error(operator) - bound <= room",
-        "return value - bound <= room < np.inf",
+        "return value - bound <= allowed < np.inf and value + value_error(operator) - bound <= allowed",
+        "return value - bound <= allowed < np.inf",
         ("tests/bqp/test_solve.py",),
     ),
     Mutant(

@@ -54,10 +54,10 @@ MUTANTS = [
         ROUNDING,
     ),
     Mutant(
-        "a dense sweep counts the diagonal as a pull",
+        "a dense sweep counts the diagonal as a coupling",
         "bqp/sweeps.py",
-        "pull = field[i] - diagonal[i] * old",
-        "pull = field[i]",
+        "others = field[i] - diagonal[i] * old",
+        "others = field[i]",
         SWEEPS,
     ),
     Mutant(

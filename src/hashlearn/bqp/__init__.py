@@ -1,7 +1,7 @@
 """Binary quadratic problems: min xᵀAx over x ∈ {−1, +1}ⁿ, eq. (5), with proven bounds.
 
-Knows nothing about hashing and imports nothing else of hashlearn: a max-cut, QUBO or Ising problem is as welcome as
-one bit of a code. Start with `solve`; `LowRank` keeps everything linear in n.
+The package knows nothing about hashing and imports only `core` and `linalg`. It solves max-cut, QUBO and Ising problems
+as well as one bit of a code. Start with `solve`. With a `LowRank` A everything is linear in n.
 """
 
 from __future__ import annotations
@@ -56,3 +56,7 @@ __all__ = [
     "shift_to_negative_semidefinite",
     "solve",
 ]
+
+# Every solver in METHODS is public, also one that the list above does not name.
+globals().update({solver.__name__: solver for solver in METHODS.values()})
+__all__ += [solver.__name__ for solver in METHODS.values() if solver.__name__ not in __all__]

@@ -1,46 +1,48 @@
 """The smallest eigenpair of A, eq. (19), and its largest eigenvalue, Prop. 1, for every kind of operator.
 
-Low rank: the non-zero eigenvalues of A = P diag(w) Pᵀ are those of a rank × rank matrix, so one Gram matrix
-PᵀP in O(n · rank²) and a small dense problem give the pair to rounding. Small, or dense with n ≤ 1000:
-LAPACK. Everything else: restarted Lanczos, about a hundred products A @ v and a basis of 25 vectors.
+Low rank: the non-zero eigenvalues of A = P diag(w) Pᵀ are those of a rank × rank matrix. So the Gram matrix PᵀP,
+O(n · rank²), and a small dense problem give the pair up to rounding. Small problems, and dense ones with n ≤ 1000, go
+to LAPACK. Everything else goes to restarted Lanczos: about a hundred products A @ v and a basis of 25 vectors.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 
+from hashlearn.bqp.krylov import orthogonalize
 from hashlearn.bqp.operators import Dense, LowRank, Operator, Sparse, SparsePlusLowRank
 from hashlearn.core.arrays import FloatArray
-from hashlearn.core.threads import ROWS_PER_BLOCK, map_row_blocks
+from hashlearn.core.thresholds import DENSIFY_UP_TO, LAPACK_UP_TO
+from hashlearn.linalg.gram import gram
 
-LAPACK_UP_TO = 1000  # rows of a dense problem, O(n³)
-DENSIFY_UP_TO = 64  # rows of a sparse problem that are written out for LAPACK
-BASIS, KEPT = 24, 8  # Lanczos vectors, and how many of them survive a restart
+BASIS, RESTARTED = 24, 8  # Lanczos vectors, and how many of them a restart begins with
 MAX_PRODUCTS = 3000
 RESIDUAL = 1e-7  # ‖Au − λu‖ / ‖A‖ at which Lanczos stops; the error of λ is of the order of its square
 
 Tick = Callable[[], Any]
 
 
-def smallest_eigenpair(A: Operator, rng: np.random.Generator, tick: Tick | None = None) -> tuple[float, FloatArray]:
+def _no_tick() -> None:
+    return None
+
+
+def smallest_eigenpair(A: Operator, rng: np.random.Generator, tick: Tick = _no_tick) -> tuple[float, FloatArray]:
     """λ_min(A) and a unit eigenvector, whose entry of largest magnitude is positive.
 
-    The value is the Rayleigh quotient uᵀAu, so up to rounding it is never below λ_min. Where Lanczos meets
-    its limit on products (a spectrum with next to no gap) the best pair so far is returned. ``tick`` is
-    called between pieces of work and may raise to stop.
+    The value is the Rayleigh quotient uᵀAu, so up to rounding it is never below λ_min. If Lanczos reaches its limit on
+    products (a spectrum with almost no gap), the best pair so far is returned. ``tick`` is called between pieces of
+    work and may raise to stop.
 
     >>> from hashlearn.bqp import as_operator
     >>> value, u = smallest_eigenpair(as_operator([[0.0, 2.0], [2.0, 0.0]]), np.random.default_rng(0))
     >>> round(value, 12), u.round(3)
     (-2.0, array([ 0.707, -0.707]))
     """
-    tick = tick or _no_tick
     tick()
     if isinstance(A, LowRank) and A.rank < A.n and A.rank <= LAPACK_UP_TO:
         value, u = _from_gram(A, rng, tick)
@@ -52,7 +54,7 @@ def smallest_eigenpair(A: Operator, rng: np.random.Generator, tick: Tick | None 
 
 
 def smallest_weighted_eigenpair(
-    A: Operator, weights: FloatArray, rng: np.random.Generator, tick: Tick | None = None
+    A: Operator, weights: FloatArray, rng: np.random.Generator, tick: Tick = _no_tick
 ) -> tuple[float, FloatArray]:
     """The smallest λ of A x = λ Diag(weights) x, and its x scaled to xᵀ Diag(weights) x = Σ weights.
 
@@ -69,7 +71,7 @@ def smallest_weighted_eigenpair(
     return value, np.sqrt(weights.sum()) * u / root
 
 
-def largest_eigenvalue(A: Operator, rng: np.random.Generator, tick: Tick | None = None) -> float:
+def largest_eigenvalue(A: Operator, rng: np.random.Generator, tick: Tick = _no_tick) -> float:
     """λ₁ of Prop. 1, as −λ_min(−A).
 
     >>> from hashlearn.bqp import LowRank
@@ -79,31 +81,13 @@ def largest_eigenvalue(A: Operator, rng: np.random.Generator, tick: Tick | None 
     return 0.0 - smallest_eigenpair(A.scaled(-1.0), rng, tick)[0]
 
 
-def gram(P: FloatArray, tick: Tick | None = None) -> FloatArray:
-    """PᵀP, summed over blocks of rows in order: the same for any number of threads."""
-    tick = tick or _no_tick
-    n, rank = P.shape
-    total = np.zeros((rank, rank))
-    # Between ticks: some 10¹⁰ operations, and at least as many blocks as keep the threads busy.
-    rows = ROWS_PER_BLOCK * max(4, int(1e10 / (ROWS_PER_BLOCK * max(rank, 1) ** 2)))
-    for start in range(0, n, rows):
-        for part in map_row_blocks(partial(_block_gram, P[start : start + rows]), min(rows, n - start)):
-            total += part
-        tick()
-    return total
-
-
-def _block_gram(P: FloatArray, first: int, last: int) -> FloatArray:
-    return P[first:last].T @ P[first:last]
-
-
 def _from_gram(A: LowRank, rng: np.random.Generator, tick: Tick) -> tuple[float, FloatArray]:
     """With PᵀP = RᵀR, the eigenvalues of R diag(w) Rᵀ are those of A but for n − rank zeros."""
-    G = gram(A.P, tick)
+    G = gram(A.P, tick=tick)
     norms = np.sqrt(G.diagonal())
     if not (norms > 0.0).any():  # rank 0, or columns so small that their squares vanish
         return 0.0, _unit(rng.standard_normal(A.n))
-    # Columns of unit length, so that a large column with a small weight does not drown the others.
+    # Columns of unit length, so that a large column with a small weight does not hide the others in rounding.
     inverse = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0.0)
     weights = A.weights * norms * norms
     S, Q = scipy.linalg.eigh(G * inverse[:, None] * inverse)
@@ -116,7 +100,7 @@ def _from_gram(A: LowRank, rng: np.random.Generator, tick: Tick) -> tuple[float,
         # u ∝ A u rather than u = P … S^(−1/2) y: no division by a small S.
         u = _unit(A.P @ (inverse * (weights * (R.T @ y[:, 0]))))
         return A.value(u), u
-    # A has no negative eigenvalue; n > rank, so 0 is one, of anything orthogonal to the columns of P.
+    # A has no negative eigenvalue. As n > rank, 0 is one: its eigenvectors are orthogonal to the columns of P.
     u = _unit(rng.standard_normal(A.n))
     for _ in range(3):
         u = _unit(u - A.P @ (inverse * (Q @ ((Q.T @ (inverse * (A.P.T @ u))) / S))))
@@ -129,26 +113,22 @@ def _lapack(A: Operator) -> tuple[float, FloatArray]:
 
 
 def _lanczos(A: Operator, rng: np.random.Generator, tick: Tick) -> tuple[float, FloatArray]:
-    """Lanczos with full reorthogonalisation and thick restarts.
+    """Lanczos with full reorthogonalization and thick restarts.
 
-    SciPy's ARPACK is not used: its tolerance has an absolute floor, it gives nothing back when it does not
-    converge, and before SciPy 1.17 its restarts drew from a hidden random state.
+    SciPy's ARPACK is not used: its tolerance has an absolute floor, it returns nothing when it does not converge, and
+    before SciPy 1.17 its restarts used a hidden random state.
     """
     V = np.empty((min(BASIS, A.n - 1) + 1, A.n))  # the basis is its rows
     V[0] = _unit(rng.standard_normal(A.n))
     size = len(V) - 1
     H = np.zeros((size, size))  # V A Vᵀ
-    kept, products, norm = 0, 0, 0.0
+    begun, products, norm = 0, 0, 0.0
     while True:
-        for j in range(kept, size):
+        for j in range(begun, size):
             tick()
             r = A @ V[j]
             products += 1
-            h = V[: j + 1] @ r
-            r = r - h @ V[: j + 1]
-            again = V[: j + 1] @ r
-            r -= again @ V[: j + 1]
-            H[: j + 1, j] = H[j, : j + 1] = h + again
+            H[: j + 1, j] = H[j, : j + 1] = orthogonalize(r, V[: j + 1])
             beta = float(np.linalg.norm(r))
             norm = max(norm, float(np.linalg.norm(H[: j + 1, j])), beta)
             invariant = beta <= 1e-13 * norm
@@ -159,11 +139,11 @@ def _lanczos(A: Operator, rng: np.random.Generator, tick: Tick) -> tuple[float, 
         if invariant or beta * abs(Y[-1, 0]) <= RESIDUAL * norm or products >= MAX_PRODUCTS:
             u = _unit(Y[:, 0] @ V[: j + 1])
             return A.value(u), u
-        kept = min(KEPT, size - 1)
-        V[:kept] = Y[:, :kept].T @ V[:size]
-        V[kept] = V[size]
+        begun = min(RESTARTED, size - 1)
+        V[:begun] = Y[:, :begun].T @ V[:size]
+        V[begun] = V[size]
         H[:] = 0.0
-        H[range(kept), range(kept)] = theta[:kept]
+        H[range(begun), range(begun)] = theta[:begun]
 
 
 def _congruent(A: Operator, q: FloatArray) -> Operator:
@@ -181,9 +161,5 @@ def _congruent(A: Operator, q: FloatArray) -> Operator:
 
 
 def _unit(v: FloatArray) -> FloatArray:
-    v = v / np.abs(v).max()  # entries near the ends of float64's range survive the square
+    v = v / np.abs(v).max()  # the squares of very large or small entries stay in float64's range
     return v / np.linalg.norm(v)
-
-
-def _no_tick() -> None:
-    return None

@@ -1,11 +1,11 @@
-"""What floating point can have changed: rounding to the safe side, the error of a value, and exact scaling.
+"""Errors of floating point: rounding to the safe side, the error of a value, and exact scaling.
 
 A bound on min xᵀAx is proven only if it allows for the rounding of everything behind it. When the parts of A cancel,
-that rounding is large beside the entries that are left. So every error bound comes from the magnitudes of the parts,
-|S| + |P| |W| |P|ᵀ (`Operator.magnitudes`), and never from A itself. Cost: one pass over the parts.
+that rounding is large compared with the entries that remain. So every error bound comes from the magnitudes of the
+parts, |S| + |P| |W| |P|ᵀ (`Operator.magnitudes`), and never from A itself. Cost: one pass over the parts.
 
-EPS is twice the unit roundoff, so each count of roundings has a factor of two to spare. The problem that is bounded is
-the one given by A as float64, or by its symmetric part where A is not quite symmetric.
+EPS is twice the unit roundoff, so each count of roundings is too large by a factor of two. The bounded problem is that
+of A as float64, or of its symmetric part if A is not quite symmetric.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ import math
 
 import numpy as np
 
-from hashlearn.bqp.operators import Dense, LowRank, Operator, SparsePlusLowRank
+from hashlearn.bqp.operators import Dense, LowRank, Operator, Sparse, SparsePlusLowRank
 from hashlearn.bqp.rows.inertia import EPS
 from hashlearn.core.arrays import FloatArray
 
-# Between these sizes a problem is solved as it is; outside, it is scaled by a power of two first.
-COMFORTABLE = (1e-60, 1e60)
+# Problems of other sizes are scaled by a power of two first.
+SAFE_SIZES = (1e-60, 1e60)
 # Binary exponents of the largest entry: values below lose digits, values above may overflow.
 LEAST_EXPONENT, LARGEST_EXPONENT = -960, 900
 
 
 def below(number: float) -> float:
-    """The next float64 below."""
+    """The largest float64 that is smaller than ``number``."""
     return math.nextafter(number, -math.inf)
 
 
@@ -61,7 +61,7 @@ def leveled(A: Operator) -> tuple[Operator, float, float]:
     """
     with np.errstate(all="ignore"):
         size = A.scale()
-    if COMFORTABLE[0] < size < COMFORTABLE[1]:
+    if SAFE_SIZES[0] < size < SAFE_SIZES[1]:
         return A, 1.0, size
     exponent = _exponent(A)
     if exponent is None:
@@ -86,18 +86,21 @@ def _exponent(A: Operator) -> int | None:
         there = (sums > 0.0) & (A.weights != 0.0)
         exponents = np.frexp(A.weights)[1] + 2 * np.frexp(sums)[1]
         return int(exponents[there].max()) if there.any() else None
-    entries = A.array if isinstance(A, Dense) else A.matrix.data  # type: ignore[attr-defined]
+    assert isinstance(A, Dense | Sparse)
+    entries = A.array if isinstance(A, Dense) else A.matrix.data
     largest = float(np.abs(entries).max(initial=0.0))
     return math.frexp(largest)[1] if largest > 0.0 else None
 
 
 def _divided(A: Operator, exponent: int) -> Operator:
-    """2^−exponent · A. The columns of a factor are brought to size 1 each, and the weights take what that leaves."""
+    """2^−exponent · A."""
     if isinstance(A, SparsePlusLowRank):
-        low_rank = _divided(A.low_rank, exponent)
-        return SparsePlusLowRank(A.sparse.scaled(math.ldexp(1.0, -exponent)), low_rank)  # type: ignore[arg-type]
-    if isinstance(A, LowRank):
-        columns = np.clip(np.frexp(A.rows.absolute_sums())[1], -1000, 1000)
-        rows = A.rows.with_scaled_columns(np.ldexp(1.0, -columns))
-        return LowRank.unchecked(rows.P, np.ldexp(A.weights, 2 * columns - exponent))
-    return A.scaled(math.ldexp(1.0, -exponent))
+        return SparsePlusLowRank(A.sparse.scaled(math.ldexp(1.0, -exponent)), _divided_low_rank(A.low_rank, exponent))
+    return _divided_low_rank(A, exponent) if isinstance(A, LowRank) else A.scaled(math.ldexp(1.0, -exponent))
+
+
+def _divided_low_rank(A: LowRank, exponent: int) -> LowRank:
+    """2^−exponent · A, with every column of P brought to size 1; the weights get the remaining factor."""
+    columns = np.clip(np.frexp(A.rows.absolute_sums())[1], -1000, 1000)
+    rows = A.rows.with_scaled_columns(np.ldexp(1.0, -columns))
+    return LowRank.unchecked(rows, np.ldexp(A.weights, 2 * columns - exponent))

@@ -1,7 +1,7 @@
-"""One solve under way: the best point and bound so far, the clock, and the caller's progress callback.
+"""The state of one solve: the best point and bound so far, the clock, and the caller's progress callback.
 
-A solver *offers* points and bounds and *ticks* between steps. When time is up a tick raises `OutOfTime`, and
-`solve` turns that, or Ctrl-C, into a `Solution` made of the best so far: no solver handles limits itself.
+A solver *offers* points and bounds and *ticks* between steps. When the time is over, a tick raises `OutOfTime`. `solve`
+turns that, or Ctrl-C, into a `Solution` of the best so far, so no solver handles limits itself.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class OutOfTime(Exception):
 
 @dataclass(frozen=True)
 class SolverProgress(Progress):
-    """What the progress callback of `solve` is told; ``total`` is None if the method cannot tell how far it is."""
+    """The argument of the progress callback of `solve`; ``total`` is None if the method does not know it."""
 
     method: str
     seconds: float
@@ -46,7 +46,7 @@ class Run:
         unit: float = 1.0,
     ) -> None:
         self.A = A
-        self.unit = unit  # of values and bounds inside; told to the outside, they are multiplied by it
+        self.unit = unit  # values and bounds are multiplied by it before the user sees them
         self.method = method
         self.details: dict[str, Any] = {}
         self.trace: list[TraceEntry] = []
@@ -64,7 +64,7 @@ class Run:
         return time.perf_counter() - self._started
 
     def offer(self, x: TallArray, value: float | None = None) -> bool:
-        """Keep x (signs) if it is better than the best so far; say whether it was."""
+        """Store a copy of the signs x if they are better than the best so far; returns whether they are."""
         if value is None:
             value = self.A.value(x)
         if not value < self.value:
@@ -74,7 +74,7 @@ class Run:
         return True
 
     def offer_bound(self, bound: float) -> bool:
-        """Keep a proven lower bound if it is higher than the best so far; say whether it was."""
+        """Store a proven lower bound if it is higher than the best so far; returns whether it is."""
         if not bound > self.bound:
             return False
         self.bound = float(bound)
@@ -86,7 +86,7 @@ class Run:
         self.details.update({name: None if value is None else self.unit * value for name, value in values.items()})
 
     def tick(self, stage: str, fraction: float | None = None) -> None:
-        """Tell the caller where we are; raise `OutOfTime` past the time limit."""
+        """Call the progress callback; raise `OutOfTime` past the time limit."""
         self._stage = stage
         if self._progress is not None:
             value, bound = self.unit * self.value, self.unit * self.bound

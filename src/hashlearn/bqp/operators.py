@@ -1,9 +1,8 @@
 """The matrix A of eq. (5) as an operator: dense, sparse, low rank, or sparse plus low rank.
 
-Every operator offers the same five things: a product with a tall block (``A @ V``), its ``diagonal()``, the
-``value(x)`` xᵀAx, the ``flip_gains(x)`` of all single flips, and single ``row(i)``\\ s. Sums collapse on
-construction to one of the four kinds, so a solver meets nothing else: dense plus anything is dense, low rank plus
-low rank is low rank, and only sparse plus low rank stays a pair.
+Every operator has products ``A @ V`` with n-vectors and n × k arrays, its ``diagonal()``, the ``value(x)`` xᵀAx, the
+``flip_gains(x)`` of all single flips, and single rows ``row(i)``. There are four kinds and no others, because a sum
+becomes one of them at once (`operator_sums`).
 
 A product costs O(n²), O(nnz), O(n · rank) or the sum of the last two for each column.
 """
@@ -11,7 +10,7 @@ A product costs O(n²), O(nnz), O(n · rank) or the sum of the last two for each
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -22,25 +21,25 @@ from numpy.typing import ArrayLike, NDArray
 from hashlearn.bqp.rows import Rows, Tall, checked_matrix, rows_of
 from hashlearn.bqp.rows.inertia import EPS
 from hashlearn.bqp.rows.interface import TallArray
+from hashlearn.bqp.rows.numpy_rows import is_small
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import finite_float64, require_symmetric, require_whole
 from hashlearn.core.threads import map_row_blocks
 
-THREADED_PRODUCT = 4_000_000  # from so many multiplications on a product is spread over threads
 ON_HOST = Tall()
 LARGEST_EXACT = 2.0**53  # integers up to here are exact in float64, and so are their sums
-SCALE_ROWS = 250  # of another kind of rows that `scale` looks at
+SCALE_ROWS = 250  # rows on a device that `scale` samples
 
 
 class Operator(ABC):
     """A symmetric real n × n matrix, known through its products. Use `as_operator` to make one."""
 
     n: int
-    error: FloatArray | float = 0.0  # for each row, the most by which rounding moved the entries that are kept
+    error: FloatArray | float = 0.0  # for each row, the most by which rounding changed the stored entries
 
     @property
     def tall(self) -> Tall:
-        """How arrays of n entries are handled: NumPy's way, unless the rows are of another kind."""
+        """Operations on n-vectors: those of NumPy, unless P is a tensor."""
         return ON_HOST
 
     @property
@@ -104,7 +103,9 @@ class Operator(ABC):
         return 4.0 * (self.diagonal() * x * x - x * (self @ x))
 
     def __add__(self, other: Any) -> Operator:
-        return _add(self, as_operator(other))
+        from hashlearn.bqp.operator_sums import added  # which imports this file
+
+        return added(self, as_operator(other))
 
     def __radd__(self, other: Any) -> Operator:
         return self.__add__(other)
@@ -129,8 +130,8 @@ class Dense(Operator):
 
     @classmethod
     def unchecked(cls, array: FloatArray) -> Dense:
-        """Around an array known to be float64, finite and symmetric, without a look at it."""
-        return _trusted(cls, array=array, n=len(array))
+        """An operator of an array that is known to be float64, finite and symmetric."""
+        return trusted(cls, array=array, n=len(array))
 
     def __matmul__(self, V: FloatArray) -> FloatArray:
         return self.array @ V
@@ -151,15 +152,15 @@ class Dense(Operator):
         return not np.any(self.error) and _are_exact(self.magnitudes().sum(), self.array)
 
     def scaled(self, factor: float) -> Dense:
-        return _trusted(Dense, array=factor * self.array, n=self.n, error=factor * self.error)
+        return trusted(Dense, array=factor * self.array, n=self.n, error=factor * self.error)
 
     def restricted(self, index: NDArray[np.intp]) -> Dense:
-        return _trusted(Dense, array=self.array[np.ix_(index, index)], n=len(index), error=_of(self.error, index))
+        return trusted(Dense, array=self.array[np.ix_(index, index)], n=len(index), error=_entries(self.error, index))
 
 
 @dataclass(frozen=True, eq=False)
 class Sparse(Operator):
-    """A symmetric scipy.sparse matrix or array, kept as canonical CSR (sorted, no duplicates)."""
+    """A symmetric scipy.sparse matrix or array, stored as canonical CSR (sorted, no duplicates)."""
 
     matrix: sp.csr_array
 
@@ -181,12 +182,12 @@ class Sparse(Operator):
 
     @classmethod
     def unchecked(cls, matrix: sp.csr_array) -> Sparse:
-        """For a canonical, symmetric, finite float64 CSR array."""
-        return _trusted(cls, matrix=matrix, n=matrix.shape[0])
+        """An operator of a canonical, symmetric, finite float64 CSR array."""
+        return trusted(cls, matrix=matrix, n=matrix.shape[0])
 
     def __matmul__(self, V: FloatArray) -> FloatArray:
         matrix = self.matrix
-        if _is_small(matrix.nnz, V):
+        if is_small(matrix.nnz, V):
             return matrix @ V
         return np.concatenate(map_row_blocks(lambda a, b: _rows(matrix, a, b) @ V, self.n, matrix.nnz // self.n))
 
@@ -206,17 +207,17 @@ class Sparse(Operator):
         return not np.any(self.error) and _are_exact(self.magnitudes().sum(), self.matrix.data)
 
     def scaled(self, factor: float) -> Sparse:
-        return _trusted(Sparse, matrix=sp.csr_array(factor * self.matrix), n=self.n, error=factor * self.error)
+        return trusted(Sparse, matrix=sp.csr_array(factor * self.matrix), n=self.n, error=factor * self.error)
 
     def restricted(self, index: NDArray[np.intp]) -> Sparse:
         part = sp.csr_array(self.matrix[index][:, index])
         part.sort_indices()
-        return _trusted(Sparse, matrix=part, n=len(index), error=_of(self.error, index))
+        return trusted(Sparse, matrix=part, n=len(index), error=_entries(self.error, index))
 
 
 @dataclass(frozen=True, eq=False)
 class LowRank(Operator):
-    """A = P diag(weights) Pᵀ with P of shape (n, rank): the form that both settings of the paper have exactly.
+    """A = P diag(weights) Pᵀ with P of shape (n, rank), the form that A has in both settings of the paper.
 
     Columns of P that are zero, or have weight zero, are dropped.
 
@@ -226,13 +227,13 @@ class LowRank(Operator):
            [-2., -4.]])
     """
 
-    P: Any  # a NumPy array, a tensor, or any other `Rows`: see `hashlearn.bqp.rows`
+    P: Any  # a NumPy array or a tensor; a `Rows` object may be given as well (see `hashlearn.bqp.rows`)
     weights: FloatArray
+    rows: Rows = field(init=False, repr=False)  # the passes over the rows of P
 
     def __post_init__(self) -> None:
-        P = checked_matrix(self.P, "P")
+        rows = rows_of(checked_matrix(self.P, "P"))
         weights = finite_float64(self.weights, "weights", ndim=1)
-        rows = rows_of(P)
         if weights.shape[0] != rows.rank:
             raise ValueError(
                 f"weights must hold one number for each column of P: P has shape {(rows.n, rows.rank)}, "
@@ -241,23 +242,16 @@ class LowRank(Operator):
         kept = (weights != 0.0) & (rows.absolute_sums() > 0.0)
         if not kept.all():
             rows, weights = rows.with_columns(kept), weights[kept]
-        object.__setattr__(self, "P", rows.P)
-        object.__setattr__(self, "weights", weights)
-        object.__setattr__(self, "n", rows.n)
+        self.__dict__.update(P=rows.P, rows=rows, weights=weights, n=rows.n)
 
     @classmethod
     def unchecked(cls, P: Any, weights: FloatArray) -> LowRank:
-        """Around a C-contiguous finite matrix and nonzero weights, without a look at them: a view, no copy."""
-        return _trusted(cls, P=P, weights=weights, n=rows_of(P).n)
-
-    @property
-    def rows(self) -> Rows:
-        """The passes over the rows of P."""
-        return rows_of(self.P)
+        """An operator of a C-contiguous finite matrix, or of its `Rows`, and nonzero weights. Nothing is copied."""
+        rows = rows_of(P)
+        return trusted(cls, P=rows.P, rows=rows, weights=weights, n=rows.n)
 
     @property
     def tall(self) -> Tall:
-        """The same, for arrays of n entries."""
         return self.rows
 
     @property
@@ -266,18 +260,16 @@ class LowRank(Operator):
         return self.rows.rank
 
     def __matmul__(self, V: TallArray) -> TallArray:
-        rows = self.rows
-        T = rows.transposed(V)
-        return rows.product(self.weights * T if T.ndim == 1 else self.weights[:, None] * T)
+        T = self.rows.transposed(V)
+        return self.rows.product(self.weights * T if T.ndim == 1 else self.weights[:, None] * T)
 
     def value(self, x: TallArray) -> float:
         """xᵀAx, eq. (5), through Pᵀx alone: one pass over P."""
-        rows = self.rows
-        t = rows.transposed(np.asarray(x, dtype=np.float64) if rows.on_host else x)
+        t = self.rows.transposed(np.asarray(x, dtype=np.float64) if self.rows.on_host else x)
         return float(self.weights @ (t * t))
 
     def scale(self) -> float:
-        """Of rows that are not here, by some of them: Σ_i |(Ax)_i| grows with n^(3/2)."""
+        """For rows on a device it is estimated from a few of them: Σ_i |(Ax)_i| grows with n^(3/2)."""
         if self.rows.on_host:
             return super().scale()
         return self._scale_of_some_rows
@@ -302,7 +294,7 @@ class LowRank(Operator):
         return np.abs(self.rows.to_host()) @ (np.abs(self.weights) * self.rows.absolute_sums())
 
     def total_magnitude(self) -> float:
-        """The sum of `magnitudes`, for every kind of rows."""
+        """The sum of `magnitudes`, also for rows on a device."""
         return float(np.abs(self.weights) @ self.rows.absolute_sums() ** 2)
 
     def is_exact(self) -> bool:
@@ -313,28 +305,27 @@ class LowRank(Operator):
         return np.zeros(self.n) if self.is_exact() else (self.rank + 6) * EPS * self.magnitudes()
 
     def scaled(self, factor: float) -> LowRank:
-        return _trusted(LowRank, P=self.P, weights=factor * self.weights, n=self.n)
+        return LowRank.unchecked(self.rows, factor * self.weights)
 
     def restricted(self, index: NDArray[np.intp]) -> LowRank:
-        return _trusted(LowRank, P=self.rows.take(index), weights=self.weights, n=len(index))
+        return LowRank.unchecked(self.rows.take(index), self.weights)
 
 
 @dataclass(frozen=True, eq=False)
 class SparsePlusLowRank(Operator):
-    """The sum of the two, what a neighbour graph with a constant background needs."""
+    """A sparse plus a low-rank operator, as for a neighbor graph with a constant background."""
 
     sparse: Sparse
     low_rank: LowRank
 
     def __post_init__(self) -> None:
-        _require_equal_n(self.sparse, self.low_rank)
+        require_equal_n(self.sparse, self.low_rank)
         object.__setattr__(self, "n", self.sparse.n)
 
     def __matmul__(self, V: FloatArray) -> FloatArray:
         return self.sparse @ V + self.low_rank @ V
 
     def value(self, x: ArrayLike) -> float:
-        """xᵀAx, eq. (5)."""
         return self.sparse.value(x) + self.low_rank.value(x)
 
     def diagonal(self) -> FloatArray:
@@ -369,13 +360,8 @@ def _are_exact(total: float, *arrays: FloatArray) -> bool:
     return bool(total < LARGEST_EXACT) and all(np.array_equal(array, np.rint(array)) for array in arrays)
 
 
-def _of(error: FloatArray | float, index: NDArray[np.intp]) -> FloatArray | float:
+def _entries(error: FloatArray | float, index: NDArray[np.intp]) -> FloatArray | float:
     return error[index] if isinstance(error, np.ndarray) else error
-
-
-def _is_small(size: int, V: FloatArray) -> bool:
-    """Whether threads would not pay: few multiplications, or a vector, whose product is bound by memory."""
-    return V.ndim == 1 or size * V.shape[1] < THREADED_PRODUCT
 
 
 def _rows(matrix: sp.csr_array, first: int, last: int) -> sp.csr_array:
@@ -386,12 +372,19 @@ def _rows(matrix: sp.csr_array, first: int, last: int) -> sp.csr_array:
 
 
 def as_operator(A: Any) -> Operator:
-    """Validate A and wrap it: an ndarray (or nested lists), anything of scipy.sparse, or an `Operator` as it is."""
+    """The operator of an ndarray (or nested lists) or a scipy.sparse matrix, validated. An `Operator` is its own."""
     if isinstance(A, Operator):
         return A
     if sp.issparse(A):
         return Sparse(A)
     return Dense(A)
+
+
+def split(A: Operator) -> tuple[Sparse | None, LowRank | None]:
+    """The sparse and the low-rank part of A, None for a part that it does not have; a dense A has neither."""
+    if isinstance(A, SparsePlusLowRank):
+        return A.sparse, A.low_rank
+    return (A if isinstance(A, Sparse) else None), (A if isinstance(A, LowRank) else None)
 
 
 def diagonal_operator(entries: ArrayLike) -> Sparse:
@@ -400,57 +393,14 @@ def diagonal_operator(entries: ArrayLike) -> Sparse:
     return Sparse(sp.diags_array(entries, format="csr"))
 
 
-def _add(left: Operator, right: Operator) -> Operator:
-    _require_equal_n(left, right)
-    if isinstance(left, Dense) or isinstance(right, Dense):
-        array = left.toarray() + right.toarray()
-        return _trusted(Dense, array=array, n=left.n, error=_error_of_sum(left, right))
-    sparse_parts = [part for side in (left, right) if (part := _sparse_part(side)) is not None]
-    factors = [factor for side in (left, right) if (factor := _low_rank_part(side)) is not None]
-    if not factors:
-        return _sparse_sum(*sparse_parts)
-    P, weights = np.hstack([f.rows.to_host() for f in factors]), np.concatenate([f.weights for f in factors])
-    low_rank = _trusted(LowRank, P=P, weights=weights, n=left.n)
-    if not sparse_parts:
-        return low_rank
-    return SparsePlusLowRank(_sparse_sum(*sparse_parts), low_rank)
-
-
-def _sparse_sum(first: Sparse, second: Sparse | None = None) -> Sparse:
-    if second is None:
-        return first
-    matrix = sp.csr_array(first.matrix + second.matrix)
-    return _trusted(Sparse, matrix=matrix, n=first.n, error=_error_of_sum(first, second))
-
-
-def _error_of_sum(left: Operator, right: Operator) -> FloatArray | float:
-    """`Operator.error` of the sum as one array or one sparse matrix."""
-    magnitudes = left.magnitudes() + right.magnitudes()
-    if left.is_exact() and right.is_exact() and magnitudes.sum() < LARGEST_EXACT:
-        return 0.0
-    return left.entry_error() + right.entry_error() + EPS * magnitudes
-
-
-def _sparse_part(A: Operator) -> Sparse | None:
-    if isinstance(A, SparsePlusLowRank):
-        return A.sparse
-    return A if isinstance(A, Sparse) else None
-
-
-def _low_rank_part(A: Operator) -> LowRank | None:
-    if isinstance(A, SparsePlusLowRank):
-        return A.low_rank
-    return A if isinstance(A, LowRank) else None
-
-
-def _require_equal_n(left: Operator, right: Operator) -> None:
+def require_equal_n(left: Operator, right: Operator) -> None:
+    """Refuse a sum of operators of different sizes."""
     if left.n != right.n:
         raise ValueError(f"operators in a sum must have equal size: got {left.shape} and {right.shape}")
 
 
-def _trusted(kind: type, **fields: Any) -> Any:
+def trusted(kind: type, **fields: Any) -> Any:
     """Make an operator from parts that are valid by construction, without checking them again."""
     made: Any = object.__new__(kind)
-    for name, field in fields.items():
-        object.__setattr__(made, name, field)
+    made.__dict__.update(fields)
     return made

@@ -1,10 +1,10 @@
 """Readers for max-cut (Gset, rudy) and QUBO (BiqMac, Beasley) files: their problem as min xᵀAx, eq. (5).
 
-A cut is maximised over sides x ∈ {−1, +1}ⁿ, a QUBO energy yᵀQy is minimised over y ∈ {0, 1}ⁿ. Both become
-eq. (5): the cut with A = W, the QUBO with y = (1 + s·x) / 2, where s is one extra variable that carries the
-linear term exactly. `Problem` translates values, bounds and assignments back into the file's own sense.
+A cut is maximized over sides x ∈ {−1, +1}ⁿ, a QUBO energy yᵀQy is minimized over y ∈ {0, 1}ⁿ. Both become
+eq. (5): the cut with A = W, the QUBO with y = (1 + s·x) / 2, where the extra variable s represents the linear
+term exactly. `Problem` translates values, bounds and assignments back into the file's own sense.
 
-Reading is one pass over the lines in blocks, O(lines) time and memory, whatever n the header claims.
+Reading takes one pass, O(lines) time and memory, whatever n the header claims.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import math
 import os
 import re
 import zlib
+from array import array
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import islice
 from pathlib import Path
 from typing import Literal, NoReturn, TextIO, TypeAlias
 
@@ -33,19 +33,18 @@ Sense: TypeAlias = Literal["max-cut", "qubo"]
 
 SENSES: tuple[Sense, ...] = ("max-cut", "qubo")
 QUBO_SUFFIXES = (".sparse", ".qubo")
-# More variables than this is taken for a damaged header; nothing is allocated before the check.
+# A header with more variables counts as damaged. Nothing is allocated before this check.
 MAX_VARIABLES = 10_000_000
-# Longer than any line of these formats: what exceeds it is not such a file.
+# No line of these formats is longer.
 MAX_LINE = 10_000
-# Sums of squares of such weights stay finite in float64.
+# Sums of squares of weights up to this size stay finite in float64.
 LARGEST_WEIGHT = 1e100
-_LINES_PER_BLOCK = 65_536
 _INTEGER = re.compile(r"[+-]?[0-9]{1,300}", re.ASCII)
 _EPS = float(np.finfo(np.float64).eps)
 
 
 class ProblemFileError(ValueError):
-    """A file that cannot be read as a problem: which file, which line, and what was expected there."""
+    """A file that cannot be read as a problem. The message names the file, the line and what was expected there."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +54,7 @@ class Problem:
     Attributes
     ----------
     path : where it was read from
-    sense : "max-cut" (the cut is maximised) or "qubo" (the energy is minimised)
+    sense : "max-cut" (the cut is maximized) or "qubo" (the energy is minimized)
     n : the file's own number of variables; a QUBO's operator has one more
     operator : A of min xᵀAx, with zero diagonal
     offset : objective = offset − value / 4 for a cut, offset + value / 4 for an energy
@@ -122,7 +121,7 @@ def read_problem(path: str | os.PathLike[str], sense: Sense | None = None) -> Pr
 
     - max-cut: w is the weight of the edge between i and j, 1 where it is left out; a self-loop is in no cut
       and contributes nothing.
-    - qubo: minimise yᵀQy; w stands at (i, j) and at (j, i), on the diagonal once.
+    - qubo: minimize yᵀQy; w stands at (i, j) and at (j, i), on the diagonal once.
 
     Parameters
     ----------
@@ -207,11 +206,11 @@ def _float_at_least(exact: Fraction) -> float:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[TextIO]:
-    """The file as text; what goes wrong with the file as a whole becomes a `ProblemFileError`."""
+    """The file as text. An error with the file as a whole becomes a `ProblemFileError`."""
     try:
         if path.is_dir():
             raise ProblemFileError(f"{path}: is a directory, expected a max-cut or QUBO file")
-        if path.exists() and not path.is_file():  # to open a named pipe is to wait for its writer
+        if path.exists() and not path.is_file():  # opening a named pipe would wait for its writer
             raise ProblemFileError(f"{path}: is not a regular file, expected a max-cut or QUBO file")
         opener = gzip.open if path.name.lower().endswith(".gz") else open
         with opener(path, "rt", encoding="utf-8-sig") as file:
@@ -222,51 +221,47 @@ def _opened(path: Path) -> Iterator[TextIO]:
         raise ProblemFileError(f"{path}: cannot be read: {error.strerror or error}") from None
 
 
-@dataclass
 class _Reader:
-    """One pass over the lines; knows the line number for every complaint."""
+    """One pass over the lines. ``line`` is the number of the line just read, for error messages."""
 
-    path: Path
-    sense: Sense
-    line: int = 0
-    n: int = 0
+    def __init__(self, path: Path, sense: Sense) -> None:
+        self.path, self.line, self.n = path, 0, 0
+        self.fields = (2, 3) if sense == "max-cut" else (3,)
+        self.wanted = "'i j w' or 'i j'" if sense == "max-cut" else "'i j w'"
 
     def read(self, file: TextIO) -> Entries:
         lines = self._lines(file)
         expected = self._header(lines)
-        blocks = [np.empty((0, 2), np.int64)]
-        weights = [np.empty(0)]
-        count = 0
-        while block := list(islice(lines, min(expected - count + 1, _LINES_PER_BLOCK))):
-            block, surplus = block[: expected - count], block[expected - count :]
-            if block:
-                index, w = self._entries(block)
-                blocks.append(index)
-                weights.append(w)
-                count += len(block)
-            if surplus:
-                self._fail(f"more lines than the {expected} that the header announces", surplus[0][0])
-        if count < expected:
-            self._fail(f"the file ends after {count} of {expected} lines 'i j w'; is it truncated?")
-        index = np.concatenate(blocks)
-        return self.n, index[:, 0] - 1, index[:, 1] - 1, np.concatenate(weights)
+        rows, columns, weights = array("q"), array("q"), array("d")
+        for text in lines:
+            if len(weights) == expected:
+                self._fail(f"more lines than the {expected} that the header announces")
+            i, j, w = self._entry(text)
+            rows.append(i)
+            columns.append(j)
+            weights.append(w)
+        if len(weights) < expected:
+            self._fail(f"the file ends after {len(weights)} of {expected} lines 'i j w'; is it truncated?")
+        return self.n, np.array(rows, np.int64) - 1, np.array(columns, np.int64) - 1, np.array(weights, np.float64)
 
-    def _lines(self, file: TextIO) -> Iterator[tuple[int, str]]:
-        """Lines that are not blank, with their numbers."""
+    def _lines(self, file: TextIO) -> Iterator[str]:
+        """The lines that are not blank."""
         try:
             while text := file.readline(MAX_LINE + 1):
                 self.line += 1
                 if len(text) > MAX_LINE:
                     self._fail(f"more than {MAX_LINE:,} characters in a line, expected 'i j w'")
                 if not text.isspace():
-                    yield self.line, text
+                    yield text
         except UnicodeDecodeError:
-            self._fail("not text from here on, expected 'n m' and then lines 'i j w'", self.line + 1)
+            self.line += 1
+            self._fail("not text from here on, expected 'n m' and then lines 'i j w'")
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-            self._fail(f"the gzip file is damaged from here on: {error}", self.line + 1)
+            self.line += 1
+            self._fail(f"the gzip file is damaged from here on: {error}")
 
-    def _header(self, lines: Iterable[tuple[int, str]]) -> int:
-        text = next((text for _, text in lines if not text.lstrip().startswith(("#", "c"))), None)
+    def _header(self, lines: Iterable[str]) -> int:
+        text = next((text for text in lines if not text.lstrip().startswith(("#", "c"))), None)
         wanted = "expected 'n m', the numbers of variables and of lines to follow"
         if text is None:
             self._fail(f"the file is empty, {wanted}" if self.line == 0 else f"no header, {wanted}")
@@ -282,68 +277,56 @@ class _Reader:
             self._fail(f"the number of lines to follow must not be negative, got {count}")
         return count
 
-    def _entries(self, block: list[tuple[int, str]]) -> tuple[IntArray, NDArray[np.float64]]:
-        """Indices and weights of a block: all at once, and line by line only to find what is wrong."""
-        fields = [text.split() for _, text in block]
+    def _entry(self, text: str) -> tuple[int, int, float]:
+        fields = text.split()
         try:
-            i = np.array([int(f[0]) for f in fields], np.int64)
-            j = np.array([int(f[1]) for f in fields], np.int64)
-            w = np.array([float(f[2]) if len(f) > 2 else 1.0 for f in fields])
-        except (ValueError, IndexError, OverflowError):
-            return self._entries_one_by_one(block)
-        lengths = set(map(len, fields))
-        clean = (
-            lengths <= ({2, 3} if self.sense == "max-cut" else {3})
-            and min(i.min(), j.min()) >= 1
-            and max(i.max(), j.max()) <= self.n
-            and bool(np.all(np.abs(w) <= LARGEST_WEIGHT))
-            and all(_is_plain(text) for _, text in block)
-        )
-        return (np.column_stack([i, j]), w) if clean else self._entries_one_by_one(block)
+            i, j, w = int(fields[0]), int(fields[1]), float(fields[2]) if len(fields) > 2 else 1.0
+        except (ValueError, IndexError):
+            return self._checked_entry(text, fields)
+        inside = 1 <= i <= self.n and 1 <= j <= self.n and abs(w) <= LARGEST_WEIGHT
+        if inside and len(fields) in self.fields and _is_plain(text):
+            return i, j, w
+        return self._checked_entry(text, fields)
 
-    def _entries_one_by_one(self, block: list[tuple[int, str]]) -> tuple[IntArray, NDArray[np.float64]]:
-        index, weights = [], []
-        for number, text in block:
-            fields = text.split()
-            if len(fields) not in ((2, 3) if self.sense == "max-cut" else (3,)):
-                wanted = "'i j w' or 'i j'" if self.sense == "max-cut" else "'i j w'"
-                self._fail(f"expected {wanted}, got {len(fields)} field(s): {_shown(text)}", number)
-            index.append([self._index(field, number) for field in fields[:2]])
-            weights.append(self._weight(fields[2], number) if len(fields) == 3 else 1.0)
-        return np.array(index, np.int64), np.array(weights)
+    def _checked_entry(self, text: str, fields: list[str]) -> tuple[int, int, float]:
+        """The entry of an unusual line, field by field, to find what is wrong with it."""
+        if len(fields) not in self.fields:
+            self._fail(f"expected {self.wanted}, got {len(fields)} field(s): {_shown(text)}")
+        i, j = (self._index(field) for field in fields[:2])
+        return i, j, self._weight(fields[2]) if len(fields) == 3 else 1.0
 
-    def _index(self, field: str, number: int) -> int:
-        i = self._integer(field, "expected 'i j w' with whole numbers i and j", number)
+    def _index(self, field: str) -> int:
+        i = self._integer(field, "expected 'i j w' with whole numbers i and j")
         if not 1 <= i <= self.n:
-            self._fail(f"index {_shown(field)} is outside 1..{self.n}", number)
+            self._fail(f"index {_shown(field)} is outside 1..{self.n}")
         return i
 
-    def _integer(self, field: str, wanted: str, number: int | None = None) -> int:
+    def _integer(self, field: str, wanted: str) -> int:
         if not _INTEGER.fullmatch(field):
-            self._fail(f"{wanted}, got {_shown(field)}", number)
+            self._fail(f"{wanted}, got {_shown(field)}")
         return int(field)
 
-    def _weight(self, field: str, number: int) -> float:
+    def _weight(self, field: str) -> float:
         try:
             w = float(field) if _is_plain(field) else math.nan
         except ValueError:
             w = math.nan
         if not math.isfinite(w):
-            self._fail(f"expected 'i j w' with a finite number w, got {_shown(field)}", number)
+            self._fail(f"expected 'i j w' with a finite number w, got {_shown(field)}")
         if abs(w) > LARGEST_WEIGHT:
-            self._fail(f"weight {_shown(field)} is larger than {LARGEST_WEIGHT:g}; scale the weights first", number)
+            self._fail(f"weight {_shown(field)} is larger than {LARGEST_WEIGHT:g}; scale the weights first")
         return w
 
-    def _fail(self, message: str, number: int | None = None) -> NoReturn:
-        raise ProblemFileError(f"{self.path}, line {number or max(self.line, 1)}: {message}") from None
+    def _fail(self, message: str) -> NoReturn:
+        raise ProblemFileError(f"{self.path}, line {max(self.line, 1)}: {message}") from None
 
 
 def _is_plain(text: str) -> bool:
-    """Python's own number syntax takes "1_000" and digits of other scripts as well; these formats do not."""
+    """Python also reads "1_000" and digits of other scripts as numbers. These formats do not."""
     return text.isascii() and "_" not in text
 
 
 def _shown(text: str) -> str:
-    """What was found, short enough and printable enough for a message."""
+    """A part of the file for a message: short and printable."""
     text = text.strip()
     return repr(text if len(text) <= 40 else text[:37] + "...")

@@ -1,4 +1,4 @@
-"""What every solver returns: one `Solution`, whatever the method and however it ended."""
+"""`Solution`, the result of every solver, however the solve ended."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Status(StrEnum):
 
 
 class TraceEntry(NamedTuple):
-    """One improvement on the way: when, in which stage, and value and bound from then on."""
+    """One improvement: when it came, in which stage, and value and bound after it."""
 
     seconds: float
     stage: str
@@ -32,19 +32,19 @@ class TraceEntry(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """The best signs found for min xᵀAx, and a proven lower bound where the method gives one.
+    """The best signs found for min xᵀAx, and a proven lower bound if the method gives one.
 
     Attributes
     ----------
     x : int8 array of −1 and +1, shape (n,)
     value : xᵀAx, recomputed from x at the end
-    bound : no x whatsoever has a smaller value (−inf where the method proves nothing)
-    gap : (value − bound) / |bound|, at least 0; inf where there is no bound
+    bound : no x has a smaller value (−inf if the method proves nothing)
+    gap : (value − bound) / |bound|, at least 0; inf without a bound
     status : how the solve ended
     trace : the improvements of value and bound, in order
     method : the solver's name
     seconds : wall-clock time of the solve
-    details : what this method has to add, e.g. ``relaxation_value``, ``rank`` and ``relaxation_gap`` of "sdr"
+    details : more results of this method, e.g. ``relaxation_value``, ``rank`` and ``relaxation_gap`` of "sdr"
     """
 
     x: NDArray[np.int8]

@@ -1,9 +1,8 @@
-"""`solve`: the one door to every method. Adding a method is its file and one line in `METHODS`."""
+"""`solve` runs every method. To add a method, write its file and add one line to `METHODS`."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -26,13 +25,13 @@ from hashlearn.core.names import did_you_mean
 from hashlearn.core.progress import ProgressCallback
 from hashlearn.core.threads import one_blas_thread
 
-# "optimal": bound and value are this close, relative to the bound (or to a thousandth of the scale, if that is more).
+# The status is "optimal" if bound and value are this close, relative to the bound or to a thousandth of the scale.
 OPTIMALITY_TOLERANCE = 1e-9
 
 
 @runtime_checkable
 class Solver(Protocol):
-    """A frozen dataclass of hyper-parameters that can run."""
+    """A frozen dataclass of hyper-parameters with a method that runs it. Its first docstring line goes to the docs."""
 
     name: ClassVar[str]
 
@@ -40,7 +39,7 @@ class Solver(Protocol):
         """Offer points (and bounds) to ``run``; return how it ended."""
 
 
-METHODS: dict[str, Callable[[], Solver]] = {
+METHODS: dict[str, type[Solver]] = {
     "sdr": SemidefiniteRelaxation,
     "al": AugmentedLagrangian,
     "nopt": NonlinearOptimization,
@@ -61,7 +60,7 @@ def solve(
     x0: ArrayLike | None = None,
     progress: ProgressCallback | None = None,
 ) -> Solution:
-    """Minimise xᵀAx over x ∈ {−1, +1}ⁿ (eq. 5).
+    """Minimize xᵀAx over x ∈ {−1, +1}ⁿ (eq. 5).
 
     Parameters
     ----------
@@ -70,7 +69,7 @@ def solve(
     random_state : None, int or numpy Generator; the same seed gives the same answer for any thread count
     time_limit : seconds; past it the best point so far comes back with status "time_limit"
     max_iter : overrides the solver's own iteration limit
-    x0 : signs to start from, where the method can use a start; the answer is never worse than x0
+    x0 : signs to start from, if the method can use a start; the answer is never worse than x0
     progress : called with a `SolverProgress` between steps
 
     Returns
@@ -102,7 +101,7 @@ def solve(
             return _solved_on_host(operator, solver, rng, time_limit, x0, progress)
         if not getattr(solver, "any_rows", False):
             able = ", ".join(repr(name) for name, made in METHODS.items() if getattr(made, "any_rows", False))
-            raise ValueError(f"method {solver.name!r} takes NumPy arrays; of this kind of rows take {able}")
+            raise ValueError(f"method {solver.name!r} takes NumPy arrays; for this kind of rows use {able}")
     start = None if x0 is None else operator.tall.signs(x0, operator.n)
 
     with one_blas_thread():
@@ -112,7 +111,7 @@ def solve(
             if start is not None:
                 run.offer(start)
                 run.tell(start_value=run.value)
-            if operator.n == 1 or size == 0.0:  # every x is as good as any other
+            if operator.n == 1 or size == 0.0:  # all x have the same value
                 status = Status.CONVERGED
                 run.offer(operator.tall.ones(operator.n))
                 run.offer_bound(constant_bound(operator))
@@ -123,7 +122,7 @@ def solve(
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
         x = operator.tall.ones(operator.n) if run.x is None else run.x
-        # Every value that was offered for other rows than NumPy's is one of float64 already: a pass over P saved.
+        # On a device every offered value was computed in float64 already, which saves a pass over P.
         value = operator.value(x) if operator.tall.on_host or run.x is None else run.value
     bound = min(run.bound, value)
     if _is_proven(operator, value, bound, size):
@@ -144,9 +143,9 @@ def solve(
 
 
 def _is_proven(operator: Operator, value: float, bound: float, size: float) -> bool:
-    """Whether bound and value meet, though the value may be higher by the rounding of its evaluation."""
-    room = OPTIMALITY_TOLERANCE * max(abs(bound), 1e-3 * size)
-    return value - bound <= room < np.inf and value + value_error(operator) - bound <= room
+    """Whether bound and value meet, even if the true value is higher by the rounding of its evaluation."""
+    allowed = OPTIMALITY_TOLERANCE * max(abs(bound), 1e-3 * size)
+    return value - bound <= allowed < np.inf and value + value_error(operator) - bound <= allowed
 
 
 def _solved_on_host(
@@ -157,7 +156,7 @@ def _solved_on_host(
     x0: Any,
     progress: ProgressCallback | None,
 ) -> Solution:
-    """A problem so small that it is solved as a NumPy array; signs come back as what its rows are."""
+    """Solve a small problem on a device as a NumPy array; the signs come back as a tensor on the device."""
     rows = operator.rows
     start = None if x0 is None else rows.to_numpy(rows.signs(x0, operator.n))
     host = LowRank(rows.to_host(), operator.weights)

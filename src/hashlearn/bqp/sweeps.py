@@ -1,7 +1,8 @@
-"""One pass of exact coordinate steps x_i ← −sgn(Σ_{j≠i} a_ij x_j), eq. (21), for every kind of operator.
+"""Passes of exact coordinate steps x_i ← −sgn(Σ_{j≠i} a_ij x_j), eq. (21), for every kind of operator.
 
-From a continuous x the first pass is the paper's sequential binarisation; from signs it is a pass of first-improvement
-1-flip descent. A pass costs what one product A @ x costs; low rank keeps t = Pᵀx up to date and never forms A.
+From a continuous x the first pass is the paper's sequential binarization. From signs it is a pass of 1-flip descent
+that takes every improvement it meets. A pass costs as much as one product A @ x. For low rank it updates t = Pᵀx and
+never forms A.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from hashlearn.bqp.operators import Dense, LowRank, Operator, Sparse, SparsePlusLowRank
+from hashlearn.bqp.operators import Dense, Operator, split
 from hashlearn.core.arrays import FloatArray
 
 IntArray = NDArray[np.int64]
@@ -24,24 +25,21 @@ PIECE = 20_000_000
 
 def split_parts(A: Operator) -> tuple[FloatArray, IntArray, IntArray, FloatArray, FloatArray]:
     """``(data, indices, indptr, P, weights)`` of a sparse, low-rank or mixed operator; an absent part is empty."""
+    sparse, low_rank = split(A)
+    if sparse is None and low_rank is None:
+        raise TypeError(f"no coordinate steps for operator of type {type(A).__name__}")
     data, indices, indptr = np.empty(0), np.empty(0, np.int64), np.zeros(A.n + 1, np.int64)
     P, weights = np.empty((A.n, 0)), np.empty(0)
-    if isinstance(A, SparsePlusLowRank):
-        sparse, low_rank = A.sparse, A.low_rank
-    else:
-        sparse, low_rank = (A, None) if isinstance(A, Sparse) else (None, A)  # type: ignore[assignment]
     if sparse is not None:
         matrix = sparse.matrix
         data, indices, indptr = matrix.data, matrix.indices.astype(np.int64), matrix.indptr.astype(np.int64)
     if low_rank is not None:
-        if not isinstance(low_rank, LowRank):
-            raise TypeError(f"no coordinate steps for operator of type {type(A).__name__}")
         P, weights = low_rank.P, low_rank.weights
     return data, indices, indptr, P, weights
 
 
 class CoordinateSweeps:
-    """Passes over one operator; the products that a pass keeps up to date live here between passes."""
+    """Passes over one operator, from signs or a continuous x of the caller."""
 
     def __init__(self, A: Operator) -> None:
         self.A = A
@@ -56,7 +54,7 @@ class CoordinateSweeps:
             width = len(self._parts[0]) // A.n + self._parts[3].shape[1]
         self._rows_per_piece = max(1, PIECE // (2 * width + 1))
 
-    def binarise(self, x: FloatArray, order: IntArray | None = None) -> FloatArray:
+    def binarize(self, x: FloatArray, order: IntArray | None = None) -> FloatArray:
         """Signs from a continuous x, one element after the other (eq. 21)."""
         x = np.array(x, dtype=np.float64)
         self.sweep(x, self.products(x), order)
@@ -75,7 +73,7 @@ class CoordinateSweeps:
         return x
 
     def products(self, x: FloatArray) -> FloatArray:
-        """What `sweep` keeps up to date beside x: A @ x when A is dense, else Pᵀx."""
+        """What `sweep` updates together with x: A @ x if A is dense, else Pᵀx."""
         if isinstance(self.A, Dense):
             return self.A.array @ x
         P = self._parts[3]
@@ -88,7 +86,7 @@ class CoordinateSweeps:
         order: IntArray | None = None,
         between: Callable[[], Any] | None = None,
     ) -> int:
-        """One pass in place, of x and ``products`` both; returns how many signs changed."""
+        """One pass, which changes x and ``products`` in place; returns how many signs changed."""
         if order is None:
             order = np.arange(self.A.n)
         changed = 0
@@ -102,13 +100,13 @@ class CoordinateSweeps:
 
 @njit(cache=True, nogil=True)
 def _sweep_dense(A, diagonal, order, x, field):  # type: ignore[no-untyped-def]
-    """``field`` is A @ x and stays so. Ties keep the sign that x_i has (+1 for 0)."""
+    """Changes x, and ``field`` = A @ x with it. Ties keep the sign that x_i has (+1 for 0)."""
     changed = 0
     for i in order:
         old = x[i]
-        pull = field[i] - diagonal[i] * old
-        new = -1.0 if pull > 0.0 else (1.0 if pull < 0.0 else (1.0 if old >= 0.0 else -1.0))
-        if _is_step(new, old, pull, field[i]):
+        others = field[i] - diagonal[i] * old
+        new = -1.0 if others > 0.0 else (1.0 if others < 0.0 else (1.0 if old >= 0.0 else -1.0))
+        if _is_step(new, old, others, field[i]):
             changed += 1
             x[i] = new
             field += (new - old) * A[i]
@@ -117,7 +115,7 @@ def _sweep_dense(A, diagonal, order, x, field):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _sweep_split(data, indices, indptr, P, weights, diagonal, order, x, t):  # type: ignore[no-untyped-def]
-    """``t`` is Pᵀx and stays so; the sparse part is summed where it is met."""
+    """Changes x, and ``t`` = Pᵀx with it. The products with the sparse part are computed row by row."""
     changed = 0
     rank = P.shape[1]
     for i in order:
@@ -127,9 +125,9 @@ def _sweep_split(data, indices, indptr, P, weights, diagonal, order, x, t):  # t
             field += P[i, j] * weights[j] * t[j]
         for q in range(indptr[i], indptr[i + 1]):
             field += data[q] * x[indices[q]]
-        pull = field - diagonal[i] * old
-        new = -1.0 if pull > 0.0 else (1.0 if pull < 0.0 else (1.0 if old >= 0.0 else -1.0))
-        if _is_step(new, old, pull, field):
+        others = field - diagonal[i] * old
+        new = -1.0 if others > 0.0 else (1.0 if others < 0.0 else (1.0 if old >= 0.0 else -1.0))
+        if _is_step(new, old, others, field):
             changed += 1
             x[i] = new
             for j in range(rank):
@@ -138,8 +136,8 @@ def _sweep_split(data, indices, indptr, P, weights, diagonal, order, x, t):  # t
 
 
 @njit(cache=True, nogil=True)
-def _is_step(new, old, pull, field):  # type: ignore[no-untyped-def]
-    """A flip between signs must gain more than rounding, or two flips could undo each other for ever."""
+def _is_step(new, old, others, field):  # type: ignore[no-untyped-def]
+    """A flip between signs must gain more than rounding, else two flips could undo each other forever."""
     if new == old:
         return False
-    return abs(old) != 1.0 or abs(pull) > 1e-12 * (abs(field) + abs(pull))
+    return abs(old) != 1.0 or abs(others) > 1e-12 * (abs(field) + abs(others))

@@ -1,7 +1,7 @@
-"""What the paper proves about the semidefinite relaxation: Prop. 1, eq. (13) and Theorem 1, as functions.
+"""The paper's results on the semidefinite relaxation as functions: Prop. 1, eq. (13) and Theorem 1.
 
-Nothing here is needed to solve a problem; it serves to check a solver against the theory. Memory stays
-O(n · k) plus one block of rows; eq. (13) takes O(nnz · k) time for a sparse A and O(n² (k + rank)) otherwise.
+Solvers need none of them, except to report eq. (13). They check a solver against the theory. Memory is O(n · k) plus
+one block of rows. Eq. (13) takes O(nnz · k) time for a sparse A and O(n² (k + rank)) otherwise.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ UNIT_TOLERANCE = 1e-6
 def shift_to_negative_semidefinite(A: Any, random_state: Any = 0) -> tuple[Operator, float]:
     """Prop. 1: B = A − λ₁ I ⪯ 0, and λ₁, the largest eigenvalue; xᵀBx = xᵀAx − n λ₁ for all signs x.
 
-    The λ₁ that is used and returned is larger than the computed one by 1e-7 · ‖A‖, which is what the
-    iterative eigensolver may miss: B is negative semidefinite in floating point too.
+    The λ₁ that is used and returned is larger than the computed one by 1e-7 · ‖A‖, the possible error of the iterative
+    eigensolver. So B is negative semidefinite in floating point too.
 
     >>> B, top_eigenvalue = shift_to_negative_semidefinite([[0.0, 1.0], [1.0, 0.0]])
     >>> B.toarray().round(6), round(top_eigenvalue, 6)
@@ -119,5 +119,5 @@ def _sum_over_entries(A: Sparse, V: FloatArray) -> float:
 
 
 def _arcsin(products: FloatArray) -> FloatArray:
-    """Of inner products of unit vectors, which rounding may put just outside [−1, 1]."""
+    """arcsin of inner products of unit vectors, which rounding may put just outside [−1, 1]."""
     return np.arcsin(np.clip(products, -1.0, 1.0))

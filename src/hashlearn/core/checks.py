@@ -17,7 +17,7 @@ LARGEST_ENTRY = 1e120
 # Features: squares of entries up to this size, and sums of them, stay finite in float32 too. The same for arrays,
 # tensors, files and blocks of rows.
 LARGEST_FEATURE = 1e15
-# Asymmetry below this fraction of the largest entry is rounding, and is averaged away.
+# Asymmetry below this fraction of the largest entry counts as rounding, and A is replaced by its symmetric part.
 SYMMETRY_TOLERANCE = 1e-10
 
 
@@ -47,7 +47,7 @@ def finite_float64(values: Any, name: str, *, ndim: int, may_be_empty: bool = Fa
 
 
 def require_whole(A: Any, name: str) -> None:
-    """Refuse a compressed sparse matrix whose indices point outside it: scipy would read and write there."""
+    """Refuse a compressed sparse matrix whose indices point outside it; scipy would read and write there."""
     if A.format in ("csr", "csc"):
         n_major, n_minor = A.shape if A.format == "csr" else A.shape[::-1]
         try:
@@ -57,7 +57,7 @@ def require_whole(A: Any, name: str) -> None:
 
 
 def require_symmetric(A: Matrix) -> Matrix:
-    """``A`` itself if it is symmetric, its symmetric part if only rounding spoils it, else a clear error."""
+    """``A`` itself if it is symmetric, its symmetric part if it is symmetric up to rounding, else an error."""
     if A.shape[0] != A.shape[1]:
         raise ValueError(f"A must be square, got shape {A.shape}")
     if A.shape[0] == 0:

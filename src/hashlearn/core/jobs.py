@@ -1,4 +1,4 @@
-"""One fit for each distinct bit, spread over threads; results come in order, so nothing depends on their number."""
+"""Runs one fit for each item on several threads. Results come in order, so the number of threads has no effect."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def fit_each(
 def with_progress(
     results: Iterable[Result], total: int, progress: ProgressCallback | None, stage: str = STAGE
 ) -> list[Result]:
-    """The results as a list; ``progress`` is told after each."""
+    """The results as a list; ``progress`` is called after each."""
     done: list[Result] = []
     for result in results:
         done.append(result)
@@ -48,7 +48,7 @@ def _spread(function: Callable[[Item], Result], items: Sequence[Item], n_jobs: i
 
 
 def _threads_for(n_jobs: int) -> int:
-    """scikit-learn's reading: −1 is all cores, −2 all but one."""
+    """The number of threads as in scikit-learn: −1 is all cores, −2 all but one."""
     if n_jobs == 0:
         raise ValueError("n_jobs must be a positive number of threads, -1 for all cores, or None, got 0")
     return n_jobs if n_jobs > 0 else max(1, n_threads() + 1 + n_jobs)

@@ -7,7 +7,8 @@ from functools import cache
 from math import isqrt
 from pathlib import Path
 
-LARGEST_GRAM_ROWS = 20_000  # 3.2 GB of float64; beyond, Nyström landmarks are faster at nearly the same accuracy
+from hashlearn.core.thresholds import LARGEST_GRAM_ROWS
+
 SHARE_OF_MEMORY = 4  # one n × n matrix may take a quarter
 FLOAT64_BYTES = 8
 

@@ -1,8 +1,8 @@
-"""One pool of threads at a time.
+"""Threads: BLAS computes on one, and blocks of rows are spread over a pool of Python threads.
 
-BLAS is held to one thread while a solver runs, and the heavy passes over rows are spread over Python threads
-instead (NumPy and our kernels release the GIL). Two things follow: no second pool fights the first, and results do
-not depend on the number of threads, because rows are cut into blocks by n alone and sums are added in block order.
+While a solver runs, BLAS is limited to one thread. Long passes over rows use Python threads instead, because NumPy and
+our compiled kernels release the GIL. So two pools never compete for the cores. Results do not depend on the number of
+threads either: the blocks depend on n alone, and sums are added in the order of the blocks.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import OpenBLASController, ThreadpoolController
 
 from hashlearn.core.arrays import FloatArray
 
@@ -24,53 +24,130 @@ Result = TypeVar("Result")
 
 ROWS_PER_BLOCK = 4096
 NUMBERS_PER_BLOCK = 320_000  # wide rows come in smaller blocks
-_here = threading.local()
+
+
+class _Here(threading.local):
+    """What one thread knows about itself."""
+
+    is_worker = False
+    blas_depth = 0  # how many `one_blas_thread` blocks it is in
+
+
+class _BlasThreads:
+    """The number of BLAS threads. The whole process shares it, so every user is counted.
+
+    threadpoolctl alone restores the number when the thread that set it leaves, while others still compute.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0  # Python threads inside `one_blas_thread`
+        self._wanting_all = 0
+        self._limit: int | None = None  # None: as BLAS came
+        self._original: Any = None  # restores the numbers from before the first limit
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(
+                before=self._lock.acquire, after_in_parent=self._lock.release, after_in_child=self._after_fork
+            )
+
+    def change(self, inside: int, wanting_all: int) -> None:
+        """Add to both counts of users, and set what they now need."""
+        with self._lock:
+            self._inside += inside
+            self._wanting_all += wanting_all
+            # With several threads inside, more BLAS threads would disturb the others.
+            most = n_threads() if self._wanting_all and self._inside <= 1 else 1
+            wanted = most if self._inside or self._wanting_all else None
+            if wanted != self._limit:
+                _free_controlling_thread()
+                if wanted is None:
+                    self._original.restore_original_limits()
+                    self._original = None
+                else:
+                    limiter = _controller().limit(limits=wanted, user_api="blas")
+                    self._original = self._original or limiter
+                self._limit = wanted
+                _free_controlling_thread()
+
+    def _after_fork(self) -> None:
+        """Only the forking thread lives on in a child. Its next block sets the number of threads, if it has to change.
+
+        Setting it here could wait for a lock of BLAS that a thread of the parent holds.
+        """
+        self._lock.release()
+        self._inside, self._wanting_all = int(_here.blas_depth > 0), 0
+
+
+_here = _Here()
+_blas = _BlasThreads()
 
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Hold BLAS to one thread inside the block."""
-    with _controller().limit(limits=1, user_api="blas"):
+    """Limit BLAS to one thread inside the block. Blocks may be nested, and several threads may be inside."""
+    if _here.blas_depth == 0:
+        _blas.change(inside=1, wanting_all=0)
+    _here.blas_depth += 1
+    try:
         yield
+    finally:
+        _here.blas_depth -= 1
+        if _here.blas_depth == 0:
+            _blas.change(inside=-1, wanting_all=0)
 
 
 @contextmanager
 def all_blas_threads() -> Iterator[None]:
-    """Inside `one_blas_thread`: let BLAS use every core for one large factorisation whose rounding does not matter."""
-    with _controller().limit(limits=n_threads(), user_api="blas"):
+    """Inside `one_blas_thread`: let BLAS use every core for one large factorization whose rounding does not matter.
+
+    BLAS keeps one thread while other Python threads are inside `one_blas_thread` too.
+    """
+    _blas.change(inside=0, wanting_all=1)
+    try:
         yield
+    finally:
+        _blas.change(inside=0, wanting_all=-1)
 
 
 def block_rows(width: int = 1) -> int:
-    """Rows in a block of an array with ``width`` columns: a matter of its shape alone."""
+    """Rows in a block of an array with ``width`` columns. It depends on nothing else."""
     return max(256, min(ROWS_PER_BLOCK, NUMBERS_PER_BLOCK // max(width, 1) // 256 * 256))
 
 
 def map_row_blocks(function: Callable[[int, int], Result], n: int, width: int = 1) -> list[Result]:
-    """``function(first, last)`` for every block of rows, in order; on all cores when there are several blocks."""
-    return list(_row_blocks(function, n, width))
+    """``function(first, last)`` of every block of rows, in order. Three blocks or more are computed on all cores."""
+    return list(iter_row_blocks(function, n, width))
 
 
 def sum_row_blocks(function: Callable[[int, int], FloatArray], n: int, width: int = 1) -> FloatArray:
     """The sum of ``function(first, last)`` over all blocks of rows, always added in the same order."""
     total: FloatArray | None = None
-    for part in _row_blocks(function, n, width):
+    for part in iter_row_blocks(function, n, width):
         total = part if total is None else total.__iadd__(part)
     assert total is not None
     return total
 
 
+def iter_row_blocks(function: Callable[[int, int], Result], n: int, width: int = 1) -> Iterator[Result]:
+    """`map_row_blocks`, one result after the other."""
+    rows = block_rows(width)
+    edges = [(a, min(a + rows, n)) for a in range(0, n, rows)]
+    if len(edges) < 3:
+        return (function(a, b) for a, b in edges)
+    return map_threads(lambda edge: function(*edge), edges)
+
+
 def map_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-    """``function`` of every item, in order, on all cores; called from within such a function, on this thread alone."""
-    if n_threads() == 1 or getattr(_here, "is_worker", False):
+    """``function`` of every item, in order, on all cores. A call from a worker of the pool stays on its thread."""
+    if n_threads() == 1 or _here.is_worker:
         return map(function, items)
     return _pool(n_threads(), os.getpid()).map(function, items)
 
 
 @contextmanager
 def on_this_thread() -> Iterator[None]:
-    """Inside: `map_threads` opens no threads, because whoever calls has given every core work already."""
-    before = getattr(_here, "is_worker", False)
+    """Inside the block `map_threads` starts no threads: the caller has given every core work already."""
+    before = _here.is_worker
     _here.is_worker = True
     try:
         yield
@@ -86,12 +163,9 @@ def n_threads() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _row_blocks(function: Callable[[int, int], Result], n: int, width: int) -> Iterator[Result]:
-    rows = block_rows(width)
-    edges = [(a, min(a + rows, n)) for a in range(0, n, rows)]
-    if len(edges) < 3:
-        return (function(a, b) for a, b in edges)
-    return map_threads(lambda edge: function(*edge), edges)
+def _free_controlling_thread() -> None:
+    """From threadpoolctl 3.8 on, one thread controls OpenBLAS and calls of the others do nothing; ours need to."""
+    getattr(OpenBLASController, "clear_controlling_thread", lambda force: None)(force=True)
 
 
 @cache
@@ -101,9 +175,9 @@ def _controller() -> ThreadpoolController:
 
 @cache
 def _pool(size: int, process: int) -> ThreadPoolExecutor:
-    """One pool for each process: a forked child must not wait for its parent's threads."""
+    """One pool for each process: the threads of its parent do not exist in a forked child."""
     return ThreadPoolExecutor(size, thread_name_prefix="hashlearn", initializer=_become_worker)
 
 
 def _become_worker() -> None:
-    _here.is_worker = True  # a worker that waited for other workers could wait for ever
+    _here.is_worker = True  # workers that wait for other workers could deadlock

@@ -1,6 +1,8 @@
-"""Sizes at which another algorithm takes over, each with the measurement that set it."""
+"""Sizes at which one algorithm takes over from another. Each comment names the measurement or limit behind it."""
 
 from __future__ import annotations
+
+# ---- inference ----
 
 # On a device, solver="auto" relaxes samples of rows from this n on: 0.4 s against 34 s for 32 bits of 20,000 rows, at
 # objectives 5e-5 apart (docs/gpu.md).
@@ -14,3 +16,55 @@ DISTINCT_ROWS_SEEN = 1024
 # init="auto" fits the n_bits × n_bits rotation on a sample of this many rows: more change the objective by less than
 # one part in a thousand (docs/scale.md).
 ROTATION_ROWS = 20_000
+
+# ---- problems of one bit ----
+
+# Eigenvectors: a dense problem goes to LAPACK, O(n³), up to this n: 0.08 s on one core.
+LAPACK_UP_TO = 1000
+# A sparse problem is written out for LAPACK up to this n; larger ones go to Lanczos, O(nnz) a step.
+DENSIFY_UP_TO = 64
+
+# Certificates: up to this n any A is written out and factored (n² numbers, n³/3 operations). At 8,000 rows that is
+# 0.5 GB. Beyond, a bound comes from Lanczos and holds with probability 1 − 1e-9.
+DENSE_CERTIFICATE_LIMIT = 8000
+# From this rank on the Cholesky factorization of a low-rank certificate uses every core. It only decides yes or no, so
+# its rounding does not matter.
+THREADED_CHOLESKY_RANK = 400
+# Up to this rank the preconditioner of Newton's method costs less than the Krylov steps that it saves, and a failed
+# certificate costs less than more Newton steps before it.
+CHEAP_RANK = 200
+# Beyond this size the smallest eigenpair of a dense matrix comes from ARPACK: of a scaling, and of a shifted A.
+ARPACK_SCALING, ARPACK_SHIFT = 300, 400
+
+# Semidefinite relaxation: up to this n a low-rank problem is solved as fast by the general method.
+SMALL = 64
+# Eq. (13) is a sum over pairs. It is reported without being asked for up to this many terms: 0.025 s.
+EXPECTATION_PAIRS = 1_000_000
+
+# Rows on a device: up to this n the problem is copied to the host, because launches take longer than the work.
+HOST_ROWS = 1000
+# Identical rows: P with ten times this many rows is hashed only if this many rows, evenly spaced, show a repeat.
+LOOK_AT_FIRST = 10_000
+# A wide P is hashed only if its last columns show repeats, because rows that differ there differ.
+LOOK_AT_COLUMNS = 32
+
+# Local search: up to this n a low-rank A is made dense (32 MiB at most) for tabu walks; beyond, it is swept.
+LARGEST_DENSIFIED = 2048
+# Up to this n all signs are enumerated: 0.007 s at 20 variables.
+LARGEST_ENUMERATED = 20
+# A larger sparse problem descends by sweeps before each tabu walk: sweeps read memory in order.
+SWEEPS_FIRST = 4096
+
+# From this many multiplications on, a product is spread over threads: below, it takes a millisecond or two.
+THREADED_PRODUCT = 4_000_000
+
+# ---- features ----
+
+# Principal axes of more features come from a randomized SVD: a covariance of 2,048 features takes 32 MB, and its
+# eigenvectors about two seconds on one core.
+MAX_COVARIANCE = 2048
+# With more rows the nearest neighbors are approximate if FAISS is installed: exact search takes O(n²).
+MOST_EXACT_NEIGHBORS = 50_000
+# A Gram matrix of this many rows takes 3.2 GB in float64. Beyond, Nyström landmarks are faster at nearly the same
+# accuracy (docs/quality.md).
+LARGEST_GRAM_ROWS = 20_000

@@ -70,7 +70,7 @@ class WholeBits:
         if self._rows.rank == 0:
             assert self._sparse is not None
             return self._sparse
-        low_rank = bqp.LowRank.unchecked(self._rows if is_tensor(self._buffer) else self._buffer, self._weights)
+        low_rank = bqp.LowRank.unchecked(self._rows, self._weights)
         return low_rank if self._sparse is None else bqp.SparsePlusLowRank(self._sparse, low_rank)
 
     def update(self, bit: int, x: Any) -> None:

@@ -1,1 +1,1 @@
-"""Linear algebra that several folders share: principal axes, rotations, unit rows. One copy of each."""
+"""Linear algebra that several folders share: principal axes, rotations, Gram matrices, sums over rows of tensors."""

@@ -1,7 +1,7 @@
-"""Principal axes of X, as a linear map that can be kept and applied to anything new.
+"""Principal axes of X, as a linear map that can be stored and applied to new samples.
 
-Up to `MAX_COVARIANCE` features the covariance is formed and decomposed, O(n · n_features²); beyond, a randomised SVD.
-Sparse X is made dense in blocks of rows. Blocks are cut by n alone, so the number of threads changes nothing.
+Up to `MAX_COVARIANCE` features the covariance is formed and decomposed, O(n · n_features²). Beyond, a randomized SVD is
+used. A sparse X is made dense in blocks of rows. The blocks depend on n alone, so the number of threads has no effect.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from sklearn.utils.extmath import randomized_svd
 
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.threads import map_row_blocks, one_blas_thread, sum_row_blocks
-
-MAX_COVARIANCE = 2048
+from hashlearn.core.thresholds import MAX_COVARIANCE
 
 
 class PrincipalAxes(NamedTuple):

@@ -1,7 +1,7 @@
-"""Sums over blocks of rows of tensors, and the checks and conversions that every pass over tensors shares.
+"""Sums over blocks of rows of tensors, and the checks and conversions for all passes over tensors.
 
-A block is a batch entry of one batched product, so a sum over rows runs in parallel, in a fixed order, with short sums
-in the tensor's own dtype inside a block and float64 across blocks.
+A block is one entry of a batched product. So a sum over rows runs in parallel and in a fixed order, with short sums in
+the tensor's own dtype inside a block and float64 across blocks.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import torch
 from hashlearn.core.arrays import FloatArray, Tensor, tensor_like
 from hashlearn.core.checks import LARGEST_ENTRY, LARGEST_FEATURE
 
-ALIGNED = 8  # numbers: rows of a buffer begin at multiples, which fast products need
+ALIGNED = 8  # numbers; rows of a buffer begin at multiples of it, as fast products need
 BLOCK = 4096  # rows in a block
-FEW_WEIGHTS = 4  # runs of columns of equal weight
-SHORT_BLOCK = 128  # where the sums inside it are to round next to nothing
-CHUNK = 16 * BLOCK  # rows for which wide temporaries are made at once
+FEW_WEIGHTS = 4  # groups of adjacent columns of equal weight
+SHORT_BLOCK = 128  # rows in a block whose sums must have little rounding
+CHUNK = 16 * BLOCK  # rows of a wide temporary
 GRAM_PANEL = 256  # columns: a Gram matrix is computed panel by panel, each pair once
-GRAM_CHUNK = 64 * BLOCK  # rows, on a device that is only filled by so many products of panels at once
+GRAM_CHUNK = 64 * BLOCK  # rows of a temporary on a device, enough to use all of the device
 
 
 def chunks(n: int, rows: int = CHUNK) -> Iterator[slice]:
@@ -42,13 +42,13 @@ def block_products(left: Tensor, right: Tensor, block: int = BLOCK) -> Tensor:
 
 
 def buffer(n: int, columns: int, like: Tensor, dtype: Any = None) -> Tensor:
-    """Zeros (n, columns) beside ``like`` whose rows are aligned."""
+    """Zeros (n, columns) on the device of ``like``, with aligned rows."""
     padded = -(-columns // ALIGNED) * ALIGNED
     return torch.zeros((n, padded), dtype=dtype or like.dtype, device=like.device)[:, :columns]
 
 
 def sums_of_squares(P: Tensor, weights: FloatArray) -> tuple[Tensor, Tensor]:
-    """Σ w p² and Σ p² of every row. Columns of equal weight side by side, as bits have them, need no squares of P."""
+    """Σ w p² and Σ p² of every row. Adjacent columns of equal weight, as bits have, need no temporary of squares."""
     ends = [0, *(np.flatnonzero(np.diff(weights)) + 1), len(weights)]
     if len(ends) <= FEW_WEIGHTS + 1:
         pieces = list(pairwise(ends))
@@ -62,11 +62,13 @@ def sums_of_squares(P: Tensor, weights: FloatArray) -> tuple[Tensor, Tensor]:
 
 
 def whole_rows(P: Tensor) -> Tensor:
-    """The rows of a `buffer`, or of a slice of one, with the numbers at their end that no column is made of (zeros, but
-    only to be finite is relied on); any other P as it is."""
+    """View P with its padding columns, if it is a `buffer` or a slice of one. Other tensors are returned unchanged.
+
+    Callers may assume only that the padding is finite.
+    """
     n, rank = P.shape
-    wide, room = -(-rank // ALIGNED) * ALIGNED, P.untyped_storage().nbytes() // P.element_size()
-    if wide == rank or P.stride() != (wide, 1) or P.storage_offset() % wide or P.storage_offset() + n * wide > room:
+    wide, size = -(-rank // ALIGNED) * ALIGNED, P.untyped_storage().nbytes() // P.element_size()
+    if wide == rank or P.stride() != (wide, 1) or P.storage_offset() % wide or P.storage_offset() + n * wide > size:
         return P
     return P.as_strided((n, wide), (wide, 1))
 

@@ -15,9 +15,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.neighbors import NearestNeighbors
 
+from hashlearn.core.thresholds import MOST_EXACT_NEIGHBORS
 from hashlearn.targets.base import centered_unit_rows
 
-MOST_EXACT = 50_000  # with more rows the search is approximate if FAISS is installed
 HNSW_LINKS, HNSW_BUILD, HNSW_SEARCH = 32, 80, 64
 
 
@@ -57,7 +57,7 @@ def _shared_neighbors(directed: sp.csr_array) -> sp.csr_array:
 
 def _nearest(rows: NDArray[np.float32], k: int) -> NDArray[np.intp]:
     """The k nearest other rows of each row."""
-    if len(rows) > MOST_EXACT and find_spec("faiss") is not None:
+    if len(rows) > MOST_EXACT_NEIGHBORS and find_spec("faiss") is not None:
         return _nearest_approximate(rows, k)
     found: NDArray[np.intp] = (
         NearestNeighbors(n_neighbors=k, algorithm="brute").fit(rows).kneighbors(return_distance=False)

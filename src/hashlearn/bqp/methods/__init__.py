@@ -1,1 +1,5 @@
-"""Solvers of one binary quadratic problem, one file each; the semidefinite relaxation has its own folder, `bqp.sdr`."""
+"""The solvers, one file each, and their parts. The semidefinite relaxation has a folder of its own, `bqp.sdr`.
+
+``tabu`` with ``tournament``, and ``pool``, belong to ``local_search`` · ``dual_start`` to ``augmented_lagrangian`` ·
+``couplings`` to ``graph_cut``.
+"""

@@ -1,7 +1,7 @@
 """The augmented Lagrangian method, Algorithm 2: L-BFGS on eq. (17) with a growing penalty on Φ(x) = x² − 1.
 
-One product A @ x for each evaluation, about two hundred in all: O(n · rank) for low rank, O(nnz) for
-sparse, and a few vectors of memory besides A and, while the start is sought, a rescaled copy of it.
+Every evaluation takes one product A @ x, O(n · rank) for low rank and O(nnz) for sparse; there are about two hundred.
+Memory holds A, a few vectors and, during the search for the start, a rescaled copy of A.
 """
 
 from __future__ import annotations
@@ -12,34 +12,32 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.optimize import minimize
 
-from hashlearn.bqp.eigen import Tick, gram, smallest_weighted_eigenpair
 from hashlearn.bqp.incumbent import Run
 from hashlearn.bqp.merging import merge_identical_rows
+from hashlearn.bqp.methods.dual_start import Start, dual_feasible_start
 from hashlearn.bqp.methods.spectral import sign, spectral_relaxation
-from hashlearn.bqp.operators import Dense, LowRank, Operator, Sparse, SparsePlusLowRank
+from hashlearn.bqp.operators import Operator
 from hashlearn.bqp.solution import Status
 from hashlearn.bqp.sweeps import CoordinateSweeps
 from hashlearn.core.arrays import FloatArray
-from hashlearn.core.threads import map_row_blocks
+from hashlearn.core.checks import whole_number
 
 # Passes of 1-flip descent: enough for nearly all of its gain, and the cost stays linear in n.
 PASSES_PER_ITERATE = 10
 FINAL_PASSES = 100
-LARGEST_PENALTY = 1e15  # beyond this Φ(x)² is all that float64 sees of eq. (17)
-SMALLEST_WEIGHT = 1e-3  # of a row, relative to the mean: a variable that hardly anything touches has no scale
+LARGEST_PENALTY = 1e15  # beyond this, rounding leaves only Φ(x)² of eq. (17)
 
 
 @dataclass(frozen=True)
 class AugmentedLagrangian:
-    """Minimise xᵀAx − Λᵀ Φ(x) + μ/2 ‖Φ(x)‖², eq. (17), again and again while Λ and μ are updated; take signs.
+    """Minimizes xᵀAx − Λᵀ Φ(x) + μ/2 ‖Φ(x)‖², eq. (17), for updated Λ and growing μ, and takes signs. No bound.
 
     The default is the paper's method made to descend. ``AugmentedLagrangian.literal()`` is Algorithm 2 as
-    printed, and **that one returns its own initialisation**: Λ₀ = (A x₀)./x₀, eq. (22), is chosen so that
+    printed, and **that one returns its own initialization**: Λ₀ = (A x₀)./x₀, eq. (22), is chosen so that
     the gradient (18) is zero at x₀. L-BFGS then has nothing to do, Λ stays as it is because Φ(x₀) = 0, and
-    the loop ends where it began. Its answer is the sequentially binarised eigenvector of eqs. (19) to (21),
+    the loop ends where it began. Its answer is the sequentially binarized eigenvector of eqs. (19) to (21),
     exactly. On the max-cut graph G1 (best known cut 11,624) that is 11,416; the default reaches 11,565 to
     11,569.
 
@@ -50,7 +48,7 @@ class AugmentedLagrangian:
     penalty_growth : α, by which μ is multiplied after each outer iteration
     tol : ε; ends when xᵀAx changes by less than tol · n · mean|A x₀| (``literal``: by less than tol)
     inner_iter : t₁, the most L-BFGS iterations of one outer iteration
-    as_printed : Algorithm 2 with the initialisation of the paper and nothing else; see ``literal``
+    as_printed : Algorithm 2 with the initialization of the paper and nothing else; see ``literal``
 
     The answer is never worse than the signs of its start, nor than ``x0``, which is 1-flipped too.
 
@@ -62,8 +60,8 @@ class AugmentedLagrangian:
     - d and the penalty follow the norms of the rows of A, and λ_min and x₀ are those of A x = λ Diag(d) x: a variable
       with small couplings is not held by a large multiplier, and merged rows count by their number.
     - A is divided by mean|A x₀| (over d, without the stored diagonal), so that μ₀ means the same for every A.
-    - The start is the eigenvector before it is binarised, so that Φ(x₀) ≠ 0.
-    - The signs of every iterate are 1-flipped and the best are kept, instead of the signs of the last iterate.
+    - The start is the eigenvector before it is binarized, so that Φ(x₀) ≠ 0.
+    - The signs of every iterate are 1-flipped and the best are returned, instead of the signs of the last iterate.
     - α = 3 instead of 10; T = 20 and ε is relative, so that ε and not T ends the loop, after about eight iterations.
     - A diagonal that a dense or sparse part stores is left out of the eigenproblem, being a constant of xᵀAx.
     - Identical rows of a low-rank A are merged first, which is exact (see `merging`).
@@ -93,10 +91,8 @@ class AugmentedLagrangian:
     name: ClassVar[str] = "al"
 
     def __post_init__(self) -> None:
-        for field in ("max_iter", "inner_iter"):
-            value = getattr(self, field)
-            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-                raise ValueError(f"{field} must be a positive integer, got {value!r}")
+        whole_number(self.max_iter, "max_iter", least=1)
+        whole_number(self.inner_iter, "inner_iter", least=1)
         for field, least, wanted in (
             ("penalty", np.nextafter(0.0, 1.0), "a positive finite number"),
             ("penalty_growth", 1.0, "a finite number of at least 1"),
@@ -122,8 +118,8 @@ class AugmentedLagrangian:
         return Status.CONVERGED if converged else Status.ITERATION_LIMIT
 
     def _run_literal(self, A: Operator, run: Run, rng: np.random.Generator) -> bool:
-        iterates = [CoordinateSweeps(A).binarise(spectral_relaxation(A, run, rng)[1])]  # eqs. (19) to (21)
-        start = _Start(iterates[0], (A @ iterates[0]) / iterates[0])  # eq. (22)
+        iterates = [CoordinateSweeps(A).binarize(spectral_relaxation(A, run, rng)[1])]  # eqs. (19) to (21)
+        start = Start(iterates[0], (A @ iterates[0]) / iterates[0])  # eq. (22)
         converged = self._algorithm_2(A, start, run, iterates.append)
         run.offer(sign(iterates[-1]))
         return converged
@@ -140,7 +136,7 @@ class AugmentedLagrangian:
 
         if x0 is not None:
             offer(merged.collapse(x0), FINAL_PASSES)
-        start = _dual_feasible_start(small, run, rng)
+        start = dual_feasible_start(small, run, rng)
         offer(start.x)
         # Overflow or a zero matrix leave no unit to measure in, and 1-flip has done what can be done.
         settled = not (0.0 < start.scale < np.inf) or self._algorithm_2(small, start, run, offer)
@@ -148,8 +144,8 @@ class AugmentedLagrangian:
             offer(merged.collapse(run.x), FINAL_PASSES)
         return settled
 
-    def _algorithm_2(self, A: Operator, start: _Start, run: Run, each: Callable[[FloatArray], Any]) -> bool:
-        """Algorithm 2 on A / scale; ``each`` is told every x_t. True where line 3 ended it, not line 1."""
+    def _algorithm_2(self, A: Operator, start: Start, run: Run, each: Callable[[FloatArray], Any]) -> bool:
+        """Algorithm 2 on A / scale; calls ``each`` with every x_t. Returns whether line 3 ended it, not line 1."""
         x, multipliers, mu = start.x, start.multipliers, self.penalty
         value = A.value(x) / start.scale
         for t in range(self.max_iter + 1):
@@ -197,82 +193,3 @@ def lagrangian(
     violation = x * x - 1.0
     value = x @ Ax - multipliers @ violation + 0.5 * np.sum(mu * violation * violation)
     return float(value), 2.0 * (Ax + (mu * violation - multipliers) * x)
-
-
-@dataclass(frozen=True, eq=False)
-class _Start:
-    """x₀ˢ and Λ₀ of Algorithm 2, and the units it works in; the defaults are the paper's."""
-
-    x: FloatArray
-    multipliers: FloatArray  # of A / scale
-    weights: FloatArray | float = 1.0  # of the penalty on each variable
-    scale: float = 1.0  # A is divided by it
-    unit: float = 1.0  # of tol
-
-
-def _dual_feasible_start(A: Operator, run: Run, rng: np.random.Generator) -> _Start:
-    """With d the row weights, the smallest solution of A x = λ Diag(d) x and Λ₀ = λ d: A − Diag(Λ₀) ⪰ 0."""
-    tick = partial(run.tick, "smallest eigenvector")
-    tick()
-    hollow, dropped = _without_stored_diagonal(A)
-    weights = _row_weights(hollow, tick)
-    smallest, x = smallest_weighted_eigenpair(hollow, weights, rng, tick)
-    signs = sign(x)
-    scale = float(np.mean(np.abs(A @ signs - dropped * signs) / weights))
-    multipliers = (smallest * weights + dropped) / (scale or 1.0)
-    return _Start(x, multipliers, weights, scale, unit=float(A.n))
-
-
-def _without_stored_diagonal(A: Operator) -> tuple[Operator, FloatArray]:
-    """A less the diagonal that its dense or sparse part stores, which shifts xᵀAx by a constant only."""
-    if isinstance(A, Dense):
-        array = A.toarray()
-        np.fill_diagonal(array, 0.0)
-        return Dense(array), A.diagonal()
-    if isinstance(A, Sparse):
-        diagonal = A.diagonal()
-        return Sparse.unchecked(sp.csr_array(A.matrix - sp.diags_array(diagonal, format="csr"))), diagonal
-    if isinstance(A, SparsePlusLowRank):
-        sparse, diagonal = _without_stored_diagonal(A.sparse)
-        assert isinstance(sparse, Sparse)
-        return SparsePlusLowRank(sparse, A.low_rank), diagonal
-    return A, np.zeros(A.n)
-
-
-def _row_weights(A: Operator, tick: Tick) -> FloatArray:
-    """Row norms with mean 1; all ones where they vanish or overflow."""
-    norms = _row_norms(A, tick)
-    tick()
-    mean = norms.mean()
-    if not (mean > 0.0 and np.isfinite(mean)):
-        return np.ones(A.n)
-    norms = np.maximum(norms / mean, SMALLEST_WEIGHT)
-    return norms / norms.mean()
-
-
-def _row_norms(A: Operator, tick: Tick | None = None) -> FloatArray:
-    """‖a_i‖ for every row; of a sum, as if its parts were orthogonal."""
-    if isinstance(A, SparsePlusLowRank):
-        return np.hypot(_row_norms(A.sparse), _row_norms(A.low_rank, tick))
-    if isinstance(A, LowRank):
-        return _row_norms_low_rank(A.P, A.weights, tick)
-    if isinstance(A, Sparse):
-        return np.sqrt(A.matrix.power(2).sum(axis=1))
-    assert isinstance(A, Dense)
-    return np.sqrt(np.einsum("ij,ij->i", A.array, A.array))
-
-
-def _row_norms_low_rank(P: FloatArray, weights: FloatArray, tick: Tick | None) -> FloatArray:
-    """‖P W p_i‖ through PᵀP; P and W are brought to size 1 first, for their powers' sake."""
-    if weights.size == 0:
-        return np.zeros(len(P))
-    size, weight = max(P.max(), -P.min()), np.abs(weights).max()
-    W = weights / weight
-    M = W[:, None] * (gram(P, tick) / size / size) * W
-
-    def squares(first: int, last: int) -> FloatArray:
-        rows = P[first:last] / size
-        return np.einsum("ij,ij->i", rows @ M, rows)
-
-    norms = np.sqrt(np.maximum(np.concatenate(map_row_blocks(squares, len(P))), 0.0))
-    return norms * size * size * weight

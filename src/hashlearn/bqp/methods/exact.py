@@ -1,9 +1,9 @@
-"""Exact minimisation of eq. (5) by trying all signs, for up to 24 variables.
+"""Exact minimization of eq. (5) by trying all signs, for up to 24 variables.
 
 x and −x have the same value, so x_0 = +1 is fixed and 2^(n−1) points are left. They are visited in Gray code order,
 each one flip away from the last: O(n) a point, O(2ⁿ n) in all, about a tenth of a second at n = 24. Low-rank problems
-of any size are welcome when merging identical rows of P leaves at most 24 variables, as for one bit of a supervised
-code once the other bits are constant inside each class. Rows with A_ii > 0 repel their like and are not merged.
+of any size are possible if merging identical rows of P leaves at most 24 variables. One bit of a supervised code is
+such a problem once the other bits are constant inside each class. Equal rows with A_ii > 0 are not merged.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from hashlearn.bqp.solution import Status
 from hashlearn.core.arrays import FloatArray
 
 LIMIT = 24
-# Products are computed afresh after so many flips (a run), and a tick happens after so many runs.
+# A run is 64 flips; each begins with products computed from scratch. A tick follows every 8,192 runs.
 FLIPS = 1 << 6
 RUNS_PER_PIECE = 1 << 13
 
 
 @dataclass(frozen=True)
 class Exact:
-    """All signs tried: the optimum, with a bound that proves it.
+    """Tries all signs of up to 24 variables, or distinct rows: the optimum, with a bound that proves it.
 
     The bound equals the value when all entries of A are integers (their sums are exact in float64). Otherwise it lies
     lower by what rounding could have hidden, at most 4e-12 · Σ|a_ij| and mostly a tenth of that. Where low-rank parts
@@ -76,7 +76,7 @@ def enumerate_signs(operator: Operator, between: Callable[[float], Any] | None =
     best_x, best_value = np.ones(n), float(A.sum())
     for first in range(0, total, FLIPS * RUNS_PER_PIECE):
         codes, values = _best_of_runs(A, first, min(total, first + FLIPS * RUNS_PER_PIECE), FLIPS)
-        # Only the few best are computed afresh: sums along the way have drifted by rounding.
+        # The few best are computed again, because rounding added up in their values.
         for k in np.argsort(values, kind="stable")[:8]:
             x = _signs_of(int(codes[k]), n)
             value = float(x @ (A @ x))

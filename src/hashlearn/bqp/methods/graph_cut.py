@@ -1,14 +1,14 @@
 """Block graph cuts for min xᵀAx, eq. (5), after FastHash (Lin, Shen, Shi, van den Hengel and Suter, CVPR 2014).
 
-The variables are cut into blocks whose members attract each other (a_ij ≤ 0). With all others held fixed, the energy
+The variables are divided into blocks whose members attract each other (a_ij ≤ 0). With all others fixed, the energy
 of a block B is
 
     Σ_{i,j∈B} min(a_ij, 0) x_i x_j + Σ_{i∈B} u_i x_i,    u_i = 2 Σ_{j∉B} a_ij x_j,
 
-which is submodular, so an s–t minimum cut minimises it exactly; clipping a_ij at 0 is what makes it so.
+which is submodular because a_ij is clipped at 0. So an s–t minimum cut minimizes it exactly.
 
-Cost of a sweep over all blocks: O(n · max_block) block entries (each O(rank) for low rank), as many edges in all cuts
-together, and one product A @ x. Nothing larger than a block is made dense, so low rank and sparse stay linear in n.
+A sweep over all blocks costs O(n · max_block) block entries (each O(rank) for low rank), as many edges in all cuts
+together, and one product A @ x. No dense array is larger than a block, so low rank and sparse stay linear in n.
 """
 
 from __future__ import annotations
@@ -23,22 +23,21 @@ from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
 from hashlearn.bqp.incumbent import Run
 from hashlearn.bqp.merging import Merged, merge_identical_rows
-from hashlearn.bqp.operators import Dense, LowRank, Operator, Sparse, SparsePlusLowRank
+from hashlearn.bqp.methods.couplings import Couplings, IndexArray
+from hashlearn.bqp.operators import Operator
 from hashlearn.bqp.solution import Status
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import whole_number
 
-IndexArray = NDArray[np.intp]
-
 # Capacities are int32: no sum of them, and no residual, may pass 2³¹ − 1.
 LARGEST_CAPACITY = 2**29
-# Members of a block are looked for among so many random variables for each place in it: linear in n altogether.
+# Random candidates for each place in a block. A fixed number keeps the search linear in n.
 WINDOW = 8
 
 
 @dataclass(frozen=True, eq=False)
 class GraphCut:
-    """One block of variables at a time, by a minimum cut: the inference step of FastHash.
+    """Improves one block of variables at a time by a minimum cut, the inference step of FastHash. No bound.
 
     Starts from x0, else from all ones. A block's new signs are taken only if xᵀAx itself falls, so the value never
     rises. A sweep visits all blocks in random order.
@@ -58,7 +57,7 @@ class GraphCut:
     conceivable flow, after cutting every u_i down to 1.25 times the sum of its variable's in-block weights, beyond
     which it decides x_i whatever the others do. The rounding can cost optimality of a block by about one part in a
     thousand, never validity: whether xᵀAx falls is computed in float64.
-    FastHash looks for a block's members among all variables; a sample of 8 for each place keeps that linear in n.
+    FastHash searches a block's members among all variables; a sample of 8 for each place makes that linear in n.
     Large blocks are split (``max_block``), for the same reason.
 
     Examples
@@ -100,7 +99,7 @@ class GraphCut:
             )
         merged = merge_identical_rows(A) if self.blocks is None else Merged(A, None)
         A = merged.operator
-        couplings = _Couplings(A)
+        couplings = Couplings(A)
         x = np.ones(A.n) if x0 is None else merged.collapse(x0).copy()
         found = self._found_blocks(couplings, run, rng) if self.blocks is None else _groups(self._labels)
         run.details["n_blocks"] = len(found)
@@ -123,7 +122,7 @@ class GraphCut:
     def _labels(self) -> NDArray[Any]:
         return np.asarray(self.blocks)
 
-    def _found_blocks(self, couplings: _Couplings, run: Run, rng: np.random.Generator) -> list[IndexArray]:
+    def _found_blocks(self, couplings: Couplings, run: Run, rng: np.random.Generator) -> list[IndexArray]:
         """A partition into blocks of at most ``max_block`` variables, in none of which two repel each other."""
         order = rng.permutation(couplings.n)
         waiting, taken = order[:0], 0
@@ -137,82 +136,12 @@ class GraphCut:
             block = couplings.not_repelling(window, self.max_block)
             blocks.append(window[block])
             waiting = np.delete(window, block)
-            # Where blocks come out small, looking far for their members is wasted.
+            # If blocks come out small, more candidates would be wasted.
             wanted = min(WINDOW * max(len(block), 8), WINDOW * self.max_block)
         return blocks
 
 
-class _Couplings:
-    """Small parts of A as arrays, and (A x)_B for one block at a time; t = Pᵀx is kept up to date for low rank."""
-
-    def __init__(self, A: Operator) -> None:
-        self.n = A.n
-        self._A = A
-        self._dense = A.array if isinstance(A, Dense) else None
-        sparse = A.sparse if isinstance(A, SparsePlusLowRank) else A
-        self._sparse = sparse.matrix if isinstance(sparse, Sparse) else None
-        low_rank = A.low_rank if isinstance(A, SparsePlusLowRank) else A
-        self._low_rank = low_rank if isinstance(low_rank, LowRank) else None
-        self._place = np.full(A.n if self._sparse is not None else 0, -1)
-
-    def start(self, x: FloatArray) -> float:
-        """Fresh sums for x, and its value."""
-        if self._low_rank is not None:
-            self._t = self._low_rank.P.T @ x
-        return self._A.value(x)
-
-    def not_repelling(self, window: IndexArray, size: int) -> IndexArray:
-        """Places in ``window``: its first variable and then each that repels none of those taken before it."""
-        friendly = _not_positive(self.part(window[:1], window)[0])
-        friendly[0] = False
-        candidates = np.concatenate([[0], np.flatnonzero(friendly)[: size - 1]])
-        peaceful = _not_positive(self.part(window[candidates], window[candidates]))
-        allowed = np.ones(len(candidates), dtype=bool)
-        for k in range(1, len(candidates)):
-            if allowed[k]:
-                allowed[k + 1 :] &= peaceful[k, k + 1 :]
-        return candidates[allowed]
-
-    def part(self, rows: IndexArray, columns: IndexArray) -> FloatArray:
-        """A[rows][:, columns], dense."""
-        out = np.zeros((len(rows), len(columns)))
-        if self._dense is not None:
-            out += self._dense[np.ix_(rows, columns)]
-        if self._low_rank is not None:
-            P = self._low_rank.P
-            out += (P[rows] * self._low_rank.weights) @ P[columns].T
-        if self._sparse is not None:
-            # SciPy's column indexing costs O(n) each time; this costs what the rows hold.
-            self._place[columns] = np.arange(len(columns))
-            some = self._sparse[rows].tocoo()
-            places = self._place[some.col]
-            out[some.row[places >= 0], places[places >= 0]] += some.data[places >= 0]
-            self._place[columns] = -1
-        return out
-
-    def field(self, index: IndexArray, x: FloatArray) -> FloatArray:
-        """(A x)[index]."""
-        out = np.zeros(len(index))
-        if self._dense is not None:
-            out += self._dense[index] @ x
-        if self._low_rank is not None:
-            out += self._low_rank.P[index] @ (self._low_rank.weights * self._t)
-        if self._sparse is not None:
-            out += self._sparse[index] @ x
-        return out
-
-    def moved(self, index: IndexArray, difference: FloatArray) -> None:
-        """Tell that x[index] has grown by ``difference``."""
-        if self._low_rank is not None:
-            self._t += self._low_rank.P[index].T @ difference
-
-
-def _not_positive(couplings: FloatArray) -> NDArray[np.bool_]:
-    """Where a_ij ≤ 0, up to rounding: a low-rank A rarely gives exact zeros."""
-    return couplings <= 1e-14 * np.abs(couplings).max()
-
-
-def _cut_block(couplings: _Couplings, index: IndexArray, x: FloatArray) -> float:
+def _cut_block(couplings: Couplings, index: IndexArray, x: FloatArray) -> float:
     """Improve x[index] in place if its minimum cut does; returns the change of xᵀAx, 0 if none was made."""
     inside = couplings.part(index, index)
     field = couplings.field(index, x)
@@ -228,7 +157,7 @@ def _cut_block(couplings: _Couplings, index: IndexArray, x: FloatArray) -> float
 
 
 def minimum_cut_signs(inside: FloatArray, unary: FloatArray) -> FloatArray:
-    """Signs that minimise Σ_{i,j} min(a_ij, 0) x_i x_j + Σ u_i x_i for a small dense block.
+    """Signs that minimize Σ_{i,j} min(a_ij, 0) x_i x_j + Σ u_i x_i for a small dense block.
 
     On the source side of the cut is +1. A pair of different signs costs 4|a_ij| more than an equal one, the wrong sign
     of x_i costs 2|u_i| more than the right one; halves of both are the capacities.
@@ -242,13 +171,13 @@ def minimum_cut_signs(inside: FloatArray, unary: FloatArray) -> FloatArray:
     reach = pairs.sum(axis=1)
     if not reach.any():
         return np.where(unary > 0.0, -1.0, 1.0)
-    # A pull a little beyond all in-block weights together decides already.
-    pull = np.minimum(np.abs(unary), np.where(reach > 0.0, 1.25 * reach, pairs.max()))
+    # A linear term a little above the sum of all in-block weights decides the sign already.
+    linear = np.minimum(np.abs(unary), np.where(reach > 0.0, 1.25 * reach, pairs.max()))
     source, sink = n, n + 1
     capacities = np.zeros((n + 2, n + 2))
     capacities[:n, :n] = pairs
-    capacities[source, :n] = np.where(unary < 0.0, pull, 0.0)
-    capacities[:n, sink] = np.where(unary > 0.0, pull, 0.0)
+    capacities[source, :n] = np.where(unary < 0.0, linear, 0.0)
+    capacities[:n, sink] = np.where(unary > 0.0, linear, 0.0)
     largest_flow = min(capacities[source].sum(), capacities[:, sink].sum())
     scale = LARGEST_CAPACITY / max(capacities.max(), largest_flow)
     network = sp.csr_array(np.rint(scale * capacities).astype(np.int32))

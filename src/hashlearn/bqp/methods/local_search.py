@@ -1,55 +1,48 @@
 """Local search for min xᵀAx, eq. (5): 1-flip tabu walks (or sweeps) inside a small pool of recombined solutions.
 
-Cost: a tabu move is O(n) for a dense A and O(degree · log n) for a sparse one; the default budget is a fixed amount
-of work, one to three seconds, or a few moves for each variable if that is more. A low-rank A (alone or plus sparse) has
-identical rows merged; up to 2,048 variables it is then made dense, beyond that sweeps of O(n · rank) take the place
-of tabu moves, and no n × n array exists.
+A tabu move costs O(n) for a dense A and O(degree · log n) for a sparse one. The default budget is a fixed amount of
+work, one to three seconds, or a few moves for each variable if that is more. Identical rows of a low-rank A (alone or
+plus sparse) are merged. Up to 2,048 variables it is then made dense. Beyond, sweeps of O(n · rank) replace tabu moves,
+and no n × n array exists.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import ClassVar
 
 import numpy as np
 
 from hashlearn.bqp.incumbent import Run
 from hashlearn.bqp.merging import Merged, merge_identical_rows
 from hashlearn.bqp.methods.exact import enumerate_signs
+from hashlearn.bqp.methods.pool import Between, Engine, Pool
 from hashlearn.bqp.methods.tabu import TabuWalks, Walk
-from hashlearn.bqp.operators import Dense, LowRank, Operator, Sparse, SparsePlusLowRank
+from hashlearn.bqp.operators import Dense, LowRank, Operator, Sparse, split
 from hashlearn.bqp.rows.interface import TallArray
 from hashlearn.bqp.solution import Status
 from hashlearn.bqp.sweeps import CoordinateSweeps, split_parts
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import whole_number
+from hashlearn.core.thresholds import LARGEST_DENSIFIED, LARGEST_ENUMERATED, SWEEPS_FIRST
 
-# Up to so many variables a low-rank A is made dense (32 MiB at most); up to so many any A is enumerated.
-LARGEST_DENSIFIED = 2048
-LARGEST_ENUMERATED = 20
 # The default budgets: elementary steps of all tabu walks, multiply-adds of all sweeps, and the least of each.
 TABU_STEPS = 1e9
 SWEEP_STEPS, FEWEST_SWEEPS, FEWEST_SWEEPS_PER_START = 2e9, 24, 12
 MOST_STARTS, FEWEST_STARTS = 16, 2
-# The default search ends after so many walks, for each place in the pool, without a better value.
+# Walks without a better value after which the default search ends, for each place in the pool.
 IDLE_WALKS = 20
-PERTURBED_FRACTION = 0.02
-# Sparse problems larger than this descend by sweeps before each tabu walk.
-SWEEPS_FIRST = 4096
-
-Between = Callable[[Walk], Any]
 
 
 @dataclass(frozen=True)
 class LocalSearch:
-    """Tabu search from several starts, whose results are then recombined.
+    """Tabu search from several starts whose results are recombined. A bound only for up to 20 variables.
 
-    Each start (x0 first, if given; random signs) is improved by a walk, and the results form a pool. From then on two
-    of the pool are drawn, one mirrored if that makes them agree on more variables; the signs they share are kept, the
-    others drawn at random, 2 % of all flipped; a walk improves the outcome, which replaces the worst of the pool if
-    it is better and new. When two pools' worth of walks in a row bring nothing new, all but the best give way to
-    fresh starts.
+    A walk improves each start (x0 first, if given; random signs), and the results form a pool. From then on two of the
+    pool are drawn, and one is mirrored if that makes them agree on more variables. Their child has the signs they
+    share; the others are random, and 2 % of all are flipped. A walk improves the child, which replaces the worst of the
+    pool if it is better and new. After walks for twice the pool's size without a new member, fresh starts replace
+    all but the best.
 
     Dense and sparse problems are walked by 1-flip tabu search with random tenure and aspiration (`TabuWalks`).
     Low-rank problems with more than 2,048 distinct rows descend by sweeps of single flips instead: at n = 10⁶ and
@@ -60,13 +53,13 @@ class LocalSearch:
 
     Parameters
     ----------
-    n_starts : size of the pool, filled by so many starts; None: 16, fewer (2 at least) when n is so large that the
+    n_starts : size of the pool and number of starts; None: 16, or fewer (2 at least) when n is so large that the
         default budget allows fewer than 3 walks for each
     max_iter : iterations in total, an iteration being a tabu move, or a sweep where sweeps are used. None: one to
         three seconds of work; under a ``time_limit``, until the limit
     tenure : a flipped variable stays as it is for between ``tenure`` and twice as many moves, where each walk uses
         between 0.7 and 1.4 times the number given; None: n / 20, at least 4
-    patience : a walk ends after so many moves without a new best; None: 10 n, at least 2,000, but only n when n is so
+    patience : moves without a new best after which a walk ends; None: 10 n, at least 2,000, but only n when n is so
         large that the default budget allows fewer than 25 such walks. Sweeps end where no flip helps
 
     Examples
@@ -105,10 +98,10 @@ class LocalSearch:
         if not isinstance(small, Dense | Sparse) and small.n <= LARGEST_DENSIFIED:
             small = Dense(small.toarray())
         if isinstance(small, Dense | Sparse):
-            engine: _Engine = _Tabu(small, self)
+            engine: Engine = _Tabu(small, self)
         else:
             engine = _Sweeps(small, self.n_starts)
-        pool = _Pool(engine, merged, run, rng)
+        pool = Pool(engine, merged, run, rng)
         start = None if x0 is None else merged.collapse(x0)
         if self.max_iter is not None:
             pool.evolve(start, self.max_iter)
@@ -131,18 +124,8 @@ class LocalSearch:
         T = rows.transposed(X)
         values = A.weights @ (T * T)
         best = int(np.argmin(values))
-        run.offer(merged.expand(rows.one_column(X, best)), float(values[best]))
+        run.offer(merged.expand(X[:, best]), float(values[best]))
         return Status.CONVERGED if self.max_iter is None else Status.ITERATION_LIMIT
-
-
-class _Engine(Protocol):
-    """What improves one point."""
-
-    n: int
-    n_starts: int
-    budget: int
-
-    def improve(self, x: FloatArray, rng: np.random.Generator, max_moves: int, between: Between) -> Walk: ...
 
 
 class _Sweeps:
@@ -151,7 +134,7 @@ class _Sweeps:
     def __init__(self, A: Operator, n_starts: int | None = None) -> None:
         self.n = A.n
         self._sweeps = CoordinateSweeps(A)
-        self._sparse = A.sparse if isinstance(A, SparsePlusLowRank) else A if isinstance(A, Sparse) else None
+        self._sparse = split(A)[0]
         data, _, _, P, self._weights = split_parts(A)
         affordable = int(SWEEP_STEPS / (P.size + data.size + A.n))
         self.n_starts = n_starts or _between(FEWEST_STARTS, affordable // 40, MOST_STARTS)
@@ -195,84 +178,6 @@ class _Tabu:
             x, rng, tenure=tenure, patience=self._patience, max_moves=max_moves - made, between=between
         )
         return walk._replace(moves=made + walk.moves)
-
-
-class _Pool:
-    """The best points so far, and how new ones are made of them."""
-
-    def __init__(self, engine: _Engine, merged: Merged, run: Run, rng: np.random.Generator) -> None:
-        self._engine, self._merged, self._run, self._rng = engine, merged, run, rng
-        self._members: list[Walk] = []
-
-    @property
-    def best(self) -> Walk:
-        """The member of smallest value."""
-        return self._members[0]
-
-    def evolve(self, start: FloatArray | None, max_iter: int | None, idle_walks: int | None = None) -> None:
-        """Walk after walk, until ``max_iter`` moves are made (None: for ever) or nothing has improved for long.
-
-        Long is ``idle_walks`` for each place in the pool; None, or an endless search, never gives up.
-        """
-        size = self._engine.n_starts
-        made = idle = stale = 0
-        best = np.inf
-        fresh = size
-        while max_iter is None or made < max_iter:
-            if fresh > 0:
-                x = self._random_signs() if start is None else start
-                start, fresh = None, fresh - 1
-            else:
-                x = self._offspring()
-            walk = self._improved(x, made, max_iter)
-            made += walk.moves
-            # The first walk compares with inf; a later one must gain more than rounding.
-            idle = 0 if best == np.inf or walk.value < best - 1e-12 * abs(best) else idle + 1
-            best = min(best, walk.value)
-            if max_iter is not None and idle_walks is not None and idle >= idle_walks * size:
-                return
-            stale = 0 if self._entered(walk, size) else stale + 1
-            if stale >= 2 * size:
-                self._members, fresh, stale = self._members[:1], size - 1, 0
-
-    def _improved(self, x: FloatArray, made: int, max_iter: int | None) -> Walk:
-        def between(walk: Walk) -> None:
-            self._offer(walk)
-            fraction = None if max_iter is None else min(1.0, (made + walk.moves) / max_iter)
-            self._run.tick("local search", fraction)
-
-        left = 2**62 if max_iter is None else max_iter - made
-        walk = self._engine.improve(x, self._rng, left, between)
-        self._offer(walk)
-        return walk
-
-    def _offer(self, walk: Walk) -> None:
-        if walk.value < self._run.value:
-            self._run.offer(self._merged.expand(walk.x), walk.value)
-
-    def _entered(self, walk: Walk, size: int) -> bool:
-        """Whether the walk's result is new and among the best ``size``."""
-        if any(abs(walk.x @ member.x) == self._engine.n for member in self._members):
-            return False
-        self._members.append(walk)
-        self._members.sort(key=lambda member: member.value)
-        if len(self._members) <= size:
-            return True
-        return self._members.pop() is not walk
-
-    def _offspring(self) -> FloatArray:
-        """Two members' common signs, the others drawn at random, a few of all flipped."""
-        rng, n, count = self._rng, self._engine.n, len(self._members)
-        a, b = (self._members[k].x for k in rng.choice(count, size=2, replace=count < 2))
-        if a @ b < 0.0:
-            b = -b
-        x = np.where(a == b, a, self._random_signs())
-        flipped = rng.integers(0, n, size=max(1, int(PERTURBED_FRACTION * n)))
-        x[flipped] = -x[flipped]
-        return x
-
-    def _random_signs(self) -> FloatArray:
-        return np.where(self._rng.integers(0, 2, size=self._engine.n) == 0, -1.0, 1.0)
 
 
 def _between(least: int, wanted: int, most: int) -> int:

@@ -1,7 +1,7 @@
 """NOPT, the bit solver of two-step hashing (Lin, Shen, Suter and van den Hengel, TSH, ICCV 2013).
 
-The signs are relaxed to the box [−1, 1]ⁿ and xᵀAx is descended there by bound-constrained L-BFGS. One
-product A @ x for each evaluation: O(max_iter · n · rank) for low rank.
+The signs are relaxed to the box [−1, 1]ⁿ, and bound-constrained L-BFGS minimizes xᵀAx there. Every evaluation takes one
+product A @ x: O(max_iter · n · rank) for low rank.
 """
 
 from __future__ import annotations
@@ -18,11 +18,14 @@ from hashlearn.bqp.operators import Operator
 from hashlearn.bqp.solution import Status
 from hashlearn.bqp.sweeps import CoordinateSweeps
 from hashlearn.core.arrays import FloatArray
+from hashlearn.core.checks import whole_number
 
 
 @dataclass(frozen=True)
 class NonlinearOptimization:
-    """Spectral start → signs → L-BFGS-B on min xᵀAx, x ∈ [−1, 1]ⁿ → signs; the better of the two is kept.
+    """Minimizes xᵀAx over the box [−1, 1]ⁿ by L-BFGS-B from the spectral signs, and takes signs again. No bound.
+
+    The better of the two sign vectors is returned.
 
     Parameters
     ----------
@@ -34,10 +37,9 @@ class NonlinearOptimization:
 
     Deviations
     ----------
-    A is divided by mean|A x| at the start, which makes the stopping rules of L-BFGS-B independent of the
-    scale of A. Otherwise as published, with what that entails: the start is a vertex of the box, and where
-    no diagonal entry is positive a vertex that no single flip improves is a stationary point, where
-    L-BFGS-B stands still.
+    A is divided by mean|A x| at the start, which makes the stopping rules of L-BFGS-B independent of the scale of A.
+    The rest is as published, with this consequence: the start is a vertex of the box. If no diagonal entry is positive,
+    a vertex that no single flip improves is a stationary point, and L-BFGS-B stays there.
 
     Examples
     --------
@@ -54,8 +56,7 @@ class NonlinearOptimization:
     name: ClassVar[str] = "nopt"
 
     def __post_init__(self) -> None:
-        if isinstance(self.max_iter, bool) or not isinstance(self.max_iter, int | np.integer) or self.max_iter < 1:
-            raise ValueError(f"max_iter must be a positive integer, got {self.max_iter!r}")
+        whole_number(self.max_iter, "max_iter", least=1)
         if not isinstance(self.polish, bool):
             raise ValueError(f"polish must be True or False, got {self.polish!r}")
 

@@ -24,7 +24,7 @@ BINARISATIONS = ("sign", "sequential")
 
 @dataclass(frozen=True)
 class Spectral:
-    """min xᵀAx over ‖x‖² = n, eq. (19), whose solution is √n times the smallest eigenvector; then signs.
+    """Takes the signs of the smallest eigenvector, which minimizes xᵀAx over ‖x‖² = n, eq. (19). No bound.
 
     Parameters
     ----------
@@ -57,8 +57,8 @@ class Spectral:
     def run(self, A: Operator, run: Run, rng: np.random.Generator, x0: np.ndarray | None) -> Status:
         """Offer one point."""
         _, x = spectral_relaxation(A, run, rng)
-        run.tick("binarise", 0.9)
-        run.offer(sign(x) if self.binarisation == "sign" else CoordinateSweeps(A).binarise(x))
+        run.tick("binarize", 0.9)
+        run.offer(sign(x) if self.binarisation == "sign" else CoordinateSweeps(A).binarize(x))
         return Status.CONVERGED
 
 

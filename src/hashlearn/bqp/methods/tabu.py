@@ -1,13 +1,13 @@
-"""One-flip tabu search on a dense or sparse A, with the effect of every flip kept up to date.
+"""One-flip tabu search on a dense or sparse A. Every move updates the gains of all flips.
 
-The state holds ``pull`` with pull_i = x_i Σ_{j≠i} a_ij x_j: flipping x_i lowers xᵀAx by 4·pull_i. A move flips the
-variable of largest pull that is not tabu, for better or worse, and forbids flipping it back for a random number of
-moves; a tabu variable is flipped all the same if that leads below the best value of this walk (aspiration). Ties are
+The state holds ``gain`` with gain_i = x_i Σ_{j≠i} a_ij x_j: flipping x_i lowers xᵀAx by 4·gain_i. A move flips the
+variable of largest gain that is not tabu, even if the value rises, and forbids flipping it back for a random number of
+moves. A tabu variable is flipped all the same if that leads below the best value of this walk (aspiration). Ties are
 broken at random.
 
-A move costs O(n) when A is dense. When A is sparse it changes O(degree) pulls, each O(log n) at worst in one of two
-tournament trees, of the free and of the tabu variables, so that no move looks at all n variables. Moves are made in
-pieces of bounded work, and every walk starts from fresh products, so rounding builds up within one walk at most.
+A move costs O(n) when A is dense. When A is sparse it changes O(degree) gains. Each change costs at most O(log n) in
+one of two tournament trees, that of the free or that of the tabu variables, so no move reads all n variables. Moves are
+made in pieces of bounded work. Every walk computes its products from scratch, so rounding adds up within one walk only.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
+from hashlearn.bqp.methods.tournament import below, enter, tournament, winner
 from hashlearn.bqp.operators import Dense, Sparse
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.threads import map_row_blocks
@@ -32,7 +33,7 @@ VALUE, BEST = range(2)
 
 
 class Walk(NamedTuple):
-    """What one walk found: the best signs it met, their value as the moves added it up, and the moves made."""
+    """The result of one walk: its best signs, their value as the sum of all moves, and the number of moves."""
 
     x: FloatArray
     value: float
@@ -40,7 +41,7 @@ class Walk(NamedTuple):
 
 
 class TabuWalks:
-    """Tabu walks over one operator."""
+    """Tabu walks on one operator, from any signs."""
 
     def __init__(self, A: Dense | Sparse) -> None:
         self.A = A
@@ -54,7 +55,7 @@ class TabuWalks:
         else:
             self._walk = _walk_sparse
             self._parts = (A.matrix.data, A.matrix.indices, A.matrix.indptr)
-            # Beyond the processor's caches every pull that changes is fetched from memory.
+            # Beyond the processor's caches every gain that changes is fetched from memory.
             self.steps_per_move = (50.0 + 10.0 * A.matrix.nnz / A.n) * (1.0 + A.n / 100_000)
             magnitude = float(np.abs(A.matrix.data).sum())
         self._tolerance = ROUNDING * magnitude
@@ -71,22 +72,22 @@ class TabuWalks:
     ) -> Walk:
         """From the signs x until ``patience`` moves in a row brought no new best, or ``max_moves`` are made.
 
-        A flipped variable is tabu for ``tenure`` to twice ``tenure`` moves. ``between`` is told after each piece what
-        the walk has found so far; it must not keep the signs, which are overwritten.
+        A flipped variable is tabu for ``tenure`` to twice ``tenure`` moves. After each piece ``between``
+        gets what the walk has found so far; it must copy the signs if it stores them.
         """
         n = self.A.n
         shortest = max(1, min(tenure, n // 4))
         x = np.array(x, dtype=np.float64)
         product = self.A @ x
-        pull = x * product - self._diagonal
+        gain = x * product - self._diagonal
         value = float(x @ product)
         best_x = x.copy()
         counts, values = np.zeros(4, np.int64), np.array([value, value])
         random = rng.integers(1, 2**63, size=1, dtype=np.uint64)
         until, log = np.zeros(n, np.int64), np.empty(n, np.int64)
-        state: tuple[Any, ...] = (x, pull, best_x, until, log, counts, values, random)
+        state: tuple[Any, ...] = (x, gain, best_x, until, log, counts, values, random)
         if isinstance(self.A, Sparse):
-            free = _tournament(pull)
+            free = tournament(gain)
             calendar = np.full(2 * shortest + 2, -1, np.int64)
             state += (free, np.full_like(free, -np.inf), calendar, np.empty(n, np.int64))
         piece = max(1, int(PIECE / self.steps_per_move))
@@ -102,7 +103,7 @@ class TabuWalks:
 
 @njit(cache=True, nogil=True)
 def _walk_dense(  # type: ignore[no-untyped-def]
-    A, x, pull, best_x, until, log, counts, values, random, shortest, patience, tolerance, moves
+    A, x, gain, best_x, until, log, counts, values, random, shortest, patience, tolerance, moves
 ):
     """Up to ``moves`` moves; False once patience has run out. ``until[i]``: the first move that may flip i."""
     n = x.shape[0]
@@ -110,35 +111,35 @@ def _walk_dense(  # type: ignore[no-untyped-def]
         now = counts[MOVE]
         if now - counts[LAST_IMPROVEMENT] >= patience:
             return False
-        # The first largest pull from a random place on: ties are broken at random.
-        start = _below(random, n)
+        # The search begins at a random place, which breaks ties at random.
+        start = below(random, n)
         chosen, tabu = -1, -1
         largest, largest_tabu = -np.inf, -np.inf
         for first, last in ((start, n), (0, start)):
             for k in range(first, last):
-                if pull[k] > largest:
+                if gain[k] > largest:
                     if until[k] <= now:
-                        chosen, largest = k, pull[k]
-                    elif pull[k] > largest_tabu:
-                        tabu, largest_tabu = k, pull[k]
+                        chosen, largest = k, gain[k]
+                    elif gain[k] > largest_tabu:
+                        tabu, largest_tabu = k, gain[k]
         if _aspires(largest, largest_tabu, values, tolerance):
             chosen = tabu
-        _account(chosen, x, pull, best_x, log, counts, values, tolerance)
-        until[chosen] = now + shortest + _below(random, shortest + 1)
-        opposite = -pull[chosen]
+        _account(chosen, x, gain, best_x, log, counts, values, tolerance)
+        until[chosen] = now + shortest + below(random, shortest + 1)
+        opposite = -gain[chosen]
         twice = 2.0 * x[chosen]
         row = A[chosen]
         for k in range(n):
-            pull[k] -= twice * row[k] * x[k]
+            gain[k] -= twice * row[k] * x[k]
         x[chosen] = -x[chosen]
-        pull[chosen] = opposite
+        gain[chosen] = opposite
     return True
 
 
 @njit(cache=True, nogil=True)
 def _walk_sparse(  # type: ignore[no-untyped-def]
     data, indices, indptr,
-    x, pull, best_x, until, log, counts, values, random, free, tabu, calendar, following,
+    x, gain, best_x, until, log, counts, values, random, free, tabu, calendar, following,
     shortest, patience, tolerance, moves,
 ):  # fmt: skip
     """As `_walk_dense`. ``free`` and ``tabu`` are tournament trees with −inf for the variables they do not hold.
@@ -150,14 +151,14 @@ def _walk_sparse(  # type: ignore[no-untyped-def]
         now = counts[MOVE]
         if now - counts[LAST_IMPROVEMENT] >= patience:
             return False
-        _free_the_due(calendar, following, now, until, pull, free, tabu)
-        chosen = _winner(free, random)
+        _free_the_due(calendar, following, now, until, gain, free, tabu)
+        chosen = winner(free, random)
         if _aspires(free[1], tabu[1], values, tolerance):
-            chosen = _winner(tabu, random)
-        _account(chosen, x, pull, best_x, log, counts, values, tolerance)
+            chosen = winner(tabu, random)
+        _account(chosen, x, gain, best_x, log, counts, values, tolerance)
         if until[chosen] > 0:
             _unlink(calendar, following, until[chosen], chosen)
-        until[chosen] = now + 1 + shortest + _below(random, shortest)
+        until[chosen] = now + 1 + shortest + below(random, shortest)
         slot = until[chosen] % calendar.shape[0]
         following[chosen] = calendar[slot]
         calendar[slot] = chosen
@@ -165,12 +166,12 @@ def _walk_sparse(  # type: ignore[no-untyped-def]
         for q in range(indptr[chosen], indptr[chosen + 1]):
             k = indices[q]
             if k != chosen:
-                pull[k] -= twice * data[q] * x[k]
-                _enter(tabu if until[k] > 0 else free, k, pull[k])
+                gain[k] -= twice * data[q] * x[k]
+                enter(tabu if until[k] > 0 else free, k, gain[k])
         x[chosen] = -x[chosen]
-        pull[chosen] = -pull[chosen]
-        _enter(free, chosen, -np.inf)
-        _enter(tabu, chosen, pull[chosen])
+        gain[chosen] = -gain[chosen]
+        enter(free, chosen, -np.inf)
+        enter(tabu, chosen, gain[chosen])
     return True
 
 
@@ -183,15 +184,15 @@ def _aspires(largest, largest_tabu, values, tolerance):  # type: ignore[no-untyp
 
 
 @njit(cache=True, nogil=True)
-def _account(i, x, pull, best_x, log, counts, values, tolerance):  # type: ignore[no-untyped-def]
+def _account(i, x, gain, best_x, log, counts, values, tolerance):  # type: ignore[no-untyped-def]
     """Count the coming flip of i. The best point is saved only when the walk is about to leave it."""
-    if pull[i] <= 0.0:
+    if gain[i] <= 0.0:
         _save(x, best_x, log, counts)
     if counts[LOGGED] < len(log):
         log[counts[LOGGED]] = i
     counts[LOGGED] += 1
     counts[MOVE] += 1
-    values[VALUE] -= 4.0 * pull[i]
+    values[VALUE] -= 4.0 * gain[i]
     if values[VALUE] < values[BEST] - tolerance:
         values[BEST] = values[VALUE]
         counts[LAST_IMPROVEMENT] = counts[MOVE]
@@ -214,13 +215,13 @@ def _save(x, best_x, log, counts):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _free_the_due(calendar, following, now, until, pull, free, tabu):  # type: ignore[no-untyped-def]
+def _free_the_due(calendar, following, now, until, gain, free, tabu):  # type: ignore[no-untyped-def]
     slot = now % calendar.shape[0]
     i = calendar[slot]
     while i >= 0:
         until[i] = 0
-        _enter(free, i, pull[i])
-        _enter(tabu, i, -np.inf)
+        enter(free, i, gain[i])
+        enter(tabu, i, -np.inf)
         i = following[i]
     calendar[slot] = -1
 
@@ -235,60 +236,3 @@ def _unlink(calendar, following, due, i):  # type: ignore[no-untyped-def]
     while following[k] != i:
         k = following[k]
     following[k] = following[i]
-
-
-def _tournament(pull: FloatArray) -> FloatArray:
-    """A binary tree in an array: node q is the larger of 2q and 2q + 1; its second half, the leaves, are the pulls."""
-    half = 1 << max(1, int(np.ceil(np.log2(len(pull)))))
-    tree = np.full(2 * half, -np.inf)
-    tree[half : half + len(pull)] = pull
-    while half > 1:
-        leaves = tree[half : 2 * half]
-        half //= 2
-        tree[half : 2 * half] = np.maximum(leaves[0::2], leaves[1::2])
-    return tree
-
-
-@njit(cache=True, nogil=True)
-def _enter(tree, i, value):  # type: ignore[no-untyped-def]
-    """Set leaf i, and the nodes above it as far as they change."""
-    q = tree.shape[0] // 2 + i
-    tree[q] = value
-    while q > 1:
-        q >>= 1
-        larger = max(tree[2 * q], tree[2 * q + 1])
-        if tree[q] == larger:
-            return
-        tree[q] = larger
-
-
-@njit(cache=True, nogil=True)
-def _winner(tree, random):  # type: ignore[no-untyped-def]
-    """A leaf that holds the largest value; a coin decides at each tie."""
-    coins = _draw(random)
-    half = tree.shape[0] // 2
-    q = 1
-    while q < half:
-        left, right = tree[2 * q], tree[2 * q + 1]
-        q *= 2
-        if right > left or (right == left and coins >> np.uint64(63) == np.uint64(1)):
-            q += 1
-        coins <<= np.uint64(1)
-    return q - half
-
-
-@njit(cache=True, nogil=True)
-def _draw(random):  # type: ignore[no-untyped-def]
-    """The next 64 random bits (a 64-bit xorshift, then a multiplication)."""
-    s = random[0]
-    s ^= s >> np.uint64(12)
-    s ^= s << np.uint64(25)
-    s ^= s >> np.uint64(27)
-    random[0] = s
-    return s * np.uint64(2685821657736338717)
-
-
-@njit(cache=True, nogil=True)
-def _below(random, n):  # type: ignore[no-untyped-def]
-    """A random integer from 0 to n − 1."""
-    return np.int64((_draw(random) >> np.uint64(33)) % np.uint64(n))

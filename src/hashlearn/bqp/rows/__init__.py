@@ -1,23 +1,40 @@
-"""Passes over the rows of a tall matrix P: all that a solver of low-rank problems needs of n rows, for any kind of P.
+"""Passes over the rows of P (n × rank): everything that solvers of low-rank problems compute with n rows.
 
-``interface`` says what a kind of rows offers · ``numpy_rows`` NumPy arrays, compiled · ``torch`` PyTorch tensors.
-Algorithms keep their small matrices (rank × k, rank × rank) in float64 NumPy whatever the kind; there is one of each.
+``interface`` lists the passes · ``numpy_rows`` implements them for NumPy arrays · ``torch`` for PyTorch tensors.
+The algorithms keep their small matrices (rank × k, rank × rank) in float64 NumPy, so each algorithm is written once.
 """
 
 from __future__ import annotations
 
-from hashlearn.bqp.rows.dispatch import checked_matrix, rows_of
-from hashlearn.bqp.rows.inertia import Inertia, Proof, ProofGram
-from hashlearn.bqp.rows.interface import Linearised, Mixing, Rows, Tall
+from typing import Any
 
-__all__ = [
-    "Inertia",
-    "Linearised",
-    "Mixing",
-    "Proof",
-    "ProofGram",
-    "Rows",
-    "Tall",
-    "checked_matrix",
-    "rows_of",
-]
+import numpy as np
+
+from hashlearn.bqp.rows.interface import Linearized, Mixing, Rows, Tall
+from hashlearn.bqp.rows.numpy_rows import NumpyRows
+from hashlearn.core.arrays import is_tensor
+from hashlearn.core.checks import finite_float64
+
+__all__ = ["Linearized", "Mixing", "Rows", "Tall", "checked_matrix", "rows_of"]
+
+
+def rows_of(P: Any) -> Rows:
+    """`Rows` of a NumPy array or a tensor; a `Rows` object is returned as it is."""
+    if isinstance(P, Rows):
+        return P
+    if is_tensor(P):
+        from hashlearn.bqp.rows.torch.rows import TorchRows
+
+        return TorchRows(P)
+    return NumpyRows(P)
+
+
+def checked_matrix(P: Any, name: str) -> Any:
+    """P as `rows_of` needs it: a `Rows` object, a finite float tensor, or a finite C-contiguous float64 array."""
+    if isinstance(P, Rows):
+        return P
+    if is_tensor(P):
+        from hashlearn.linalg.tensors import checked_tensor
+
+        return checked_tensor(P, name, ndim=2)
+    return np.ascontiguousarray(finite_float64(P, name, ndim=2))

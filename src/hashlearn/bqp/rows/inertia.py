@@ -1,23 +1,23 @@
-"""The small dense algebra of a low-rank certificate: is c·sgn(W) + |W|^½ G |W|^½ of the right inertia?
+"""The small dense algebra of a low-rank certificate: does c·sgn(W) + |W|^½ G |W|^½ have the right inertia?
 
-G = PᵀD⁻¹P comes from a pass over the rows; the questions about it are put here, on the host, and by tensors where they
-are (`torch.inertia`). See `hashlearn.bqp.sdr.certificate` for what follows from the answers.
+G = PᵀD⁻¹P comes from a pass over the rows. This file decides the question on the host, `torch.inertia` on a device.
+See `hashlearn.bqp.sdr.certificate` for what follows from the answer.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import nullcontext
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import scipy.linalg as la
 
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.threads import all_blas_threads
+from hashlearn.core.thresholds import THREADED_CHOLESKY_RANK
 
 EPS = float(np.finfo(np.float64).eps)
-# From this rank on the factorisation of a low-rank certificate uses every core: it says yes or no, in any order.
-ALL_THREADS = 400
 
 
 class Inertia(Protocol):
@@ -29,44 +29,19 @@ class Inertia(Protocol):
         """Whether c·sgn(W) + H' provably has no more than n₊(W) positive eigenvalues, for all H' within ``margin``."""
 
     def matrix(self) -> FloatArray:
-        """H, on the host."""
-
-
-class Proof(Protocol):
-    """PᵀD⁻¹P, wherever it is, and what is known about its rounding."""
-
-    @property
-    def total(self) -> float:
-        """≥ Σd."""
-
-    @property
-    def rounding(self) -> float:
-        """The Gram matrix is off by at most this · its trace, as a spectral norm."""
-
-    def inertia(self, weights: FloatArray) -> Inertia:
-        """The question, for these weights."""
-
-
-class ProofGram(NamedTuple):
-    """`Proof` on the host."""
-
-    gram: FloatArray  # rank × rank
-    total: float
-    rounding: float
-
-    def inertia(self, weights: FloatArray) -> Inertia:
-        """The question, for these weights."""
-        return HostInertia(self.gram, weights)
+        """H as a NumPy array."""
 
 
 class HostInertia:
-    """With p columns of positive weight first, M = cI + H₊₊ ≻ 0 always holds, so the statement is that the Schur
-    complement cI − H₋₋ + BᵀM⁻¹B with B = H₊₋ is positive definite; ``margin`` moves every eigenvalue against us (Weyl).
+    """`Inertia` on the host.
+
+    With the columns of positive weight first, M = cI + H₊₊ ≻ 0 always holds. The statement is then that the Schur
+    complement cI − H₋₋ + BᵀM⁻¹B with B = H₊₋ is positive definite. ``margin`` moves every eigenvalue against us (Weyl).
 
     M may be so ill-conditioned that M⁻¹B is mostly rounding. But BᵀM⁻¹B ⪰ XᵀB + BᵀX − XᵀMX for *any* X, because
-    (X − M⁻¹B)ᵀ M (X − M⁻¹B) ⪰ 0. So what is computed for M⁻¹B is only a proposal: a poor one weakens the bound and
-    never breaks it. What is left are the roundings of products, at most their length times EPS times the norms of
-    their factors (Higham 2002, section 3.1).
+    (X − M⁻¹B)ᵀ M (X − M⁻¹B) ⪰ 0. So the computed M⁻¹B is only a proposal: a poor one weakens the bound but stays valid.
+    The rest is the rounding of products: at most their length times EPS times the norms of their factors (Higham 2002,
+    section 3.1).
     """
 
     def __init__(self, gram: FloatArray, weights: FloatArray) -> None:
@@ -76,15 +51,15 @@ class HostInertia:
         self.trace = float(np.trace(self._H))
 
     def matrix(self) -> FloatArray:
-        """H itself."""
+        """The array that `holds` works on; callers must not change it."""
         return self._H
 
     def holds(self, c: float, margin: float) -> bool:
-        """By a Cholesky factorisation that runs to its end."""
+        """Decides by a Cholesky factorization that runs to its end."""
         H, positive = self._H, self._positive
         B, schur = H[np.ix_(positive, ~positive)], -H[np.ix_(~positive, ~positive)]
         slack = 0.0
-        with all_blas_threads() if len(H) > ALL_THREADS else nullcontext():
+        with all_blas_threads() if len(H) > THREADED_CHOLESKY_RANK else nullcontext():
             if p := len(B):
                 M = H[np.ix_(positive, positive)]
                 M[np.diag_indices(p)] += c + margin
@@ -101,6 +76,19 @@ class HostInertia:
             return is_positive_definite(0.5 * (schur + schur.T), slack)
 
 
+class ProofGram(NamedTuple):
+    """PᵀD⁻¹P for a proof, on the host or on a device, and what is known about its rounding."""
+
+    gram: Any  # rank × rank
+    total: float  # ≥ Σd
+    rounding: float  # the spectral norm of the error of ``gram`` is at most this · its trace
+    kind: Callable[[Any, FloatArray], Inertia] = HostInertia
+
+    def inertia(self, weights: FloatArray) -> Inertia:
+        """The matrix H for these weights, ready for questions."""
+        return self.kind(self.gram, weights)
+
+
 def is_positive_definite(S: FloatArray, slack: float) -> bool:
     """Whether every symmetric matrix within ``slack`` of S provably is positive semidefinite; S is overwritten.
 
@@ -112,4 +100,4 @@ def is_positive_definite(S: FloatArray, slack: float) -> bool:
         factor = la.cholesky(S, lower=True, overwrite_a=True, check_finite=False)
     except la.LinAlgError:
         return False
-    return bool(np.isfinite(factor.diagonal()).all())  # some libraries run to the end over a NaN
+    return bool(np.isfinite(factor.diagonal()).all())  # some libraries do not stop at a NaN

@@ -1,9 +1,8 @@
-"""What a kind of rows has to offer. To add one, subclass `Rows` and hand an instance to `LowRank` as its P.
+"""What solvers ask of the rows of P. To support another kind of array, subclass `Rows` and pass it to `LowRank` as P.
 
-Small matrices (B, T, normals, Gram matrices) come and go as float64 NumPy arrays. Arrays with n rows (norms, signs,
-unit rows) are *tall*: each kind has its own type for them and keeps them where P is; others pass them on unseen.
-Every pass is a sum, in a fixed order, over blocks of rows of a function of the block and small matrices, or leaves
-one result for each row in place.
+Small matrices (B, T, normals, Gram matrices) are float64 NumPy arrays in every call. Arrays with n entries or n rows
+(norms, signs, unit rows) have the type of P and stay on its device. Solvers hand them on without reading them.
+Every method is one pass over blocks of rows: a sum in a fixed order, or one result for each row.
 """
 
 from __future__ import annotations
@@ -15,54 +14,54 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.bqp.rows.inertia import EPS, Proof
+from hashlearn.bqp.rows.inertia import EPS, ProofGram
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import signs
 
-TallArray: TypeAlias = Any  # n or n × k numbers, of the kind's own type
+TallArray: TypeAlias = Any  # an n-vector or n × k array of the type that P has
 
 TINY = 1e-300
 
 
-class Linearised(Protocol):
+class Linearized(Protocol):
     """The map B ↦ PᵀV(B) of `Rows.image` near one point."""
 
     def change(self, dB: FloatArray) -> FloatArray:
         """Its derivative in the direction dB."""
 
     def gram(self) -> FloatArray:
-        """PᵀD⁻¹P, D holding the ‖g_i‖, none less than a thousandth of their mean."""
+        """PᵀD⁻¹P, where D holds the ‖g_i‖, raised to at least a thousandth of their mean."""
 
 
 class Mixing(Protocol):
-    """Coordinate steps v_i ← −g_i/‖g_i‖ over unit rows V that live inside."""
+    """Coordinate steps v_i ← −g_i/‖g_i‖ on unit rows V, which the object holds."""
 
     def sweep(self) -> float:
         """One pass over all rows; returns the mean squared movement of a row, weighted by ‖g_i‖."""
 
     def image(self) -> FloatArray:
-        """PᵀV as V stands, computed afresh."""
+        """PᵀV of the present V, computed from scratch."""
 
 
 class Tall:
-    """What is done with tall arrays one by one, here for NumPy; other kinds override what differs."""
+    """Operations on n-vectors and n × k arrays, here for NumPy. Other kinds of rows override what differs."""
 
-    on_host: bool = True  # whether tall arrays are NumPy arrays
+    on_host: bool = True  # whether these arrays are NumPy arrays
 
     def signs(self, x: Any, n: int, name: str = "x0") -> TallArray:
-        """A start given by the user: n checked signs, a copy."""
+        """A copy of the n signs that the user gave as a start, checked."""
         return signs(x, n, name)
 
     def ones(self, n: int) -> TallArray:
-        """n times +1."""
+        """The signs +1, n of them."""
         return np.ones(n)
 
     def copy(self, x: TallArray) -> TallArray:
-        """x, safe from later changes."""
+        """A copy of the signs x in the dtype that solvers use."""
         return np.array(x, dtype=np.float64)
 
     def as_int8(self, x: TallArray) -> TallArray:
-        """Signs as they are given to the user."""
+        """Signs as the user gets them."""
         return x.astype(np.int8)
 
     def as_float(self, x: TallArray) -> TallArray:
@@ -70,73 +69,57 @@ class Tall:
         return x.astype(np.float64)
 
     def dot(self, x: TallArray, y: TallArray) -> float:
-        """xᵀy."""
+        """The inner product xᵀy."""
         return float(x @ y)
-
-    def count_different(self, x: TallArray, y: TallArray) -> int:
-        """Places where x and y differ."""
-        return int((x != y).sum())
-
-    def negated(self, x: TallArray) -> TallArray:
-        """−x."""
-        return -x
 
     def joined(self, X: TallArray, x: TallArray) -> TallArray:
         """X with x as one more column."""
         return np.column_stack([X, x])
 
-    def one_column(self, X: TallArray, j: int) -> TallArray:
-        """Column j of X (n × c)."""
-        return X[:, j]
-
     def to_numpy(self, x: TallArray) -> FloatArray:
-        """x as NumPy float64: where there are few rows."""
+        """x as a float64 NumPy array, for small n."""
         return x
 
     def from_numpy(self, x: FloatArray) -> TallArray:
         """The inverse of `to_numpy`."""
         return x
 
-    def spread(self, x: TallArray, groups: TallArray) -> TallArray:
-        """x[groups]: what the groups of `Rows.merged` have, for every row."""
-        return x[groups]
-
     def group_signs(self, x: TallArray, groups: TallArray, n_groups: int) -> TallArray:
-        """For each group of `Rows.merged` the sign of its sum over x, + for a tie."""
+        """For each group of `Rows.merged` the sign of the sum of x over the group; +1 for a tie."""
         return np.where(np.bincount(groups, weights=x, minlength=n_groups) < 0.0, -1.0, 1.0)
 
 
 class Rows(Tall, ABC):
     """The rows p_i of P (n × rank). With B = W T, row i has the gradient g_i = p_iᵀB and the unit row −g_i/‖g_i‖."""
 
-    P: Any  # what `rows_of` gives this back for
+    P: Any  # the array or tensor itself
     n: int
     rank: int
     start_rows: int = 4_000  # sample size for the start of the relaxation when n is more than twice that
     jacobian_rows: int = 20_000  # sample size that stands for all rows in the derivative
-    swept_rows: int | None = None  # most rows that `mixing` is asked to take; None: all of them
+    swept_rows: int | None = None  # largest sample that `mixing` gets; None: all rows
 
-    # Passes that the relaxation, its certificate and its rounding are made of.
+    # The passes of the relaxation, its certificate and its rounding.
 
     @abstractmethod
     def image(self, B: FloatArray) -> tuple[FloatArray, TallArray]:
         """``(T, norms)``: T = PᵀV for the unit rows V of B, and all ‖g_i‖."""
 
     @abstractmethod
-    def linearised(self, B: FloatArray) -> Linearised:
-        """The derivative of `image` at B; asked of samples, and of P itself when n is small."""
+    def linearized(self, B: FloatArray) -> Linearized:
+        """The derivative of `image` at B. Solvers call it on samples, and on P itself when n is small."""
 
     @abstractmethod
     def mixing(self, weights: FloatArray, B: FloatArray | None, V: FloatArray | None = None) -> Mixing:
         """Coordinate steps from the unit rows of B, or from V (a NumPy array, n × k); see ``swept_rows``."""
 
     @abstractmethod
-    def proof_gram(self, d: TallArray) -> Proof:
-        """PᵀD⁻¹P for a proof: in float64, of exactly this P; entries of d below 1e-9 of the mean are raised to that."""
+    def proof_gram(self, d: TallArray) -> ProofGram:
+        """PᵀD⁻¹P of exactly this P in float64, for a proof. Entries of d are raised to at least 1e-9 of their mean."""
 
     @abstractmethod
     def draw_products(self, B: FloatArray, normals: FloatArray) -> FloatArray:
-        """PᵀS with S of `draw`, without keeping S."""
+        """PᵀS for the signs S of `draw`, without storing S."""
 
     @abstractmethod
     def draw(self, B: FloatArray, normals: FloatArray) -> TallArray:
@@ -158,7 +141,7 @@ class Rows(Tall, ABC):
 
     @abstractmethod
     def transposed(self, X: TallArray) -> FloatArray:
-        """PᵀX for tall X, (n,) or (n, c), with the accuracy of float64."""
+        """PᵀX for X of shape (n,) or (n, c), with the accuracy of float64."""
 
     @abstractmethod
     def product(self, B: FloatArray) -> TallArray:
@@ -184,7 +167,7 @@ class Rows(Tall, ABC):
 
     @abstractmethod
     def take(self, index: NDArray[np.intp]) -> FloatArray:
-        """These few rows, as NumPy float64."""
+        """A few rows as a float64 NumPy array."""
 
     @abstractmethod
     def absolute_sums(self) -> FloatArray:
@@ -195,13 +178,13 @@ class Rows(Tall, ABC):
         """P with these columns only."""
 
     def merged(self, weights: FloatArray, worthwhile: float) -> tuple[Rows, TallArray] | None:
-        """Identical rows as one, m · p for m rows p: those rows, and for each old row the number of its new one.
+        """Merge m identical rows p to one row m · p. Returns the new rows, and for each old row its new index.
 
-        None where fewer than the fraction ``worthwhile`` of the rows would go, or where nobody looks. Rows with
-        pᵀWp > 0 are left alone. See `hashlearn.bqp.merging`.
+        Returns None if merging would remove less than the fraction ``worthwhile`` of the rows, or if this kind of rows
+        does not implement it. Rows with pᵀWp > 0 are not merged. See `hashlearn.bqp.merging`.
         """
         return None
 
     def to_host(self) -> FloatArray:
-        """All of P as NumPy float64: for small n."""
+        """All of P as a float64 NumPy array, for small n."""
         return self.take(np.arange(self.n))

@@ -1,8 +1,8 @@
-"""The passes over rows of P that the low-rank relaxation is made of, compiled, about 4 · n · rank · k flops each.
+"""The compiled passes over rows of P in the low-rank relaxation, about 4 · n · rank · k operations each.
 
-With B = W T (rank × k) every row of P has its gradient g = pᵀB and, at a fixed point, its unit vector v = −g/‖g‖.
-A pass takes panels of rows that stay in the second-level cache, so that P comes from memory once for both of its
-products, and leaves the products to BLAS.
+With B = W T (rank × k) every row p of P has the gradient g = pᵀB and, at a fixed point, the unit vector v = −g/‖g‖.
+A row with g = 0 gets v = 0. A pass works on panels of rows that stay in the second-level cache, so that P is read from
+memory once for both of its products. BLAS computes the products.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from hashlearn.core.threads import sum_row_blocks
 
 # Numbers in a panel of P: 640 kB, under the 1 MB second-level cache of common machines.
 PANEL_SIZE = 80_000
-# Rows that one coordinate step takes together: exact, their mutual pull goes through a 16 × 16 block of A.
+# Rows that one coordinate step takes together. The step is exact: it uses the 16 × 16 block of A between them.
 STEP_ROWS = 16
 
 
@@ -29,7 +29,7 @@ def unit_rows(P: FloatArray, B: FloatArray) -> tuple[FloatArray, FloatArray, Flo
 
 
 def image(P: FloatArray, B: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """``(T, norms)`` of `unit_rows`, without keeping the n × k rows."""
+    """``(T, norms)`` of `unit_rows`, without storing the n × k rows."""
     n, k, panel = len(P), B.shape[1], _panel_rows(P)
     norms = np.empty(n)
 
@@ -45,23 +45,13 @@ def derivative(P: FloatArray, V: FloatArray, norms: FloatArray, dB: FloatArray) 
     return sum_row_blocks(lambda a, b: _derivative(P[a:b], V[a:b], norms[a:b], dB, panel), len(P), P.shape[1])
 
 
-def weighted_gram(P: FloatArray, divisor: FloatArray) -> FloatArray:
-    """Pᵀ Diag(divisor)⁻¹ P."""
-
-    def block(a: int, b: int) -> FloatArray:
-        Q = P[a:b] / np.sqrt(divisor[a:b])[:, None]
-        return Q.T @ Q
-
-    return sum_row_blocks(block, len(P), P.shape[1])
-
-
 def _panel_rows(P: FloatArray) -> int:
     return max(64, min(1024, PANEL_SIZE // max(P.shape[1], 1) // 64 * 64))
 
 
 @njit(cache=True, nogil=True)
 def mixing_sweep(P, weights, V, T):  # type: ignore[no-untyped-def]
-    """One pass of exact coordinate steps v_i ← −g_i/‖g_i‖ with g_i less row i's own part; T = PᵀV follows.
+    """One pass of exact coordinate steps v_i ← −g_i/‖g_i‖ where g_i leaves out row i itself; updates T = PᵀV.
 
     Returns the mean squared movement of a row, weighted by ‖g_i‖. The value of the relaxation never rises.
     """
@@ -70,7 +60,7 @@ def mixing_sweep(P, weights, V, T):  # type: ignore[no-untyped-def]
     total = 0.0
     rank = P.shape[1]
     weighted = np.empty((STEP_ROWS, rank))
-    pull = np.empty((STEP_ROWS, k))
+    gradient = np.empty((STEP_ROWS, k))
     among = np.empty((STEP_ROWS, STEP_ROWS))
     step = np.empty((STEP_ROWS, k))
     change = np.empty_like(T)
@@ -80,7 +70,7 @@ def mixing_sweep(P, weights, V, T):  # type: ignore[no-untyped-def]
         for i in range(rows):
             for j in range(rank):
                 weighted[i, j] = panel[i, j] * weights[j]
-        np.dot(weighted[:rows], T, pull[:rows])
+        np.dot(weighted[:rows], T, gradient[:rows])
         if rows == STEP_ROWS:
             np.dot(weighted, panel.T, among)
         else:
@@ -89,18 +79,18 @@ def mixing_sweep(P, weights, V, T):  # type: ignore[no-untyped-def]
             row = V[first + i]
             own = among[i, i]
             for c in range(k):
-                pull[i, c] -= own * row[c]
+                gradient[i, c] -= own * row[c]
             for j in range(i):
                 a = among[i, j]
                 for c in range(k):
-                    pull[i, c] += a * step[j, c]
+                    gradient[i, c] += a * step[j, c]
             square = 0.0
             for c in range(k):
-                square += pull[i, c] * pull[i, c]
+                square += gradient[i, c] * gradient[i, c]
             norm = np.sqrt(square)
             distance = 0.0
             for c in range(k):
-                new = -pull[i, c] / norm if norm > TINY else row[c]
+                new = -gradient[i, c] / norm if norm > TINY else row[c]
                 step[i, c] = new - row[c]
                 row[c] = new
                 distance += step[i, c] * step[i, c]

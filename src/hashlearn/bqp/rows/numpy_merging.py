@@ -1,6 +1,8 @@
-"""Which rows of a NumPy array are identical: one pass of hashes, a sort of them, and a second look at the rows."""
+"""Finds identical rows of a NumPy array: hash every row, sort the hashes, compare the rows with equal hashes."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -9,13 +11,7 @@ from numpy.typing import NDArray
 from hashlearn.bqp.rows.inertia import EPS
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.threads import map_row_blocks
-
-# A problem with at most this many rows comes to the host and is solved as a NumPy array.
-HOST_ROWS = 1000
-# A large P is hashed whole only if so many of its rows, evenly spaced, show a repeat.
-LOOK_AT_FIRST = 10_000
-# Rows that differ in their last columns differ: of a wide P only these are hashed at first.
-LOOK_AT_COLUMNS = 32
+from hashlearn.core.thresholds import LOOK_AT_COLUMNS, LOOK_AT_FIRST
 
 
 def merge_rows(P: FloatArray, weights: FloatArray, worthwhile: float) -> tuple[FloatArray, NDArray[np.intp]] | None:
@@ -30,23 +26,19 @@ def merge_rows(P: FloatArray, weights: FloatArray, worthwhile: float) -> tuple[F
         if len(np.unique(_hash_rows(few))) > (1.0 - worthwhile) * n:
             return None
     hashes = np.concatenate(map_row_blocks(lambda a, b: _hash_rows(P[a:b]), n, rank))
-    _, first, groups = np.unique(hashes, return_index=True, return_inverse=True)
+    first, groups = _first_of_each(hashes)
     if len(first) > (1.0 - worthwhile) * n:
         return None
-    first, groups = _in_order_of_appearance(first, groups)
     alone = _not_mergeable(P, weights, first, groups)
     if alone.any():
-        groups = groups.copy()
-        groups[alone] = len(first) + np.arange(alone.sum())
-        _, first, groups = np.unique(groups, return_index=True, return_inverse=True)
-        first, groups = _in_order_of_appearance(first, groups)
+        first, groups = _first_of_each(np.where(alone, len(first) + np.arange(n), groups))
     counts = np.bincount(groups, minlength=len(first))
     return P[first] * counts[:, None], groups
 
 
-def _in_order_of_appearance(
-    first: NDArray[np.intp], groups: NDArray[np.intp]
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def _first_of_each(labels: NDArray[Any]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The first place of each label, in that order, and for each row the index of its label."""
+    _, first, groups = np.unique(labels, return_index=True, return_inverse=True)
     order = np.argsort(first)
     place = np.empty_like(order)
     place[order] = np.arange(len(order))

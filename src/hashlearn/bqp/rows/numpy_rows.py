@@ -1,4 +1,4 @@
-"""Rows of a C-contiguous float64 NumPy array: compiled passes, and BLAS over blocks of rows that threads share."""
+"""Rows of a C-contiguous float64 NumPy array: compiled passes, and BLAS on blocks of rows in several threads."""
 
 from __future__ import annotations
 
@@ -10,59 +10,54 @@ from numpy.typing import NDArray
 
 from hashlearn.bqp.rows import numpy_kernels
 from hashlearn.bqp.rows.inertia import EPS, ProofGram
-from hashlearn.bqp.rows.interface import Linearised, Mixing, Rows
+from hashlearn.bqp.rows.interface import Linearized, Mixing, Rows
 from hashlearn.bqp.rows.numpy_flips import flip_descent
 from hashlearn.bqp.rows.numpy_merging import merge_rows
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.threads import block_rows, map_row_blocks, sum_row_blocks
-
-THREADED_PRODUCT = 4_000_000  # from so many multiplications on a product is spread over threads
+from hashlearn.core.thresholds import THREADED_PRODUCT
+from hashlearn.linalg.gram import gram
 
 
 class NumpyRows(Rows):
-    """Around an array, which is not copied."""
+    """The passes over an array, which is not copied."""
 
     def __init__(self, P: FloatArray) -> None:
         self.P = P
         self.n, self.rank = P.shape
 
     def image(self, B: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """One pass over P, in panels that stay in cache."""
         return numpy_kernels.image(self.P, B)
 
-    def linearised(self, B: FloatArray) -> Linearised:
-        """Keeps V, n × k."""
-        return _Linearised(self.P, B)
+    def linearized(self, B: FloatArray) -> Linearized:
+        return _Linearized(self.P, B)
 
     def mixing(self, weights: FloatArray, B: FloatArray | None, V: FloatArray | None = None) -> Mixing:
-        """One row after the other."""
         if V is None:
             assert B is not None
             V = numpy_kernels.unit_rows(self.P, B)[1]
         return _Mixing(self.P, weights, V)
 
     def proof_gram(self, d: FloatArray) -> ProofGram:
-        """Each entry is a sum of n products, added within blocks and then over blocks."""
+        # Each entry is a sum of n products, added within blocks and then over blocks.
         d = np.maximum(d, 1e-9 * d.mean()) if d.any() else np.ones(self.n)
         rows = block_rows(self.rank)
         total = float(d.sum()) * (1.0 + self.n * EPS)
-        return ProofGram(numpy_kernels.weighted_gram(self.P, d), total, (rows + self.n / rows + 16) * EPS)
+        return ProofGram(gram(self.P, d, width=self.rank), total, (rows + self.n / rows + 16) * EPS)
 
     def unit_rows(self, B: FloatArray, first: int = 0, last: int | None = None) -> FloatArray:
         """Rows first…last of the unit rows of B."""
         G = self.P[first:last] @ B
         norms = np.linalg.norm(G, axis=1)
-        free = norms == 0.0  # nothing pulls at such a row: any unit vector will do
+        free = norms == 0.0  # any unit vector is optimal for such a row
         G[free, 0], norms[free] = -1.0, 1.0
         return G / -norms[:, None]
 
     def draw_products(self, B: FloatArray, normals: FloatArray) -> FloatArray:
-        """In blocks of rows."""
         P = self.P
         return sum_row_blocks(lambda a, b: P[a:b].T @ self._signs(B, normals, a, b), self.n, self.rank)
 
     def draw(self, B: FloatArray, normals: FloatArray) -> FloatArray:
-        """In blocks of rows."""
         return np.concatenate(map_row_blocks(lambda a, b: self._signs(B, normals, a, b), self.n, self.rank))
 
     def _signs(self, B: FloatArray, normals: FloatArray, first: int, last: int) -> FloatArray:
@@ -73,30 +68,25 @@ class NumpyRows(Rows):
         return flip_descent(self.P, weights, X, between, passes)
 
     def transposed(self, X: FloatArray) -> FloatArray:
-        """On all cores where that pays."""
         P = self.P
-        if _is_small(P.size, X):
+        if is_small(P.size, X):
             return P.T @ X
         return sum_row_blocks(lambda a, b: P[a:b].T @ X[a:b], self.n, self.rank)
 
     def product(self, B: FloatArray) -> FloatArray:
-        """On all cores where that pays."""
         P = self.P
-        if _is_small(P.size, B):
+        if is_small(P.size, B):
             return P @ B
         return np.concatenate(map_row_blocks(lambda a, b: P[a:b] @ B, self.n, self.rank))
 
     def gram(self) -> FloatArray:
-        """In blocks of rows."""
-        P = self.P
-        return sum_row_blocks(lambda a, b: P[a:b].T @ P[a:b], self.n, self.rank)
+        return gram(self.P, width=self.rank)
 
     def with_scaled_columns(self, factors: FloatArray) -> NumpyRows:
         """A copy."""
         return NumpyRows(self.P * factors)
 
     def diagonal(self, weights: FloatArray) -> FloatArray:
-        """Row by row."""
         return np.einsum("ij,ij,j->i", self.P, self.P, weights)
 
     def sample(self, count: int, rng: np.random.Generator) -> NumpyRows:
@@ -106,29 +96,24 @@ class NumpyRows(Rows):
         return NumpyRows(self.P[np.sort(rng.choice(self.n, count, replace=False))])
 
     def take(self, index: NDArray[np.intp]) -> FloatArray:
-        """A copy."""
         return self.P[index]
 
     def absolute_sums(self) -> FloatArray:
-        """One pass, in blocks of rows."""
         P = self.P
         return sum_row_blocks(lambda a, b: np.abs(P[a:b]).sum(axis=0), self.n, self.rank)
 
     def with_columns(self, kept: NDArray[np.bool_]) -> NumpyRows:
-        """A copy."""
         return NumpyRows(np.ascontiguousarray(self.P[:, kept]))
 
     def merged(self, weights: FloatArray, worthwhile: float) -> tuple[Rows, NDArray[np.intp]] | None:
-        """By hashes of the rows."""
         found = merge_rows(self.P, weights, worthwhile)
         return None if found is None else (NumpyRows(found[0]), found[1])
 
     def to_host(self) -> FloatArray:
-        """P itself."""
         return self.P
 
 
-class _Linearised:
+class _Linearized:
     def __init__(self, P: FloatArray, B: FloatArray) -> None:
         self._P = P
         _, self._V, self._norms = numpy_kernels.unit_rows(P, B)
@@ -137,7 +122,7 @@ class _Linearised:
         return numpy_kernels.derivative(self._P, self._V, self._norms, dB)
 
     def gram(self) -> FloatArray:
-        return numpy_kernels.weighted_gram(self._P, np.maximum(self._norms, 1e-3 * self._norms.mean()))
+        return gram(self._P, np.maximum(self._norms, 1e-3 * self._norms.mean()), width=self._P.shape[1])
 
 
 class _Mixing:
@@ -152,6 +137,6 @@ class _Mixing:
         return self._P.T @ self._V
 
 
-def _is_small(size: int, V: FloatArray) -> bool:
-    """Whether threads would not pay: few multiplications, or a vector, whose product is bound by memory."""
+def is_small(size: int, V: FloatArray) -> bool:
+    """Whether threads do not pay: few multiplications, or a product with a vector, which memory limits."""
     return V.ndim == 1 or size * V.shape[1] < THREADED_PRODUCT

@@ -1,13 +1,12 @@
 """Lower bounds on min xᵀAx that hold in floating point: weak duality, then a verified eigenvalue.
 
-Any y with A − Diag(y) ⪰ 0 proves Σy ≤ f_SDR ≤ f_opt, whatever happened in the solver that proposed it. What has to be
-trusted is only the semidefiniteness, so that is *verified* by a Cholesky factorisation that ran to its end, with the
-rounding of everything that led to it bounded and added as a margin; an eigenvalue is only ever a guess of where to
-verify.
+Any y with A − Diag(y) ⪰ 0 proves Σy ≤ f_SDR ≤ f_opt, whatever solver proposed it. Only the semidefiniteness has to be
+trusted. A Cholesky factorization that runs to its end *verifies* it, with a margin for the rounding of everything
+before. An eigenvalue only guesses where to verify.
 
 * low rank (`low_rank_bound`): for d > 0, −c·Σd is a bound if I + D^{-½} A D^{-½}/c ⪰ 0. With Q = D^{-½}P and
-  H = |W|^½ QᵀQ |W|^½ this is a statement on the inertia of the rank × rank matrix c·sgn(W) + H. O(n rank²). Tensors
-  answer it on their device by products alone: `hashlearn.bqp.rows.torch.inertia`.
+  H = |W|^½ QᵀQ |W|^½ this is a statement on the inertia of the rank × rank matrix c·sgn(W) + H. O(n rank²). For tensors
+  it is decided on their device by products alone: `hashlearn.bqp.rows.torch.inertia`.
 * dense, sparse, mixed (`shifted_bound`): Σy + n·λ with λ ≤ λ_min(A − Diag(y)), by a dense Cholesky. O(n³), small n.
 * the same for large n (`lanczos.smallest_eigenvalue_bound`): λ from Lanczos, holds with probability ≥ 1 − 1e-9.
 """
@@ -24,16 +23,15 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from hashlearn.bqp.error_bounds import below, sum_below
 from hashlearn.bqp.operators import LowRank, Operator
-from hashlearn.bqp.rows.inertia import EPS, Inertia, Proof, is_positive_definite
+from hashlearn.bqp.rows.inertia import EPS, Inertia, ProofGram, is_positive_definite
 from hashlearn.bqp.rows.interface import TallArray
 from hashlearn.bqp.sdr.lanczos import smallest_eigenvalue_bound
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.threads import all_blas_threads
+from hashlearn.core.thresholds import ARPACK_SCALING, ARPACK_SHIFT, DENSE_CERTIFICATE_LIMIT
 
-# Up to this n a sparse A is factored densely for its certificate (n² numbers, n³/3 operations).
-DENSE_CERTIFICATE_LIMIT = 8000
-BISECTIONS = 3  # towards a bound tighter than one that is enough
-WEAKER = (4.0, 32.0, 256.0, 2048.0)  # times the gap that would be enough, where it is not
+BISECTIONS = 3  # between a bound that is enough and the value
+WEAKER = (4.0, 32.0, 256.0, 2048.0)  # gaps to try if the gap that is enough fails, as multiples of it
 
 
 class Certificate(NamedTuple):
@@ -49,9 +47,10 @@ def low_rank_bound(
 ) -> Certificate:
     """−c·Σd for the smallest c that could be verified; ``direction`` is Pᵀu for the eigenvector u behind c.
 
-    If the bound ``enough`` can be verified, that one is returned and the eigenvalue, half of the cost for a large
-    rank, is never computed; ``direction`` is 0 then. With ``value``, which no bound exceeds, tighter ones are tried
-    too; and weaker ones, again in place of the eigenvalue, where nobody asks for a direction.
+    If the bound ``enough`` can be verified, it is returned with ``direction`` 0. The eigenvalue, half of the cost for a
+    large rank, is then not computed. If ``value`` (an upper limit for any bound) is given, bounds between ``enough``
+    and ``value`` are tried by bisection. If ``enough`` fails and ``with_direction`` is False, a few weaker bounds are
+    tried instead of computing the eigenvalue.
 
     >>> A = LowRank([[1.0], [1.0]], [-1.0])
     >>> float(round(low_rank_bound(A, np.array([2.0, 2.0])).bound, 9))
@@ -61,13 +60,13 @@ def low_rank_bound(
 
 
 def proven_bound(
-    proof: Proof,
+    proof: ProofGram,
     weights: FloatArray,
     enough: float | None = None,
     value: float | None = None,
     with_direction: bool = True,
 ) -> Certificate:
-    """`low_rank_bound` from PᵀD⁻¹P and Σd, wherever these were summed."""
+    """`low_rank_bound` from PᵀD⁻¹P and Σd, computed by any kind of rows."""
     rank = len(weights)
     inertia = proof.inertia(weights)
     rounding, total = proof.rounding * inertia.trace, proof.total
@@ -116,7 +115,7 @@ def _smallest_scaling(H: FloatArray, sign: FloatArray) -> tuple[float, FloatArra
         values, vectors = la.eigh(H, check_finite=False)
         R = np.sqrt(np.maximum(values, 0.0))[:, None] * vectors.T
     M = (R * sign) @ R.T
-    if len(M) > 300:
+    if len(M) > ARPACK_SCALING:
         try:
             value, vector = eigsh(M, k=1, which="SA", v0=np.ones(len(M)), tol=1e-10)
             return -float(value[0]), R.T @ vector[:, 0]
@@ -141,7 +140,7 @@ def _verified_scaling(inertia: Inertia, positive: NDArray[np.bool_], c: float, r
 
 
 def _margin(inertia: Inertia, rank: int, c: float, rounding: float) -> float:
-    """How far H, with c on its diagonal, can be from the matrix in exact arithmetic."""
+    """How far rounding can have moved H with c on its diagonal."""
     return 4.0 * rounding + 8.0 * rank * EPS * (abs(c) + inertia.trace)
 
 
@@ -153,38 +152,28 @@ def dual_bound(
     enough: float | None = None,
     proof_limit: int = DENSE_CERTIFICATE_LIMIT,
 ) -> Certificate:
-    """The best bound that y gives, or ``enough`` if that can be verified, by the cheapest sound way for this operator.
+    """The best bound that y gives, or ``enough`` if that can be verified, by the cheapest proof for this operator.
 
-    Up to ``proof_limit`` rows any A is written out and factored; beyond, one that is not low rank is left to Lanczos.
+    Up to ``proof_limit`` rows any A is written out and factored. Beyond, Lanczos bounds an A that is not low rank.
     """
-    certificate = _dual_bound(A, y, rng, tick, enough, proof_limit)
+    # Scaling needs all y well below 0, as they are at an optimum if A_ii < 0. Otherwise y is shifted.
+    scalable = y.max() < 1e-3 * y.mean() < 0.0 or (A.n > proof_limit and y.mean() < 0.0)
+    if isinstance(A, LowRank) and A.n > 2 * A.rank and scalable:
+        d = np.maximum(-y, 1e-3 * np.abs(y).mean())
+        bound, direction, kind = low_rank_bound(A, np.maximum(-y, 0.0))
+        certificate = Certificate(bound, (A.P @ (A.weights * direction)) / d, kind)
+    elif A.n <= proof_limit:
+        certificate = shifted_bound(A, y, rng, enough)
+    else:
+        smallest, vector = smallest_eigenvalue_bound(A, y, rng, tick)
+        certificate = Certificate(_shifted_sum(sum_below(y), A.n, smallest), vector, "lanczos")
     if isinstance(A, LowRank) and not (A.weights < 0.0).any():
         return certificate._replace(bound=max(certificate.bound, 0.0))  # A ⪰ 0
     return certificate
 
 
-def _dual_bound(
-    A: Operator,
-    y: FloatArray,
-    rng: np.random.Generator,
-    tick: Callable[[], None] | None,
-    enough: float | None,
-    proof_limit: int,
-) -> Certificate:
-    # Scaling y needs y well below 0 throughout (as A_ii < 0 makes it at an optimum); elsewhere y is shifted.
-    scalable = y.max() < 1e-3 * y.mean() < 0.0 or (A.n > proof_limit and y.mean() < 0.0)
-    if isinstance(A, LowRank) and A.n > 2 * A.rank and scalable:
-        d = np.maximum(-y, 1e-3 * np.abs(y).mean())
-        bound, direction, kind = low_rank_bound(A, np.maximum(-y, 0.0))
-        return Certificate(bound, (A.P @ (A.weights * direction)) / d, kind)
-    if A.n <= proof_limit:
-        return shifted_bound(A, y, rng, enough)
-    smallest, vector = smallest_eigenvalue_bound(A, y, rng, tick)
-    return Certificate(_shifted_sum(sum_below(y), A.n, smallest), vector, "lanczos")
-
-
 def shifted_bound(A: Operator, y: FloatArray, rng: np.random.Generator, enough: float | None = None) -> Certificate:
-    """Σy + n·λ, where A − Diag(y) − λI was factored by Cholesky; ``direction`` is 0 where ``enough`` was verified."""
+    """Σy + n·λ, where A − Diag(y) − λI was factored by Cholesky; ``direction`` is 0 if ``enough`` was verified."""
     S = A.toarray()
     n = A.n
     S[np.diag_indices(n)] -= y
@@ -192,7 +181,7 @@ def shifted_bound(A: Operator, y: FloatArray, rng: np.random.Generator, enough: 
     # S is off by the rounding of A's entries, and of the differences on its diagonal.
     rounding = float(A.entry_error().max()) + 2.0 * EPS * size
     total = sum_below(y)
-    if enough is not None and n > 400 and _shift_holds(S, low := (enough - total) / n, rounding):
+    if enough is not None and n > ARPACK_SHIFT and _shift_holds(S, low := (enough - total) / n, rounding):
         return Certificate(_shifted_sum(total, n, low), np.zeros(n), "cholesky")
     value, vector = _smallest_eigenpair(A, y, S, size, rng)
     for widening in 8.0 ** np.arange(24):
@@ -218,9 +207,9 @@ def _shift_holds(S: FloatArray, low: float, rounding: float) -> bool:
 def _smallest_eigenpair(
     A: Operator, y: FloatArray, S: FloatArray, size: float, rng: np.random.Generator
 ) -> tuple[float, FloatArray]:
-    """Of S = A − Diag(y). An estimate is enough: what is reported is verified afterwards."""
+    """The smallest eigenpair of S = A − Diag(y). An estimate is enough, because the reported bound is verified."""
     n = A.n
-    if n > 400:
+    if n > ARPACK_SHIFT:
         # The smallest eigenvalue sits at 0 in a cluster: flip the spectrum so that Lanczos sees it as the largest.
         flipped = LinearOperator(A.shape, matvec=lambda v: size * v + y * v - A @ v, dtype=np.float64)
         try:

@@ -1,47 +1,47 @@
 """The relaxation (10) of a low-rank problem, solved in the rank × k matrix T = PᵀV. Linear in n.
 
-At the optimum over unit rows V every row is v_i = −g_i/‖g_i‖ with g_i = p_iᵀ W T, so T is a fixed point of
-F(T) = PᵀV(T), one pass over P. The equation F(T) = T has rank · k unknowns however large n is, and is solved by
+At the optimum over unit rows V every row is v_i = −g_i/‖g_i‖ with g_i = p_iᵀ W T. So T is a fixed point of
+F(T) = PᵀV(T), which is one pass over P. The equation F(T) = T has rank · k unknowns for any n. It is solved by
 
-1. coordinate sweeps from random rows, on a sample of rows when n is large: they never rise and end near the optimum;
+1. coordinate sweeps from random rows, on a sample of rows when n is large. They never raise the value and end near the
+   optimum;
 2. Newton's method on T: GMRES with products by the derivative of F, for a small rank preconditioned by
-   (I + (1 − 1/k) PᵀD⁻¹P W)⁻¹, where D holds the ‖g_i‖. A step is taken if the value falls or the residual does. For
-   large n the derivative is that of a sample of rows (a larger one when a step disappoints), the residual always that
-   of all rows: an inexact Newton step costs little more than one pass over P;
-3. the certificate. If it fails at a fixed point, that is a saddle: k is raised by a column along the direction of
-   negative curvature that the certificate found, and the sweeps begin again from there.
+   (I + (1 − 1/k) PᵀD⁻¹P W)⁻¹, where D holds the ‖g_i‖. A step is taken if the value or the residual falls. For large n
+   the derivative comes from a sample of rows (a larger one after a poor step), the residual from all rows. An inexact
+   Newton step thus costs little more than one pass over P;
+3. the certificate. If it fails at a fixed point, that is a saddle. Then T gets one more column, along the direction of
+   negative curvature that the certificate found, and the sweeps begin again.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
 from hashlearn.bqp.incumbent import Run
+from hashlearn.bqp.krylov import gmres
 from hashlearn.bqp.operators import LowRank
 from hashlearn.bqp.rows import Mixing, Rows
 from hashlearn.bqp.rows.interface import TINY, TallArray
 from hashlearn.bqp.sdr.certificate import low_rank_bound
-from hashlearn.bqp.sdr.krylov import gmres
 from hashlearn.bqp.sdr.relaxation import Relaxation, Tolerance
 from hashlearn.core.arrays import FloatArray
+from hashlearn.core.thresholds import CHEAP_RANK
 
 START_SWEEPS = 30
 ESCAPE_SWEEPS = 100
 MAX_NEWTON_STEPS = 40
 MAX_KRYLOV = 24
-CHEAP_RANK = 200  # up to here the preconditioner costs less than the Krylov steps it saves
-# Newton's first target as a multiple of the gap asked for. The proven gap came out at 0.05 to 0.15 of the residual;
-# where a failed certificate costs as much as several steps, the safer multiple.
+# Newton's first target as a multiple of the wanted gap. The proven gap was measured as 0.05 to 0.15 of the residual.
+# The safer multiple is for large ranks, where a failed certificate costs as much as several steps.
 HOPEFUL, SAFE = 8.0, 2.0
-SETTLED = 1e-5  # a sweep that moves rows less than this (mean square) hands over to Newton
+SETTLED = 1e-5  # sweeps end when rows move less than this (mean square)
 
 
 @dataclass
 class _Point:
-    """A matrix T, its image F(T), and what the pass over P left behind."""
+    """A matrix T, its image F(T), the ‖g_i‖ and the value."""
 
     T: FloatArray
     image: FloatArray
@@ -54,12 +54,12 @@ class _Point:
 
 
 def relax_low_rank(A: LowRank, tolerance: Tolerance, rank: int, rng: np.random.Generator, run: Run) -> Relaxation:
-    """Solve (10) for A = P diag(w) Pᵀ to a certified gap; see `Relaxation` for what comes back."""
+    """Solve (10) for A = P diag(w) Pᵀ to a certified gap; see `Relaxation` for the result."""
     rows = A.rows
     sample = rows.sample(rows.start_rows, rng)
     V = rng.standard_normal((sample.n, rank))
     V /= np.linalg.norm(V, axis=1, keepdims=True)
-    T = _sweep(sample.mixing(A.weights, None, V), run)
+    T = sweep(sample.mixing(A.weights, None, V), run)
     if sample is not rows:
         T = _newton(sample, A.weights, T, 3e-3, rng, run).image * (A.n / sample.n)
 
@@ -71,7 +71,7 @@ def relax_low_rank(A: LowRank, tolerance: Tolerance, rank: int, rng: np.random.G
         run.tick("certificate")
         enough = None if A.rank <= CHEAP_RANK else tolerance.enough(point.value)
         on_the_way = 1e-9 < point.residual <= target
-        value = None if rows.on_host else point.value  # where a trial is cheap beside a pass over rows
+        value = None if rows.on_host else point.value  # on a device a trial costs little next to a pass over rows
         certificate = low_rank_bound(A, point.norms, enough, value, not on_the_way)
         bound = max(bound, certificate.bound)
         run.offer_bound(bound)
@@ -82,7 +82,7 @@ def relax_low_rank(A: LowRank, tolerance: Tolerance, rank: int, rng: np.random.G
         if on_the_way:
             T, target = point.image, 0.1 * target
             continue
-        # Where Newton stalled, sweeps go on from there; a fixed point that is not optimal needs one more column.
+        # If Newton stalled, sweeps continue from its point. A fixed point that is not optimal needs one more column.
         stalled = point.residual > target and not stalled
         T = _swept(A, point, None if stalled else certificate.direction, rng, run)
         target, careful = first_target, True
@@ -91,8 +91,8 @@ def relax_low_rank(A: LowRank, tolerance: Tolerance, rank: int, rng: np.random.G
     return Relaxation(A, best.value, bound, best.T.shape[1], kind, low_rank_factor=B)
 
 
-def _sweep(mixing: Mixing, run: Run, count: int = START_SWEEPS, settled: float = SETTLED) -> FloatArray:
-    """Coordinate sweeps until the rows have settled; returns T = PᵀV, computed afresh."""
+def sweep(mixing: Mixing, run: Run, count: int = START_SWEEPS, settled: float = SETTLED) -> FloatArray:
+    """At most ``count`` coordinate sweeps, until the rows have settled; returns T = PᵀV, computed from scratch."""
     for _ in range(count):
         run.tick("sweeps")
         if mixing.sweep() < settled:
@@ -117,15 +117,13 @@ def _newton(
         residual = point.residual
         if residual <= target:
             break
-        local = _Linearised(some, weights, point.T, rows.n)
-        preconditioner = local.preconditioner() if len(weights) <= CHEAP_RANK else None
-        # No more accurate than the next residual can profit from, or than is asked for.
+        # More accuracy would not lower the next residual, or is not wanted.
         accuracy = max(min(0.03, residual) if careful else min(0.1, residual**0.75), 0.3 * target / residual)
-        step = local.solve(point.image - point.T, accuracy, preconditioner)
+        step = _newton_step(some, weights, point, rows.n, accuracy)
         for length in (1.0, 0.5, 0.25, 0.125, 0.0625):
             trial = _evaluate(rows, weights, point.T + length * step)
             falls = trial.value < point.value - 1e-9 * abs(point.value)
-            rises = trial.value > point.value + 1e-7 * abs(point.value)  # towards a saddle, that is
+            rises = trial.value > point.value + 1e-7 * abs(point.value)  # towards a saddle
             if falls or (not rises and trial.residual < (1.0 - 0.1 * length) * residual):
                 point = trial
                 break
@@ -142,44 +140,36 @@ def _evaluate(rows: Rows, weights: FloatArray, T: FloatArray) -> _Point:
     return _Point(T, image, norms, float(weights @ np.einsum("jc,jc->j", image, image)))
 
 
-class _Linearised:
-    """I − F'(T), with F' taken on a sample of rows and scaled up to all ``n``."""
+def _newton_step(some: Rows, weights: FloatArray, point: _Point, n: int, accuracy: float) -> FloatArray:
+    """The solution of (I − F'(T)) step = F(T) − T, with F' taken on ``some`` rows and scaled up to all ``n``."""
+    W, scale, shape = weights[:, None], n / some.n, point.T.shape
+    local = some.linearized(W * point.T)
 
-    def __init__(self, rows: Rows, weights: FloatArray, T: FloatArray, n: int) -> None:
-        self._weights = weights[:, None]
-        self._scale = n / rows.n
-        self._shape = T.shape
-        self._local = rows.linearised(self._weights * T)
+    def product(x: FloatArray) -> FloatArray:
+        direction = x.reshape(shape)
+        return (direction - scale * local.change(W * direction)).ravel()
 
-    def preconditioner(self) -> FloatArray:
-        """(I + (1 − 1/k) PᵀD⁻¹P W)⁻¹: what is left of I − F' when projections are replaced by their mean."""
-        gram = self._scale * self._local.gram()
-        damped = (1.0 - 1.0 / self._shape[1]) * gram * self._weights.T
-        try:
-            return np.linalg.inv(np.eye(len(gram)) + damped)
-        except np.linalg.LinAlgError:
-            return np.eye(len(gram))
+    precondition = None
+    if len(weights) <= CHEAP_RANK:
+        inverse = _preconditioner(scale * local.gram(), weights, shape[1])
+        precondition = lambda x: (inverse @ x.reshape(shape)).ravel()  # noqa: E731
+    right = point.image - point.T
+    return gmres(product, right.ravel(), accuracy, min(MAX_KRYLOV, right.size), precondition).reshape(shape)
 
-    def solve(self, right: FloatArray, accuracy: float, preconditioner: FloatArray | None) -> FloatArray:
-        shape, scale = self._shape, self._scale
 
-        def product(x: FloatArray) -> FloatArray:
-            direction = x.reshape(shape)
-            change = self._local.change(self._weights * direction)
-            return (direction - scale * change).ravel()
-
-        precondition = None
-        if preconditioner is not None:
-            apply = partial(np.matmul, preconditioner)
-            precondition = lambda x: apply(x.reshape(shape)).ravel()  # noqa: E731
-        steps = min(MAX_KRYLOV, right.size)
-        return gmres(product, right.ravel(), accuracy, steps, precondition).reshape(shape)
+def _preconditioner(gram: FloatArray, weights: FloatArray, k: int) -> FloatArray:
+    """(I + (1 − 1/k) PᵀD⁻¹P W)⁻¹, the inverse of I − F' with projections replaced by their mean."""
+    try:
+        inverse = np.linalg.inv(np.eye(len(gram)) + (1.0 - 1.0 / k) * gram * weights)
+        return np.asarray(inverse, dtype=np.float64)
+    except np.linalg.LinAlgError:
+        return np.eye(len(gram))
 
 
 def _swept(A: LowRank, point: _Point, direction: FloatArray | None, rng: np.random.Generator, run: Run) -> FloatArray:
     """T after sweeps, with one more column along ``direction`` (Pᵀu for an eigenvector u) if given.
 
-    Over all rows, or over a sample where this kind of rows can take no more.
+    The sweeps take all rows, or a sample of ``swept_rows`` rows.
     """
     T = point.image
     if direction is not None:
@@ -187,7 +177,7 @@ def _swept(A: LowRank, point: _Point, direction: FloatArray | None, rng: np.rand
         column = direction * (0.1 * np.linalg.norm(T) / length)
         T = np.ascontiguousarray(np.column_stack([T, column]))
     rows = A.rows if A.rows.swept_rows is None else A.rows.sample(A.rows.swept_rows, rng)
-    # Unit rows mind the direction of T alone, so it serves a sample too, and what comes back is that of all rows.
+    # Unit rows depend on the direction of T only, so the T of all rows serves a sample too.
     mixing = rows.mixing(A.weights, A.weights[:, None] * T)
-    swept = _sweep(mixing, run, ESCAPE_SWEEPS, settled=0.0)
+    swept = sweep(mixing, run, ESCAPE_SWEEPS, settled=0.0)
     return swept if rows.n == A.n else swept * (A.n / rows.n)

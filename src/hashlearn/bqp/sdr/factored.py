@@ -1,4 +1,4 @@
-"""The relaxation (10) over unit rows V (n × k) with X = VVᵀ, for every kind of operator. O(products with A).
+"""The relaxation (10) over unit rows V (n × k) with X = VVᵀ, for every kind of operator. It needs products with A only.
 
 1. Coordinate sweeps v_i ← −g_i/‖g_i‖ (the mixing method) from random rows: the value never rises.
 2. A trust-region Newton method on the product of spheres, steps by truncated conjugate gradients, preconditioned by
@@ -29,11 +29,11 @@ MAX_CG_STEPS = 200
 
 
 def relax_factored(A: Operator, tolerance: Tolerance, rank: int, rng: np.random.Generator, run: Run) -> Relaxation:
-    """Solve (10) to a certified gap; see `Relaxation` for what comes back."""
+    """Solve (10) to a certified gap; see `Relaxation` for the result."""
     n = A.n
     sweep = _sweeper(A)
     V = rng.standard_normal((n, min(rank, n)))
-    _normalise(V)
+    _normalize(V)
     _sweep(sweep, V, START_SWEEPS, run)
     best, bound, kind = None, -np.inf, "cholesky"
     value = np.inf
@@ -51,7 +51,7 @@ def relax_factored(A: Operator, tolerance: Tolerance, rank: int, rng: np.random.
         if tolerance.met(value, bound):
             break
         if kind == "lanczos":
-            break  # its accuracy, not that of V, is what is left of the gap
+            break  # the rest of the gap comes from its accuracy, not from V
         if reached and target > 1e-9:
             target *= 0.03
             continue
@@ -96,7 +96,7 @@ def _newton(
             return V, value, y, True
         step, predicted, at_edge = _truncated_cg(A, V, y, gradient, d, radius, min(0.1, size), run)
         trial = V + step
-        _normalise(trial)
+        _normalize(trial)
         A_trial = A @ trial
         fall = value - float(np.sum(trial * A_trial))
         ratio = fall / predicted if predicted > 0.0 else 0.0
@@ -167,14 +167,14 @@ def _tangent(V: FloatArray, W: FloatArray) -> FloatArray:
     return W - _rowwise(V, W)[:, None] * V
 
 
-def _normalise(V: FloatArray) -> None:
+def _normalize(V: FloatArray) -> None:
     V /= np.linalg.norm(V, axis=1, keepdims=True)
 
 
 def _with_column(V: FloatArray, direction: FloatArray) -> FloatArray:
     column = 0.1 * np.sqrt(len(V)) * direction / np.linalg.norm(direction)
     wider = np.ascontiguousarray(np.column_stack([V, column]))
-    _normalise(wider)
+    _normalize(wider)
     return wider
 
 

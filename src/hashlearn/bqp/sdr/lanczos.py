@@ -1,15 +1,15 @@
 """A lower bound on λ_min(A − Diag(y)) from products alone, for n too large to factor.
 
 Lanczos from a random start misses the end of the spectrum by more than ε of its spread with probability at most
-1.648 √n exp(−√ε (2k − 1)) after k steps (Kuczyński and Woźniakowski 1992, theorem 4.2); both ends are moved out by that
-ε. What is lost is ε times the spread, so a large positive eigenvalue costs accuracy where it does not matter: a
-positive low-rank part (the constant background of a neighbor graph) is cut to the size of the sparse part first, which
-can only lower λ_min.
+1.648 √n exp(−√ε (2k − 1)) after k steps (Kuczyński and Woźniakowski 1992, theorem 4.2). Both ends are moved out by that
+ε. The bound loses ε times the spread, so a large positive eigenvalue makes it worse for no reason. A positive low-rank
+part (the constant background of a neighbor graph) is therefore cut to the size of the sparse part first, which can only
+lower λ_min.
 
 A spectrum of few values (a perfect matching, a star) ends Lanczos after a few steps, too soon for that theorem. Then
-the residual R = (A − Diag(y)) Q − Q T of the basis Q decides: for a unit eigenvector u of eigenvalue λ,
-uᵀR = (Qᵀu)ᵀ (λI − T), so some Ritz value is within ‖R‖ / |uᵀq₁| of λ, and |uᵀq₁| < t has a probability of at most
-t √(2n/π), because q₁ is random. Where neither says anything, Gershgorin's circles do.
+the residual R = (A − Diag(y)) Q − Q T of the basis Q gives a bound. For a unit eigenvector u of eigenvalue λ,
+uᵀR = (Qᵀu)ᵀ (λI − T), so some Ritz value is within ‖R‖ / |uᵀq₁| of λ. As q₁ is random, |uᵀq₁| < t has a probability of
+at most t √(2n/π). If neither gives a bound, Gershgorin's circles do.
 """
 
 from __future__ import annotations
@@ -20,13 +20,14 @@ from typing import NamedTuple
 import numpy as np
 import scipy.linalg as la
 
+from hashlearn.bqp.krylov import orthogonalize
 from hashlearn.bqp.operators import LowRank, Operator, Sparse, SparsePlusLowRank
 from hashlearn.bqp.rows.inertia import EPS
 from hashlearn.core.arrays import FloatArray
 
 STEPS = 320
 STEPS_FOR_SIZE = 12  # enough for a rough norm
-CUT_ROUNDING = 1e-8  # of the size that a low-rank part is cut to: the rounding of its new factor
+CUT_ROUNDING = 1e-8  # relative to the size that a low-rank part is cut to: the rounding of its new factor
 FAILURE_PROBABILITY = 1e-9 / 3.0  # of each of the three statements: about either end, and about the first vector
 
 
@@ -57,7 +58,7 @@ def _roundings(A: Operator) -> float:
 
 
 def _by_steps(ritz: _Ritz, n: int) -> float:
-    """What the number of steps says about λ_min; −inf where they were too few."""
+    """The bound on λ_min from the number of steps; −inf after too few."""
     root = np.log(1.648 * np.sqrt(n) / FAILURE_PROBABILITY) / (2 * len(ritz.values) - 1)
     missed = float(root * root)
     if missed >= 0.25:
@@ -68,7 +69,7 @@ def _by_steps(ritz: _Ritz, n: int) -> float:
 
 
 def _by_residual(ritz: _Ritz, A: Operator, y: FloatArray, size: float) -> float:
-    """What the residual of the basis says about λ_min; −inf where Lanczos did not end by itself."""
+    """The bound on λ_min from the residual of the basis; −inf if Lanczos did not end by itself."""
     if not ritz.ended:
         return -np.inf
     Q = ritz.basis.T
@@ -88,7 +89,7 @@ class _Ritz(NamedTuple):
 
 
 def _ritz(A: Operator, y: FloatArray, rng: np.random.Generator, steps: int, tick: Callable[[], None] | None) -> _Ritz:
-    """Lanczos on A − Diag(y) with full reorthogonalisation."""
+    """Lanczos on A − Diag(y) with full reorthogonalization."""
     n = A.n
     basis = np.empty((steps + 1, n))
     alpha, beta = np.empty(steps), np.empty(steps)
@@ -99,8 +100,7 @@ def _ritz(A: Operator, y: FloatArray, rng: np.random.Generator, steps: int, tick
             tick()
         z = A @ basis[q] - y * basis[q]
         alpha[q] = basis[q] @ z
-        for _ in range(2):  # orthogonal to all that went before, twice
-            z -= basis[: q + 1].T @ (basis[: q + 1] @ z)
+        orthogonalize(z, basis[: q + 1])
         beta[q] = np.linalg.norm(z)
         if beta[q] <= 1e-14 * np.abs(alpha[: q + 1]).max():
             steps, ended = q + 1, True
@@ -118,7 +118,7 @@ def _cut(A: LowRank, size: float) -> LowRank:
         return A
     root = A.P * np.sqrt(A.weights)
     values, vectors = np.linalg.eigh(root.T @ root)
-    kept = values > 1e-6 * values[-1]  # leaving out the others lowers A, and what is left is accurate
-    U = root @ (vectors[:, kept] / np.sqrt(values[kept]))
+    large = values > 1e-6 * values[-1]  # leaving out the others only lowers A, and the rest is accurate
+    U = root @ (vectors[:, large] / np.sqrt(values[large]))
     # Rounding of U must not raise an eigenvalue: a little less than what is allowed.
-    return LowRank.unchecked(U, np.minimum(values[kept], size) * (1.0 - 1e-9))
+    return LowRank.unchecked(U, np.minimum(values[large], size) * (1.0 - 1e-9))

@@ -1,4 +1,4 @@
-"""What solving the relaxation (10) gives: unit rows V with lifted matrix X = VVᵀ, its value, and a proven bound."""
+"""A solution of the relaxation (10): unit rows V with lifted matrix X = VVᵀ, its value, and a proven bound."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from hashlearn.bqp.operators import LowRank, Operator
 from hashlearn.bqp.rows.numpy_rows import NumpyRows
 from hashlearn.bqp.solution import relative_gap
 from hashlearn.core.arrays import FloatArray
+from hashlearn.core.thresholds import DENSE_CERTIFICATE_LIMIT
 
 
 @dataclass(frozen=True)
@@ -17,20 +18,20 @@ class Tolerance:
     relative: float
     scale: float  # a typical size of Σ_i |(Ax)_i|: keeps the test meaningful when the optimum is 0
     max_rounds: int
-    proof_limit: int = 8000  # rows up to which an A that is not low rank is factored for its certificate
+    proof_limit: int = DENSE_CERTIFICATE_LIMIT  # an A that is not low rank is factored for its proof up to this n
 
     def met(self, value: float, bound: float) -> bool:
         """Whether the gap is closed."""
         return value - bound <= self.relative * max(abs(bound), 1e-3 * self.scale)
 
     def enough(self, value: float) -> float:
-        """A bound that closes the gap with a little room to spare."""
+        """A bound that closes the gap, with a tenth of it as a margin."""
         return value - 0.9 * min(self.relative, 0.1) * max(abs(value), 1e-3 * self.scale)
 
 
 @dataclass(frozen=True, eq=False)
 class Relaxation:
-    """Unit rows, kept either as V itself or, for a low-rank A, as the rank × k factor B with v_i ∝ −p_iᵀB."""
+    """Unit rows, stored as V itself or, for a low-rank A, as the rank × k factor B with v_i ∝ −p_iᵀB."""
 
     operator: Operator
     value: float  # trace(A VVᵀ)

@@ -1,9 +1,9 @@
-"""The relaxation (10) of a low-rank problem to a loose gap, for rows that are many and not on the host.
+"""The relaxation (10) of a low-rank problem to a loose gap, for many rows on a device.
 
-Sweeps over a sample of rows settle in a dozen or two, and their T = PᵀV, scaled up, leaves all rows with a gap of some
-2 to 6 · rank / (rows in the sample), as measured for ranks up to 111. So the rows themselves are passed over once, for
-T's norms d, and once for the certificate that d proves; where its gap is too wide the next sample is larger. No Newton
-steps: stopped early they often end at points, saddles it seems, whose d proves little.
+Sweeps over a sample of rows settle after one or two dozen. Their T = PᵀV, scaled up, has a gap of some
+2 to 6 · rank / (rows in the sample) on all rows, measured for ranks up to 111. So all rows are read only twice: for the
+norms d of T, and for the certificate from d. If the gap is too wide, the next sample is larger. There are no Newton
+steps: stopped early, they often end at points (probably saddles) whose d proves little.
 """
 
 from __future__ import annotations
@@ -13,23 +13,24 @@ import numpy as np
 from hashlearn.bqp.incumbent import Run
 from hashlearn.bqp.operators import LowRank
 from hashlearn.bqp.sdr.certificate import low_rank_bound
+from hashlearn.bqp.sdr.compressed import sweep
 from hashlearn.bqp.sdr.relaxation import Relaxation, Tolerance
 from hashlearn.core.arrays import FloatArray
 
-LOOSE = 5e-3  # gaps down to this are a matter of samples
-GROWTH = 4  # of the sample, from round to round
+LOOSE = 5e-3  # smaller gaps need more than samples
+GROWTH = 4  # factor by which the sample grows from round to round
 FIRST_SWEEPS, LATER_SWEEPS = 20, 8
 SETTLED = 1.5e-4  # mean square movement of a row
-LEVELLED = 0.05  # of their mean, added to the norms: those that came out too small by chance would cost the bound more
-SWEPT_ROWS = 20_000  # where a kind of rows names no number
+LEVELLED = 0.05  # of their mean is added to the norms, because norms that are small by chance weaken the bound
+SWEPT_ROWS = 20_000  # the sample for rows whose ``swept_rows`` is None
 
 
 def relax_on_samples(
     A: LowRank, tolerance: Tolerance, rank: int, rng: np.random.Generator, run: Run, certify: bool = True
 ) -> Relaxation:
-    """Like `relax_low_rank`, from unit rows that are random, but in the span of what attracts.
+    """Like `relax_low_rank`, from unit rows of a random T in the columns of negative weight.
 
-    Without ``certify`` one sample has to do, and nothing is proven.
+    Without ``certify`` only one sample is swept, and nothing is proven.
     """
     rows = A.rows
     attracts = A.weights < 0.0
@@ -41,7 +42,7 @@ def relax_on_samples(
     for rounds_left in reversed(range(tolerance.max_rounds)):
         T = _swept(A, T, count, sweeps, rng, run)
         if not certify:
-            value = _value(A, T)  # as the sample has it
+            value = _value(A, T)  # an estimate from the sample
             break
         image, norms = rows.image(A.weights[:, None] * T)
         value = _value(A, image)
@@ -65,8 +66,4 @@ def _swept(A: LowRank, T: FloatArray, count: int, sweeps: int, rng: np.random.Ge
     """T after sweeps over ``count`` rows from the unit rows of T, scaled up to all rows."""
     sample = A.rows.sample(count, rng)
     mixing = sample.mixing(A.weights, A.weights[:, None] * T)
-    for _ in range(sweeps):
-        run.tick("sweeps")
-        if mixing.sweep() < SETTLED:
-            break
-    return mixing.image() * (A.n / sample.n)
+    return sweep(mixing, run, sweeps, SETTLED) * (A.n / sample.n)

@@ -1,4 +1,4 @@
-"""Semidefinite relaxation with randomised rounding: the paper's section 2.2, with a certificate and linear cost."""
+"""Semidefinite relaxation with randomized rounding: the paper's section 2.2, with a certificate and linear cost."""
 
 from __future__ import annotations
 
@@ -12,36 +12,31 @@ from hashlearn.bqp.merging import Merged, merge_identical_rows
 from hashlearn.bqp.operators import LowRank, Operator
 from hashlearn.bqp.sdr.compressed import relax_low_rank
 from hashlearn.bqp.sdr.factored import relax_factored
-from hashlearn.bqp.sdr.polish import polish_all
 from hashlearn.bqp.sdr.relaxation import Relaxation, Tolerance
-from hashlearn.bqp.sdr.rounding import column_values, draw, draw_values
+from hashlearn.bqp.sdr.rounding import column_values, draw, draw_values, polish_all
 from hashlearn.bqp.sdr.sampled import LOOSE, relax_on_samples
 from hashlearn.bqp.solution import Status
 from hashlearn.bqp.sweeps import CoordinateSweeps
 from hashlearn.bqp.theory import expected_rounding_value
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import positive, whole_number
-
-# Eq. (13) sums over all pairs: reported by itself while that is a million terms or fewer.
-EXPECTATION_PAIRS = 1_000_000
-# Below this many rows a low-rank problem is as well solved by the general method.
-SMALL = 64
+from hashlearn.core.thresholds import DENSE_CERTIFICATE_LIMIT, EXPECTATION_PAIRS, SMALL
 
 
 @dataclass(frozen=True)
 class SemidefiniteRelaxation:
-    """Relax min xᵀAx to the semidefinite program (10), prove its value, round it (11), polish the best draws.
+    """Solves the semidefinite relaxation (10) with a proven bound, rounds it (11), improves the best draws by flips.
 
     Parameters
     ----------
     n_draws : number of random draws of eq. (11)
     polish : 1-flip descent from this many of the best draws (and from x0, if given); 0 is the paper's way
     tol : relative gap between the relaxation's value and its proven bound at which it counts as solved; from 5e-3 on,
-        rows that are not on the host are sampled (`hashlearn.bqp.sdr.sampled`)
+        rows on a device are sampled (`hashlearn.bqp.sdr.sampled`)
     rank : columns of the factor to begin with; raised when the certificate fails
     max_iter : rounds of solve, certify, raise the rank
     max_flip_passes : passes of that descent over the rows
-    certify : whether sampled rows (see ``tol``) are followed by a proof of the bound; without there is no bound
+    certify : whether the bound from sampled rows (see ``tol``) is proven; without a proof there is no bound
     proof_limit : rows up to which an A that is not low rank is factored to prove its bound, O(n³); beyond, the bound
         comes from Lanczos, is a little looser and holds with probability 1 − 1e-9
 
@@ -58,7 +53,7 @@ class SemidefiniteRelaxation:
     * The paper solves (10) for B = A − λ₁I with an interior-point package. A and B have the same relaxation up to the
       constant nλ₁ (Prop. 1), so A is used, in the factored form X = VVᵀ with unit rows: for low rank linear in n
       instead of O(n^4.5), with the same optimum, proven by the bound.
-    * The best draws are polished by single flips. ``polish=0`` switches that off.
+    * The best draws are improved by single flips. ``polish=0`` switches that off.
 
     Examples
     --------
@@ -75,7 +70,7 @@ class SemidefiniteRelaxation:
     tol: float = 1e-6
     rank: int = 8
     max_iter: int = 30
-    proof_limit: int = 8000
+    proof_limit: int = DENSE_CERTIFICATE_LIMIT
     max_flip_passes: int = 1000
     certify: bool = True
 
@@ -83,20 +78,17 @@ class SemidefiniteRelaxation:
     any_rows: ClassVar[bool] = True  # low-rank problems of every kind of rows, not of NumPy arrays only
 
     def __post_init__(self) -> None:
-        whole_number(self.n_draws, "n_draws", least=1)
-        whole_number(self.polish, "polish", least=0)
-        whole_number(self.rank, "rank", least=2)
-        whole_number(self.max_iter, "max_iter", least=1)
-        whole_number(self.proof_limit, "proof_limit", least=0)
-        whole_number(self.max_flip_passes, "max_flip_passes", least=1)
+        limits = {"n_draws": 1, "polish": 0, "rank": 2, "max_iter": 1, "proof_limit": 0, "max_flip_passes": 1}
+        for field, least in limits.items():
+            whole_number(getattr(self, field), field, least=least)
         positive(self.tol, "tol")
 
     def run(self, A: Operator, run: Run, rng: np.random.Generator, x0: FloatArray | None) -> Status:
-        """Offer the rounded and polished draws, and the dual bound."""
+        """Offers the rounded and improved draws, and the dual bound."""
         run.tick("merging identical rows")
         merged = merge_identical_rows(A)
         run.details["merged_n"] = merged.operator.n
-        # Something to return should time run out before the first rounding; large n with a start has that already.
+        # A point to return if the time is over before the first rounding.
         if self.polish and merged.operator.tall.on_host:
             start = np.where(rng.random(merged.operator.n) < 0.5, -1.0, 1.0)
             quick = CoordinateSweeps(merged.operator).descend(start, max_passes=2)
@@ -131,17 +123,17 @@ class SemidefiniteRelaxation:
         X = draw(relaxation, normals[:, order[: max(self.polish, 1)]])
         tall = relaxation.operator.tall
         if tall.on_host:
-            run.offer(merged.expand(tall.one_column(X, 0)), float(values[order[0]]))
+            run.offer(merged.expand(X[:, 0]), float(values[order[0]]))
+        elif self.polish == 0:  # draws were valued in the dtype of P; an offer without a value is valued in float64
+            run.offer(merged.expand(X[:, 0]))
         if self.polish == 0:
-            if not tall.on_host:  # draws were valued in the dtype of P, what is offered is in float64
-                run.offer(merged.expand(tall.one_column(X, 0)))
             return
         if x0 is not None:
             X = tall.joined(X, merged.collapse(x0))
         X = polish_all(relaxation.operator, X, lambda: run.tick("polish"), self.max_flip_passes)
         values = column_values(relaxation.operator, X)
         best = int(np.argmin(values))
-        run.offer(merged.expand(tall.one_column(X, best)), float(values[best]))
+        run.offer(merged.expand(X[:, best]), float(values[best]))
 
 
 def _expected_value(relaxation: Relaxation) -> float | None:

@@ -17,7 +17,7 @@ from hashlearn.core.threads import sum_row_blocks
 from hashlearn.hash_functions import KernelExpansion, every_bit
 from hashlearn.hash_functions.bandwidth import check_gamma, choose_gamma
 from hashlearn.hash_functions.kernels import RBFPoints
-from hashlearn.linalg.gram import gram, product
+from hashlearn.linalg.gram import product, products
 
 KERNEL_BLOCK = 512
 
@@ -69,11 +69,11 @@ class AnchorKernel:
 
     def moment(self, rows: FloatArray) -> FloatArray:
         """Kᵀ @ rows, for rows (n,) or (n, k)."""
-        return gram(self.values, rows)
+        return products(self.values, rows)
 
     def gram(self) -> FloatArray:
         """The Gram matrix KᵀK of the features."""
-        return gram(self.values)
+        return products(self.values)
 
     def functions(self, coefficients: FloatArray, intercepts: FloatArray, description: str) -> KernelExpansion:
         """Margins k(x) @ coefficients + intercepts."""

@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 
 from hashlearn.core.checks import LARGEST_FEATURE, generator
 from hashlearn.core.threads import one_blas_thread
+from hashlearn.core.thresholds import MAX_COVARIANCE
 from hashlearn.hash_functions import FittedHashFunctions, every_bit
 from hashlearn.hash_functions.batch_invariant import PanelFunction
 from hashlearn.hash_functions.stored import largest_entry, require_range, stored_array, stored_number
 from hashlearn.hashers.base import BaseHasher
 from hashlearn.hashers.baselines.affinity_kmeans import affinity_kmeans
-from hashlearn.linalg.principal_axes import MAX_COVARIANCE, principal_axes
+from hashlearn.linalg.principal_axes import principal_axes
 
 MOST_BITS_PER_SUBSPACE = 10  # 1,024 codewords
 NEGLIGIBLE = 1e-10  # a variance this much smaller than the largest is rounding

@@ -15,7 +15,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.threads import sum_row_blocks
-from hashlearn.linalg.gram import gram, product
+from hashlearn.linalg.gram import product, products
 
 
 class SquaredHinge:
@@ -23,7 +23,7 @@ class SquaredHinge:
 
     def __init__(self, X: NDArray[Any], C: float) -> None:
         self.X, self.C = X, C
-        self._factor = cho_factor(np.eye(X.shape[1]) + 2.0 * C * gram(X), overwrite_a=True)
+        self._factor = cho_factor(np.eye(X.shape[1]) + 2.0 * C * products(X), overwrite_a=True)
 
     def margins(self, W: FloatArray) -> NDArray[Any]:
         """X @ W in the dtype of X."""

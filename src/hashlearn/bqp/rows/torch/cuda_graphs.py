@@ -1,24 +1,63 @@
-"""Functions of many small steps on tensors, recorded once and replayed: on a GPU to launch a step takes longer."""
+"""CUDA graphs: functions of many small steps on tensors are recorded once and replayed.
+
+On a GPU the launch of a small step takes longer than the step. A replay launches all steps of a graph at once.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from functools import cache
+from typing import Any, Protocol, TypeVar
 
 import torch
 
-from hashlearn.core.arrays import Tensor
+from hashlearn.core.arrays import FloatArray, Tensor
 
-# Of each device the stream on which functions are recorded: one for good, since products leave a workspace with each.
-_asides: dict[Any, Any] = {}
+
+class Recorded(Protocol):
+    """An object with a recorded function, whose buffers keep their places in memory."""
+
+    def __init__(self, P: Tensor, weights: FloatArray, X: Tensor) -> None: ...
+
+    def serves(self, P: Tensor, weights: FloatArray, X: Tensor) -> bool:
+        """Whether it can start again with these."""
+
+    def begin(self, P: Tensor, X: Tensor) -> None:
+        """Start again with other numbers of the same shapes."""
+
+
+Kind = TypeVar("Kind", bound=Recorded)
+
+
+class CudaGraphs:
+    """The graphs that were recorded for one matrix P and its samples, with their buffers; at most one of each class.
+
+    The problems of all bits of a code share one P whose columns change, so what is recorded for one bit is replayed for
+    the next. A `TorchRows` owns its graphs, which are freed with it. Only one thread may use them at a time.
+    """
+
+    def __init__(self) -> None:
+        self._recorded: dict[type, Any] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return CudaGraphs, ()  # copies and pickles begin without graphs
+
+    def begun(self, kind: type[Kind], P: Tensor, weights: FloatArray, X: Tensor) -> Kind:
+        """The stored object of this class, started again; or a new one that replaces it, if it does not serve."""
+        found: Kind | None = self._recorded.get(kind)
+        if found is not None and found.serves(P, weights, X):
+            found.begin(P, X)
+            return found
+        self._recorded[kind] = made = kind(P, weights, X)
+        return made
 
 
 class Replayed:
-    """Calls of one function without arguments that works in place on tensors, none of which it looks at from the host.
+    """Runs an in-place function. From its third call on it replays a CUDA graph of it.
 
-    The first call runs it, the second records it as a CUDA graph, and from then on it is replayed. What cannot be
-    recorded, and what is not on a GPU, is run every time. The function is handed over in every call and not kept, so
-    that an object can own the calls of its own method and still be freed at once.
+    The function takes no arguments and must not read a tensor's value on the host. Its first call runs it, the second
+    records it. What cannot be recorded, and what is not on a GPU, runs every time. The function is passed in every call
+    and not stored: an object can thus replay its own method without a reference cycle.
     """
 
     def __init__(self, like: Tensor) -> None:
@@ -27,7 +66,6 @@ class Replayed:
         self._graph: Any = None
 
     def __call__(self, function: Callable[[], Any]) -> None:
-        """The next one."""
         self._calls += 1
         if self._calls == 2 and self._device.type == "cuda":
             self._graph = _recorded(function, self._device)
@@ -39,9 +77,7 @@ class Replayed:
 
 def _recorded(function: Callable[[], Any], device: Any) -> Any:
     graph, here = torch.cuda.CUDAGraph(), torch.cuda.current_stream(device)
-    if device not in _asides:
-        _asides[device] = torch.cuda.Stream(device)
-    aside = _asides[device]
+    aside = _recording_stream(device)
     aside.wait_stream(here)
     try:
         with torch.cuda.stream(aside):
@@ -55,3 +91,9 @@ def _recorded(function: Callable[[], Any], device: Any) -> Any:
     finally:
         here.wait_stream(aside)
     return graph
+
+
+@cache
+def _recording_stream(device: Any) -> Any:
+    """The same stream for all graphs of a device, because matrix products allocate a workspace for every stream."""
+    return torch.cuda.Stream(device)

@@ -1,9 +1,9 @@
 """1-flip descent of many sign vectors at once on a device: batches of rows flip together.
 
-In turn each batch computes its fields from T = PᵀX and flips all signs that would gain by it alone. Together they may
-lose, so a column takes them only where its value fell; where it rose, the next batches flip only signs with gains near
-the largest, down to a single flip, which always falls. All of that is decided on the device: one look from the host a
-pass. Two reads of P a pass; descent ends where a pass gains less than the dtype can tell.
+Each batch in turn computes (Ax) from T = PᵀX and flips all signs whose flip alone would lower the value. Together they
+may raise it, so a column takes the flips only if its value fell. If it rose, the next batches flip only signs with
+gains near the largest, down to a single flip, which always lowers the value. The device decides all of that, and the
+host reads one result in a pass. A pass reads P twice. The descent ends when a pass gains less than the dtype resolves.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch.utils.weak import WeakTensorKeyDictionary
 
-from hashlearn.bqp.rows.torch.cuda_graphs import Replayed
+from hashlearn.bqp.rows.torch.cuda_graphs import CudaGraphs, Replayed
 from hashlearn.bqp.rows.torch.products import thin_product, thin_sum
 from hashlearn.core.arrays import FloatArray, Tensor, tensor_like
 from hashlearn.linalg.tensors import BLOCK, chunks, sums_of_squares
@@ -24,16 +23,12 @@ BATCHES = 4
 SMALLEST_BATCH = 128
 PATIENCE = 2  # passes in a row that gain next to nothing
 
-# The bits of a code share one P, whose columns change: what was recorded for one bit is replayed for the next.
-_kept: Any = WeakTensorKeyDictionary()
 
-
-def flip_descent(P: Tensor, weights: FloatArray, X: Tensor, between: Callable[[], Any], passes: int) -> Tensor:
-    """`Rows.flip_descent`; X itself is left alone."""
-    descent = _kept.get(P)
-    if descent is None or not descent.serves(weights, X):
-        _kept[P] = descent = _Descent(P.data, weights, X.shape[1])  # the numbers, not the key itself
-    descent.begin(X)
+def flip_descent(
+    P: Tensor, weights: FloatArray, X: Tensor, between: Callable[[], Any], passes: int, graphs: CudaGraphs
+) -> Tensor:
+    """`Rows.flip_descent`; X is not changed."""
+    descent = graphs.begun(FlipDescent, P, weights, X)
     eps, idle = torch.finfo(P.dtype).eps, 0
     for _ in range(passes):
         before = descent.value.clone()
@@ -46,29 +41,30 @@ def flip_descent(P: Tensor, weights: FloatArray, X: Tensor, between: Callable[[]
     return descent.X.clone()
 
 
-class _Descent:
+class FlipDescent:
     """Signs, products and values of a fixed number of columns, at fixed places in memory."""
 
-    def __init__(self, P: Tensor, weights: FloatArray, columns: int) -> None:
+    def __init__(self, P: Tensor, weights: FloatArray, X: Tensor) -> None:
         n, rank = P.shape
         self._P, self._weights = P, weights
         self._w64 = tensor_like(weights, P, torch.float64)
-        self.X = P.new_empty((n, columns))
-        self.value = self._w64.new_empty(columns)
+        self.X = P.new_empty(X.shape)
+        self.value = self._w64.new_empty(X.shape[1])
         self.flips = torch.zeros((), dtype=torch.int64, device=P.device)
-        self._T = self._w64.new_empty((rank, columns))
-        self._threshold = self._w64.new_empty(columns)  # of the largest gain in the batch that a flip must have
+        self._T = self._w64.new_empty((rank, X.shape[1]))
+        self._threshold = self._w64.new_empty(X.shape[1])  # of the largest gain in the batch that a flip must have
         self._diagonal = P.new_empty((n, 1))
         self._noise = P.new_empty(())
         batch = max(SMALLEST_BATCH, -(-n // BATCHES))
         self._batch = batch if batch < BLOCK else -(-batch // BLOCK) * BLOCK
         self._replayed = Replayed(P)
+        self.begin(P, X)
 
-    def serves(self, weights: FloatArray, X: Tensor) -> bool:
-        return X.shape == self.X.shape and np.array_equal(weights, self._weights)
+    def serves(self, P: Tensor, weights: FloatArray, X: Tensor) -> bool:
+        same = P.data_ptr() == self._P.data_ptr() and P.stride() == self._P.stride()
+        return same and X.shape == self.X.shape and np.array_equal(weights, self._weights)
 
-    def begin(self, X: Tensor) -> None:
-        P = self._P
+    def begin(self, P: Tensor, X: Tensor) -> None:
         self.X.copy_(X)
         diagonal, squares = sums_of_squares(P, self._weights)
         self._diagonal.copy_(diagonal)

@@ -1,10 +1,10 @@
-"""The small dense algebra of a low-rank certificate on a device, in float64, trusting nothing but matrix products.
+"""The small dense algebra of a low-rank certificate on a device, in float64. It trusts matrix products only.
 
-Vendors' factorisations may work in ways that textbook error bounds do not cover, so their results are only proposals:
+Textbook error bounds may not cover a vendor's factorizations, so their results are only proposals:
 
 * for M ≻ 0 and *any* X, BᵀM⁻¹B ⪰ XᵀB + BᵀX − XᵀMX, because (X − M⁻¹B)ᵀ M (X − M⁻¹B) ⪰ 0. X from a solver loses
-  next to nothing; a poor X would weaken the bound, never break it;
-* S ⪰ −‖S − LLᵀ‖_F I for *any* L. The residual is computed and held against the room left for it.
+  next to nothing; a poor X would weaken the bound but keep it valid;
+* S ⪰ −‖S − LLᵀ‖_F I for *any* L. The residual is computed and compared with the slack left for it.
 
 What remains is the rounding of products: each entry of a product of inner length m, added in any order, is off by at
 most m·eps/(1 − m·eps) times the product of absolute values (Higham 2002, section 3.1), in the Frobenius norm at most
@@ -13,8 +13,6 @@ that times the factors' norms. IEEE arithmetic, fused or not, is assumed; emulat
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 import torch
 
@@ -22,20 +20,8 @@ from hashlearn.bqp.rows.inertia import EPS
 from hashlearn.core.arrays import FloatArray, Tensor, tensor_like, to_float64
 
 
-class TorchProofGram(NamedTuple):
-    """`Proof` on the device, float64."""
-
-    gram: Tensor
-    total: float
-    rounding: float
-
-    def inertia(self, weights: FloatArray) -> TorchInertia:
-        """The question, for these weights."""
-        return TorchInertia(self.gram, weights)
-
-
 class TorchInertia:
-    """H in the order: columns of positive weight, then those of negative."""
+    """`Inertia` on a device. H has the columns of positive weight first, then those of negative weight."""
 
     def __init__(self, gram: Tensor, weights: FloatArray) -> None:
         self._order = np.argsort(weights < 0.0, kind="stable")
@@ -46,12 +32,12 @@ class TorchInertia:
         self.trace = float(self._H.diagonal().sum())
 
     def matrix(self) -> FloatArray:
-        """H in the order of the weights."""
+        """H as a NumPy array, in the order of the weights."""
         back = np.argsort(self._order)
         return to_float64(self._H)[np.ix_(back, back)]
 
     def holds(self, c: float, margin: float) -> bool:
-        """By the two inequalities above; one look from the host."""
+        """Decides by the two inequalities of the module docstring, with one transfer to the host."""
         p, H = self._p, self._H
         m = len(H) - p
         schur = -H[p:, p:]
@@ -67,11 +53,11 @@ class TorchInertia:
             slack = 2.0 * EPS * x * (rounded + p * torch.linalg.matrix_norm(Y))
         schur = 0.5 * (schur + schur.T)
         schur.diagonal().add_(c - margin - slack)
-        # Of S and of LLᵀ, whose Frobenius norm is at most trace S: m times c, and no more than H's own trace.
-        room = 4.0 * (m + 4) * EPS * (m * (abs(c) + margin) + self.trace)
-        schur.diagonal().sub_(room)
+        # For the rounding of S and of LLᵀ, whose Frobenius norm is at most trace S ≤ m·c + trace H.
+        left = 4.0 * (m + 4) * EPS * (m * (abs(c) + margin) + self.trace)
+        schur.diagonal().sub_(left)
         L, info = torch.linalg.cholesky_ex(schur)
         size = torch.linalg.matrix_norm(L)
         off = torch.linalg.matrix_norm(schur - L @ L.T) + (m + 4) * EPS * (size * size)
-        # NaN, from a factorisation that broke down, compares false.
-        return bool((info == 0) & (off <= room))
+        # NaN from a factorization that broke down compares false.
+        return bool((info == 0) & (off <= left))

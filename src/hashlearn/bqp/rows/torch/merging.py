@@ -1,4 +1,4 @@
-"""Which rows of a tensor are identical: hashes of their bits, a sort of them, and a second look at the rows."""
+"""Finds identical rows of a tensor, as `numpy_merging` does: by hashes, then by a comparison of the rows."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import numpy as np
 import torch
 
 from hashlearn.bqp.rows.inertia import EPS
-from hashlearn.bqp.rows.numpy_merging import HOST_ROWS, LOOK_AT_COLUMNS, LOOK_AT_FIRST
 from hashlearn.core.arrays import FloatArray, Tensor, tensor_like
+from hashlearn.core.thresholds import HOST_ROWS, LOOK_AT_COLUMNS, LOOK_AT_FIRST
 from hashlearn.linalg.tensors import chunks
 
 
@@ -29,15 +29,15 @@ def merge_rows(P: Tensor, weights: FloatArray, worthwhile: float) -> tuple[Tenso
         first, groups = _first_of_each(torch.where(alone, numbers, groups))
     counts = torch.bincount(groups, minlength=len(first))
     merged = P[first].double() * counts[:, None]
-    if len(first) > HOST_ROWS:  # small ones are solved in float64
+    if len(first) > HOST_ROWS:  # smaller problems are solved in float64
         exact, merged = merged, merged.to(P.dtype)
         if not bool((merged == exact).all()):
-            return None  # rounded in the dtype of P it would be another problem, and a bound of that proves nothing
+            return None  # rounded to the dtype of P it would be another problem, whose bound proves nothing here
     return merged, groups
 
 
 def _first_of_each(labels: Tensor) -> tuple[Tensor, Tensor]:
-    """Where each label occurs first, in that order, and for each row the number of its label."""
+    """The first place of each label, in that order, and for each row the index of its label."""
     values, groups = torch.unique(labels, return_inverse=True)
     n = len(labels)
     first = torch.full((len(values),), n, device=labels.device)
@@ -56,7 +56,7 @@ def _not_mergeable(P: Tensor, weights: FloatArray, first: Tensor, groups: Tensor
 
 
 def _may_repel(rows: Tensor, weights: FloatArray) -> Tensor:
-    """As its namesake in `numpy_merging`."""
+    """`numpy_merging._may_repel` for tensors."""
     w = tensor_like(weights, rows)
     squares = rows.square()
     rounding = (len(weights) + 2) * EPS * (squares @ w.abs())

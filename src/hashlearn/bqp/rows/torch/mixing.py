@@ -1,16 +1,13 @@
 """Coordinate sweeps over a sample of rows on a device: blocks of rows step together, and the value still never rises.
 
-For the rows b of a block A_bb ⪯ σI with σ = λ_max of the part of positive weight, so the value less σ‖V_b‖² is concave
-in V_b and its linearisation is minimised by v_i ← −(g_i − σ v_i)/‖·‖.
+For the rows b of a block, A_bb ⪯ σI with σ = λ_max of the part of positive weight. So the value less σ‖V_b‖² is concave
+in V_b, and v_i ← −(g_i − σ v_i)/‖·‖ minimizes its linearization.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import torch
-from torch.utils.weak import WeakTensorKeyDictionary
 
 from hashlearn.bqp.rows.torch.cuda_graphs import Replayed
 from hashlearn.bqp.rows.torch.products import rough_products, small_factor, thin_sum
@@ -20,31 +17,15 @@ from hashlearn.linalg.tensors import block_products, chunks, whole_rows
 BLOCKS = 2
 SMALLEST_BLOCK = 64
 SQUARINGS = 4
-MARGIN = 1.01  # of rounding
-
-
-# The bits of a code are swept over samples of one P: what was recorded for one of them is replayed for the next.
-_kept: Any = WeakTensorKeyDictionary()
-
-
-def block_mixing(P: Tensor, weights: FloatArray, V: Tensor, origin: Tensor | None) -> BlockMixing:
-    """A mixing over P, a sample of the rows of ``origin``; it ends the one before over a sample of the same."""
-    if origin is None:
-        return BlockMixing(P, weights, V)
-    mixing = _kept.get(origin)
-    if mixing is None or not mixing.serves(P, weights, V):
-        _kept[origin] = mixing = BlockMixing(P, weights, V)
-    else:
-        mixing.begin(P, V)
-    return mixing
+MARGIN = 1.01  # for rounding
 
 
 class BlockMixing:
-    """`Mixing`, with a V of its own, at fixed places in memory."""
+    """`Mixing` with buffers at fixed places in memory. ``begin`` with other rows overwrites the P it was made with."""
 
     def __init__(self, P: Tensor, weights: FloatArray, V: Tensor) -> None:
         n = P.shape[0]
-        self._P, self._V, self._given_weights = P, V.clone(), weights
+        self._P, self._V, self._given_weights = P, torch.empty_like(V), weights
         self._rows = whole_rows(P)
         small = tensor_like(weights, P)[:, None]
         self._weights = small_factor(small, self._rows.shape[1])[:, :1]
@@ -56,28 +37,24 @@ class BlockMixing:
         self._factor = torch.empty_like(self._T.T).T  # stored column by column
         self._before, self._moved = torch.empty_like(self._V), V.new_zeros(())
         self._replayed = Replayed(P)
-        self._begin()
+        self.begin(P, V)
 
     def serves(self, P: Tensor, weights: FloatArray, V: Tensor) -> bool:
-        """Whether it can begin anew over these."""
         same = P.shape == self._P.shape and P.stride() == self._P.stride() and V.shape == self._V.shape
         return same and np.array_equal(weights, self._given_weights)
 
     def begin(self, P: Tensor, V: Tensor) -> None:
-        """Over other rows, from other unit rows."""
-        self._rows.copy_(whole_rows(P))
+        if P is not self._P:
+            self._rows.copy_(whole_rows(P))
         self._V.copy_(V)
-        self._begin()
-
-    def _begin(self) -> None:
         Z = self._P.index_select(1, self._positive) * self._roots
         self._shifts.copy_(MARGIN * _largest_squares(Z, self._blocks))
-        # Kept up to date: what rounding adds in some sweeps is no matter.
+        # Every sweep updates T. The rounding that a few dozen sweeps add does not matter.
         with rough_products(self._P):
             self._T.copy_(block_products(self._rows, self._V))
 
     def sweep(self) -> float:
-        """Every block once; the movement is that of a row in the mean. A row that nothing pulls at becomes 0."""
+        """One step of every block; returns the mean squared movement of a row. A row with zero gradient becomes 0."""
         with rough_products(self._P):
             self._replayed(self._one_sweep)
         return float(self._moved) ** 2 / self._V.shape[0]
@@ -94,13 +71,12 @@ class BlockMixing:
         self._moved.copy_(torch.linalg.vector_norm(before.sub_(V)))
 
     def image(self) -> FloatArray:
-        """To the host."""
         with rough_products(self._P):
             return to_float64(thin_sum(self._P, self._V))
 
 
 def _largest_squares(Z: Tensor, blocks: list[slice]) -> Tensor:
-    """(Σλ¹⁶)^(1/16) ≥ λ_max of Z_b Z_bᵀ for every block, by squares of Gram matrices, all blocks together."""
+    """(Σλ¹⁶)^(1/16) ≥ λ_max of Z_b Z_bᵀ for every block, by repeated squaring of Gram matrices."""
     if Z.shape[1] == 0:
         return torch.zeros(len(blocks), dtype=torch.float64, device=Z.device)
     grams = torch.stack([Z[rows].T @ Z[rows] for rows in blocks])

@@ -1,7 +1,7 @@
-"""Rows of a float32 or float64 tensor on any device. What is small comes back to the host, what is tall stays.
+"""Rows of a float32 or float64 tensor on any device. Small matrices come back to the host, arrays of n rows stay.
 
-Products run in the tensor's own dtype (sweeps over samples, draws and flips as TF32), sums over rows in blocks that add
-up in float64; what a proof or a reported value rests on is float64 throughout. Two reads of P for `image`.
+Products run in the tensor's own dtype (sweeps over samples, draws and flips in TF32). Sums over rows are added in
+float64 over blocks. Everything behind a proof or a reported value is computed in float64. `image` reads P twice.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from hashlearn.bqp.rows.inertia import EPS
-from hashlearn.bqp.rows.interface import Linearised, Mixing, Rows
+from hashlearn.bqp.rows.inertia import EPS, ProofGram
+from hashlearn.bqp.rows.interface import Linearized, Mixing, Rows
 from hashlearn.bqp.rows.numpy_rows import NumpyRows
+from hashlearn.bqp.rows.torch.cuda_graphs import CudaGraphs
 from hashlearn.bqp.rows.torch.flips import flip_descent
-from hashlearn.bqp.rows.torch.inertia import TorchProofGram
+from hashlearn.bqp.rows.torch.inertia import TorchInertia
 from hashlearn.bqp.rows.torch.merging import merge_rows
-from hashlearn.bqp.rows.torch.mixing import block_mixing
+from hashlearn.bqp.rows.torch.mixing import BlockMixing
 from hashlearn.bqp.rows.torch.products import rough_products, thin_product, thin_sum
-from hashlearn.bqp.rows.torch.tall import TorchTall
 from hashlearn.core.arrays import FloatArray, Tensor, tensor_like, to_float64
 from hashlearn.linalg.tensors import (
     ALIGNED,
@@ -31,6 +31,7 @@ from hashlearn.linalg.tensors import (
     SHORT_BLOCK,
     block_products,
     buffer,
+    checked_signs,
     chunks,
     gram64,
     sums_of_squares,
@@ -38,49 +39,84 @@ from hashlearn.linalg.tensors import (
 )
 
 
-class TorchRows(TorchTall):
-    """Around a tensor, which is not copied."""
+class TorchRows(Rows):
+    """The passes over a tensor, which is not copied. A sample gets the ``graphs`` of the rows it is taken from."""
 
-    def __init__(self, P: Tensor, origin: Tensor | None = None) -> None:
+    on_host = False
+
+    def __init__(self, P: Tensor, graphs: CudaGraphs | None = None) -> None:
         self.P = P
-        self._origin = origin  # whose rows these are a sample of
+        self._is_sample = graphs is not None
+        self.graphs = graphs or CudaGraphs()
         self.n, self.rank = P.shape
-        # On a device a pass over a sample costs its launch: larger samples save passes over all rows.
+        # On a device the cost of a pass over a sample is its launch, and larger samples save passes over all rows.
         on_cpu = P.device.type == "cpu"
         self.start_rows = 4_000 if on_cpu else 16_384
         self.jacobian_rows = 20_000 if on_cpu else 40_000
         self.swept_rows = 20_000 if on_cpu else 262_144
 
+    def signs(self, x: Any, n: int, name: str = "x0") -> Tensor:
+        return checked_signs(x, (n,), self.P, name)
+
+    def ones(self, n: int) -> Tensor:
+        return torch.ones(n, dtype=self.P.dtype, device=self.P.device)
+
+    def copy(self, x: Tensor) -> Tensor:
+        return x.to(self.P.dtype, copy=True)
+
+    def as_int8(self, x: Tensor) -> Tensor:
+        return x.to(torch.int8)
+
+    def as_float(self, x: Tensor) -> Tensor:
+        return x.to(self.P.dtype)
+
+    def dot(self, x: Tensor, y: Tensor) -> float:
+        return float((x * y).sum(dtype=torch.float64))
+
+    def joined(self, X: Tensor, x: Tensor) -> Tensor:
+        return torch.column_stack([X, x])
+
+    def to_numpy(self, x: Tensor) -> FloatArray:
+        return to_float64(x)
+
+    def from_numpy(self, x: FloatArray) -> Tensor:
+        return tensor_like(x, self.P)
+
+    def group_signs(self, x: Tensor, groups: Tensor, n_groups: int) -> Tensor:
+        # Sums of signs are whole numbers, exact in any order.
+        total = torch.zeros(n_groups, dtype=torch.float64, device=x.device).index_add_(0, groups, x.double())
+        return torch.where(total < 0.0, -1.0, 1.0).to(x.dtype)
+
     def image(self, B: FloatArray) -> tuple[FloatArray, Tensor]:
-        """Two products."""
         V, norms = _unit_rows(self.P, tensor_like(B, self.P))
         return to_float64(thin_sum(self.P, V)), norms
 
-    def linearised(self, B: FloatArray) -> Linearised:
-        """Keeps V, n × k."""
-        return _Linearised(self.P, B)
+    def linearized(self, B: FloatArray) -> Linearized:
+        return _Linearized(self.P, B)
 
     def mixing(self, weights: FloatArray, B: FloatArray | None, V: FloatArray | None = None) -> Mixing:
-        """Blocks of rows together; on a CPU one row after the other, as in NumPy."""
+        """Steps of whole blocks of rows; on a CPU of one row after the other, as for NumPy."""
         if self.P.device.type == "cpu":
             return NumpyRows(to_float64(self.P)).mixing(weights, B, V)
         if V is not None:
-            return block_mixing(self.P, weights, tensor_like(V, self.P), self._origin)
-        assert B is not None
-        with rough_products(self.P):
-            unit = _unit_rows(self.P, tensor_like(B, self.P))[0]
-        return block_mixing(self.P, weights, unit, self._origin)
+            unit = tensor_like(V, self.P)
+        else:
+            assert B is not None
+            with rough_products(self.P):
+                unit = _unit_rows(self.P, tensor_like(B, self.P))[0]
+        if self._is_sample:
+            return self.graphs.begun(BlockMixing, self.P, weights, unit)
+        return BlockMixing(self.P, weights, unit)  # the next one would overwrite P
 
-    def proof_gram(self, d: Tensor) -> TorchProofGram:
-        """Each entry is a sum of n products of float64 numbers, added within blocks and then over blocks."""
+    def proof_gram(self, d: Tensor) -> ProofGram:
+        # Each entry is a sum of n products of float64 numbers, added within blocks and then over blocks.
         d = d.double()
         mean = float(d.mean())
         d = d.clamp_min(1e-9 * mean) if mean > 0.0 else torch.ones_like(d)
         total = float(d.sum()) * (1.0 + self.n * EPS)
-        return TorchProofGram(gram64(self.P, d), total, (2 * BLOCK + self.n / BLOCK + 16) * EPS)
+        return ProofGram(gram64(self.P, d), total, (2 * BLOCK + self.n / BLOCK + 16) * EPS, TorchInertia)
 
     def draw_products(self, B: FloatArray, normals: FloatArray) -> FloatArray:
-        """In chunks of rows."""
         small = tensor_like(B @ normals, self.P)
         total = torch.zeros((self.rank, small.shape[1]), dtype=torch.float64, device=self.P.device)
         with rough_products(self.P):
@@ -89,7 +125,6 @@ class TorchRows(TorchTall):
         return to_float64(total)
 
     def draw(self, B: FloatArray, normals: FloatArray) -> Tensor:
-        """In chunks of rows."""
         small = tensor_like(B @ normals, self.P)
         with rough_products(self.P):
             return torch.cat([_drawn(self.P[rows], small) for rows in chunks(self.n, GRAM_CHUNK)])
@@ -97,7 +132,7 @@ class TorchRows(TorchTall):
     def flip_descent(self, weights: FloatArray, X: Tensor, between: Callable[[], Any], passes: int) -> Tensor:
         """Batches of rows together, each kept only where the value fell."""
         with rough_products(self.P):
-            return flip_descent(self.P, weights, X, between, passes)
+            return flip_descent(self.P, weights, X, between, passes, self.graphs)
 
     @property
     def _sums_short(self) -> bool:
@@ -105,12 +140,15 @@ class TorchRows(TorchTall):
 
     @property
     def sum_rounding(self) -> float:
-        """Short sums round as the dtype of P does."""
+        """Short sums are rounded in the dtype of P."""
         short = SHORT_BLOCK * torch.finfo(self.P.dtype).eps if self._sums_short else 0.0
         return short + self.n * EPS
 
     def transposed(self, X: Tensor) -> FloatArray:
-        """In float64; of many rows a few at a time in the dtype of P, if its products are not set to round more."""
+        """Accurate to float64. With more than 65,536 rows, sums of 128 rows are taken in the dtype of P.
+
+        That needs products in full precision: if PyTorch is set to round more (TF32), all sums are in float64.
+        """
         dtype = self.P.dtype if self._sums_short else torch.float64
         wide = (X[:, None] if X.dim() == 1 else X).to(dtype)
         parts = (block_products(self.P[r].to(dtype), wide[r], SHORT_BLOCK) for r in chunks(self.n))
@@ -118,11 +156,9 @@ class TorchRows(TorchTall):
         return total[:, 0] if X.dim() == 1 else total
 
     def product(self, B: FloatArray) -> Tensor:
-        """In the dtype of P."""
         return self.P @ tensor_like(B, self.P)
 
     def gram(self) -> FloatArray:
-        """In float64."""
         return to_float64(gram64(self.P, None))
 
     def with_scaled_columns(self, factors: FloatArray) -> TorchRows:
@@ -130,7 +166,6 @@ class TorchRows(TorchTall):
         return self if bool((factors == 1.0).all()) else TorchRows(self.P * tensor_like(factors, self.P))
 
     def diagonal(self, weights: FloatArray) -> Tensor:
-        """In the dtype of P."""
         return sums_of_squares(self.P, weights)[0][:, 0]
 
     def sample(self, count: int, rng: np.random.Generator) -> TorchRows:
@@ -144,27 +179,23 @@ class TorchRows(TorchTall):
         index = places.mul_(self.n / count).long().clamp_max_(self.n - 1)
         some = whole_rows(self.P).index_select(0, index)
         aligned = some.shape[1] % ALIGNED == 0
-        return TorchRows(some[:, : self.rank] if aligned else buffer(count, self.rank, self.P).copy_(some), self.P)
+        return TorchRows(some[:, : self.rank] if aligned else buffer(count, self.rank, self.P).copy_(some), self.graphs)
 
     def take(self, index: NDArray[np.intp]) -> FloatArray:
-        """To the host."""
         return to_float64(self.P.index_select(0, torch.as_tensor(index, device=self.P.device)))
 
     def absolute_sums(self) -> FloatArray:
-        """In chunks of rows."""
         return to_float64(sum(self.P[rows].abs().sum(dim=0, dtype=torch.float64) for rows in chunks(self.n)))
 
     def with_columns(self, kept: NDArray[np.bool_]) -> TorchRows:
-        """A copy."""
         return TorchRows(self.P[:, torch.as_tensor(kept, device=self.P.device)].contiguous())
 
     def merged(self, weights: FloatArray, worthwhile: float) -> tuple[Rows, Tensor] | None:
-        """By hashes of the rows."""
         found = merge_rows(self.P, weights, worthwhile)
         return None if found is None else (TorchRows(found[0]), found[1])
 
 
-class _Linearised:
+class _Linearized:
     def __init__(self, P: Tensor, B: FloatArray) -> None:
         self._P = P
         self._V, norms = _unit_rows(P, tensor_like(B, P))
@@ -182,7 +213,7 @@ class _Linearised:
 
 
 def _unit_rows(P: Tensor, B: Tensor) -> tuple[Tensor, Tensor]:
-    """Rows −g/‖g‖ and the ‖g‖; a row that nothing pulls at is 0."""
+    """Rows −g/‖g‖ and the ‖g‖; a row with g = 0 is 0."""
     G = thin_product(P, B)
     norms = torch.linalg.vector_norm(G, dim=1)
     return G.div_(norms.clamp_min(torch.finfo(P.dtype).tiny).neg_()[:, None]), norms

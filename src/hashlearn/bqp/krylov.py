@@ -1,7 +1,8 @@
-"""Right-preconditioned GMRES for the small systems of `compressed`, where a product costs some fifty microseconds.
+"""Krylov methods: orthogonalization against a basis, and GMRES for small systems.
 
-SciPy's `gmres` orthogonalises and rotates in Python loops that take three times as long as such a product; here both
-are matrix products and one small least-squares problem now and then. No restarts: the systems need a few dozen steps.
+SciPy's `gmres` orthogonalizes and rotates in Python loops. For the systems of the semidefinite relaxation, these take
+three times as long as a product, which costs some fifty microseconds. Here both are matrix products, and every few
+steps one small least-squares problem is solved. There are no restarts: the systems need a few dozen steps.
 """
 
 from __future__ import annotations
@@ -12,7 +13,23 @@ import numpy as np
 
 from hashlearn.core.arrays import FloatArray
 
-LOOK_EVERY = 4  # steps between two looks at the residual
+RESIDUAL_EVERY = 4  # steps
+
+
+def orthogonalize(v: FloatArray, basis: FloatArray) -> FloatArray:
+    """Make v orthogonal to the rows of ``basis`` (orthonormal), in place; returns its coefficients in them.
+
+    The projection is subtracted twice, which makes v orthogonal up to rounding.
+
+    >>> v = np.array([3.0, 4.0])
+    >>> orthogonalize(v, np.array([[1.0, 0.0]])), v
+    (array([3.]), array([0., 4.]))
+    """
+    first = basis @ v
+    v -= first @ basis
+    second = basis @ v
+    v -= second @ basis
+    return first + second
 
 
 def gmres(
@@ -40,15 +57,11 @@ def gmres(
     for step in range(1, max_steps + 1):
         direction = basis[step - 1] if precondition is None else precondition(basis[step - 1])
         new = product(direction)
-        known = basis[:step]
-        for _ in range(2):  # orthogonal to all before, twice is enough
-            shares = known @ new
-            new -= shares @ known
-            H[:step, step - 1] += shares
+        H[:step, step - 1] = orthogonalize(new, basis[:step])
         length = float(np.linalg.norm(new))
         H[step, step - 1] = length
         exhausted = length <= 1e-14 * float(np.linalg.norm(H[: step + 1, step - 1]))
-        if step % LOOK_EVERY == 0 or step == max_steps or exhausted:
+        if step % RESIDUAL_EVERY == 0 or step == max_steps or exhausted:
             small = H[: step + 1, :step]
             weights = np.asarray(np.linalg.lstsq(small, target[: step + 1], rcond=None)[0], dtype=np.float64)
             if exhausted or float(np.linalg.norm(small @ weights - target[: step + 1])) <= accuracy * size:
