@@ -1,12 +1,12 @@
 """Spreading codewords: same objective or lower, fewer near pairs, and hands off where it does not apply."""
 
 import numpy as np
-from hashlearn.inference.bit_problem import objective
 
 from hashlearn import bqp, inference, targets
 from hashlearn.bqp.rows import Tall
 from hashlearn.inference import codebook
 from hashlearn.inference.codebook import nearness, spread_codewords
+from hashlearn.inference.objective import objective
 
 LABELS = np.repeat(np.arange(10), 20)
 TARGET = targets.Labels().build(None, LABELS, np.random.default_rng(0))
