@@ -18,7 +18,7 @@ from tests.persistence.models import TEST, TRAIN, X, Y, assert_same, assert_same
 
 
 def two_step(**parameters):
-    parameters = {"n_bits": 5, "solver": "local_search", "n_sweeps": 1, "random_state": 0, **parameters}
+    parameters = {"n_bits": 5, "solver": "sweeps", "n_sweeps": 1, "random_state": 0, **parameters}
     return TwoStepHasher(**parameters)
 
 
