@@ -36,7 +36,7 @@ def test_moments_of_blocks_are_those_of_all_rows():
     np.testing.assert_allclose(whole.scatter, 1000 * np.cov(X.T.astype(np.float64), bias=True), rtol=1e-10)
 
 
-@pytest.mark.parametrize("solver", ["passes", "tabu", "auto"])
+@pytest.mark.parametrize("solver", ["passes", "sweeps", "auto"])
 def test_the_objective_is_that_of_the_target_and_never_rises(solver):
     X, _ = clustered()
     hasher = distributed.fit(X, n_bits=12, solver=solver, chunk_rows=400, n_workers=0, n_components=24, random_state=0)

@@ -34,7 +34,7 @@ def rows():
     return clustered()
 
 
-@pytest.mark.parametrize("solver", ["passes", "tabu", "auto"])
+@pytest.mark.parametrize("solver", ["passes", "sweeps", "auto"])
 def test_workers_give_the_codes_of_one_process(client, rows, tmp_path, solver):
     X, _ = rows
     alone = distributed.fit(X, solver=solver, n_workers=0, **OPTIONS)
@@ -46,7 +46,7 @@ def test_workers_give_the_codes_of_one_process(client, rows, tmp_path, solver):
 
 def test_a_killed_worker_changes_nothing(client, rows, tmp_path):
     X, _ = rows
-    alone = distributed.fit(X, solver="tabu", n_workers=0, **OPTIONS)
+    alone = distributed.fit(X, solver="sweeps", n_workers=0, **OPTIONS)
     files, killed = write_files(tmp_path / "rows", X), []
 
     def kill_once(progress):
@@ -54,7 +54,7 @@ def test_a_killed_worker_changes_nothing(client, rows, tmp_path):
             killed.append(next(iter(client.run(os.getpid).values())))
             os.kill(killed[0], signal.SIGKILL)
 
-    there = distributed.fit(files, solver="tabu", client=client, progress=kill_once, **OPTIONS)
+    there = distributed.fit(files, solver="sweeps", client=client, progress=kill_once, **OPTIONS)
     assert killed
     np.testing.assert_array_equal(there.training_codes, alone.training_codes)
 
@@ -62,7 +62,7 @@ def test_a_killed_worker_changes_nothing(client, rows, tmp_path):
 def test_dask_arrays_keep_their_chunks(client, rows):
     X, _ = rows
     lengths = (700, 1300, 1000)
-    options = {**OPTIONS, "solver": "tabu"}
+    options = {**OPTIONS, "solver": "sweeps"}
     alone = distributed.fit(X, n_workers=0, **{**options, "chunk_rows": lengths})
     there = distributed.fit(
         dask_array.from_array(X, chunks=(lengths, 12)), client=client, **{**options, "chunk_rows": None}
@@ -73,7 +73,7 @@ def test_dask_arrays_keep_their_chunks(client, rows):
 def test_the_factor_may_lie_on_disk(client, rows, monkeypatch):
     X, _ = rows
     monkeypatch.setattr("hashlearn.distributed.on_dask.MEMORY_SHARE", 1e-9)
-    options = {**OPTIONS, "solver": "tabu"}
+    options = {**OPTIONS, "solver": "sweeps"}
     there = distributed.fit(X, client=client, **options)
     assert not client.run(_cached_jobs)[next(iter(client.run(_cached_jobs)))]
     np.testing.assert_array_equal(there.training_codes, distributed.fit(X, n_workers=0, **options).training_codes)

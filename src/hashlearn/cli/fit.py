@@ -23,11 +23,11 @@ def _names(registry: str) -> Any:
     """Completion in the shell from one of the registries."""
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-        from hashlearn import bqp, hash_functions, hashers, targets
+        from hashlearn import bqp, hash_functions, hashers, inference, targets
 
         known: dict[str, Iterable[str]] = {
             "methods": hashers.HASHERS,
-            "solvers": bqp.METHODS,
+            "solvers": ["auto", *bqp.METHODS, *inference.PRESETS],
             "targets": ["auto", *targets.TARGETS],
             "hash functions": hash_functions.HASH_FUNCTIONS,
         }
@@ -45,7 +45,11 @@ def _names(registry: str) -> Any:
     "--method", default="two_step", show_default=True, shell_complete=_names("methods"),
     help="Hasher; an unknown name lists them all.",
 )  # fmt: skip
-@click.option("--solver", shell_complete=_names("solvers"), help="How each bit is solved.  [default: the method's]")
+@click.option(
+    "--solver", shell_complete=_names("solvers"),
+    help="How each bit is solved: auto, a method such as sdr or al, or a preset such as sweeps or passes; an unknown "
+    "name lists them all.  [default: the method's]",
+)  # fmt: skip
 @click.option("--target", shell_complete=_names("targets"), help="What codes preserve.  [default: the method's]")
 @click.option(
     "--hash-function", shell_complete=_names("hash functions"), help="How bits are predicted.  [default: the method's]"
