@@ -95,6 +95,15 @@ def test_what_ran_for_presets_objects_and_passes():
     assert report.parameters == {"solver": "loose_sdr"}
 
 
+def test_the_report_names_parameters_that_are_arrays():
+    """The blocks of GraphCut are one label for each row."""
+    blocks = np.arange(60) // 20
+    report = inferred(bqp.GraphCut(blocks=blocks))[1]
+    assert (report.solver, report.method) == ("graph_cut", "graph_cut, blocks given, all rows")
+    assert list(report.parameters) == ["blocks"]
+    np.testing.assert_array_equal(report.parameters["blocks"], blocks)
+
+
 @pytest.mark.parametrize(
     ("given", "meant"), [("sampled-al", "sampled_al"), ("quicksdr", "quick_sdr"), ("sweep", "sweeps"), ("aut", "auto")]
 )

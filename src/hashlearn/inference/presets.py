@@ -108,7 +108,8 @@ def described(solver: bqp.Solver | Passes, max_passes: int | None = None) -> str
     'al, on up to 10,000 sampled rows, extended to all rows, up to 12 passes of flips a bit'
     """
     if not isinstance(solver, Passes):
-        changed = [f"{name.replace('_', ' ')} {value}" for name, value in changed_parameters(solver).items()]
+        parameters = changed_parameters(solver).items()
+        changed = [f"{name.replace('_', ' ')} {'given' if np.ndim(value) else value}" for name, value in parameters]
         return ", ".join([solver.name, *changed, "all rows"])
     flips = f"up to {max_passes} passes of flips a bit"
     if solver.solver is None:
