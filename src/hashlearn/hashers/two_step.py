@@ -37,7 +37,8 @@ class TwoStepHasher(BaseHasher):
         (multi-label), "neighbors" (of the nearest-neighbour graph), "labels_and_neighbors" (y = −1: no label),
         "clusters" (of the graph, for few bits), "distance", "thresholded_distance", a target object, or your own n × n
         similarity
-    solver : how each bit is solved: "sdr", "al", "local_search", … or a solver object of `hashlearn.bqp`
+    solver : how each bit is solved: "auto" (a relaxation whose effort fits the target), a name of `bqp.METHODS` (that
+        method with its defaults), a preset (`inference.PRESETS`: "sweeps", "passes", …), or a solver object
     hash_function : how bits are predicted: "kernel_ridge", "rbf_svm" (the paper's), "linear_svm", "logistic", "trees",
         "linear_ridge", an object of `hashlearn.hash_functions`, or any scikit-learn classifier. With labels
         ``KernelRidge(sharpen=4.0)`` finds more within a small radius, and ranks a little worse
@@ -57,8 +58,8 @@ class TwoStepHasher(BaseHasher):
         after it, however long that takes
     progress : called with a `hashlearn.core.progress.Progress` between steps
 
-    X may be a PyTorch tensor, float32 or float64: codes are then inferred on its device (low-rank targets, solver "sdr"
-    or "local_search"; other combinations on the host), hash functions are fitted on the host, and what
+    X may be a PyTorch tensor, float32 or float64: codes are then inferred on its device (low-rank targets, solver "auto",
+    "sdr", "local_search" or "sweeps"; other targets on the host), hash functions are fitted on the host, and what
     `decision_function`, `transform` and `encode` give for a tensor is a tensor on its device. See docs/gpu.md.
 
     Attributes

@@ -130,7 +130,7 @@ def update_log_ratio(signs: FloatArray, T_s: FloatArray, T_1: FloatArray) -> Flo
 
 
 def _objective(signs: FloatArray, T_s: FloatArray, target_square: float) -> float:
-    """As `inference.bit_problem.objective`, with the product at hand."""
+    """As `inference.objective.objective`, with the product at hand."""
     n, n_bits = signs.shape
     gram = signs.T @ signs
     return (float(np.sum(gram * gram)) / n_bits**2 - 2.0 * float(np.sum(signs * T_s)) / n_bits + target_square) / n / n
