@@ -7,7 +7,7 @@ from benchmarks.mutants.mutant import Mutant
 INFERENCE = ("tests/inference/test_inference.py",)
 CODEBOOK = ("tests/inference/test_codebook.py",)
 PASSES = ("tests/inference/test_passes.py",)
-PRESETS = ("tests/inference/test_presets.py",)
+PRESETS = "tests/inference/test_presets.py"
 BLOCKS = "tests/distributed/test_blocks.py"
 ITQ = ("tests/hashers/test_itq.py",)
 
@@ -87,14 +87,14 @@ MUTANTS = [
         "inference/presets.py",
         'return configured(solver, argument="solver")',
         'return PRESETS["quick_sdr"](0) if solver == "sdr" else configured(solver, argument="solver")',
-        PRESETS,
+        (f"{PRESETS}::test_a_name_of_a_method_is_its_default_object",),
     ),
     Mutant(
         "the report names the method that was asked for, not the one that ran",
         "inference/descent.py",
         "described(picked.solver, MAX_PASSES)",
         "str(solver)",
-        PRESETS,
+        (f"{PRESETS}::test_what_ran_for_auto",),
     ),
     Mutant(
         "codewords are spread whatever that costs in objective",

@@ -47,10 +47,10 @@ MUTANTS = [
         ROUNDING,
     ),
     Mutant(
-        "the row after a flipped one is judged by how things were before",
+        "rows after a flipped one are judged by how things were before",
         "bqp/rows/numpy_flips.py",
-        "        gradient = dot(codes[i], factor[i], fields)\n",
-        "        gradient = dot(codes[i], factor[i], fields) if i == rows[0] or i % 2 else gradient\n",
+        "            fields[n_codes + j] += repeats * step * weights[n_codes + j] * factor[i, j]\n",
+        "            pass\n",
         ROUNDING,
     ),
     Mutant(

@@ -58,9 +58,9 @@ class TwoStepHasher(BaseHasher):
         after it, however long that takes
     progress : called with a `hashlearn.core.progress.Progress` between steps
 
-    X may be a PyTorch tensor, float32 or float64: codes are then inferred on its device (low-rank targets, solver "auto",
-    "sdr", "local_search" or "sweeps"; other targets on the host), hash functions are fitted on the host, and what
-    `decision_function`, `transform` and `encode` give for a tensor is a tensor on its device. See docs/gpu.md.
+    X may be a PyTorch tensor, float32 or float64. Codes are then inferred on its device (low-rank targets, solver
+    "auto", "sdr", "local_search" or "sweeps"; other targets on the host). Hash functions are fitted on the host, and
+    what `decision_function`, `transform` and `encode` give for a tensor is a tensor on its device. See docs/gpu.md.
 
     Attributes
     ----------
