@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from click.shell_completion import BashComplete
 
-from hashlearn import TwoStepHasher, bqp
+from hashlearn import TwoStepHasher, bqp, inference
 from hashlearn.cli import main
 from hashlearn.cli.steps import Steps
 from hashlearn.core.progress import Progress
@@ -160,6 +160,13 @@ def test_completion_is_emitted_for_every_shell(shell: str) -> None:
     done = subprocess.run(HASHLEARN, capture_output=True, text=True, env=environment, timeout=60)
     assert "hashlearn" in done.stdout
     assert f"{shell}_complete" in done.stdout
+
+
+def test_the_help_of_fit_lists_every_solver() -> None:
+    text = " ".join(invoke("fit", "--help").stdout.split())
+    of_solver = text.partition("How each bit is solved")[2].partition("--target")[0]
+    listed = set(re.split(r"[ ,();:.]+", of_solver))
+    assert {"auto", *bqp.METHODS, *inference.PRESETS} <= listed
 
 
 @pytest.mark.parametrize(

@@ -47,8 +47,9 @@ def _names(registry: str) -> Any:
 )  # fmt: skip
 @click.option(
     "--solver", shell_complete=_names("solvers"),
-    help="How each bit is solved: auto, a method such as sdr or al, or a preset such as sweeps or passes; an unknown "
-    "name lists them all.  [default: the method's]",
+    help="How each bit is solved: auto; a method with its defaults (sdr, al, nopt, graph_cut, spectral, local_search, "
+    "exact); or a preset (quick_sdr, coarse_sdr, sampled_sdr, loose_sdr, tabu, sweeps, passes, sampled_al).  "
+    "[default: the method's]",
 )  # fmt: skip
 @click.option("--target", shell_complete=_names("targets"), help="What codes preserve.  [default: the method's]")
 @click.option(
