@@ -49,7 +49,7 @@ def run_cell(cell: Cell, data: DataSet, *, with_gallery: bool = False, stage: St
     hasher = method.build(Request(cell.n_bits, cell.draw, setting, cell.dataset, table.hash_function, labels))
     configuration = _configuration(hasher)
     if "progress" in hasher.get_params(deep=False):
-        hasher.set_params(progress=lambda what, done, total: say(f"{what} {done}/{total}"))
+        hasher.set_params(progress=lambda p: say(f"{p.stage} {p.done}/{p.total}"))
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         say("learning")
