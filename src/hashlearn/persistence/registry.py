@@ -14,12 +14,14 @@ from hashlearn.hashers.baselines.binary_autoencoder import Round
 from hashlearn.hashers.baselines.kmeans_hashing import CodewordMargins
 from hashlearn.hashers.baselines.spectral_hashing import CosineMargins
 from hashlearn.hashers.baselines.spherical_hashing import SphereMargins
+from hashlearn.inference import Passes
 from hashlearn.inference.report import BitRecord, InferenceReport
 from hashlearn.targets import TARGETS, Pairs, Similarity
 
 # Dataclasses and named tuples, stored field by field.
 RECORDS: dict[str, Any] = {
     **{f"solver/{name}": kind for name, kind in bqp.METHODS.items()},
+    "solver/passes": Passes,
     **{f"hash_function/{name}": kind for name, kind in HASH_FUNCTIONS.items()},
     **{f"target/{name}": kind for name, kind in TARGETS.items()},
     "target/similarity": Similarity,
