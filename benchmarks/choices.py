@@ -64,11 +64,15 @@ def _without_labels() -> dict[str, dict[str, Any]]:
     trials["sharpen=4"] = {"hash_function": sharpened}
     for metric in ("cosine", "euclidean"):
         graph = targets.Neighbors(metric=metric)
-        trials[f"clusters, {metric}"] = {"target": targets.Clusters(neighbors=graph)}
+        trials[f"clusters, {metric}"] = {
+            "target": targets.Clusters(neighbors=graph),
+            "solver": "local_search",
+        }
         for count in ("auto", 12, 24):
             clusters = targets.Clusters(count, graph)
             trials[f"clusters, {metric}, n_clusters={count}, sharpen=4"] = {
                 "target": clusters,
+                "solver": "local_search",
                 "hash_function": sharpened,
             }
     trials["init='pca'"] = {"init": "pca"}
@@ -98,7 +102,8 @@ def _score(data: datasets.DataSet, draw: int, options: argparse.Namespace, param
     others = np.random.default_rng(100 + draw).permutation(np.setdiff1d(split.database, split.train))
     queries = others[:N_QUERIES]
     database = np.concatenate([split.train, others[N_QUERIES : N_QUERIES + N_DATABASE - len(split.train)]])
-    chosen = {"solver": options.solver, "random_state": draw, **parameters}
+    solver = options.solver or ("local_search" if options.labels else "sweeps")
+    chosen = {"solver": solver, "random_state": draw, **parameters}
     kind = chosen.pop("kind", TwoStepHasher)
     train = _thinned(split.train, data.y, draw) if options.unequal else split.train
     labels = data.y[train] if options.labels else None
@@ -127,7 +132,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--unequal", action="store_true", help="learn from classes of 500 down to 20 samples")
     parser.add_argument("--bits", type=int, default=16)
     parser.add_argument("--draws", type=int, default=1)
-    parser.add_argument("--solver", default="local_search")
+    parser.add_argument("--solver", help="default: local_search with labels, sweeps without")
     parser.add_argument("--only", nargs="+", help="words; trials that hold none of them are left out")
     return parser.parse_args()
 

@@ -1,11 +1,11 @@
-"""Inference in memory as n grows: seconds, peak memory and the exponent of n, by local search and AL.
+"""Inference in memory as n grows: seconds, peak memory and the exponent of n, by single flips and by AL on samples.
 
-    python -m benchmarks.cpu_scale --rows 10000,100000,1000000 --solvers local_search,al
+    python -m benchmarks.cpu_scale --rows 10000,100000,1000000 --solvers passes,sampled_al
 
 Every cell is a process of its own: rows of 128 features (float64, clusters with noise), the distance target, 32 bits,
 3 sweeps. Prints one JSON object. Memory is the process's peak over the bytes of the rows, with what Python and its
-packages need before there are rows taken off; ``--blocks`` runs `hashlearn.distributed.fit` in one process instead,
-``--whole`` gives every bit's whole problem to the solver.
+packages need before there are rows taken off; ``--blocks`` runs `hashlearn.distributed.fit` in one process instead.
+The names of methods, as in ``--solvers local_search,al``, give every bit's whole problem to the solver.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def peak_bytes() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
-def one_cell(n: int, solver: str, sweeps: int, blocks: bool, whole: bool) -> dict[str, object]:
-    from hashlearn import bqp, distributed
+def one_cell(n: int, solver: str, sweeps: int, blocks: bool) -> dict[str, object]:
+    from hashlearn import distributed
     from hashlearn.inference import infer_codes, start_codes
     from hashlearn.targets import Distance
 
@@ -49,19 +49,20 @@ def one_cell(n: int, solver: str, sweeps: int, blocks: bool, whole: bool) -> dic
     data = X.nbytes
     began = time.perf_counter()
     if blocks:
-        report = distributed.fit(X, n_bits=N_BITS, solver=solver, n_sweeps=sweeps, n_workers=0).inference_report_
+        hasher = distributed.fit(X, n_bits=N_BITS, solver=solver, n_sweeps=sweeps, n_workers=0, random_state=0)
+        report = hasher.inference_report_
         seconds = report.seconds
     else:
         rng = np.random.default_rng(0)
         target = Distance().build(X, None, rng)
         del X
         start = start_codes("auto", target.P, N_BITS, rng, target)
-        chosen = bqp.METHODS[solver]() if whole else solver
-        report = infer_codes(target, start, solver=chosen, n_sweeps=sweeps, rng=rng)[1]
+        report = infer_codes(target, start, solver=solver, n_sweeps=sweeps, rng=rng)[1]
         seconds = report.seconds
     return {
         "rows": n,
         "solver": solver,
+        "method": report.method,
         "inference_seconds": round(seconds, 2),
         "total_seconds": round(time.perf_counter() - began, 2),
         "peak_bytes": peak_bytes(),
@@ -81,22 +82,19 @@ def exponent(cells: list[dict]) -> float | None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", default="10000,31623,100000,316228,1000000")
-    parser.add_argument("--solvers", default="local_search,al")
+    parser.add_argument("--solvers", default="passes,sampled_al")
     parser.add_argument("--sweeps", type=int, default=3)
     parser.add_argument("--blocks", action="store_true")
-    parser.add_argument("--whole", action="store_true")
     parser.add_argument("--cell", nargs=2, metavar=("ROWS", "SOLVER"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.cell:
-        print(
-            json.dumps(one_cell(int(options.cell[0]), options.cell[1], options.sweeps, options.blocks, options.whole))
-        )
+        print(json.dumps(one_cell(int(options.cell[0]), options.cell[1], options.sweeps, options.blocks)))
         return
     cells = []
     for solver in options.solvers.split(","):
         for n in options.rows.split(","):
             command = [sys.executable, "-m", "benchmarks.cpu_scale", "--sweeps", str(options.sweeps)]
-            command += ["--blocks"] * options.blocks + ["--whole"] * options.whole + ["--cell", n, solver]
+            command += ["--blocks"] * options.blocks + ["--cell", n, solver]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             if done.returncode:
                 raise SystemExit(done.stderr)

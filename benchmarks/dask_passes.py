@@ -14,14 +14,15 @@ import time
 from pathlib import Path
 
 import numpy as np
-from hashlearn.distributed.block_flips import Step, propose
-from hashlearn.distributed.on_dask import OnDask
-from hashlearn.distributed.starts import Start, begin
 
 from benchmarks.dask_scale import N_FEATURES, write_rows
-from hashlearn.distributed.block_cache import Recipe
+from hashlearn.distributed.block_cache import FactorSpec
+from hashlearn.distributed.block_rows import propose
+from hashlearn.distributed.block_starts import Start, begin
 from hashlearn.distributed.blocks import as_table
+from hashlearn.distributed.executors import OnDask
 from hashlearn.distributed.moments import cross_moments, merged_moments, moments, unit_gram
+from hashlearn.inference.passes import Outcome, Step
 
 N_BITS, RANK = 32, 64
 
@@ -40,13 +41,13 @@ def timed_moments(rows):
 
 def timed_gram(rows, mean) -> float:
     began = time.thread_time()
-    unit_gram(rows, mean)
+    unit_gram(rows, mean, 1.0)
     return time.thread_time() - began
 
 
-def timed_factor(rows, recipe) -> float:
+def timed_factor(rows, spec) -> float:
     began = time.thread_time()
-    recipe.factor(rows)
+    spec.factor(rows)
     return time.thread_time() - began
 
 
@@ -57,13 +58,13 @@ def timed_cross(rows, mean) -> float:
     return time.thread_time() - began
 
 
-def timed_propose(kept, step):
+def timed_propose(state, step, repeats):
     began = time.thread_time()
-    found = propose(kept, step)
+    found = propose(state, step, N_BITS, repeats)
     return time.thread_time() - began, found
 
 
-def nothing(kept) -> int:
+def nothing(state) -> int:
     return 0
 
 
@@ -89,16 +90,16 @@ def main() -> None:
         for _, part in parts[1:]:
             known = merged_moments(known, part)
         directions = np.linalg.eigh(known.scatter)[1][:, ::-1][:, :RANK]
-        recipe = Recipe("benchmark", known.mean, directions, 0.0)
+        spec = FactorSpec("benchmark", known.mean, known.typical_norm, directions, 0.0)
         found = {
             "read_core_seconds_per_gb": sum(loads) / gigabytes,
             "moments_core_seconds_per_gb": sum(part[0] for part in parts) / gigabytes,
             "unit_gram_core_seconds_per_gb": sum(executor.map_rows(timed_gram, known.mean)) / gigabytes,
-            "factor_core_seconds_per_gb": sum(executor.map_rows(timed_factor, recipe)) / gigabytes,
+            "factor_core_seconds_per_gb": sum(executor.map_rows(timed_factor, spec)) / gigabytes,
             "cross_core_seconds_per_gb": sum(executor.map_rows(timed_cross, known.mean)) / gigabytes,
         }
-        executor.keep(recipe, nothing)
-        begun = executor.map_kept(begin, -1, None, None, Start(np.eye(RANK, N_BITS), np.zeros(N_BITS)))
+        executor.keep(spec, nothing)
+        begun = executor.map_states(begin, -1, None, None, Start(np.eye(RANK, N_BITS), np.zeros(N_BITS)))
         found |= bit_passes(executor, begun, n)
         found["milliseconds_per_task"] = overhead(client)
         executor.close()
@@ -114,8 +115,8 @@ def bit_passes(executor, begun, n: int) -> dict[str, float]:
         weights[bit] = 0.0
         t = np.r_[among[bit], cross[bit]]
         candidate = (-weights * t, t) if bit % 2 else (None, None)
-        step = Step(bit, N_BITS, weights, t, *candidate, float(len(codes)))
-        parts = executor.map_kept(timed_propose, bit, [-1] * len(codes), codes, step)
+        step = Step(bit, weights, t, *candidate)
+        parts = executor.map_states(timed_propose, bit, [Outcome.KEEP] * len(codes), codes, step, float(len(codes)))
         seconds[bool(bit % 2)].append(sum(part[0] for part in parts))
     return {
         "bit_pass_core_microseconds_per_row": 1e6 * float(np.median(seconds[False])) / n,
@@ -128,11 +129,11 @@ def overhead(client, blocks: int = 400) -> float:
     rows = np.tile(np.arange(4.0, dtype=np.float32), (8 * blocks, 1))
     rows[::2] += 1.0
     executor = OnDask(as_table(rows, 8), client)
-    executor.keep(Recipe("overhead", np.zeros(4), np.eye(4), 1e9), nothing)
+    executor.keep(FactorSpec("overhead", np.zeros(4), 1.0, np.eye(4), 1e9), nothing)
     best = np.inf
     for _ in range(5):
         began = time.perf_counter()
-        executor.map_kept(nothing, -1, None, None)
+        executor.map_states(nothing, -1, None, None)
         best = min(best, time.perf_counter() - began)
     executor.close()
     return 1e3 * best / blocks

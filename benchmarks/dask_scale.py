@@ -108,7 +108,7 @@ def main() -> None:
     parser.add_argument("--memory-limit", default="3GB")
     parser.add_argument("--bits", type=int, default=32)
     parser.add_argument("--sweeps", type=int, default=3)
-    parser.add_argument("--solver", default="local_search")
+    parser.add_argument("--solver", default="passes")
     parser.add_argument("--components", type=int, default=None)
     parser.add_argument("--chunk-rows", type=int, default=1 << 17)
     parser.add_argument("--compare", action="store_true", help="fit in memory, in this process, too")

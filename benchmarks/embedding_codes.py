@@ -49,7 +49,7 @@ def methods(n_bits: int, seed: int) -> dict[str, tuple[Callable[[], Any], bool]]
     """Name → how to build it, and whether it sees labels."""
 
     def two_step(**parameters: Any) -> Callable[[], Any]:
-        chosen = {"solver": "local_search", "random_state": seed, **parameters}
+        chosen = {"solver": "sweeps" if "target" in parameters else "local_search", "random_state": seed, **parameters}
         return lambda: TwoStepHasher(n_bits, **chosen)
 
     return {

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from benchmarks.gpu import comparison, sections
-from hashlearn.inference.presets import DEVICE_SDR
+from hashlearn.inference import PRESETS
 
 
 def main() -> None:
@@ -56,7 +56,7 @@ def main() -> None:
             section(
                 "inference_every_sweep_proven",
                 lambda: sections.whole_inference(
-                    X, options.bits, options.sweeps, device, copy, options.time_limit, DEVICE_SDR
+                    X, options.bits, options.sweeps, device, copy, options.time_limit, PRESETS["sampled_sdr"](len(X))
                 ),
             )
             state.pop("inference_every_sweep_proven", None)

@@ -45,7 +45,8 @@ def _scores(data: datasets.DataSet, n_bits: int, draw: int) -> list[float]:
     def two_step(target: Any) -> TwoStepHasher:
         # The kernel's full Gram matrix of up to 21,000 rows would take minutes.
         function = KernelRidge(max_gram_rows=7_000)
-        return TwoStepHasher(n_bits, target=target, solver="local_search", hash_function=function, random_state=draw)
+        solver = "local_search" if target == "labels" else "sweeps"
+        return TwoStepHasher(n_bits, target=target, solver=solver, hash_function=function, random_state=draw)
 
     X = data.X
     fitted = [

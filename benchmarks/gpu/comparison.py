@@ -9,8 +9,7 @@ import numpy as np
 
 from benchmarks.gpu.sections import embeddings
 from hashlearn import bqp, inference
-from hashlearn.inference.objective import BitProblems
-from hashlearn.inference.presets import LOW_RANK_SDR
+from hashlearn.inference.whole_bits import WholeBits
 from hashlearn.targets import Distance
 
 
@@ -23,9 +22,9 @@ def agreement(n: int, n_features: int, n_bits: int, n_sweeps: int, device: str) 
     reference = bqp.LowRank(P.double().numpy(), np.ones(P.shape[1]))
     results, solutions = {}, {}
     for name, target, solver in (
-        ("cpu", reference, LOW_RANK_SDR),
-        ("device", tensors, LOW_RANK_SDR),
-        ("device_as_by_default", tensors, "sdr"),
+        ("cpu", reference, "quick_sdr"),
+        ("device", tensors, "quick_sdr"),
+        ("device_as_by_default", tensors, "auto"),
     ):
         start = inference.start_codes("auto", target.P, n_bits, np.random.default_rng(0), target)
         began = time.perf_counter()
@@ -37,13 +36,14 @@ def agreement(n: int, n_features: int, n_bits: int, n_sweeps: int, device: str) 
             "gap_max": max(bit.gap for bit in report.bits if np.isfinite(bit.gap)),
             "converged": all(bit.status in ("converged", "optimal") for bit in report.bits),
         }
-        if solver == "sdr":
+        if solver == "auto":
             continue
-        problems = BitProblems(target, target.rows.codes(start).P)
+        relaxation = bqp.SemidefiniteRelaxation(tol=1e-4)
+        problems = WholeBits(target, start, relaxation, relaxation, monotone=True, rng=np.random.default_rng(1))
         solutions[name] = []
         for bit in range(min(4, n_bits)):
             A = problems.problem(bit)
-            solution = bqp.solve(A, bqp.SemidefiniteRelaxation(tol=1e-4), random_state=bit)
+            solution = bqp.solve(A, relaxation, random_state=bit)
             solutions[name].append((solution.bound, solution.details["relaxation_value"], solution.value))
     cpu, other = np.array(solutions["cpu"]), np.array(solutions["device"])
     difference = {name: results[name]["objective"] / results["cpu"]["objective"] - 1.0 for name in results}

@@ -13,8 +13,8 @@ from benchmarks.gpu.recording import MEMORY_BOUND, recording, wait
 from hashlearn import bqp, inference, metrics
 from hashlearn.bits.tensors import pack_tensor
 from hashlearn.hash_functions import KernelExpansion, LinearMargins, distinct_bits
-from hashlearn.inference.objective import BitProblems
-from hashlearn.inference.presets import for_bits
+from hashlearn.inference.presets import chosen
+from hashlearn.inference.whole_bits import WholeBits
 from hashlearn.search import nearest_codes
 from hashlearn.targets import Distance
 
@@ -84,7 +84,7 @@ def warm_up(n: int, n_features: int, n_bits: int, device: str) -> dict[str, Any]
 
 
 def whole_inference(
-    X: Any, n_bits: int, n_sweeps: int, device: str, copy: float, limit: float, solver: Any = "sdr"
+    X: Any, n_bits: int, n_sweeps: int, device: str, copy: float, limit: float, solver: Any = "auto"
 ) -> dict[str, Any]:
     """Target, start, sweeps; with the passes counted, and the fraction of the copy bandwidth they come to."""
     rng = np.random.default_rng(0)
@@ -144,13 +144,13 @@ def whole_inference(
 
 def profile(target: Any, codes: Any, n_bits: int, device: str, copy: float) -> dict[str, Any]:
     """The first bits once more, waiting for the device around every pass: seconds of each, and their bandwidth."""
-    problems = BitProblems(target, target.rows.codes(codes).P)
-    solver = for_bits("sdr", target)
+    solver: Any = chosen("auto", target).solver
+    problems = WholeBits(target, codes, solver, solver, monotone=True, rng=np.random.default_rng(0))
     count = min(n_bits, 8)
     with recording(device, timed=True, large=min(50_000, problems.n // 2)) as recorder:
         for bit in range(count):
             A = problems.problem(bit)
-            bqp.solve(A, solver, random_state=bit, x0=problems.column(bit))
+            bqp.solve(A, solver, random_state=bit, x0=problems.codes[:, bit])
             recorder.tick("between bits", device)
     found = recorder.summary()
     found["stage_milliseconds_a_bit"] = {k: 1e3 * v / count for k, v in recorder.stages.items()}

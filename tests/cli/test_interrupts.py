@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from click.shell_completion import BashComplete
 
-from hashlearn import TwoStepHasher, bqp
+from hashlearn import TwoStepHasher, bqp, inference
 from hashlearn.cli import main
 from hashlearn.cli.progress import ProgressBar
 from hashlearn.core.progress import Progress
@@ -162,13 +162,21 @@ def test_completion_is_emitted_for_every_shell(shell: str) -> None:
     assert f"{shell}_complete" in done.stdout
 
 
+def test_the_help_of_fit_lists_every_solver() -> None:
+    text = " ".join(invoke("fit", "--help").stdout.split())
+    of_solver = text.partition("How each bit is solved")[2].partition("--target")[0]
+    listed = set(re.split(r"[ ,();:.]+", of_solver))
+    assert {"auto", *bqp.METHODS, *inference.PRESETS} <= listed
+
+
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
         ("hashlearn e", {"encode", "evaluate", "export"}),
         ("hashlearn fit --met", {"--method"}),
         ("hashlearn fit --method it", {"itq", "itq_cca"}),
-        ("hashlearn fit --solver a", {"al"}),
+        ("hashlearn fit --solver a", {"auto", "al"}),
+        ("hashlearn fit --solver s", {"sdr", "spectral", "sampled_sdr", "sweeps", "sampled_al"}),
         ("hashlearn fit --target s", {"shared_labels"}),
         ("hashlearn fit --hash-function r", {"rbf_svm"}),
     ],

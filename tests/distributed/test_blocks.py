@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import pickle
+import time
+from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 import pytest
-from hashlearn.distributed.block_flips import Step, propose
 
 from hashlearn import bqp, distributed
 from hashlearn.bits import unpack_signs
-from hashlearn.distributed import encoding
-from hashlearn.distributed.block_cache import CANDIDATE, KEEP, POLISHED, Kept, set_bit
+from hashlearn.distributed import block_cache, encoding
+from hashlearn.distributed.block_cache import BlockState, set_bit
+from hashlearn.distributed.block_rows import propose
 from hashlearn.distributed.blocks import as_table, checked_rows
 from hashlearn.distributed.class_codes import shares
 from hashlearn.distributed.hash_functions import distinct_of_gram, gram_with_ones
 from hashlearn.distributed.moments import folded, merged_moments, moments, tree
 from hashlearn.hash_functions import KernelRidge, LinearRidge, distinct_bits
-from hashlearn.inference import infer_codes, start_codes
+from hashlearn.inference import PRESETS, Passes, infer_codes, start_codes
 from hashlearn.inference.objective import objective
+from hashlearn.inference.passes import Outcome, Step
 from hashlearn.targets import Distance
 from tests.distributed.data import clustered, write_files
 
@@ -33,9 +36,10 @@ def test_moments_of_blocks_are_those_of_all_rows():
     np.testing.assert_allclose(whole.scatter, 1000 * np.cov(X.T.astype(np.float64), bias=True), rtol=1e-10)
 
 
-def test_the_objective_is_that_of_the_target_and_never_rises():
+@pytest.mark.parametrize("solver", ["passes", "sweeps", "auto"])
+def test_the_objective_is_that_of_the_target_and_never_rises(solver):
     X, _ = clustered()
-    hasher = distributed.fit(X, n_bits=12, solver="local_search", chunk_rows=400, n_workers=0, n_components=24)
+    hasher = distributed.fit(X, n_bits=12, solver=solver, chunk_rows=400, n_workers=0, n_components=24, random_state=0)
     report = hasher.inference_report_
     target = Distance().build(X, None, np.random.default_rng(0))
     codes = unpack_signs(hasher.training_codes, 12).astype(np.float64)
@@ -45,32 +49,32 @@ def test_the_objective_is_that_of_the_target_and_never_rises():
     assert values[-1] < values[0]
 
 
-@pytest.mark.parametrize("solver", ["local_search", "sdr", "al"])
+@pytest.mark.parametrize("solver", ["passes", "tabu", "auto", "al"])
 def test_blocks_lose_little_against_all_rows_at_once(solver):
     X, _ = clustered(1500)
     rng = np.random.default_rng(0)
     target = Distance().build(X, None, rng)
     whole = infer_codes(target, start_codes("auto", X, 12, rng, target), solver=solver, rng=rng)[1].final_objective
-    options = {"n_bits": 12, "n_components": 24, "solver": solver, "n_workers": 0}
+    options = {"n_bits": 12, "n_components": 24, "solver": solver, "n_workers": 0, "random_state": 0}
     for chunk_rows in (1500, 150):
         report = distributed.fit(X, chunk_rows=chunk_rows, **options).inference_report_
         assert report.final_objective < 1.05 * whole
 
 
 def test_one_block_descends_to_a_flip_optimum(monkeypatch):
-    monkeypatch.setattr("hashlearn.distributed.block_flips.MOST_SWEEPS", 100)
-    monkeypatch.setattr("hashlearn.distributed.block_flips.SETTLED", 0.0)
+    monkeypatch.setattr("hashlearn.distributed.block_rows.MAX_PASSES", 100)
+    monkeypatch.setattr("hashlearn.distributed.block_rows.SETTLED", 0.0)
     X, _ = clustered(400, 6)
     factor = Distance().build(X, None, np.random.default_rng(0)).P.astype(np.float32)
-    kept = Kept(factor, None, 0)
-    kept.codes = np.random.default_rng(1).integers(0, 256, (400, 1)).astype(np.uint8)
-    codes = 2.0 * np.unpackbits(kept.codes, axis=1) - 1.0
+    state = BlockState(factor, None, 0)
+    state.codes = np.random.default_rng(1).integers(0, 256, (400, 1)).astype(np.uint8)
+    codes = 2.0 * np.unpackbits(state.codes, axis=1) - 1.0
     P = np.hstack([codes, factor])
     weights = np.r_[np.ones(8), np.full(6, -8.0)]
     weights[2] = 0.0
     q = np.random.default_rng(2).standard_normal(14)
-    step = Step(2, 8, weights, P.T @ codes[:, 2], q, P.T @ np.where(P @ q < 0.0, -1.0, 1.0), 1.0)
-    proposal = propose(kept, step)
+    step = Step(2, weights, P.T @ codes[:, 2], q, P.T @ np.where(P @ q < 0.0, -1.0, 1.0))
+    proposal = propose(state, step, 8, repeats=1.0)
     A = bqp.LowRank(P, weights)
     for column in proposal.columns:
         x = 2.0 * np.unpackbits(column, count=400) - 1.0
@@ -80,22 +84,22 @@ def test_one_block_descends_to_a_flip_optimum(monkeypatch):
     np.testing.assert_allclose(proposal.products, P.T @ (2.0 * np.unpackbits(proposal.columns[1]) - 1.0), atol=1e-9)
 
 
-@pytest.mark.parametrize("outcome", [KEEP, POLISHED, CANDIDATE])
-def test_kept_codes_follow_the_outcome_once(outcome):
-    kept = Kept(np.zeros((3, 2), np.float32), None, 0)
-    kept.codes, kept.version = np.array([[255], [0], [255]], np.uint8), 4
+@pytest.mark.parametrize("outcome", list(Outcome))
+def test_cached_codes_follow_the_outcome_once(outcome):
+    state = BlockState(np.zeros((3, 2), np.float32), None, 0)
+    state.codes, state.version = np.array([[255], [0], [255]], np.uint8), 4
     columns = [np.array([False, True, False]), np.array([True, True, True])]
-    kept.pending = (0, columns)
+    state.pending = (0, columns)
     for _ in range(2):  # a task that runs twice finds the outcome taken up
-        assert kept.reached(5, outcome)
-    wanted = np.array([True, False, True]) if outcome == KEEP else columns[outcome]
-    np.testing.assert_array_equal(kept.codes[:, 0] >> 7, wanted)
-    assert not kept.reached(7, KEEP)
+        assert state.reached(5, outcome)
+    wanted = np.array([True, False, True]) if outcome is Outcome.KEEP else columns[outcome.value]
+    np.testing.assert_array_equal(state.codes[:, 0] >> 7, wanted)
+    assert not state.reached(7, Outcome.KEEP)
 
 
 def test_bounds_hold_and_are_close():
     X, _ = clustered(1500)
-    hasher = distributed.fit(X, n_bits=8, chunk_rows=400, n_workers=0, n_components=24, certify=True)
+    hasher = distributed.fit(X, n_bits=8, chunk_rows=400, n_workers=0, n_components=24, certify=True, random_state=0)
     records = hasher.inference_report_.bits[-8:]
     codes = unpack_signs(hasher.training_codes, 8).astype(np.float64)
     target = Distance().build(X, None, np.random.default_rng(0))
@@ -135,7 +139,9 @@ def test_distinct_bits_from_inner_products():
 @pytest.mark.parametrize("spec", [LinearRidge(), KernelRidge(max_gram_rows=1, n_landmarks=50, gamma=0.05)])
 def test_hash_functions_are_those_of_a_fit_in_memory(spec):
     X, _ = clustered(900, 8)
-    hasher = distributed.fit(X, n_bits=6, solver="local_search", hash_function=spec, chunk_rows=250, n_workers=0)
+    hasher = distributed.fit(
+        X, n_bits=6, solver="passes", hash_function=spec, chunk_rows=250, n_workers=0, random_state=0
+    )
     codes = unpack_signs(hasher.training_codes, 6)
     if isinstance(spec, KernelRidge):  # landmarks are drawn in another way: as many, from the same rows
         assert (hasher.transform(X) == (codes > 0)).mean() > 0.85
@@ -144,9 +150,10 @@ def test_hash_functions_are_those_of_a_fit_in_memory(spec):
     np.testing.assert_allclose(hasher.decision_function(X), again.decision_function(X), atol=1e-4)
 
 
-def test_labels_give_one_codeword_to_a_class():
+@pytest.mark.parametrize("solver", ["auto", "local_search", "passes", "sampled_al"])
+def test_labels_give_one_codeword_to_a_class(solver):
     X, y = clustered()
-    hasher = distributed.fit(X, y, n_bits=10, chunk_rows=700, n_workers=0)
+    hasher = distributed.fit(X, y, n_bits=10, solver=solver, chunk_rows=700, n_workers=0, random_state=0)
     for label in range(12):
         assert len(np.unique(hasher.training_codes[y == label], axis=0)) == 1
     assert len(np.unique(hasher.training_codes, axis=0)) == 12
@@ -176,14 +183,16 @@ def test_bad_rows_are_named(tmp_path):
     [
         ({"n_bits": 200}, "at least as many rows"),
         ({"target": "neighbors"}, "target must be"),
-        ({"target": "labels"}, "needs labels"),
+        ({"target": "labels"}, "needs y, the labels"),
         ({"hash_function": "rbf_svm"}, "hash_function must be"),
         ({"hash_function": KernelRidge(sharpen=4.0)}, "must do without sharpen"),
         ({"init": "random"}, "init must be"),
         ({"chunk_rows": 0}, "chunk_rows must be positive"),
         ({"chunk_rows": (3, 4)}, "add up to the 100 rows"),
-        ({"labels": np.zeros(100)}, "only one class"),
-        ({"labels": np.zeros(7)}, "one for each of the 100 rows"),
+        ({"y": np.zeros(100)}, "only one class"),
+        ({"y": np.zeros(7)}, "one for each of the 100 rows"),
+        ({"solver": "sweps"}, "solver must be one of auto, .*; did you mean 'sweeps'"),
+        ({"time_limit": 0.0}, "time_limit must be a positive number of seconds"),
     ],
 )
 def test_bad_arguments_are_refused(options, match):
@@ -199,8 +208,118 @@ def test_missing_files_are_said():
 
 def test_what_is_sent_to_encode_leaves_the_codes_of_the_rows_behind():
     X, _ = clustered(900, 8)
-    hasher = distributed.fit(X, n_bits=8, solver="local_search", hash_function="linear", n_workers=0)
+    hasher = distributed.fit(X, n_bits=8, solver="passes", hash_function="linear_ridge", n_workers=0)
     sent = pickle.loads(encoding._pickled(hasher))
     assert not hasattr(sent, "training_codes")
     assert len(hasher.training_codes) == 900
     np.testing.assert_array_equal(sent.encode(X), hasher.encode(X))
+
+
+@pytest.mark.parametrize(
+    ("solver", "words"),
+    [
+        ("auto", "sdr, n draws 20, polish 2, tol 0.001, on up to 10,000 sampled rows, extended to all rows"),
+        ("passes", "single flips, all rows"),
+        ("sampled_al", "al, on up to 10,000 sampled rows, extended to all rows"),
+        ("spectral", "spectral, on up to 10,000 sampled rows, extended to all rows"),
+        (bqp.AugmentedLagrangian(max_iter=3), "al, max iter 3, on up to 10,000 sampled rows, extended to all rows"),
+        (Passes(), "single flips, all rows"),
+        (Passes("quick_sdr"), "sdr, tol 0.0001, on up to 10,000 sampled rows, extended to all rows"),
+    ],
+)
+def test_the_report_says_what_ran_in_blocks(solver, words):
+    X, _ = clustered(300, 5)
+    report = distributed.fit(X, n_bits=3, n_sweeps=1, solver=solver, chunk_rows=100, n_workers=0).inference_report_
+    assert report.solver == (solver if isinstance(solver, str) else solver.name)
+    assert report.method == f"{words}, up to 4 passes of flips a bit"
+    inner = solver.solver if isinstance(solver, Passes) else solver
+    known = {"auto": "loose_sdr", "passes": None, "sampled_al": "al"}
+    assert report.parameters.get("solver") == (known.get(inner, inner) if isinstance(inner, str) else inner)
+
+
+def test_the_report_says_what_ran_for_labels():
+    X, y = clustered(300, 5)
+    report = distributed.fit(X, y, n_bits=3, chunk_rows=100, n_workers=0).inference_report_
+    assert (report.solver, report.method) == ("auto", "sdr, tol 0.0001, all rows")
+
+
+@pytest.mark.parametrize("solver", PRESETS)
+def test_every_preset_runs_in_blocks(solver):
+    X, _ = clustered(200, 5)
+    report = distributed.fit(X, n_bits=3, n_sweeps=1, solver=solver, chunk_rows=70, n_workers=0).inference_report_
+    assert report.final_objective <= report.start_objective
+
+
+@pytest.mark.parametrize("name", ["al", "spectral"])
+def test_a_name_of_a_method_is_its_default_object(name):
+    X, _ = clustered(300, 5)
+    options = {"n_bits": 4, "n_sweeps": 1, "chunk_rows": 100, "n_workers": 0, "random_state": 0}
+    named, given = (distributed.fit(X, solver=solver, **options) for solver in (name, bqp.METHODS[name]()))
+    np.testing.assert_array_equal(named.training_codes, given.training_codes)
+
+
+@dataclass(frozen=True)
+class Endless:
+    """Works until its time is over."""
+
+    name = "endless"
+
+    def run(self, A, run, rng, x0):
+        while True:
+            run.tick("waiting")
+
+
+@dataclass(frozen=True)
+class Interrupted:
+    """Meets Ctrl-C."""
+
+    name = "interrupted"
+
+    def run(self, A, run, rng, x0):
+        raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("with_labels", [False, True])
+def test_a_time_limit_ends_inference_with_usable_codes(with_labels):
+    X, y = clustered(300, 5)
+    began = time.perf_counter()
+    hasher = distributed.fit(
+        X, y if with_labels else None, n_bits=4, solver=Endless(), time_limit=0.2, chunk_rows=100, n_workers=0
+    )
+    assert time.perf_counter() - began < 20.0
+    report = hasher.inference_report_
+    assert report.out_of_time
+    assert len(report.bits) < 12
+    assert report.final_objective <= report.start_objective
+    assert hasher.encode(X).shape == (300, 1)
+
+
+def test_a_limit_that_is_not_reached_changes_nothing():
+    X, _ = clustered(300, 5)
+    options = {"n_bits": 4, "solver": "al", "chunk_rows": 100, "n_workers": 0, "random_state": 0}
+    limited = distributed.fit(X, time_limit=600.0, **options)
+    np.testing.assert_array_equal(limited.training_codes, distributed.fit(X, **options).training_codes)
+    assert not limited.inference_report_.out_of_time
+
+
+@pytest.mark.parametrize("with_labels", [False, True])
+def test_ctrl_c_is_passed_on_and_nothing_stays_cached(with_labels):
+    X, y = clustered(300, 5)
+    with pytest.raises(KeyboardInterrupt):
+        distributed.fit(X, y if with_labels else None, n_bits=4, solver=Interrupted(), chunk_rows=100, n_workers=0)
+    assert not block_cache._caches
+
+
+def test_old_words_work_and_are_said_to_be_old():
+    X, y = clustered(300, 5)
+    options = {"n_bits": 4, "chunk_rows": 100, "n_workers": 0, "random_state": 0}
+    with pytest.warns(DeprecationWarning, match="labels is now called y"):
+        old = distributed.fit(X, labels=y, **options)
+    np.testing.assert_array_equal(old.training_codes, distributed.fit(X, y, **options).training_codes)
+    with pytest.warns(DeprecationWarning, match="'linear' is now called linear_ridge"):
+        old = distributed.fit(X, solver="passes", hash_function="linear", **options)
+    np.testing.assert_array_equal(old.encode(X), distributed.fit(X, solver="passes", **options).encode(X))
+    with pytest.warns(DeprecationWarning, match=r"'nystroem' is now called KernelRidge\(n_landmarks=1000\)"):
+        old = distributed.fit(X, solver="passes", hash_function="nystroem", **options)
+    new = distributed.fit(X, solver="passes", hash_function=KernelRidge(n_landmarks=1000), **options)
+    np.testing.assert_array_equal(old.encode(X), new.encode(X))

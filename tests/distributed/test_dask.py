@@ -12,12 +12,13 @@ pytest.importorskip("distributed")
 dask_array = pytest.importorskip("dask.array")
 
 from hashlearn import distributed, load  # noqa: E402
+from hashlearn.hash_functions import KernelRidge  # noqa: E402
 from tests.distributed.data import clustered, write_files  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:unclosed:ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
 )
-OPTIONS = {"n_bits": 8, "n_sweeps": 2, "chunk_rows": 500, "n_components": 12}
+OPTIONS = {"n_bits": 8, "n_sweeps": 2, "chunk_rows": 500, "n_components": 12, "random_state": 0}
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +34,7 @@ def rows():
     return clustered()
 
 
-@pytest.mark.parametrize("solver", ["local_search", "sdr"])
+@pytest.mark.parametrize("solver", ["passes", "sweeps", "auto"])
 def test_workers_give_the_codes_of_one_process(client, rows, tmp_path, solver):
     X, _ = rows
     alone = distributed.fit(X, solver=solver, n_workers=0, **OPTIONS)
@@ -45,7 +46,7 @@ def test_workers_give_the_codes_of_one_process(client, rows, tmp_path, solver):
 
 def test_a_killed_worker_changes_nothing(client, rows, tmp_path):
     X, _ = rows
-    alone = distributed.fit(X, solver="local_search", n_workers=0, **OPTIONS)
+    alone = distributed.fit(X, solver="sweeps", n_workers=0, **OPTIONS)
     files, killed = write_files(tmp_path / "rows", X), []
 
     def kill_once(progress):
@@ -53,7 +54,7 @@ def test_a_killed_worker_changes_nothing(client, rows, tmp_path):
             killed.append(next(iter(client.run(os.getpid).values())))
             os.kill(killed[0], signal.SIGKILL)
 
-    there = distributed.fit(files, solver="local_search", client=client, progress=kill_once, **OPTIONS)
+    there = distributed.fit(files, solver="sweeps", client=client, progress=kill_once, **OPTIONS)
     assert killed
     np.testing.assert_array_equal(there.training_codes, alone.training_codes)
 
@@ -61,7 +62,7 @@ def test_a_killed_worker_changes_nothing(client, rows, tmp_path):
 def test_dask_arrays_keep_their_chunks(client, rows):
     X, _ = rows
     lengths = (700, 1300, 1000)
-    options = {**OPTIONS, "solver": "local_search"}
+    options = {**OPTIONS, "solver": "sweeps"}
     alone = distributed.fit(X, n_workers=0, **{**options, "chunk_rows": lengths})
     there = distributed.fit(
         dask_array.from_array(X, chunks=(lengths, 12)), client=client, **{**options, "chunk_rows": None}
@@ -71,17 +72,17 @@ def test_dask_arrays_keep_their_chunks(client, rows):
 
 def test_the_factor_may_lie_on_disk(client, rows, monkeypatch):
     X, _ = rows
-    monkeypatch.setattr("hashlearn.distributed.on_dask.MEMORY_SHARE", 1e-9)
-    options = {**OPTIONS, "solver": "local_search"}
+    monkeypatch.setattr("hashlearn.distributed.executors.MEMORY_SHARE", 1e-9)
+    options = {**OPTIONS, "solver": "sweeps"}
     there = distributed.fit(X, client=client, **options)
-    assert not client.run(_kept_jobs)[next(iter(client.run(_kept_jobs)))]
+    assert not client.run(_cached_jobs)[next(iter(client.run(_cached_jobs)))]
     np.testing.assert_array_equal(there.training_codes, distributed.fit(X, n_workers=0, **options).training_codes)
 
 
 def test_labels_from_a_column(client, rows, tmp_path):
     X, y = rows
     files = write_files(tmp_path / "rows", X, y)
-    options = {**OPTIONS, "solver": "sdr", "hash_function": "nystroem"}
+    options = {**OPTIONS, "solver": "auto", "hash_function": KernelRidge(n_landmarks=1000)}
     there = distributed.fit(files, "label", client=client, **options)
     alone = distributed.fit(X, y, n_workers=0, **options)
     np.testing.assert_array_equal(there.training_codes, alone.training_codes)
@@ -90,7 +91,7 @@ def test_labels_from_a_column(client, rows, tmp_path):
     np.testing.assert_array_equal(again.encode(X), alone.encode(X))
 
 
-def _kept_jobs():
-    from hashlearn.distributed import block_cache as kept
+def _cached_jobs():
+    from hashlearn.distributed import block_cache
 
-    return list(kept._shelves)
+    return list(block_cache._caches)

@@ -144,7 +144,7 @@ def test_parquet_files_without_rows_are_left_out(fitted, tmp_path):
     rows = write_files(tmp_path / "rows", X, y)
     table = pq.read_table(rows / "part-0.parquet")
     pq.write_table(table.slice(0, 0), rows / "part-00.parquet")
-    learned = distributed.fit(rows, "label", n_bits=4, solver="local_search", n_workers=0)
+    learned = distributed.fit(rows, "label", n_bits=4, n_workers=0)
     assert learned.n_samples_fit_ == 900
     only_rows = write_files(tmp_path / "only_rows", X)
     pq.write_table(table.select(["x"]).slice(0, 0), only_rows / "part-00.parquet")

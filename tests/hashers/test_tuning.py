@@ -83,3 +83,8 @@ def test_indicators_of_several_labels_are_tuned_too():
     found = tune(X, indicators, n_bits=4, seconds=60.0, random_state=0)
     assert len(found.trials) > 1
     assert found.hasher.encode(X[:3]).shape == (3, 1)
+
+
+def test_single_flips_are_tried_without_labels_only():
+    assert tuning._default_choices(None)["solver"] == ("sweeps",)
+    assert "solver" not in tuning._default_choices(y)

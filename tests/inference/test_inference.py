@@ -10,8 +10,9 @@ import scipy.sparse as sp
 
 from hashlearn import bqp, inference, targets
 from hashlearn.bqp.methods.spectral import sign
-from hashlearn.inference.objective import BitProblems, frobenius_square, objective
+from hashlearn.inference.objective import frobenius_square, objective
 from hashlearn.inference.starts import _factor
+from hashlearn.inference.whole_bits import WholeBits
 from hashlearn.linalg.principal_axes import principal_axes
 
 
@@ -22,6 +23,7 @@ def sample(n=80, n_features=6, n_classes=4, seed=0):
 
 
 X, LABELS = sample()
+WHOLE_PRESETS = [name for name in inference.PRESETS if name not in ("passes", "sampled_al")]
 
 
 def all_kinds():
@@ -35,11 +37,16 @@ def all_kinds():
     }
 
 
+def whole_bits(target, start):
+    solver = bqp.Spectral()
+    return WholeBits(target, start, solver, solver, monotone=True, rng=np.random.default_rng(0))
+
+
 @pytest.mark.parametrize("kind", list(all_kinds()))
 def test_bit_problem_is_equation_4(kind):
     Y = all_kinds()[kind]
     rng = np.random.default_rng(1)
-    problems = BitProblems(Y, inference.start_codes("random", X, 5, rng))
+    problems = whole_bits(Y, inference.start_codes("random", X, 5, rng))
     for bit in (0, 3, 1, 1, 4, 0):
         others = np.delete(problems.codes, bit, axis=1)
         expected = others @ others.T - 5 * Y.toarray()
@@ -62,10 +69,13 @@ def test_objective_without_forming_y(kind):
 
 
 @pytest.mark.parametrize("kind", list(all_kinds()))
-@pytest.mark.parametrize("solver", ["sdr", "al", "local_search", "nopt", "graph_cut", "spectral"])
+@pytest.mark.parametrize("solver", [name for name in ("auto", *bqp.METHODS, *WHOLE_PRESETS) if name != "exact"])
 def test_never_uphill_with_every_solver(kind, solver):
     Z = inference.start_codes("pca", X, 6, np.random.default_rng(0))
-    codes, report = inference.infer_codes(all_kinds()[kind], Z, solver=solver, rng=np.random.default_rng(0))
+    n_sweeps = 1 if solver == "local_search" else 3  # its defaults search long
+    codes, report = inference.infer_codes(
+        all_kinds()[kind], Z, solver=solver, n_sweeps=n_sweeps, rng=np.random.default_rng(0)
+    )
     assert codes.dtype == np.int8
     assert set(np.unique(codes)) <= {-1, 1}
     steps = np.diff([report.start_objective, *report.objectives])
@@ -140,7 +150,7 @@ def test_a_bit_is_not_replaced_by_one_that_only_rounding_makes_better():
     Y = bqp.Sparse(sp.csr_array(-0.1 * exact))
     points = np.array(list(itertools.product((1.0, -1.0), repeat=7)))
     points = np.column_stack([np.ones(len(points)), points])
-    A = BitProblems(Y, points[:1].T.copy()).problem(0)
+    A = whole_bits(Y, points[:1].T.copy()).problem(0)
     x, better = next(
         (x, other)
         for x, other in itertools.permutations(points, 2)
@@ -177,7 +187,7 @@ def test_report_as_table_and_frame():
     Z = inference.start_codes("pca", X, 4, np.random.default_rng(0))
     _, report = inference.infer_codes(all_kinds()["dense"], Z, n_sweeps=2, rng=np.random.default_rng(0))
     text = str(report)
-    assert text.splitlines()[0].startswith("sdr: ")
+    assert text.splitlines()[0].startswith("auto (sdr, tol 0.03, rank 4, proof limit 2000, all rows): ")
     assert f"{report.objectives[0]:.6f}" in text
     pandas = pytest.importorskip("pandas", reason="to_frame needs pandas")
     frame = report.to_frame()
@@ -228,7 +238,7 @@ def test_more_rotations_give_a_start_of_no_higher_objective(monkeypatch):
     Y = targets.Distance().build(X, None, np.random.default_rng(0))
 
     def objectives(count):
-        monkeypatch.setattr("hashlearn.inference.starts.MOST_ROTATIONS", count)
+        monkeypatch.setattr("hashlearn.inference.starts.MAX_ROTATIONS", count)
         starts = (inference.start_codes("auto", X, 4, np.random.default_rng(seed), Y) for seed in range(5))
         return np.array([objective(Y, codes) for codes in starts])
 

@@ -1,23 +1,124 @@
-"""The looser relaxation that inference uses must not cost codes."""
+"""Names of solvers mean one thing each, the report says what ran, and looser relaxations cost no codes."""
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from hashlearn import bqp
-from hashlearn.inference import infer_codes, start_codes
-from hashlearn.targets import as_target
+from hashlearn import TwoStepHasher, bqp
+from hashlearn.core import thresholds
+from hashlearn.inference import PRESETS, Passes, infer_codes, start_codes
+from hashlearn.targets import Labels, as_target
+
+N_BITS = 3
+
+
+def small_target(n=60):
+    return as_target("distance", None).build(np.random.default_rng(0).standard_normal((n, 5)), None, None)
+
+
+def inferred(solver, target=None, **options):
+    target = small_target() if target is None else target
+    start = np.where(np.random.default_rng(1).random((target.n, N_BITS)) < 0.5, -1.0, 1.0)
+    return infer_codes(target, start, solver=solver, n_sweeps=1, rng=np.random.default_rng(2), **options)
 
 
 @pytest.mark.parametrize("name", ["distance", "thresholded_distance"])
-def test_named_sdr_is_as_good_as_one_solved_to_the_default(name):
+def test_auto_is_as_good_as_sdr_with_its_defaults(name):
     X = load_digits().data[:700]
     Y = as_target(name, None).build(X, None, np.random.default_rng(0))
     start = start_codes("pca", X, 8, np.random.default_rng(0))
     loose, tight = (
-        infer_codes(Y, start, solver=solver, n_sweeps=2, rng=np.random.default_rng(1))[1]
-        for solver in ("sdr", bqp.SemidefiniteRelaxation())
+        infer_codes(Y, start, solver=solver, n_sweeps=2, rng=np.random.default_rng(1))[1] for solver in ("auto", "sdr")
     )
     assert loose.final_objective == pytest.approx(tight.final_objective, rel=0.02)
     assert loose.final_objective < loose.start_objective
     assert all(record.bound <= record.value for record in loose.bits)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_runs_and_is_the_object_it_stands_for(name):
+    codes, report = inferred(name)
+    assert report.final_objective <= report.start_objective
+    assert len(report.bits) == N_BITS
+    same, by_object = inferred(PRESETS[name](60))
+    np.testing.assert_array_equal(codes, same)
+    assert (report.solver, by_object.solver) == (name, PRESETS[name](60).name)
+    assert report.method == by_object.method
+    assert report.parameters == by_object.parameters
+
+
+@pytest.mark.parametrize("name", [name for name in bqp.METHODS if name != "exact"])
+def test_a_name_of_a_method_is_its_default_object(name):
+    codes, report = inferred(name)
+    same, by_object = inferred(bqp.METHODS[name]())
+    np.testing.assert_array_equal(codes, same)
+    assert report.solver == by_object.solver == name
+    assert report.method == by_object.method == f"{name}, all rows"
+    assert report.parameters == by_object.parameters == {}
+
+
+@pytest.mark.parametrize("name", ["al", "spectral"])
+def test_a_name_of_a_method_means_the_same_for_any_number_of_rows(name, monkeypatch):
+    for limit in ("DEVICE_SAMPLE_ROWS", "DISTINCT_ROWS_SEEN", "ROTATION_ROWS"):
+        monkeypatch.setattr(thresholds, limit, 10)
+    assert inferred(name)[1].method == f"{name}, all rows"
+
+
+def test_what_ran_for_auto():
+    _, report = inferred("auto")
+    assert (report.solver, report.method) == ("auto", "sdr, tol 0.0001, all rows")
+    assert report.parameters == {"tol": 1e-4}
+    assert str(report).startswith("auto (sdr, tol 0.0001, all rows): 1 sweep(s)")
+    _, report = inferred("auto", bqp.Dense(small_target().toarray()))
+    assert report.method == "sdr, tol 0.03, rank 4, proof limit 2000, all rows"
+    assert report.parameters == {"tol": 3e-2, "rank": 4, "proof_limit": 2000}
+    labels = Labels().build(None, np.arange(60) % 3, np.random.default_rng(0))
+    assert inferred("auto", labels)[1].method == "sdr, tol 0.0001, all rows"
+
+
+def test_what_ran_for_presets_objects_and_passes():
+    _, report = inferred("tabu")
+    assert (report.solver, report.method) == ("tabu", "local_search, n starts 1, max iter 600, all rows")
+    assert report.parameters == {"n_starts": 1, "max_iter": 600}
+    _, report = inferred(bqp.AugmentedLagrangian(max_iter=7))
+    assert (report.solver, report.method) == ("al", "al, max iter 7, all rows")
+    assert report.parameters == {"max_iter": 7}
+    _, report = inferred("passes")
+    assert (report.solver, report.method) == ("passes", "single flips, all rows, up to 12 passes of flips a bit")
+    assert report.parameters == {}
+    _, report = inferred("sampled_al")
+    sampled = "on up to 10,000 sampled rows, extended to all rows, up to 12 passes of flips a bit"
+    assert (report.solver, report.method) == ("sampled_al", f"al, {sampled}")
+    assert report.parameters == {"solver": "al"}
+    _, report = inferred(Passes("loose_sdr"))
+    assert (report.solver, report.method) == ("passes", f"sdr, n draws 20, polish 2, tol 0.001, {sampled}")
+    assert report.parameters == {"solver": "loose_sdr"}
+
+
+def test_the_report_names_parameters_that_are_arrays():
+    """The blocks of GraphCut are one label for each row."""
+    blocks = np.arange(60) // 20
+    report = inferred(bqp.GraphCut(blocks=blocks))[1]
+    assert (report.solver, report.method) == ("graph_cut", "graph_cut, blocks given, all rows")
+    assert list(report.parameters) == ["blocks"]
+    np.testing.assert_array_equal(report.parameters["blocks"], blocks)
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"), [("sampled-al", "sampled_al"), ("quicksdr", "quick_sdr"), ("sweep", "sweeps"), ("aut", "auto")]
+)
+def test_an_unknown_solver_is_told_the_nearest_method_or_preset(given, meant):
+    match = rf"solver must be one of auto, sdr, al, .*quick_sdr, .*, got '{given}'; did you mean '{meant}'\?"
+    with pytest.raises(ValueError, match=match):
+        inferred(given)
+    with pytest.raises(ValueError, match=match):
+        inferred(Passes(given))
+    X = np.random.default_rng(0).standard_normal((30, 4))
+    with pytest.raises(ValueError, match=match):
+        TwoStepHasher(3, solver=given).fit(X)
+
+
+@pytest.mark.parametrize("solver", [5, None, [], bqp.LocalSearch])
+def test_what_is_no_solver_is_refused(solver):
+    with pytest.raises((TypeError, ValueError), match="solver must be"):
+        inferred(solver)

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from hashlearn import bqp, inference
-from hashlearn.inference import presets as bit_solvers
+from hashlearn.core import thresholds
+from hashlearn.inference import PRESETS
 from hashlearn.inference.objective import objective
-from hashlearn.inference.presets import DEVICE_SDR, LOW_RANK_SDR
 
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
@@ -17,7 +17,7 @@ def unit_rows(n: int, n_features: int) -> np.ndarray:
     return (X / np.linalg.norm(X, axis=1, keepdims=True)).astype(np.float32)
 
 
-@pytest.mark.parametrize("solver", ["sdr", "local_search"])
+@pytest.mark.parametrize("solver", ["auto", "tabu"])
 def test_objective_of_numpy(solver):
     X = unit_rows(1500, 12)
     ours, theirs = bqp.LowRank(torch.from_numpy(X), np.ones(12)), bqp.LowRank(X, np.ones(12))
@@ -29,9 +29,9 @@ def test_objective_of_numpy(solver):
         assert all(np.diff([report.start_objective, *report.objectives]) <= 1e-9)
     (codes, report), (_, numpy_report) = found
     assert codes.dtype == torch.int8
-    assert report.final_objective == pytest.approx(numpy_report.final_objective, rel=1e-4 if solver == "sdr" else 1e-2)
+    assert report.final_objective == pytest.approx(numpy_report.final_objective, rel=1e-4 if solver == "auto" else 1e-2)
     assert report.final_objective == pytest.approx(objective(theirs, codes.double().numpy()), rel=1e-6)
-    if solver == "sdr":
+    if solver == "auto":
         for bit in report.bits:
             assert bit.bound <= bit.value
 
@@ -70,7 +70,7 @@ def test_the_looser_relaxations_of_a_device_end_where_tight_ones_do():
     start = inference.start_codes("auto", target.P, 8, np.random.default_rng(0), target)
     loose, tight = (
         inference.infer_codes(target, start, solver=solver, rng=np.random.default_rng(1))[1]
-        for solver in (DEVICE_SDR, LOW_RANK_SDR)
+        for solver in (PRESETS["sampled_sdr"](target.n), "quick_sdr")
     )
     assert loose.final_objective == pytest.approx(tight.final_objective, rel=5e-3)
     assert np.mean([bit.gap for bit in loose.bits]) < np.mean([bit.gap for bit in tight.bits]) + 0.04
@@ -83,11 +83,11 @@ def device_problem():
 
 
 def test_a_device_proves_the_bits_of_the_last_sweep_and_finds_the_same_codes(monkeypatch):
-    monkeypatch.setattr(bit_solvers, "MANY_ROWS", 1000)
+    monkeypatch.setattr(thresholds, "DEVICE_SAMPLE_ROWS", 1000)
     target, start = device_problem()
     (codes, report), (same, every) = (
         inference.infer_codes(target, start, solver=solver, n_sweeps=2, rng=np.random.default_rng(1))
-        for solver in ("sdr", DEVICE_SDR)  # an object proves every bit
+        for solver in ("auto", PRESETS["sampled_sdr"](target.n))  # an object proves every bit
     )
     assert torch.equal(codes, same)
     for bit, proven in zip(report.bits, every.bits, strict=True):
@@ -98,16 +98,34 @@ def test_a_device_proves_the_bits_of_the_last_sweep_and_finds_the_same_codes(mon
 
 
 def test_a_sweep_without_change_is_followed_by_one_with_proofs(monkeypatch):
-    monkeypatch.setattr(bit_solvers, "MANY_ROWS", 1000)
+    monkeypatch.setattr(thresholds, "DEVICE_SAMPLE_ROWS", 1000)
     target, start = device_problem()
     best = start
     for _ in range(40):  # until nothing moves any more
         best, report = inference.infer_codes(
-            target, best.float(), solver="sdr", n_sweeps=1, rng=np.random.default_rng(2)
+            target, best.float(), solver="auto", n_sweeps=1, rng=np.random.default_rng(2)
         )
         if not any(bit.changed for bit in report.bits):
             break
-    _, report = inference.infer_codes(target, best.float(), solver="sdr", n_sweeps=9, rng=np.random.default_rng(2))
+    _, report = inference.infer_codes(target, best.float(), solver="auto", n_sweeps=9, rng=np.random.default_rng(2))
     last = max(bit.sweep for bit in report.bits)
     assert all(np.isfinite(bit.gap) for bit in report.bits if bit.sweep == last)
     assert report.stopped_early == (last < 9)
+
+
+@pytest.mark.parametrize("solver", ["passes", "sampled_al", inference.Passes()])
+def test_passes_refuse_tensors(solver):
+    target = bqp.LowRank(torch.from_numpy(unit_rows(50, 3)), np.ones(3))
+    with pytest.raises(ValueError, match="passes need a target of low rank in a NumPy array; 'sweeps' works"):
+        inference.infer_codes(target, torch.ones((50, 2)), solver=solver)
+
+
+def test_the_report_says_what_ran_on_a_device(monkeypatch):
+    monkeypatch.setattr(thresholds, "DEVICE_SAMPLE_ROWS", 1000)
+    target, start = device_problem()
+    _, report = inference.infer_codes(target, start, n_sweeps=1, rng=np.random.default_rng(0))
+    assert report.solver == "auto"
+    assert report.parameters == {
+        "tol": 1e-1, "rank": 16, "n_draws": 16, "polish": 1, "max_iter": 1, "max_flip_passes": 3
+    }  # fmt: skip
+    assert report.method.startswith("sdr, n draws 16, polish 1, tol 0.1, rank 16, ")

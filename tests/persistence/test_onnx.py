@@ -17,7 +17,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 
 
 def two_step(rows=None, **parameters):
-    parameters = {"n_bits": 5, "solver": "local_search", "n_sweeps": 1, "random_state": 0, **parameters}
+    parameters = {"n_bits": 5, "solver": "sweeps", "n_sweeps": 1, "random_state": 0, **parameters}
     return TwoStepHasher(**parameters).fit(X[TRAIN] if rows is None else rows, Y[TRAIN])
 
 

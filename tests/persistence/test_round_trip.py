@@ -9,7 +9,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.tree import DecisionTreeClassifier
 
 import hashlearn
-from hashlearn import TwoStepHasher, bqp, hash_functions, targets
+from hashlearn import TwoStepHasher, bqp, hash_functions, inference, targets
 from hashlearn.hash_functions import EstimatorMargins, FittedHashFunctions
 from hashlearn.hashers import HASHERS
 from hashlearn.persistence import PersistenceError, describe, load, save
@@ -18,7 +18,7 @@ from tests.persistence.models import TEST, TRAIN, X, Y, assert_same, assert_same
 
 
 def two_step(**parameters):
-    parameters = {"n_bits": 5, "solver": "local_search", "n_sweeps": 1, "random_state": 0, **parameters}
+    parameters = {"n_bits": 5, "solver": "sweeps", "n_sweeps": 1, "random_state": 0, **parameters}
     return TwoStepHasher(**parameters)
 
 
@@ -89,6 +89,8 @@ def test_trees_too_deep_to_be_stored_say_so(tmp_path, monkeypatch):
     [
         {"solver": bqp.AugmentedLagrangian(penalty=0.1), "hash_function": hash_functions.KernelRidge(alpha=2.0)},
         {"hash_function": hash_functions.KernelRidge(sharpen=2.0)},
+        {"solver": inference.Passes("al"), "target": "distance"},
+        {"solver": inference.Passes(bqp.AugmentedLagrangian(max_iter=3)), "target": "distance"},
         {"solver": bqp.SemidefiniteRelaxation(tol=1e-2), "target": targets.ThresholdedDistance(fraction=0.1)},
         {"target": targets.Similarity(np.eye(120), background=0.0)},
         {"target": targets.Similarity(sp.eye_array(120, format="csr"), background=-1.0)},

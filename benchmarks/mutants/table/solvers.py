@@ -42,15 +42,15 @@ MUTANTS = [
     Mutant(
         "flips of later rows use the diagonal of the first rows",
         "bqp/rows/numpy_flips.py",
-        "gain = x * field - diagonal[first + i]",
-        "gain = x * field - diagonal[i]",
+        "if helps(x[i], gradients[i - start, c], diagonal[i]):",
+        "if helps(x[i], gradients[i - start, c], diagonal[i - start]):",
         ROUNDING,
     ),
     Mutant(
-        "the row after a flipped one is judged by how things were before",
+        "rows after a flipped one are judged by how things were before",
         "bqp/rows/numpy_flips.py",
-        "for later in range(i + 1, rows):",
-        "for later in range(i + 2, rows):",
+        "            fields[n_codes + j] += repeats * step * weights[n_codes + j] * factor[i, j]\n",
+        "            pass\n",
         ROUNDING,
     ),
     Mutant(

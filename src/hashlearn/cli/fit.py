@@ -17,6 +17,7 @@ from hashlearn.cli.progress import ProgressBar
 from hashlearn.cli.text_tables import pairs, seconds
 from hashlearn.core.names import did_you_mean
 
+SOLVER_HELP = "How each bit is solved: auto, a method or a preset; an unknown name lists them.  [default: the method's]"
 SET_HELP = "Any other parameter of the method, such as n_sweeps=5; may be repeated."
 
 
@@ -24,11 +25,11 @@ def _choice(flag: str, registry: str, what: str, default: str | None = None) -> 
     """An option that the shell completes from one of the registries."""
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-        from hashlearn import bqp, hash_functions, hashers, targets
+        from hashlearn import bqp, hash_functions, hashers, inference, targets
 
         known: dict[str, Iterable[str]] = {
             "methods": hashers.HASHERS,
-            "solvers": bqp.METHODS,
+            "solvers": ["auto", *bqp.METHODS, *inference.PRESETS],
             "targets": ["auto", *targets.TARGETS],
             "hash functions": hash_functions.HASH_FUNCTIONS,
         }
@@ -43,7 +44,7 @@ def _choice(flag: str, registry: str, what: str, default: str | None = None) -> 
 @options.output_option("Where the model goes.")
 @options.bits_option
 @_choice("--method", "methods", "Hasher; an unknown name lists them all.", "two_step")
-@_choice("--solver", "solvers", "How each bit is solved.  [default: the method's]")
+@_choice("--solver", "solvers", SOLVER_HELP)
 @_choice("--target", "targets", "What codes preserve.  [default: the method's]")
 @_choice("--hash-function", "hash functions", "How bits are predicted.  [default: the method's]")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help=SET_HELP)

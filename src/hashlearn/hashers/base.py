@@ -29,7 +29,8 @@ MAX_BITS = 4096
 class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A hasher fits on X (and y, if it is supervised) and encodes any sample in n_bits bits.
 
-    A subclass provides ``fit``, which sets ``hash_functions_``. A bit is 1 if its margin is at least 0.
+    A subclass provides ``fit``, which sets ``hash_functions_``, or ``fit`` and ``_margins``. A bit is 1 if its margin is
+    at least 0.
     """
 
     n_bits: int
@@ -38,7 +39,12 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     _takes_tensors: ClassVar[bool] = False  # whether codes of a PyTorch tensor are a tensor on its device
     _learns_from_labels: ClassVar[bool] = False  # False: ``fit`` ignores y
     _needs_labels: ClassVar[bool] = False  # True: ``fit`` refuses to work without y
-    _plain_margins: ClassVar[bool] = True  # False: `_margins` is not just the margins of ``hash_functions_``
+    _plain_margins: ClassVar[bool] = True  # whether margins are those of ``hash_functions_``, unchanged
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "_margins" in vars(cls):
+            cls._plain_margins = False
 
     def _margins(self, X: Any) -> NDArray[Any]:
         """Real margins (n, n_bits) for validated X."""

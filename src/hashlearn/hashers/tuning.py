@@ -162,7 +162,7 @@ def _default_choices(y: Any) -> Choices:
         "target": (targets.Neighbors(metric="euclidean"), targets.Distance(), targets.ThresholdedDistance(0.01)),
         "scaling": ("root",),
         "hash_function": functions,
-        "solver": ("local_search",),
+        "solver": ("sweeps",),
     }
 
 

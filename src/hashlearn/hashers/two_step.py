@@ -35,7 +35,8 @@ class TwoStepHasher(BitPredictor):
         (multi-label), "neighbors" (of the nearest-neighbor graph), "labels_and_neighbors" (y = −1: no label),
         "clusters" (of the graph, for few bits), "distance", "thresholded_distance", a target object, or your own n × n
         similarity
-    solver : how each bit is solved: "sdr", "al", "local_search", … or a solver object of `hashlearn.bqp`
+    solver : how each bit is solved: "auto" (a relaxation whose effort fits the target), a name of `bqp.METHODS` (that
+        method with its defaults), a preset (`inference.PRESETS`: "sweeps", "passes", …), or a solver object
     hash_function : how bits are predicted: a name in `hashlearn.hash_functions.HASH_FUNCTIONS` ("kernel_ridge",
         "rbf_svm" (the paper's), "linear_svm", …), an object of that module, or any scikit-learn classifier. With labels
         ``KernelRidge(sharpen=4.0)`` finds more within a small radius, and ranks a little worse
@@ -55,9 +56,9 @@ class TwoStepHasher(BitPredictor):
         learned afterwards without a limit
     progress : called with a `hashlearn.core.progress.Progress` between steps
 
-    X may be a PyTorch tensor, float32 or float64: codes are then inferred on its device (low-rank targets, solver "sdr"
-    or "local_search"; other combinations on the host), hash functions are fitted on the host, and what
-    `decision_function`, `transform` and `encode` give for a tensor is a tensor on its device. See docs/gpu.md.
+    X may be a PyTorch tensor, float32 or float64. Codes are then inferred on its device (low-rank targets, solver
+    "auto", "sdr", "local_search" or "sweeps"; other targets on the host). Hash functions are fitted on the host, and
+    what `decision_function`, `transform` and `encode` give for a tensor is a tensor on its device. See docs/gpu.md.
 
     Attributes
     ----------
@@ -98,7 +99,7 @@ class TwoStepHasher(BitPredictor):
     progress: ProgressCallback | None = None
 
     @staticmethod
-    def paper(solver: Any = "sdr", n_bits: int = 32, **parameters: Any) -> TwoStepHasher:
+    def paper(solver: Any = "auto", n_bits: int = 32, **parameters: Any) -> TwoStepHasher:
         """The configuration of the paper's experiments: PCA start, RBF-SVM, every bit as its solver leaves it.
 
         Without labels the target is thresholded distance. ``parameters`` replaces any of these.

@@ -13,6 +13,7 @@ import numpy as np
 
 from hashlearn import bqp
 from hashlearn.bqp.rows.numpy_rows import NumpyRows
+from hashlearn.core import thresholds
 from hashlearn.core.progress import ProgressCallback, tell
 from hashlearn.core.threads import one_blas_thread
 from hashlearn.inference.array_rows import MAX_PASSES, ArrayRows
@@ -89,7 +90,10 @@ def infer_codes(
             bits = bits_in_memory(target, start, picked.solver, monotone, rng)
         else:
             bits = WholeBits(target, start, picked.solver, picked.early, monotone, rng)  # type: ignore[arg-type]
-        report = InferenceReport.of(solver, picked.solver, described(picked.solver, MAX_PASSES))
+        method = described(picked.solver, MAX_PASSES)
+        if not target.tall.on_host and target.n > thresholds.DEVICE_SAMPLE_ROWS and picked.solver.name == "sdr":
+            method = method.replace("all rows", "relaxations of sampled rows, rounding and proofs on all rows")
+        report = InferenceReport.of(solver, picked.solver, method)
         descend(bits, report, n_sweeps, monotone, time_limit, progress)
         codes = bits.codes
         if spread and not by_passes:  # passes are for rows that hardly repeat

@@ -74,6 +74,9 @@ def chosen(solver: Any, target: bqp.Operator) -> Chosen:
     if not (isinstance(name, str) and name in PRESETS):
         found = name if isinstance(name, Passes) else configured_solver(name)
         return Chosen(found, found)
+    if name == "tabu" and target.n > thresholds.LARGEST_DENSIFIED and isinstance(target, bqp.LowRank):
+        most = thresholds.LARGEST_DENSIFIED
+        raise ValueError(f"solver 'tabu' makes A dense: at most {most:,} rows, got {target.n:,}; 'sweeps' takes any")
     preset = PRESETS[name](target.n)
     # Bits of early sweeps are solved again, so their bounds would soon be out of date. There we skip expensive proofs.
     early = replace(preset, certify=False) if name == "sampled_sdr" else preset  # type: ignore[type-var]
@@ -108,7 +111,8 @@ def described(solver: bqp.Solver | Passes, max_passes: int | None = None) -> str
     'al, on up to 10,000 sampled rows, extended to all rows, up to 12 passes of flips a bit'
     """
     if not isinstance(solver, Passes):
-        changed = [f"{name.replace('_', ' ')} {value}" for name, value in changed_parameters(solver).items()]
+        parameters = changed_parameters(solver).items()
+        changed = [f"{name.replace('_', ' ')} {'given' if np.ndim(value) else value}" for name, value in parameters]
         return ", ".join([solver.name, *changed, "all rows"])
     flips = f"up to {max_passes} passes of flips a bit"
     if solver.solver is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -74,5 +74,10 @@ def changed_parameters(solver: Any) -> dict[str, Any]:
     """The parameters that differ from the defaults."""
     if not is_dataclass(solver) or isinstance(solver, type):
         return {}
-    values = asdict(solver)
-    return {f.name: values[f.name] for f in fields(solver) if f.default is MISSING or f.default != values[f.name]}
+    values = {f.name: (getattr(solver, f.name), f.default) for f in fields(solver)}
+    return {name: value for name, (value, default) in values.items() if not _equal(value, default)}
+
+
+def _equal(value: Any, default: Any) -> bool:
+    """Whether both are the same number or name; an array never equals a default."""
+    return value is default or (np.ndim(value) == 0 and bool(value == default))

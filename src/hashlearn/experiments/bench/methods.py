@@ -138,11 +138,11 @@ METHODS: dict[str, Method] = {
     for method in (
         Method("hashlearn", "two_step", BOTH, lambda request: {}),  # the library's defaults
         Method("hashlearn tuned", "two_step", (UNSUPERVISED, SUPERVISED), _tuned),
-        Method("SDR", "two_step", BOTH, _two_step("sdr")),
+        Method("SDR", "two_step", BOTH, _two_step("auto")),
         Method("AL", "two_step", BOTH, _two_step("al")),
-        Method("SDR plain", "two_step", (SUPERVISED,), _two_step("sdr", spread=False)),
+        Method("SDR plain", "two_step", (SUPERVISED,), _two_step("auto", spread=False)),
         Method("AL plain", "two_step", (SUPERVISED,), _two_step("al", spread=False)),
-        Method("SDR distance", "two_step", (UNSUPERVISED,), _two_step("sdr", distance=True)),
+        Method("SDR distance", "two_step", (UNSUPERVISED,), _two_step("auto", distance=True)),
         Method("AL distance", "two_step", (UNSUPERVISED,), _two_step("al", distance=True)),
         Method("NOPT", "two_step", BOTH, _two_step("nopt", spread=False)),
         Method("GraphCut", "two_step", BOTH, _two_step(_graph_cut, spread=False)),

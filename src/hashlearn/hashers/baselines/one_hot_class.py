@@ -33,7 +33,6 @@ class ClassScorer(BitPredictor):
 
     _learns_from_labels = True
     _needs_labels = True
-    _plain_margins = False
     n_jobs: int | None
     random_state: Any
 

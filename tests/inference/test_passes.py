@@ -1,30 +1,32 @@
-"""Bits by passes over many rows: laws that hold whatever the data, on problems made "many" by a low threshold."""
+"""Bits by passes over rows in memory: laws that hold whatever the data, with short panels and small samples."""
 
 import time
 
 import numpy as np
 import pytest
-from hashlearn.inference.many_rows import ManyRows, bits_by_passes
-from hashlearn.inference.row_flips import CodedRows, flip_rows
-from hashlearn.inference.sampled_bit import estimated_products
+import scipy.sparse as sp
 
 from hashlearn import bqp
-from hashlearn.core import threads
-from hashlearn.inference import infer_codes, many_rows, row_flips, start_codes, starts
-from hashlearn.inference.objective import BitProblems, objective
+from hashlearn.core import threads, thresholds
+from hashlearn.inference import Passes, array_rows, infer_codes, start_codes
+from hashlearn.inference.array_rows import ArrayRows, flip_passes
+from hashlearn.inference.descent import bits_in_memory
+from hashlearn.inference.objective import objective
+from hashlearn.inference.passes import Outcome, Proposal, agreed
+from hashlearn.inference.presets import as_passes
+from hashlearn.inference.whole_bits import WholeBits
 from hashlearn.targets import Distance
 
 N, RANK, N_BITS = 1200, 12, 6
-SOLVERS = ["local_search", "al"]
+SOLVERS = ["passes", "sampled_al"]
 
 
 @pytest.fixture(autouse=True)
 def short_panels(monkeypatch):
     """Several panels of several blocks, as many rows have."""
-    monkeypatch.setattr(row_flips, "PANEL", 512)
-    monkeypatch.setattr(row_flips, "BLOCK", 128)
-    monkeypatch.setattr(many_rows, "SAMPLED_ROWS", 400)
-    monkeypatch.setattr(many_rows, "MANY_ROWS", 100)
+    monkeypatch.setattr(array_rows, "PANEL", 512)
+    monkeypatch.setattr(array_rows, "BLOCK", 128)
+    monkeypatch.setattr(array_rows, "SAMPLED_ROWS", 400)
 
 
 def some_target(n=N, seed=0):
@@ -42,11 +44,13 @@ def inferred(target, solver, start=None, **options):
     return infer_codes(target, start, solver=solver, rng=np.random.default_rng(2), **options)
 
 
-def by_passes_and_whole(monkeypatch, target, solver, start):
-    """Reports of both ways."""
-    by_passes = inferred(target, solver, start)[1]
-    monkeypatch.setattr(many_rows, "MANY_ROWS", target.n)
-    return by_passes, inferred(target, solver, start)[1]
+def by_passes(target, start, solver):
+    return bits_in_memory(target, start, as_passes(solver), monotone=True, rng=np.random.default_rng(0))
+
+
+def problem_of(target, codes, bit):
+    solver = bqp.Spectral()
+    return WholeBits(target, codes, solver, solver, monotone=True, rng=np.random.default_rng(0)).problem(bit)
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -64,10 +68,10 @@ def test_objectives_fall_and_are_those_of_the_codes(solver):
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_the_value_of_every_bit_is_that_of_its_problem(solver):
     target, start = some_target(), some_codes()
-    bits = ManyRows(target, start, solver, np.random.default_rng(0))
+    bits = by_passes(target, start, solver)
     bits.objective()
     for bit in range(N_BITS):
-        A = BitProblems(target, bits.codes.astype(float)).problem(bit)
+        A = problem_of(target, bits.codes.astype(float), bit)
         before = A.value(bits.codes[:, bit])
         record = bits.one_bit(1, bit, np.inf, False)
         assert record.value == pytest.approx(A.value(bits.codes[:, bit]), rel=1e-10)
@@ -86,31 +90,28 @@ def test_threads_change_nothing(solver, monkeypatch):
     np.testing.assert_array_equal(found[0], found[2])
 
 
-def test_al_on_a_sample_ends_near_al_on_all_rows(monkeypatch):
+def test_al_on_a_sample_ends_near_al_on_all_rows():
     target = some_target(4000)
     start = start_codes("auto", target.P, N_BITS, np.random.default_rng(0), target)
-    sampled, whole = by_passes_and_whole(monkeypatch, target, "al", start)
-    true = inferred(target, bqp.AugmentedLagrangian(), start=start)[1]
-    assert whole.final_objective == true.final_objective  # below the threshold, and as an object, it is the method
-    assert sampled.final_objective != true.final_objective
-    assert sampled.final_objective == pytest.approx(true.final_objective, rel=0.01)
+    sampled, whole = (inferred(target, solver, start)[1] for solver in ("sampled_al", "al"))
+    assert sampled.final_objective != whole.final_objective
+    assert sampled.final_objective == pytest.approx(whole.final_objective, rel=0.01)
 
 
-def test_passes_end_near_where_searching_each_bit_ends(monkeypatch):
+def test_passes_end_near_where_searching_each_bit_ends():
     target = some_target(4000)
     start = start_codes("auto", target.P, N_BITS, np.random.default_rng(0), target)
-    passes, searched = by_passes_and_whole(monkeypatch, target, "local_search", start)
+    passes, searched = (inferred(target, solver, start)[1] for solver in ("passes", "sweeps"))
     assert passes.final_objective == pytest.approx(searched.final_objective, rel=0.01)
 
 
 def test_enough_passes_end_where_no_flip_helps():
     target, codes = some_target(), some_codes().astype(np.int8)
-    rows = CodedRows(codes, target.P)
     weights = np.r_[0.0, np.ones(N_BITS - 1), np.full(RANK, -float(N_BITS))]
     A = bqp.LowRank(np.hstack([codes, target.P])[:, 1:], weights[1:])
     X = np.stack([codes[:, 0], codes[:, 1]])
     T = X.astype(float) @ np.hstack([codes, target.P])
-    passes = flip_rows(rows, weights, A.diagonal(), X, T, most_passes=200, settled=0.0)
+    passes = flip_passes(codes, target.P, weights, A.diagonal(), X, T, max_passes=200, settled=0.0)
     assert 1 < passes < 200
     np.testing.assert_allclose(T, X.astype(float) @ np.hstack([codes, target.P]), atol=1e-9)
     for x, start in zip(X, codes.T, strict=False):
@@ -132,17 +133,17 @@ def test_a_pass_flips_the_rows_that_help_one_after_the_other():
         for i in np.flatnonzero(A.flip_gains(x) < 0.0):
             if A.flip_gains(x)[i] < 0.0:
                 x[i] = -x[i]
-    flip_rows(CodedRows(codes, factor), weights, A.diagonal(), X, T, most_passes=1)
+    flip_passes(codes, factor, weights, A.diagonal(), X, T, max_passes=1)
     np.testing.assert_array_equal(X, expected)
 
 
 def test_products_and_signs_of_all_rows():
-    target, codes = some_target(), some_codes().astype(np.int8)
-    rows, P = CodedRows(codes, target.P), np.hstack([some_codes(), target.P])
+    target = some_target()
+    rows, P = ArrayRows(target, some_codes()), np.hstack([some_codes(), target.P])
     among, cross = rows.products()
     np.testing.assert_allclose(np.hstack([among, cross]), some_codes().T @ P, atol=1e-9)
     q = np.random.default_rng(3).standard_normal(P.shape[1])
-    x, t = rows.signs(q)
+    x, t = rows._signs(q)
     np.testing.assert_array_equal(x, np.where(P @ q < 0.0, -1, 1))
     np.testing.assert_allclose(t, P.T @ x, atol=1e-9)
 
@@ -151,33 +152,81 @@ def test_the_estimate_from_all_rows_is_exact():
     P = np.hstack([some_codes(40), some_target(40).P])
     weights = np.r_[0.0, np.ones(N_BITS - 1), np.full(RANK, -float(N_BITS))]
     present = P[:, 0].copy()
-    t = estimated_products(P, weights, present, 40, "local_search", np.random.default_rng(0))
+    search = bqp.LocalSearch()
+
+    def estimate(n):
+        bits = by_passes(some_target(40), some_codes(40), Passes(search))
+        bits.n = n
+        return bits._on_sample(search, 0, weights, np.inf)
+
+    t = estimate(40)
     A = (P * weights) @ P.T
     assert weights @ (t * t) <= present @ A @ present
-    found = bqp.solve(A, "local_search", random_state=0, x0=present).value
+    found = bqp.solve(A, search, random_state=0, x0=present).value
     assert weights @ (t * t) == pytest.approx(found, rel=1e-9)
-    np.testing.assert_allclose(estimated_products(P, weights, present, 80, "local_search", 0), 2.0 * t, atol=1e-9)
+    np.testing.assert_allclose(estimate(80), 2.0 * t, atol=1e-9)
 
 
-def test_which_problems_go_by_passes(monkeypatch):
-    target, repeated = some_target(300), np.repeat(some_target(300).P[:100], 3, axis=0)
+def test_a_sample_holds_rows_of_p_with_the_codes_as_they_stand():
+    target = some_target()
+    rows = ArrayRows(target, some_codes())
+    assert rows.sample(np.random.default_rng(0)).shape == (400, N_BITS + RANK)
+    rows.codes[:, 2] = 1
+    few = ArrayRows(some_target(90), some_codes(90))
+    np.testing.assert_array_equal(few.sample(np.random.default_rng(0)), np.hstack([some_codes(90), some_target(90).P]))
+    assert np.all(rows.sample(np.random.default_rng(0))[:, 2] == 1.0)
 
-    def goes(solver, target):
-        return bits_by_passes(target, some_codes(300), solver, np.random.default_rng(0)) is not None
 
-    assert not goes("sdr", target)
-    assert not goes(bqp.AugmentedLagrangian(), target)
-    assert not goes("al", bqp.LowRank(repeated, target.weights))
-    assert not goes("al", bqp.Dense(np.eye(300)))
-    monkeypatch.setattr(many_rows, "MANY_ROWS", 299)
-    assert goes("al", target)
-    monkeypatch.setattr(many_rows, "MANY_ROWS", 300)
-    assert not goes("al", target)
+def test_changes_of_parts_are_taken_together_or_one_by_one_or_replaced_by_the_candidate():
+    """The value is −t₀² + 4 t₁²: at t = (1, 0) it is −1."""
+    weights, t = np.array([-1.0, 4.0]), np.array([1.0, 0.0])
+
+    def ask(*changes, candidates=None):
+        given = candidates or [None] * len(changes)
+        parts = [
+            Proposal(np.array(c), None if p is None else np.array(p), [1, 1])
+            for c, p in zip(changes, given, strict=True)
+        ]
+        return agreed(parts, t, weights)
+
+    outcomes, after, value = ask([1.0, 1.0], [1.0, -1.0])  # each alone would be worse
+    assert outcomes == [Outcome.POLISHED] * 2
+    assert value == -9.0
+    np.testing.assert_array_equal(after, [3.0, 0.0])
+    outcomes, after, value = ask([1.0, 0.0], [0.0, 3.0])  # together worse
+    assert outcomes == [Outcome.POLISHED, Outcome.KEEP]
+    assert value == -4.0
+    np.testing.assert_array_equal(after, [2.0, 0.0])
+    outcomes, after, value = ask([0.0, 0.0], [0.0, 0.0])
+    assert outcomes == [Outcome.KEEP] * 2
+    assert value == -1.0
+    outcomes, after, value = ask([1.0, 0.0], [0.0, 0.0], candidates=[[2.0, 0.0], [3.0, 0.0]])
+    assert outcomes == [Outcome.CANDIDATE] * 2
+    assert value == -25.0
+    np.testing.assert_array_equal(after, [5.0, 0.0])
+    outcomes, after, value = ask([1.0, 0.0], [0.0, 0.0], candidates=[[1.0, 0.0], [0.5, 0.0]])
+    assert outcomes == [Outcome.POLISHED] * 2
+    assert value == -4.0
+
+
+@pytest.mark.parametrize("solver", [*SOLVERS, Passes("sdr")])
+def test_passes_refuse_targets_without_a_factor_in_memory(solver):
+    for target in (bqp.Dense(np.eye(30)), bqp.Sparse(sp.csr_array(np.eye(30)))):
+        with pytest.raises(
+            ValueError, match="solver: passes need a target of low rank in a NumPy array; 'sweeps' works"
+        ):
+            inferred(target, solver)
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_passes_refuse_to_make_bits_worse(solver):
+    with pytest.raises(ValueError, match="solver: passes only ever improve a bit; monotone=False needs another solver"):
+        inferred(some_target(30), solver, monotone=False)
 
 
 def test_a_start_that_is_no_signs_is_refused():
     with pytest.raises(ValueError, match="start must hold only -1 and"):
-        inferred(some_target(), "local_search", np.zeros((N, N_BITS)))
+        inferred(some_target(), "passes", np.zeros((N, N_BITS)))
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -188,7 +237,7 @@ def test_a_bit_without_time_left_stays_or_improves(solver):
     assert time.perf_counter() - began < 2.0
     assert report.out_of_time
     assert report.final_objective <= report.start_objective
-    bits = ManyRows(target, some_codes(), solver, np.random.default_rng(0))
+    bits = by_passes(target, some_codes(), solver)
     start = bits.objective()
     assert bits.one_bit(1, 0, 1e-9, True).status == "time_limit"
     assert bits.objective() <= start
@@ -197,7 +246,7 @@ def test_a_bit_without_time_left_stays_or_improves(solver):
 def test_negative_weights_of_the_target():
     P = np.random.default_rng(5).standard_normal((N, 3))
     target = bqp.LowRank(P / np.linalg.norm(P, axis=1)[:, None], np.array([1.0, 0.5, -0.5]))
-    codes, report = inferred(target, "local_search")
+    codes, report = inferred(target, "passes")
     assert report.final_objective == pytest.approx(objective(target, codes.astype(float)), rel=1e-12)
     assert np.all(np.diff([report.start_objective, *report.objectives]) <= 1e-12)
 
@@ -205,8 +254,7 @@ def test_negative_weights_of_the_target():
 def test_a_start_from_a_sample_is_about_as_good(monkeypatch):
     target = some_target(3000)
     whole = start_codes("auto", target.P, N_BITS, np.random.default_rng(0), target)
-    monkeypatch.setattr(starts, "MANY_ROWS", 1000)
-    monkeypatch.setattr(starts, "LOOKED_AT", 1000)
+    monkeypatch.setattr(thresholds, "ROTATION_ROWS", 1000)
     before = target.P.copy()
     sampled = start_codes("auto", target.P, N_BITS, np.random.default_rng(0), target)
     np.testing.assert_array_equal(target.P, before)
