@@ -29,8 +29,8 @@ MAX_BITS = 4096
 class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A hasher fits on X (and y, if it is supervised) and encodes any sample in n_bits bits.
 
-    A subclass provides ``fit``, which sets ``hash_functions_``, or ``fit`` and ``_margins``. A bit is 1 if its margin is
-    at least 0.
+    A subclass provides ``fit``, which sets ``hash_functions_``, or ``fit`` and ``_margins``. Margins of at least 0 are
+    bits 1.
     """
 
     n_bits: int
@@ -43,7 +43,7 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if "_margins" in vars(cls):
+        if "_margins" in vars(cls) and "_plain_margins" not in vars(cls):
             cls._plain_margins = False
 
     def _margins(self, X: Any) -> NDArray[Any]:

@@ -80,6 +80,7 @@ class TwoStepHasher(BitPredictor):
     """
 
     _takes_tensors = True
+    _plain_margins = True  # unless features are scaled
     _learns_from_labels = True
 
     n_bits: int = 32
