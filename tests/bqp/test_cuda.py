@@ -11,7 +11,8 @@ from hashlearn.bqp.rows.torch.cuda_graphs import CudaGraphs  # noqa: E402
 from hashlearn.bqp.rows.torch.flips import FlipDescent, flip_descent  # noqa: E402
 from hashlearn.bqp.rows.torch.mixing import BlockMixing  # noqa: E402
 from hashlearn.bqp.rows.torch.rows import TorchRows  # noqa: E402
-from hashlearn.inference.presets import DEVICE_SDR  # noqa: E402
+
+DEVICE_SDR = inference.PRESETS["sampled_sdr"](20_000)
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 WEIGHTS = np.r_[np.ones(5), np.full(8, -6.0)]
