@@ -99,7 +99,7 @@ def test_the_bits_of_a_code_replay_the_same_graphs(monkeypatch):
     P = TorchRows(rows(600_000))  # more than twice the largest sample
     found = []
     for bit in range(3):
-        P.set_column(0, signs(600_000, 3)[:, bit])
+        P.P[:, 0] = signs(600_000, 3)[:, bit]
         A = bqp.LowRank.unchecked(P, WEIGHTS)
         assert A.rows is P
         found.append(bqp.solve(A, DEVICE_SDR, random_state=0))
