@@ -44,12 +44,12 @@ def demo_command(
             raise click.exceptions.Exit(INTERRUPTED)
         return
     from hashlearn.experiments.bench import digits
-    from hashlearn.experiments.report.digits_page import page
+    from hashlearn.experiments.report.page import digits_page
 
     options.require_place(output)
     with ProgressBar(quiet) as bar:
         result = digits.run(n_bits, seed, progress=bar)
-    options.write_output(output, page(result))
+    options.write_output(output, digits_page(result))
     rows = [asdict(row) for row in result.rows]
     text = [
         f"hashlearn {__version__}: {result.n_images:,} handwritten digits in {n_bits} bits (seed {seed})\n",
