@@ -5,7 +5,7 @@ from click.testing import CliRunner
 
 from hashlearn.cli import main
 from hashlearn.experiments.bench import digits
-from hashlearn.experiments.bench.gallery import NEAREST, SHOWN_QUERIES
+from hashlearn.experiments.bench.cell import NEAREST, SHOWN_QUERIES
 from hashlearn.experiments.report.page import digits_page
 
 

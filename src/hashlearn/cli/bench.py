@@ -144,12 +144,9 @@ def _tables(plan: Plan, found: Results) -> str:
 def _missing(plan: Plan, found: Results) -> list[str]:
     """What was asked for and has no result, and why."""
     lines = []
-    if plan.missing_methods:
-        lines.append(f"Missing methods, not in this version: {', '.join(plan.missing_methods)}")
     cells_of: dict[str | None, list[str]] = {}  # by the error that they had; None: they were not run
     for cell in found.missing:
-        if cell.method not in plan.missing_methods:
-            cells_of.setdefault(found.failed.get(cell), []).append(str(cell))
+        cells_of.setdefault(found.failed.get(cell), []).append(str(cell))
     waiting = cells_of.pop(None, [])
     for error, cells in sorted(cells_of.items(), key=lambda item: -len(item[1])):
         lines.append(f"Failed: {len(cells)} cell(s), {_few(cells)}: {error}")

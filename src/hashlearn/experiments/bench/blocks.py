@@ -1,18 +1,20 @@
 """Stored records grouped as tables show them: by table and data set, then by method and code length.
 
 A record is the JSON that `hashlearn bench` stores for one cell: one method, one code length, one draw. Fractions are
-turned into per cent here, and nowhere else.
+turned into per cent here, and nowhere else. The paper's numbers, as printed, are in a CSV file of the package.
 """
 
 from __future__ import annotations
 
+import csv
 import math
 import re
 import statistics
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from functools import cached_property
+from functools import cache, cached_property
+from importlib import resources
 from typing import Any
 
 from hashlearn.experiments.bench.methods import METHODS, MIXED
@@ -21,6 +23,11 @@ from hashlearn.experiments.bench.tables import PAPER_DATASETS, TABLES, Table
 Record = Mapping[str, Any]
 Reader = Callable[[Record], "float | None"]
 PaperValue = Callable[[str, str, str, int], "float | None"]  # (table, data set, method, n_bits) → per cent
+# Our data sets' names in the paper's tables. The k-NN table's CIFAR-10 has other features.
+_PAPER_NAMES = {"mnist": "MNIST", "cifar10": "CIFAR10", "sun397": "SUN397"}
+_KNN_NAMES = {"mnist": "MNIST", "cifar10": "CIFAR10-HOG"}
+# Our methods that interpret one of the paper's methods differently, in its tables without labels.
+_READINGS = {"SDR distance": "SDR", "AL distance": "AL"}
 
 
 class Verdict(Enum):
@@ -190,3 +197,30 @@ def in_order(names: Iterable[str], first: Iterable[str]) -> list[str]:
     """
     rank = {name: place for place, name in enumerate(first)}
     return sorted(names, key=lambda name: (rank.get(name, len(rank)), name))
+
+
+def published_value(table: str, dataset: str, method: str, n_bits: int) -> float | None:
+    """The value that the paper prints for an entry, in per cent; None if it has none.
+
+    Both targets without labels get the same number, because the paper does not say which it used.
+
+    >>> published_value("inference", "mnist", "SDR", 8)
+    86.33
+    >>> [published_value("unsupervised", "mnist", method, 8) for method in ("SDR", "SDR distance")]
+    [43.08, 43.08]
+    >>> published_value("supervised", "digits", "SDR", 8) is None
+    True
+    """
+    names = _KNN_NAMES if table == "knn" else _PAPER_NAMES
+    if table in ("unsupervised", "knn"):
+        method = _READINGS.get(method, method)
+    return _published().get((table, names.get(dataset.lower(), ""), method, n_bits))
+
+
+@cache
+def _published() -> dict[tuple[str, str, str, int], float]:
+    text = resources.files("hashlearn.experiments.bench").joinpath("paper_tables.csv").read_text("utf-8")
+    return {
+        (row["table"], row["dataset"], row["method"], int(row["n_bits"])): float(row["value"])
+        for row in csv.DictReader(text.splitlines())
+    }

@@ -1,7 +1,6 @@
 """Every compared method by the paper's name: which hasher it is, and with which parameters.
 
-Hashers are looked up in `hashlearn.hashers.HASHERS` when a cell runs. A method whose hasher is absent is *missing*:
-tables and commands say so. Adding a method is one line in `METHODS`.
+Hashers are looked up in `hashlearn.hashers.HASHERS` when a cell runs. Adding a method is one line in `METHODS`.
 """
 
 from __future__ import annotations
@@ -65,15 +64,8 @@ class Method:
             return self.settings[0]
         return setting if setting in self.settings else None
 
-    @property
-    def is_missing(self) -> bool:
-        """Whether this version lacks the hasher."""
-        return self.hasher not in HASHERS
-
     def build(self, request: Request) -> BaseHasher:
         """The hasher, not yet fitted."""
-        if self.is_missing:
-            raise ValueError(f"method {self.name} is missing: this version has no hasher {self.hasher!r}")
         make: Callable[..., BaseHasher] = HASHERS[self.hasher]
         return make(n_bits=request.n_bits, random_state=request.seed, **self.parameters(request))
 

@@ -52,8 +52,6 @@ class Results:
 
     def reason(self, cell: Cell) -> str:
         """Why a cell is missing, in words."""
-        if cell.method in METHODS and METHODS[cell.method].is_missing:
-            return "this version does not have the method"
         return f"failed: {self.failed[cell]}" if cell in self.failed else "not run yet"
 
 

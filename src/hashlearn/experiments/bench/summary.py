@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hashlearn.experiments.bench import paper
-from hashlearn.experiments.bench.blocks import Block, Entry, in_order, metric
+from hashlearn.experiments.bench.blocks import Block, Entry, in_order, metric, published_value
 from hashlearn.experiments.bench.methods import METHODS
 from hashlearn.experiments.bench.results import Results
 from hashlearn.experiments.bench.tables import METRIC_TITLES, TABLES
@@ -28,7 +27,7 @@ class Summary:
         """A table in Markdown. Its columns are aligned, so that it reads as plain text too."""
         header = ["method", *(f"L = {n_bits}" for n_bits in self.bits)]
         lines = [
-            [method, *(entry_text(row[n_bits], method, self.n_draws) for n_bits in self.bits)]
+            [method, *(entry_text(row[n_bits], self.n_draws) for n_bits in self.bits)]
             for method, row in self.rows.items()
         ]
         widths = [max(map(len, column)) for column in zip(header, *lines, strict=True)]
@@ -55,7 +54,7 @@ def summarise(
     for method in in_order({c.method for c in known}, METHODS) if methods is None else methods:
         rows[method] = {}
         for n_bits in lengths:
-            published = paper.value(table, dataset, method, n_bits) if shown == TABLES[table].metric else None
+            published = published_value(table, dataset, method, n_bits) if shown == TABLES[table].metric else None
             rows[method][n_bits] = block.entry(method, n_bits, metric(shown), published)
     n_draws = max((c.draw for c in known), default=0) + 1
     over = f"mean ± standard deviation of {n_draws} draws" if n_draws > 1 else "one draw"
@@ -65,16 +64,16 @@ def summarise(
     return Summary(title, _protocol(first.get("protocol", {})), n_draws, lengths, rows)
 
 
-def entry_text(entry: Entry, method: str, n_draws: int) -> str:
+def entry_text(entry: Entry, n_draws: int) -> str:
     """An entry as a table shows it.
 
-    >>> entry_text(Entry((87.0, 88.0), 86.5), "SDR", 2)
+    >>> entry_text(Entry((87.0, 88.0), 86.5), 2)
     '87.50 ± 0.71 (86.50, +1.00)'
-    >>> entry_text(Entry((87.0,)), "SDR", 3), entry_text(Entry((), 86.5), "SDR", 3)
+    >>> entry_text(Entry((87.0,)), 3), entry_text(Entry((), 86.5), 3)
     ('87.00 [1 of 3 draws]', '– (86.50)')
     """
     if entry.mean is None:
-        parts = ["missing" if method in METHODS and METHODS[method].is_missing else ABSENT]
+        parts = [ABSENT]
     else:
         parts = [f"{entry.mean:.2f}" + (f" ± {entry.deviation:.2f}" if entry.deviation is not None else "")]
     if entry.paper is not None:

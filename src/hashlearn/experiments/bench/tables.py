@@ -213,11 +213,6 @@ class Plan:
             for method in self.methods
         ]
 
-    @property
-    def missing_methods(self) -> tuple[str, ...]:
-        """The requested methods that this version does not have."""
-        return tuple(name for name in self.methods if METHODS[name].is_missing)
-
 
 def plan(
     table: str,

@@ -22,7 +22,7 @@ from hashlearn.experiments.formatting import counted, dataset_name
 from hashlearn.experiments.report.markup import Markup, element
 from hashlearn.experiments.report.series_styles import look_of, swatch
 
-Gallery = Mapping[str, Any]  # what `hashlearn.experiments.bench.gallery` makes
+Gallery = Mapping[str, Any]  # what `hashlearn.experiments.bench.cell` makes
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _GRAY, _RGB = 0, 2
 

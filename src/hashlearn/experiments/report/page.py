@@ -8,8 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from hashlearn import __version__
-from hashlearn.experiments.bench import paper
-from hashlearn.experiments.bench.blocks import Block, PaperValue, Record, Verdict, blocks
+from hashlearn.experiments.bench.blocks import Block, PaperValue, Record, Verdict, blocks, published_value
 from hashlearn.experiments.bench.digits import DigitsResult
 from hashlearn.experiments.bench.results import Results
 from hashlearn.experiments.bench.tables import Cell
@@ -37,7 +36,7 @@ Section = tuple[str, str, list[Markup]]  # anchor, heading, content
 _HEADS = ("learned from", "method", "precision within 2 bits", "mean average precision", "", "fit, s", "encode all, s")
 
 
-def results_page(results: Any, title: str = TITLE, paper_value: PaperValue = paper.value) -> str:
+def results_page(results: Any, title: str = TITLE, paper_value: PaperValue = published_value) -> str:
     """The whole page as text.
 
     Parameters
