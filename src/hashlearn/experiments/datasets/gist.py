@@ -17,7 +17,7 @@ import scipy.fft
 from numpy.typing import NDArray
 
 from hashlearn.core.progress import ProgressCallback
-from hashlearn.experiments.datasets.features.base import check_images, in_batches
+from hashlearn.experiments.datasets.features import check_images, in_batches
 
 Floats = NDArray[np.float32]
 
