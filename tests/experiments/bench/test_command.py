@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from click.testing import CliRunner
 
-from hashlearn.cli.bench import bench_command
+from hashlearn.cli.experiments import bench_command
 from hashlearn.experiments import datasets
 from hashlearn.experiments.bench.results import read
 from tests.experiments.bench import fakes
