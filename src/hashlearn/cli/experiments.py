@@ -115,7 +115,7 @@ def _summaries(plan: Plan, found: Results, dataset: str) -> dict[str, Summary]:
     from hashlearn.experiments.bench.summary import summarise
 
     metrics = dict.fromkeys((*plan.table.shown_metrics, "map"))
-    return {name: summarise(found, plan.table.name, dataset, name, plan.methods, plan.bits) for name in metrics}
+    return {name: summarise(found, plan, dataset, name) for name in metrics}
 
 
 def _bench_report(plan: Plan, found: Results, out: Path) -> dict[str, Any]:
@@ -183,8 +183,7 @@ def report_command(folder: Path, output: Path, title: str | None, as_json: bool)
     another version stored.
     """
     from hashlearn.experiments.bench import results
-    from hashlearn.experiments.report import results_page
-    from hashlearn.experiments.report.page import TITLE
+    from hashlearn.experiments.report.page import TITLE, results_page
 
     options.require_place(output)
     with refusals():

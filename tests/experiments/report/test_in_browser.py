@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hashlearn.experiments.report import results_page
+from hashlearn.experiments.report.page import results_page
 from tests.experiments.report import synthetic
 from tests.experiments.report.browser import Browser, find_browser
 

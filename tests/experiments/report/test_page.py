@@ -12,7 +12,7 @@ import pytest
 
 from hashlearn.experiments.bench.results import Results
 from hashlearn.experiments.bench.tables import Cell
-from hashlearn.experiments.report import results_page
+from hashlearn.experiments.report.page import results_page
 from tests.experiments.report import synthetic
 
 VOID = {"meta", "img", "br"}

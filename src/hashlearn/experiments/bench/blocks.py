@@ -18,7 +18,7 @@ from importlib import resources
 from typing import Any
 
 from hashlearn.experiments.bench.methods import METHODS, MIXED
-from hashlearn.experiments.bench.tables import PAPER_DATASETS, TABLES, Table
+from hashlearn.experiments.bench.tables import PAPER_DATASETS, TABLES, Table, rank
 
 Record = Mapping[str, Any]
 Reader = Callable[[Record], "float | None"]
@@ -98,7 +98,7 @@ class Block:
     @cached_property
     def methods(self) -> list[str]:
         """The methods measured, in the paper's order, then the others."""
-        return in_order({record["cell"]["method"] for record in self.records}, METHODS)
+        return sorted({record["cell"]["method"] for record in self.records}, key=lambda name: rank(name, METHODS))
 
     @cached_property
     def lengths(self) -> list[int]:
@@ -131,7 +131,7 @@ class Block:
     def beside_paper(self, paper_value: PaperValue) -> dict[str, list[Entry]]:
         """For each method, measured here or published in the paper, one entry for each code length."""
         rows = {}
-        for method in in_order({*METHODS, *self.methods}, METHODS):
+        for method in dict.fromkeys([*METHODS, *self.methods]):
             published = [paper_value(self.table.name, self.dataset, method, n_bits) for n_bits in self.lengths]
             if method in self.methods or any(value is not None for value in published):
                 rows[method] = [self.score(method, *pair) for pair in zip(self.lengths, published, strict=True)]
@@ -151,9 +151,7 @@ def blocks(records: Iterable[Record]) -> list[Block]:
     for record in records:
         key = record["cell"]
         groups.setdefault((key["table"], key["dataset"], key.get("features") or "given"), []).append(record)
-    tables = in_order({table for table, _, _ in groups}, TABLES)
-    datasets = in_order({dataset for _, dataset, _ in groups}, PAPER_DATASETS)
-    order = sorted(groups, key=lambda group: (tables.index(group[0]), datasets.index(group[1]), group[2]))
+    order = sorted(groups, key=lambda group: (rank(group[0], TABLES), rank(group[1], PAPER_DATASETS), group[2]))
     return [
         Block(TABLES.get(table) or Table(table, table, "", "precision@2", MIXED, (), ()), dataset, features, records)
         for table, dataset, features in order
@@ -187,16 +185,6 @@ def finite(value: object) -> float | None:
     (1.0, None, None)
     """
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
-
-
-def in_order(names: Iterable[str], first: Iterable[str]) -> list[str]:
-    """Known names in their order, then the others alphabetically.
-
-    >>> in_order({"b", "z", "a"}, ("z", "y"))
-    ['z', 'a', 'b']
-    """
-    rank = {name: place for place, name in enumerate(first)}
-    return sorted(names, key=lambda name: (rank.get(name, len(rank)), name))
 
 
 def published_value(table: str, dataset: str, method: str, n_bits: int) -> float | None:

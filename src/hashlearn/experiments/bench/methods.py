@@ -99,19 +99,15 @@ def _graph_cut(request: Request) -> Any:
     return bqp.GraphCut(blocks=request.labels) if request.setting == SUPERVISED else "graph_cut"
 
 
-def _own(hasher: str) -> Parameters:
+def _named(name: str, hasher: str, *settings: str, **parameters: Any) -> Method:
     """The hasher's own defaults, but the table's hash function if that is not RBF-SVM and the hasher has a choice."""
 
-    def parameters(request: Request) -> dict[str, Any]:
+    def chosen(request: Request) -> dict[str, Any]:
         has_choice = "hash_function" in HASHERS[hasher]._get_param_names()
-        return {"hash_function": request.hash_function} if has_choice and request.hash_function != "rbf_svm" else {}
+        other = {"hash_function": request.hash_function} if has_choice and request.hash_function != "rbf_svm" else {}
+        return {**other, **parameters}
 
-    return parameters
-
-
-def _named(name: str, hasher: str, *settings: str, **parameters: Any) -> Method:
-    own = _own(hasher)
-    return Method(name, hasher, settings, lambda request: {**own(request), **parameters})
+    return Method(name, hasher, settings, chosen)
 
 
 def _tuned(request: Request) -> dict[str, Any]:

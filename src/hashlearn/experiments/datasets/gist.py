@@ -86,7 +86,8 @@ class Gist:
     def _filter(self, images: Floats, filters: Floats) -> Floats:
         n, height, width = images.shape
         rows, columns = slice(self.boundary, self.boundary + height), slice(self.boundary, self.boundary + width)
-        spectrum = scipy.fft.fft2(_mirrored(images, self.boundary))
+        margin = (self.boundary, self.boundary)
+        spectrum = scipy.fft.fft2(np.pad(images, [(0, 0), margin, margin], mode="symmetric"))
         features = np.empty((n, len(filters), self.n_blocks, self.n_blocks), np.float32)
         for k, gain in enumerate(filters):
             # One axis after the other: the second transform then skips the mirrored rows.
@@ -139,10 +140,6 @@ def transfer_functions(orientations: tuple[int, ...], height: int, width: int) -
             turned = np.where(turned > np.pi, turned - 2.0 * np.pi, turned)
             gains.append(np.exp(-RADIAL_SHARPNESS * off_center**2 - ANGULAR_SHARPNESS * count**2 * turned**2))
     return np.array(gains, np.float32)
-
-
-def _mirrored(images: Floats, boundary: int) -> Floats:
-    return np.pad(images, [(0, 0), (boundary, boundary), (boundary, boundary)], mode="symmetric")
 
 
 def _block_means(x: Floats, n_blocks: int) -> Floats:

@@ -127,12 +127,8 @@ def _filtered(pixels: NDArray[np.uint8]) -> list[bytes]:
     left, above = np.zeros_like(pixels), np.zeros_like(pixels)
     left[:, 1:] = pixels[:, :-1]
     above[1:] = pixels[:-1]
-    return [_rows(kind, image) for kind, image in enumerate((pixels, pixels - left, pixels - above))]
-
-
-def _rows(kind: int, image: NDArray[np.uint8]) -> bytes:
-    flat = image.reshape(len(image), -1)
-    return np.hstack([np.full((len(flat), 1), kind, np.uint8), flat]).tobytes()
+    images = (image.reshape(len(image), -1) for image in (pixels, pixels - left, pixels - above))
+    return [np.insert(rows, 0, kind, axis=1).tobytes() for kind, rows in enumerate(images)]
 
 
 def _chunk(name: bytes, content: bytes) -> bytes:
