@@ -17,7 +17,7 @@ from functools import cache, cached_property
 from importlib import resources
 from typing import Any
 
-from hashlearn.experiments.bench.methods import METHODS, MIXED
+from hashlearn.experiments.bench.methods import METHODS
 from hashlearn.experiments.bench.tables import PAPER_DATASETS, TABLES, Table, rank
 
 Record = Mapping[str, Any]
@@ -153,9 +153,8 @@ def blocks(records: Iterable[Record]) -> list[Block]:
         groups.setdefault((key["table"], key["dataset"], key.get("features") or "given"), []).append(record)
     order = sorted(groups, key=lambda group: (rank(group[0], TABLES), rank(group[1], PAPER_DATASETS), group[2]))
     return [
-        Block(TABLES.get(table) or Table(table, table, "", "precision@2", MIXED, (), ()), dataset, features, records)
+        Block(TABLES[table], dataset, features, tuple(groups[table, dataset, features]))
         for table, dataset, features in order
-        for records in [tuple(groups[table, dataset, features])]
     ]
 
 

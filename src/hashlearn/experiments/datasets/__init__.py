@@ -34,12 +34,11 @@ from hashlearn.experiments.datasets.dataset import (
     Source,
     SourceFile,
 )
-from hashlearn.experiments.datasets.features import Hog, ImageFeatures
+from hashlearn.experiments.datasets.features import AlexNetFC7, Gist, Hog, ImageFeatures
 from hashlearn.experiments.datasets.files import data_folder, expanded, provenance_of
-from hashlearn.experiments.datasets.gist import Gist
 from hashlearn.experiments.datasets.images import Digits, ImageSource
 from hashlearn.experiments.datasets.mnist import Mnist
-from hashlearn.experiments.datasets.sun397 import AlexNetFC7, Sun397
+from hashlearn.experiments.datasets.sun397 import Sun397
 
 __all__ = [
     "DATASETS",

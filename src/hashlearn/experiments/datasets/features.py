@@ -1,141 +1,162 @@
-"""Image features: parameters as JSON, batches on all cores, a cache of the results; and HOG, by scikit-image.
+"""GIST and HOG of images, by name in `IMAGE_FEATURES`: a new kind is one class and one entry there.
 
-Each kind is a frozen dataclass of parameters with one method, ``compute``. The cache holds one ``.npy`` for each data
-set, set of parameters and version of the source files.
+GIST is the strength of each orientation, at each scale, in each block of an image: A. Oliva and A. Torralba, Modeling
+the shape of the scene, IJCV 42 (2001), with the constants of their LMgist. The gray image (mean of the channels) is
+stretched to 0 … 255; its logarithm loses the low frequencies and is divided by the local contrast; Gabor-like filters
+follow, and the modulus of each response is averaged over a grid of blocks. Everything is a product in the frequency
+domain, for batches of images: O(pixels · log(pixels) · filters) an image.
 
-HOG: N. Dalal and B. Triggs, Histograms of oriented gradients for human detection, CVPR 2005. In a color image the
-channel with the longest gradient counts, and blocks of cells are normalized by L2-Hys.
+HOG are histograms of gradient orientations, weighted by the gradient's length, over a grid of cells: N. Dalal and
+B. Triggs, Histograms of oriented gradients for human detection, CVPR 2005. scikit-image computes it: in a color image
+the channel with the longest gradient counts, and blocks of cells are normalized by L2-Hys.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import hashlib
-import json
-import logging
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import ClassVar
 
 import numpy as np
+import scipy.fft
 from numpy.typing import NDArray
 
-from hashlearn.core.atomic_files import replacing
 from hashlearn.core.packages import require
-from hashlearn.core.progress import ProgressCallback, tell
-from hashlearn.experiments.datasets.dataset import SourceFile
-from hashlearn.experiments.datasets.files import user_cache
+from hashlearn.core.progress import ProgressCallback
+from hashlearn.experiments.datasets.image_features import ImageFeatures, cached, check_images, in_batches, parameters
+from hashlearn.experiments.datasets.sun397 import AlexNetFC7
 
-SUBFOLDER = "features"
-_log = logging.getLogger(__name__)
-BATCH = 128
+__all__ = ["IMAGE_FEATURES", "AlexNetFC7", "Gist", "Hog", "ImageFeatures", "cached", "parameters"]
+
+Floats = NDArray[np.float32]
+GIST_BATCH = 32  # the spectra of a batch of CIFAR-10 take 2.4 MB and fit in the cache
+MARGIN = 5  # pixels mirrored around the image for the prefilter
+CONTRAST_FLOOR = 0.2  # local contrast below which nothing is amplified further
+HIGHEST_FREQUENCY = 0.3  # cycles per pixel, center of the finest scale
+SCALE_RATIO = 1.85  # ratio of the centers of two scales
+RADIAL_SHARPNESS = 3.5
+ANGULAR_SHARPNESS = 2.0 * np.pi / 64.0  # multiplied by the number of orientations squared
+HOG_BATCH = 128
 
 
-@runtime_checkable
-class ImageFeatures(Protocol):
-    """A frozen dataclass of parameters that turns images into rows of numbers.
+@dataclass(frozen=True)
+class Gist:
+    """GIST features, ordered by scale (finest first), orientation, block row, block column.
 
-    ``version`` is raised whenever the same parameters give different numbers, so that old cache files are not used.
+    The defaults are those of GIST-320 for 32 × 32 images: 20 filters × 16 blocks.
+
+    Attributes
+    ----------
+    orientations : number of orientations at each scale, finest first
+    n_blocks : the grid has n_blocks × n_blocks blocks
+    prefilter_cycles : cycles per image at which the prefilter's low-pass has fallen to one half
+    boundary : pixels mirrored around the image before the filters
+
+    >>> import numpy as np
+    >>> images = np.random.default_rng(0).integers(0, 256, (2, 32, 32, 3), dtype=np.uint8)
+    >>> Gist().compute(images).shape
+    (2, 320)
     """
 
-    name: ClassVar[str]
-    version: ClassVar[int]
+    name: ClassVar[str] = "gist"
+    version: ClassVar[int] = 1
+
+    orientations: tuple[int, ...] = (8, 8, 4)
+    n_blocks: int = 4
+    prefilter_cycles: float = 4.0
+    boundary: int = 32
+
+    def __post_init__(self) -> None:
+        if not self.orientations or min(self.orientations) < 1:
+            raise ValueError(f"orientations must be positive numbers, one for each scale, got {self.orientations}")
+        if self.n_blocks < 1 or self.boundary < 0 or not self.prefilter_cycles > 0.0:
+            raise ValueError(f"n_blocks and prefilter_cycles must be positive and boundary not negative, got {self}")
 
     @property
     def n_features(self) -> int:
         """Number of features of an image."""
-        ...
+        return sum(self.orientations) * self.n_blocks**2
 
-    def compute(self, images: NDArray[np.uint8], progress: ProgressCallback | None = None) -> NDArray[np.float32]:
-        """(n, height, width) or (n, height, width, 3) → (n, n_features)."""
-        ...
+    def compute(self, images: NDArray[np.uint8], progress: ProgressCallback | None = None) -> Floats:
+        """(n, height, width) or (n, height, width, 3) bytes → float32 (n, n_features)."""
+        check_images(images)
+        height, width = images.shape[1:3]
+        if min(height, width) < self.n_blocks:
+            raise ValueError(
+                f"images of {height} × {width} pixels cannot be cut into {self.n_blocks} × {self.n_blocks}"
+            )
+        filters = transfer_functions(self.orientations, height + 2 * self.boundary, width + 2 * self.boundary)
 
+        def batch_of_rows(batch: NDArray[np.uint8]) -> Floats:
+            return self._filter(prefilter(stretched_gray(batch), self.prefilter_cycles), filters)
 
-def parameters(features: Any) -> dict[str, Any]:
-    """Name, version and every parameter, as plain JSON values."""
-    values = {field.name: getattr(features, field.name) for field in dataclasses.fields(features)}
-    plain = {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
-    return {"name": features.name, "version": features.version, **plain}
+        return in_batches(batch_of_rows, images, self.n_features, GIST_BATCH, "GIST", progress)
 
-
-def check_images(images: Any) -> None:
-    """Refuse anything but a stack of gray or color images of bytes."""
-    shape = np.shape(images)
-    if len(shape) not in (3, 4) or (len(shape) == 4 and shape[3] != 3) or 0 in shape:
-        raise ValueError(f"images must have shape (n, height, width) or (n, height, width, 3), got {shape}")
-    if images.dtype != np.uint8:
-        raise ValueError(f"images must be uint8, got {images.dtype}")
-
-
-def in_batches(
-    function: Callable[[NDArray[np.uint8]], NDArray[np.float32]],
-    images: NDArray[np.uint8],
-    n_features: int,
-    batch: int,
-    what: str,
-    progress: ProgressCallback | None,
-) -> NDArray[np.float32]:
-    """``function`` of every batch of images, stacked. Batches depend on n alone, never on the number of threads."""
-    from hashlearn.core.threads import map_threads  # here, so that listing data sets loads no compiled kernels
-
-    n = len(images)
-    rows = np.empty((n, n_features), np.float32)
-
-    def fill(first: int) -> int:
-        last = min(first + batch, n)
-        rows[first:last] = function(images[first:last])
-        return last
-
-    for done in map_threads(fill, range(0, n, batch)):
-        tell(progress, what, done, n)
-    return rows
+    def _filter(self, images: Floats, filters: Floats) -> Floats:
+        n, height, width = images.shape
+        rows, columns = slice(self.boundary, self.boundary + height), slice(self.boundary, self.boundary + width)
+        margin = (self.boundary, self.boundary)
+        spectrum = scipy.fft.fft2(np.pad(images, [(0, 0), margin, margin], mode="symmetric"))
+        features = np.empty((n, len(filters), self.n_blocks, self.n_blocks), np.float32)
+        for k, gain in enumerate(filters):
+            # One axis after the other: the second transform then skips the mirrored rows.
+            part = scipy.fft.ifft(spectrum * gain, axis=1, overwrite_x=True)[:, rows]
+            response = scipy.fft.ifft(part, axis=2, overwrite_x=True)[:, :, columns]
+            features[:, k] = _block_means(np.abs(response), self.n_blocks)
+        return features.reshape(n, -1)
 
 
-def cached(
-    name: str,
-    described: dict[str, Any],
-    files: Sequence[SourceFile],
-    shape: tuple[int, int],
-    folder: Path,
-    compute: Callable[[], NDArray[np.float32]],
-) -> NDArray[np.float32]:
-    """What ``compute`` returns, from disk if it was computed before.
-
-    The cache is in the data folder, or in the user's cache folder if the data folder cannot be written. A damaged file
-    is computed again; if neither folder can be written, nothing is cached.
-    """
-    key = json.dumps([described, sorted(file.sha256 for file in files)], sort_keys=True)
-    file_name = f"{name}-{described['name']}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.npy"
-    places = list(dict.fromkeys([folder / SUBFOLDER / file_name, user_cache() / SUBFOLDER / file_name]))
-    for path in places:
-        rows = _stored(path, shape)
-        if rows is not None:
-            return rows
-    rows = compute()
-    for path in places:
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with replacing(path) as beside, open(beside, "wb") as file:
-                np.save(file, rows, allow_pickle=False)
-            break
-        except OSError as error:
-            _log.info("features cannot be cached at %s: %s", path, error)
-    return rows
+def stretched_gray(images: NDArray[np.uint8]) -> Floats:
+    """Mean of the channels, stretched so that each image runs from 0 to 255; an image of a single gray becomes 0."""
+    gray = images.astype(np.float32)
+    if gray.ndim == 4:
+        gray = gray.sum(axis=3) / np.float32(3.0)
+    gray -= gray.min(axis=(1, 2), keepdims=True)
+    brightest = gray.max(axis=(1, 2), keepdims=True)
+    gray *= np.divide(np.float32(255.0), brightest, out=np.zeros_like(brightest), where=brightest > 0.0)
+    return gray
 
 
-def _stored(path: Path, shape: tuple[int, int]) -> NDArray[np.float32] | None:
-    try:
-        rows: NDArray[np.float32] = np.load(path, allow_pickle=False)
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, EOFError, MemoryError) as error:
-        _log.warning("%s is damaged and will be computed again: %s", path, error)
-        return None
-    if rows.shape != shape or rows.dtype != np.float32:
-        _log.warning("%s has shape %s and type %s and will be computed again", path, rows.shape, rows.dtype)
-        return None
-    return rows
+def prefilter(images: Floats, cycles: float) -> Floats:
+    """Logarithm, less its low frequencies, divided by the local contrast (the same low-pass of its square)."""
+    height, width = images.shape[1:]
+    side = max(height, width) + 2 * MARGIN
+    side += side % 2
+    after = (side - height - MARGIN, side - width - MARGIN)
+    padded = np.pad(np.log1p(images), [(0, 0), (MARGIN, after[0]), (MARGIN, after[1])], mode="symmetric")
+    vertical, horizontal = np.fft.fftfreq(side, 1.0 / side), np.fft.rfftfreq(side, 1.0 / side)
+    low_pass = np.exp2(-(vertical[:, None] ** 2 + horizontal**2) / cycles**2).astype(np.float32)
+
+    def smooth(x: Floats) -> Floats:
+        smoothed: Floats = scipy.fft.irfft2(scipy.fft.rfft2(x) * low_pass, s=(side, side))
+        return smoothed
+
+    detail = padded - smooth(padded)
+    contrast = np.sqrt(np.abs(smooth(detail * detail)))
+    whitened = (detail / (np.float32(CONTRAST_FLOOR) + contrast)).astype(np.float32, copy=False)
+    return whitened[:, MARGIN : MARGIN + height, MARGIN : MARGIN + width]
+
+
+def transfer_functions(orientations: tuple[int, ...], height: int, width: int) -> Floats:
+    """Gains of all filters at all frequencies: a Gaussian in the radius times a Gaussian in the angle."""
+    down, right = np.fft.fftfreq(height)[:, None], np.fft.fftfreq(width)
+    radius, angle = np.hypot(down, right), np.arctan2(down, right)
+    gains = []
+    for scale, count in enumerate(orientations):
+        off_center = radius * (SCALE_RATIO**scale / HIGHEST_FREQUENCY) - 1.0
+        for k in range(count):
+            turned = angle + np.pi * k / count
+            turned = np.where(turned > np.pi, turned - 2.0 * np.pi, turned)
+            gains.append(np.exp(-RADIAL_SHARPNESS * off_center**2 - ANGULAR_SHARPNESS * count**2 * turned**2))
+    return np.array(gains, np.float32)
+
+
+def _block_means(x: Floats, n_blocks: int) -> Floats:
+    """Means over a grid of blocks, as equal as whole pixels allow."""
+    for axis in (1, 2):
+        edges = np.arange(n_blocks + 1) * x.shape[axis] // n_blocks
+        sizes = np.expand_dims(np.diff(edges).astype(np.float32), [a for a in range(3) if a != axis])
+        x = np.add.reduceat(x, edges[:-1], axis=axis) / sizes
+    return x
 
 
 @dataclass(frozen=True)
@@ -201,4 +222,7 @@ class Hog:
             ]
             return np.array(features, np.float32)
 
-        return in_batches(rows, images, self.n_features, BATCH, "HOG", progress)
+        return in_batches(rows, images, self.n_features, HOG_BATCH, "HOG", progress)
+
+
+IMAGE_FEATURES: dict[str, type[ImageFeatures]] = {"gist": Gist, "hog": Hog}

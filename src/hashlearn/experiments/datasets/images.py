@@ -15,12 +15,10 @@ from numpy.typing import NDArray
 
 from hashlearn.core.progress import ProgressCallback
 from hashlearn.experiments.datasets.dataset import DataSet, Provenance, Source, SourceFile
-from hashlearn.experiments.datasets.features import Hog, ImageFeatures, cached, parameters
+from hashlearn.experiments.datasets.features import IMAGE_FEATURES, ImageFeatures, cached, parameters
 from hashlearn.experiments.datasets.files import provenance_of
-from hashlearn.experiments.datasets.gist import Gist
 
 PIXELS = "pixels"
-IMAGE_FEATURES: dict[str, type[ImageFeatures]] = {"gist": Gist, "hog": Hog}  # by name; a new kind is one more entry
 BRIGHTEST = 16
 
 

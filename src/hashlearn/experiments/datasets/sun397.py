@@ -28,8 +28,8 @@ from numpy.typing import NDArray
 from hashlearn.core.packages import require
 from hashlearn.core.progress import ProgressCallback, tell
 from hashlearn.experiments.datasets.dataset import DataError, DataSet, MissingDataError, Provenance, Source, SourceFile
-from hashlearn.experiments.datasets.features import cached, parameters
 from hashlearn.experiments.datasets.files import CanonicalFile, absent, obtain
+from hashlearn.experiments.datasets.image_features import cached, parameters
 
 FOLDER = "SUN397"
 ARCHIVE = "http://vision.princeton.edu/projects/2010/SUN/SUN397.tar.gz"

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from importlib import resources
 from itertools import groupby
-from typing import Any
 
 from hashlearn import __version__
-from hashlearn.experiments.bench.blocks import Block, PaperValue, Record, Verdict, blocks, published_value
+from hashlearn.experiments.bench.blocks import Block, PaperValue, Verdict, blocks, published_value
 from hashlearn.experiments.bench.digits import DigitsResult
 from hashlearn.experiments.bench.results import Results
-from hashlearn.experiments.bench.tables import Cell
 from hashlearn.experiments.formatting import counted, dataset_name, features_name, fixed, in_sentence, listed, seconds
 from hashlearn.experiments.report.figures import bound_figures, curve_figure, map_figure, score_figure
 from hashlearn.experiments.report.gallery import gallery, queries_and_neighbors
@@ -36,24 +34,17 @@ Section = tuple[str, str, list[Markup]]  # anchor, heading, content
 _HEADS = ("learned from", "method", "precision within 2 bits", "mean average precision", "", "fit, s", "encode all, s")
 
 
-def results_page(results: Any, title: str = TITLE, paper_value: PaperValue = published_value) -> str:
+def results_page(results: Results, title: str = TITLE, paper_value: PaperValue = published_value) -> str:
     """The whole page as text.
 
     Parameters
     ----------
-    results : what `hashlearn.experiments.bench.results.read` returns, or a list of stored records
+    results : what `hashlearn.experiments.bench.results.read` returns; only the name of its folder is shown
     title : heading of the page
     paper_value : (table, data set, method, n_bits) → the published value in per cent, or None
     """
-    records: Sequence[Record]
-    missing: Mapping[Cell, str] = {}
-    folder = "results"  # only the folder's name is shown, never its path
-    if isinstance(results, Results):
-        records = results.cells
-        missing = {cell: results.reason(cell) for cell in results.missing}
-        folder = results.folder.name or folder
-    else:
-        records = tuple(results)
+    records = results.cells
+    missing = {cell: results.reason(cell) for cell in results.missing}
     if not records:
         raise ValueError("results must hold at least one cell; `hashlearn bench` makes them")
     parts = [(block, block.beside_paper(paper_value)) for block in blocks(records)]
@@ -65,7 +56,7 @@ def results_page(results: Any, title: str = TITLE, paper_value: PaperValue = pub
         ("seconds", "Seconds", _folded((block, seconds_table(block)) for block in held)),
         ("gallery", "Gallery", _galleries(held)),
         ("missing", "What is missing", [missing_part(missing)]),
-        ("commands", "Run it again", _commands(held, folder)),
+        ("commands", "Run it again", _commands(held, results.folder.name or "results")),
         ("provenance", "Provenance", provenance_part(records, held)),
     ]
     shown = [section for section in sections if section[2]]

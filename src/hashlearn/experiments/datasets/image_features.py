@@ -1,0 +1,131 @@
+"""What all image features share: parameters as JSON, images in batches on all cores, and a cache of the results.
+
+The cache holds one ``.npy`` for each data set, set of parameters and version of the source files.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.core.atomic_files import replacing
+from hashlearn.core.progress import ProgressCallback, tell
+from hashlearn.experiments.datasets.dataset import SourceFile
+from hashlearn.experiments.datasets.files import user_cache
+
+SUBFOLDER = "features"
+_log = logging.getLogger(__name__)
+
+
+@runtime_checkable
+class ImageFeatures(Protocol):
+    """A frozen dataclass of parameters that turns images into rows of numbers.
+
+    ``version`` is raised whenever the same parameters give different numbers, so that old cache files are not used.
+    """
+
+    name: ClassVar[str]
+    version: ClassVar[int]
+
+    @property
+    def n_features(self) -> int:
+        """Number of features of an image."""
+        ...
+
+    def compute(self, images: NDArray[np.uint8], progress: ProgressCallback | None = None) -> NDArray[np.float32]:
+        """(n, height, width) or (n, height, width, 3) → (n, n_features)."""
+        ...
+
+
+def parameters(features: Any) -> dict[str, Any]:
+    """Name, version and every parameter, as plain JSON values."""
+    values = {field.name: getattr(features, field.name) for field in dataclasses.fields(features)}
+    plain = {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
+    return {"name": features.name, "version": features.version, **plain}
+
+
+def check_images(images: Any) -> None:
+    """Refuse anything but a stack of gray or color images of bytes."""
+    shape = np.shape(images)
+    if len(shape) not in (3, 4) or (len(shape) == 4 and shape[3] != 3) or 0 in shape:
+        raise ValueError(f"images must have shape (n, height, width) or (n, height, width, 3), got {shape}")
+    if images.dtype != np.uint8:
+        raise ValueError(f"images must be uint8, got {images.dtype}")
+
+
+def in_batches(
+    function: Callable[[NDArray[np.uint8]], NDArray[np.float32]],
+    images: NDArray[np.uint8],
+    n_features: int,
+    batch: int,
+    what: str,
+    progress: ProgressCallback | None,
+) -> NDArray[np.float32]:
+    """``function`` of every batch of images, stacked. Batches depend on n alone, never on the number of threads."""
+    from hashlearn.core.threads import map_threads  # here, so that listing data sets loads no compiled kernels
+
+    n = len(images)
+    rows = np.empty((n, n_features), np.float32)
+
+    def fill(first: int) -> int:
+        last = min(first + batch, n)
+        rows[first:last] = function(images[first:last])
+        return last
+
+    for done in map_threads(fill, range(0, n, batch)):
+        tell(progress, what, done, n)
+    return rows
+
+
+def cached(
+    name: str,
+    described: dict[str, Any],
+    files: Sequence[SourceFile],
+    shape: tuple[int, int],
+    folder: Path,
+    compute: Callable[[], NDArray[np.float32]],
+) -> NDArray[np.float32]:
+    """What ``compute`` returns, from disk if it was computed before.
+
+    The cache is in the data folder, or in the user's cache folder if the data folder cannot be written. A damaged file
+    is computed again; if neither folder can be written, nothing is cached.
+    """
+    key = json.dumps([described, sorted(file.sha256 for file in files)], sort_keys=True)
+    file_name = f"{name}-{described['name']}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.npy"
+    places = list(dict.fromkeys([folder / SUBFOLDER / file_name, user_cache() / SUBFOLDER / file_name]))
+    for path in places:
+        rows = _stored(path, shape)
+        if rows is not None:
+            return rows
+    rows = compute()
+    for path in places:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with replacing(path) as beside, open(beside, "wb") as file:
+                np.save(file, rows, allow_pickle=False)
+            break
+        except OSError as error:
+            _log.info("features cannot be cached at %s: %s", path, error)
+    return rows
+
+
+def _stored(path: Path, shape: tuple[int, int]) -> NDArray[np.float32] | None:
+    try:
+        rows: NDArray[np.float32] = np.load(path, allow_pickle=False)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, EOFError, MemoryError) as error:
+        _log.warning("%s is damaged and will be computed again: %s", path, error)
+        return None
+    if rows.shape != shape or rows.dtype != np.float32:
+        _log.warning("%s has shape %s and type %s and will be computed again", path, rows.shape, rows.dtype)
+        return None
+    return rows
