@@ -70,7 +70,7 @@ class Interrupted:
 
 
 def use(monkeypatch: pytest.MonkeyPatch, *solvers: Any) -> None:
-    for name in list(bqp.METHODS):
+    for name in reversed(list(bqp.METHODS)):  # undone in reverse, so that the order of the registry comes back
         monkeypatch.delitem(bqp.METHODS, name)
     for solver in solvers:
         monkeypatch.setitem(bqp.METHODS, solver.name, solver)
