@@ -1,6 +1,6 @@
-"""Data sets of images: pixels as they are, or features computed once and cached. The first one is the digits.
+"""Data sets of images: pixels as they are, or features computed once and cached; and the digits, as the smallest one.
 
-Digits are scikit-learn's 1,797 handwritten digits of 8 × 8 gray levels: no download, no canonical test part.
+The digits are scikit-learn's 1,797 handwritten digits of 8 × 8 gray levels: no download, no canonical test part.
 """
 
 from __future__ import annotations
