@@ -5,8 +5,8 @@ from click.testing import CliRunner
 
 from hashlearn.cli import main
 from hashlearn.experiments.bench import digits
-from hashlearn.experiments.bench.gallery import NEAREST, SHOWN_QUERIES
-from hashlearn.experiments.report.digits_page import page
+from hashlearn.experiments.bench.cell import NEAREST, SHOWN_QUERIES
+from hashlearn.experiments.report.page import digits_page
 
 
 @pytest.fixture(scope="module")
@@ -38,7 +38,7 @@ def test_searches_are_sorted_and_never_find_the_query(result):
 
 def test_page_is_whole_self_contained_and_escaped(result):
     result.report = "<script>alert(1)</script>"
-    text = page(result)
+    text = digits_page(result)
     assert text.count("<figure") == len(result.rows) * SHOWN_QUERIES * NEAREST
     assert text.count("<img") == text.count("<figure") + SHOWN_QUERIES
     assert "<script" not in text

@@ -14,7 +14,7 @@ from hashlearn.cli import progress as module
 from hashlearn.cli.progress import ProgressBar
 from hashlearn.cli.text_tables import value_and_bound
 from hashlearn.core.progress import Progress
-from hashlearn.experiments.bench.eta import RunProgress
+from hashlearn.experiments.bench.run import RunProgress
 
 
 class Terminal(io.StringIO):

@@ -11,9 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from hashlearn import bqp
-from hashlearn.cli import demo as demo_module
-from hashlearn.cli import main
-from hashlearn.cli import solver_demo as demo
+from hashlearn.cli import demo, main
 from hashlearn.experiments.solver_problems import digits_bit, random_graph
 
 
@@ -72,14 +70,14 @@ class Interrupted:
 
 
 def use(monkeypatch: pytest.MonkeyPatch, *solvers: Any) -> None:
-    for name in list(bqp.METHODS):
+    for name in reversed(list(bqp.METHODS)):  # undone in reverse, so that the order of the registry comes back
         monkeypatch.delitem(bqp.METHODS, name)
     for solver in solvers:
         monkeypatch.setitem(bqp.METHODS, solver.name, solver)
 
 
 def run(monkeypatch: pytest.MonkeyPatch, examples: list[demo.Example]) -> Result:
-    monkeypatch.setattr(demo_module, "built_in_examples", lambda seed: examples)
+    monkeypatch.setattr(demo, "built_in_examples", lambda seed: examples)
     return CliRunner().invoke(main, ["demo", "--solvers", "--time-limit", "0.5"])
 
 

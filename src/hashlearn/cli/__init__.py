@@ -10,16 +10,13 @@ from __future__ import annotations
 import io
 import os
 import sys
-from importlib import import_module
 from typing import Any
 
 import click
 
 from hashlearn import __version__
+from hashlearn.cli import bqp, demo, experiments, fit, models, tune
 from hashlearn.cli.exits import Failure, InputError, Interrupted, end_with
-
-# ``hashlearn NAME`` is ``NAME_command`` in the module ``hashlearn.cli.NAME``.
-COMMANDS = ("demo", "fit", "tune", "encode", "search", "evaluate", "export", "bench", "report", "datasets", "bqp")
 
 
 class _Commands(click.Group):
@@ -64,5 +61,7 @@ def main() -> None:
             stream.reconfigure(errors="replace")  # a terminal without UTF-8 shows "?", not a traceback
 
 
-for name in COMMANDS:
-    main.add_command(getattr(import_module(f"hashlearn.cli.{name}"), f"{name}_command"))
+for module in (demo, fit, tune, models, experiments, bqp):
+    for command in vars(module).values():
+        if isinstance(command, click.Command):
+            main.add_command(command)

@@ -1,8 +1,12 @@
-"""``hashlearn demo``: learn codes for the digits, search and score them; one table, one page to look at."""
+"""``hashlearn demo``: learn, search and score codes for the digits; one table, one page to look at.
+
+``hashlearn demo --solvers`` shows every solver on built-in problems, as tables.
+"""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +16,21 @@ from hashlearn import __version__
 from hashlearn.cli import options
 from hashlearn.cli.exits import INTERRUPTED, InputError
 from hashlearn.cli.progress import ProgressBar
-from hashlearn.cli.solver_demo import built_in_examples, show
-from hashlearn.cli.text_tables import percent, seconds, table
+from hashlearn.cli.text_tables import ABSENT, lower_bound, number, percent, seconds, table, upper_bound, value_and_bound
 
 if TYPE_CHECKING:
+    from hashlearn.bqp import Operator, Solution, SolverProgress
     from hashlearn.experiments.bench.digits import DigitsResult
 
 HEADER = ("learned from", "method", "precision within 2 bits", "mean average precision", "fit, s", "encode, s", "")
+SOLVER_HEADER = ("method", "value", "bound", "gap", "seconds", "status")
+ROWS_TO_WARM_UP = 200
+HOW_TO_READ = """\
+How to read it: "value" is what the solver found, "bound" what it proved that nothing can beat ("–": this
+solver proves nothing), "gap" how far its value is from the best bound of the table; 0 % is proven optimal."""
+WHERE_NEXT = """\
+Where next: README.md shows bqp.solve in Python, docs/solvers.md how to choose a solver, and
+`hashlearn bqp FILE` solves your own max-cut or QUBO file."""
 
 
 @click.command("demo", short_help="Learn, search and score codes on built-in data; writes a page to look at.")
@@ -40,16 +52,16 @@ def demo_command(
             )
         limit = f"at most {time_limit:g} s a solve"
         click.echo(f"hashlearn {__version__}: every solver on built-in problems (seed {seed}, {limit})\n")
-        if not show(built_in_examples(seed), seed=seed, time_limit=time_limit, quiet=quiet):
+        if not show_solvers(built_in_examples(seed), seed=seed, time_limit=time_limit, quiet=quiet):
             raise click.exceptions.Exit(INTERRUPTED)
         return
     from hashlearn.experiments.bench import digits
-    from hashlearn.experiments.report.digits_page import page
+    from hashlearn.experiments.report.page import digits_page
 
     options.require_place(output)
     with ProgressBar(quiet) as bar:
         result = digits.run(n_bits, seed, progress=bar)
-    options.write_output(output, page(result))
+    options.write_output(output, digits_page(result))
     rows = [asdict(row) for row in result.rows]
     text = [
         f"hashlearn {__version__}: {result.n_images:,} handwritten digits in {n_bits} bits (seed {seed})\n",
@@ -75,3 +87,112 @@ def _worked_search(result: DigitsResult) -> str:
         found = "  ".join(f"{image['label']} ({image['distance']})" for image in query["neighbours"])
         lines.append(f"{name:<{width}}  {found}")
     return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Example:
+    """A problem with its title. With ``n_edges`` it is a maximum cut of a graph that has this many edges."""
+
+    title: str
+    operator: Operator
+    n_edges: int | None = None
+
+    def shown(self, value: float) -> float:
+        """The number to print for xᵀAx = ``value``."""
+        return value if self.n_edges is None else self.n_edges / 2.0 - value / 4.0
+
+    def shown_bound(self, bound: float) -> str:
+        """The bound as text, rounded to its safe side."""
+        return lower_bound(bound) if self.n_edges is None else upper_bound(self.shown(bound))
+
+
+def built_in_examples(seed: int, n_bits: int = 16, graph_sizes: Sequence[int] = (24, 800)) -> list[Example]:
+    """One bit on the digits with and without labels, and random graphs to cut."""
+    from hashlearn.experiments import solver_problems as examples
+
+    shown = [
+        Example(
+            f"One bit of a {n_bits}-bit code for 1,797 handwritten digits, {source}: minimize xᵀAx",
+            examples.digits_bit(supervised, n_bits),
+        )
+        for supervised, source in ((True, "from their labels"), (False, "from their distances"))
+    ]
+    for n in graph_sizes:
+        graph = examples.random_graph(n, 6, seed)
+        shown.append(Example(f"A random graph with {n} nodes, 6 edges at each: maximize the cut", graph, 3 * n))
+    return shown
+
+
+def show_solvers(examples: Sequence[Example], *, seed: int, time_limit: float, quiet: bool) -> bool:
+    """Solve each example with each method and print its table; False if Ctrl-C ended it early."""
+    from hashlearn import bqp
+    from hashlearn.bqp.methods.exact import LIMIT
+
+    _warm_up(examples, quiet)
+    for place, example in enumerate(examples, start=1):
+        solutions: dict[str, Solution | str] = {}
+        for method in bqp.METHODS:
+            prefix = f"problem {place} of {len(examples)}, {method}: "
+            with ProgressBar(quiet, prefix=prefix, time_limit=time_limit, extra=_numbers) as bar:
+                try:
+                    solutions[method] = bqp.solve(
+                        example.operator, method, random_state=seed, time_limit=time_limit, progress=bar
+                    )
+                except ValueError as error:
+                    solutions[method] = f"n > {LIMIT}" if method == "exact" else str(error)
+            if _was_interrupted(solutions[method]):
+                break
+        click.echo(f"{example.title}\n{table(SOLVER_HEADER, list(_rows(example, solutions)))}\n")
+        if any(map(_was_interrupted, solutions.values())):
+            return False
+    click.echo(f"{HOW_TO_READ}\n\n{WHERE_NEXT}")
+    return True
+
+
+def _warm_up(examples: Sequence[Example], quiet: bool) -> None:
+    """Solve small parts first: kernels are compiled on their first use, and that should not be timed."""
+    import numpy as np
+
+    from hashlearn import bqp
+
+    parts = {type(e.operator): e.operator.restricted(np.arange(min(e.operator.n, ROWS_TO_WARM_UP))) for e in examples}
+    for method in bqp.METHODS:
+        with ProgressBar(quiet, prefix=f"compiling {method} (slow only the first time): ") as bar:
+            for part in parts.values():
+                try:
+                    solution = bqp.solve(part, method, random_state=0, progress=bar)
+                except ValueError:
+                    continue  # not for this size: the table will say so
+                if _was_interrupted(solution):
+                    raise KeyboardInterrupt
+
+
+def _rows(example: Example, solutions: dict[str, Solution | str]) -> Iterator[tuple[str, ...]]:
+    solved = [s for s in solutions.values() if not isinstance(s, str)]
+    best_bound = example.shown(max((s.bound for s in solved), default=-float("inf")))
+    for method, solution in solutions.items():
+        if isinstance(solution, str):
+            yield method, ABSENT, ABSENT, ABSENT, ABSENT, solution
+            continue
+        value = example.shown(solution.value)
+        yield (
+            method,
+            number(value),
+            example.shown_bound(solution.bound),
+            percent(_gap(value, best_bound)),
+            seconds(solution.seconds),
+            str(solution.status),
+        )
+
+
+def _numbers(progress: SolverProgress) -> str:
+    return value_and_bound(progress.value, progress.bound)
+
+
+def _gap(value: float, bound: float) -> float:
+    difference = abs(value - bound)
+    return difference / abs(bound) if difference and bound else difference
+
+
+def _was_interrupted(solution: Solution | str) -> bool:
+    return not isinstance(solution, str) and solution.status == "interrupted"

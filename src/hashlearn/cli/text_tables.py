@@ -8,8 +8,6 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decima
 
 from hashlearn.experiments.formatting import ABSENT
 
-__all__ = ["ABSENT", "lower_bound", "number", "pairs", "percent", "seconds", "table", "upper_bound"]
-
 
 def number(x: float, digits: int = 8, rounding: str = ROUND_HALF_EVEN) -> str:
     """A number with grouped thousands and at most ``digits`` significant digits; a dash if it is not finite.

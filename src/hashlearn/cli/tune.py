@@ -11,7 +11,7 @@ import click
 
 from hashlearn.cli import options
 from hashlearn.cli.exits import refusals
-from hashlearn.cli.fit_and_tune import described, notices, samples
+from hashlearn.cli.fit import described, notices, samples
 from hashlearn.cli.progress import ProgressBar
 from hashlearn.cli.text_tables import number, pairs, table
 from hashlearn.cli.text_tables import seconds as seconds_text

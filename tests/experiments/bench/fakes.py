@@ -97,7 +97,6 @@ def register() -> None:
     for kind in (Quick, Slow, Broken, Dying, Interrupted):
         HASHERS[kind.__name__] = kind
         METHODS[kind.__name__] = Method(kind.__name__, kind.__name__, (SUPERVISED, UNSUPERVISED), lambda request: {})
-    METHODS["Absent"] = Method("Absent", "absent", (SUPERVISED, UNSUPERVISED), lambda request: {})
 
 
 def load(name: str, features: str | None = None, progress: Any = None) -> DataSet:
@@ -108,7 +107,7 @@ def load(name: str, features: str | None = None, progress: Any = None) -> DataSe
 
 def unregister() -> None:
     """Undo `register`: tests of every hasher must not meet these."""
-    for name in ("Quick", "Slow", "Broken", "Dying", "Interrupted", "Absent"):
+    for name in ("Quick", "Slow", "Broken", "Dying", "Interrupted"):
         HASHERS.pop(name, None)
         METHODS.pop(name, None)
 

@@ -11,9 +11,7 @@ import numpy as np
 import pytest
 
 from hashlearn import bits, metrics
-from hashlearn.experiments.bench.cell import run_cell
-from hashlearn.experiments.bench.gallery import NEAREST, SHOWN_QUERIES
-from hashlearn.experiments.bench.ground_truth import nearest_vectors
+from hashlearn.experiments.bench.cell import NEAREST, SHOWN_QUERIES, nearest_vectors, run_cell
 from hashlearn.experiments.bench.methods import METHODS, Request
 from hashlearn.experiments.bench.protocols import PROTOCOLS
 from hashlearn.experiments.bench.results import PARTS, as_text

@@ -13,9 +13,8 @@ from pathlib import Path
 import pytest
 
 from hashlearn.experiments.bench import run as run_module
-from hashlearn.experiments.bench.eta import Clock
 from hashlearn.experiments.bench.results import ResultError, read
-from hashlearn.experiments.bench.run import run
+from hashlearn.experiments.bench.run import Clock, run
 from hashlearn.experiments.bench.tables import Cell, plan
 from tests.experiments.bench import fakes
 
@@ -59,15 +58,6 @@ def test_only_what_is_missing_is_run(tmp_path):
     wider = small_plan(bits=(2, 3, 4))
     assert {ended.cell.n_bits for ended in run(wider, tmp_path, load=fakes.load).finished} == {3}
     assert digests(tmp_path, small_plan().cells) == before
-
-
-def test_missing_methods_are_left_alone_and_listed(tmp_path):
-    wanted = small_plan(("Quick", "Absent"))
-    outcome = run(wanted, tmp_path, load=fakes.load)
-    assert {ended.cell.method for ended in outcome.finished} == {"Quick"}
-    found = read(tmp_path, wanted.cells)
-    assert {cell.method for cell in found.missing} == {"Absent"}
-    assert {found.reason(cell) for cell in found.missing} == {"this version does not have the method"}
 
 
 def test_a_failing_cell_is_told_of_and_the_others_go_on(tmp_path):

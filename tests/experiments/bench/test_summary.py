@@ -11,11 +11,11 @@ from hashlearn.experiments.bench.blocks import Entry
 from hashlearn.experiments.bench.protocols import PROTOCOLS
 from hashlearn.experiments.bench.results import Results
 from hashlearn.experiments.bench.summary import summarise
-from hashlearn.experiments.bench.tables import Cell
+from hashlearn.experiments.bench.tables import Cell, plan
 from tests.experiments.bench import fakes
 
 
-def results(values, missing=()):
+def results(values):
     """A Results with precision@2 = each value; keys are (method, n_bits, draw)."""
     records = {
         Cell("inference", "mnist", *key): {
@@ -24,14 +24,19 @@ def results(values, missing=()):
         }
         for key, value in values.items()
     }
-    return Results(Path("."), records, tuple(Cell("inference", "mnist", *key) for key in missing), {})
+    return Results(Path("."), records, (), {})
+
+
+def summary(values, metric="precision@2", methods=("SDR",), bits=(8, 16)):
+    """What three draws of these methods and lengths have for the values."""
+    return summarise(results(values), plan("inference", ["mnist"], methods, bits), "mnist", metric)
 
 
 THREE = {("SDR", 8, 0): 0.87, ("SDR", 8, 1): 0.88, ("SDR", 8, 2): 0.92, ("SDR", 16, 0): 0.94}
 
 
 def test_mean_sample_deviation_and_difference():
-    shown = summarise(results(THREE), "inference", "mnist")
+    shown = summary(THREE)
     entry = shown.rows["SDR"][8]
     assert entry.mean == pytest.approx(89.0)
     assert entry.deviation == pytest.approx(math.sqrt(7.0))  # (4 + 1 + 9) / 2
@@ -44,13 +49,13 @@ def test_mean_sample_deviation_and_difference():
 
 
 def test_markdown_by_hand():
-    shown = summarise(results(THREE, [("NOPT", 8, 0), ("Absent", 8, 0)]), "inference", "mnist")
+    shown = summary(THREE, methods=["SDR", "NOPT", "Broken"])
     assert shown.markdown().splitlines() == [
         "| method |                       L = 8 |                              L = 16 |",
         "|--------|----------------------------:|------------------------------------:|",
         "| SDR    | 89.00 ± 2.65 (86.33, +2.67) | 94.00 (93.86, +0.14) [1 of 3 draws] |",
         "| NOPT   |                   – (81.14) |                           – (93.41) |",
-        "| Absent |                     missing |                             missing |",
+        "| Broken |                           – |                                   – |",
     ]
 
 
@@ -59,25 +64,26 @@ def test_the_protocol_in_words():
     found = results(THREE)
     for record in found.records.values():
         record["protocol"] = drawn
-    assert summarise(found, "inference", "mnist").protocol == (
+    assert summarise(found, plan("inference", ["mnist"]), "mnist", "map").protocol == (
         "Protocol '120 per class': 42 classes (60 smaller ones left out), 12 training samples of each, 504 in all; "
         "2,100 in the database; 420 queries (10 per class)"
     )
 
 
 def test_other_metrics_have_no_paper():
-    shown = summarise(results(THREE), "inference", "mnist", "map")
+    shown = summary(THREE, "map")
     assert shown.rows["SDR"][8].mean == pytest.approx(44.5)
     assert shown.rows["SDR"][8].paper is None
     assert "brackets" not in shown.title
 
 
 def test_methods_and_lengths_that_were_asked_for_are_rows_even_if_empty():
-    shown = summarise(results({}), "inference", "mnist", methods=["SDR", "Absent"], bits=[8])
-    assert shown.rows == {"SDR": {8: Entry((), 86.33)}, "Absent": {8: Entry((), None)}}
-    assert "missing" in shown.markdown()
+    shown = summary({}, methods=["SDR", "Broken"], bits=[8])
+    assert shown.rows == {"SDR": {8: Entry((), 86.33)}, "Broken": {8: Entry((), None)}}
+    assert "| Broken |         – |" in shown.markdown()
 
 
-def test_rows_are_in_the_papers_order():
-    values = {(method, 8, 0): 0.5 for method in ("GraphCut", "AL", "Zebra", "SDR")}
-    assert list(summarise(results(values), "inference", "mnist").rows) == ["SDR", "AL", "GraphCut", "Zebra"]
+def test_rows_are_in_the_order_of_the_plan():
+    values = {(method, 8, 0): 0.5 for method in ("GraphCut", "AL", "SDR")}
+    assert list(summary(values, methods=["AL", "Quick", "SDR"]).rows) == ["AL", "Quick", "SDR"]
+    assert list(summary(values, methods=None).rows) == ["SDR", "AL", "NOPT", "GraphCut"]

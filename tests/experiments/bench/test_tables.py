@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hashlearn import bqp, targets
-from hashlearn.experiments.bench import paper
+from hashlearn.experiments.bench.blocks import published_value
 from hashlearn.experiments.bench.methods import METHODS, MIXED, SUPERVISED, UNSUPERVISED, Request
 from hashlearn.experiments.bench.tables import TABLES, Cell, plan
 from hashlearn.hash_functions import KernelRidge
@@ -68,7 +68,7 @@ def test_every_number_of_the_paper_has_its_cell():
     text = resources.files("hashlearn.experiments.bench").joinpath("paper_tables.csv").read_text("utf-8")
     rows = list(csv.DictReader(text.splitlines()))
     found = sum(
-        paper.value(table.name, dataset, method, n_bits) is not None
+        published_value(table.name, dataset, method, n_bits) is not None
         for table in TABLES.values()
         for dataset in table.datasets
         for method in table.methods
@@ -93,7 +93,7 @@ def test_every_number_of_the_paper_has_its_cell():
     ],
 )
 def test_paper_values(entry, expected):
-    assert paper.value(*entry) == expected
+    assert published_value(*entry) == expected
 
 
 def test_two_step_methods_are_built_for_their_setting():
@@ -109,13 +109,8 @@ def test_two_step_methods_are_built_for_their_setting():
     assert METHODS["GraphCut"].build(request(UNSUPERVISED)).solver == "graph_cut"
 
 
-def test_a_method_without_hasher_is_missing_until_there_is_one(monkeypatch):
-    assert METHODS["Absent"].is_missing
-    with pytest.raises(ValueError, match="Absent is missing: this version has no hasher 'absent'"):
-        METHODS["Absent"].build(request())
-    monkeypatch.setitem(HASHERS, "absent", HASHERS["Quick"])
-    assert not METHODS["Absent"].is_missing
-    assert METHODS["Absent"].build(request()).n_bits == 12
+def test_every_method_has_a_hasher():
+    assert {method.hasher for method in METHODS.values()} <= set(HASHERS)
 
 
 def test_registered_hashers_take_the_tables_hash_function_where_they_have_a_choice(monkeypatch):
@@ -137,7 +132,6 @@ def test_a_plan_is_the_whole_table_unless_a_part_is_asked_for():
     assert part.cells == [
         Cell("inference", "mnist", method, n_bits, 0) for n_bits in (8, 16) for method in ("AL", "GraphCut")
     ]
-    assert plan("inference", ["mnist"], ["SDR", "Absent"]).missing_methods == ("Absent",)
 
 
 def test_npz_files_go_by_their_stem():

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from hashlearn.cli.datasets import datasets_command
+from hashlearn.cli.experiments import datasets_command
 from hashlearn.experiments.datasets import mnist
 from tests.experiments.datasets.written import mnist_files
 
@@ -57,7 +57,7 @@ def test_json_is_one_object(folder: Path) -> None:
 
 
 def test_import_is_light() -> None:
-    code = "import hashlearn.cli.datasets, sys; print(*sys.modules)"
+    code = "import hashlearn.cli.experiments, sys; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert not {"numpy", "scipy", "tqdm", "hashlearn.experiments.datasets"} & set(done.stdout.split())
     code = "import hashlearn.experiments.datasets, sys; print(*{name.partition('.')[0] for name in sys.modules})"

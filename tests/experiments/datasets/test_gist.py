@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hashlearn.experiments.datasets import Gist
-from hashlearn.experiments.datasets.features.gist import prefilter, stretched_gray, transfer_functions
+from hashlearn.experiments.datasets.features import prefilter, stretched_gray, transfer_functions
 
 SIDE = 32
 

@@ -14,8 +14,8 @@ import pytest
 
 from hashlearn.experiments import datasets
 from hashlearn.experiments.datasets import AlexNetFC7, DataError, MissingDataError, sun397
-from hashlearn.experiments.datasets.features.alexnet import load_network
 from hashlearn.experiments.datasets.files import CanonicalFile
+from hashlearn.experiments.datasets.sun397 import load_network
 
 COUNTS = {"a/abbey": 4, "a/apartment_building/outdoor": 3, "a/apartment_building/indoor": 2, "b/bakery": 5}
 # Names and shapes in torchvision's file of weights.

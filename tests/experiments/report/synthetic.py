@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+from hashlearn.experiments.bench.results import Results
 
 LENGTHS = {
     "inference": (8, 16, 24, 32),
@@ -56,6 +59,11 @@ def cells(blocks: Any = BLOCKS, draws: int = 3) -> list[dict[str, Any]]:
         for n_bits in LENGTHS[table]
         for draw in range(draws)
     ]
+
+
+def results(records: list[dict[str, Any]]) -> Results:
+    """What `hashlearn.experiments.bench.results.read` would return for a folder with these records."""
+    return Results(Path("results"), dict(enumerate(records)), (), {})  # type: ignore[arg-type]
 
 
 def cell(table: str, dataset: str, method: str, n_bits: int, draw: int = 0, draws: int = 1) -> dict[str, Any]:

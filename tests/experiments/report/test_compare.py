@@ -7,7 +7,7 @@ import math
 import pytest
 
 from hashlearn.experiments.bench.blocks import Block, Entry, Verdict, blocks
-from hashlearn.experiments.report.headline import headline, leader, tally
+from hashlearn.experiments.report.tables import headline, leader, tally
 from tests.experiments.report import synthetic
 
 

@@ -38,7 +38,9 @@ def shots(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     path = tmp_path_factory.mktemp("page") / "report.html"
-    path.write_text(results_page(synthetic.cells(BLOCKS, draws=2), paper_value=synthetic.paper_value), encoding="utf-8")
+    found = synthetic.results(synthetic.cells(BLOCKS, draws=2))
+    text = results_page(found, paper_value=synthetic.paper_value)
+    path.write_text(text, encoding="utf-8")
     assert BROWSER is not None
     opened = Browser(BROWSER)
     try:

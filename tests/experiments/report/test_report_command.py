@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from hashlearn.cli.report import report_command
+from hashlearn.cli.experiments import report_command
 from tests.experiments.report import synthetic
 
 

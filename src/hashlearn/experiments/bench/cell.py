@@ -1,17 +1,19 @@
 """One cell: learn on the training samples, encode database and queries, measure, and return one record.
 
 The record is plain JSON: the cell, parameters, versions, machine, durations and results. Running the same cell again
-gives the same digest of the codes.
+gives the same digest of the codes. The gallery of a record shows a few queries with their nearest images, as raw bytes.
 """
 
 from __future__ import annotations
 
+import base64
 import dataclasses
 import hashlib
 import math
 import platform
 import time
 import warnings
+import weakref
 from collections.abc import Callable
 from functools import cache
 from importlib import metadata as packages
@@ -19,12 +21,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.neighbors import NearestNeighbors
 
 from hashlearn import __version__, metrics
+from hashlearn.bits import hamming_distances
 from hashlearn.core.memory import physical_memory, text_lines
 from hashlearn.core.threads import n_threads
-from hashlearn.experiments.bench.gallery import gallery
-from hashlearn.experiments.bench.ground_truth import nearest_vectors, neighbours_found
 from hashlearn.experiments.bench.methods import METHODS, SUPERVISED, Request
 from hashlearn.experiments.bench.protocols import Split
 from hashlearn.experiments.bench.tables import TABLES, Cell, Table
@@ -37,8 +39,12 @@ PACKAGES = ("numpy", "scipy", "scikit-learn", "numba")  # whose versions are rec
 GIB = 2**30
 NOT_RECORDED = ("progress",)  # parameters that do not affect the result
 BIT_FIELDS = ("sweep", "bit", "value", "bound", "gap", "changed", "status", "seconds")  # of the inference report
-
 Stage = Callable[[str], Any]
+RETRIEVED = (10, 100)
+# The result of the last call for each data set that is still in memory.
+_last: weakref.WeakKeyDictionary[DataSet, tuple[Any, NDArray[np.int64]]] = weakref.WeakKeyDictionary()
+SHOWN_QUERIES = 6
+NEAREST = 8
 
 
 def run_cell(cell: Cell, data: DataSet, *, with_gallery: bool = False, stage: Stage | None = None) -> dict[str, Any]:
@@ -182,3 +188,69 @@ def _processor() -> str:
         if line.startswith("model name"):
             return line.partition(":")[2].strip()
     return platform.processor() or platform.machine()
+
+
+def nearest_vectors(data: DataSet, split: Split, n_neighbors: int) -> NDArray[np.int64]:
+    """Places in ``split.database``, shape (n_queries, n_neighbors), exact. The next cell of a draw reuses them."""
+    key = (split.database.tobytes(), split.queries.tobytes(), n_neighbors)
+    known = _last.get(data)
+    if known is not None and known[0] == key:
+        return known[1]
+    search = NearestNeighbors(n_neighbors=n_neighbors, algorithm="brute").fit(data.X[split.database])
+    found: NDArray[np.int64] = search.kneighbors(data.X[split.queries], return_distance=False).astype(np.int64)
+    _last[data] = (key, found)
+    return found
+
+
+def neighbours_found(
+    queries: NDArray[np.uint8], database: NDArray[np.uint8], truth: NDArray[np.int64]
+) -> dict[str, float | None]:
+    """Recall of the true neighbours among the nearest 10 and 100 codes; None if there are fewer codes."""
+    return {
+        f"neighbours@{k}": metrics.neighbor_recall(queries, database, truth, k=k) if k <= len(database) else None
+        for k in RETRIEVED
+    }
+
+
+def gallery(
+    data: DataSet, split: Split, database_codes: NDArray[np.uint8], query_codes: NDArray[np.uint8]
+) -> dict[str, Any] | None:
+    """The first query of each of six classes and its eight nearest (ties by index); None for data without images.
+
+    The choice of queries depends on the split alone, so they are the same for every method.
+    """
+    if data.images is None:
+        return None
+    shown = shown_queries(data.y[split.queries])
+    distances = hamming_distances(query_codes[shown], database_codes)
+    nearest = np.argsort(distances, axis=1, kind="stable")[:, :NEAREST]
+    return {
+        "image_shape": list(data.images.shape[1:]),
+        "queries": [
+            {
+                **_picture(data, split.queries[query]),
+                "neighbours": [
+                    {**_picture(data, split.database[item]), "distance": int(distances[row, item])}
+                    for item in nearest[row]
+                ],
+            }
+            for row, query in enumerate(shown)
+        ],
+    }
+
+
+def shown_queries(labels: NDArray[np.int64]) -> NDArray[np.intp]:
+    """The first query of each of six classes that are spread evenly over all.
+
+    >>> shown_queries(np.array([1, 0, 0, 1, 2]))
+    array([1, 0, 4])
+    """
+    classes, first = np.unique(labels, return_index=True)
+    chosen = np.linspace(0, len(classes) - 1, min(SHOWN_QUERIES, len(classes))).round().astype(np.intp)
+    return first[chosen]
+
+
+def _picture(data: DataSet, row: int) -> dict[str, str]:
+    assert data.images is not None
+    raw = np.ascontiguousarray(data.images[row], dtype=np.uint8).tobytes()
+    return {"image": base64.b64encode(raw).decode("ascii"), "label": str(data.class_names[data.y[row]])}

@@ -11,7 +11,7 @@ import numpy as np
 from hashlearn import bits, bqp, metrics
 from hashlearn.core.progress import ProgressCallback, tell
 from hashlearn.experiments import datasets
-from hashlearn.experiments.bench.gallery import gallery
+from hashlearn.experiments.bench.cell import gallery
 from hashlearn.experiments.bench.protocols import Split
 from hashlearn.hashers import TwoStepHasher
 from hashlearn.inference import start_codes

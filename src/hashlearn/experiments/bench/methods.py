@@ -1,7 +1,6 @@
 """Every compared method by the paper's name: which hasher it is, and with which parameters.
 
-Hashers are looked up in `hashlearn.hashers.HASHERS` when a cell runs. A method whose hasher is absent is *missing*:
-tables and commands say so. Adding a method is one line in `METHODS`.
+Hashers are looked up in `hashlearn.hashers.HASHERS` when a cell runs. Adding a method is one line in `METHODS`.
 """
 
 from __future__ import annotations
@@ -65,15 +64,8 @@ class Method:
             return self.settings[0]
         return setting if setting in self.settings else None
 
-    @property
-    def is_missing(self) -> bool:
-        """Whether this version lacks the hasher."""
-        return self.hasher not in HASHERS
-
     def build(self, request: Request) -> BaseHasher:
         """The hasher, not yet fitted."""
-        if self.is_missing:
-            raise ValueError(f"method {self.name} is missing: this version has no hasher {self.hasher!r}")
         make: Callable[..., BaseHasher] = HASHERS[self.hasher]
         return make(n_bits=request.n_bits, random_state=request.seed, **self.parameters(request))
 
@@ -107,19 +99,15 @@ def _graph_cut(request: Request) -> Any:
     return bqp.GraphCut(blocks=request.labels) if request.setting == SUPERVISED else "graph_cut"
 
 
-def _own(hasher: str) -> Parameters:
+def _named(name: str, hasher: str, *settings: str, **parameters: Any) -> Method:
     """The hasher's own defaults, but the table's hash function if that is not RBF-SVM and the hasher has a choice."""
 
-    def parameters(request: Request) -> dict[str, Any]:
+    def chosen(request: Request) -> dict[str, Any]:
         has_choice = "hash_function" in HASHERS[hasher]._get_param_names()
-        return {"hash_function": request.hash_function} if has_choice and request.hash_function != "rbf_svm" else {}
+        other = {"hash_function": request.hash_function} if has_choice and request.hash_function != "rbf_svm" else {}
+        return {**other, **parameters}
 
-    return parameters
-
-
-def _named(name: str, hasher: str, *settings: str, **parameters: Any) -> Method:
-    own = _own(hasher)
-    return Method(name, hasher, settings, lambda request: {**own(request), **parameters})
+    return Method(name, hasher, settings, chosen)
 
 
 def _tuned(request: Request) -> dict[str, Any]:

@@ -155,29 +155,20 @@ class Protocol:
         }
 
 
+_SUN397 = Protocol(
+    "120 per class", train_per_class=120, queries_per_class=100, class_size_above=500, divisors=(1, 2, 5, 10, 20)
+)
+
 PROTOCOLS: dict[str, Protocol] = {
     protocol.name: protocol
     for protocol in (
         Protocol("500 per class", train_per_class=500),
-        Protocol(
-            "120 per class",
-            train_per_class=120,
-            queries_per_class=100,
-            class_size_above=500,
-            divisors=(1, 2, 5, 10, 20),
-        ),
+        _SUN397,
         # The paper: 2,000 images, 200 a class, "as training set". A k-NN classifier's training set is what it searches.
         Protocol("knn", train_per_class=200, database="training"),
         Protocol("digits", train_per_class=60, queries_per_class=30),
         Protocol("100 per class", train_per_class=100),
-        Protocol(
-            "unseen, 120",
-            train_per_class=120,
-            queries_per_class=100,
-            class_size_above=500,
-            divisors=(1, 2, 5, 10, 20),
-            unseen_share=0.3,
-        ),
+        replace(_SUN397, name="unseen, 120", unseen_share=0.3),
         Protocol("unseen, 500", train_per_class=500, unseen_share=0.3),
         Protocol("unseen, 100", train_per_class=100, unseen_share=0.3),
         Protocol("unseen digits", train_per_class=60, queries_per_class=30, unseen_share=0.3),

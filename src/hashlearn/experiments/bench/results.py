@@ -17,7 +17,7 @@ from hashlearn.core.atomic_files import remove_unfinished as remove_unfinished_f
 from hashlearn.core.atomic_files import write_atomically
 from hashlearn.experiments.bench.cell import SCHEMA
 from hashlearn.experiments.bench.methods import METHODS
-from hashlearn.experiments.bench.tables import TABLES, Cell
+from hashlearn.experiments.bench.tables import TABLES, Cell, rank
 
 CELL_FILE = re.compile(r"([1-9]\d*)-(0|[1-9]\d*)\.json")
 PARTS = ("cell", "protocol", "configuration", "versions", "machine", "seconds", "metrics", "curve", "digest")
@@ -52,8 +52,6 @@ class Results:
 
     def reason(self, cell: Cell) -> str:
         """Why a cell is missing, in words."""
-        if cell.method in METHODS and METHODS[cell.method].is_missing:
-            return "this version does not have the method"
         return f"failed: {self.failed[cell]}" if cell in self.failed else "not run yet"
 
 
@@ -170,10 +168,8 @@ def _complete(present: list[Cell]) -> list[Cell]:
 
 def _order(cell: Cell) -> tuple[Any, ...]:
     """The tables' order, then that of methods, then lengths and draws."""
-    places = (list(TABLES), list(TABLES[cell.table].datasets), list(METHODS))
-    names = (cell.table, cell.dataset, cell.method)
-    ranked = [(p.index(name) if name in p else len(p), name) for p, name in zip(places, names, strict=True)]
-    return (*ranked, cell.n_bits, cell.draw)
+    dataset = rank(cell.dataset, TABLES[cell.table].datasets)
+    return (rank(cell.table, TABLES), dataset, rank(cell.method, METHODS), cell.n_bits, cell.draw)
 
 
 def _error_path(folder: Path, cell: Cell) -> Path:

@@ -1,24 +1,24 @@
 """Run the missing cells of a plan: resumable after a kill at any moment, one data set in memory at a time.
 
 A cell that fails is reported, and the others go on. With more than one job, cells run in as many processes as memory
-allows; the results are the same.
+allows; the results are the same. The time left is estimated from the seconds of similar cells, stored or just finished.
 """
 
 from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from hashlearn.core.memory import available_memory
 from hashlearn.core.progress import Progress, ProgressCallback
 from hashlearn.experiments import datasets
-from hashlearn.experiments.bench.eta import Clock, RunProgress
-from hashlearn.experiments.bench.methods import METHODS
 from hashlearn.experiments.bench.protocols import Split
 from hashlearn.experiments.bench.results import ResultError, copy_from_twin, read, remove_unfinished
 from hashlearn.experiments.bench.tables import Cell, Plan
@@ -28,6 +28,7 @@ from hashlearn.experiments.datasets import DataSet
 WORKER_BYTES = 2**29  # a worker's interpreter with its libraries and compiled kernels
 COPIES_OF_DATA = 2  # that a worker holds
 GRAM_MATRICES = 3  # that a worker holds
+PARTS = ("fit", "encode", "evaluate")  # of a record's seconds; inference is a part of fit
 
 
 @dataclass
@@ -53,7 +54,7 @@ def run(
     load: Callable[..., DataSet] | None = None,
     progress: ProgressCallback | None = None,
 ) -> Outcome:
-    """Run the cells of ``plan`` that ``folder`` does not hold yet. Methods that this version lacks are skipped.
+    """Run the cells of ``plan`` that ``folder`` does not hold yet.
 
     Parameters
     ----------
@@ -78,7 +79,7 @@ def run(
         raise ResultError(f"{folder}: cannot be made a results folder: {error.strerror or error}") from None
     remove_unfinished(folder)
     stored = read(folder, plan.cells).records
-    todo = [cell for cell in plan.cells if cell not in stored and not METHODS[cell.method].is_missing]
+    todo = [cell for cell in plan.cells if cell not in stored]
     copied = [cell for cell in todo if copy_from_twin(folder, cell)]
     todo = [cell for cell in todo if cell not in copied]
     outcome = Outcome(n_stored_before=len(stored))
@@ -189,3 +190,69 @@ def _noticing_interrupts() -> Iterator[Callable[[], None]]:
         yield check
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@dataclass(frozen=True)
+class RunProgress(Progress):
+    """``done`` of ``total`` cells have ended."""
+
+    seconds_left: float | None  # None before any cell has ended
+
+
+class Clock:
+    """Counts cells and reports progress."""
+
+    def __init__(
+        self,
+        todo: Iterable[Cell],
+        stored: Mapping[Cell, Mapping[str, Any]],
+        progress: ProgressCallback | None,
+    ) -> None:
+        self._left = dict.fromkeys(todo)
+        self._total = len(self._left)
+        self._progress = progress
+        self._parallel = 1
+        self._last_end = time.perf_counter()
+        self._seen = [(cell, sum(record["seconds"].get(p) or 0.0 for p in PARTS)) for cell, record in stored.items()]
+
+    def tell(self, what: str) -> None:
+        """Report what is being done now."""
+        if self._progress is not None:
+            self._progress(RunProgress(what, self._total - len(self._left), self._total, self.seconds_left()))
+
+    def stages_of(self, cell: Cell) -> Callable[[str], None]:
+        """A function that reports a stage of this cell."""
+        return lambda what: self.tell(f"{cell}: {what}")
+
+    def ended(self, cell: Cell, seconds: float | None, parallel: int = 1) -> None:
+        """Count a cell as ended. ``seconds`` is None for a failed cell, which tells nothing about others."""
+        self._left.pop(cell, None)
+        self._parallel = parallel
+        self._last_end = time.perf_counter()
+        if seconds is not None:
+            self._seen.append((cell, seconds))
+        self.tell(str(cell))
+
+    def seconds_left(self) -> float | None:
+        """Estimate for the remaining cells, minus the time since the last one ended; None before any has."""
+        if not self._seen:
+            return None
+        whole = sum(self._estimate(cell) for cell in self._left) / self._parallel
+        return max(0.0, whole - (time.perf_counter() - self._last_end))
+
+    def _estimate(self, cell: Cell) -> float:
+        """The mean of the most similar cells."""
+        for kind in _KINDS:
+            found = [seconds for other, seconds in self._seen if kind(other) == kind(cell)]
+            if found:
+                return fmean(found)
+        raise AssertionError("the last kind holds every cell")
+
+
+# What similar cells have in common, most similar first.
+_KINDS: tuple[Callable[[Cell], object], ...] = (
+    lambda cell: (cell.dataset, cell.n_bits, cell.method),
+    lambda cell: (cell.n_bits, cell.method),
+    lambda cell: cell.method,
+    lambda cell: None,
+)

@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hashlearn.experiments.bench import paper
-from hashlearn.experiments.bench.blocks import Block, Entry, in_order, metric
-from hashlearn.experiments.bench.methods import METHODS
+from hashlearn.experiments.bench.blocks import Block, Entry, metric, published_value
 from hashlearn.experiments.bench.results import Results
-from hashlearn.experiments.bench.tables import METRIC_TITLES, TABLES
+from hashlearn.experiments.bench.tables import METRIC_TITLES, Plan
 from hashlearn.experiments.formatting import ABSENT
 
 
@@ -28,7 +26,7 @@ class Summary:
         """A table in Markdown. Its columns are aligned, so that it reads as plain text too."""
         header = ["method", *(f"L = {n_bits}" for n_bits in self.bits)]
         lines = [
-            [method, *(entry_text(row[n_bits], method, self.n_draws) for n_bits in self.bits)]
+            [method, *(entry_text(row[n_bits], self.n_draws) for n_bits in self.bits)]
             for method, row in self.rows.items()
         ]
         widths = [max(map(len, column)) for column in zip(header, *lines, strict=True)]
@@ -36,45 +34,35 @@ class Summary:
         return "\n".join([_line(header, widths), f"|{'|'.join(rule)}|", *(_line(line, widths) for line in lines)])
 
 
-def summarise(
-    results: Results,
-    table: str,
-    dataset: str,
-    metric_name: str | None = None,
-    methods: Sequence[str] | None = None,
-    bits: Sequence[int] | None = None,
-) -> Summary:
-    """The means of a metric (the table's own if None) for all methods and lengths of ``results``, missing ones too."""
-    shown = metric_name or TABLES[table].metric
-    known = [c for c in (*results.records, *results.missing) if (c.table, c.dataset) == (table, dataset)]
-    records = tuple(results.records[cell] for cell in known if cell in results.records)
+def summarise(results: Results, plan: Plan, dataset: str, metric_name: str) -> Summary:
+    """The means of a metric on one data set, for all methods and lengths of the plan, without results too."""
+    table = plan.table
+    records = tuple(record for cell, record in results.records.items() if cell.dataset == dataset)
     first = records[0] if records else {}
-    block = Block(TABLES[table], dataset, first.get("cell", {}).get("features", ABSENT), records)
-    lengths = tuple(sorted({c.n_bits for c in known}) if bits is None else bits)
+    block = Block(table, dataset, first.get("cell", {}).get("features", ABSENT), records)
     rows: dict[str, dict[int, Entry]] = {}
-    for method in in_order({c.method for c in known}, METHODS) if methods is None else methods:
+    for method in plan.methods:
         rows[method] = {}
-        for n_bits in lengths:
-            published = paper.value(table, dataset, method, n_bits) if shown == TABLES[table].metric else None
-            rows[method][n_bits] = block.entry(method, n_bits, metric(shown), published)
-    n_draws = max((c.draw for c in known), default=0) + 1
-    over = f"mean ± standard deviation of {n_draws} draws" if n_draws > 1 else "one draw"
+        for n_bits in plan.bits:
+            published = published_value(table.name, dataset, method, n_bits) if metric_name == table.metric else None
+            rows[method][n_bits] = block.entry(method, n_bits, metric(metric_name), published)
+    over = f"mean ± standard deviation of {plan.n_draws} draws" if plan.n_draws > 1 else "one draw"
     has_paper = any(entry.paper is not None for row in rows.values() for entry in row.values())
     beside = "; in brackets the paper's, and ours minus it" if has_paper else ""
-    title = f"{block.table.title}, {dataset} ({block.features}): {METRIC_TITLES[shown]} in %, {over}{beside}"
-    return Summary(title, _protocol(first.get("protocol", {})), n_draws, lengths, rows)
+    title = f"{table.title}, {dataset} ({block.features}): {METRIC_TITLES[metric_name]} in %, {over}{beside}"
+    return Summary(title, _protocol(first.get("protocol", {})), plan.n_draws, plan.bits, rows)
 
 
-def entry_text(entry: Entry, method: str, n_draws: int) -> str:
+def entry_text(entry: Entry, n_draws: int) -> str:
     """An entry as a table shows it.
 
-    >>> entry_text(Entry((87.0, 88.0), 86.5), "SDR", 2)
+    >>> entry_text(Entry((87.0, 88.0), 86.5), 2)
     '87.50 ± 0.71 (86.50, +1.00)'
-    >>> entry_text(Entry((87.0,)), "SDR", 3), entry_text(Entry((), 86.5), "SDR", 3)
+    >>> entry_text(Entry((87.0,)), 3), entry_text(Entry((), 86.5), 3)
     ('87.00 [1 of 3 draws]', '– (86.50)')
     """
     if entry.mean is None:
-        parts = ["missing" if method in METHODS and METHODS[method].is_missing else ABSENT]
+        parts = [ABSENT]
     else:
         parts = [f"{entry.mean:.2f}" + (f" ± {entry.deviation:.2f}" if entry.deviation is not None else "")]
     if entry.paper is not None:

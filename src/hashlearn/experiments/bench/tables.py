@@ -7,7 +7,7 @@ Stored results call this table "neighbours"; both words are accepted.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -213,11 +213,6 @@ class Plan:
             for method in self.methods
         ]
 
-    @property
-    def missing_methods(self) -> tuple[str, ...]:
-        """The requested methods that this version does not have."""
-        return tuple(name for name in self.methods if METHODS[name].is_missing)
-
 
 def plan(
     table: str,
@@ -257,6 +252,16 @@ def plan(
         raise ValueError(f"n_draws must be a positive integer, got {n_draws}")
     sources = dict(_source(given, known_datasets) for given in (datasets or chosen.datasets))
     return Plan(chosen, sources, tuple(dict.fromkeys(names)), tuple(sorted(set(lengths))), n_draws)
+
+
+def rank(name: str, known: Iterable[str]) -> tuple[int, str]:
+    """A key to sort by: known names in their order, then the others alphabetically.
+
+    >>> sorted({"b", "z", "a"}, key=lambda name: rank(name, ("z", "y")))
+    ['z', 'a', 'b']
+    """
+    names = list(known)
+    return (names.index(name) if name in names else len(names), name)
 
 
 def _source(given: str, known: Sequence[str] | None) -> tuple[str, str]:

@@ -1,4 +1,7 @@
-"""Data sets of images: pixels as they are, or features computed once and cached."""
+"""Data sets of images: pixels as they are, or features computed once and cached; and the digits, as the smallest one.
+
+The digits are scikit-learn's 1,797 handwritten digits of 8 × 8 gray levels: no download, no canonical test part.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,10 @@ from numpy.typing import NDArray
 from hashlearn.core.progress import ProgressCallback
 from hashlearn.experiments.datasets.dataset import DataSet, Provenance, Source, SourceFile
 from hashlearn.experiments.datasets.features import IMAGE_FEATURES, ImageFeatures, cached, parameters
+from hashlearn.experiments.datasets.files import provenance_of
 
 PIXELS = "pixels"
+BRIGHTEST = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,3 +56,30 @@ class ImageSource(Source):
         is_query = np.arange(n) >= n - found.n_test if found.n_test else None
         provenance = Provenance(self.home, self.licence, found.files, described)
         return DataSet(self.name, described["name"], X, found.y, found.class_names, is_query, found.images, provenance)
+
+
+class Digits(ImageSource):
+    """The digits that come with scikit-learn. Gray levels 0 … 16 become 0 … 255."""
+
+    name = "digits"
+    features = ("pixels",)
+    samples = 1_797
+    home = "https://archive.ics.uci.edu/dataset/80"
+    licence = "CC BY 4.0; the test part of Alpaydin and Kaynak, Optical Recognition of Handwritten Digits (1998)"
+    how = "comes with scikit-learn"
+
+    def missing(self, folder: Path) -> list[str]:
+        return []
+
+    def images(self, folder: Path, progress: ProgressCallback | None) -> LabeledImages:
+        import sklearn.datasets
+
+        bunch = sklearn.datasets.load_digits()
+        file = Path(sklearn.datasets.__file__).parent / "data" / "digits.csv.gz"
+        return LabeledImages(
+            np.rint(bunch.images * (255.0 / BRIGHTEST)).astype(np.uint8),
+            bunch.target.astype(np.int64),
+            tuple(str(name) for name in bunch.target_names),
+            0,
+            (provenance_of(file, "sklearn/datasets/data/digits.csv.gz"),) if file.is_file() else (),
+        )

@@ -1,18 +1,27 @@
-"""The paper's figures from stored records: mAP against code length, and precision against recall."""
+"""All figures of a page: mAP and precision–recall as in the paper, then what inference reached and what it proved.
+
+The value is xᵀAx of eq. (5) after the step. The bound is a proven lower bound on every value, and the gap is their
+distance as a fraction of the value. Only solvers that prove a bound have the figures of bound and gap.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
 import numpy as np
 
-from hashlearn.experiments.bench.blocks import Block, Record, metric
+from hashlearn.experiments.bench.blocks import Block, Record, finite, metric
 from hashlearn.experiments.formatting import dataset_name
-from hashlearn.experiments.report.axes import Axis, linear_axis, marked_axis
-from hashlearn.experiments.report.markup import Markup
-from hashlearn.experiments.report.plots import Line, line_plot
-from hashlearn.experiments.report.series_styles import look_of
+from hashlearn.experiments.report.markup import Markup, element, join
+from hashlearn.experiments.report.plots import Axis, Frame, Line, line_plot, linear_axis, log_axis, marked_axis
+from hashlearn.experiments.report.series_styles import Look, look_of
 
 _TENTHS = (0.0, 20.0, 40.0, 60.0, 80.0, 100.0)
 MAX_POINTS = 120
+_BOUND = Look(8, "flat", "3 3")
+GAP_FLOOR = 1e-4  # per cent; smaller gaps are drawn at this height
 
 
 def map_figure(block: Block) -> Markup | None:
@@ -95,3 +104,135 @@ def _mean_curve(records: list[Record]) -> tuple[np.ndarray, np.ndarray] | None:
         shown = np.unique(np.linspace(0, len(recall) - 1, MAX_POINTS).astype(int))
         recall, precision = recall[shown], precision[shown]
     return (recall, precision) if len(recall) else None
+
+
+class Step(NamedTuple):
+    """One bit of one sweep, counted from 1."""
+
+    sweep: int
+    bit: int
+    value: float
+    bound: float | None
+    gap: float | None  # per cent
+
+
+def bound_figures(block: Block) -> list[Markup]:
+    """Value and bound of each method that proves one, then gaps and objectives of all; at the longest code."""
+    n_bits = block.lengths[-1]
+    traces = {method: steps(records[0]) for method in block.methods if (records := block.at(method, n_bits))}
+    proven = {method: trace for method, trace in traces.items() if any(step.bound is not None for step in trace)}
+    where = f"{dataset_name(block.dataset)}, {n_bits} bits"
+    figures = [_bound_figure(method, trace, where) for method, trace in proven.items()]
+    return [f for f in [*figures, _gap_figure(proven, where), _objective_figure(block, n_bits, where)] if f is not None]
+
+
+def steps(record: Record) -> list[Step]:
+    """The steps of one stored descent, in order."""
+    bits: Sequence[dict[str, Any]] = (record.get("inference") or {}).get("bits") or []
+    first_sweep = min((bit["sweep"] for bit in bits), default=0)
+    first_bit = min((bit["bit"] for bit in bits), default=0)
+    found = []
+    for bit in bits:
+        value, gap = finite(bit.get("value")), finite(bit.get("gap"))
+        if value is not None:
+            place = (bit["sweep"] - first_sweep + 1, bit["bit"] - first_bit + 1)
+            found.append(Step(*place, value, finite(bit.get("bound")), None if gap is None else 100.0 * gap))
+    return found
+
+
+def _bound_figure(method: str, trace: list[Step], where: str) -> Markup:
+    bounded = [(place, step.bound) for place, step in enumerate(trace) if step.bound is not None]
+    places, bounds = zip(*bounded, strict=True)
+    lines = [
+        Line("value", range(len(trace)), [step.value for step in trace], look_of(method), markers=0, width=3.6),
+        Line("bound", places, bounds, _BOUND, markers=0, width=1.4),
+    ]
+    return line_plot(
+        lines,
+        _step_axis(trace),
+        linear_axis([y for line in lines for y in line.y]),
+        title=f"Value and bound, {method}, {where}",
+        x_title="bit, sweep after sweep",
+        y_title="xᵀAx, smaller is better",
+        kind="bound",
+        note="No signs have a value below the bound.",
+        behind=lambda frame: join([_between(frame, trace), _sweeps(frame, trace)]),
+        x_text=lambda place: str(trace[int(place)].bit),
+    )
+
+
+def _gap_figure(proven: dict[str, list[Step]], where: str) -> Markup | None:
+    lines = []
+    for method, trace in proven.items():
+        known = [(place, max(step.gap, GAP_FLOOR)) for place, step in enumerate(trace) if step.gap is not None]
+        if known:
+            places, gaps = zip(*known, strict=True)
+            lines.append(Line(method, places, gaps, look_of(method), markers=6, width=1.6))
+    if not lines:
+        return None
+    longest = max((proven[line.name] for line in lines), key=len)
+    at_floor = any(gap <= GAP_FLOOR for line in lines for gap in line.y)
+    return line_plot(
+        lines,
+        _step_axis(longest),
+        log_axis([gap for line in lines for gap in line.y], floor=GAP_FLOOR),
+        title=f"Gap between value and bound, {where}",
+        x_title="bit, sweep after sweep",
+        y_title="gap, %, logarithmic",
+        kind="gap",
+        note=f"Gaps under {GAP_FLOOR:g} % are drawn at the bottom." if at_floor else None,
+        behind=lambda frame: _sweeps(frame, longest),
+        x_text=lambda place: str(longest[int(place)].bit),
+    )
+
+
+def _objective_figure(block: Block, n_bits: int, where: str) -> Markup | None:
+    lines = []
+    for method in block.methods:
+        records = block.at(method, n_bits)
+        objectives = ((records[0].get("inference") if records else None) or {}).get("objectives") or []
+        known = [(sweep, y) for sweep, y in enumerate(map(finite, objectives), start=1) if y is not None]
+        if known:
+            sweeps, values = zip(*known, strict=True)
+            lines.append(Line(method, sweeps, values, look_of(method)))
+    if not lines:
+        return None
+    return line_plot(
+        lines,
+        marked_axis(range(1, 1 + max(len(line.x) for line in lines))),
+        linear_axis([y for line in lines for y in line.y], low=0.0),
+        title=f"Objective after each sweep, {where}",
+        x_title="sweep",
+        y_title="mean squared error of (3)",
+        kind="objective",
+    )
+
+
+def _step_axis(trace: list[Step]) -> Axis:
+    """Ticks at the first and the middle bit of each sweep."""
+    ticks: list[float] = []
+    for _, group in groupby(enumerate(trace), key=lambda item: item[1].sweep):
+        places = [place for place, _ in group]
+        ticks += [places[0], places[len(places) // 2]] if len(places) > 3 else [places[0]]
+    return Axis(0.0, max(len(trace) - 1.0, 1.0), tuple(ticks))
+
+
+def _sweeps(frame: Frame, trace: list[Step]) -> Markup:
+    """A line between sweeps, and their names."""
+    parts = []
+    for sweep, group in groupby(enumerate(trace), key=lambda item: item[1].sweep):
+        places = [place for place, _ in group]
+        left, right = frame.at_x(places[0] - 0.5), frame.at_x(places[-1] + 0.5)
+        if places[0]:
+            parts.append(element("path", d=f"M{left:.1f} {frame.top - 12:g}V{frame.bottom:g}", class_="divider"))
+        middle = f"{0.5 * (left + right):.1f}"
+        parts.append(element("text", f"sweep {sweep}", x=middle, y=frame.top - 6, text_anchor="middle", class_="tick"))
+    return join(parts)
+
+
+def _between(frame: Frame, trace: list[Step]) -> Markup:
+    """The area between value and bound."""
+    known = [(place, step) for place, step in enumerate(trace) if step.bound is not None]
+    values = [f"{frame.at_x(place):.1f} {frame.at_y(step.value):.1f}" for place, step in known]
+    bounds = [f"{frame.at_x(place):.1f} {frame.at_y(step.bound or 0.0):.1f}" for place, step in reversed(known)]
+    return element("path", d=f"M{'L'.join(values + bounds)}z", class_="between")

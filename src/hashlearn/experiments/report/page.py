@@ -1,49 +1,50 @@
-"""One self-contained page from stored results: no script, no request, light and dark, narrow and printed."""
+"""Self-contained pages of stored results and of the demo: no script, no request, light and dark, narrow and printed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from importlib import resources
 from itertools import groupby
-from typing import Any
 
 from hashlearn import __version__
-from hashlearn.experiments.bench import paper
-from hashlearn.experiments.bench.blocks import Block, PaperValue, Record, Verdict, blocks
+from hashlearn.experiments.bench.blocks import Block, PaperValue, Verdict, blocks, published_value
+from hashlearn.experiments.bench.digits import DigitsResult
 from hashlearn.experiments.bench.results import Results
-from hashlearn.experiments.bench.tables import Cell
-from hashlearn.experiments.formatting import counted, dataset_name, features_name, in_sentence, listed
-from hashlearn.experiments.report.bit_statistics import bit_table
-from hashlearn.experiments.report.bounds import bound_figures
-from hashlearn.experiments.report.figures import curve_figure, map_figure, score_figure
-from hashlearn.experiments.report.gallery import gallery
-from hashlearn.experiments.report.headline import Part, glance, headline, leaders, tally
+from hashlearn.experiments.formatting import counted, dataset_name, features_name, fixed, in_sentence, listed, seconds
+from hashlearn.experiments.report.figures import bound_figures, curve_figure, map_figure, score_figure
+from hashlearn.experiments.report.gallery import gallery, queries_and_neighbors
 from hashlearn.experiments.report.markup import Markup, element
 from hashlearn.experiments.report.provenance import commands, missing_part, provenance_part
-from hashlearn.experiments.report.tables import comparison_table, map_table, seconds_table, verdict_mark
+from hashlearn.experiments.report.tables import (
+    Part,
+    bit_table,
+    comparison_table,
+    glance,
+    headline,
+    leaders,
+    map_table,
+    plain_table,
+    seconds_table,
+    tally,
+    verdict_mark,
+)
 
 TITLE = "Learned binary codes, measured beside the paper"
 Section = tuple[str, str, list[Markup]]  # anchor, heading, content
+_HEADS = ("learned from", "method", "precision within 2 bits", "mean average precision", "", "fit, s", "encode all, s")
 
 
-def results_page(results: Any, title: str = TITLE, paper_value: PaperValue = paper.value) -> str:
+def results_page(results: Results, title: str = TITLE, paper_value: PaperValue = published_value) -> str:
     """The whole page as text.
 
     Parameters
     ----------
-    results : what `hashlearn.experiments.bench.results.read` returns, or a list of stored records
+    results : what `hashlearn.experiments.bench.results.read` returns; only the name of its folder is shown
     title : heading of the page
     paper_value : (table, data set, method, n_bits) → the published value in per cent, or None
     """
-    records: Sequence[Record]
-    missing: Mapping[Cell, str] = {}
-    folder = "results"  # only the folder's name is shown, never its path
-    if isinstance(results, Results):
-        records = results.cells
-        missing = {cell: results.reason(cell) for cell in results.missing}
-        folder = results.folder.name or folder
-    else:
-        records = tuple(results)
+    records = results.cells
+    missing = {cell: results.reason(cell) for cell in results.missing}
     if not records:
         raise ValueError("results must hold at least one cell; `hashlearn bench` makes them")
     parts = [(block, block.beside_paper(paper_value)) for block in blocks(records)]
@@ -55,7 +56,7 @@ def results_page(results: Any, title: str = TITLE, paper_value: PaperValue = pap
         ("seconds", "Seconds", _folded((block, seconds_table(block)) for block in held)),
         ("gallery", "Gallery", _galleries(held)),
         ("missing", "What is missing", [missing_part(missing)]),
-        ("commands", "Run it again", _commands(held, folder)),
+        ("commands", "Run it again", _commands(held, results.folder.name or "results")),
         ("provenance", "Provenance", provenance_part(records, held)),
     ]
     shown = [section for section in sections if section[2]]
@@ -181,3 +182,33 @@ def _commands(held: Sequence[Block], folder: str) -> list[Markup]:
     about = "Cells that are stored already are not run again: name a new folder to measure all of them anew."
     lines = [element("code", line) for line in commands(held, folder)]
     return [element("p", about), element("pre", lines, data_part="commands")]
+
+
+def digits_page(result: DigitsResult) -> str:
+    """The page of ``hashlearn demo`` as text."""
+    n_bits = result.n_bits
+    about = (
+        f"{result.n_images:,} images of 64 pixels became codes of {n_bits} bits. Queries are searched among the others "
+        f"by Hamming distance; an image is right if it shows the same digit. All of it took {result.seconds:.1f} s."
+    )
+    header = element("header", element("h1", f"Handwritten digits in {n_bits} bits"), element("p", about))
+    pictures = queries_and_neighbors(result.galleries)
+    legend = element("p", "The nearest images and their distances in bits; ✓ shows the query’s digit, ✗ another.")
+    sections = [
+        ("scores", "How good the codes are", plain_table("demo", None, _HEADS, _score_rows(result), "Scores")),
+        ("searches", "Searches", [legend, *pictures]),
+        ("inference", "Inference, bit by bit", element("pre", result.report)),
+    ]
+    parts = [element("section", element("h2", name), content, id=anchor) for anchor, name, content in sections]
+    return document(f"hashlearn: digits in {n_bits} bits", header, element("main", parts))
+
+
+def _score_rows(result: DigitsResult) -> list[Markup]:
+    rows = []
+    for row in result.rows:
+        bar = element("span", style=f"width:{100.0 * row.mean_average_precision:.0f}%", class_="bar")
+        scores = [f"{fixed(100.0 * score, 1)} %" for score in (row.precision, row.mean_average_precision)]
+        texts = [element("td", text) for text in (row.setting, row.method, *scores)]
+        times = [element("td", seconds(time)) for time in (row.fit_seconds, row.encode_seconds)]
+        rows.append(element("tr", texts, element("td", bar, class_="track"), times))
+    return rows

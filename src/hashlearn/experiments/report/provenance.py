@@ -163,9 +163,12 @@ def _warnings(records: Sequence[Record]) -> list[Markup]:
 
 def _record_row(record: Record) -> Markup:
     key, digest = record["cell"], str(record.get("digest") or ABSENT)
-    own = TABLES[key["table"]].metric if key["table"] in TABLES else "precision@2"
     texts = [key["table"], dataset_name(key["dataset"]), key["method"], key["n_bits"], key["draw"]]
-    texts += [fixed(metric(own)(record)), fixed(metric("map")(record)), seconds(duration("fit")(record))]
+    texts += [
+        fixed(metric(TABLES[key["table"]].metric)(record)),
+        fixed(metric("map")(record)),
+        seconds(duration("fit")(record)),
+    ]
     code = element("code", digest[:_SHOWN_DIGEST], title=digest)
     return element("tr", (element("td", text) for text in texts), element("td", code))
 

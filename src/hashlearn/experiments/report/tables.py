@@ -1,15 +1,92 @@
-"""Tables of measured values: each beside the paper's, mean average precision, and seconds by stage."""
+"""Tables of a page: values beside the paper's, mAP, seconds, bit statistics, and the main finding in sentences."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from hashlearn.experiments.bench.blocks import Block, Entry, Reader, Verdict, duration, metric
-from hashlearn.experiments.formatting import ABSENT, dataset_name, fixed, seconds, signed
+from hashlearn.experiments.bench.blocks import Block, Entry, Reader, Record, Verdict, duration, finite, metric
+from hashlearn.experiments.formatting import ABSENT, counted, dataset_name, fixed, listed, seconds, signed
 from hashlearn.experiments.report.markup import Markup, element, join
 from hashlearn.experiments.report.series_styles import look_of, swatch
 
+Part = tuple[Block, Mapping[str, list[Entry]]]  # a block, and its entries beside the paper's, by method
 _STAGES = ("inference", "encode", "evaluate")
+_STRIP_HEIGHT = 26.0
+_STATISTICS: dict[str, Callable[[float], str]] = {
+    "entropy": lambda value: fixed(value, 2),
+    "mean_correlation": lambda value: fixed(value, 3),
+    "collisions": lambda value: f"{fixed(100.0 * value, 2)} %",
+    "n_distinct": lambda value: f"{value:,.0f}",
+}
+
+
+def tally(rows: Mapping[str, list[Entry]]) -> Counter[Verdict]:
+    """How many entries are better, within and worse."""
+    return Counter(entry.verdict for row in rows.values() for entry in row if entry.verdict is not None)
+
+
+def headline(parts: Sequence[Part]) -> str:
+    """How many measured values reach the paper's."""
+    counts: Counter[Verdict] = sum((tally(rows) for _, rows in parts), Counter())
+    compared = counts.total()
+    if not compared:
+        cells = sum(len(block.records) for block, _ in parts)
+        return f"{counted(cells, 'cell')} measured; the paper has no value to compare them with."
+    reached = counts[Verdict.BETTER] + counts[Verdict.WITHIN]
+    share = "All" if reached == compared else f"{reached} of"
+    above = f"{counts[Verdict.BETTER]} of them clearly better" if counts[Verdict.BETTER] else "none clearly better"
+    below = f"; {counts[Verdict.WORSE]} {'is' if counts[Verdict.WORSE] == 1 else 'are'} worse" if share != "All" else ""
+    return f"{share} {compared} measured values are within tolerance of the paper’s or better, {above}{below}."
+
+
+def leaders(parts: Sequence[Part]) -> str | None:
+    """Which method has the highest mean over code lengths, and how often; None if nothing can be compared."""
+    found = [best[0] for block, _ in parts if (best := leader(block)) is not None]
+    if not found:
+        return None
+    (first, wins), *others = Counter(found).most_common()
+    rest = f", {listed([f'{name} in {count}' for name, count in others])}" if others else ""
+    comparisons = counted(len(found), "comparison")
+    return f"{first} has the highest mean over code lengths in {wins} of {comparisons}{rest}."
+
+
+def leader(block: Block) -> tuple[str, float] | None:
+    """The method with the highest mean of the table's metric over the lengths that all methods have, and that mean.
+
+    None for a single method, or if no length is shared.
+    """
+    means = {method: [block.score(method, n_bits).mean for n_bits in block.lengths] for method in block.methods}
+    shared = [column for column in zip(*means.values(), strict=True) if None not in column]
+    if not shared or len(means) < 2:
+        return None
+    over_lengths = [sum(values) / len(shared) for values in zip(*shared, strict=True)]
+    best = max(range(len(means)), key=over_lengths.__getitem__)
+    return list(means)[best], over_lengths[best]
+
+
+def glance(parts: Sequence[Part]) -> Markup:
+    """One line for each table and data set: what is measured, which method leads, how it compares with the paper."""
+    rows = []
+    for block, compared in parts:
+        best = leader(block)
+        what = [element("a", block.table.title, href=f"#{block.key}"), element("small", dataset_name(block.dataset))]
+        amount = [counted(len(block.methods), "method"), element("small", counted(block.draws, "draw"))]
+        lead = [best[0], element("small", f"{fixed(best[1])} %")] if best else ABSENT
+        entries = [element("td", content) for content in (amount, lead, _agreement(tally(compared)))]
+        rows.append(element("tr", element("th", what, scope="row"), entries))
+    heads = ["experiment", "measured", "highest mean", "against the paper"]
+    return plain_table("glance", element("strong", "At a glance"), heads, rows, "At a glance")
+
+
+def _agreement(counts: Counter[Verdict]) -> Markup:
+    """A bar of better, within and worse, with the counts in words."""
+    if not counts.total():
+        return element("small", "no values in the paper")
+    present = [verdict for verdict in Verdict if counts[verdict]]
+    bar = [element("i", class_=verdict.value, style=f"flex-grow:{counts[verdict]}") for verdict in present]
+    words = ", ".join(f"{counts[verdict]} {verdict.value}" for verdict in present)
+    return element("div", element("span", bar, class_="agreement", aria_hidden="true"), element("small", words))
 
 
 def comparison_table(block: Block, rows: Mapping[str, list[Entry]]) -> Markup:
@@ -114,3 +191,62 @@ def _best(entries: Sequence[Entry]) -> str | None:
     """The highest value as it is printed, so that equal values are equal."""
     means = [entry.mean for entry in entries if entry.mean is not None]
     return fixed(max(means)) if means else None
+
+
+def bit_table(block: Block) -> Markup | None:
+    """Balance, entropy, correlation and collisions at the longest code; None if none is stored."""
+    n_bits = block.lengths[-1]
+    known = [method for method in block.methods if any(map(_statistics, block.at(method, n_bits)))]
+    if not known:
+        return None
+    rows = [
+        element(
+            "tr",
+            method_cell(method),
+            element("td", _strip(block.at(method, n_bits)[0], method)),
+            (mean_cell(block, method, n_bits, _statistic(name), form) for name, form in _STATISTICS.items()),
+        )
+        for method in known
+    ]
+    caption = f"At {n_bits} bits, codes of the whole database, mean over draws."
+    heads = ["method", "share of ones, bit by bit", "entropy of codes, bits", "mean |correlation|"]
+    heads += ["pairs with one code", "distinct codes"]
+    return plain_table("bits", caption, heads, rows, f"Bit statistics, {block.table.title}, {block.dataset}")
+
+
+def _statistics(record: Record) -> dict[str, object]:
+    return record.get("bit_statistics") or {}
+
+
+def _statistic(name: str) -> Reader:
+    return lambda record: finite(_statistics(record).get(name))
+
+
+def _strip(record: Record, method: str) -> Markup | str:
+    """One bar for each bit, up if ones prevail and down if zeros do. The frame means all ones and all zeros."""
+    balance = _statistics(record).get("balance")
+    shares = [finite(share) for share in balance] if isinstance(balance, list) else []
+    known = [share for share in shares if share is not None]
+    if not known:
+        return ABSENT
+    middle = 0.5 * _STRIP_HEIGHT
+    bars = []
+    for place, share in enumerate(shares):
+        reach = 0.0 if share is None else (share - 0.5) * _STRIP_HEIGHT
+        top, height = middle - max(reach, 0.0), max(abs(reach), 0.6)
+        bars.append(element("rect", x=place * 5 + 1, y=f"{top:.1f}", width=3.4, height=f"{height:.1f}"))
+    width = 5 * len(shares) + 1
+    picture = element(
+        "svg",
+        element("title", f"Share of ones in each bit: {min(known):.2f} to {max(known):.2f}"),
+        element("rect", x=0.5, y=0.5, width=width - 1, height=_STRIP_HEIGHT - 1, class_="strip-frame"),
+        element("path", d=f"M0 {middle:g}H{width}", class_="grid"),
+        element("g", bars, fill=look_of(method).stroke),
+        viewBox=f"0 0 {width} {_STRIP_HEIGHT:g}",
+        width=width,
+        height=int(_STRIP_HEIGHT),
+        role="img",
+        class_="strip",
+    )
+    shown = element("span", f"{min(known):.2f} … {max(known):.2f}", class_="range")
+    return element("span", picture, shown, class_="strip-cell")

@@ -1,7 +1,8 @@
-"""``hashlearn bench TABLE``: run the paper's experiments, store every result, show the table."""
+"""The paper's experiments: ``hashlearn bench`` runs them, ``report`` shows them, ``datasets`` lists their data."""
 
 from __future__ import annotations
 
+import dataclasses
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,17 +13,20 @@ from hashlearn import __version__
 from hashlearn.cli import options
 from hashlearn.cli.exits import FAILED, InputError, Interrupted, refusals
 from hashlearn.cli.progress import ProgressBar
+from hashlearn.cli.text_tables import ABSENT, pairs, table
 
 if TYPE_CHECKING:
     from hashlearn.experiments.bench.results import Results
     from hashlearn.experiments.bench.run import Outcome
     from hashlearn.experiments.bench.summary import Summary
     from hashlearn.experiments.bench.tables import Plan
+    from hashlearn.experiments.datasets import Known
 
 SHOWN_FAILURES = 10
 DATASETS_HELP = (
     "Data sets, or paths of .npz files with X and y; several with commas or repeated.  [default: the table's]"
 )
+DATASETS_HEADER = ("data set", "samples", "present", "features (default first)")
 
 
 @click.command("bench", short_help="Run the paper's experiments; resumable, every result stored.")
@@ -81,8 +85,8 @@ def bench_command(
     if outcome is not None and outcome.not_loaded and not found.records:
         raise InputError("\n".join(f"{name}: {why}" for name, why in outcome.not_loaded.items()))
     title = f"hashlearn {__version__}, table {wanted.table.name!r}\n"
-    text = "\n".join([title, _tables(wanted, found), *_missing(wanted, found)])
-    options.show(as_json, _report(wanted, found, out), text)
+    text = "\n".join([title, _bench_tables(wanted, found), *_missing(wanted, found)])
+    options.show(as_json, _bench_report(wanted, found, out), text)
     if outcome is None:
         raise Interrupted("Interrupted. The same command goes on where this one stopped.")
     click.echo(_ending(outcome, out), err=as_json)
@@ -111,10 +115,10 @@ def _summaries(plan: Plan, found: Results, dataset: str) -> dict[str, Summary]:
     from hashlearn.experiments.bench.summary import summarise
 
     metrics = dict.fromkeys((*plan.table.shown_metrics, "map"))
-    return {name: summarise(found, plan.table.name, dataset, name, plan.methods, plan.bits) for name in metrics}
+    return {name: summarise(found, plan, dataset, name) for name in metrics}
 
 
-def _report(plan: Plan, found: Results, out: Path) -> dict[str, Any]:
+def _bench_report(plan: Plan, found: Results, out: Path) -> dict[str, Any]:
     """What --json prints: values in per cent, one for each draw, by data set, metric, method and code length."""
     values = {
         dataset: {
@@ -131,7 +135,7 @@ def _report(plan: Plan, found: Results, out: Path) -> dict[str, Any]:
     return {"table": plan.table.name, "results": str(out), "values": values, "missing": missing, "failed": failed}
 
 
-def _tables(plan: Plan, found: Results) -> str:
+def _bench_tables(plan: Plan, found: Results) -> str:
     parts = []
     for dataset in plan.datasets:
         shown = list(_summaries(plan, found, dataset).values())
@@ -144,12 +148,9 @@ def _tables(plan: Plan, found: Results) -> str:
 def _missing(plan: Plan, found: Results) -> list[str]:
     """What was asked for and has no result, and why."""
     lines = []
-    if plan.missing_methods:
-        lines.append(f"Missing methods, not in this version: {', '.join(plan.missing_methods)}")
     cells_of: dict[str | None, list[str]] = {}  # by the error that they had; None: they were not run
     for cell in found.missing:
-        if cell.method not in plan.missing_methods:
-            cells_of.setdefault(found.failed.get(cell), []).append(str(cell))
+        cells_of.setdefault(found.failed.get(cell), []).append(str(cell))
     waiting = cells_of.pop(None, [])
     for error, cells in sorted(cells_of.items(), key=lambda item: -len(item[1])):
         lines.append(f"Failed: {len(cells)} cell(s), {_few(cells)}: {error}")
@@ -168,3 +169,53 @@ def _ending(outcome: Outcome, out: Path) -> str:
     done = len(outcome.finished) - len(outcome.failed)
     lines.append(f"{done} cell(s) run, {outcome.n_stored_before} stored before. Results: {out}")
     return "\n".join(lines)
+
+
+@click.command("report", short_help="One self-contained HTML page from the stored results of bench.")
+@click.argument("folder", type=click.Path(path_type=Path))
+@options.output_option("Where the page goes.", "report.html")
+@click.option("--title", help="Heading of the page.")
+@options.json_option
+def report_command(folder: Path, output: Path, title: str | None, as_json: bool) -> None:
+    """Show the results that ``hashlearn bench`` stored in FOLDER, each table beside the paper's.
+
+    The page needs no network and no script. Exit code 2 means bad input: no results, damaged ones, or ones that
+    another version stored.
+    """
+    from hashlearn.experiments.bench import results
+    from hashlearn.experiments.report.page import TITLE, results_page
+
+    options.require_place(output)
+    with refusals():
+        found = results.read(folder)
+        page = results_page(found, title=title or TITLE)
+    options.write_output(output, page)
+    cells, missing = len(found.cells), len(found.missing)
+    report = {"output": str(output), "cells": cells, "missing": missing}
+    options.show(as_json, report, f"{cells:,} cells shown, {missing:,} missing. To look at: {output}")
+
+
+@click.command("datasets", short_help="What data sets are known, what is present, how to get the rest.")
+@options.json_option
+def datasets_command(as_json: bool) -> None:
+    """List the data sets: what is known, what is present, how to get the rest.
+
+    Files are looked for in the folder that $HASHLEARN_DATA names, else in the user's cache folder. Every .npz there
+    with X and y is a data set by its stem.
+    """
+    from hashlearn.experiments import datasets
+
+    with refusals():
+        found, folder = datasets.known(), datasets.data_folder()
+    text = f"Data folder: {folder}{'' if folder.is_dir() else ' (not there yet)'}\n\n"
+    text += table(DATASETS_HEADER, [_dataset_row(known) for known in found])
+    absent = [(known.name, f"{known.how}. Missing: {', '.join(known.missing)}") for known in found if not known.present]
+    if absent:
+        text += f"\n\nHow to get the rest\n{pairs(absent)}"
+    plain = [dataclasses.asdict(known) | {"folder": str(known.folder), "present": known.present} for known in found]
+    options.show(as_json, {"folder": str(folder), "datasets": plain}, text)
+
+
+def _dataset_row(known: Known) -> tuple[str, ...]:
+    samples = f"{known.samples:,}" if known.samples is not None else ABSENT
+    return (known.name, samples, "yes" if known.present else "no", ", ".join(known.features))
