@@ -162,11 +162,13 @@ def test_completion_is_emitted_for_every_shell(shell: str) -> None:
     assert f"{shell}_complete" in done.stdout
 
 
-def test_the_help_of_fit_lists_every_solver() -> None:
-    text = " ".join(invoke("fit", "--help").stdout.split())
-    of_solver = text.partition("How each bit is solved")[2].partition("--target")[0]
-    listed = set(re.split(r"[ ,();:.]+", of_solver))
-    assert {"auto", *bqp.METHODS, *inference.PRESETS} <= listed
+def test_an_unknown_solver_is_told_every_solver(tmp_path: Path) -> None:
+    np.save(tmp_path / "rows.npy", np.eye(20))
+    said = invoke(
+        "fit", str(tmp_path / "rows.npy"), "--solver", "simplex", "--bits", "4", "-o", str(tmp_path / "model")
+    )
+    assert said.exit_code == 2
+    assert {"auto", *bqp.METHODS, *inference.PRESETS} <= set(re.split(r"[ ,();:.]+", said.stderr))
 
 
 @pytest.mark.parametrize(

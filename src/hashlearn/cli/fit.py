@@ -28,8 +28,7 @@ if TYPE_CHECKING:
     from hashlearn.streams import RowSource
 
 SOLVER_HELP = (
-    "How each bit is solved: auto; a method with its defaults (sdr, al, nopt, graph_cut, spectral, local_search, "
-    "exact); or a preset (quick_sdr, coarse_sdr, sampled_sdr, loose_sdr, tabu, sweeps, passes, sampled_al).  "
+    "How each bit is solved: auto, a method, or a preset such as sweeps; an unknown name lists them all.  "
     "[default: the method's]"
 )
 SET_HELP = "Any other parameter of the method, such as n_sweeps=5; may be repeated."
