@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,25 +16,7 @@ from hashlearn.cli.progress import ProgressBar
 from hashlearn.cli.text_tables import pairs, seconds
 from hashlearn.core.names import did_you_mean
 
-SOLVER_HELP = "How each bit is solved: auto, a method or a preset; an unknown name lists them.  [default: the method's]"
 SET_HELP = "Any other parameter of the method, such as n_sweeps=5; may be repeated."
-
-
-def _choice(flag: str, registry: str, what: str, default: str | None = None) -> Callable[..., Any]:
-    """An option that the shell completes from one of the registries."""
-
-    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-        from hashlearn import bqp, hash_functions, hashers, inference, targets
-
-        known: dict[str, Iterable[str]] = {
-            "methods": hashers.HASHERS,
-            "solvers": ["auto", *bqp.METHODS, *inference.PRESETS],
-            "targets": ["auto", *targets.TARGETS],
-            "hash functions": hash_functions.HASH_FUNCTIONS,
-        }
-        return [name for name in known[registry] if name.startswith(incomplete)]
-
-    return click.option(flag, default=default, shell_complete=complete, help=what)
 
 
 @click.command("fit", short_help="Learn codes from a file of features; writes a model.")
@@ -43,10 +24,10 @@ def _choice(flag: str, registry: str, what: str, default: str | None = None) -> 
 @options.rows_option("--labels", "Classes (n,) or 0/1 indicators (n, n_labels); without, codes group similar rows")
 @options.output_option("Where the model goes.")
 @options.bits_option
-@_choice("--method", "methods", "Hasher; an unknown name lists them all.", "two_step")
-@_choice("--solver", "solvers", SOLVER_HELP)
-@_choice("--target", "targets", "What codes preserve.  [default: the method's]")
-@_choice("--hash-function", "hash functions", "How bits are predicted.  [default: the method's]")
+@options.named_option("--method", "methods", "Hasher: NAMES.", default="two_step")
+@options.named_option("--solver", "solvers", "How each bit is solved: NAMES.  [default: the method's]")
+@options.named_option("--target", "targets", "What codes preserve: NAMES.  [default: the method's]")
+@options.named_option("--hash-function", "hash functions", "How bits are predicted: NAMES.  [default: the method's]")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help=SET_HELP)
 @options.seed_option
 @options.seconds_option("--time-limit", "For the inference of codes; hash functions are learned after it.")
