@@ -49,7 +49,7 @@ def test_decision_numbers_are_used_once() -> None:
 
 def test_contributing_opens_with_adding_a_solver() -> None:
     headings = re.findall(r"^## (.*)$", (ROOT / "CONTRIBUTING.md").read_text("utf-8"), re.MULTILINE)
-    assert headings[0] == "Add a solver in three edits"
+    assert headings[0] == "Add a solver in three edits and one command"
 
 
 def test_readme_names_every_extra() -> None:
