@@ -99,7 +99,7 @@ def ways(codes: np.ndarray, n_bits: int, folder: Path, url: str | None) -> Itera
     for name, kind in STORES.items():
         if not installed(*kind.packages) or (name == "postgres" and not url):
             continue
-        with openers[name]() as store:
+        with openers.get(name, lambda kind=kind: kind.create(folder / f"{kind.__name__}_{n_bits}", n_bits))() as store:
             seconds = timed(lambda s=store: s.upsert(codes, ids))
             yield Way(name, True, seconds, store.search)
             if isinstance(store, SqliteVecStore):

@@ -176,11 +176,12 @@ def test_an_unknown_solver_is_told_every_solver(tmp_path: Path) -> None:
     [
         ("hashlearn e", {"encode", "evaluate", "export"}),
         ("hashlearn fit --met", {"--method"}),
-        ("hashlearn fit --method it", {"itq", "itq_cca"}),
-        ("hashlearn fit --solver a", {"auto", "al"}),
-        ("hashlearn fit --solver s", {"sdr", "spectral", "sampled_sdr", "sweeps", "sampled_al"}),
-        ("hashlearn fit --target s", {"shared_labels"}),
-        ("hashlearn fit --hash-function r", {"rbf_svm"}),
+        ("hashlearn fit --method itq", {"itq", "itq_cca"}),
+        ("hashlearn fit --solver au", {"auto"}),
+        ("hashlearn fit --solver sampled", {"sampled_sdr", "sampled_al"}),
+        ("hashlearn fit --target shared", {"shared_labels"}),
+        ("hashlearn fit --hash-function rbf", {"rbf_svm"}),
+        ("hashlearn bqp --method graph", {"graph_cut"}),
     ],
 )
 def test_completion_knows_commands_options_and_registries(words: str, expected: set[str]) -> None:

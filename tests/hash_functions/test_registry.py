@@ -9,7 +9,6 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from hashlearn import hash_functions
 from hashlearn.hash_functions import (
     HASH_FUNCTIONS,
     RBFSVM,
@@ -31,12 +30,6 @@ def test_a_name_gives_the_defaults():
         assert (spec, spec.name) == (make(), name)
         with pytest.raises(dataclasses.FrozenInstanceError):
             spec.name = "other"
-
-
-def test_every_hash_function_is_exported():
-    for kind in HASH_FUNCTIONS.values():
-        assert kind.__name__ in hash_functions.__all__
-        assert getattr(hash_functions, kind.__name__) is kind
 
 
 def test_sparse_rows_are_a_matter_of_the_class():

@@ -62,11 +62,6 @@ def test_scikit_learn_contract(estimator, check):
     check(estimator)
 
 
-def test_every_hasher_is_exported():
-    assert {kind.__name__ for kind in HASHERS.values()} <= set(hashers.__all__)
-    assert all(getattr(hashers, kind.__name__) is kind for kind in HASHERS.values())
-
-
 @every_hasher
 def test_bits_packed_codes_and_margins_agree(name):
     hasher = make(name).fit(X[TRAIN], Y[TRAIN])

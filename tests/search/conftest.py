@@ -1,4 +1,4 @@
-"""How the tests of stores open each store. A store of `STORES` that is missing here fails ``test_stores.py``."""
+"""How the tests of stores open each store of `STORES`."""
 
 from __future__ import annotations
 
@@ -8,17 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from hashlearn.search.stores import STORES, LanceStore, PostgresStore, SqliteVecStore, Store, UsearchStore
+from hashlearn.search.stores import STORES, LanceStore, PostgresStore, SqliteVecStore, Store
 from tests.search import server
 from tests.search.codes import engine
 
 Opener = Callable[..., Store]
 
-# Each opens a throw-away store in the folder of a test, and the same one if it is called again.
+# Each opens a throw-away store in the folder of a test, and the same one if it is called again. A store that the second
+# table does not name is opened by a path.
 OPENERS: dict[str, Callable[..., Store]] = {
+    name: lambda folder, test, *a, kind=kind, **b: kind.create(folder / "store", *a, **b)
+    for name, kind in STORES.items()
+} | {
     "postgres": lambda folder, test, *a, **b: PostgresStore.create(server.start(), f"t_{abs(hash(test))}", *a, **b),
     "sqlite_vec": lambda folder, test, *a, **b: SqliteVecStore.create(folder / "a.db", "codes", *a, **b),
-    "usearch": lambda folder, test, *a, **b: UsearchStore.create(folder / "a.usearch", *a, **b),
     "lancedb": lambda folder, test, *a, **b: LanceStore.create(folder / "lance", "codes", *a, **b),
 }
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-import tomllib
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from hashlearn.search import HammingIndex, stores
+from hashlearn.search import HammingIndex
 from hashlearn.search.results import NOTHING
 from hashlearn.search.stores import STORES, SqliteVecStore
 from tests.search import server
@@ -149,16 +148,3 @@ def test_a_missing_package_names_the_extra(name: str, tmp_path: Path, monkeypatc
             expected = rf"{STORES[name].__name__} needs {package}.*pip install 'hashlearn\[{STORES[name].extra}\]'"
             with pytest.raises(ImportError, match=expected):
                 OPENERS[name](tmp_path, "t", 8)
-
-
-@pytest.mark.parametrize("name", STORES)
-def test_every_store_is_tested_exported_documented_and_can_be_installed(name: str) -> None:
-    """A new store needs its file, a line of `STORES`, one of `OPENERS`, an extra, and lines in docs and changelog."""
-    assert name in OPENERS, "tests/search/conftest.py does not say how to open it"
-    store, root = STORES[name], Path(__file__).parents[2]
-    assert getattr(stores, store.__name__) is store
-    assert store.__name__ in stores.__all__
-    extras = tomllib.loads((root / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    assert store.extra in extras
-    for page in ("docs/search.md", "CHANGELOG.md"):
-        assert f"`{store.__name__}`" in (root / page).read_text(), f"{page} does not name {store.__name__}"

@@ -113,14 +113,6 @@ def test_as_target_takes_names_objects_and_matrices():
         targets.as_target(3, None)
 
 
-def test_every_target_is_exported_and_has_its_name():
-    for name, kind in targets.TARGETS.items():
-        assert kind.name == name
-        assert kind.__name__ in targets.__all__
-        assert getattr(targets, kind.__name__) is kind
-        assert issubclass(kind, targets.Target)
-
-
 @pytest.mark.parametrize("kind", [targets.Distance, targets.ThresholdedDistance])
 def test_the_old_spelling_of_center_still_works(kind):
     with pytest.warns(DeprecationWarning, match="center"):

@@ -45,7 +45,8 @@ def pack_bits(bits: Any) -> ByteArray:
     array([[129, 128]], dtype=uint8)
     """
     if is_tensor(bits):
-        return pack_tensor(bits)
+        packed: ByteArray = pack_tensor(bits)
+        return packed
     return np.packbits(_two_valued(bits, "bits", (0, 1)) != 0, axis=1)
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @click.command("bqp", short_help="Solve a max-cut or QUBO file, with a proven bound.")
 @click.argument("file", type=click.Path(path_type=Path))
-@click.option("--method", default="sdr", help="Solver; an unknown name lists them all.")
+@options.named_option("--method", "solvers of one problem", "Solver: NAMES.", default="sdr")
 @options.seconds_option(
     "--time-limit", "Stop after this long with the best so far; sdr has little before it rounds, at its end."
 )

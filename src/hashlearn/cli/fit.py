@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -27,28 +27,7 @@ if TYPE_CHECKING:
 
     from hashlearn.streams import RowSource
 
-SOLVER_HELP = (
-    "How each bit is solved: auto, a method, or a preset such as sweeps; an unknown name lists them all.  "
-    "[default: the method's]"
-)
 SET_HELP = "Any other parameter of the method, such as n_sweeps=5; may be repeated."
-
-
-def _choice(flag: str, registry: str, what: str, default: str | None = None) -> Callable[..., Any]:
-    """An option that the shell completes from one of the registries."""
-
-    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-        from hashlearn import bqp, hash_functions, hashers, inference, targets
-
-        known: dict[str, Iterable[str]] = {
-            "methods": hashers.HASHERS,
-            "solvers": ["auto", *bqp.METHODS, *inference.PRESETS],
-            "targets": ["auto", *targets.TARGETS],
-            "hash functions": hash_functions.HASH_FUNCTIONS,
-        }
-        return [name for name in known[registry] if name.startswith(incomplete)]
-
-    return click.option(flag, default=default, shell_complete=complete, help=what)
 
 
 @click.command("fit", short_help="Learn codes from a file of features; writes a model.")
@@ -56,10 +35,10 @@ def _choice(flag: str, registry: str, what: str, default: str | None = None) -> 
 @options.rows_option("--labels", "Classes (n,) or 0/1 indicators (n, n_labels); without, codes group similar rows")
 @options.output_option("Where the model goes.")
 @options.bits_option
-@_choice("--method", "methods", "Hasher; an unknown name lists them all.", "two_step")
-@_choice("--solver", "solvers", SOLVER_HELP)
-@_choice("--target", "targets", "What codes preserve.  [default: the method's]")
-@_choice("--hash-function", "hash functions", "How bits are predicted.  [default: the method's]")
+@options.named_option("--method", "methods", "Hasher: NAMES.", default="two_step")
+@options.named_option("--solver", "solvers", "How each bit is solved: NAMES.  [default: the method's]")
+@options.named_option("--target", "targets", "What codes preserve: NAMES.  [default: the method's]")
+@options.named_option("--hash-function", "hash functions", "How bits are predicted: NAMES.  [default: the method's]")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help=SET_HELP)
 @options.seed_option
 @options.seconds_option("--time-limit", "For the inference of codes; hash functions are learned after it.")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from hashlearn.cli.exits import InputError, one_line, refusals
 from hashlearn.cli.progress import ProgressBar
@@ -49,6 +50,39 @@ def output_option(what: str, default: str | None = None, *, required: bool = Tru
     """The file to write; `require_place` checks it."""
     settings: dict[str, Any] = {"required": required} if default is None else {"default": default}
     return click.option("--output", "-o", type=click.Path(path_type=Path), metavar="FILE", help=what, **settings)
+
+
+class _NamedOption(click.Option):
+    """An option for a name in a registry: help and shell completion list the names. Only these two import it."""
+
+    def __init__(self, *flags: Any, registry: str, **settings: Any) -> None:
+        super().__init__(*flags, **settings)
+        self.registry = registry
+
+    def names(self) -> list[str]:
+        """All names that the option takes."""
+        from hashlearn import bqp, hash_functions, hashers, inference, targets
+
+        known: dict[str, Iterable[str]] = {
+            "methods": hashers.HASHERS,
+            "solvers": ["auto", *bqp.METHODS, *inference.PRESETS],
+            "targets": [*targets.AUTOMATIC, *targets.TARGETS],
+            "hash functions": hash_functions.HASH_FUNCTIONS,
+            "solvers of one problem": bqp.METHODS,
+        }
+        return list(known[self.registry])
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        return [CompletionItem(name) for name in self.names() if name.startswith(incomplete)]
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        record = super().get_help_record(ctx)
+        return record and (record[0], record[1].replace("NAMES", ", ".join(self.names())))
+
+
+def named_option(flag: str, registry: str, what: str, default: str | None = None) -> Callable[..., Any]:
+    """An option that takes a name in a registry; NAMES in ``what`` stands for all of them."""
+    return click.option(flag, cls=_NamedOption, registry=registry, default=default, help=what)
 
 
 def seconds_option(flag: str, what: str, default: float | None = None) -> Callable[..., Any]:

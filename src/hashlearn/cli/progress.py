@@ -89,7 +89,8 @@ class ProgressBar:
     def _seconds_left(self, progress: Progress) -> float | None:
         """The caller's own estimate, or else one from the speed since the first report; None if nothing is known."""
         if hasattr(progress, "seconds_left"):
-            return progress.seconds_left
+            left: float | None = progress.seconds_left
+            return left
         advanced = progress.done - self._first.done
         if not progress.total or progress.total != self._first.total or advanced <= 0:
             return None

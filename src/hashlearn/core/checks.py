@@ -16,7 +16,7 @@ Matrix = TypeVar("Matrix", NDArray[np.float64], sp.csr_array)
 LARGEST_ENTRY = 1e120
 # Features: squares of entries up to this size, and sums of them, stay finite in float32 too. The same for arrays,
 # tensors, files and blocks of rows.
-LARGEST_FEATURE = 1e15
+LARGEST_FEATURE = 1e16
 # Asymmetry below this fraction of the largest entry counts as rounding, and A is replaced by its symmetric part.
 SYMMETRY_TOLERANCE = 1e-10
 

@@ -92,6 +92,6 @@ def require_unmasked(values: Any, name: str) -> None:
     """Refuse a NumPy masked array with masked entries; they would be read as the values under the mask."""
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         raise ValueError(
-            f"{name} has {np.ma.count_masked(values)} masked entries, which cannot be left out; "
+            f"{name} has {int(np.sum(np.ma.getmaskarray(values)))} masked entries, which cannot be left out; "
             f"fill them first: {name}.filled(value)"
         )

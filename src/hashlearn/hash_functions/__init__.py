@@ -54,6 +54,7 @@ HASH_FUNCTIONS: dict[str, type[HashFunction]] = {
     "logistic": Logistic,
     "linear_ridge": LinearRidge,
 }
+__all__ += sorted({kind.__name__ for kind in HASH_FUNCTIONS.values()} - {*__all__})  # also those not in the list
 
 # Fitted functions that can be rebuilt from plain arrays; `hashlearn.persistence` adds those of single hashers.
 STORABLE: dict[str, type[FittedHashFunctions]] = {

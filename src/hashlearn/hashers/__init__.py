@@ -48,4 +48,29 @@ HASHERS: dict[str, type[BaseHasher]] = {
     "sign_codes": SignCodes,
 }
 
-__all__ = ["HASHERS", "BaseHasher", "Tuned", "tune", *sorted(hasher.__name__ for hasher in HASHERS.values())]
+__all__ = [
+    "BRE",
+    "COSDISH",
+    "HASHERS",
+    "ITQ",
+    "ITQCCA",
+    "KSH",
+    "LSH",
+    "SDH",
+    "TSH",
+    "ALMHashing",
+    "BaseHasher",
+    "BinaryAutoencoder",
+    "ClassScoreLSH",
+    "FastHash",
+    "KMeansHashing",
+    "NMFHashing",
+    "OneHotClass",
+    "SignCodes",
+    "SpectralHashing",
+    "SphericalHashing",
+    "Tuned",
+    "TwoStepHasher",
+    "tune",
+]
+__all__ += sorted({hasher.__name__ for hasher in HASHERS.values()} - {*__all__})  # also those not in the list

@@ -143,7 +143,7 @@ def _flip_panel(
 
     def flip(c: int) -> int:
         rows = first + np.flatnonzero(found[c])
-        return flip_in_order(codes, factor, rows, weights, diagonal, X[c], X[c], T[c], fields[c], 1.0)
+        return int(flip_in_order(codes, factor, rows, weights, diagonal, X[c], X[c], T[c], fields[c], 1.0))
 
     return sum(map_threads(flip, range(len(X))))
 

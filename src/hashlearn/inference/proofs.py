@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from hashlearn import bqp
 from hashlearn.bqp.incumbent import Run
-from hashlearn.bqp.rows.inertia import ProofGram
-from hashlearn.bqp.sdr.certificate import EPS, proven_bound
+from hashlearn.bqp.rows.inertia import EPS, ProofGram
+from hashlearn.bqp.sdr.certificate import proven_bound
 from hashlearn.bqp.sdr.compressed import relax_low_rank
 from hashlearn.bqp.sdr.relaxation import Tolerance
 from hashlearn.core.arrays import FloatArray

@@ -25,22 +25,22 @@ from hashlearn.linalg.rotation import itq_rotation, signs_of_product
 # ITQ from random rotations ends far apart at few bits, where a trial is cheap: 40 trials of 8 bits, 8 of 40 and more.
 MAX_ROTATIONS, MIN_ROTATIONS, ROTATED_BITS = 40, 8, 320
 
-Start = Callable[[Any, int, np.random.Generator], FloatArray]
+Start = Callable[[Any, int, np.random.Generator], Any]  # gives an array for an array, a tensor for a tensor
 
 
-def pca_codes(X: Any, n_bits: int, rng: np.random.Generator) -> FloatArray:
+def pca_codes(X: Any, n_bits: int, rng: np.random.Generator) -> Any:
     """Signs of the first n_bits principal components (their mean is 0)."""
     V = _principal_scores(X, n_bits, rng)
     return signs_of_product(V, np.eye(n_bits))
 
 
-def itq_codes(X: Any, n_bits: int, rng: np.random.Generator) -> FloatArray:
+def itq_codes(X: Any, n_bits: int, rng: np.random.Generator) -> Any:
     """Iterative quantization (Gong and Lazebnik 2011): signs of the components, rotated to lose least."""
     V = _principal_scores(X, n_bits, rng)
     return signs_of_product(V, itq_rotation(V, rng)[0])
 
 
-def random_codes(X: Any, n_bits: int, rng: np.random.Generator) -> FloatArray:
+def random_codes(X: Any, n_bits: int, rng: np.random.Generator) -> Any:
     """Independent fair coins."""
     coins = np.where(rng.random((X.shape[0], n_bits)) < 0.5, -1.0, 1.0)
     return tensor_like(coins, X) if is_tensor(X) else coins
@@ -49,9 +49,7 @@ def random_codes(X: Any, n_bits: int, rng: np.random.Generator) -> FloatArray:
 STARTS: dict[str, Start] = {"pca": pca_codes, "itq": itq_codes, "random": random_codes}
 
 
-def start_codes(
-    init: Any, X: Any, n_bits: int, rng: np.random.Generator, target: bqp.Operator | None = None
-) -> FloatArray:
+def start_codes(init: Any, X: Any, n_bits: int, rng: np.random.Generator, target: bqp.Operator | None = None) -> Any:
     """Codes as float ±1, shape (n, n_bits), from a name or from codes given as ±1 or 0/1; ``target`` is for "auto"."""
     n = X.shape[0]
     if isinstance(init, str) and init == "auto":
@@ -102,7 +100,7 @@ def _rotated_codes(target: bqp.Operator, factor: Any, n_bits: int, rng: np.rando
         return V
 
 
-def _factor(target: bqp.Operator) -> FloatArray | None:
+def _factor(target: bqp.Operator) -> Any:
     """F with FFᵀ = Y up to negative parts; None for a target that is no such product, or that only tells classes."""
     if not isinstance(target, bqp.LowRank) or has_few_distinct_rows(target):
         return None

@@ -70,7 +70,8 @@ def principal_axes(X: Any, n_components: int, rng: np.random.Generator) -> Princ
 
 def with_fixed_signs(directions: FloatArray) -> FloatArray:
     """Columns whose entry of largest magnitude is positive."""
-    return directions * np.sign(directions[np.abs(directions).argmax(axis=0), np.arange(directions.shape[1])])
+    signs: FloatArray = np.sign(directions[np.abs(directions).argmax(axis=0), np.arange(directions.shape[1])])
+    return directions * signs
 
 
 def top_directions(scatter: FloatArray, count: int, fixed_signs: bool = True) -> FloatArray:

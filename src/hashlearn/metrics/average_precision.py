@@ -126,7 +126,8 @@ def finisher(n_database: int, ties: str, average: str, top_k: int | None) -> Cal
 
     def finish(counts: Counts) -> FloatArray:
         if average == "top_k" and ties == "expected":
-            return expected_top_k_average(counts.retrieved, counts.relevant, last, harmonic)
+            averages: FloatArray = expected_top_k_average(counts.retrieved, counts.relevant, last, harmonic)
+            return averages
         if ties == "stable":
             at, before, hits = counts.precision_sum, counts.before_sum, counts.top_k_hits.astype(np.float64)
         else:

@@ -78,7 +78,8 @@ def _absolute_correlation(both: FloatArray, n: int) -> FloatArray:
     covariance = n * both - np.outer(ones, ones)
     spread = np.sqrt(ones * (n - ones))
     upper = np.triu_indices(len(ones), 1)
-    return np.minimum(np.abs(covariance[upper]) / (spread[upper[0]] * spread[upper[1]]), 1.0)
+    correlations: FloatArray = np.abs(covariance[upper]) / (spread[upper[0]] * spread[upper[1]])
+    return np.minimum(correlations, 1.0)
 
 
 def _code_counts(codes: np.ndarray) -> np.ndarray:

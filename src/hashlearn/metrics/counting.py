@@ -48,7 +48,8 @@ class Counts:
     @property
     def n_relevant(self) -> CountArray:
         """Relevant items in the whole database, for each query."""
-        return self.relevant.sum(axis=1)
+        total: CountArray = self.relevant.sum(axis=1)
+        return total
 
 
 def count_pairs(
@@ -87,7 +88,8 @@ def count_pairs(
 
 def ratio(part: NDArray[Any], whole: NDArray[Any]) -> FloatArray:
     """part / whole, 0 where the whole is 0."""
-    return np.divide(part, whole, out=np.zeros(part.shape), where=whole > 0)
+    quotient: FloatArray = np.divide(part, whole, out=np.zeros(part.shape), where=whole > 0)
+    return quotient
 
 
 def _count_on_device(task: Task, codes: DeviceCodes, finish: Callable[[Counts], Result]) -> list[Result]:

@@ -43,12 +43,12 @@ class Task:
     @property
     def n_queries(self) -> int:
         """Number of queries."""
-        return self.queries.shape[0]
+        return len(self.queries)
 
     @property
     def n_database(self) -> int:
         """Number of database items."""
-        return self.database.shape[1]
+        return int(self.database.shape[1])
 
 
 def make_task(query_codes: Any, database_codes: Any, query_labels: Any, database_labels: Any) -> Task:
@@ -113,10 +113,9 @@ def _labels(labels: Any, name: str, n: int, codes_name: str) -> NDArray[Any]:
 
 
 def _missing(array: NDArray[Any]) -> NDArray[np.bool_]:
-    if array.dtype.kind in "fc":
-        return np.isnan(array)
-    if array.dtype.kind in "mM":
-        return np.isnat(array)
+    if array.dtype.kind in "fcmM":
+        missing: NDArray[np.bool_] = np.isnat(array) if array.dtype.kind in "mM" else np.isnan(array)
+        return missing
     if array.dtype.kind == "O":
         flat = [value is None or bool(value != value) for value in array.ravel()]
         return np.array(flat, dtype=bool).reshape(array.shape)

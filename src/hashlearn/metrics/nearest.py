@@ -134,7 +134,7 @@ def hits_finisher(counts: Counts, k: int, ties: str) -> FloatArray:
 
 def voted_rightly(counts: Counts) -> FloatArray:
     """1 for each query of a block whose class was predicted, else 0."""
-    return (counts.predicted == counts.actual).astype(np.float64)
+    return np.asarray(counts.predicted == counts.actual, np.float64)
 
 
 def _hits_at_k(task: Task, k: int, ties: str) -> FloatArray:

@@ -35,7 +35,8 @@ def sums_by_rule(
     >>> sums_by_rule(np.array([[2]]), np.array([[1]]), "expected", 2, harmonic_numbers(2))
     (array([0.75]), array([0.5]), array([1.]))
     """
-    return _sums(retrieved, relevant, TIES.index(ties), top_k, harmonic)
+    at, before, hits = _sums(retrieved, relevant, TIES.index(ties), top_k, harmonic)
+    return at, before, hits
 
 
 def hits_by_rule(retrieved: CountArray, relevant: CountArray, ties: str, k: int) -> FloatArray:
@@ -44,7 +45,8 @@ def hits_by_rule(retrieved: CountArray, relevant: CountArray, ties: str, k: int)
     >>> hits_by_rule(np.array([[1, 4]]), np.array([[1, 2]]), "expected", 3)
     array([2.])
     """
-    return _hits(retrieved, relevant, TIES.index(ties), k)
+    hits: FloatArray = _hits(retrieved, relevant, TIES.index(ties), k)
+    return hits
 
 
 @njit(cache=True, nogil=True)

@@ -77,7 +77,7 @@ def _nearest_approximate(rows: NDArray[np.float32], k: int) -> NDArray[np.intp]:
     is_self[~is_self.any(axis=1), -1] = True
     others = found[~is_self].reshape(len(rows), k)
     # If the index found fewer than asked for, repeat the nearest one.
-    return np.where(others < 0, np.maximum(others[:, :1], 0), others).astype(np.intp)
+    return np.asarray(np.where(others < 0, np.maximum(others[:, :1], 0), others), np.intp)
 
 
 def _distinct(rows: NDArray[np.float32]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -104,7 +104,8 @@ def _diffusion(
 
         def product(x: NDArray[Any]) -> NDArray[Any]:
             flat = x.ravel()
-            return np.asarray(scaled @ flat) - trivial * float(trivial @ flat)
+            result: NDArray[Any] = np.asarray(scaled @ flat) - trivial * float(trivial @ flat)
+            return result
 
         operator = LinearOperator((n, n), matvec=product, dtype=np.float64)
         values, vectors = eigsh(operator, n_components, which="LA", v0=rng.standard_normal(n), tol=1e-6)

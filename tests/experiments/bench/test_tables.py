@@ -48,10 +48,6 @@ def test_hashlearn_tuned_is_another_thing_with_labels_than_without():
     assert plan("supervised", methods=["hashlearn tuned"]).methods == ("hashlearn tuned",)
 
 
-def test_every_hasher_is_some_method():
-    assert {method.hasher for method in METHODS.values()} >= set(HASHERS)
-
-
 def test_only_rows_of_our_own_spread_codewords():
     parameters = {
         name: METHODS[name].build(request()).get_params() for name in ("SDR", "SDR plain", "NOPT", "GraphCut")

@@ -1,6 +1,6 @@
 """Every compared method by the paper's name: which hasher it is, and with which parameters.
 
-Hashers are looked up in `hashlearn.hashers.HASHERS` when a cell runs. Adding a method is one line in `METHODS`.
+Hashers are looked up in `hashlearn.hashers.HASHERS` when a cell runs. A line in `METHODS` gives a hasher the paper's name; one without a line has its class name.
 """
 
 from __future__ import annotations
@@ -156,3 +156,9 @@ METHODS: dict[str, Method] = {
         _named("Sign", "sign_codes", UNSUPERVISED, features="pca"),
     )
 }
+# A hasher that no line above names is a method under its class name, with its own defaults.
+_named_above = {method.hasher for method in METHODS.values()}
+for _key, _kind in HASHERS.items():
+    if _key not in _named_above:
+        _settings = (UNSUPERVISED,) if not _kind._learns_from_labels else (SUPERVISED,) if _kind._needs_labels else BOTH
+        METHODS[_kind.__name__] = _named(_kind.__name__, _key, *_settings)

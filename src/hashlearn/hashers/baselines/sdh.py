@@ -24,7 +24,7 @@ PASSES = 10
 
 @dataclass(eq=False, repr=False)
 class SDH(BaseHasher):
-    """Codes B, a classifier W of labels from codes, and kernel hash functions F, in turn: minimize
+    """Learns codes B, a classifier W of labels from codes, and kernel hash functions F, in turn. It minimizes
 
         ‖Y − BW‖² + regularization · ‖W‖² + fidelity · (‖B − F(X)‖² + smoothness · ‖P‖²),   F(x) = Pᵀk(x) + c.
 

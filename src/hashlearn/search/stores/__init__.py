@@ -20,3 +20,4 @@ STORES: dict[str, type[Store]] = {
 }
 
 __all__ = ["STORES", "Encoder", "LanceStore", "PostgresStore", "SqliteVecStore", "Store", "UsearchStore"]
+__all__ += sorted({store.__name__ for store in STORES.values()} - {*__all__})  # also those not in the list

@@ -33,8 +33,8 @@ class Encoder(Protocol):
 class Store(ABC):
     """Codes under ids in an engine of its own. With a ``hasher``, vectors can be given instead of codes.
 
-    A new store sets ``packages`` and ``extra``, has a classmethod ``create``, and implements `_count`, `_close`,
-    `_upsert`, `_remove` and either `_ask` or `_search`.
+    A new store sets ``packages`` and ``extra``, has a classmethod ``create`` whose first arguments are a path and
+    ``n_bits``, and implements `_count`, `_close`, `_upsert`, `_remove` and either `_ask` or `_search`.
     """
 
     packages: ClassVar[tuple[str, ...]]  # the modules it imports

@@ -1,0 +1,135 @@
+"""How many edits a new solver, target, hash function, hasher or store needs: counted in a copy of the repository.
+
+Each toy of `tests/toys` is added to the copy by the edits of `EDITS`. Without the changelog and the generated page the
+tests of the registries fail; with them, they and the contract tests of every kind pass, and nothing else was edited.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from benchmarks.mutants.scratch import Scratch
+
+ROOT = Path(__file__).parents[1]
+TOYS = ROOT / "tests" / "toys"
+
+
+class Kind(NamedTuple):
+    """Where a new thing of this kind goes."""
+
+    folder: str  # of its file, below src/hashlearn
+    registry: str  # the file of its registry
+    name: str  # of the registry
+    most_edits: int
+    contract: tuple[str, ...]  # tests that iterate over the registry
+    in_pyproject: str = ""  # a store names the packages that it needs
+
+
+KINDS = {
+    "toy_solver": Kind(
+        "bqp/methods", "bqp/solve.py", "METHODS", 3, ("tests/bqp/test_solve.py", "tests/inference/test_presets.py")
+    ),
+    "toy_target": Kind("targets", "targets/__init__.py", "TARGETS", 3, ("tests/targets/test_targets.py",)),
+    "toy_hash_function": Kind(
+        "hash_functions",
+        "hash_functions/__init__.py",
+        "HASH_FUNCTIONS",
+        3,
+        ("tests/hash_functions/test_every_method.py", "tests/persistence/test_round_trip.py"),
+    ),
+    "toy_hasher": Kind(
+        "hashers/baselines",
+        "hashers/__init__.py",
+        "HASHERS",
+        3,
+        ("tests/hashers/test_contract.py", "tests/persistence/test_round_trip.py", "tests/persistence/test_onnx.py"),
+    ),
+    "toy_store": Kind(
+        "search/stores",
+        "search/stores/__init__.py",
+        "STORES",
+        4,
+        ("tests/search/test_stores.py", "tests/search/test_stores_writers.py"),
+        'toy = ["numpy>=2.0"]',
+    ),
+}
+PAGE = "docs/registry.md"
+
+
+def class_name(name: str) -> str:
+    return "".join(word.capitalize() for word in name.split("_"))
+
+
+def edits(root: Path, name: str) -> dict[str, str]:
+    """The new text of every file that is edited by hand, by path."""
+    kind = KINDS[name]
+    module = ".".join(["hashlearn", *kind.folder.split("/"), name])
+    registry = f"src/hashlearn/{kind.registry}"
+    begin = re.compile(rf"^{kind.name}: dict.* = {{\n", re.MULTILINE)
+    line = f'    "{name}": {class_name(name)},\n'
+    imported = f"from {module} import {class_name(name)}\n"
+    edited = {
+        f"src/hashlearn/{kind.folder}/{name}.py": (TOYS / f"{name}.py").read_text("utf-8"),
+        registry: begin.sub(lambda found: imported + found[0] + line, (root / registry).read_text("utf-8")),
+        "CHANGELOG.md": (root / "CHANGELOG.md").read_text("utf-8") + f"\n- `{class_name(name)}`.\n",
+    }
+    if kind.in_pyproject:
+        section = "[project.optional-dependencies]\n"
+        text = (root / "pyproject.toml").read_text("utf-8")
+        edited["pyproject.toml"] = text.replace(section, f"{section}{kind.in_pyproject}\n")
+    return edited
+
+
+def run(scratch: Scratch, *words: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", *words]
+    environment = {**scratch.environment(), "PYTHONPATH": f"{scratch.root / 'src'}:{scratch.root}"}
+    return subprocess.run(command, cwd=scratch.root, env=environment, capture_output=True, text=True, timeout=600)
+
+
+def run_tests(scratch: Scratch, *paths: str, only: str) -> subprocess.CompletedProcess[str]:
+    return run(scratch, "pytest", "-q", "-p", "no:cacheprovider", "-rf", *paths, "-k", only)
+
+
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scratch]:
+    """A copy in which every toy has its file and its registry line, and nothing more."""
+    scratch = Scratch.copied(ROOT, tmp_path_factory.mktemp("adding") / "copy")
+    for name in KINDS:
+        for path, text in list(edits(scratch.root, name).items())[:2]:
+            (scratch.root / path).write_text(text, "utf-8")
+    return scratch
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_the_number_of_edits(name: str) -> None:
+    """By hand; one command writes the page of all names."""
+    assert len(edits(ROOT, name)) == KINDS[name].most_edits
+
+
+def test_what_is_forgotten_is_a_failing_test(scratch: Scratch) -> None:
+    """File and registry line are there: what fails asks for the changelog, the extra of a store, and the page."""
+    done = run_tests(scratch, "tests/test_registries.py", only="toy or page")
+    failed = set(re.findall(r"^FAILED tests/test_registries.py::(.*?)(?: - .*)?$", done.stdout, re.MULTILINE))
+    unnamed = {f"test_the_changelog_names_it[{name.removeprefix('toy_').replace('_', ' ')} {name}]" for name in KINDS}
+    page = "test_the_page_of_all_names_is_that_of_the_registries"
+    assert failed == unnamed | {page, "test_a_store_can_be_installed[toy_store]"}, done.stdout
+
+
+def test_nothing_else_is_needed(scratch: Scratch) -> None:
+    for name in KINDS:
+        for path, text in list(edits(scratch.root, name).items())[2:]:
+            (scratch.root / path).write_text(text, "utf-8")
+    assert run(scratch, "benchmarks.registry_page", "--write").returncode == 0
+    documents = run_tests(scratch, "tests/test_registries.py", "tests/test_docs.py", only="toy or page or extra")
+    assert documents.returncode == 0, documents.stdout
+    contracts = sorted({path for kind in KINDS.values() for path in kind.contract})
+    done = run_tests(scratch, *contracts, only="toy or Toy")
+    assert done.returncode == 0, done.stdout
+    for name in KINDS:
+        assert (ROOT / f"src/hashlearn/{KINDS[name].folder}/{name}.py").exists() is False

@@ -1,0 +1,1 @@
+"""One toy of each kind. `tests/test_adding.py` adds them to a copy of the repository."""

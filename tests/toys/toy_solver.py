@@ -1,0 +1,27 @@
+"""A toy solver: random signs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from hashlearn.bqp.incumbent import Run
+from hashlearn.bqp.operators import Operator
+from hashlearn.bqp.solution import Status
+
+
+@dataclass(frozen=True)
+class ToySolver:
+    """Draws random signs. No bound."""
+
+    n_draws: int = 8
+
+    name: ClassVar[str] = "toy_solver"
+
+    def run(self, A: Operator, run: Run, rng: np.random.Generator, x0: np.ndarray | None) -> Status:
+        for draw in range(self.n_draws):
+            run.offer(np.where(rng.random(A.n) < 0.5, -1.0, 1.0))
+            run.tick("draw", (draw + 1) / self.n_draws)
+        return Status.CONVERGED

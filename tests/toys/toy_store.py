@@ -1,0 +1,60 @@
+"""A toy store: a table of SQLite without any index."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.search.stores.base import Encoder, Store
+
+
+class ToyStore(Store):
+    """A table (id, code) of SQLite. Open it with `create`."""
+
+    packages, extra = ("sqlite3",), "toy"
+
+    def __init__(self, connection: Any, n_bits: int, hasher: Encoder | None) -> None:
+        super().__init__(n_bits, hasher)
+        self.connection = connection
+
+    @classmethod
+    def create(cls, path: str | os.PathLike[str], n_bits: int, *, hasher: Encoder | None = None) -> Self:
+        """Open the table, or make it if there is none."""
+        sqlite3 = cls._package("sqlite3")
+        store = cls(sqlite3.connect(path, timeout=60, isolation_level=None, check_same_thread=False), n_bits, hasher)
+        with store.connection as connection:
+            connection.execute("begin immediate")
+            connection.execute("create table if not exists codes (id integer primary key, code blob)")
+            connection.execute("create table if not exists width (only integer primary key, bits integer)")
+            connection.execute("insert or ignore into width values (0, ?)", (store.n_bits,))
+            (found,) = connection.execute("select bits from width").fetchone()
+        store._require_bits(found)
+        return store
+
+    def _count(self) -> int:
+        return int(self.connection.execute("select count(*) from codes").fetchone()[0])
+
+    def _close(self) -> None:
+        self.connection.close()
+
+    def _upsert(self, codes: NDArray[np.uint8], ids: NDArray[np.int64]) -> None:
+        rows = [(int(key), code.tobytes()) for key, code in zip(ids, codes, strict=True)]
+        with self.connection as connection:
+            connection.execute("begin immediate")
+            connection.executemany("insert or replace into codes values (?, ?)", rows)
+
+    def _remove(self, ids: NDArray[np.int64]) -> int:
+        with self.connection as connection:
+            connection.execute("begin immediate")
+            return sum(connection.execute("delete from codes where id = ?", (int(key),)).rowcount for key in ids)
+
+    def _ask(self, codes: NDArray[np.uint8], count: int, exact: bool) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+        rows = self.connection.execute("select id, code from codes order by id").fetchall()
+        ids = np.array([key for key, _ in rows], np.int64)
+        stored = np.frombuffer(b"".join(code for _, code in rows), np.uint8).reshape(len(rows), self.n_bytes)
+        distances = np.array([np.bitwise_count(stored ^ code).sum(axis=1) for code in codes], np.int32)
+        nearest = np.argsort(distances, axis=1, kind="stable")[:, :count]
+        return ids[nearest], np.take_along_axis(distances, nearest, axis=1)
