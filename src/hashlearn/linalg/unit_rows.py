@@ -6,6 +6,7 @@ most `ZERO_ROW` times the typical norm of the rows *before* centering, and stays
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ def typical_norm(rows: Any) -> float:
     3.5355339059327378
     """
     if is_tensor(rows):
-        return float(rows.norm(dim=1).double().square().mean()) ** 0.5
+        return math.sqrt(float(rows.norm(dim=1).double().square().mean()))
     n = len(rows)
     squares = sum(map_row_blocks(lambda a, b: float(np.vdot(rows[a:b], rows[a:b])), *rows.shape))
     return (squares / n) ** 0.5 if n else 0.0

@@ -1,6 +1,7 @@
 """Every compared method by the paper's name: which hasher it is, and with which parameters.
 
-Hashers are looked up in `hashlearn.hashers.HASHERS` when a cell runs. A line in `METHODS` gives a hasher the paper's name; one without a line has its class name.
+Hashers are looked up in `hashlearn.hashers.HASHERS` when a cell runs. A line in `METHODS` gives a hasher the paper's
+name; one without a line has its class name.
 """
 
 from __future__ import annotations
