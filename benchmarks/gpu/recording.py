@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from hashlearn.bqp import incumbent as run_module
+from hashlearn.bqp import solution as run_module
 from hashlearn.bqp.rows.torch import mixing as torch_mixing
 from hashlearn.bqp.rows.torch import rows as torch_rows
 

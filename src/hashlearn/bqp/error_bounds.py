@@ -15,8 +15,7 @@ import math
 import numpy as np
 
 from hashlearn.bqp.operators import Dense, LowRank, Operator, Sparse, SparsePlusLowRank
-from hashlearn.bqp.rows.inertia import EPS
-from hashlearn.core.arrays import FloatArray
+from hashlearn.core.arrays import EPS, FloatArray
 
 # Problems of other sizes are scaled by a power of two first.
 SAFE_SIZES = (1e-60, 1e60)

@@ -19,8 +19,7 @@ from hashlearn.bqp.operators import (
     split,
     trusted,
 )
-from hashlearn.bqp.rows.inertia import EPS
-from hashlearn.core.arrays import FloatArray
+from hashlearn.core.arrays import EPS, FloatArray
 
 
 def added(left: Operator, right: Operator) -> Operator:

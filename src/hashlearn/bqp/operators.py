@@ -19,10 +19,9 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from hashlearn.bqp.rows import Rows, Tall, checked_matrix, rows_of
-from hashlearn.bqp.rows.inertia import EPS
 from hashlearn.bqp.rows.interface import TallArray
 from hashlearn.bqp.rows.numpy_rows import is_small
-from hashlearn.core.arrays import FloatArray
+from hashlearn.core.arrays import EPS, FloatArray
 from hashlearn.core.checks import finite_float64, require_symmetric, require_whole
 from hashlearn.core.threads import map_row_blocks
 

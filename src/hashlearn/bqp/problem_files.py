@@ -27,6 +27,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from hashlearn.bqp.operators import Sparse
+from hashlearn.core.arrays import EPS
 from hashlearn.core.checks import signs
 
 Sense: TypeAlias = Literal["max-cut", "qubo"]
@@ -40,7 +41,6 @@ MAX_LINE = 10_000
 # Sums of squares of weights up to this size stay finite in float64.
 LARGEST_WEIGHT = 1e100
 _INTEGER = re.compile(r"[+-]?[0-9]{1,300}", re.ASCII)
-_EPS = float(np.finfo(np.float64).eps)
 
 
 class ProblemFileError(ValueError):
@@ -195,7 +195,7 @@ def _rounding(n: int, i: IntArray, j: IntArray, w: NDArray[np.float64]) -> float
     if np.all(w == np.rint(w)) and total < 2.0**50:
         return 0.0
     terms = int((np.bincount(i, minlength=n) + np.bincount(j, minlength=n)).max())
-    return 4.0 * _EPS * (terms + 4) * total
+    return 4.0 * EPS * (terms + 4) * total
 
 
 def _float_at_least(exact: Fraction) -> float:

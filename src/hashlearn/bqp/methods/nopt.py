@@ -12,10 +12,9 @@ from typing import ClassVar
 import numpy as np
 from scipy.optimize import Bounds, minimize
 
-from hashlearn.bqp.incumbent import Run
 from hashlearn.bqp.methods.spectral import sign, spectral_relaxation
 from hashlearn.bqp.operators import Operator
-from hashlearn.bqp.solution import Status
+from hashlearn.bqp.solution import Run, Status
 from hashlearn.bqp.sweeps import CoordinateSweeps
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import whole_number

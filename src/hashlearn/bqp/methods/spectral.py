@@ -13,9 +13,8 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from hashlearn.bqp.eigen import smallest_eigenpair
-from hashlearn.bqp.incumbent import Run
 from hashlearn.bqp.operators import Operator
-from hashlearn.bqp.solution import Status
+from hashlearn.bqp.solution import Run, Status
 from hashlearn.bqp.sweeps import CoordinateSweeps
 from hashlearn.core.arrays import FloatArray
 

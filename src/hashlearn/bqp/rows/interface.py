@@ -14,8 +14,8 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.bqp.rows.inertia import EPS, ProofGram
-from hashlearn.core.arrays import FloatArray
+from hashlearn.bqp.rows.inertia import ProofGram
+from hashlearn.core.arrays import EPS, FloatArray
 from hashlearn.core.checks import signs
 
 TallArray: TypeAlias = Any  # an n-vector or n × k array of the type that P has
