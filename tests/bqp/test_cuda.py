@@ -9,12 +9,9 @@ from hashlearn import bqp, inference  # noqa: E402
 from hashlearn.bqp.rows.torch import cuda_graphs  # noqa: E402
 from hashlearn.bqp.rows.torch.cuda_graphs import CudaGraphs  # noqa: E402
 from hashlearn.bqp.rows.torch.rows import TorchRows  # noqa: E402
-from hashlearn.bqp.rows.torch.steps import (  # noqa: E402
-    BlockMixing,
-    FlipDescent,
-    flip_descent,
-)
-from hashlearn.inference.presets import DEVICE_SDR  # noqa: E402
+from hashlearn.bqp.rows.torch.steps import BlockMixing, FlipDescent, flip_descent  # noqa: E402
+
+DEVICE_SDR = inference.PRESETS["sampled_sdr"](20_000)
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 WEIGHTS = np.r_[np.ones(5), np.full(8, -6.0)]
@@ -101,7 +98,7 @@ def test_the_bits_of_a_code_replay_the_same_graphs(monkeypatch):
     P = TorchRows(rows(600_000))  # more than twice the largest sample
     found = []
     for bit in range(3):
-        P.set_column(0, signs(600_000, 3)[:, bit])
+        P.P[:, 0] = signs(600_000, 3)[:, bit]
         A = bqp.LowRank.unchecked(P, WEIGHTS)
         assert A.rows is P
         found.append(bqp.solve(A, DEVICE_SDR, random_state=0))

@@ -1,11 +1,10 @@
-"""Among codebooks of (nearly) equal objective (3), the one whose codewords keep farthest apart.
+"""Codewords that keep apart: among codebooks of (nearly) equal objective (3), the one with the fewest near pairs.
 
-When samples of one class share one code, objective (3) depends on the classes' codewords alone, and many codebooks
-reach the same value of it while their retrieval differs by several points of precision: what decides is how many pairs
-of codewords are near each other. Annealing over single flips of the K × n_bits codebook looks for fewer near pairs at
-an objective that is not higher. Where classes differ in size ties are rare, and the objective's own optimum crowds the
-small classes: there a codebook for which every class counts alike may take its place (docs/quality.md). O(K) a flip,
-whatever n.
+If samples of one class share one code, objective (3) depends only on the codewords of the K classes. Many codebooks
+reach the same objective, and their retrieval differs by several points of precision, because some have more codewords
+near each other than others. Simulated annealing over single flips of the K × n_bits codebook looks for fewer near pairs
+at an objective that is not higher. If classes differ in size, ties are rare and the optimum puts the small classes
+close together; then a codebook that weighs all classes equally may replace it (docs/quality.md). O(K) a flip.
 """
 
 from __future__ import annotations
@@ -24,17 +23,17 @@ from hashlearn.inference.objective import objective
 RESTARTS = 4
 FLIPS_PER_ENTRY = 250
 MAX_WORK = 1e9  # flips × K, in all
-NEARNESS_WEIGHT = 1e-3  # of the nearness term against the objective while annealing
-NEAR_EQUAL = 0.5  # by which the objective may rise where classes differ in size
-MOST_WORDS = 3000  # with more the K × K arrays are not worth their memory
+NEARNESS_WEIGHT = 1e-3  # weight of near pairs, relative to the objective, while annealing
+NEAR_EQUAL = 0.5  # the objective may rise by this share if classes differ in size
+MOST_WORDS = 3000  # more codewords would need K × K arrays of over 70 MB
 COOL = 0.2  # the first temperature, in units of the mean change of the objective by one flip
 
 
 def spread_codewords(target: bqp.Operator, codes: Any, rng: np.random.Generator) -> Any:
-    """Codes with an objective no higher (by half where classes differ in size) and codewords no nearer to each other.
+    """Codes whose codewords keep farther apart, or ``codes`` itself if nothing better is found.
 
-    Where samples that the target does not tell apart have different codes, they get the majority's signs to begin with.
-    ``codes`` itself where nothing better is found, or there are too many codewords to look.
+    The objective does not rise; if classes differ in size, it may rise by half. Samples that the target does not tell
+    apart first get the signs of their majority. More than `MOST_WORDS` codewords are left as they are.
     """
     groups = _groups(target)
     if groups is None:

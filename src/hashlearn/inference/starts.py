@@ -1,7 +1,7 @@
-"""Where the codes begin, line 1 of Algorithm 1: PCA thresholded at its mean (the paper's), ITQ, random, or given.
+"""The codes to start from, line 1 of Algorithm 1: signs of PCA (the paper's), ITQ, random signs, or given codes.
 
-"auto" is ITQ on the factor of the target itself, where it has one whose rows differ, and else PCA on the features:
-codes that begin with what they should preserve end at a lower objective (docs/quality.md).
+"auto" is ITQ on the factor of the target if it has one whose rows differ, else PCA on the features. Codes that start
+from what they should preserve end at a lower objective (docs/quality.md).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def pca_codes(X: Any, n_bits: int, rng: np.random.Generator) -> FloatArray:
 
 
 def itq_codes(X: Any, n_bits: int, rng: np.random.Generator) -> FloatArray:
-    """Iterative quantisation (Gong and Lazebnik 2011): rotate the components so that signs lose least."""
+    """Iterative quantization (Gong and Lazebnik 2011): signs of the components, rotated to lose least."""
     V = _principal_scores(X, n_bits, rng)
     return signs_of_product(V, itq_rotation(V, rng)[0])
 
@@ -67,7 +67,7 @@ def start_codes(
         with one_blas_thread():
             return STARTS[init](X, n_bits, rng)
     if is_tensor(init):
-        return 2.0 * init - 1.0 if bool((init == 0).any()) else init  # checked where they are used
+        return 2.0 * init - 1.0 if bool((init == 0).any()) else init  # `infer_codes` checks them
     codes = np.asarray(init)
     if codes.shape != (n, n_bits):
         raise ValueError(f"init must be codes of shape (n_samples, n_bits) = ({n}, {n_bits}), got {codes.shape}")

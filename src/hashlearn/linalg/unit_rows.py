@@ -18,14 +18,14 @@ ZERO_ROW_SINGLE = 1e-6  # for tensors in single precision, whose centering round
 
 
 def typical_norm(rows: Any) -> float:
-    """The root mean square of the norms of the rows; 0 if there are none.
+    """The root mean square of the norms of the rows.
 
     >>> float(typical_norm(np.array([[3.0, 4.0], [0.0, 0.0]])))
     3.5355339059327378
     """
-    n = rows.shape[0]
     if is_tensor(rows):
-        return float(rows.double().square().sum() / n) ** 0.5 if n else 0.0
+        return float(rows.norm(dim=1).double().square().mean()) ** 0.5
+    n = len(rows)
     squares = sum(map_row_blocks(lambda a, b: float(np.vdot(rows[a:b], rows[a:b])), *rows.shape))
     return (squares / n) ** 0.5 if n else 0.0
 
