@@ -26,8 +26,8 @@ MUTANTS = [
     Mutant(
         "the Schur complement lacks half of what the positive columns give",
         "bqp/rows/inertia.py",
-        "Y = 2.0 * B - M @ X",
-        "Y = 1.5 * B - M @ X",
+        "                Y = 2.0 * B - M @ X",
+        "                Y = 1.5 * B - M @ X",
         CERTIFICATE,
     ),
     Mutant(
@@ -179,7 +179,7 @@ MUTANTS = [
     ),
     Mutant(
         "the sum of two matrices counts as exact",
-        "bqp/operator_sums.py",
+        "bqp/error_bounds.py",
         "return left.entry_error() + right.entry_error() + EPS * magnitudes",
         "return 0.0",
         ROUNDING,

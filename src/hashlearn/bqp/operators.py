@@ -2,7 +2,7 @@
 
 Every operator has products ``A @ V`` with n-vectors and n × k arrays, its ``diagonal()``, the ``value(x)`` xᵀAx, the
 ``flip_gains(x)`` of all single flips, and single rows ``row(i)``. There are four kinds and no others, because a sum
-becomes one of them at once (`operator_sums`).
+becomes one of them at once (`error_bounds.added`).
 
 A product costs O(n²), O(nnz), O(n · rank) or the sum of the last two for each column.
 """
@@ -18,8 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from hashlearn.bqp.rows import Rows, Tall, checked_matrix, rows_of
-from hashlearn.bqp.rows.interface import TallArray
+from hashlearn.bqp.rows import Rows, Tall, TallArray, checked_matrix, rows_of
 from hashlearn.bqp.rows.numpy_rows import is_small
 from hashlearn.core.arrays import EPS, FloatArray
 from hashlearn.core.checks import finite_float64, require_symmetric, require_whole
@@ -102,7 +101,7 @@ class Operator(ABC):
         return 4.0 * (self.diagonal() * x * x - x * (self @ x))
 
     def __add__(self, other: Any) -> Operator:
-        from hashlearn.bqp.operator_sums import added  # which imports this file
+        from hashlearn.bqp.error_bounds import added  # which imports this file
 
         return added(self, as_operator(other))
 

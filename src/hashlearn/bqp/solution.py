@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.bqp.operators import Operator
-from hashlearn.bqp.rows.interface import TallArray
+from hashlearn.bqp.rows import TallArray
 from hashlearn.core.progress import Progress, ProgressCallback
 
 

@@ -154,7 +154,7 @@ class AugmentedLagrangian:
         for t in range(self.max_iter + 1):
             penalties = mu * start.weights
             tick = partial(run.tick, "augmented Lagrangian", t / (self.max_iter + 1))
-            x = self._minimiser(x, A, multipliers, penalties, start.scale, tick)  # line 2
+            x = self._minimizer(x, A, multipliers, penalties, start.scale, tick)  # line 2
             each(x)
             run.details["outer_iterations"] = t + 1
             previous, value = value, A.value(x) / start.scale
@@ -164,7 +164,7 @@ class AugmentedLagrangian:
             mu = min(self.penalty_growth * mu, LARGEST_PENALTY)  # line 7
         return False
 
-    def _minimiser(
+    def _minimizer(
         self,
         x: FloatArray,
         A: Operator,

@@ -18,7 +18,7 @@ from hashlearn.bqp.merging import Merged, merge_identical_rows
 from hashlearn.bqp.methods.exact import enumerate_signs
 from hashlearn.bqp.methods.tabu import TabuWalks, Walk
 from hashlearn.bqp.operators import Dense, LowRank, Operator, Sparse, split
-from hashlearn.bqp.rows.interface import TallArray
+from hashlearn.bqp.rows import TallArray
 from hashlearn.bqp.solution import Run, Status
 from hashlearn.bqp.sweeps import CoordinateSweeps, split_parts
 from hashlearn.core.arrays import FloatArray

@@ -57,16 +57,12 @@ class Tall:
         return np.ones(n)
 
     def copy(self, x: TallArray) -> TallArray:
-        """A copy of the signs x in the dtype that solvers use."""
+        """A copy of the signs x in the dtype that solvers use; also the inverse of `as_int8`."""
         return np.array(x, dtype=np.float64)
 
     def as_int8(self, x: TallArray) -> TallArray:
         """Signs as the user gets them."""
         return x.astype(np.int8)
-
-    def as_float(self, x: TallArray) -> TallArray:
-        """The inverse of `as_int8`."""
-        return x.astype(np.float64)
 
     def dot(self, x: TallArray, y: TallArray) -> float:
         """The inner product xᵀy."""

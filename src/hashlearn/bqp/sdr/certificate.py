@@ -23,8 +23,8 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from hashlearn.bqp.error_bounds import below, sum_below
 from hashlearn.bqp.operators import LowRank, Operator
+from hashlearn.bqp.rows import TallArray
 from hashlearn.bqp.rows.inertia import Inertia, ProofGram, is_positive_definite
-from hashlearn.bqp.rows.interface import TallArray
 from hashlearn.bqp.sdr.lanczos import smallest_eigenvalue_bound
 from hashlearn.core.arrays import EPS, FloatArray
 from hashlearn.core.threads import all_blas_threads

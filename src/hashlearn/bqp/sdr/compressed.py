@@ -27,8 +27,8 @@ import numpy as np
 
 from hashlearn.bqp.eigen import gmres
 from hashlearn.bqp.operators import LowRank
-from hashlearn.bqp.rows import Mixing, Rows
-from hashlearn.bqp.rows.interface import TINY, TallArray
+from hashlearn.bqp.rows import Mixing, Rows, TallArray
+from hashlearn.bqp.rows.interface import TINY
 from hashlearn.bqp.sdr.certificate import low_rank_bound
 from hashlearn.bqp.sdr.relaxation import Relaxation, Tolerance
 from hashlearn.bqp.solution import Run

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from hashlearn.bqp.operators import LowRank, Operator
-from hashlearn.bqp.rows.interface import TallArray
+from hashlearn.bqp.rows import TallArray
 from hashlearn.bqp.rows.numpy_rows import NumpyRows
 from hashlearn.bqp.solution import relative_gap
 from hashlearn.bqp.sweeps import CoordinateSweeps

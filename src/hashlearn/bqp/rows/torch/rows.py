@@ -67,9 +67,6 @@ class TorchRows(Rows):
     def as_int8(self, x: Tensor) -> Tensor:
         return x.to(torch.int8)
 
-    def as_float(self, x: Tensor) -> Tensor:
-        return x.to(self.P.dtype)
-
     def dot(self, x: Tensor, y: Tensor) -> float:
         return float((x * y).sum(dtype=torch.float64))
 
