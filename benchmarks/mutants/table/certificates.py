@@ -187,14 +187,14 @@ MUTANTS = [
     Mutant(
         "the mean of A and its transpose counts as exact",
         "bqp/operators.py",
-        'object.__setattr__(self, "error", EPS * np.abs(symmetric).sum(axis=1))',
+        'self.__dict__["error"] = EPS * np.abs(symmetric).sum(axis=1)',
         "pass",
         ROUNDING,
     ),
     Mutant(
         "entries that were added up count as exact",
         "bqp/operators.py",
-        'object.__setattr__(self, "error", (added + 2) * EPS * parts)',
+        'self.__dict__["error"] = (added + 2) * EPS * parts',
         "pass",
         ROUNDING,
     ),

@@ -121,10 +121,9 @@ class Dense(Operator):
     def __post_init__(self) -> None:
         array = finite_float64(self.array, "A", ndim=2)
         symmetric = require_symmetric(array)
-        object.__setattr__(self, "array", np.ascontiguousarray(symmetric))
-        object.__setattr__(self, "n", self.array.shape[0])
+        self.__dict__.update(array=np.ascontiguousarray(symmetric), n=len(symmetric))
         if symmetric is not array:  # the mean of A and its transpose
-            object.__setattr__(self, "error", EPS * np.abs(symmetric).sum(axis=1))
+            self.__dict__["error"] = EPS * np.abs(symmetric).sum(axis=1)
 
     @classmethod
     def unchecked(cls, array: FloatArray) -> Dense:
@@ -174,9 +173,8 @@ class Sparse(Operator):
             given = self.matrix.tocoo()
             parts = np.bincount(given.coords[0], np.abs(given.data), minlength=matrix.shape[0])
             if not _are_exact(parts.sum(), given.data):
-                object.__setattr__(self, "error", (added + 2) * EPS * parts)
-        object.__setattr__(self, "matrix", symmetric)
-        object.__setattr__(self, "n", matrix.shape[0])
+                self.__dict__["error"] = (added + 2) * EPS * parts
+        self.__dict__.update(matrix=symmetric, n=matrix.shape[0])
 
     @classmethod
     def unchecked(cls, matrix: sp.csr_array) -> Sparse:
