@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 
-from hashlearn.bqp import incumbent as run_module
-from hashlearn.bqp.rows.torch import mixing as torch_mixing
+from hashlearn.bqp import solution as run_module
 from hashlearn.bqp.rows.torch import rows as torch_rows
+from hashlearn.bqp.rows.torch import steps as torch_steps
 
 # Reads of P that a call makes, or has to make where it makes more (the Gram matrix of a proof). Thin arrays beside P
 # are not counted, nor are the few rows that decide whether there are any to merge.
@@ -81,7 +81,7 @@ def wait(device: Any) -> None:
 def recording(device: Any, timed: bool, large: int = 50_000) -> Iterator[Recorder]:
     """Inside the block every pass is recorded, those over up to ``large`` rows as passes over a sample."""
     recorder = Recorder(timed)
-    rows, mixing, linearized = torch_rows.TorchRows, torch_mixing.BlockMixing, torch_rows._Linearized
+    rows, mixing, linearized = torch_rows.TorchRows, torch_steps.BlockMixing, torch_rows._Linearized
     kept = {name: getattr(rows, name) for name in (*READS, "flip_descent", "sample")}
     kept_sweep, kept_change, kept_tick = mixing.sweep, linearized.change, run_module.Run.tick
     kept_image = mixing.image

@@ -13,12 +13,11 @@ import scipy.sparse as sp
 
 from hashlearn import bqp
 from hashlearn.bqp import AugmentedLagrangian, Dense, LowRank, Operator, Spectral, as_operator, diagonal_operator
-from hashlearn.bqp.incumbent import OutOfTime, Run
 from hashlearn.bqp.merging import merge_identical_rows
-from hashlearn.bqp.methods import augmented_lagrangian, dual_start
-from hashlearn.bqp.methods.augmented_lagrangian import lagrangian
-from hashlearn.bqp.methods.dual_start import dual_feasible_start, row_norms
+from hashlearn.bqp.methods import augmented_lagrangian
+from hashlearn.bqp.methods.augmented_lagrangian import dual_feasible_start, lagrangian, row_norms
 from hashlearn.bqp.methods.spectral import sign
+from hashlearn.bqp.solution import OutOfTime, Run
 from hashlearn.core.threads import one_blas_thread
 
 LITERAL = AugmentedLagrangian.literal()
@@ -240,13 +239,13 @@ def test_never_worse_than_a_given_start(method: AugmentedLagrangian) -> None:
 
 def test_identical_rows_are_one_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes = []
-    find = dual_start.smallest_weighted_eigenpair
+    find = augmented_lagrangian.smallest_weighted_eigenpair
 
     def spy(A: Operator, *rest: Any) -> Any:
         sizes.append(A.n)
         return find(A, *rest)
 
-    monkeypatch.setattr(dual_start, "smallest_weighted_eigenpair", spy)
+    monkeypatch.setattr(augmented_lagrangian, "smallest_weighted_eigenpair", spy)
     rng = np.random.default_rng(0)
     groups = rng.integers(0, 9, 400)
     distinct = rng.standard_normal((9, 4))

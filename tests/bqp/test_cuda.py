@@ -8,9 +8,8 @@ torch = pytest.importorskip("torch")
 from hashlearn import bqp, inference  # noqa: E402
 from hashlearn.bqp.rows.torch import cuda_graphs  # noqa: E402
 from hashlearn.bqp.rows.torch.cuda_graphs import CudaGraphs  # noqa: E402
-from hashlearn.bqp.rows.torch.flips import FlipDescent, flip_descent  # noqa: E402
-from hashlearn.bqp.rows.torch.mixing import BlockMixing  # noqa: E402
 from hashlearn.bqp.rows.torch.rows import TorchRows  # noqa: E402
+from hashlearn.bqp.rows.torch.steps import BlockMixing, FlipDescent, flip_descent  # noqa: E402
 
 DEVICE_SDR = inference.PRESETS["sampled_sdr"](20_000)
 

@@ -15,7 +15,7 @@ from hashlearn import bqp
 from hashlearn.bqp import LowRank, Status, as_operator
 from hashlearn.bqp.error_bounds import leveled, sum_below, value_error
 from hashlearn.bqp.merging import merge_identical_rows
-from hashlearn.bqp.rows.inertia import HostInertia, is_positive_definite
+from hashlearn.bqp.rows.inertia import Inertia, is_positive_definite
 from hashlearn.bqp.rows.numpy_rows import NumpyRows
 from hashlearn.bqp.sdr.certificate import (
     _margin,
@@ -178,7 +178,7 @@ def test_slack_counts_against_definiteness():
 def test_margins_count_against_the_inertia(weights, threshold):
     """cI + QWQᵀ ⪰ 0 from c = threshold on; an H that is off by ``margin`` moves that by as much, and not for us."""
     H = np.array([[9.0]]) if threshold else np.array([[4.0, 2.0], [2.0, 9.0]])
-    inertia = HostInertia(H, np.array(weights))
+    inertia = Inertia(H, np.array(weights))
     if threshold is None:  # det [[4 + c, 2], [2, 9 − c]] = 0
         threshold = 0.5 * (5.0 + math.sqrt(25.0 + 4.0 * 32.0))
     assert inertia.holds(threshold + 1e-9, 0.0)
@@ -193,7 +193,7 @@ def test_margins_count_against_the_inertia(weights, threshold):
 
 def test_a_first_block_that_cannot_be_factored_proves_nothing():
     """In exact arithmetic H ⪰ 0; here rounding is taken to have spoiled that."""
-    assert not HostInertia(np.array([[-10.0, 0.0], [0.0, 1.0]]), np.array([1.0, -1.0])).holds(2.0, 0.0)
+    assert not Inertia(np.array([[-10.0, 0.0], [0.0, 1.0]]), np.array([1.0, -1.0])).holds(2.0, 0.0)
 
 
 def test_an_ill_conditioned_first_block_weakens_the_bound_and_never_breaks_it():

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 import hashlearn.bqp.methods.graph_cut as graph_cut
 from hashlearn import bqp
 from hashlearn.bqp import Dense, GraphCut, LowRank, Sparse, SparsePlusLowRank, Status, as_operator
-from hashlearn.bqp.methods.couplings import Couplings
-from hashlearn.bqp.methods.graph_cut import minimum_cut_signs
+from hashlearn.bqp.methods.graph_cut import Couplings, minimum_cut_signs
 from tests.bqp.problems import PROBLEMS, problem, random_low_rank, random_sparse, random_symmetric, supervised
 
 KINDS = {
@@ -145,7 +144,7 @@ def test_converged_is_a_local_optimum(A):
 
 def test_found_blocks_are_a_partition_without_repulsion(A):
     for size in (1, 3, 500):
-        run = bqp.incumbent.Run(A)
+        run = bqp.solution.Run(A)
         blocks = GraphCut(max_block=size)._found_blocks(Couplings(A), run, np.random.default_rng(0))
         np.testing.assert_array_equal(np.sort(np.concatenate(blocks)), np.arange(40))
         for block in blocks:

@@ -9,7 +9,7 @@ import hashlearn.bqp.methods.tabu as tabu
 from hashlearn import bqp
 from hashlearn.bqp import Dense, LocalSearch, LowRank, Sparse, SparsePlusLowRank, Status, as_operator
 from hashlearn.bqp.merging import merge_identical_rows
-from hashlearn.bqp.methods.pool import Pool
+from hashlearn.bqp.methods.local_search import Pool
 from hashlearn.bqp.methods.tabu import TabuWalks, Walk
 from hashlearn.bqp.methods.tournament import tournament
 from tests.bqp.problems import (
@@ -134,7 +134,7 @@ def test_more_iterations_and_recombination_help():
 def test_offspring_keep_what_their_parents_share():
     n, rng = 1000, np.random.default_rng(0)
     engine = local_search._Tabu(Sparse(ring(n)), LocalSearch())
-    pool = Pool(engine, merge_identical_rows(Sparse(ring(n))), bqp.incumbent.Run(Sparse(ring(n))), rng)
+    pool = Pool(engine, merge_identical_rows(Sparse(ring(n))), bqp.solution.Run(Sparse(ring(n))), rng)
     mother = some_signs(n, 1)
     shared = np.arange(n) < 600
     father = -np.where(shared, mother, -mother)  # agrees with the mother on 600 variables once mirrored

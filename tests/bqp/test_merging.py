@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import hashlearn.bqp.rows.numpy_merging as merging
+import hashlearn.bqp.rows.merging as merging
 from hashlearn.bqp import Dense, LowRank, as_operator
 from hashlearn.bqp.merging import merge_identical_rows
 from tests.bqp.problems import brute_force, random_low_rank, random_sparse, repeated_rows

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from hashlearn import bqp
 from hashlearn.bqp import LowRank, NonlinearOptimization, Operator, Spectral, as_operator
-from hashlearn.bqp.incumbent import Run
+from hashlearn.bqp.solution import Run
 from hashlearn.core.threads import one_blas_thread
 
 

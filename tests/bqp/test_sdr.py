@@ -7,12 +7,19 @@ import pytest
 import scipy.sparse as sp
 
 from hashlearn import bqp
-from hashlearn.bqp.incumbent import Run
 from hashlearn.bqp.operators import LowRank, Operator, as_operator
 from hashlearn.bqp.sdr.compressed import relax_low_rank
 from hashlearn.bqp.sdr.factored import relax_factored
-from hashlearn.bqp.sdr.relaxation import Relaxation, Tolerance
-from hashlearn.bqp.sdr.rounding import DRAWS_AT_ONCE, column_values, draw, draw_values, polish_all
+from hashlearn.bqp.sdr.relaxation import (
+    DRAWS_AT_ONCE,
+    Relaxation,
+    Tolerance,
+    column_values,
+    draw,
+    draw_values,
+    polish_all,
+)
+from hashlearn.bqp.solution import Run
 
 KINDS = ("dense", "sparse", "low rank", "repeated rows", "sparse plus low rank")
 

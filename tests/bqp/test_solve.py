@@ -10,7 +10,7 @@ import pytest
 import scipy.sparse as sp
 
 from hashlearn import bqp
-from hashlearn.bqp.incumbent import TRACE_LIMIT, OutOfTime, Run
+from hashlearn.bqp.solution import TRACE_LIMIT, OutOfTime, Run
 from hashlearn.core.checks import signs
 
 METHODS = list(bqp.METHODS)

@@ -11,8 +11,8 @@ import scipy.sparse as sp
 
 from hashlearn import bqp
 from hashlearn.bqp import LowRank, Operator, Spectral, as_operator
-from hashlearn.bqp.incumbent import Run
 from hashlearn.bqp.methods.spectral import sign, spectral_relaxation
+from hashlearn.bqp.solution import Run
 from hashlearn.core.threads import one_blas_thread
 
 

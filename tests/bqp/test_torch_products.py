@@ -10,11 +10,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from hashlearn.bqp.rows.torch.cuda_graphs import CudaGraphs, Replayed  # noqa: E402
-from hashlearn.bqp.rows.torch.flips import FlipDescent, flip_descent  # noqa: E402
-from hashlearn.bqp.rows.torch.mixing import BlockMixing, _largest_squares  # noqa: E402
-from hashlearn.bqp.rows.torch.products import rough_products, thin_product, thin_sum  # noqa: E402
 from hashlearn.bqp.rows.torch.rows import TorchRows  # noqa: E402
-from hashlearn.linalg.tensors import BLOCK, buffer, gram64, whole_rows  # noqa: E402
+from hashlearn.bqp.rows.torch.steps import BlockMixing, FlipDescent, _largest_squares, flip_descent  # noqa: E402
+from hashlearn.linalg.tensors import BLOCK, buffer, gram64, rough_products, thin_product, thin_sum, whole_rows  # noqa: E402
 
 
 def rows(n, rank, aligned, seed=0):

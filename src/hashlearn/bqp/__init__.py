@@ -6,7 +6,6 @@ as well as one bit of a code. Start with `solve`. With a `LowRank` A everything 
 
 from __future__ import annotations
 
-from hashlearn.bqp.incumbent import SolverProgress
 from hashlearn.bqp.methods.augmented_lagrangian import AugmentedLagrangian
 from hashlearn.bqp.methods.exact import Exact
 from hashlearn.bqp.methods.graph_cut import GraphCut
@@ -24,7 +23,7 @@ from hashlearn.bqp.operators import (
 )
 from hashlearn.bqp.problem_files import Problem, ProblemFileError, read_problem
 from hashlearn.bqp.sdr import SemidefiniteRelaxation
-from hashlearn.bqp.solution import Solution, Status, TraceEntry
+from hashlearn.bqp.solution import Solution, SolverProgress, Status, TraceEntry
 from hashlearn.bqp.solve import METHODS, Solver, solve
 from hashlearn.bqp.theory import expected_rounding_value, shift_to_negative_semidefinite
 

@@ -1,4 +1,4 @@
-"""Errors of floating point: rounding to the safe side, the error of a value, and exact scaling.
+"""Floating point and its errors: sums of operators, the error of a value, rounding to the safe side, exact scaling.
 
 A bound on min xᵀAx is proven only if it allows for the rounding of everything behind it. When the parts of A cancel,
 that rounding is large compared with the entries that remain. So every error bound comes from the magnitudes of the
@@ -6,6 +6,9 @@ parts, |S| + |P| |W| |P|ᵀ (`Operator.magnitudes`), and never from A itself. Co
 
 EPS is twice the unit roundoff, so each count of roundings is too large by a factor of two. The bounded problem is that
 of A as float64, or of its symmetric part if A is not quite symmetric.
+
+A sum of operators is one of the four kinds, with the rounding of its entries added up. Dense plus anything is dense,
+low rank plus low rank is low rank, and sparse plus low rank stays a pair.
 """
 
 from __future__ import annotations
@@ -13,10 +16,20 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import scipy.sparse as sp
 
-from hashlearn.bqp.operators import Dense, LowRank, Operator, Sparse, SparsePlusLowRank
-from hashlearn.bqp.rows.inertia import EPS
-from hashlearn.core.arrays import FloatArray
+from hashlearn.bqp.operators import (
+    LARGEST_EXACT,
+    Dense,
+    LowRank,
+    Operator,
+    Sparse,
+    SparsePlusLowRank,
+    require_equal_n,
+    split,
+    trusted,
+)
+from hashlearn.core.arrays import EPS, FloatArray
 
 # Problems of other sizes are scaled by a power of two first.
 SAFE_SIZES = (1e-60, 1e60)
@@ -104,3 +117,36 @@ def _divided_low_rank(A: LowRank, exponent: int) -> LowRank:
     columns = np.clip(np.frexp(A.rows.absolute_sums())[1], -1000, 1000)
     rows = A.rows.with_scaled_columns(np.ldexp(1.0, -columns))
     return LowRank.unchecked(rows, np.ldexp(A.weights, 2 * columns - exponent))
+
+
+def added(left: Operator, right: Operator) -> Operator:
+    """left + right, both of the same size."""
+    require_equal_n(left, right)
+    if isinstance(left, Dense) or isinstance(right, Dense):
+        array = left.toarray() + right.toarray()
+        return trusted(Dense, array=array, n=left.n, error=_error_of_sum(left, right))
+    parts = split(left), split(right)
+    sparse = _sparse_sum([part for part, _ in parts if part is not None])
+    factors = [factor for _, factor in parts if factor is not None]
+    if not factors:
+        assert sparse is not None
+        return sparse
+    P = np.hstack([factor.rows.to_host() for factor in factors])
+    low_rank = LowRank.unchecked(P, np.concatenate([factor.weights for factor in factors]))
+    return low_rank if sparse is None else SparsePlusLowRank(sparse, low_rank)
+
+
+def _sparse_sum(parts: list[Sparse]) -> Sparse | None:
+    if len(parts) < 2:
+        return parts[0] if parts else None
+    first, second = parts
+    matrix = sp.csr_array(first.matrix + second.matrix)
+    return trusted(Sparse, matrix=matrix, n=first.n, error=_error_of_sum(first, second))
+
+
+def _error_of_sum(left: Operator, right: Operator) -> FloatArray | float:
+    """`Operator.error` of the sum as one array or one sparse matrix."""
+    magnitudes = left.magnitudes() + right.magnitudes()
+    if left.is_exact() and right.is_exact() and magnitudes.sum() < LARGEST_EXACT:
+        return 0.0
+    return left.entry_error() + right.entry_error() + EPS * magnitudes

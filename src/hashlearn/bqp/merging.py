@@ -14,8 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hashlearn.bqp.operators import LowRank, Operator
-from hashlearn.bqp.rows import Rows
-from hashlearn.bqp.rows.interface import TallArray
+from hashlearn.bqp.rows import Rows, TallArray
 from hashlearn.core.thresholds import HOST_ROWS
 
 # A copy of P pays only if merging removes at least this fraction of the rows.

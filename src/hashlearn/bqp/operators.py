@@ -2,7 +2,7 @@
 
 Every operator has products ``A @ V`` with n-vectors and n × k arrays, its ``diagonal()``, the ``value(x)`` xᵀAx, the
 ``flip_gains(x)`` of all single flips, and single rows ``row(i)``. There are four kinds and no others, because a sum
-becomes one of them at once (`operator_sums`).
+becomes one of them at once (`error_bounds.added`).
 
 A product costs O(n²), O(nnz), O(n · rank) or the sum of the last two for each column.
 """
@@ -18,11 +18,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from hashlearn.bqp.rows import Rows, Tall, checked_matrix, rows_of
-from hashlearn.bqp.rows.inertia import EPS
-from hashlearn.bqp.rows.interface import TallArray
+from hashlearn.bqp.rows import Rows, Tall, TallArray, checked_matrix, rows_of
 from hashlearn.bqp.rows.numpy_rows import is_small
-from hashlearn.core.arrays import FloatArray
+from hashlearn.core.arrays import EPS, FloatArray
 from hashlearn.core.checks import finite_float64, require_symmetric, require_whole
 from hashlearn.core.threads import map_row_blocks
 
@@ -103,7 +101,7 @@ class Operator(ABC):
         return 4.0 * (self.diagonal() * x * x - x * (self @ x))
 
     def __add__(self, other: Any) -> Operator:
-        from hashlearn.bqp.operator_sums import added  # which imports this file
+        from hashlearn.bqp.error_bounds import added  # which imports this file
 
         return added(self, as_operator(other))
 
@@ -123,10 +121,9 @@ class Dense(Operator):
     def __post_init__(self) -> None:
         array = finite_float64(self.array, "A", ndim=2)
         symmetric = require_symmetric(array)
-        object.__setattr__(self, "array", np.ascontiguousarray(symmetric))
-        object.__setattr__(self, "n", self.array.shape[0])
+        self.__dict__.update(array=np.ascontiguousarray(symmetric), n=len(symmetric))
         if symmetric is not array:  # the mean of A and its transpose
-            object.__setattr__(self, "error", EPS * np.abs(symmetric).sum(axis=1))
+            self.__dict__["error"] = EPS * np.abs(symmetric).sum(axis=1)
 
     @classmethod
     def unchecked(cls, array: FloatArray) -> Dense:
@@ -176,9 +173,8 @@ class Sparse(Operator):
             given = self.matrix.tocoo()
             parts = np.bincount(given.coords[0], np.abs(given.data), minlength=matrix.shape[0])
             if not _are_exact(parts.sum(), given.data):
-                object.__setattr__(self, "error", (added + 2) * EPS * parts)
-        object.__setattr__(self, "matrix", symmetric)
-        object.__setattr__(self, "n", matrix.shape[0])
+                self.__dict__["error"] = (added + 2) * EPS * parts
+        self.__dict__.update(matrix=symmetric, n=matrix.shape[0])
 
     @classmethod
     def unchecked(cls, matrix: sp.csr_array) -> Sparse:

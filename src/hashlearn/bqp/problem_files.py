@@ -27,6 +27,8 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from hashlearn.bqp.operators import Sparse
+from hashlearn.bqp.solution import relative_gap
+from hashlearn.core.arrays import EPS
 from hashlearn.core.checks import signs
 
 Sense: TypeAlias = Literal["max-cut", "qubo"]
@@ -40,7 +42,6 @@ MAX_LINE = 10_000
 # Sums of squares of weights up to this size stay finite in float64.
 LARGEST_WEIGHT = 1e100
 _INTEGER = re.compile(r"[+-]?[0-9]{1,300}", re.ASCII)
-_EPS = float(np.finfo(np.float64).eps)
 
 
 class ProblemFileError(ValueError):
@@ -91,14 +92,8 @@ class Problem:
 
     def objective_gap(self, value: float, bound: float) -> float:
         """|objective − bound| / |bound| in the file's units; inf without a bound, or if 0 and not met."""
-        own = self.objective_bound(bound)
-        if not math.isfinite(own):
-            return math.inf
         sign = -1.0 if self.sense == "max-cut" else 1.0
-        difference = max(sign * (self.objective(value) - own), 0.0)
-        if difference == 0.0:
-            return 0.0
-        return difference / abs(own) if own else math.inf
+        return relative_gap(sign * self.objective(value), sign * self.objective_bound(bound))
 
     def assignment(self, x: ArrayLike) -> NDArray[np.int8]:
         """The file's own variables from the signs x of eq. (5): sides ±1 of a cut, 0 and 1 of a QUBO."""
@@ -146,15 +141,11 @@ def read_problem(path: str | os.PathLike[str], sense: Sense | None = None) -> Pr
     if sense is not None and sense not in SENSES:
         raise ValueError(f"sense must be one of {', '.join(SENSES)} or None, got {sense!r}")
     path = Path(path)
-    sense = sense or _sense_of_name(path)
+    if sense is None:
+        sense = "qubo" if path.name.lower().removesuffix(".gz").endswith(QUBO_SUFFIXES) else "max-cut"
     with _opened(path) as file:
         n, i, j, w = _Reader(path, sense).read(file)
     return _max_cut(path, n, i, j, w) if sense == "max-cut" else _qubo(path, n, i, j, w)
-
-
-def _sense_of_name(path: Path) -> Sense:
-    name = path.name.lower().removesuffix(".gz")
-    return "qubo" if name.endswith(QUBO_SUFFIXES) else "max-cut"
 
 
 IntArray: TypeAlias = NDArray[np.int64]
@@ -195,7 +186,7 @@ def _rounding(n: int, i: IntArray, j: IntArray, w: NDArray[np.float64]) -> float
     if np.all(w == np.rint(w)) and total < 2.0**50:
         return 0.0
     terms = int((np.bincount(i, minlength=n) + np.bincount(j, minlength=n)).max())
-    return 4.0 * _EPS * (terms + 4) * total
+    return 4.0 * EPS * (terms + 4) * total
 
 
 def _float_at_least(exact: Fraction) -> float:

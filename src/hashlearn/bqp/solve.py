@@ -10,7 +10,6 @@ from numpy.typing import ArrayLike
 
 from hashlearn.bqp import merging
 from hashlearn.bqp.error_bounds import below, constant_bound, leveled, value_error
-from hashlearn.bqp.incumbent import OutOfTime, Run
 from hashlearn.bqp.methods.augmented_lagrangian import AugmentedLagrangian
 from hashlearn.bqp.methods.exact import Exact
 from hashlearn.bqp.methods.graph_cut import GraphCut
@@ -19,7 +18,7 @@ from hashlearn.bqp.methods.nopt import NonlinearOptimization
 from hashlearn.bqp.methods.spectral import Spectral
 from hashlearn.bqp.operators import LowRank, Operator, as_operator
 from hashlearn.bqp.sdr import SemidefiniteRelaxation
-from hashlearn.bqp.solution import Solution, Status, relative_gap
+from hashlearn.bqp.solution import OutOfTime, Run, Solution, Status, relative_gap
 from hashlearn.core.checks import generator
 from hashlearn.core.names import did_you_mean
 from hashlearn.core.progress import ProgressCallback

@@ -16,7 +16,8 @@ from hashlearn import __version__
 from hashlearn.cli import options
 from hashlearn.cli.exits import INTERRUPTED, InputError
 from hashlearn.cli.progress import ProgressBar
-from hashlearn.cli.text_tables import ABSENT, lower_bound, number, percent, seconds, table, upper_bound, value_and_bound
+from hashlearn.cli.text_tables import lower_bound, number, percent, seconds, table, upper_bound, value_and_bound
+from hashlearn.experiments.formatting import ABSENT
 
 if TYPE_CHECKING:
     from hashlearn.bqp import Operator, Solution, SolverProgress

@@ -13,7 +13,8 @@ from hashlearn import __version__
 from hashlearn.cli import options
 from hashlearn.cli.exits import FAILED, InputError, Interrupted, refusals
 from hashlearn.cli.progress import ProgressBar
-from hashlearn.cli.text_tables import ABSENT, pairs, table
+from hashlearn.cli.text_tables import pairs, table
+from hashlearn.experiments.formatting import ABSENT
 
 if TYPE_CHECKING:
     from hashlearn.experiments.bench.results import Results

@@ -1,12 +1,14 @@
-"""Write a file completely or not at all.
+"""Write a file completely or not at all; read only regular files, and completely.
 
-The new file is written under a temporary name in the same folder, flushed to disk, checked and renamed.
+A new file is written under a temporary name in the same folder, flushed to disk, checked and renamed. `Hashed` computes
+the checksum of what is written. A read from a pipe or a device could wait forever, so `regular_file` refuses them.
 """
 
 from __future__ import annotations
 
 import contextlib
 import glob
+import hashlib
 import os
 import secrets
 import stat
@@ -14,9 +16,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
-from hashlearn.core.regular_files import kind_of
+import numpy as np
+from numpy.typing import NDArray
 
 try:
     import fcntl
@@ -27,6 +30,12 @@ UNFINISHED = ".unfinished"
 STALE_SECONDS = 3600.0
 LONGEST_NAME = 255 - 40  # bytes; the names of the unfinished file and of its mark are longer
 OPEN_FILES = ("/dev/std", "/dev/fd/", "/proc/")  # names of files that a process has open
+KINDS = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFLNK: "a link that leads to itself",
+}
 
 
 def output_place(path: str | os.PathLike[str]) -> Path:
@@ -159,3 +168,61 @@ def _sync_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def kind_of(mode: int) -> str:
+    """What is at a path that holds no regular file, in words; ``mode`` is its ``st_mode``.
+
+    >>> kind_of(stat.S_IFIFO), kind_of(stat.S_IFCHR)
+    ('a pipe', 'a device')
+    """
+    return KINDS.get(stat.S_IFMT(mode), "a device")
+
+
+@contextmanager
+def regular_file(path: str | os.PathLike[str]) -> Iterator[tuple[BinaryIO, int]]:
+    """The file, open for reading, and its size; ValueError for a pipe, a device or a folder."""
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    status = os.fstat(handle)
+    if not stat.S_ISREG(status.st_mode):
+        os.close(handle)
+        raise ValueError(f"it is not a regular file but {kind_of(status.st_mode)}")
+    with open(handle, "rb") as file:
+        yield file, status.st_size
+
+
+def bytes_of(array: NDArray[Any]) -> memoryview:
+    """The bytes of an array in row-major order; a view if the array is contiguous.
+
+    >>> bytes_of(np.array([[1, 2], [3, 4]], np.uint8)).tolist()
+    [1, 2, 3, 4]
+    """
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+
+
+class Hashed:
+    """Counts and hashes bytes on their way into a file.
+
+    >>> written = Hashed()
+    >>> b"".join(written.watched([b"ab", b"c"])), written.bytes
+    (b'abc', 3)
+    """
+
+    def __init__(self) -> None:
+        self.bytes, self.digest = 0, hashlib.sha256()
+
+    def watched(self, parts: Iterable[Any]) -> Iterator[Any]:
+        """The same parts."""
+        for part in parts:
+            self.digest.update(part)
+            self.bytes += memoryview(part).nbytes
+            yield part
+
+
+def read_into(file: Any, block: memoryview) -> None:
+    """Fill ``block`` from a file; a ValueError if the file ends too early."""
+    while len(block):
+        count = file.readinto(block)
+        if not count:
+            raise ValueError("truncated: the file ends too early")
+        block = block[count:]

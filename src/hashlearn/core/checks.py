@@ -1,14 +1,18 @@
-"""Checks of arguments: each error names the argument, what was wrong with it, and what would be right."""
+"""Checks of arguments: each error names the argument, what was wrong with it, and what would be right.
+
+scipy's kernels use the parts of sparse arrays as memory offsets without checking their range. Its own
+``check_format(full_check=True)`` skips the inside of ``indptr`` if the last entry is 0, and compares differences that
+can wrap around. So every reader of sparse arrays calls `checked_csr` or its parts. Cost: O(number of entries).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-
-from hashlearn.core.sparse_parts import require_compressed
 
 Matrix = TypeVar("Matrix", NDArray[np.float64], sp.csr_array)
 
@@ -19,6 +23,7 @@ LARGEST_ENTRY = 1e120
 LARGEST_FEATURE = 1e16
 # Asymmetry below this fraction of the largest entry counts as rounding, and A is replaced by its symmetric part.
 SYMMETRY_TOLERANCE = 1e-10
+LARGEST_SIDE = 2**63 - 1  # of a sparse array
 
 
 def finite_float64(values: Any, name: str, *, ndim: int, may_be_empty: bool = False) -> NDArray[np.float64]:
@@ -139,3 +144,62 @@ def positive(value: Any, name: str) -> None:
     """Refuse a hyper-parameter that is not a positive finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 < value < np.inf:
         raise ValueError(f"{name} must be a positive number, got {value!r}")
+
+
+def checked_csr(data: Any, indices: Any, indptr: Any, shape: Sequence[Any]) -> sp.csr_array:
+    """The CSR array with these parts, or a ValueError that names the part that is wrong.
+
+    >>> checked_csr(np.ones(2), np.array([0, 1]), np.array([0, 1, 2]), (2, 2)).toarray()
+    array([[1., 0.],
+           [0., 1.]])
+    >>> checked_csr(np.ones(2), np.array([0, 2]), np.array([0, 1, 2]), (2, 2))
+    Traceback (most recent call last):
+        ...
+    ValueError: indices must lie from 0 to 1, got 0 to 2
+    """
+    n_rows, n_columns = checked_shape(shape)
+    require_integers(indices, "indices")
+    require_integers(indptr, "indptr")
+    if not isinstance(data, np.ndarray) or data.shape != indices.shape or data.dtype.kind not in "fiub":
+        raise ValueError(f"data must hold {len(indices)} numbers, one for each of the indices")
+    require_compressed(indices, indptr, n_rows, n_columns)
+    parts = (data, plain_integers(indices), plain_integers(indptr))
+    return sp.csr_array(parts, shape=(n_rows, n_columns))
+
+
+def require_compressed(indices: NDArray[Any], indptr: NDArray[Any], n_major: int, n_minor: int) -> None:
+    """Check ``indices`` and ``indptr`` of an array with n_major rows of n_minor columns (CSC: columns of rows)."""
+    if len(indptr) != n_major + 1:
+        raise ValueError(f"indptr must have {n_major + 1} entries, got {len(indptr)}")
+    first, last = int(indptr[0]), int(indptr[-1])
+    if first != 0 or last != len(indices):
+        raise ValueError(f"indptr must go from 0 to {len(indices)}, got {first} to {last}")
+    if (indptr[1:] < indptr[:-1]).any():  # a comparison cannot wrap around as a difference can
+        raise ValueError("indptr must not decrease")
+    require_within(indices, "indices", n_minor)
+
+
+def require_within(numbers: NDArray[Any], name: str, count: int) -> None:
+    """Refuse numbers that do not lie from 0 to count − 1."""
+    if numbers.size and not (int(numbers.min()) >= 0 and int(numbers.max()) < count):
+        raise ValueError(f"{name} must lie from 0 to {count - 1}, got {numbers.min()} to {numbers.max()}")
+
+
+def require_integers(numbers: Any, name: str) -> None:
+    """Refuse what is not an array of integers with one dimension."""
+    if not isinstance(numbers, np.ndarray) or numbers.ndim != 1 or numbers.dtype.kind not in "iu":
+        what = f"{numbers.dtype} of shape {numbers.shape}" if isinstance(numbers, np.ndarray) else repr(numbers)
+        raise ValueError(f"{name} must be integers in one dimension, got {what}")
+
+
+def plain_integers(numbers: NDArray[Any]) -> NDArray[Any]:
+    """Integers in a dtype that scipy's kernels know; call it after the range is checked."""
+    return numbers if numbers.dtype in (np.int32, np.int64) else numbers.astype(np.int64)
+
+
+def checked_shape(shape: Sequence[Any]) -> tuple[int, int]:
+    """The number of rows and of columns, refused unless they are Python integers of at least 0."""
+    sides = list(shape)
+    if len(sides) != 2 or not all(type(side) is int and 0 <= side <= LARGEST_SIDE for side in sides):
+        raise ValueError(f"shape must be two whole numbers of at least 0, got {sides!r}")
+    return sides[0], sides[1]

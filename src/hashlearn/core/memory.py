@@ -26,10 +26,9 @@ def memory_share() -> int:
     """Bytes: a quarter of the physical memory, or of the control group's or the process's limit where one is lower."""
     total = physical_memory() or 8 * 2**30
     for limit_file in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        try:
-            total = min(total, int(Path(limit_file).read_text()))
-        except (OSError, ValueError):
-            continue
+        limit = text_lines(limit_file)
+        if limit and limit[0].isdigit():
+            total = min(total, int(limit[0]))
     return min(total, _address_space() or total) // SHARE_OF_MEMORY
 
 

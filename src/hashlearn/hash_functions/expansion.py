@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from hashlearn.core.arrays import tensor_like
-from hashlearn.core.sparse_parts import checked_csr
+from hashlearn.core.checks import checked_csr
 from hashlearn.hash_functions.base import FittedHashFunctions
 from hashlearn.hash_functions.batch_invariant import PANEL_ROWS, PanelFunction, Rows, filled_up
 from hashlearn.hash_functions.distinct_bits import DistinctBits

@@ -15,8 +15,8 @@ from numba import njit
 from numpy.typing import NDArray
 
 from hashlearn import bqp
-from hashlearn.bqp.incumbent import OutOfTime
 from hashlearn.bqp.rows.numpy_flips import dot, flip_in_order, helps
+from hashlearn.bqp.solution import OutOfTime
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.threads import map_threads
 from hashlearn.inference.passes import SAMPLED_ROWS, Outcome, Proposal, Step

@@ -17,8 +17,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from hashlearn import bqp
-from hashlearn.bqp.incumbent import OutOfTime
-from hashlearn.bqp.solution import relative_gap
+from hashlearn.bqp.solution import OutOfTime, relative_gap
 from hashlearn.core.arrays import FloatArray
 from hashlearn.inference.objective import objective_of_products
 from hashlearn.inference.proofs import ProofSums, bit_bound, sample_factor

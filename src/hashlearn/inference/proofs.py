@@ -12,12 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn import bqp
-from hashlearn.bqp.incumbent import Run
-from hashlearn.bqp.rows.inertia import EPS, ProofGram
+from hashlearn.bqp.rows.inertia import ProofGram
 from hashlearn.bqp.sdr.certificate import proven_bound
 from hashlearn.bqp.sdr.compressed import relax_low_rank
 from hashlearn.bqp.sdr.relaxation import Tolerance
-from hashlearn.core.arrays import FloatArray
+from hashlearn.bqp.solution import Run
+from hashlearn.core.arrays import EPS, FloatArray
 
 TOLERANCE = 1e-3
 SMALLEST = 1e-9  # entries of d are at least this share of their mean

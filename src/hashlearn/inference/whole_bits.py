@@ -98,7 +98,7 @@ class WholeBits:
         )
         if solution.status == bqp.Status.INTERRUPTED:
             raise KeyboardInterrupt
-        x, value = A.tall.as_float(solution.x), solution.value
+        x, value = A.tall.copy(solution.x), solution.value
         if monotone or solution.status == bqp.Status.TIME_LIMIT:
             if A.tall.dot(x, old) < 0.0:
                 x = -x  # the same solution with the sign that changes fewer samples

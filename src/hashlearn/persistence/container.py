@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.core.checked_file import bytes_of, read_into
+from hashlearn.core.atomic_files import bytes_of, read_into
 from hashlearn.core.threads import n_threads
 from hashlearn.persistence.errors import PersistenceError
 from hashlearn.persistence.header import (

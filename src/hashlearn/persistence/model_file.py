@@ -23,9 +23,8 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 import hashlearn
-from hashlearn.core.atomic_files import write_atomically
+from hashlearn.core.atomic_files import regular_file, write_atomically
 from hashlearn.core.checks import LARGEST_FEATURE
-from hashlearn.core.regular_files import regular_file
 from hashlearn.hash_functions import FittedHashFunctions
 from hashlearn.hash_functions.stored import stored_array
 from hashlearn.hashers import HASHERS, BaseHasher, ClassScoreLSH, OneHotClass, TwoStepHasher

@@ -14,7 +14,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from hashlearn.core.sparse_parts import checked_csr
+from hashlearn.core.checks import checked_csr
 from hashlearn.hash_functions import FittedHashFunctions
 from hashlearn.persistence.container import Arrays, plain
 from hashlearn.persistence.errors import PersistenceError

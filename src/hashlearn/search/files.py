@@ -22,9 +22,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.core.atomic_files import write_atomically
+from hashlearn.core.atomic_files import regular_file, write_atomically
 from hashlearn.core.checks import whole_number
-from hashlearn.core.regular_files import regular_file
 from hashlearn.search.inputs import require_n_bits
 
 MAGIC = b"hashlearn index\n"

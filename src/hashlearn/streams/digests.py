@@ -14,7 +14,7 @@ from typing import Any
 import scipy.sparse as sp
 
 import hashlearn
-from hashlearn.core.checked_file import bytes_of
+from hashlearn.core.atomic_files import bytes_of
 from hashlearn.persistence.fingerprint import fingerprint
 
 

@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.core.atomic_files import write_atomically
-from hashlearn.core.checked_file import Hashed
+from hashlearn.core.atomic_files import Hashed, write_atomically
 from hashlearn.core.progress import ProgressCallback, tell
 from hashlearn.streams.code_files import npy_bytes, parquet_bytes
 from hashlearn.streams.digests import WorkDigest

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from hashlearn.core.sparse_parts import (
+from hashlearn.core.checks import (
     checked_csr,
     checked_shape,
     plain_integers,

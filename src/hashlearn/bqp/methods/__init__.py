@@ -1,5 +1,4 @@
-"""The solvers, one file each, and their parts. The semidefinite relaxation has a folder of its own, `bqp.sdr`.
+"""The solvers, one file each. The semidefinite relaxation has a folder of its own, `bqp.sdr`.
 
-``tabu`` with ``tournament``, and ``pool``, belong to ``local_search`` · ``dual_start`` to ``augmented_lagrangian`` ·
-``couplings`` to ``graph_cut``.
+``tabu`` with ``tournament`` holds the walks of ``local_search``.
 """

@@ -16,12 +16,10 @@ import numpy as np
 from numba import njit
 
 from hashlearn.bqp.error_bounds import below
-from hashlearn.bqp.incumbent import Run
 from hashlearn.bqp.merging import merge_identical_rows
 from hashlearn.bqp.operators import LowRank, Operator
-from hashlearn.bqp.rows.inertia import EPS
-from hashlearn.bqp.solution import Status
-from hashlearn.core.arrays import FloatArray
+from hashlearn.bqp.solution import Run, Status
+from hashlearn.core.arrays import EPS, FloatArray
 
 LIMIT = 24
 # A run is 64 flips; each begins with products computed from scratch. A tick follows every 8,192 runs.

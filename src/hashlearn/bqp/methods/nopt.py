@@ -12,10 +12,9 @@ from typing import ClassVar
 import numpy as np
 from scipy.optimize import Bounds, minimize
 
-from hashlearn.bqp.incumbent import Run
 from hashlearn.bqp.methods.spectral import sign, spectral_relaxation
 from hashlearn.bqp.operators import Operator
-from hashlearn.bqp.solution import Status
+from hashlearn.bqp.solution import Run, Status
 from hashlearn.bqp.sweeps import CoordinateSweeps
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import whole_number
@@ -61,7 +60,7 @@ class NonlinearOptimization:
             raise ValueError(f"polish must be True or False, got {self.polish!r}")
 
     def run(self, A: Operator, run: Run, rng: np.random.Generator, x0: np.ndarray | None) -> Status:
-        """Offer the spectral signs, then the signs of the box-constrained minimiser."""
+        """Offer the spectral signs, then the signs of the box-constrained minimizer."""
         start = sign(spectral_relaxation(A, run, rng)[1])
         relaxed, converged = self._descend_in_box(A, start, run)
         candidates = [start, sign(relaxed)]

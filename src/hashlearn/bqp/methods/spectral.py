@@ -13,13 +13,12 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from hashlearn.bqp.eigen import smallest_eigenpair
-from hashlearn.bqp.incumbent import Run
 from hashlearn.bqp.operators import Operator
-from hashlearn.bqp.solution import Status
+from hashlearn.bqp.solution import Run, Status
 from hashlearn.bqp.sweeps import CoordinateSweeps
 from hashlearn.core.arrays import FloatArray
 
-BINARISATIONS = ("sign", "sequential")
+BINARIZATIONS = ("sign", "sequential")
 
 
 @dataclass(frozen=True)
@@ -51,8 +50,8 @@ class Spectral:
     name: ClassVar[str] = "spectral"
 
     def __post_init__(self) -> None:
-        if self.binarisation not in BINARISATIONS:
-            raise ValueError(f"binarisation must be one of {', '.join(BINARISATIONS)}, got {self.binarisation!r}")
+        if self.binarisation not in BINARIZATIONS:
+            raise ValueError(f"binarisation must be one of {', '.join(BINARIZATIONS)}, got {self.binarisation!r}")
 
     def run(self, A: Operator, run: Run, rng: np.random.Generator, x0: np.ndarray | None) -> Status:
         """Offer one point."""

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from hashlearn.bqp.rows.interface import Linearized, Mixing, Rows, Tall
+from hashlearn.bqp.rows.interface import Linearized, Mixing, Rows, Tall, TallArray
 from hashlearn.bqp.rows.numpy_rows import NumpyRows
 from hashlearn.core.arrays import is_tensor
 from hashlearn.core.checks import finite_float64
 
-__all__ = ["Linearized", "Mixing", "Rows", "Tall", "checked_matrix", "rows_of"]
+__all__ = ["Linearized", "Mixing", "Rows", "Tall", "TallArray", "checked_matrix", "rows_of"]
 
 
 def rows_of(P: Any) -> Rows:

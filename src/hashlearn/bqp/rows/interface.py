@@ -14,8 +14,8 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.bqp.rows.inertia import EPS, ProofGram
-from hashlearn.core.arrays import FloatArray
+from hashlearn.bqp.rows.inertia import ProofGram
+from hashlearn.core.arrays import EPS, FloatArray
 from hashlearn.core.checks import signs
 
 TallArray: TypeAlias = Any  # an n-vector or n × k array of the type that P has
@@ -57,16 +57,12 @@ class Tall:
         return np.ones(n)
 
     def copy(self, x: TallArray) -> TallArray:
-        """A copy of the signs x in the dtype that solvers use."""
+        """A copy of the signs x in the dtype that solvers use; also the inverse of `as_int8`."""
         return np.array(x, dtype=np.float64)
 
     def as_int8(self, x: TallArray) -> TallArray:
         """Signs as the user gets them."""
         return x.astype(np.int8)
-
-    def as_float(self, x: TallArray) -> TallArray:
-        """The inverse of `as_int8`."""
-        return x.astype(np.float64)
 
     def dot(self, x: TallArray, y: TallArray) -> float:
         """The inner product xᵀy."""

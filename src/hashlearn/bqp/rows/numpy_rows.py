@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.bqp.rows import numpy_kernels
-from hashlearn.bqp.rows.inertia import EPS, ProofGram
+from hashlearn.bqp.rows.inertia import ProofGram
 from hashlearn.bqp.rows.interface import Linearized, Mixing, Rows
+from hashlearn.bqp.rows.merging import merge_rows
 from hashlearn.bqp.rows.numpy_flips import flip_descent
-from hashlearn.bqp.rows.numpy_merging import merge_rows
-from hashlearn.core.arrays import FloatArray
+from hashlearn.core.arrays import EPS, FloatArray
 from hashlearn.core.threads import block_rows, map_row_blocks, sum_row_blocks
 from hashlearn.core.thresholds import THREADED_PRODUCT
 from hashlearn.linalg.gram import gram

@@ -1,7 +1,7 @@
 """Semidefinite relaxation (10) of a binary quadratic problem: solved in factored form, proven, rounded.
 
-``solver`` runs it all · ``compressed`` solves low-rank problems in rank × k numbers · ``sampled`` the same on a device
-to a loose gap · ``factored`` all others · ``certificate`` and ``lanczos`` prove bounds · ``rounding`` draws signs.
+``solver`` runs it all · ``compressed`` solves low-rank problems in rank × k numbers · ``factored`` all others ·
+``certificate`` and ``lanczos`` prove bounds · ``relaxation`` holds the result and draws signs from it.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ before. An eigenvalue only guesses where to verify.
 
 * low rank (`low_rank_bound`): for d > 0, −c·Σd is a bound if I + D^{-½} A D^{-½}/c ⪰ 0. With Q = D^{-½}P and
   H = |W|^½ QᵀQ |W|^½ this is a statement on the inertia of the rank × rank matrix c·sgn(W) + H. O(n rank²). For tensors
-  it is decided on their device by products alone: `hashlearn.bqp.rows.torch.inertia`.
+  it is decided on their device by products alone: `hashlearn.bqp.rows.inertia`.
 * dense, sparse, mixed (`shifted_bound`): Σy + n·λ with λ ≤ λ_min(A − Diag(y)), by a dense Cholesky. O(n³), small n.
 * the same for large n (`lanczos.smallest_eigenvalue_bound`): λ from Lanczos, holds with probability ≥ 1 − 1e-9.
 """
@@ -23,10 +23,10 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from hashlearn.bqp.error_bounds import below, sum_below
 from hashlearn.bqp.operators import LowRank, Operator
-from hashlearn.bqp.rows.inertia import EPS, Inertia, ProofGram, is_positive_definite
-from hashlearn.bqp.rows.interface import TallArray
+from hashlearn.bqp.rows import TallArray
+from hashlearn.bqp.rows.inertia import Inertia, ProofGram, is_positive_definite
 from hashlearn.bqp.sdr.lanczos import smallest_eigenvalue_bound
-from hashlearn.core.arrays import FloatArray
+from hashlearn.core.arrays import EPS, FloatArray
 from hashlearn.core.threads import all_blas_threads
 from hashlearn.core.thresholds import ARPACK_SCALING, ARPACK_SHIFT, DENSE_CERTIFICATE_LIMIT
 

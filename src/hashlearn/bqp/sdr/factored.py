@@ -15,10 +15,10 @@ from functools import partial
 import numpy as np
 from numba import njit
 
-from hashlearn.bqp.incumbent import Run
 from hashlearn.bqp.operators import Dense, Operator
 from hashlearn.bqp.sdr.certificate import dual_bound
 from hashlearn.bqp.sdr.relaxation import Relaxation, Tolerance
+from hashlearn.bqp.solution import Run
 from hashlearn.bqp.sweeps import split_parts
 from hashlearn.core.arrays import FloatArray
 

@@ -20,10 +20,9 @@ from typing import NamedTuple
 import numpy as np
 import scipy.linalg as la
 
-from hashlearn.bqp.krylov import orthogonalize
+from hashlearn.bqp.eigen import orthogonalize
 from hashlearn.bqp.operators import LowRank, Operator, Sparse, SparsePlusLowRank
-from hashlearn.bqp.rows.inertia import EPS
-from hashlearn.core.arrays import FloatArray
+from hashlearn.core.arrays import EPS, FloatArray
 
 STEPS = 320
 STEPS_FOR_SIZE = 12  # enough for a rough norm

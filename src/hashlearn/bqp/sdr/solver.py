@@ -7,15 +7,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from hashlearn.bqp.incumbent import Run
 from hashlearn.bqp.merging import Merged, merge_identical_rows
 from hashlearn.bqp.operators import LowRank, Operator
-from hashlearn.bqp.sdr.compressed import relax_low_rank
+from hashlearn.bqp.sdr.compressed import LOOSE, relax_low_rank, relax_on_samples
 from hashlearn.bqp.sdr.factored import relax_factored
-from hashlearn.bqp.sdr.relaxation import Relaxation, Tolerance
-from hashlearn.bqp.sdr.rounding import column_values, draw, draw_values, polish_all
-from hashlearn.bqp.sdr.sampled import LOOSE, relax_on_samples
-from hashlearn.bqp.solution import Status
+from hashlearn.bqp.sdr.relaxation import Relaxation, Tolerance, column_values, draw, draw_values, polish_all
+from hashlearn.bqp.solution import Run, Status
 from hashlearn.bqp.sweeps import CoordinateSweeps
 from hashlearn.bqp.theory import expected_rounding_value
 from hashlearn.core.arrays import FloatArray
@@ -32,7 +29,7 @@ class SemidefiniteRelaxation:
     n_draws : number of random draws of eq. (11)
     polish : 1-flip descent from this many of the best draws (and from x0, if given); 0 is the paper's way
     tol : relative gap between the relaxation's value and its proven bound at which it counts as solved; from 5e-3 on,
-        rows on a device are sampled (`hashlearn.bqp.sdr.sampled`)
+        rows on a device are sampled (`relax_on_samples`)
     rank : columns of the factor to begin with; raised when the certificate fails
     max_iter : rounds of solve, certify, raise the rank
     max_flip_passes : passes of that descent over the rows

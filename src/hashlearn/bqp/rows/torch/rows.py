@@ -13,16 +13,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from hashlearn.bqp.rows.inertia import EPS, ProofGram
+from hashlearn.bqp.rows.inertia import ProofGram, TorchInertia
 from hashlearn.bqp.rows.interface import Linearized, Mixing, Rows
+from hashlearn.bqp.rows.merging import merge_rows
 from hashlearn.bqp.rows.numpy_rows import NumpyRows
 from hashlearn.bqp.rows.torch.cuda_graphs import CudaGraphs
-from hashlearn.bqp.rows.torch.flips import flip_descent
-from hashlearn.bqp.rows.torch.inertia import TorchInertia
-from hashlearn.bqp.rows.torch.merging import merge_rows
-from hashlearn.bqp.rows.torch.mixing import BlockMixing
-from hashlearn.bqp.rows.torch.products import rough_products, thin_product, thin_sum
-from hashlearn.core.arrays import FloatArray, Tensor, tensor_like, to_float64
+from hashlearn.bqp.rows.torch.steps import BlockMixing, flip_descent
+from hashlearn.core.arrays import EPS, FloatArray, Tensor, tensor_like, to_float64
 from hashlearn.linalg.tensors import (
     ALIGNED,
     BLOCK,
@@ -34,7 +31,10 @@ from hashlearn.linalg.tensors import (
     checked_signs,
     chunks,
     gram64,
+    rough_products,
     sums_of_squares,
+    thin_product,
+    thin_sum,
     whole_rows,
 )
 
@@ -66,9 +66,6 @@ class TorchRows(Rows):
 
     def as_int8(self, x: Tensor) -> Tensor:
         return x.to(torch.int8)
-
-    def as_float(self, x: Tensor) -> Tensor:
-        return x.to(self.P.dtype)
 
     def dot(self, x: Tensor, y: Tensor) -> float:
         return float((x * y).sum(dtype=torch.float64))
