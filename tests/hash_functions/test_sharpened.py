@@ -19,10 +19,9 @@ from hashlearn.hash_functions import (
     SharpenedExpansion,
     fitted_from_state,
 )
-from hashlearn.hash_functions.codewords import MOST_WORDS, Codewords, few_codewords
+from hashlearn.hash_functions.expansion import MOST_WORDS, Codewords, few_codewords, sharpened
 from hashlearn.hash_functions.kernel_ridge import alpha_by_leave_one_out
 from hashlearn.hash_functions.kernels import RBFPoints
-from hashlearn.hash_functions.sharpened import sharpened
 from tests.hash_functions.digits import ALWAYS, COMPLEMENTARY, NEVER, REPEATED, learn_and_new
 
 GAMMA, ALPHA = 0.3, 0.1
