@@ -53,7 +53,7 @@ FAULTS: dict[str, list[str]] = {
     ],
     "batch sizes, strides, order": [
         "hashers/test_two_step.py::test_threads_memory_order_and_batches_never_change_codes",
-        "hashers/test_unsupervised_contract.py::test_threads_memory_order_and_batches_never_change_codes",
+        "hashers/test_contract.py::test_threads_memory_order_and_batches_never_change_codes",
         "search/test_index.py::test_batches_strides_and_order_of_the_queries_change_nothing",
         "cli/test_fit_and_encode.py::test_formats_and_batches_change_nothing",
     ],

@@ -13,7 +13,8 @@ from sklearn.svm import LinearSVC
 from hashlearn.core.memory import LARGEST_GRAM_ROWS, gram_rows_limit
 from hashlearn.hash_functions import RBFSVM, KernelRidge, kernel_method
 from hashlearn.hash_functions import kernels as kernels_module
-from hashlearn.hash_functions.kernel_method import select_on_held_out_rows
+from hashlearn.hash_functions.base import Training
+from hashlearn.hash_functions.distinct_bits import distinct_bits
 from hashlearn.hash_functions.kernels import RBFPoints, choose_gamma
 from tests.hash_functions.digits import bit_accuracy, learn_and_new
 
@@ -103,12 +104,11 @@ def test_cv_tries_every_strength_on_the_same_kernel(rng):
     np.testing.assert_array_equal(K, before)
 
 
-def test_cv_keeps_the_defaults_among_equals(rng):
+def test_cv_keeps_the_defaults_among_equals(rng, monkeypatch):
     X, codes, _, _ = learn_and_new()
-    choice = select_on_held_out_rows(
-        X, codes, [0.05, 0.2], [1.0, 10.0, 0.1], lambda K, y, K_held, strength: np.ones((len(K_held), y.shape[1])), rng
-    )
-    assert (choice.gamma, choice.strength) == (0.05, 1.0)
+    monkeypatch.setattr(KernelRidge, "_trial", lambda self, K, y, K_held, _: np.ones((len(K_held), y.shape[1])))
+    data = Training(X, codes, distinct_bits(codes), rng, None, None)
+    assert KernelRidge()._select(data, [0.05, 0.2], [1.0, 10.0, 0.1])[1:] == (0.05, 1.0)
 
 
 def test_cv_with_too_few_rows_is_the_default(rng):

@@ -34,16 +34,16 @@ MUTANTS = [
     ),
     Mutant(
         "rows of a batch that ends in a short panel have other margins",
-        "hash_functions/batch_invariant.py",
-        "panel_rows if fill_up else last - first",
+        "hash_functions/fitted.py",
+        "panel_rows if self._fill_up else last - first",
         "last - first",
         EVERY,
     ),
     Mutant(
         "rows of later panels overwrite those of the first",
-        "hash_functions/batch_invariant.py",
-        "panel = _panel(X, first, last,",
-        "panel = _panel(X, start, start + last - first,",
+        "hash_functions/fitted.py",
+        "panel = X[first:last]",
+        "panel = X[start : start + last - first]",
         (*EVERY, "tests/hashers/test_refused_rows.py"),
     ),
     Mutant(
@@ -105,8 +105,8 @@ MUTANTS = [
     Mutant(
         "among equal accuracies the parameters farthest from the defaults win",
         "hash_functions/kernel_method.py",
-        "accuracy > best.accuracy",
-        "accuracy >= best.accuracy",
+        "return max(tried, key",
+        "return max(tried[::-1], key",
         CHOICES,
     ),
     Mutant(
@@ -146,7 +146,7 @@ MUTANTS = [
     ),
     Mutant(
         "what was prepared for dense rows is applied to sparse ones",
-        "hash_functions/base.py",
+        "hash_functions/fitted.py",
         "key = (X.dtype.str, sp.issparse(X))",
         "key = (X.dtype.str, False)",
         EVERY,

@@ -8,39 +8,15 @@ from __future__ import annotations
 from typing import Any
 
 from hashlearn.core.names import did_you_mean
-from hashlearn.hash_functions.base import FittedHashFunctions, HashFunction
+from hashlearn.hash_functions.base import HashFunction
 from hashlearn.hash_functions.distinct_bits import DistinctBits, distinct_bits, every_bit
 from hashlearn.hash_functions.estimators import EstimatorMargins, SklearnHashFunctions
 from hashlearn.hash_functions.expansion import KernelExpansion, SharpenedExpansion
+from hashlearn.hash_functions.fitted import FittedHashFunctions
 from hashlearn.hash_functions.kernel_ridge import KernelRidge
 from hashlearn.hash_functions.linear import LinearMargins, LinearRidge, LinearSVM, Logistic
 from hashlearn.hash_functions.rbf_svm import RBFSVM
 from hashlearn.hash_functions.trees import ForestMargins, Trees
-
-__all__ = [
-    "HASH_FUNCTIONS",
-    "RBFSVM",
-    "STORABLE",
-    "DistinctBits",
-    "EstimatorMargins",
-    "FittedHashFunctions",
-    "ForestMargins",
-    "HashFunction",
-    "KernelExpansion",
-    "KernelRidge",
-    "LinearMargins",
-    "LinearRidge",
-    "LinearSVM",
-    "Logistic",
-    "SharpenedExpansion",
-    "SklearnHashFunctions",
-    "Trees",
-    "accepts_sparse",
-    "as_hash_function",
-    "distinct_bits",
-    "every_bit",
-    "fitted_from_state",
-]
 
 HASH_FUNCTIONS: dict[str, type[HashFunction]] = {
     "rbf_svm": RBFSVM,
@@ -55,6 +31,22 @@ HASH_FUNCTIONS: dict[str, type[HashFunction]] = {
 STORABLE: dict[str, type[FittedHashFunctions]] = {
     kind.kind: kind for kind in (KernelExpansion, LinearMargins, ForestMargins, SharpenedExpansion)
 }
+
+__all__ = [
+    "HASH_FUNCTIONS",
+    "STORABLE",
+    "DistinctBits",
+    "EstimatorMargins",
+    "FittedHashFunctions",
+    "HashFunction",
+    "SklearnHashFunctions",
+    "accepts_sparse",
+    "as_hash_function",
+    "distinct_bits",
+    "every_bit",
+    "fitted_from_state",
+    *sorted(kind.__name__ for kind in (*HASH_FUNCTIONS.values(), *STORABLE.values())),
+]
 
 
 def as_hash_function(value: Any) -> HashFunction:

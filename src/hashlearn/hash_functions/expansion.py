@@ -16,7 +16,7 @@ Bits are indicators of codewords times codewords, so least squares gives the sam
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,9 +26,8 @@ from scipy.special import softmax
 from hashlearn.core.arrays import tensor_like
 from hashlearn.core.checks import positive
 from hashlearn.core.sparse_parts import checked_csr
-from hashlearn.hash_functions.base import FittedHashFunctions
-from hashlearn.hash_functions.batch_invariant import PANEL_ROWS, PanelFunction, Rows, filled_up
 from hashlearn.hash_functions.distinct_bits import DistinctBits
+from hashlearn.hash_functions.fitted import PANEL_ROWS, FittedHashFunctions, PanelFunction, Rows, filled_up
 from hashlearn.hash_functions.kernels import RBFPoints
 from hashlearn.hash_functions.stored import largest_entry, stored_array, stored_number
 
@@ -181,35 +180,24 @@ def sharpened(scores: NDArray[Any], sharpen: float) -> NDArray[Any]:
     return softmax(sharpen * (scores - scores.max(axis=1, keepdims=True)), axis=1)
 
 
-class Indicators:
-    """Row i has a 1 in the column of its codeword, else 0. Rows are computed on demand.
+class Codewords:
+    """``words[member[i]]`` is the code of row i. An index gives indicators of codewords, to fit in place of bits.
 
-    >>> Indicators(np.array([0, 2, 0]), 3)[1:]
+    >>> words = Codewords(np.array([[1, 1], [1, -1], [-1, 1]], dtype=np.int8), np.array([0, 2, 0]))
+    >>> words[1:]
     array([[0, 0, 1],
            [1, 0, 0]], dtype=int8)
     """
 
-    def __init__(self, member: NDArray[np.intp], n_words: int) -> None:
-        self.member = member
-        self.shape = (len(member), n_words)
+    def __init__(self, words: NDArray[np.int8], member: NDArray[np.intp]) -> None:
+        self.words, self.member = words, member
+        self.shape = (len(member), len(words))
 
     def __getitem__(self, rows: Any) -> NDArray[np.int8]:
-        return (self.member[rows][:, None] == np.arange(self.shape[1])).astype(np.int8)
+        return (self.member[rows][:, None] == np.arange(len(self.words))).astype(np.int8)
 
 
-FittedTo: TypeAlias = NDArray[np.int8] | Indicators  # what least squares is given: codes ±1, or indicators
-
-
-class Codewords(NamedTuple):
-    """``words[member[i]]`` is the code of row i."""
-
-    words: NDArray[np.int8]  # (n_words, n_bits)
-    member: NDArray[np.intp]
-
-    @property
-    def indicators(self) -> Indicators:
-        """Indicators of the codewords, to fit in place of bits."""
-        return Indicators(self.member, len(self.words))
+FittedTo: TypeAlias = NDArray[np.int8] | Codewords  # what least squares is given: codes ±1, or indicators
 
 
 def few_codewords(codes: NDArray[np.int8]) -> Codewords | str:

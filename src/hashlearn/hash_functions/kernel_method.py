@@ -17,7 +17,6 @@ import logging
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +27,8 @@ from hashlearn.core.checks import whole_number
 from hashlearn.core.memory import gram_rows_limit, memory_share
 from hashlearn.core.threads import ROWS_PER_BLOCK, sum_row_blocks
 from hashlearn.hash_functions.base import HashFunction, Training
-from hashlearn.hash_functions.batch_invariant import Rows
 from hashlearn.hash_functions.expansion import FittedTo
+from hashlearn.hash_functions.fitted import Rows
 from hashlearn.hash_functions.kernels import RBFPoints, check_gamma, choose_gamma
 
 GAMMA_FACTORS = (1.0, 0.25, 4.0, 1 / 16, 16.0, 1 / 64, 64.0)
@@ -37,9 +36,6 @@ STRENGTH_FACTORS = (1.0, 10.0, 0.1)
 MOST_ROWS = 1500
 MOST_BITS = 4
 FEWEST_ROWS = 20
-
-# (Gram of training rows, their codes, kernel of held-out × training rows, strength) → margins of held-out rows
-Trial: TypeAlias = Callable[[FloatArray, NDArray[np.int8], FloatArray, float], FloatArray]
 
 log = logging.getLogger(__name__)
 JITTER = 1e-6  # on the diagonal of K_mm, whose entries are 1: landmarks may be equal
@@ -60,7 +56,7 @@ class KernelMethod(HashFunction):
 
     @abstractmethod
     def _trial(self, K: FloatArray, codes: NDArray[np.int8], K_held: FloatArray, strength: float) -> FloatArray:
-        """Margins of held-out rows after a fit on K."""
+        """Margins of held-out rows, from their kernel with the training rows, after a fit on the Gram matrix K."""
 
     def _check_kernel(self) -> None:
         check_gamma(self.gamma)
@@ -76,11 +72,28 @@ class KernelMethod(HashFunction):
             return gamma, value, origin
         gammas = [gamma * factor for factor in (GAMMA_FACTORS if self.gamma == "cv" else (1.0,))]
         strengths = [value * factor for factor in (STRENGTH_FACTORS if strength == "cv" else (1.0,))]
-        choice = select_on_held_out_rows(data.X, data.codes, gammas, strengths, self._trial, data.rng)
-        if choice is None:
+        if data.X.shape[0] < FEWEST_ROWS or data.bits.n_distinct == 0:
             return gamma, value, f"{origin}, too few rows for cv"
-        words = f"{'cv' if self.gamma == 'cv' else origin}, {choice.accuracy:.3f} of held-out bits right"
-        return choice.gamma, choice.strength, words
+        accuracy, gamma, value = self._select(data, gammas, strengths)
+        return gamma, value, f"{'cv' if self.gamma == 'cv' else origin}, {accuracy:.3f} of held-out bits right"
+
+    def _select(
+        self, data: Training, gammas: Sequence[float], strengths: Sequence[float]
+    ) -> tuple[float, float, float]:
+        """The best accuracy on held-out rows, its γ and its strength; the defaults come first among the candidates."""
+        X, codes, rng = data.X, data.codes, data.rng
+        rows = rng.permutation(X.shape[0])[:MOST_ROWS]
+        bits = np.sort(rng.permutation(codes.shape[1])[:MOST_BITS])
+        held, train = np.split(rows, [len(rows) // 3])
+        y, y_held = codes[np.ix_(train, bits)], codes[np.ix_(held, bits)]
+        tried = []
+        for gamma in gammas:
+            points = RBFPoints(X[train], gamma)
+            K, K_held = points.gram(), points.kernel(X[held])
+            for strength in strengths:
+                margins = self._trial(K, y, K_held, strength)
+                tried.append((float(np.mean((margins >= 0.0) == (y_held > 0))), gamma, strength))
+        return max(tried, key=lambda candidate: candidate[0])
 
     def _landmarks(self, data: Training, gamma: float) -> tuple[NystroemFeatures, str] | None:
         """Nyström features and why they are used, in words; None if the Gram matrix is small enough."""
@@ -91,42 +104,6 @@ class KernelMethod(HashFunction):
         reason = f"{features.m} Nyström landmarks because {n} rows are more than {limit}"
         log.warning("%s: %s", self.name, reason)
         return features, reason
-
-
-class Choice(NamedTuple):
-    """What was selected, and its held-out accuracy."""
-
-    gamma: float
-    strength: float
-    accuracy: float
-
-
-def select_on_held_out_rows(
-    X: Rows,
-    codes: NDArray[np.int8],
-    gammas: Sequence[float],
-    strengths: Sequence[float],
-    trial: Trial,
-    rng: np.random.Generator,
-) -> Choice | None:
-    """The best pair; the defaults come first among the candidates. None if there are too few rows or no bits."""
-    n = X.shape[0]
-    if n < FEWEST_ROWS or codes.shape[1] == 0:
-        return None
-    rows = rng.permutation(n)[:MOST_ROWS]
-    bits = np.sort(rng.permutation(codes.shape[1])[:MOST_BITS])
-    held, train = np.split(rows, [len(rows) // 3])
-    y, y_held = codes[np.ix_(train, bits)], codes[np.ix_(held, bits)]
-    best: Choice | None = None
-    for gamma in gammas:
-        points = RBFPoints(X[train], gamma)
-        K, K_held = points.gram(), points.kernel(X[held])
-        for strength in strengths:
-            margins = trial(K, y, K_held, strength)
-            accuracy = float(np.mean((margins >= 0.0) == (y_held > 0)))
-            if best is None or accuracy > best.accuracy:
-                best = Choice(gamma, strength, accuracy)
-    return best
 
 
 class Landmarks:

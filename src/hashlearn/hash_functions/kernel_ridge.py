@@ -21,7 +21,6 @@ from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import positive
 from hashlearn.core.threads import one_blas_thread
 from hashlearn.hash_functions.base import Training
-from hashlearn.hash_functions.batch_invariant import Rows
 from hashlearn.hash_functions.expansion import (
     Codewords,
     FittedTo,
@@ -30,6 +29,7 @@ from hashlearn.hash_functions.expansion import (
     check_sharpen,
     few_codewords,
 )
+from hashlearn.hash_functions.fitted import Rows
 from hashlearn.hash_functions.kernel_method import KernelMethod, nystroem_ridge
 from hashlearn.hash_functions.kernels import RBFPoints
 
@@ -82,7 +82,7 @@ class KernelRidge(KernelMethod):
         """There is one solve, so ``n_jobs`` changes nothing."""
         X, bits = data.X, data.bits
         words = few_codewords(data.codes) if self.sharpen is not None else ""
-        y = words.indicators if isinstance(words, Codewords) else data.codes
+        y: FittedTo = words if isinstance(words, Codewords) else data.codes
         with one_blas_thread():
             gamma, alpha, origin = self._choose(data, self.alpha, DEFAULT_ALPHA)
             if self.alpha == "loo":

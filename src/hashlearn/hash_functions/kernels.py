@@ -26,7 +26,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from hashlearn.core.arrays import is_tensor, tensor_like
 from hashlearn.core.checks import positive
 from hashlearn.core.threads import map_row_blocks, map_threads, one_blas_thread
-from hashlearn.hash_functions.batch_invariant import Rows
+from hashlearn.hash_functions.fitted import Rows
 
 GRAM_BLOCK = 512
 NEIGHBORS = 50

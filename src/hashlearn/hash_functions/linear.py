@@ -25,9 +25,9 @@ from hashlearn.core.arrays import FloatArray, tensor_like
 from hashlearn.core.checks import positive, whole_number
 from hashlearn.core.jobs import fit_each
 from hashlearn.core.threads import one_blas_thread, sum_row_blocks
-from hashlearn.hash_functions.base import FittedHashFunctions, HashFunction, Training
-from hashlearn.hash_functions.batch_invariant import PanelFunction, Rows
+from hashlearn.hash_functions.base import HashFunction, Training
 from hashlearn.hash_functions.distinct_bits import DistinctBits, every_bit
+from hashlearn.hash_functions.fitted import FittedHashFunctions, PanelFunction, Rows
 from hashlearn.hash_functions.stored import largest_entry, stored_array
 from hashlearn.linalg.gram import column_means
 

@@ -19,8 +19,8 @@ from hashlearn.core.checks import positive
 from hashlearn.core.jobs import fit_each
 from hashlearn.core.threads import one_blas_thread
 from hashlearn.hash_functions.base import Training
-from hashlearn.hash_functions.batch_invariant import Rows
 from hashlearn.hash_functions.expansion import KernelExpansion
+from hashlearn.hash_functions.fitted import Rows
 from hashlearn.hash_functions.kernel_method import KernelMethod, nystroem_svm
 from hashlearn.hash_functions.kernels import RBFPoints
 

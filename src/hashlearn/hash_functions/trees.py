@@ -6,8 +6,8 @@ into.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar, NamedTuple
@@ -22,10 +22,10 @@ from threadpoolctl import ThreadpoolController
 
 from hashlearn.core.checks import positive, whole_number
 from hashlearn.core.jobs import fit_each
-from hashlearn.hash_functions.base import FittedHashFunctions, HashFunction, Training
-from hashlearn.hash_functions.batch_invariant import PanelFunction, Rows
+from hashlearn.hash_functions.base import HashFunction, Training
 from hashlearn.hash_functions.distinct_bits import DistinctBits
 from hashlearn.hash_functions.estimators import EstimatorMargins
+from hashlearn.hash_functions.fitted import FittedHashFunctions, PanelFunction, Rows
 from hashlearn.hash_functions.stored import largest_entry, require_range, stored_array
 
 SMALL_SAMPLE = 10  # min_samples_leaf is at most the number of rows divided by this
@@ -103,11 +103,9 @@ class Trees(HashFunction):
         return TreeMargins(boosters, X.shape[1], bits, f"{title}, {bits.describe()}")
 
 
-@contextmanager
-def _one_openmp_thread() -> Iterator[None]:
+def _one_openmp_thread() -> AbstractContextManager[Any]:
     """Limit OpenMP to one thread for the calling thread only; our own threads work in parallel."""
-    with _controller().limit(limits=1, user_api="openmp"):
-        yield
+    return _controller().limit(limits=1, user_api="openmp")
 
 
 @cache

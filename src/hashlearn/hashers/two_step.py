@@ -7,7 +7,7 @@ docs/quality.md.
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ from hashlearn.targets import Target, as_target
 SCALINGS = ("auto", "none", "root")
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class TwoStepHasher(BitPredictor):
     """Two-step hashing (Do et al. 2016): features in, learned binary codes out, with or without labels.
 
@@ -91,8 +91,6 @@ class TwoStepHasher(BitPredictor):
     _plain_margins = True  # unless features are scaled
     _learns_from_labels = True
 
-    n_bits: int = 32
-    _: KW_ONLY
     target: Any = "auto"
     solver: Any = "auto"
     hash_function: Any = "kernel_ridge"
@@ -102,8 +100,6 @@ class TwoStepHasher(BitPredictor):
     monotone: bool = True
     spread: bool = True
     arrange: bool = True
-    random_state: Any = None
-    n_jobs: int | None = None
     time_limit: float | None = None
     progress: ProgressCallback | None = None
 

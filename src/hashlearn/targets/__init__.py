@@ -17,24 +17,6 @@ from hashlearn.targets.labels import UNLABELED, Clusters, Labels, LabelsAndNeigh
 from hashlearn.targets.neighbors import Neighbors
 from hashlearn.targets.similarities import Distance, Pairs, Similarity, ThresholdedDistance
 
-__all__ = [
-    "AUTOMATIC",
-    "TARGETS",
-    "UNLABELED",
-    "Clusters",
-    "Distance",
-    "Labels",
-    "LabelsAndNeighbors",
-    "Neighbors",
-    "Pairs",
-    "SharedLabels",
-    "Similarity",
-    "Target",
-    "ThresholdedDistance",
-    "as_target",
-    "centered_unit_rows",
-]
-
 TARGETS: dict[str, type[Target]] = {
     "labels": Labels,
     "shared_labels": SharedLabels,
@@ -46,6 +28,18 @@ TARGETS: dict[str, type[Target]] = {
 }
 # Names that mean labels if y is given, and this target otherwise.
 AUTOMATIC: dict[str, type[Target]] = {"auto": Neighbors, "paper": ThresholdedDistance}
+
+__all__ = [
+    "AUTOMATIC",
+    "TARGETS",
+    "UNLABELED",
+    "Pairs",
+    "Similarity",
+    "Target",
+    "as_target",
+    "centered_unit_rows",
+    *sorted(target.__name__ for target in TARGETS.values()),
+]
 
 
 def as_target(target: Any, y: np.ndarray | None) -> Target:

@@ -5,7 +5,7 @@ Linear in n for each round: products O(n · n_features · n_bits) and one small 
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,7 +35,7 @@ class Round(NamedTuple):
     codes: float
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class BinaryAutoencoder(BaseHasher):
     """Binary autoencoder (Carreira-Perpiñán and Raziperchikolaei 2015), unsupervised.
 
@@ -89,15 +89,12 @@ class BinaryAutoencoder(BaseHasher):
 
     _accepts_sparse = False
 
-    n_bits: int = 32
-    _: KW_ONLY
     penalty: float = 0.02
     penalty_growth: float = 2.0
     max_iter: int = 20
     C: float = 0.03
     exact_bits: int = 16
     init: Any = "itq"
-    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> BinaryAutoencoder:
         """Learn encoder and decoder; y is ignored."""

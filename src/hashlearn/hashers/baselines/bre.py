@@ -13,7 +13,8 @@ the objective can take. O(n log n + pairs) for a weight.
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,7 @@ Anchors = list[NDArray[np.intp]]
 IndexArray = NDArray[np.intp]
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class BRE(BaseHasher):
     """Hash functions h_b(x) = [Σ_j w_bj k(a_bj, x) ≥ 0] with Hamming distance / n_bits ≈ wanted distance, least squares
     over sampled pairs; with labels (0 similar, 1 not) or without (distances of unit rows).
@@ -79,14 +80,11 @@ class BRE(BaseHasher):
 
     _learns_from_labels = True
 
-    n_bits: int = 32
-    _: KW_ONLY
     n_anchors: int = 50
     n_pairs: int = 200
     gamma: float | str = "mean"
     n_sweeps: int = 3
     tol: float = 1e-3
-    random_state: Any = None
     progress: ProgressCallback | None = None
 
     def fit(self, X: Any, y: Any = None) -> BRE:
@@ -102,7 +100,7 @@ class BRE(BaseHasher):
             anchors = [draw_anchors(X.shape[0], self.n_anchors, rng) for _ in range(self.n_bits)]
             weights = rng.standard_normal((self.n_bits, len(anchors[0])))
             self.codes_, means = _start(X, anchors, weights, gamma)
-            self._descend(X, anchors, weights, gamma, pairs, self.codes_, rng)
+            self._descend(lambda b: AnchorKernel(X, anchors[b], gamma), weights, pairs, rng)
         points = np.unique(np.concatenate(anchors))
         coefficients = np.zeros((len(points), self.n_bits))
         for b, index in enumerate(anchors):
@@ -114,16 +112,13 @@ class BRE(BaseHasher):
         return self
 
     def _descend(
-        self,
-        X: Any,
-        anchors: Anchors,
-        weights: FloatArray,
-        gamma: float,
-        pairs: Pairs,
-        codes: NDArray[np.int8],
-        rng: np.random.Generator,
+        self, kernels: Callable[[int], AnchorKernel], weights: FloatArray, pairs: Pairs, rng: np.random.Generator
     ) -> None:
-        """Sweeps over bits and weights; ``weights`` and ``codes`` change in place."""
+        """Sweeps over bits and weights; ``weights`` and ``codes_`` change in place.
+
+        ``kernels`` computes a bit's kernel again: all of them would take n × n_bits × n_anchors numbers.
+        """
+        codes = self.codes_
         L, owners = self.n_bits, pairs.owners
         hamming = np.zeros(len(owners), dtype=np.float32)
         for b in range(L):
@@ -135,9 +130,7 @@ class BRE(BaseHasher):
         self.objectives_ = [objective()]
         for sweep in range(self.n_sweeps):
             for done, b in enumerate(rng.permutation(L)):
-                kernel = AnchorKernel(
-                    X, anchors[b], gamma
-                )  # computed again: storing all of them would take n × n_bits × n_anchors numbers
+                kernel = kernels(b)
                 bit = codes[:, b].astype(np.float64)
                 hamming -= bit[owners] != bit[pairs.partners]
                 costs = 1.0 / L**2 - (2.0 / L) * (pairs.distances - hamming / L)

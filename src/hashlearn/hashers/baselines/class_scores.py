@@ -6,7 +6,7 @@ do no hashing. These baselines show it.
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,13 +29,13 @@ CODEWORDS = ("auto", "one_hot", "spread")
 SEARCH = bqp.LocalSearch(n_starts=4, max_iter=5000)  # of one bit of all codewords: milliseconds for 1,000 classes
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class ClassScorer(BitPredictor):
     """One-against-rest scores of classes, for the two baselines that only classify."""
 
-    _learns_from_labels = True
     _needs_labels = True
-    n_jobs: int | None
-    random_state: Any
+
+    hash_function: Any = "rbf_svm"
 
     def _fit_scores(self, X: Any, y: Any) -> tuple[Any, np.random.Generator]:
         """Sets ``classes_`` and the class functions ``hash_functions_``; gives X checked, and the generator."""
@@ -50,7 +50,7 @@ class ClassScorer(BitPredictor):
         return X, rng
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class OneHotClass(ClassScorer):
     """A classifier whose answer is written as a code: one codeword for each class.
 
@@ -87,12 +87,7 @@ class OneHotClass(ClassScorer):
            [0, 1, 0, 0, 0, 0, 0, 0, 0, 0]], dtype=uint8)
     """
 
-    n_bits: int = 32
-    _: KW_ONLY
     codewords: str = "auto"
-    hash_function: Any = "rbf_svm"
-    random_state: Any = None
-    n_jobs: int | None = None
 
     def fit(self, X: Any, y: Any = None) -> OneHotClass:
         """Learn to classify, and give each class a codeword; y: labels (n,)."""
@@ -136,7 +131,6 @@ def _spread(n_classes: int, n_bits: int, rng: np.random.Generator) -> FloatArray
     return infer_codes(target, start, solver=SEARCH, rng=rng)[0][::2].astype(np.float64)
 
 
-@dataclass(eq=False, repr=False)
 class ClassScoreLSH(ClassScorer):
     """Bits are the sides of random hyperplanes on which a sample's vector of class scores lies.
 
@@ -169,12 +163,6 @@ class ClassScoreLSH(ClassScorer):
     >>> ClassScoreLSH(n_bits=16, random_state=0).fit(X[:500], y[:500]).encode(X[:2]).shape
     (2, 2)
     """
-
-    n_bits: int = 32
-    _: KW_ONLY
-    hash_function: Any = "rbf_svm"
-    random_state: Any = None
-    n_jobs: int | None = None
 
     def fit(self, X: Any, y: Any = None) -> ClassScoreLSH:
         """Learn to classify, and draw hyperplanes; y: labels (n,)."""

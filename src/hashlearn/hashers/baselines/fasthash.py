@@ -8,7 +8,7 @@ O(n · n_features) for a tree, O(n · max_groups) for a bit's inference.
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ SMALLEST_WEIGHT = 0.01
 IndexArray = NDArray[np.intp]
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class FastHash(BaseHasher):
     """Two-step hashing by stages: bit b is inferred given the outputs of the b − 1 hash functions before it.
 
@@ -77,17 +77,13 @@ class FastHash(BaseHasher):
     """
 
     _accepts_sparse = False
-    _learns_from_labels = True
     _needs_labels = True
 
-    n_bits: int = 32
-    _: KW_ONLY
     n_trees: int = 200
     max_depth: int = 4
     n_sweeps: int = 2
     weighted: bool = True
     max_groups: int = 3000
-    random_state: Any = None
     progress: ProgressCallback | None = None
 
     def fit(self, X: Any, y: Any = None) -> FastHash:

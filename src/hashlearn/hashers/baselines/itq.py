@@ -6,7 +6,7 @@ O(n · n_features²) for the covariances; all other arrays have at most n × n_b
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ ROWS = 4096
 ROUNDING = 1e-10
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class ITQ(BaseHasher):
     """Iterative quantization (Gong and Lazebnik 2011), unsupervised.
 
@@ -61,10 +61,7 @@ class ITQ(BaseHasher):
     True
     """
 
-    n_bits: int = 32
-    _: KW_ONLY
     n_iter: int = 50
-    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> ITQ:
         """Learn projection and rotation; y is ignored."""
@@ -83,7 +80,7 @@ class ITQ(BaseHasher):
         return self
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class ITQCCA(BaseHasher):
     """Linear hash functions: directions of X that correlate most with the labels, each scaled by its correlation,
     then rotated by iterative quantization.
@@ -126,14 +123,10 @@ class ITQCCA(BaseHasher):
     """
 
     _accepts_sparse = False
-    _learns_from_labels = True
     _needs_labels = True
 
-    n_bits: int = 32
-    _: KW_ONLY
     regularization: float = 1e-4
     n_iter: int = 50
-    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> ITQCCA:
         """Learn from labels (n,) or 0/1 indicators (n, n_labels)."""

@@ -5,7 +5,7 @@ Fitting is one pass over X, O(n · n_features).
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ FEATURES = ("first", "pca")
 THRESHOLDS = ("zero", "mean", "median")
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class LSH(BaseHasher):
     """Random hyperplanes (Charikar 2002): bits of x and x' agree with probability 1 − angle(x, x')/π.
 
@@ -56,10 +56,7 @@ class LSH(BaseHasher):
     (2, 8)
     """
 
-    n_bits: int = 32
-    _: KW_ONLY
     center: bool = True
-    random_state: Any = None
     centre: bool | None = None
 
     def fit(self, X: Any, y: Any = None) -> LSH:
@@ -76,7 +73,7 @@ class LSH(BaseHasher):
         return self
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class SignCodes(BaseHasher):
     """One bit for each of n_bits features: 1 if the feature is at least its threshold.
 
@@ -100,11 +97,8 @@ class SignCodes(BaseHasher):
            [1, 1]], dtype=uint8)
     """
 
-    n_bits: int = 32
-    _: KW_ONLY
     features: str = "first"
     threshold: str = "zero"
-    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> SignCodes:
         """Take the thresholds; y is ignored."""

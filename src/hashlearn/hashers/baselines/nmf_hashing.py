@@ -13,7 +13,7 @@ earlier codes, so only the coefficients are stored. A gradient costs O(n · n_bi
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -34,13 +34,13 @@ INSIDE = 1.0 - 1e-12  # largest magnitude of relaxed signs
 LARGEST_STEP, SMALLEST_STEP = 1e4, 1e-4
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class RelaxedTwoStep(BitPredictor):
     """Start, relaxed inference, rounding at ½, hash functions. A subclass provides ``_relaxed_signs``."""
 
-    target: Any
-    init: Any
-    random_state: Any
-    n_jobs: int | None
+    target: Any = "distance"
+    hash_function: Any = "linear_svm"
+    init: Any = "pca"
 
     @abstractmethod
     def _relaxed_signs(self, target: bqp.Operator, start: FloatArray) -> FloatArray:
@@ -67,7 +67,7 @@ class RelaxedTwoStep(BitPredictor):
         return self
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class NMFHashing(RelaxedTwoStep):
     """NMF hashing (Mukherjee et al. 2015), unsupervised two-step hashing.
 
@@ -114,15 +114,8 @@ class NMFHashing(RelaxedTwoStep):
     (2, 1)
     """
 
-    n_bits: int = 32
-    _: KW_ONLY
-    target: Any = "distance"
-    hash_function: Any = "linear_svm"
-    init: Any = "pca"
     max_iter: int = 200
     tol: float = 1e-4
-    random_state: Any = None
-    n_jobs: int | None = None
 
     def _relaxed_signs(self, target: bqp.Operator, start: FloatArray) -> FloatArray:
         self._require_whole("max_iter")
@@ -173,7 +166,7 @@ def _objective(signs: FloatArray, T_s: FloatArray, target_square: float) -> floa
     return (float(np.sum(gram * gram)) / n_bits**2 - 2.0 * float(np.sum(signs * T_s)) / n_bits + target_square) / n / n
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class ALMHashing(RelaxedTwoStep):
     """ALM hashing (Mukherjee et al. 2015), unsupervised two-step hashing.
 
@@ -217,17 +210,10 @@ class ALMHashing(RelaxedTwoStep):
     (2, 1)
     """
 
-    n_bits: int = 32
-    _: KW_ONLY
-    target: Any = "distance"
-    hash_function: Any = "linear_svm"
-    init: Any = "pca"
     penalty: float = 0.3
     penalty_growth: float = 2.0
     max_iter: int = 10
     n_steps: int = 20
-    random_state: Any = None
-    n_jobs: int | None = None
 
     def _relaxed_signs(self, target: bqp.Operator, start: FloatArray) -> FloatArray:
         self._require_whole("max_iter", "n_steps")
