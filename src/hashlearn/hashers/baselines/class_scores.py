@@ -80,7 +80,7 @@ class OneHotClass(ClassScorer):
     Examples
     --------
     >>> from sklearn.datasets import load_digits
-    >>> from hashlearn.hashers.baselines.one_hot_class import OneHotClass
+    >>> from hashlearn.hashers import OneHotClass
     >>> X, y = load_digits(return_X_y=True)
     >>> OneHotClass(n_bits=10, random_state=0).fit(X[:500], y[:500]).transform(X[:2])
     array([[1, 0, 0, 0, 0, 0, 0, 0, 0, 0],
@@ -158,7 +158,7 @@ class ClassScoreLSH(ClassScorer):
     Examples
     --------
     >>> from sklearn.datasets import load_digits
-    >>> from hashlearn.hashers.baselines.class_score_lsh import ClassScoreLSH
+    >>> from hashlearn.hashers import ClassScoreLSH
     >>> X, y = load_digits(return_X_y=True)
     >>> ClassScoreLSH(n_bits=16, random_state=0).fit(X[:500], y[:500]).encode(X[:2]).shape
     (2, 2)
