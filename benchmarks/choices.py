@@ -19,7 +19,7 @@ from hashlearn.experiments import datasets
 from hashlearn.experiments.bench.protocols import PROTOCOLS
 from hashlearn.hash_functions import KernelRidge
 from hashlearn.hashers.arrangement import best_order, confusions
-from hashlearn.hashers.scaling import scaled
+from hashlearn.hashers.two_step import scaled
 
 N_QUERIES, N_DATABASE = 2_000, 20_000
 

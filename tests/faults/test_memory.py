@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hashlearn.hash_functions import RBFSVM, KernelRidge, nystroem
+from hashlearn.hash_functions import RBFSVM, KernelRidge, kernel_method
 
 resource = pytest.importorskip("resource", reason="needs limits on the address space")
 
@@ -81,6 +81,6 @@ def test_small_blocks_one_after_another_give_the_same_functions(monkeypatch: pyt
     for kind in (KernelRidge(max_gram_rows=100, n_landmarks=80), RBFSVM(max_gram_rows=100, n_landmarks=80)):
         large = kind.fit(rows, codes, np.random.default_rng(1)).decision_function(rows)
         with monkeypatch.context() as patch:
-            patch.setattr(nystroem, "memory_share", lambda: 10_000)
+            patch.setattr(kernel_method, "memory_share", lambda: 10_000)
             small = kind.fit(rows, codes, np.random.default_rng(1)).decision_function(rows)
         np.testing.assert_allclose(small, large, atol=1e-4)

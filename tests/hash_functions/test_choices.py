@@ -11,11 +11,11 @@ from sklearn.metrics import pairwise_distances
 from sklearn.svm import LinearSVC
 
 from hashlearn.core.memory import LARGEST_GRAM_ROWS, gram_rows_limit
-from hashlearn.hash_functions import RBFSVM, KernelRidge, nystroem
-from hashlearn.hash_functions import bandwidth as bandwidth_module
-from hashlearn.hash_functions.bandwidth import choose_gamma
-from hashlearn.hash_functions.kernel_method import select_on_held_out_rows
-from hashlearn.hash_functions.kernels import RBFPoints
+from hashlearn.hash_functions import RBFSVM, KernelRidge, kernel_method
+from hashlearn.hash_functions import kernels as kernels_module
+from hashlearn.hash_functions.base import Training
+from hashlearn.hash_functions.distinct_bits import distinct_bits
+from hashlearn.hash_functions.kernels import RBFPoints, choose_gamma
 from tests.hash_functions.digits import bit_accuracy, learn_and_new
 
 
@@ -40,7 +40,7 @@ def test_gamma_rules_are_their_definitions(rng, convert, monkeypatch):
 def test_a_sample_of_rows_gives_nearly_the_same_gamma(rng, monkeypatch):
     X = np.random.default_rng(1).standard_normal((9000, 5))
     sampled = choose_gamma("neighbors", X, rng)[0]
-    monkeypatch.setattr(bandwidth_module, "SAMPLED_ROWS", 2000)
+    monkeypatch.setattr(kernels_module, "SAMPLED_ROWS", 2000)
     assert sampled == pytest.approx(choose_gamma("neighbors", X, rng)[0], rel=0.2)
 
 
@@ -104,12 +104,11 @@ def test_cv_tries_every_strength_on_the_same_kernel(rng):
     np.testing.assert_array_equal(K, before)
 
 
-def test_cv_keeps_the_defaults_among_equals(rng):
+def test_cv_keeps_the_defaults_among_equals(rng, monkeypatch):
     X, codes, _, _ = learn_and_new()
-    choice = select_on_held_out_rows(
-        X, codes, [0.05, 0.2], [1.0, 10.0, 0.1], lambda K, y, K_held, strength: np.ones((len(K_held), y.shape[1])), rng
-    )
-    assert (choice.gamma, choice.strength) == (0.05, 1.0)
+    monkeypatch.setattr(KernelRidge, "_trial", lambda self, K, y, K_held, _: np.ones((len(K_held), y.shape[1])))
+    data = Training(X, codes, distinct_bits(codes), rng, None, None)
+    assert KernelRidge()._select(data, [0.05, 0.2], [1.0, 10.0, 0.1])[1:] == (0.05, 1.0)
 
 
 def test_cv_with_too_few_rows_is_the_default(rng):
@@ -139,10 +138,10 @@ def test_all_rows_as_landmarks_is_exact_ridge(rng):
 
 def test_landmark_svm_minimises_the_squared_hinge(rng, monkeypatch):
     X, codes, _, _ = learn_and_new()
-    monkeypatch.setattr(nystroem, "PASSES", 2000)
-    monkeypatch.setattr(nystroem, "SETTLED", 1e-7)
-    features = nystroem.NystroemFeatures(X, 0.1, 40, rng)
-    coefficients, intercepts = nystroem.nystroem_svm(features, codes[:, :4], C=1.0)
+    monkeypatch.setattr(kernel_method, "PASSES", 2000)
+    monkeypatch.setattr(kernel_method, "SETTLED", 1e-7)
+    features = kernel_method.NystroemFeatures(X, 0.1, 40, rng)
+    coefficients, intercepts = kernel_method.nystroem_svm(features, codes[:, :4], C=1.0)
     margins = features.points.kernel(X) @ coefficients + intercepts
     for b in range(4):
         reference = LinearSVC(C=1.0, dual=False, intercept_scaling=1000.0, tol=1e-8).fit(features.cached, codes[:, b])
@@ -153,7 +152,7 @@ def test_features_that_are_not_kept_are_made_again(rng, monkeypatch):
     X, codes, X_new, _ = learn_and_new()
     spec = RBFSVM(max_gram_rows=1, n_landmarks=50, gamma=0.1)
     kept = spec.fit(X, codes, np.random.default_rng(0)).decision_function(X_new)
-    monkeypatch.setattr("hashlearn.hash_functions.nystroem.memory_share", lambda: 0)
+    monkeypatch.setattr("hashlearn.hash_functions.kernel_method.memory_share", lambda: 0)
     made = spec.fit(X, codes, np.random.default_rng(0)).decision_function(X_new)
     np.testing.assert_allclose(made, kept, atol=1e-3)
 

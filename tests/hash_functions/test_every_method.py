@@ -204,7 +204,7 @@ def test_sparse_rows_before_do_not_change_the_margins_of_dense_ones(monkeypatch)
     """What is prepared for sparse rows goes row by row and needs no float64; dense rows may need it."""
     X, codes, X_new, _ = learn_and_new()
     X, narrow = X.astype(np.float32), X_new.astype(np.float32)
-    monkeypatch.setattr("hashlearn.hash_functions.base.place_matters", lambda B: B.dtype == np.float32)
+    monkeypatch.setattr("hashlearn.hash_functions.fitted.place_matters", lambda B: B.dtype == np.float32)
     fitted, fresh = (SPECS["linear_svm"].fit(X, codes, np.random.default_rng(0)) for _ in range(2))
     fitted.decision_function(sp.csr_array(narrow))
     np.testing.assert_array_equal(fitted.decision_function(narrow), fresh.decision_function(narrow))
@@ -214,7 +214,7 @@ def test_sparse_rows_before_do_not_change_the_margins_of_dense_ones(monkeypatch)
 def test_float64_steps_in_where_the_place_in_a_panel_matters(name, monkeypatch):
     X, codes, X_new, _ = learn_and_new()
     narrow = X_new.astype(np.float32)
-    monkeypatch.setattr("hashlearn.hash_functions.base.place_matters", lambda B: B.dtype == np.float32)
+    monkeypatch.setattr("hashlearn.hash_functions.fitted.place_matters", lambda B: B.dtype == np.float32)
     fitted = SPECS[name].fit(X.astype(np.float32), codes, np.random.default_rng(0))
     margins = fitted.decision_function(narrow)
     assert margins.dtype == np.float32

@@ -19,10 +19,9 @@ from hashlearn.hash_functions import (
     SharpenedExpansion,
     fitted_from_state,
 )
-from hashlearn.hash_functions.codewords import MOST_WORDS, Codewords, few_codewords
+from hashlearn.hash_functions.expansion import MOST_WORDS, Codewords, few_codewords, sharpened
 from hashlearn.hash_functions.kernel_ridge import alpha_by_leave_one_out
 from hashlearn.hash_functions.kernels import RBFPoints
-from hashlearn.hash_functions.sharpened import sharpened
 from tests.hash_functions.digits import ALWAYS, COMPLEMENTARY, NEVER, REPEATED, learn_and_new
 
 GAMMA, ALPHA = 0.3, 0.1
@@ -115,8 +114,8 @@ def test_leave_one_out_judges_the_indicators():
     assert isinstance(words, Codewords)
     np.testing.assert_array_equal(words.words[words.member], codes)
     one_hot = np.eye(len(words.words), dtype=np.int8)[words.member]
-    np.testing.assert_array_equal(words.indicators[:], one_hot)
-    assert words.indicators.shape == one_hot.shape
+    np.testing.assert_array_equal(words[:], one_hot)
+    assert words.shape == one_hot.shape
     chosen = alpha_by_leave_one_out(X, one_hot, GAMMA, np.random.default_rng(0))
     assert f"alpha={chosen:.4g}," in fit(alpha="loo", sharpen=4.0).description
 

@@ -40,8 +40,7 @@ def test_class_sizes_keep_their_say():
 def test_leave_one_out_scores_are_those_of_fits_without_the_sample():
     rows, member = X[:40], np.arange(40) % 3
     found = confusions(rows, member, RNG(0))
-    from hashlearn.hash_functions.bandwidth import choose_gamma
-    from hashlearn.hash_functions.kernels import RBFPoints
+    from hashlearn.hash_functions.kernels import RBFPoints, choose_gamma
 
     gamma, _ = choose_gamma("neighbors", rows, RNG(0))
     K, told = RBFPoints(rows, gamma).gram(), np.eye(3)[member]

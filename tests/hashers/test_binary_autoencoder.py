@@ -7,9 +7,8 @@ import pytest
 from sklearn.datasets import load_digits
 from sklearn.svm import LinearSVC
 
-from hashlearn.hashers.baselines.binary_autoencoder import BinaryAutoencoder
+from hashlearn.hashers.baselines.binary_autoencoder import BinaryAutoencoder, SquaredHinge
 from hashlearn.hashers.baselines.binary_least_squares import code_values, exact_codes, flipped_codes
-from hashlearn.hashers.baselines.squared_hinge import SquaredHinge
 
 X, _ = load_digits(return_X_y=True)
 

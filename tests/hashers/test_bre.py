@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from hashlearn.hashers.baselines.bre import BRE
-from hashlearn.hashers.baselines.bre_descent import descend_bit, distance_pairs, labeled_pairs
+from hashlearn.hashers.baselines.bre import BRE, descend_bit, distance_pairs, labeled_pairs
 from tests.hashers import supervised_laws as laws
 from tests.hashers.supervised_laws import TRAIN, X, Y
 

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from hashlearn import bits
-from hashlearn.hashers.baselines.class_score_lsh import ClassScoreLSH
-from hashlearn.hashers.baselines.one_hot_class import OneHotClass
+from hashlearn.hashers.baselines.class_scores import ClassScoreLSH, OneHotClass
 from tests.hashers import supervised_laws as laws
 from tests.hashers.supervised_laws import TEST, TRAIN, X, Y
 

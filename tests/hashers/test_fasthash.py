@@ -5,8 +5,7 @@ import pytest
 
 from hashlearn import bqp
 from hashlearn.core.labels import label_indicators
-from hashlearn.hashers.baselines.fasthash import FastHash
-from hashlearn.hashers.baselines.fasthash_groups import Groups
+from hashlearn.hashers.baselines.fasthash import FastHash, Groups
 from tests.hashers import supervised_laws as laws
 from tests.hashers.supervised_laws import TRAIN, X, Y
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hashlearn.hashers.baselines.itq_cca import ITQCCA
+from hashlearn.hashers.baselines.itq import ITQCCA
 from hashlearn.linalg.rotation import itq_rotation
 from tests.hashers import supervised_laws as laws
 from tests.hashers.supervised_laws import TRAIN, X, Y

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from hashlearn.hashers.baselines.affinity_kmeans import affinity_kmeans
-from hashlearn.hashers.baselines.kmeans_hashing import CodewordMargins, KMeansHashing, even_subspaces
+from hashlearn.hashers.baselines.kmeans_hashing import CodewordMargins, KMeansHashing, affinity_kmeans, even_subspaces
 
 X, _ = load_digits(return_X_y=True)
 WEIGHT = 10.0

@@ -19,7 +19,7 @@ from sklearn.utils.validation import assert_all_finite
 from hashlearn import TwoStepHasher
 from hashlearn.bits import pack_bits
 from hashlearn.hash_functions import DistinctBits, LinearMargins
-from hashlearn.hash_functions.batch_invariant import PANEL_ROWS, PANELS_PER_TASK, TASKS
+from hashlearn.hash_functions.fitted import PANEL_ROWS, PANELS_PER_TASK, TASKS
 from hashlearn.hashers import ITQ, ITQCCA, LSH, KMeansHashing, OneHotClass, SignCodes, SpectralHashing
 
 D, L = 6, 5

@@ -6,8 +6,7 @@ from scipy.optimize import approx_fprime, minimize
 from sklearn.datasets import load_digits
 
 from hashlearn import targets
-from hashlearn.hashers.baselines.alm_hashing import ALMHashing, AuxiliaryMatrix
-from hashlearn.hashers.baselines.nmf_hashing import NMFHashing, update_log_ratio
+from hashlearn.hashers.baselines.nmf_hashing import ALMHashing, AuxiliaryMatrix, NMFHashing, update_log_ratio
 from hashlearn.inference import start_codes
 
 X, Y = load_digits(return_X_y=True)

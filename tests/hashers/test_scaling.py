@@ -6,7 +6,7 @@ import scipy.sparse as sp
 from sklearn.datasets import load_digits
 
 from hashlearn import TwoStepHasher
-from hashlearn.hashers.scaling import scaled, settled_scaling
+from hashlearn.hashers.two_step import scaled, settled_scaling
 
 X, Y = (part[:300] for part in load_digits(return_X_y=True))
 

@@ -5,7 +5,7 @@ import pytest
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 
-from hashlearn.hashers.baselines.sign_codes import SignCodes
+from hashlearn.hashers.baselines.lsh import SignCodes
 
 X, _ = load_digits(return_X_y=True)
 SHIFTED = np.random.default_rng(0).gamma(1.0, size=(1001, 6)) - 0.3

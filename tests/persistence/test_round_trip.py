@@ -78,7 +78,7 @@ def test_trees_as_plain_arrays_are_the_booster_to_the_last_digit(depth):
 
 
 def test_trees_too_deep_to_be_stored_say_so(tmp_path, monkeypatch):
-    monkeypatch.setattr("hashlearn.hash_functions.forests.DEEPEST", 2)
+    monkeypatch.setattr("hashlearn.hash_functions.trees.DEEPEST", 2)
     hasher = two_step(hash_function=hash_functions.Trees(n_trees=3)).fit(X[TRAIN], Y[TRAIN])
     with pytest.raises(PersistenceError, match="max_depth of at most 2"):
         hasher.save(tmp_path / "model")

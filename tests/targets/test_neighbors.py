@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from hashlearn import targets
-from hashlearn.targets import neighbor_graph as graphs
+from hashlearn.targets import neighbors as graphs
 from hashlearn.targets.neighbors import _diffusion, _power
 
 RNG = np.random.default_rng(0)

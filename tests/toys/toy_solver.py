@@ -7,9 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from hashlearn.bqp.incumbent import Run
 from hashlearn.bqp.operators import Operator
-from hashlearn.bqp.solution import Status
+from hashlearn.bqp.solution import Run, Status
 
 
 @dataclass(frozen=True)

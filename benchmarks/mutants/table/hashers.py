@@ -77,14 +77,14 @@ MUTANTS = [
     ),
     Mutant(
         "features with zeros get no roots",
-        "hashers/scaling.py",
+        "hashers/two_step.py",
         "entries.min() >= 0.0",
         "entries.min() > 0.0",
         SCALING,
     ),
     Mutant(
         "roots of negative entries are positive",
-        "hashers/scaling.py",
+        "hashers/two_step.py",
         "return np.copysign(np.sqrt(np.abs(X)), X)",
         "return np.sqrt(np.abs(X))",
         SCALING,
@@ -98,14 +98,14 @@ MUTANTS = [
     ),
     Mutant(
         "medians of principal components are in other units than the features",
-        "hashers/baselines/sign_codes.py",
+        "hashers/baselines/lsh.py",
         "axes.scores(X) * axes.scale",
         "axes.scores(X)",
         SIGN_CODES,
     ),
     Mutant(
         "thresholds are added instead of subtracted",
-        "hashers/baselines/sign_codes.py",
+        "hashers/baselines/lsh.py",
         "functions.intercepts -= thresholds",
         "functions.intercepts += thresholds",
         SIGN_CODES,
@@ -140,7 +140,7 @@ MUTANTS = [
     ),
     Mutant(
         "ITQ-CCA: training codes are those before the rotation",
-        "hashers/baselines/itq_cca.py",
+        "hashers/baselines/itq.py",
         "self.codes_ = np.where(V @ R >= 0.0, 1, -1)",
         "self.codes_ = np.where(V >= 0.0, 1, -1)",
         ("tests/hashers/test_itq_cca.py",),

@@ -23,10 +23,10 @@ from hashlearn.hash_functions import (
     KernelRidge,
     LinearRidge,
 )
-from hashlearn.hash_functions.bandwidth import choose_gamma
+from hashlearn.hash_functions.kernel_method import Landmarks
 from hashlearn.hash_functions.kernel_ridge import DEFAULT_ALPHA, alpha_by_leave_one_out
-from hashlearn.hash_functions.linear_ridge import ridge_margins
-from hashlearn.hash_functions.nystroem import Landmarks
+from hashlearn.hash_functions.kernels import choose_gamma
+from hashlearn.hash_functions.linear import ridge_margins
 
 SAMPLE_ROWS = 20_000  # that γ is chosen by
 OLD_NAMES = {"linear": "linear_ridge", "nystroem": "KernelRidge(n_landmarks=1000)"}

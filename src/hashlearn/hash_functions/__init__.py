@@ -8,18 +8,15 @@ from __future__ import annotations
 from typing import Any
 
 from hashlearn.core.names import did_you_mean
-from hashlearn.hash_functions.base import FittedHashFunctions, HashFunction
+from hashlearn.hash_functions.base import HashFunction
 from hashlearn.hash_functions.distinct_bits import DistinctBits, distinct_bits, every_bit
 from hashlearn.hash_functions.estimators import EstimatorMargins, SklearnHashFunctions
-from hashlearn.hash_functions.expansion import KernelExpansion
-from hashlearn.hash_functions.forests import ForestMargins
+from hashlearn.hash_functions.expansion import KernelExpansion, SharpenedExpansion
+from hashlearn.hash_functions.fitted import FittedHashFunctions
 from hashlearn.hash_functions.kernel_ridge import KernelRidge
-from hashlearn.hash_functions.linear import LinearMargins
-from hashlearn.hash_functions.linear_classifiers import LinearSVM, Logistic
-from hashlearn.hash_functions.linear_ridge import LinearRidge
+from hashlearn.hash_functions.linear import LinearMargins, LinearRidge, LinearSVM, Logistic
 from hashlearn.hash_functions.rbf_svm import RBFSVM
-from hashlearn.hash_functions.sharpened import SharpenedExpansion
-from hashlearn.hash_functions.trees import Trees
+from hashlearn.hash_functions.trees import ForestMargins, Trees
 
 __all__ = [
     "HASH_FUNCTIONS",

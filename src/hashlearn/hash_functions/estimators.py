@@ -13,9 +13,9 @@ from sklearn.utils.parallel import Parallel, delayed
 
 from hashlearn.core.jobs import with_progress
 from hashlearn.core.threads import one_blas_thread
-from hashlearn.hash_functions.base import FittedHashFunctions, HashFunction, Training
-from hashlearn.hash_functions.batch_invariant import PanelFunction, Rows
+from hashlearn.hash_functions.base import HashFunction, Training
 from hashlearn.hash_functions.distinct_bits import DistinctBits
+from hashlearn.hash_functions.fitted import FittedHashFunctions, PanelFunction, Rows
 
 
 class EstimatorMargins(FittedHashFunctions):

@@ -21,13 +21,17 @@ from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import positive
 from hashlearn.core.threads import one_blas_thread
 from hashlearn.hash_functions.base import Training
-from hashlearn.hash_functions.batch_invariant import Rows
-from hashlearn.hash_functions.codewords import Codewords, FittedTo, few_codewords
-from hashlearn.hash_functions.expansion import KernelExpansion
-from hashlearn.hash_functions.kernel_method import KernelMethod
+from hashlearn.hash_functions.expansion import (
+    Codewords,
+    FittedTo,
+    KernelExpansion,
+    SharpenedExpansion,
+    check_sharpen,
+    few_codewords,
+)
+from hashlearn.hash_functions.fitted import Rows
+from hashlearn.hash_functions.kernel_method import KernelMethod, nystroem_ridge
 from hashlearn.hash_functions.kernels import RBFPoints
-from hashlearn.hash_functions.nystroem import nystroem_ridge
-from hashlearn.hash_functions.sharpened import SharpenedExpansion, check_sharpen
 
 DEFAULT_ALPHA = 0.1
 ALPHAS = (0.1, 0.03, 0.3, 0.01, 1.0)  # candidates of "loo"; the first of equals wins
@@ -44,13 +48,13 @@ class KernelRidge(KernelMethod):
     Parameters
     ----------
     alpha : weight of ‖f‖²; "loo": the best of five by leave-one-out errors; or "cv"
-    gamma : "neighbors", "median", "scale" (see `bandwidth`), a positive number, or "cv"; "cv" selects on held-out
+    gamma : "neighbors", "median", "scale" (see `kernels`), a positive number, or "cv"; "cv" selects on held-out
         rows from a grid around the default (see `kernel_method`)
     max_gram_rows : with more rows than this, Nyström landmarks replace the Gram matrix; None: 20,000, or fewer if a
         quarter of the machine's memory cannot hold that matrix
     n_landmarks : number of rows drawn as landmarks then
     sharpen : None, or a number b. If few codes are distinct (with labels: one for each class), codewords are scored,
-        and margins are softmax(b · scores) @ codewords minus an offset (see `sharpened`). Values from 2 to 8 raise the
+        and margins are softmax(b · scores) @ codewords minus an offset (see `expansion`). Values from 2 to 8 raise the
         precision within a small radius, most with few bits, and cost some mean average precision (docs/quality.md).
         It cannot be combined with "cv"
     """
@@ -78,7 +82,7 @@ class KernelRidge(KernelMethod):
         """There is one solve, so ``n_jobs`` changes nothing."""
         X, bits = data.X, data.bits
         words = few_codewords(data.codes) if self.sharpen is not None else ""
-        y = words.indicators if isinstance(words, Codewords) else data.codes
+        y: FittedTo = words if isinstance(words, Codewords) else data.codes
         with one_blas_thread():
             gamma, alpha, origin = self._choose(data, self.alpha, DEFAULT_ALPHA)
             if self.alpha == "loo":

@@ -1,21 +1,38 @@
-"""Fitted linear methods: margins X @ weights + intercepts, for all bits at once. Sparse X stays sparse."""
+"""Linear hash functions: margins X @ weights + intercepts, for all bits at once. Sparse X stays sparse.
+
+``"linear_svm"`` and ``"logistic"`` fit one linear classifier for each distinct bit, O(nnz) for each pass.
+``"linear_ridge"`` is least squares on the codes ±1, all bits in one Cholesky solve, O(n · n_features²) in one pass. It
+needs only the mean of the rows, their scatter and their products with the codes. These are sums over blocks of rows, so
+`hashlearn.distributed` fits the same functions on rows that do not fit into one machine.
+"""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.svm import LinearSVC
 
-from hashlearn.core.arrays import tensor_like
-from hashlearn.hash_functions.base import FittedHashFunctions
-from hashlearn.hash_functions.batch_invariant import PanelFunction, Rows
+from hashlearn.core.arrays import FloatArray, tensor_like
+from hashlearn.core.checks import positive, whole_number
+from hashlearn.core.jobs import fit_each
+from hashlearn.core.threads import one_blas_thread, sum_row_blocks
+from hashlearn.hash_functions.base import HashFunction, Training
 from hashlearn.hash_functions.distinct_bits import DistinctBits, every_bit
+from hashlearn.hash_functions.fitted import FittedHashFunctions, PanelFunction, Rows
 from hashlearn.hash_functions.stored import largest_entry, stored_array
+from hashlearn.linalg.gram import column_means
 
 UNDERFLOW = 1e-140  # squares of smaller entries lose digits
+DEFAULT_ALPHA = 1e-4
 
 
 class LinearMargins(FittedHashFunctions):
@@ -71,3 +88,131 @@ def typical_norm(X: Rows) -> float:
         return 1.0
     norm = largest * float(np.sqrt(np.square(np.divide(entries, largest, dtype=np.float64)).sum() / X.shape[0]))
     return max(norm, 1e8 * float(np.finfo(X.dtype).tiny))  # weights are divided by it, and must stay finite
+
+
+class LinearClassifier(HashFunction):
+    """A scikit-learn classifier with ``coef_`` and ``intercept_``, fitted to each distinct bit.
+
+    X is divided by one number, the root of its mean squared row norm, so that C means the same for any units of X.
+    Features are neither centered nor scaled one by one, and sparse X stays sparse. Weights are in the units of X.
+    """
+
+    C: float
+    max_iter: int
+
+    def __post_init__(self) -> None:
+        positive(self.C, "C")
+        whole_number(self.max_iter, "max_iter", least=1)
+
+    @abstractmethod
+    def _classifier(self, data: Training) -> tuple[Any, str, int | None]:
+        """An unfitted classifier, a title, and the number of threads that may fit copies of it."""
+
+    def _fit(self, data: Training) -> LinearMargins:
+        X, bits = data.X, data.bits
+        classifier, title, n_jobs = self._classifier(data)
+        scale = typical_norm(X)
+        scaled = X / X.dtype.type(scale)
+
+        def fit_one(y: NDArray[np.int8]) -> tuple[NDArray[Any], float]:
+            model = clone(classifier).fit(scaled, y)
+            return model.coef_.ravel(), float(model.intercept_[0])
+
+        with one_blas_thread():
+            fits = fit_each(fit_one, list(data.codes.T), n_jobs, data.progress)
+        weights = np.array([w for w, _ in fits], dtype=np.float64).reshape(len(fits), X.shape[1]).T / scale
+        intercepts = np.array([intercept for _, intercept in fits])
+        return LinearMargins(weights, intercepts, bits, f"{title}, C={self.C:.4g}, {bits.describe()}")
+
+
+@dataclass(frozen=True)
+class LinearSVM(LinearClassifier):
+    """Support vector machines with the squared hinge: LibLinear through scikit-learn's `LinearSVC`.
+
+    LibLinear's dual solver, which is used with fewer rows than features, draws from one generator for the whole
+    process. Bits are then fitted one after another, so that results depend on the seed alone. The primal solver draws
+    nothing and runs in threads.
+
+    Parameters
+    ----------
+    C : weight of the loss, for rows of typical norm 1
+    max_iter : LibLinear's limit; reaching it is a `ConvergenceWarning`
+    """
+
+    C: float = 1.0
+    max_iter: int = 10_000
+
+    name: ClassVar[str] = "linear_svm"
+
+    def _classifier(self, data: Training) -> tuple[Any, str, int | None]:
+        dual = data.X.shape[0] < data.X.shape[1]
+        seed = int(data.rng.integers(2**31 - 1))
+        svc = LinearSVC(C=self.C, dual=dual, max_iter=self.max_iter, random_state=seed)
+        return svc, "linear SVM", 1 if dual else data.n_jobs
+
+
+@dataclass(frozen=True)
+class Logistic(LinearClassifier):
+    """scikit-learn's `LogisticRegression` by L-BFGS; the margin is the log odds of the bit being 1. Nothing is random.
+
+    Parameters
+    ----------
+    C : inverse weight of the squared norm, for rows of typical norm 1
+    max_iter : of L-BFGS; reaching it is a `ConvergenceWarning`
+    """
+
+    C: float = 1.0
+    max_iter: int = 1000
+
+    name: ClassVar[str] = "logistic"
+
+    def _classifier(self, data: Training) -> tuple[Any, str, int | None]:
+        return LogisticRegression(C=self.C, max_iter=self.max_iter), "logistic regression", data.n_jobs
+
+
+@dataclass(frozen=True)
+class LinearRidge(HashFunction):
+    """Minimize Σ (y − w·x − b)² + alpha · s ‖w‖², with s the mean of the scatter's diagonal.
+
+    Sparse X is made dense in blocks of rows.
+
+    Parameters
+    ----------
+    alpha : weight of ‖w‖², free of units
+    """
+
+    alpha: float = DEFAULT_ALPHA
+
+    name: ClassVar[str] = "linear_ridge"
+
+    def __post_init__(self) -> None:
+        positive(self.alpha, "alpha")
+
+    def _fit(self, data: Training) -> LinearMargins:
+        """There is one solve, and nothing is random."""
+        X, codes, bits = data.X, data.codes, data.bits
+        mean = column_means(X)
+        n, d = X.shape
+
+        def sums_of(first: int, last: int) -> FloatArray:
+            block = X[first:last]
+            rows = (block.toarray() if sp.issparse(block) else block).astype(np.float64) - mean
+            return np.hstack([rows.T @ rows, rows.T @ codes[first:last].astype(np.float64)])
+
+        with one_blas_thread():
+            sums = sum_row_blocks(sums_of, n, d)
+        data.tell_done()
+        return ridge_margins(mean, sums[:, :d], sums[:, d:], codes.mean(axis=0, dtype=np.float64), bits, self.alpha)
+
+
+def ridge_margins(
+    mean: FloatArray, scatter: FloatArray, moments: FloatArray, bit_means: FloatArray, bits: DistinctBits, alpha: float
+) -> LinearMargins:
+    """The fitted functions from Σ (x − mean)(x − mean)ᵀ and Σ (x − mean) yᵀ, with y the distinct bits."""
+    # 1e-300 keeps the matrix regular if all features are constant.
+    penalty = max(alpha * float(np.trace(scatter)) / len(scatter), 1e-300)
+    with one_blas_thread():
+        factor = cho_factor(scatter + penalty * np.eye(len(scatter)), lower=True, check_finite=False)
+        weights = cho_solve(factor, moments, check_finite=False)
+    intercepts = bit_means - mean @ weights
+    return LinearMargins(weights, intercepts, bits, f"linear ridge, alpha={alpha:.4g}, {bits.describe()}")

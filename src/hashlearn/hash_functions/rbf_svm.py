@@ -19,11 +19,10 @@ from hashlearn.core.checks import positive
 from hashlearn.core.jobs import fit_each
 from hashlearn.core.threads import one_blas_thread
 from hashlearn.hash_functions.base import Training
-from hashlearn.hash_functions.batch_invariant import Rows
 from hashlearn.hash_functions.expansion import KernelExpansion
-from hashlearn.hash_functions.kernel_method import KernelMethod
+from hashlearn.hash_functions.fitted import Rows
+from hashlearn.hash_functions.kernel_method import KernelMethod, nystroem_svm
 from hashlearn.hash_functions.kernels import RBFPoints
-from hashlearn.hash_functions.nystroem import nystroem_svm
 
 DEFAULT_C = 10.0
 CACHE_MEGABYTES = 500
@@ -36,7 +35,7 @@ class RBFSVM(KernelMethod):
     Parameters
     ----------
     C : weight of the hinge loss, or "cv"
-    gamma : "neighbors", "median", "scale" (see `bandwidth`), a positive number, or "cv"; "cv" selects on held-out
+    gamma : "neighbors", "median", "scale" (see `kernels`), a positive number, or "cv"; "cv" selects on held-out
         rows from a grid around the default (see `kernel_method`)
     tol : LibSVM's stopping tolerance
     max_gram_rows : with more rows than this, Nyström landmarks replace the Gram matrix; None: 20,000, or fewer if a

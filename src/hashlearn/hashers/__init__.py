@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from hashlearn.hashers.base import BaseHasher
-from hashlearn.hashers.baselines.alm_hashing import ALMHashing
 from hashlearn.hashers.baselines.binary_autoencoder import BinaryAutoencoder
 from hashlearn.hashers.baselines.bre import BRE
-from hashlearn.hashers.baselines.class_score_lsh import ClassScoreLSH
+from hashlearn.hashers.baselines.class_scores import ClassScoreLSH, OneHotClass
 from hashlearn.hashers.baselines.cosdish import COSDISH
 from hashlearn.hashers.baselines.fasthash import FastHash
-from hashlearn.hashers.baselines.itq import ITQ
-from hashlearn.hashers.baselines.itq_cca import ITQCCA
+from hashlearn.hashers.baselines.itq import ITQ, ITQCCA
 from hashlearn.hashers.baselines.kmeans_hashing import KMeansHashing
 from hashlearn.hashers.baselines.ksh import KSH
-from hashlearn.hashers.baselines.lsh import LSH
-from hashlearn.hashers.baselines.nmf_hashing import NMFHashing
-from hashlearn.hashers.baselines.one_hot_class import OneHotClass
+from hashlearn.hashers.baselines.lsh import LSH, SignCodes
+from hashlearn.hashers.baselines.nmf_hashing import ALMHashing, NMFHashing
 from hashlearn.hashers.baselines.sdh import SDH
-from hashlearn.hashers.baselines.sign_codes import SignCodes
 from hashlearn.hashers.baselines.spectral_hashing import SpectralHashing
 from hashlearn.hashers.baselines.spherical_hashing import SphericalHashing
 from hashlearn.hashers.baselines.tsh import TSH

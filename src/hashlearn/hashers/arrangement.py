@@ -16,10 +16,9 @@ from numpy.typing import NDArray
 
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.threads import one_blas_thread
-from hashlearn.hash_functions.bandwidth import choose_gamma
-from hashlearn.hash_functions.base import working_rows
+from hashlearn.hash_functions.fitted import working_rows
 from hashlearn.hash_functions.kernel_ridge import leave_one_out_errors
-from hashlearn.hash_functions.kernels import RBFPoints
+from hashlearn.hash_functions.kernels import RBFPoints, choose_gamma
 
 MOST_ROWS = 2000  # rows used to estimate confusions
 ALPHA = 0.1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field
 from importlib import import_module
 from os import PathLike
 from typing import Any, ClassVar
@@ -18,7 +19,7 @@ from hashlearn.core.arrays import is_tensor
 from hashlearn.core.checks import LARGEST_FEATURE, positive, whole_number
 from hashlearn.core.labels import checked_labels, require_classes, require_unmasked
 from hashlearn.hash_functions import FittedHashFunctions, accepts_sparse
-from hashlearn.hash_functions.base import working_rows
+from hashlearn.hash_functions.fitted import working_rows
 from hashlearn.hash_functions.stored import largest_entry
 from hashlearn.inference.objective import objective
 from hashlearn.targets import Distance
@@ -26,15 +27,18 @@ from hashlearn.targets import Distance
 MAX_BITS = 4096
 
 
+@dataclass(eq=False, repr=False)
 class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A hasher fits on X (and y, if it is supervised) and encodes any sample in n_bits bits.
 
     A subclass provides ``fit``, which sets ``hash_functions_``, or ``fit`` and ``_margins``. Margins of at least 0 are
-    bits 1.
+    bits 1. A subclass with parameters of its own is a dataclass; all parameters but ``n_bits`` are keywords.
     """
 
-    n_bits: int
-    hash_functions_: FittedHashFunctions
+    n_bits: int = 32
+    _: KW_ONLY
+    random_state: Any = None
+    hash_functions_: FittedHashFunctions = field(init=False)
     _accepts_sparse: ClassVar[bool] = True  # whether ``fit`` takes sparse rows; see `_takes_sparse`
     _takes_tensors: ClassVar[bool] = False  # whether codes of a PyTorch tensor are a tensor on its device
     _learns_from_labels: ClassVar[bool] = False  # False: ``fit`` ignores y
@@ -45,6 +49,8 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         super().__init_subclass__(**options)
         if "_margins" in vars(cls) and "_plain_margins" not in vars(cls):
             cls._plain_margins = False
+        if cls._needs_labels:
+            cls._learns_from_labels = True
 
     def _margins(self, X: Any) -> NDArray[Any]:
         """Real margins (n, n_bits) for validated X."""
@@ -211,10 +217,12 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             )
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class BitPredictor(BaseHasher):
     """A hasher with a parameter ``hash_function``, which says how bits are predicted."""
 
     hash_function: Any
+    n_jobs: int | None = None
 
     def _takes_sparse(self) -> bool:
         return accepts_sparse(self.hash_function)

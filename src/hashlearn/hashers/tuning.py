@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.neighbors import NearestNeighbors
 
@@ -23,7 +22,7 @@ from hashlearn.core.progress import Progress, ProgressCallback
 from hashlearn.hash_functions import RBFSVM, KernelRidge, LinearSVM
 from hashlearn.hashers.two_step import TwoStepHasher
 
-TRUE_NEIGHBOURS = 10
+TRUE_NEIGHBORS = 10
 FEWEST_HELD_OUT, MOST_HELD_OUT = 20, 2000
 
 Choices = dict[str, tuple[Any, ...]]
@@ -122,7 +121,7 @@ def tune(
     unknown = [name for name in wanted if name not in base.get_params()]
     if unknown:
         raise ValueError(f"choices must name parameters of TwoStepHasher, got {', '.join(unknown)}")
-    split = _split(X, y, held_out, seed)
+    split = _Split(X, y, held_out, seed)
     deadline = time.monotonic() + seconds
     trials: list[Trial] = []
     kept: dict[str, Any] = {}
@@ -166,40 +165,35 @@ def _default_choices(y: Any) -> Choices:
     }
 
 
-@dataclass(frozen=True, eq=False)
 class _Split:
-    learned: Any
-    learned_labels: NDArray[Any] | None
-    queries: Any
-    query_labels: NDArray[Any] | None
-    neighbours: NDArray[np.int64] | None
+    """Samples to learn from, held-out queries, and the score of a hasher on them."""
 
-    @property
-    def metric(self) -> str:
-        return "recall of float neighbours" if self.neighbours is not None else "mean average precision"
+    def __init__(self, X: Any, y: Any, held_out: float, seed: int) -> None:
+        X = X if hasattr(X, "shape") else np.asarray(X)
+        n = X.shape[0]
+        labels = None if y is None else np.asarray(y)
+        if labels is not None and len(labels) != n:
+            raise ValueError(f"X and y must have as many rows, got {n} and {len(labels)}")
+        count = min(MOST_HELD_OUT, round(held_out * n))
+        if count < FEWEST_HELD_OUT or n - count <= TRUE_NEIGHBORS:
+            raise ValueError(
+                f"held_out={held_out} of {n} samples are too few to judge by; hold out {FEWEST_HELD_OUT} or more"
+            )
+        order = np.random.default_rng(seed).permutation(n)
+        asked, rest = np.sort(order[:count]), np.sort(order[count:])
+        self.learned, self.queries = X[rest], X[asked]
+        self.learned_labels = self.query_labels = None
+        if labels is None:
+            self.metric = "recall of float neighbours"
+            search = NearestNeighbors(n_neighbors=TRUE_NEIGHBORS, algorithm="brute").fit(self.learned)
+            self.neighbors = search.kneighbors(self.queries, return_distance=False).astype(np.int64)
+        else:
+            self.metric = "mean average precision"
+            self.learned_labels, self.query_labels = labels[rest], labels[asked]
 
     def score(self, hasher: TwoStepHasher) -> float:
         hasher.fit(self.learned, self.learned_labels)
         queries, database = hasher.encode(self.queries), hasher.encode(self.learned)
-        if self.neighbours is not None:
-            return metrics.neighbor_recall(queries, database, self.neighbours, k=self.neighbours.shape[1])
+        if self.query_labels is None:
+            return metrics.neighbor_recall(queries, database, self.neighbors, k=TRUE_NEIGHBORS)
         return float(metrics.mean_average_precision(queries, database, self.query_labels, self.learned_labels))
-
-
-def _split(X: Any, y: Any, held_out: float, seed: int) -> _Split:
-    X = X if hasattr(X, "shape") else np.asarray(X)
-    n = X.shape[0]
-    labels = None if y is None else np.asarray(y)
-    if labels is not None and len(labels) != n:
-        raise ValueError(f"X and y must have as many rows, got {n} and {len(labels)}")
-    count = min(MOST_HELD_OUT, round(held_out * n))
-    if count < FEWEST_HELD_OUT or n - count <= TRUE_NEIGHBOURS:
-        raise ValueError(
-            f"held_out={held_out} of {n} samples are too few to judge by; hold out {FEWEST_HELD_OUT} or more"
-        )
-    order = np.random.default_rng(seed).permutation(n)
-    asked, rest = np.sort(order[:count]), np.sort(order[count:])
-    if labels is not None:
-        return _Split(X[rest], labels[rest], X[asked], labels[asked], None)
-    search = NearestNeighbors(n_neighbors=TRUE_NEIGHBOURS, algorithm="brute").fit(X[rest])
-    return _Split(X[rest], None, X[asked], None, search.kneighbors(X[asked], return_distance=False).astype(np.int64))

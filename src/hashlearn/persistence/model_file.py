@@ -29,7 +29,7 @@ from hashlearn.hash_functions import FittedHashFunctions
 from hashlearn.hash_functions.stored import stored_array
 from hashlearn.hashers import HASHERS, BaseHasher, ClassScoreLSH, OneHotClass, TwoStepHasher
 from hashlearn.hashers.base import MAX_BITS
-from hashlearn.hashers.baselines.one_hot_class import ClassScorer
+from hashlearn.hashers.baselines.class_scores import ClassScorer
 from hashlearn.persistence.container import digests, file_parts, read_arrays, read_header
 from hashlearn.persistence.errors import PersistenceError
 from hashlearn.persistence.formats import FORMAT, FORMAT_VERSION, up_to_date

@@ -19,7 +19,7 @@ from hashlearn import bits
 from hashlearn.core.atomic_files import output_place, write_atomically
 from hashlearn.hash_functions import KernelExpansion
 from hashlearn.hashers import BaseHasher, ClassScoreLSH, OneHotClass
-from hashlearn.hashers.scaling import scaled
+from hashlearn.hashers.two_step import scaled
 from hashlearn.persistence.errors import PersistenceError
 from hashlearn.persistence.onnx_graph import ML_DOMAIN, ML_OPSET, Graph, optional
 from hashlearn.persistence.onnx_margins import Piece, margins_of

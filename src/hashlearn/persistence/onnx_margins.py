@@ -14,10 +14,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from hashlearn.hash_functions import DistinctBits, FittedHashFunctions, KernelExpansion, LinearMargins
-from hashlearn.hash_functions.forests import Forest, ForestMargins, as_forests
+from hashlearn.hash_functions.expansion import SharpenedExpansion
 from hashlearn.hash_functions.kernels import RBFPoints
-from hashlearn.hash_functions.sharpened import SharpenedExpansion
-from hashlearn.hash_functions.trees import TreeMargins
+from hashlearn.hash_functions.trees import Forest, ForestMargins, TreeMargins, as_forests
 from hashlearn.hashers.baselines.kmeans_hashing import CodewordMargins
 from hashlearn.hashers.baselines.spectral_hashing import CosineMargins
 from hashlearn.hashers.baselines.spherical_hashing import SphereMargins

@@ -13,12 +13,9 @@ import scipy.sparse as sp
 from hashlearn import bqp
 from hashlearn.core.names import deprecated, did_you_mean
 from hashlearn.targets.base import Target, centered_unit_rows
-from hashlearn.targets.clusters import Clusters
-from hashlearn.targets.distances import Distance, ThresholdedDistance
-from hashlearn.targets.labels import Labels, SharedLabels
+from hashlearn.targets.labels import UNLABELED, Clusters, Labels, LabelsAndNeighbors, SharedLabels
 from hashlearn.targets.neighbors import Neighbors
-from hashlearn.targets.semi_supervised import UNLABELED, LabelsAndNeighbors
-from hashlearn.targets.user_similarity import Pairs, Similarity
+from hashlearn.targets.similarities import Distance, Pairs, Similarity, ThresholdedDistance
 
 __all__ = [
     "AUTOMATIC",

@@ -1,20 +1,34 @@
-"""Supervised targets: eq. (3) with s_ij = 0 for samples of one class and 1 otherwise, Y = 1 − 2S."""
+"""Targets made of classes: eq. (3) with s_ij = 0 for samples of one class and 1 otherwise, Y = 1 − 2S.
+
+Classes are labels, sets of labels, labels of some samples with the neighbor graph for the others, or clusters of that
+graph. Clusters suit codes of few bits. With 8 balanced bits, 14 % of all samples lie within 2 bits of any code, for any
+choice of bits. With fewer codes, at least 3 bits apart, only samples of one cluster lie there. Precision within a
+radius becomes much higher; the order of samples farther away becomes coarser (docs/quality.md).
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import warnings
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 
 from hashlearn import bqp
 from hashlearn.core.labels import label_indicators
+from hashlearn.core.threads import one_blas_thread
 from hashlearn.targets.base import Target
+from hashlearn.targets.neighbors import Neighbors
 
 # With more distinct label sets than this, their similarity is a sparse matrix instead of a factor.
 MAX_FACTORED_SETS = 400
+UNLABELED = -1
+MOST_AUTOMATIC = 64
+STARTS = 4  # of k-means; the best one is used
 
 
 @dataclass(frozen=True)
@@ -74,3 +88,125 @@ class SharedLabels(Target):
         similar = sp.csr_array(indicator @ indicator.T)
         similar.data[:] = 2.0
         return bqp.Sparse(similar) + background
+
+
+@dataclass(frozen=True)
+class LabelsAndNeighbors(Target):
+    """Y of two labeled samples is that of `Labels`, of all other pairs that of `Neighbors`.
+
+    With E the graph's embedding, E₁ and C₁ its rows and the one-hot classes of labeled samples (else zero), and 1₁
+    their indicator, Y = EEᵀ − E₁E₁ᵀ + 2C₁C₁ᵀ − 1₁1₁ᵀ: of rank 2 · n_components + classes + 1, never n × n.
+
+    Parameters
+    ----------
+    neighbors : the graph, over all samples
+    labels_weight : share of Y between labeled samples that comes from labels, in [0, 1]; the rest comes from the
+        graph, so that codes also distinguish samples of one class
+
+    A sample without a label has y = −1, as in scikit-learn. If there is no such sample, the graph matters only if
+    ``labels_weight`` is below 1.
+
+    >>> X = np.array([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0], [0.1, 0.9]])
+    >>> target = LabelsAndNeighbors(Neighbors(n_neighbors=1, n_components=2, dimension=1.0))
+    >>> Y = target.build(X, np.array([0, -1, 1, -1]), np.random.default_rng(0)).toarray()
+    >>> Y[0, 2].round(9), (Y[0, 1] > Y[0, 3]).item()
+    (np.float64(-1.0), True)
+    """
+
+    neighbors: Neighbors = Neighbors()  # noqa: RUF009  (frozen)
+    labels_weight: float = 1.0
+
+    name: ClassVar[str] = "labels_and_neighbors"
+    needs_labels: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.neighbors, Neighbors):
+            raise TypeError(f"neighbors must be a Neighbors target, got {type(self.neighbors).__name__}")
+        if not (isinstance(self.labels_weight, int | float | np.number) and 0.0 <= self.labels_weight <= 1.0):
+            raise ValueError(f"labels_weight must lie in [0, 1], got {self.labels_weight!r}")
+
+    def for_bits(self, n_bits: int) -> LabelsAndNeighbors:
+        return replace(self, neighbors=self.neighbors.for_bits(n_bits))
+
+    def build(self, X: Any, y: np.ndarray | None, rng: np.random.Generator) -> bqp.Operator:
+        assert y is not None
+        if y.ndim != 1:
+            raise ValueError(f"target {self.name!r} needs one class for each sample, got y of shape {y.shape}")
+        has_label = labeled(y)
+        E = self.neighbors.embedding(X, rng)
+        if not has_label.any():
+            return bqp.LowRank(E, np.ones(E.shape[1]))
+        classes = Labels().build(None, y[has_label], rng)
+        assert isinstance(classes, bqp.LowRank)
+        told = np.zeros((len(y), classes.rank))
+        told[has_label] = classes.P
+        graph_weights = np.ones(E.shape[1])
+        w = self.labels_weight
+        if has_label.all():
+            return bqp.LowRank(np.hstack([E, told]), np.r_[(1.0 - w) * graph_weights, w * classes.weights])
+        return bqp.LowRank(
+            np.hstack([E, np.where(has_label[:, None], E, 0.0), told]),
+            np.r_[graph_weights, -w * graph_weights, w * classes.weights],
+        )
+
+
+def labeled(y: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which samples have a class.
+
+    >>> labeled(np.array([0, -1, 2]))
+    array([ True, False,  True])
+    """
+    return y != UNLABELED if y.dtype.kind in "iuf" else np.ones(len(y), dtype=bool)
+
+
+@dataclass(frozen=True)
+class Clusters(Target):
+    """Y of `Labels`, with the clusters of k-means on the neighbor graph's embedding as classes; y is not used.
+
+    Parameters
+    ----------
+    n_clusters : "auto" is 2^(n_bits / 2), at most 64, because that many codes can be 3 or more bits apart
+    neighbors : the graph, and its embedding
+
+    ``KernelRidge(sharpen=4.0)`` suits it: it moves new samples to the codes of clusters.
+
+    >>> from sklearn.datasets import load_digits
+    >>> X = load_digits().data[:300]
+    >>> Y = Clusters(n_clusters=10).build(X, None, np.random.default_rng(0))
+    >>> Y.n, Y.rank
+    (300, 11)
+    """
+
+    n_clusters: int | str = "auto"
+    neighbors: Neighbors = Neighbors()  # noqa: RUF009  (frozen)
+
+    name: ClassVar[str] = "clusters"
+
+    def __post_init__(self) -> None:
+        count = self.n_clusters
+        if count != "auto" and (isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 2):
+            raise ValueError(f"n_clusters must be an integer of at least 2, or 'auto', got {count!r}")
+        if not isinstance(self.neighbors, Neighbors):
+            raise TypeError(f"neighbors must be a Neighbors target, got {type(self.neighbors).__name__}")
+
+    def for_bits(self, n_bits: int) -> Clusters:
+        chosen = replace(self, neighbors=self.neighbors.for_bits(n_bits))
+        if self.n_clusters != "auto":
+            return chosen
+        return replace(chosen, n_clusters=max(2, min(2 ** (n_bits // 2), MOST_AUTOMATIC)))
+
+    def build(self, X: Any, y: np.ndarray | None, rng: np.random.Generator) -> bqp.Operator:
+        return Labels().build(None, self.members(X, rng), rng)
+
+    def classes(self, y: np.ndarray | None, codes: NDArray[np.int8]) -> NDArray[Any]:
+        return np.unique(codes, axis=0, return_inverse=True)[1].ravel()
+
+    def members(self, X: Any, rng: np.random.Generator) -> NDArray[np.int32]:
+        """The cluster of each sample, shape (n,)."""
+        rows = self.neighbors.embedding(X, rng)
+        count = MOST_AUTOMATIC if isinstance(self.n_clusters, str) else int(self.n_clusters)
+        count = min(count, len(np.unique(rows, axis=0)))
+        with one_blas_thread(), warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # nearly equal rows make fewer clusters
+            means = KMeans(count, n_init=STARTS, random_state=int(rng.integers(2**31))).fit(rows)
+        return np.asarray(means.labels_, dtype=np.int32)

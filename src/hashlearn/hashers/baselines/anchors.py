@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.threads import sum_row_blocks
 from hashlearn.hash_functions import KernelExpansion, every_bit
-from hashlearn.hash_functions.bandwidth import check_gamma, choose_gamma
-from hashlearn.hash_functions.kernels import RBFPoints
+from hashlearn.hash_functions.kernels import RBFPoints, check_gamma, choose_gamma
 from hashlearn.linalg.gram import product, products
 
 KERNEL_BLOCK = 512
@@ -29,7 +28,7 @@ def draw_anchors(n: int, n_anchors: int, rng: np.random.Generator) -> NDArray[np
 
 def anchor_gamma(gamma: float | str, X: Any, rng: np.random.Generator) -> tuple[float, str]:
     """γ and its source in words. "mean" is 1 / (2 · mean squared distance between rows), the rule of KSH; other rules
-    are those of `hash_functions.bandwidth`.
+    are those of `hash_functions.kernels`.
 
     >>> anchor_gamma("mean", np.array([[0.0], [2.0]]), np.random.default_rng(0))
     (0.25, 'mean rule')

@@ -1,29 +1,40 @@
 """BRE, binary reconstructive embeddings (Kulis and Darrell 2009): kernel hash functions by exact coordinate descent.
 
 O(n · (n_pairs + n_bits + n_anchors)) memory; a sweep costs O(n · n_bits · n_anchors · (n_pairs + log n)).
+
+Every sample has the same number of random partners. Pairs are uniform, so the objective is an unbiased estimate of the
+one over all pairs, and memory is linear in n.
+
+With the other bits given, a pair costs (wanted − hamming/n_bits)², so the objective of one bit is a constant plus the
+sum of ``costs`` over pairs whose bits differ. Along one weight w the margins are rest + w · k, and every sample changes
+its bit at one value of w. Visiting these values in order, with one update for each partner, visits every value that
+the objective can take. O(n log n + pairs) for a weight.
 """
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
+from numba import njit
 from numpy.typing import NDArray
 
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import generator
 from hashlearn.core.progress import ProgressCallback, tell
-from hashlearn.core.threads import one_blas_thread
+from hashlearn.core.threads import map_row_blocks, one_blas_thread
 from hashlearn.hash_functions import KernelExpansion, every_bit
 from hashlearn.hashers.base import BaseHasher
 from hashlearn.hashers.baselines.anchors import AnchorKernel, anchor_gamma, draw_anchors
-from hashlearn.hashers.baselines.bre_descent import Pairs, descend_bit, distance_pairs, labeled_pairs
 
 Anchors = list[NDArray[np.intp]]
+IndexArray = NDArray[np.intp]
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class BRE(BaseHasher):
     """Hash functions h_b(x) = [Σ_j w_bj k(a_bj, x) ≥ 0] with Hamming distance / n_bits ≈ wanted distance, least squares
     over sampled pairs; with labels (0 similar, 1 not) or without (distances of unit rows).
@@ -69,14 +80,11 @@ class BRE(BaseHasher):
 
     _learns_from_labels = True
 
-    n_bits: int = 32
-    _: KW_ONLY
     n_anchors: int = 50
     n_pairs: int = 200
     gamma: float | str = "mean"
     n_sweeps: int = 3
     tol: float = 1e-3
-    random_state: Any = None
     progress: ProgressCallback | None = None
 
     def fit(self, X: Any, y: Any = None) -> BRE:
@@ -92,7 +100,7 @@ class BRE(BaseHasher):
             anchors = [draw_anchors(X.shape[0], self.n_anchors, rng) for _ in range(self.n_bits)]
             weights = rng.standard_normal((self.n_bits, len(anchors[0])))
             self.codes_, means = _start(X, anchors, weights, gamma)
-            self._descend(X, anchors, weights, gamma, pairs, self.codes_, rng)
+            self._descend(lambda b: AnchorKernel(X, anchors[b], gamma), weights, pairs, rng)
         points = np.unique(np.concatenate(anchors))
         coefficients = np.zeros((len(points), self.n_bits))
         for b, index in enumerate(anchors):
@@ -104,16 +112,13 @@ class BRE(BaseHasher):
         return self
 
     def _descend(
-        self,
-        X: Any,
-        anchors: Anchors,
-        weights: FloatArray,
-        gamma: float,
-        pairs: Pairs,
-        codes: NDArray[np.int8],
-        rng: np.random.Generator,
+        self, kernels: Callable[[int], AnchorKernel], weights: FloatArray, pairs: Pairs, rng: np.random.Generator
     ) -> None:
-        """Sweeps over bits and weights; ``weights`` and ``codes`` change in place."""
+        """Sweeps over bits and weights; ``weights`` and ``codes_`` change in place.
+
+        ``kernels`` computes a bit's kernel again: all of them would take n × n_bits × n_anchors numbers.
+        """
+        codes = self.codes_
         L, owners = self.n_bits, pairs.owners
         hamming = np.zeros(len(owners), dtype=np.float32)
         for b in range(L):
@@ -125,9 +130,7 @@ class BRE(BaseHasher):
         self.objectives_ = [objective()]
         for sweep in range(self.n_sweeps):
             for done, b in enumerate(rng.permutation(L)):
-                kernel = AnchorKernel(
-                    X, anchors[b], gamma
-                )  # computed again: storing all of them would take n × n_bits × n_anchors numbers
+                kernel = kernels(b)
                 bit = codes[:, b].astype(np.float64)
                 hamming -= bit[owners] != bit[pairs.partners]
                 costs = 1.0 / L**2 - (2.0 / L) * (pairs.distances - hamming / L)
@@ -148,3 +151,135 @@ def _start(X: Any, anchors: Anchors, weights: FloatArray, gamma: float) -> tuple
         means[b] = kernel.mean
         codes[:, b] = np.where(kernel.values @ weights[b] >= 0.0, 1, -1)
     return codes, means
+
+
+@dataclass(frozen=True, eq=False)
+class Pairs:
+    """Each pair twice, (i, j) and (j, i): the partners of sample i are partners[starts[i] : starts[i + 1]]."""
+
+    starts: IndexArray
+    partners: NDArray[np.int32]
+    distances: NDArray[np.float64]  # wanted, in [0, 1]
+
+    @property
+    def owners(self) -> NDArray[np.int32]:
+        """i of every (i, j)."""
+        return np.repeat(np.arange(len(self.starts) - 1, dtype=np.int32), np.diff(self.starts))
+
+
+def labeled_pairs(labels: NDArray[Any], n_pairs: int, rng: np.random.Generator) -> Pairs:
+    """Distance 0 between samples that share a label, 1 between others."""
+    i, j = _draw(len(labels), n_pairs, rng)
+    if labels.ndim == 1:
+        similar = labels[i] == labels[j]
+    else:
+        indicators = labels.astype(bool)
+        similar = np.concatenate(
+            map_row_blocks(lambda a, b: (indicators[i[a:b]] & indicators[j[a:b]]).any(axis=1), len(i), labels.shape[1])
+        )
+    return _both_ways(len(labels), i, j, np.where(similar, 0.0, 1.0))
+
+
+def distance_pairs(X: Any, n_pairs: int, rng: np.random.Generator) -> Pairs:
+    """½‖x − x'‖² between rows brought to unit length, divided by the largest of the drawn ones if that is above 1."""
+    i, j = _draw(X.shape[0], n_pairs, rng)
+    everyone = np.arange(X.shape[0])
+    norms = np.sqrt(_products(X, everyone, everyone))
+    scale = np.divide(1.0, norms, out=np.zeros(len(norms)), where=norms > 0.0)
+    distances = np.maximum(1.0 - _products(X, i, j) * scale[i] * scale[j], 0.0)
+    return _both_ways(X.shape[0], i, j, distances / max(1.0, float(distances.max(initial=0.0))))
+
+
+def _draw(n: int, n_pairs: int, rng: np.random.Generator) -> tuple[IndexArray, IndexArray]:
+    """``n_pairs`` other samples for each sample; a pair may come twice."""
+    i = np.repeat(np.arange(n), n_pairs)
+    return i, (i + rng.integers(1, n, len(i))) % n
+
+
+def _both_ways(n: int, i: IndexArray, j: IndexArray, distances: NDArray[np.float64]) -> Pairs:
+    owners, both = np.concatenate([i, j]), np.concatenate([distances, distances])
+    order = np.argsort(owners, kind="stable")
+    starts = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=n))]).astype(np.intp)
+    return Pairs(starts, np.concatenate([j, i])[order].astype(np.int32), both[order])
+
+
+def _products(X: Any, i: IndexArray, j: IndexArray) -> NDArray[np.float64]:
+    """x_i · x_j for every pair of rows, in blocks."""
+
+    def block(a: int, b: int) -> NDArray[np.float64]:
+        left, right = X[i[a:b]], X[j[a:b]]
+        if sp.issparse(X):
+            return np.asarray(left.multiply(right).sum(axis=1), dtype=np.float64).ravel()
+        return np.einsum("ij,ij->i", left, right, dtype=np.float64)
+
+    return np.concatenate(map_row_blocks(block, len(i), X.shape[1]))
+
+
+def descend_bit(
+    K: FloatArray, weights: FloatArray, order: NDArray[np.intp], pairs: Pairs, costs: FloatArray, signs: FloatArray
+) -> float:
+    """Improve ``weights`` (m,) and ``signs`` (n,) of one hash function in place, weight after weight in this order; the
+    change of Σ costs, never above 0."""
+    margins = K @ weights
+    total = 0.0
+    for q in order:
+        k = np.ascontiguousarray(K[:, q])
+        new = _best_weight(k, weights[q], margins, pairs, costs)
+        moved = margins + (new - weights[q]) * k
+        wanted = np.where(moved >= 0.0, 1.0, -1.0)
+        change = _change(signs, wanted, pairs.starts, pairs.partners, costs)  # with what rounding made of the signs
+        if change < 0.0:
+            total += change
+            weights[q], margins, signs[:] = new, moved, wanted
+    return total
+
+
+def _best_weight(k: FloatArray, w: float, margins: FloatArray, pairs: Pairs, costs: FloatArray) -> float:
+    """The value of one weight that minimizes Σ costs, in the middle of its interval."""
+    rest = margins - w * k
+    moving = np.flatnonzero(k)
+    crossings = -rest[moving] / k[moving]
+    order = np.argsort(crossings, kind="stable")
+    crossings, walk = crossings[order], moving[order]
+    signs = np.where(np.where(k == 0.0, rest >= 0.0, k < 0.0), 1.0, -1.0)  # for w → −∞
+    place = int(_walk(crossings, walk, signs, pairs.starts, pairs.partners, costs))
+    if len(walk) == 0:
+        return w
+    if place < 0:
+        return float(crossings[0] - 1.0 - abs(crossings[0]))
+    if place == len(walk) - 1:
+        return float(crossings[-1] + 1.0 + abs(crossings[-1]))
+    return float(0.5 * (crossings[place] + crossings[place + 1]))
+
+
+@njit(cache=True, nogil=True)
+def _walk(crossings, walk, signs, starts, partners, costs):  # type: ignore[no-untyped-def]
+    """The crossing after which the sum of costs is least, −1 for none; equal crossings count as one."""
+    value, best, place = 0.0, 0.0, -1
+    for p in range(len(walk)):
+        value += _flip(walk[p], signs, starts, partners, costs)
+        if value < best and (p + 1 == len(walk) or crossings[p + 1] > crossings[p]):
+            best, place = value, p
+    return place
+
+
+@njit(cache=True, nogil=True)
+def _change(signs, wanted, starts, partners, costs):  # type: ignore[no-untyped-def]
+    """The change of the sum of costs from ``signs`` to ``wanted``."""
+    change = 0.0
+    now = signs.copy()
+    for i in range(len(now)):
+        if now[i] != wanted[i]:
+            change += _flip(i, now, starts, partners, costs)
+    return change
+
+
+@njit(cache=True, nogil=True)
+def _flip(i, signs, starts, partners, costs):  # type: ignore[no-untyped-def]
+    """Flip the sign of sample i and return the change of the cost; a pair costs something if its signs differ."""
+    change = 0.0
+    for e in range(starts[i], starts[i + 1]):
+        change += costs[e] * signs[partners[e]]
+    change *= signs[i]
+    signs[i] = -signs[i]
+    return change

@@ -5,7 +5,7 @@ O(n · (n_columns + n_bits)) memory; a round costs O(n · n_columns · n_bits) a
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ COLUMNS_PER_LABEL, MOST_COLUMNS = 4, 1000
 SEARCH = bqp.LocalSearch(n_starts=2, max_iter=500)
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class COSDISH(BitPredictor):
     """Codes B with B B_Ωᵀ ≈ n_bits · Y_Ω for a random sample Ω of columns, a new one in every round; similar pairs have
     the one entry with which they weigh as much as all dissimilar pairs, whose entry is −1.
@@ -70,18 +70,13 @@ class COSDISH(BitPredictor):
     True
     """
 
-    _learns_from_labels = True
     _needs_labels = True
 
-    n_bits: int = 32
-    _: KW_ONLY
     n_columns: int | None = None
     n_rounds: int = 10
     n_alternations: int = 3
     monotone: bool = True
     hash_function: Any = "linear_svm"
-    random_state: Any = None
-    n_jobs: int | None = None
 
     def fit(self, X: Any, y: Any = None) -> COSDISH:
         """Learn from labels (n,) or 0/1 indicators (n, n_labels)."""

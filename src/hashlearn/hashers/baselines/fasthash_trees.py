@@ -16,7 +16,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from hashlearn.core.threads import map_threads, n_threads
-from hashlearn.hash_functions.forests import Forest
+from hashlearn.hash_functions.trees import Forest
 
 N_BINS = 32
 SAMPLED_ROWS = 20_000  # for the edges of the bins

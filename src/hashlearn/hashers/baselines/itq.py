@@ -1,21 +1,32 @@
-"""Iterative quantization: signs of rotated principal components, with the smallest error. O(n · n_features²)."""
+"""Iterative quantization (Gong and Lazebnik 2011): signs of rotated projections, with the smallest error.
+
+ITQ projects to principal components. ITQ-CCA projects to the directions that correlate most with the labels.
+O(n · n_features²) for the covariances; all other arrays have at most n × n_bits entries.
+"""
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.linalg import cholesky, solve_triangular
 
+from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import generator
-from hashlearn.core.threads import one_blas_thread
-from hashlearn.hash_functions.linear import linear_functions
+from hashlearn.core.labels import label_indicators
+from hashlearn.core.threads import one_blas_thread, sum_row_blocks
+from hashlearn.hash_functions.linear import linear_functions, typical_norm
 from hashlearn.hashers.base import BaseHasher
-from hashlearn.linalg.principal_axes import principal_axes
+from hashlearn.linalg.gram import column_means
+from hashlearn.linalg.principal_axes import principal_axes, with_fixed_signs
 from hashlearn.linalg.rotation import itq_rotation
 
+ROWS = 4096
+ROUNDING = 1e-10
 
-@dataclass(eq=False, repr=False)
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class ITQ(BaseHasher):
     """Iterative quantization (Gong and Lazebnik 2011), unsupervised.
 
@@ -50,10 +61,7 @@ class ITQ(BaseHasher):
     True
     """
 
-    n_bits: int = 32
-    _: KW_ONLY
     n_iter: int = 50
-    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> ITQ:
         """Learn projection and rotation; y is ignored."""
@@ -70,3 +78,104 @@ class ITQ(BaseHasher):
         self.quantization_errors_ = np.array(errors) / X.shape[0]
         self.hash_functions_ = linear_functions(weights, axes.centre * axes.scale, f"ITQ, {self.n_iter} steps")
         return self
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class ITQCCA(BaseHasher):
+    """Linear hash functions: directions of X that correlate most with the labels, each scaled by its correlation,
+    then rotated by iterative quantization.
+
+    Labels of K classes have at most K − 1 canonical correlations above 0. With more bits than that, all bits are
+    hyperplanes through that small space.
+
+    Parameters
+    ----------
+    n_bits : code length
+    regularization : added to the diagonals of both covariance matrices, for features divided by one number, the root
+        of their mean squared row norm
+    n_iter : iterations of the rotation
+    random_state : seed or Generator, for the rotation to start from
+
+    Attributes
+    ----------
+    codes_ : int8 ±1 (n_samples, n_bits), codes of the training samples
+    correlations_ : the first n_bits canonical correlations, largest first
+    quantization_errors_ : ‖B − VR‖² / n before the first iteration and after each
+    hash_functions_ : the fitted functions
+
+    Deviations
+    ----------
+    Features are divided by one number, so that the publication's regularizer suits any units. Without this, precision
+    within radius 2 is 1 to 4 points lower on MNIST pixels in 0 … 1.
+
+    References
+    ----------
+    Y. Gong, S. Lazebnik: Iterative quantization: a procrustean approach to learning binary codes. CVPR 2011.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from hashlearn.hashers.baselines.itq import ITQCCA
+    >>> X, y = load_digits(return_X_y=True)
+    >>> hasher = ITQCCA(n_bits=16, random_state=0).fit(X[:500], y[:500])
+    >>> bool(hasher.quantization_errors_[-1] < hasher.quantization_errors_[0])
+    True
+    """
+
+    _accepts_sparse = False
+    _needs_labels = True
+
+    regularization: float = 1e-4
+    n_iter: int = 50
+
+    def fit(self, X: Any, y: Any = None) -> ITQCCA:
+        """Learn from labels (n,) or 0/1 indicators (n, n_labels)."""
+        X, labels = self._training(X, y)
+        self._require_positive("regularization")
+        self._require_whole("n_iter")
+        rng = generator(self.random_state)
+        with one_blas_thread():
+            mean = column_means(X)
+            regularization = (self.regularization * (typical_norm(X) ** 2 or 1.0), self.regularization)
+            directions, self.correlations_ = _canonical(X, mean, label_indicators(labels), regularization)
+            weights = _padded(directions * self.correlations_, self.n_bits)
+            self.correlations_ = _padded(self.correlations_[None, :], self.n_bits)[0]
+            V = np.concatenate([(X[a : a + ROWS] - mean) @ weights for a in range(0, len(X), ROWS)])
+            R, errors = itq_rotation(V, rng, self.n_iter)
+            weights = weights @ R
+            self.codes_ = np.where(V @ R >= 0.0, 1, -1).astype(np.int8)
+        self.quantization_errors_ = np.array(errors) / len(X)
+        title = f"ITQ-CCA, {np.count_nonzero(self.correlations_)} canonical directions"
+        self.hash_functions_ = linear_functions(weights, mean, title)
+        return self
+
+
+def _canonical(
+    X: Any, mean: FloatArray, Y: FloatArray, regularization: tuple[float, float]
+) -> tuple[FloatArray, FloatArray]:
+    """Directions a, as columns, and correlations r, falling: C_xx⁻¹ C_xy C_yy⁻¹ C_yx a = r² a, aᵀ C_xx a = 1.
+
+    With C_xx = L_x L_xᵀ and C_yy = L_y L_yᵀ, the correlations are the singular values of L_x⁻¹ C_xy L_y⁻ᵀ.
+    """
+    n = len(X)
+    Y = Y - Y.mean(axis=0)
+    scale = 1.0 / (n - 1)
+    C_xx = scale * sum_row_blocks(lambda a, b: (X[a:b] - mean).T @ (X[a:b] - mean), n, X.shape[1])
+    C_xy = scale * sum_row_blocks(lambda a, b: (X[a:b] - mean).T @ Y[a:b], n, X.shape[1])
+    L_x, L_y = (_factor(C, r) for C, r in zip((C_xx, scale * (Y.T @ Y)), regularization, strict=True))
+    half = solve_triangular(L_x, C_xy, lower=True)
+    U, r, _ = np.linalg.svd(solve_triangular(L_y, half.T, lower=True).T, full_matrices=False)
+    kept = r > 1e-6 * max(r[0], 1e-300)
+    return solve_triangular(L_x, with_fixed_signs(U[:, kept]), lower=True, trans="T"), r[kept]
+
+
+def _factor(C: FloatArray, regularization: float) -> FloatArray:
+    """Cholesky factor of C + regularization · I; features in large units need a little more on the diagonal."""
+    return cholesky(C + (regularization + ROUNDING * C.diagonal().max()) * np.eye(len(C)), lower=True)
+
+
+def _padded(columns: FloatArray, width: int) -> FloatArray:
+    """The first ``width`` columns, with zero columns added if there are fewer."""
+    out = np.zeros((len(columns), width))
+    out[:, : min(width, columns.shape[1])] = columns[:, :width]
+    return out

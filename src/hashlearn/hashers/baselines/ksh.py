@@ -6,7 +6,7 @@ O(n · n_anchors) memory; a bit costs O(n_anchors³) for its start and O(n · n_
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -26,7 +26,7 @@ JITTER = 1e-10
 STEP_HALVINGS = 60
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class KSH(BaseHasher):
     """Kernel hash functions h(x) = sgn(aᵀk(x)) on anchors, greedily fitted so that Σ_b h_b h_bᵀ ≈ n_bits · Y.
 
@@ -70,16 +70,12 @@ class KSH(BaseHasher):
     True
     """
 
-    _learns_from_labels = True
     _needs_labels = True
 
-    n_bits: int = 32
-    _: KW_ONLY
     n_anchors: int = 300
     gamma: float | str = "mean"
     max_iter: int = 500
     tol: float = 3e-4
-    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> KSH:
         """Learn from labels (n,) or 0/1 indicators (n, n_labels)."""

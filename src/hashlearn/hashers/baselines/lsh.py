@@ -1,20 +1,28 @@
-"""Locality-sensitive hashing with random hyperplanes: a baseline that learns nothing but a mean. O(n · n_features)."""
+"""Baselines that learn at most a mean or a threshold for each bit: random hyperplanes, and thresholds of features.
+
+Fitting is one pass over X, O(n · n_features).
+"""
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hashlearn.core.checks import generator
-from hashlearn.core.names import deprecated
+from hashlearn.core.names import deprecated, require_choice
 from hashlearn.hash_functions.linear import linear_functions
 from hashlearn.hashers.base import MAX_BITS, BaseHasher
 from hashlearn.linalg.gram import column_means
+from hashlearn.linalg.principal_axes import principal_axes
+
+FEATURES = ("first", "pca")
+THRESHOLDS = ("zero", "mean", "median")
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class LSH(BaseHasher):
     """Random hyperplanes (Charikar 2002): bits of x and x' agree with probability 1 − angle(x, x')/π.
 
@@ -48,10 +56,7 @@ class LSH(BaseHasher):
     (2, 8)
     """
 
-    n_bits: int = 32
-    _: KW_ONLY
     center: bool = True
-    random_state: Any = None
     centre: bool | None = None
 
     def fit(self, X: Any, y: Any = None) -> LSH:
@@ -66,3 +71,62 @@ class LSH(BaseHasher):
         origin = column_means(X) if center else np.zeros(X.shape[1])
         self.hash_functions_ = linear_functions(weights, origin, "random hyperplanes")
         return self
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class SignCodes(BaseHasher):
+    """One bit for each of n_bits features: 1 if the feature is at least its threshold.
+
+    Parameters
+    ----------
+    n_bits : code length, at most n_features
+    features : "first" (the first n_bits features as they come) or "pca" (the first n_bits principal components; these
+        have mean 0, so the thresholds "zero" and "mean" are one)
+    threshold : "zero" (plain sign), "mean" or "median" of the training samples. Medians make balanced bits
+    random_state : seed or Generator, used by "pca" with more than 2,048 features only
+
+    Attributes
+    ----------
+    hash_functions_ : the linear functions
+    n_features_in_, feature_names_in_ : as in scikit-learn
+
+    Examples
+    --------
+    >>> SignCodes(n_bits=2).fit([[0.5, -1.0], [-2.0, 3.0]]).transform([[0.5, -1.0], [0.0, 3.0]])
+    array([[1, 0],
+           [1, 1]], dtype=uint8)
+    """
+
+    features: str = "first"
+    threshold: str = "zero"
+
+    def fit(self, X: Any, y: Any = None) -> SignCodes:
+        """Take the thresholds; y is ignored."""
+        require_choice(self.features, "features", FEATURES)
+        require_choice(self.threshold, "threshold", THRESHOLDS)
+        X, _ = self._training(X)
+        n_features = X.shape[1]
+        if self.n_bits > n_features:
+            raise ValueError(
+                f"n_bits={self.n_bits} needs as many features, got n_features={n_features}; ask for {n_features} bits "
+                "at most, or use LSH, which makes any number"
+            )
+        weights, center, values = self._projected(X)
+        thresholds = np.median(values, axis=0) if self.threshold == "median" else np.zeros(self.n_bits)
+        if self.threshold == "mean":
+            thresholds = column_means(values)
+        description = f"{self.threshold} threshold, {self.features} features"
+        functions = linear_functions(weights, center, description)
+        functions.intercepts -= thresholds
+        self.hash_functions_ = functions
+        return self
+
+    def _projected(self, X: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Weights, what to subtract from x before they are applied, and the values that come out."""
+        n_features = X.shape[1]
+        if self.features == "first":
+            values = X[:, : self.n_bits]
+            values = values.toarray() if hasattr(values, "toarray") else values
+            return np.eye(n_features, self.n_bits), np.zeros(n_features), values
+        axes = principal_axes(X, self.n_bits, generator(self.random_state))
+        return axes.directions, axes.centre * axes.scale, axes.scores(X) * axes.scale

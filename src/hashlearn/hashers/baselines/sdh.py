@@ -6,7 +6,7 @@ over the bits.
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from hashlearn.hashers.baselines.anchors import AnchorKernel, anchor_gamma, draw
 PASSES = 10
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class SDH(BaseHasher):
     """Learns codes B, a classifier W of labels from codes, and kernel hash functions F, in turn. It minimizes
 
@@ -35,7 +35,7 @@ class SDH(BaseHasher):
     ----------
     n_bits : code length
     n_anchors : rows drawn as anchors of the kernel
-    gamma : of the kernel exp(−γ‖x − a‖²): "neighbors" (see `hash_functions.bandwidth`), "mean", "median", "scale" or
+    gamma : of the kernel exp(−γ‖x − a‖²): "neighbors" (see `hash_functions.kernels`), "mean", "median", "scale" or
         a positive number
     regularization, fidelity, smoothness : λ and ν of the paper, and a ridge on the hash functions
     max_iter : rounds over B, W and F; fewer if a round changes no code
@@ -66,18 +66,14 @@ class SDH(BaseHasher):
     True
     """
 
-    _learns_from_labels = True
     _needs_labels = True
 
-    n_bits: int = 32
-    _: KW_ONLY
     n_anchors: int = 1000
     gamma: float | str = "neighbors"
     regularization: float = 1.0
     fidelity: float = 1e-5
     smoothness: float = 1e-2
     max_iter: int = 5
-    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> SDH:
         """Learn from labels (n,) or 0/1 indicators (n, n_labels)."""

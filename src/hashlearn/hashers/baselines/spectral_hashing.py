@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.core.checks import generator
-from hashlearn.hash_functions.batch_invariant import PanelFunction
+from hashlearn.hash_functions.fitted import PanelFunction
 from hashlearn.hash_functions.linear import LinearMargins, linear_functions, usable_scale
 from hashlearn.hashers.base import BaseHasher
 from hashlearn.linalg.principal_axes import principal_axes
@@ -17,7 +16,6 @@ from hashlearn.linalg.principal_axes import principal_axes
 FLAT = 1e-9  # a side this much shorter than the longest is rounding, not a side
 
 
-@dataclass(eq=False, repr=False)
 class SpectralHashing(BaseHasher):
     """Spectral hashing (Weiss, Torralba and Fergus 2008), unsupervised.
 
@@ -49,10 +47,6 @@ class SpectralHashing(BaseHasher):
            [0, 2],
            [0, 3]])
     """
-
-    n_bits: int = 32
-    _: KW_ONLY
-    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> SpectralHashing:
         """Find the box and its smoothest functions; y is ignored."""

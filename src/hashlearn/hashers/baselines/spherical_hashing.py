@@ -6,7 +6,7 @@ A pass costs O(n · n_features · n_bits). The distance made for these codes, `s
 from __future__ import annotations
 
 import logging
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from hashlearn.bits import hamming_distances, packed_codes
 from hashlearn.core.checks import LARGEST_FEATURE, generator
 from hashlearn.core.threads import map_row_blocks, one_blas_thread
 from hashlearn.hash_functions import FittedHashFunctions, every_bit
-from hashlearn.hash_functions.batch_invariant import PanelFunction
+from hashlearn.hash_functions.fitted import PanelFunction
 from hashlearn.hash_functions.stored import largest_entry, stored_array, stored_number
 from hashlearn.hashers.base import BaseHasher
 
@@ -25,7 +25,7 @@ POINTS_PER_CENTRE = 5
 log = logging.getLogger(__name__)
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class SphericalHashing(BaseHasher):
     """Spherical hashing (Heo et al. 2012), unsupervised.
 
@@ -65,12 +65,9 @@ class SphericalHashing(BaseHasher):
 
     _accepts_sparse = False
 
-    n_bits: int = 32
-    _: KW_ONLY
     mean_tol: float = 0.10
     deviation_tol: float = 0.15
     max_iter: int = 100
-    random_state: Any = None
 
     def fit(self, X: Any, y: Any = None) -> SphericalHashing:
         """Place the spheres; y is ignored."""

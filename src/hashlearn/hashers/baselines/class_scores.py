@@ -1,12 +1,12 @@
-"""The code of the predicted class, which label retrieval rewards most although it does no hashing.
+"""Two baselines that only classify: the code of the predicted class, and random hyperplanes through class scores.
 
-Codes that only name a class score high wherever relevance means "same class" (Sablayrolles et al. 2017). This is the
-baseline that shows it.
+Codes that only name a class score high wherever relevance means "same class" (Sablayrolles et al. 2017), although they
+do no hashing. These baselines show it.
 """
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from hashlearn.core.checks import generator
 from hashlearn.core.labels import label_indicators
 from hashlearn.core.names import require_choice
 from hashlearn.hash_functions import as_hash_function
+from hashlearn.hash_functions.linear import linear_functions
 from hashlearn.hashers.base import BitPredictor
 from hashlearn.inference import infer_codes
 from hashlearn.inference.starts import random_codes
@@ -28,13 +29,13 @@ CODEWORDS = ("auto", "one_hot", "spread")
 SEARCH = bqp.LocalSearch(n_starts=4, max_iter=5000)  # of one bit of all codewords: milliseconds for 1,000 classes
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class ClassScorer(BitPredictor):
     """One-against-rest scores of classes, for the two baselines that only classify."""
 
-    _learns_from_labels = True
     _needs_labels = True
-    n_jobs: int | None
-    random_state: Any
+
+    hash_function: Any = "rbf_svm"
 
     def _fit_scores(self, X: Any, y: Any) -> tuple[Any, np.random.Generator]:
         """Sets ``classes_`` and the class functions ``hash_functions_``; gives X checked, and the generator."""
@@ -49,7 +50,7 @@ class ClassScorer(BitPredictor):
         return X, rng
 
 
-@dataclass(eq=False, repr=False)
+@dataclass(eq=False, repr=False, kw_only=True)
 class OneHotClass(ClassScorer):
     """A classifier whose answer is written as a code: one codeword for each class.
 
@@ -79,19 +80,14 @@ class OneHotClass(ClassScorer):
     Examples
     --------
     >>> from sklearn.datasets import load_digits
-    >>> from hashlearn.hashers.baselines.one_hot_class import OneHotClass
+    >>> from hashlearn.hashers import OneHotClass
     >>> X, y = load_digits(return_X_y=True)
     >>> OneHotClass(n_bits=10, random_state=0).fit(X[:500], y[:500]).transform(X[:2])
     array([[1, 0, 0, 0, 0, 0, 0, 0, 0, 0],
            [0, 1, 0, 0, 0, 0, 0, 0, 0, 0]], dtype=uint8)
     """
 
-    n_bits: int = 32
-    _: KW_ONLY
     codewords: str = "auto"
-    hash_function: Any = "rbf_svm"
-    random_state: Any = None
-    n_jobs: int | None = None
 
     def fit(self, X: Any, y: Any = None) -> OneHotClass:
         """Learn to classify, and give each class a codeword; y: labels (n,)."""
@@ -133,3 +129,49 @@ def _spread(n_classes: int, n_bits: int, rng: np.random.Generator) -> FloatArray
     target = Labels().build(None, member, rng)
     start = random_codes(member, n_bits, rng)[member]
     return infer_codes(target, start, solver=SEARCH, rng=rng)[0][::2].astype(np.float64)
+
+
+class ClassScoreLSH(ClassScorer):
+    """Bits are the sides of random hyperplanes on which a sample's vector of class scores lies.
+
+    The scores are one-against-rest margins minus their mean over the training samples. Unlike `OneHotClass` it keeps
+    how sure the classifier is, and what else a sample looks like.
+
+    Parameters
+    ----------
+    n_bits : code length
+    hash_function : the classifier, one against rest, as in `TwoStepHasher`
+    random_state : seed or Generator
+    n_jobs : threads for fitting; None or -1 for all cores
+
+    Attributes
+    ----------
+    classes_ : the labels, sorted
+    hash_functions_ : the functions that score classes
+    hyperplanes_ : LinearMargins from scores to bits
+
+    References
+    ----------
+    A. Sablayrolles, M. Douze, N. Usunier, H. Jégou: How should we evaluate supervised hashing? ICASSP 2017.
+    M. Charikar: Similarity estimation techniques from rounding algorithms. STOC 2002.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from hashlearn.hashers import ClassScoreLSH
+    >>> X, y = load_digits(return_X_y=True)
+    >>> ClassScoreLSH(n_bits=16, random_state=0).fit(X[:500], y[:500]).encode(X[:2]).shape
+    (2, 2)
+    """
+
+    def fit(self, X: Any, y: Any = None) -> ClassScoreLSH:
+        """Learn to classify, and draw hyperplanes; y: labels (n,)."""
+        X, rng = self._fit_scores(X, y)
+        mean = self.hash_functions_.decision_function(X).mean(axis=0, dtype=np.float64)
+        normals = rng.standard_normal((len(mean), self.n_bits))
+        self.hyperplanes_ = linear_functions(normals, mean, f"random hyperplanes through {len(mean)} class scores")
+        return self
+
+    def _margins(self, X: Any) -> NDArray[Any]:
+        """Distances of the scores from the hyperplanes, up to their length."""
+        return self.hyperplanes_.decision_function(self.hash_functions_.decision_function(X))
