@@ -17,7 +17,6 @@ from hashlearn.bqp.rows.numpy_flips import flip_in_order
 from hashlearn.core.arrays import FloatArray
 from hashlearn.distributed.block_cache import BlockState, set_bit
 from hashlearn.distributed.executors import Executor
-from hashlearn.distributed.sampling import bits_of
 from hashlearn.inference.array_rows import signs_and_products
 from hashlearn.inference.passes import Outcome, Proposal, Step
 from hashlearn.inference.proofs import ProofSums, proof_sums
@@ -43,8 +42,8 @@ class BlockRows:
         self.n, self.n_bits = executor.table.n, len(products[0])
         self._executor, self._products = executor, products
         self._sample, self._sampled = sample, sampled
-        rows = [bits_of(block, index, self.n_bits) for block, index in zip(codes, sampled, strict=True)]
-        self._sample_codes = 2.0 * np.concatenate(rows) - 1.0
+        packed = np.concatenate([block[index] for block, index in zip(codes, sampled, strict=True)])
+        self._sample_codes = 2.0 * np.unpackbits(packed, axis=1, count=self.n_bits) - 1.0
         self._proposals: list[Proposal] = []
         self._outcomes: list[Outcome] | None = None
         self._version = 0

@@ -21,17 +21,20 @@ _log = logging.getLogger(__name__)
 def connected(
     client: Any = None, address: str | None = None, n_workers: int | None = None, memory_limit: Any = "auto"
 ) -> Iterator[Any]:
-    """A client; what was opened here is closed at the end.
+    """A client, or None for work in this process; what was opened here is closed at the end.
 
     Parameters
     ----------
     client : used as it is, and left open
     address : of a scheduler, ``tcp://host:8786``
     n_workers, memory_limit : of a `LocalCluster` where neither is given: a process for each core by default, and
-        memory for each of them, such as ``"3GB"``
+        memory for each of them, such as ``"3GB"``. ``n_workers=0`` alone means this process
     """
     if client is not None and address is not None:
         raise ValueError("give client or address, not both")
+    if n_workers == 0 and client is None and address is None:
+        yield None
+        return
     if client is not None:
         _require_memory(client)
         yield client

@@ -7,7 +7,7 @@ metric that needs no order among equal distances follows from the sums exactly.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from hashlearn.core.checks import require_radius
 from hashlearn.core.names import require_choice
+from hashlearn.distributed.block_cache import combined, one_core
 from hashlearn.distributed.blocks import found_files, has_no_rows
 from hashlearn.distributed.client import connected
-from hashlearn.distributed.moments import folded, plus, tree
-from hashlearn.distributed.tasks import combined, one_core
+from hashlearn.distributed.moments import plus, tree
 from hashlearn.metrics.average_precision import finisher, mean_over_queries
 from hashlearn.metrics.counting import CountArray, Counts, count_pairs
 from hashlearn.metrics.inputs import make_task
@@ -76,17 +76,14 @@ def evaluate(
     if not blocks:
         raise ValueError("database has no blocks")
     queries, labels = np.asarray(query_codes), np.asarray(query_labels)
-    with ExitStack() as stack:
-        if n_workers == 0 and client is None and address is None:
-            total = tree(
-                lambda parts: folded(plus, parts), [_counts(queries, labels, n_bits, *block) for block in blocks]
-            )
+    with connected(client, address, n_workers, memory_limit) as opened:
+        if opened is None:
+            parts = [_counts(queries, labels, n_bits, *block) for block in blocks]
+            total = tree(partial(reduce, plus), parts)
         else:
-            opened = stack.enter_context(connected(client, address, n_workers, memory_limit))
-            parts = [opened.submit(_counts, queries, labels, n_bits, *block, pure=False) for block in blocks]
-            submit = opened.submit
-            total = tree(lambda few: submit(combined, plus, *few, pure=False), parts)
-            total = total.result()
+            submit = partial(opened.submit, pure=False)
+            parts = [submit(_counts, queries, labels, n_bits, *block) for block in blocks]
+            total = tree(lambda few: submit(combined, plus, *few), parts).result()
     counts = _as_counts(*total)
     n = int(counts.retrieved[0].sum())
     precisions = finisher(n, ties, "plain", None)(counts)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -14,12 +13,11 @@ from hashlearn.core.checks import generator, whole_number
 from hashlearn.core.progress import ProgressCallback, tell
 from hashlearn.core.threads import one_blas_thread
 from hashlearn.distributed.blocks import as_table
-from hashlearn.distributed.class_codes import class_codes
+from hashlearn.distributed.class_codes import class_codes, class_numbers, feature_columns
 from hashlearn.distributed.client import connected
 from hashlearn.distributed.distance_codes import distance_codes
 from hashlearn.distributed.executors import Executor, InProcess, OnDask
 from hashlearn.distributed.hash_functions import block_hash_function, fit_over_blocks
-from hashlearn.distributed.labels import class_numbers, feature_columns
 from hashlearn.distributed.moments import merged_moments, moments
 from hashlearn.hashers import TwoStepHasher
 from hashlearn.hashers.base import MAX_BITS
@@ -131,13 +129,8 @@ def fit(
         random_state=random_state,
         time_limit=time_limit,
     )
-    with ExitStack() as stack:
-        executor: Executor
-        if n_workers == 0 and client is None and address is None:
-            executor = InProcess(table)
-        else:
-            executor = OnDask(table, stack.enter_context(connected(client, address, n_workers, memory_limit)))
-        stack.enter_context(one_blas_thread())
+    with connected(client, address, n_workers, memory_limit) as opened, one_blas_thread():
+        executor: Executor = InProcess(table) if opened is None else OnDask(table, opened)
         tell(progress, "moments", 0, 1)
         known = executor.reduce_rows(moments, merged_moments)
         tell(progress, "moments", 1, 1)
