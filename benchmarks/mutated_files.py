@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from hashlearn.persistence.header import BLANK, DTYPES
+from hashlearn.persistence.container import BLANK, DTYPES
 from hashlearn.search import files
 
 ODD = (

@@ -94,9 +94,9 @@ MUTANTS = [
     ),
     Mutant(
         "fitted attributes are not part of a hasher's fingerprint",
-        "persistence/fingerprint.py",
-        "described = [HASHER_NAMES[type(hasher)], int(hasher.n_bits), stored, _shapes(writer), digests(writer.arrays)]",
-        "described = [HASHER_NAMES[type(hasher)], int(hasher.n_bits), stored, _shapes(writer)]",
+        "persistence/values.py",
+        "described = [HASHER_NAMES[type(hasher)], int(hasher.n_bits), stored, shapes, digests(writer.arrays)]",
+        "described = [HASHER_NAMES[type(hasher)], int(hasher.n_bits), stored, shapes]",
         (*ENCODING, *FOLDERS),
     ),
     Mutant(

@@ -25,7 +25,7 @@ from hashlearn.core.progress import ProgressCallback, tell
 from hashlearn.distributed.block_cache import one_core, same
 from hashlearn.distributed.blocks import found_files, has_no_rows
 from hashlearn.distributed.client import connected
-from hashlearn.persistence.fingerprint import fingerprint
+from hashlearn.persistence.values import fingerprint
 from hashlearn.streams import Encoded, encode_file, open_rows
 from hashlearn.streams.encoding import require_columns, work_digest
 from hashlearn.streams.shards import discard_shards

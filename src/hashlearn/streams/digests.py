@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 import hashlearn
 from hashlearn.core.checked_file import bytes_of
-from hashlearn.persistence.fingerprint import fingerprint
+from hashlearn.persistence.values import fingerprint
 
 
 class WorkDigest:
