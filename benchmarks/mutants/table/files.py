@@ -158,7 +158,7 @@ MUTANTS = [
     ),
     Mutant(
         "the checksum of an index file is not compared",
-        "search/files.py",
+        "search/code_table.py",
         "if file.read(DIGEST_BYTES) != digest.digest():",
         "if False:",
         INDEX_FILES,

@@ -22,7 +22,7 @@ from hashlearn.distributed.moments import plus, tree
 from hashlearn.metrics.average_precision import finisher, mean_over_queries
 from hashlearn.metrics.counting import CountArray, Counts, count_pairs
 from hashlearn.metrics.inputs import make_task
-from hashlearn.metrics.radius import PrecisionRecallCurve, curve_of_totals, totals, within
+from hashlearn.metrics.retrieval import PrecisionRecallCurve, curve_of_totals, totals, within
 from hashlearn.streams import read_labels
 from hashlearn.streams.opening import read_codes, split_address
 
@@ -84,7 +84,8 @@ def evaluate(
             submit = partial(opened.submit, pure=False)
             parts = [submit(_counts, queries, labels, n_bits, *block) for block in blocks]
             total = tree(lambda few: submit(combined, plus, *few), parts).result()
-    counts = _as_counts(*total)
+    retrieved, relevant = total
+    counts = Counts.without_order(retrieved, relevant, np.zeros(len(queries), np.int32))
     n = int(counts.retrieved[0].sum())
     precisions = finisher(n, ties, "plain", None)(counts)
     return BlockEvaluation(
@@ -108,12 +109,6 @@ def _counts(
     with one_core():
         parts = count_pairs(task, lambda counts: (counts.retrieved, counts.relevant))
     return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
-
-
-def _as_counts(retrieved: CountArray, relevant: CountArray) -> Counts:
-    nothing, classes = np.zeros(len(retrieved)), np.zeros(len(retrieved), np.int32)
-    zeros = np.zeros(len(retrieved), np.int64)
-    return Counts(retrieved, relevant, classes, classes, nothing, nothing, zeros, zeros)
 
 
 def _pairs(database: Any, labels: Any) -> list[Source]:

@@ -8,9 +8,10 @@ the rows and of the hasher. The output does not depend on the batch size or on i
 
 from __future__ import annotations
 
+import io
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,14 +20,15 @@ from numpy.typing import NDArray
 
 from hashlearn.core.atomic_files import write_atomically
 from hashlearn.core.checked_file import Hashed
+from hashlearn.core.packages import require
 from hashlearn.core.progress import ProgressCallback, tell
-from hashlearn.streams.code_files import npy_bytes, parquet_bytes
-from hashlearn.streams.digests import WorkDigest
-from hashlearn.streams.rows import FileState, RowSource
-from hashlearn.streams.shards import Shards
+from hashlearn.search.stores.exports import to_arrow
+from hashlearn.streams.rows import FileState, RowSource, rebatched
+from hashlearn.streams.shards import Shards, WorkDigest
 
 BATCH_BYTES = 2**26  # of features in float64
 MOST_BATCH_ROWS = 65_536
+GROUP_ROWS = 65_536  # of a Parquet row group, for every size of batches
 
 
 class Encoded(NamedTuple):
@@ -165,3 +167,52 @@ def _changed(before: FileState, source: RowSource, has_same_rows: Callable[[], b
     if after._replace(status_changed=before.status_changed) != before:
         return True
     return after != before and not has_same_rows()
+
+
+def npy_bytes(codes: Iterable[NDArray[np.uint8]], n_rows: int, n_bits: int, first_id: int = 0) -> Iterator[Any]:
+    """An npy file, uint8 (n_rows, ⌈n_bits/8⌉), without ids."""
+    header = io.BytesIO()
+    shape = (n_rows, -(-n_bits // 8))
+    np.lib.format.write_array_header_1_0(header, {"descr": "|u1", "fortran_order": False, "shape": shape})
+    yield header.getvalue()
+    for part in codes:
+        yield part.tobytes()
+
+
+def parquet_bytes(codes: Iterable[NDArray[np.uint8]], n_rows: int, n_bits: int, first_id: int = 0) -> Iterator[Any]:
+    """A Parquet file as `hashlearn.search.stores.exports.write_parquet` writes it; ids count from first_id."""
+    parquet = require("pyarrow.parquet", "parquet", "writing Parquet files")
+    sink, writer, first = _Sink(), None, first_id
+    for group in rebatched(codes, GROUP_ROWS):
+        table = to_arrow(group, np.arange(first, first + len(group)), n_bits)
+        if writer is None:
+            writer = parquet.ParquetWriter(sink, table.schema)
+        writer.write_table(table, row_group_size=GROUP_ROWS)
+        first += len(group)
+        yield sink.taken()
+    if writer is not None:
+        writer.close()
+    yield sink.taken()
+
+
+class _Sink(io.RawIOBase):
+    """A write-only file whose bytes are taken out piece by piece."""
+
+    def __init__(self) -> None:
+        self._held = bytearray()
+        self._before = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self._held += data
+        return memoryview(data).nbytes
+
+    def tell(self) -> int:
+        return self._before + len(self._held)
+
+    def taken(self) -> bytes:
+        data, self._held = bytes(self._held), bytearray()
+        self._before += len(data)
+        return data
