@@ -17,9 +17,8 @@ import numpy as np
 
 from benchmarks.dask_scale import N_FEATURES, write_rows
 from hashlearn.distributed.block_cache import FactorSpec
-from hashlearn.distributed.block_rows import propose
 from hashlearn.distributed.blocks import as_table
-from hashlearn.distributed.distance_codes import Start, begin
+from hashlearn.distributed.distance_codes import Start, begin, propose
 from hashlearn.distributed.executors import OnDask
 from hashlearn.distributed.hash_functions import cross_moments
 from hashlearn.distributed.moments import merged_moments, moments, unit_gram

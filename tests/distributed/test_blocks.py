@@ -15,9 +15,9 @@ from hashlearn import bqp, distributed
 from hashlearn.bits import unpack_signs
 from hashlearn.distributed import block_cache, encoding
 from hashlearn.distributed.block_cache import BlockState, set_bit
-from hashlearn.distributed.block_rows import propose
 from hashlearn.distributed.blocks import as_table, checked_rows
 from hashlearn.distributed.class_codes import shares
+from hashlearn.distributed.distance_codes import propose
 from hashlearn.distributed.hash_functions import distinct_of_gram, gram_with_ones
 from hashlearn.distributed.moments import merged_moments, moments, tree
 from hashlearn.hash_functions import KernelRidge, LinearRidge, distinct_bits
@@ -63,8 +63,8 @@ def test_blocks_lose_little_against_all_rows_at_once(solver):
 
 
 def test_one_block_descends_to_a_flip_optimum(monkeypatch):
-    monkeypatch.setattr("hashlearn.distributed.block_rows.MAX_PASSES", 100)
-    monkeypatch.setattr("hashlearn.distributed.block_rows.SETTLED", 0.0)
+    monkeypatch.setattr("hashlearn.distributed.distance_codes.MAX_PASSES", 100)
+    monkeypatch.setattr("hashlearn.distributed.distance_codes.SETTLED", 0.0)
     X, _ = clustered(400, 6)
     factor = Distance().build(X, None, np.random.default_rng(0)).P.astype(np.float32)
     state = BlockState(factor, None, 0)

@@ -113,9 +113,9 @@ def _counts(
 
 def _pairs(database: Any, labels: Any) -> list[Source]:
     codes = [str(file) for file in found_files(database)]
-    listed = isinstance(labels, list | tuple)
-    addresses = [str(item) for item in labels if not has_no_rows(split_address(item)[0])] if listed else None
-    if addresses is None:
+    if isinstance(labels, list | tuple):
+        addresses = [str(item) for item in labels if not has_no_rows(split_address(item)[0])]
+    else:
         addresses = [str(file) for file in found_files(labels)]
     if len(addresses) != len(codes):
         raise ValueError(

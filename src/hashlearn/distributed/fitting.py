@@ -96,12 +96,10 @@ def fit(
     if labels is not None:
         warnings.warn("labels is now called y, and goes in version 0.2", DeprecationWarning, stacklevel=2)
         y = labels
-    whole_number(n_bits, "n_bits", least=1)
+    whole_number(n_bits, "n_bits", least=1, most=MAX_BITS)
     whole_number(n_sweeps, "n_sweeps", least=1)
     require_seconds(time_limit)
     spec = block_hash_function(hash_function)
-    if n_bits > MAX_BITS:
-        raise ValueError(f"n_bits must be at most {MAX_BITS}, got {n_bits}")
     wanted = ("distance" if y is None else "labels") if target == "auto" else target
     if wanted not in ("distance", "labels"):
         raise ValueError(f"target must be 'auto', 'distance' or 'labels', got {target!r}")
@@ -112,9 +110,7 @@ def fit(
     table = as_table(X, chunk_rows, columns)
     if table.n < n_bits:
         raise ValueError(f"n_bits={n_bits} needs at least as many rows to learn from, got {table.n}")
-    components = min(2 * n_bits, table.n_features) if n_components is None else n_components
-    whole_number(components, "n_components", least=1)
-    components = min(components, table.n_features)
+    components = 2 * n_bits if n_components is None else whole_number(n_components, "n_components", least=1)
     rng = generator(random_state)
 
     hasher = TwoStepHasher(
@@ -134,7 +130,7 @@ def fit(
         tell(progress, "moments", 0, 1)
         known = executor.reduce_rows(moments, merged_moments)
         tell(progress, "moments", 1, 1)
-        common: dict[str, Any] = {
+        common: Any = {
             "solver": solver,
             "n_sweeps": n_sweeps,
             "rng": rng,
@@ -145,9 +141,8 @@ def fit(
             classes = class_numbers(X, y, table.n)
             codes, report = class_codes(executor, known, classes, n_bits, **common)
         else:
-            codes, report = distance_codes(
-                executor, known, n_bits, n_components=components, init=init, certify=certify, **common
-            )
+            common |= {"n_components": min(components, table.n_features), "init": init, "certify": certify}
+            codes, report = distance_codes(executor, known, n_bits, **common)
         hasher.hash_functions_ = fit_over_blocks(spec, executor, known, codes, n_bits, rng)
         tell(progress, "hash functions", 1, 1)
     hasher.inference_report_ = report

@@ -23,7 +23,7 @@ from hashlearn.core.checked_file import Hashed
 from hashlearn.core.packages import require
 from hashlearn.core.progress import ProgressCallback, tell
 from hashlearn.search.stores.exports import to_arrow
-from hashlearn.streams.rows import FileState, RowSource, rebatched
+from hashlearn.streams.rows import RowSource, rebatched
 from hashlearn.streams.shards import Shards, WorkDigest
 
 BATCH_BYTES = 2**26  # of features in float64
@@ -90,7 +90,7 @@ def encode_file(
     if batch_rows is not None and batch_rows < 1:
         raise ValueError(f"batch_rows must be a positive integer, got {batch_rows!r}")
     size = default_batch_rows(source.n_features) if batch_rows is None else batch_rows
-    n, work, before = source.n_rows, WorkDigest(hasher, identity), source.state()
+    n, work, before = source.n_rows, WorkDigest(hasher, identity), source.path.stat()
     with Shards(path, -(-hasher.n_bits // 8)) as shards:
         resumed = done = 0
         digest = b""
@@ -161,12 +161,12 @@ def _encoded(hasher: Any, batch: Any, source: RowSource, first: int) -> NDArray[
     return codes
 
 
-def _changed(before: FileState, source: RowSource, has_same_rows: Callable[[], bool]) -> bool:
+def _changed(before: os.stat_result, source: RowSource, has_same_rows: Callable[[], bool]) -> bool:
     """Whether the file changed. If only its ctime did (a new owner, mode or link), the rows are compared."""
-    after = source.state()
-    if after._replace(status_changed=before.status_changed) != before:
+    after = source.path.stat()
+    if any(getattr(after, part) != getattr(before, part) for part in ("st_dev", "st_ino", "st_size", "st_mtime_ns")):
         return True
-    return after != before and not has_same_rows()
+    return after.st_ctime_ns != before.st_ctime_ns and not has_same_rows()
 
 
 def npy_bytes(codes: Iterable[NDArray[np.uint8]], n_rows: int, n_bits: int, first_id: int = 0) -> Iterator[Any]:
