@@ -59,21 +59,16 @@ class BlockState:
         self.version = -1
         self.codes: NDArray[np.uint8] | None = None  # packed, (rows, ⌈n_bits/8⌉)
         self.pending: tuple[int, list[NDArray[np.bool_]]] | None = None
-        self._factor: NDArray[np.float32] | None = factor
-        self._file: Path | None = None
+        self._factor: NDArray[np.float32] | Path = factor
         if folder is not None:
-            self._file = folder / f"{number}.npy"
+            self._factor = folder / f"{number}.npy"
             unfinished = folder / f".{number}.{os.getpid()}.npy"
             np.save(unfinished, factor)
-            os.replace(unfinished, self._file)
-            self._factor = None
+            os.replace(unfinished, self._factor)
 
     def factor(self) -> NDArray[np.float32]:
         """Rows of the factor, (rows, rank)."""
-        if self._factor is not None:
-            return self._factor
-        assert self._file is not None
-        return np.load(self._file)
+        return np.load(self._factor) if isinstance(self._factor, Path) else self._factor
 
     def signs(self, n_bits: int) -> NDArray[np.int8]:
         """The codes as ±1, (rows, n_bits)."""

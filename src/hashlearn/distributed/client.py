@@ -14,8 +14,6 @@ from hashlearn.core.threads import n_threads
 LEAST_MEMORY = 6e8  # bytes that a worker needs for itself
 TOO_LITTLE = "{}; a worker needs at least 600 MB for itself, and its blocks of rows on top: give it more memory"
 
-_log = logging.getLogger(__name__)
-
 
 @contextmanager
 def connected(
@@ -76,6 +74,6 @@ def _parsed(memory_limit: Any) -> int | None:
     """In bytes, None or 0 for no limit, as a `LocalCluster` takes it."""
     parse = require("distributed.worker_memory", "dask", "hashlearn.distributed").parse_memory_limit
     try:
-        return parse(memory_limit, 1, logger=_log)
+        return parse(memory_limit, 1, logger=logging.getLogger(__name__))
     except (ValueError, TypeError, OverflowError) as error:
         raise ValueError(f"memory_limit must be bytes, such as 2e9 or '2GB', got {memory_limit!r}: {error}") from None

@@ -16,17 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.core.threads import map_threads, one_blas_thread
-from hashlearn.distributed.block_cache import (
-    MISSING,
-    BlockState,
-    FactorSpec,
-    combined,
-    forget,
-    on_restored,
-    on_rows,
-    on_state,
-    same,
-)
+from hashlearn.distributed import block_cache
+from hashlearn.distributed.block_cache import MISSING, BlockState, FactorSpec, forget
 from hashlearn.distributed.blocks import LazyBlock, Table
 from hashlearn.distributed.client import LEAST_MEMORY, workers_of
 from hashlearn.distributed.moments import tree
@@ -76,7 +67,7 @@ class Executor(ABC):
         arguments = [(*(() if each is None else each[b]), *common) for b in self._numbers]
         found = self._gather(
             [
-                self._submit(b, on_state, function, self._shared_spec, b, version, ends[b], arguments[b])
+                self._submit(b, block_cache.on_state, function, self._shared_spec, b, version, ends[b], arguments[b])
                 for b in self._numbers
             ]
         )
@@ -103,10 +94,12 @@ class Executor(ABC):
     def _on_rows(self, function: Callable[..., Any], common: Sequence[Any], each: Sequence[Any] | None) -> list[Any]:
         shared = self._share(common) if common else ()
         own = [() if each is None else each[b] for b in self._numbers]
-        return [self._submit(b, on_rows, function, *self._rows(b), own[b], shared) for b in self._numbers]
+        return [self._submit(b, block_cache.on_rows, function, *self._rows(b), own[b], shared) for b in self._numbers]
 
     def _restore(self, number: int, function: Callable[..., Any], *state: Any) -> Any:
-        return self._submit(number, on_restored, function, *self._rows(number), self._shared_spec, number, *state)
+        return self._submit(
+            number, block_cache.on_restored, function, *self._rows(number), self._shared_spec, number, *state
+        )
 
     def _rows(self, number: int) -> tuple[Any, str, int]:
         """A block, its name and its width, as tasks take them."""
@@ -172,7 +165,7 @@ class OnDask(Executor):
 
     def _share(self, value: Any) -> Any:
         # A task and not scattered data: the scheduler can make it again when the worker that has it is lost.
-        return self._client.submit(same, value, pure=False)
+        return self._client.submit(block_cache.same, value, pure=False)
 
     def _submit(self, number: int, task: Callable[..., Any], *arguments: Any) -> Any:
         if number == 0 or not self._worker_of:
@@ -184,7 +177,7 @@ class OnDask(Executor):
         return self._client.gather(submitted)
 
     def _reduce(self, merge: Callable[..., Any], submitted: list[Any]) -> Any:
-        combine = partial(self._client.submit, combined, merge, pure=False)
+        combine = partial(self._client.submit, block_cache.combined, merge, pure=False)
         return tree(lambda parts: combine(*parts), submitted).result()
 
     def _place(self) -> None:
