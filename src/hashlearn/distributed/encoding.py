@@ -104,9 +104,9 @@ def encode(
         for result in pending:
             results.append(result)
             tell(progress, "encoding", len(results), len(jobs))
-    sizes, digests, resumed = zip(*results, strict=True)
-    digest = hashlib.sha256("".join(digests).encode()).hexdigest()
-    return EncodedFiles(targets, first_id, sum(resumed), sum(sizes), digest)
+    digest = hashlib.sha256("".join(sha256 for _, sha256, _ in results).encode()).hexdigest()
+    resumed, size = sum(whole for _, _, whole in results), sum(count for count, _, _ in results)
+    return EncodedFiles(targets, first_id, resumed, size, digest)
 
 
 def _encode_one(
