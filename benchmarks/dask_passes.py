@@ -17,11 +17,11 @@ import numpy as np
 
 from benchmarks.dask_scale import N_FEATURES, write_rows
 from hashlearn.distributed.block_cache import FactorSpec
-from hashlearn.distributed.block_rows import propose
-from hashlearn.distributed.block_starts import Start, begin
 from hashlearn.distributed.blocks import as_table
+from hashlearn.distributed.distance_codes import Start, begin, propose
 from hashlearn.distributed.executors import OnDask
-from hashlearn.distributed.moments import cross_moments, merged_moments, moments, unit_gram
+from hashlearn.distributed.hash_functions import cross_moments
+from hashlearn.distributed.moments import merged_moments, moments, unit_gram
 from hashlearn.inference.passes import Outcome, Step
 
 N_BITS, RANK = 32, 64
@@ -52,9 +52,9 @@ def timed_factor(rows, spec) -> float:
 
 
 def timed_cross(rows, mean) -> float:
-    bits = np.random.default_rng(0).integers(0, 2, (len(rows), N_BITS)).astype(np.uint8)
+    codes = np.random.default_rng(0).integers(0, 256, (len(rows), N_BITS // 8)).astype(np.uint8)
     began = time.thread_time()
-    cross_moments(rows, bits, mean)
+    cross_moments(rows, codes, np.arange(N_BITS), N_BITS, mean)
     return time.thread_time() - began
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from hashlearn.persistence.header import BLANK, DTYPES
-from hashlearn.search import files
+from hashlearn.persistence.container import BLANK, DTYPES
+from hashlearn.search import code_table
 
 ODD = (
     None,
@@ -114,9 +114,9 @@ def rewritten(data: bytes, edit: Callable[[dict[str, Any], dict[str, Any], bytea
 
 def forged_index(data: bytes, rng: np.random.Generator) -> bytes:
     """An index file with values of its header, ids or codes replaced, and its digest made anew."""
-    start = len(files.MAGIC) + files.LENGTH_BYTES
-    length = int.from_bytes(data[len(files.MAGIC) : start], "little")
-    header, body = json.loads(data[start : start + length]), bytearray(data[start + length : -files.DIGEST_BYTES])
+    start = len(code_table.MAGIC) + code_table.LENGTH_BYTES
+    length = int.from_bytes(data[len(code_table.MAGIC) : start], "little")
+    header, body = json.loads(data[start : start + length]), bytearray(data[start + length : -code_table.DIGEST_BYTES])
     for _ in range(rng.integers(1, 4)):
         way = rng.integers(6)
         if way < 2 and isinstance(header.get("settings"), dict) and header["settings"]:
@@ -132,7 +132,7 @@ def forged_index(data: bytes, rng: np.random.Generator) -> bytes:
         else:
             edit_somewhere(header, rng)
     text = json.dumps(header).encode()
-    whole = files.MAGIC + len(text).to_bytes(files.LENGTH_BYTES, "little") + text + bytes(body)
+    whole = code_table.MAGIC + len(text).to_bytes(code_table.LENGTH_BYTES, "little") + text + bytes(body)
     return whole + hashlib.sha256(whole).digest()
 
 

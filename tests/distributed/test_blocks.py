@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import time
 from dataclasses import dataclass
+from functools import partial, reduce
 from itertools import pairwise
 
 import numpy as np
@@ -14,11 +15,11 @@ from hashlearn import bqp, distributed
 from hashlearn.bits import unpack_signs
 from hashlearn.distributed import block_cache, encoding
 from hashlearn.distributed.block_cache import BlockState, set_bit
-from hashlearn.distributed.block_rows import propose
 from hashlearn.distributed.blocks import as_table, checked_rows
 from hashlearn.distributed.class_codes import shares
+from hashlearn.distributed.distance_codes import propose
 from hashlearn.distributed.hash_functions import distinct_of_gram, gram_with_ones
-from hashlearn.distributed.moments import folded, merged_moments, moments, tree
+from hashlearn.distributed.moments import merged_moments, moments, tree
 from hashlearn.hash_functions import KernelRidge, LinearRidge, distinct_bits
 from hashlearn.inference import PRESETS, Passes, infer_codes, start_codes
 from hashlearn.inference.objective import objective
@@ -30,7 +31,7 @@ from tests.distributed.data import clustered, write_files
 def test_moments_of_blocks_are_those_of_all_rows():
     X, _ = clustered(1000, 7)
     parts = [moments(X[a : a + 130]) for a in range(0, 1000, 130)]
-    whole = tree(lambda few: folded(merged_moments, few), parts)
+    whole = tree(partial(reduce, merged_moments), parts)
     assert whole.n == 1000
     np.testing.assert_allclose(whole.mean, X.mean(axis=0, dtype=np.float64), rtol=1e-12)
     np.testing.assert_allclose(whole.scatter, 1000 * np.cov(X.T.astype(np.float64), bias=True), rtol=1e-10)
@@ -62,8 +63,8 @@ def test_blocks_lose_little_against_all_rows_at_once(solver):
 
 
 def test_one_block_descends_to_a_flip_optimum(monkeypatch):
-    monkeypatch.setattr("hashlearn.distributed.block_rows.MAX_PASSES", 100)
-    monkeypatch.setattr("hashlearn.distributed.block_rows.SETTLED", 0.0)
+    monkeypatch.setattr("hashlearn.distributed.distance_codes.MAX_PASSES", 100)
+    monkeypatch.setattr("hashlearn.distributed.distance_codes.SETTLED", 0.0)
     X, _ = clustered(400, 6)
     factor = Distance().build(X, None, np.random.default_rng(0)).P.astype(np.float32)
     state = BlockState(factor, None, 0)

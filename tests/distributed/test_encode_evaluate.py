@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hashlearn import distributed, metrics
-from hashlearn.distributed.marks import Mark, read_mark, write_mark
+from hashlearn.distributed.encoding import Mark, read_mark, write_mark
 from hashlearn.hashers import LSH
 from hashlearn.streams import read_codes
 from tests.distributed.data import clustered, write_files

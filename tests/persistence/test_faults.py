@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from benchmarks.mutated_files import rewritten
 
 from hashlearn.persistence import FORMAT_VERSION, PersistenceError, describe, load
-from hashlearn.persistence.header import BLANK, LARGEST_HEADER, parse_header
+from hashlearn.persistence.container import BLANK, LARGEST_HEADER, parse_header
 from tests.persistence.models import TRAIN, X, Y, fitted, unfitted
 
 FLIPS = int(os.environ.get("HASHLEARN_FLIPS", "2000"))

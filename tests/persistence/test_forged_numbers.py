@@ -16,7 +16,7 @@ from hashlearn.core.checks import LARGEST_FEATURE
 from hashlearn.hash_functions import DistinctBits, ForestMargins, LinearMargins, every_bit
 from hashlearn.hashers import HASHERS, LSH
 from hashlearn.persistence import PersistenceError
-from hashlearn.persistence.header import DTYPES
+from hashlearn.persistence.container import DTYPES
 from hashlearn.targets import Similarity
 from tests.persistence.models import TRAIN, X, Y, fitted, unfitted
 

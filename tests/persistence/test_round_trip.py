@@ -13,7 +13,7 @@ from hashlearn import TwoStepHasher, bqp, hash_functions, inference, targets
 from hashlearn.hash_functions import EstimatorMargins, FittedHashFunctions
 from hashlearn.hashers import HASHERS
 from hashlearn.persistence import PersistenceError, describe, load, save
-from hashlearn.persistence.registry import FUNCTIONS, RECORDS
+from hashlearn.persistence.values import FUNCTIONS, RECORDS
 from tests.persistence.models import TEST, TRAIN, X, Y, assert_same, assert_same_codes, fitted, unfitted
 
 

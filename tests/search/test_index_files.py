@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hashlearn.search import FaissHNSW, FaissIVF, FaissMultiHash, HammingIndex, files
-from hashlearn.search.inputs import MOST_BITS
+from hashlearn.search import FaissHNSW, FaissIVF, FaissMultiHash, HammingIndex, code_table
+from hashlearn.search.interface import MOST_BITS
 from tests.search.codes import random_codes
 
 REFUSED = "cannot be loaded|is not a valid index"
@@ -32,12 +32,12 @@ def saved(path: Path, n: int = 40, n_bits: int = 33, backend: Any = "numpy") -> 
 def with_header(path: Path, **changes: Any) -> None:
     """Change the header, with everything else, the checksum included, made to fit."""
     content = path.read_bytes()
-    start = len(files.MAGIC) + files.LENGTH_BYTES
-    length = int.from_bytes(content[len(files.MAGIC) : start], "little")
+    start = len(code_table.MAGIC) + code_table.LENGTH_BYTES
+    length = int.from_bytes(content[len(code_table.MAGIC) : start], "little")
     text = json.dumps({**json.loads(content[start : start + length]), **changes}).encode()
-    body = content[start + length : -files.DIGEST_BYTES]
-    whole = files.MAGIC + len(text).to_bytes(files.LENGTH_BYTES, "little") + text + body
-    path.write_bytes(whole + files.hashlib.sha256(whole).digest())
+    body = content[start + length : -code_table.DIGEST_BYTES]
+    whole = code_table.MAGIC + len(text).to_bytes(code_table.LENGTH_BYTES, "little") + text + body
+    path.write_bytes(whole + code_table.hashlib.sha256(whole).digest())
 
 
 @pytest.mark.parametrize("n_bits", [1, 12, 33, 100])
@@ -152,10 +152,10 @@ def test_pipes_devices_and_folders_are_refused_at_once(tmp_path: Path) -> None:
 def test_pad_bits_and_ids_are_checked_behind_a_right_checksum(tmp_path: Path) -> None:
     codes = np.full((3, 2), 255, np.uint8)
     header = {"n_bits": 12, "backend": "numpy", "settings": {}, "next_id": 0}
-    files.write(tmp_path / "a", header, np.arange(3), codes)
+    code_table.write_table(tmp_path / "a", header, np.arange(3), codes)
     with pytest.raises(ValueError, match="zero past bit 12"):
         HammingIndex.load(tmp_path / "a")
-    files.write(tmp_path / "a", header, np.array([1, 1, -2]), codes & 0b11110000)
+    code_table.write_table(tmp_path / "a", header, np.array([1, 1, -2]), codes & 0b11110000)
     with pytest.raises(ValueError, match="ids must be"):
         HammingIndex.load(tmp_path / "a")
 
@@ -170,7 +170,7 @@ def test_a_pickle_is_refused_and_not_run(tmp_path: Path, monkeypatch: pytest.Mon
     Path("a").write_bytes(pickle.dumps(Malicious()))
     with pytest.raises(ValueError, match="not an index of hashlearn"):
         HammingIndex.load("a")
-    Path("b").write_bytes(files.MAGIC + pickle.dumps(Malicious()) * 3)
+    Path("b").write_bytes(code_table.MAGIC + pickle.dumps(Malicious()) * 3)
     with pytest.raises(ValueError, match=REFUSED):
         HammingIndex.load("b")
     assert not Path("was_run").exists()
@@ -187,7 +187,7 @@ def test_a_full_disk_leaves_the_old_file_and_no_litter(
     def fail(*arguments: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(files.os, stage, fail)
+    monkeypatch.setattr(code_table.os, stage, fail)
     with pytest.raises(OSError, match="No space left"):
         index.save(tmp_path / "a")
     monkeypatch.undo()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from hashlearn.hash_functions.base import FittedHashFunctions, HashFunction, Training
-from hashlearn.hash_functions.linear_ridge import LinearRidge
+from hashlearn.hash_functions.linear import LinearRidge
 
 
 @dataclass(frozen=True)

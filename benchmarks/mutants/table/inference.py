@@ -217,7 +217,7 @@ MUTANTS = [
     ),
     Mutant(
         "a block's change of the products leaves out the codes",
-        "distributed/block_rows.py",
+        "distributed/distance_codes.py",
         "        products[0],\n        products[1] if",
         "        0.0 * products[0],\n        products[1] if",
         (f"{BLOCKS}::test_one_block_descends_to_a_flip_optimum",),

@@ -46,14 +46,14 @@ MUTANTS = [
     ),
     Mutant(
         "precision within a radius leaves out the items at the radius",
-        "metrics/radius.py",
+        "metrics/retrieval.py",
         "last = min(radius, counts.retrieved.shape[1] - 1) + 1",
         "last = min(radius, counts.retrieved.shape[1] - 1)",
         NEAREST,
     ),
     Mutant(
         "recall of the macro curve is divided by the items of all queries",
-        "metrics/radius.py",
+        "metrics/retrieval.py",
         "np.broadcast_to(relevant[:, -1:], relevant.shape)",
         "np.broadcast_to(relevant[:, -1:].sum(), relevant.shape)",
         NEAREST,
@@ -67,14 +67,14 @@ MUTANTS = [
     ),
     Mutant(
         "true neighbors at the k-th distance never count",
-        "metrics/nearest.py",
+        "metrics/retrieval.py",
         "nearer = counts.retrieved.cumsum(axis=1) - counts.retrieved",
         "nearer = counts.retrieved.cumsum(axis=1)",
         ("tests/metrics/test_neighbors.py",),
     ),
     Mutant(
         "a row past the database is taken for a neighbor",
-        "metrics/nearest.py",
+        "metrics/retrieval.py",
         "truth.max() >= n_database",
         "truth.max() > n_database",
         ("tests/metrics/test_neighbors.py",),

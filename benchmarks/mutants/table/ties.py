@@ -13,28 +13,28 @@ NEAREST = ("tests/metrics/test_radius_and_knn.py",)
 MUTANTS = [
     Mutant(
         "equal scores go to the higher row",
-        "search/asymmetric.py",
+        "search/by_score.py",
         "score == other_score and row > other_row",
         "score == other_score and row < other_row",
         SCORES,
     ),
     Mutant(
         "the last child of a heap is never compared",
-        "search/asymmetric.py",
+        "search/by_score.py",
         "if child + 1 < size and _worse",
         "if child + 2 < size and _worse",
         SCORES,
     ),
     Mutant(
         "the two best scores are not put in order",
-        "search/asymmetric.py",
+        "search/by_score.py",
         "for size in range(rows.shape[0] - 1, 0, -1):",
         "for size in range(rows.shape[0] - 1, 1, -1):",
         SCORES,
     ),
     Mutant(
         "equal scores of candidates keep the order that they came in",
-        "search/rescore.py",
+        "search/by_score.py",
         "order = np.lexsort((wanted[part], -all_scores), axis=1)[:, :k]",
         'order = np.argsort(-all_scores, axis=1, kind="stable")[:, :k]',
         SCORES,

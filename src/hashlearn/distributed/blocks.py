@@ -9,7 +9,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +80,7 @@ class Table:
     blocks: tuple[Block, ...]
     lengths: tuple[int, ...]
     n_features: int
-    names: tuple[str, ...] | None = field(default=None)
+    names: tuple[str, ...] | None = None
 
     @property
     def n(self) -> int:
@@ -94,6 +94,11 @@ class Table:
             yield first, first + length
             first += length
 
+    def drawn(self, count: int, rng: np.random.Generator) -> list[NDArray[np.intp]]:
+        """For every block the rows of a random sample, ascending; all of them if there are no more than ``count``."""
+        rows = np.arange(self.n) if self.n <= count else np.sort(rng.choice(self.n, count, replace=False))
+        return [rows[np.searchsorted(rows, a) : np.searchsorted(rows, b)] - a for a, b in self.edges()]
+
 
 def as_table(data: Any, chunk_rows: int | Sequence[int] | None = None, columns: Sequence[str] | None = None) -> Table:
     """Blocks of an array, a Dask array or dataframe, or Parquet and npy files (one, a folder, a pattern, a list).
@@ -104,8 +109,10 @@ def as_table(data: Any, chunk_rows: int | Sequence[int] | None = None, columns: 
     >>> as_table(np.zeros((5, 2)), chunk_rows=2).lengths
     (2, 2, 1)
     """
-    if columns is not None:
-        _require_different(columns)
+    wanted = list(columns or ())
+    for name in wanted:
+        if wanted.count(name) > 1:
+            raise ValueError(f"columns must name each column once, got {name!r} {wanted.count(name)} times")
     if _names_files(data):
         return _of_files(found_files(data), chunk_rows, columns)
     if type(data).__module__.partition(".")[0] in ("dask", "dask_expr"):
@@ -177,12 +184,6 @@ def checked_rows(rows: Any, name: str, n_features: int) -> NDArray[Any]:
     if largest > LARGEST_FEATURE:
         raise ValueError(f"{name}: has an entry of size {largest:.3g}, whose square overflows; scale the features")
     return array
-
-
-def _require_different(columns: Sequence[str]) -> None:
-    for name in columns:
-        if list(columns).count(name) > 1:
-            raise ValueError(f"columns must name each column once, got {name!r} {list(columns).count(name)} times")
 
 
 def _names_files(data: Any) -> bool:

@@ -14,24 +14,25 @@ from hashlearn.core.threads import n_threads
 LEAST_MEMORY = 6e8  # bytes that a worker needs for itself
 TOO_LITTLE = "{}; a worker needs at least 600 MB for itself, and its blocks of rows on top: give it more memory"
 
-_log = logging.getLogger(__name__)
-
 
 @contextmanager
 def connected(
     client: Any = None, address: str | None = None, n_workers: int | None = None, memory_limit: Any = "auto"
 ) -> Iterator[Any]:
-    """A client; what was opened here is closed at the end.
+    """A client, or None for work in this process; what was opened here is closed at the end.
 
     Parameters
     ----------
     client : used as it is, and left open
     address : of a scheduler, ``tcp://host:8786``
     n_workers, memory_limit : of a `LocalCluster` where neither is given: a process for each core by default, and
-        memory for each of them, such as ``"3GB"``
+        memory for each of them, such as ``"3GB"``. ``n_workers=0`` alone means this process
     """
     if client is not None and address is not None:
         raise ValueError("give client or address, not both")
+    if n_workers == 0 and client is None and address is None:
+        yield None
+        return
     if client is not None:
         _require_memory(client)
         yield client
@@ -73,6 +74,6 @@ def _parsed(memory_limit: Any) -> int | None:
     """In bytes, None or 0 for no limit, as a `LocalCluster` takes it."""
     parse = require("distributed.worker_memory", "dask", "hashlearn.distributed").parse_memory_limit
     try:
-        return parse(memory_limit, 1, logger=_log)
+        return parse(memory_limit, 1, logger=logging.getLogger(__name__))
     except (ValueError, TypeError, OverflowError) as error:
         raise ValueError(f"memory_limit must be bytes, such as 2e9 or '2GB', got {memory_limit!r}: {error}") from None

@@ -1,30 +1,47 @@
 """Codes that preserve distances: unit rows of the centered features, in their first principal directions, then descent.
 
 Two passes over the features find mean and directions, a third makes the factor F (rank columns of float32), and from
-then on only F and codes are touched: rank · 4 + n_bits / 8 bytes a row and pass.
+then on only F and codes are touched: rank · 4 + n_bits / 8 bytes a row and pass. The start is the best ITQ rotation of
+a sample, applied to all rows by one small matrix.
+
+Blocks may be on any worker. One pass sends vectors as long as the rank, and one bit for each row. The caller keeps the
+packed codes of all blocks, and a sample of rows with their codes. Each block assumes that the other blocks make the
+same flips as it does, and counts its own ``repeats`` times, the number of blocks. Otherwise all blocks would correct
+the same error at once and overshoot.
 """
 
 from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Callable, Sequence
+from functools import partial, reduce
+from operator import add
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn import bqp
+from hashlearn.bqp.rows.numpy_flips import flip_in_order
+from hashlearn.core.arrays import FloatArray
 from hashlearn.core.progress import ProgressCallback
-from hashlearn.distributed.block_cache import FactorSpec
-from hashlearn.distributed.block_rows import MAX_PASSES, BlockRows
-from hashlearn.distributed.block_starts import begin, begun_total, factor_moments, learned_start
+from hashlearn.distributed.block_cache import BlockState, FactorSpec, set_bit
 from hashlearn.distributed.executors import Executor
-from hashlearn.distributed.moments import Moments, folded, plus, tree, unit_gram
-from hashlearn.distributed.sampling import drawn, taken_factor
+from hashlearn.distributed.moments import Moments, gram, panels, plus, tree, unit_gram
+from hashlearn.inference.array_rows import signs_and_products
 from hashlearn.inference.descent import descend
-from hashlearn.inference.passes import SAMPLED_ROWS, BitsByPasses
+from hashlearn.inference.passes import SAMPLED_ROWS, BitsByPasses, Outcome, Proposal, Step
 from hashlearn.inference.presets import as_passes, described
+from hashlearn.inference.proofs import ProofSums, proof_sums
 from hashlearn.inference.report import InferenceReport
-from hashlearn.linalg.principal_axes import top_directions
+from hashlearn.inference.starts import best_rotation
+from hashlearn.linalg.principal_axes import filled_up, top_directions
+
+ROTATIONS = 8
+STARTS = ("auto", "itq", "pca")
+MAX_PASSES = 4
+SETTLED = 2e-3  # the passes of a block end when at most this share of its signs flipped in one
 
 
 def distance_codes(
@@ -43,19 +60,20 @@ def distance_codes(
 ) -> tuple[list[NDArray[np.uint8]], InferenceReport]:
     """Packed codes of every block, and what happened."""
     began = time.perf_counter()
-    gram = executor.reduce_rows(unit_gram, plus, moments.mean, moments.typical_norm)
-    directions = top_directions(gram, n_components)
+    unit_scatter = executor.reduce_rows(unit_gram, plus, moments.mean, moments.typical_norm)
+    directions = top_directions(unit_scatter, n_components)
     spec = FactorSpec(secrets.token_hex(8), moments.mean, moments.typical_norm, directions, executor.memory_each())
     try:
-        sums, squares = tree(lambda parts: folded(plus, parts), executor.keep(spec, factor_moments))
-        sampled = drawn(executor.table, SAMPLED_ROWS, rng)
+        sums, squares = tree(partial(reduce, plus), executor.keep(spec, factor_moments))
+        sampled = executor.table.drawn(SAMPLED_ROWS, rng)
         parts = executor.map_states(taken_factor, -1, None, None, each=[(index,) for index in sampled])
         sample = np.concatenate(parts).astype(np.float64)
         mean = sums / executor.table.n
         scatter = squares - executor.table.n * np.outer(mean, mean)
         start = learned_start(init, sample, mean, scatter, n_bits, rng)
         begun = executor.map_states(begin, -1, None, None, start)
-        rows = BlockRows(executor, [part.codes for part in begun], begun_total(begun), sample, sampled)
+        codes, among, cross = zip(*begun, strict=True)
+        rows = BlockRows(executor, list(codes), (reduce(add, among), reduce(add, cross)), sample, sampled)
         passes = as_passes(solver)
         report = InferenceReport.of(solver, passes, described(passes, MAX_PASSES))
         bits = BitsByPasses(
@@ -68,3 +86,153 @@ def distance_codes(
     finally:
         executor.close()
     return rows.codes, report
+
+
+class Start(NamedTuple):
+    """Bits are 1 where f · projection ≥ offsets, for rows f of the factor."""
+
+    projection: FloatArray  # (rank, n_bits)
+    offsets: FloatArray
+
+
+class Begun(NamedTuple):
+    """Of one block: packed codes, ZᵀZ and ZᵀF."""
+
+    codes: NDArray[np.uint8]
+    among: FloatArray
+    cross: FloatArray
+
+
+def factor_moments(state: BlockState) -> tuple[FloatArray, FloatArray]:
+    """Σ f and Σ ffᵀ of a block."""
+    factor = state.factor()
+    return factor.sum(axis=0, dtype=np.float64), gram(panels(factor))
+
+
+def taken_factor(state: BlockState, rows: NDArray[np.intp]) -> NDArray[np.float32]:
+    """Some rows of a block's factor."""
+    return state.factor()[rows]
+
+
+def learned_start(
+    init: str, sample: FloatArray, mean: FloatArray, scatter: FloatArray, n_bits: int, rng: np.random.Generator
+) -> Start:
+    """From the moments of all rows of the factor and a sample of them.
+
+    "pca" is signs of the principal components; "itq" (and "auto") rotates them so that signs lose least, the best of
+    several rotations by objective (3) on the sample.
+    """
+    if init not in STARTS:
+        raise ValueError(f"init must be one of {', '.join(STARTS)}, got {init!r}")
+    projection = filled_up(top_directions(scatter, n_bits), n_bits, rng)
+    if init != "pca":
+        target = bqp.LowRank(sample, np.ones(sample.shape[1]))
+        projection = projection @ best_rotation((sample - mean) @ projection, target, ROTATIONS, rng)
+    return Start(projection, mean @ projection)
+
+
+def begin(state: BlockState, start: Start) -> Begun:
+    """Give a block its first codes."""
+    factor, width = state.factor(), start.projection.shape[1]
+    among, cross, packed = np.zeros((width, width)), np.zeros((width, factor.shape[1])), []
+    for panel in panels(factor):
+        bits = panel @ start.projection >= start.offsets
+        z = 2.0 * bits - 1.0
+        among += z.T @ z
+        cross += z.T @ panel
+        packed.append(np.packbits(bits, axis=1))
+    codes = np.concatenate(packed)
+    state.codes, state.version, state.pending = codes.copy(), 0, None
+    return Begun(codes, among, cross)
+
+
+class BlockRows:
+    """`CodedRows` in blocks."""
+
+    refreshes_products = False
+
+    def __init__(
+        self,
+        executor: Executor,
+        codes: list[NDArray[np.uint8]],
+        products: tuple[FloatArray, FloatArray],
+        sample: FloatArray,
+        sampled: Sequence[NDArray[np.intp]],
+    ) -> None:
+        self.codes = codes  # packed, one array for each block
+        self.n, self.n_bits = executor.table.n, len(products[0])
+        self._executor, self._products = executor, products
+        self._sample, self._sampled = sample, sampled
+        packed = np.concatenate([block[index] for block, index in zip(codes, sampled, strict=True)])
+        self._sample_codes = 2.0 * np.unpackbits(packed, axis=1, count=self.n_bits) - 1.0
+        self._proposals: list[Proposal] = []
+        self._outcomes: list[Outcome] | None = None
+        self._version = 0
+
+    def products(self) -> tuple[FloatArray, FloatArray]:
+        """ZᵀZ and ZᵀF of the codes at the start."""
+        return self._products
+
+    def sample(self, rng: np.random.Generator) -> FloatArray:
+        """The same rows every time, with the codes as they stand."""
+        return np.hstack([self._sample_codes, self._sample])
+
+    def propose(self, step: Step, tick: Callable[[], Any]) -> list[Proposal]:
+        """One proposal for each block."""
+        self._proposals = self._pass(propose, step, self.n_bits, float(len(self.codes)))
+        return self._proposals
+
+    def take(self, bit: int, outcomes: list[Outcome]) -> None:
+        """Write the chosen signs into the caller's codes; the blocks take them with the next pass."""
+        first = 0
+        for codes, index, proposal, outcome in zip(self.codes, self._sampled, self._proposals, outcomes, strict=True):
+            if outcome is not Outcome.KEEP:
+                column = np.unpackbits(proposal.columns[outcome.value], count=len(codes)).astype(bool)
+                set_bit(codes, bit, column)
+                self._sample_codes[first : first + len(index), bit] = 2.0 * column[index] - 1.0
+            first += len(index)
+        self._version += 1
+        self._outcomes = outcomes
+
+    def proof(self, bit: int, B: FloatArray, smallest: float) -> list[ProofSums]:
+        """The sums of a proof, for each block."""
+        return self._pass(block_proof, self.n_bits, bit, B, smallest)
+
+    def _pass(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
+        return self._executor.map_states(function, self._version, self._outcomes, self.codes, *arguments)
+
+
+def propose(state: BlockState, step: Step, n_bits: int, repeats: float) -> Proposal:
+    """Flip signs of the present bit of a block, and of the candidate if there is one."""
+    codes, factor = state.signs(n_bits), state.factor()
+    present = codes[:, step.bit].copy()
+    columns, products = [present.copy()], [np.zeros(len(step.weights))]
+    fields = [step.weights * step.products]
+    if step.candidate is not None:
+        assert step.candidate_products is not None
+        x = np.empty_like(present)
+        products.append(signs_and_products(codes, factor, step.candidate, x))
+        columns.append(x)
+        fields.append(step.weights * step.candidate_products)
+    squares = np.einsum("ij,ij->i", factor, factor, dtype=np.float64)
+    diagonal = step.weights[n_bits] * squares + (n_bits - 1.0)
+    rows, starts = np.arange(len(codes)), [x.copy() for x in columns]
+    for _ in range(MAX_PASSES):
+        flips = 0
+        for x, start, t, field in zip(columns, starts, products, fields, strict=True):
+            flips += flip_in_order(codes, factor, rows, step.weights, diagonal, x, start, t, field, repeats)
+        if flips <= SETTLED * len(rows) * len(columns):
+            break
+    bits = [x > 0 for x in columns]
+    state.pending = (step.bit, bits)
+    return Proposal(
+        products[0],
+        products[1] if step.candidate is not None else None,
+        [int(np.count_nonzero(x != present)) for x in columns],
+        columns=[np.packbits(column) for column in bits],
+    )
+
+
+def block_proof(state: BlockState, n_bits: int, bit: int, B: FloatArray, smallest: float) -> ProofSums:
+    """What a block adds to the proof of a bit."""
+    return proof_sums(state.signs(n_bits), state.factor(), bit, B, smallest)

@@ -2,32 +2,35 @@
 
 The layout is that of ``hashlearn encode``: Parquet with columns id and code (fixed-size binary), or npy. An id is the
 row's number in the whole data set. A file that was cut short goes on where it stopped (`hashlearn.streams`). A mark
-beside each output (``.NAME.done``, see `marks`) holds one digest of hasher and rows, and one of the output. An output
-is left as it is only if both are still right.
+beside each output (``.NAME.done``) holds one digest of hasher and rows, and one of the output. An output is left as it
+is only if both are still right. The mark is written when its file is complete, just before that takes its place, so
+every output has a mark with its digest, whenever a kill comes.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import pickle
-from contextlib import ExitStack
+from collections.abc import Iterable
 from copy import copy
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import hashlearn
-from hashlearn.core.atomic_files import output_place
+from hashlearn.core.atomic_files import output_place, remove_unfinished, write_atomically
 from hashlearn.core.progress import ProgressCallback, tell
-from hashlearn.distributed.blocks import found_files
+from hashlearn.distributed.block_cache import one_core, same
+from hashlearn.distributed.blocks import found_files, has_no_rows
 from hashlearn.distributed.client import connected
-from hashlearn.distributed.marks import Mark, read_mark, remove_stale, write_mark
-from hashlearn.distributed.tasks import one_core, same
-from hashlearn.persistence.fingerprint import fingerprint
+from hashlearn.persistence.values import fingerprint
 from hashlearn.streams import Encoded, encode_file, open_rows
 from hashlearn.streams.encoding import require_columns, work_digest
 from hashlearn.streams.shards import discard_shards
+
+_Result = tuple[int, str, bool]  # bytes and digest of a file of codes, and whether it was complete before
 
 
 class EncodedFiles(NamedTuple):
@@ -90,26 +93,25 @@ def encode(
         jobs.append((identity, str(file.absolute()), str(place), first_id, batch_rows))
         first_id += source.n_rows
     remove_stale(folder, targets)
-    results: list[dict[str, Any]] = []
-    with ExitStack() as stack:
-        if n_workers == 0 and client is None and address is None:
+    results: list[_Result] = []
+    with connected(client, address, n_workers, memory_limit) as opened:
+        if opened is None:
             pending: Any = (_encode_one(model, *job) for job in jobs)
         else:
-            opened = stack.enter_context(connected(client, address, n_workers, memory_limit))
             sent = opened.submit(same, model, pure=False)  # once, not with every file
             futures = [opened.submit(_encode_one, sent, *job, pure=False) for job in jobs]
             pending = (future.result() for future in futures)
         for result in pending:
             results.append(result)
             tell(progress, "encoding", len(results), len(jobs))
-    digest = hashlib.sha256("".join(result["sha256"] for result in results).encode()).hexdigest()
-    resumed = sum(result["resumed"] for result in results)
-    return EncodedFiles(targets, first_id, resumed, sum(result["bytes"] for result in results), digest)
+    digest = hashlib.sha256("".join(sha256 for _, sha256, _ in results).encode()).hexdigest()
+    resumed, size = sum(whole for _, _, whole in results), sum(count for count, _, _ in results)
+    return EncodedFiles(targets, first_id, resumed, size, digest)
 
 
 def _encode_one(
     model: str | bytes, identity: str, file: str, place: str, first_id: int, batch_rows: int | None
-) -> dict[str, Any]:
+) -> _Result:
     hasher = _model(model, identity)
     source, output = open_rows(file, names=_names(hasher)), Path(place)
     with one_core():
@@ -117,7 +119,7 @@ def _encode_one(
         is_whole = found is not None and found.first_id == first_id and found.is_of(output)
         if found is not None and is_whole and work_digest(hasher, source, identity) == found.work_sha256:
             discard_shards(output)  # of another input, cut short
-            return {"bytes": found.bytes, "sha256": found.sha256, "resumed": True}
+            return found.bytes, found.sha256, True
 
         def mark(made: Encoded) -> None:
             write_mark(output, Mark(file, first_id, made.work_sha256, made.bytes, made.sha256))
@@ -125,7 +127,7 @@ def _encode_one(
         made = encode_file(
             hasher, source, output, batch_rows=batch_rows, identity=identity, first_id=first_id, finished=mark
         )
-    return {"bytes": made.bytes, "sha256": made.sha256, "resumed": False}
+    return made.bytes, made.sha256, False
 
 
 def _pickled(hasher: Any) -> bytes:
@@ -150,3 +152,79 @@ def _model(model: str | bytes, identity: str) -> Any:
 def _names(hasher: Any) -> list[str] | None:
     names = getattr(hasher, "feature_names_in_", None)
     return None if names is None else list(names)
+
+
+KINDS = (str, int, str, int, str)
+
+
+class Mark(NamedTuple):
+    """What is known of a finished file of codes."""
+
+    input: str  # path of the rows
+    first_id: int
+    work_sha256: str  # of the hasher and the rows
+    bytes: int  # of the file of codes, and its digest
+    sha256: str
+
+    def is_of(self, output: Path) -> bool:
+        """Whether the file is there and has this digest."""
+        try:
+            if not output.is_file() or output.stat().st_size != self.bytes:
+                return False
+            with open(output, "rb") as file:
+                return hashlib.file_digest(file, "sha256").hexdigest() == self.sha256
+        except FileNotFoundError:
+            return False
+
+
+def write_mark(output: Path, mark: Mark) -> None:
+    """Write the mark of ``output``."""
+    write_atomically(_place(output), [json.dumps(mark._asdict()).encode()])
+
+
+def read_mark(output: Path) -> Mark | None:
+    """The mark of ``output``; None where there is none, or a damaged one."""
+    place = _place(output)
+    try:
+        found = json.loads(place.read_bytes()) if place.is_file() else None
+        mark = Mark(**found) if isinstance(found, dict) else None
+    except (ValueError, TypeError, RecursionError, FileNotFoundError):
+        return None
+    right = mark is not None and all(type(value) is kind for value, kind in zip(mark, KINDS, strict=True))
+    return mark if right else None
+
+
+def remove_stale(folder: Path, targets: Iterable[Path]) -> None:
+    """Remove codes of inputs that are gone; refuse a folder with codes of other inputs.
+
+    Only files that have their mark's digest are removed, and what kills left unfinished.
+    """
+    kept = {place.name for place in targets}
+    stale, other = [], []
+    for place in sorted(folder.glob(".*.done")):
+        output = folder / place.name.removeprefix(".").removesuffix(".done")
+        if output.name in kept:
+            continue
+        mark = read_mark(output)
+        gone = mark is not None and (not os.path.exists(mark.input) or has_no_rows(Path(mark.input)))
+        if not output.exists() or (mark is not None and gone and mark.is_of(output)):
+            stale.append(output)
+        else:
+            other.append(output.name)
+    if other:
+        raise ValueError(
+            f"{folder}: holds codes that are not of these inputs ({', '.join(other[:5])}); "
+            "give all inputs in one call, name another folder, or remove these files"
+        )
+    for output in stale:
+        output.unlink(missing_ok=True)
+        _place(output).unlink(missing_ok=True)
+    remove_unfinished(folder, ".*")
+    for shards in folder.glob(".*.shards"):
+        output = folder / shards.name.removeprefix(".").removesuffix(".shards")
+        if output.name not in kept:
+            discard_shards(output)
+
+
+def _place(output: Path) -> Path:
+    return output.with_name(f".{output.name}.done")

@@ -7,7 +7,7 @@ metric that needs no order among equal distances follows from the sums exactly.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
+from functools import partial, reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 
 from hashlearn.core.checks import require_radius
 from hashlearn.core.names import require_choice
+from hashlearn.distributed.block_cache import combined, one_core
 from hashlearn.distributed.blocks import found_files, has_no_rows
 from hashlearn.distributed.client import connected
-from hashlearn.distributed.moments import folded, plus, tree
-from hashlearn.distributed.tasks import combined, one_core
+from hashlearn.distributed.moments import plus, tree
 from hashlearn.metrics.average_precision import finisher, mean_over_queries
 from hashlearn.metrics.counting import CountArray, Counts, count_pairs
 from hashlearn.metrics.inputs import make_task
-from hashlearn.metrics.radius import PrecisionRecallCurve, curve_of_totals, totals, within
+from hashlearn.metrics.retrieval import PrecisionRecallCurve, curve_of_totals, totals, within
 from hashlearn.streams import read_labels
 from hashlearn.streams.opening import read_codes, split_address
 
@@ -76,18 +76,16 @@ def evaluate(
     if not blocks:
         raise ValueError("database has no blocks")
     queries, labels = np.asarray(query_codes), np.asarray(query_labels)
-    with ExitStack() as stack:
-        if n_workers == 0 and client is None and address is None:
-            total = tree(
-                lambda parts: folded(plus, parts), [_counts(queries, labels, n_bits, *block) for block in blocks]
-            )
+    with connected(client, address, n_workers, memory_limit) as opened:
+        if opened is None:
+            parts = [_counts(queries, labels, n_bits, *block) for block in blocks]
+            total = tree(partial(reduce, plus), parts)
         else:
-            opened = stack.enter_context(connected(client, address, n_workers, memory_limit))
-            parts = [opened.submit(_counts, queries, labels, n_bits, *block, pure=False) for block in blocks]
-            submit = opened.submit
-            total = tree(lambda few: submit(combined, plus, *few, pure=False), parts)
-            total = total.result()
-    counts = _as_counts(*total)
+            submit = partial(opened.submit, pure=False)
+            parts = [submit(_counts, queries, labels, n_bits, *block) for block in blocks]
+            total = tree(lambda few: submit(combined, plus, *few), parts).result()
+    retrieved, relevant = total
+    counts = Counts.without_order(retrieved, relevant, np.zeros(len(queries), np.int32))
     n = int(counts.retrieved[0].sum())
     precisions = finisher(n, ties, "plain", None)(counts)
     return BlockEvaluation(
@@ -113,17 +111,11 @@ def _counts(
     return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
 
 
-def _as_counts(retrieved: CountArray, relevant: CountArray) -> Counts:
-    nothing, classes = np.zeros(len(retrieved)), np.zeros(len(retrieved), np.int32)
-    zeros = np.zeros(len(retrieved), np.int64)
-    return Counts(retrieved, relevant, classes, classes, nothing, nothing, zeros, zeros)
-
-
 def _pairs(database: Any, labels: Any) -> list[Source]:
     codes = [str(file) for file in found_files(database)]
-    listed = isinstance(labels, list | tuple)
-    addresses = [str(item) for item in labels if not has_no_rows(split_address(item)[0])] if listed else None
-    if addresses is None:
+    if isinstance(labels, list | tuple):
+        addresses = [str(item) for item in labels if not has_no_rows(split_address(item)[0])]
+    else:
         addresses = [str(file) for file in found_files(labels)]
     if len(addresses) != len(codes):
         raise ValueError(

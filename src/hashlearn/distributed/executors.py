@@ -9,18 +9,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.core.threads import map_threads, one_blas_thread
-from hashlearn.distributed import tasks
+from hashlearn.distributed import block_cache
 from hashlearn.distributed.block_cache import MISSING, BlockState, FactorSpec, forget
 from hashlearn.distributed.blocks import LazyBlock, Table
 from hashlearn.distributed.client import LEAST_MEMORY, workers_of
-from hashlearn.distributed.moments import folded, tree
+from hashlearn.distributed.moments import tree
 from hashlearn.inference.passes import Outcome
 
 # Between passes a worker keeps up to this share of its memory limit, less what it needs for itself and for one block.
@@ -48,9 +48,7 @@ class Executor(ABC):
     def keep(self, spec: FactorSpec, function: Callable[[BlockState], Any]) -> list[Any]:
         """Make and cache every block's factor; ``function`` of each."""
         self._spec, self._shared_spec = spec, self._share(spec)
-        return self._gather(
-            [self._submit(b, tasks.put, *self._rows(b), self._shared_spec, b, function) for b in self._numbers]
-        )
+        return self._gather([self._restore(b, function, None, -1, ()) for b in self._numbers])
 
     def map_states(
         self,
@@ -65,19 +63,17 @@ class Executor(ABC):
 
         ``codes`` are those of ``version``, for workers that lost theirs.
         """
-        spec = self._shared_spec
         ends = [Outcome.KEEP] * len(self._numbers) if outcomes is None else outcomes
         arguments = [(*(() if each is None else each[b]), *common) for b in self._numbers]
         found = self._gather(
-            [self._submit(b, tasks.on_state, function, spec, b, version, ends[b], arguments[b]) for b in self._numbers]
+            [
+                self._submit(b, block_cache.on_state, function, self._shared_spec, b, version, ends[b], arguments[b])
+                for b in self._numbers
+            ]
         )
         lost = [b for b in self._numbers if isinstance(found[b], str) and found[b] == MISSING]
-        states = [(None if codes is None else codes[b], version, arguments[b]) for b in lost]
         again = self._gather(
-            [
-                self._submit(b, tasks.on_restored, function, *self._rows(b), spec, b, *state)
-                for b, state in zip(lost, states, strict=True)
-            ]
+            [self._restore(b, function, None if codes is None else codes[b], version, arguments[b]) for b in lost]
         )
         for b, result in zip(lost, again, strict=True):
             found[b] = result
@@ -98,7 +94,12 @@ class Executor(ABC):
     def _on_rows(self, function: Callable[..., Any], common: Sequence[Any], each: Sequence[Any] | None) -> list[Any]:
         shared = self._share(common) if common else ()
         own = [() if each is None else each[b] for b in self._numbers]
-        return [self._submit(b, tasks.on_rows, function, *self._rows(b), own[b], shared) for b in self._numbers]
+        return [self._submit(b, block_cache.on_rows, function, *self._rows(b), own[b], shared) for b in self._numbers]
+
+    def _restore(self, number: int, function: Callable[..., Any], *state: Any) -> Any:
+        return self._submit(
+            number, block_cache.on_restored, function, *self._rows(number), self._shared_spec, number, *state
+        )
 
     def _rows(self, number: int) -> tuple[Any, str, int]:
         """A block, its name and its width, as tasks take them."""
@@ -117,11 +118,11 @@ class Executor(ABC):
 
     @abstractmethod
     def _gather(self, submitted: list[Any]) -> list[Any]:
-        """The results of all tasks."""
+        """The results of all"""
 
     @abstractmethod
     def _reduce(self, merge: Callable[..., Any], submitted: list[Any]) -> Any:
-        """The merged result of all tasks."""
+        """The merged result of all"""
 
 
 class InProcess(Executor):
@@ -139,7 +140,7 @@ class InProcess(Executor):
             return list(map_threads(lambda task: task(), submitted))
 
     def _reduce(self, merge: Callable[..., Any], submitted: list[Any]) -> Any:
-        return tree(partial(folded, merge), self._gather(submitted))
+        return tree(partial(reduce, merge), self._gather(submitted))
 
 
 class OnDask(Executor):
@@ -164,7 +165,7 @@ class OnDask(Executor):
 
     def _share(self, value: Any) -> Any:
         # A task and not scattered data: the scheduler can make it again when the worker that has it is lost.
-        return self._client.submit(tasks.same, value, pure=False)
+        return self._client.submit(block_cache.same, value, pure=False)
 
     def _submit(self, number: int, task: Callable[..., Any], *arguments: Any) -> Any:
         if number == 0 or not self._worker_of:
@@ -176,7 +177,7 @@ class OnDask(Executor):
         return self._client.gather(submitted)
 
     def _reduce(self, merge: Callable[..., Any], submitted: list[Any]) -> Any:
-        combine = partial(self._client.submit, tasks.combined, merge, pure=False)
+        combine = partial(self._client.submit, block_cache.combined, merge, pure=False)
         return tree(lambda parts: combine(*parts), submitted).result()
 
     def _place(self) -> None:

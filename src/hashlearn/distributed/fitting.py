@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -14,12 +13,11 @@ from hashlearn.core.checks import generator, whole_number
 from hashlearn.core.progress import ProgressCallback, tell
 from hashlearn.core.threads import one_blas_thread
 from hashlearn.distributed.blocks import as_table
-from hashlearn.distributed.class_codes import class_codes
+from hashlearn.distributed.class_codes import class_codes, class_numbers, feature_columns
 from hashlearn.distributed.client import connected
 from hashlearn.distributed.distance_codes import distance_codes
 from hashlearn.distributed.executors import Executor, InProcess, OnDask
 from hashlearn.distributed.hash_functions import block_hash_function, fit_over_blocks
-from hashlearn.distributed.labels import class_numbers, feature_columns
 from hashlearn.distributed.moments import merged_moments, moments
 from hashlearn.hashers import TwoStepHasher
 from hashlearn.hashers.base import MAX_BITS
@@ -98,12 +96,10 @@ def fit(
     if labels is not None:
         warnings.warn("labels is now called y, and goes in version 0.2", DeprecationWarning, stacklevel=2)
         y = labels
-    whole_number(n_bits, "n_bits", least=1)
+    whole_number(n_bits, "n_bits", least=1, most=MAX_BITS)
     whole_number(n_sweeps, "n_sweeps", least=1)
     require_seconds(time_limit)
     spec = block_hash_function(hash_function)
-    if n_bits > MAX_BITS:
-        raise ValueError(f"n_bits must be at most {MAX_BITS}, got {n_bits}")
     wanted = ("distance" if y is None else "labels") if target == "auto" else target
     if wanted not in ("distance", "labels"):
         raise ValueError(f"target must be 'auto', 'distance' or 'labels', got {target!r}")
@@ -114,9 +110,7 @@ def fit(
     table = as_table(X, chunk_rows, columns)
     if table.n < n_bits:
         raise ValueError(f"n_bits={n_bits} needs at least as many rows to learn from, got {table.n}")
-    components = min(2 * n_bits, table.n_features) if n_components is None else n_components
-    whole_number(components, "n_components", least=1)
-    components = min(components, table.n_features)
+    components = 2 * n_bits if n_components is None else whole_number(n_components, "n_components", least=1)
     rng = generator(random_state)
 
     hasher = TwoStepHasher(
@@ -131,17 +125,12 @@ def fit(
         random_state=random_state,
         time_limit=time_limit,
     )
-    with ExitStack() as stack:
-        executor: Executor
-        if n_workers == 0 and client is None and address is None:
-            executor = InProcess(table)
-        else:
-            executor = OnDask(table, stack.enter_context(connected(client, address, n_workers, memory_limit)))
-        stack.enter_context(one_blas_thread())
+    with connected(client, address, n_workers, memory_limit) as opened, one_blas_thread():
+        executor: Executor = InProcess(table) if opened is None else OnDask(table, opened)
         tell(progress, "moments", 0, 1)
         known = executor.reduce_rows(moments, merged_moments)
         tell(progress, "moments", 1, 1)
-        common: dict[str, Any] = {
+        common: Any = {
             "solver": solver,
             "n_sweeps": n_sweeps,
             "rng": rng,
@@ -152,9 +141,8 @@ def fit(
             classes = class_numbers(X, y, table.n)
             codes, report = class_codes(executor, known, classes, n_bits, **common)
         else:
-            codes, report = distance_codes(
-                executor, known, n_bits, n_components=components, init=init, certify=certify, **common
-            )
+            common |= {"n_components": min(components, table.n_features), "init": init, "certify": certify}
+            codes, report = distance_codes(executor, known, n_bits, **common)
         hasher.hash_functions_ = fit_over_blocks(spec, executor, known, codes, n_bits, rng)
         tell(progress, "hash functions", 1, 1)
     hasher.inference_report_ = report

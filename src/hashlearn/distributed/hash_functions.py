@@ -7,6 +7,7 @@ ridge regression on landmarks drawn by seed takes two: for a sample of rows (γ,
 from __future__ import annotations
 
 import warnings
+from operator import getitem
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,7 @@ from numpy.typing import NDArray
 
 from hashlearn.core.arrays import FloatArray
 from hashlearn.distributed.executors import Executor
-from hashlearn.distributed.moments import Moments, cross_moments, panels, plus
-from hashlearn.distributed.sampling import drawn, taken_rows
+from hashlearn.distributed.moments import Moments, panels, pieces, plus
 from hashlearn.hash_functions import (
     DistinctBits,
     FittedHashFunctions,
@@ -65,11 +65,11 @@ def fit_over_blocks(
     bits = distinct_of_gram(among, np.unpackbits(codes[0][0], count=n_bits), moments.n)
     each = [(block,) for block in codes]
     if isinstance(spec, LinearRidge):
-        products, sums = executor.reduce_rows(linear_sums, plus, bits.columns, n_bits, moments.mean, each=each)
+        products, sums = executor.reduce_rows(cross_moments, plus, bits.columns, n_bits, moments.mean, each=each)
         return ridge_margins(moments.mean, moments.scatter, products, sums / moments.n, bits, spec.alpha)
     count = min(max(SAMPLE_ROWS, spec.n_landmarks), moments.n)
-    sampled = drawn(executor.table, count, rng)
-    rows = np.concatenate(executor.map_rows(taken_rows, each=[(index,) for index in sampled]))
+    sampled = executor.table.drawn(count, rng)
+    rows = np.concatenate(executor.map_rows(getitem, each=[(index,) for index in sampled]))
     gamma, origin = choose_gamma(spec.gamma, rows, rng)
     chosen = np.sort(rng.choice(len(rows), min(spec.n_landmarks, len(rows)), replace=False))
     landmarks = Landmarks(rows[chosen], gamma)
@@ -77,7 +77,7 @@ def fit_over_blocks(
     alpha = DEFAULT_ALPHA if isinstance(spec.alpha, str) else float(spec.alpha)
     if spec.alpha == "loo":
         packed = np.concatenate([block[index] for block, index in zip(codes, sampled, strict=True)])
-        signs = (2 * np.unpackbits(packed, axis=1, count=n_bits)[:, bits.columns]).astype(np.int8) - 1
+        signs = _signs(packed, bits.columns, n_bits).astype(np.int8)
         alpha = alpha_by_leave_one_out(rows, signs, gamma, rng) or alpha
     coefficients = landmarks.ridge(gram, products, alpha)
     title = f"kernel ridge, gamma={gamma:.4g} ({origin}), alpha={alpha:.4g}, {landmarks.m} Nyström landmarks"
@@ -85,25 +85,32 @@ def fit_over_blocks(
     return KernelExpansion(landmarks.landmarks, gamma, coefficients, intercepts, bits, f"{title}, {bits.describe()}")
 
 
-def linear_sums(
+def cross_moments(
     rows: NDArray[Any], codes: NDArray[np.uint8], columns: NDArray[np.intp], n_bits: int, mean: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """`cross_moments` with the distinct bits of a block."""
-    return cross_moments(rows, np.unpackbits(codes, axis=1, count=n_bits)[:, columns], mean)
+    """Σ (x − mean) zᵀ and Σ z of a block, for the signs z of some columns of its packed codes."""
+    products, sums = np.zeros((rows.shape[1], len(columns))), np.zeros(len(columns))
+    for panel, packed in zip(panels(rows), pieces(codes), strict=True):
+        signs = _signs(packed, columns, n_bits)
+        products += (panel - mean).T @ signs
+        sums += signs.sum(axis=0)
+    return products, sums
 
 
 def landmark_sums(
     rows: NDArray[Any], codes: NDArray[np.uint8], landmarks: Landmarks, columns: NDArray[np.intp], n_bits: int
 ) -> tuple[FloatArray, FloatArray]:
     """ΦᵀΦ and Φᵀz of a block."""
-    bits = np.unpackbits(codes, axis=1, count=n_bits)[:, columns]
-    gram, products, first = np.zeros((landmarks.m, landmarks.m)), np.zeros((landmarks.m, len(columns))), 0
-    for panel in panels(rows):
+    gram, products = np.zeros((landmarks.m, landmarks.m)), np.zeros((landmarks.m, len(columns)))
+    for panel, packed in zip(panels(rows), pieces(codes), strict=True):
         features = landmarks.features(panel)
         gram += features.T @ features
-        products += features.T @ (2.0 * bits[first : first + len(panel)] - 1.0)
-        first += len(panel)
+        products += features.T @ _signs(packed, columns, n_bits)
     return gram, products
+
+
+def _signs(packed: NDArray[np.uint8], columns: NDArray[np.intp], n_bits: int) -> FloatArray:
+    return 2.0 * np.unpackbits(packed, axis=1, count=n_bits)[:, columns].astype(np.float64) - 1.0
 
 
 def gram_with_ones(codes: list[NDArray[np.uint8]], n_bits: int) -> FloatArray:

@@ -6,8 +6,10 @@ brought to float64 a panel at a time, so a block of float32 never has a second c
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeVar
+from functools import reduce
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +19,6 @@ from hashlearn.linalg.unit_rows import scale_to_unit
 
 PANEL_ROWS = 4096
 FAN_IN = 8
-Part = TypeVar("Part")
 
 
 class Moments(NamedTuple):
@@ -36,7 +37,7 @@ class Moments(NamedTuple):
 def moments(rows: NDArray[Any]) -> Moments:
     """Of one block; two passes over it, so that nothing cancels."""
     mean = sum(panel.sum(axis=0) for panel in panels(rows)) / len(rows)
-    return Moments(len(rows), mean, added(centred.T @ centred for centred in (panel - mean for panel in panels(rows))))
+    return Moments(len(rows), mean, gram(panel - mean for panel in panels(rows)))
 
 
 def merged_moments(left: Moments, right: Moments) -> Moments:
@@ -49,34 +50,22 @@ def merged_moments(left: Moments, right: Moments) -> Moments:
 
 def unit_gram(rows: NDArray[Any], mean: FloatArray, typical: float) -> FloatArray:
     """Σ uuᵀ over rows brought to unit length after the mean was subtracted."""
-    return added(unit.T @ unit for unit in (scale_to_unit(panel - mean, typical) for panel in panels(rows)))
+    return gram(scale_to_unit(panel - mean, typical) for panel in panels(rows))
 
 
-def cross_moments(rows: NDArray[Any], bits: NDArray[np.uint8], mean: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Σ (x − mean) zᵀ and Σ z, for signs z = 2 · bits − 1."""
-    total, sums, first = None, np.zeros(bits.shape[1]), 0
-    for panel in panels(rows):
-        signs = 2.0 * bits[first : first + len(panel)] - 1.0
-        part = (panel - mean).T @ signs
-        total = part if total is None else total + part
-        sums += signs.sum(axis=0)
-        first += len(panel)
-    assert total is not None
-    return total, sums
+def gram(parts: Iterator[FloatArray]) -> FloatArray:
+    """Σ xxᵀ over the rows of all parts."""
+    return reduce(operator.iadd, (part.T @ part for part in parts))
+
+
+def pieces(rows: NDArray[Any]) -> Iterator[NDArray[Any]]:
+    """The rows, a panel at a time."""
+    return (rows[first : first + PANEL_ROWS] for first in range(0, len(rows), PANEL_ROWS))
 
 
 def panels(rows: NDArray[Any]) -> Iterator[FloatArray]:
-    """The rows in float64, a panel at a time."""
-    for first in range(0, len(rows), PANEL_ROWS):
-        yield rows[first : first + PANEL_ROWS].astype(np.float64)
-
-
-def added(parts: Iterator[FloatArray]) -> FloatArray:
-    """The sum, from the left."""
-    total = next(parts)
-    for part in parts:
-        total += part
-    return total
+    """The same in float64."""
+    return (piece.astype(np.float64) for piece in pieces(rows))
 
 
 def plus(left: Any, right: Any) -> Any:
@@ -86,16 +75,8 @@ def plus(left: Any, right: Any) -> Any:
     return left + right
 
 
-def folded(combine: Callable[[Part, Part], Part], parts: Sequence[Part]) -> Part:
-    """From the left."""
-    total = parts[0]
-    for part in parts[1:]:
-        total = combine(total, part)
-    return total
-
-
 def tree(fold: Callable[[Sequence[Any]], Any], parts: Sequence[Any]) -> Any:
-    """``fold`` of every `FAN_IN` neighbours, again and again until one is left: an order that only their number sets.
+    """``fold`` of every `FAN_IN` neighbors, again and again until one is left: an order that only their number sets.
 
     >>> tree(lambda group: "(" + "".join(group) + ")", list("abcdefghi"))
     '((abcdefgh)(i))'

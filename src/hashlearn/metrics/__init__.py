@@ -16,8 +16,16 @@ from __future__ import annotations
 from hashlearn.metrics.average_precision import AVERAGES, average_precision, mean_average_precision
 from hashlearn.metrics.bit_statistics import BitStatistics, bit_statistics
 from hashlearn.metrics.evaluation import Evaluation, evaluate
-from hashlearn.metrics.nearest import knn_accuracy, neighbor_recall, neighbour_recall, precision_at_k, recall_at_k
-from hashlearn.metrics.radius import PrecisionRecallCurve, precision_recall_curve, precision_within_radius
+from hashlearn.metrics.retrieval import (
+    PrecisionRecallCurve,
+    knn_accuracy,
+    neighbor_recall,
+    neighbour_recall,
+    precision_at_k,
+    precision_recall_curve,
+    precision_within_radius,
+    recall_at_k,
+)
 from hashlearn.metrics.tie_rules import TIES
 
 __all__ = [

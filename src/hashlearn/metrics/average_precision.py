@@ -36,7 +36,7 @@ from hashlearn.core.checks import require_k
 from hashlearn.core.names import require_choice
 from hashlearn.metrics.counting import Counts, count_pairs, ratio
 from hashlearn.metrics.inputs import Task, make_task
-from hashlearn.metrics.radius import PrecisionRecallCurve, pooled_curve
+from hashlearn.metrics.retrieval import PrecisionRecallCurve, pooled_curve
 from hashlearn.metrics.tie_rules import TIES, expected_top_k_average, harmonic_numbers, sums_by_rule
 
 AVERAGES = ("plain", "trapezoid", "top_k", "successful", "pooled")

@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 from hashlearn.bits.hamming import distances_to_all
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.threads import map_threads
-from hashlearn.metrics.inputs import Task
-from hashlearn.metrics.tensors import DeviceCodes
+from hashlearn.metrics.inputs import DeviceCodes, Task
 
 CountArray: TypeAlias = NDArray[np.int64]
 Result = TypeVar("Result")
@@ -50,6 +49,12 @@ class Counts:
         """Relevant items in the whole database, for each query."""
         total: CountArray = self.relevant.sum(axis=1)
         return total
+
+    @classmethod
+    def without_order(cls, retrieved: CountArray, relevant: CountArray, actual: NDArray[np.int32]) -> Counts:
+        """Counts of a block whose votes and database order were not requested."""
+        none, zero = np.zeros(len(retrieved)), np.zeros(len(retrieved), np.int64)
+        return cls(retrieved, relevant, np.full(len(retrieved), -1, np.int32), actual, none, none, zero, zero)
 
 
 def count_pairs(
@@ -93,14 +98,10 @@ def ratio(part: NDArray[Any], whole: NDArray[Any]) -> FloatArray:
 
 
 def _count_on_device(task: Task, codes: DeviceCodes, finish: Callable[[Counts], Result]) -> list[Result]:
-    found = []
-    for first in range(0, task.n_queries, MOST_QUERIES_PER_BLOCK):
-        block = slice(first, first + MOST_QUERIES_PER_BLOCK)
-        retrieved, relevant = codes.count(block)
-        none, zero = np.zeros(len(retrieved)), np.zeros(len(retrieved), np.int64)
-        predicted = np.full(len(retrieved), -1, np.int32)
-        found.append(finish(Counts(retrieved, relevant, predicted, task.query_classes[block], none, none, zero, zero)))
-    return found
+    blocks = [
+        slice(first, first + MOST_QUERIES_PER_BLOCK) for first in range(0, task.n_queries, MOST_QUERIES_PER_BLOCK)
+    ]
+    return [finish(Counts.without_order(*codes.count(block), task.query_classes[block])) for block in blocks]
 
 
 @njit(cache=True, nogil=True)

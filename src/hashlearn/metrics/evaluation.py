@@ -13,8 +13,15 @@ from hashlearn.core.names import deprecated
 from hashlearn.metrics.average_precision import area, finisher, mean_over_queries, require_conventions
 from hashlearn.metrics.counting import CountArray, Counts, count_pairs, ratio
 from hashlearn.metrics.inputs import make_task
-from hashlearn.metrics.nearest import hits_finisher, require_vote, voted_rightly
-from hashlearn.metrics.radius import PrecisionRecallCurve, curve_of_totals, totals, within
+from hashlearn.metrics.retrieval import (
+    PrecisionRecallCurve,
+    curve_of_totals,
+    hits_finisher,
+    require_vote,
+    totals,
+    voted_rightly,
+    within,
+)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.bits import as_words, pack_bits, packed_codes
+from hashlearn.bits.tensors import items_at_once, packed_to_signs, require_comparable, sign_distances
 from hashlearn.core.arrays import FloatArray, is_tensor, to_numpy
 from hashlearn.core.names import deprecated
-from hashlearn.metrics.tensors import DeviceCodes
 
 WordArray: TypeAlias = NDArray[np.uint64]
 
@@ -80,11 +80,12 @@ def make_task(query_codes: Any, database_codes: Any, query_labels: Any, database
     return Task(words, planes, *classes[:2], *sets, classes[2], 8 * width, on_device)
 
 
-def averaged(values: FloatArray, per_query: bool, name: str) -> Any:
+def averaged(values: FloatArray, per_query: bool, name: str) -> float:
     """The mean; with the deprecated ``per_query=True`` of metric ``name``, the values themselves."""
     if per_query:
         deprecated(f"{name}(per_query=True)", f"evaluate(...).per_query[{name!r}]", stacklevel=4)
-    return values if per_query else float(values.mean())
+        return values  # type: ignore[return-value]
+    return float(values.mean())
 
 
 def _codes(codes: Any, name: str) -> NDArray[np.uint8]:
@@ -105,21 +106,13 @@ def _labels(labels: Any, name: str, n: int, codes_name: str) -> NDArray[Any]:
         raise ValueError(f"{name} must be 1-D classes or 2-D 0/1 indicators, got shape {array.shape}")
     if len(array) != n:
         raise ValueError(f"{name} must hold one label for each row of {codes_name}: {n} expected, got {len(array)}")
-    missing = _missing(array)
+    missing = array != array  # NaN and NaT
+    if array.dtype.kind == "O":
+        missing = np.reshape([value is None or bool(value != value) for value in array.flat], array.shape)
     if missing.any():
         where = tuple(int(i) for i in np.argwhere(missing)[0])
         raise ValueError(f"{name} must not hold missing values, got {array[where]} at index {where}")
     return array
-
-
-def _missing(array: NDArray[Any]) -> NDArray[np.bool_]:
-    if array.dtype.kind in "fcmM":
-        missing: NDArray[np.bool_] = np.isnat(array) if array.dtype.kind in "mM" else np.isnan(array)
-        return missing
-    if array.dtype.kind == "O":
-        flat = [value is None or bool(value != value) for value in array.ravel()]
-        return np.array(flat, dtype=bool).reshape(array.shape)
-    return np.zeros(array.shape, dtype=bool)
 
 
 def _factorize(queries: NDArray[Any], database: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[np.int32], int]:
@@ -167,3 +160,32 @@ def _label_sets(queries: NDArray[Any], database: NDArray[Any]) -> tuple[WordArra
             message = str(error).replace("bits must", f"2-D {name} must", 1).partition(";")[0]
             raise type(error)(message) from None
     return sets[0], np.ascontiguousarray(sets[1].T)
+
+
+class DeviceCodes:
+    """Codes and classes of queries and database on one device."""
+
+    def __init__(self, queries: Any, database: Any, query_classes: Any, database_classes: Any) -> None:
+        import torch
+
+        require_comparable(queries, database)
+        self._queries, self._database = packed_to_signs(queries), packed_to_signs(database)
+        self._query_classes = torch.as_tensor(query_classes, device=queries.device)
+        self._database_classes = torch.as_tensor(database_classes, device=queries.device)
+
+    def count(self, block: slice) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Items, and relevant items, at each distance, for a block of queries."""
+        import torch
+
+        queries, classes = self._queries[block], self._query_classes[block]
+        rows, width = len(queries), 2 * (queries.shape[1] + 1)
+        step = items_at_once(queries)
+        total = torch.zeros(rows * width, dtype=torch.int64, device=queries.device)
+        offset = (torch.arange(rows, device=queries.device) * width)[:, None]
+        for first in range(0, len(self._database), step):
+            part = slice(first, first + step)
+            keys = 2 * sign_distances(queries, self._database[part]).long()
+            keys += classes[:, None] == self._database_classes[part]
+            total += torch.bincount((keys + offset).flatten(), minlength=rows * width)
+        pairs_at = total.view(rows, -1, 2).cpu().numpy()
+        return pairs_at.sum(axis=2), np.ascontiguousarray(pairs_at[:, :, 1])

@@ -6,7 +6,7 @@ graph computes margins and packed bytes from features, and is compared with `enc
 
 from __future__ import annotations
 
-from hashlearn.persistence.errors import PersistenceError
+from hashlearn.persistence.container import PersistenceError
 from hashlearn.persistence.formats import FORMAT_VERSION
 from hashlearn.persistence.model_file import describe, load, save
 from hashlearn.persistence.onnx_export import OnnxReport, export_onnx

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from hashlearn.persistence.errors import PersistenceError
+from hashlearn.persistence.container import PersistenceError
 
 FORMAT = "hashlearn"
 FORMAT_VERSION = 3

@@ -10,7 +10,6 @@ import datetime
 import json
 import os
 import platform
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
@@ -30,14 +29,18 @@ from hashlearn.hash_functions.stored import stored_array
 from hashlearn.hashers import HASHERS, BaseHasher, ClassScoreLSH, OneHotClass, TwoStepHasher
 from hashlearn.hashers.base import MAX_BITS
 from hashlearn.hashers.baselines.class_scores import ClassScorer
-from hashlearn.persistence.container import digests, file_parts, read_arrays, read_header
-from hashlearn.persistence.errors import PersistenceError
+from hashlearn.persistence.container import (
+    Header,
+    PersistenceError,
+    digests,
+    file_parts,
+    read_arrays,
+    read_header,
+    strict_json,
+)
 from hashlearn.persistence.formats import FORMAT, FORMAT_VERSION, up_to_date
-from hashlearn.persistence.header import Header, strict_json
-from hashlearn.persistence.registry import HASHER_NAMES
-from hashlearn.persistence.values import Reader, Writer
+from hashlearn.persistence.values import FITTED_NAME, HASHER_NAMES, Reader, Writer
 
-FITTED_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_]*_")
 LONGEST_NOTE = 10_000
 LARGEST_MARGIN = 1e300  # twice this is still finite
 

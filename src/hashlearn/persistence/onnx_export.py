@@ -20,10 +20,9 @@ from hashlearn.core.atomic_files import output_place, write_atomically
 from hashlearn.hash_functions import KernelExpansion
 from hashlearn.hashers import BaseHasher, ClassScoreLSH, OneHotClass
 from hashlearn.hashers.two_step import scaled
-from hashlearn.persistence.errors import PersistenceError
-from hashlearn.persistence.onnx_graph import ML_DOMAIN, ML_OPSET, Graph, optional
-from hashlearn.persistence.onnx_margins import Piece, margins_of
-from hashlearn.persistence.registry import HASHER_NAMES
+from hashlearn.persistence.container import PersistenceError
+from hashlearn.persistence.onnx_graph import ML_DOMAIN, ML_OPSET, Graph, Piece, margins_of, optional
+from hashlearn.persistence.values import HASHER_NAMES
 
 OPSET = 18
 SAMPLE_ROWS = 300

@@ -1,24 +1,62 @@
 """Python values ↔ JSON and arrays. A value that JSON lacks becomes an object whose key "$" names its kind.
 
-Arrays are stored separately, each under the path that leads to it; the JSON holds the path.
+Arrays are stored separately, each under the path that leads to it; the JSON holds the path. Objects of our own are
+named by registry and key. No class is ever looked up by a name from a file in any other way.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import json
 import math
+import re
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
+from hashlearn import bqp
 from hashlearn.core.checks import checked_csr
-from hashlearn.hash_functions import FittedHashFunctions
-from hashlearn.persistence.container import Arrays, plain
-from hashlearn.persistence.errors import PersistenceError
-from hashlearn.persistence.registry import FUNCTIONS, RECORD_NAMES, RECORDS
+from hashlearn.hash_functions import HASH_FUNCTIONS, STORABLE, FittedHashFunctions
+from hashlearn.hashers import HASHERS
+from hashlearn.hashers.baselines.binary_autoencoder import Round
+from hashlearn.hashers.baselines.kmeans_hashing import CodewordMargins
+from hashlearn.hashers.baselines.spectral_hashing import CosineMargins
+from hashlearn.hashers.baselines.spherical_hashing import SphereMargins
+from hashlearn.inference import Passes
+from hashlearn.inference.report import BitRecord, InferenceReport
+from hashlearn.persistence.container import Arrays, PersistenceError, digests, plain
+from hashlearn.targets import TARGETS, Pairs, Similarity
+
+# Dataclasses and named tuples, stored field by field.
+RECORDS: dict[str, Any] = {
+    **{f"solver/{name}": kind for name, kind in bqp.METHODS.items()},
+    "solver/passes": Passes,
+    **{f"hash_function/{name}": kind for name, kind in HASH_FUNCTIONS.items()},
+    **{f"target/{name}": kind for name, kind in TARGETS.items()},
+    "target/similarity": Similarity,
+    "target/pairs": Pairs,
+    "report/inference": InferenceReport,
+    "report/bit": BitRecord,
+    "report/round": Round,
+}
+RECORD_NAMES = {kind: name for name, kind in RECORDS.items()}
+
+FUNCTIONS: dict[str, type[FittedHashFunctions]] = {
+    **STORABLE,
+    **{kind.kind: kind for kind in (CosineMargins, SphereMargins, CodewordMargins)},
+}
+
+HASHER_NAMES = {kind: name for name, kind in HASHERS.items()}
+
+
+# Fitted attributes that only describe the training. Reports hold seconds, which differ each time.
+NOT_NEEDED_TO_ENCODE = ("codes_", "inference_report_", "target_")
+FITTED_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_]*_")
 
 # Python objects take far more memory than they do in a file.
 MOST_STRINGS, MOST_RECORDS = 2**20, 2**18
@@ -173,3 +211,33 @@ def _objects(letters: NDArray[Any]) -> NDArray[Any]:
     if strings.size > MOST_STRINGS:
         raise PersistenceError(f"{strings.size:,} strings, at most {MOST_STRINGS:,} are allowed")
     return strings.astype(object)
+
+
+def fingerprint(hasher: Any) -> str | None:
+    """SHA-256 of everything that the codes depend on: kind of hasher, n_bits, fitted attributes and their arrays.
+
+    A hasher has the same fingerprint after it was saved and loaded, and so do two equal fits. The result is None for a
+    hasher that cannot be saved, such as one with a classifier of your own.
+
+    >>> from hashlearn.hashers import LSH
+    >>> X = [[0.0, 1.0], [1.0, 0.0]]
+    >>> one, same, other = (LSH(n_bits=2, random_state=seed).fit(X) for seed in (0, 0, 1))
+    >>> fingerprint(one) == fingerprint(same), fingerprint(one) == fingerprint(other)
+    (True, False)
+    """
+    if type(hasher) not in HASHER_NAMES:
+        return None
+    check_is_fitted(hasher)
+    fitted = {
+        name: value
+        for name, value in sorted(vars(hasher).items())
+        if FITTED_NAME.fullmatch(name) and name not in NOT_NEEDED_TO_ENCODE
+    }
+    writer = Writer()
+    try:
+        stored = {name: writer.json(value, name) for name, value in fitted.items()}
+    except PersistenceError:
+        return None
+    shapes = {name: [str(array.dtype), array.shape] for name, array in writer.arrays.items()}
+    described = [HASHER_NAMES[type(hasher)], int(hasher.n_bits), stored, shapes, digests(writer.arrays)]
+    return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()

@@ -11,13 +11,11 @@ array([[2, 0]])
 
 from __future__ import annotations
 
-from hashlearn.search.asymmetric import asymmetric_search
+from hashlearn.search.by_score import asymmetric_search, rescore
 from hashlearn.search.faiss_backends import FaissFlat, FaissHNSW, FaissIVF, FaissMultiHash
 from hashlearn.search.index import BACKENDS, HammingIndex
-from hashlearn.search.rescore import rescore
-from hashlearn.search.results import RadiusResult, ScoredResult, SearchResult
-from hashlearn.search.scan import NumPy
-from hashlearn.search.tensors import nearest_codes
+from hashlearn.search.interface import RadiusResult, ScoredResult, SearchResult
+from hashlearn.search.scan import NumPy, nearest_codes
 
 __all__ = [
     "BACKENDS",

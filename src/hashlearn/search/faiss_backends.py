@@ -21,9 +21,7 @@ import numpy as np
 
 from hashlearn.core.checks import whole_number
 from hashlearn.core.packages import require
-from hashlearn.search.engines import ByteArray, DistanceArray, Engine, RowArray
-from hashlearn.search.inputs import MOST_BITS
-from hashlearn.search.results import NOTHING, NOWHERE
+from hashlearn.search.interface import MOST_BITS, NOTHING, NOWHERE, ByteArray, DistanceArray, Engine, RowArray
 from hashlearn.search.scan import Scan
 
 HITS_PER_BATCH = 20_000_000

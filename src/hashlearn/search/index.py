@@ -12,12 +12,17 @@ from numpy.typing import NDArray
 
 from hashlearn.core.checks import require_k, require_radius, whole_number
 from hashlearn.core.names import require_choice
-from hashlearn.search import files
-from hashlearn.search.code_table import CodeTable
-from hashlearn.search.engines import Backend, Engine
+from hashlearn.search.code_table import CodeTable, read_table, write_table
 from hashlearn.search.faiss_backends import FaissFlat, FaissHNSW, FaissIVF, FaissMultiHash
-from hashlearn.search.inputs import checked_codes, require_n_bits
-from hashlearn.search.results import NOTHING, RadiusResult, SearchResult
+from hashlearn.search.interface import (
+    NOTHING,
+    Backend,
+    Engine,
+    RadiusResult,
+    SearchResult,
+    checked_codes,
+    require_n_bits,
+)
 from hashlearn.search.scan import NumPy
 
 BACKENDS: dict[str, type[Any]] = {
@@ -111,7 +116,7 @@ class HammingIndex:
             "next_id": self._table.next_id,
         }
         with self._lock:
-            files.write(path, header, self._table.ids, self._table.codes)
+            write_table(path, header, self._table.ids, self._table.codes)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> HammingIndex:
@@ -120,7 +125,7 @@ class HammingIndex:
         ValueError: the file is damaged, of another kind or of a newer format; settings, ids or codes are invalid; or
         the path is a pipe, a device or a folder.
         """
-        header, ids, codes = files.read(path)
+        header, ids, codes = read_table(path)
         try:
             index = cls(header["n_bits"], BACKENDS[header["backend"]](**header["settings"]))
             index._table.add(codes, ids)

@@ -3,7 +3,7 @@
 Each step compares a block of the database with a group of queries. For each query the kernel knows the distance of the
 k-th nearest item so far, so after the first blocks it stores very few items. Items come in ascending order of row, so
 equal distances stay in that order. O(n_queries · n · n_words) time; besides the database, memory for one group of
-queries in each thread, independent of n.
+queries in each thread, independent of n. Tensors are searched on their own device, in blocks of queries × items.
 """
 
 from __future__ import annotations
@@ -17,13 +17,16 @@ from numpy.typing import NDArray
 
 from hashlearn.bits import as_words
 from hashlearn.bits.hamming import distances_to_all
+from hashlearn.bits.tensors import items_at_once, packed_to_signs, require_comparable, sign_distances
+from hashlearn.core.checks import require_k
 from hashlearn.core.threads import map_threads, n_threads
-from hashlearn.search.engines import ByteArray, DistanceArray, Engine, RowArray
+from hashlearn.search.interface import ByteArray, DistanceArray, Engine, RowArray, SearchResult
 
 ITEMS_PER_BLOCK = 4096
 ITEMS_AT_ONCE = 64  # items are compared one by one only if the smallest distance of these is small enough
 MOST_QUERIES_PER_GROUP = 64
 NUMBERS_PER_GROUP = 4_000_000
+TENSOR_QUERIES_AT_ONCE = 1024
 
 
 @dataclass(frozen=True)
@@ -174,3 +177,29 @@ def _visit_within(queries, blocks, n, places, fill, rows, distances):  # type: i
                         rows[places[i, d]] = first + j
                         distances[places[i, d]] = d
                     places[i, d] += 1
+
+
+def nearest_codes(queries: Any, database: Any, k: int) -> SearchResult:
+    """The k nearest of each query, nearest first, ties by row. Packed uint8 tensors in, tensors on their device out.
+
+    The answers are those of `HammingIndex`; there is no index to build.
+    """
+    import torch
+
+    n = len(database)
+    k = require_k(k, n)
+    require_comparable(queries, database)
+    items = packed_to_signs(database)
+    keys: Any = torch.empty((len(queries), k), dtype=torch.int64, device=items.device)
+    for first in range(0, len(queries), TENSOR_QUERIES_AT_ONCE):
+        part = packed_to_signs(queries[first : first + TENSOR_QUERIES_AT_ONCE])
+        step = max(k, items_at_once(part))
+        best: Any = None
+        for start in range(0, n, step):
+            rows = torch.arange(start, min(start + step, n), device=items.device)
+            # One number that sorts by distance and then by row.
+            block = sign_distances(part, items[start : start + step]).long() * n + rows
+            block = block if best is None else torch.cat([best, block], dim=1)
+            best = block.topk(min(k, block.shape[1]), dim=1, largest=False, sorted=True).values
+        keys[first : first + TENSOR_QUERIES_AT_ONCE] = best
+    return SearchResult(keys % n, (keys // n).to(torch.int32))

@@ -8,9 +8,10 @@ the rows and of the hasher. The output does not depend on the batch size or on i
 
 from __future__ import annotations
 
+import io
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,14 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.core.atomic_files import Hashed, write_atomically
+from hashlearn.core.packages import require
 from hashlearn.core.progress import ProgressCallback, tell
-from hashlearn.streams.code_files import npy_bytes, parquet_bytes
-from hashlearn.streams.digests import WorkDigest
-from hashlearn.streams.rows import FileState, RowSource
-from hashlearn.streams.shards import Shards
+from hashlearn.search.stores.exports import to_arrow
+from hashlearn.streams.rows import RowSource, rebatched
+from hashlearn.streams.shards import Shards, WorkDigest
 
 BATCH_BYTES = 2**26  # of features in float64
 MOST_BATCH_ROWS = 65_536
+GROUP_ROWS = 65_536  # of a Parquet row group, for every size of batches
 
 
 class Encoded(NamedTuple):
@@ -87,7 +89,7 @@ def encode_file(
     if batch_rows is not None and batch_rows < 1:
         raise ValueError(f"batch_rows must be a positive integer, got {batch_rows!r}")
     size = default_batch_rows(source.n_features) if batch_rows is None else batch_rows
-    n, work, before = source.n_rows, WorkDigest(hasher, identity), source.state()
+    n, work, before = source.n_rows, WorkDigest(hasher, identity), source.path.stat()
     with Shards(path, -(-hasher.n_bits // 8)) as shards:
         resumed = done = 0
         digest = b""
@@ -158,9 +160,58 @@ def _encoded(hasher: Any, batch: Any, source: RowSource, first: int) -> NDArray[
     return codes
 
 
-def _changed(before: FileState, source: RowSource, has_same_rows: Callable[[], bool]) -> bool:
+def _changed(before: os.stat_result, source: RowSource, has_same_rows: Callable[[], bool]) -> bool:
     """Whether the file changed. If only its ctime did (a new owner, mode or link), the rows are compared."""
-    after = source.state()
-    if after._replace(status_changed=before.status_changed) != before:
+    after = source.path.stat()
+    if any(getattr(after, part) != getattr(before, part) for part in ("st_dev", "st_ino", "st_size", "st_mtime_ns")):
         return True
-    return after != before and not has_same_rows()
+    return after.st_ctime_ns != before.st_ctime_ns and not has_same_rows()
+
+
+def npy_bytes(codes: Iterable[NDArray[np.uint8]], n_rows: int, n_bits: int, first_id: int = 0) -> Iterator[Any]:
+    """An npy file, uint8 (n_rows, ⌈n_bits/8⌉), without ids."""
+    header = io.BytesIO()
+    shape = (n_rows, -(-n_bits // 8))
+    np.lib.format.write_array_header_1_0(header, {"descr": "|u1", "fortran_order": False, "shape": shape})
+    yield header.getvalue()
+    for part in codes:
+        yield part.tobytes()
+
+
+def parquet_bytes(codes: Iterable[NDArray[np.uint8]], n_rows: int, n_bits: int, first_id: int = 0) -> Iterator[Any]:
+    """A Parquet file as `hashlearn.search.stores.exports.write_parquet` writes it; ids count from first_id."""
+    parquet = require("pyarrow.parquet", "parquet", "writing Parquet files")
+    sink, writer, first = _Sink(), None, first_id
+    for group in rebatched(codes, GROUP_ROWS):
+        table = to_arrow(group, np.arange(first, first + len(group)), n_bits)
+        if writer is None:
+            writer = parquet.ParquetWriter(sink, table.schema)
+        writer.write_table(table, row_group_size=GROUP_ROWS)
+        first += len(group)
+        yield sink.taken()
+    if writer is not None:
+        writer.close()
+    yield sink.taken()
+
+
+class _Sink(io.RawIOBase):
+    """A write-only file whose bytes are taken out piece by piece."""
+
+    def __init__(self) -> None:
+        self._held = bytearray()
+        self._before = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self._held += data
+        return memoryview(data).nbytes
+
+    def tell(self) -> int:
+        return self._before + len(self._held)
+
+    def taken(self) -> bytes:
+        data, self._held = bytes(self._held), bytearray()
+        self._before += len(data)
+        return data

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.search.inputs import checked_codes
+from hashlearn.search.interface import checked_codes
 from hashlearn.search.stores.exports import read_parquet
 from hashlearn.streams import parquet_files
 from hashlearn.streams.numpy_files import NumpyRows, chosen, npz_names, numpy_array

@@ -5,23 +5,13 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 NUMBERS = "fiub"  # kinds of dtype that can be features
 READ_ROWS = 65_536
-
-
-class FileState(NamedTuple):
-    """Identity, size and times of a file at one moment."""
-
-    device: int
-    inode: int
-    bytes: int
-    modified: int
-    status_changed: int  # moves with every write, and with new names and modes too
 
 
 class RowSource(ABC):
@@ -39,11 +29,6 @@ class RowSource(ABC):
     def name(self) -> str:
         """For messages: the file, and the part of it."""
         return str(self.path) if self.part is None else f"{self.path}::{self.part}"
-
-    def state(self) -> FileState:
-        """What changes when somebody writes to the file or replaces it."""
-        found = self.path.stat()
-        return FileState(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
     def batches(self, size: int, first: int = 0, last: int | None = None) -> Iterator[Any]:
         """Rows ``first`` to ``last`` in arrays of ``size`` rows, the last one shorter; NaN and infinity are refused."""

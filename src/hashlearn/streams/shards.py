@@ -3,23 +3,30 @@
 .codes.npy.shards/0000000017      codes of shard 17, the digest of hasher and rows, the SHA-256 of both
 .codes.npy.shards/lock            locked while a process works here; a kill releases the lock
 
-A shard is reused only if it holds the digest of the same hasher and of the same rows up to its last one (`digests`).
-Shards of another input, hasher or place, and damaged shards, are made again.
+A shard is reused only if it holds the digest of the same hasher and of the same rows up to its last one. File
+names, sizes and times play no part, so another file under the same name is not mistaken for the old one. Shards of
+another input, hasher or place, and damaged shards, are made again.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
+import json
 import os
 import re
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from hashlearn.core.atomic_files import UNFINISHED, output_place, try_lock, write_atomically
+import hashlearn
+from hashlearn.core.atomic_files import UNFINISHED, bytes_of, output_place, try_lock, write_atomically
+from hashlearn.persistence.values import fingerprint
 
 DIGEST_BYTES = 32
 OURS = re.compile(r"\d{10}|lock|\..*" + re.escape(UNFINISHED))
@@ -103,3 +110,32 @@ class Shards:
 
     def _path(self, shard: int) -> Path:
         return self._folder / f"{shard:010d}"
+
+
+class WorkDigest:
+    """The digest of a hasher and of the rows given to `add`; batches of any size give the same digest of dense rows."""
+
+    def __init__(self, hasher: Any, identity: str = "") -> None:
+        # A hasher that nothing identifies gets a random name, so that its shards are never reused.
+        named = fingerprint(hasher) or (None if identity else secrets.token_hex(32))
+        described = [hashlearn.__version__, named, identity, int(hasher.n_bits)]
+        self._digest = hashlib.sha256(json.dumps(described).encode())
+        self._dtype: Any = None
+
+    def add(self, batch: Any) -> bytes:
+        """The digest once these rows have been added."""
+        if sp.issparse(batch):
+            rows = sp.csr_array(batch)
+            parts = (rows.indptr, rows.indices, rows.data)
+            self._describe(["sparse", rows.shape, rows.nnz, *(part.dtype.str for part in parts)])
+            for part in parts:
+                self._digest.update(bytes_of(part))
+        else:
+            if batch.dtype != self._dtype:
+                self._describe(["dense", batch.shape[1], batch.dtype.str])
+                self._dtype = batch.dtype
+            self._digest.update(bytes_of(batch))
+        return self._digest.digest()
+
+    def _describe(self, layout: list[Any]) -> None:
+        self._digest.update(json.dumps(layout).encode())

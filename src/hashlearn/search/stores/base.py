@@ -16,8 +16,7 @@ from numpy.typing import NDArray
 
 from hashlearn.core.checks import require_k, whole_number
 from hashlearn.core.packages import require
-from hashlearn.search.inputs import checked_codes, checked_ids, require_n_bits
-from hashlearn.search.results import NOTHING, NOWHERE, SearchResult
+from hashlearn.search.interface import NOTHING, NOWHERE, SearchResult, checked_codes, checked_ids, require_n_bits
 
 MOST_ROWS = np.iinfo(np.int64).max  # the largest id, so no store has more rows
 GROWTH = 4  # the factor by which the number of requested neighbors grows until ties are settled

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from hashlearn.bits import pack_signs, unpack_signs
 from hashlearn.core.atomic_files import replacing
 from hashlearn.core.packages import require
-from hashlearn.search.inputs import checked_codes, checked_ids
+from hashlearn.search.interface import checked_codes, checked_ids
 
 BIT_ORDER = "big"
 

@@ -13,8 +13,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.search.inputs import require_n_bits
-from hashlearn.search.results import NOTHING, NOWHERE
+from hashlearn.search.interface import NOTHING, NOWHERE, require_n_bits
 from hashlearn.search.stores.base import Encoder, Store, checked_name
 
 IDS_PER_DELETE = 10_000

@@ -20,8 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.bits import unpack_bits
-from hashlearn.search.inputs import require_n_bits
-from hashlearn.search.results import SearchResult
+from hashlearn.search.interface import SearchResult, require_n_bits
 from hashlearn.search.stores.base import Encoder, Store, checked_name
 
 ROWS_PER_BLOCK = 16_384

@@ -14,8 +14,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.search.inputs import require_n_bits
-from hashlearn.search.results import SearchResult
+from hashlearn.search.interface import SearchResult, require_n_bits
 from hashlearn.search.stores.base import Encoder, Store, checked_name
 
 MOST_NEIGHBORS, MOST_TIES = 32, 128

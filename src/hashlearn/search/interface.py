@@ -1,0 +1,144 @@
+"""What every kind of search shares: checks of codes and ids, results, and the interface of backends.
+
+A backend holds settings only; it builds an engine, which holds codes. No check is an ``assert``, so all of them also
+run under ``python -O``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.bits import packed_codes
+from hashlearn.core.checks import whole_number
+
+ByteArray: TypeAlias = NDArray[np.uint8]
+RowArray: TypeAlias = NDArray[np.int64]
+DistanceArray: TypeAlias = NDArray[np.int32]
+
+MOST_BITS = 32_760  # the kernels store distances in 16 bits
+# Id and distance in places that an approximate search could not fill.
+NOTHING = -1
+NOWHERE = np.iinfo(np.int32).max
+
+
+@dataclass(frozen=True, eq=False)
+class SearchResult:
+    """The k nearest of each query, shape (n_queries, k): nearest first, equal distances by ascending id.
+
+    Exact searches fill every place. An approximate one that finds fewer than k leaves id −1 and the largest int32 as
+    distance in the last places.
+    """
+
+    indices: RowArray
+    distances: DistanceArray
+
+
+@dataclass(frozen=True, eq=False)
+class ScoredResult:
+    """The k best of each query by a real score, shape (n_queries, k): highest first, equal scores by ascending id.
+
+    Places that could not be filled hold id −1 and score −inf.
+    """
+
+    indices: RowArray
+    scores: NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class RadiusResult:
+    """All items within a radius: those of query i are ``indices[limits[i] : limits[i + 1]]``, or ``result[i]``.
+
+    Nearest first, equal distances by ascending id; a query may have none.
+
+    >>> found = RadiusResult(np.array([0, 2, 2]), np.array([7, 4]), np.array([0, 1], np.int32))
+    >>> found[0].indices, len(found[1].indices), len(found)
+    (array([7, 4]), 0, 2)
+    """
+
+    limits: RowArray  # (n_queries + 1,)
+    indices: RowArray  # (n_found,)
+    distances: DistanceArray  # (n_found,)
+
+    def __len__(self) -> int:
+        return len(self.limits) - 1
+
+    def __getitem__(self, query: int) -> Found:
+        if not -len(self) <= query < len(self):
+            raise IndexError(f"there are {len(self)} queries, got number {query}")
+        query %= len(self)
+        part = slice(self.limits[query], self.limits[query + 1])
+        return Found(self.indices[part], self.distances[part])
+
+    def __iter__(self) -> Iterator[Found]:
+        return (self[query] for query in range(len(self)))
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """The items of one query of a `RadiusResult`."""
+
+    indices: RowArray
+    distances: DistanceArray
+
+
+class Engine(Protocol):
+    """Codes in a form that can be searched. Rows are numbered in the order of the codes.
+
+    Results are in order of (distance, row).
+    """
+
+    def extend(self, codes: ByteArray) -> bool:
+        """Append more codes; False if building a new engine is as cheap or better."""
+
+    def nearest(self, queries: ByteArray, k: int) -> tuple[RowArray, DistanceArray]:
+        """Rows and distances, shape (n_queries, k); row −1 where an approximate engine found fewer."""
+
+    def within(self, queries: ByteArray, radius: int) -> tuple[RowArray, RowArray, DistanceArray]:
+        """Limits, rows and distances of all items at most ``radius`` away. Every engine is exact here."""
+
+
+class Backend(Protocol):
+    """Settings of an engine: a frozen dataclass."""
+
+    name: ClassVar[str]
+    exact: ClassVar[bool]  # whether `Engine.nearest` always finds the true k nearest
+
+    def build(self, codes: ByteArray, n_bits: int) -> Engine:
+        """An engine that holds these codes."""
+
+
+def require_n_bits(n_bits: Any) -> int:
+    """The number of bits, refused unless it is an integer from 1 to `MOST_BITS`."""
+    return whole_number(n_bits, "n_bits", least=1, most=MOST_BITS)
+
+
+def checked_codes(codes: Any, n_bits: int, name: str = "codes") -> NDArray[np.uint8]:
+    """C-contiguous packed codes of ``n_bits`` bits, refused if width, dtype or pad bits are wrong."""
+    return np.ascontiguousarray(packed_codes(codes, name, n_bits))
+
+
+def checked_ids(ids: Any, n: int | None = None) -> NDArray[np.int64]:
+    """Ids as int64, refused unless they are distinct integers of at least 0 (``n`` of them, if given)."""
+    array = np.asarray(ids)
+    if array.ndim == 0:
+        array = array.reshape(1)
+    if array.ndim != 1:
+        raise ValueError(f"ids must have 1 dimension, got shape {array.shape}")
+    if n is not None and len(array) != n:
+        raise ValueError(f"ids must have one entry for each of the {n} code(s), got {len(array)}")
+    if array.size == 0:
+        return np.zeros(0, np.int64)
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"ids must be integers, got dtype {array.dtype}")
+    if array.min() < 0 or array.max() > np.iinfo(np.int64).max:
+        raise ValueError("ids must be from 0 to 2**63 - 1; -1 stands for nothing found")
+    array = array.astype(np.int64)
+    unique, counts = np.unique(array, return_counts=True)
+    if len(unique) != len(array):
+        raise ValueError(f"ids must be distinct, got {unique[counts > 1][0]} more than once")
+    return array
