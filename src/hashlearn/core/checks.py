@@ -18,9 +18,10 @@ Matrix = TypeVar("Matrix", NDArray[np.float64], sp.csr_array)
 
 # Squares and n-fold sums of entries up to this size stay finite in float64.
 LARGEST_ENTRY = 1e120
-# Features: squares of entries up to this size, and sums of them, stay finite in float32 too. The same for arrays,
-# tensors, files and blocks of rows.
-LARGEST_FEATURE = 1e16
+# Features may have entries up to this size, the same for arrays, tensors, files and blocks of rows.
+LARGEST_FEATURE = 1e18
+# Squares of entries up to this size, and sums of them, stay finite in float32.
+LARGEST_SINGLE = 1e15
 # Asymmetry below this fraction of the largest entry counts as rounding, and A is replaced by its symmetric part.
 SYMMETRY_TOLERANCE = 1e-10
 LARGEST_SIDE = 2**63 - 1  # of a sparse array

@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 from hashlearn.core.arrays import FloatArray, Tensor, tensor_like
-from hashlearn.core.checks import LARGEST_ENTRY, LARGEST_FEATURE
+from hashlearn.core.checks import LARGEST_ENTRY, LARGEST_SINGLE
 
 ALIGNED = 8  # numbers; rows of a buffer begin at multiples of it, as fast products need
 BLOCK = 4096  # rows in a block
@@ -104,7 +104,10 @@ def gram64(P: Tensor, divisor: Tensor | None) -> Tensor:
 
 
 def checked_tensor(P: Tensor, name: str, ndim: int, limit: float | None = None) -> Tensor:
-    """P if it is a finite floating tensor outside autograd, with no entry above ``limit``; else a clear error."""
+    """P if it is a finite floating tensor outside autograd, with no entry above ``limit``; else a clear error.
+
+    Without a limit it is what the dtype of P can square. With one, a float32 tensor that exceeds that becomes float64.
+    """
     if P.dtype not in (torch.float32, torch.float64):
         raise TypeError(f"{name} must be a float32 or float64 tensor, got {P.dtype}; convert it with {name}.float()")
     if P.requires_grad:
@@ -116,13 +119,13 @@ def checked_tensor(P: Tensor, name: str, ndim: int, limit: float | None = None) 
     if P.numel() == 0:
         raise ValueError(f"{name} is empty (shape {tuple(P.shape)}); at least one entry is needed")
     largest = max(float(torch.linalg.vector_norm(P[rows], float("inf"))) for rows in chunks(P.shape[0]))
-    if limit is None:
-        limit = LARGEST_FEATURE if P.dtype == torch.float32 else LARGEST_ENTRY
+    squarable = LARGEST_SINGLE if P.dtype == torch.float32 else LARGEST_ENTRY
+    limit = squarable if limit is None else limit
     if not np.isfinite(largest):
         raise ValueError(f"{name} must be finite, got NaN or infinity")
     if largest > limit:
         raise ValueError(f"{name} has an entry of size {largest:.3g}; scale it below {limit:.0e} first")
-    return P.contiguous()
+    return P.double() if largest > squarable else P.contiguous()
 
 
 def checked_signs(x: Any, shape: tuple[int, ...], like: Tensor, name: str) -> Tensor:
