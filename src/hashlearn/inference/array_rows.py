@@ -132,11 +132,12 @@ def _flip_panel(
     first: int,
     last: int,
 ) -> int:
-    fields = weights * T
+    fields, n_bits = weights * T, codes.shape[1]
+    of_codes, of_factor = fields[:, :n_bits].copy(), fields[:, n_bits:].copy()
 
     def helpful(a: int, b: int) -> NDArray[np.bool_]:
         found = np.empty((len(X), b - a), np.bool_)
-        _look(codes[a:b], factor[a:b], fields, diagonal[a:b], X[:, a:b], found)
+        _look(codes[a:b], factor[a:b], of_codes, of_factor, diagonal[a:b], X[:, a:b], found)
         return found
 
     found = np.concatenate(list(_blocks(helpful, first, last)), axis=1)
@@ -155,10 +156,10 @@ def _blocks(function: Callable[[int, int], Any], first: int, last: int) -> Itera
 
 
 @njit(cache=True, nogil=True)
-def _look(codes, factor, fields, diagonal, X, found):  # type: ignore[no-untyped-def]
+def _look(codes, factor, of_codes, of_factor, diagonal, X, found):  # type: ignore[no-untyped-def]
     for i in range(codes.shape[0]):
         for c in range(X.shape[0]):
-            found[c, i] = helps(X[c, i], dot(codes[i], factor[i], fields[c]), diagonal[i])
+            found[c, i] = helps(X[c, i], dot(codes[i], factor[i], of_codes[c], of_factor[c]), diagonal[i])
 
 
 @njit(cache=True, nogil=True)
@@ -166,8 +167,9 @@ def signs_and_products(codes, factor, q, x):  # type: ignore[no-untyped-def]
     """Write sgn(P q) into x; returns Pᵀx."""
     n_bits, rank = codes.shape[1], factor.shape[1]
     t = np.zeros(n_bits + rank)
+    of_codes, of_factor = q[:n_bits], q[n_bits:]
     for i in range(codes.shape[0]):
-        sign = -1.0 if dot(codes[i], factor[i], q) < 0.0 else 1.0
+        sign = -1.0 if dot(codes[i], factor[i], of_codes, of_factor) < 0.0 else 1.0
         x[i] = sign
         for j in range(n_bits):
             t[j] += sign * codes[i, j]

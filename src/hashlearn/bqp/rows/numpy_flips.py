@@ -68,9 +68,10 @@ def flip_in_order(codes, factor, rows, weights, diagonal, x, start, t, fields, r
     of rows assumes that the other blocks make the same flips. With one block ``start`` may be x itself.
     """
     n_codes, rank = codes.shape[1], factor.shape[1]
+    of_codes, of_factor = fields[:n_codes], fields[n_codes:]
     flips = 0
     for i in rows:
-        gradient = dot(codes[i], factor[i], fields)
+        gradient = dot(codes[i], factor[i], of_codes, of_factor)
         own = diagonal[i] if x[i] == start[i] else (2.0 * repeats - 1.0) * diagonal[i]  # its part in the gradient
         if not helps(x[i], gradient, own):
             continue
@@ -79,22 +80,21 @@ def flip_in_order(codes, factor, rows, weights, diagonal, x, start, t, fields, r
         x[i] = -x[i]
         for j in range(n_codes):
             t[j] += step * codes[i, j]
-            fields[j] += repeats * step * weights[j] * codes[i, j]
+            of_codes[j] += repeats * step * weights[j] * codes[i, j]
         for j in range(rank):
             t[n_codes + j] += step * factor[i, j]
-            fields[n_codes + j] += repeats * step * weights[n_codes + j] * factor[i, j]
+            of_factor[j] += repeats * step * weights[n_codes + j] * factor[i, j]
     return flips
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def dot(z, f, vector):  # type: ignore[no-untyped-def]
-    """[z, f] · vector."""
-    n_codes = z.shape[0]
+def dot(z, f, of_z, of_f):  # type: ignore[no-untyped-def]
+    """[z, f] · [of_z, of_f]."""
     total = 0.0
-    for j in range(n_codes):
-        total += z[j] * vector[j]
+    for j in range(z.shape[0]):
+        total += z[j] * of_z[j]
     for j in range(f.shape[0]):
-        total += f[j] * vector[n_codes + j]
+        total += f[j] * of_f[j]
     return total
 
 
