@@ -204,8 +204,8 @@ MUTANTS = [
     Mutant(
         "flips use weights of the wrong columns",
         "bqp/rows/numpy_flips.py",
-        "fields[n_codes + j] += repeats * step * weights[n_codes + j] * factor[i, j]",
-        "fields[n_codes + j] += repeats * step * weights[j] * factor[i, j]",
+        "of_factor[j] += repeats * step * weights[n_codes + j] * factor[i, j]",
+        "of_factor[j] += repeats * step * weights[j] * factor[i, j]",
         PASSES,
     ),
     Mutant(

@@ -49,7 +49,7 @@ MUTANTS = [
     Mutant(
         "rows after a flipped one are judged by how things were before",
         "bqp/rows/numpy_flips.py",
-        "            fields[n_codes + j] += repeats * step * weights[n_codes + j] * factor[i, j]\n",
+        "            of_factor[j] += repeats * step * weights[n_codes + j] * factor[i, j]\n",
         "            pass\n",
         ROUNDING,
     ),
