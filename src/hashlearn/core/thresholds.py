@@ -4,8 +4,8 @@ from __future__ import annotations
 
 # ---- inference ----
 
-# On a device, solver="auto" relaxes samples of rows from this n on: 0.4 s against 34 s for 32 bits of 20,000 rows, at
-# objectives 5e-5 apart (docs/gpu.md).
+# On a device, solver="auto" relaxes samples of rows above this n. The objective is that of the tight solver, and gaps
+# are about 1 % wider (docs/gpu.md).
 DEVICE_SAMPLE_ROWS = 10_000
 
 # init="auto" takes a target for one of classes if its rank is at most this and half of the rows seen are repeats: codes
@@ -13,8 +13,8 @@ DEVICE_SAMPLE_ROWS = 10_000
 FEW_DISTINCT_RANK = 64
 DISTINCT_ROWS_SEEN = 1024
 
-# init="auto" fits the n_bits × n_bits rotation on a sample of this many rows: more change the objective by less than
-# one part in a thousand (docs/scale.md).
+# With more rows in memory, init="auto" fits the n_bits × n_bits rotation on a random sample of this many. The limit was
+# set by judgment; no measurement is recorded.
 ROTATION_ROWS = 20_000
 
 # ---- problems of one bit ----
@@ -60,8 +60,8 @@ THREADED_PRODUCT = 4_000_000
 
 # ---- features ----
 
-# Principal axes of more features come from a randomized SVD: a covariance of 2,048 features takes 32 MB, and its
-# eigenvectors about two seconds on one core.
+# Principal axes of more features come from a randomized SVD: a covariance of 2,048 features takes 32 MB.
+# The limit was set by judgment; no measurement is recorded.
 MAX_COVARIANCE = 2048
 # With more rows the nearest neighbors are approximate if FAISS is installed: exact search takes O(n²).
 MOST_EXACT_NEIGHBORS = 50_000

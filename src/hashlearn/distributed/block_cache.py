@@ -230,7 +230,7 @@ def on_restored(
 
 
 def _folder() -> str | None:
-    """Of this worker, for its files; None outside of Dask."""
+    """The folder for files of this Dask worker; None outside of Dask."""
     worker = _worker()
     return None if worker is None else str(worker.local_directory)
 

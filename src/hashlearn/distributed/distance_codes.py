@@ -96,7 +96,7 @@ class Start(NamedTuple):
 
 
 class Begun(NamedTuple):
-    """Of one block: packed codes, ZᵀZ and ZᵀF."""
+    """The first codes of one block, packed, with ZᵀZ and ZᵀF."""
 
     codes: NDArray[np.uint8]
     among: FloatArray

@@ -26,7 +26,7 @@ class InferenceReport:
     """Collected by `infer_codes`; print it, or take ``to_frame()`` for a pandas DataFrame with one row a bit."""
 
     solver: str  # as it was asked for
-    method: str = "not recorded"  # what ran, in words; model files of version 3 and before do not say
+    method: str = "not recorded"  # what ran, in words; older model files do not say
     parameters: dict[str, Any] = field(default_factory=dict)  # of the solver, those that are not its defaults
     start_objective: float = float("nan")
     objectives: list[float] = field(default_factory=list)  # after each sweep
