@@ -39,13 +39,17 @@ class Form(NamedTuple):
 
     def __call__(self, X: Any) -> Any:
         """Rows of X in this form: float32, on the same device."""
-        center: Any = tensor_like(self.center, X.double()) if is_tensor(X) else self.center
-        parts = _in_blocks(lambda rows: (self._sized(rows) - center) / (self.spread or 1.0), X)
         if not is_tensor(X):
-            return np.concatenate([part.astype(np.float32) for part in parts])
-        import torch
+            found = np.empty(X.shape, np.float32)
 
-        return torch.cat([part.float() for part in parts])
+            def fill(a: int, b: int) -> None:
+                found[a:b] = (self._sized(X[a:b].astype(np.float64)) - self.center) / (self.spread or 1.0)
+
+            map_row_blocks(fill, *X.shape)
+            return found
+        center = tensor_like(self.center, X, X.double().dtype)
+        rows = (X[a : a + TENSOR_ROWS] for a in range(0, max(len(X), 1), TENSOR_ROWS))
+        return joined([((self._sized(part.double()) - center) / (self.spread or 1.0)).float() for part in rows])
 
     def _sized(self, rows: Any) -> Any:
         if not self.unit_rows:
@@ -172,8 +176,8 @@ def anchors_of(
         if row_labels is not None and kept_labels is not None:
             row_labels = np.r_[row_labels, np.full(asked, NO_LABEL)]
             kept_labels = np.r_[kept_labels, np.full(n_asked, NO_LABEL)]
-        rows = _joined([rows, others])
-    kept = _joined(kept_rows)
+        rows = joined([rows, others])
+    kept = joined(kept_rows)
     return Anchors(
         form, rows, len(used), places, near, asked, row_labels,
         _kept(kept, kept_labels, rows[:CHECKED_ROWS], row_labels, k, label_weight) if len(kept) else None,
@@ -199,7 +203,8 @@ def _held_out(n: int) -> int:
     return 0 if n < 10 * FEWEST_HELD_OUT else int(np.clip(n // 20, FEWEST_HELD_OUT, MOST_HELD_OUT))
 
 
-def _joined(parts: list[Any]) -> Any:
+def joined(parts: list[Any]) -> Any:
+    """The rows of all parts, one below the other."""
     if not is_tensor(parts[0]):
         return np.concatenate(parts)
     import torch

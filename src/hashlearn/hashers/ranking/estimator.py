@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -33,7 +33,7 @@ PASSES, FEWEST_STEPS, MOST_STEPS = 200, 500, 3000
 LARGEST_WIDTH = 65_536
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
+@dataclass(eq=False, repr=False)
 class RankingHasher(BaseHasher):
     """Codes that keep float neighbors: the nearest rows by code are the nearest rows by float, as far as bits allow.
 
@@ -86,6 +86,7 @@ class RankingHasher(BaseHasher):
     _learns_from_labels: ClassVar[bool] = True
 
     n_bits: int = 64
+    _: KW_ONLY
     encoder: str = "mlp"
     metric: str = "cosine"
     label_weight: float = 0.15
@@ -195,7 +196,7 @@ def _class_numbers(y: Any, n: int, label_weight: float) -> NDArray[np.int64] | N
         return None
     y = checked_labels(y, n)
     if y.ndim != 1:
-        raise ValueError(f"y must have one class for each row, shape (n_samples,), got {y.shape}")
+        raise ValueError(f"RankingHasher needs one class for each sample, got y of shape {y.shape}")
     known = labeled(y)
     if not known.any() or label_weight == 0.0:
         return None
