@@ -52,7 +52,5 @@ class NetworkHasher(BaseHasher):
     def fit(self, X: Any, y: Any = None) -> NetworkHasher:
         X, _ = self._training(X)
         scale = float(np.sqrt(np.square(X).sum(axis=1).mean()))
-        self.hash_functions_ = made_up(
-            X.shape[1], self.n_bits, self.n_hidden, unit_rows=self.unit_rows, scale=scale
-        )
+        self.hash_functions_ = made_up(X.shape[1], self.n_bits, self.n_hidden, unit_rows=self.unit_rows, scale=scale)
         return self

@@ -1,4 +1,4 @@
-"""Networks: the formula, the same bits in every batch, extreme rows and weights, and states that do not fit together."""
+"""Networks: the formula, the same bits in every batch, extreme rows and weights, and states that do not fit."""
 
 from __future__ import annotations
 
@@ -40,9 +40,7 @@ def test_margins_are_those_of_the_formula(dtype, n_hidden, unit_rows):
 
 @settings(max_examples=40, deadline=None)
 @given(**SHAPES, **CHOICES, n=st.integers(1, 400), data=st.data())
-def test_a_row_alone_has_the_margins_it_has_in_a_batch(
-    n_features, n_bits, n_hidden, unit_rows, dtype, seed, n, data
-):
+def test_a_row_alone_has_the_margins_it_has_in_a_batch(n_features, n_bits, n_hidden, unit_rows, dtype, seed, n, data):
     functions = made_up(n_features, n_bits, n_hidden, unit_rows=unit_rows)
     X = random_rows(n, n_features, seed).astype(dtype)
     X[data.draw(st.integers(0, n - 1))] *= data.draw(st.sampled_from([0.0, 1e-30, 1e15]))
@@ -138,6 +136,14 @@ def test_the_bound_holds_for_the_largest_rows(n_features, unit_rows):
             assert np.abs(functions.decision_function(X)).max() <= bound < 1e60
             assert np.isfinite(functions.decision_function(X.astype(np.float32))).all()
     assert made_up(unit_rows=False, scale=1e-300).margin_bound(LARGEST_FEATURE) == np.inf
+
+
+def test_the_bound_counts_hidden_units_and_products_before_the_division():
+    functions = made_up(
+        1, 1, 50, weights=np.ones((1, 1)), hidden_weights=np.ones((1, 50)), output_weights=np.ones((50, 1))
+    )
+    assert functions.decision_function(np.ones((1, 1))) <= functions.margin_bound(1.0)
+    assert functions.margin_bound(LARGEST_FEATURE) >= LARGEST_FEATURE
 
 
 def test_repeated_mirrored_and_constant_bits():
