@@ -39,15 +39,7 @@ class NetworkMargins(FittedHashFunctions):
     """
 
     kind = "network"
-    stored = (
-        "weights",
-        "intercepts",
-        "hidden_weights",
-        "hidden_intercepts",
-        "output_weights",
-        "unit_rows",
-        "scale",
-    )
+    stored = ("weights", "intercepts", "hidden_weights", "hidden_intercepts", "output_weights", "unit_rows", "scale")
 
     def __init__(
         self,
@@ -75,7 +67,7 @@ class NetworkMargins(FittedHashFunctions):
     def _first_layer(self) -> NDArray[np.float64]:
         """W and V side by side, divided by ``scale`` where rows are."""
         both = np.hstack([self.weights, self.hidden_weights], dtype=np.float64)
-        return both
+        return both if self.unit_rows else both / self.scale
 
     def _panel_function(self, dtype: np.dtype[Any], sparse: bool) -> tuple[PanelFunction, list[NDArray[Any]]]:
         first, output = self._first_layer().astype(dtype), self.output_weights.astype(dtype)
@@ -120,14 +112,14 @@ class NetworkMargins(FittedHashFunctions):
         return margins, self.n_features + first.shape[1]
 
     def margin_bound(self, entry: float) -> float:
-        """The bound of |r·W| + |c| + Σ hidden |U|, and of products with rows that are not yet divided by their norm."""
-        r = 2.0 if self.unit_rows else entry / self.scale  # 1 and rounding
+        """That of |r·W| + |c| + hidden·|U|, and of the products of rows that are not yet divided by their norm."""
+        r = 2.0 if self.unit_rows else entry / self.scale  # entries of a unit row are at most 1, up to rounding
         largest = max(largest_entry(self.weights), largest_entry(self.hidden_weights))
-        products = self.n_features * max(r, entry) * largest
-        reached = self.n_features * r * largest
-        hidden = reached + largest_entry(self.hidden_intercepts)
+        products = self.n_features * r * largest
+        hidden = products + largest_entry(self.hidden_intercepts)
         outputs = self.n_hidden * hidden * largest_entry(self.output_weights)
-        return max(products, reached + largest_entry(self.intercepts) + outputs)
+        undivided = self.n_features * entry * largest
+        return max(undivided, products + largest_entry(self.intercepts) + outputs)
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> NetworkMargins:
@@ -144,17 +136,8 @@ class NetworkMargins(FittedHashFunctions):
         if not isinstance(unit_rows, bool):
             raise ValueError(f"unit_rows must be true or false, got {unit_rows!r}")
         scale = stored_number(state, "scale", most=n_features * LARGEST_FEATURE)
-        return cls(
-            weights,
-            intercepts,
-            hidden_weights,
-            hidden_intercepts,
-            output_weights,
-            unit_rows,
-            scale,
-            bits,
-            state["description"],
-        )
+        parts = (weights, intercepts, hidden_weights, hidden_intercepts, output_weights, unit_rows, scale)
+        return cls(*parts, bits, state["description"])
 
 
 def rows_and_norms(panel: NDArray[Any], smallest: float) -> tuple[NDArray[Any], NDArray[Any]]:
