@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
 from hashlearn.core.arrays import is_tensor, numbers_at_once
 from hashlearn.core.threads import map_threads, one_blas_thread
@@ -20,7 +19,7 @@ TENSOR_NUMBERS = (1 << 22, 1 << 29)
 
 
 def nearest_rows(queries: Any, rows: Any, k: int, own: Any = None) -> Any:
-    """The k rows at the smallest Euclidean distance from each query, nearest first, ties by index; shape (n_queries, k).
+    """The k rows nearest to each query by Euclidean distance, nearest first, ties by index; shape (n_queries, k).
 
     Parameters
     ----------
@@ -71,7 +70,7 @@ def _keep_best(scores, halves, start, left_out, best, kept):  # type: ignore[no-
                 last = best[i, k - 1]
 
 
-def _nearest_tensors(queries: Any, rows: Any, k: int, own: Any) -> NDArray[np.int64]:
+def _nearest_tensors(queries: Any, rows: Any, k: int, own: Any) -> Any:
     import torch
 
     halves = 0.5 * rows.square().sum(dim=1)

@@ -214,9 +214,7 @@ def joined(parts: list[Any]) -> Any:
     return torch.cat(parts)
 
 
-def _kept(
-    rows: Any, labels: Any, searched: Any, searched_labels: Any, k: int, label_weight: float
-) -> Kept:
+def _kept(rows: Any, labels: Any, searched: Any, searched_labels: Any, k: int, label_weight: float) -> Kept:
     """The k rows of the largest wanted similarity for each row that is kept out."""
     with one_blas_thread():
         similar = to_numpy(rows @ searched.T - 0.5 * (searched * searched).sum(axis=1))

@@ -29,7 +29,7 @@ from hashlearn.targets.labels import labeled
 ENCODERS = ("mlp", "linear")
 METRICS = ("cosine", "euclidean")
 RECALL_K = 10
-SHARP, SOFT = 0.033, 0.055  # temperatures, without labels and with
+TEMPERATURES, NOISES = (0.033, 0.055), (0.1, 0.3)  # without labels, and with
 PASSES, FEWEST_STEPS, MOST_STEPS = 200, 500, 3000
 LARGEST_WIDTH = 65_536
 
@@ -45,7 +45,7 @@ class RankingHasher(BaseHasher):
     Parameters
     ----------
     n_bits : code length; may exceed the number of features
-    encoder : "mlp" (a linear map plus one hidden layer) or "linear" (faster to fit and to encode, keeps fewer neighbors)
+    encoder : "mlp" (a linear map plus one hidden layer) or "linear" (faster to fit and encode; keeps fewer neighbors)
     metric : of the floats: "cosine" (rows are brought to unit length) or "euclidean"
     label_weight : with labels, how much nearer rows of one class are wanted, in units of the variance of the rows; rows
         of two classes are wanted half as much farther. 0 ignores labels
@@ -55,7 +55,8 @@ class RankingHasher(BaseHasher):
     n_steps : of training. "auto" is 200 · n_samples / batch_size, from 500 to 3,000
     batch_size : rows in a step
     n_neighbors : nearest rows of an anchor that it is compared with
-    noise : added to rows in training, as a share of their spread; helps with few rows
+    noise : added to rows in training, as a share of their spread; more helps classes without labels, and few rows.
+        "auto" is 0.1 without labels and 0.3 with
     random_state : seed or Generator
     time_limit : seconds for training, after the search for neighbors
     progress : called with a `hashlearn.core.progress.Progress` after each step
@@ -90,13 +91,13 @@ class RankingHasher(BaseHasher):
     _: KW_ONLY
     encoder: str = "mlp"
     metric: str = "cosine"
-    label_weight: float = 0.15
+    label_weight: float = 0.18
     temperature: float | str = "auto"
     hidden: int = 1024
     n_steps: int | str = "auto"
     batch_size: int = 512
     n_neighbors: int = 50
-    noise: float = 0.1
+    noise: float | str = "auto"
     time_limit: float | None = None
     progress: ProgressCallback | None = None
 
@@ -126,16 +127,14 @@ class RankingHasher(BaseHasher):
             rng=rng,
         )
         n_held_out = 0 if anchors.kept is None else len(anchors.kept.rows)
-        temperature = self.temperature
-        if isinstance(temperature, str):
-            temperature = SHARP if labels is None else SOFT
+        temperature = _settled(self.temperature, TEMPERATURES, labels)
         report = RankingReport(
             self.encoder,
             n_rows=anchors.n_given,
             n_anchors=len(anchors.places),
             n_held_out=n_held_out,
             n_steps=self._steps(anchors.n_database),
-            temperature=float(temperature),
+            temperature=temperature,
             neighbor_seconds=time.perf_counter() - began,
         )
         with one_blas_thread():
@@ -146,11 +145,11 @@ class RankingHasher(BaseHasher):
             report.ending = "all rows are equal: the start is used"
         else:
             values = learn(
-                Network(values, float(temperature), 0.0 if labels is None else self.label_weight),
+                Network(values, temperature, 0.0 if labels is None else self.label_weight),
                 anchors,
                 report,
                 batch_size=self.batch_size,
-                noise=self.noise,
+                noise=_settled(self.noise, NOISES, labels),
                 rng=rng,
                 time_limit=self.time_limit,
                 progress=self.progress,
@@ -184,8 +183,9 @@ class RankingHasher(BaseHasher):
             whole_number(self.n_steps, "n_steps", least=0)
         for name, least in (("hidden", 1), ("batch_size", 16), ("n_neighbors", 1)):
             whole_number(getattr(self, name), name, least=least, most=LARGEST_WIDTH)
-        for name in ("label_weight", "noise"):
-            positive(getattr(self, name), name, or_zero=True)
+        if self.noise != "auto":
+            positive(self.noise, "noise", or_zero=True)
+        positive(self.label_weight, "label_weight", or_zero=True)
         if self.time_limit is not None:
             positive(self.time_limit, "time_limit")
 
@@ -205,6 +205,11 @@ class RankingHasher(BaseHasher):
         spread = float(np.sqrt(np.mean(np.square(rows[:5000] @ directions.astype(np.float32)))))
         values = started(directions, spread, self.hidden if self.encoder == "mlp" else 0, rng)
         return {name: on_device_of(anchors.rows, value) for name, value in values.items()}
+
+
+def _settled(value: float | str, automatic: tuple[float, float], labels: Any) -> float:
+    """The value, or what "auto" stands for without labels and with."""
+    return automatic[labels is not None] if isinstance(value, str) else float(value)
 
 
 def _class_numbers(y: Any, n: int, label_weight: float) -> NDArray[np.int64] | None:

@@ -171,7 +171,7 @@ def _softmax(xp: Any, logits: Any, left_out: Any) -> Any:
 
 
 def started(directions: np.ndarray, spread: float, hidden: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
-    """Parameters whose margins are the rows times ``directions``, of size 1 on average; ``hidden`` units add nothing yet.
+    """Parameters whose margins are rows times ``directions``, of size 1 on average; ``hidden`` units add nothing yet.
 
     ``spread`` is the root mean square of the rows times ``directions``.
     """
