@@ -165,14 +165,16 @@ def test_queries_that_look_different_find_more_if_examples_are_given(encoder):
     assert (report.n_rows, report.n_anchors, report.n_held_out) == (800, 760 + 475, 40 + 25)
 
 
-def test_queries_never_are_what_is_found():
+def test_queries_can_be_found_in_every_other_batch():
     found = anchors.anchors_of(
         DATABASE, NEW[:100], Y[:800], metric="cosine", n_neighbors=5, k=10, label_weight=0.1,
         rng=np.random.default_rng(0),
     )  # fmt: skip
     assert found.near.shape == (760 + 92, 5)
     assert found.near.max() < found.n_database == 760
-    batch = next(found.batches(64, 0.1, True, np.random.default_rng(0)))
+    batches = found.batches(64, 0.1, True, np.random.default_rng(0))
+    assert next(batches).queries is None
+    batch = next(batches)
     np.testing.assert_array_equal(batch.queries, batch.indices >= 760)
     assert batch.queries.sum() == 4  # half of the anchors
     assert not batch.queries[8:].any()
