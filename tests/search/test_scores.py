@@ -9,7 +9,7 @@ import pytest
 
 from hashlearn.bits import pack_bits, unpack_signs
 from hashlearn.search import HammingIndex, asymmetric_search, rescore
-from hashlearn.search.by_score import ITEMS_PER_BLOCK
+from hashlearn.search.asymmetric import ITEMS_PER_BLOCK
 from tests.search.codes import random_codes
 
 
