@@ -39,7 +39,7 @@ MUTANTS = [
         INDEX,
     ),
     Mutant(
-        "margins of the last byte are aligned to its end",
+        "the last margin of a query does not count",
         "search/asymmetric.py",
         "if 8 * byte + bit < n_bits else 0.0",
         "if 8 * byte + bit < n_bits - 1 else 0.0",

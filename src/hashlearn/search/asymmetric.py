@@ -193,25 +193,27 @@ def _load(codes, first, planes):  # type: ignore[no-untyped-def]
     The compiler reads the eight bytes of a whole word by one instruction.
     """
     n_bytes = codes.shape[1]
-    size = min(planes.shape[1], codes.shape[0] - first)
+    block = codes[first : first + planes.shape[1]]  # rows counted from 0 need no test for negative indices
     for w in range(n_bytes // 8):
-        for j in range(size):
-            planes[w, j] = (
-                np.uint64(codes[first + j, 8 * w])
-                | np.uint64(codes[first + j, 8 * w + 1]) << np.uint64(8)
-                | np.uint64(codes[first + j, 8 * w + 2]) << np.uint64(16)
-                | np.uint64(codes[first + j, 8 * w + 3]) << np.uint64(24)
-                | np.uint64(codes[first + j, 8 * w + 4]) << np.uint64(32)
-                | np.uint64(codes[first + j, 8 * w + 5]) << np.uint64(40)
-                | np.uint64(codes[first + j, 8 * w + 6]) << np.uint64(48)
-                | np.uint64(codes[first + j, 8 * w + 7]) << np.uint64(56)
+        plane = planes[w]
+        for j in range(block.shape[0]):
+            plane[j] = (
+                np.uint64(block[j, 8 * w])
+                | np.uint64(block[j, 8 * w + 1]) << np.uint64(8)
+                | np.uint64(block[j, 8 * w + 2]) << np.uint64(16)
+                | np.uint64(block[j, 8 * w + 3]) << np.uint64(24)
+                | np.uint64(block[j, 8 * w + 4]) << np.uint64(32)
+                | np.uint64(block[j, 8 * w + 5]) << np.uint64(40)
+                | np.uint64(block[j, 8 * w + 6]) << np.uint64(48)
+                | np.uint64(block[j, 8 * w + 7]) << np.uint64(56)
             )
     if n_bytes % 8:
-        for j in range(size):
+        plane = planes[n_bytes // 8]
+        for j in range(block.shape[0]):
             word = np.uint64(0)
             for byte in range(n_bytes - n_bytes % 8, n_bytes):
-                word |= np.uint64(codes[first + j, byte]) << np.uint64(8 * (byte % 8))
-            planes[n_bytes // 8, j] = word
+                word |= np.uint64(block[j, byte]) << np.uint64(8 * (byte % 8))
+            plane[j] = word
 
 
 @njit(cache=True, nogil=True)
