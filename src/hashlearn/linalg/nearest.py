@@ -82,5 +82,20 @@ def _nearest_tensors(queries: Any, rows: Any, k: int, own: Any) -> Any:
             mine = torch.as_tensor(own[first : first + at_once], device=rows.device)
             among = torch.nonzero(mine >= 0).ravel()
             scores[among, mine[among]] = -torch.inf
-        parts.append(scores.topk(k, dim=1).indices)
+        parts.append(_first_k(scores, k))
     return torch.cat(parts).cpu().numpy()
+
+
+def _first_k(scores: Any, k: int) -> Any:
+    """Columns of the k largest scores of every row; of equal scores the first. `topk` alone takes any of them."""
+    import torch
+
+    values, found = scores.topk(k, dim=1)
+    last = values[:, -1:]
+    tied = torch.nonzero((scores >= last).sum(dim=1) > k).ravel()
+    if len(tied):
+        some, last = scores[tied], last[tied]
+        order = torch.arange(scores.shape[1], 0, -1, device=scores.device, dtype=torch.int32)
+        found[tied] = torch.where(some > last, len(order) + 1, order * (some == last)).topk(k, dim=1).indices
+    found = found.sort(dim=1).values
+    return found.gather(1, scores.gather(1, found).sort(dim=1, descending=True, stable=True).indices)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.core.arrays import is_tensor, tensor_like, to_numpy
-from hashlearn.core.threads import map_row_blocks
+from hashlearn.core.threads import map_row_blocks, one_blas_thread
 from hashlearn.core.thresholds import RANKED_ANCHORS, RANKED_ROWS
 from hashlearn.hashers.ranking.network import OTHER_CLASS, Batch
 from hashlearn.linalg.nearest import nearest_rows
@@ -90,6 +90,7 @@ class Anchors:
     form: Form
     rows: Any  # rows of the database, then queries
     n_database: int
+    n_given: int  # rows of the database, those kept out included
     places: NDArray[np.int64]  # index of each anchor among the rows; anchors that are queries come last
     near: NDArray[np.int64]  # (n_anchors, n_neighbors): rows of the database
     n_queries: int  # anchors that are queries
@@ -122,7 +123,8 @@ class Anchors:
             for indices, start in zip(on_device_of(self.rows, drawn), starts, strict=True):
                 rows = self.rows[indices]
                 noisy = rows + bank[start : start + numbers].reshape(rows.shape) if noise else rows
-                yield Batch(indices, rows, noisy, None if labels is None else labels[indices])
+                queries = indices >= self.n_database if self.n_queries else None
+                yield Batch(indices, rows, noisy, None if labels is None else labels[indices], queries)
 
 
 class _Classes:
@@ -179,7 +181,7 @@ def anchors_of(
         rows = joined([rows, others])
     kept = joined(kept_rows)
     return Anchors(
-        form, rows, len(used), places, near, asked, row_labels,
+        form, rows, len(used), len(chosen), places, near, asked, row_labels,
         _kept(kept, kept_labels, rows[:CHECKED_ROWS], row_labels, k, label_weight) if len(kept) else None,
     )  # fmt: skip
 
@@ -214,7 +216,8 @@ def joined(parts: list[Any]) -> Any:
 
 def _kept(rows: Any, labels: Any, searched: Any, searched_labels: Any, k: int, label_weight: float) -> Kept:
     """The k rows of the largest wanted similarity for each row that is kept out."""
-    similar = to_numpy(rows @ searched.T - 0.5 * (searched * searched).sum(axis=1))
+    with one_blas_thread():
+        similar = to_numpy(rows @ searched.T - 0.5 * (searched * searched).sum(axis=1))
     if labels is not None:
         other = searched_labels[: len(searched)]
         known = (labels[:, None] >= 0) & (other >= 0)

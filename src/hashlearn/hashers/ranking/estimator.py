@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
@@ -9,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.core.arrays import to_numpy
+from hashlearn.core.arrays import is_tensor, to_numpy
 from hashlearn.core.checks import generator, positive, whole_number
 from hashlearn.core.labels import checked_labels, require_classes
 from hashlearn.core.names import require_choice
@@ -108,12 +109,12 @@ class RankingHasher(BaseHasher):
         began = time.perf_counter()
         self._check_parameters()
         X = self._validated(X, reset=True)
+        for name in ("hash_functions_", "ranking_report_"):  # so that a fit that is interrupted leaves nothing behind
+            self.__dict__.pop(name, None)
         self._check_n_bits(X.shape[0])
         labels = _class_numbers(y, X.shape[0], self.label_weight)
         if queries is not None:
-            queries = self._validated(queries, reset=False)
-            if type(queries) is not type(X):
-                raise TypeError(f"queries must be of the kind of X, {type(X).__name__}, got {type(queries).__name__}")
+            queries = self._checked_queries(queries, X)
         rng = generator(self.random_state)
         anchors = anchors_of(
             X,
@@ -127,9 +128,9 @@ class RankingHasher(BaseHasher):
         )
         n_held_out = 0 if anchors.kept is None else len(anchors.kept.rows)
         temperature = _settled(self.temperature, TEMPERATURES, labels)
-        self.ranking_report_ = report = RankingReport(
+        report = RankingReport(
             self.encoder,
-            n_rows=anchors.n_database + n_held_out,
+            n_rows=anchors.n_given,
             n_anchors=len(anchors.places),
             n_held_out=n_held_out,
             n_steps=self._steps(anchors.n_database),
@@ -153,9 +154,25 @@ class RankingHasher(BaseHasher):
                 time_limit=self.time_limit,
                 progress=self.progress,
             )
-        self.hash_functions_ = _functions(values, anchors, report)
+        self.hash_functions_, self.ranking_report_ = _functions(values, anchors, report), report
         report.seconds = time.perf_counter() - began
         return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "hash_functions_")
+
+    def _checked_queries(self, queries: Any, X: Any) -> Any:
+        """Queries as rows of the kind of X; errors name them."""
+        try:
+            queries = self._validated(queries, reset=False)
+        except (TypeError, ValueError) as error:
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            raise kind("queries cannot be used: " + re.sub(r"\bX\b", "queries", str(error))) from None
+        if type(queries) is not type(X):
+            raise TypeError(f"queries must be of the kind of X, {type(X).__name__}, got {type(queries).__name__}")
+        if is_tensor(X) and queries.device != X.device:
+            raise ValueError(f"queries must be on the device of X, {X.device}, got {queries.device}")
+        return queries
 
     def _check_parameters(self) -> None:
         require_choice(self.encoder, "encoder", ENCODERS)

@@ -24,9 +24,9 @@ class RankingReport:
     """Collected by `RankingHasher.fit`. Print it."""
 
     encoder: str
-    n_rows: int  # rows that were learned from, of those given
+    n_rows: int  # rows of X that were used; some of them were kept out
     n_anchors: int  # rows and queries whose neighbors were searched
-    n_held_out: int
+    n_held_out: int  # rows and queries
     n_steps: int  # planned
     temperature: float
     k: int = 10  # of the recall

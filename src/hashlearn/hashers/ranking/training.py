@@ -17,7 +17,7 @@ from hashlearn.hashers.ranking.report import Check, RankingReport
 STAGE = "ranking"
 WARM_UP = 0.05  # share of the steps in which the rate rises
 CHECKS = 10
-PATIENCE = 3  # checks without a gain before training ends
+PATIENCE = 3  # checks without a gain before training ends, in its second half
 
 
 def learn(
@@ -41,10 +41,10 @@ def learn(
     n_steps = report.n_steps
     every = max(1, n_steps // CHECKS)
     best = _copied(network.values)
-    report.checks.append(_check(network, kept, 0, report.k))
-    top = report.checks[0].recall
     batches = anchors.batches(batch_size, noise, network.label_weight > 0.0, rng)
     with one_blas_thread():
+        report.checks.append(_check(network, kept, 0, report.k))
+        top = report.checks[0].recall
         for step in range(1, n_steps + 1):
             spent = (time.monotonic() - began) / time_limit if time_limit else 0.0
             fraction = max((step - 1) / n_steps, spent)
@@ -60,7 +60,7 @@ def learn(
             if out_of_time:
                 report.ending = "ended by the time limit"
                 break
-            if step - report.kept_step >= PATIENCE * every and step < n_steps:
+            if fraction >= 0.5 and step - report.kept_step >= PATIENCE * every and step < n_steps:
                 report.ending = f"no gain since step {report.kept_step}"
                 break
     if report.kept_step == 0:
@@ -80,6 +80,9 @@ def _copied(values: dict[str, Any]) -> dict[str, Any]:
 def _check(network: Network, kept: Kept, step: int, k: int) -> Check:
     """Recall of the rows that were kept out. Rows with equal scores count as if they came in random order."""
     xp = network.xp
+    margins = network.margins(kept.rows)
+    if not bool(xp.all(xp.isfinite(margins))):  # training has diverged
+        return Check(step, 0.0, 0.0)
 
     def signs_of(margins: Any) -> Any:
         return 2.0 * xp.astype(margins >= 0, margins.dtype) - 1.0
@@ -89,7 +92,6 @@ def _check(network: Network, kept: Kept, step: int, k: int) -> Check:
     else:
         rows = kept.searched
         signs = np.concatenate(map_row_blocks(lambda a, b: signs_of(network.margins(rows[a:b])), *rows.shape))
-    margins = network.margins(kept.rows)
     return Check(step, *(_recall(xp, queries @ signs.T, kept.wanted, k) for queries in (signs_of(margins), margins)))
 
 
