@@ -152,7 +152,11 @@ def _bench_report(plan: Plan, found: Results, out: Path) -> dict[str, Any]:
     }
     failed = {str(cell): why for cell, why in found.failed.items()}
     missing = [str(cell) for cell in found.missing]
-    return {"table": plan.table.name, "results": str(out), "values": values, "missing": missing, "failed": failed}
+    report = {"table": plan.table.name, "results": str(out), "values": values, "missing": missing, "failed": failed}
+    if plan.table.all_rows is not None:
+        report["bytes"] = {str(cell): record["bytes_per_row"] for cell, record in found.records.items()}
+        report["not_installed"] = list(plan.not_installed)
+    return report
 
 
 def _bench_tables(plan: Plan, found: Results) -> str:

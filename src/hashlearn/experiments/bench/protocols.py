@@ -188,6 +188,7 @@ class AllRows:
             "name": self.name,
             "queries": queries,
             "metric": self.metric,
+            "most_queries": self.most_queries,
             "n_train": len(database),
             "n_database": len(database),
             "n_queries": len(asked),

@@ -59,21 +59,26 @@ def summarise(results: Results, plan: Plan, dataset: str, metric_name: str) -> S
 
 
 def frontier_table(results: Results, plan: Plan, dataset: str) -> list[str]:
-    """Title, table and protocol of the frontier: one line for each method and size, by size and then by recall."""
+    """Title, table in Markdown and protocol of the frontier."""
     block = _block(results, plan, dataset)
+    title = f"{plan.table.title}, {dataset} ({block.features}): recall@10 in %, {_over(plan)}"
+    return [title, _aligned(["method", *FRONTIER_COLUMNS], frontier_lines(block)), _protocol(block)]
+
+
+def frontier_lines(block: Block) -> list[list[str]]:
+    """The method and the `FRONTIER_COLUMNS` of each method and size, by size, then by recall."""
     lines = []
-    for n_bits in plan.bits:
+    for n_bits in block.lengths:
         found = {
             method: [block.entry(method, n_bits, reader) for reader in FRONTIER_COLUMNS.values()]
-            for method in plan.methods
+            for method in block.methods
+            if block.at(method, n_bits)
         }
-        held = [method for method in found if block.at(method, n_bits)]
-        for method in sorted(held, key=lambda name: -(found[name][1].mean or 0.0)):
+        for method in sorted(found, key=lambda name: -(found[name][1].mean or 0.0)):
             size, *recalls, fit, rate = found[method]
-            texts = [fixed(size.mean, 0), *(entry_text(entry, plan.n_draws) for entry in recalls)]
-            lines.append([method, *texts, seconds(fit.mean), fixed(rate.mean, 0)])
-    title = f"{plan.table.title}, {dataset} ({block.features}): recall@10 in %, {_over(plan)}"
-    return [title, _aligned(["method", *FRONTIER_COLUMNS], lines), _protocol(block)]
+            texts = [fixed(size.mean, 0), *(entry_text(entry, len(entry.values)) for entry in recalls)]
+            lines.append([method, *texts, seconds(fit.mean), f"{rate.mean:,.0f}" if rate.mean else ABSENT])
+    return lines
 
 
 def _block(results: Results, plan: Plan, dataset: str) -> Block:
@@ -109,9 +114,9 @@ def entry_text(entry: Entry, n_draws: int) -> str:
 
 def _protocol(block: Block) -> str:
     """A stored protocol in one line; empty if nothing is stored."""
-    if not block.records:
+    drawn: Mapping[str, Any] = block.records[0].get("protocol", {}) if block.records else {}
+    if not drawn:
         return ""
-    drawn: Mapping[str, Any] = block.records[0]["protocol"]
     if drawn["name"] == AllRows.name:
         return (
             f"Protocol {drawn['name']!r}: {drawn['n_database']:,} rows learned from and searched; "
