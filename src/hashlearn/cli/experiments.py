@@ -15,7 +15,6 @@ from hashlearn.cli.exits import FAILED, InputError, Interrupted, refusals
 from hashlearn.cli.progress import ProgressBar
 from hashlearn.cli.text_tables import pairs, table
 from hashlearn.experiments.formatting import ABSENT
-from hashlearn.metrics.neighbors import METRICS
 
 if TYPE_CHECKING:
     from hashlearn.experiments.bench.results import Results
@@ -38,9 +37,7 @@ DATASETS_HEADER = ("data set", "samples", "present", "features (default first)")
 @click.option("--methods", metavar="NAMES", help="Such as SDR,AL.  [default: the table's]")
 @click.option("--bits", metavar="NUMBERS", help="Code lengths, such as 8,16.  [default: the table's]")
 @click.option("--bytes", "sizes", metavar="NUMBERS", help="Code lengths in bytes, such as 4,8,16, instead of --bits.")
-@click.option(
-    "--metric", type=click.Choice(METRICS), help="frontier: what true neighbors are nearest by.  [default: cosine]"
-)
+@click.option("--metric", help="frontier: true neighbors are nearest by cosine or euclidean.  [default: cosine]")
 @click.option("--queries", type=click.IntRange(1), help="frontier: at most this many queries, drawn at random.")
 @click.option("--draws", type=click.IntRange(1, 1000), default=3, help="Random draws of the training samples.")
 @click.option(
@@ -92,7 +89,7 @@ def bench_command(
     with refusals():
         names = [name for given in (*data, *datasets) for name in _split(given, "--dataset")]
         present = [found.name for found in known()]
-        chosen = None if metric is None and queries is None else AllRows(metric or METRICS[0], queries)
+        chosen = None if metric is None and queries is None else AllRows(metric or "cosine", queries)
         wanted = plan(table, names, _split(methods, "--methods"), _lengths(bits, sizes), draws, present, chosen)
         with ProgressBar(quiet) as bar, suppress(KeyboardInterrupt):
             outcome = run(wanted, out, jobs=jobs, progress=bar)

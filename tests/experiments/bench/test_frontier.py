@@ -200,6 +200,7 @@ def test_results_by_another_metric_are_not_filled_up(tmp_path, small_digits):
         (["frontier", "--methods", "LSX"], "did you mean 'LSQ'"),
         (["frontier", "--methods", "SDH"], "method SDH is not unsupervised"),
         (["unsupervised", "--methods", "PQ"], "unknown method 'PQ'"),
+        (["frontier", "--metric", "cosin"], "did you mean 'cosine'"),
         (["unsupervised", "--metric", "cosine"], "table 'unsupervised' has its own queries and metric"),
     ],
 )

@@ -20,7 +20,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from hashlearn.core.names import require_choice
 from hashlearn.experiments.datasets import DataSet
+from hashlearn.metrics.neighbors import METRICS
 
 IndexArray = NDArray[np.intp]
 
@@ -171,6 +173,9 @@ class AllRows:
     most_queries: int | None = None
 
     name: ClassVar[str] = "all rows"
+
+    def __post_init__(self) -> None:
+        require_choice(self.metric, "metric", METRICS)
 
     def draw(self, data: DataSet, seed: int) -> Split:
         """The split of this seed. The same seed gives the same split."""
