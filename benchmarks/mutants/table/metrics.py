@@ -118,8 +118,8 @@ MUTANTS = [
     Mutant(
         "equal float neighbors come in any order",
         "metrics/neighbors.py",
-        "[:, len(rows) - k] - rounding",
-        "[:, len(rows) - k]",
+        'np.argsort(exact, kind="mergesort")',
+        "np.argsort(exact)",
         NEIGHBORS,
     ),
     Mutant(

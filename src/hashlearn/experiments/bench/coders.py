@@ -1,7 +1,7 @@
-"""Ways to store vectors in few bytes, all with one interface: our hashers, FAISS and turbovec.
+"""Ways to store vectors in few bytes, all with one interface: our hashers, FAISS and two packages of TurboQuant.
 
 A coder is fitted, stores the database, and says how many bytes a row takes, everything included: RaBitQ's factors and
-turbovec's norm count. Equal Hamming distances and equal asymmetric scores of bits come in ascending order of rows.
+TurboQuant's norm count. Equal Hamming distances and equal asymmetric scores of bits come in ascending order of rows.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from hashlearn.search import HammingIndex, asymmetric_search
 Rows = NDArray[np.float32]
 Rankings = dict[str, NDArray[np.int64]]  # "hamming" or "asymmetric" → row numbers (n_queries, depth), best first
 CALIBRATION_ROWS = 1024  # what turbovec recommends
-NORM_BYTES = 4  # that turbovec stores with each row
+NORM_BYTES = 4  # that both packages of TurboQuant store with each row
 
 
 class Coder(ABC):
@@ -188,6 +189,34 @@ class Turbovec(Coder):
 
     def _projected(self, X: Rows) -> Rows:
         return np.ascontiguousarray(X @ self._directions)
+
+
+class TurboquantPro(Coder):
+    """TurboQuant by turboquant-pro, which has a PCA of its own. It learns and encodes in one call: that is `store`."""
+
+    def __init__(self, n_bytes: int, n_features: int, metric: str, bit_width: int) -> None:
+        self._dim, self._bits = min(n_features, (n_bytes - NORM_BYTES) * 8 // bit_width), bit_width
+        self._metric = "l2" if metric == "euclidean" else metric
+        self.bytes_per_row = -(-self._dim * bit_width // 8) + NORM_BYTES
+        self.description = f"TQEIndex(output_dim={self._dim}, bits={bit_width})"
+        self._kind = import_module("turboquant_pro").TQEIndex
+
+    def fit(self, X: Rows) -> None:
+        pass
+
+    def store(self, X: Rows) -> None:
+        self._index = self._kind.create(
+            X, output_dim=self._dim, bits=self._bits, keep_originals=False, metric=self._metric
+        )
+
+    def search(self, queries: Rows, depth: int) -> Rankings:
+        return {"asymmetric": np.asarray(self._index.search(queries, k=depth)[0], np.int64)}
+
+    def content(self) -> bytes:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "index.tqe"
+            self._index.save(str(path))
+            return path.read_bytes()
 
 
 def faiss() -> Any:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from importlib.util import find_spec
 
-from hashlearn.experiments.bench.coders import Coder, FaissIndex, FaissITQ, Turbovec, faiss
+from hashlearn.experiments.bench.coders import NORM_BYTES, Coder, FaissIndex, FaissITQ, TurboquantPro, Turbovec, faiss
 
 FACTORS = 8  # bytes that RaBitQ stores beside one bit for each dimension
 MORE_FACTORS = 20  # with more bits
@@ -88,11 +88,11 @@ def _rabitq(bits: int) -> Peer:
     return Peer(name, "faiss", "faiss-cpu", 1 + (FACTORS if bits == 1 else MORE_FACTORS), make)
 
 
-def _turbovec(bits: int) -> Peer:
+def _turboquant(package: str, install: str, kind: Callable[[int, int, str, int], Coder], bits: int) -> Peer:
     def make(n_bytes: int, n_features: int, metric: str) -> Coder:
-        return Turbovec(n_bytes, n_features, metric, bits)
+        return kind(n_bytes, n_features, metric, bits)
 
-    return Peer(f"turbovec {bits} bits", "turbovec", "turbovec", 4 + bits, make)
+    return Peer(f"{install} {bits} bits", package, install, NORM_BYTES + bits, make)
 
 
 PEERS: dict[str, Peer] = {
@@ -108,7 +108,9 @@ PEERS: dict[str, Peer] = {
         _rabitq(1),
         _rabitq(2),
         _rabitq(4),
-        _turbovec(2),
-        _turbovec(4),
+        _turboquant("turbovec", "turbovec", Turbovec, 2),
+        _turboquant("turbovec", "turbovec", Turbovec, 4),
+        _turboquant("turboquant_pro", "turboquant-pro", TurboquantPro, 2),
+        _turboquant("turboquant_pro", "turboquant-pro", TurboquantPro, 4),
     )
 }

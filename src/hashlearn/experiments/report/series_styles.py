@@ -78,6 +78,8 @@ _LOOKS = {
     "RaBitQ 4 bits": Look(5, "bar", _DOTTED),
     "turbovec 2 bits": Look(7, "plus"),
     "turbovec 4 bits": Look(7, "plus", _DASHED),
+    "turboquant-pro 2 bits": Look(8, "circle", _DASHED),
+    "turboquant-pro 4 bits": Look(8, "circle", _DOTTED),
 }
 
 
