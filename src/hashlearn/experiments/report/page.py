@@ -12,6 +12,7 @@ from hashlearn.experiments.bench.digits import DigitsResult
 from hashlearn.experiments.bench.results import Results
 from hashlearn.experiments.formatting import counted, dataset_name, features_name, fixed, in_sentence, listed, seconds
 from hashlearn.experiments.report.figures import bound_figures, curve_figure, map_figure, score_figure
+from hashlearn.experiments.report.frontier import frontier_figures, frontier_table
 from hashlearn.experiments.report.gallery import gallery, queries_and_neighbors
 from hashlearn.experiments.report.markup import Markup, element
 from hashlearn.experiments.report.provenance import commands, missing_part, provenance_part
@@ -120,11 +121,13 @@ def _block(part: Part) -> Markup:
     curves = {n_bits: curve_figure(block, n_bits) for n_bits in block.lengths}
     longest = curves.pop(block.lengths[-1])
     numbers = map_table(block)
+    is_frontier = block.table.all_rows is not None
+    figures = frontier_figures(block) if is_frontier else map_figure(block) or score_figure(block)
     return element(
         "article",
         element("h3", dataset_name(block.dataset), element("small", _drawn(block))),
-        comparison_table(block, rows),
-        element("div", map_figure(block) or score_figure(block), longest, class_="plots"),
+        frontier_table(block) if is_frontier else comparison_table(block, rows),
+        element("div", figures, longest, class_="plots"),
         _details("mAP in numbers", numbers) if numbers else None,
         _details("Precision and recall at the other lengths", element("div", curves.values(), class_="plots"))
         if any(curves.values())
