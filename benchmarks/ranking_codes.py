@@ -39,16 +39,18 @@ UNLABELED_CLASSES = 45
 class Task:
     """Database, queries, and the true neighbors."""
 
-    def __init__(self, name: str, device: str, metric: str) -> None:
-        data = datasets.load(name)
-        X = np.ascontiguousarray(data.X, dtype=np.float32)
-        asked = data.n_test or len(X) // 10
-        order = np.arange(len(X)) if data.n_test else np.random.default_rng(0).permutation(len(X))
-        self.D, self.Q, self.y_D, self.y_Q = (
-            part for whole in (X[order], np.asarray(data.y)[order]) for part in (whole[:-asked], whole[-asked:])
-        )
-        self.names, self.device, self.metric = data.names, device, metric
-        self.true = metrics.float_neighbors(self.Q, self.D, K, metric=metric)
+    def __init__(self, options: argparse.Namespace) -> None:
+        data = datasets.load(options.dataset)
+        X, y = np.ascontiguousarray(data.X, dtype=np.float32), data.y
+        if options.metric == "cosine":
+            X /= np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-30)
+        asked = data.is_query
+        if asked is None:
+            asked = np.ones(len(X), bool)
+            asked[np.random.default_rng(0).permutation(len(X))[: options.database]] = False
+        self.D, self.Q, self.y_D, self.y_Q = X[~asked], X[asked], y[~asked], y[asked]
+        self.names, self.device, self.metric = np.array(data.class_names), options.device, options.metric
+        self.true = metrics.float_neighbors(self.Q, self.D, K, metric=self.metric)
 
     def fit(self, hasher: Any, X: NDArray[Any], y: Any = None, **more: Any) -> tuple[Any, float]:
         """The fitted hasher and the seconds it took."""
@@ -167,6 +169,7 @@ def main() -> None:
     parts = {"sizes": sizes, "domain": domain, "labels": labels, "depth": depth}
     parser.add_argument("part", choices=parts)
     parser.add_argument("--dataset", default="clinc150_minilm")
+    parser.add_argument("--database", type=int, default=4760, help="rows to search in, for data without a test part")
     parser.add_argument("--metric", default="cosine", choices=("cosine", "euclidean"))
     parser.add_argument("--bytes", type=int, nargs="+", default=[8, 16])
     parser.add_argument("--encoders", nargs="+", default=["mlp", "linear"])
@@ -175,8 +178,7 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--full", action="store_true")
     options = parser.parse_args()
-    task = Task(options.dataset, options.device, options.metric)
-    parts[options.part](task, options, FULL if options.full else {})
+    parts[options.part](Task(options), options, FULL if options.full else {})
 
 
 if __name__ == "__main__":

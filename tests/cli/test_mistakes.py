@@ -50,6 +50,7 @@ READERS: dict[str, list[str]] = {
     "model of search": ["search", "FILE", "--database", "X.npy", "--queries", "Q.npy"],
     "database of search": ["search", "model", "--database", "FILE", "--queries", "Q.npy"],
     "codes of search": ["search", "model", "--database-codes", "FILE", "--queries", "Q.npy"],
+    "rescoring of search": ["search", *WORKING["search"], "--rescore", "FILE"],
     "queries of search": ["search", "model", "--database", "X.npy", "--queries", "FILE"],
     "labels of evaluate": ["evaluate", *WORKING["evaluate"], "--query-labels", "FILE"],
     "database labels of evaluate": ["evaluate", *WORKING["evaluate"], "--database-labels", "FILE"],

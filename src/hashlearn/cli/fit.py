@@ -43,7 +43,7 @@ SET_HELP = "Any other parameter of the method, such as n_sweeps=5 or n_steps=100
 @options.named_option("--method", "methods", METHOD_HELP)
 @options.named_option("--encoder", "encoders", "What ranking trains: NAMES.  [default: the method's]")
 @options.named_option("--solver", "solvers", "How two_step solves each bit: NAMES.  [default: the method's]")
-@options.named_option("--target", "targets", "What codes of two_step preserve: NAMES.  [default: the method's]")
+@options.named_option("--target", "targets", "What codes preserve: NAMES.  [default: the method's]")
 @options.named_option("--hash-function", "hash functions", "How bits are predicted: NAMES.  [default: the method's]")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help=SET_HELP)
 @options.seed_option

@@ -72,11 +72,12 @@ class NetworkMargins(FittedHashFunctions):
     def _panel_function(self, dtype: np.dtype[Any], sparse: bool) -> tuple[PanelFunction, list[NDArray[Any]]]:
         first, output = self._first_layer().astype(dtype), self.output_weights.astype(dtype)
         intercepts, hidden_intercepts = self.intercepts.astype(dtype), self.hidden_intercepts.astype(dtype)
-        n_distinct = self.bits.n_distinct
+        n_distinct, smallest = self.bits.n_distinct, ZERO_ROW * self.scale
+        least = float(np.finfo(dtype).tiny / np.finfo(dtype).eps) ** 0.5  # squares of smaller norms lose digits
 
         def margins(panel: NDArray[Any]) -> NDArray[Any]:
             if self.unit_rows:
-                panel, norms = rows_and_norms(panel, ZERO_ROW * self.scale)
+                panel, norms = rows_and_norms(panel, smallest, least)
                 products = panel @ first
                 products /= norms
             else:
@@ -140,39 +141,29 @@ class NetworkMargins(FittedHashFunctions):
         return cls(*parts, bits, state["description"])
 
 
-def rows_and_norms(panel: NDArray[Any], smallest: float) -> tuple[NDArray[Any], NDArray[Any]]:
+def rows_and_norms(panel: NDArray[Any], smallest: float, least: float) -> tuple[NDArray[Any], NDArray[Any]]:
     """Rows, and a column of their norms; a norm of at most ``smallest`` is replaced by infinity.
 
-    Rows whose squares overflow or lose digits are first divided by their largest entry. NumPy's own loop adds the
-    squares: unlike some BLAS, it gives a row the same sum at every place in memory.
+    Rows with a norm that overflows or is below ``least`` are divided by their largest entry first. NumPy's own loop
+    adds the squares: unlike some BLAS, it gives a row the same sum at every place in memory.
 
-    >>> rows_and_norms(np.array([[3.0, 4.0], [0.0, 0.0], [3e-200, 4e-200]]), 0.0)[1].ravel()
+    >>> rows_and_norms(np.array([[3.0, 4.0], [0.0, 0.0], [3e-200, 4e-200]]), 0.0, 1e-140)[1].ravel()
     array([5.  ,  inf, 1.25])
     """
-    limits = np.finfo(panel.dtype)
-    squares = np.einsum("ij,ij->i", panel, panel)
-    norms = np.sqrt(squares)
-    least = max(float(limits.tiny / limits.eps) ** 0.5, smallest)
-    if not (norms.min() > least and norms.max() < np.inf):
-        panel, norms = _checked_norms(panel, norms, least, smallest)
-    return panel, norms[:, None]
-
-
-def _checked_norms(
-    panel: NDArray[Any], norms: NDArray[Any], least: float, smallest: float
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    """`rows_and_norms` where some norms are not between ``least`` and infinity."""
-    odd = np.flatnonzero(~((norms > least) & (norms < np.inf)))
+    norms = np.sqrt(np.einsum("ij,ij->i", panel, panel))
+    if norms.min() > max(least, smallest) and norms.max() < np.inf:
+        return panel, norms[:, None]
+    odd = np.flatnonzero(~((norms > max(least, smallest)) & (norms < np.inf)))
     rows = panel[odd]
     largest = np.maximum(rows.max(axis=1), -rows.min(axis=1))
     norms[odd] = np.inf
-    if largest.any():
+    if largest.any():  # else all of them are zero, as those that fill up a panel
         odd, rows, largest = odd[largest != 0.0], rows[largest != 0.0], largest[largest != 0.0]
         rows /= largest[:, None]
         panel = panel.copy()
         panel[odd], norms[odd] = rows, np.sqrt(np.einsum("ij,ij->i", rows, rows))
         norms[odd[norms[odd] * largest <= smallest]] = np.inf
-    return panel, norms
+    return panel, norms[:, None]
 
 
 def _single(array: NDArray[Any]) -> NDArray[np.float32]:
