@@ -133,7 +133,6 @@ def test_labels(folder: Path, labels: str, words: str) -> None:
         (["--method", "ksh"], "KSH requires y to be passed"),
         (["--method", "itq", "--solver", "sdr"], "--solver: method 'itq' has no solver; it has n_bits"),
         (["--method", "itq", "--time-limit", "2"], "--time-limit: method 'itq' has no time_limit"),
-        (["--set", "sweeps=3"], "--set: method 'two_step' has no sweeps"),
         (["--set", "n_sweeps"], "--set: must be NAME=VALUE, got 'n_sweeps'"),
         (["--set", "n_sweeps=0"], "n_sweeps must be an integer of at least 1, got 0"),
         (["--bits", "0"], "n_bits must be a positive integer, got 0"),

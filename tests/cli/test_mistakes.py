@@ -41,6 +41,7 @@ WORKING: dict[str, list[str]] = {
 # Every place where a command reads a file.
 READERS: dict[str, list[str]] = {
     "features of fit": ["fit", "FILE", "-o", "new", "--bits", "4"],
+    "queries of fit": ["fit", "X.npy", "--queries", "FILE", "-o", "new", "--bits", "4"],
     "labels of fit": ["fit", "X.npy", "--labels", "FILE", "-o", "new", "--bits", "4"],
     "features of tune": ["tune", "FILE", "-o", "new", "--bits", "4", "--seconds", "0.001"],
     "labels of tune": ["tune", "X.npy", "--labels", "FILE", "-o", "new", "--bits", "4", "--seconds", "0.001"],
