@@ -7,7 +7,7 @@ TORCH  ?= requirements/torch.txt
 BENCH_READY := $(VENV)/.bench-ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format bench-bqp bench-bqp-growth bench-bqp-quality bench-mnist bench-encode bench-metrics bench-hashers bench-search bench-models fuzz mutants lock clean
+.PHONY: help setup demo test lint format bench-bqp bench-bqp-growth bench-bqp-quality bench-mnist bench-encode bench-metrics bench-hashers bench-search bench-models bench-frontier fuzz mutants lock clean
 
 help:            ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -64,11 +64,15 @@ bench-metrics: $(READY)           ## mAP and precision within a radius: counting
 bench-hashers: $(READY)           ## Fit and encode seconds of every hasher, 5,000 and 60,000 rows
 	$(BIN)/python -m benchmarks.hasher_speed
 
-bench-search: $(READY)            ## Engines and stores on 100,000 codes: same answers, recall, latency
+bench-search: $(READY)            ## Engines and stores on 100,000 codes; search by margins against Hamming search
 	$(BIN)/python -m benchmarks.search_engines
+	$(BIN)/python -m benchmarks.asymmetric_scan
 
 bench-models: $(READY)            ## Load a 100 MB model file against reading it
 	$(BIN)/python -m benchmarks.model_files
+
+bench-frontier: $(READY)          ## Recall of float neighbors against bytes: ours, FAISS and others, on the digits
+	$(BIN)/hashlearn bench frontier
 
 mutants: $(READY)                 ## Put small bugs into a copy of the code, one at a time: do the tests notice?
 	$(BIN)/python -m benchmarks.mutants

@@ -70,7 +70,7 @@ def main() -> None:
     X, asked = data.X.astype(np.float32), data.is_query
     database, queries, labels, query_labels = X[~asked], X[asked], data.y[~asked], data.y[asked]
     similarities = queries @ database.T
-    truth = np.argsort(-similarities, axis=1, kind="stable")[:, :K]
+    truth = metrics.float_neighbors(queries, database, K)
     print(f"cosine of the floats: mAP {100 * _map(similarities, query_labels, labels):.2f}")
     print(f"| bits | method | mAP | recall@{K}, Hamming | asymmetric | {CANDIDATES} rescored | fit |")
     print("|---|---|---|---|---|---|---|")
@@ -97,13 +97,9 @@ def _scores(hasher: Any, database: Any, queries: Any, labels: Any, query_labels:
     return [
         float(metrics.mean_average_precision(query_codes, codes, query_labels, labels)),
         metrics.neighbor_recall(query_codes, codes, truth, k=K),
-        _overlap(candidates.indices[:, :K], truth),
-        _overlap(final.indices, truth),
+        metrics.recall_of_neighbors(candidates, truth, k=K),
+        metrics.recall_of_neighbors(final, truth, k=K),
     ]
-
-
-def _overlap(found: NDArray[np.int64], truth: NDArray[np.int64]) -> float:
-    return float(np.mean([len(np.intersect1d(a, b)) / len(b) for a, b in zip(found, truth, strict=True)]))
 
 
 def _map(similarities: Any, query_labels: Any, labels: Any) -> float:

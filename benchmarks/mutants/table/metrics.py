@@ -6,6 +6,7 @@ from benchmarks.mutants.mutant import Mutant
 
 PRECISION = ("tests/metrics/test_average_precision.py",)
 NEAREST = ("tests/metrics/test_radius_and_knn.py",)
+NEIGHBORS = ("tests/metrics/test_recall_of_neighbors.py",)
 STATISTICS = ("tests/metrics/test_bit_statistics.py",)
 
 MUTANTS = [
@@ -106,5 +107,26 @@ MUTANTS = [
         "    if missing.any():",
         "    if False:",
         PRECISION,
+    ),
+    Mutant(
+        "recall counts all that was found, not the first of it",
+        "metrics/neighbors.py",
+        "found, true = found[:, :depth], true[:, :k]",
+        "true = true[:, :k]",
+        NEIGHBORS,
+    ),
+    Mutant(
+        "equal float neighbors come in any order",
+        "metrics/neighbors.py",
+        'np.argsort(exact, kind="mergesort")',
+        "np.argsort(exact)",
+        NEIGHBORS,
+    ),
+    Mutant(
+        "Euclidean neighbors are those of the inner product",
+        "metrics/neighbors.py",
+        "scores -= 0.5 * squares",
+        "scores -= 0.0 * squares",
+        NEIGHBORS,
     ),
 ]

@@ -32,9 +32,13 @@ DATASETS_HEADER = ("data set", "samples", "present", "features (default first)")
 
 @click.command("bench", short_help="Run the paper's experiments; resumable, every result stored.")
 @click.argument("table")
+@click.argument("data", nargs=-1, metavar="[DATA]...")
 @click.option("--dataset", "datasets", multiple=True, metavar="NAMES", help=DATASETS_HELP)
 @click.option("--methods", metavar="NAMES", help="Such as SDR,AL.  [default: the table's]")
 @click.option("--bits", metavar="NUMBERS", help="Code lengths, such as 8,16.  [default: the table's]")
+@click.option("--bytes", "sizes", metavar="NUMBERS", help="Code lengths in bytes, such as 4,8,16, instead of --bits.")
+@click.option("--metric", help="frontier: true neighbors are nearest by cosine or euclidean.  [default: cosine]")
+@click.option("--queries", type=click.IntRange(1), help="frontier: at most this many queries, drawn at random.")
 @click.option("--draws", type=click.IntRange(1, 1000), default=3, help="Random draws of the training samples.")
 @click.option(
     "--out",
@@ -52,17 +56,22 @@ DATASETS_HEADER = ("data set", "samples", "present", "features (default first)")
 @options.quiet_option
 def bench_command(
     table: str,
+    data: tuple[str, ...],
     datasets: tuple[str, ...],
     methods: str | None,
     bits: str | None,
+    sizes: str | None,
+    metric: str | None,
+    queries: int | None,
     draws: int,
     out: Path,
     jobs: int,
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Run one of the paper's tables: inference, supervised, unsupervised or knn; or one of two more: unseen (classes
-    that nothing was learned from) or neighbors (nearest rows of the original vectors).
+    """Run one of the paper's tables: inference, supervised, unsupervised or knn; or one of three more: unseen (classes
+    that nothing was learned from), neighbors (nearest rows of the original vectors) or frontier (recall of these
+    against bytes, FAISS and other packages beside ours). DATA names data sets as --dataset does.
 
     A file needs labels y in every table: training samples are drawn class by class. Where it has a split, its rows
     marked "test" are the queries, and are neither searched nor learned from.
@@ -71,15 +80,17 @@ def bench_command(
     a kill the same command runs only what is missing. Exit code 1: cells failed, 2: bad input, 130: Ctrl-C.
     """
     from hashlearn.experiments.bench import results
+    from hashlearn.experiments.bench.protocols import AllRows
     from hashlearn.experiments.bench.run import run
     from hashlearn.experiments.bench.tables import plan
     from hashlearn.experiments.datasets import known
 
     outcome: Outcome | None = None
     with refusals():
-        names = [name for given in datasets for name in _split(given, "--dataset")]
-        present = [data.name for data in known()]
-        wanted = plan(table, names, _split(methods, "--methods"), _numbers(bits), draws, present)
+        names = [name for given in (*data, *datasets) for name in _split(given, "--dataset")]
+        present = [found.name for found in known()]
+        chosen = None if metric is None and queries is None else AllRows(metric or "cosine", queries)
+        wanted = plan(table, names, _split(methods, "--methods"), _lengths(bits, sizes), draws, present, chosen)
         with ProgressBar(quiet) as bar, suppress(KeyboardInterrupt):
             outcome = run(wanted, out, jobs=jobs, progress=bar)
         found = results.read(out, wanted.cells)
@@ -104,19 +115,24 @@ def _split(given: str | None, option: str) -> list[str]:
     return parts
 
 
-def _numbers(given: str | None) -> list[int]:
+def _lengths(bits: str | None, sizes: str | None) -> list[int]:
+    if bits is not None and sizes is not None:
+        raise ValueError("--bits and --bytes both give code lengths; name one of them")
+    return _numbers(bits, "--bits") + [8 * size for size in _numbers(sizes, "--bytes")]
+
+
+def _numbers(given: str | None, option: str) -> list[int]:
     try:
-        return [int(part) for part in _split(given, "--bits")]
+        return [int(part) for part in _split(given, option)]
     except ValueError:
-        raise ValueError(f"--bits must be whole numbers with commas between them, got {given!r}") from None
+        raise ValueError(f"{option} must be whole numbers with commas between them, got {given!r}") from None
 
 
 def _summaries(plan: Plan, found: Results, dataset: str) -> dict[str, Summary]:
-    """The table's own metrics and the mean average precision, for one data set."""
+    """The metrics that a table shows, for one data set."""
     from hashlearn.experiments.bench.summary import summarise
 
-    metrics = dict.fromkeys((*plan.table.shown_metrics, "map"))
-    return {name: summarise(found, plan, dataset, name) for name in metrics}
+    return {name: summarise(found, plan, dataset, name) for name in plan.table.shown_metrics}
 
 
 def _bench_report(plan: Plan, found: Results, out: Path) -> dict[str, Any]:
@@ -133,12 +149,21 @@ def _bench_report(plan: Plan, found: Results, out: Path) -> dict[str, Any]:
     }
     failed = {str(cell): why for cell, why in found.failed.items()}
     missing = [str(cell) for cell in found.missing]
-    return {"table": plan.table.name, "results": str(out), "values": values, "missing": missing, "failed": failed}
+    report = {"table": plan.table.name, "results": str(out), "values": values, "missing": missing, "failed": failed}
+    if plan.table.all_rows is not None:
+        report["bytes"] = {str(cell): record["bytes_per_row"] for cell, record in found.records.items()}
+        report["not_installed"] = list(plan.not_installed)
+    return report
 
 
 def _bench_tables(plan: Plan, found: Results) -> str:
+    from hashlearn.experiments.bench.summary import frontier_table
+
     parts = []
     for dataset in plan.datasets:
+        if plan.table.all_rows is not None:
+            parts += [f"{text}\n" for text in frontier_table(found, plan, dataset)]
+            continue
         shown = list(_summaries(plan, found, dataset).values())
         parts += [f"{summary.title}\n\n{summary.markdown()}\n" for summary in shown]
         if shown[-1].protocol:
@@ -157,6 +182,8 @@ def _missing(plan: Plan, found: Results) -> list[str]:
         lines.append(f"Failed: {len(cells)} cell(s), {_few(cells)}: {error}")
     if waiting:
         lines.append(f"Not run: {len(waiting)} of {len(plan.cells)} cells, {_few(waiting)}")
+    if plan.not_installed:
+        lines.append(f"Not installed: {', '.join(plan.not_installed)}")
     return lines
 
 

@@ -18,6 +18,7 @@ from importlib import resources
 from typing import Any
 
 from hashlearn.experiments.bench.methods import METHODS
+from hashlearn.experiments.bench.peers import PEERS
 from hashlearn.experiments.bench.tables import PAPER_DATASETS, TABLES, Table, rank
 
 Record = Mapping[str, Any]
@@ -98,7 +99,8 @@ class Block:
     @cached_property
     def methods(self) -> list[str]:
         """The methods measured, in the paper's order, then the others."""
-        return sorted({record["cell"]["method"] for record in self.records}, key=lambda name: rank(name, METHODS))
+        order = (*METHODS, *PEERS)
+        return sorted({record["cell"]["method"] for record in self.records}, key=lambda name: rank(name, order))
 
     @cached_property
     def lengths(self) -> list[int]:
@@ -175,6 +177,11 @@ def metric(name: str) -> Reader:
 def duration(stage: str) -> Reader:
     """Reads the seconds of one stage of a record."""
     return lambda record: finite((record.get("seconds") or {}).get(stage))
+
+
+def number_in(part: str) -> Reader:
+    """Reads a part of a record that is one number."""
+    return lambda record: finite(record.get(part))
 
 
 def finite(value: object) -> float | None:

@@ -21,7 +21,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.neighbors import NearestNeighbors
 
 from hashlearn import __version__, metrics
 from hashlearn.bits import hamming_distances
@@ -58,7 +57,7 @@ def run_cell(cell: Cell, data: DataSet, *, with_gallery: bool = False, stage: St
     if setting is None:
         raise ValueError(f"method {method.name} has no place in table {table.name!r}")
     hasher = method.build(Request(cell.n_bits, cell.draw, setting, cell.dataset, table.hash_function, labels))
-    configuration = _configuration(hasher)
+    configuration = configuration_of(hasher)
     if "progress" in hasher.get_params(deep=False):
         hasher.set_params(progress=lambda p: say(f"{p.stage} {p.done}/{p.total}"))
     with warnings.catch_warnings(record=True) as heard:
@@ -79,8 +78,8 @@ def run_cell(cell: Cell, data: DataSet, *, with_gallery: bool = False, stage: St
         "cell": {**dataclasses.asdict(cell), "features": data.features},
         "protocol": split.description,
         "configuration": configuration,
-        "versions": _versions(),
-        "machine": _machine(),
+        "versions": versions(),
+        "machine": machine(),
         "seconds": {
             "fit": fitted - started,
             "inference": None if report is None else report.seconds,
@@ -97,7 +96,8 @@ def run_cell(cell: Cell, data: DataSet, *, with_gallery: bool = False, stage: St
     }
 
 
-def _configuration(hasher: BaseHasher) -> dict[str, Any]:
+def configuration_of(hasher: BaseHasher) -> dict[str, Any]:
+    """The class and the parameters of a hasher, as a record holds them."""
     parameters = {k: repr(v) for k, v in hasher.get_params(deep=False).items() if k not in NOT_RECORDED}
     return {"hasher": type(hasher).__name__, "parameters": parameters}
 
@@ -162,7 +162,7 @@ def _plain(value: Any) -> int | float | str | None:
 
 
 @cache
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
     """Versions of hashlearn, Python and the packages that results may depend on."""
     return {
         "hashlearn": __version__,
@@ -172,7 +172,7 @@ def _versions() -> dict[str, str]:
 
 
 @cache
-def _machine() -> dict[str, str | int | float | None]:
+def machine() -> dict[str, str | int | float | None]:
     """System, processor, usable cores, memory. Nothing that identifies the machine or its user."""
     total = physical_memory()
     return {
@@ -190,14 +190,13 @@ def _processor() -> str:
     return platform.processor() or platform.machine()
 
 
-def nearest_vectors(data: DataSet, split: Split, n_neighbors: int) -> NDArray[np.int64]:
+def nearest_vectors(data: DataSet, split: Split, n_neighbors: int, metric: str = "euclidean") -> NDArray[np.int64]:
     """Places in ``split.database``, shape (n_queries, n_neighbors), exact. The next cell of a draw reuses them."""
-    key = (split.database.tobytes(), split.queries.tobytes(), n_neighbors)
+    key = (split.database.tobytes(), split.queries.tobytes(), n_neighbors, metric)
     known = _last.get(data)
     if known is not None and known[0] == key:
         return known[1]
-    search = NearestNeighbors(n_neighbors=n_neighbors, algorithm="brute").fit(data.X[split.database])
-    found: NDArray[np.int64] = search.kneighbors(data.X[split.queries], return_distance=False).astype(np.int64)
+    found = metrics.float_neighbors(data.X[split.queries], data.X[split.database], n_neighbors, metric=metric)
     _last[data] = (key, found)
     return found
 

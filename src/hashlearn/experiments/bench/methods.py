@@ -155,7 +155,11 @@ METHODS: dict[str, Method] = {
         _named("LSH", "lsh", UNSUPERVISED),
         _named("Spectral", "spectral_hashing", UNSUPERVISED),
         _named("Sign", "sign_codes", UNSUPERVISED, features="pca"),
+        _named("Sign cut", "sign_codes", UNSUPERVISED, threshold="mean"),
+        _named("Ranking", "ranking", UNSUPERVISED, encoder="mlp"),
+        _named("Ranking linear", "ranking", UNSUPERVISED, encoder="linear"),
     )
+    if method.hasher in HASHERS
 }
 # A hasher that no line above names is a method under its class name, with its own defaults.
 _named_above = {method.hasher for method in METHODS.values()}

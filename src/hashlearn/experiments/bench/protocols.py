@@ -15,12 +15,14 @@ the queries: it takes classes with more than 400 of them, or a part of that. Wha
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hashlearn.core.names import require_choice
 from hashlearn.experiments.datasets import DataSet
+from hashlearn.metrics.neighbors import METRICS
 
 IndexArray = NDArray[np.intp]
 
@@ -153,6 +155,50 @@ class Protocol:
             "n_classes": n_classes,
             "n_classes_left_out": left_out,
         }
+
+
+@dataclass(frozen=True)
+class AllRows:
+    """Every row but the queries is learned from and searched; labels play no part.
+
+    Queries are the data set's test part, or else a random tenth of the rows.
+
+    Parameters
+    ----------
+    metric : between float vectors; the nearest of a query are what should be found
+    most_queries : a random choice of this many queries is asked if there are more
+    """
+
+    metric: str = "cosine"
+    most_queries: int | None = None
+
+    name: ClassVar[str] = "all rows"
+
+    def __post_init__(self) -> None:
+        require_choice(self.metric, "metric", METRICS)
+
+    def draw(self, data: DataSet, seed: int) -> Split:
+        """The split of this seed. The same seed gives the same split."""
+        rng = np.random.default_rng(seed)
+        if data.is_query is not None:
+            part, queries = np.flatnonzero(data.is_query), "canonical"
+        else:
+            part, queries = rng.permutation(len(data))[: -(-len(data) // 10)], "a tenth of the rows"
+        database = np.setdiff1d(np.arange(len(data)), part)
+        asked = part
+        if self.most_queries is not None and len(part) > self.most_queries:
+            asked = rng.choice(part, self.most_queries, replace=False)
+            queries = f"{queries}, {self.most_queries:,} of them"
+        description = {
+            "name": self.name,
+            "queries": queries,
+            "metric": self.metric,
+            "most_queries": self.most_queries,
+            "n_train": len(database),
+            "n_database": len(database),
+            "n_queries": len(asked),
+        }
+        return Split(database, database, np.sort(asked), description)
 
 
 _SUN397 = Protocol(

@@ -17,7 +17,8 @@ from hashlearn.core.atomic_files import remove_unfinished as remove_unfinished_f
 from hashlearn.core.atomic_files import write_atomically
 from hashlearn.experiments.bench.cell import SCHEMA
 from hashlearn.experiments.bench.methods import METHODS
-from hashlearn.experiments.bench.tables import TABLES, Cell, rank
+from hashlearn.experiments.bench.peers import PEERS
+from hashlearn.experiments.bench.tables import TABLES, Cell, Plan, rank
 
 CELL_FILE = re.compile(r"([1-9]\d*)-(0|[1-9]\d*)\.json")
 PARTS = ("cell", "protocol", "configuration", "versions", "machine", "seconds", "metrics", "curve", "digest")
@@ -157,19 +158,17 @@ def _complete(present: list[Cell]) -> list[Cell]:
     wanted = set(present)
     for table, dataset in {(cell.table, cell.dataset) for cell in present}:
         n_draws = max(cell.draw for cell in present if (cell.table, cell.dataset) == (table, dataset)) + 1
-        wanted |= {
-            Cell(table, dataset, method, n_bits, draw)
-            for method in TABLES[table].methods
-            for n_bits in TABLES[table].bits
-            for draw in range(n_draws)
-        }
+        rows = TABLES[table]
+        methods = (*rows.methods, *(name for name in rows.peers if PEERS[name].installed))
+        wanted.update(Plan(rows, {dataset: dataset}, methods, rows.bits, n_draws).cells)
     return sorted(wanted, key=_order)
 
 
 def _order(cell: Cell) -> tuple[Any, ...]:
     """The tables' order, then that of methods, then lengths and draws."""
     dataset = rank(cell.dataset, TABLES[cell.table].datasets)
-    return (rank(cell.table, TABLES), dataset, rank(cell.method, METHODS), cell.n_bits, cell.draw)
+    method = rank(cell.method, (*METHODS, *PEERS))
+    return (rank(cell.table, TABLES), dataset, method, cell.n_bits, cell.draw)
 
 
 def _error_path(folder: Path, cell: Cell) -> Path:

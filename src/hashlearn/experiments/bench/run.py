@@ -97,7 +97,7 @@ def run(
             cells = [cell for cell in todo if cell.dataset == dataset]
             if cells:
                 features = plan.table.features.get(dataset)
-                work = Work(folder, load or datasets.load, source, features, max(plan.bits))
+                work = Work(folder, load or datasets.load, source, features, max(plan.bits), plan.table)
                 _run_dataset(plan, cells, work, jobs, outcome, clock, stored)
     return outcome
 
@@ -140,14 +140,15 @@ def _run_dataset(
 
 
 def _check_same_queries(stored: Mapping[Cell, Mapping[str, Any]], dataset: str, drawn: Split) -> None:
-    """Refuse to add to a table whose stored cells have other queries, from a version that ignored ``split``."""
-    now = drawn.description["queries"]
-    for cell, record in stored.items():
-        before = record["protocol"].get("queries", now)
-        if cell.dataset == dataset and before != now:
-            raise ResultError(
-                f"its stored results have queries {before!r}, now they are {now!r}; name another results folder"
-            )
+    """Refuse to add to a table whose stored cells have other queries or another metric."""
+    for part, words in (("queries", "queries"), ("metric", "neighbors by")):
+        now = drawn.description.get(part)
+        for cell, record in stored.items():
+            before = record["protocol"].get(part, now)
+            if cell.dataset == dataset and before != now:
+                raise ResultError(
+                    f"its stored results have {words} {before!r}, now they are {now!r}; name another results folder"
+                )
 
 
 def _here(cells: list[Cell], data: DataSet, work: Work, clock: Clock) -> Iterator[Finished]:

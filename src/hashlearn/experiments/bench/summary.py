@@ -6,10 +6,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hashlearn.experiments.bench.blocks import Block, Entry, metric, published_value
+from hashlearn.experiments.bench.blocks import Block, Entry, Reader, duration, metric, number_in, published_value
+from hashlearn.experiments.bench.protocols import AllRows
 from hashlearn.experiments.bench.results import Results
 from hashlearn.experiments.bench.tables import METRIC_TITLES, Plan
-from hashlearn.experiments.formatting import ABSENT
+from hashlearn.experiments.formatting import ABSENT, fixed, seconds
+
+# Columns of the frontier after the method: their heads, and what they read.
+FRONTIER_COLUMNS: dict[str, Reader] = {
+    "bytes a row": number_in("bytes_per_row"),
+    "asymmetric": metric("asymmetric@10"),
+    "Hamming": metric("hamming@10"),
+    "100 rescored": metric("rescored@10"),
+    "fit, s": duration("fit"),
+    "rows encoded a second": number_in("encoded_per_second"),
+}
 
 
 @dataclass(frozen=True)
@@ -29,28 +40,56 @@ class Summary:
             [method, *(entry_text(row[n_bits], self.n_draws) for n_bits in self.bits)]
             for method, row in self.rows.items()
         ]
-        widths = [max(map(len, column)) for column in zip(header, *lines, strict=True)]
-        rule = [f"{'-' * (widths[0] + 2)}", *(f"{'-' * (width + 1)}:" for width in widths[1:])]
-        return "\n".join([_line(header, widths), f"|{'|'.join(rule)}|", *(_line(line, widths) for line in lines)])
+        return _aligned(header, lines)
 
 
 def summarise(results: Results, plan: Plan, dataset: str, metric_name: str) -> Summary:
     """The means of a metric on one data set, for all methods and lengths of the plan, without results too."""
-    table = plan.table
-    records = tuple(record for cell, record in results.records.items() if cell.dataset == dataset)
-    first = records[0] if records else {}
-    block = Block(table, dataset, first.get("cell", {}).get("features", ABSENT), records)
+    table, block = plan.table, _block(results, plan, dataset)
     rows: dict[str, dict[int, Entry]] = {}
     for method in plan.methods:
         rows[method] = {}
         for n_bits in plan.bits:
             published = published_value(table.name, dataset, method, n_bits) if metric_name == table.metric else None
             rows[method][n_bits] = block.entry(method, n_bits, metric(metric_name), published)
-    over = f"mean ± standard deviation of {plan.n_draws} draws" if plan.n_draws > 1 else "one draw"
     has_paper = any(entry.paper is not None for row in rows.values() for entry in row.values())
     beside = "; in brackets the paper's, and ours minus it" if has_paper else ""
-    title = f"{table.title}, {dataset} ({block.features}): {METRIC_TITLES[metric_name]} in %, {over}{beside}"
-    return Summary(title, _protocol(first.get("protocol", {})), plan.n_draws, plan.bits, rows)
+    title = f"{table.title}, {dataset} ({block.features}): {METRIC_TITLES[metric_name]} in %, {_over(plan)}{beside}"
+    return Summary(title, _protocol(block), plan.n_draws, plan.bits, rows)
+
+
+def frontier_table(results: Results, plan: Plan, dataset: str) -> list[str]:
+    """Title, table in Markdown and protocol of the frontier."""
+    block = _block(results, plan, dataset)
+    title = f"{plan.table.title}, {dataset} ({block.features}): recall@10 in %, {_over(plan)}"
+    return [title, _aligned(["method", *FRONTIER_COLUMNS], frontier_lines(block)), _protocol(block)]
+
+
+def frontier_lines(block: Block) -> list[list[str]]:
+    """The method and the `FRONTIER_COLUMNS` of each method and size, by size, then by recall."""
+    lines = []
+    for n_bits in block.lengths:
+        found = {
+            method: [block.entry(method, n_bits, reader) for reader in FRONTIER_COLUMNS.values()]
+            for method in block.methods
+            if block.at(method, n_bits)
+        }
+        for method in sorted(found, key=lambda name: -(found[name][1].mean or 0.0)):
+            size, *recalls, fit, rate = found[method]
+            texts = [fixed(size.mean, 0), *(entry_text(entry, len(entry.values)) for entry in recalls)]
+            lines.append([method, *texts, seconds(fit.mean), f"{rate.mean:,.0f}" if rate.mean else ABSENT])
+    return lines
+
+
+def _block(results: Results, plan: Plan, dataset: str) -> Block:
+    """The stored records of one data set."""
+    records = tuple(record for cell, record in results.records.items() if cell.dataset == dataset)
+    features = records[0]["cell"].get("features", ABSENT) if records else ABSENT
+    return Block(plan.table, dataset, features, records)
+
+
+def _over(plan: Plan) -> str:
+    return f"mean ± standard deviation of {plan.n_draws} draws" if plan.n_draws > 1 else "one draw"
 
 
 def entry_text(entry: Entry, n_draws: int) -> str:
@@ -73,10 +112,16 @@ def entry_text(entry: Entry, n_draws: int) -> str:
     return " ".join(parts)
 
 
-def _protocol(drawn: Mapping[str, Any]) -> str:
+def _protocol(block: Block) -> str:
     """A stored protocol in one line; empty if nothing is stored."""
+    drawn: Mapping[str, Any] = block.records[0].get("protocol", {}) if block.records else {}
     if not drawn:
         return ""
+    if drawn["name"] == AllRows.name:
+        return (
+            f"Protocol {drawn['name']!r}: {drawn['n_database']:,} rows learned from and searched; "
+            f"{drawn['n_queries']:,} queries ({drawn['queries']}); neighbors by {drawn['metric']} distance"
+        )
     left_out = f" ({drawn['n_classes_left_out']} smaller ones left out)" if drawn.get("n_classes_left_out") else ""
     unseen = drawn.get("unseen_classes")
     asked = f", all of {len(unseen)} other classes, drawn anew each time" if unseen else ""
@@ -85,6 +130,13 @@ def _protocol(drawn: Mapping[str, Any]) -> str:
         f"samples of each, {drawn['n_train']:,} in all; {drawn['n_database']:,} in the database; "
         f"{drawn['n_queries']:,} queries ({drawn['queries']}{asked})"
     )
+
+
+def _aligned(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    widths = [max(map(len, column)) for column in zip(header, *lines, strict=True)]
+    rule = [f"{'-' * (widths[0] + 2)}", *(f"{'-' * (width + 1)}:" for width in widths[1:])]
+    return "\n".join([_line(header, widths), f"|{'|'.join(rule)}|", *(_line(line, widths) for line in lines)])
 
 
 def _line(texts: Sequence[str], widths: Sequence[int]) -> str:

@@ -1,19 +1,21 @@
-"""The paper's four tables and two more: what is compared, on what, how it is measured; which cells a run consists of.
+"""The paper's four tables and three more: what is compared, on what, how it is measured; which cells a run consists of.
 
 Retrieval by labels rewards a good classifier. Therefore queries of "unseen" belong to classes that nothing was learned
 from, and "neighbors" scores the nearest rows of the original vectors: there, labels only draw the training samples.
-Stored results call this table "neighbours"; both words are accepted.
+Stored results call this table "neighbours"; both words are accepted. "frontier" compares bytes: other packages have
+rows there, everything is learned from the whole database, and searches are scored, not codes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hashlearn.core.names import known_name
 from hashlearn.experiments.bench.methods import METHODS, MIXED, SUPERVISED, UNSUPERVISED
-from hashlearn.experiments.bench.protocols import PROTOCOLS, Protocol
+from hashlearn.experiments.bench.peers import PEERS
+from hashlearn.experiments.bench.protocols import PROTOCOLS, AllRows, Protocol
 
 MOST_BITS = 4096
 STORED_NAMES = {"neighbors": "neighbours"}  # tables whose folder in stored results has another name
@@ -23,6 +25,9 @@ METRIC_TITLES = {
     "knn_accuracy": "accuracy of 4 nearest neighbours",
     "neighbours@10": "true neighbours among the nearest 10 codes",
     "neighbours@100": "true neighbours among the nearest 100 codes",
+    "hamming@10": "recall@10 of a search by Hamming distance",
+    "asymmetric@10": "recall@10 of an asymmetric search",
+    "rescored@10": "recall@10 with the first 100 rescored by floats",
 }
 
 
@@ -68,6 +73,8 @@ class Table:
     protocols: Mapping[str, str] = field(default_factory=dict)  # data set → its own protocol
     other_protocol: str = "120 per class"  # for the other data sets
     features: Mapping[str, str] = field(default_factory=dict)  # data set → features other than its default
+    peers: tuple[str, ...] = ()  # other packages' methods
+    all_rows: AllRows | None = None  # its protocol for all data sets, if searches are scored
 
     @property
     def metric_title(self) -> str:
@@ -77,15 +84,18 @@ class Table:
     @property
     def shown_metrics(self) -> tuple[str, ...]:
         """The table's own metric first."""
-        return (self.metric, "neighbours@100") if self.euclidean else (self.metric,)
+        if self.all_rows is not None:
+            return (self.metric, "hamming@10", "rescored@10")
+        own = (self.metric, "neighbours@100") if self.euclidean else (self.metric,)
+        return tuple(dict.fromkeys((*own, "map")))
 
-    def protocol(self, dataset: str) -> Protocol:
+    def protocol(self, dataset: str) -> Protocol | AllRows:
         """How samples of this data set are drawn."""
-        return PROTOCOLS[self.protocols.get(dataset, self.other_protocol)]
+        return self.all_rows or PROTOCOLS[self.protocols.get(dataset, self.other_protocol)]
 
     def runs_like(self, other: Table, dataset: str) -> bool:
         """Whether a cell of this table is the same run in the other one."""
-        parts = ("setting", "hash_function", "neighbors", "euclidean")
+        parts = ("setting", "hash_function", "neighbors", "euclidean", "all_rows")
         return (
             all(getattr(self, part) == getattr(other, part) for part in parts)
             and self.protocol(dataset) == other.protocol(dataset)
@@ -108,6 +118,8 @@ _UNSEEN = {
 }
 PAPER_DATASETS = ("mnist", "cifar10", "sun397")
 _BEYOND = ("SDR", "AL", "SDR distance", "ITQ", "SDH", "Sign", "One-hot")
+
+_RIVALS = ("Ranking", "Ranking linear", "Sign", "Sign cut", "ITQ")
 
 _READINGS = (
     "SDR and AL aim at thresholded distances, “SDR distance” and “AL distance” at squared ones; the paper does not say "
@@ -188,6 +200,19 @@ TABLES: dict[str, Table] = {
             protocols=_RETRIEVAL,
             euclidean=10,
         ),
+        Table(
+            "frontier",
+            "Recall against bytes",
+            "Each query's 10 nearest float vectors should be found. No labels are involved, and bytes count everything "
+            "that a row stores.",
+            "asymmetric@10",
+            UNSUPERVISED,
+            tuple(name for name in _RIVALS if name in METHODS),
+            ("digits",),
+            bits=(32, 64),
+            peers=tuple(PEERS),
+            all_rows=AllRows(),
+        ),
     )
 }
 
@@ -201,6 +226,7 @@ class Plan:
     methods: tuple[str, ...]
     bits: tuple[int, ...]
     n_draws: int
+    not_installed: tuple[str, ...] = ()  # peers of the table that need a package
 
     @property
     def cells(self) -> list[Cell]:
@@ -211,6 +237,7 @@ class Plan:
             for draw in range(self.n_draws)
             for n_bits in self.bits
             for method in self.methods
+            if method not in PEERS or PEERS[method].fits(n_bits)
         ]
 
 
@@ -221,6 +248,7 @@ def plan(
     bits: Sequence[int] | None = None,
     n_draws: int = 3,
     known_datasets: Sequence[str] | None = None,
+    all_rows: AllRows | None = None,
 ) -> Plan:
     """A table by name, whole or in part; names in any case, a ValueError with the nearest name for an unknown one.
 
@@ -231,15 +259,23 @@ def plan(
     bits : code lengths; None: the paper's
     n_draws : draws 0, 1, …, n_draws − 1
     known_datasets : names to check ``datasets`` against; None: no check
+    all_rows : metric and queries of a table that scores searches; None: the table's
 
     >>> [str(cell) for cell in plan("knn", ["mnist"], ["sdr"], bits=[8], n_draws=1).cells]
     ['mnist, SDR, 8 bits, draw 0']
     """
     table = known_name(table, [*TABLES, *STORED_NAMES], "table")
     chosen = TABLES[STORED_NAMES.get(table, table)]
-    names = [known_name(name, METHODS, "method") for name in methods] if methods else list(chosen.methods)
+    if all_rows is not None:
+        if chosen.all_rows is None:
+            raise ValueError(f"table {chosen.name!r} has its own queries and metric; 'frontier' lets you choose them")
+        chosen = replace(chosen, all_rows=all_rows)
+    absent = tuple(name for name in chosen.peers if not methods and not PEERS[name].installed)
+    known = [*METHODS, *chosen.peers]
+    names = [known_name(name, known, "method") for name in methods or (*chosen.methods, *chosen.peers)]
+    names = [name for name in names if name not in absent]
     for name in names:
-        if METHODS[name].setting_in(chosen.setting) is None:
+        if name in METHODS and METHODS[name].setting_in(chosen.setting) is None:
             raise ValueError(
                 f"method {name} is not {chosen.setting}, table {chosen.name!r} is; "
                 f"there are {', '.join(n for n, m in METHODS.items() if m.setting_in(chosen.setting))}"
@@ -251,7 +287,7 @@ def plan(
     if n_draws < 1:
         raise ValueError(f"n_draws must be a positive integer, got {n_draws}")
     sources = dict(_source(given, known_datasets) for given in (datasets or chosen.datasets))
-    return Plan(chosen, sources, tuple(dict.fromkeys(names)), tuple(sorted(set(lengths))), n_draws)
+    return Plan(chosen, sources, tuple(dict.fromkeys(names)), tuple(sorted(set(lengths))), n_draws, absent)
 
 
 def rank(name: str, known: Iterable[str]) -> tuple[int, str]:

@@ -57,6 +57,11 @@ def commands(blocks: Sequence[Block], folder: str) -> list[str]:
         words = ["hashlearn", "bench", block.table.name, "--dataset", source]
         words += ["--methods", ",".join(block.methods), "--bits", ",".join(map(str, block.lengths))]
         words += ["--draws", str(block.last_draw + 1), "--out", folder]
+        drawn = block.records[0].get("protocol") or {}
+        if drawn.get("metric"):
+            words += ["--metric", drawn["metric"]]
+        if drawn.get("most_queries"):
+            words += ["--queries", str(drawn["most_queries"])]
         lines.append(shlex.join(words))
     return [*lines, shlex.join(["hashlearn", "report", folder, "-o", "report.html"])]
 

@@ -64,6 +64,22 @@ _LOOKS = {
     "SDH": Look(5, "bar", _DASHED),
     "Sign": Look(6, "flat", _DASHED),
     "One-hot": Look(7, "down", _DASHED),
+    "Ranking": Look(1, "circle"),
+    "Ranking linear": Look(1, "diamond", _DASHED),
+    "Sign cut": Look(6, "flat", _DOTTED),
+    "FAISS ITQ": Look(3, "up", _DOTTED),
+    "PQ": Look(2, "square"),
+    "OPQ": Look(2, "square", _DASHED),
+    "RQ": Look(4, "down"),
+    "LSQ": Look(4, "down", _DASHED),
+    "PRQ": Look(4, "down", _DOTTED),
+    "RaBitQ 1 bit": Look(5, "diamond"),
+    "RaBitQ 2 bits": Look(5, "bar", _DASHED),
+    "RaBitQ 4 bits": Look(5, "bar", _DOTTED),
+    "turbovec 2 bits": Look(7, "plus"),
+    "turbovec 4 bits": Look(7, "plus", _DASHED),
+    "turboquant-pro 2 bits": Look(8, "circle", _DASHED),
+    "turboquant-pro 4 bits": Look(8, "circle", _DOTTED),
 }
 
 

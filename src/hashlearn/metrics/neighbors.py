@@ -1,0 +1,145 @@
+"""Recall of true neighbors in the results of any search, and the true neighbors themselves.
+
+`recall_of_neighbors` reads rankings, so it is the same measure for Hamming, asymmetric and rescored searches, ours and
+others'. Equal distances count in the order in which the search returned them; `neighbor_recall` averages over it.
+
+`float_neighbors` compares every query with every row: O(n_queries · n · n_features), as matrix products on all cores.
+Products round differently from block to block, so rows that are close to rank k are compared again, one by one in a
+fixed order. The answer is then exact, and equal rows come in ascending order.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from hashlearn.core.arrays import EPS, FloatArray, to_numpy
+from hashlearn.core.checks import finite_float64, require_k, whole_number
+from hashlearn.core.names import require_choice
+from hashlearn.core.threads import map_threads, one_blas_thread
+from hashlearn.linalg.unit_rows import scale_to_unit, typical_norm
+
+METRICS = ("cosine", "euclidean")
+SCORES_AT_ONCE = 8_000_000  # in each thread
+PAIRS_AT_ONCE = 16_000_000
+
+
+def recall_of_neighbors(found: Any, true: Any, *, k: int = 10, depth: int | None = None) -> float:
+    """Mean share of each query's k true neighbors that are among the first ``depth`` found.
+
+    Parameters
+    ----------
+    found : a search result, or row numbers (n_queries, depth or more), best first; −1 stands for nothing found
+    true : row numbers (n_queries, k or more) of the true neighbors, nearest first, as `float_neighbors` returns them
+    k : how many true neighbors count
+    depth : how many found ones count; None: k. With k=10 and depth=100 it is the recall@10 that remains if the floats
+        of the first 100 are compared again
+
+    >>> found, true = [[4, 7, 1, 0]], [[7, 0, 4]]
+    >>> recall_of_neighbors(found, true, k=2), recall_of_neighbors(found, true, k=2, depth=4)
+    (0.5, 1.0)
+    """
+    return float(neighbors_found(found, true, k=k, depth=depth).mean())
+
+
+def neighbors_found(found: Any, true: Any, *, k: int = 10, depth: int | None = None) -> FloatArray:
+    """`recall_of_neighbors` of each query by itself, shape (n_queries,).
+
+    >>> neighbors_found([[4, 7], [1, 2]], [[7, 4], [3, 1]], k=2)
+    array([1. , 0.5])
+    """
+    found, true = _row_numbers(found, "found"), _row_numbers(true, "true")
+    if len(found) != len(true) or len(true) == 0:
+        raise ValueError(f"found and true must have one row for each query, got shapes {found.shape} and {true.shape}")
+    k = _within(k, "k", true, "true")
+    depth = _within(k if depth is None else depth, "depth", found, "found")
+    found, true = found[:, :depth], true[:, :k]
+    if true.min() < 0:
+        raise ValueError(f"true must hold row numbers of at least 0, got {true.min()}")
+    if (np.diff(np.sort(true, axis=1), axis=1) == 0).any():
+        raise ValueError("true must hold distinct row numbers for each query, got one more than once")
+    shares = np.empty(len(true))
+    step = max(1, PAIRS_AT_ONCE // (k * depth))
+    for first in range(0, len(true), step):
+        part = slice(first, first + step)
+        shares[part] = (true[part, :, None] == found[part, None, :]).any(axis=2).mean(axis=1)
+    return shares
+
+
+def float_neighbors(queries: Any, database: Any, k: int = 10, *, metric: str = "cosine") -> NDArray[np.int64]:
+    """Row numbers of each query's k nearest database rows, shape (n_queries, k): nearest first, equal ones by row.
+
+    ``metric`` is "cosine" or "euclidean". A row of zeros has cosine 0 with every row.
+
+    >>> float_neighbors([[1.0, 1.0]], [[0.0, 1.0], [2.0, 2.1], [1.0, 0.0]], k=2)
+    array([[1, 0]])
+    """
+    require_choice(metric, "metric", METRICS)
+    asked, rows = finite_float64(queries, "queries", ndim=2), finite_float64(database, "database", ndim=2)
+    if asked.shape[1] != rows.shape[1]:
+        raise ValueError(
+            f"queries and database must have the same number of columns, got shapes {asked.shape} and {rows.shape}"
+        )
+    k = require_k(k, len(rows))
+    if metric == "cosine":
+        asked, rows = (scale_to_unit(np.array(part, order="C"), typical_norm(part)) for part in (asked, rows))
+    else:
+        mean = rows.mean(axis=0)  # distances stay, and products of centered rows round less
+        asked, rows = asked - mean, rows - mean
+    squares = np.einsum("ij,ij->i", rows, rows)
+    longest = float(np.sqrt(squares.max()))
+    nearest = np.empty((len(asked), k), np.int64)
+    step = max(1, SCORES_AT_ONCE // len(rows))
+
+    def search(first: int) -> None:
+        part = asked[first : first + step]
+        scores = part @ rows.T
+        if metric == "euclidean":
+            scores -= 0.5 * squares
+        lengths = np.linalg.norm(part, axis=1)
+        rounding = 4.0 * rows.shape[1] * EPS * longest * (lengths + longest)
+        least = np.partition(scores, len(rows) - k, axis=1)[:, len(rows) - k] - rounding
+        _order(scores, least, part, rows, metric == "euclidean", nearest[first : first + step])
+
+    with one_blas_thread():
+        list(map_threads(search, range(0, len(asked), step)))
+    return nearest
+
+
+@njit(cache=True, nogil=True)
+def _order(scores, least, queries, rows, euclidean, nearest):  # type: ignore[no-untyped-def]
+    """The k best of all rows whose score is at least ``least``, by sums in a fixed order; equal ones by row."""
+    for i in range(scores.shape[0]):
+        near = np.flatnonzero(scores[i] >= least[i])
+        exact = np.zeros(len(near))
+        for place in range(len(near)):
+            row = rows[near[place]]
+            for j in range(row.shape[0]):
+                if euclidean:
+                    exact[place] += (queries[i, j] - row[j]) ** 2
+                else:
+                    exact[place] -= queries[i, j] * row[j]
+        order = np.argsort(exact, kind="mergesort")
+        for place in range(nearest.shape[1]):
+            nearest[i, place] = near[order[place]]
+
+
+def _row_numbers(given: Any, name: str) -> NDArray[Any]:
+    array = np.asarray(to_numpy(getattr(given, "indices", given)))
+    if array.ndim != 2 or array.dtype.kind not in "iu":
+        what = "a search result or row numbers" if name == "found" else "row numbers"
+        raise ValueError(
+            f"{name} must be {what} of shape (n_queries, m), got shape {array.shape} of type {array.dtype}"
+        )
+    return array
+
+
+def _within(number: Any, name: str, array: NDArray[Any], array_name: str) -> int:
+    """A count of columns, refused if the array has fewer."""
+    count = whole_number(number, name, least=1)
+    if count > array.shape[1]:
+        raise ValueError(f"{name}={count} needs as many columns of {array_name}, got shape {array.shape}")
+    return count
