@@ -98,7 +98,10 @@ class Anchors:
     kept: Kept | None  # None if there are too few rows to keep any out
 
     def batches(self, size: int, noise: float, mates: bool, rng: np.random.Generator) -> Iterator[Batch]:
-        """Batches without end: random anchors, half of them queries if there are any, each with some nearest rows."""
+        """Batches without end: random anchors, half of them queries if there are any, each with some nearest rows.
+
+        In every other batch queries can be found too, because the database may later hold rows like them.
+        """
         d = self.rows.shape[1]
         count = max(1, size // GROUP)
         n_own = len(self.places) - self.n_queries
@@ -120,10 +123,10 @@ class Anchors:
                     classes.put_mates(near, self.labels[self.places[anchors]], rng)
                 step[:count], step[count:] = self.places[anchors], near.ravel()
             starts = rng.integers(numbers + 1, size=STEPS_AT_ONCE)
-            for indices, start in zip(on_device_of(self.rows, drawn), starts, strict=True):
+            for number, (indices, start) in enumerate(zip(on_device_of(self.rows, drawn), starts, strict=True)):
                 rows = self.rows[indices]
                 noisy = rows + bank[start : start + numbers].reshape(rows.shape) if noise else rows
-                queries = indices >= self.n_database if self.n_queries else None
+                queries = indices >= self.n_database if self.n_queries and number % 2 else None
                 yield Batch(indices, rows, noisy, None if labels is None else labels[indices], queries)
 
 

@@ -104,7 +104,8 @@ class RankingHasher(BaseHasher):
     def fit(self, X: Any, y: Any = None, *, queries: Any = None) -> RankingHasher:
         """Learn from rows X; y: classes (n,), −1 for rows without one; queries: examples of what will be searched for.
 
-        Queries may look different from the rows. Half of the anchors are then drawn from them.
+        Queries may look different from the rows. Half of the anchors are drawn from them, and in every other step they
+        can be found too, because the database may later hold rows like them.
         """
         began = time.perf_counter()
         self._check_parameters()

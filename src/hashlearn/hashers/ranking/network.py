@@ -4,7 +4,7 @@ Margins of rows x are u = xW + b + max(0, xV + e)U. Within a batch every row i i
 z = sgn(u) of all rows j are those of an asymmetric search, c_ij = u_i·z_j / (‖u_i‖ √n_bits s) with a learned scale s.
 Their softmax should be that of the wanted similarities w_ij at temperature t:
 
-    loss = −mean_i Σ_j softmax(w_i / t)_j · log softmax(c_i)_j,    j ≠ i and no query
+    loss = −mean_i Σ_j softmax(w_i / t)_j · log softmax(c_i)_j,    j ≠ i
 
 The gradient of a sign is that of tanh (straight-through; Bengio et al. 2013). Arrays are divided into blocks of fixed
 size, which Python threads share, so results do not depend on the number of threads.
@@ -37,7 +37,7 @@ class Batch(NamedTuple):
     rows: Any  # (n, n_features), as they are
     noisy: Any  # the same with noise, what the encoder reads
     labels: Any  # (n,), −1 for none; None if there are no labels
-    queries: Any = None  # bool (n,): rows that search and are never found; None if there are no such rows
+    queries: Any = None  # bool (n,): rows that only search, and are left out as j; None if there are none
 
 
 class Network:
