@@ -64,8 +64,9 @@ bench-metrics: $(READY)           ## mAP and precision within a radius: counting
 bench-hashers: $(READY)           ## Fit and encode seconds of every hasher, 5,000 and 60,000 rows
 	$(BIN)/python -m benchmarks.hasher_speed
 
-bench-search: $(READY)            ## Engines and stores on 100,000 codes: same answers, recall, latency
+bench-search: $(READY)            ## Engines and stores on 100,000 codes; search by margins against Hamming search
 	$(BIN)/python -m benchmarks.search_engines
+	$(BIN)/python -m benchmarks.asymmetric_scan
 
 bench-models: $(READY)            ## Load a 100 MB model file against reading it
 	$(BIN)/python -m benchmarks.model_files

@@ -13,6 +13,7 @@ from typing import Any
 
 __version__ = "0.1.0.dev0"
 __all__ = [
+    "RankingHasher",
     "TwoStepHasher",
     "__version__",
     "bits",
@@ -33,8 +34,8 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import the folders on first use, so that ``import hashlearn`` stays fast."""
-    if name == "TwoStepHasher":
-        return import_module("hashlearn.hashers").TwoStepHasher
+    if name in ("RankingHasher", "TwoStepHasher"):
+        return getattr(import_module("hashlearn.hashers"), name)
     if name == "load":
         return import_module("hashlearn.persistence").load
     if name == "datasets":

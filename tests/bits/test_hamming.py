@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hashlearn.bits import as_words, bits_to_signs, hamming_distances, pack_bits
+from hashlearn.bits.hamming import weighted_distances_to_all
 
 
 @settings(deadline=None)
@@ -48,6 +49,18 @@ def test_words_hold_the_bytes_and_zeros(width: int, n_words: int) -> None:
     content = words.view(np.uint8)
     np.testing.assert_array_equal(content[:, :width], packed[::-1])
     assert not content[:, width:].any()
+
+
+@pytest.mark.parametrize(("n_bits", "n_digits"), [(5, 3), (64, 3), (130, 5)])
+def test_weighted_distances_are_sums_of_weights(n_bits: int, n_digits: int) -> None:
+    rng = np.random.default_rng(0)
+    code, others = rng.integers(0, 2, (1, n_bits)), rng.integers(0, 2, (50, n_bits))
+    weights = rng.integers(0, 2**n_digits, n_bits)
+    digits = as_words(pack_bits((weights >> np.arange(n_digits)[:, None]) & 1))
+    out = np.empty(50, np.uint32)
+    planes = np.ascontiguousarray(as_words(pack_bits(others)).T)
+    weighted_distances_to_all(as_words(pack_bits(code))[0], digits, planes, out)
+    np.testing.assert_array_equal(out, (code != others) @ weights)
 
 
 def test_unequal_widths_are_refused() -> None:

@@ -133,7 +133,6 @@ def test_labels(folder: Path, labels: str, words: str) -> None:
         (["--method", "ksh"], "KSH requires y to be passed"),
         (["--method", "itq", "--solver", "sdr"], "--solver: method 'itq' has no solver; it has n_bits"),
         (["--method", "itq", "--time-limit", "2"], "--time-limit: method 'itq' has no time_limit"),
-        (["--set", "sweeps=3"], "--set: method 'two_step' has no sweeps"),
         (["--set", "n_sweeps"], "--set: must be NAME=VALUE, got 'n_sweeps'"),
         (["--set", "n_sweeps=0"], "n_sweeps must be an integer of at least 1, got 0"),
         (["--bits", "0"], "n_bits must be a positive integer, got 0"),
@@ -195,6 +194,16 @@ def test_searches(folder: Path) -> None:
     refused("search", "model", *files, "--radius", -1, words="radius must be an integer of at least 0, got -1")
     refused("search", "model", *files, "--backend", "numpyy", words="--backend: backend must be one of")
     refused("search", "model", "--queries", "Q.npy", words="--database: give either --database or --database-codes")
+    for given, words in (
+        (["--radius", 2, "--asymmetric"], "--radius: is a distance in bits"),
+        (["--radius", 2, "--rescore", "X.npy"], "--radius: is a distance in bits"),
+        (["--depth", 20], "give --rescore too"),
+        (["--depth", 5, "--rescore", "X.npy"], "--depth: must be at least k = 10, got 5"),
+        (["--depth", N + 1, "--rescore", "X.npy"], "from 1 to the 300 item(s)"),
+        (["--rescore", "Q.npy"], "--rescore: Q.npy has 40 row(s), and the database has 300"),
+        (["--rescore", "X.npy", "--metric", "cosin"], "--metric: metric must be one of"),
+    ):
+        refused("search", "model", *files, *given, words=words)
     np.save("wide.npy", np.zeros((5, 3), np.uint8))
     np.save("signed.npy", np.zeros((5, 2), np.int8))
     np.save("padded.npy", np.full((5, 2), 255, np.uint8))

@@ -181,6 +181,7 @@ def test_an_unknown_solver_is_told_every_solver(tmp_path: Path) -> None:
         ("hashlearn fit --solver sampled", {"sampled_sdr", "sampled_al"}),
         ("hashlearn fit --target shared", {"shared_labels"}),
         ("hashlearn fit --hash-function rbf", {"rbf_svm"}),
+        ("hashlearn fit --encoder l", {"linear"}),
         ("hashlearn bqp --method graph", {"graph_cut"}),
     ],
 )

@@ -41,6 +41,7 @@ WORKING: dict[str, list[str]] = {
 # Every place where a command reads a file.
 READERS: dict[str, list[str]] = {
     "features of fit": ["fit", "FILE", "-o", "new", "--bits", "4"],
+    "queries of fit": ["fit", "X.npy", "--queries", "FILE", "-o", "new", "--bits", "4"],
     "labels of fit": ["fit", "X.npy", "--labels", "FILE", "-o", "new", "--bits", "4"],
     "features of tune": ["tune", "FILE", "-o", "new", "--bits", "4", "--seconds", "0.001"],
     "labels of tune": ["tune", "X.npy", "--labels", "FILE", "-o", "new", "--bits", "4", "--seconds", "0.001"],
@@ -49,6 +50,7 @@ READERS: dict[str, list[str]] = {
     "model of search": ["search", "FILE", "--database", "X.npy", "--queries", "Q.npy"],
     "database of search": ["search", "model", "--database", "FILE", "--queries", "Q.npy"],
     "codes of search": ["search", "model", "--database-codes", "FILE", "--queries", "Q.npy"],
+    "rescoring of search": ["search", *WORKING["search"], "--rescore", "FILE"],
     "queries of search": ["search", "model", "--database", "X.npy", "--queries", "FILE"],
     "labels of evaluate": ["evaluate", *WORKING["evaluate"], "--query-labels", "FILE"],
     "database labels of evaluate": ["evaluate", *WORKING["evaluate"], "--database-labels", "FILE"],

@@ -91,6 +91,17 @@ def test_the_time_left_comes_from_the_speed_so_far(monkeypatch: pytest.MonkeyPat
     assert "about 9 s left" in terminal.getvalue()
 
 
+def test_no_more_time_is_left_than_the_limit_allows(monkeypatch: pytest.MonkeyPatch, clock: list[float]) -> None:
+    bar, terminal = new_bar(monkeypatch)
+    bar.time_limit = 25.0
+    assert line(bar, terminal, Progress("learning", 0, None)) == "learning 00:00"
+    bar(Progress("ranking", 1_000, 9_000))
+    clock.append(110.0)
+    assert "3,000/9,000, 00:00, about 15 s left" in line(bar, terminal, Progress("ranking", 3_000, 9_000))
+    clock.append(130.0)
+    assert "about 0 s left" in line(bar, terminal, Progress("ranking", 4_000, 9_000))
+
+
 def test_an_estimate_of_the_caller_is_shown_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     bar, terminal = new_bar(monkeypatch)
     assert line(bar, terminal, RunProgress("SDR, 8 bits", 3, 40, 400.0)).endswith("3/40, 00:00, about 7 min left")

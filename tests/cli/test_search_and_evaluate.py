@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from hashlearn import load, metrics
 from hashlearn.bits import hamming_distances
+from hashlearn.search import HammingIndex, asymmetric_search, rescore
 from tests.cli.files import N, X, Y, answer, invoke, refused, write_parquet
 
 QUERIES = slice(N, N + 40)
@@ -39,6 +41,42 @@ def test_a_radius_instead_of_k_and_codes_instead_of_rows(folder: Path) -> None:
     answer("encode", "model", "X.npy", "-o", "codes.parquet")
     again = answer("search", "model", "--database-codes", "codes.parquet", "--queries", "Q.npy", "--radius", 1)
     assert again["neighbours"] == found["neighbours"]
+
+
+def test_asymmetric_search_is_that_of_the_margins(folder: Path) -> None:
+    hasher = load("model")
+    expected = asymmetric_search(hasher.decision_function(X[QUERIES]), hasher.encode(X[:N]), 5)
+    files = ["--database", "X.npy", "--queries", "Q.npy", "-k", 5, "--asymmetric"]
+    found = answer("search", "model", *files)
+    assert [item["ids"] for item in found["neighbours"]] == expected.indices.tolist()
+    assert [item["scores"] for item in found["neighbours"]] == expected.scores.tolist()
+    assert (found["asymmetric"], found["exact"], "distances" in found["neighbours"][0]) == (True, True, False)
+    line = invoke("search", "model", *files).stdout.splitlines()[0]
+    first = zip(expected.indices[0], expected.scores[0], strict=True)
+    assert line == "0\t" + "  ".join(f"{i} ({score:.4g})" for i, score in first)
+
+
+@pytest.mark.parametrize("asymmetric", [True, False])
+def test_candidates_are_rescored_by_rows_of_a_file(folder: Path, asymmetric: bool) -> None:
+    hasher = load("model")
+    index = HammingIndex(12)
+    index.add(hasher.encode(X[:N]))
+    margins = hasher.decision_function(X[QUERIES])
+    candidates = index.search(k=30, margins=margins) if asymmetric else index.search(hasher.encode(X[QUERIES]), 30)
+    expected = rescore(candidates, X[QUERIES], X[:N], 4, metric="l2")
+    rescoring = ["-k", 4, "--depth", 30, "--metric", "l2", *(["--asymmetric"] if asymmetric else [])]
+    answer("encode", "model", "X.npy", "-o", "codes.npy")
+    names = ["X.npy", "both.npz::X", "sparse.npz"]
+    if find_spec("pyarrow"):
+        write_parquet(folder)
+        names += ["columns.parquet", "lists.parquet"]
+    for name in names:
+        files = ["--database-codes", "codes.npy", "--queries", "Q.npy", "--rescore", name]
+        found = answer("search", "model", *files, *rescoring)
+        assert [item["ids"] for item in found["neighbours"]] == expected.indices.tolist()
+        assert [item["scores"] for item in found["neighbours"]] == expected.scores.tolist()
+        assert (found["depth"], found["metric"], found["k"]) == (30, "l2", 4)
+    assert answer("search", "model", *files, "-k", 40)["depth"] == N
 
 
 def test_evaluate_is_the_metrics(folder: Path) -> None:

@@ -13,7 +13,9 @@ dask_array = pytest.importorskip("dask.array")
 
 from hashlearn import distributed, load  # noqa: E402
 from hashlearn.hash_functions import KernelRidge  # noqa: E402
+from hashlearn.streams import read_codes  # noqa: E402
 from tests.distributed.data import clustered, write_files  # noqa: E402
+from tests.hash_functions.network import NetworkHasher  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:unclosed:ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
@@ -42,6 +44,16 @@ def test_workers_give_the_codes_of_one_process(client, rows, tmp_path, solver):
     there = distributed.fit(files, solver=solver, client=client, **OPTIONS)
     np.testing.assert_array_equal(there.training_codes, alone.training_codes)
     np.testing.assert_array_equal(there.encode(X), alone.encode(X))
+
+
+def test_workers_encode_with_a_network_as_one_process_does(client, rows, tmp_path):
+    X, _ = rows
+    hasher, files = NetworkHasher(12).fit(X), write_files(tmp_path / "rows", X)
+    alone = distributed.encode(hasher, files, tmp_path / "alone", n_workers=0)
+    there = distributed.encode(hasher, files, tmp_path / "there", client=client, batch_rows=300)
+    for made in (alone, there):
+        codes = np.concatenate([read_codes(file, 12)[0] for file in made.files])
+        np.testing.assert_array_equal(codes, hasher.encode(X))
 
 
 def test_a_killed_worker_changes_nothing(client, rows, tmp_path):

@@ -22,6 +22,7 @@ from tests.hashers.supervised_laws import TEST, X, Y, indicators
 TRAIN = slice(0, 300)
 SETTINGS: dict[str, dict[str, Any]] = {
     "two_step": {"solver": "spectral", "n_sweeps": 1},
+    "ranking": {"n_steps": 5, "hidden": 16, "batch_size": 64},
     "tsh": {"n_sweeps": 1, "hash_function": "kernel_ridge"},
     "fasthash": {"n_trees": 5},
     "ksh": {"n_anchors": 40, "max_iter": 50},
@@ -213,7 +214,7 @@ def test_names_are_labels_too(name):
 
 @pytest.mark.parametrize("name", SUPERVISED)
 def test_indicators_are_labels_too_or_are_refused(name):
-    if name in ("one_hot_class", "class_score_lsh"):
+    if name in ("one_hot_class", "class_score_lsh", "ranking"):
         with pytest.raises(ValueError, match="one class for each sample"):
             make(name).fit(X[TRAIN], indicators())
         return

@@ -15,6 +15,7 @@ TRAIN, TEST = slice(0, 120), slice(120, 520)
 N_BITS = 11  # two bytes, the second one padded
 
 QUICK: dict[str, dict[str, Any]] = {
+    "ranking": {"n_steps": 5, "hidden": 16, "batch_size": 32},
     "fasthash": {"n_trees": 5},
     "ksh": {"n_anchors": 40},
     "sdh": {"n_anchors": 40},

@@ -73,7 +73,7 @@ def test_nan_and_infinity_are_refused_in_every_array(tmp_path: Path, name: str, 
 
     def collect(header: dict[str, Any], model: dict[str, Any], payload: bytearray) -> None:
         real = [key for key, entry in header.items() if entry.get("dtype") in ("F32", "F64") and entry["shape"]]
-        reports = ("inference_report_/bits", "rounds_")  # tables of what happened; bounds may be infinite
+        reports = ("inference_report_/bits", "ranking_report_/checks", "rounds_")  # tables of what happened
         arrays.extend(key for key in real if not key.startswith(reports))
 
     rewritten(content, collect)
@@ -108,7 +108,9 @@ def test_scales_that_are_zero_negative_subnormal_or_huge_are_refused(
 
 @pytest.mark.parametrize("name", HASHERS)
 def test_entries_whose_margins_would_overflow_are_refused(tmp_path: Path, name: str) -> None:
-    path = tmp_path / "model"
+    path, kind = tmp_path / "model", fitted(name).hash_functions_.kind
+    if kind == "network":
+        pytest.skip("its numbers are float32 and cannot overflow float64; see test_network")
     fitted(name).save(path)
     array = {
         "linear": "weights",
@@ -118,7 +120,7 @@ def test_entries_whose_margins_would_overflow_are_refused(tmp_path: Path, name: 
         "forests": "forest_leaves",
         "spheres": "centres",
         "codewords": "weights",
-    }[fitted(name).hash_functions_.kind]
+    }[kind]
     forged(path, f"hash_functions_/{array}", lambda numbers: numbers.fill(1.7e308))
     with pytest.raises(PersistenceError, match="too large"):
         load(path)

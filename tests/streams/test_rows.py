@@ -136,3 +136,40 @@ def test_flipped_bytes_of_a_packed_npz_are_found_or_change_nothing(tmp_path: Pat
         except (ValueError, OSError):
             continue
         np.testing.assert_array_equal(found, ROWS)  # dates and other fields that nobody reads
+
+
+@pytest.mark.parametrize("size", [1, 4, 1000])
+def test_rows_are_picked_by_number(sources: list[RowSource], size: int, tmp_path: Path) -> None:
+    sp.save_npz(tmp_path / "sparse.npz", sp.csr_array(ROWS))
+    for wanted in ([], [0], [102], [9, 10, 11, 40, 99], range(103)):
+        rows = np.array(wanted, np.int64)
+        for source in [*sources, open_rows(tmp_path / "sparse.npz")]:
+            batches = list(source.pick(rows, size))
+            assert [len(batch) for batch in batches[:-1]] == [size] * (len(batches) - 1)
+            np.testing.assert_array_equal(np.concatenate([ROWS[:0], *batches]), ROWS[rows])
+
+
+def test_only_row_groups_with_picked_rows_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+    table = pyarrow.table({f"c{i}": ROWS[:, i] for i in range(7)})
+    parquet.write_table(table, tmp_path / "rows.parquet", row_group_size=10)
+    source = open_rows(tmp_path / "rows.parquet")
+    read: list[int] = []
+    between = source._between  # type: ignore[attr-defined]
+    monkeypatch.setattr(source, "_between", lambda groups, *rest: (read.extend(groups), between(groups, *rest))[1])
+    rows = np.array([3, 5, 39, 40, 102])
+    np.testing.assert_array_equal(np.concatenate(list(source.pick(rows, 2))), ROWS[rows])
+    assert read == [0, 3, 4, 10]
+
+
+def test_a_picked_row_that_is_not_finite_is_named(tmp_path: Path) -> None:
+    rows = ROWS.copy()
+    rows[40, 2] = np.nan
+    np.save(tmp_path / "rows.npy", rows)
+    np.savez(tmp_path / "rows.npz", rows)
+    for name in ("rows.npy", "rows.npz"):
+        source = open_rows(tmp_path / name)
+        assert len(list(source.pick(np.array([3, 41]), 5))) == 1
+        with pytest.raises(ValueError, match="holds nan at row 40, column 2"):
+            list(source.pick(np.array([3, 30, 40, 50]), 1000))

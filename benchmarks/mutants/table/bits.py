@@ -11,7 +11,7 @@ MUTANTS = [
     Mutant(
         "bits past the end of a code are not checked",
         "bits/packing.py",
-        "    if padded.any():",
+        "    if pad_mask and (padded := array[:, -1] & pad_mask).any():",
         "    if False:",
         PACKING,
     ),

@@ -6,7 +6,8 @@ from benchmarks.mutants.mutant import Mutant
 
 INDEX = ("tests/search/test_index.py",)
 INPUT = ("tests/search/test_index_input.py",)
-SCORES = ("tests/search/test_scores.py",)
+MARGINS = ("tests/search/test_asymmetric.py",)
+RESCORING = ("tests/search/test_rescoring.py",)
 
 MUTANTS = [
     Mutant(
@@ -38,39 +39,74 @@ MUTANTS = [
         INDEX,
     ),
     Mutant(
-        "margins of the last byte are aligned to its end",
-        "search/by_score.py",
-        "padded.ravel()[:n_bits] = margins[query]",
-        "padded.ravel()[-n_bits:] = margins[query]",
-        SCORES,
+        "the last margin of a query does not count",
+        "search/asymmetric.py",
+        "if 8 * byte + bit < n_bits else 0.0",
+        "if 8 * byte + bit < n_bits - 1 else 0.0",
+        MARGINS,
     ),
     Mutant(
         "items past the first block are scored by the first byte of others",
-        "search/by_score.py",
-        "block[j] = tables[0, planes[0, first + j]]",
-        "block[j] = tables[0, planes[0, j]]",
-        SCORES,
+        "search/asymmetric.py",
+        "score = tables[i, 0, codes[first + j, 0]]",
+        "score = tables[i, 0, codes[j, 0]]",
+        MARGINS,
+    ),
+    Mutant(
+        "a bound forgets that margins were rounded up",
+        "search/asymmetric.py",
+        "np.sum(sizes + 2.0 * np.maximum(levels * steps - sizes, 0.0), axis=1)",
+        "np.sum(sizes, axis=1)",
+        MARGINS,
+    ),
+    Mutant(
+        "the fourth digit of a rounded margin counts too much",
+        "bits/hamming.py",
+        "digits[place, w]) << np.uint64(place)",
+        "digits[place, w]) << np.uint64(place + 1)",
+        MARGINS,
+    ),
+    Mutant(
+        "rows of the second span of codes are numbered from 0",
+        "search/asymmetric.py",
+        "    rows += first_row\n",
+        "",
+        MARGINS,
+    ),
+    Mutant(
+        "an index answers margins by row",
+        "search/index.py",
+        "return ScoredResult(ids[found.indices], found.scores)",
+        "return ScoredResult(found.indices, found.scores)",
+        MARGINS,
+    ),
+    Mutant(
+        "the second batch of vectors is taken for the first",
+        "search/rescoring.py",
+        "places[here] - done, metric",
+        "(places[here] - done) % 1, metric",
+        RESCORING,
     ),
     Mutant(
         "places without a candidate are scored as row 0",
-        "search/by_score.py",
-        "        all_scores[rows[part] < 0] = -np.inf\n",
-        "",
-        SCORES,
+        "search/rescoring.py",
+        "pairs = np.flatnonzero(rows >= 0)",
+        "rows = np.maximum(rows, 0)\n    pairs = np.flatnonzero(rows >= 0)",
+        RESCORING,
     ),
     Mutant(
         "a vector of zeros has cosine 1 with all",
-        "search/by_score.py",
+        "search/rescoring.py",
         "dot / size if size > 0.0 else 0.0",
         "dot / size if size > 0.0 else 1.0",
-        SCORES,
+        RESCORING,
     ),
     Mutant(
         "ids that are not ascending find the vectors of others",
-        "search/by_score.py",
+        "search/rescoring.py",
         "rows = order[places] if n",
         "rows = places if n",
-        SCORES,
+        RESCORING,
     ),
     Mutant(
         "an id is given twice after lower ids were added",

@@ -5,7 +5,8 @@ from __future__ import annotations
 from benchmarks.mutants.mutant import Mutant
 
 INDEX = ("tests/search/test_index.py",)
-SCORES = ("tests/search/test_scores.py",)
+MARGINS = ("tests/search/test_asymmetric.py",)
+RESCORING = ("tests/search/test_rescoring.py",)
 STORES = ("tests/search/test_stores.py",)
 PRECISION = ("tests/metrics/test_average_precision.py",)
 NEAREST = ("tests/metrics/test_radius_and_knn.py",)
@@ -13,31 +14,31 @@ NEAREST = ("tests/metrics/test_radius_and_knn.py",)
 MUTANTS = [
     Mutant(
         "equal scores go to the higher row",
-        "search/by_score.py",
+        "search/asymmetric.py",
         "score == other_score and row > other_row",
         "score == other_score and row < other_row",
-        SCORES,
+        MARGINS,
     ),
     Mutant(
         "the last child of a heap is never compared",
-        "search/by_score.py",
+        "search/asymmetric.py",
         "if child + 1 < size and _worse",
         "if child + 2 < size and _worse",
-        SCORES,
+        MARGINS,
     ),
     Mutant(
         "the two best scores are not put in order",
-        "search/by_score.py",
-        "for size in range(rows.shape[0] - 1, 0, -1):",
-        "for size in range(rows.shape[0] - 1, 1, -1):",
-        SCORES,
+        "search/asymmetric.py",
+        "for size in range(k - 1, 0, -1):",
+        "for size in range(k - 1, 1, -1):",
+        MARGINS,
     ),
     Mutant(
         "equal scores of candidates keep the order that they came in",
-        "search/by_score.py",
-        "order = np.lexsort((wanted[part], -all_scores), axis=1)[:, :k]",
-        'order = np.argsort(-all_scores, axis=1, kind="stable")[:, :k]',
-        SCORES,
+        "search/rescoring.py",
+        "order = np.lexsort((wanted, -table), axis=1)[:, :k]",
+        'order = np.argsort(-table, axis=1, kind="stable")[:, :k]',
+        RESCORING,
     ),
     Mutant(
         "items at the k-th distance enter though k nearer ones are known",

@@ -73,6 +73,24 @@ def distances_to_all(code, planes, out):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
+def weighted_distances_to_all(code, digits, planes, out):  # type: ignore[no-untyped-def]
+    """`distances_to_all` with weights: bit b of ``digits[p]`` says that a difference in bit b of the code counts 2ᵖ.
+
+    There are three digits or more.
+    """
+    one, two = np.uint64(1), np.uint64(2)
+    for w in range(planes.shape[0]):
+        ones, twos, fours = digits[0, w], digits[1, w], digits[2, w]
+        for j in range(planes.shape[1]):
+            differ = code[w] ^ planes[w, j]
+            distance = popcount(differ & ones) + (popcount(differ & twos) << one) + (popcount(differ & fours) << two)
+            out[j] = distance if w == 0 else out[j] + distance
+        for place in range(3, digits.shape[0]):
+            for j in range(planes.shape[1]):
+                out[j] += popcount((code[w] ^ planes[w, j]) & digits[place, w]) << np.uint64(place)
+
+
+@njit(cache=True, nogil=True)
 def _all_distances(words, planes, out):  # type: ignore[no-untyped-def]
     for i in range(words.shape[0]):
         distances_to_all(words[i], planes, out[i])

@@ -97,8 +97,7 @@ def packed_codes(codes: Any, name: str = "codes", n_bits: int | None = None) -> 
     if array.shape[1] != width:
         raise ValueError(f"{name} must have {width} byte(s) in a row for n_bits={n_bits}, got shape {array.shape}")
     pad_mask = (1 << (8 * width - n_bits)) - 1
-    padded = array[:, -1] & pad_mask
-    if padded.any():
+    if pad_mask and (padded := array[:, -1] & pad_mask).any():
         row = int(np.argmax(padded != 0))
         raise ValueError(
             f"{name} must be zero past bit {n_bits}, but row {row} ends in byte {array[row, -1]:#010b}; "

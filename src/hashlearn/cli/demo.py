@@ -1,4 +1,4 @@
-"""``hashlearn demo``: learn, search and score codes for the digits; one table, one page to look at.
+"""``hashlearn demo``: learn, search and score codes for the digits, with and without labels; a table and a page.
 
 ``hashlearn demo --solvers`` shows every solver on built-in problems, as tables.
 """
@@ -23,10 +23,13 @@ if TYPE_CHECKING:
     from hashlearn.bqp import Operator, Solution, SolverProgress
     from hashlearn.experiments.bench.digits import DigitsResult
 
-HEADER = ("learned from", "method", "precision within 2 bits", "mean average precision", "fit, s", "encode, s", "")
+HEADER = ("learned from", "method", "float neighbors", "precision within 2 bits", "mAP", "fit, s", "encode, s", "")
+HOW_TO_READ_CODES = """\
+How to read it: "float neighbors" is the share of the 10 nearest images by float that the 10 nearest codes find. The
+other two scores count images of the same digit. Labels keep classes; RankingHasher, without labels, keeps neighbors."""
 SOLVER_HEADER = ("method", "value", "bound", "gap", "seconds", "status")
 ROWS_TO_WARM_UP = 200
-HOW_TO_READ = """\
+HOW_TO_READ_SOLVERS = """\
 How to read it: "value" is what the solver found, "bound" what it proved that nothing can beat ("–": this
 solver proves nothing), "gap" how far its value is from the best bound of the table; 0 % is proven optimal."""
 WHERE_NEXT = """\
@@ -67,6 +70,7 @@ def demo_command(
     text = [
         f"hashlearn {__version__}: {result.n_images:,} handwritten digits in {n_bits} bits (seed {seed})\n",
         table(HEADER, [_row(row) for row in result.rows]),
+        f"\n{HOW_TO_READ_CODES}",
         f"\n{_worked_search(result)}\n",
         f"{result.seconds:.1f} s in all. To look at: {output}   Solvers: hashlearn demo --solvers",
     ]
@@ -74,7 +78,7 @@ def demo_command(
 
 
 def _row(row: Any) -> tuple[str, ...]:
-    scores = (percent(row.precision), percent(row.mean_average_precision))
+    scores = (percent(row.neighbors), percent(row.precision), percent(row.mean_average_precision))
     return (row.setting, row.method, *scores, seconds(row.fit_seconds), seconds(row.encode_seconds), "")
 
 
@@ -146,7 +150,7 @@ def show_solvers(examples: Sequence[Example], *, seed: int, time_limit: float, q
         click.echo(f"{example.title}\n{table(SOLVER_HEADER, list(_rows(example, solutions)))}\n")
         if any(map(_was_interrupted, solutions.values())):
             return False
-    click.echo(f"{HOW_TO_READ}\n\n{WHERE_NEXT}")
+    click.echo(f"{HOW_TO_READ_SOLVERS}\n\n{WHERE_NEXT}")
     return True
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import time
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -19,37 +19,44 @@ from hashlearn.cli import options
 from hashlearn.cli.exits import InputError, one_line, refusals
 from hashlearn.cli.options import require_place
 from hashlearn.cli.progress import ProgressBar
-from hashlearn.cli.text_tables import pairs, seconds
+from hashlearn.cli.text_tables import pairs, percent, seconds
 from hashlearn.core.names import did_you_mean
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from hashlearn.hashers.ranking import RankingReport
     from hashlearn.streams import RowSource
 
-SET_HELP = "Any other parameter of the method, such as n_sweeps=5; may be repeated."
+METHOD_HELP = (
+    "Hasher: NAMES.  [default: two_step with --labels, ranking without; the other if only it has what options set]"
+)
+SET_HELP = "Any other parameter of the method, such as n_sweeps=5 or n_steps=1000; may be repeated."
 
 
 @click.command("fit", short_help="Learn codes from a file of features; writes a model.")
 @options.features_argument
-@options.rows_option("--labels", "Classes (n,) or 0/1 indicators (n, n_labels); without, codes group similar rows")
+@options.rows_option("--labels", "Classes (n,) or 0/1 indicators (n, n_labels)")
+@options.rows_option("--queries", "Examples of what will be searched for, if they differ from the rows (ranking)")
 @options.output_option("Where the model goes.")
-@options.bits_option
-@options.named_option("--method", "methods", "Hasher: NAMES.", default="two_step")
-@options.named_option("--solver", "solvers", "How each bit is solved: NAMES.  [default: the method's]")
+@click.option("--bits", "n_bits", type=int, help="Code length.  [default: the method's; ranking 64, others 32]")
+@options.named_option("--method", "methods", METHOD_HELP)
+@options.named_option("--encoder", "encoders", "What ranking trains: NAMES.  [default: the method's]")
+@options.named_option("--solver", "solvers", "How two_step solves each bit: NAMES.  [default: the method's]")
 @options.named_option("--target", "targets", "What codes preserve: NAMES.  [default: the method's]")
 @options.named_option("--hash-function", "hash functions", "How bits are predicted: NAMES.  [default: the method's]")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help=SET_HELP)
 @options.seed_option
-@options.seconds_option("--time-limit", "For the inference of codes; hash functions are learned after it.")
+@options.seconds_option("--time-limit", "For training, or for the inference of codes; what comes after is not limited.")
 @click.option("--notes", default="", show_default=False, help="Kept in the model file.")
 @options.answers
 def fit_command(
     features: str,
     labels: str | None,
+    queries: str | None,
     output: Path,
-    n_bits: int,
-    method: str,
+    n_bits: int | None,
+    method: str | None,
     settings: tuple[str, ...],
     seed: int,
     notes: str,
@@ -59,18 +66,29 @@ def fit_command(
     """Learn a hasher from FEATURES, a file of rows, and write it to a model file.
 
     FEATURES is npy, npz or Parquet; FILE::NAME picks an array of an npz or columns of a Parquet file. Without labels
-    the default method groups similar rows and does not keep the nearest ones; for those take --target distance, or
-    --method itq. The model file takes its place whole or not at all. Exit code 1: it cannot be done here, 2: bad input,
-    130: Ctrl-C.
+    codes keep the nearest rows (ranking), with labels they keep classes together (two_step). To group similar rows
+    without labels take --method two_step. The model file takes its place whole or not at all. Exit code 1: it cannot be
+    done here, 2: bad input, 130: Ctrl-C.
     """
-    hasher = _configured(method, n_bits, named, _given(settings), seed)
+    named = {name: value for name, value in named.items() if value is not None}
+    parameters = _given(settings)
+    why = None
+    if method is None:
+        method, why = _default_method(labels, queries, [*named, *parameters])
+    hasher = _configured(method, n_bits, named, parameters, seed)
+    if queries is not None and method != "ranking":
+        raise InputError(f"--queries: method {method!r} does not learn from queries; --method ranking does")
+    require_place(output, queries)
     with samples(features, labels, output, bar) as given:
+        rows = _rows(given.source, hasher, method)
+        asked = {} if queries is None else {"queries": _queries(queries, given.source)}
         bar.begin("learning")
+        bar.time_limit = named.get("time_limit")
         if "progress" in hasher.get_params():
             hasher.set_params(progress=bar)
         began = time.perf_counter()
         with refusals():
-            hasher.fit(given.source.read(), given.y)
+            hasher.fit(rows, given.y, **asked)
         spent = time.perf_counter() - began
         if "progress" in hasher.get_params():
             hasher.set_params(progress=None)
@@ -80,12 +98,36 @@ def fit_command(
         remarks.append(f"method {method!r} learns without labels: --labels was not used")
     if getattr(getattr(hasher, "inference_report_", None), "out_of_time", False):
         remarks.append("the time limit ended the inference of codes; later bits are less well solved")
-    report |= {"method": method, "seed": seed, "seconds": spent, "notes": remarks}
+    report |= {"method": method, "why": why, "seed": seed, "seconds": spent, "notes": remarks}
     model, learned = described(report)
-    return report, pairs([model, ("method", f"{method}, {hasher.n_bits} bits"), learned, ("seconds", seconds(spent))])
+    taken = f"{method}, {hasher.n_bits} bits" + (f"; chosen because {why}" if why else "")
+    lines = [model, ("method", taken), learned]
+    if method == "ranking":
+        report["ranking"] = _ranking(hasher.ranking_report_)
+        lines += _ranking_lines(hasher.ranking_report_)
+    return report, pairs([*lines, ("seconds", seconds(spent))])
 
 
-def _configured(method: str, n_bits: int, named: dict[str, Any], given: dict[str, Any], seed: int) -> Any:
+def _default_method(labels: str | None, queries: str | None, asked: Sequence[str]) -> tuple[str, str]:
+    """The method to take if none is named, and why. ``asked`` are the parameters that options set.
+
+    >>> _default_method(None, None, [])
+    ('ranking', 'there are no labels')
+    >>> _default_method(None, None, ["solver", "time_limit"])
+    ('two_step', 'it has solver')
+    """
+    from hashlearn.hashers import HASHERS
+
+    if queries is not None:
+        return "ranking", "it learns from queries"
+    first, other = ("ranking", "two_step") if labels is None else ("two_step", "ranking")
+    missing = sorted({*asked} - {*HASHERS[first]._get_param_names()})
+    if missing and {*asked} <= {*HASHERS[other]._get_param_names()}:
+        return other, f"it has {', '.join(missing)}"
+    return first, f"there are {'no ' if labels is None else ''}labels"
+
+
+def _configured(method: str, n_bits: int | None, named: dict[str, Any], given: dict[str, Any], seed: int) -> Any:
     """The unfitted hasher, with the parameters that options of the same name and --set give."""
     from hashlearn.hashers import HASHERS
 
@@ -94,13 +136,13 @@ def _configured(method: str, n_bits: int, named: dict[str, Any], given: dict[str
         raise InputError(f"--method: must be one of {', '.join(HASHERS)}, got {method!r}{hint}")
     kind = HASHERS[method]
     known = kind._get_param_names()
-    named = {name: value for name, value in named.items() if value is not None}
     for name in (*named, *given):
         if name not in known:
             option = "--set" if name in given else f"--{name.replace('_', '-')}"
             raise InputError(f"{option}: method {method!r} has no {name}; it has {', '.join(known)}")
     seeded = {"random_state": seed} if "random_state" in known else {}
-    return kind(**{"n_bits": n_bits, **seeded, **named, **given})
+    length = {} if n_bits is None else {"n_bits": n_bits}
+    return kind(**{**length, **seeded, **named, **given})
 
 
 def _given(settings: tuple[str, ...]) -> dict[str, Any]:
@@ -117,6 +159,49 @@ def _given(settings: tuple[str, ...]) -> dict[str, Any]:
         except RecursionError:
             raise InputError(f"--set: the value of {name} has too many brackets in brackets") from None
     return found
+
+
+def _rows(source: RowSource, hasher: Any, method: str) -> Any:
+    """The rows to learn from, in memory."""
+    from hashlearn.streams.rows import SparseRows
+
+    if isinstance(source, SparseRows) and not hasher._takes_sparse():
+        raise InputError(f"{source.name}: method {method!r} needs dense rows, these are sparse; try --method two_step")
+    with refusals():
+        return source.read()
+
+
+def _queries(address: str, source: RowSource) -> Any:
+    """Rows of queries, in memory, with the columns of the source."""
+    from hashlearn.streams import open_rows
+
+    with refusals("--queries"):
+        queries = open_rows(address, names=source.names)
+        if queries.n_features != source.n_features:
+            raise ValueError(
+                f"{address}: has {queries.n_features} feature(s) a row, {source.name} has {source.n_features}"
+            )
+        return queries.read()
+
+
+def _ranking(report: RankingReport) -> dict[str, Any]:
+    """What training gained, for JSON."""
+    names = ("encoder", "n_steps", "ending", "n_held_out", "k")
+    recalls = {"before": report.before, "after": report.after}
+    return {name: getattr(report, name) for name in names} | {
+        name: None if check is None else check._asdict() for name, check in recalls.items()
+    }
+
+
+def _ranking_lines(report: RankingReport) -> list[tuple[str, str]]:
+    """What training gained, in words."""
+    lines = [("training", str(report).partition("\n")[0])]
+    before, after = report.before, report.after
+    if before and after:
+        hamming = f"Hamming {percent(before.hamming)} → {percent(after.hamming)}"
+        asymmetric = f"asymmetric {percent(before.asymmetric)} → {percent(after.asymmetric)}"
+        lines.append((f"recall@{report.k}", f"{hamming}, {asymmetric}, of {report.n_held_out} held-out rows"))
+    return lines
 
 
 class Samples(NamedTuple):

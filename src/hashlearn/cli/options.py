@@ -62,9 +62,11 @@ class _NamedOption(click.Option):
     def names(self) -> list[str]:
         """All names that the option takes."""
         from hashlearn import bqp, hash_functions, hashers, inference, targets
+        from hashlearn.hashers.ranking import ENCODERS
 
         known: dict[str, Iterable[str]] = {
             "methods": hashers.HASHERS,
+            "encoders": ENCODERS,
             "solvers": ["auto", *bqp.METHODS, *inference.PRESETS],
             "targets": [*targets.AUTOMATIC, *targets.TARGETS],
             "hash functions": hash_functions.HASH_FUNCTIONS,

@@ -22,15 +22,16 @@ SECONDS_BETWEEN_DRAWS = 0.2
 class ProgressBar:
     """A progress callback that draws the newest `Progress`.
 
-    ``prefix`` stands in front of every stage. ``time_limit`` (seconds) measures the progress of a solve whose method
-    reports no total. ``extra`` makes text for the end of the line from a subclass of `Progress`.
+    ``prefix`` stands in front of every stage. ``time_limit`` (seconds) bounds the time shown as left, and measures the
+    progress of a solve whose method reports no total. ``extra`` makes text for the end of the line from a subclass of
+    `Progress`.
     """
 
     def __init__(self, quiet: bool, *, prefix: str = "", time_limit: float | None = None, extra: Extra = None) -> None:
         from tqdm import tqdm
 
         shown = not quiet and sys.stderr.isatty()
-        self._prefix, self._time_limit, self._extra = prefix, time_limit, extra
+        self._prefix, self.time_limit, self._extra = prefix, time_limit, extra
         self._bar = tqdm(file=sys.stderr, disable=not shown, leave=False, delay=1e9, dynamic_ncols=True)
         self._newest, self._newest_time = Progress("starting", 0, None), 0.0
         self._first, self._first_time = self._newest, 0.0  # the first report that counts towards the same total
@@ -70,8 +71,8 @@ class ProgressBar:
         """Draw the newest report now."""
         progress = self._newest
         done, total = progress.done, progress.total
-        if total is None and self._time_limit is not None:
-            done, total = getattr(progress, "seconds", 0.0) / self._time_limit, 1.0
+        if total is None and self.time_limit is not None and hasattr(progress, "seconds"):
+            done, total = progress.seconds / self.time_limit, 1.0
         counts = ""
         if total:
             done = min(max(done, 0), total)
@@ -95,8 +96,11 @@ class ProgressBar:
         if not progress.total or progress.total != self._first.total or advanced <= 0:
             return None
         speed = advanced / max(self._newest_time - self._first_time, 1e-9)
-        spent = time.monotonic() - self._newest_time
-        return max((progress.total - progress.done) / speed - spent, 0.0)
+        now = time.monotonic()
+        left = (progress.total - progress.done) / speed - (now - self._newest_time)
+        if self.time_limit is not None:
+            left = min(left, self.time_limit - (now - self._first_time))
+        return max(left, 0.0)
 
 
 def duration(seconds: float) -> str:

@@ -141,10 +141,11 @@ def require_radius(radius: Any) -> int:
     return whole_number(radius, "radius", least=0)
 
 
-def positive(value: Any, name: str) -> None:
-    """Refuse a hyper-parameter that is not a positive finite number."""
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0 < value < np.inf:
-        raise ValueError(f"{name} must be a positive number, got {value!r}")
+def positive(value: Any, name: str, *, or_zero: bool = False) -> None:
+    """Refuse a hyper-parameter that is not a positive finite number, nor zero with ``or_zero``."""
+    usable = isinstance(value, int | float | np.number) and not isinstance(value, bool) and 0 <= value < np.inf
+    if not usable or (value == 0 and not or_zero):
+        raise ValueError(f"{name} must be a positive number{' or zero' if or_zero else ''}, got {value!r}")
 
 
 def checked_csr(data: Any, indices: Any, indptr: Any, shape: Sequence[Any]) -> sp.csr_array:

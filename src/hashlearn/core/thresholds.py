@@ -65,6 +65,9 @@ THREADED_PRODUCT = 4_000_000
 MAX_COVARIANCE = 2048
 # With more rows the nearest neighbors are approximate if FAISS is installed: exact search takes O(n²).
 MOST_EXACT_NEIGHBORS = 50_000
+# RankingHasher learns from at most this many rows, a random sample, and finds the neighbors of at most this many of
+# them. Training then takes the same time for any n.
+RANKED_ROWS, RANKED_ANCHORS = 100_000, 25_000
 # A Gram matrix of this many rows takes 3.2 GB in float64. Beyond, Nyström landmarks are faster at nearly the same
 # accuracy (docs/quality.md).
 LARGEST_GRAM_ROWS = 20_000

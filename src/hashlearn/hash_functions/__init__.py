@@ -15,6 +15,7 @@ from hashlearn.hash_functions.expansion import KernelExpansion, SharpenedExpansi
 from hashlearn.hash_functions.fitted import FittedHashFunctions
 from hashlearn.hash_functions.kernel_ridge import KernelRidge
 from hashlearn.hash_functions.linear import LinearMargins, LinearRidge, LinearSVM, Logistic
+from hashlearn.hash_functions.network import NetworkMargins
 from hashlearn.hash_functions.rbf_svm import RBFSVM
 from hashlearn.hash_functions.trees import ForestMargins, Trees
 
@@ -33,6 +34,7 @@ __all__ = [
     "LinearRidge",
     "LinearSVM",
     "Logistic",
+    "NetworkMargins",
     "SharpenedExpansion",
     "SklearnHashFunctions",
     "Trees",
@@ -55,7 +57,7 @@ __all__ += sorted({kind.__name__ for kind in HASH_FUNCTIONS.values()} - {*__all_
 
 # Fitted functions that can be rebuilt from plain arrays; `hashlearn.persistence` adds those of single hashers.
 STORABLE: dict[str, type[FittedHashFunctions]] = {
-    kind.kind: kind for kind in (KernelExpansion, LinearMargins, ForestMargins, SharpenedExpansion)
+    kind.kind: kind for kind in (KernelExpansion, LinearMargins, ForestMargins, SharpenedExpansion, NetworkMargins)
 }
 
 

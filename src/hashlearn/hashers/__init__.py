@@ -17,6 +17,7 @@ from hashlearn.hashers.baselines.sdh import SDH
 from hashlearn.hashers.baselines.spectral_hashing import SpectralHashing
 from hashlearn.hashers.baselines.spherical_hashing import SphericalHashing
 from hashlearn.hashers.baselines.tsh import TSH
+from hashlearn.hashers.ranking import RankingHasher
 from hashlearn.hashers.tuning import Tuned, tune
 from hashlearn.hashers.two_step import TwoStepHasher
 
@@ -33,6 +34,7 @@ HASHERS: dict[str, type[BaseHasher]] = {
     "one_hot_class": OneHotClass,
     "class_score_lsh": ClassScoreLSH,
     # without
+    "ranking": RankingHasher,
     "itq": ITQ,
     "binary_autoencoder": BinaryAutoencoder,
     "spherical_hashing": SphericalHashing,
@@ -62,6 +64,7 @@ __all__ = [
     "KMeansHashing",
     "NMFHashing",
     "OneHotClass",
+    "RankingHasher",
     "SignCodes",
     "SpectralHashing",
     "SphericalHashing",

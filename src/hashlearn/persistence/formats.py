@@ -1,7 +1,8 @@
 """Versions of the model file. Files of older versions are upgraded step by step while they are read.
 
 To change what a file holds, increase FORMAT_VERSION, add a function to `UPGRADES` that converts the version before, and
-add files of the new version to tests/persistence/golden. The old files stay there.
+add files of the new version to tests/persistence/golden. The old files stay there. A new hasher needs no new version:
+older readers refuse its name, and still read the files of all other hashers.
 """
 
 from __future__ import annotations

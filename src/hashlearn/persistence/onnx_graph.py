@@ -14,13 +14,14 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from hashlearn.core.packages import require
-from hashlearn.hash_functions import DistinctBits, FittedHashFunctions, KernelExpansion, LinearMargins
+from hashlearn.hash_functions import DistinctBits, FittedHashFunctions, KernelExpansion, LinearMargins, NetworkMargins
 from hashlearn.hash_functions.expansion import SharpenedExpansion
 from hashlearn.hash_functions.kernels import RBFPoints
 from hashlearn.hash_functions.trees import Forest, ForestMargins, TreeMargins, as_forests
 from hashlearn.hashers.baselines.kmeans_hashing import CodewordMargins
 from hashlearn.hashers.baselines.spectral_hashing import CosineMargins
 from hashlearn.hashers.baselines.spherical_hashing import SphereMargins
+from hashlearn.linalg.unit_rows import ZERO_ROW
 from hashlearn.persistence.container import PersistenceError
 
 ML_DOMAIN = "ai.onnx.ml"
@@ -72,6 +73,15 @@ class Graph:
     def squared_norms(self, rows: str) -> str:
         """The squared norm of every row, as a column."""
         return self.op("ReduceSum", self.op("Mul", rows, rows), self.integers(1), keepdims=1)
+
+    def unit_rows(self, rows: str, smallest: float) -> str:
+        """Rows divided by their norm; 0 if it is at most ``smallest``. No square overflows or loses digits."""
+        tiny = self.constant(np.finfo(self.dtype).tiny, self.dtype)
+        largest = self.op("Max", self.op("ReduceMax", self.op("Abs", rows), self.integers(1)), tiny)
+        scaled = self.op("Div", rows, largest)
+        norms = self.op("Sqrt", self.squared_norms(scaled))
+        is_far = self.op("Greater", self.op("Mul", norms, largest), self.constant(smallest, self.dtype))
+        return self.op("Mul", scaled, self.op("Div", self.cast(is_far, self.dtype), self.op("Max", norms, tiny)))
 
     def signed_roots(self, rows: str) -> str:
         """sgn(x) · √|x|."""
@@ -167,6 +177,24 @@ def _cosine(graph: Graph, x: str, functions: CosineMargins, rows: NDArray[Any]) 
     return Piece(graph.op("Cos", phases.margins), 1.0 + phases.size)
 
 
+def _network(graph: Graph, x: str, functions: NetworkMargins, rows: NDArray[Any]) -> Piece:
+    """r·W + c + max(0, r·V + e)·U."""
+    W, c, U = functions.weights, functions.intercepts, functions.output_weights
+    if functions.unit_rows:
+        norms = np.linalg.norm(rows, axis=1, keepdims=True)
+        r, rows = graph.unit_rows(x, ZERO_ROW * functions.scale), rows / np.where(norms > 0.0, norms, 1.0)
+    else:
+        r, rows = graph.op("Div", x, graph.constant(functions.scale, graph.dtype)), rows / functions.scale
+    margins = graph.affine(r, W, c)
+    size = np.abs(rows) @ np.abs(W) + np.abs(c)
+    if functions.n_hidden:
+        V, e = functions.hidden_weights, functions.hidden_intercepts
+        hidden = graph.op("Relu", graph.affine(r, V, e))
+        margins = graph.op("Gemm", hidden, graph.real(U), margins)
+        size += (np.abs(rows) @ np.abs(V) + np.abs(e)) @ np.abs(U)
+    return Piece(margins, size)
+
+
 def _spheres(graph: Graph, x: str, functions: SphereMargins, rows: NDArray[Any]) -> Piece:
     power = functions.squared_radii - np.square(functions.centres).sum(axis=1)
     seen = graph.op(
@@ -232,6 +260,7 @@ KINDS: dict[type[FittedHashFunctions], Callable[..., Piece]] = {
     KernelExpansion: _kernel,
     SharpenedExpansion: _sharpened,
     LinearMargins: _linear,
+    NetworkMargins: _network,
     CosineMargins: _cosine,
     SphereMargins: _spheres,
     CodewordMargins: _codewords,

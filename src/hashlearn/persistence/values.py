@@ -27,6 +27,7 @@ from hashlearn.hashers.baselines.binary_autoencoder import Round
 from hashlearn.hashers.baselines.kmeans_hashing import CodewordMargins
 from hashlearn.hashers.baselines.spectral_hashing import CosineMargins
 from hashlearn.hashers.baselines.spherical_hashing import SphereMargins
+from hashlearn.hashers.ranking import Check, RankingReport
 from hashlearn.inference import Passes
 from hashlearn.inference.report import BitRecord, InferenceReport
 from hashlearn.persistence.container import Arrays, PersistenceError, digests, plain
@@ -43,6 +44,8 @@ RECORDS: dict[str, Any] = {
     "report/inference": InferenceReport,
     "report/bit": BitRecord,
     "report/round": Round,
+    "report/ranking": RankingReport,
+    "report/check": Check,
 }
 RECORD_NAMES = {kind: name for name, kind in RECORDS.items()}
 
@@ -55,7 +58,7 @@ HASHER_NAMES = {kind: name for name, kind in HASHERS.items()}
 
 
 # Fitted attributes that only describe the training. Reports hold seconds, which differ each time.
-NOT_NEEDED_TO_ENCODE = ("codes_", "inference_report_", "target_")
+NOT_NEEDED_TO_ENCODE = ("codes_", "inference_report_", "ranking_report_", "target_")
 FITTED_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_]*_")
 
 # Python objects take far more memory than they do in a file.

@@ -11,10 +11,11 @@ array([[2, 0]])
 
 from __future__ import annotations
 
-from hashlearn.search.by_score import asymmetric_search, rescore
+from hashlearn.search.asymmetric import asymmetric_search
 from hashlearn.search.faiss_backends import FaissFlat, FaissHNSW, FaissIVF, FaissMultiHash
 from hashlearn.search.index import BACKENDS, HammingIndex
 from hashlearn.search.interface import RadiusResult, ScoredResult, SearchResult
+from hashlearn.search.rescoring import VectorFile, rescore
 from hashlearn.search.scan import NumPy, nearest_codes
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "RadiusResult",
     "ScoredResult",
     "SearchResult",
+    "VectorFile",
     "asymmetric_search",
     "nearest_codes",
     "rescore",

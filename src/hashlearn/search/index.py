@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import threading
 from dataclasses import asdict
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.core.checks import require_k, require_radius, whole_number
+from hashlearn.core.checks import finite_float64, require_k, require_radius, whole_number
 from hashlearn.core.names import require_choice
+from hashlearn.search.asymmetric import asymmetric_search
 from hashlearn.search.code_table import CodeTable, read_table, write_table
 from hashlearn.search.faiss_backends import FaissFlat, FaissHNSW, FaissIVF, FaissMultiHash
 from hashlearn.search.interface import (
@@ -19,6 +20,7 @@ from hashlearn.search.interface import (
     Backend,
     Engine,
     RadiusResult,
+    ScoredResult,
     SearchResult,
     checked_codes,
     require_n_bits,
@@ -31,7 +33,7 @@ BACKENDS: dict[str, type[Any]] = {
 
 
 class HammingIndex:
-    """Search packed codes by Hamming distance.
+    """Search packed codes by Hamming distance, or by the margins of the query.
 
     Parameters
     ----------
@@ -90,13 +92,37 @@ class HammingIndex:
         with self._lock:
             self._table.remove(ids)
 
-    def search(self, codes: Any, k: int) -> SearchResult:
-        """The k nearest of each code, nearest first, ties by id; k from 1 to ``len(index)``."""
+    @overload
+    def search(self, codes: Any, k: int) -> SearchResult: ...
+
+    @overload
+    def search(self, codes: None = None, *, k: int, margins: Any) -> ScoredResult: ...
+
+    def search(self, codes: Any = None, k: Any = None, *, margins: Any = None) -> SearchResult:
+        """The k nearest of each code, nearest first, ties by id; k from 1 to ``len(index)``.
+
+        With ``margins``, what ``decision_function`` returns, instead of codes: the k with the highest score
+        Σ_b margin_b · sign_b, see `asymmetric_search`. That search is exact with every backend.
+        """
+        if (codes is None) == (margins is None):
+            given = "neither" if codes is None else "both"
+            raise ValueError(f"search takes either codes or margins, got {given}")
+        if margins is not None:
+            return self._search_margins(margins, k)
         codes = checked_codes(codes, self.n_bits)
         k = require_k(k, len(self))
         engine, ids = self._current()
         rows, distances = engine.nearest(codes, k)
         return SearchResult(np.where(rows >= 0, ids[rows], NOTHING), distances)
+
+    def _search_margins(self, margins: Any, k: Any) -> ScoredResult:
+        margins = finite_float64(margins, "margins", ndim=2, may_be_empty=True)
+        if margins.shape[1] != self.n_bits:
+            raise ValueError(f"margins must have {self.n_bits} columns, one for each bit, got shape {margins.shape}")
+        with self._lock:
+            ids, stored = self._table.ids, self._table.codes
+        found = asymmetric_search(margins, stored, k)
+        return ScoredResult(ids[found.indices], found.scores)
 
     def search_radius(self, codes: Any, radius: int) -> RadiusResult:
         """All items at distance ``radius`` or less, nearest first, ties by id. Exact with every backend."""

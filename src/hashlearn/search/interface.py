@@ -35,18 +35,27 @@ class SearchResult:
     """
 
     indices: RowArray
-    distances: DistanceArray
+    distances: NDArray[Any]  # int32; float64 in a `ScoredResult`
 
 
-@dataclass(frozen=True, eq=False)
-class ScoredResult:
+class ScoredResult(SearchResult):
     """The k best of each query by a real score, shape (n_queries, k): highest first, equal scores by ascending id.
 
-    Places that could not be filled hold id −1 and score −inf.
+    The distance is minus the score, so the nearest is first as in every `SearchResult`. Places that could not be filled
+    hold id −1 and score −inf.
+
+    >>> found = ScoredResult(np.array([[4, 7]]), np.array([[2.5, 1.0]]))
+    >>> found.scores, found.distances
+    (array([[2.5, 1. ]]), array([[-2.5, -1. ]]))
     """
 
-    indices: RowArray
-    scores: NDArray[np.float64]
+    def __init__(self, indices: RowArray, scores: NDArray[np.float64]) -> None:
+        super().__init__(indices, 0.0 - scores)  # a score of 0 is no −0.0
+
+    @property
+    def scores(self) -> NDArray[np.float64]:
+        """The scores, highest first."""
+        return 0.0 - self.distances
 
 
 @dataclass(frozen=True, eq=False)

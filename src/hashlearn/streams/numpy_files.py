@@ -19,7 +19,7 @@ from typing import IO, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.streams.rows import RowSource, require_matrix
+from hashlearn.streams.rows import PICKED_NUMBERS, RowSource, require_matrix
 
 BROKEN = (zipfile.BadZipFile, zlib.error, EOFError, KeyError, NotImplementedError, RuntimeError)
 PACKINGS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # what NumPy writes; others can decompress to any size
@@ -59,6 +59,12 @@ class NumpyRows(RowSource):
             for _, count in counts:
                 entries = _read(file, count * self.n_features, header.dtype, self.name)
                 yield entries.reshape(count, self.n_features)
+
+    def _picked(self, rows: NDArray[np.int64]) -> Iterator[Any]:
+        if self.part is not None:
+            return super()._picked(rows)
+        array, size = numpy_array(self.path), max(1, PICKED_NUMBERS // self.n_features)
+        return (np.asarray(array[rows[at : at + size]]) for at in range(0, len(rows), size))
 
 
 def numpy_header(path: Path, part: str | None = None) -> Header:

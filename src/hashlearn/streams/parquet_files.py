@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -31,16 +32,15 @@ class ParquetRows(RowSource):
         super().__init__(path, part, (self._file.metadata.num_rows, width), names)
 
     def _pieces(self, size: int, first: int, last: int) -> Iterator[Any]:
-        metadata, groups, begin = self._file.metadata, [], 0
-        skip = first
-        for group in range(metadata.num_row_groups):
-            end = begin + metadata.row_group(group).num_rows
-            if end > first and begin < last:
-                groups.append(group)
-            elif end <= first:
-                skip = first - end
-            begin = end
+        parts = self._parts()
+        groups = [group for group, (begin, end) in enumerate(parts) if end > first and begin < last]
+        skip = first - parts[groups[0]][0] if groups else 0
         return rebatched(self._between(groups, size, skip, last - first), size)
+
+    def _parts(self) -> list[tuple[int, int]]:
+        metadata = self._file.metadata
+        ends = np.cumsum([metadata.row_group(group).num_rows for group in range(metadata.num_row_groups)]).tolist()
+        return list(pairwise([0, *ends]))
 
     def _between(self, groups: list[int], size: int, skip: int, count: int) -> Iterator[NDArray[Any]]:
         """``count`` rows of these row groups, after the first ``skip``."""

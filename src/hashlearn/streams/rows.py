@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 NUMBERS = "fiub"  # kinds of dtype that can be features
 READ_ROWS = 65_536
+PICKED_NUMBERS = 4_000_000  # read at a time where only some rows are wanted
 
 
 class RowSource(ABC):
@@ -34,7 +36,7 @@ class RowSource(ABC):
         """Rows ``first`` to ``last`` in arrays of ``size`` rows, the last one shorter; NaN and infinity are refused."""
         last = self.n_rows if last is None else last
         for batch in self._pieces(size, first, last):
-            _require_finite(batch, first, self.name)
+            _require_finite(batch, range(first, last), self.name)
             first += batch.shape[0]
             yield batch
         if first != last:
@@ -46,6 +48,28 @@ class RowSource(ABC):
         if len(batches) == 1:
             return batches[0]
         return sp.vstack(batches, format="csr") if sp.issparse(batches[0]) else np.concatenate(batches)
+
+    def pick(self, rows: NDArray[np.int64], size: int) -> Iterator[NDArray[Any]]:
+        """These rows, which ascend, in arrays of ``size`` rows. Only the parts of the file that hold them are read."""
+        done = 0
+        for batch in rebatched(self._picked(rows), size):
+            _require_finite(batch, rows[done:], self.name)
+            done += len(batch)
+            yield batch
+
+    def _picked(self, rows: NDArray[np.int64]) -> Iterator[NDArray[Any]]:
+        at_once = max(1, PICKED_NUMBERS // self.n_features)
+        for begin, end in self._parts():
+            wanted = rows[slice(*np.searchsorted(rows, (begin, end)))]
+            first = begin
+            for batch in self._pieces(at_once, first, int(wanted[-1]) + 1) if len(wanted) else ():
+                found = batch[wanted[slice(*np.searchsorted(wanted, (first, first + batch.shape[0])))] - first]
+                first += batch.shape[0]
+                yield found.toarray() if sp.issparse(found) else found
+
+    def _parts(self) -> list[tuple[int, int]]:
+        """First row and end of each part of the file that can be read without the others."""
+        return [(0, self.n_rows)]
 
     @abstractmethod
     def _pieces(self, size: int, first: int, last: int) -> Iterator[Any]:
@@ -104,7 +128,8 @@ def rebatched(pieces: Iterable[Any], size: int) -> Iterator[Any]:
         yield np.concatenate(held)
 
 
-def _require_finite(batch: Any, first: int, name: str) -> None:
+def _require_finite(batch: Any, numbers: Sequence[int] | NDArray[np.int64], name: str) -> None:
+    """Refuse NaN and infinity; ``numbers`` are those of the rows in the file."""
     entries = batch.data if sp.issparse(batch) else batch
     if entries.dtype.kind != "f" or np.isfinite(entries).all():
         return
@@ -115,4 +140,4 @@ def _require_finite(batch: Any, first: int, name: str) -> None:
     else:
         row, column = np.argwhere(~np.isfinite(batch))[0]
         value = batch[row, column]
-    raise ValueError(f"{name}: holds {value} at row {first + row}, column {column}; features must be finite numbers")
+    raise ValueError(f"{name}: holds {value} at row {numbers[row]}, column {column}; features must be finite numbers")

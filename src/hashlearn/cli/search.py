@@ -1,0 +1,139 @@
+"""``hashlearn search``: the nearest rows of a database, by distance, by margins, or by float rows of the candidates."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hashlearn.cli import options
+from hashlearn.cli.exits import InputError, refusals
+from hashlearn.cli.progress import ProgressBar
+
+CANDIDATES = 10  # that --rescore ranks for each neighbor, without --depth
+
+
+@click.command("search", short_help="The nearest rows of a database for each query.")
+@options.model_argument
+@options.database_option
+@options.database_codes_option
+@options.queries_option
+@click.option("-k", type=int, default=10, help="Neighbors of each query.")
+@click.option("--radius", type=int, help="Instead of k: everything at this distance or less.")
+@click.option("--asymmetric", is_flag=True, help="Rank by the margins of the query instead of by distance in bits.")
+@options.rows_option("--rescore", "Rank candidates again by these float rows of the database")
+@click.option("--depth", type=int, help=f"Candidates of each query for --rescore.  [default: {CANDIDATES} times k]")
+@click.option("--metric", default="cosine", help="Score of --rescore: cosine, l2 or dot.")
+@click.option("--backend", default="auto", help="Engine; an unknown name lists them all.")
+@options.batch_option
+@options.answers
+def search_command(
+    model: Path,
+    database: str | None,
+    database_codes: str | None,
+    queries: str,
+    k: int,
+    radius: int | None,
+    asymmetric: bool,
+    rescore: str | None,
+    depth: int | None,
+    metric: str,
+    backend: str,
+    batch_rows: int | None,
+    bar: ProgressBar,
+) -> tuple[dict[str, Any], str]:
+    """Encode the queries, and the database if it is given as rows, and search it by Hamming distance.
+
+    Each line is a query: its row, then the nearest rows of the database with their distances in bits, nearest first,
+    equal distances by row. With --asymmetric or --rescore, scores take the place of distances, highest first. Exit code
+    1: it cannot be done here, 2: bad input, 130: Ctrl-C.
+    """
+    from hashlearn.search import HammingIndex
+    from hashlearn.search import rescore as rescored
+
+    _require_fitting(k, radius, asymmetric, rescore, depth)
+    hasher = options.loaded(model, bar)
+    with refusals("--backend"):
+        index = HammingIndex(hasher.n_bits, backend)
+    vectors = None if rescore is None else options.rows_for(hasher, rescore, "--rescore")
+    rows = _query_rows(hasher, queries) if asymmetric or vectors is not None else None
+    if asymmetric:
+        wanted = {"margins": _margins(hasher, rows)}
+    else:
+        wanted = {"codes": options.codes_for(hasher, queries, None, "--queries", bar, batch_rows)[0]}
+    codes, ids = options.codes_for(hasher, database, database_codes, "--database", bar, batch_rows)
+    if vectors is not None and vectors.n_rows != len(codes):
+        raise InputError(f"--rescore: {rescore} has {vectors.n_rows} row(s), and the database has {len(codes)}")
+    began = time.perf_counter()
+    bar.begin("searching")
+    with refusals("--database-codes"):
+        index.add(codes, ids)
+    if depth is None:
+        depth = k if vectors is None else min(CANDIDATES * k, len(index))
+    with refusals(options={"metric": "--metric"}):
+        found: Any = index.search(k=depth, **wanted) if radius is None else index.search_radius(wanted["codes"], radius)
+        if vectors is not None:
+            found = rescored(found, rows, vectors, k, metric=metric, ids=ids)
+    spent = time.perf_counter() - began
+    neighbours = _listed(found)
+    report = {
+        "model": str(model),
+        "n_bits": hasher.n_bits,
+        "backend": index.backend.name,
+        "exact": asymmetric or index.backend.exact,
+        "asymmetric": asymmetric,
+        "n_database": len(index),
+        "n_queries": len(neighbours),
+        **({"k": k} if radius is None else {"radius": radius}),
+        **({} if vectors is None else {"depth": depth, "metric": metric}),
+        "seconds": spent,
+        "neighbours": neighbours,
+    }
+    return report, "\n".join(_line(*row.values()) for row in neighbours)
+
+
+def _require_fitting(k: int, radius: int | None, asymmetric: bool, rescore: str | None, depth: int | None) -> None:
+    """Refuse options that exclude each other, before any file is read."""
+    if radius is not None and (asymmetric or rescore is not None):
+        raise InputError("--radius: is a distance in bits; leave it out with --asymmetric and --rescore")
+    if depth is not None and rescore is None:
+        raise InputError("--depth: is how many candidates --rescore ranks; give --rescore too")
+    if depth is not None and depth < k:
+        raise InputError(f"--depth: must be at least k = {k}, got {depth}")
+
+
+def _query_rows(hasher: Any, queries: str) -> Any:
+    """The features of all queries, in memory."""
+    source = options.rows_for(hasher, queries, "--queries")
+    with refusals("--queries"):
+        rows = source.read()
+    return rows.toarray() if hasattr(rows, "toarray") else rows
+
+
+def _margins(hasher: Any, rows: Any) -> Any:
+    with refusals("--queries"), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X does not have valid feature names")  # they were compared
+        return hasher.decision_function(rows)
+
+
+def _listed(found: Any) -> list[dict[str, Any]]:
+    """The neighbors of each query. An approximate engine marks missing ones with id -1; they are left out."""
+    from hashlearn.search import RadiusResult, ScoredResult
+
+    name = "scores" if isinstance(found, ScoredResult) else "distances"
+    if isinstance(found, RadiusResult):
+        each = [(item.indices, item.distances) for item in found]
+    else:
+        each = list(zip(found.indices, getattr(found, name), strict=True))
+    return [
+        {"query": query, "ids": ids[ids >= 0].tolist(), name: values[ids >= 0].tolist()}
+        for query, (ids, values) in enumerate(each)
+    ]
+
+
+def _line(query: int, ids: list[int], values: list[float]) -> str:
+    shown = (f"{value:.4g}" if isinstance(value, float) else value for value in values)
+    return f"{query}\t" + "  ".join(f"{i} ({value})" for i, value in zip(ids, shown, strict=True))

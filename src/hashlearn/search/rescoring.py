@@ -1,0 +1,173 @@
+"""`rescore`: rank the candidates of a search again by their float vectors, in memory or in a file.
+
+Each vector that is a candidate is read once, in ascending order of row, so the database may be a file that is larger
+than memory. A batch of vectors holds at most `NUMBERS_PER_BATCH` numbers. Besides it, memory is O(n_queries · depth)
+for ``depth`` candidates of each query. Sums run in float64 in a fixed order: batches and threads do not change a
+result.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+from numba import njit
+from numpy.typing import NDArray
+
+from hashlearn.core.arrays import FloatArray
+from hashlearn.core.checks import finite_float64, require_k
+from hashlearn.core.names import require_choice
+from hashlearn.core.threads import map_threads, n_threads
+from hashlearn.search.interface import NOTHING, RowArray, ScoredResult, checked_ids
+
+METRICS = ("cosine", "l2", "dot")
+NUMBERS_PER_BATCH = 4_000_000
+
+
+@runtime_checkable
+class VectorFile(Protocol):
+    """Vectors in a file, as `hashlearn.streams.open_rows` opens them."""
+
+    n_rows: int
+    n_features: int
+
+    def pick(self, rows: RowArray, size: int) -> Iterator[NDArray[Any]]:
+        """These rows, which ascend, in arrays of ``size`` rows, the last one shorter."""
+
+
+def rescore(
+    candidates: Any, query_vectors: Any, database_vectors: Any, k: int, *, metric: str = "cosine", ids: Any = None
+) -> ScoredResult:
+    """The k best of each query's candidates by their float vectors; equal scores by ascending id.
+
+    ``candidates`` is a search result, or an integer array (n_queries, depth) of ids, −1 for none.
+    ``database_vectors`` is an array, which may be memory-mapped, the path of an npy file, or a file that
+    `hashlearn.streams.open_rows` opened, Parquet for example. An id is a row of it, unless ``ids`` gives the id of each
+    row. ``metric`` is "cosine", "dot", or "l2", which scores by minus the Euclidean distance. The highest score is the
+    best. A zero vector has cosine 0 with every vector.
+
+    >>> database = np.array([[1.0, 0.0], [0.6, 0.8], [0.0, 1.0]])
+    >>> rescore([[0, 1, 2]], [[0.0, 2.0]], database, k=2).indices
+    array([[2, 1]])
+    """
+    require_choice(metric, "metric", METRICS)
+    queries = np.ascontiguousarray(finite_float64(query_vectors, "query_vectors", ndim=2, may_be_empty=True))
+    database = _opened(database_vectors)
+    if database.n_features != queries.shape[1]:
+        raise ValueError(
+            "query_vectors and database_vectors must have as many columns, "
+            f"got shapes {queries.shape} and {(database.n_rows, database.n_features)}"
+        )
+    wanted = _candidate_ids(candidates, len(queries))
+    depth = wanted.shape[1]
+    k = require_k(k, depth)
+    rows = _rows_of(wanted, database.n_rows, ids).ravel()
+    scores = np.full(rows.shape, -np.inf)
+    pairs = np.flatnonzero(rows >= 0)  # of query and candidate, by row of the candidate
+    pairs = pairs[np.argsort(rows[pairs], kind="stable")]
+    needed, places = np.unique(rows[pairs], return_inverse=True)
+    done = 0
+    for batch in database.pick(needed, max(1, NUMBERS_PER_BATCH // max(1, database.n_features))):
+        vectors = np.ascontiguousarray(finite_float64(batch, "database_vectors", ndim=2, may_be_empty=True))
+        here = slice(*np.searchsorted(places, (done, done + len(vectors))))
+        scores[pairs[here]] = _all_scores(queries, vectors, pairs[here] // depth, places[here] - done, metric)
+        done += len(vectors)
+    table = scores.reshape(wanted.shape)
+    order = np.lexsort((wanted, -table), axis=1)[:, :k]
+    return ScoredResult(np.take_along_axis(wanted, order, axis=1), np.take_along_axis(table, order, axis=1))
+
+
+def _opened(vectors: Any) -> VectorFile:
+    if isinstance(vectors, VectorFile):
+        return vectors
+    if not isinstance(vectors, str | os.PathLike):
+        return _ArrayVectors(vectors)
+    if Path(vectors).suffix.lower() != ".npy":
+        raise ValueError(
+            f"database_vectors must be an array, an npy file or an open file, got {os.fspath(vectors)!r}; "
+            "hashlearn.streams.open_rows opens Parquet and npz files"
+        )
+    try:
+        return _ArrayVectors(np.lib.format.open_memmap(vectors, mode="r"))
+    except ValueError as error:
+        raise ValueError(f"database_vectors: {os.fspath(vectors)!r} cannot be read as npy: {error}") from None
+
+
+class _ArrayVectors:
+    """An array, in memory or memory-mapped, as a `VectorFile`."""
+
+    def __init__(self, vectors: Any) -> None:
+        self.array = vectors if isinstance(vectors, np.ndarray) else np.asarray(vectors)
+        if self.array.ndim != 2 or self.array.dtype.kind not in "fiu":
+            shape, dtype = self.array.shape, self.array.dtype
+            raise ValueError(f"database_vectors must be numbers in 2 dimensions, got shape {shape}, dtype {dtype}")
+        self.n_rows, self.n_features = self.array.shape
+
+    def pick(self, rows: RowArray, size: int) -> Iterator[NDArray[Any]]:
+        """These rows in arrays of ``size`` rows, the last one shorter."""
+        return (np.asarray(self.array[rows[at : at + size]]) for at in range(0, len(rows), size))
+
+
+def _candidate_ids(candidates: Any, n_queries: int) -> RowArray:
+    array = np.asarray(getattr(candidates, "indices", candidates))
+    if array.ndim != 2 or array.dtype.kind not in "iu" or len(array) != n_queries:
+        raise ValueError(
+            f"candidates must be a search result or integer ids of shape ({n_queries}, m), one row for each query, "
+            f"got shape {array.shape}, dtype {array.dtype}"
+        )
+    return array.astype(np.int64)
+
+
+def _rows_of(wanted: RowArray, n: int, ids: Any) -> RowArray:
+    """The row of each wanted id. −1 stays −1; an id without a vector is refused."""
+    known = np.arange(n) if ids is None else checked_ids(ids, n)
+    order = np.argsort(known, kind="stable")
+    places = np.minimum(np.searchsorted(known, wanted, sorter=order), max(n - 1, 0))
+    rows = order[places] if n else np.full(wanted.shape, NOTHING)
+    strange = (wanted != NOTHING) & ((known[rows] != wanted) if n else True)
+    if strange.any():
+        raise ValueError(
+            f"candidates name id {wanted[strange][0]}, but database_vectors ({n} row(s)) have no vector for it; "
+            "give the id of each row as ids if they are not the row numbers"
+        )
+    return np.where(wanted == NOTHING, NOTHING, rows)
+
+
+def _all_scores(
+    queries: FloatArray, vectors: FloatArray, query_rows: RowArray, vector_rows: RowArray, metric: str
+) -> FloatArray:
+    """The scores of pairs of a query and a vector, on all cores."""
+    step = max(1, -(-len(query_rows) // n_threads()))
+
+    def score(first: int) -> FloatArray:
+        part = slice(first, first + step)
+        found: FloatArray = _scores(queries, vectors, query_rows[part], vector_rows[part], METRICS.index(metric))
+        return found
+
+    return np.concatenate(list(map_threads(score, range(0, len(query_rows), step))))
+
+
+@njit(cache=True, nogil=True)
+def _scores(queries, vectors, query_rows, vector_rows, metric):  # type: ignore[no-untyped-def]
+    out = np.empty(len(query_rows))
+    for i in range(len(out)):
+        q, v = queries[query_rows[i]], vectors[vector_rows[i]]
+        dot = query_square = square = difference = 0.0
+        for d in range(q.shape[0]):
+            dot += q[d] * v[d]
+            if metric == 0:
+                query_square += q[d] * q[d]
+                square += v[d] * v[d]
+            elif metric == 1:
+                difference += (q[d] - v[d]) ** 2
+        if metric == 0:
+            size = np.sqrt(query_square) * np.sqrt(square)
+            out[i] = dot / size if size > 0.0 else 0.0
+        elif metric == 1:
+            out[i] = -np.sqrt(difference)
+        else:
+            out[i] = dot
+    return out

@@ -1,0 +1,222 @@
+"""Networks: the formula, the same bits in every batch, extreme rows and weights, and states that do not fit."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hashlearn.core.checks import LARGEST_FEATURE
+from hashlearn.hash_functions import DistinctBits, every_bit, fitted_from_state
+from hashlearn.hash_functions.network import MOST_HIDDEN
+from tests.hash_functions.network import direct_margins, made_up
+
+SHAPES = {"n_features": st.integers(1, 40), "n_bits": st.integers(1, 17), "n_hidden": st.integers(0, 20)}
+CHOICES = {"unit_rows": st.booleans(), "dtype": st.sampled_from([np.float32, np.float64]), "seed": st.integers(0, 99)}
+
+
+def random_rows(n: int, n_features: int, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return rng.standard_normal((n, n_features)) * 10.0 ** rng.integers(-2, 3, (n, 1))
+
+
+@pytest.mark.parametrize("unit_rows", [True, False])
+@pytest.mark.parametrize("n_hidden", [0, 1, 7, 300])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_margins_are_those_of_the_formula(dtype, n_hidden, unit_rows):
+    functions, X = made_up(n_hidden=n_hidden, unit_rows=unit_rows), random_rows(500, 20).astype(dtype)
+    before = X.copy()
+    margins, wanted = functions.decision_function(X), direct_margins(functions, X)
+    assert (margins.dtype, functions.n_hidden) == (dtype, n_hidden)
+    close = 1e-12 if dtype == np.float64 else 1e-5
+    np.testing.assert_allclose(margins, wanted, rtol=close, atol=close * np.abs(wanted).max())
+    np.testing.assert_array_equal(X, before)
+    np.testing.assert_allclose(functions.decision_function(sp.csr_array(X)), margins, atol=close * np.abs(wanted).max())
+
+
+@settings(max_examples=40, deadline=None)
+@given(**SHAPES, **CHOICES, n=st.integers(1, 400), data=st.data())
+def test_a_row_alone_has_the_margins_it_has_in_a_batch(n_features, n_bits, n_hidden, unit_rows, dtype, seed, n, data):
+    functions = made_up(n_features, n_bits, n_hidden, unit_rows=unit_rows)
+    X = random_rows(n, n_features, seed).astype(dtype)
+    X[data.draw(st.integers(0, n - 1))] *= data.draw(st.sampled_from([0.0, 1e-30, 1e15]))
+    margins = functions.decision_function(X)
+    first = data.draw(st.integers(0, n - 1))
+    last = data.draw(st.integers(first + 1, n))
+    np.testing.assert_array_equal(functions.decision_function(X[first:last]), margins[first:last])
+    np.testing.assert_array_equal(functions.decision_function(X[first : first + 1]), margins[first : first + 1])
+    np.testing.assert_array_equal(functions.decision_function(np.asfortranarray(X[::-1])), margins[::-1])
+    moved = np.empty(X.size + 1, dtype)[1:].reshape(X.shape)  # another alignment in memory
+    moved[:] = X
+    np.testing.assert_array_equal(functions.decision_function(moved), margins)
+    np.testing.assert_array_equal(functions.decision_function(sp.csr_array(X)), margins)
+
+
+@settings(max_examples=40, deadline=None)
+@given(**SHAPES, unit_rows=st.booleans(), seed=st.integers(0, 99))
+def test_float32_is_near_float64_and_tensors_are_near_arrays(n_features, n_bits, n_hidden, unit_rows, seed):
+    torch = pytest.importorskip("torch")
+    functions = made_up(n_features, n_bits, n_hidden, unit_rows=unit_rows)
+    X = random_rows(30, n_features, seed).astype(np.float32)
+    X[0] = 0.0
+    narrow, wide = functions.decision_function(X), functions.decision_function(X.astype(np.float64))
+    size = np.abs(X).max() * n_features * (1 + n_hidden)
+    np.testing.assert_allclose(narrow, wide, atol=1e-5 * size)
+    for rows, margins, close in ((X, narrow, 1e-5), (X.astype(np.float64), wide, 1e-13)):
+        tensor = functions.decision_function(torch.from_numpy(rows))
+        assert tensor.dtype == torch.from_numpy(rows).dtype
+        np.testing.assert_allclose(tensor.numpy(), margins, atol=close * size)
+
+
+@pytest.mark.parametrize("n_hidden", [0, 7])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_norm_of_a_trillionth_of_the_scale_counts_as_zero(dtype, n_hidden):
+    torch = pytest.importorskip("torch")
+    functions = made_up(n_hidden=n_hidden, scale=1e-3)
+    direction = random_rows(1, 20)
+    direction /= np.linalg.norm(direction)
+    X = (direction * [[0.0], [0.9e-15], [1.1e-15], [-1.1e-15], [1.0]]).astype(dtype)
+    at_zero = direct_margins(functions, np.zeros((1, 20)))
+    for margins in (functions.decision_function(X), functions.decision_function(torch.from_numpy(X)).numpy()):
+        np.testing.assert_allclose(margins[:2], np.repeat(at_zero, 2, axis=0), rtol=1e-5)
+        np.testing.assert_allclose(margins[[2, 4]], direct_margins(functions, X[[2, 4]]), atol=1e-5)
+        assert np.abs(margins[3] - at_zero).max() > 0.1
+
+
+@pytest.mark.parametrize("n_hidden", [0, 7])
+@pytest.mark.parametrize(
+    ("dtype", "factor"),
+    [(np.float32, 1e-19), (np.float32, 1e-30), (np.float32, 1e18), (np.float64, 1e-200), (np.float64, 1e18)],
+)
+def test_units_do_not_change_unit_rows(dtype, factor, n_hidden):
+    """Squares of these rows overflow, or are 0."""
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    X = (rng.choice([-1.0, 1.0], (5, 400)) * rng.uniform(0.95, 1.0, (5, 400))).astype(dtype)
+    margins = made_up(400, n_hidden=n_hidden).decision_function(X)
+    functions = made_up(400, n_hidden=n_hidden, scale=factor)
+    scaled = X * dtype(factor)
+    close = 1e-12 if dtype == np.float64 else 1e-5
+    np.testing.assert_allclose(functions.decision_function(scaled), margins, atol=close)
+    tensor = torch.from_numpy(scaled) if factor < 1.0 else torch.from_numpy(scaled).double()  # as a hasher widens it
+    np.testing.assert_allclose(functions.decision_function(tensor).numpy(), margins, atol=close)
+    mixed = np.vstack([scaled[:2], X[2:]])
+    np.testing.assert_array_equal(functions.decision_function(mixed)[:2], functions.decision_function(scaled[:2]))
+
+
+def test_products_that_overflow_in_float32_are_computed_in_float64():
+    """Sums that pass −infinity on the way to a positive number: max(0, −inf) = 0 must not hide it."""
+    column = np.array([[-3e38], [-3e38], [3e38], [3.3e38]] * 4)
+    for weights in (column, column[::-1]):
+        functions = made_up(
+            16, 1, 1, weights=np.zeros((16, 1)), hidden_weights=weights, output_weights=np.full((1, 1), 1e-38)
+        )
+        X = np.ones((3, 16), dtype=np.float32)
+        wanted = direct_margins(functions, X)
+        assert (wanted > 0.2).all()
+        np.testing.assert_allclose(functions.decision_function(X), wanted, rtol=1e-5)
+    huge = made_up(output_weights=np.full((7, 11), 3e38), hidden_weights=np.full((20, 7), 3e38))
+    margins = huge.decision_function(np.abs(random_rows(4, 20)).astype(np.float32))
+    np.testing.assert_array_equal(margins, np.full((4, 11), np.finfo(np.float32).max))
+
+
+@pytest.mark.parametrize("unit_rows", [True, False])
+@pytest.mark.parametrize("n_features", [1, 20])
+def test_the_bound_holds_for_the_largest_rows(n_features, unit_rows):
+    rng = np.random.default_rng(0)
+    for n_hidden in (0, 7):
+        functions = made_up(n_features, n_hidden=n_hidden, unit_rows=unit_rows, scale=1e-6)
+        for entry in (1.0, LARGEST_FEATURE):
+            bound = functions.margin_bound(entry)
+            X = entry * rng.choice([-1.0, 1.0], (300, n_features)) * rng.uniform(0.5, 1.0, (300, 1))
+            assert np.abs(functions.decision_function(X)).max() <= bound < 1e60
+            assert np.isfinite(functions.decision_function(X.astype(np.float32))).all()
+    assert made_up(unit_rows=False, scale=1e-300).margin_bound(LARGEST_FEATURE) == np.inf
+
+
+def test_the_bound_counts_hidden_units_and_products_before_the_division():
+    functions = made_up(
+        1, 1, 50, weights=np.ones((1, 1)), hidden_weights=np.ones((1, 50)), output_weights=np.ones((50, 1))
+    )
+    assert functions.decision_function(np.ones((1, 1))) <= functions.margin_bound(1.0)
+    assert functions.margin_bound(LARGEST_FEATURE) >= LARGEST_FEATURE
+
+
+def test_repeated_mirrored_and_constant_bits():
+    bits = DistinctBits(np.array([0, 1]), np.array([0, 1, -1, 0]), np.array([1, 1, -1, -1], np.int8))
+    functions = made_up(n_bits=2, bits=bits)
+    X = random_rows(9, 20)
+    wanted = direct_margins(functions, X)
+    margins = functions.decision_function(X)
+    np.testing.assert_allclose(margins, np.column_stack([wanted, np.full(9, -1.0), -wanted[:, 0]]), atol=1e-12)
+    assert functions.decision_function(X[:0]).shape == (0, 4)
+    with pytest.raises(ValueError, match="X has 5 features, but the hash functions were fitted on 20"):
+        functions.decision_function(np.zeros((2, 5)))
+
+
+def test_float64_steps_in_where_the_place_in_a_panel_matters(monkeypatch):
+    monkeypatch.setattr("hashlearn.hash_functions.fitted.place_matters", lambda B: B.dtype == np.float32)
+    functions, X = made_up(), random_rows(50, 20).astype(np.float32)
+    wide = functions.decision_function(X.astype(np.float64)).astype(np.float32)
+    np.testing.assert_array_equal(functions.decision_function(X), wide)
+
+
+@pytest.mark.parametrize("unit_rows", [True, False])
+@pytest.mark.parametrize("n_hidden", [0, 7])
+def test_state_and_pickle_round_trips(n_hidden, unit_rows):
+    functions, X = made_up(n_hidden=n_hidden, unit_rows=unit_rows), random_rows(300, 20)
+    state = functions.state()
+    arrays = [name for name in functions.stored if isinstance(state[name], np.ndarray)]
+    assert {name: state[name].dtype for name in arrays} == dict.fromkeys(arrays, np.float32)
+    assert len(arrays) == 5
+    for again in (fitted_from_state(state), pickle.loads(pickle.dumps(functions))):
+        for rows in (X, X.astype(np.float32)):
+            np.testing.assert_array_equal(again.decision_function(rows), functions.decision_function(rows))
+        assert (again.unit_rows, again.scale, again.n_hidden) == (unit_rows, 5.0, n_hidden)
+
+
+SINGLE = np.float32
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "match"),
+    [
+        ("weights", np.ones((21, 11), SINGLE), r"weights must have shape \(20, 11\), got \(21, 11\)"),
+        ("weights", np.ones((20, 10), SINGLE), r"weights must have shape \(20, 11\)"),
+        ("weights", np.ones((20, 11)), "weights must be an array of float32, got float64"),
+        ("weights", np.ones((20, 11), np.float16), "weights must be an array of real numbers"),
+        ("weights", np.ones((20, 11), np.int32), "weights must be an array of real numbers"),
+        ("weights", None, "weights must be an array of real numbers.*missing"),
+        ("intercepts", np.ones(12, SINGLE), r"intercepts must have shape \(11\)"),
+        ("intercepts", np.full(11, np.nan, SINGLE), "intercepts must be finite"),
+        ("hidden_weights", np.ones((19, 7), SINGLE), r"hidden_weights must have shape \(20, any\)"),
+        ("hidden_weights", np.ones((20, 8), SINGLE), r"hidden_intercepts must have shape \(8\)"),
+        ("hidden_weights", np.full((20, 7), -np.inf, SINGLE), "hidden_weights must be finite"),
+        ("hidden_weights", np.zeros((20, MOST_HIDDEN + 1), SINGLE), "hidden_weights must have at most 65536 columns"),
+        ("hidden_intercepts", np.ones(6, SINGLE), r"hidden_intercepts must have shape \(7\)"),
+        ("hidden_intercepts", np.ones((7, 1), SINGLE), r"hidden_intercepts must have shape \(7\)"),
+        ("output_weights", np.ones((6, 11), SINGLE), r"output_weights must have shape \(7, 11\)"),
+        ("output_weights", np.ones((7, 12), SINGLE), r"output_weights must have shape \(7, 11\)"),
+        ("output_weights", np.ones((7, 11)), "output_weights must be an array of float32"),
+        ("unit_rows", 1, "unit_rows must be true or false, got 1"),
+        ("unit_rows", None, "unit_rows must be true or false, got None"),
+        ("scale", 0.0, "scale must be a number from"),
+        ("scale", -1.0, "scale must be a number from"),
+        ("scale", 1e300, r"scale must be a number from .* to 2e\+19"),
+        ("scale", True, "scale must be a number from"),
+        ("scale", np.nan, "scale must be a number from"),
+        ("kind", "networks", "kind must be one of .*network, got 'networks'"),
+    ],
+)
+def test_a_state_that_does_not_fit_together_is_refused(name, value, match):
+    with pytest.raises(ValueError, match=match):
+        fitted_from_state({**made_up().state(), name: value})
+
+
+def test_bits_of_another_number_are_refused():
+    with pytest.raises(ValueError, match=r"weights must have shape \(20, 12\)"):
+        fitted_from_state({**made_up().state(), **every_bit(12).state()})

@@ -1,0 +1,95 @@
+"""RankingHasher in model files, ONNX graphs and workers: the same codes, the same report, and nothing forged."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from benchmarks.mutated_files import rewritten
+
+from hashlearn import RankingHasher, distributed, load
+from hashlearn.persistence import PersistenceError, describe, export_onnx
+from hashlearn.streams import read_codes
+from tests.distributed.data import write_files
+from tests.persistence.models import TEST, X, assert_same_codes
+
+KINDS = [(encoder, metric) for encoder in ("mlp", "linear") for metric in ("cosine", "euclidean")]
+every_kind = pytest.mark.parametrize(("encoder", "metric"), KINDS)
+
+
+@cache
+def fitted(encoder: str, metric: str) -> RankingHasher:
+    chosen: dict[str, Any] = {"hidden": 24, "n_steps": 20, "batch_size": 64, "random_state": 0}
+    return RankingHasher(11, encoder=encoder, metric=metric, **chosen).fit(X[:300])
+
+
+@every_kind
+def test_a_model_and_its_report_come_back(encoder: str, metric: str, tmp_path: Path) -> None:
+    hasher = fitted(encoder, metric)
+    hasher.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    for rows in (X[TEST], X[TEST].astype(np.float32)):
+        assert_same_codes(again, hasher, rows)
+    assert again.ranking_report_ == hasher.ranking_report_
+    assert str(again.ranking_report_) == str(hasher.ranking_report_)
+    assert again.get_params() == hasher.get_params()
+    assert describe(tmp_path / "model")["method"] == "ranking"
+
+
+def test_a_report_without_checks_comes_back(tmp_path: Path) -> None:
+    hasher = RankingHasher(4, hidden=8, random_state=0).fit(X[:60])
+    hasher.save(tmp_path / "model")
+    assert load(tmp_path / "model").ranking_report_ == hasher.ranking_report_
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_model_whose_training_diverged_can_be_stored(tmp_path: Path) -> None:
+    hasher = RankingHasher(4, encoder="linear", n_steps=10, temperature=1e-300, random_state=0).fit(X[:200])
+    hasher.save(tmp_path / "model")
+    assert load(tmp_path / "model").ranking_report_ == hasher.ranking_report_
+
+
+@pytest.mark.parametrize(
+    ("changes", "match"),
+    [
+        ({"n_features": 63}, "weights must have shape"),
+        ({"weights": {"$": "array", "name": "hash_functions_/hidden_weights"}}, "weights must have shape"),
+        ({"output_weights": {"$": "array", "name": "hash_functions_/weights"}}, "output_weights must have shape"),
+        ({"unit_rows": 0}, "unit_rows must be true or false"),
+        ({"scale": -1.0}, "scale must be a number"),
+    ],
+)
+def test_other_widths_are_refused(changes: dict[str, Any], match: str, tmp_path: Path) -> None:
+    def edit(header: dict[str, Any], model: dict[str, Any], payload: bytearray) -> None:
+        model["fitted"]["hash_functions_"]["state"].update(changes)
+
+    path = tmp_path / "model"
+    fitted("mlp", "cosine").save(path)
+    path.write_bytes(rewritten(path.read_bytes(), edit))
+    with pytest.raises(PersistenceError, match=match):
+        load(path)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@every_kind
+def test_onnxruntime_gives_the_same_codes(encoder: str, metric: str, dtype: str, tmp_path: Path) -> None:
+    pytest.importorskip("onnx", reason="onnx is not installed")
+    runtime = pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    path, hasher, rows = tmp_path / "encoder.onnx", fitted(encoder, metric), X[TEST].astype(dtype)
+    report = export_onnx(hasher, path, sample=rows, dtype=dtype)
+    assert (report.rows, report.differing) == (400, 0)
+    session = runtime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    np.testing.assert_array_equal(session.run(["codes"], {"features": rows})[0], hasher.encode(rows))
+
+
+@pytest.mark.parametrize("encoder", ["mlp", "linear"])
+def test_files_of_rows_get_the_codes_of_one_array(encoder: str, tmp_path: Path) -> None:
+    hasher, rows = fitted(encoder, "cosine"), X[:900]
+    files = write_files(tmp_path / "rows", rows)
+    made = distributed.encode(hasher, files, tmp_path / "codes", n_workers=0, batch_rows=100)
+    codes = np.concatenate([read_codes(file, 11)[0] for file in made.files])
+    np.testing.assert_array_equal(codes, hasher.encode(rows))

@@ -1,0 +1,165 @@
+"""Candidates ranked again by their float vectors, which are in memory or in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hashlearn.bits import pack_bits
+from hashlearn.search import HammingIndex, SearchResult, asymmetric_search, rescore
+from hashlearn.streams import open_rows
+
+
+@pytest.mark.parametrize("metric", ["cosine", "l2", "dot"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, np.int8])
+def test_rescoring_ranks_candidates_by_their_vectors(metric: str, dtype: type) -> None:
+    rng = np.random.default_rng(0)
+    database = (4 * rng.standard_normal((300, 16))).astype(dtype)
+    queries = rng.standard_normal((20, 16))
+    candidates = np.stack([rng.permutation(300)[:50] for _ in queries])
+    found = rescore(candidates, queries, database, 10, metric=metric)
+    for query, row, best, scores in zip(queries, candidates, found.indices, found.scores, strict=True):
+        vectors = database[row].astype(float)
+        values = {
+            "dot": vectors @ query,
+            "l2": -np.linalg.norm(vectors - query, axis=1),
+            "cosine": vectors @ query / np.linalg.norm(vectors, axis=1) / np.linalg.norm(query),
+        }[metric]
+        np.testing.assert_array_equal(best, row[np.argsort(-values)[:10]])
+        np.testing.assert_allclose(scores, np.sort(values)[::-1][:10], rtol=1e-12)
+
+
+def test_rescoring_a_search_result_with_ids_of_its_own(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    vectors, ids = rng.standard_normal((100, 8)), rng.permutation(1000)[:100]
+    index = HammingIndex(8)
+    index.add(pack_bits(vectors > 0), ids)
+    found = index.search(pack_bits(vectors > 0), 30)
+    np.save(tmp_path / "vectors.npy", vectors)
+    mapped = np.load(tmp_path / "vectors.npy", mmap_mode="r")
+    best = rescore(found, vectors, mapped, 1, ids=ids)
+    np.testing.assert_array_equal(best.indices[:, 0], ids)
+    np.testing.assert_allclose(best.scores, 1.0)
+
+
+def test_ties_zeros_and_missing_candidates() -> None:
+    database = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 0.0]])
+    found = rescore([[2, 1, 0, -1]], [[2.0, 0.0]], database, 4)
+    np.testing.assert_array_equal(found.indices, [[0, 1, 2, -1]])
+    np.testing.assert_array_equal(found.scores, [[1.0, 1.0, 0.0, -np.inf]])
+
+
+def test_rescoring_in_small_batches_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    database, queries = rng.standard_normal((50, 9)), rng.standard_normal((21, 9))
+    candidates = np.tile(np.arange(50), (21, 1))
+    expected = rescore(candidates, queries, database, 5)
+    monkeypatch.setitem(rescore.__globals__, "NUMBERS_PER_BATCH", 1000)
+    found = rescore(candidates, queries, database, 5)
+    np.testing.assert_array_equal(found.scores, expected.scores)
+    np.testing.assert_array_equal(found.indices, expected.indices)
+
+
+def test_bad_candidates_are_refused() -> None:
+    database = np.eye(4)
+    cases = [
+        ([[0, 7]], database[:1], database, "candidates name id 7"),
+        ([0, 1], database[:1], database, r"candidates must be .* shape \(1, m\)"),
+        ([[0.0]], database[:1], database, "candidates must be"),
+        ([[0]], database[:2], database, "one row for each query"),
+        ([[0]], database[:1, :3], database, "as many columns"),
+        ([[0]], database[:1], database[0], "2 dimensions"),
+        ([[0]], [[np.inf] * 4], database, "query_vectors must be finite"),
+        ([[0]], database[:1], database * np.nan, "database_vectors must be finite"),
+    ]
+    for candidates, queries, vectors, words in cases:
+        with pytest.raises(ValueError, match=words):
+            rescore(candidates, queries, vectors, 1)
+    with pytest.raises(ValueError, match=r"did you mean 'cosine'\?"):
+        rescore([[0]], database[:1], database, 1, metric="cosin")
+    with pytest.raises(ValueError, match=r"from 1 to the 1 item"):
+        rescore([[0]], database[:1], database, 2)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[np.ndarray, np.ndarray, list[Any]]:
+    """Vectors, candidates with gaps, and the same vectors in every form that can be read here."""
+    rng = np.random.default_rng(0)
+    vectors = rng.standard_normal((90, 7)).astype(np.float32)
+    candidates = np.stack([rng.permutation(90)[:20] for _ in range(12)])
+    candidates[3, 5:] = -1
+    path = tmp_path / "vectors.npy"
+    np.save(path, vectors)
+    np.savez_compressed(tmp_path / "vectors.npz", vectors=vectors)
+    forms = [np.load(path, mmap_mode="r"), path, str(path), np.asfortranarray(vectors), vectors.tolist()]
+    forms += [open_rows(path), open_rows(tmp_path / "vectors.npz")]
+    if find_spec("pyarrow"):
+        import pyarrow
+        from pyarrow import parquet
+
+        flat = pyarrow.array(vectors.ravel())
+        tables = {"lists": {"row": pyarrow.FixedSizeListArray.from_arrays(flat, 7)}}
+        tables["columns"] = {f"c{i}": vectors[:, i] for i in range(7)}
+        for name, table in tables.items():
+            parquet.write_table(pyarrow.table(table), tmp_path / f"{name}.parquet", row_group_size=13)
+            forms.append(open_rows(tmp_path / f"{name}.parquet"))
+    return vectors, candidates, forms
+
+
+@pytest.mark.parametrize("batch", [1, 5 * 7, 4_000_000])
+def test_vectors_in_files_give_what_arrays_give(files: Any, batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    vectors, candidates, forms = files
+    expected = rescore(candidates, vectors[:12], vectors, 6)
+    monkeypatch.setitem(rescore.__globals__, "NUMBERS_PER_BATCH", batch)
+    for database in forms:
+        found = rescore(candidates, vectors[:12], database, 6)
+        np.testing.assert_array_equal(found.indices, expected.indices)
+        np.testing.assert_array_equal(found.scores, expected.scores)
+
+
+def test_each_vector_is_read_once_and_no_other(files: Any) -> None:
+    vectors, candidates, _ = files
+
+    class Spy:
+        n_rows, n_features = vectors.shape
+
+        def pick(self, rows: np.ndarray, size: int) -> Iterator[np.ndarray]:
+            read.extend(rows.tolist())
+            yield vectors[rows]
+
+    read: list[int] = []
+    found = rescore(candidates, vectors[:12], Spy(), 6)
+    np.testing.assert_array_equal(found.indices, rescore(candidates, vectors[:12], vectors, 6).indices)
+    assert read == sorted({*candidates.ravel().tolist()} - {-1})
+
+
+def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
+    queries = np.eye(3)
+    (tmp_path / "text.npy").write_text("no array")
+    np.save(tmp_path / "cut.npy", np.eye(300))
+    with open(tmp_path / "cut.npy", "r+b") as file:
+        file.truncate(5000)
+    for name, words in (
+        ("text.npy", "text.npy' cannot be read as npy"),
+        ("cut.npy", "cut.npy' cannot be read as npy"),
+        ("rows.parquet", "open_rows opens Parquet"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            rescore([[0]] * 3, queries, tmp_path / name, 1)
+    with pytest.raises(FileNotFoundError):
+        rescore([[0]] * 3, queries, tmp_path / "none.npy", 1)
+
+
+def test_a_result_of_rescoring_is_a_search_result() -> None:
+    """Nearest first by distance, and again candidates for a rescoring."""
+    vectors = np.random.default_rng(0).standard_normal((30, 16))
+    found = rescore(asymmetric_search(vectors, pack_bits(vectors > 0), 10), vectors, vectors, 5, metric="l2")
+    assert isinstance(found, SearchResult)
+    assert (np.diff(found.distances, axis=1) >= 0).all()
+    np.testing.assert_array_equal(found.distances[:, 0], 0.0)
+    np.testing.assert_array_equal(rescore(found, vectors, vectors, 1).indices[:, 0], np.arange(30))
