@@ -72,7 +72,7 @@ bench-models: $(READY)            ## Load a 100 MB model file against reading it
 	$(BIN)/python -m benchmarks.model_files
 
 bench-frontier: $(READY)          ## Recall of float neighbors against bytes: ours, FAISS and others, on the digits
-	$(BIN)/hashlearn bench frontier
+	$(BIN)/hashlearn bench frontier --draws 1
 
 mutants: $(READY)                 ## Put small bugs into a copy of the code, one at a time: do the tests notice?
 	$(BIN)/python -m benchmarks.mutants

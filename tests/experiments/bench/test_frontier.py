@@ -15,6 +15,7 @@ from hashlearn.cli.experiments import bench_command, report_command
 from hashlearn.experiments import datasets
 from hashlearn.experiments.bench import coders
 from hashlearn.experiments.bench.frontier import run_frontier_cell
+from hashlearn.experiments.bench.methods import METHODS
 from hashlearn.experiments.bench.peers import PEERS
 from hashlearn.experiments.bench.protocols import AllRows
 from hashlearn.experiments.bench.results import read
@@ -112,6 +113,14 @@ def test_recall_is_that_of_the_metric_s_neighbors():
         found = np.argsort(found, axis=1, kind="stable")
         expected = metrics.recall_of_neighbors(found, true)
         assert record("Sign", 4, protocol)["metrics"]["hamming@10"] == pytest.approx(expected, abs=0.01)
+
+
+def test_a_hasher_that_knows_metrics_is_given_the_table_s(monkeypatch):
+    quick = replace(METHODS["Ranking"], parameters=lambda request: {"encoder": "linear", "n_steps": 2})
+    monkeypatch.setitem(METHODS, "Ranking", quick)
+    found = record("Ranking", 4, AllRows("euclidean"))
+    assert found["configuration"]["parameters"]["metric"] == "'euclidean'"
+    assert found["metrics"]["hamming@10"] > 2 * CHANCE
 
 
 def test_the_curve_ends_at_what_rescoring_reaches():

@@ -75,8 +75,11 @@ def _coder(cell: Cell, data: DataSet, metric: str, stage: Stage) -> tuple[Coder,
         return coder, {"hasher": peer.install, "parameters": {"description": coder.description}}, peer.version
     function = TABLES[cell.table].hash_function
     hasher = METHODS[cell.method].build(Request(cell.n_bits, cell.draw, UNSUPERVISED, cell.dataset, function, data.y))
+    choices = hasher.get_params(deep=False)
+    if "metric" in choices:
+        hasher.set_params(metric=metric)
     configuration = configuration_of(hasher)
-    if "progress" in hasher.get_params(deep=False):
+    if "progress" in choices:
         hasher.set_params(progress=lambda p: stage(f"{p.stage} {p.done}/{p.total}"))
     return HasherBits(hasher), configuration, {}
 

@@ -159,7 +159,6 @@ METHODS: dict[str, Method] = {
         _named("Ranking", "ranking", UNSUPERVISED, encoder="mlp"),
         _named("Ranking linear", "ranking", UNSUPERVISED, encoder="linear"),
     )
-    if method.hasher in HASHERS
 }
 # A hasher that no line above names is a method under its class name, with its own defaults.
 _named_above = {method.hasher for method in METHODS.values()}
