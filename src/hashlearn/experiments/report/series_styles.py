@@ -66,6 +66,7 @@ _LOOKS = {
     "One-hot": Look(7, "down", _DASHED),
     "Ranking": Look(1, "circle"),
     "Ranking linear": Look(1, "diamond", _DASHED),
+    "Ranking full": Look(1, "square", _DOTTED),
     "Sign cut": Look(6, "flat", _DOTTED),
     "FAISS ITQ": Look(3, "up", _DOTTED),
     "PQ": Look(2, "square"),
