@@ -404,7 +404,7 @@ def _automatic() -> Iterator[Fit]:
     chosen = {"solver": "auto", "hash_function": "auto"}
     for target, rows, labels in [
         ("labels", "digits", True),
-        ("labels", "20500 x 5", True),
+        ("labels", "2200 x 6", True),
         ("distance", "digits", False),
         ("distance", "2200 x 6", False),
         ("neighbors", "2200 x 6", False),
@@ -660,7 +660,7 @@ def main(arguments: list[str]) -> int:
         record.write({**entries, **{fit.name: result.recorded() for fit, result, _ in results(new)}})
         return 0
     if "--table" not in arguments:
-        sys.stderr.write("usage: python -m tests.regression.fits --record | --add | --table [--seconds] [part of a name]\n")
+        sys.stderr.write("usage: python -m tests.regression.fits --record | --add | --table [--seconds] [name part]\n")
         return 2
     for fit, result, seconds in results(fits):
         end = f"\t{seconds:.3f}" if "--seconds" in arguments else ""

@@ -70,7 +70,9 @@ def test_parts_of_a_graph_that_is_not_connected_stay_apart():
 
 
 def test_sparse_and_dense_eigenvectors_agree(monkeypatch):
-    W, _ = graphs.neighbor_graph(np.random.default_rng(3).standard_normal((180, 4)), 6, "cosine", np.random.default_rng(0))
+    W, _ = graphs.neighbor_graph(
+        np.random.default_rng(3).standard_normal((180, 4)), 6, "cosine", np.random.default_rng(0)
+    )
     dense = _diffusion(W, 5, np.random.default_rng(0))
     monkeypatch.setattr("hashlearn.targets.neighbors.MOST_DENSE", 0)
     sparse = _diffusion(W, 5, np.random.default_rng(0))

@@ -164,9 +164,7 @@ class TwoStepHasher(BitPredictor):
         classes = target.classes(labels, self.codes_) if self.arrange else None
         if classes is not None:
             self.codes_ = arranged(X, classes, self.codes_, rng)
-        self.hash_functions_ = self.hash_function_.fit(
-            X, self.codes_, rng, n_jobs=self.n_jobs, progress=self.progress
-        )
+        self.hash_functions_ = self.hash_function_.fit(X, self.codes_, rng, n_jobs=self.n_jobs, progress=self.progress)
         return self
 
     def _margins(self, X: Any) -> NDArray[Any]:

@@ -33,10 +33,10 @@ def random_rotation(n_bits: int, rng: np.random.Generator) -> FloatArray:
 
 
 def itq_rotation(V: Any, R: FloatArray, n_iter: int = ITERATIONS) -> tuple[FloatArray, list[float]]:
-    """An orthogonal matrix that makes the quantization error ‖sgn(VR) − VR‖² small, and that error after each iteration.
+    """An orthogonal R that makes the quantization error ‖sgn(VR) − VR‖² small, and that error after each iteration.
 
-    The first error is that of the R given. Each iteration takes the signs B = sgn(VR) and then the R nearest to
-    them (orthogonal Procrustes: VᵀB = UΣWᵀ, R = UWᵀ); neither step can raise the error.
+    It begins from the R given, whose error is the first. Each iteration takes the signs B = sgn(VR) and then the R
+    nearest to them (orthogonal Procrustes: VᵀB = UΣWᵀ, R = UWᵀ); neither step can raise the error.
 
     >>> start = random_rotation(2, np.random.default_rng(0))
     >>> R, errors = itq_rotation(np.array([[2.0, 0.0], [0.0, 2.0]]), start)
