@@ -80,9 +80,18 @@ def fit_command(
         remarks.append(f"method {method!r} learns without labels: --labels was not used")
     if getattr(getattr(hasher, "inference_report_", None), "out_of_time", False):
         remarks.append("the time limit ended the inference of codes; later bits are less well solved")
-    report |= {"method": method, "seed": seed, "seconds": spent, "notes": remarks}
+    report |= {"method": method, "seed": seed, "seconds": spent, "notes": remarks, **_what_ran(hasher)}
     model, learned = described(report)
-    return report, pairs([model, ("method", f"{method}, {hasher.n_bits} bits"), learned, ("seconds", seconds(spent))])
+    ran = [(name.replace("_", " "), words) for name, words in _what_ran(hasher).items()]
+    chosen = ("method", f"{method}, {hasher.n_bits} bits")
+    return report, pairs([model, chosen, *ran, learned, ("seconds", seconds(spent))])
+
+
+def _what_ran(hasher: Any) -> dict[str, str]:
+    """What solver and hash function, "auto" for example, became."""
+    if not hasattr(hasher, "inference_report_"):
+        return {}
+    return {"solver": hasher.inference_report_.method, "hash_function": hasher.hash_functions_.description}
 
 
 def _configured(method: str, n_bits: int, named: dict[str, Any], given: dict[str, Any], seed: int) -> Any:
