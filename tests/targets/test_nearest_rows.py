@@ -9,7 +9,7 @@ from hashlearn.targets.nearest_rows import nearest_in_cells, nearest_rows
 
 def clouds(n=3000, n_features=12, seed=0):
     rng = np.random.default_rng(seed)
-    centers = 3.0 * rng.standard_normal((40, n_features))
+    centers = 2.0 * rng.standard_normal((40, n_features))
     return (centers[rng.integers(40, size=n)] + rng.standard_normal((n, n_features))).astype(np.float32)
 
 
@@ -19,7 +19,7 @@ def test_cells_find_most_of_the_nearest_rows(monkeypatch):
     monkeypatch.setattr(thresholds, "MOST_EXACT_NEIGHBORS", len(rows) - 1)
     found = nearest_rows(rows, 5, np.random.default_rng(0))
     shared = [len({*a} & {*b}) for a, b in zip(exact.tolist(), found.tolist(), strict=True)]
-    assert np.mean(shared) > 0.95 * 5
+    assert np.mean(shared) > 0.9 * 5
     assert not np.array_equal(np.sort(exact, axis=1), np.sort(found, axis=1))  # cells were used
     assert all(len({*near}) == 5 for near in found.tolist())
     assert not (found == np.arange(len(rows))[:, None]).any()
