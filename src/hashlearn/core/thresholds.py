@@ -71,7 +71,8 @@ THREADED_PRODUCT = 4_000_000
 # Principal axes of more features come from a randomized SVD: a covariance of 2,048 features takes 32 MB.
 # The limit was set by judgment; no measurement is recorded.
 MAX_COVARIANCE = 2048
-# With more rows the nearest neighbors are approximate: exact search takes O(n²), about 4 s at 20,000 × 384.
+# With more rows the nearest neighbors are approximate: exact search takes O(n²), 2.6 s of processor time at
+# 10,000 × 384.
 MOST_EXACT_NEIGHBORS = 20_000
 # A Gram matrix of this many rows takes 3.2 GB in float64. Beyond, Nyström landmarks are faster at nearly the same
 # accuracy (docs/quality.md).
