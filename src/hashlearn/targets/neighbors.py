@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from hashlearn import bqp
-from hashlearn.core import thresholds
 from hashlearn.core.checks import whole_number
 from hashlearn.core.threads import one_blas_thread
 from hashlearn.linalg.principal_axes import with_fixed_signs
@@ -30,7 +29,7 @@ METRICS = ("cosine", "euclidean")
 MOST_DENSE = 400  # up to this many nodes all eigenvectors are computed
 LARGEST_POWER = 256.0
 AUTOMATIC_DIMENSIONS = (16.0, 32.0)
-TOLERANCE, LOOSE_TOLERANCE = 1e-6, 1e-3  # of eigenvalues; the loose one if neighbors are approximate
+TOLERANCE = 1e-6  # of eigenvalues; at 1e-2 most of the leading 64 were missed in a graph of 100,000 nodes
 
 
 @dataclass(frozen=True)
@@ -114,10 +113,9 @@ def _diffusion(
             result: NDArray[Any] = np.asarray(scaled @ flat) - trivial * float(trivial @ flat)
             return result
 
-        tol = TOLERANCE if n <= thresholds.MOST_EXACT_NEIGHBORS else LOOSE_TOLERANCE
         operator = LinearOperator((n, n), matvec=product, dtype=np.float64)
         with one_blas_thread():  # two threads took nine times as much processor time on busy cores
-            values, vectors = eigsh(operator, n_components, which="LA", v0=rng.standard_normal(n), tol=tol)
+            values, vectors = eigsh(operator, n_components, which="LA", v0=rng.standard_normal(n), tol=TOLERANCE)
     order = np.argsort(values)[::-1][:n_components]
     values, vectors = np.clip(values[order], 0.0, 1.0), vectors[:, order]
     return values, with_fixed_signs(vectors)
