@@ -28,9 +28,10 @@ MANY_ROWS = 20_000  # from here on, bits of distances are found by passes and on
 
 def solvers(target: str, n: int) -> tuple[str, str, str]:
     """AL, a relaxation and single flips, in the form that suits the target and the size."""
+    relaxed = "coarse_sdr" if target == "thresholded_distance" else "quick_sdr"
     if target == "distance" and n > MANY_ROWS:
-        return "sampled_al", "auto", "passes"
-    return "al", "auto", "local_search" if target == "labels" else "sweeps"
+        return "sampled_al", relaxed, "passes"
+    return "al", relaxed, "local_search" if target == "labels" else "sweeps"
 
 
 def main() -> None:

@@ -144,7 +144,7 @@ def whole_inference(
 
 def profile(target: Any, codes: Any, n_bits: int, device: str, copy: float) -> dict[str, Any]:
     """The first bits once more, waiting for the device around every pass: seconds of each, and their bandwidth."""
-    solver: Any = chosen("auto", target).solver
+    solver: Any = chosen("auto", target, n_bits).solver
     problems = WholeBits(target, codes, solver, solver, monotone=True, rng=np.random.default_rng(0))
     count = min(n_bits, 8)
     with recording(device, timed=True, large=min(50_000, problems.n // 2)) as recorder:

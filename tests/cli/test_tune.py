@@ -122,7 +122,7 @@ def test_warnings_of_a_trial_stay_with_it(folder: Path, monkeypatch: pytest.Monk
     result = invoke(*LABELLED, "--json")
     found = json.loads(result.stdout)
     assert [trial["notes"] for trial in found["trials"]] == [
-        ["learned from 240 rows by 'kernel_r"],
+        ["learned from 240 rows by 'auto'"],
         ["learned from 240 rows by LinearSVM"],
     ]
     (note,) = found["notes"]

@@ -319,7 +319,8 @@ def test_old_words_work_and_are_said_to_be_old():
     np.testing.assert_array_equal(old.training_codes, distributed.fit(X, y, **options).training_codes)
     with pytest.warns(DeprecationWarning, match="'linear' is now called linear_ridge"):
         old = distributed.fit(X, solver="passes", hash_function="linear", **options)
-    np.testing.assert_array_equal(old.encode(X), distributed.fit(X, solver="passes", **options).encode(X))
+    new = distributed.fit(X, solver="passes", hash_function="linear_ridge", **options)
+    np.testing.assert_array_equal(old.encode(X), new.encode(X))
     with pytest.warns(DeprecationWarning, match=r"'nystroem' is now called KernelRidge\(n_landmarks=1000\)"):
         old = distributed.fit(X, solver="passes", hash_function="nystroem", **options)
     new = distributed.fit(X, solver="passes", hash_function=KernelRidge(n_landmarks=1000), **options)

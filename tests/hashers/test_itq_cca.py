@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hashlearn.hashers.baselines.itq import ITQCCA
-from hashlearn.linalg.rotation import itq_rotation
+from hashlearn.linalg.rotation import itq_rotation, random_rotation
 from tests.hashers import supervised_laws as laws
 from tests.hashers.supervised_laws import TRAIN, X, Y
 
@@ -28,7 +28,7 @@ def test_the_quantisation_error_never_rises(n_bits):
 
 def test_the_rotation_is_one_and_its_errors_are_what_they_say():
     V = np.random.default_rng(0).standard_normal((50, 5))
-    R, errors = itq_rotation(V, np.random.default_rng(1), 7)
+    R, errors = itq_rotation(V, random_rotation(V.shape[1], np.random.default_rng(1)), 7)
     np.testing.assert_allclose(R @ R.T, np.eye(5), atol=1e-12)
     assert errors[-1] == pytest.approx(np.square(np.sign(V @ R) - V @ R).sum())
     assert len(errors) == 8

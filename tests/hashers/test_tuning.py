@@ -25,7 +25,7 @@ def test_the_best_trial_is_fitted_on_everything():
     assert [trial.changes.get("hash_function") for trial in found.trials] == [None, "linear_svm", "kernel_ridge"]
     assert found.best.score == max(trial.score for trial in found.trials)
     assert len(found.hasher.codes_) == len(X)
-    assert found.hasher.get_params()["hash_function"] == found.best.changes.get("hash_function", "kernel_ridge")
+    assert found.hasher.get_params()["hash_function"] == found.best.changes.get("hash_function", "auto")
     assert "mean average precision" in str(found)
     assert str(found).count("<- best") == 1
     assert not found.stopped

@@ -13,7 +13,9 @@ from sklearn.linear_model import RidgeClassifier
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 
-from hashlearn import TwoStepHasher, bits, bqp, metrics, targets
+from hashlearn import TwoStepHasher, bits, bqp, load, metrics, targets
+from hashlearn.core import thresholds
+from hashlearn.hash_functions import KernelRidge, LinearRidge
 
 X, Y = load_digits(return_X_y=True)
 TRAIN, TEST = slice(0, 400), slice(400, 700)
@@ -254,3 +256,20 @@ def test_transform_before_fit_empty_and_wrong_width(supervised):
         supervised.encode(X[:, :63])
     with pytest.raises(ValueError, match="0 sample"):
         supervised.encode(X[:0])
+
+
+def test_auto_hash_function_is_recorded(monkeypatch, tmp_path):
+    y = Y
+    hasher = TwoStepHasher(4, n_sweeps=1, random_state=0).fit(X[:150], y[:150])
+    assert hasher.hash_function == "auto"
+    assert hasher.hash_function_ == KernelRidge()
+    named = TwoStepHasher(4, n_sweeps=1, hash_function="kernel_ridge", random_state=0).fit(X[:150], y[:150])
+    np.testing.assert_array_equal(hasher.encode(X), named.encode(X))
+    monkeypatch.setattr(thresholds, "UNLABELED_GRAM_ROWS", 100)
+    hasher.fit(X[:150])
+    assert hasher.hash_function_ == KernelRidge(max_gram_rows=100, n_landmarks=1000)
+    assert "150 Nyström landmarks because 150 rows are more than 100" in hasher.hash_functions_.description
+    hasher.save(tmp_path / "model")
+    assert load(tmp_path / "model").hash_function_ == hasher.hash_function_
+    monkeypatch.setattr(thresholds, "LARGEST_KERNEL_ROWS", 149)
+    assert hasher.fit(X[:150], y[:150]).hash_function_ == LinearRidge()

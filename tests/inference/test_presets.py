@@ -5,6 +5,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from hashlearn import TwoStepHasher, bqp
+from hashlearn.bqp.sdr import compressed, solver
 from hashlearn.core import thresholds
 from hashlearn.inference import PRESETS, Passes, infer_codes, start_codes
 from hashlearn.targets import Labels, as_target
@@ -74,6 +75,57 @@ def test_what_ran_for_auto():
     assert report.parameters == {"tol": 3e-2, "rank": 4, "proof_limit": 2000}
     labels = Labels().build(None, np.arange(60) % 3, np.random.default_rng(0))
     assert inferred("auto", labels)[1].method == "sdr, tol 0.0001, all rows"
+
+
+SINGLE_FLIPS = "single flips, all rows, up to 12 passes of flips a bit"
+
+
+def test_auto_is_local_search_past_a_number_of_signs(monkeypatch):
+    monkeypatch.setattr(thresholds, "RELAXED_SIGNS", 60 * N_BITS - 1)
+    assert inferred("auto")[1].method == SINGLE_FLIPS
+    dense = bqp.Dense(small_target().toarray())
+    assert inferred("auto", dense)[1].method == "local_search, n starts 1, max iter 30, all rows"
+    assert inferred("auto", monotone=False)[1].method == "sdr, tol 0.0001, all rows"
+    assert inferred("auto", dense, monotone=False)[1].method.startswith("sdr, tol 0.03")
+    monkeypatch.setattr(thresholds, "RELAXED_SIGNS", 60 * N_BITS)
+    assert inferred("auto")[1].method == "sdr, tol 0.0001, all rows"
+
+
+@pytest.mark.parametrize("n_classes", [3, 28])
+def test_auto_relaxes_classes_of_any_number_of_rows(n_classes, monkeypatch):
+    monkeypatch.setattr(thresholds, "RELAXED_SIGNS", 0)
+    labels = Labels().build(None, np.arange(60) % n_classes, np.random.default_rng(0))
+    assert inferred("auto", labels)[1].method == "sdr, tol 0.0001, all rows"
+    twice = as_target("distance", None).build(
+        np.repeat(np.random.default_rng(0).random((30, 5)), 2, axis=0), None, None
+    )
+    assert inferred("auto", twice)[1].method == SINGLE_FLIPS  # rows repeat, but they are no classes
+
+
+def test_auto_ends_as_low_as_a_relaxation_of_many_signs():
+    X = load_digits().data[:1200]
+    Y = as_target("distance", None).build(X, None, np.random.default_rng(0))
+    start = start_codes("auto", X, 16, np.random.default_rng(0), Y)
+    by_flips, relaxed = (
+        infer_codes(Y, start, solver=solver, n_sweeps=2, rng=np.random.default_rng(1))[1]
+        for solver in ("auto", "quick_sdr")
+    )
+    assert by_flips.method == SINGLE_FLIPS
+    assert by_flips.final_objective == pytest.approx(relaxed.final_objective, rel=5e-3)
+
+
+def test_sampled_sdr_relaxes_a_sample_in_memory(monkeypatch):
+    """The codes are as good as those of all rows, and bounds hold for all rows."""
+    target = small_target(900)
+    every, report_of_every = inferred("sampled_sdr", target)
+    assert report_of_every.method.endswith("max flip passes 3, all rows")
+    for module in (thresholds, compressed, solver):
+        monkeypatch.setattr(module, "RELAXED_ROWS", 200)
+    sampled, report = inferred("sampled_sdr", target)
+    assert report.method.endswith("relaxations of sampled rows, rounding and proofs on all rows")
+    assert not np.array_equal(every, sampled)
+    assert report.final_objective == pytest.approx(report_of_every.final_objective, rel=0.02)
+    assert all(-np.inf < bit.bound <= bit.value for bit in report.bits)
 
 
 def test_what_ran_for_presets_objects_and_passes():

@@ -126,6 +126,6 @@ def test_the_report_says_what_ran_on_a_device(monkeypatch):
     _, report = inference.infer_codes(target, start, n_sweeps=1, rng=np.random.default_rng(0))
     assert report.solver == "auto"
     assert report.parameters == {
-        "tol": 1e-1, "rank": 16, "n_draws": 16, "polish": 1, "max_iter": 1, "max_flip_passes": 3
+        "tol": 1e-1, "rank": 16, "n_draws": 16, "polish": 1, "max_iter": 1, "max_flip_passes": 3, "sampled": True
     }  # fmt: skip
     assert report.method.startswith("sdr, n draws 16, polish 1, tol 0.1, rank 16, ")

@@ -1,7 +1,8 @@
 """A table of fits whose codes are recorded, so that a change of structure can prove that no code changed.
 
-``python -m tests.regression.fits --record`` rewrites the record. ``--table`` prints the name of every fit and a short
-digest of its codes. Only the public interface is used, so that moved modules do not matter.
+``python -m tests.regression.fits --record`` rewrites the record. ``--add`` records the fits that are not on it yet, and
+keeps the rest, on the machine that made the record. ``--table`` prints the name of every fit and a short digest of its
+codes. Only the public interface is used, so that moved modules do not matter.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from tests.regression.record import Result
 # The keys stay, because recorded names contain them. The first record was made when "al" and "local_search" stood for
 # several procedures, chosen by size: `_by_size` names the one that ran then.
 SOLVERS: dict[str, Any] = {
-    "sdr as in inference": "auto",
+    "sdr as in inference": "quick_sdr",
     "al as in inference": "al",
     "local_search as in inference": "local_search",
     "spectral as in inference": "spectral",
@@ -47,6 +48,8 @@ SOLVERS: dict[str, Any] = {
     "nopt of bqp": "nopt",
     "graph_cut of bqp": "graph_cut",
     "exact of bqp": "exact",
+    "auto": "auto",
+    "sampled_sdr": "sampled_sdr",
     "SDR object": bqp.SemidefiniteRelaxation(),
     "SDR object, no polish": bqp.SemidefiniteRelaxation(polish=0, n_draws=10),
     "SDR object, loose": bqp.SemidefiniteRelaxation(tol=1e-1, n_draws=10),
@@ -64,6 +67,15 @@ SOLVERS: dict[str, Any] = {
 IN_INFERENCE = [key for key in SOLVERS if key.endswith("as in inference") and not key.startswith("exact")]
 OF_BQP = [key for key in SOLVERS if key.endswith("of bqp") and not key.startswith(("exact", "local_search"))]
 
+# The defaults when the first record was made. "auto" was a relaxation, which `_by_size` names.
+OLD_DEFAULTS: dict[str, dict[str, Any]] = {
+    "two_step": {"solver": "sdr as in inference", "hash_function": "kernel_ridge"},
+    "paper": {"solver": "sdr as in inference"},
+    "blocks": {"hash_function": "linear_ridge"},
+    "dask": {"hash_function": "linear_ridge"},
+}
+# Targets that are no factor of low rank.
+NOT_LOW_RANK = ("thresholded_distance", "thresholded distance, 10 %", "dense similarity", "pairs")
 # What blocks of rows called their hash functions when the first record was made.
 OLD_HASH_FUNCTIONS = {"linear": LinearRidge(), "nystroem": KernelRidge(max_gram_rows=1, n_landmarks=1000)}
 # Hash functions that are no plain name.
@@ -117,9 +129,15 @@ def _one_torch_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _by_size(fit: Fit, rows: Any) -> str | None:
-    """The preset that "al" or "local_search" stood for by the size of the problem; None for the method itself."""
-    solver, n = fit.settings["solver"], len(rows.X)
+def _by_size(fit: Fit, solver: str, rows: Any) -> str | None:
+    """The preset that a name stood for by target and size of the problem; None for the method itself."""
+    n = rows.X.shape[0]
+    if solver == "sdr as in inference":
+        target = fit.settings.get("target", "paper" if fit.way == "paper" else "auto")
+        is_sparse = target.startswith("sparse similarity") or fit.rows == "digits with many label sets"
+        if target in NOT_LOW_RANK or is_sparse or (target == "paper" and not fit.labels):
+            return "coarse_sdr"
+        return "sampled_sdr" if fit.rows.startswith("tensor") and n > 10_000 else "quick_sdr"
     in_memory = fit.way == "two_step" and not fit.rows.startswith("tensor")
     by_passes = in_memory and n > 20_000 and fit.settings.get("monotone", True)
     if solver == "al as in inference" and by_passes and not fit.labels:
@@ -154,9 +172,9 @@ def _solved(fit: Fit) -> Result:
 
 def _fitted(fit: Fit, client: Any) -> Result:
     rows = ROWS[fit.rows]()
-    settings = {"random_state": 0, **fit.settings}
+    settings = {"random_state": 0, **OLD_DEFAULTS.get(fit.way, {}), **fit.settings}
     if "solver" in settings:
-        settings["solver"] = _by_size(fit, rows) or SOLVERS[settings["solver"]]
+        settings["solver"] = _by_size(fit, settings["solver"], rows) or SOLVERS[settings["solver"]]
     if "hash_function" in settings:
         settings["hash_function"] = {**OLD_HASH_FUNCTIONS, **HASH_FUNCTIONS}.get(
             settings["hash_function"], settings["hash_function"]
@@ -199,6 +217,7 @@ def _table() -> Iterator[Fit]:
     yield from _choices()
     yield from _kinds_of_rows()
     yield from _sizes()
+    yield from _automatic()
     yield from _tensors()
     yield from _blocks()
     yield from _on_dask()
@@ -378,6 +397,26 @@ def _sizes() -> Iterator[Fit]:
         **few,
     )
     yield _two_step("20500 rows | sdr", "20500 x 5", target="distance", n_bits=2, n_sweeps=1)
+
+
+def _automatic() -> Iterator[Fit]:
+    """What "auto" stands for, by target and size."""
+    chosen = {"solver": "auto", "hash_function": "auto"}
+    for target, rows, labels in [
+        ("labels", "digits", True),
+        ("labels", "2200 x 6", True),
+        ("distance", "digits", False),
+        ("distance", "2200 x 6", False),
+        ("neighbors", "2200 x 6", False),
+        ("thresholded_distance", "2200 x 6", False),
+    ]:
+        few = {"n_bits": 8, "n_sweeps": 1, "arrange": False}
+        yield _two_step(f"auto | {target} | {rows}", rows, labels, target=target, **chosen, **few)
+    for solver in ("auto", "sampled_sdr"):
+        name = f"{solver} | distance | 9000 x 6, landmarks"
+        yield _two_step(name, "9000 x 6", target="distance", solver=solver, hash_function="auto", n_bits=2, n_sweeps=1)
+    for labels in (False, True):
+        yield _in_blocks(f"auto, labels {labels}", labels=labels, hash_function="auto")
 
 
 def _tensors() -> Iterator[Fit]:
@@ -602,7 +641,7 @@ def results(fits: Iterable[Fit]) -> Iterator[tuple[Fit, Result, float]]:
 
 
 def main(arguments: list[str]) -> int:
-    """``--record`` rewrites the record; ``--table`` prints names and digests; ``--seconds`` adds processor time."""
+    """``--record`` rewrites the record, ``--add`` adds to it; ``--table`` prints names, digests and ``--seconds``."""
     wanted = [word for word in arguments if not word.startswith("--")]
     fits = [fit for fit in FITS.values() if all(word in fit.name for word in wanted)]
     if "--record" in arguments:
@@ -610,10 +649,18 @@ def main(arguments: list[str]) -> int:
         if incomplete:
             sys.stderr.write("--record needs every fit, and every optional package\n")
             return 2
-        record.write({fit.name: result for fit, result, _ in results(fits)})
+        record.write({fit.name: result.recorded() for fit, result, _ in results(fits)})
+        return 0
+    if "--add" in arguments:
+        made_by, entries = record.read()
+        new = [fit for fit in fits if fit.name not in entries]
+        if made_by != record.fingerprint() or any(map(missing_packages, new)):
+            sys.stderr.write("--add needs the machine that made the record, and every optional package\n")
+            return 2
+        record.write({**entries, **{fit.name: result.recorded() for fit, result, _ in results(new)}})
         return 0
     if "--table" not in arguments:
-        sys.stderr.write("usage: python -m tests.regression.fits --record | --table [--seconds] [part of a name]\n")
+        sys.stderr.write("usage: python -m tests.regression.fits --record | --add | --table [--seconds] [name part]\n")
         return 2
     for fit, result, seconds in results(fits):
         end = f"\t{seconds:.3f}" if "--seconds" in arguments else ""

@@ -54,6 +54,10 @@ class Result:
             parts.append(np.unpackbits(codes[index], axis=1, count=self.n_bits).ravel())
         return np.concatenate(parts)
 
+    def recorded(self) -> Recorded:
+        """The part that the file holds."""
+        return Recorded(self.digest(), self.some_bits(), self.objective, self.bound, self.status)
+
 
 @dataclass(frozen=True)
 class Recorded:
@@ -92,16 +96,16 @@ def _version(package: str) -> str | None:
         return None
 
 
-def write(results: dict[str, Result]) -> None:
+def write(entries: dict[str, Recorded]) -> None:
     """Replace the file."""
-    bits = [result.some_bits() for result in results.values()]
+    bits = [entry.bits for entry in entries.values()]
     np.savez_compressed(
         FILE,
         fingerprint=fingerprint(),
-        names=np.array(list(results)),
-        digests=np.array([bytes.fromhex(result.digest()) for result in results.values()], dtype="V32"),
-        numbers=np.array([(result.objective, result.bound) for result in results.values()]),
-        statuses=np.array([result.status for result in results.values()]),
+        names=np.array(list(entries)),
+        digests=np.array([bytes.fromhex(entry.digest) for entry in entries.values()], dtype="V32"),
+        numbers=np.array([(entry.objective, entry.bound) for entry in entries.values()]),
+        statuses=np.array([entry.status for entry in entries.values()]),
         lengths=np.array([len(part) for part in bits]),
         bits=np.packbits(np.concatenate(bits)),
     )

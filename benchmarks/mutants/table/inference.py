@@ -155,8 +155,8 @@ MUTANTS = [
     Mutant(
         "the worst of the tried rotations is taken",
         "inference/starts.py",
-        "return min(rotations, key=lambda R: objective(target, signs_of_product(scores, R)))",
-        "return max(rotations, key=lambda R: objective(target, signs_of_product(scores, R)))",
+        "return min(found, key=lambda trial: trial[0])[1]",
+        "return max(found, key=lambda trial: trial[0])[1]",
         INFERENCE,
     ),
     Mutant(

@@ -98,14 +98,22 @@ def fit_command(
         remarks.append(f"method {method!r} learns without labels: --labels was not used")
     if getattr(getattr(hasher, "inference_report_", None), "out_of_time", False):
         remarks.append("the time limit ended the inference of codes; later bits are less well solved")
-    report |= {"method": method, "why": why, "seed": seed, "seconds": spent, "notes": remarks}
+    report |= {"method": method, "why": why, "seed": seed, "seconds": spent, "notes": remarks, **_what_ran(hasher)}
     model, learned = described(report)
     taken = f"{method}, {hasher.n_bits} bits" + (f"; chosen because {why}" if why else "")
-    lines = [model, ("method", taken), learned]
+    ran = [(name.replace("_", " "), words) for name, words in _what_ran(hasher).items()]
+    lines = [model, ("method", taken), *ran, learned]
     if method == "ranking":
         report["ranking"] = _ranking(hasher.ranking_report_)
         lines += _ranking_lines(hasher.ranking_report_)
     return report, pairs([*lines, ("seconds", seconds(spent))])
+
+
+def _what_ran(hasher: Any) -> dict[str, str]:
+    """What solver and hash function, "auto" for example, became."""
+    if not hasattr(hasher, "inference_report_"):
+        return {}
+    return {"solver": hasher.inference_report_.method, "hash_function": hasher.hash_functions_.description}
 
 
 def _default_method(labels: str | None, queries: str | None, asked: Sequence[str]) -> tuple[str, str]:

@@ -69,7 +69,7 @@ class _NamedOption(click.Option):
             "encoders": ENCODERS,
             "solvers": ["auto", *bqp.METHODS, *inference.PRESETS],
             "targets": [*targets.AUTOMATIC, *targets.TARGETS],
-            "hash functions": hash_functions.HASH_FUNCTIONS,
+            "hash functions": ["auto", *hash_functions.HASH_FUNCTIONS],
             "solvers of one problem": bqp.METHODS,
         }
         return list(known[self.registry])

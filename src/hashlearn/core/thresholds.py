@@ -4,9 +4,17 @@ from __future__ import annotations
 
 # ---- inference ----
 
+# In memory, solver="auto" relaxes codes of up to this many signs (n · n_bits), which takes seconds. With few signs a
+# local search ends up to 4 % higher; beyond, it ends as low in a twentieth of the time (docs/quality.md).
+RELAXED_SIGNS = 16_384
+
 # On a device, solver="auto" relaxes samples of rows above this n. The objective is that of the tight solver, and gaps
 # are about 1 % wider (docs/gpu.md).
 DEVICE_SAMPLE_ROWS = 10_000
+
+# In memory, solver="sampled_sdr" relaxes samples of this many rows, from twice as many rows on. At 10,000 × 384 the
+# objective is that of "quick_sdr" to 5e-5, in a fifth of the time (docs/quality.md).
+RELAXED_ROWS = 4_000
 
 # init="auto" takes a target for one of classes if its rank is at most this and half of the rows seen are repeats: codes
 # of classes begin from PCA of the features, others from ITQ of the target's factor (docs/quality.md).
@@ -63,11 +71,17 @@ THREADED_PRODUCT = 4_000_000
 # Principal axes of more features come from a randomized SVD: a covariance of 2,048 features takes 32 MB.
 # The limit was set by judgment; no measurement is recorded.
 MAX_COVARIANCE = 2048
-# With more rows the nearest neighbors are approximate if FAISS is installed: exact search takes O(n²).
-MOST_EXACT_NEIGHBORS = 50_000
+# With more rows the nearest neighbors are approximate: exact search takes O(n²), 2.6 s of processor time at
+# 10,000 × 384.
+MOST_EXACT_NEIGHBORS = 20_000
 # RankingHasher learns from at most this many rows, a random sample, and finds the neighbors of at most this many of
 # them. Training then takes the same time for any n.
 RANKED_ROWS, RANKED_ANCHORS = 100_000, 25_000
 # A Gram matrix of this many rows takes 3.2 GB in float64. Beyond, Nyström landmarks are faster at nearly the same
 # accuracy (docs/quality.md).
 LARGEST_GRAM_ROWS = 20_000
+# Without labels hash_function="auto" uses 1,000 landmarks past this n: a tenth of the time, nearly the same recall and
+# mean average precision (docs/quality.md).
+UNLABELED_GRAM_ROWS = 5_000
+# With more rows hash_function="auto" is linear: landmarks would take minutes. The limit was set by judgment.
+LARGEST_KERNEL_ROWS = 1_000_000

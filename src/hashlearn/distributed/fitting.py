@@ -60,7 +60,8 @@ def fit(
     solver : "passes" flips single signs in passes over all rows; any other name or solver object solves each bit on a
         sample of 10,000 rows, extends the solution to all rows and flips there. "auto" is "loose_sdr" on the sample.
         With labels the classes' codewords are found in memory, as `TwoStepHasher` does
-    hash_function : "linear_ridge" ("auto" too), "kernel_ridge" (on landmarks), a `LinearRidge` or a `KernelRidge`
+    hash_function : "auto" (as in `TwoStepHasher`, always on landmarks), "linear_ridge", "kernel_ridge" (on landmarks),
+        a `LinearRidge` or a `KernelRidge`
     init : "auto" and "itq" (the best rotation on a sample), or "pca"
     n_sweeps : passes over all bits, max_iter of Algorithm 1
     random_state : seed or Generator
@@ -99,7 +100,6 @@ def fit(
     whole_number(n_bits, "n_bits", least=1, most=MAX_BITS)
     whole_number(n_sweeps, "n_sweeps", least=1)
     require_seconds(time_limit)
-    spec = block_hash_function(hash_function)
     wanted = ("distance" if y is None else "labels") if target == "auto" else target
     if wanted not in ("distance", "labels"):
         raise ValueError(f"target must be 'auto', 'distance' or 'labels', got {target!r}")
@@ -108,6 +108,7 @@ def fit(
     if isinstance(y, str) and columns is None:
         columns = feature_columns(X, y)
     table = as_table(X, chunk_rows, columns)
+    spec = block_hash_function(hash_function, table.n, wanted == "labels")
     if table.n < n_bits:
         raise ValueError(f"n_bits={n_bits} needs at least as many rows to learn from, got {table.n}")
     components = 2 * n_bits if n_components is None else whole_number(n_components, "n_components", least=1)
@@ -146,7 +147,7 @@ def fit(
         hasher.hash_functions_ = fit_over_blocks(spec, executor, known, codes, n_bits, rng)
         tell(progress, "hash functions", 1, 1)
     hasher.inference_report_ = report
-    hasher.scaling_ = "none"
+    hasher.scaling_, hasher.hash_function_ = "none", spec
     hasher.target_ = Labels() if wanted == "labels" else Distance()
     hasher.n_features_in_, hasher.n_samples_fit_ = table.n_features, table.n
     if table.names is not None:

@@ -22,6 +22,8 @@ from hashlearn.hash_functions import (
     KernelExpansion,
     KernelRidge,
     LinearRidge,
+    automatic,
+    is_automatic,
 )
 from hashlearn.hash_functions.kernel_method import Landmarks
 from hashlearn.hash_functions.kernel_ridge import DEFAULT_ALPHA, alpha_by_leave_one_out
@@ -32,13 +34,17 @@ SAMPLE_ROWS = 20_000  # that γ is chosen by
 OLD_NAMES = {"linear": "linear_ridge", "nystroem": "KernelRidge(n_landmarks=1000)"}
 
 
-def block_hash_function(value: Any) -> LinearRidge | KernelRidge:
-    """A hash function from a name, or itself; only those whose fit is a sum over rows."""
+def block_hash_function(value: Any, n: int, with_labels: bool) -> LinearRidge | KernelRidge:
+    """A hash function for n rows from a name, or itself; only those whose fit is a sum over rows."""
     if isinstance(value, str) and value in OLD_NAMES:
         message = f"hash_function {value!r} is now called {OLD_NAMES[value]}; the old name goes in version 0.2"
         warnings.warn(message, DeprecationWarning, stacklevel=3)
         return LinearRidge() if value == "linear" else KernelRidge(n_landmarks=1000)
-    if value in ("auto", "linear_ridge"):
+    if is_automatic(value):
+        chosen = automatic(n, with_labels)
+        assert isinstance(chosen, LinearRidge | KernelRidge)
+        return chosen
+    if value == "linear_ridge":
         return LinearRidge()
     if value == "kernel_ridge":
         return KernelRidge()

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from hashlearn.core.names import did_you_mean
+from hashlearn.hash_functions.automatic import automatic, is_automatic
 from hashlearn.hash_functions.base import HashFunction
 from hashlearn.hash_functions.distinct_bits import DistinctBits, distinct_bits, every_bit
 from hashlearn.hash_functions.estimators import EstimatorMargins, SklearnHashFunctions
@@ -40,9 +41,11 @@ __all__ = [
     "Trees",
     "accepts_sparse",
     "as_hash_function",
+    "automatic",
     "distinct_bits",
     "every_bit",
     "fitted_from_state",
+    "is_automatic",
 ]
 
 HASH_FUNCTIONS: dict[str, type[HashFunction]] = {
@@ -85,11 +88,13 @@ def as_hash_function(value: Any) -> HashFunction:
 
 
 def accepts_sparse(value: Any) -> bool:
-    """Whether this hash function learns from sparse rows. For a name this is a lookup; nothing is built.
+    """Whether this hash function learns from sparse rows; "auto" does. For a name this is a lookup; nothing is built.
 
     >>> accepts_sparse("kernel_ridge"), accepts_sparse("trees")
     (True, False)
     """
+    if is_automatic(value):
+        return True
     known = isinstance(value, str) and value in HASH_FUNCTIONS
     return HASH_FUNCTIONS[value].accepts_sparse if known else as_hash_function(value).accepts_sparse
 

@@ -102,7 +102,7 @@ class KernelMethod(HashFunction):
             return None
         features = NystroemFeatures(data.X, gamma, self.n_landmarks, data.rng)
         reason = f"{features.m} Nyström landmarks because {n} rows are more than {limit}"
-        log.warning("%s: %s", self.name, reason)
+        log.info("%s: %s", self.name, reason)
         return features, reason
 
 

@@ -20,7 +20,7 @@ from hashlearn.core.checks import generator
 from hashlearn.core.labels import checked_labels, require_classes
 from hashlearn.core.names import require_choice
 from hashlearn.core.progress import ProgressCallback
-from hashlearn.hash_functions import FittedHashFunctions, as_hash_function
+from hashlearn.hash_functions import FittedHashFunctions, as_hash_function, automatic, is_automatic
 from hashlearn.hashers.arrangement import arranged
 from hashlearn.hashers.base import BitPredictor
 from hashlearn.inference import infer_codes, start_codes
@@ -43,11 +43,13 @@ class TwoStepHasher(BitPredictor):
         (multi-label), "neighbors" (of the nearest-neighbor graph), "labels_and_neighbors" (y = −1: no label),
         "clusters" (of the graph, for few bits), "distance", "thresholded_distance", a target object, or your own n × n
         similarity
-    solver : how each bit is solved: "auto" (a relaxation whose effort fits the target), a name of `bqp.METHODS` (that
-        method with its defaults), a preset (`inference.PRESETS`: "sweeps", "passes", …), or a solver object
-    hash_function : how bits are predicted: a name in `hashlearn.hash_functions.HASH_FUNCTIONS` ("kernel_ridge",
-        "rbf_svm" (the paper's), "linear_svm", …), an object of that module, or any scikit-learn classifier. With labels
-        ``KernelRidge(sharpen=4.0)`` finds more within a small radius, and ranks a little worse
+    solver : how each bit is solved: "auto" (a relaxation for classes and for up to 16,384 signs, else single flips
+        from the bits as they stand), a name of `bqp.METHODS` (that method with its defaults), a preset
+        (`inference.PRESETS`: "sweeps", "passes", …), or a solver object
+    hash_function : how bits are predicted: "auto" (kernel ridge; without labels on 1,000 landmarks past 5,000 rows), a
+        name in `hashlearn.hash_functions.HASH_FUNCTIONS` ("kernel_ridge", "rbf_svm" (the paper's), …), an object of
+        that module, or any scikit-learn classifier. With labels ``KernelRidge(sharpen=4.0)`` finds more within a small
+        radius, and ranks a little worse
     init : start codes: "auto" (ITQ on the target's own factor if it has one, else "pca"), "pca" (the paper's),
         "itq", "random", or an array (n_samples, n_bits) of ±1 or 0/1
     scaling : of the features: "none", "root" (sgn(x) · √|x|, for pixels, histograms, energies), or "auto": "root" if y
@@ -72,6 +74,7 @@ class TwoStepHasher(BitPredictor):
     ----------
     codes_ : int8 ±1 (n_samples, n_bits), the inferred codes of the training samples
     inference_report_ : objective per sweep; value, bound, gap and seconds per bit. Print it.
+    hash_function_ : the specification that was used, what "auto" became
     hash_functions_ : the fitted predictors
     target_ : the target object that was used
     scaling_ : "none" or "root", what "auto" became
@@ -93,7 +96,7 @@ class TwoStepHasher(BitPredictor):
 
     target: Any = "auto"
     solver: Any = "auto"
-    hash_function: Any = "kernel_ridge"
+    hash_function: Any = "auto"
     init: Any = "auto"
     n_sweeps: int = 3
     scaling: str = "auto"
@@ -127,7 +130,7 @@ class TwoStepHasher(BitPredictor):
     def fit(self, X: Any, y: Any = None) -> TwoStepHasher:
         """Infer codes and learn hash functions; y: labels of any kind (n,), or 0/1 indicators (n, n_labels)."""
         self._require_labels(y)
-        hash_function = as_hash_function(self.hash_function)
+        given_function = None if is_automatic(self.hash_function) else as_hash_function(self.hash_function)
         X = self._validated(X, reset=True)
         labels = None if y is None else checked_labels(y, X.shape[0])
         self._check_n_bits(X.shape[0])
@@ -137,6 +140,7 @@ class TwoStepHasher(BitPredictor):
             if labels is None:
                 raise ValueError(f"target {target.name!r} needs labels: call fit(X, y), or choose target='distance'")
             require_classes(labels)
+        self.hash_function_ = given_function or automatic(X.shape[0], target.needs_labels)
         rng = generator(self.random_state)
         self.scaling_ = settled_scaling(self.scaling, X, labels is not None)
         X = given = scaled(X, self.scaling_)
@@ -160,7 +164,7 @@ class TwoStepHasher(BitPredictor):
         classes = target.classes(labels, self.codes_) if self.arrange else None
         if classes is not None:
             self.codes_ = arranged(X, classes, self.codes_, rng)
-        self.hash_functions_ = hash_function.fit(X, self.codes_, rng, n_jobs=self.n_jobs, progress=self.progress)
+        self.hash_functions_ = self.hash_function_.fit(X, self.codes_, rng, n_jobs=self.n_jobs, progress=self.progress)
         return self
 
     def _margins(self, X: Any) -> NDArray[Any]:

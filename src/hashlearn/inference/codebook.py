@@ -35,7 +35,7 @@ def spread_codewords(target: bqp.Operator, codes: Any, rng: np.random.Generator)
     The objective does not rise; if classes differ in size, it may rise by half. Samples that the target does not tell
     apart first get the signs of their majority. More than `MOST_WORDS` codewords are left as they are.
     """
-    groups = _groups(target)
+    groups = groups_of_rows(target)
     if groups is None:
         return codes
     _, first, counts = np.unique(groups, return_index=True, return_counts=True)
@@ -62,7 +62,7 @@ def nearness(words: FloatArray) -> float:
     return float(np.exp(-distances[np.triu_indices(len(words), 1)]).sum())
 
 
-def _groups(target: bqp.Operator) -> np.ndarray | None:
+def groups_of_rows(target: bqp.Operator) -> np.ndarray | None:
     """For each sample the number of the row of Y it shares; None unless the target is low rank with few rows."""
     if not isinstance(target, bqp.LowRank) or target.rank == 0:
         return None

@@ -81,7 +81,7 @@ def infer_codes(
     """
     require_seconds(time_limit)
     rng = np.random.default_rng() if rng is None else rng
-    picked = chosen(solver, target)
+    picked = chosen(solver, target, start.shape[1], monotone)
     by_passes = isinstance(picked.solver, Passes)
     began = time.perf_counter()
     with one_blas_thread():
@@ -91,7 +91,7 @@ def infer_codes(
         else:
             bits = WholeBits(target, start, picked.solver, picked.early, monotone, rng)  # type: ignore[arg-type]
         method = described(picked.solver, MAX_PASSES)
-        if not target.tall.on_host and target.n > thresholds.DEVICE_SAMPLE_ROWS and picked.solver.name == "sdr":
+        if picked.solver.name == "sdr" and _is_sampled(target, picked.solver):
             method = method.replace("all rows", "relaxations of sampled rows, rounding and proofs on all rows")
         report = InferenceReport.of(solver, picked.solver, method)
         descend(bits, report, n_sweeps, monotone, time_limit, progress)
@@ -134,6 +134,13 @@ def descend(
             report.stopped_early = sweep < n_sweeps
             break
     report.final_objective = report.objectives[-1]
+
+
+def _is_sampled(target: bqp.Operator, solver: Any) -> bool:
+    """Whether relaxations of this target see only a sample of its rows."""
+    if not target.tall.on_host:
+        return target.n > thresholds.DEVICE_SAMPLE_ROWS
+    return bool(solver.sampled) and isinstance(target, bqp.LowRank) and target.n > 2 * thresholds.RELAXED_ROWS
 
 
 def bits_in_memory(

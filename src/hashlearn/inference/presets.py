@@ -13,9 +13,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from hashlearn import bqp
+from hashlearn.bqp.rows.numpy_rows import NumpyRows
 from hashlearn.bqp.solve import _configured as configured
 from hashlearn.core import thresholds
 from hashlearn.core.names import did_you_mean
+from hashlearn.inference.codebook import groups_of_rows
 from hashlearn.inference.passes import SAMPLED_ROWS
 from hashlearn.inference.report import changed_parameters
 
@@ -41,14 +43,14 @@ class Passes:
 
 
 # A bit ends 1 to 10 % above its bound, so relaxations solved to 1e-4, or to 3e-2 if products are expensive and an exact
-# certificate costs n³, round to bits as good as one solved to 1e-6 (tests/inference/test_presets.py). On a device,
-# relaxations of samples with few draws and short descents end where tight ones do, with gaps 1 % wider (docs/gpu.md).
+# certificate costs n³, round to bits as good as one solved to 1e-6 (tests/inference/test_presets.py). Relaxations of
+# samples with few draws and short descents end where tight ones do, on a device with gaps 1 % wider (docs/gpu.md).
 # A sample's optimum is not that of all rows: 1e-3 and 20 draws do as well there.
 PRESETS: dict[str, Callable[[int], bqp.Solver | Passes]] = {
     "quick_sdr": lambda n: bqp.SemidefiniteRelaxation(tol=1e-4),
     "coarse_sdr": lambda n: bqp.SemidefiniteRelaxation(tol=3e-2, rank=4, proof_limit=2000),
     "sampled_sdr": lambda n: bqp.SemidefiniteRelaxation(
-        tol=1e-1, rank=16, n_draws=16, polish=1, max_iter=1, max_flip_passes=3
+        tol=1e-1, rank=16, n_draws=16, polish=1, max_iter=1, max_flip_passes=3, sampled=True
     ),
     "loose_sdr": lambda n: bqp.SemidefiniteRelaxation(tol=1e-3, n_draws=20, polish=2),
     "tabu": lambda n: bqp.LocalSearch(n_starts=1, max_iter=10 * n),
@@ -65,12 +67,9 @@ class Chosen(NamedTuple):
     early: bqp.Solver | Passes  # in every sweep but the last
 
 
-def chosen(solver: Any, target: bqp.Operator) -> Chosen:
-    """The solver that a name stands for when bits of codes for ``target`` are inferred; an object is used unchanged.
-
-    "auto" is a semidefinite relaxation whose effort fits the target and the device.
-    """
-    name = _automatic(target) if isinstance(solver, str) and solver == "auto" else solver
+def chosen(solver: Any, target: bqp.Operator, n_bits: int, monotone: bool = True) -> Chosen:
+    """The solver that a name stands for when bits of codes for ``target`` are inferred; an object is used unchanged."""
+    name = _automatic(target, n_bits, monotone) if isinstance(solver, str) and solver == "auto" else solver
     if not (isinstance(name, str) and name in PRESETS):
         found = name if isinstance(name, Passes) else configured_solver(name)
         return Chosen(found, found)
@@ -112,7 +111,11 @@ def described(solver: bqp.Solver | Passes, max_passes: int | None = None) -> str
     """
     if not isinstance(solver, Passes):
         parameters = changed_parameters(solver).items()
-        changed = [f"{name.replace('_', ' ')} {'given' if np.ndim(value) else value}" for name, value in parameters]
+        changed = [
+            f"{name.replace('_', ' ')} {'given' if np.ndim(value) else value}"
+            for name, value in parameters
+            if name != "sampled"
+        ]
         return ", ".join([solver.name, *changed, "all rows"])
     flips = f"up to {max_passes} passes of flips a bit"
     if solver.solver is None:
@@ -131,8 +134,21 @@ def has_few_distinct_rows(target: bqp.Operator) -> bool:
     return 2 * len(np.unique(seen, axis=0)) <= len(seen)
 
 
-def _automatic(target: bqp.Operator) -> str:
-    if not isinstance(target, bqp.LowRank):
-        return "coarse_sdr"
-    on_host = target.rows.on_host or target.n <= thresholds.DEVICE_SAMPLE_ROWS
-    return "quick_sdr" if on_host else "sampled_sdr"
+def has_classes(target: bqp.Operator) -> bool:
+    """Whether the target only tells classes: it has few distinct rows, hardly more than columns."""
+    groups = groups_of_rows(target)
+    return groups is not None and isinstance(target, bqp.LowRank) and int(groups.max()) < 2 * target.rank
+
+
+def _automatic(target: bqp.Operator, n_bits: int, monotone: bool) -> str:
+    """What "auto" stands for.
+
+    A relaxation is for rows on a device, for classes, for few signs, and for bits that do not begin from what they
+    were (``monotone=False``). Elsewhere single flips from the bits as they stand end as low, and much sooner.
+    """
+    low_rank = isinstance(target, bqp.LowRank)
+    if not target.tall.on_host:
+        return "quick_sdr" if target.n <= thresholds.DEVICE_SAMPLE_ROWS else "sampled_sdr"
+    if not monotone or target.n * n_bits <= thresholds.RELAXED_SIGNS or has_classes(target):
+        return "quick_sdr" if low_rank else "coarse_sdr"
+    return "passes" if isinstance(target, bqp.LowRank) and isinstance(target.rows, NumpyRows) else "sweeps"

@@ -16,11 +16,11 @@ from hashlearn.bqp.rows import rows_of
 from hashlearn.core import thresholds
 from hashlearn.core.arrays import FloatArray, is_tensor, tensor_like
 from hashlearn.core.names import did_you_mean
-from hashlearn.core.threads import map_row_blocks, one_blas_thread
-from hashlearn.inference.objective import objective
+from hashlearn.core.threads import map_row_blocks, map_threads, one_blas_thread
+from hashlearn.inference.objective import frobenius_square, objective
 from hashlearn.inference.presets import has_few_distinct_rows
 from hashlearn.linalg.principal_axes import filled_up, principal_axes, top_directions
-from hashlearn.linalg.rotation import itq_rotation, signs_of_product
+from hashlearn.linalg.rotation import itq_rotation, random_rotation, signs_of_product
 
 # ITQ from random rotations ends far apart at few bits, where a trial is cheap: 40 trials of 8 bits, 8 of 40 and more.
 MAX_ROTATIONS, MIN_ROTATIONS, ROTATED_BITS = 40, 8, 320
@@ -37,7 +37,7 @@ def pca_codes(X: Any, n_bits: int, rng: np.random.Generator) -> Any:
 def itq_codes(X: Any, n_bits: int, rng: np.random.Generator) -> Any:
     """Iterative quantization (Gong and Lazebnik 2011): signs of the components, rotated to lose least."""
     V = _principal_scores(X, n_bits, rng)
-    return signs_of_product(V, itq_rotation(V, rng)[0])
+    return signs_of_product(V, itq_rotation(V, random_rotation(n_bits, rng))[0])
 
 
 def random_codes(X: Any, n_bits: int, rng: np.random.Generator) -> Any:
@@ -78,8 +78,15 @@ def start_codes(init: Any, X: Any, n_bits: int, rng: np.random.Generator, target
 
 def best_rotation(scores: Any, target: bqp.Operator, count: int, rng: np.random.Generator) -> FloatArray:
     """The rotation whose signs of ``scores`` have the lowest objective, of several that ITQ finds."""
-    rotations = [itq_rotation(scores, rng)[0] for _ in range(count)]
-    return min(rotations, key=lambda R: objective(target, signs_of_product(scores, R)))
+    starts = [random_rotation(scores.shape[1], rng) for _ in range(count)]
+    square = frobenius_square(target)
+
+    def tried(start: FloatArray) -> tuple[float, FloatArray]:
+        R = itq_rotation(scores, start)[0]
+        return objective(target, signs_of_product(scores, R), square), R
+
+    found = map(tried, starts) if is_tensor(scores) else map_threads(tried, starts)
+    return min(found, key=lambda trial: trial[0])[1]
 
 
 def _rotated_codes(target: bqp.Operator, factor: Any, n_bits: int, rng: np.random.Generator) -> Any:

@@ -27,18 +27,23 @@ def signs_of_product(V: Any, R: FloatArray) -> Any:
     return torch.where(V @ tensor_like(R, V) < 0.0, -1.0, 1.0).to(V.dtype)
 
 
-def itq_rotation(V: Any, rng: np.random.Generator, n_iter: int = ITERATIONS) -> tuple[FloatArray, list[float]]:
+def random_rotation(n_bits: int, rng: np.random.Generator) -> FloatArray:
+    """An orthogonal matrix, where `itq_rotation` begins."""
+    return np.linalg.qr(rng.standard_normal((n_bits, n_bits)))[0]
+
+
+def itq_rotation(V: Any, R: FloatArray, n_iter: int = ITERATIONS) -> tuple[FloatArray, list[float]]:
     """An orthogonal R that makes the quantization error ‖sgn(VR) − VR‖² small, and that error after each iteration.
 
-    The first error is that of a random rotation. Each iteration takes the signs B = sgn(VR) and then the R nearest to
-    them (orthogonal Procrustes: VᵀB = UΣWᵀ, R = UWᵀ); neither step can raise the error.
+    It begins from the R given, whose error is the first. Each iteration takes the signs B = sgn(VR) and then the R
+    nearest to them (orthogonal Procrustes: VᵀB = UΣWᵀ, R = UWᵀ); neither step can raise the error.
 
-    >>> R, errors = itq_rotation(np.array([[2.0, 0.0], [0.0, 2.0]]), np.random.default_rng(0))
+    >>> start = random_rotation(2, np.random.default_rng(0))
+    >>> R, errors = itq_rotation(np.array([[2.0, 0.0], [0.0, 2.0]]), start)
     >>> round(errors[-1], 6)
     0.686292
     """
     n, n_bits = V.shape
-    R = np.linalg.qr(rng.standard_normal((n_bits, n_bits)))[0]
     squares = (V * V).sum()
     constant = n * n_bits + float(squares)
     products, size = _quantized(V, R)
@@ -55,7 +60,8 @@ def _quantized(V: Any, R: FloatArray) -> tuple[FloatArray, float]:
     """Vᵀ sgn(V R) and the sum of |V R|."""
     if not is_tensor(V):
         rotated = V @ R
-        return V.T @ np.where(rotated < 0.0, -1.0, 1.0), float(np.abs(rotated).sum())
+        products = V.T @ np.where(rotated < 0.0, -1.0, 1.0)
+        return products, float(np.vdot(R, products))
     import torch
 
     from hashlearn.linalg.tensors import block_products

@@ -86,7 +86,7 @@ def save(hasher: BaseHasher, path: str | os.PathLike[str], *, codes: bool = True
         try:
             stored[name] = writer.json(value, name)
         except PersistenceError:
-            if name != "target_":  # it may hold an object of the user's, and only fit needs it
+            if name not in ("target_", "hash_function_"):  # they may hold an object of the user's that only fit needs
                 raise
             left_out.append(name)
     model = {

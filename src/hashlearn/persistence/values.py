@@ -58,7 +58,7 @@ HASHER_NAMES = {kind: name for name, kind in HASHERS.items()}
 
 
 # Fitted attributes that only describe the training. Reports hold seconds, which differ each time.
-NOT_NEEDED_TO_ENCODE = ("codes_", "inference_report_", "ranking_report_", "target_")
+NOT_NEEDED_TO_ENCODE = ("codes_", "hash_function_", "inference_report_", "ranking_report_", "target_")
 FITTED_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_]*_")
 
 # Python objects take far more memory than they do in a file.

@@ -5,32 +5,31 @@ factor, so Y is an operator of rank ``n_components``. Hash functions extend the 
 
 Two samples of one class usually share many neighbors; an edge between classes is often a single coincidence. The weight
 of an edge is therefore the number of common neighbors of its ends, plus one (Jarvis and Patrick 1973). O(n k²) time and
-memory after the search for neighbors, which is exact, or approximate with FAISS for many samples.
+memory after the search for neighbors, which is approximate for many samples (`nearest_rows`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, eigsh
-from sklearn.neighbors import NearestNeighbors
 
 from hashlearn import bqp
 from hashlearn.core.checks import whole_number
-from hashlearn.core.thresholds import MOST_EXACT_NEIGHBORS
+from hashlearn.core.threads import one_blas_thread
 from hashlearn.linalg.principal_axes import with_fixed_signs
 from hashlearn.targets.base import Target, centered_unit_rows
+from hashlearn.targets.nearest_rows import nearest_rows
 
 METRICS = ("cosine", "euclidean")
 MOST_DENSE = 400  # up to this many nodes all eigenvectors are computed
 LARGEST_POWER = 256.0
 AUTOMATIC_DIMENSIONS = (16.0, 32.0)
-HNSW_LINKS, HNSW_BUILD, HNSW_SEARCH = 32, 80, 64
+TOLERANCE = 1e-6  # of eigenvalues; at 1e-2 most of the leading 64 were missed in a graph of 100,000 nodes
 
 
 @dataclass(frozen=True)
@@ -83,7 +82,7 @@ class Neighbors(Target):
 
     def embedding(self, X: Any, rng: np.random.Generator) -> NDArray[np.float64]:
         """E, shape (n, n_components) or fewer columns if the graph is small; rows have unit length or are zero."""
-        graph, place = neighbor_graph(X, int(self.n_neighbors), self.metric)
+        graph, place = neighbor_graph(X, int(self.n_neighbors), self.metric, rng)
         values, vectors = _diffusion(graph, int(self.n_components), rng)
         dimension = AUTOMATIC_DIMENSIONS[1] if isinstance(self.dimension, str) else self.dimension
         scaled = vectors * values ** _power(values, dimension)
@@ -115,7 +114,8 @@ def _diffusion(
             return result
 
         operator = LinearOperator((n, n), matvec=product, dtype=np.float64)
-        values, vectors = eigsh(operator, n_components, which="LA", v0=rng.standard_normal(n), tol=1e-6)
+        with one_blas_thread():  # two threads took nine times as much processor time on busy cores
+            values, vectors = eigsh(operator, n_components, which="LA", v0=rng.standard_normal(n), tol=TOLERANCE)
     order = np.argsort(values)[::-1][:n_components]
     values, vectors = np.clip(values[order], 0.0, 1.0), vectors[:, order]
     return values, with_fixed_signs(vectors)
@@ -137,7 +137,9 @@ def _power(values: NDArray[np.float64], dimension: float) -> float:
     return 0.5 * (low + high)
 
 
-def neighbor_graph(X: Any, n_neighbors: int, metric: str) -> tuple[sp.csr_array, NDArray[np.intp]]:
+def neighbor_graph(
+    X: Any, n_neighbors: int, metric: str, rng: np.random.Generator
+) -> tuple[sp.csr_array, NDArray[np.intp]]:
     """Symmetric weights between distinct rows of X, and the index of each row among these.
 
     Equal rows are one node: a thousand copies would otherwise be each other's only neighbors.
@@ -149,7 +151,7 @@ def neighbor_graph(X: Any, n_neighbors: int, metric: str) -> tuple[sp.csr_array,
     k = min(n_neighbors, n - 1)
     if k < 1:
         return sp.csr_array((n, n), dtype=np.float64), place
-    near = _nearest(rows[nodes], k)
+    near = nearest_rows(rows[nodes], k, rng)
     starts = np.arange(0, n * k + 1, k)
     directed = sp.csr_array((np.ones(n * k), near.ravel(), starts), shape=(n, n))
     directed.sort_indices()
@@ -169,31 +171,6 @@ def _shared_neighbors(directed: sp.csr_array) -> sp.csr_array:
             others = lists[block[:, column]]
             shared[first : first + 4096, column] = (block[:, :, None] == others[:, None, :]).sum(axis=(1, 2))
     return sp.csr_array((1.0 + shared.ravel(), directed.indices, directed.indptr), shape=(n, n))
-
-
-def _nearest(rows: NDArray[np.float32], k: int) -> NDArray[np.intp]:
-    """The k nearest other rows of each row."""
-    if len(rows) > MOST_EXACT_NEIGHBORS and find_spec("faiss") is not None:
-        return _nearest_approximate(rows, k)
-    found: NDArray[np.intp] = (
-        NearestNeighbors(n_neighbors=k, algorithm="brute").fit(rows).kneighbors(return_distance=False)
-    )
-    return found
-
-
-def _nearest_approximate(rows: NDArray[np.float32], k: int) -> NDArray[np.intp]:
-    import faiss
-
-    index = faiss.IndexHNSWFlat(rows.shape[1], HNSW_LINKS)
-    index.hnsw.efConstruction, index.hnsw.efSearch = HNSW_BUILD, max(HNSW_SEARCH, 2 * k)
-    index.add(rows)
-    found = index.search(rows, k + 1)[1]
-    # A row usually finds itself first; if it does not, drop its farthest neighbor.
-    is_self = found == np.arange(len(rows))[:, None]
-    is_self[~is_self.any(axis=1), -1] = True
-    others = found[~is_self].reshape(len(rows), k)
-    # If the index found fewer than asked for, repeat the nearest one.
-    return np.asarray(np.where(others < 0, np.maximum(others[:, :1], 0), others), np.intp)
 
 
 def _distinct(rows: NDArray[np.float32]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -42,9 +42,9 @@ def test_hashlearn_tuned_is_another_thing_with_labels_than_without():
     tuned = METHODS["hashlearn tuned"]
     assert tuned.setting_in(MIXED) == UNSUPERVISED
     assert tuned.build(replace(request(), n_bits=8)).hash_function == KernelRidge(sharpen=4.0)
-    assert tuned.build(request()).hash_function == "kernel_ridge"
+    assert tuned.build(request()).hash_function == "auto"
     assert tuned.build(request(UNSUPERVISED)).get_params()["scaling"] == "root"
-    assert tuned.build(request(UNSUPERVISED)).hash_function == "kernel_ridge"
+    assert tuned.build(request(UNSUPERVISED)).hash_function == "auto"
     assert plan("supervised", methods=["hashlearn tuned"]).methods == ("hashlearn tuned",)
 
 

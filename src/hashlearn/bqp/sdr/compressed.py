@@ -12,7 +12,7 @@ F(T) = PᵀV(T), which is one pass over P. The equation F(T) = T has rank · k u
 3. the certificate. If it fails at a fixed point, that is a saddle. Then T gets one more column, along the direction of
    negative curvature that the certificate found, and the sweeps begin again.
 
-`relax_on_samples` is for many rows on a device and a loose gap. Sweeps over a sample of rows settle after one or two
+`relax_on_samples` is for many rows and a loose gap. Sweeps over a sample of rows settle after one or two
 dozen. Their T = PᵀV, scaled up, has a gap of some 2 to 6 · rank / (rows in the sample) on all rows, measured for ranks
 up to 111. So all rows are read only twice: for the norms d of T, and for the certificate from d. If the gap is too
 wide, the next sample is larger. There are no Newton steps: stopped early, they often end at points (probably saddles)
@@ -33,7 +33,7 @@ from hashlearn.bqp.sdr.certificate import low_rank_bound
 from hashlearn.bqp.sdr.relaxation import Relaxation, Tolerance
 from hashlearn.bqp.solution import Run
 from hashlearn.core.arrays import FloatArray
-from hashlearn.core.thresholds import CHEAP_RANK
+from hashlearn.core.thresholds import CHEAP_RANK, RELAXED_ROWS
 
 START_SWEEPS = 30
 ESCAPE_SWEEPS = 100
@@ -50,7 +50,6 @@ GROWTH = 4  # factor by which the sample grows from round to round
 FIRST_SWEEPS, LATER_SWEEPS = 20, 8
 SAMPLE_SETTLED = 1.5e-4  # mean square movement of a row
 LEVELED = 0.05  # of their mean is added to the norms, because norms that are small by chance weaken the bound
-SWEPT_ROWS = 20_000  # the sample for rows whose ``swept_rows`` is None
 
 
 @dataclass
@@ -213,7 +212,7 @@ def relax_on_samples(
     T = rng.standard_normal((A.rank, rank))
     T[~attracts & attracts.any()] = 0.0
     sweeps = FIRST_SWEEPS
-    count = rows.swept_rows or SWEPT_ROWS
+    count = rows.swept_rows or RELAXED_ROWS
     bound = -np.inf
     for rounds_left in reversed(range(tolerance.max_rounds)):
         sample = rows.sample(count, rng)

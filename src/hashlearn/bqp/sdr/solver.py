@@ -17,7 +17,7 @@ from hashlearn.bqp.sweeps import CoordinateSweeps
 from hashlearn.bqp.theory import expected_rounding_value
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import positive, whole_number
-from hashlearn.core.thresholds import DENSE_CERTIFICATE_LIMIT, EXPECTATION_PAIRS, SMALL
+from hashlearn.core.thresholds import DENSE_CERTIFICATE_LIMIT, EXPECTATION_PAIRS, RELAXED_ROWS, SMALL
 
 
 @dataclass(frozen=True)
@@ -28,12 +28,13 @@ class SemidefiniteRelaxation:
     ----------
     n_draws : number of random draws of eq. (11)
     polish : 1-flip descent from this many of the best draws (and from x0, if given); 0 is the paper's way
-    tol : relative gap between the relaxation's value and its proven bound at which it counts as solved; from 5e-3 on,
-        rows on a device are sampled (`relax_on_samples`)
+    tol : relative gap between the relaxation's value and its proven bound at which it counts as solved
     rank : columns of the factor to begin with; raised when the certificate fails
     max_iter : rounds of solve, certify, raise the rank
     max_flip_passes : passes of that descent over the rows
-    certify : whether the bound from sampled rows (see ``tol``) is proven; without a proof there is no bound
+    sampled : with more than 8,000 rows, solve the relaxation of a low-rank A on a sample (`relax_on_samples`).
+        Rounding, flips and the bound take all rows. On a device a ``tol`` of 5e-3 or more does the same
+    certify : whether the bound from sampled rows is proven; without a proof there is no bound
     proof_limit : rows up to which an A that is not low rank is factored to prove its bound, O(n³); beyond, the bound
         comes from Lanczos, is a little looser and holds with probability 1 − 1e-9
 
@@ -70,6 +71,7 @@ class SemidefiniteRelaxation:
     proof_limit: int = DENSE_CERTIFICATE_LIMIT
     max_flip_passes: int = 1000
     certify: bool = True
+    sampled: bool = False
 
     name: ClassVar[str] = "sdr"
     any_rows: ClassVar[bool] = True  # low-rank problems of every kind of rows, not of NumPy arrays only
@@ -101,10 +103,9 @@ class SemidefiniteRelaxation:
 
     def _relax(self, A: Operator, tolerance: Tolerance, run: Run, rng: np.random.Generator) -> Relaxation:
         if isinstance(A, LowRank) and ((A.n > SMALL and A.n > A.rank // 4) or not A.rows.on_host):
-            if A.rows.on_host or self.tol < LOOSE:
-                relaxation = relax_low_rank(A, tolerance, self.rank, rng, run)
-            else:
-                relaxation = relax_on_samples(A, tolerance, self.rank, rng, run, self.certify)
+            if (self.sampled and A.n > 2 * RELAXED_ROWS) or (self.tol >= LOOSE and not A.rows.on_host):
+                return relax_on_samples(A, tolerance, self.rank, rng, run, self.certify)
+            relaxation = relax_low_rank(A, tolerance, self.rank, rng, run)
             if tolerance.met(relaxation.value, relaxation.bound) or not A.rows.on_host:
                 return relaxation
         return relax_factored(A, tolerance, 2 * self.rank, rng, run)

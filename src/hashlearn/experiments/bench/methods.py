@@ -95,6 +95,11 @@ def _two_step(solver: str | Callable[[Request], Any], *, distance: bool = False,
     return parameters
 
 
+def _relaxed(request: Request) -> str:
+    """The relaxation, solved as far as bits of codes need: thresholded distances are no factor of low rank."""
+    return "quick_sdr" if request.setting == SUPERVISED else "coarse_sdr"
+
+
 def _graph_cut(request: Request) -> Any:
     """With labels the blocks of FastHash, which are the classes; without labels the solver finds blocks."""
     return bqp.GraphCut(blocks=request.labels) if request.setting == SUPERVISED else "graph_cut"
@@ -127,11 +132,11 @@ METHODS: dict[str, Method] = {
     for method in (
         Method("hashlearn", "two_step", BOTH, lambda request: {}),  # the library's defaults
         Method("hashlearn tuned", "two_step", (UNSUPERVISED, SUPERVISED), _tuned),
-        Method("SDR", "two_step", BOTH, _two_step("auto")),
+        Method("SDR", "two_step", BOTH, _two_step(_relaxed)),
         Method("AL", "two_step", BOTH, _two_step("al")),
-        Method("SDR plain", "two_step", (SUPERVISED,), _two_step("auto", spread=False)),
+        Method("SDR plain", "two_step", (SUPERVISED,), _two_step(_relaxed, spread=False)),
         Method("AL plain", "two_step", (SUPERVISED,), _two_step("al", spread=False)),
-        Method("SDR distance", "two_step", (UNSUPERVISED,), _two_step("auto", distance=True)),
+        Method("SDR distance", "two_step", (UNSUPERVISED,), _two_step("quick_sdr", distance=True)),
         Method("AL distance", "two_step", (UNSUPERVISED,), _two_step("al", distance=True)),
         Method("NOPT", "two_step", BOTH, _two_step("nopt", spread=False)),
         Method("GraphCut", "two_step", BOTH, _two_step(_graph_cut, spread=False)),

@@ -20,7 +20,7 @@ from hashlearn.hash_functions.linear import linear_functions, typical_norm
 from hashlearn.hashers.base import BaseHasher
 from hashlearn.linalg.gram import column_means
 from hashlearn.linalg.principal_axes import principal_axes, with_fixed_signs
-from hashlearn.linalg.rotation import itq_rotation
+from hashlearn.linalg.rotation import itq_rotation, random_rotation
 
 ROWS = 4096
 ROUNDING = 1e-10
@@ -73,7 +73,7 @@ class ITQ(BaseHasher):
         V = np.zeros((X.shape[0], self.n_bits))
         V[:, :n_components] = axes.scores(X)
         with one_blas_thread():
-            R, errors = itq_rotation(V, rng, self.n_iter)
+            R, errors = itq_rotation(V, random_rotation(V.shape[1], rng), self.n_iter)
             weights = axes.directions @ R[:n_components]
         self.quantization_errors_ = np.array(errors) / X.shape[0]
         self.hash_functions_ = linear_functions(weights, axes.centre * axes.scale, f"ITQ, {self.n_iter} steps")
@@ -141,7 +141,7 @@ class ITQCCA(BaseHasher):
             weights = _padded(directions * self.correlations_, self.n_bits)
             self.correlations_ = _padded(self.correlations_[None, :], self.n_bits)[0]
             V = np.concatenate([(X[a : a + ROWS] - mean) @ weights for a in range(0, len(X), ROWS)])
-            R, errors = itq_rotation(V, rng, self.n_iter)
+            R, errors = itq_rotation(V, random_rotation(V.shape[1], rng), self.n_iter)
             weights = weights @ R
             self.codes_ = np.where(V @ R >= 0.0, 1, -1).astype(np.int8)
         self.quantization_errors_ = np.array(errors) / len(X)
