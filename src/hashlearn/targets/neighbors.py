@@ -5,7 +5,7 @@ factor, so Y is an operator of rank ``n_components``. Hash functions extend the 
 
 Two samples of one class usually share many neighbors; an edge between classes is often a single coincidence. The weight
 of an edge is therefore the number of common neighbors of its ends, plus one (Jarvis and Patrick 1973). O(n k²) time and
-memory after the search for neighbors, which is approximate for many samples (`nearest_rows`).
+memory after the search for neighbors, which is approximate for many samples.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from hashlearn import bqp
+from hashlearn.core import thresholds
 from hashlearn.core.checks import whole_number
 from hashlearn.core.threads import one_blas_thread
+from hashlearn.linalg.nearest import nearest_rows
+from hashlearn.linalg.nearest_in_cells import nearest_in_cells
 from hashlearn.linalg.principal_axes import with_fixed_signs
 from hashlearn.targets.base import Target, centered_unit_rows
-from hashlearn.targets.nearest_rows import nearest_rows
 
 METRICS = ("cosine", "euclidean")
 MOST_DENSE = 400  # up to this many nodes all eigenvectors are computed
@@ -151,7 +153,7 @@ def neighbor_graph(
     k = min(n_neighbors, n - 1)
     if k < 1:
         return sp.csr_array((n, n), dtype=np.float64), place
-    near = nearest_rows(rows[nodes], k, rng)
+    near = _nearest(rows[nodes] if metric == "cosine" else rows[nodes] - rows.mean(axis=0), k, rng)
     starts = np.arange(0, n * k + 1, k)
     directed = sp.csr_array((np.ones(n * k), near.ravel(), starts), shape=(n, n))
     directed.sort_indices()
@@ -171,6 +173,14 @@ def _shared_neighbors(directed: sp.csr_array) -> sp.csr_array:
             others = lists[block[:, column]]
             shared[first : first + 4096, column] = (block[:, :, None] == others[:, None, :]).sum(axis=(1, 2))
     return sp.csr_array((1.0 + shared.ravel(), directed.indices, directed.indptr), shape=(n, n))
+
+
+def _nearest(rows: NDArray[np.float32], k: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """The k nearest other rows of each row; ``rng`` is drawn from only if there are many rows."""
+    if len(rows) > thresholds.MOST_EXACT_NEIGHBORS:
+        return nearest_in_cells(rows, k, rng)
+    found: NDArray[np.int64] = nearest_rows(rows, rows, k, own=np.arange(len(rows)))
+    return found
 
 
 def _distinct(rows: NDArray[np.float32]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

@@ -1,4 +1,4 @@
-"""The nearest other rows of every row: exact up to 20,000 rows, in cells beyond.
+"""The nearest other rows of many rows, approximately: each row looks at the rows of a few cells.
 
 A cell holds the rows nearest to one of √n centers (k-means on a sample). A row looks at its own cell and at the cells
 whose centers are nearest to that of its own. One product finds the neighbors of all rows of a cell, so the cost is
@@ -12,9 +12,7 @@ from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.neighbors import NearestNeighbors
 
-from hashlearn.core import thresholds
 from hashlearn.core.threads import map_row_blocks, map_threads, one_blas_thread
 
 Rows = NDArray[np.float32]
@@ -24,23 +22,14 @@ CENTER_STEPS = 8  # of k-means
 ROWS_PER_CENTER = 64  # in the sample that the centers are found on
 
 
-def nearest_rows(rows: Rows, k: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """The k nearest other rows of each row, in no order; ``rng`` is drawn from only if there are many rows."""
-    if len(rows) > thresholds.MOST_EXACT_NEIGHBORS:
-        return nearest_in_cells(rows, k, rng)
-    search = NearestNeighbors(n_neighbors=k, algorithm="brute").fit(rows)
-    found: NDArray[np.intp] = search.kneighbors(return_distance=False)
-    return found
-
-
-def nearest_in_cells(rows: Rows, k: int, rng: np.random.Generator) -> NDArray[np.intp]:
+def nearest_in_cells(rows: Rows, k: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """The k nearest of the rows in the nearest cells; a few true neighbors are missed.
 
     >>> rows = np.array([[0.0], [0.1], [5.0], [5.1]], dtype=np.float32)
     >>> nearest_in_cells(rows, 1, np.random.default_rng(0)).ravel()
     array([1, 0, 3, 2])
     """
-    found = np.empty((len(rows), k), dtype=np.intp)
+    found = np.empty((len(rows), k), dtype=np.int64)
     with one_blas_thread():
         centers = _centers(rows, max(1, int(len(rows) ** 0.5)), rng)
         cell = _nearest_center(rows, centers)
