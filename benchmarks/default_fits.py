@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.neighbors import NearestNeighbors
 
 from hashlearn import TwoStepHasher, metrics
 from hashlearn.experiments import datasets
@@ -39,8 +38,7 @@ def main() -> None:
     print(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}", flush=True)
     for n in options.rows:
         X, y, queries = _drawn(rows, data.y, n, options.seed)
-        search = NearestNeighbors(n_neighbors=N_NEIGHBORS, algorithm="brute", metric="cosine").fit(X)
-        neighbors = search.kneighbors(queries, return_distance=False).astype(np.int64)
+        neighbors = metrics.float_neighbors(queries, X, N_NEIGHBORS)
         for target in options.targets:
             print(f"| {' | '.join(_measured(X, y, queries, neighbors, target, options))} |", flush=True)
 
