@@ -40,7 +40,8 @@ SINCE = {
         3,
         "two_step",
         {"solver": bqp.LocalSearch(n_starts=2), "hash_function": hash_functions.KernelRidge(gamma=0.02, sharpen=4.0)},
-    )
+    ),
+    "ranking": (3, "ranking", {"hidden": 4, "metric": "euclidean"}),
 }
 
 

@@ -163,8 +163,10 @@ def anchors_of(
     n_held = _held_out(len(chosen))
     order = rng.permutation(len(chosen)) if n_held else np.arange(len(chosen))
     held, used = chosen[np.sort(order[:n_held])], chosen[np.sort(order[n_held:])]
-    form = form_of(X[used], metric)
-    rows, kept_rows = form(X[used]), [form(X[held])]
+    given = X[used]
+    form = form_of(given, metric)
+    rows, kept_rows = form(given), [form(X[held])]
+    del given
     row_labels, kept_labels = (None, None) if labels is None else (labels[used], labels[held])
     places = _sample(len(used), RANKED_ANCHORS, rng)
     n_neighbors = min(n_neighbors, len(used) - 1)
@@ -182,10 +184,10 @@ def anchors_of(
             row_labels = np.r_[row_labels, np.full(asked, NO_LABEL)]
             kept_labels = np.r_[kept_labels, np.full(n_asked, NO_LABEL)]
         rows = joined([rows, others])
-    kept = joined(kept_rows)
+    kept, searched = joined(kept_rows), rows[: min(len(used), CHECKED_ROWS)]
     return Anchors(
         form, rows, len(used), len(chosen), places, near, asked, row_labels,
-        _kept(kept, kept_labels, rows[:CHECKED_ROWS], row_labels, k, label_weight) if len(kept) else None,
+        _kept(kept, kept_labels, searched, row_labels, k, label_weight) if len(kept) else None,
     )  # fmt: skip
 
 
