@@ -102,7 +102,7 @@ def test_features_that_tell_nothing_do_not_crash(name: str, data: str) -> None:
 
 @every_hasher
 def test_one_class_is_refused_where_labels_are_needed(name: str) -> None:
-    looks_at_labels = unfitted(name).__sklearn_tags__().target_tags.required or name in ("two_step", "bre")
+    looks_at_labels = unfitted(name).__sklearn_tags__().target_tags.required or name in ("two_step", "ranking", "bre")
     if not looks_at_labels:
         assert unfitted(name).fit(X[TRAIN], np.zeros(120)).encode(X[TRAIN]).shape == (120, 2)
         return
