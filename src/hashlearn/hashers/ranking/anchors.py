@@ -20,7 +20,7 @@ from hashlearn.hashers.ranking.network import OTHER_CLASS, Batch
 from hashlearn.linalg.nearest import nearest_rows
 
 FEWEST_HELD_OUT, MOST_HELD_OUT = 8, 400
-CHECKED_ROWS = 20_000  # rows among which those kept out are searched for
+CHECKED_ROWS = 10_000  # rows among which those kept out are searched for
 GROUP = 8  # rows of a batch for each anchor: itself and some of its nearest
 MATES = 3  # of these, rows of its class
 STEPS_AT_ONCE = 64  # whose indices are drawn together

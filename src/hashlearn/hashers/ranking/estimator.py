@@ -30,7 +30,7 @@ ENCODERS = ("mlp", "linear")
 METRICS = ("cosine", "euclidean")
 RECALL_K = 10
 TEMPERATURES, NOISES = (0.033, 0.055), (0.1, 0.3)  # without labels, and with
-PASSES, FEWEST_STEPS, MOST_STEPS = 200, 500, 3000
+PASSES, FEWEST_STEPS, MOST_STEPS = 200, 500, {"mlp": 2700, "linear": 2000}
 LARGEST_WIDTH = 65_536
 
 
@@ -52,7 +52,7 @@ class RankingHasher(BaseHasher):
     temperature : small: the nearest few count most; large: also the order farther down the list, as for average
         precision over classes. "auto" is 0.033 without labels and 0.055 with. In units of the variance of the rows
     hidden : hidden units of "mlp"
-    n_steps : of training. "auto" is 200 · n_samples / batch_size, from 500 to 3,000
+    n_steps : of training. "auto" is 200 · n_samples / batch_size, at least 500 and at most 2,700 ("linear": 2,000)
     batch_size : rows in a step
     n_neighbors : nearest rows of an anchor that it is compared with
     noise : added to rows in training, as a share of their spread; more helps classes without labels, and few rows.
@@ -193,7 +193,7 @@ class RankingHasher(BaseHasher):
     def _steps(self, n: int) -> int:
         if not isinstance(self.n_steps, str):
             return int(self.n_steps)
-        return int(np.clip(PASSES * n // self.batch_size, FEWEST_STEPS, MOST_STEPS))
+        return int(np.clip(PASSES * n // self.batch_size, FEWEST_STEPS, MOST_STEPS[self.encoder]))
 
     def _start(self, anchors: Anchors, rng: np.random.Generator) -> dict[str, Any]:
         """Signs of principal components; beyond their number, random directions through all of them."""

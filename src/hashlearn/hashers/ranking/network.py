@@ -117,24 +117,23 @@ class Network:
     ) -> tuple[Any, Any, Any]:
         """Gradients of the loss of these queries in their unit margins, in all signs, and in −log s."""
         xp = self.xp
-        wanted = batch.rows[rows] @ batch.rows.T
-        wanted -= halves  # minus half the squared distance, but for a number for each query
+        sharpness = 1.0 / self.temperature
+        wanted = (sharpness * batch.rows[rows]) @ batch.rows.T
+        wanted -= sharpness * halves  # minus half the squared distance, but for a number for each query
         if batch.labels is not None:
             mine, other = batch.labels[rows, None], batch.labels[None, :]
             known, equal = (mine >= 0) & (other >= 0), mine == other
-            wanted += self.label_weight * xp.astype(known, wanted.dtype) * xp.where(equal, 1.0, -OTHER_CLASS)
-        wanted *= 1.0 / self.temperature
-        scores = unit[rows] @ signs.T
-        scores *= factor
+            weight = sharpness * self.label_weight
+            wanted += weight * xp.astype(known, wanted.dtype) * xp.where(equal, 1.0, -OTHER_CLASS)
+        scores = (factor * unit[rows]) @ signs.T
         left_out = batch.indices[rows, None] == batch.indices[None, :]
         if batch.queries is not None:
             left_out |= batch.queries
         gradient = _softmax(xp, scores, left_out)
         gradient -= _softmax(xp, wanted, left_out)
-        gradient *= 1.0 / len(batch.rows)
-        d_log = xp.sum(gradient * scores)
-        gradient *= factor
-        return gradient @ signs, gradient.T @ unit[rows], d_log
+        factor = factor / float(len(batch.rows))  # the loss is a mean
+        d_unit = factor * (gradient @ signs)
+        return d_unit, gradient.T @ (factor * unit[rows]), xp.sum(unit[rows] * d_unit)
 
     def _adam(self, name: str, part: Any, gradient: Any, rate: float) -> None:
         """Adam (Kingma and Ba 2015) on a part of one parameter."""
@@ -162,10 +161,10 @@ class Network:
 
 
 def _softmax(xp: Any, logits: Any, left_out: Any) -> Any:
-    """Softmax of every row without the entries ``left_out``; ``logits`` is kept."""
-    shares = xp.where(left_out, NEVER, logits)
-    shares -= xp.max(shares, axis=1, keepdims=True)
-    shares = xp.exp(shares)
+    """Softmax of every row without the entries ``left_out``."""
+    logits = xp.where(left_out, NEVER, logits)
+    logits -= xp.max(logits, axis=1, keepdims=True)
+    shares = xp.exp(logits)
     shares /= xp.sum(shares, axis=1, keepdims=True)
     return shares
 

@@ -16,7 +16,7 @@ from hashlearn.hashers.ranking.report import Check, RankingReport
 
 STAGE = "ranking"
 WARM_UP = 0.05  # share of the steps in which the rate rises
-CHECKS = 10
+CHECKS = 8
 PATIENCE = 3  # checks without a gain before training ends, in its second half
 
 
