@@ -183,6 +183,7 @@ def test_a_training_that_diverges_leaves_the_start():
 )
 def test_three_checks_without_a_gain_end_the_second_half_of_training(recalls, last, kept, ending, monkeypatch):
     found = iter(recalls)
+    monkeypatch.setattr(training, "CHECKS", 10)
     monkeypatch.setattr(training, "_check", lambda network, kept, step, k: training.Check(step, *[next(found)] * 2))
     report = quick(n_steps=50).fit(X[:400]).ranking_report_
     assert [check.step for check in report.checks] == list(range(0, last + 1, 5))
