@@ -22,6 +22,7 @@ from hashlearn import bqp
 from hashlearn.core import thresholds
 from hashlearn.core.checks import whole_number
 from hashlearn.core.threads import one_blas_thread
+from hashlearn.linalg.leading_eigenvectors import leading_eigenvectors
 from hashlearn.linalg.nearest import nearest_rows
 from hashlearn.linalg.nearest_in_cells import nearest_in_cells
 from hashlearn.linalg.principal_axes import with_fixed_signs
@@ -31,7 +32,7 @@ METRICS = ("cosine", "euclidean")
 MOST_DENSE = 400  # up to this many nodes all eigenvectors are computed
 LARGEST_POWER = 256.0
 AUTOMATIC_DIMENSIONS = (16.0, 32.0)
-TOLERANCE = 1e-6  # of eigenvalues; at 1e-2 most of the leading 64 were missed in a graph of 100,000 nodes
+TOLERANCE = 1e-6  # of eigenvalues
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,9 @@ def _diffusion(
         values, vectors = np.linalg.eigh(dense)
     else:
         scaled = sp.csr_array(graph.multiply(inverse[:, None]).multiply(inverse))
+        if n > thresholds.MOST_EXACT_NEIGHBORS:
+            values, vectors = leading_eigenvectors(scaled, n_components, trivial, rng)
+            return np.clip(values, 0.0, 1.0), with_fixed_signs(vectors)
 
         def product(x: NDArray[Any]) -> NDArray[Any]:
             flat = x.ravel()
