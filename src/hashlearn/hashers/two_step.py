@@ -54,7 +54,7 @@ class TwoStepHasher(BitPredictor):
         "itq", "random", or an array (n_samples, n_bits) of ±1 or 0/1
     scaling : of the features: "none", "root" (sgn(x) · √|x|, for pixels, histograms, energies), or "auto": "root" if y
         is given and no entry of X is negative
-    n_sweeps : passes over all bits, max_iter of Algorithm 1
+    n_sweeps : passes over all bits, max_iter of Algorithm 1. "auto" is 3, and 5 if solver "auto" takes single flips
     monotone : replace a bit only by a better one, and stop if no bit improves; False is the literal paper
     spread : with labels or clusters, among codes of equal objective (near-equal if classes differ in size) prefer
         codewords that are far apart; precision within a radius rises much at few bits. False is the literal paper
@@ -98,7 +98,7 @@ class TwoStepHasher(BitPredictor):
     solver: Any = "auto"
     hash_function: Any = "auto"
     init: Any = "auto"
-    n_sweeps: int = 3
+    n_sweeps: int | str = "auto"
     scaling: str = "auto"
     monotone: bool = True
     spread: bool = True
@@ -134,7 +134,8 @@ class TwoStepHasher(BitPredictor):
         X = self._validated(X, reset=True)
         labels = None if y is None else checked_labels(y, X.shape[0])
         self._check_n_bits(X.shape[0])
-        self._require_whole("n_sweeps")
+        if self.n_sweeps != "auto":
+            self._require_whole("n_sweeps")
         target = as_target(self.target, labels)
         if target.needs_labels:
             if labels is None:

@@ -24,6 +24,8 @@ from hashlearn.inference.presets import Passes, chosen, described
 from hashlearn.inference.report import BitRecord, InferenceReport
 from hashlearn.inference.whole_bits import WholeBits, int8_codes
 
+SWEEPS, SWEEPS_OF_PASSES = 3, 5  # what "auto" stands for
+
 
 class Bits(Protocol):
     """The bits of one code: `WholeBits` or `BitsByPasses`."""
@@ -47,7 +49,7 @@ def infer_codes(
     start: Any,
     *,
     solver: str | bqp.Solver | Passes = "auto",
-    n_sweeps: int = 3,
+    n_sweeps: int | str = 3,
     monotone: bool = True,
     spread: bool = True,
     rng: np.random.Generator | None = None,
@@ -61,7 +63,7 @@ def infer_codes(
     target : Y with entries in [−1, 1]
     start : signs (n, n_bits), of the same kind as the rows of the target; codes come back as int8 of that kind
     solver : "auto", a name of `bqp.METHODS` (that method with its defaults), a name of `PRESETS`, or an object
-    n_sweeps : max_iter of Algorithm 1
+    n_sweeps : max_iter of Algorithm 1. "auto" is 3, and 5 if solver "auto" takes passes of flips, which are cheap
     monotone : each bit starts from its present signs and is only replaced by better ones, and inference ends after a
         sweep without change; False is the literal paper, which takes whatever the solver returns
     spread : if samples of one class end with one code, prefer codewords that keep apart among equal objectives
@@ -83,6 +85,8 @@ def infer_codes(
     rng = np.random.default_rng() if rng is None else rng
     picked = chosen(solver, target, start.shape[1], monotone)
     by_passes = isinstance(picked.solver, Passes)
+    if isinstance(n_sweeps, str):
+        n_sweeps = SWEEPS_OF_PASSES if by_passes and isinstance(solver, str) and solver == "auto" else SWEEPS
     began = time.perf_counter()
     with one_blas_thread():
         bits: Bits
