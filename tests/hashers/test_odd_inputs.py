@@ -93,9 +93,7 @@ SUPERVISED = [name for name, kind in HASHERS.items() if kind._learns_from_labels
 @pytest.mark.parametrize("name", SUPERVISED)
 @pytest.mark.parametrize("labels", [np.arange(60), X[:, 0], [f"row {i}" for i in range(60)], np.eye(60, dtype=int)])
 def test_labels_that_no_two_rows_share_are_refused(name: str, labels: Any) -> None:
-    message = (
-        r"y has 60 different labels for 60 rows.*Leave y out|y has no label that two rows share|one class"
-    )
+    message = r"y has 60 different labels for 60 rows.*Leave y out|y has no label that two rows share|one class"
     with pytest.raises(ValueError, match=message):
         HASHERS[name](4).fit(X, labels)
 
