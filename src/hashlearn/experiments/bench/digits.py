@@ -15,7 +15,6 @@ from hashlearn.experiments.bench.cell import gallery
 from hashlearn.experiments.bench.protocols import Split
 from hashlearn.hashers import BaseHasher, RankingHasher, TwoStepHasher
 from hashlearn.inference import start_codes
-from hashlearn.linalg.nearest import nearest_rows
 
 N_QUERIES = 500
 N_NEIGHBORS = 10
@@ -63,8 +62,7 @@ def run(
     X, y = data.X[order], data.y[order]
     queries, database = slice(0, n_queries), slice(n_queries, None)
     result = DigitsResult(n_bits, len(order))
-    unit = (X / np.linalg.norm(X, axis=1, keepdims=True)).astype(np.float32)
-    nearest = nearest_rows(unit[queries], unit[database], N_NEIGHBORS)
+    nearest = metrics.float_neighbors(X[queries], X[database], N_NEIGHBORS)
 
     ranking = RankingHasher(n_bits, hidden=HIDDEN, n_steps=N_STEPS, random_state=seed)
     steps: list[tuple[str, str, BaseHasher | None]] = [

@@ -1,7 +1,8 @@
 """Other packages' methods by name, at the sizes that they allow: rows of the table "frontier".
 
-Where a method has a fixed number of bits for each dimension, rows are first projected to as many principal components
-as the budget allows. Adding a peer is a line in `PEERS`, and a class in `coders` unless FAISS's index factory knows it.
+Some methods store a fixed number of bits for each dimension. For these, rows are first projected to principal
+components, as many as the bytes allow. Adding a peer is a line in `PEERS`, and a class in `coders` unless FAISS's index
+factory knows it.
 """
 
 from __future__ import annotations
