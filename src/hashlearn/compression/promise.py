@@ -1,0 +1,100 @@
+"""The test behind a promise such as "recall is at least 0.95, at 99 % confidence". It is valid for any sample size.
+
+We bet against "the mean is below the claim". Start with 1; each value x multiplies the stake by 1 + bet · (x − claim).
+If the mean is below the claim, the stake does not grow on average, so it ends above 1 / (1 − confidence) with
+probability 1 − confidence at most (Markov). Nothing is assumed of the values but that they lie in [0, 1], are drawn
+independently, and that the bet was fixed before they were looked at.
+
+The size of the bet decides how soon a true claim is accepted, never whether a false one is refused. `best_bet` takes
+the bet that would have grown most on other values, those that the choices were made on. Its growth depends on the
+variance, so codes that rarely miss need few queries; Hoeffding's inequality knows the range only.
+
+Reference: I. Waudby-Smith, A. Ramdas: Estimating means of bounded random variables by betting. JRSS B, 2024. A. N.
+Angelopoulos, S. Bates, E. J. Candès, M. I. Jordan, L. Lei: Learn then test. Annals of Applied Statistics, 2025.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+from scipy.special import logsumexp
+
+from hashlearn.core.arrays import FloatArray
+
+LARGEST_BET = 0.98  # of the bet that a value of 0 would ruin
+SPREAD_BETS = 40  # where nothing is known: this many sizes, each with the same share of the stake
+SMALLEST_SPREAD = 1e-3
+
+
+def accepts(values: Any, claim: float, bets: Any, confidence: float) -> bool:
+    """Whether the values show that their mean is at least the claim.
+
+    >>> accepts(np.ones(100), 0.95, 1.0, confidence=0.99), accepts(np.ones(80), 0.95, 1.0, confidence=0.99)
+    (True, False)
+    """
+    return log_stake(values, claim, bets) >= -math.log1p(-confidence)
+
+
+def log_stake(values: Any, claim: float, bets: Any) -> float:
+    """Logarithm of the stake at the end. With several bets, each gets the same share of the stake."""
+    values, bets = np.asarray(values, np.float64), np.atleast_1d(np.asarray(bets, np.float64))
+    distinct, counts = np.unique(values, return_counts=True)
+    growth = np.log1p(np.multiply.outer(bets, distinct - claim)) @ counts
+    return float(logsumexp(growth) - math.log(len(bets)))
+
+
+def best_bet(values: Any, claim: float) -> float:
+    """The bet that would have grown most on these values and one value of 0; smaller if they are no better than that.
+
+    >>> best_bet([1.0, 0.9, 1.0, 1.0] * 50, claim=0.9) > best_bet([1.0, 0.5, 1.0, 1.0] * 50, claim=0.9) > 0
+    True
+    """
+    known = np.append(np.asarray(values, np.float64), 0.0)
+    largest = LARGEST_BET / claim
+    found = minimize_scalar(lambda bet: -log_stake(known, claim, bet), bounds=(0.0, largest), method="bounded")
+    return float(found.x)
+
+
+def lower_bound(values: Any, bets: Any, confidence: float) -> float:
+    """The largest claim that `accepts` accepts, to 1e-6; 0 if there is none.
+
+    >>> 0.95 < lower_bound(np.ones(100), 0.98, confidence=0.99) < 0.96
+    True
+    """
+    below, above, bets = 0.0, 1.0, np.minimum(bets, LARGEST_BET)
+    if not accepts(values, below, bets, confidence):
+        return 0.0
+    while above - below > 1e-6:
+        middle = 0.5 * (below + above)
+        if accepts(values, middle, bets, confidence):
+            below = middle
+        else:
+            above = middle
+    return below
+
+
+def spread_bets(claim: float) -> FloatArray:
+    """Bets of all sizes, for values about which nothing is known."""
+    return np.geomspace(SMALLEST_SPREAD, LARGEST_BET, SPREAD_BETS) / max(claim, SMALLEST_SPREAD)
+
+
+def refutes(values: Any, claim: float, confidence: float) -> bool:
+    """Whether the values show that their mean is below the claim: `accepts` for 1 − values.
+
+    >>> refutes([1.0, 0.5] * 100, 0.95, confidence=0.99), refutes([1.0, 0.9] * 100, 0.95, confidence=0.99)
+    (True, False)
+    """
+    losses = 1.0 - np.asarray(values, np.float64)
+    return accepts(losses, 1.0 - claim, spread_bets(1.0 - claim), confidence)
+
+
+def fewest_values(claim: float, confidence: float) -> int:
+    """How many values of 1 it takes until the claim can be accepted.
+
+    >>> fewest_values(0.95, 0.99), fewest_values(0.99, 0.99)
+    (92, 468)
+    """
+    return math.ceil(-math.log1p(-confidence) / math.log1p(LARGEST_BET / claim * (1.0 - claim)))
