@@ -6,5 +6,16 @@ from hashlearn.compression.compress import compress
 from hashlearn.compression.contenders import FAMILIES
 from hashlearn.compression.result import Certificate, Compression, Example, FrontierRow
 from hashlearn.compression.searcher import Searcher
+from hashlearn.compression.verification import Verification, verify
 
-__all__ = ["FAMILIES", "Certificate", "Compression", "Example", "FrontierRow", "Searcher", "compress"]
+__all__ = [
+    "FAMILIES",
+    "Certificate",
+    "Compression",
+    "Example",
+    "FrontierRow",
+    "Searcher",
+    "Verification",
+    "compress",
+    "verify",
+]

@@ -64,7 +64,7 @@ class Certificate:
     bet: float
     tested: tuple[str, ...]  # what was tested before, in order
     model: str | None  # digest of the hasher
-    data: str  # digest of X
+    data: str  # digest of the database
     queries: str  # digest of the queries
     seed: int | None
     growth: float | None  # depth grows as n_database ** growth: an estimate
