@@ -12,6 +12,7 @@ false step is accepted unless the first false one is (fixed-sequence testing).
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -141,8 +142,11 @@ def compress(
         tried += product_quantizers({contender.bytes_per_row for contender in own}, rows, progress)
     tell(progress, "testing the promise", 0, None)
     winner, certificate = _tested(own, claim, split, keep_floats, queries is not None)
-    table = frontier_of(tried, claim, rows, winner)
-    return Compression(winner.hasher, certificate, table, examples_of(certificate, winner, split))
+    table, examples = frontier_of(tried, claim, rows, winner), examples_of(certificate, winner, split)
+    names = getattr(X, "names", getattr(X, "columns", None))
+    if names is not None:
+        winner.hasher.feature_names_in_ = np.array(names, dtype=object)
+    return Compression(winner.hasher, replace(certificate, model=fingerprint(winner.hasher)), table, examples)
 
 
 def _require_share(value: Any, name: str) -> None:
@@ -262,7 +266,7 @@ def _tested(
         found=tuple(np.bincount(np.rint(values * claim.k).astype(int), minlength=claim.k + 1).tolist()),
         bet=bets[id(accepted)],
         tested=tuple(steps),
-        model=fingerprint(accepted.hasher),
+        model=None,
         data=split.data_digest,
         queries=split.queries_digest,
         seed=split.rows.seed,

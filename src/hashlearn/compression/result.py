@@ -150,6 +150,12 @@ class Compression:
             self.hasher, X, mode=c.mode, depth=c.depth_for(len(X)), metric=c.metric, keep_floats=c.keep_floats
         )
 
+    def page(self, path: str | PathLike[str], **shown: Any) -> None:
+        """Write "Will binary codes hurt my search?", one HTML page; see `hashlearn.compression.page.write_page`."""
+        from hashlearn.compression.page import write_page
+
+        write_page(self, path, **shown)
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write hasher, certificate and frontier to one file. `hashlearn.load` reads the hasher, `load` all of it."""
         promise = {"certificate": asdict(self.certificate), "frontier": [asdict(row) for row in self.frontier]}
