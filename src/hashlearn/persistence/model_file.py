@@ -132,7 +132,7 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     """What a model file holds, from its verified header alone; arrays are neither read nor checked.
 
     Keys: format_version, method, class, n_bits, n_features, digest (the `fingerprint` of the hasher), promise (None if
-    there is none), parameters, left_out, provenance, arrays (dtype, shape and SHA-256 of each), bytes. All of it is JSON.
+    there is none), parameters, left_out, provenance, arrays (dtype, shape and SHA-256 of each), bytes. All is JSON.
     """
     with _file_errors(path), regular_file(path) as (file, size):
         header = read_header(file, size)
