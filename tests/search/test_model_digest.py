@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hashlearn.search import HammingIndex
-from hashlearn.search.model_digest import checked_model, same_model
+from hashlearn.search.model_digest import checked_model, require_same_model
 from hashlearn.search.stores import exports
 from tests.search.codes import engine, random_codes
 from tests.search.test_index_files import with_header
@@ -30,8 +30,10 @@ def test_what_is_no_digest_is_refused(bad: Any) -> None:
 
 
 def test_an_unknown_model_may_be_any() -> None:
-    assert same_model(None, MODEL, "x") == same_model(MODEL, None, "x") == same_model(MODEL, MODEL, "x") == MODEL
-    assert same_model(None, None, "x") is None
+    for stored, model in ((None, MODEL), (MODEL, None), (MODEL, MODEL), (None, None)):
+        require_same_model(stored, model, "x")
+    with pytest.raises(ValueError, match=f"x {REFUSED}"):
+        require_same_model(MODEL, OTHER, "x")
 
 
 def saved(path: Path, model: str | None) -> None:
@@ -54,7 +56,7 @@ def test_an_index_file_without_a_model_is_as_before(tmp_path: Path) -> None:
     saved(tmp_path / "a", None)
     assert b"model" not in (tmp_path / "a").read_bytes()
     assert HammingIndex.load(tmp_path / "a").model is None
-    assert HammingIndex.load(tmp_path / "a", model=OTHER).model == OTHER
+    assert HammingIndex.load(tmp_path / "a", model=OTHER).model is None  # still unknown
 
 
 @pytest.mark.parametrize("lie", ["x", "", 5, [], {}, True, "é" * 64])

@@ -118,7 +118,7 @@ MUTANTS = [
     Mutant(
         "any file is taken for a usearch file of ours",
         "search/stores/usearch.py",
-        "if len(last) != ENDING.size or not last.startswith(MAGIC):",
+        "if len(last) != ENDING.size or not last.startswith((MAGIC, MAGIC_WITH_MODEL)):",
         "if len(last) != ENDING.size:",
         OTHERS,
     ),

@@ -25,7 +25,7 @@ from hashlearn.search.interface import (
     checked_codes,
     require_n_bits,
 )
-from hashlearn.search.model_digest import checked_model, same_model
+from hashlearn.search.model_digest import checked_model, require_same_model
 from hashlearn.search.scan import NumPy
 
 BACKENDS: dict[str, type[Any]] = {
@@ -164,7 +164,7 @@ class HammingIndex:
             index._table.next_id = max(index._table.next_id, next_id)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"{os.fspath(path)!r} is not a valid index: {error}") from None
-        index.model = same_model(index.model, model, repr(os.fspath(path)))
+        require_same_model(index.model, model, repr(os.fspath(path)))
         return index
 
     def _current(self) -> tuple[Engine, NDArray[np.int64]]:

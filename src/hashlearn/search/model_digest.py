@@ -23,10 +23,10 @@ def checked_model(model: Any) -> str | None:
     )
 
 
-def same_model(stored: Any, model: str | None, where: str) -> str | None:
-    """The digest of both, refused if they differ; None is an unknown model, which may be any.
+def require_same_model(stored: Any, model: str | None, where: str) -> None:
+    """Refuse ``stored`` codes of another model; None is an unknown model, which may be any.
 
-    >>> same_model("a" * 64, "b" * 64, "the file")
+    >>> require_same_model("a" * 64, "b" * 64, "the file")
     Traceback (most recent call last):
     ValueError: the file has codes of model aaaaaaaaaaaa, not of bbbbbbbbbbbb; encode its rows again with this model
     """
@@ -36,4 +36,3 @@ def same_model(stored: Any, model: str | None, where: str) -> str | None:
             f"{where} has codes of model {stored[:SHOWN_DIGITS]}, not of {model[:SHOWN_DIGITS]}; encode its rows again "
             "with this model"
         )
-    return model if stored is None else stored

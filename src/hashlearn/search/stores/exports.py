@@ -31,7 +31,7 @@ from hashlearn.bits import pack_signs, unpack_signs
 from hashlearn.core.atomic_files import replacing
 from hashlearn.core.packages import require
 from hashlearn.search.interface import checked_codes, checked_ids
-from hashlearn.search.model_digest import checked_model, same_model
+from hashlearn.search.model_digest import checked_model, require_same_model
 
 BIT_ORDER = "big"
 MODEL = "hashlearn.model"  # the key of the model's digest in the metadata
@@ -67,7 +67,7 @@ def from_arrow(table: Any, *, model: str | None = None) -> tuple[NDArray[np.uint
         raise ValueError(f"table must have columns id and code and the metadata of to_arrow: {error}") from None
     if order != BIT_ORDER:
         raise ValueError(f"table has bit order {order!r}; only {BIT_ORDER!r} can be read")
-    same_model(made_by, model, "table")
+    require_same_model(made_by, model, "table")
     if code.null_count:
         raise ValueError(f"table has {code.null_count} row(s) without a code")
     chunks = code.chunks if hasattr(code, "chunks") else [code]
