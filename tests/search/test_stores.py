@@ -146,9 +146,7 @@ def test_codes_of_another_model_are_refused(open_store: Opener) -> None:
         with open_store(12, model=given) as store:
             assert (store.model, len(store)) == (model, 5)
             store.upsert(codes[5:], [4])
-    with pytest.raises(
-        ValueError, match="codes of model aaaaaaaaaaaa, not of bbbbbbbbbbbb; encode its rows again"
-    ):
+    with pytest.raises(ValueError, match="codes of model aaaaaaaaaaaa, not of bbbbbbbbbbbb; encode its rows again"):
         open_store(12, model=other)
     with pytest.raises(ValueError, match="model must be the digest of a hasher"):
         open_store(12, model="x")

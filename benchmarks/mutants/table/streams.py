@@ -93,6 +93,13 @@ MUTANTS = [
         (*ENCODING, *FOLDERS),
     ),
     Mutant(
+        "Parquet codes do not name their model",
+        "streams/encoding.py",
+        "n_bits, model=model)",
+        "n_bits)",
+        (*ENCODING, *FOLDERS),
+    ),
+    Mutant(
         "fitted attributes are not part of a hasher's fingerprint",
         "persistence/values.py",
         "described = [method, n_bits, needed, shapes, {name: sha256[name] for name in kept}]",
