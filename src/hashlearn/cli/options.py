@@ -124,13 +124,14 @@ def codes_for(
     """Packed codes and ids, encoded from the rows of one file or read from another."""
     import numpy as np
 
+    from hashlearn.persistence import fingerprint
     from hashlearn.streams import encode_rows, read_codes
 
     if (rows is None) == (codes is None):
         raise InputError(f"{option}: give either {option} or {option}-codes")
     if codes is not None:
         with refusals(f"{option}-codes"):
-            return read_codes(codes, hasher.n_bits)
+            return read_codes(codes, hasher.n_bits, fingerprint(hasher))
     source = rows_for(hasher, str(rows), option)
     with refusals(option):
         found = encode_rows(hasher, source, batch_rows=batch_rows, progress=bar)
