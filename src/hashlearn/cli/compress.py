@@ -1,4 +1,4 @@
-"""``hashlearn compress`` and ``verify``: the smallest code that keeps a promise about recall, and the promise tested."""
+"""``hashlearn compress`` and ``verify``: the smallest code that keeps a promise about recall, and the promise again."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ HEADER = (
     "",
 )
 HOW_TO_READ = """\
-How to read it: "recall@k" is the share of true neighbors among the first k by code, "rescored" the share after the
-first {depth:,} are ranked again by their floats. "depth" candidates keep {recall}. The bounds hold together."""
+How to read it: "codes" is recall@{k} by code alone, "rescored" after the first {depth:,} are ranked again by their
+floats. "depth" says how many candidates are enough for {recall}. All "at least" and depths hold together."""
 
 
 @click.command("compress", short_help="The smallest code that keeps a tested promise about recall.")
@@ -54,9 +54,7 @@ first {depth:,} are ranked again by their floats. "depth" candidates keep {recal
 @click.option("--recall", type=float, default=0.95, help="Share of true neighbors that must be found.")
 @click.option("-k", type=int, default=10, help="Neighbors of each query.")
 @click.option("--confidence", type=float, default=0.99, help="Of the promise.")
-@options.rows_option(
-    "--queries", "Rows like those that will be searched for; without them, rows of FEATURES are kept out"
-)
+@options.rows_option("--queries", "Rows like those that will be searched for, if they differ from FEATURES")
 @options.rows_option("--labels", "Classes (n,) or 0/1 indicators (n, n_labels); two-step codes are then tried too")
 @click.option("--max-bytes", type=int, help="Of a code.  [default: 128]")
 @click.option("--max-depth", type=int, help="Candidates that may be rescored.  [default: 20 times k]")
@@ -68,9 +66,7 @@ first {depth:,} are ranked again by their floats. "depth" candidates keep {recal
 @click.option("--max-rows", type=int, default=100_000, help="Of a larger file a random sample of this many is judged.")
 @click.option("--texts", metavar="COLUMN|FILE", help="Text of each row for the page: a column of FEATURES, or a file.")
 @click.option("--query-texts", metavar="FILE", help="Text of each query for the page.")
-@click.option(
-    "--plan-for", type=click.IntRange(min=1), metavar="N", help="Rows to plan memory for.  [default: all rows]"
-)
+@click.option("--plan-for", type=click.IntRange(min=1), metavar="N", help="Rows to plan memory for.  [default: all]")
 @options.seed_option
 @options.answers
 def compress_command(
@@ -100,7 +96,9 @@ def compress_command(
 
     options.require_place(output, features, queries, labels)
     if page is not None:
-        options.require_place(page, features, queries, labels, output, option="--page")
+        options.require_place(page, features, queries, labels, option="--page")
+        if page.resolve() == output.resolve():
+            raise InputError("--page: is the same file as --output; name another one")
     elif texts or query_texts or plan_for:
         raise InputError("--page: is missing; --texts, --query-texts and --plan-for are for the page")
     began = time.perf_counter()
@@ -146,7 +144,7 @@ def compress_command(
         "seconds": spent,
         "notes": notices(heard),
     }
-    how = HOW_TO_READ.format(depth=certificate.max_depth, recall=percent(certificate.recall))
+    how = HOW_TO_READ.format(k=certificate.k, depth=certificate.max_depth, recall=percent(certificate.recall))
     files = [("model", str(output)), *([] if page is None else [("page", str(page))]), ("seconds", seconds(spent))]
     return report, f"{plan}\n\n{table(HEADER, [_row(row) for row in plan.frontier])}\n\n{how}\n\n{pairs(files)}"
 

@@ -150,7 +150,7 @@ def require_place(output: Path, *inputs: Path | str | None, option: str = "--out
     except (OSError, ValueError) as error:
         raise InputError(f"{option} {one_line(error)}") from None
     if os.path.realpath(output) in taken:
-        raise InputError(f"{option} {output}: is another file of this command; name another one")
+        raise InputError(f"{option} {output}: is an input of this command; name another file")
 
 
 def write_output(output: Path, text: str) -> None:
