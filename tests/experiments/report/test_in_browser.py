@@ -13,7 +13,7 @@ import pytest
 
 from hashlearn.experiments.report import results_page
 from tests.experiments.report import synthetic
-from tests.experiments.report.browser import Browser, find_browser
+from tests.pages.browser import Browser, find_browser
 
 BROWSER = find_browser()
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="needs Chromium on the PATH (Debian: apt install chromium)")

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from hashlearn.experiments.bench.blocks import Block, metric, number_in
 from hashlearn.experiments.bench.summary import FRONTIER_COLUMNS, frontier_lines
-from hashlearn.experiments.formatting import dataset_name
-from hashlearn.experiments.report.markup import Markup, element
-from hashlearn.experiments.report.plots import Axis, Line, line_plot, linear_axis, marked_axis
-from hashlearn.experiments.report.series_styles import look_of
-from hashlearn.experiments.report.tables import method_cell, plain_table
+from hashlearn.experiments.dataset_names import dataset_name
+from hashlearn.experiments.report.tables import method_cell
+from hashlearn.pages.markup import Markup, element
+from hashlearn.pages.plots import Axis, Line, line_plot, linear_axis, marked_axis
+from hashlearn.pages.series_styles import look_of
+from hashlearn.pages.tables import plain_table
 
 _TITLES = {
     "asymmetric@10": "Asymmetric search",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from hashlearn.experiments.report.markup import Markup, element
+from hashlearn.pages.markup import Markup, element
 
 
 class Look(NamedTuple):

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from hashlearn.experiments.formatting import compact
-from hashlearn.experiments.report.markup import Markup, element, join
-from hashlearn.experiments.report.series_styles import Look, marker, stroke, swatch
+from hashlearn.pages.formatting import compact
+from hashlearn.pages.markup import Markup, element, join
+from hashlearn.pages.series_styles import Look, marker, stroke, swatch
 
 WIDTH, HEIGHT = 420.0, 280.0
 LEFT, TOP, BOTTOM, PAD = 54.0, 30.0, 42.0, 10.0
