@@ -1,0 +1,255 @@
+"""The page "Will binary codes hurt my search?": the promise, what it costs and saves, and settings to copy.
+
+One self-contained HTML file: no script, no request, light and dark, wide and narrow.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hashlearn.compression.engine_settings import code_bytes, hamming_depth, hamming_settings, hashlearn_setting
+from hashlearn.compression.example_view import Contents, example_parts
+from hashlearn.compression.frontier_view import MODES, at_least, frontier_figures, frontier_table, percent
+from hashlearn.compression.result import FLOAT_BYTES, Certificate, Compression
+from hashlearn.core.atomic_files import write_atomically
+from hashlearn.core.checks import positive, whole_number
+from hashlearn.pages.document import document
+from hashlearn.pages.formatting import ABSENT, counted
+from hashlearn.pages.markup import Markup, element
+from hashlearn.pages.tables import plain_table
+
+QUESTION = "Will binary codes hurt my search?"
+DOLLARS_PER_GB = 4.6  # AWS r6g.large on demand, us-east-1: 16 GiB for $0.1008 an hour, 730 hours a month
+SHOWN_ROWS = (1_000_000, 100_000_000)
+_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+def write_page(
+    plan: Compression,
+    path: str | os.PathLike[str],
+    *,
+    texts: Sequence[str] | None = None,
+    images: Sequence[Any] | None = None,
+    query_texts: Sequence[str] | None = None,
+    query_images: Sequence[Any] | None = None,
+    n_rows: int | None = None,
+    dollars_per_gb: float = DOLLARS_PER_GB,
+    title: str | None = None,
+) -> None:
+    """Write the page to a file, completely or not at all.
+
+    Parameters
+    ----------
+    plan : what `hashlearn.compress` returned
+    texts, images : the contents of the rows of X, shown in examples; images are uint8 (h, w) or (h, w, 3)
+    query_texts, query_images : the same for queries of your own
+    n_rows : the size of the database to compute memory and price for; None: the rows of X
+    dollars_per_gb : price of a GiB (2³⁰ bytes) of memory a month
+    title : name of the collection, shown above the question
+    """
+    text = page_text(
+        plan, Contents("", texts, images), Contents("query_", query_texts, query_images), n_rows, dollars_per_gb, title
+    )
+    write_atomically(Path(path), [text.encode("utf-8")])
+
+
+def page_text(
+    plan: Compression,
+    database: Contents,
+    queries: Contents,
+    n_rows: int | None = None,
+    dollars_per_gb: float = DOLLARS_PER_GB,
+    title: str | None = None,
+) -> str:
+    """The whole page as text."""
+    promise = plan.certificate
+    wanted = promise.n_rows if n_rows is None else whole_number(n_rows, "n_rows", least=1)
+    positive(dollars_per_gb, "dollars_per_gb", or_zero=True)
+    sections = [
+        ("frontier", "What each size keeps", _frontier(plan)),
+        ("memory", "Memory and money", _savings(plan, wanted, dollars_per_gb)),
+        ("examples", "Queries whose neighbors changed", _examples(plan, database, queries)),
+        ("settings", "Settings to copy", _settings(plan)),
+        ("promise", "What the promise covers", _coverage(promise)),
+    ]
+    header = element(
+        "header",
+        element("p", title or "hashlearn compress", class_="over"),
+        element("h1", QUESTION),
+        element("p", verdict(plan), class_="lead"),
+        _facts(plan, wanted),
+    )
+    main = element(
+        "main", (element("section", element("h2", name), body, id=anchor) for anchor, name, body in sections)
+    )
+    return document(f"{title}: {QUESTION}" if title else QUESTION, header, main)
+
+
+def verdict(plan: Compression) -> str:
+    """The promise in one sentence, or two if less is promised than was asked for."""
+    promise = plan.certificate
+    size = f"{code_bytes(plan):,} bytes a row instead of {_float_bytes(plan):,}"
+    how = "by the codes alone"
+    if promise.keep_floats:
+        how = f"if the {promise.depth:,} best candidates are rescored by their floats"
+    sure = f"{percent(promise.confidence)} confidence"
+    neighbors = f"of the {promise.k} nearest neighbors"
+    if promise.kept:
+        return f"No: {size} keep at least {percent(promise.recall)} {neighbors} ({sure}), {how}."
+    asked = f"Yes: {percent(promise.recall)} {neighbors} cannot be promised."
+    if promise.promised <= 0.0:
+        return f"{asked} No recall can be promised with {size} ({sure}), {how}."
+    return f"{asked} The best that can be promised is {at_least(promise.promised)}, with {size} ({sure}), {how}."
+
+
+def _facts(plan: Compression, n_rows: int) -> Markup:
+    promise = plan.certificate
+    kind = "queries of yours" if promise.own_queries else "rows of X that were kept out of the database"
+    database = counted(promise.n_database, "row")
+    if promise.n_rows > promise.n_database + promise.n_choosing + promise.n_testing:
+        database += f", a sample of the {promise.n_rows:,} that were given"
+    search = MODES[promise.mode]
+    if promise.keep_floats:
+        search += f", then {promise.depth:,} candidates rescored by {promise.metric}"
+    facts = {
+        "measured recall": f"{percent(promise.measured, 1)}, mean of the test queries",
+        "test queries": f"{promise.n_testing:,} {kind}; {promise.n_choosing:,} others chose the code",
+        "database searched": database,
+        "code": f"{promise.family}, {promise.n_bits:,} bits",
+        "search": search,
+    }
+    if promise.keep_floats and n_rows > promise.n_database:
+        facts[f"with {counted(n_rows, 'row')}"] = f"{_candidates(promise, n_rows)} candidates"
+    return element("dl", ((element("dt", name), element("dd", fact)) for name, fact in facts.items()), class_="facts")
+
+
+def _candidates(promise: Certificate, n_rows: int) -> str:
+    if n_rows <= promise.n_database:
+        return f"{promise.depth_for(n_rows):,}"
+    if promise.growth is None:
+        return "an unknown number of"
+    return f"about {promise.depth_for(n_rows):,} (estimated, not promised)"
+
+
+def _frontier(plan: Compression) -> list[Markup]:
+    about = (
+        "Smaller codes lose more neighbors, and more candidates make up for it. Up is better on the first figures, "
+        "down on the others."
+    )
+    figures = frontier_figures(plan.frontier, plan.certificate)
+    return [
+        element("p", about),
+        element("div", figures, class_="plots"),
+        frontier_table(plan.frontier, plan.certificate),
+    ]
+
+
+def _savings(plan: Compression, n_rows: int, dollars_per_gb: float) -> list[Markup]:
+    promise = plan.certificate
+    rows = [_savings_row(plan, count, dollars_per_gb) for count in sorted({n_rows, *SHOWN_ROWS})]
+    price = f"${dollars_per_gb:g} for a GiB of memory and month"
+    if dollars_per_gb == DOLLARS_PER_GB:
+        price += ", an assumption: AWS r6g.large on demand has 16 GiB for $0.1008 an hour (us-east-1)"
+    else:
+        price += ", as given"
+    caption = [
+        element("strong", f"{_float_bytes(plan):,} bytes of float32 become {code_bytes(plan):,} bytes of code"),
+        " Vectors alone, without ids or an index.",
+        " The floats stay on disk for rescoring, and their disk is not in the price." if promise.keep_floats else None,
+    ]
+    heads = ["rows", "floats in memory", "codes in memory", "saved", "floats, $ a month", "codes, $ a month"]
+    heads += ["floats on disk", "candidates"] if promise.keep_floats else []
+    table = plain_table("memory", caption, heads, rows, "Memory and money")
+    return [table, element("p", f"Price: {price}.")]
+
+
+def _savings_row(plan: Compression, n_rows: int, dollars_per_gb: float) -> Markup:
+    promise = plan.certificate
+    floats, codes = n_rows * _float_bytes(plan), n_rows * code_bytes(plan)
+    texts = [amount(floats), amount(codes), percent(1.0 - codes / floats, 1)]
+    texts += [_dollars(size / 2**30 * dollars_per_gb) for size in (floats, codes)]
+    if promise.keep_floats:
+        estimate = f"about {promise.depth_for(n_rows):,}*" if promise.growth is not None else ABSENT
+        texts += [amount(floats), f"{promise.depth_for(n_rows):,}" if n_rows <= promise.n_database else estimate]
+    return element("tr", element("th", f"{n_rows:,}", scope="row"), (element("td", text) for text in texts))
+
+
+def amount(size: float) -> str:
+    """Bytes in the largest fitting unit.
+
+    >>> amount(640), amount(16_000_000), amount(1_536 * 10**8)
+    ('640 bytes', '15.3 MiB', '143 GiB')
+    """
+    power = 0
+    while size >= 999.5 and power + 1 < len(_UNITS):
+        size, power = size / 1024.0, power + 1
+    return f"{size:.3g} {_UNITS[power]}"
+
+
+def _dollars(price: float) -> str:
+    return f"{price:,.2f}" if price < 100.0 else f"{price:,.0f}"
+
+
+def _examples(plan: Compression, database: Contents, queries: Contents) -> list[Markup]:
+    promise = plan.certificate
+    parts = example_parts(plan, database, queries)
+    half = sum(count for found, count in enumerate(promise.found) if 2 * found < promise.k)
+    spread = (
+        f"{promise.found[promise.k]:,} of {promise.n_testing:,} test queries found all {promise.k} of their neighbors; "
+        f"{half:,} found fewer than half. The examples are those that lost most."
+    )
+    return [element("p", spread), *parts]
+
+
+def _settings(plan: Compression) -> list[Markup]:
+    promise, depth = plan.certificate, hamming_depth(plan)
+    if depth is None:
+        others = (
+            "FAISS, pgvector and sqlite-vec search by Hamming distance, for which this code cannot be promised to keep "
+            'enough. Take compress(…, mode="hamming") for a code that they can search.'
+        )
+    elif promise.mode == "hamming":
+        others = "FAISS, pgvector and sqlite-vec keep the same promise where they compare all codes."
+    else:
+        others = (
+            f"FAISS, pgvector and sqlite-vec search by Hamming distance. They need {depth:,} candidates instead of "
+            f"{promise.depth:,}: that row of the table above holds at {percent(promise.confidence)} confidence too."
+        )
+    parts = [element("p", others)]
+    for setting in [hashlearn_setting(plan), *hamming_settings(plan)]:
+        parts += [
+            element("h3", setting.engine, element("small", setting.about)),
+            element("pre", setting.text, class_="copy", data_engine=setting.engine, tabindex=0),
+        ]
+    return parts
+
+
+def _coverage(promise: Certificate) -> list[Markup]:
+    wrong = 1.0 - promise.confidence
+    lines = [
+        ("Queries like those tested. ", "Other kinds of questions can lose more."),
+        ("This database. ", f"{promise.n_database:,} rows were searched; with more rows, more candidates are needed."),
+        ("This model. ", "Codes of a model that is fitted again, or searched otherwise, need a new test."),
+        (
+            "The mean, not each query. ",
+            f"A false promise passes the test with a probability of {percent(wrong)} at most.",
+        ),
+    ]
+    versions = ", ".join(f"{name} {version}" for name, version in promise.versions.items())
+    facts = {
+        "model": promise.model,
+        "data": promise.data,
+        "queries": promise.queries,
+        "seed": promise.seed,
+        "made with": versions or None,
+    }
+    known = [(element("dt", name), element("dd", fact)) for name, fact in facts.items() if fact is not None]
+    items = (element("li", element("strong", what), text) for what, text in lines)
+    return [element("ul", items, class_="covers"), element("dl", known, class_="facts")]
+
+
+def _float_bytes(plan: Compression) -> int:
+    return FLOAT_BYTES * int(plan.hasher.n_features_in_)
