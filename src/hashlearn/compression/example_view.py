@@ -70,15 +70,16 @@ def _example(example: Example, database: Contents, queries: Contents, own: bool)
     lost = [row for row in example.true if row not in example.found]
     instead = [row for row in example.found if row not in example.true]
     groups = (("kept", kept, "same"), ("lost", lost, "other"), ("came instead", instead, "new"))
-    title = element("h4", element("small", f"query, {name}" if not own else name), queries.text(example.query))
+    title = element("h4", element("small", name if own else f"query, {name}"), queries.text(example.query))
     header = element("header", queries.picture(example.query, f"Query: {name}"), title)
-    rows = [_group(title, rows, kind, database, len(example.true)) for title, rows, kind in groups if rows]
-    return element("section", header, element("div", rows, class_="rows"), class_="query")
+    found = [_group(group, rows, kind, database, len(example.true)) for group, rows, kind in groups if rows]
+    layout = "query" if queries.images is not None else "query stacked"
+    return element("section", header, element("div", found, class_="rows"), class_=layout)
 
 
 def _group(title: str, rows: list[int], kind: str, database: Contents, k: int) -> Markup:
     count = f" {len(rows)} of {k}" if kind != "new" else f" {counted(len(rows), 'other row')}"
-    name = element("p", {"same": "✓ ", "other": "✗ ", "new": "→ "}[kind], title, element("span", count))
+    name = element("p", {"same": "✓ ", "other": "✗ ", "new": "→ "}[kind], title, element("small", count))
     if database.images is not None:
         shown = element("div", (_figure(row, kind, title, database) for row in rows), class_="neighbours")
     elif database.texts is not None:

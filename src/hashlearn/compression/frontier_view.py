@@ -13,26 +13,28 @@ from hashlearn.pages.series_styles import look_of, swatch
 from hashlearn.pages.tables import plain_table
 
 MODES = {"asymmetric": "asymmetric search", "hamming": "search by Hamming distance"}
-TICK_GAP = 1.5  # the smallest ratio of neighboring ticks on the axis of bytes
+TICK_GAP = 1.6  # the smallest ratio of neighboring ticks on the axis of bytes
 MOST_ROWS_OPEN = 24  # a longer table is folded
+_NO_BREAK = "\u00a0"
 
 
 def percent(share: float, decimals: int | None = None) -> str:
     """A share as it was given, or with fixed decimals.
 
-    >>> percent(0.95), percent(0.9995), percent(0.91234, 1)
-    ('95 %', '99.95 %', '91.2 %')
+    >>> print(percent(0.95), percent(0.9995), percent(0.91234, 1))
+    95 % 99.95 % 91.2 %
     """
-    return f"{round(100.0 * share, 4):g} %" if decimals is None else f"{fixed(100.0 * share, decimals)} %"
+    number = f"{round(100.0 * share, 4):g}" if decimals is None else fixed(100.0 * share, decimals)
+    return f"{number}{_NO_BREAK}%"
 
 
 def at_least(bound: float) -> str:
     """A lower bound in per cent, rounded down so that it stays one.
 
-    >>> at_least(0.91199), at_least(0.95)
-    ('91.1 %', '95 %')
+    >>> print(at_least(0.91199), at_least(0.95))
+    91.1 % 95 %
     """
-    return f"{math.floor(1000.0 * bound + 1e-6) / 10.0:g} %"
+    return f"{math.floor(1000.0 * bound + 1e-6) / 10.0:g}{_NO_BREAK}%"
 
 
 def frontier_figures(rows: Sequence[FrontierRow], promise: Certificate) -> list[Markup]:
@@ -50,8 +52,8 @@ def frontier_figures(rows: Sequence[FrontierRow], promise: Certificate) -> list[
             x_title="bytes a row, logarithmic",
             y_title=f"recall@{promise.k}, %",
             kind=f"codes-{mode}",
-            note="Whiskers end at the recall that is shown.",
-            behind=_marks(rows, mode, lambda row: 100.0 * row.codes_recall, 100.0 * promise.recall),
+            note="A whisker goes down to the bound.",
+            in_front=_marks(rows, mode, lambda row: 100.0 * row.codes_recall, 100.0 * promise.recall),
         )
         for mode in modes
     ]
@@ -69,8 +71,8 @@ def frontier_figures(rows: Sequence[FrontierRow], promise: Certificate) -> list[
                 x_title="bytes a row, logarithmic",
                 y_title="candidates, logarithmic",
                 kind=f"depth-{mode}",
-                note=f"For {percent(promise.recall)}; fewer are better. Codes without enough candidates are left out.",
-                behind=_marks(rows, mode, _depth),
+                note=f"Needed to promise {percent(promise.recall)}; fewer are better.",
+                in_front=_marks(rows, mode, _depth),
             )
             figures.append(figure)
     return figures
@@ -84,7 +86,7 @@ def frontier_table(rows: Sequence[FrontierRow], promise: Certificate) -> Markup:
         element("strong", "Everything that was measured"),
         f" All bounds (“at least”) hold together at {percent(promise.confidence)} confidence.",
     ]
-    table = plain_table("frontier", caption, heads, map(_table_row, rows), "Everything that was measured")
+    table = plain_table("measured", caption, heads, map(_table_row, rows), "Everything that was measured")
     summary = element("summary", f"All {len(rows)} measurements as a table")
     return element("details", summary, table, open=len(rows) <= MOST_ROWS_OPEN)
 
@@ -111,9 +113,9 @@ def _table_row(row: FrontierRow) -> Markup:
 
 
 def _lines(rows: Sequence[FrontierRow], value: Callable[[FrontierRow], float], bounded: bool = False) -> list[Line]:
-    """One line for each family, in the order of the table."""
+    """One line for each family, peers last."""
     lines = []
-    for family in dict.fromkeys(row.family for row in rows):
+    for _, family in sorted({(row.is_peer, row.family) for row in rows}):
         own = sorted((row for row in rows if row.family == family), key=lambda row: row.bytes_per_row)
         lows = [100.0 * row.codes_bound for row in own] if bounded else ()
         sizes = [float(row.bytes_per_row) for row in own]
@@ -143,16 +145,16 @@ def _marks(
         parts = []
         if asked is not None:
             at, left, right = frame.at_y(asked), frame.at_x(frame.x.low), frame.at_x(frame.x.high)
-            parts.append(element("path", d=f"M{left:.1f} {at:.1f}H{right:.1f}", class_="divider"))
-            parts.append(element("text", "asked", x=f"{left:.1f}", y=f"{at - 5:.1f}", class_="tick"))
+            parts.append(element("path", d=f"M{left:.1f} {at:.1f}H{right:.1f}", class_="asked"))
+            parts.append(element("text", "asked for", x=f"{left:.1f}", y=f"{at - 5:.1f}", class_="tick halo"))
         for row in rows:
             if row.chosen and row.mode == mode:
                 x, y = frame.at_x(row.bytes_per_row), frame.at_y(value(row))
                 parts.append(element("circle", cx=f"{x:.1f}", cy=f"{y:.1f}", r=8, class_="ring"))
-                label = element(
-                    "text", "chosen", x=f"{x:.1f}", y=f"{y - 13:.1f}", text_anchor="middle", class_="label chosen"
-                )
-                parts.append(label)
+                anchor, side = ("start", -8) if frame.x.fraction(row.bytes_per_row) < 0.5 else ("end", 8)
+                height = y - 13 if y > frame.top + 20 else y + 22
+                place = {"x": f"{x + side:.1f}", "y": f"{height:.1f}", "text_anchor": anchor}
+                parts.append(element("text", "chosen", class_="label halo chosen", **place))
         return join(parts)
 
     return draw

@@ -10,21 +10,24 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hashlearn.compression.engine_settings import code_bytes, hamming_depth, hamming_settings, hashlearn_setting
+from hashlearn.compression.engine_settings import (
+    EngineSetting,
+    code_bytes,
+    hamming_depth,
+    hamming_settings,
+    hashlearn_setting,
+)
 from hashlearn.compression.example_view import Contents, example_parts
 from hashlearn.compression.frontier_view import MODES, at_least, frontier_figures, frontier_table, percent
-from hashlearn.compression.result import FLOAT_BYTES, Certificate, Compression
+from hashlearn.compression.result import Certificate, Compression
+from hashlearn.compression.savings_view import DOLLARS_PER_GB, float_bytes, savings
 from hashlearn.core.atomic_files import write_atomically
 from hashlearn.core.checks import positive, whole_number
 from hashlearn.pages.document import document
-from hashlearn.pages.formatting import ABSENT, counted
+from hashlearn.pages.formatting import counted
 from hashlearn.pages.markup import Markup, element
-from hashlearn.pages.tables import plain_table
 
 QUESTION = "Will binary codes hurt my search?"
-DOLLARS_PER_GB = 4.6  # AWS r6g.large on demand, us-east-1: 16 GiB for $0.1008 an hour, 730 hours a month
-SHOWN_ROWS = (1_000_000, 100_000_000)
-_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 
 
 def write_page(
@@ -70,7 +73,7 @@ def page_text(
     positive(dollars_per_gb, "dollars_per_gb", or_zero=True)
     sections = [
         ("frontier", "What each size keeps", _frontier(plan)),
-        ("memory", "Memory and money", _savings(plan, wanted, dollars_per_gb)),
+        ("memory", "Memory and money", savings(plan, wanted, dollars_per_gb)),
         ("examples", "Queries whose neighbors changed", _examples(plan, database, queries)),
         ("settings", "Settings to copy", _settings(plan)),
         ("promise", "What the promise covers", _coverage(promise)),
@@ -91,15 +94,16 @@ def page_text(
 def verdict(plan: Compression) -> str:
     """The promise in one sentence, or two if less is promised than was asked for."""
     promise = plan.certificate
-    size = f"{code_bytes(plan):,} bytes a row instead of {_float_bytes(plan):,}"
+    size = f"{counted(code_bytes(plan), 'byte')} a row instead of {float_bytes(plan):,}"
     how = "by the codes alone"
     if promise.keep_floats:
         how = f"if the {promise.depth:,} best candidates are rescored by their floats"
     sure = f"{percent(promise.confidence)} confidence"
-    neighbors = f"of the {promise.k} nearest neighbors"
+    neighbors = f"of the {promise.k} nearest neighbors" if promise.k > 1 else "of the nearest neighbors"
     if promise.kept:
         return f"No: {size} keep at least {percent(promise.recall)} {neighbors} ({sure}), {how}."
-    asked = f"Yes: {percent(promise.recall)} {neighbors} cannot be promised."
+    doubt = "Yes" if promise.measured < promise.recall else "It may"
+    asked = f"{doubt}: {percent(promise.recall)} {neighbors} cannot be promised."
     if promise.promised <= 0.0:
         return f"{asked} No recall can be promised with {size} ({sure}), {how}."
     return f"{asked} The best that can be promised is {at_least(promise.promised)}, with {size} ({sure}), {how}."
@@ -121,76 +125,22 @@ def _facts(plan: Compression, n_rows: int) -> Markup:
         "code": f"{promise.family}, {promise.n_bits:,} bits",
         "search": search,
     }
-    if promise.keep_floats and n_rows > promise.n_database:
-        facts[f"with {counted(n_rows, 'row')}"] = f"{_candidates(promise, n_rows)} candidates"
+    if promise.keep_floats and n_rows > promise.n_database and promise.growth is not None:
+        estimate = f"about {promise.depth_for(n_rows):,} candidates, estimated and not promised"
+        facts[f"with {counted(n_rows, 'row')}"] = estimate
     return element("dl", ((element("dt", name), element("dd", fact)) for name, fact in facts.items()), class_="facts")
 
 
-def _candidates(promise: Certificate, n_rows: int) -> str:
-    if n_rows <= promise.n_database:
-        return f"{promise.depth_for(n_rows):,}"
-    if promise.growth is None:
-        return "an unknown number of"
-    return f"about {promise.depth_for(n_rows):,} (estimated, not promised)"
-
-
 def _frontier(plan: Compression) -> list[Markup]:
-    about = (
-        "Smaller codes lose more neighbors, and more candidates make up for it. Up is better on the first figures, "
-        "down on the others."
-    )
+    about = "Smaller codes lose more neighbors."
+    if plan.certificate.keep_floats:
+        about += (
+            " More candidates make up for it. Where no number of candidates can be promised to be enough, a code is "
+            "missing from their figures."
+        )
     figures = frontier_figures(plan.frontier, plan.certificate)
-    return [
-        element("p", about),
-        element("div", figures, class_="plots"),
-        frontier_table(plan.frontier, plan.certificate),
-    ]
-
-
-def _savings(plan: Compression, n_rows: int, dollars_per_gb: float) -> list[Markup]:
-    promise = plan.certificate
-    rows = [_savings_row(plan, count, dollars_per_gb) for count in sorted({n_rows, *SHOWN_ROWS})]
-    price = f"${dollars_per_gb:g} for a GiB of memory and month"
-    if dollars_per_gb == DOLLARS_PER_GB:
-        price += ", an assumption: AWS r6g.large on demand has 16 GiB for $0.1008 an hour (us-east-1)"
-    else:
-        price += ", as given"
-    caption = [
-        element("strong", f"{_float_bytes(plan):,} bytes of float32 become {code_bytes(plan):,} bytes of code"),
-        " Vectors alone, without ids or an index.",
-        " The floats stay on disk for rescoring, and their disk is not in the price." if promise.keep_floats else None,
-    ]
-    heads = ["rows", "floats in memory", "codes in memory", "saved", "floats, $ a month", "codes, $ a month"]
-    heads += ["floats on disk", "candidates"] if promise.keep_floats else []
-    table = plain_table("memory", caption, heads, rows, "Memory and money")
-    return [table, element("p", f"Price: {price}.")]
-
-
-def _savings_row(plan: Compression, n_rows: int, dollars_per_gb: float) -> Markup:
-    promise = plan.certificate
-    floats, codes = n_rows * _float_bytes(plan), n_rows * code_bytes(plan)
-    texts = [amount(floats), amount(codes), percent(1.0 - codes / floats, 1)]
-    texts += [_dollars(size / 2**30 * dollars_per_gb) for size in (floats, codes)]
-    if promise.keep_floats:
-        estimate = f"about {promise.depth_for(n_rows):,}*" if promise.growth is not None else ABSENT
-        texts += [amount(floats), f"{promise.depth_for(n_rows):,}" if n_rows <= promise.n_database else estimate]
-    return element("tr", element("th", f"{n_rows:,}", scope="row"), (element("td", text) for text in texts))
-
-
-def amount(size: float) -> str:
-    """Bytes in the largest fitting unit.
-
-    >>> amount(640), amount(16_000_000), amount(1_536 * 10**8)
-    ('640 bytes', '15.3 MiB', '143 GiB')
-    """
-    power = 0
-    while size >= 999.5 and power + 1 < len(_UNITS):
-        size, power = size / 1024.0, power + 1
-    return f"{size:.3g} {_UNITS[power]}"
-
-
-def _dollars(price: float) -> str:
-    return f"{price:,.2f}" if price < 100.0 else f"{price:,.0f}"
+    table = frontier_table(plan.frontier, plan.certificate)
+    return [element("p", about), element("div", figures, class_="plots"), table]
 
 
 def _examples(plan: Compression, database: Contents, queries: Contents) -> list[Markup]:
@@ -215,16 +165,16 @@ def _settings(plan: Compression) -> list[Markup]:
         others = "FAISS, pgvector and sqlite-vec keep the same promise where they compare all codes."
     else:
         others = (
-            f"FAISS, pgvector and sqlite-vec search by Hamming distance. They need {depth:,} candidates instead of "
-            f"{promise.depth:,}: that row of the table above holds at {percent(promise.confidence)} confidence too."
+            "FAISS, pgvector and sqlite-vec search by Hamming distance. For the same promise they need "
+            f"{counted(depth, 'candidate')}, by a row of the table above, where they compare all codes."
         )
-    parts = [element("p", others)]
-    for setting in [hashlearn_setting(plan), *hamming_settings(plan)]:
-        parts += [
-            element("h3", setting.engine, element("small", setting.about)),
-            element("pre", setting.text, class_="copy", data_engine=setting.engine, tabindex=0),
-        ]
-    return parts
+    settings = [_setting(setting) for setting in hamming_settings(plan)]
+    return [_setting(hashlearn_setting(plan)), element("h3", "Other engines"), element("p", others), *settings]
+
+
+def _setting(setting: EngineSetting) -> Markup:
+    title = element("h3", setting.engine, element("small", setting.about))
+    return element("div", title, element("pre", setting.text, class_="copy", data_engine=setting.engine, tabindex=0))
 
 
 def _coverage(promise: Certificate) -> list[Markup]:
@@ -249,7 +199,3 @@ def _coverage(promise: Certificate) -> list[Markup]:
     known = [(element("dt", name), element("dd", fact)) for name, fact in facts.items() if fact is not None]
     items = (element("li", element("strong", what), text) for what, text in lines)
     return [element("ul", items, class_="covers"), element("dl", known, class_="facts")]
-
-
-def _float_bytes(plan: Compression) -> int:
-    return FLOAT_BYTES * int(plan.hasher.n_features_in_)

@@ -68,6 +68,7 @@ def line_plot(
     labels_inside: bool = False,
     note: str | None = None,
     behind: Callable[[Frame], Markup] | None = None,
+    in_front: Callable[[Frame], Markup] | None = None,
     x_text: Callable[[float], str] = compact,
 ) -> Markup:
     """A figure. Names are at the lines' ends, or with ``labels_inside`` where lines are far apart."""
@@ -83,6 +84,7 @@ def line_plot(
         behind(frame) if behind else None,
         (_line(frame, line, place) for place, line in enumerate(lines)),
         names(frame, lines),
+        in_front(frame) if in_front else None,
         viewBox=f"0 0 {WIDTH:g} {HEIGHT:g}",
         role="img",
     )

@@ -70,7 +70,7 @@ _LOOKS = {
     "Sign cut": Look(6, "flat", _DOTTED),
     "ranking_linear": Look(1, "circle"),
     "ranking_mlp": Look(1, "diamond", _DASHED),
-    "pca_sign": Look(2, "square"),
+    "pca_sign": Look(7, "bar"),
     "itq": Look(3, "up"),
     "sign": Look(6, "flat", _DASHED),
     "two_step": Look(8, "bar", _DASHED),
