@@ -32,9 +32,9 @@ def at_least(bound: float) -> str:
     """A lower bound in per cent, rounded down so that it stays one.
 
     >>> print(at_least(0.91199), at_least(0.95))
-    91.1 % 95 %
+    91.1 % 95.0 %
     """
-    return f"{math.floor(1000.0 * bound + 1e-6) / 10.0:g}{_NO_BREAK}%"
+    return percent(math.floor(1000.0 * bound + 1e-6) / 1000.0, 1)
 
 
 def frontier_figures(rows: Sequence[FrontierRow], promise: Certificate) -> list[Markup]:
