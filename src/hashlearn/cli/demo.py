@@ -17,7 +17,7 @@ from hashlearn.cli import options
 from hashlearn.cli.exits import INTERRUPTED, InputError
 from hashlearn.cli.progress import ProgressBar
 from hashlearn.cli.text_tables import lower_bound, number, percent, seconds, table, upper_bound, value_and_bound
-from hashlearn.experiments.formatting import ABSENT
+from hashlearn.pages.formatting import ABSENT
 
 if TYPE_CHECKING:
     from hashlearn.bqp import Operator, Solution, SolverProgress
