@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 from hashlearn.compression.promise import accepts
 
+FLOAT_BYTES = 4  # of each number that a code replaces
+
 
 @dataclass(frozen=True)
 class FrontierRow:
