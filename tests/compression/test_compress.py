@@ -251,9 +251,9 @@ class TestVerify:
         assert found.kept is None
         assert "not decided" in str(found)
 
-    def test_notes(self, plan: Compression) -> None:
+    def test_remarks(self, plan: Compression) -> None:
         found = verify(plan, X[:1400], X[1400:])
-        assert any("tested on 1,225 database rows" in note for note in found.notes)
+        assert any("tested on 1,225 database rows" in remark for remark in found.remarks)
 
     def test_other_columns_are_refused(self, plan: Compression) -> None:
         with pytest.raises(ValueError, match="database must have 64 columns"):

@@ -26,6 +26,9 @@ FLAGS = {
     "queries": "--queries",
     "n_queries": "--queries",
     "y": "--labels",
+    "families": "--family",
+    "metric": "--metric",
+    "mode": "--mode",
 }
 HEADER = (
     "bytes",
@@ -205,9 +208,8 @@ def verify_command(model: Path, database: str, queries: str, bar: ProgressBar) -
     with warnings.catch_warnings(record=True) as heard, refusals(options={"queries": "--queries", "k": "--database"}):
         warnings.simplefilter("always")
         found = verify(plan, rows, asked)
-    report = {"model": str(model), **asdict(found), "ok": found.kept is not False}
-    report["notes"] = [*found.notes, *notices(heard)]
-    return report, str(found).partition("\nNote:")[0]
+    report = {"model": str(model), **asdict(found), "ok": found.kept is not False, "notes": notices(heard)}
+    return report, str(found)
 
 
 def _read(source: Any, flag: str) -> Any:

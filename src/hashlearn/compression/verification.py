@@ -31,7 +31,7 @@ class Verification:
     depth: int
     n_queries: int
     n_database: int
-    notes: tuple[str, ...]
+    remarks: tuple[str, ...]
 
     def __str__(self) -> str:
         words = {True: "kept", False: "broken", None: "not decided"}[self.kept]
@@ -40,7 +40,7 @@ class Verification:
         lines = [f"The promise of {claim} is {words}: {what}, depth {self.depth:,}."]
         if self.kept is None:
             lines.append(f"These queries show {100 * self.bound:.1f} % at {100 * self.confidence:g} % confidence.")
-        return "\n".join(lines + [f"Note: {note}." for note in self.notes])
+        return "\n".join(lines + [f"{remark[0].upper()}{remark[1:]}." for remark in self.remarks])
 
 
 def verify(plan: Compression, database: Any, queries: Any) -> Verification:
@@ -81,17 +81,17 @@ def verify(plan: Compression, database: Any, queries: Any) -> Verification:
         depth=depth,
         n_queries=len(new),
         n_database=len(rows),
-        notes=tuple(_notes(plan, rows, new, depth)),
+        remarks=tuple(_remarks(plan, rows, new, depth)),
     )
 
 
-def _notes(plan: Compression, rows: Any, queries: Any, depth: int) -> list[str]:
+def _remarks(plan: Compression, rows: Any, queries: Any, depth: int) -> list[str]:
     certificate = plan.certificate
-    notes = []
+    remarks = []
     if digest(queries) == certificate.queries:
-        notes.append("these are the queries that the promise was tested on, so they show nothing new")
+        remarks.append("these are the queries that the promise was tested on, so they show nothing new")
     if len(rows) != certificate.n_database:
-        notes.append(f"the promise was tested on {certificate.n_database:,} database rows")
+        remarks.append(f"the promise was tested on {certificate.n_database:,} database rows")
     if depth != certificate.depth:
-        notes.append(f"the promised depth is {certificate.depth:,}; {depth:,} is its estimate for this database")
-    return notes
+        remarks.append(f"the promised depth is {certificate.depth:,}; {depth:,} is its estimate for this database")
+    return remarks
