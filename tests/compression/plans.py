@@ -24,8 +24,18 @@ def frontier_row(family: str, size: int, mode: str, level: float, **changes: Any
     """Larger codes and asymmetric search keep more and need fewer candidates."""
     recall = min(0.99, level + 0.07 * np.log2(size / 4) + 0.08 * (mode == "asymmetric"))
     depth = None if recall < 0.5 else int(1400 * 2.0 ** (-14 * (recall - 0.5)))
-    found = (None, None) if depth is None else (0.962, 0.9502)
-    row = FrontierRow(size, family, mode, depth, *found, recall, recall - 0.03, 0.8 + size / 40, 0.02 * size)
+    row = FrontierRow(
+        size,
+        family,
+        mode,
+        depth,
+        (1 + recall) / 2,
+        recall / 2 + 0.48,
+        recall,
+        recall - 0.03,
+        0.8 + size / 40,
+        0.02 * size,
+    )
     return replace(row, **changes)
 
 
@@ -40,7 +50,7 @@ def frontier() -> tuple[FrontierRow, ...]:
         if (row.family, row.bytes_per_row) == ("ranking_linear", 8):
             chosen = row.mode == "asymmetric"
             found[place] = replace(row, depth=DEPTH if chosen else HAMMING_DEPTH, chosen=chosen)
-    found += [frontier_row("PQ", size, "asymmetric", 0.55, is_peer=True) for size in (8, 16, 32)]
+    found += [frontier_row("FAISS PQ", size, "asymmetric", 0.55, is_peer=True) for size in (8, 16, 32)]
     return tuple(sorted(found, key=lambda row: row.bytes_per_row))
 
 
@@ -49,7 +59,7 @@ def only(mode: str) -> tuple[FrontierRow, ...]:
 
 
 def without_depths() -> tuple[FrontierRow, ...]:
-    return tuple(replace(row, depth=None, recall=None, bound=None) for row in frontier())
+    return tuple(replace(row, depth=None) for row in frontier())
 
 
 def certificate(**changes: Any) -> Certificate:
@@ -62,6 +72,7 @@ def certificate(**changes: Any) -> Certificate:
         metric="cosine",
         mode="asymmetric",
         depth=DEPTH,
+        max_depth=200,
         keep_floats=True,
         n_bits=N_BITS,
         family="ranking_linear",

@@ -54,7 +54,7 @@ def test_the_head_has_the_test_s_numbers_and_marks_estimates(tmp_path: Path) -> 
     assert f"about {depth:,} candidates, estimated and not promised" in text
     assert f"<td>about {depth:,}*</td>" in text
     assert "400 queries of yours" in page(plans.plan(own_queries=True), tmp_path)
-    assert "a sample of the 9,000 that were given" in page(plans.plan(n_rows=9_000), tmp_path)
+    assert "1,500 rows of the 9,000 that were given" in page(plans.plan(n_rows=9_000), tmp_path)
     assert "about" not in page(plans.plan(growth=None), tmp_path)
 
 
@@ -97,7 +97,7 @@ def test_families_and_peers_differ_without_color() -> None:
         "itq",
         "sign",
         "two_step",
-        "PQ",
+        "FAISS PQ",
         "OPQ",
         "FAISS ITQ",
         "RaBitQ 1 bit",
@@ -132,7 +132,11 @@ def test_examples_show_what_was_kept_lost_and_found_instead(tmp_path: Path) -> N
     asked = plans.plan(own_queries=True)
     own = page(replace(asked, examples=plan.examples), tmp_path, query_texts=[f"asked {i}" for i in range(8)])
     assert "asked 7" in own
-    assert "No example is stored" in page(replace(plan, examples=()), tmp_path)
+    assert "because files do not store them" in page(replace(plan, examples=()), tmp_path)
+    perfect = replace(plans.plan(found=(*[0] * 10, 400)), examples=())
+    assert "400 of 400 test queries found all 10 of their neighbors; 0 found fewer than half.</p>" in page(
+        perfect, tmp_path
+    )
 
 
 @pytest.mark.parametrize(
@@ -160,11 +164,14 @@ def test_query_contents_must_reach_the_examples(tmp_path: Path) -> None:
 def test_the_page_says_what_other_engines_need(tmp_path: Path) -> None:
     plan = plans.plan()
     text = page(plan, tmp_path)
-    assert "For the same promise they need 312 candidates" in text
+    assert "They keep 95 % with 312 candidates, by the table above" in text
     engines = ["hashlearn", "FAISS", "PostgreSQL with pgvector", "SQLite with sqlite-vec"]
     assert re.findall('data-engine="(.*?)"', text) == engines
     for setting in hamming_settings(plan):
         assert html.escape(setting.text) in text
+    assert "keep the same promise" in page(plans.plan(mode="hamming"), tmp_path)
+    alone = page(plans.plan(keep_floats=False, recall=0.6, promised=0.6), tmp_path)
+    assert "By the table above they keep the promise too" in alone
     none = page(replace(plan, frontier=plans.without_depths()), tmp_path)
     assert "this code cannot be promised to keep enough" in none
     assert re.findall('data-engine="(.*?)"', none) == engines[:1]

@@ -50,7 +50,7 @@ class Contents(NamedTuple):
 
 
 def example_parts(plan: Compression, database: Contents, queries: Contents) -> list[Markup]:
-    """Each example with its neighbors in three groups; a sentence if there are none."""
+    """Each example with its neighbors in three groups."""
     promise = plan.certificate
     own = promise.own_queries
     if not own and (queries.texts is not None or queries.images is not None):
@@ -59,8 +59,6 @@ def example_parts(plan: Compression, database: Contents, queries: Contents) -> l
     database.require(promise.n_rows, exactly=True)
     if own:
         queries.require(1 + max((example.query for example in plan.examples), default=-1), exactly=False)
-    if not plan.examples:
-        return [element("p", "No example is stored.")]
     return [_example(example, database, queries if own else database, own) for example in plan.examples]
 
 
