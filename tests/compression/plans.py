@@ -10,7 +10,7 @@ import numpy as np
 from hashlearn.compression.result import Certificate, Compression, Example, FrontierRow
 from hashlearn.hashers import LSH
 
-N_ROWS, N_FEATURES, N_BITS, K = 2000, 24, 64, 10
+N_ROWS, N_FEATURES, N_BITS, K = 2000, 32, 64, 10
 SIZES = (4, 8, 12, 16, 24, 32)
 LEVELS = {"itq": 0.50, "pca_sign": 0.42, "ranking_linear": 0.58}
 DEPTH, HAMMING_DEPTH = 140, 312  # of the chosen code

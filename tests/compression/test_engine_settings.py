@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+import hashlearn
 from hashlearn.bits import hamming_distances
-from hashlearn.compression.engine_settings import hamming_depth, hamming_settings
+from hashlearn.compression import compress
+from hashlearn.compression.engine_settings import hamming_depth, hamming_settings, hashlearn_setting
 from hashlearn.compression.result import Compression
 from tests.compression import plans
 from tests.search import server
@@ -45,6 +48,20 @@ def test_codes_alone_are_searched_for_k_where_their_bound_allows_it() -> None:
     for setting in hamming_settings(plan):
         assert "embedding" not in setting.text
         assert "rescore" not in setting.text
+
+
+def test_the_hashlearn_setting_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    plan = compress(X, recall=0.5, families=["pca_sign"], max_bytes=4)
+    names: dict[str, Any] = {"plan": plan, "X": X, "queries": QUERIES}
+    text = hashlearn_setting(plan).text
+    exec(text, names)
+    assert names["found"].indices.shape == (len(QUERIES), 10)
+    later = text.splitlines()[0].partition("plan = ")[2]
+    loaded = eval(later, {"hashlearn": hashlearn})
+    assert loaded.certificate == plan.certificate
+    loaded.page("page.html")
+    assert "files do not store them" in Path("page.html").read_text("utf-8")
 
 
 def require_best_of_the_candidates(found: Any, plan: Compression, metric: str = "cosine") -> None:

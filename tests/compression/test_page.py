@@ -29,7 +29,7 @@ def page(plan: Compression, tmp_path: Path, **options: Any) -> str:
 
 def test_a_kept_promise() -> None:
     assert said(plans.plan()) == (
-        "No: 8 bytes a row instead of 96 keep at least 95 % of the 10 nearest neighbors (99 % confidence), "
+        "No: 8 bytes a row instead of 128 keep at least 95 % of the 10 nearest neighbors (99 % confidence), "
         "if the 140 best candidates are rescored by their floats."
     )
     alone = said(plans.plan(keep_floats=False))
@@ -40,7 +40,7 @@ def test_a_kept_promise() -> None:
 def test_a_promise_that_is_not_kept_names_the_best_and_rounds_it_down() -> None:
     text = said(plans.plan(recall=0.98, promised=0.91199))
     assert text.startswith("Yes: 98 % of the 10 nearest neighbors cannot be promised.")  # 97.2 % were measured
-    assert "The best that can be promised is 91.1 %, with 8 bytes a row instead of 96" in text
+    assert "The best that can be promised is 91.1 %, with 8 bytes a row instead of 128" in text
     assert said(plans.plan(promised=0.91)).startswith("It may: 95 %")
     assert "No recall can be promised" in said(plans.plan(promised=0.0))
 
@@ -65,8 +65,8 @@ def test_memory_and_money(tmp_path: Path) -> None:
         return [html.unescape(cell) for cell in re.findall("<td>(.*?)</td>", row[1])]
 
     text = page(plans.plan(), tmp_path)
-    floats = 96e8 / 2**30
-    assert cells(text, "100,000,000")[:5] == ["8.94 GiB", "763 MiB", "91.7 %", f"{4.6 * floats:.2f}", "3.43"]
+    floats = 128e8 / 2**30
+    assert cells(text, "100,000,000")[:5] == ["11.9 GiB", "763 MiB", "93.8 %", f"{4.6 * floats:.2f}", "3.43"]
     assert len(cells(text, "2,000")) == len(cells(text, "1,000,000")) == 7
     assert "It is an assumption: AWS r6g.large" in text
     dear = page(plans.plan(keep_floats=False), tmp_path, dollars_per_gb=46.0)

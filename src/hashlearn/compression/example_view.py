@@ -9,7 +9,6 @@ import numpy as np
 
 from hashlearn.compression.result import Compression, Example
 from hashlearn.core.arrays import to_numpy
-from hashlearn.pages.formatting import counted
 from hashlearn.pages.markup import Markup, element
 from hashlearn.pages.png import data_uri
 
@@ -76,7 +75,7 @@ def _example(example: Example, database: Contents, queries: Contents, own: bool)
 
 
 def _group(title: str, rows: list[int], kind: str, database: Contents, k: int) -> Markup:
-    count = f" {len(rows)} of {k}" if kind != "new" else f" {counted(len(rows), 'other row')}"
+    count = f" {len(rows)}" if kind == "new" else f" {len(rows)} of {k}"
     name = element("p", {"same": "✓ ", "other": "✗ ", "new": "→ "}[kind], title, element("small", count))
     if database.images is not None:
         shown = element("div", (_figure(row, kind, title, database) for row in rows), class_="neighbours")

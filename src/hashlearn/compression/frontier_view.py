@@ -86,7 +86,8 @@ def frontier_table(rows: Sequence[FrontierRow], promise: Certificate) -> Markup:
     heads += ["ms a query", "fit, s"]
     caption = [
         element("strong", "Everything that was measured"),
-        f" All bounds (“at least”) and candidates hold together at {percent(promise.confidence)} confidence.",
+        f" Bounds (“at least”) and candidates hold together at {percent(promise.confidence)} confidence.",
+        " The promise itself is tested alone, so it may need fewer candidates." if promise.keep_floats else None,
     ]
     lines = (_table_row(row, promise.keep_floats) for row in rows)
     table = plain_table("measured", caption, heads, lines, "Everything that was measured")
