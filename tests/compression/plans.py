@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from hashlearn.compression.result import Certificate, Compression, Example, FrontierRow
+from hashlearn.compression.records import Certificate, Example, FrontierRow
+from hashlearn.compression.result import Compression
 from hashlearn.hashers import LSH
 
 N_ROWS, N_FEATURES, N_BITS, K = 2000, 32, 64, 10

@@ -32,7 +32,8 @@ from hashlearn.compression.contenders import (
 )
 from hashlearn.compression.frontier import examples_of, frontier_of, growth_of
 from hashlearn.compression.peers import product_quantizers
-from hashlearn.compression.result import Certificate, Compression
+from hashlearn.compression.records import Certificate
+from hashlearn.compression.result import Compression
 from hashlearn.compression.splitting import Split, split_rows
 from hashlearn.compression.testing import (
     Claim,
@@ -143,9 +144,9 @@ def compress(
     tell(progress, "testing the promise", 0, None)
     winner, certificate = _tested(own, claim, split, keep_floats, queries is not None)
     table, examples = frontier_of(tried, claim, rows, winner), examples_of(certificate, winner, split)
-    names = getattr(X, "names", getattr(X, "columns", None))
-    if names is not None:
-        winner.hasher.feature_names_in_ = np.array(names, dtype=object)
+    columns = getattr(X, "names", getattr(X, "columns", None))  # of a file, of a data frame
+    if columns is not None:
+        winner.hasher.feature_names_in_ = np.array(columns, dtype=object)
     return Compression(winner.hasher, replace(certificate, model=fingerprint(winner.hasher)), table, examples)
 
 

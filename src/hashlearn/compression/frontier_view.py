@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from hashlearn.compression.result import Certificate, FrontierRow
+from hashlearn.compression.records import Certificate, FrontierRow
 from hashlearn.pages.formatting import ABSENT, fixed, seconds
 from hashlearn.pages.markup import Markup, element, join
 from hashlearn.pages.plots import Axis, Frame, Line, line_plot, linear_axis, log_axis, marked_log_axis
