@@ -13,7 +13,8 @@ import pytest
 
 from hashlearn.compression.engine_settings import hamming_settings
 from hashlearn.compression.page import verdict, write_page
-from hashlearn.compression.result import Compression, Example
+from hashlearn.compression.records import Example
+from hashlearn.compression.result import Compression
 from hashlearn.pages.series_styles import look_of
 from tests.compression import plans
 
