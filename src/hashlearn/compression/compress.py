@@ -48,7 +48,7 @@ from hashlearn.core.checks import generator, whole_number
 from hashlearn.core.names import require_choice
 from hashlearn.core.progress import Progress, ProgressCallback, tell
 from hashlearn.metrics.neighbors import METRICS
-from hashlearn.persistence.values import fingerprint
+from hashlearn.persistence import fingerprint
 
 CANDIDATES = 20  # for each neighbor that is wanted, without max_depth
 SLOW_WEIGHTS = dict(zip(SLOW, (10.0, 40.0), strict=True))  # seconds of a fit, in those of a quick one

@@ -11,7 +11,6 @@ from hashlearn.compression.searcher import Searcher
 from hashlearn.compression.stored import from_json, to_json
 from hashlearn.hashers import BaseHasher
 from hashlearn.persistence import PersistenceError, describe, load, save
-from hashlearn.persistence.values import fingerprint
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,14 +74,14 @@ class Compression:
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Compression:
         """Read a file of `save`. A promise that contradicts its own numbers, or is another model's, is a ValueError."""
-        hasher, promise = load(path), describe(path)["promise"]
-        if promise is None:
+        hasher, known = load(path), describe(path)
+        if known["promise"] is None:
             raise PersistenceError(f"{fspath(path)!r} is a model without a promise; `hashlearn compress` makes one")
         try:
-            certificate, frontier = from_json(promise)
+            certificate, frontier = from_json(known["promise"])
         except ValueError as error:
             raise PersistenceError(f"{fspath(path)!r} does not hold a valid promise: {error}") from None
-        if certificate.n_bits != hasher.n_bits or certificate.model != fingerprint(hasher):
+        if certificate.n_bits != hasher.n_bits or certificate.model != known["digest"]:
             raise PersistenceError(f"{fspath(path)!r} holds the promise of another model")
         return cls(hasher, certificate, frontier)
 
