@@ -11,7 +11,7 @@ from hashlearn.compression.records import Certificate, Example, FrontierRow
 from hashlearn.compression.result import Compression
 from hashlearn.hashers import LSH
 
-N_ROWS, N_FEATURES, N_BITS, K = 2000, 24, 64, 10
+N_ROWS, N_FEATURES, N_BITS, K = 2000, 32, 64, 10
 SIZES = (4, 8, 12, 16, 24, 32)
 LEVELS = {"itq": 0.50, "pca_sign": 0.42, "ranking_linear": 0.58}
 DEPTH, HAMMING_DEPTH = 140, 312  # of the chosen code
@@ -25,8 +25,18 @@ def frontier_row(family: str, size: int, mode: str, level: float, **changes: Any
     """Larger codes and asymmetric search keep more and need fewer candidates."""
     recall = min(0.99, level + 0.07 * np.log2(size / 4) + 0.08 * (mode == "asymmetric"))
     depth = None if recall < 0.5 else int(1400 * 2.0 ** (-14 * (recall - 0.5)))
-    found = (None, None) if depth is None else (0.962, 0.9502)
-    row = FrontierRow(size, family, mode, depth, *found, recall, recall - 0.03, 0.8 + size / 40, 0.02 * size)
+    row = FrontierRow(
+        size,
+        family,
+        mode,
+        depth,
+        (1 + recall) / 2,
+        recall / 2 + 0.48,
+        recall,
+        recall - 0.03,
+        0.8 + size / 40,
+        0.02 * size,
+    )
     return replace(row, **changes)
 
 
@@ -41,7 +51,7 @@ def frontier() -> tuple[FrontierRow, ...]:
         if (row.family, row.bytes_per_row) == ("ranking_linear", 8):
             chosen = row.mode == "asymmetric"
             found[place] = replace(row, depth=DEPTH if chosen else HAMMING_DEPTH, chosen=chosen)
-    found += [frontier_row("PQ", size, "asymmetric", 0.55, is_peer=True) for size in (8, 16, 32)]
+    found += [frontier_row("FAISS PQ", size, "asymmetric", 0.55, is_peer=True) for size in (8, 16, 32)]
     return tuple(sorted(found, key=lambda row: row.bytes_per_row))
 
 
@@ -50,7 +60,7 @@ def only(mode: str) -> tuple[FrontierRow, ...]:
 
 
 def without_depths() -> tuple[FrontierRow, ...]:
-    return tuple(replace(row, depth=None, recall=None, bound=None) for row in frontier())
+    return tuple(replace(row, depth=None) for row in frontier())
 
 
 def certificate(**changes: Any) -> Certificate:
@@ -63,6 +73,7 @@ def certificate(**changes: Any) -> Certificate:
         metric="cosine",
         mode="asymmetric",
         depth=DEPTH,
+        max_depth=200,
         keep_floats=True,
         n_bits=N_BITS,
         family="ranking_linear",

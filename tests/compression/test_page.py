@@ -13,7 +13,8 @@ import pytest
 
 from hashlearn.compression.engine_settings import hamming_settings
 from hashlearn.compression.page import verdict, write_page
-from hashlearn.compression.result import Compression, Example
+from hashlearn.compression.records import Example
+from hashlearn.compression.result import Compression
 from hashlearn.pages.series_styles import look_of
 from tests.compression import plans
 
@@ -29,7 +30,7 @@ def page(plan: Compression, tmp_path: Path, **options: Any) -> str:
 
 def test_a_kept_promise() -> None:
     assert said(plans.plan()) == (
-        "No: 8 bytes a row instead of 96 keep at least 95 % of the 10 nearest neighbors (99 % confidence), "
+        "No: 8 bytes a row instead of 128 keep at least 95 % of the 10 nearest neighbors (99 % confidence), "
         "if the 140 best candidates are rescored by their floats."
     )
     alone = said(plans.plan(keep_floats=False))
@@ -40,7 +41,7 @@ def test_a_kept_promise() -> None:
 def test_a_promise_that_is_not_kept_names_the_best_and_rounds_it_down() -> None:
     text = said(plans.plan(recall=0.98, promised=0.91199))
     assert text.startswith("Yes: 98 % of the 10 nearest neighbors cannot be promised.")  # 97.2 % were measured
-    assert "The best that can be promised is 91.1 %, with 8 bytes a row instead of 96" in text
+    assert "The best that can be promised is 91.1 %, with 8 bytes a row instead of 128" in text
     assert said(plans.plan(promised=0.91)).startswith("It may: 95 %")
     assert "No recall can be promised" in said(plans.plan(promised=0.0))
 
@@ -54,7 +55,7 @@ def test_the_head_has_the_test_s_numbers_and_marks_estimates(tmp_path: Path) -> 
     assert f"about {depth:,} candidates, estimated and not promised" in text
     assert f"<td>about {depth:,}*</td>" in text
     assert "400 queries of yours" in page(plans.plan(own_queries=True), tmp_path)
-    assert "a sample of the 9,000 that were given" in page(plans.plan(n_rows=9_000), tmp_path)
+    assert "1,500 rows of the 9,000 that were given" in page(plans.plan(n_rows=9_000), tmp_path)
     assert "about" not in page(plans.plan(growth=None), tmp_path)
 
 
@@ -65,8 +66,8 @@ def test_memory_and_money(tmp_path: Path) -> None:
         return [html.unescape(cell) for cell in re.findall("<td>(.*?)</td>", row[1])]
 
     text = page(plans.plan(), tmp_path)
-    floats = 96e8 / 2**30
-    assert cells(text, "100,000,000")[:5] == ["8.94 GiB", "763 MiB", "91.7 %", f"{4.6 * floats:.2f}", "3.43"]
+    floats = 128e8 / 2**30
+    assert cells(text, "100,000,000")[:5] == ["11.9 GiB", "763 MiB", "93.8 %", f"{4.6 * floats:.2f}", "3.43"]
     assert len(cells(text, "2,000")) == len(cells(text, "1,000,000")) == 7
     assert "It is an assumption: AWS r6g.large" in text
     dear = page(plans.plan(keep_floats=False), tmp_path, dollars_per_gb=46.0)
@@ -97,7 +98,7 @@ def test_families_and_peers_differ_without_color() -> None:
         "itq",
         "sign",
         "two_step",
-        "PQ",
+        "FAISS PQ",
         "OPQ",
         "FAISS ITQ",
         "RaBitQ 1 bit",
@@ -132,7 +133,11 @@ def test_examples_show_what_was_kept_lost_and_found_instead(tmp_path: Path) -> N
     asked = plans.plan(own_queries=True)
     own = page(replace(asked, examples=plan.examples), tmp_path, query_texts=[f"asked {i}" for i in range(8)])
     assert "asked 7" in own
-    assert "No example is stored" in page(replace(plan, examples=()), tmp_path)
+    assert "because files do not store them" in page(replace(plan, examples=()), tmp_path)
+    perfect = replace(plans.plan(found=(*[0] * 10, 400)), examples=())
+    assert "400 of 400 test queries found all 10 of their neighbors; 0 found fewer than half.</p>" in page(
+        perfect, tmp_path
+    )
 
 
 @pytest.mark.parametrize(
@@ -160,11 +165,14 @@ def test_query_contents_must_reach_the_examples(tmp_path: Path) -> None:
 def test_the_page_says_what_other_engines_need(tmp_path: Path) -> None:
     plan = plans.plan()
     text = page(plan, tmp_path)
-    assert "For the same promise they need 312 candidates" in text
+    assert "They keep 95 % with 312 candidates, by the table above" in text
     engines = ["hashlearn", "FAISS", "PostgreSQL with pgvector", "SQLite with sqlite-vec"]
     assert re.findall('data-engine="(.*?)"', text) == engines
     for setting in hamming_settings(plan):
         assert html.escape(setting.text) in text
+    assert "keep the same promise" in page(plans.plan(mode="hamming"), tmp_path)
+    alone = page(plans.plan(keep_floats=False, recall=0.6, promised=0.6), tmp_path)
+    assert "By the table above they keep the promise too" in alone
     none = page(replace(plan, frontier=plans.without_depths()), tmp_path)
     assert "this code cannot be promised to keep enough" in none
     assert re.findall('data-engine="(.*?)"', none) == engines[:1]

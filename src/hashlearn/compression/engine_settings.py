@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from hashlearn.compression.result import Compression
+from hashlearn.compression.searcher import RESCORING
 
 MOST_HNSW_CANDIDATES = 1000  # pgvector's limit on hnsw.ef_search
-_POSTGRES_OPERATORS = {"cosine": "<=>", "l2": "<->", "dot": "<#>"}
-_SQLITE_DISTANCES = {"cosine": "vec_distance_cosine", "l2": "vec_distance_L2"}
+_POSTGRES_OPERATORS = {"cosine": "<=>", "euclidean": "<->"}
+_SQLITE_DISTANCES = {"cosine": "vec_distance_cosine", "euclidean": "vec_distance_L2"}
 
 
 class EngineSetting(NamedTuple):
@@ -28,7 +29,7 @@ def hamming_depth(plan: Compression) -> int | None:
     promise = plan.certificate
     if promise.mode == "hamming":
         return promise.depth
-    size = code_bytes(plan)
+    size = plan.bytes_per_row
     same = [
         row
         for row in plan.frontier
@@ -41,15 +42,10 @@ def hamming_depth(plan: Compression) -> int | None:
     return same[0].depth
 
 
-def code_bytes(plan: Compression) -> int:
-    """Bytes of one code."""
-    return -(-plan.certificate.n_bits // 8)
-
-
 def hashlearn_setting(plan: Compression) -> EngineSetting:
     """The promised search itself."""
     lines = [
-        'plan.save("plan.hashlearn")  # later: plan = Compression.load("plan.hashlearn")',
+        'plan.save("plan.hashlearn")  # later: plan = hashlearn.compression.Compression.load("plan.hashlearn")',
         "index = plan.index(X)",
         f"found = index.search(queries, k={plan.certificate.k})",
     ]
@@ -69,10 +65,11 @@ def _faiss(plan: Compression, depth: int) -> EngineSetting:
     lines = ["import faiss"]
     if promise.keep_floats:
         lines.append("from hashlearn.search import rescore")
-    lines += ["", f"index = faiss.IndexBinaryFlat({8 * code_bytes(plan)})", "index.add(plan.hasher.encode(X))"]
+    lines += ["", f"index = faiss.IndexBinaryFlat({8 * plan.bytes_per_row})", "index.add(plan.hasher.encode(X))"]
     if promise.keep_floats:
         lines.append(f"_, candidates = index.search(plan.hasher.encode(queries), {depth})")
-        lines.append(f'found = rescore(candidates, queries, X, k={promise.k}, metric="{promise.metric}").indices')
+        metric = RESCORING[promise.metric]
+        lines.append(f'found = rescore(candidates, queries, X, k={promise.k}, metric="{metric}").indices')
     else:
         lines.append(f"_, found = index.search(plan.hasher.encode(queries), {promise.k})")
     return EngineSetting("FAISS", "Python.", "\n".join(lines))
@@ -114,13 +111,10 @@ def _postgres(plan: Compression, depth: int) -> EngineSetting:
 def _sqlite(plan: Compression, depth: int) -> EngineSetting:
     promise = plan.certificate
     by_code = "SELECT id FROM codes ORDER BY vec_distance_hamming(vec_bit(code), vec_bit(:code))"
-    lines = [f"CREATE VIRTUAL TABLE codes USING vec0(id INTEGER PRIMARY KEY, code bit[{8 * code_bytes(plan)}]);"]
+    lines = [f"CREATE VIRTUAL TABLE codes USING vec0(id INTEGER PRIMARY KEY, code bit[{8 * plan.bytes_per_row}]);"]
     about = "SQL. A code is its bytes: plan.hasher.encode(x[None]).tobytes(), inserted as vec_bit(:code)."
     if not promise.keep_floats:
         lines += ["", f"{by_code} LIMIT {promise.k};"]
-    elif promise.metric not in _SQLITE_DISTANCES:
-        lines += ["", f"{by_code} LIMIT {depth};"]
-        about += " sqlite-vec has no inner product: rescore the candidates with hashlearn.search.rescore."
     else:
         lines += [
             "CREATE TABLE items (id INTEGER PRIMARY KEY, embedding BLOB NOT NULL);",

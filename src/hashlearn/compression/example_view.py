@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hashlearn.compression.result import Compression, Example
+from hashlearn.compression.records import Example
+from hashlearn.compression.result import Compression
 from hashlearn.core.arrays import to_numpy
-from hashlearn.pages.formatting import counted
 from hashlearn.pages.markup import Markup, element
 from hashlearn.pages.png import data_uri
 
@@ -50,7 +50,7 @@ class Contents(NamedTuple):
 
 
 def example_parts(plan: Compression, database: Contents, queries: Contents) -> list[Markup]:
-    """Each example with its neighbors in three groups; a sentence if there are none."""
+    """Each example with its neighbors in three groups."""
     promise = plan.certificate
     own = promise.own_queries
     if not own and (queries.texts is not None or queries.images is not None):
@@ -59,8 +59,6 @@ def example_parts(plan: Compression, database: Contents, queries: Contents) -> l
     database.require(promise.n_rows, exactly=True)
     if own:
         queries.require(1 + max((example.query for example in plan.examples), default=-1), exactly=False)
-    if not plan.examples:
-        return [element("p", "No example is stored.")]
     return [_example(example, database, queries if own else database, own) for example in plan.examples]
 
 
@@ -78,7 +76,7 @@ def _example(example: Example, database: Contents, queries: Contents, own: bool)
 
 
 def _group(title: str, rows: list[int], kind: str, database: Contents, k: int) -> Markup:
-    count = f" {len(rows)} of {k}" if kind != "new" else f" {counted(len(rows), 'other row')}"
+    count = f" {len(rows)}" if kind == "new" else f" {len(rows)} of {k}"
     name = element("p", {"same": "✓ ", "other": "✗ ", "new": "→ "}[kind], title, element("small", count))
     if database.images is not None:
         shown = element("div", (_figure(row, kind, title, database) for row in rows), class_="neighbours")

@@ -80,35 +80,33 @@ def frontier_figures(rows: Sequence[FrontierRow], promise: Certificate) -> list[
 
 def frontier_table(rows: Sequence[FrontierRow], promise: Certificate) -> Markup:
     """One line for each code and kind of search; folded if there are many."""
-    heads: list[object] = ["code", "bytes", "search", f"codes alone, recall@{promise.k}", "at least"]
-    heads += ["candidates", "recall, rescored", "at least", "ms a query", "fit, s"]
+    heads = ["code", "bytes", "search", f"codes alone, recall@{promise.k}", "at least"]
+    if promise.keep_floats:
+        heads += [f"{promise.max_depth:,} rescored", "at least", f"candidates for {percent(promise.recall)}"]
+    heads += ["ms a query", "fit, s"]
     caption = [
         element("strong", "Everything that was measured"),
-        f" All bounds (“at least”) hold together at {percent(promise.confidence)} confidence.",
+        f" Bounds (“at least”) and candidates hold together at {percent(promise.confidence)} confidence.",
+        " The promise itself is tested alone, so it may need fewer candidates." if promise.keep_floats else None,
     ]
-    table = plain_table("measured", caption, heads, map(_table_row, rows), "Everything that was measured")
+    lines = (_table_row(row, promise.keep_floats) for row in rows)
+    table = plain_table("measured", caption, heads, lines, "Everything that was measured")
     summary = element("summary", f"All {len(rows)} measurements as a table")
     return element("details", summary, table, open=len(rows) <= MOST_ROWS_OPEN)
 
 
-def _table_row(row: FrontierRow) -> Markup:
+def _table_row(row: FrontierRow, rescored: bool) -> Markup:
     mark = None
     if row.chosen:
         mark = element("span", "✓ chosen", class_="verdict better")
     elif row.is_peer:
         mark = element("span", "peer", class_="verdict within")
     name = element("th", swatch(look_of(row.family)), element("span", row.family), " ", mark, scope="row")
-    texts = [
-        f"{row.bytes_per_row:,}",
-        row.mode,
-        percent(row.codes_recall, 1),
-        at_least(row.codes_bound),
-        ABSENT if row.depth is None else f"{row.depth:,}",
-        ABSENT if row.recall is None else percent(row.recall, 1),
-        ABSENT if row.bound is None else at_least(row.bound),
-        seconds(row.ms_per_query),
-        seconds(row.fit_seconds),
-    ]
+    texts = [f"{row.bytes_per_row:,}", row.mode, percent(row.codes_recall, 1), at_least(row.codes_bound)]
+    if rescored:
+        candidates = ABSENT if row.depth is None else f"{row.depth:,}"
+        texts += [percent(row.recall, 1), at_least(row.bound), candidates]
+    texts += [seconds(row.ms_per_query), seconds(row.fit_seconds)]
     return element("tr", name, (element("td", text) for text in texts))
 
 

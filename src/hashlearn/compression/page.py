@@ -12,7 +12,6 @@ from typing import Any
 
 from hashlearn.compression.engine_settings import (
     EngineSetting,
-    code_bytes,
     hamming_depth,
     hamming_settings,
     hashlearn_setting,
@@ -95,7 +94,7 @@ def page_text(
 def verdict(plan: Compression) -> str:
     """The promise in one sentence, or two if less is promised than was asked for."""
     promise = plan.certificate
-    size = f"{counted(code_bytes(plan), 'byte')} a row instead of {float_bytes(plan):,}"
+    size = f"{counted(plan.bytes_per_row, 'byte')} a row instead of {float_bytes(plan):,}"
     how = "by the codes alone"
     if promise.keep_floats:
         how = f"if the {promise.depth:,} best candidates are rescored by their floats"
@@ -114,8 +113,8 @@ def _facts(plan: Compression, n_rows: int) -> Markup:
     promise = plan.certificate
     kind = "queries of yours" if promise.own_queries else "rows of X that were kept out of the database"
     database = counted(promise.n_database, "row")
-    if promise.n_rows > promise.n_database + promise.n_choosing + promise.n_testing:
-        database += f", a sample of the {promise.n_rows:,} that were given"
+    if promise.n_rows > promise.n_database:
+        database += f" of the {promise.n_rows:,} that were given"
     search = MODES[promise.mode]
     if promise.keep_floats:
         search += f", then {promise.depth:,} candidates rescored by {promise.metric}"
@@ -150,8 +149,12 @@ def _examples(plan: Compression, database: Contents, queries: Contents) -> list[
     half = sum(count for found, count in enumerate(promise.found) if 2 * found < promise.k)
     spread = (
         f"{promise.found[promise.k]:,} of {promise.n_testing:,} test queries found all {promise.k} of their neighbors; "
-        f"{half:,} found fewer than half. The examples are those that lost most."
+        f"{half:,} found fewer than half."
     )
+    if plan.examples:
+        spread += " The examples are those that lost most."
+    elif promise.found[promise.k] < promise.n_testing:
+        spread += " There are no examples, because files do not store them."
     return [element("p", spread), *parts]
 
 
@@ -164,11 +167,18 @@ def _settings(plan: Compression) -> list[Markup]:
         )
     elif promise.mode == "hamming":
         others = "FAISS, pgvector and sqlite-vec keep the same promise where they compare all codes."
+    elif promise.keep_floats:
+        others = (
+            f"FAISS, pgvector and sqlite-vec search by Hamming distance. They keep {percent(promise.recall)} with "
+            f"{counted(depth, 'candidate')}, by the table above, where they compare all codes."
+        )
     else:
         others = (
-            "FAISS, pgvector and sqlite-vec search by Hamming distance. For the same promise they need "
-            f"{counted(depth, 'candidate')}, by a row of the table above, where they compare all codes."
+            "FAISS, pgvector and sqlite-vec search by Hamming distance. By the table above they keep the promise too, "
+            "where they compare all codes."
         )
+    if depth is not None and promise.keep_floats:
+        others += f" This holds for {promise.n_database:,} rows; more rows need more candidates."
     settings = [_setting(setting) for setting in hamming_settings(plan)]
     return [_setting(hashlearn_setting(plan)), element("h3", "Other engines"), element("p", others), *settings]
 

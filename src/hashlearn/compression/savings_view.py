@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from hashlearn.compression.engine_settings import code_bytes
 from hashlearn.compression.frontier_view import percent
 from hashlearn.compression.records import FLOAT_BYTES
 from hashlearn.compression.result import Compression
@@ -20,7 +19,7 @@ def savings(plan: Compression, n_rows: int, dollars_per_gb: float) -> list[Marku
     promise = plan.certificate
     counts = sorted({n_rows, *SHOWN_ROWS})
     caption = [
-        element("strong", f"{float_bytes(plan):,} bytes of float32 become {code_bytes(plan):,} bytes of code"),
+        element("strong", f"{float_bytes(plan):,} bytes of float32 become {plan.bytes_per_row:,} bytes of code"),
         " Vectors alone, without ids or an index.",
         " The floats stay on disk for rescoring; the price of the disk is not included."
         if promise.keep_floats
@@ -40,7 +39,7 @@ def savings(plan: Compression, n_rows: int, dollars_per_gb: float) -> list[Marku
 
 def _row(plan: Compression, n_rows: int, dollars_per_gb: float) -> Markup:
     promise = plan.certificate
-    floats, codes = n_rows * float_bytes(plan), n_rows * code_bytes(plan)
+    floats, codes = n_rows * float_bytes(plan), n_rows * plan.bytes_per_row
     texts = [amount(floats), amount(codes), percent(1.0 - codes / floats, 1)]
     texts += [_dollars(size / 2**30 * dollars_per_gb) for size in (floats, codes)]
     if promise.keep_floats:

@@ -74,6 +74,7 @@ _LOOKS = {
     "itq": Look(3, "up"),
     "sign": Look(6, "flat", _DASHED),
     "two_step": Look(8, "bar", _DASHED),
+    "FAISS PQ": Look(2, "square"),
     "FAISS ITQ": Look(3, "up", _DOTTED),
     "PQ": Look(2, "square"),
     "OPQ": Look(2, "square", _DASHED),
