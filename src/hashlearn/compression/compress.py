@@ -205,7 +205,10 @@ def _explored(
         elif not likely:
             any(keeps(family, n_bits) for n_bits in sizes[first + 1 :])
     if not tried:
-        raise ValueError(f"max_bytes={max_bytes} leaves nothing to try; the smallest codes have {SIZES[0]} bytes")
+        raise ValueError(
+            f"max_bytes={max_bytes} leaves nothing to try for {rows.database.shape[1]} features; the smallest codes have "
+            f"{SIZES[0]} bytes, and families such as 'pca_sign' have at most one bit for each feature"
+        )
     return tried
 
 

@@ -13,7 +13,7 @@ from hashlearn.compression.searcher import Searcher
 from hashlearn.compression.splitting import Split
 from hashlearn.compression.testing import Claim, bet_on, bound_of_recall, measured_depth, shown_depth
 from hashlearn.metrics import float_neighbors
-from hashlearn.search.ranks import worst_ranks
+from hashlearn.search import worst_ranks
 
 STATEMENTS = 3  # about each contender: a depth, the recall at the largest depth, the recall without floats
 TIMED_QUERIES, EXAMPLES = 200, 6

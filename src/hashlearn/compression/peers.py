@@ -31,6 +31,7 @@ def product_quantizers(sizes: Iterable[int], rows: Rows, progress: ProgressCallb
         tell(progress, f"FAISS PQ, {n_parts} bytes", 0, None)
         padding = ((0, 0), (0, -n_features % n_parts))
         quantizer = faiss.ProductQuantizer(n_features + padding[1][1], n_parts, BITS_EACH)
+        quantizer.cp.min_points_per_centroid = 1  # else FAISS warns on standard error
         padded = np.pad(database, padding)
         began = time.perf_counter()
         quantizer.train(padded)

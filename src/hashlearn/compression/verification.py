@@ -11,7 +11,7 @@ from hashlearn.compression.result import Compression
 from hashlearn.compression.splitting import checked_rows, digest, usable_queries
 from hashlearn.core.checks import require_k
 from hashlearn.metrics import float_neighbors
-from hashlearn.search.ranks import worst_ranks
+from hashlearn.search import worst_ranks
 
 
 @dataclass(frozen=True)
