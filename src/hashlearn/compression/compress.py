@@ -206,8 +206,8 @@ def _explored(
             any(keeps(family, n_bits) for n_bits in sizes[first + 1 :])
     if not tried:
         raise ValueError(
-            f"max_bytes={max_bytes} leaves nothing to try for {rows.database.shape[1]} features; the smallest codes have "
-            f"{SIZES[0]} bytes, and families such as 'pca_sign' have at most one bit for each feature"
+            f"max_bytes={max_bytes} leaves nothing to try for {rows.database.shape[1]} features; the smallest codes "
+            f"have {SIZES[0]} bytes, and families such as 'pca_sign' have at most one bit for each feature"
         )
     return tried
 
@@ -287,5 +287,5 @@ def _sequence(own: list[OwnContender], claim: Claim) -> list[OwnContender]:
     for contender in sorted(own, key=lambda contender: expected_depth(claim, contender, claim.max_depth)):
         if is_likely(claim, contender):
             best.setdefault(contender.bytes_per_row, contender)
-    smaller = [best[size] for size in sorted(best, reverse=True)]
-    return [safest, *(contender for contender in smaller if contender is not safest)] if smaller else [safest]
+    smaller = [best[size] for size in sorted(best, reverse=True) if size <= safest.bytes_per_row]
+    return [safest, *(contender for contender in smaller if contender is not safest)]
