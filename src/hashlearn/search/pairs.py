@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 
 from hashlearn.bits import as_words
-from hashlearn.bits.hamming import distances_to_all
+from hashlearn.bits.hamming import distances_to_all, popcount
 from hashlearn.core.checks import require_radius
 from hashlearn.core.threads import map_threads
 from hashlearn.search.interface import RowArray
@@ -23,7 +23,8 @@ Result = TypeVar("Result")
 
 ROWS_PER_GROUP = 512
 ROWS_PER_BLOCK = 4096
-ROWS_AT_ONCE = 64  # rows are looked at one by one only if the smallest distance of these is small enough
+ROWS_AT_ONCE = 128  # rows are looked at one by one only if the leading words of one of them are near enough
+FEW_BITS = 16  # one leading word decides up to this radius, two words above it
 
 
 def pairs_within(codes: Any, radius: int) -> RowArray:
@@ -52,7 +53,7 @@ def map_pairs_within(
     def search(start: int) -> list[Result]:
         group, results = words[start : start + ROWS_PER_GROUP], []
         for b in range(start // ROWS_PER_BLOCK, len(blocks)):
-            first, second = _pairs_of_tile(group, start, blocks[b], b * ROWS_PER_BLOCK, radius)
+            first, second = _pairs_of_tile(group, start, blocks[b], b * ROWS_PER_BLOCK, np.uint64(radius))
             if len(first):
                 results.append(function(first, second))
         return results
@@ -63,25 +64,50 @@ def map_pairs_within(
 @njit(cache=True, nogil=True)
 def _pairs_of_tile(group, group_start, planes, block_start, radius):  # type: ignore[no-untyped-def]
     """Rows of the pairs within the radius, in order of (first, second); only those with first < second."""
-    n = planes.shape[1]
+    n_words, n = planes.shape
+    n_leading = 1 if n_words == 1 or radius <= FEW_BITS else 2
+    if n_words > 2 and radius > 2 * FEW_BITS:
+        n_leading = n_words
     distances = np.empty(n, np.uint16)
-    first, second = np.empty(256, np.int64), np.empty(256, np.int64)
+    first, second = np.empty(1024, np.int64), np.empty(1024, np.int64)
     size = 0
     for i in range(group.shape[0]):
-        distances_to_all(group[i], planes, distances)
-        row = group_start + i
-        begin = max(0, row + 1 - block_start)
-        for start in range(begin, n, ROWS_AT_ONCE):
+        code, row = group[i], group_start + i
+        if n_leading > 2:
+            distances_to_all(code, planes, distances)
+        for start in range(max(0, row + 1 - block_start), n, ROWS_AT_ONCE):
             stop = min(start + ROWS_AT_ONCE, n)
-            smallest = distances[start]
-            for j in range(start, stop):
-                smallest = min(smallest, distances[j])
+            if n_leading > 2:
+                smallest = np.uint64(distances[start:stop].min())
+            elif n_leading == 2:
+                smallest = _smallest_of_two(code[0], planes[0, start:stop], code[1], planes[1, start:stop])
+            else:
+                smallest = _smallest_of_one(code[0], planes[0, start:stop])
             if smallest > radius:
                 continue
             if size + ROWS_AT_ONCE > len(first):
                 first, second = np.append(first, np.empty_like(first)), np.append(second, np.empty_like(second))
             for j in range(start, stop):
-                if distances[j] <= radius:
+                distance = popcount(code[0] ^ planes[0, j])
+                for w in range(1, n_words):
+                    distance += popcount(code[w] ^ planes[w, j])
+                if distance <= radius:
                     first[size], second[size] = row, block_start + j
                     size += 1
     return first[:size], second[:size]
+
+
+@njit(cache=True, nogil=True)
+def _smallest_of_one(word, others):  # type: ignore[no-untyped-def]
+    smallest = np.uint64(64)
+    for j in range(len(others)):
+        smallest = min(smallest, popcount(word ^ others[j]))
+    return smallest
+
+
+@njit(cache=True, nogil=True)
+def _smallest_of_two(word, others, next_word, next_others):  # type: ignore[no-untyped-def]
+    smallest = np.uint64(128)
+    for j in range(len(others)):
+        smallest = min(smallest, popcount(word ^ others[j]) + popcount(next_word ^ next_others[j]))
+    return smallest
