@@ -25,6 +25,7 @@ __all__ = [
     "inference",
     "load",
     "metrics",
+    "near_duplicates",
     "persistence",
     "search",
     "streams",
@@ -38,6 +39,8 @@ def __getattr__(name: str) -> Any:
         return getattr(import_module("hashlearn.hashers"), name)
     if name == "load":
         return import_module("hashlearn.persistence").load
+    if name == "near_duplicates":
+        return import_module("hashlearn.compression").near_duplicates
     if name == "datasets":
         return import_module("hashlearn.experiments.datasets")
     if name in __all__:

@@ -1,19 +1,16 @@
 """Pairs of nearly equal rows, found by codes and verified by floats, with a tested bound on how many are missed.
 
-Random rows are compared with all rows by floats, so all their near-duplicates are known. A fifth of those that have one
-choose the bet of `hashlearn.compression.promise`. The others test the radius: the share of a row's near-duplicates
-within the radius grows with it, so one bet makes all radii one fixed sequence, tested from the largest one downward.
-The pairs of the checked rows are part of the answer. So the rows that chose miss nothing, and the test, whose rows are
-drawn from all others, holds for all rows. Rows are drawn without replacement, which only makes the bet safer.
+Random rows are compared with all rows by floats, so all their near-duplicates are known. They test within which radius
+the codes of near-duplicates are. Their own pairs are part of the answer; the pairs of all other rows are those of codes
+within the radius that floats verify.
 
-Codes take O(n² · n_words) time, the check O(n_checked · n · n_features). Memory is O(n · n_features + pairs).
+Codes take O(n² · n_words) time, the check O(n_checked · n · n_features). Memory is O(n · n_features + n_pairs).
 """
 
 from __future__ import annotations
 
 import math
 import time
-from bisect import bisect_left
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,22 +22,22 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
-from hashlearn.bits import as_words, hamming_distances
-from hashlearn.compression.promise import accepts, best_bet, fewest_values, log_stake
-from hashlearn.compression.similar_rows import Pairs, SimilarRows, distinct_pairs, joined_pairs
+from hashlearn.bits import hamming_distances
+from hashlearn.compression.promise import fewest_values
+from hashlearn.compression.similar_rows import Pairs, SimilarRows, joined_pairs
+from hashlearn.compression.accepted_radius import CHOOSING, accepted_radius
 from hashlearn.core.arrays import FloatArray, to_numpy
 from hashlearn.core.checks import finite_float64, generator, whole_number
 from hashlearn.core.progress import ProgressCallback
-from hashlearn.hashers import ITQ, BaseHasher
+from hashlearn.hashers import LSH, BaseHasher
 from hashlearn.hashers.base import MAX_BITS
 from hashlearn.search.interface import ByteArray, RowArray
 
 ROWS_CHECKED = 2_000
 ROWS_TO_FIT = 20_000
-CHOOSING = 5  # one of this many checked rows chooses, the others test
 SPARE_ROWS = 2  # times the rows that the promise needs if none of them misses anything
 ROWS_TO_COUNT = 32  # that estimate how many pairs of codes are within the radius
-LARGEST_SHARE = 0.02  # of all pairs: to verify more of them one by one takes longer than to compare all by floats
+LARGEST_SHARE = 0.1  # of all pairs: to verify more of them one by one takes longer than to compare all by floats
 
 
 def near_duplicates(
@@ -71,8 +68,7 @@ def near_duplicates(
     similarity : the least cosine of a near-duplicate, in (0, 1]
     missed : the share that may be missed, in (0, 1)
     confidence : of the promise, in (0, 1)
-    n_bits : code length of the default hasher: ITQ, fitted on rows of unit length, at most 20,000 of them. Codes may be
-        longer than rows have features, and are no longer than there are rows to fit
+    n_bits : code length of the default hasher, which is LSH for rows of unit length
     hasher : another one. It encodes X as it is given. If it is not fitted, a copy is fitted on at most 20,000 rows
     n_checked : random rows that are compared with all rows by floats; None: 2,000. It is doubled while too few of them
         have a near-duplicate
@@ -102,12 +98,14 @@ def near_duplicates(
     rng = generator(random_state)
     similar = SimilarRows(rows, similarity, max_pairs, progress)
     order, claim = rng.permutation(n), 1.0 - missed
-    needed = math.ceil(SPARE_ROWS * fewest_values(claim, confidence) * CHOOSING / (CHOOSING - 1))
+    needed = n  # rows with a near-duplicate
+    if claim < 1.0:
+        needed = math.ceil(SPARE_ROWS * fewest_values(claim, confidence) * CHOOSING / (CHOOSING - 1))
     n_done, pairs = _checked(similar, order, wanted, needed)
     radius, n_with_duplicates, n_candidates = None, len(np.unique(pairs[0])), n * (n - 1) // 2
     if n_done < n:
         codes, n_bits = _codes(rows, similar.unit, n_bits, hasher, rng)
-        radius = _tested_radius(pairs, order, codes, n_bits, claim, confidence)
+        radius = accepted_radius(pairs, order, codes, n_bits, claim, confidence)
         if (hamming_distances(codes[order[:ROWS_TO_COUNT]], codes) <= radius).mean() > LARGEST_SHARE:
             radius, n_done, pairs = None, n, similar.all_pairs()
     if radius is None:
@@ -115,7 +113,7 @@ def near_duplicates(
     else:
         n_candidates, near = similar.within(codes, radius)
         pairs = joined_pairs([pairs, near])
-    first, second, cosines = distinct_pairs(pairs)
+    first, second, cosines = similar.distinct(pairs)
     return NearDuplicates(
         pairs=np.column_stack([first, second]),
         similarities=cosines,
@@ -163,8 +161,8 @@ class NearDuplicates:
         verdict = "All pairs were compared by floats, so none is missed."
         if not self.exact:
             verdict = (
-                f"At most {self.promised_missed:.3g} of a row's near-duplicates are missed, averaged over rows that "
-                f"have one, at {self.confidence:.3g} confidence.\n"
+                f"At most {100 * self.promised_missed:.6g} % of a row's near-duplicates are missed, averaged over rows "
+                f"that have one, at {100 * self.confidence:.6g} % confidence.\n"
                 f"The promise was tested on {self.n_with_duplicates:,} rows that have one, "
                 f"of {self.n_checked:,} random rows; codes differ in at most {self.radius} bits."
             )
@@ -198,37 +196,10 @@ def _codes(
     given = unit if hasher is None else rows
     n_fit = min(len(given), ROWS_TO_FIT)
     if hasher is None:
-        hasher = ITQ(n_bits=min(n_bits, n_fit), random_state=rng)
+        hasher = LSH(n_bits=n_bits, random_state=rng)
     if not _is_fitted(hasher):
         hasher = clone(hasher).fit(given[np.sort(rng.choice(len(given), n_fit, replace=False))])
     return hasher.encode(given), hasher.n_bits
-
-
-def _tested_radius(
-    pairs: Pairs, order: RowArray, codes: ByteArray, n_bits: int, claim: float, confidence: float
-) -> int:
-    """The smallest radius that is accepted. The largest one always is: it misses nothing."""
-    place = np.empty(len(order), np.int64)
-    place[order] = np.arange(len(order))
-    drawn, row = np.unique(place[pairs[0]], return_inverse=True)  # rows with a near-duplicate, in the order of the draw
-    n_near, n_choosing = np.bincount(row), len(drawn) // CHOOSING
-    n_testing, goal = len(drawn) - n_choosing, -math.log1p(-confidence)
-    words = as_words(codes)
-    distances = np.bitwise_count(words[pairs[0]] ^ words[pairs[1]]).sum(axis=1)
-
-    def shares(radius: int) -> FloatArray:
-        return np.bincount(row, weights=distances <= radius) / n_near
-
-    def promising(radius: int) -> bool:
-        """Whether the tests would accept if they went as the choosing rows go."""
-        values = shares(radius)[:n_choosing]
-        return log_stake(values, claim, best_bet(values, claim)) * n_testing >= goal * n_choosing
-
-    radii = range(n_bits + 1)
-    guess = bisect_left(radii, True, hi=n_bits, key=promising)
-    enough = math.expm1(goal / n_testing) / (1.0 - claim) * (1.0 + 1e-9)  # a smaller bet could accept no radius
-    bet = max(best_bet(shares(guess)[:n_choosing], claim), enough)
-    return bisect_left(radii, True, hi=n_bits, key=lambda radius: accepts(shares(radius)[n_choosing:], claim, bet, confidence))
 
 
 def _is_fitted(hasher: BaseHasher) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
+from numba import njit
 
 from hashlearn.core.arrays import EPS, FloatArray
 from hashlearn.core.progress import ProgressCallback, tell
@@ -78,9 +79,13 @@ class SimilarRows:
         """How many pairs of codes are within the radius, and those of them that count."""
         n_candidates = 0
 
+        def counted(first: RowArray, second: RowArray) -> tuple[int, Pairs]:
+            possible = _product_is_at_least(self.least_single, self.unit, first, second)
+            return len(first), self._verified(first[possible], second[possible])
+
         def verified_groups() -> Iterator[Pairs]:
             nonlocal n_candidates
-            for group in map_pairs_within(lambda *pair: (len(pair[0]), self._verified(*pair)), codes, radius):
+            for group in map_pairs_within(counted, codes, radius):
                 n_candidates += sum(size for size, _ in group)
                 yield joined_pairs(found for _, found in group)
 
@@ -88,18 +93,31 @@ class SimilarRows:
         pairs = self._joined(verified_groups(), n_groups, "comparing codes", self.max_pairs)
         return n_candidates, pairs
 
+    def distinct(self, pairs: Pairs) -> Pairs:
+        """Each pair once with its lower row first, in order of (first, second)."""
+        low, high = np.minimum(pairs[0], pairs[1]), np.maximum(pairs[0], pairs[1])
+        order = np.lexsort((high, low))
+        low, high, cosines = low[order], high[order], pairs[2][order]
+        new = np.ones(len(low), bool)
+        new[1:] = (np.diff(low) != 0) | (np.diff(high) != 0)
+        self._require_at_most(self.max_pairs, int(new.sum()))
+        return low[new], high[new], cosines[new]
+
     def _joined(self, parts: Iterable[Pairs], n_parts: int, stage: str, most: int) -> Pairs:
         kept, n_pairs = [], 0
         for done, part in enumerate(parts, start=1):
             kept.append(part)
             n_pairs += len(part[0])
-            if n_pairs > most:
-                raise ValueError(
-                    f"X has more than max_pairs={self.max_pairs} pairs with a cosine of at least {self.similarity}; "
-                    "raise similarity, or raise max_pairs"
-                )
+            self._require_at_most(most, n_pairs)
             tell(self.progress, stage, done, n_parts)
         return joined_pairs(kept)
+
+    def _require_at_most(self, most: int, n_pairs: int) -> None:
+        if n_pairs > most:
+            raise ValueError(
+                f"X has more than max_pairs={self.max_pairs} pairs with a cosine of at least {self.similarity}; "
+                "raise similarity, or raise max_pairs"
+            )
 
     def _verified(self, first: RowArray, second: RowArray) -> Pairs:
         """Those of the given pairs that count."""
@@ -120,11 +138,14 @@ def joined_pairs(parts: Iterable[Pairs]) -> Pairs:
     return first, second, cosines
 
 
-def distinct_pairs(pairs: Pairs) -> Pairs:
-    """Each pair once with its lower row first, in order of (first, second)."""
-    low, high = np.minimum(pairs[0], pairs[1]), np.maximum(pairs[0], pairs[1])
-    order = np.lexsort((high, low))
-    low, high, cosines = low[order], high[order], pairs[2][order]
-    new = np.ones(len(low), bool)
-    new[1:] = (np.diff(low) != 0) | (np.diff(high) != 0)
-    return low[new], high[new], cosines[new]
+@njit(cache=True, nogil=True, fastmath=True)
+def _product_is_at_least(least, unit, first, second):  # type: ignore[no-untyped-def]
+    """Which pairs have a product of at least ``least``, by sums in any order."""
+    out = np.empty(len(first), np.bool_)
+    for pair in range(len(first)):
+        a, b = unit[first[pair]], unit[second[pair]]
+        product = np.float32(0.0)
+        for d in range(len(a)):
+            product += a[d] * b[d]
+        out[pair] = product >= least
+    return out

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numba import njit
 
-from hashlearn.bits import as_words
+from hashlearn.bits import as_words, packed_codes
 from hashlearn.bits.hamming import distances_to_all, popcount
 from hashlearn.core.checks import require_radius
 from hashlearn.core.threads import map_threads
@@ -45,15 +45,15 @@ def map_pairs_within(
 
     ``first`` and ``second`` hold the two rows of each pair, first < second. ``function`` runs on all cores.
     """
-    radius = require_radius(radius)
-    words = as_words(codes)
-    n = len(words)
+    words = as_words(packed_codes(codes, "codes"))
+    n, n_words = words.shape
+    limit = np.uint64(min(require_radius(radius), 64 * n_words))
     blocks = [np.ascontiguousarray(words[at : at + ROWS_PER_BLOCK].T) for at in range(0, n, ROWS_PER_BLOCK)]
 
     def search(start: int) -> list[Result]:
         group, results = words[start : start + ROWS_PER_GROUP], []
         for b in range(start // ROWS_PER_BLOCK, len(blocks)):
-            first, second = _pairs_of_tile(group, start, blocks[b], b * ROWS_PER_BLOCK, np.uint64(radius))
+            first, second = _pairs_of_tile(group, start, blocks[b], b * ROWS_PER_BLOCK, limit)
             if len(first):
                 results.append(function(first, second))
         return results
