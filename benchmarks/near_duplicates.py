@@ -51,7 +51,7 @@ def main() -> int:
 def planted(n: int) -> NDArray[np.float32]:
     """Rows of CLINC150, at most half of all, and copies of them with noise."""
     rng = np.random.default_rng(0)
-    X = datasets.load("clinc150_minilm").features.astype(np.float32)
+    X = datasets.load("clinc150_minilm").X.astype(np.float32)
     X = rng.permutation(X / np.linalg.norm(X, axis=1, keepdims=True))[: n // 2]
     copies = X[rng.integers(0, len(X), n - len(X))]
     noise = rng.uniform(0.1, 1.0, (len(copies), 1)) / np.sqrt(X.shape[1]) * rng.standard_normal(copies.shape)

@@ -23,9 +23,9 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from hashlearn.bits import hamming_distances
+from hashlearn.compression.accepted_radius import CHOOSING, accepted_radius
 from hashlearn.compression.promise import fewest_values
 from hashlearn.compression.similar_rows import Pairs, SimilarRows, joined_pairs
-from hashlearn.compression.accepted_radius import CHOOSING, accepted_radius
 from hashlearn.core.arrays import FloatArray, to_numpy
 from hashlearn.core.checks import finite_float64, generator, whole_number
 from hashlearn.core.progress import ProgressCallback
