@@ -10,8 +10,8 @@ from scipy.stats import binom
 
 from hashlearn import near_duplicates
 from hashlearn.compression import NearDuplicates
-from hashlearn.compression.promise import fewest_values
 from hashlearn.compression.accepted_radius import accepted_radius
+from hashlearn.compression.promise import fewest_values
 from hashlearn.core.progress import Progress
 from hashlearn.hashers import ITQ, LSH, SignCodes
 
@@ -244,7 +244,7 @@ def test_bad_input(settings: dict[str, Any], words: str) -> None:
 
 
 def test_other_types_are_refused() -> None:
-    with pytest.raises(TypeError, match="hasher must be a hasher of hashlearn.hashers"):
+    with pytest.raises(TypeError, match=r"hasher must be a hasher of hashlearn\.hashers"):
         near_duplicates(np.eye(2), hasher="lsh")  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="X must hold numbers"):
         near_duplicates([["a", "b"], ["c", "d"]])
