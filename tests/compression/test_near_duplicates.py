@@ -75,13 +75,21 @@ def test_codes_find_true_pairs_only_and_keep_the_promise() -> None:
 
 
 def test_all_pairs_of_checked_rows_are_found() -> None:
-    """Random bits find nothing but by chance, so all but the pairs of checked rows are found at a full radius only."""
+    X = planted()
+    true = true_pairs(X, 0.95)
+    found = by_codes(X, missed=0.4, n_bits=24, random_state=7)
+    checked = set(np.random.default_rng(7).permutation(N)[:500].tolist())
+    assert {pair for pair in true if checked & {*pair}} <= found_pairs(found) < true
+
+
+def test_codes_that_exclude_too_little_give_an_exact_answer() -> None:
     X = planted()
     seen: list[Progress] = []
     found = near_duplicates(X, n_checked=500, missed=0.1, hasher=_Noise(n_bits=16), progress=seen.append)
     assert found.exact
     assert found_pairs(found) == true_pairs(X, 0.95)
     assert {progress.stage for progress in seen} == {"checking rows by floats", "comparing all rows by floats"}
+    assert seen[-1].fraction == 1.0
 
 
 class _Noise(LSH):
