@@ -12,6 +12,7 @@ from hashlearn import near_duplicates
 from hashlearn.compression import NearDuplicates
 from hashlearn.compression.accepted_radius import accepted_radius
 from hashlearn.compression.promise import fewest_values
+from hashlearn.compression.similar_rows import SimilarRows
 from hashlearn.core.progress import Progress
 from hashlearn.hashers import ITQ, LSH, SignCodes
 
@@ -46,6 +47,7 @@ def missed_share(found: NearDuplicates, true: set[tuple[int, int]]) -> float:
 def by_codes(X: np.ndarray, **settings: Any) -> NearDuplicates:
     found = near_duplicates(X, **{"similarity": 0.95, "missed": 0.1, "n_checked": 500, **settings})
     assert not found.exact
+    assert len(found_pairs(found)) == len(found.pairs)
     return found
 
 
@@ -143,6 +145,29 @@ def test_the_radius_is_the_smallest_that_can_be_shown() -> None:
     assert 14 < radius(100, 0.7) < 20
     fewest = fewest_values(0.7, 0.99) * 5 // 4 + 1
     assert radius(100, 0.7) <= radius(fewest, 0.7) <= 19
+
+
+def test_a_row_counts_once_however_many_near_duplicates_it_has() -> None:
+    """Half of the rows have 50 near-duplicates with the same code, half have one, which differs in 10 bits."""
+    n = 400
+    codes = np.zeros((n + 2, 2), np.uint8)
+    codes[n + 1] = [0b11111111, 0b11000000]
+    order = np.random.default_rng(0).permutation(n)
+    order = np.concatenate([order, [n, n + 1]])
+    first = np.concatenate([np.repeat(np.arange(0, n, 2), 50), np.arange(1, n, 2)])
+    second = np.where(first % 2 == 0, n, n + 1)
+    assert accepted_radius((first, second, np.ones(len(first))), order, codes, 16, 0.7, 0.99) == 10
+
+
+def test_pairs_close_to_the_similarity_are_decided_in_float64() -> None:
+    offsets = np.arange(-50, 51)
+    cosines = 0.95 + 1e-9 * offsets
+    X = np.concatenate([[[1.0, 0.0]], np.column_stack([cosines, np.sqrt(1.0 - cosines**2)])])
+    expected = np.flatnonzero(offsets >= 0) + 1
+    similar = SimilarRows(X, 0.95, max_pairs=10_000)
+    codes = np.zeros((len(X), 1), np.uint8)
+    for first, second, _ in (similar.all_pairs(), similar.of_rows(np.array([0])), similar.within(codes, 0)[1]):
+        np.testing.assert_array_equal(np.sort(second[first == 0]), expected)
 
 
 def test_same_seed_same_answer_for_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
