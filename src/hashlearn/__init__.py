@@ -18,6 +18,8 @@ __all__ = [
     "__version__",
     "bits",
     "bqp",
+    "compress",
+    "compression",
     "datasets",
     "distributed",
     "hash_functions",
@@ -37,6 +39,8 @@ def __getattr__(name: str) -> Any:
     """Import the folders on first use, so that ``import hashlearn`` stays fast."""
     if name in ("RankingHasher", "TwoStepHasher"):
         return getattr(import_module("hashlearn.hashers"), name)
+    if name == "compress":
+        return import_module("hashlearn.compression").compress
     if name == "load":
         return import_module("hashlearn.persistence").load
     if name == "near_duplicates":

@@ -2,6 +2,24 @@
 
 from __future__ import annotations
 
+from hashlearn.compression.compress import compress
+from hashlearn.compression.contenders import FAMILIES
 from hashlearn.compression.near_duplicates import NearDuplicates, near_duplicates
+from hashlearn.compression.records import Certificate, Example, FrontierRow
+from hashlearn.compression.result import Compression
+from hashlearn.compression.searcher import Searcher
+from hashlearn.compression.verification import Verification, verify
 
-__all__ = ["NearDuplicates", "near_duplicates"]
+__all__ = [
+    "FAMILIES",
+    "Certificate",
+    "Compression",
+    "Example",
+    "FrontierRow",
+    "NearDuplicates",
+    "Searcher",
+    "Verification",
+    "compress",
+    "near_duplicates",
+    "verify",
+]

@@ -48,12 +48,12 @@ def accepted_radius(
     def promising(radius: int) -> bool:
         """Whether the test would accept if its rows were like those that choose."""
         values = shares(radius)[:n_choosing]
-        return log_stake(values, claim, best_bet(values, claim)) * n_testing >= goal * n_choosing
+        return log_stake(values, claim, best_bet(values, claim, n_testing)) * n_testing >= goal * n_choosing
 
     def accepted(radius: int) -> bool:
         return accepts(shares(radius)[n_choosing:], claim, bet, confidence)
 
     guess = bisect_left(range(n_bits), True, key=promising)
     enough = math.expm1(goal / n_testing) / (1.0 - claim)  # with a smaller bet not even n_bits would be accepted
-    bet = max(best_bet(shares(guess)[:n_choosing], claim), enough)
+    bet = max(best_bet(shares(guess)[:n_choosing], claim, n_testing), enough)
     return bisect_left(range(n_bits), True, key=accepted)

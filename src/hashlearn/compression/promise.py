@@ -6,7 +6,7 @@ probability 1 − confidence at most (Markov). Nothing is assumed of the values 
 independently, and that the bet was fixed before they were looked at.
 
 The size of the bet decides how soon a true claim is accepted, never whether a false one is refused. `best_bet` takes
-the bet that would have grown most on other values, those that the choices were made on. Its growth depends on the
+the bet that grows most on other values, those that the choices were made on. Its growth depends on the
 variance, so codes that rarely miss need few queries; Hoeffding's inequality knows the range only.
 
 Reference: I. Waudby-Smith, A. Ramdas: Estimating means of bounded random variables by betting. JRSS B, 2024. A. N.
@@ -22,11 +22,9 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 from scipy.special import logsumexp
 
-from hashlearn.core.arrays import FloatArray
-
 LARGEST_BET = 0.98  # of the bet that a value of 0 would ruin
-SPREAD_BETS = 40  # where nothing is known: this many sizes, each with the same share of the stake
-SMALLEST_SPREAD = 1e-3
+ZEROS_ADDED = 0.1  # values of 0 that are added to those that a bet is fitted to, since worse values may come
+SPREAD = np.geomspace(0.03, LARGEST_BET, 16)  # where nothing is known: these sizes, each with the same share
 
 
 def accepts(values: Any, claim: float, bets: Any, confidence: float) -> bool:
@@ -40,33 +38,33 @@ def accepts(values: Any, claim: float, bets: Any, confidence: float) -> bool:
 
 def log_stake(values: Any, claim: float, bets: Any) -> float:
     """Logarithm of the stake at the end. With several bets, each gets the same share of the stake."""
-    values, bets = np.asarray(values, np.float64), np.atleast_1d(np.asarray(bets, np.float64))
-    distinct, counts = np.unique(values, return_counts=True)
+    bets = np.atleast_1d(np.asarray(bets, np.float64))
+    distinct, counts = np.unique(np.asarray(values, np.float64), return_counts=True)
     growth = np.log1p(np.multiply.outer(bets, distinct - claim)) @ counts
     return float(logsumexp(growth) - math.log(len(bets)))
 
 
-def best_bet(values: Any, claim: float) -> float:
-    """The bet that would have grown most on these values and one value of 0; smaller if they are no better than that.
+def best_bet(values: Any, claim: float, n: int) -> float:
+    """The bet that grows most on n values like these and a tenth of a 0; 0 if their mean is below the claim.
 
-    >>> best_bet([1.0, 0.9, 1.0, 1.0] * 50, claim=0.9) > best_bet([1.0, 0.5, 1.0, 1.0] * 50, claim=0.9) > 0
+    >>> best_bet([1.0, 0.9] * 50, 0.7, n=400) > best_bet([1.0, 0.5] * 50, 0.7, n=400) > 0
     True
     """
-    known = np.append(np.asarray(values, np.float64), 0.0)
-    largest = LARGEST_BET / claim
-    found = minimize_scalar(lambda bet: -log_stake(known, claim, bet), bounds=(0.0, largest), method="bounded")
-    return float(found.x)
+    values = np.asarray(values, np.float64)
+
+    def loss(bet: float) -> float:
+        return -n / len(values) * log_stake(values, claim, bet) - ZEROS_ADDED * math.log1p(-bet * claim)
+
+    return float(minimize_scalar(loss, bounds=(0.0, LARGEST_BET / claim), method="bounded").x)
 
 
-def lower_bound(values: Any, bets: Any, confidence: float) -> float:
-    """The largest claim that `accepts` accepts, to 1e-6; 0 if there is none.
+def lower_bound(values: Any, bets: Any, confidence: float, most: float = 1.0) -> float:
+    """The largest claim up to ``most`` that `accepts` accepts, to 1e-6. ``bets`` must be below 1 / most.
 
     >>> 0.95 < lower_bound(np.ones(100), 0.98, confidence=0.99) < 0.96
     True
     """
-    below, above, bets = 0.0, 1.0, np.minimum(bets, LARGEST_BET)
-    if not accepts(values, below, bets, confidence):
-        return 0.0
+    below, above = 0.0, most
     while above - below > 1e-6:
         middle = 0.5 * (below + above)
         if accepts(values, middle, bets, confidence):
@@ -76,11 +74,6 @@ def lower_bound(values: Any, bets: Any, confidence: float) -> float:
     return below
 
 
-def spread_bets(claim: float) -> FloatArray:
-    """Bets of all sizes, for values about which nothing is known."""
-    return np.geomspace(SMALLEST_SPREAD, LARGEST_BET, SPREAD_BETS) / max(claim, SMALLEST_SPREAD)
-
-
 def refutes(values: Any, claim: float, confidence: float) -> bool:
     """Whether the values show that their mean is below the claim: `accepts` for 1 − values.
 
@@ -88,7 +81,7 @@ def refutes(values: Any, claim: float, confidence: float) -> bool:
     (True, False)
     """
     losses = 1.0 - np.asarray(values, np.float64)
-    return accepts(losses, 1.0 - claim, spread_bets(1.0 - claim), confidence)
+    return accepts(losses, 1.0 - claim, SPREAD / (1.0 - claim), confidence)
 
 
 def fewest_values(claim: float, confidence: float) -> int:

@@ -1,0 +1,136 @@
+"""Codes that compete to keep a promise: each family at several sizes, with each kind of search.
+
+A contender is judged by the ranks of true neighbors: how many candidates a search must return until it has found them.
+Recall at every depth follows from them, so each kind of code is searched once.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.core.arrays import FloatArray
+from hashlearn.core.progress import ProgressCallback
+from hashlearn.hashers import ITQ, BaseHasher, RankingHasher, SignCodes, TwoStepHasher
+from hashlearn.search import worst_ranks
+
+Ranks = NDArray[np.int64]
+
+MODES = ("hamming", "asymmetric")
+SIZES = (4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)  # bytes
+QUICK, SLOW = ("pca_sign", "itq", "sign", "two_step"), ("ranking_linear", "ranking_mlp")
+FAMILIES = (*QUICK, *SLOW)
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The rows that codes are learned from, the queries that choose among them, and those that test the choice."""
+
+    database: NDArray[Any]
+    labels: NDArray[Any] | None
+    choosing: NDArray[Any]
+    testing: NDArray[Any]
+    true_choosing: Ranks  # rows of the database: the k nearest of each query by floats
+    true_testing: Ranks
+    metric: str
+    seed: int | None
+
+    @property
+    def k(self) -> int:
+        """How many neighbors count."""
+        return int(self.true_testing.shape[1])
+
+    def both(self) -> tuple[tuple[NDArray[Any], Ranks], tuple[NDArray[Any], Ranks]]:
+        """Queries and their true neighbors: those that choose, and those that test."""
+        return (self.choosing, self.true_choosing), (self.testing, self.true_testing)
+
+
+@dataclass(frozen=True, eq=False)
+class Contender:
+    """A code with a kind of search, and the ranks of the true neighbors of both sets of queries."""
+
+    family: str
+    mode: str
+    bytes_per_row: int
+    fit_seconds: float
+    choosing: Ranks = field(repr=False)
+    testing: Ranks = field(repr=False)
+
+    def __str__(self) -> str:
+        return f"{self.family}, {self.bytes_per_row} bytes, {self.mode}"
+
+
+@dataclass(frozen=True, eq=False)
+class OwnContender(Contender):
+    """A contender with one of our hashers. Only such a one can be chosen."""
+
+    hasher: BaseHasher = field(repr=False)
+    codes: NDArray[np.uint8] = field(repr=False)  # of the database
+
+
+def found(ranks: Ranks, depth: int) -> FloatArray:
+    """The share of its neighbors that each query finds among the first ``depth``.
+
+    >>> found(np.array([[1, 3], [2, 9]]), depth=3)
+    array([1. , 0.5])
+    """
+    shares: FloatArray = (ranks <= depth).mean(axis=1)
+    return shares
+
+
+def sizes_of(family: str, rows: Rows, max_bytes: int) -> list[int]:
+    """The numbers of bits to try, ascending."""
+    n, n_features = rows.database.shape
+    if family == "sign":
+        return [n_features] if n_features <= min(8 * max_bytes, n) else []
+    most = n if family in ("ranking_linear", "ranking_mlp", "two_step") else min(n, n_features)
+    return [8 * size for size in SIZES if size <= max_bytes and 8 * size <= most]
+
+
+def contenders(
+    family: str, n_bits: int, rows: Rows, modes: tuple[str, ...], progress: ProgressCallback | None
+) -> list[OwnContender]:
+    """Fit one code and search it in each mode."""
+    hasher = _HASHERS[family](n_bits, rows, progress)
+    began = time.perf_counter()
+    hasher.fit(rows.database, rows.labels if family == "two_step" else None)
+    seconds = time.perf_counter() - began
+    if "progress" in hasher.get_params():
+        hasher.set_params(progress=None)
+    codes = hasher.encode(rows.database)
+    made = []
+    for mode in modes:
+        choosing, testing = (
+            worst_ranks(true, codes, n_bits, **asked(hasher, queries, mode)) for queries, true in rows.both()
+        )
+        made.append(OwnContender(family, mode, codes.shape[1], seconds, choosing, testing, hasher, codes))
+    return made
+
+
+def asked(hasher: BaseHasher, queries: Any, mode: str) -> dict[str, Any]:
+    """What a search of this mode compares with the codes."""
+    return (
+        {"margins": hasher.decision_function(queries)} if mode == "asymmetric" else {"queries": hasher.encode(queries)}
+    )
+
+
+def _ranking(encoder: str) -> Callable[[int, Rows, ProgressCallback | None], BaseHasher]:
+    def build(n_bits: int, rows: Rows, progress: ProgressCallback | None) -> BaseHasher:
+        return RankingHasher(n_bits, encoder=encoder, metric=rows.metric, random_state=rows.seed, progress=progress)
+
+    return build
+
+
+_HASHERS: dict[str, Callable[[int, Rows, ProgressCallback | None], BaseHasher]] = {
+    "pca_sign": lambda n_bits, rows, _: SignCodes(n_bits, features="pca", random_state=rows.seed),
+    "itq": lambda n_bits, rows, _: ITQ(n_bits, random_state=rows.seed),
+    "sign": lambda n_bits, rows, _: SignCodes(n_bits),
+    "two_step": lambda n_bits, rows, progress: TwoStepHasher(n_bits, random_state=rows.seed, progress=progress),
+    "ranking_linear": _ranking("linear"),
+    "ranking_mlp": _ranking("mlp"),
+}

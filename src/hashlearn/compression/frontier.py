@@ -1,0 +1,101 @@
+"""The table of all contenders, queries whose neighbors changed, and how depth grows with the database."""
+
+from __future__ import annotations
+
+import math
+import time
+from typing import Any
+
+import numpy as np
+
+from hashlearn.compression.contenders import Contender, OwnContender, Rows, asked, found
+from hashlearn.compression.records import Certificate, Example, FrontierRow
+from hashlearn.compression.searcher import Searcher
+from hashlearn.compression.splitting import Split
+from hashlearn.compression.testing import Claim, bet_on, bound_of_recall, measured_depth, shown_depth
+from hashlearn.metrics import float_neighbors
+from hashlearn.search import worst_ranks
+
+STATEMENTS = 3  # about each contender: a depth, the recall at the largest depth, the recall without floats
+TIMED_QUERIES, EXAMPLES = 200, 6
+SUBSAMPLES = (0.5, 1.0)  # of the database
+SLOWEST_GROWTH = 0.5  # measured exponents were 0.2 to 0.46, and larger than samples of the database show
+
+
+def frontier_of(tried: list[Contender], claim: Claim, rows: Rows, winner: Contender) -> tuple[FrontierRow, ...]:
+    """A row for each contender, smallest codes first. All bounds hold together at the claim's confidence."""
+    shared = claim.shared(STATEMENTS * len(tried))
+    n = len(rows.database)
+    table = []
+    for contender in sorted(tried, key=lambda contender: (contender.bytes_per_row, contender.family, contender.mode)):
+        depth = shown_depth(shared, contender, n, bet_on(shared, contender, n))
+        recalls = {at: float(found(contender.testing, at).mean()) for at in (claim.max_depth, claim.k)}
+        bounds = {at: bound_of_recall(shared, contender, at) for at in recalls}
+        row = FrontierRow(
+            bytes_per_row=contender.bytes_per_row,
+            family=contender.family,
+            mode=contender.mode,
+            depth=depth,
+            recall=recalls[claim.max_depth],
+            bound=bounds[claim.max_depth],
+            codes_recall=recalls[claim.k],
+            codes_bound=bounds[claim.k],
+            ms_per_query=_milliseconds(contender, rows, claim.max_depth if depth is None else depth),
+            fit_seconds=contender.fit_seconds,
+            chosen=contender is winner,
+            is_peer=not isinstance(contender, OwnContender),
+        )
+        table.append(row)
+    return tuple(table)
+
+
+def _milliseconds(contender: Contender, rows: Rows, depth: int) -> float | None:
+    """Time of a query, encoding and rescoring included, in a batch on all cores. None for another library's codes."""
+    if not isinstance(contender, OwnContender):
+        return None
+    searcher = _searcher(contender, rows, depth)
+    queries = rows.testing[:TIMED_QUERIES]
+    searcher.search(queries[:1], rows.k)  # compiles kernels, builds the engine
+    began = time.perf_counter()
+    searcher.search(queries, rows.k)
+    return 1000.0 * (time.perf_counter() - began) / len(queries)
+
+
+def _searcher(contender: OwnContender, rows: Rows, depth: int) -> Searcher:
+    settings: dict[str, Any] = {"mode": contender.mode, "metric": rows.metric, "codes": contender.codes}
+    return Searcher(contender.hasher, rows.database, depth=depth, **settings)
+
+
+def examples_of(certificate: Certificate, winner: OwnContender, split: Split) -> tuple[Example, ...]:
+    """The testing queries that lost most neighbors, worst first. Queries that lost none are not examples."""
+    rows, depth = split.rows, certificate.depth
+    values = found(winner.testing, depth)
+    worst = np.argsort(values, kind="stable")[:EXAMPLES]
+    worst = worst[values[worst] < 1.0]
+    if not len(worst):
+        return ()
+    searcher = _searcher(winner, rows, depth if certificate.keep_floats else rows.k)
+    answers = searcher.search(rows.testing[worst], rows.k).indices
+    return tuple(
+        Example(
+            int(split.testing_rows[place]),
+            tuple(split.database_rows[rows.true_testing[place]].tolist()),
+            tuple(split.database_rows[answer].tolist()),
+        )
+        for place, answer in zip(worst, answers, strict=True)
+    )
+
+
+def growth_of(contender: OwnContender, rows: Rows, recall: float) -> float:
+    """The exponent in depth ∝ n ** growth, from half of the database and all of it; an estimate on the safe side."""
+    hasher, codes, n = contender.hasher, contender.codes, len(rows.database)
+    queries = np.concatenate([rows.choosing, rows.testing])
+    order = np.random.default_rng(rows.seed).permutation(n)
+    sizes = [max(rows.k, round(share * n)) for share in SUBSAMPLES]
+    depths = []
+    for size in sizes:
+        part = np.sort(order[:size])
+        true = float_neighbors(queries, rows.database[part], rows.k, metric=rows.metric)
+        ranks = worst_ranks(true, codes[part], hasher.n_bits, **asked(hasher, queries, contender.mode))
+        depths.append(measured_depth(ranks, recall))
+    return max(SLOWEST_GROWTH, math.log(depths[1] / depths[0]) / math.log(sizes[1] / sizes[0]))

@@ -1,0 +1,115 @@
+"""From ranks to promises: what the choosing queries plan, and what the testing queries show.
+
+A plan holds everything that must be fixed before the testing queries are looked at: where to test, in which order, and
+how much to bet. Recall grows with depth, so with one bet for all depths the stake grows with depth too. Depths are
+tested from the deepest on, and the first that fails ends the test (a fixed sequence): no correction is needed, and the
+smallest accepted depth can be found by bisection.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from hashlearn.compression.contenders import Contender, Ranks, found
+from hashlearn.compression.promise import LARGEST_BET, accepts, best_bet, lower_bound
+from hashlearn.core.arrays import FloatArray
+
+SMALLEST_CLAIM = 0.01  # that a bet is fitted to
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What is to be shown: mean recall of at least ``recall``, with at most ``max_depth`` candidates to rescore."""
+
+    recall: float
+    confidence: float
+    k: int
+    max_depth: int  # k if there is nothing to rescore with
+
+    def shared(self, n: int) -> Claim:
+        """The same claim for one of n contenders, so that all n hold together (Bonferroni)."""
+        return Claim(self.recall, 1.0 - (1.0 - self.confidence) / n, self.k, self.max_depth)
+
+    def margin(self, values: FloatArray, n_testing: int) -> float:
+        """How far above the claim the mean of n_testing values must be, roughly, to be accepted."""
+        needed = -math.log1p(-self.confidence) / n_testing  # growth of the stake for each value
+        return max(math.sqrt(2.0 * float(values.var()) * needed), needed)
+
+
+def is_likely(claim: Claim, contender: Contender) -> bool:
+    """Whether the choosing queries expect the claim to be accepted at ``max_depth``."""
+    values = found(contender.choosing, claim.max_depth)
+    doubt = float(values.std()) / math.sqrt(len(values))
+    return bool(values.mean() >= claim.recall + claim.margin(values, len(contender.testing)) + doubt)
+
+
+def expected_depth(claim: Claim, contender: Contender, deepest: int) -> int:
+    """The depth at which the choosing queries expect the claim to be accepted; ``deepest`` if they expect none."""
+
+    def enough(depth: int) -> bool:
+        values = found(contender.choosing, depth)
+        return bool(values.mean() >= claim.recall + claim.margin(values, len(contender.testing)))
+
+    return smallest(enough, claim.k, deepest) or deepest
+
+
+def bet_on(claim: Claim, contender: Contender, deepest: int) -> float:
+    """The bet for all depths of a contender, and all recalls up to the claim's, from the choosing queries alone."""
+    values = found(contender.choosing, expected_depth(claim, contender, deepest))
+    return _bet(claim, values, claim.recall, len(contender.testing))
+
+
+def _bet(claim: Claim, values: FloatArray, most: float, n_testing: int) -> float:
+    """Where ``most`` is out of reach, bet on what can be reached."""
+    within_reach = max(float(values.mean()) - claim.margin(values, n_testing), SMALLEST_CLAIM)
+    return min(best_bet(values, min(most, within_reach), n_testing), LARGEST_BET / most)
+
+
+def is_shown(claim: Claim, contender: Contender, depth: int, bet: float) -> bool:
+    """Whether the testing queries show the claim at this depth."""
+    return accepts(found(contender.testing, depth), claim.recall, bet, claim.confidence)
+
+
+def shown_depth(claim: Claim, contender: Contender, deepest: int, bet: float) -> int | None:
+    """The smallest depth that the testing queries show to be enough, from ``deepest`` on; None if not even that."""
+    return smallest(lambda depth: is_shown(claim, contender, depth, bet), claim.k, deepest)
+
+
+def shown_recall(claim: Claim, contender: Contender, depth: int, bet: float) -> float:
+    """The highest recall up to the claim's that the testing queries show at this depth."""
+    return lower_bound(found(contender.testing, depth), bet, claim.confidence, claim.recall)
+
+
+def bound_of_recall(claim: Claim, contender: Contender, depth: int) -> float:
+    """A lower bound of recall at this depth, at the claim's confidence."""
+    bet = _bet(claim, found(contender.choosing, depth), 1.0, len(contender.testing))
+    return lower_bound(found(contender.testing, depth), bet, claim.confidence)
+
+
+def measured_depth(ranks: Ranks, recall: float) -> int:
+    """The smallest depth at which the mean recall of these queries is at least ``recall``.
+
+    >>> measured_depth(np.array([[1, 2], [4, 8]]), recall=0.75)
+    4
+    """
+    return int(np.sort(ranks, axis=None)[math.ceil(recall * ranks.size - 1e-9) - 1])
+
+
+def smallest(holds, low: int, high: int) -> int | None:  # type: ignore[no-untyped-def]
+    """The smallest number from low to high for which a rising condition holds; None if there is none.
+
+    >>> smallest(lambda n: n * n >= 50, 1, 100), smallest(lambda n: n > 100, 1, 100)
+    (8, None)
+    """
+    if not holds(high):
+        return None
+    while low < high:
+        middle = (low + high) // 2
+        if holds(middle):
+            high = middle
+        else:
+            low = middle + 1
+    return high
