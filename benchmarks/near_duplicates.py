@@ -84,7 +84,7 @@ def hashers(rows: NDArray[np.float32], asked: dict[str, Any]) -> int:
     """A line for each kind of code."""
     print("| codes | bits | radius | candidates | pairs | seconds |", "|---" * 6 + "|", sep="\n")
     for n_bits in (64, 128, 256):
-        for hasher in (LSH(n_bits), ITQ(n_bits), SignCodes(n_bits, features="pca")):
+        for hasher in (LSH(n_bits, random_state=0), ITQ(n_bits, random_state=0), SignCodes(n_bits, features="pca")):
             found = near_duplicates(rows, **asked, hasher=hasher)
             name, n_pairs = type(hasher).__name__, len(found.pairs)
             print(
