@@ -59,7 +59,7 @@ def near_duplicates(
     is missed. It holds with probability ``confidence`` over the random rows that test it. No pair is returned wrongly.
 
     If codes cannot help, all pairs are compared by floats and nothing is missed; ``exact`` says so. This happens if
-    fewer than twice ``n_checked`` rows are given, if near-duplicates are too rare to test the promise, or if too many
+    at most twice ``n_checked`` rows are given, if near-duplicates are too rare to test the promise, or if too many
     codes are within the radius.
 
     Parameters
