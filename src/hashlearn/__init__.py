@@ -27,6 +27,7 @@ __all__ = [
     "inference",
     "load",
     "metrics",
+    "near_duplicates",
     "persistence",
     "search",
     "streams",
@@ -42,6 +43,8 @@ def __getattr__(name: str) -> Any:
         return import_module("hashlearn.compression").compress
     if name == "load":
         return import_module("hashlearn.persistence").load
+    if name == "near_duplicates":
+        return import_module("hashlearn.compression").near_duplicates
     if name == "datasets":
         return import_module("hashlearn.experiments.datasets")
     if name in __all__:

@@ -15,6 +15,7 @@ from benchmarks.mutants.table import (
     hashers,
     inference,
     metrics,
+    near_duplicates,
     search,
     solvers,
     stores,
@@ -37,4 +38,5 @@ AREAS: dict[str, list[Mutant]] = {
     "files": files.MUTANTS,
     "streams": streams.MUTANTS,
     "stores": stores.MUTANTS,
+    "near-duplicates": near_duplicates.MUTANTS,
 }

@@ -1,9 +1,10 @@
-"""Which code keeps which recall: the frontier, the promise, its certificate and its page."""
+"""Which code keeps which recall: the frontier, the promise, its certificate and its page; and near-duplicates."""
 
 from __future__ import annotations
 
 from hashlearn.compression.compress import compress
 from hashlearn.compression.contenders import FAMILIES
+from hashlearn.compression.near_duplicates import NearDuplicates, near_duplicates
 from hashlearn.compression.records import Certificate, Example, FrontierRow
 from hashlearn.compression.result import Compression
 from hashlearn.compression.searcher import Searcher
@@ -15,8 +16,10 @@ __all__ = [
     "Compression",
     "Example",
     "FrontierRow",
+    "NearDuplicates",
     "Searcher",
     "Verification",
     "compress",
+    "near_duplicates",
     "verify",
 ]

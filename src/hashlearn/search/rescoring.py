@@ -73,7 +73,7 @@ def rescore(
     for batch in database.pick(needed, max(1, NUMBERS_PER_BATCH // max(1, database.n_features))):
         vectors = np.ascontiguousarray(finite_float64(batch, "database_vectors", ndim=2, may_be_empty=True))
         here = slice(*np.searchsorted(places, (done, done + len(vectors))))
-        scores[pairs[here]] = _all_scores(queries, vectors, pairs[here] // depth, places[here] - done, metric)
+        scores[pairs[here]] = pair_scores(queries, vectors, pairs[here] // depth, places[here] - done, metric)
         done += len(vectors)
     table = scores.reshape(wanted.shape)
     order = np.lexsort((wanted, -table), axis=1)[:, :k]
@@ -136,10 +136,10 @@ def _rows_of(wanted: RowArray, n: int, ids: Any) -> RowArray:
     return np.where(wanted == NOTHING, NOTHING, rows)
 
 
-def _all_scores(
+def pair_scores(
     queries: FloatArray, vectors: FloatArray, query_rows: RowArray, vector_rows: RowArray, metric: str
 ) -> FloatArray:
-    """The scores of pairs of a query and a vector, on all cores."""
+    """The scores of one pair or more of a query and a vector, on all cores. A pair has the same score in any batch."""
     step = max(1, -(-len(query_rows) // n_threads()))
 
     def score(first: int) -> FloatArray:
