@@ -93,7 +93,7 @@ class TestVerify:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--recall", "1"], "--recall: recall must be a number above 0 and below 1"),
+        (["--recall", "1"], "--recall: recall must be below 1"),
         (["--recall", "0.999"], "queries, even if all neighbors are found"),
         (["--confidence", "2"], "--confidence: confidence must be"),
         (["-k", "0"], "-k: k must be"),

@@ -56,7 +56,7 @@ def test_table_is_valid_in_itself(plan: Compression) -> None:
     sizes = [row.bytes_per_row for row in plan.frontier]
     assert sizes == sorted(sizes)
     (chosen,) = [row for row in plan.frontier if row.chosen]
-    assert chosen.depth >= plan.depth  # bounds that hold together are wider
+    assert chosen.depth > plan.depth  # bounds that hold together are wider
 
 
 def test_same_seed_same_plan(plan: Compression) -> None:
@@ -189,7 +189,7 @@ def test_progress_is_told() -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"recall": 1.0}, "recall must be a number above 0 and below 1, got 1.0; no finite number of queries"),
+        ({"recall": 1.0}, "recall must be below 1: no finite number of queries"),
         ({"recall": 95}, "recall must be"),
         ({"confidence": 1}, "confidence must be"),
         ({"k": 2000}, "k must be an integer from 1 to"),

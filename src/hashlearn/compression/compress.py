@@ -44,7 +44,7 @@ from hashlearn.compression.testing import (
     shown_depth,
     shown_recall,
 )
-from hashlearn.core.checks import generator, whole_number
+from hashlearn.core.checks import generator, require_share, whole_number
 from hashlearn.core.names import require_choice
 from hashlearn.core.progress import Progress, ProgressCallback, tell
 from hashlearn.metrics.neighbors import METRICS
@@ -111,8 +111,10 @@ def compress(
     >>> plan.bytes_per_row, plan.depth <= 200, plan.recall_lower_bound
     (4, True, 0.9)
     """
-    _require_share(recall, "recall")
-    _require_share(confidence, "confidence")
+    if recall == 1:
+        raise ValueError("recall must be below 1: no finite number of queries can show that nothing is ever missed")
+    require_share(recall, "recall")
+    require_share(confidence, "confidence")
     require_choice(metric, "metric", METRICS)
     require_choice(mode, "mode", ("auto", *MODES))
     most = SIZES[-1] if max_bytes is None else whole_number(max_bytes, "max_bytes", least=1)
@@ -148,12 +150,6 @@ def compress(
     if columns is not None:
         winner.hasher.feature_names_in_ = np.array(columns, dtype=object)
     return Compression(winner.hasher, replace(certificate, model=fingerprint(winner.hasher)), table, examples)
-
-
-def _require_share(value: Any, name: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not 0.0 < value < 1.0:
-        why = "; no finite number of queries can show that nothing is ever missed" if value == 1 else ""
-        raise ValueError(f"{name} must be a number above 0 and below 1, got {value!r}{why}")
 
 
 def _family_names(families: Iterable[str] | None, has_labels: bool, thorough: bool) -> list[str]:

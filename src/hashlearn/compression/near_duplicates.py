@@ -27,7 +27,7 @@ from hashlearn.compression.accepted_radius import CHOOSING, accepted_radius
 from hashlearn.compression.promise import fewest_values
 from hashlearn.compression.similar_rows import Pairs, SimilarRows, joined_pairs
 from hashlearn.core.arrays import FloatArray, to_numpy
-from hashlearn.core.checks import finite_float64, generator, whole_number
+from hashlearn.core.checks import finite_float64, generator, require_share, whole_number
 from hashlearn.core.progress import ProgressCallback
 from hashlearn.hashers import LSH, BaseHasher
 from hashlearn.hashers.base import MAX_BITS
@@ -87,9 +87,9 @@ def near_duplicates(
     n = len(rows)
     if n < 2:
         raise ValueError(f"X must have at least 2 rows to compare, got shape {rows.shape}")
-    _require_share(similarity, "similarity", or_one=True)
-    _require_share(missed, "missed")
-    _require_share(confidence, "confidence")
+    require_share(similarity, "similarity", or_one=True)
+    require_share(missed, "missed")
+    require_share(confidence, "confidence")
     n_bits = whole_number(n_bits, "n_bits", least=1, most=MAX_BITS)
     wanted = ROWS_CHECKED if n_checked is None else whole_number(n_checked, "n_checked", least=1)
     max_pairs = whole_number(max_pairs, "max_pairs", least=1)
@@ -217,11 +217,3 @@ def _require_hasher(hasher: Any, n_features: int) -> None:
         raise TypeError(f"hasher must be a hasher of hashlearn.hashers, such as ITQ(n_bits=128), got {hasher!r}")
     if _is_fitted(hasher) and hasher.n_features_in_ != n_features:
         raise ValueError(f"hasher was fitted on {hasher.n_features_in_} features, but X has {n_features}")
-
-
-def _require_share(value: Any, name: str, *, or_one: bool = False) -> None:
-    """Refuse what is not a number above 0 and below 1, nor 1 with ``or_one``."""
-    usable = isinstance(value, int | float | np.number) and not isinstance(value, bool) and 0.0 < value <= 1.0
-    if not usable or (value == 1.0 and not or_one):
-        limits = "above 0 and at most 1" if or_one else "above 0 and below 1"
-        raise ValueError(f"{name} must be a number {limits}, got {value!r}")

@@ -148,6 +148,20 @@ def positive(value: Any, name: str, *, or_zero: bool = False) -> None:
         raise ValueError(f"{name} must be a positive number{' or zero' if or_zero else ''}, got {value!r}")
 
 
+def require_share(value: Any, name: str, *, or_one: bool = False) -> None:
+    """Refuse what is not a number above 0 and below 1, nor 1 with ``or_one``.
+
+    >>> require_share(1.0, "missed")
+    Traceback (most recent call last):
+        ...
+    ValueError: missed must be a number above 0 and below 1, got 1.0
+    """
+    usable = isinstance(value, int | float | np.number) and not isinstance(value, bool) and 0.0 < value <= 1.0
+    if not usable or (value == 1.0 and not or_one):
+        limits = "above 0 and at most 1" if or_one else "above 0 and below 1"
+        raise ValueError(f"{name} must be a number {limits}, got {value!r}")
+
+
 def checked_csr(data: Any, indices: Any, indptr: Any, shape: Sequence[Any]) -> sp.csr_array:
     """The CSR array with these parts, or a ValueError that names the part that is wrong.
 
