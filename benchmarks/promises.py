@@ -1,0 +1,162 @@
+"""How often promises of `compress` are broken, how many candidates the test costs, and what the families gain.
+
+``python -m benchmarks.promises validity``   promises broken in 200 draws of queries
+``python -m benchmarks.promises tightness``  depth that is promised against the depth known in hindsight, by queries
+``python -m benchmarks.promises families``   bytes, depth and seconds of `compress`: all families, and ITQ alone
+
+The first two draw queries from pools (`promise_pools`). ``--ranks FOLDER`` keeps the ranks of the pools for next time.
+"With": queries are drawn with replacement, as the theory assumes, and the truth is the mean of the whole pool.
+"Without": drawn without replacement, and judged by the queries left over. This judge is noisy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import binom
+
+from benchmarks.promise_pools import TASKS, K, Pool, pool_of, promise_of, rows_of, with_replacement, without_replacement
+from hashlearn import compress
+from hashlearn.compression.compress import CANDIDATES
+from hashlearn.compression.contenders import OwnContender, Ranks, found
+from hashlearn.compression.testing import Claim, bet_on, measured_depth, shown_depth, smallest
+
+RECALLS = (0.8, 0.9, 0.95, 0.99)
+TOTALS = (500, 2_000, 10_000)
+
+
+def settings_of(pool: Pool) -> Iterator[tuple[str, list[int], int]]:
+    """What is given to the test: a name, the contenders, and the largest depth."""
+    everything = list(range(len(pool.codes)))
+    for depth in (CANDIDATES * K, 100 * K, K):
+        yield f"choice of {len(everything)}, depth {depth}", everything, depth
+    for place in everything:
+        yield str(pool.codes[place]), [place], 100 * K
+
+
+def validity(options: argparse.Namespace) -> None:
+    """Promises that are broken, by data set and recall."""
+    total = broken_total = 0
+    print("data set | recall | drawn | settings | as asked, % | broken, % | worst setting, % | broken / promises")
+    for name in options.data:
+        pool = pool_of(name, options.ranks)
+        for recall in options.recalls:
+            for way, draw in (("with", with_replacement), ("without", without_replacement)):
+                broken, kept = _broken(pool, recall, draw, options)
+                shares, n = 100 * broken / options.draws, broken.size * options.draws
+                asked = f"{100 * kept / n:.0f} | {shares.mean():.2f} | {shares.max():.1f}"
+                print(f"{name} | {recall} | {way} | {broken.size} | {asked} | {broken.sum()} / {n}", flush=True)
+                if way == "with":
+                    total, broken_total = total + n, broken_total + int(broken.sum())
+    print(f"with replacement: {broken_total} of {total} promises broken, {100 * broken_total / total:.2f} %")
+
+
+Draw = Callable[[Pool, int, np.random.Generator], tuple[Ranks, Ranks]]
+
+
+def _broken(pool: Pool, recall: float, draw: Draw, options: argparse.Namespace) -> tuple[Ranks, int]:
+    """For each setting how many promises are false, and how many promise the recall that was asked for."""
+    rng, settings = np.random.default_rng(0), list(settings_of(pool))
+    broken, kept = np.zeros(len(settings), np.int64), 0
+    for _ in range(options.draws):
+        asked, judges = draw(pool, options.queries, rng)
+        drawn = pool.split(asked)
+        for at, (_, places, depth) in enumerate(settings):
+            claim = Claim(recall, options.confidence, K, depth)
+            winner, certificate = promise_of([drawn[place] for place in places], claim, pool)
+            truth = found(pool.codes[places[winner]].testing[judges], certificate.depth).mean()
+            broken[at] += truth < certificate.promised - 1e-12
+            kept += certificate.kept
+    return broken, kept
+
+
+def tightness(options: argparse.Namespace) -> None:
+    """Depth promised / depth in hindsight, the median over codes and draws, with each test and number of queries."""
+    print(
+        "data set | queries | betting, a fifth chooses | betting, a fifth more choose | Hoeffding–Bentkus | Hoeffding"
+    )
+    for name in options.data:
+        pool = pool_of(name, options.ranks)
+        claim = Claim(options.recall, options.confidence, K, pool.n_database)
+        for n in options.totals:
+            rng, rows = np.random.default_rng(0), []
+            for _ in range(options.draws):
+                drawn, more = rng.integers(pool.n_queries, size=n), rng.integers(pool.n_queries, size=n // 4)
+                for code, split, larger in zip(pool.codes, pool.split(drawn), pool.drawn(more, drawn), strict=True):
+                    depths = [betting(claim, split), betting(claim, larger)]
+                    depths += [fixed(claim, larger, test) for test in (hoeffding_bentkus, hoeffding)]
+                    rows.append(np.array(depths) / measured_depth(code.testing, claim.recall))
+            cells = (f"{ratio:.2f}" if math.isfinite(ratio) else "none" for ratio in np.median(rows, axis=0))
+            print(f"{name} | {n:,} | {' | '.join(cells)}", flush=True)
+
+
+def betting(claim: Claim, contender: OwnContender) -> float:
+    """The depth that our test promises."""
+    bet = bet_on(claim, contender, claim.max_depth)
+    return shown_depth(claim, contender, claim.max_depth, bet) or math.inf
+
+
+def fixed(claim: Claim, contender: OwnContender, test: Callable[[Claim, float, int], bool]) -> float:
+    """The depth that another test promises on the same testing queries."""
+
+    def holds(depth: int) -> bool:
+        return test(claim, float(found(contender.testing, depth).mean()), len(contender.testing))
+
+    return smallest(holds, claim.k, claim.max_depth) or math.inf
+
+
+def hoeffding(claim: Claim, mean: float, n: int) -> bool:
+    """W. Hoeffding 1963: knows the range of the values and their mean."""
+    return mean >= claim.recall + math.sqrt(-math.log1p(-claim.confidence) / (2 * n))
+
+
+def hoeffding_bentkus(claim: Claim, mean: float, n: int) -> bool:
+    """S. Bates et al., Distribution-free, risk-controlling prediction sets, JACM 2021: the better of two bounds."""
+    loss, limit = 1.0 - mean, 1.0 - claim.recall
+    if loss >= limit:
+        return False
+    apart = (loss * math.log(loss / limit) if loss else 0.0) + (1 - loss) * math.log((1 - loss) / (1 - limit))
+    bentkus = math.e * binom.cdf(math.ceil(n * loss - 1e-9), n, limit)
+    return bool(min(math.exp(-n * apart), bentkus) <= 1.0 - claim.confidence)
+
+
+def families(options: argparse.Namespace) -> None:
+    """What the choice among families gains over ITQ alone."""
+    print("data set | recall | families | promised | bytes | depth | mode | family | seconds")
+    for name in options.data:
+        rows = rows_of(name)
+        for recall in options.recalls:
+            for tried in (None, ["itq"]):
+                began = time.perf_counter()
+                plan = compress(rows.database, queries=rows.testing, recall=recall, metric=rows.metric, families=tried)
+                spent, what = time.perf_counter() - began, "all" if tried is None else ", ".join(tried)
+                size = f"{plan.bytes_per_row} | {plan.depth} | {plan.mode} | {plan.certificate.family}"
+                print(f"{name} | {recall} | {what} | {plan.recall_lower_bound:.3f} | {size} | {spent:.0f}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parts = {"validity": validity, "tightness": tightness, "families": families}
+    parser.add_argument("part", choices=parts)
+    parser.add_argument("--data", nargs="+", choices=TASKS, default=None, help="all; families: CLINC150")
+    parser.add_argument("--recalls", type=float, nargs="+", default=None)
+    parser.add_argument("--recall", type=float, default=0.95, help="for tightness")
+    parser.add_argument("--confidence", type=float, default=0.99)
+    parser.add_argument("--draws", type=int, default=None, help="200; tightness: 100")
+    parser.add_argument("--queries", type=int, default=2000, help="of a draw, for validity; a fifth of them choose")
+    parser.add_argument("--totals", type=int, nargs="+", default=TOTALS, help="queries, for tightness")
+    parser.add_argument("--ranks", type=Path, help="folder that keeps the ranks of the pools")
+    options = parser.parse_args()
+    options.data = options.data or (["CLINC150"] if options.part == "families" else list(TASKS))
+    options.recalls = options.recalls or (RECALLS[1:] if options.part == "families" else RECALLS)
+    options.draws = options.draws or (100 if options.part == "tightness" else 200)
+    parts[options.part](options)
+
+
+if __name__ == "__main__":
+    main()
