@@ -6,6 +6,7 @@ choose and test on them, so hundreds of draws take minutes.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from unittest import mock
@@ -95,6 +96,9 @@ def promise_of(drawn: list[OwnContender], claim: Claim, pool: Pool) -> tuple[int
     with mock.patch.dict(_tested.__globals__, growth_of=lambda *_: None, fingerprint=lambda _: None):
         winner, certificate = _tested(drawn, claim, split, True, True)
     return drawn.index(winner), certificate
+
+
+Draw = Callable[[Pool, int, np.random.Generator], tuple[Ranks, Ranks]]
 
 
 def with_replacement(pool: Pool, n: int, rng: np.random.Generator) -> tuple[Ranks, Ranks]:
