@@ -86,9 +86,7 @@ def _broken(
 
 def tightness(options: argparse.Namespace) -> None:
     """Depth promised / depth in hindsight, the median over codes and draws, with each test and number of queries."""
-    print(
-        "data set | queries | betting, a fifth chooses | betting, a fifth more choose | Hoeffding–Bentkus | Hoeffding"
-    )
+    print("data set | queries n | bet, n/5 of them choose | bet, n/4 more choose | Hoeffding–Bentkus | Hoeffding")
     for name in options.data:
         pool = pool_of(name, options.ranks)
         claim = Claim(options.recall, options.confidence, K, pool.n_database)
