@@ -30,7 +30,8 @@ def commands(path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("path", MARKDOWN, ids=lambda path: str(path.relative_to(ROOT)))
-def test_python_examples_run(path: Path) -> None:
+def test_python_examples_run(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # where examples may write
     texts = blocks(path, "python")
     for text in texts:
         if ">>>" not in text:

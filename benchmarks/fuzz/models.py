@@ -14,7 +14,7 @@ from benchmarks.mutated_files import damaged, forged, forged_index
 from hashlearn import load, persistence
 from hashlearn.core.checks import LARGEST_FEATURE
 from hashlearn.hash_functions import HASH_FUNCTIONS, KernelRidge, Trees
-from hashlearn.hashers import HASHERS, KSH, TwoStepHasher
+from hashlearn.hashers import HASHERS, KSH, LSH, TwoStepHasher
 from hashlearn.search import FaissHNSW, FaissIVF, FaissMultiHash, HammingIndex
 
 FORGED = 0.8  # of the files; the rest is damaged
@@ -44,6 +44,8 @@ class ModelFiles:
             hasher = TwoStepHasher(12, hash_function=function, random_state=0).fit(X, y)
             hasher.save(folder / f"two_step-{name}", codes=False)
         KSH(8, n_anchors=20, random_state=0).fit(sp.csr_array(X), y).save(folder / "ksh-sparse")
+        promise = {"recall": 0.95, "found": [0, 3, 97], "model": None, "versions": {"numpy": "2"}}
+        persistence.save(LSH(8, random_state=0).fit(X), folder / "lsh-promised", promise=promise)
 
     def __init__(self, folder: Path) -> None:
         self.files = [path.read_bytes() for path in sorted(folder.iterdir())]
@@ -105,7 +107,7 @@ class IndexFiles:
                 index = HammingIndex(n_bits, backend)
                 index.add(_random_codes(rng, 50, n_bits), np.arange(50) * 3)
                 index.save(folder / f"{number}-{n_bits}")
-        HammingIndex(9).save(folder / "empty")
+        HammingIndex(9, model="a" * 64).save(folder / "empty")
 
     def __init__(self, folder: Path) -> None:
         self.files = [path.read_bytes() for path in sorted(folder.iterdir())]

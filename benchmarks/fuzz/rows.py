@@ -20,6 +20,7 @@ from hashlearn.search.stores.exports import to_arrow
 from hashlearn.streams import encode_file, encode_rows, open_rows, read_codes
 
 N_ROWS, N_FEATURES, N_BITS = 60, 8, 12
+MODEL = "a" * 64
 LAYOUTS = ("csr", "csc", "coo", "bsr", "dia")
 
 
@@ -158,11 +159,11 @@ class CodeFiles:
         if rng.random() < 0.5:
             path, data = folder / "case.npy", _mutated_npy(codes, rng)
         else:
-            table = to_arrow(codes, np.arange(N_ROWS), N_BITS)
+            table = to_arrow(codes, np.arange(N_ROWS), N_BITS, model=MODEL)
             metadata = dict(table.schema.metadata)
             if rng.random() < 0.3:
                 value = (b"", b"x", b"-1", b"0", b"13", b"1e3", b"99999999999999999999", b"\xff")[rng.integers(8)]
-                metadata[list(metadata)[rng.integers(2)]] = value
+                metadata[list(metadata)[rng.integers(len(metadata))]] = value
             elif rng.random() < 0.5:
                 column = pa.array([(None, 1, "x", b"ab", 2.5)[rng.integers(5)]] * N_ROWS)
                 at = int(rng.integers(2))
@@ -170,7 +171,7 @@ class CodeFiles:
             path, data = folder / "case.parquet", _mutated_parquet(table.replace_schema_metadata(metadata), rng)
         path.write_bytes(data)
         try:
-            found, ids = read_codes(path, N_BITS)
+            found, ids = read_codes(path, N_BITS, MODEL)
         except ValueError as error:
             return "refused" if str(path) in str(error) else f"FAILED: does not name the file: {error}"
         fits = found.ndim == 2 and found.shape[1] == 2 and found.dtype == np.uint8 and ids.shape == found.shape[:1]

@@ -57,3 +57,7 @@ def test_command_prints_the_table_and_writes_the_page(result, monkeypatch, tmp_p
     for row in result.rows:
         assert f"{100 * row.neighbors:.3g} %" in outcome.output
     assert target.read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert "Will binary codes hurt my search?" in outcome.output
+    promise = (tmp_path / "page-promise.html").read_text(encoding="utf-8")
+    assert promise.startswith("<!doctype html>")
+    assert "<img" in promise

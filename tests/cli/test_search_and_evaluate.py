@@ -10,6 +10,8 @@ import pytest
 
 from hashlearn import load, metrics
 from hashlearn.bits import hamming_distances
+from hashlearn.hashers import LSH
+from hashlearn.persistence import describe
 from hashlearn.search import HammingIndex, asymmetric_search, rescore
 from tests.cli.files import N, X, Y, answer, invoke, refused, write_parquet
 
@@ -41,6 +43,19 @@ def test_a_radius_instead_of_k_and_codes_instead_of_rows(folder: Path) -> None:
     answer("encode", "model", "X.npy", "-o", "codes.parquet")
     again = answer("search", "model", "--database-codes", "codes.parquet", "--queries", "Q.npy", "--radius", 1)
     assert again["neighbours"] == found["neighbours"]
+
+
+def test_codes_of_another_model_are_refused(folder: Path) -> None:
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+    LSH(n_bits=12, random_state=1).fit(X[:N]).save("other")
+    answer("encode", "model", "X.npy", "-o", "codes.parquet")
+    made_by, model = (describe(name)["digest"][:12] for name in ("model", "other"))
+    words = f"codes.parquet: table has codes of model {made_by}, not of {model}; encode its rows again with this model"
+    files = ["--database-codes", "codes.parquet", "--queries", "Q.npy"]
+    refused("search", "other", *files, words=words)
+    refused("evaluate", "other", *files, "--database-labels", "y.npy", "--query-labels", "yq.npy", words=words)
+    answer("encode", "model", "X.npy", "-o", "codes.npy")
+    assert answer("search", "other", "--database-codes", "codes.npy", *files[2:])["n_database"] == N  # no place for it
 
 
 def test_asymmetric_search_is_that_of_the_margins(folder: Path) -> None:

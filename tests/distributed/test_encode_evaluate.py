@@ -12,6 +12,7 @@ import pytest
 from hashlearn import distributed, metrics
 from hashlearn.distributed.encoding import Mark, read_mark, write_mark
 from hashlearn.hashers import LSH
+from hashlearn.persistence import fingerprint
 from hashlearn.streams import read_codes
 from tests.distributed.data import clustered, write_files
 
@@ -46,6 +47,23 @@ def test_another_model_is_not_taken_for_this_one(fitted, tmp_path):
     assert found.resumed_files == 0
     codes = np.concatenate([read_codes(file, 12)[0] for file in found.files])
     np.testing.assert_array_equal(codes, other.encode(X))
+
+
+def test_files_of_codes_name_their_model(fitted, tmp_path):
+    X, y, hasher = fitted
+    files = write_files(tmp_path / "rows", X)
+    found = distributed.encode(hasher, files, tmp_path / "codes", n_workers=0)
+    hasher.save(tmp_path / "model.hashlearn")
+    again = distributed.encode(tmp_path / "model.hashlearn", files, tmp_path / "again", n_workers=0)
+    assert again.sha256 == found.sha256
+    model, other = fingerprint(hasher), fingerprint(LSH(n_bits=12, random_state=1).fit(X))
+    assert {pq.read_schema(file).metadata[b"hashlearn.model"].decode() for file in found.files} == {model}
+    blocks = [(str(file), y[300 * part : 300 * part + 300]) for part, file in enumerate(found.files)]
+    arguments = {"n_bits": 12, "n_workers": 0}
+    queries = (hasher.encode(X[:5]), y[:5], blocks)
+    assert distributed.evaluate(*queries, model=model, **arguments).n_database == 900
+    with pytest.raises(ValueError, match=f"has codes of model {model[:12]}, not of {other[:12]}"):
+        distributed.evaluate(*queries, model=other, **arguments)
 
 
 def encoded(hasher, folder, **options):

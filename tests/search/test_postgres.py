@@ -309,3 +309,17 @@ def test_two_stores_share_a_connection_in_two_threads(postgres_url: str, psycopg
             thread.join()
         assert errors == []
         assert [len(store) for store in stores] == [500, 500]
+
+
+def test_a_table_of_one_s_own_names_its_model_in_a_comment(postgres_url: str, observer: Any) -> None:
+    observer.execute("CREATE TABLE mine_too (id bigint PRIMARY KEY, code bit(33))")
+    observer.execute("COMMENT ON COLUMN mine_too.code IS 'bits of the images'")
+    with PostgresStore.create(postgres_url, "mine_too", 33, model="a" * 64) as store:
+        assert store.model is None
+    comment = "SELECT col_description('mine_too'::regclass, 2)"
+    assert observer.execute(comment).fetchone()[0] == "bits of the images"  # it is left alone
+    observer.execute(f"COMMENT ON COLUMN mine_too.code IS 'bits of the images, hashlearn model {'a' * 64}'")
+    with PostgresStore.create(postgres_url, "mine_too", 33) as store:
+        assert store.model == "a" * 64
+    with pytest.raises(ValueError, match='table "mine_too" has codes of model aaaaaaaaaaaa, not of bbbbbbbbbbbb'):
+        PostgresStore.create(postgres_url, "mine_too", 33, model="b" * 64)

@@ -73,6 +73,31 @@ def test_sqlite_names_are_one_whatever_their_case(tmp_path: Path, apsw: Any) -> 
         assert len(store) == 0
 
 
+def test_sqlite_files_from_before_models_had_a_place_are_opened(tmp_path: Path, apsw: Any) -> None:
+    path = tmp_path / "mine.db"
+    with SqliteVecStore.create(path, "codes", 32, model="a" * 64) as store:
+        store.upsert(CODES, np.arange(5))
+        store.connection.execute("ALTER TABLE hashlearn_stores DROP COLUMN model")
+    before = path.read_bytes()
+    with pytest.raises(ValueError, match="with codes of 32 bits"):
+        SqliteVecStore.create(path, "codes", 25)
+    assert path.read_bytes() == before
+    with SqliteVecStore.create(path, "codes", 32, model="b" * 64) as store:
+        assert (len(store), store.model) == (5, None)
+    with SqliteVecStore.create(path, "more", 32, model="b" * 64) as store:
+        assert store.model == "b" * 64
+    with pytest.raises(ValueError, match='table "more" has codes of model bbbbbbbbbbbb, not of aaaaaaaaaaaa'):
+        SqliteVecStore.create(path, "more", 32, model="a" * 64)
+
+
+def test_a_wrong_model_makes_no_file(tmp_path: Path, apsw: Any) -> None:
+    engine("usearch.index", "lancedb", "pyarrow")
+    for kind, names in ((SqliteVecStore, ("codes",)), (LanceStore, ("codes",)), (UsearchStore, ())):
+        with pytest.raises(ValueError, match="model must be the digest of a hasher"):
+            kind.create(tmp_path / "a", *names, 32, model="model.hashlearn")  # type: ignore[attr-defined]
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_sqlite_takes_no_more_bits_than_vec0(tmp_path: Path, apsw: Any) -> None:
     with pytest.raises(ValueError, match="n_bits must be at most 8192"):
         SqliteVecStore.create(tmp_path / "mine.db", "codes", 8193)
@@ -101,6 +126,16 @@ def test_usearch_knows_its_width_to_the_bit(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="with codes of 25 bits and not n_bits=32"):
         UsearchStore.create(tmp_path / "a.usearch", 32)
     assert len(UsearchStore.create(tmp_path / "a.usearch", np.uint8(25))) == 3  # type: ignore[arg-type]
+
+
+def test_a_usearch_file_cut_before_its_model_is_refused(tmp_path: Path) -> None:
+    engine("usearch.index")
+    path = tmp_path / "a.usearch"
+    with UsearchStore.create(path, 32, model="a" * 64) as store:
+        store.upsert(CODES, np.arange(5))
+    path.write_bytes(path.read_bytes()[-60:])
+    with pytest.raises(ValueError, match="model must be the digest of a hasher"):
+        UsearchStore.create(path, 32)
 
 
 @pytest.mark.parametrize("extra", [[], ["price"]])

@@ -18,7 +18,8 @@ import scipy.sparse as sp
 
 from hashlearn.core.progress import Progress
 from hashlearn.hashers import LSH
-from hashlearn.streams import encode_file, encode_rows, open_rows
+from hashlearn.persistence import fingerprint
+from hashlearn.streams import encode_file, encode_rows, open_rows, read_codes
 from hashlearn.streams.encoding import work_digest
 
 ROWS = np.random.default_rng(0).standard_normal((1000, 16)).astype(np.float32)
@@ -70,6 +71,31 @@ def test_the_file_is_the_same_however_often_it_was_stopped(hasher: Any, output: 
     assert done.sha256 == whole.sha256 == digest(output) == digest(f"whole-{output}")
     np.testing.assert_array_equal(encode_rows(hasher, source, batch_rows=77), hasher.encode(ROWS))
     assert [path.name for path in Path().glob(".*")] == []
+
+
+def test_parquet_codes_of_another_model_are_refused(hasher: Any) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+    model, other = fingerprint(hasher), fingerprint(LSH(n_bits=33, random_state=1).fit(ROWS))
+    assert model is not None
+    assert other is not None
+    for name in ("codes.npy", "codes.parquet"):
+        encode_file(hasher, open_rows("rows.npy"), name)
+        np.testing.assert_array_equal(read_codes(name, 33, model)[0], hasher.encode(ROWS))
+    assert parquet.read_schema("codes.parquet").metadata[b"hashlearn.model"].decode() == model
+    with pytest.raises(ValueError, match=rf"^codes\.parquet: .* of model {model[:12]}, not of {other[:12]}; encode"):
+        read_codes("codes.parquet", 33, other)
+    np.testing.assert_array_equal(read_codes("codes.npy", 33, other)[0], hasher.encode(ROWS))  # it has no place
+
+
+def test_codes_of_a_hasher_without_a_digest_name_no_model(hasher: Any) -> None:
+    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+
+    class Mine(LSH):
+        """Not one of `HASHERS`."""
+
+    encode_file(Mine(n_bits=33, random_state=0).fit(ROWS), open_rows("rows.npy"), "codes.parquet")
+    assert b"hashlearn.model" not in parquet.read_schema("codes.parquet").metadata
+    assert len(read_codes("codes.parquet", 33, fingerprint(hasher))[0]) == 1000
 
 
 def test_kill_9_in_the_middle_and_the_same_command_again(hasher: Any) -> None:

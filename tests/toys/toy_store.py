@@ -16,22 +16,25 @@ class ToyStore(Store):
 
     packages, extra = ("sqlite3",), "toy"
 
-    def __init__(self, connection: Any, n_bits: int, hasher: Encoder | None) -> None:
-        super().__init__(n_bits, hasher)
+    def __init__(self, connection: Any, n_bits: int, hasher: Encoder | None, model: str | None) -> None:
+        super().__init__(n_bits, hasher, model)
         self.connection = connection
 
     @classmethod
-    def create(cls, path: str | os.PathLike[str], n_bits: int, *, hasher: Encoder | None = None) -> Self:
+    def create(
+        cls, path: str | os.PathLike[str], n_bits: int, *, hasher: Encoder | None = None, model: str | None = None
+    ) -> Self:
         """Open the table, or make it if there is none."""
-        sqlite3 = cls._package("sqlite3")
-        store = cls(sqlite3.connect(path, timeout=60, isolation_level=None, check_same_thread=False), n_bits, hasher)
+        opened = cls._package("sqlite3").connect(path, timeout=60, isolation_level=None, check_same_thread=False)
+        store = cls(opened, n_bits, hasher, model)
         with store.connection as connection:
             connection.execute("begin immediate")
             connection.execute("create table if not exists codes (id integer primary key, code blob)")
-            connection.execute("create table if not exists width (only integer primary key, bits integer)")
-            connection.execute("insert or ignore into width values (0, ?)", (store.n_bits,))
-            (found,) = connection.execute("select bits from width").fetchone()
-        store._require_bits(found)
+            connection.execute("create table if not exists made (only integer primary key, bits integer, model text)")
+            connection.execute("insert or ignore into made values (0, ?, ?)", (store.n_bits, store.model))
+            bits, made_by = connection.execute("select bits, model from made").fetchone()
+        store._require_bits(bits)
+        store._require_model(made_by)
         return store
 
     def _count(self) -> int:

@@ -19,6 +19,7 @@ WRITING = tuple(
 )
 FAULTS = ("tests/persistence/test_faults.py",)
 FORGED = ("tests/persistence/test_forged_numbers.py",)
+PROMISES = ("tests/persistence/test_promise.py",)
 INDEX_FILES = ("tests/search/test_index_files.py",)
 SPARSE = ("tests/streams/test_sparse_files.py",)
 
@@ -176,6 +177,20 @@ MUTANTS = [
         "if not whole or any(a != b for a, b in [*widths, (width, hasher.n_bits)]):",
         "if not whole:",
         (*FAULTS, *FORGED),
+    ),
+    Mutant(
+        "a promise that is no object loads",
+        "persistence/model_file.py",
+        '_checked_promise(model.get("promise", {}))',
+        "pass",
+        PROMISES,
+    ),
+    Mutant(
+        "the digest of a model changes with the codes of its training",
+        "persistence/values.py",
+        "if name not in NOT_NEEDED_TO_ENCODE}\n    kept",
+        "}\n    kept",
+        PROMISES,
     ),
     Mutant(
         "a model whose margins overflow loads",

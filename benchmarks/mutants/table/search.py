@@ -6,6 +6,7 @@ from benchmarks.mutants.mutant import Mutant
 
 INDEX = ("tests/search/test_index.py",)
 INPUT = ("tests/search/test_index_input.py",)
+MODELS = ("tests/search/test_model_digest.py",)
 MARGINS = ("tests/search/test_asymmetric.py",)
 RESCORING = ("tests/search/test_rescoring.py",)
 
@@ -156,6 +157,20 @@ MUTANTS = [
         "index._table.next_id = max(index._table.next_id, next_id)",
         "pass",
         ("tests/search/test_index_files.py",),
+    ),
+    Mutant(
+        "codes of another model are read",
+        "search/model_digest.py",
+        "if stored is not None and model is not None and stored != model:",
+        "if False:",
+        MODELS,
+    ),
+    Mutant(
+        "an index file forgets its model",
+        "search/index.py",
+        '**({} if self.model is None else {"model": self.model}),',
+        "",
+        MODELS,
     ),
     Mutant(
         "ids of which one is negative are taken",

@@ -55,7 +55,7 @@ MUTANTS = [
     Mutant(
         "a table of the user's in an SQLite file is taken over",
         "search/stores/sqlite_vec.py",
-        'if n_bits is None or kind != "table" or not text.startswith("CREATE VIRTUAL TABLE"):',
+        'if known is None or kind != "table" or not text.startswith("CREATE VIRTUAL TABLE"):',
         "if False:",
         OTHERS,
     ),
@@ -118,8 +118,29 @@ MUTANTS = [
     Mutant(
         "any file is taken for a usearch file of ours",
         "search/stores/usearch.py",
-        "if len(last) != ENDING.size or not last.startswith(MAGIC):",
+        "if len(last) != ENDING.size or not last.startswith((MAGIC, MAGIC_WITH_MODEL)):",
         "if len(last) != ENDING.size:",
+        OTHERS,
+    ),
+    Mutant(
+        "a store takes codes of another model",
+        "search/stores/base.py",
+        "require_same_model(stored, self.model, self._described)",
+        "pass",
+        STORES,
+    ),
+    Mutant(
+        "a usearch file forgets its model",
+        "search/stores/usearch.py",
+        "magic = MAGIC if self.model is None else MAGIC_WITH_MODEL",
+        "magic = MAGIC",
+        STORES,
+    ),
+    Mutant(
+        "SQLite files from before models had a place are refused",
+        "search/stores/sqlite_vec.py",
+        "if columns == REGISTRY_COLUMNS[:2]:",
+        "if False:",
         OTHERS,
     ),
     Mutant(

@@ -53,8 +53,8 @@ MUTANTS = [
     Mutant(
         "two hashers that cannot be named share their codes",
         "streams/shards.py",
-        "named = fingerprint(hasher) or (None if identity else secrets.token_hex(32))",
-        "named = fingerprint(hasher)",
+        "named = self.model or (None if identity else secrets.token_hex(32))",
+        "named = self.model",
         ENCODING,
     ),
     Mutant(
@@ -88,15 +88,22 @@ MUTANTS = [
     Mutant(
         "ids of a part of a data set begin at 0",
         "streams/encoding.py",
-        "whole(shards.codes(), n, hasher.n_bits, first_id)",
-        "whole(shards.codes(), n, hasher.n_bits, 0)",
+        "whole(shards.codes(), n, hasher.n_bits, first_id, work.model)",
+        "whole(shards.codes(), n, hasher.n_bits, 0, work.model)",
+        (*ENCODING, *FOLDERS),
+    ),
+    Mutant(
+        "Parquet codes do not name their model",
+        "streams/encoding.py",
+        "n_bits, model=model)",
+        "n_bits)",
         (*ENCODING, *FOLDERS),
     ),
     Mutant(
         "fitted attributes are not part of a hasher's fingerprint",
         "persistence/values.py",
-        "described = [HASHER_NAMES[type(hasher)], int(hasher.n_bits), stored, shapes, digests(writer.arrays)]",
-        "described = [HASHER_NAMES[type(hasher)], int(hasher.n_bits), stored, shapes]",
+        "described = [method, n_bits, needed, shapes, {name: sha256[name] for name in kept}]",
+        "described = [method, n_bits, needed, shapes]",
         (*ENCODING, *FOLDERS),
     ),
     Mutant(

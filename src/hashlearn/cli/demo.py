@@ -1,4 +1,4 @@
-"""``hashlearn demo``: learn, search and score codes for the digits, with and without labels; a table and a page.
+"""``hashlearn demo``: learn, search, score and promise: codes for the digits, as a table and as pages.
 
 ``hashlearn demo --solvers`` shows every solver on built-in problems, as tables.
 """
@@ -17,10 +17,11 @@ from hashlearn.cli import options
 from hashlearn.cli.exits import INTERRUPTED, InputError
 from hashlearn.cli.progress import ProgressBar
 from hashlearn.cli.text_tables import lower_bound, number, percent, seconds, table, upper_bound, value_and_bound
-from hashlearn.experiments.formatting import ABSENT
+from hashlearn.pages.formatting import ABSENT
 
 if TYPE_CHECKING:
     from hashlearn.bqp import Operator, Solution, SolverProgress
+    from hashlearn.compression import Compression
     from hashlearn.experiments.bench.digits import DigitsResult
 
 HEADER = ("learned from", "method", "float neighbors", "precision within 2 bits", "mAP", "fit, s", "encode, s", "")
@@ -62,9 +63,12 @@ def demo_command(
     from hashlearn.experiments.bench import digits
     from hashlearn.experiments.report.page import digits_page
 
-    options.require_place(output)
+    promise_page = output.with_name(f"{output.stem}-promise{output.suffix}")
+    for file in (output, promise_page):
+        options.require_place(file)
     with ProgressBar(quiet) as bar:
         result = digits.run(n_bits, seed, progress=bar)
+        plan = _compressed(seed, promise_page, bar)
     options.write_output(output, digits_page(result))
     rows = [asdict(row) for row in result.rows]
     text = [
@@ -72,9 +76,24 @@ def demo_command(
         table(HEADER, [_row(row) for row in result.rows]),
         f"\n{HOW_TO_READ_CODES}",
         f"\n{_worked_search(result)}\n",
-        f"{result.seconds:.1f} s in all. To look at: {output}   Solvers: hashlearn demo --solvers",
+        f"Will binary codes hurt my search? hashlearn compress answers, here for the same digits:\n{plan}\n",
+        f"To look at: {output} and {promise_page}   Solvers: hashlearn demo --solvers",
     ]
-    options.show(as_json, {"n_bits": n_bits, "seed": seed, "output": str(output), "rows": rows}, "\n".join(text))
+    report = {"n_bits": n_bits, "seed": seed, "output": str(output), "rows": rows}
+    report |= {"promise_page": str(promise_page), "certificate": asdict(plan.certificate)}
+    options.show(as_json, report, "\n".join(text))
+
+
+def _compressed(seed: int, page: Path, bar: ProgressBar) -> Compression:
+    """The smallest code of the digits that keeps a promise, and its page with pictures."""
+    from sklearn.datasets import load_digits
+
+    from hashlearn import compress
+
+    X, _ = load_digits(return_X_y=True)
+    plan: Compression = compress(X, random_state=seed, progress=bar)
+    plan.page(page, images=(15.0 * X).astype("uint8").reshape(-1, 8, 8))
+    return plan
 
 
 def _row(row: Any) -> tuple[str, ...]:

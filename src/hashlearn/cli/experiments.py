@@ -14,7 +14,7 @@ from hashlearn.cli import options
 from hashlearn.cli.exits import FAILED, InputError, Interrupted, refusals
 from hashlearn.cli.progress import ProgressBar
 from hashlearn.cli.text_tables import pairs, table
-from hashlearn.experiments.formatting import ABSENT
+from hashlearn.pages.formatting import ABSENT
 
 if TYPE_CHECKING:
     from hashlearn.experiments.bench.results import Results

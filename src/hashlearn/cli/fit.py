@@ -1,6 +1,6 @@
 """``hashlearn fit FEATURES -o MODEL``: learn a hasher from files and write it as one safe file.
 
-`samples`, `notices` and `described` are shared with ``hashlearn tune``.
+`samples`, `rows_like`, `notices` and `described` are shared with other commands.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def fit_command(
     require_place(output, queries)
     with samples(features, labels, output, bar) as given:
         rows = _rows(given.source, hasher, method)
-        asked = {} if queries is None else {"queries": _queries(queries, given.source)}
+        asked = {} if queries is None else {"queries": rows_like(queries, given.source)}
         bar.begin("learning")
         bar.time_limit = named.get("time_limit")
         if "progress" in hasher.get_params():
@@ -179,7 +179,7 @@ def _rows(source: RowSource, hasher: Any, method: str) -> Any:
         return source.read()
 
 
-def _queries(address: str, source: RowSource) -> Any:
+def rows_like(address: str, source: RowSource) -> Any:
     """Rows of queries, in memory, with the columns of the source."""
     from hashlearn.streams import open_rows
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.shell_completion import CompletionItem
 
-from hashlearn.cli.exits import InputError, one_line, refusals
+from hashlearn.cli.exits import FAILED, InputError, one_line, refusals
 from hashlearn.cli.progress import ProgressBar
 
 if TYPE_CHECKING:
@@ -124,20 +124,21 @@ def codes_for(
     """Packed codes and ids, encoded from the rows of one file or read from another."""
     import numpy as np
 
+    from hashlearn.persistence import fingerprint
     from hashlearn.streams import encode_rows, read_codes
 
     if (rows is None) == (codes is None):
         raise InputError(f"{option}: give either {option} or {option}-codes")
     if codes is not None:
         with refusals(f"{option}-codes"):
-            return read_codes(codes, hasher.n_bits)
+            return read_codes(codes, hasher.n_bits, fingerprint(hasher))
     source = rows_for(hasher, str(rows), option)
     with refusals(option):
         found = encode_rows(hasher, source, batch_rows=batch_rows, progress=bar)
     return found, np.arange(len(found))
 
 
-def require_place(output: Path, *inputs: Path | str | None) -> None:
+def require_place(output: Path, *inputs: Path | str | None, option: str = "--output") -> None:
     """Refuse, before the work begins, an output file that could not be written after it."""
     from hashlearn.core.atomic_files import output_place
     from hashlearn.streams.opening import split_address
@@ -147,9 +148,9 @@ def require_place(output: Path, *inputs: Path | str | None) -> None:
     try:
         output_place(output)
     except (OSError, ValueError) as error:
-        raise InputError(f"--output {one_line(error)}") from None
+        raise InputError(f"{option} {one_line(error)}") from None
     if os.path.realpath(output) in taken:
-        raise InputError(f"--output {output}: is an input of this command; name another file")
+        raise InputError(f"{option} {output}: is an input of this command; name another file")
 
 
 def write_output(output: Path, text: str) -> None:
@@ -161,7 +162,10 @@ def write_output(output: Path, text: str) -> None:
 
 
 def answers(command: Callable[..., tuple[dict[str, Any], str]]) -> Callable[..., None]:
-    """Give a command --json, --quiet and a progress ``bar``, and print the report or the text that it returns."""
+    """Give a command --json, --quiet and a progress ``bar``, and print the report or the text that it returns.
+
+    A report whose ``ok`` is False ends the command with exit code 1.
+    """
 
     @json_option
     @quiet_option
@@ -172,6 +176,8 @@ def answers(command: Callable[..., tuple[dict[str, Any], str]]) -> Callable[...,
         for note in report.get("notes", ()):
             click.echo(f"Note: {note}", err=True)
         show(as_json, report, text)
+        if not report.get("ok", True):
+            raise click.exceptions.Exit(FAILED)
 
     return run
 

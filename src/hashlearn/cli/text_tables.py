@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 
-from hashlearn.experiments.formatting import ABSENT
+from hashlearn.pages.formatting import ABSENT
 
 
 def number(x: float, digits: int = 8, rounding: str = ROUND_HALF_EVEN) -> str:

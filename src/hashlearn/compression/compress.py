@@ -12,6 +12,7 @@ false step is accepted unless the first false one is (fixed-sequence testing).
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,8 @@ from hashlearn.compression.contenders import (
 )
 from hashlearn.compression.frontier import examples_of, frontier_of, growth_of
 from hashlearn.compression.peers import product_quantizers
-from hashlearn.compression.result import Certificate, Compression
+from hashlearn.compression.records import Certificate
+from hashlearn.compression.result import Compression
 from hashlearn.compression.splitting import Split, split_rows
 from hashlearn.compression.testing import (
     Claim,
@@ -46,7 +48,7 @@ from hashlearn.core.checks import generator, whole_number
 from hashlearn.core.names import require_choice
 from hashlearn.core.progress import Progress, ProgressCallback, tell
 from hashlearn.metrics.neighbors import METRICS
-from hashlearn.persistence.values import fingerprint
+from hashlearn.persistence import fingerprint
 
 CANDIDATES = 20  # for each neighbor that is wanted, without max_depth
 SLOW_WEIGHTS = dict(zip(SLOW, (10.0, 40.0), strict=True))  # seconds of a fit, in those of a quick one
@@ -80,7 +82,7 @@ def compress(
 
     Parameters
     ----------
-    X : rows to search (n, n_features)
+    X : rows to search (n, n_features): an array, or a file that `hashlearn.streams.open_rows` opened
     y : labels; with them two-step codes are tried too
     recall : share of the k nearest neighbors by floats that must be found, below 1
     k : neighbors of a query
@@ -141,8 +143,11 @@ def compress(
         tried += product_quantizers({contender.bytes_per_row for contender in own}, rows, progress)
     tell(progress, "testing the promise", 0, None)
     winner, certificate = _tested(own, claim, split, keep_floats, queries is not None)
-    table = frontier_of(tried, claim, rows, winner)
-    return Compression(winner.hasher, certificate, table, examples_of(certificate, winner, split))
+    table, examples = frontier_of(tried, claim, rows, winner), examples_of(certificate, winner, split)
+    columns = getattr(X, "names", getattr(X, "columns", None))  # of a file, of a data frame
+    if columns is not None:
+        winner.hasher.feature_names_in_ = np.array(columns, dtype=object)
+    return Compression(winner.hasher, replace(certificate, model=fingerprint(winner.hasher)), table, examples)
 
 
 def _require_share(value: Any, name: str) -> None:
@@ -200,7 +205,10 @@ def _explored(
         elif not likely:
             any(keeps(family, n_bits) for n_bits in sizes[first + 1 :])
     if not tried:
-        raise ValueError(f"max_bytes={max_bytes} leaves nothing to try; the smallest codes have {SIZES[0]} bytes")
+        raise ValueError(
+            f"max_bytes={max_bytes} leaves nothing to try for {rows.database.shape[1]} features; the smallest codes "
+            f"have {SIZES[0]} bytes, and families such as 'pca_sign' have at most one bit for each feature"
+        )
     return tried
 
 
@@ -262,7 +270,7 @@ def _tested(
         found=tuple(np.bincount(np.rint(values * claim.k).astype(int), minlength=claim.k + 1).tolist()),
         bet=bets[id(accepted)],
         tested=tuple(steps),
-        model=fingerprint(accepted.hasher),
+        model=None,
         data=split.data_digest,
         queries=split.queries_digest,
         seed=split.rows.seed,
@@ -279,5 +287,5 @@ def _sequence(own: list[OwnContender], claim: Claim) -> list[OwnContender]:
     for contender in sorted(own, key=lambda contender: expected_depth(claim, contender, claim.max_depth)):
         if is_likely(claim, contender):
             best.setdefault(contender.bytes_per_row, contender)
-    smaller = [best[size] for size in sorted(best, reverse=True)]
-    return [safest, *(contender for contender in smaller if contender is not safest)] if smaller else [safest]
+    smaller = [best[size] for size in sorted(best, reverse=True) if size <= safest.bytes_per_row]
+    return [safest, *(contender for contender in smaller if contender is not safest)]

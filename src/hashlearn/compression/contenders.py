@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.progress import ProgressCallback
 from hashlearn.hashers import ITQ, BaseHasher, RankingHasher, SignCodes, TwoStepHasher
-from hashlearn.search.ranks import worst_ranks
+from hashlearn.search import worst_ranks
 
 Ranks = NDArray[np.int64]
 

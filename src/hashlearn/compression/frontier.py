@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from hashlearn.compression.contenders import Contender, OwnContender, Rows, asked, found
-from hashlearn.compression.result import Certificate, Example, FrontierRow
+from hashlearn.compression.records import Certificate, Example, FrontierRow
 from hashlearn.compression.searcher import Searcher
 from hashlearn.compression.splitting import Split
-from hashlearn.compression.testing import Claim, bet_for_bound, bet_on, measured_depth, shown_depth, shown_recall
+from hashlearn.compression.testing import Claim, bet_on, bound_of_recall, measured_depth, shown_depth
 from hashlearn.metrics import float_neighbors
-from hashlearn.search.ranks import worst_ranks
+from hashlearn.search import worst_ranks
 
 STATEMENTS = 3  # about each contender: a depth, the recall at the largest depth, the recall without floats
 TIMED_QUERIES, EXAMPLES = 200, 6
@@ -28,7 +28,7 @@ def frontier_of(tried: list[Contender], claim: Claim, rows: Rows, winner: Conten
     for contender in sorted(tried, key=lambda contender: (contender.bytes_per_row, contender.family, contender.mode)):
         depth = shown_depth(shared, contender, n, bet_on(shared, contender, n))
         recalls = {at: float(found(contender.testing, at).mean()) for at in (claim.max_depth, claim.k)}
-        bounds = {at: shown_recall(shared, contender, at, bet_for_bound(shared, contender, at)) for at in recalls}
+        bounds = {at: bound_of_recall(shared, contender, at) for at in recalls}
         row = FrontierRow(
             bytes_per_row=contender.bytes_per_row,
             family=contender.family,

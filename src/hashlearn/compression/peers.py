@@ -31,6 +31,7 @@ def product_quantizers(sizes: Iterable[int], rows: Rows, progress: ProgressCallb
         tell(progress, f"FAISS PQ, {n_parts} bytes", 0, None)
         padding = ((0, 0), (0, -n_features % n_parts))
         quantizer = faiss.ProductQuantizer(n_features + padding[1][1], n_parts, BITS_EACH)
+        quantizer.cp.min_points_per_centroid = 1  # else FAISS warns on standard error
         padded = np.pad(database, padding)
         began = time.perf_counter()
         quantizer.train(padded)
@@ -50,13 +51,15 @@ def _prepared(part: NDArray[Any], metric: str) -> NDArray[np.float32]:
 
 
 def _ranks(queries: NDArray[np.float32], decoded: NDArray[np.float32], true: Ranks) -> Ranks:
-    """How many decoded rows are at least as near to the query as each true neighbor, by Euclidean distance."""
+    """The place of each true neighbor by Euclidean distance to the decoded rows; ties by row, as FAISS has them."""
     halves = 0.5 * np.einsum("ij,ij->i", decoded, decoded)
-    ranks = np.empty(true.shape, np.int64)
+    ranks, numbers = np.empty(true.shape, np.int64), np.arange(len(decoded))
     step = max(1, SCORES_AT_ONCE // len(decoded))
     for first in range(0, len(queries), step):
         scores = queries[first : first + step] @ decoded.T - halves
-        limits = np.take_along_axis(scores, true[first : first + step], axis=1)
+        rows = true[first : first + step]
         for place in range(true.shape[1]):
-            ranks[first : first + step, place] = (scores >= limits[:, place, None]).sum(axis=1)
+            limit = np.take_along_axis(scores, rows[:, place, None], axis=1)
+            before = (scores > limit) | ((scores == limit) & (numbers <= rows[:, place, None]))
+            ranks[first : first + step, place] = before.sum(axis=1)
     return ranks

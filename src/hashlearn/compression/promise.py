@@ -47,7 +47,7 @@ def log_stake(values: Any, claim: float, bets: Any) -> float:
 def best_bet(values: Any, claim: float, n: int) -> float:
     """The bet that grows most on n values like these and a tenth of a 0; 0 if their mean is below the claim.
 
-    >>> best_bet([1.0, 0.9] * 50, 0.9, n=400) > best_bet([1.0, 0.8, 1.0] * 50, 0.9, n=400) > 0
+    >>> best_bet([1.0, 0.9] * 50, 0.7, n=400) > best_bet([1.0, 0.5] * 50, 0.7, n=400) > 0
     True
     """
     values = np.asarray(values, np.float64)
@@ -58,13 +58,13 @@ def best_bet(values: Any, claim: float, n: int) -> float:
     return float(minimize_scalar(loss, bounds=(0.0, LARGEST_BET / claim), method="bounded").x)
 
 
-def lower_bound(values: Any, bets: Any, confidence: float) -> float:
-    """The largest claim that `accepts` accepts, to 1e-6; 0 if there is none.
+def lower_bound(values: Any, bets: Any, confidence: float, most: float = 1.0) -> float:
+    """The largest claim up to ``most`` that `accepts` accepts, to 1e-6. ``bets`` must be below 1 / most.
 
     >>> 0.95 < lower_bound(np.ones(100), 0.98, confidence=0.99) < 0.96
     True
     """
-    below, above, bets = 0.0, 1.0, np.minimum(bets, LARGEST_BET)
+    below, above = 0.0, most
     while above - below > 1e-6:
         middle = 0.5 * (below + above)
         if accepts(values, middle, bets, confidence):

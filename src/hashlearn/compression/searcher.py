@@ -6,6 +6,7 @@ from typing import Any
 
 from hashlearn.core.checks import require_k
 from hashlearn.hashers import BaseHasher
+from hashlearn.persistence import fingerprint
 from hashlearn.search import HammingIndex, SearchResult, rescore
 
 RESCORING = {"cosine": "cosine", "euclidean": "l2"}  # what the metrics are called by `rescore`
@@ -37,7 +38,7 @@ class Searcher:
         codes: Any = None,
     ) -> None:
         self.hasher, self.mode, self.depth, self.metric = hasher, mode, depth, metric
-        self.index = HammingIndex(hasher.n_bits)
+        self.index = HammingIndex(hasher.n_bits, model=fingerprint(hasher))
         self.index.add(hasher.encode(vectors) if codes is None else codes)
         self._vectors = vectors if keep_floats else None
 

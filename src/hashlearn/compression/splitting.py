@@ -17,11 +17,13 @@ from hashlearn.core.arrays import to_numpy
 from hashlearn.core.checks import LARGEST_FEATURE, require_k, whole_number
 from hashlearn.core.labels import checked_labels, require_unmasked
 from hashlearn.metrics import float_neighbors
+from hashlearn.search import VectorFile
 
 MOST_QUERIES = 2500
 ROWS_PER_QUERY = 8  # without queries, at most one row in eight is kept out of the database
 CHOOSING_SHARE = 5  # one query in five chooses, the others test
 FEWEST_CHOOSING = 10
+READ_ROWS = 65_536
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,7 +34,7 @@ class Split:
     database_rows: NDArray[np.int64]  # the row of X that each database row is
     testing_rows: NDArray[np.int64]  # the row of the queries, or of X if there are none, that each testing query is
     n_rows: int
-    data_digest: str
+    data_digest: str  # of the database
     queries_digest: str
 
 
@@ -50,46 +52,48 @@ def split_rows(
     rng: np.random.Generator,
     seed: int | None,
 ) -> Split:
-    """Check all rows and split them. Queries that equal a database row are left out, because every code finds those."""
-    X = _checked(X, "X")
-    labels = None if y is None else checked_labels(y, len(X))
+    """Check all rows and split them. Queries that equal a database row are left out, because every code finds those.
+
+    X may be a file that `hashlearn.streams.open_rows` opened; only the rows that are used are read from it.
+    """
     needed = _queries_needed(recall, confidence)
-    order = rng.permutation(len(X))
-    if queries is None:
-        count = _held_out(len(X), n_queries, needed, recall, confidence)
-        held_out, order = order[:count], order[count:]
-        asked, asked_rows = X[held_out], held_out
-    else:
-        asked = _checked(queries, "queries")
-        if asked.shape[1] != X.shape[1]:
-            raise ValueError(f"queries and X must have as many columns, got shapes {asked.shape} and {X.shape}")
-        asked_rows = rng.permutation(len(asked))[
-            : None if n_queries is None else whole_number(n_queries, "n_queries", least=1)
-        ]
-        asked = asked[asked_rows]
-    database_rows = np.sort(order[: whole_number(max_rows, "max_rows", least=2)])
-    database = np.ascontiguousarray(X[database_rows])
+    n_rows = X.n_rows if isinstance(X, VectorFile) else len(X)
+    most = whole_number(max_rows, "max_rows", least=2)
+    held_out = 0 if queries is not None else _held_out(n_rows, n_queries, needed, recall, confidence)
+    order = rng.permutation(n_rows)[: most + held_out]
+    asked_rows, database_rows = order[:held_out], np.sort(order[held_out:])
+    database = checked_rows(_taken(X, database_rows), "X")
+    labels = None if y is None else checked_labels(y, n_rows)[database_rows]
     if (database == database[0]).all():
         raise ValueError("X must have distinct rows; all of its rows are equal, so none is nearer than another")
     k = require_k(k, len(database))
-    usable = _usable(asked, database, metric, "queries" if queries is not None else "rows kept out as queries")
+    if queries is None:
+        asked = checked_rows(_taken(X, np.sort(asked_rows)), "X")[np.argsort(np.argsort(asked_rows))]
+    else:
+        asked = checked_rows(queries, "queries")
+        if asked.shape[1] != database.shape[1]:
+            shapes = f"{asked.shape[1]} and {database.shape[1]}"
+            raise ValueError(f"queries and X must have the same number of columns, got {shapes}")
+        wanted = None if n_queries is None else whole_number(n_queries, "n_queries", least=1)
+        asked_rows = rng.permutation(len(asked))[:wanted]
+        asked = asked[asked_rows]
+    usable = usable_queries(asked, database, metric, "queries" if queries is not None else "rows kept out as queries")
     asked, asked_rows = asked[usable], asked_rows[usable]
     if len(asked) < needed:
         raise ValueError(_too_few(len(asked), needed, recall, confidence))
     n_choosing = max(len(asked) // CHOOSING_SHARE, FEWEST_CHOOSING)
     choosing, testing = asked[:n_choosing], asked[n_choosing:]
     true = float_neighbors(asked, database, k, metric=metric)
-    rows = Rows(
-        database,
-        None if labels is None else labels[database_rows],
-        choosing,
-        testing,
-        true[:n_choosing],
-        true[n_choosing:],
-        metric,
-        seed,
-    )
-    return Split(rows, database_rows, asked_rows[n_choosing:], len(X), digest(X), digest(asked))
+    parts = (choosing, testing, true[:n_choosing], true[n_choosing:])
+    rows = Rows(database, labels, *parts, metric, seed)
+    return Split(rows, database_rows, asked_rows[n_choosing:], n_rows, digest(database), digest(asked))
+
+
+def _taken(X: Any, rows: NDArray[np.int64]) -> Any:
+    """These rows, which ascend."""
+    if isinstance(X, VectorFile):
+        return np.concatenate(list(X.pick(rows, READ_ROWS)))
+    return X.iloc[rows] if hasattr(X, "iloc") else to_numpy(X)[rows] if hasattr(X, "shape") else np.asarray(X)[rows]
 
 
 def digest(rows: NDArray[Any]) -> str:
@@ -99,7 +103,8 @@ def digest(rows: NDArray[Any]) -> str:
     return found.hexdigest()
 
 
-def _checked(X: Any, name: str) -> NDArray[Any]:
+def checked_rows(X: Any, name: str) -> NDArray[Any]:
+    """Finite rows in single or double precision."""
     require_unmasked(X, name)
     rows: NDArray[Any] = check_array(to_numpy(X), dtype=(np.float64, np.float32), input_name=name, ensure_min_samples=2)
     largest = max(float(rows.max()), -float(rows.min()))
@@ -133,7 +138,7 @@ def _held_out(n: int, n_queries: Any, needed: int, recall: float, confidence: fl
     return count
 
 
-def _usable(asked: NDArray[Any], database: NDArray[Any], metric: str, what: str) -> NDArray[np.bool_]:
+def usable_queries(asked: NDArray[Any], database: NDArray[Any], metric: str, what: str) -> NDArray[np.bool_]:
     """Which queries say something about codes; the others are named in a warning."""
     known = {row.tobytes() for row in database + 0.0}  # −0.0 becomes 0.0
     copies = np.array([row.tobytes() in known for row in (asked + 0.0).astype(database.dtype)])

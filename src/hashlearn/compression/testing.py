@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hashlearn.compression.contenders import Contender, Ranks, found
-from hashlearn.compression.promise import accepts, best_bet, lower_bound
+from hashlearn.compression.promise import LARGEST_BET, accepts, best_bet, lower_bound
 from hashlearn.core.arrays import FloatArray
 
 SMALLEST_CLAIM = 0.01  # that a bet is fitted to
@@ -57,20 +57,15 @@ def expected_depth(claim: Claim, contender: Contender, deepest: int) -> int:
 
 
 def bet_on(claim: Claim, contender: Contender, deepest: int) -> float:
-    """The bet for all depths of a contender, from the choosing queries alone."""
+    """The bet for all depths of a contender, and all recalls up to the claim's, from the choosing queries alone."""
     values = found(contender.choosing, expected_depth(claim, contender, deepest))
-    # Where the claim is out of reach, bet on what can be reached.
-    return best_bet(values, min(claim.recall, _within_reach(claim, contender, values)), len(contender.testing))
+    return _bet(claim, values, claim.recall, len(contender.testing))
 
 
-def bet_for_bound(claim: Claim, contender: Contender, depth: int) -> float:
-    """The bet for a bound of recall at one depth, from the choosing queries alone."""
-    values = found(contender.choosing, depth)
-    return best_bet(values, _within_reach(claim, contender, values), len(contender.testing))
-
-
-def _within_reach(claim: Claim, contender: Contender, values: FloatArray) -> float:
-    return max(float(values.mean()) - claim.margin(values, len(contender.testing)), SMALLEST_CLAIM)
+def _bet(claim: Claim, values: FloatArray, most: float, n_testing: int) -> float:
+    """Where ``most`` is out of reach, bet on what can be reached."""
+    within_reach = max(float(values.mean()) - claim.margin(values, n_testing), SMALLEST_CLAIM)
+    return min(best_bet(values, min(most, within_reach), n_testing), LARGEST_BET / most)
 
 
 def is_shown(claim: Claim, contender: Contender, depth: int, bet: float) -> bool:
@@ -84,7 +79,13 @@ def shown_depth(claim: Claim, contender: Contender, deepest: int, bet: float) ->
 
 
 def shown_recall(claim: Claim, contender: Contender, depth: int, bet: float) -> float:
-    """The highest recall that the testing queries show at this depth."""
+    """The highest recall up to the claim's that the testing queries show at this depth."""
+    return lower_bound(found(contender.testing, depth), bet, claim.confidence, claim.recall)
+
+
+def bound_of_recall(claim: Claim, contender: Contender, depth: int) -> float:
+    """A lower bound of recall at this depth, at the claim's confidence."""
+    bet = _bet(claim, found(contender.choosing, depth), 1.0, len(contender.testing))
     return lower_bound(found(contender.testing, depth), bet, claim.confidence)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 
@@ -24,3 +25,12 @@ def require(module: str, extra: str, purpose: str) -> Any:
         raise ImportError(
             f"{purpose} needs {package}, which is not installed: pip install 'hashlearn[{extra}]'"
         ) from None
+
+
+def is_installed(package: str) -> bool:
+    """Whether a package can be imported; it is not imported to find out.
+
+    >>> is_installed("json"), is_installed("no_such_module")
+    (True, False)
+    """
+    return find_spec(package) is not None

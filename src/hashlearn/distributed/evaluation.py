@@ -46,6 +46,7 @@ def evaluate(
     *,
     database_labels: Any = None,
     n_bits: int | None = None,
+    model: str | None = None,
     radius: int = 2,
     ties: str = "expected",
     client: Any = None,
@@ -62,6 +63,7 @@ def evaluate(
         the files that `encode` wrote (a folder, pattern or list), with ``database_labels`` the files of their labels in
         the same order, as ``FILE::COLUMN`` where they have several columns
     n_bits : of the codes, where they are in files
+    model : digest of the hasher; Parquet files with codes of another model are refused
     radius, ties : as in `hashlearn.metrics`; ties in database order ("stable") would need all blocks at once
     client, address, n_workers, memory_limit : as in `fit`; ``n_workers=0`` counts in this process
 
@@ -78,11 +80,11 @@ def evaluate(
     queries, labels = np.asarray(query_codes), np.asarray(query_labels)
     with connected(client, address, n_workers, memory_limit) as opened:
         if opened is None:
-            parts = [_counts(queries, labels, n_bits, *block) for block in blocks]
+            parts = [_counts(queries, labels, n_bits, model, *block) for block in blocks]
             total = tree(partial(reduce, plus), parts)
         else:
             submit = partial(opened.submit, pure=False)
-            parts = [submit(_counts, queries, labels, n_bits, *block) for block in blocks]
+            parts = [submit(_counts, queries, labels, n_bits, model, *block) for block in blocks]
             total = tree(lambda few: submit(combined, plus, *few), parts).result()
     retrieved, relevant = total
     counts = Counts.without_order(retrieved, relevant, np.zeros(len(queries), np.int32))
@@ -97,13 +99,18 @@ def evaluate(
 
 
 def _counts(
-    queries: NDArray[np.uint8], query_labels: NDArray[Any], n_bits: int | None, codes: Any, labels: Any
+    queries: NDArray[np.uint8],
+    query_labels: NDArray[Any],
+    n_bits: int | None,
+    model: str | None,
+    codes: Any,
+    labels: Any,
 ) -> tuple[CountArray, CountArray]:
     """Items and relevant items at each distance, for every query, in one block."""
     if isinstance(codes, str):
         if n_bits is None:
             raise ValueError("n_bits is needed to read codes from files")
-        codes = read_codes(codes, n_bits)[0]
+        codes = read_codes(codes, n_bits, model)[0]
     labels = read_labels(labels) if isinstance(labels, str) else labels
     task = make_task(queries, codes, query_labels, labels)
     with one_core():

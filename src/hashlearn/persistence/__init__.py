@@ -10,5 +10,6 @@ from hashlearn.persistence.container import PersistenceError
 from hashlearn.persistence.formats import FORMAT_VERSION
 from hashlearn.persistence.model_file import describe, load, save
 from hashlearn.persistence.onnx_export import OnnxReport, export_onnx
+from hashlearn.persistence.values import fingerprint
 
-__all__ = ["FORMAT_VERSION", "OnnxReport", "PersistenceError", "describe", "export_onnx", "load", "save"]
+__all__ = ["FORMAT_VERSION", "OnnxReport", "PersistenceError", "describe", "export_onnx", "fingerprint", "load", "save"]

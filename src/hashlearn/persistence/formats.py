@@ -2,7 +2,8 @@
 
 To change what a file holds, increase FORMAT_VERSION, add a function to `UPGRADES` that converts the version before, and
 add files of the new version to tests/persistence/golden. The old files stay there. A new hasher needs no new version:
-older readers refuse its name, and still read the files of all other hashers.
+older readers refuse its name, and still read the files of all other hashers. The optional key
+"promise" needs none either: a reader that does not know it reads the same hasher.
 """
 
 from __future__ import annotations

@@ -39,13 +39,20 @@ from hashlearn.persistence.container import (
     strict_json,
 )
 from hashlearn.persistence.formats import FORMAT, FORMAT_VERSION, up_to_date
-from hashlearn.persistence.values import FITTED_NAME, HASHER_NAMES, Reader, Writer
+from hashlearn.persistence.values import FITTED_NAME, HASHER_NAMES, Reader, Writer, digest_of
 
 LONGEST_NOTE = 10_000
 LARGEST_MARGIN = 1e300  # twice this is still finite
 
 
-def save(hasher: BaseHasher, path: str | os.PathLike[str], *, codes: bool = True, notes: str = "") -> None:
+def save(
+    hasher: BaseHasher,
+    path: str | os.PathLike[str],
+    *,
+    codes: bool = True,
+    notes: str = "",
+    promise: dict[str, Any] | None = None,
+) -> None:
     """Write a fitted hasher. The new file is verified, then replaces the old one in one step.
 
     Parameters
@@ -54,6 +61,7 @@ def save(hasher: BaseHasher, path: str | os.PathLike[str], *, codes: bool = True
     path : of the file, ``model.hashlearn`` for example
     codes : store ``codes_``, the codes of the training samples, too; encoding does not need them
     notes : anything that `describe` should tell about the training later
+    promise : what was promised about the codes, as plain JSON; `describe` returns it, and `load` ignores it
 
     Examples
     --------
@@ -71,6 +79,7 @@ def save(hasher: BaseHasher, path: str | os.PathLike[str], *, codes: bool = True
         raise PersistenceError(f"only hashers of hashlearn.hashers.HASHERS can be saved, got {type(hasher).__name__}")
     if not isinstance(notes, str) or len(notes) > LONGEST_NOTE:
         raise PersistenceError(f"notes must be a string of at most {LONGEST_NOTE} letters")
+    promised = {} if promise is None else {"promise": _plain_promise(promise)}
     check_is_fitted(hasher)
     writer, left_out, parameters = Writer(), [], {}
     for name, value in hasher.get_params(deep=False).items():
@@ -95,6 +104,7 @@ def save(hasher: BaseHasher, path: str | os.PathLike[str], *, codes: bool = True
         "fitted": stored,
         "left_out": left_out,
         "provenance": _provenance(hasher, notes),
+        **promised,
         "sha256": digests(writer.arrays),
     }
     try:
@@ -121,25 +131,29 @@ def load(path: str | os.PathLike[str]) -> Any:
 def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     """What a model file holds, from its verified header alone; arrays are neither read nor checked.
 
-    Keys: format_version, method, class, n_bits, n_features, parameters, left_out, provenance, arrays (dtype, shape and
-    SHA-256 of each), bytes. All of it is JSON.
+    Keys: format_version, method, class, n_bits, n_features, digest (the `fingerprint` of the hasher), promise (None if
+    there is none), parameters, left_out, provenance, arrays (dtype, shape and SHA-256 of each), bytes. All is JSON.
     """
     with _file_errors(path), regular_file(path) as (file, size):
         header = read_header(file, size)
     with _model_errors(path):
         model = _model(header)
+        n_bits, sha256 = model["parameters"]["n_bits"], model["sha256"]
+        shapes = {name: (dtype, shape) for name, dtype, shape, *_ in header.entries}
         return {
             "format_version": int(header.metadata["format_version"]),
             "method": model["method"],
             "class": HASHERS[model["method"]].__name__,
-            "n_bits": model["parameters"]["n_bits"],
+            "n_bits": n_bits,
             "n_features": model["fitted"]["n_features_in_"],
+            "digest": digest_of(model["method"], n_bits, model["fitted"], shapes, sha256),
+            "promise": model.get("promise"),
             "parameters": model["parameters"],
             "left_out": model["left_out"],
             "provenance": model["provenance"],
             "arrays": {
-                name: {"dtype": str(dtype), "shape": list(shape), "sha256": model["sha256"][name]}
-                for name, dtype, shape, *_ in header.entries
+                name: {"dtype": str(dtype), "shape": list(shape), "sha256": sha256[name]}
+                for name, (dtype, shape) in shapes.items()
             },
             "bytes": size,
         }
@@ -166,6 +180,21 @@ def _model_errors(path: str | os.PathLike[str]) -> Iterator[None]:
     except Exception as error:
         detail = f"{type(error).__name__}: {error}"
         raise PersistenceError(f"{str(path)!r} does not describe a valid model ({detail})") from error
+
+
+def _plain_promise(promise: Any) -> dict[str, Any]:
+    """The promise as JSON reads it back: tuples become lists."""
+    try:
+        read = json.loads(json.dumps(promise, allow_nan=False))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise PersistenceError(f"promise must be plain JSON: {error}") from None
+    return _checked_promise(read)
+
+
+def _checked_promise(promise: Any) -> dict[str, Any]:
+    if not isinstance(promise, dict):
+        raise PersistenceError(f"promise must be a JSON object (a dict), got {type(promise).__name__}")
+    return promise
 
 
 def _stored_parameter(writer: Writer, name: str, value: Any) -> Any:
@@ -205,7 +234,9 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 def _model(header: Header) -> dict[str, Any]:
     if header.metadata.get("format") != FORMAT:
         raise PersistenceError(f"this is a file of format {header.metadata.get('format')!r}, not a model of hashlearn")
-    return up_to_date(strict_json(header.metadata.get("model", "")), header.metadata.get("format_version", ""))
+    model = up_to_date(strict_json(header.metadata.get("model", "")), header.metadata.get("format_version", ""))
+    _checked_promise(model.get("promise", {}))
+    return model
 
 
 def _built(model: dict[str, Any], arrays: dict[str, Any]) -> BaseHasher:

@@ -11,7 +11,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -219,8 +219,9 @@ def _objects(letters: NDArray[Any]) -> NDArray[Any]:
 def fingerprint(hasher: Any) -> str | None:
     """SHA-256 of everything that the codes depend on: kind of hasher, n_bits, fitted attributes and their arrays.
 
-    A hasher has the same fingerprint after it was saved and loaded, and so do two equal fits. The result is None for a
-    hasher that cannot be saved, such as one with a classifier of your own.
+    It is the model's digest, which files and stores of codes hold. A hasher has the same fingerprint after it was saved
+    and loaded, and so do two equal fits. The result is None for a hasher that cannot be saved, such as one with a
+    classifier of your own.
 
     >>> from hashlearn.hashers import LSH
     >>> X = [[0.0, 1.0], [1.0, 0.0]]
@@ -241,6 +242,23 @@ def fingerprint(hasher: Any) -> str | None:
         stored = {name: writer.json(value, name) for name, value in fitted.items()}
     except PersistenceError:
         return None
-    shapes = {name: [str(array.dtype), array.shape] for name, array in writer.arrays.items()}
-    described = [HASHER_NAMES[type(hasher)], int(hasher.n_bits), stored, shapes, digests(writer.arrays)]
+    shapes = {name: (array.dtype, array.shape) for name, array in writer.arrays.items()}
+    return digest_of(HASHER_NAMES[type(hasher)], int(hasher.n_bits), stored, shapes, digests(writer.arrays))
+
+
+def digest_of(
+    method: str,
+    n_bits: int,
+    fitted: Mapping[str, Any],
+    arrays: Mapping[str, tuple[np.dtype[Any], tuple[int, ...]]],
+    sha256: Mapping[str, str],
+) -> str:
+    """`fingerprint` of a hasher as files describe it: fitted attributes as JSON, dtype, shape and SHA-256 of arrays.
+
+    What encoding does not need is left out, so the arguments may hold all that a file has.
+    """
+    needed = {name: value for name, value in fitted.items() if name not in NOT_NEEDED_TO_ENCODE}
+    kept = {name: shape for name, shape in arrays.items() if name.partition("/")[0] in needed}
+    shapes = {name: [str(dtype), shape] for name, (dtype, shape) in kept.items()}
+    described = [method, n_bits, needed, shapes, {name: sha256[name] for name in kept}]
     return hashlib.sha256(json.dumps(described, sort_keys=True).encode()).hexdigest()

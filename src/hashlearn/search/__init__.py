@@ -15,6 +15,7 @@ from hashlearn.search.asymmetric import asymmetric_search
 from hashlearn.search.faiss_backends import FaissFlat, FaissHNSW, FaissIVF, FaissMultiHash
 from hashlearn.search.index import BACKENDS, HammingIndex
 from hashlearn.search.interface import RadiusResult, ScoredResult, SearchResult
+from hashlearn.search.ranks import worst_ranks
 from hashlearn.search.rescoring import VectorFile, rescore
 from hashlearn.search.scan import NumPy, nearest_codes
 
@@ -33,4 +34,5 @@ __all__ = [
     "asymmetric_search",
     "nearest_codes",
     "rescore",
+    "worst_ranks",
 ]

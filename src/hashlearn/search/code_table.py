@@ -5,7 +5,7 @@ is cheap; every other change costs one pass over all codes. A file holds:
 
     16 bytes  b"hashlearn index\\n"
      8 bytes  length of the header, little-endian
-     …        header: JSON with format, n_bits, n, backend, settings, next_id
+     …        header: JSON with format, n_bits, n, backend, settings, next_id; model, if it is known
      8 n      ids, int64 little-endian, ascending
      n ⌈n_bits/8⌉  packed codes
     32 bytes  SHA-256 of everything before

@@ -25,6 +25,7 @@ from hashlearn.search.interface import (
     checked_codes,
     require_n_bits,
 )
+from hashlearn.search.model_digest import checked_model, require_same_model
 from hashlearn.search.scan import NumPy
 
 BACKENDS: dict[str, type[Any]] = {
@@ -40,6 +41,7 @@ class HammingIndex:
     n_bits : length of a code; codes have ⌈n_bits / 8⌉ bytes, big-endian, pad bits zero, as ``encode`` returns them
     backend : "auto" or "numpy" (exact, nothing to install), "faiss_flat" (exact), "faiss_ivf", "faiss_hnsw",
         "faiss_multi_hash" (approximate), or a backend object such as ``FaissHNSW(search_width=256)``
+    model : digest of the hasher that makes the codes, from `hashlearn.persistence.fingerprint`; `save` stores it
 
     Exact backends give identical answers, including ties, which are broken by id. "auto" is "numpy". The first search
     after a change updates the engine: adding ids in ascending order extends it, every other change rebuilds it.
@@ -58,9 +60,10 @@ class HammingIndex:
     array([0, 2])
     """
 
-    def __init__(self, n_bits: int, backend: str | Backend = "auto") -> None:
+    def __init__(self, n_bits: int, backend: str | Backend = "auto", model: str | None = None) -> None:
         self.n_bits = require_n_bits(n_bits)
         self.backend = as_backend(backend)
+        self.model = checked_model(model)
         self._table = CodeTable(self.n_bits)
         self._engine: Engine | None = None
         self._engine_state = (-1, 0)  # state of the table when the engine was last updated
@@ -140,25 +143,28 @@ class HammingIndex:
             "backend": self.backend.name,
             "settings": asdict(self.backend),  # type: ignore[call-overload]
             "next_id": self._table.next_id,
+            **({} if self.model is None else {"model": self.model}),
         }
         with self._lock:
             write_table(path, header, self._table.ids, self._table.codes)
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> HammingIndex:
+    def load(cls, path: str | os.PathLike[str], model: str | None = None) -> HammingIndex:
         """Read a file of `save`. Loading runs no code from the file, and a checksum covers every byte.
 
-        ValueError: the file is damaged, of another kind or of a newer format; settings, ids or codes are invalid; or
-        the path is a pipe, a device or a folder.
+        ValueError: the file is damaged, of another kind or of a newer format; it has codes of another ``model``;
+        settings, ids or codes are invalid; or the path is a pipe, a device or a folder.
         """
         header, ids, codes = read_table(path)
         try:
-            index = cls(header["n_bits"], BACKENDS[header["backend"]](**header["settings"]))
+            made_by = checked_model(header.get("model"))
+            index = cls(header["n_bits"], BACKENDS[header["backend"]](**header["settings"]), made_by)
             index._table.add(codes, ids)
             next_id = whole_number(header["next_id"], "next_id", least=0, most=2**63)
             index._table.next_id = max(index._table.next_id, next_id)
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"{os.fspath(path)!r} is not a valid index: {error}") from None
+        require_same_model(index.model, model, repr(os.fspath(path)))
         return index
 
     def _current(self) -> tuple[Engine, NDArray[np.int64]]:

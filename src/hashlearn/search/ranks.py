@@ -40,8 +40,15 @@ def worst_ranks(rows: Any, codes: Any, n_bits: int, *, queries: Any = None, marg
     if (queries is None) == (margins is None):
         raise ValueError("worst_ranks takes either queries or margins")
     codes = checked_codes(codes, n_bits)
-    rows = np.ascontiguousarray(rows, np.int64)
+    n_queries = len(queries) if margins is None else len(margins)
+    rows = np.asarray(rows)
+    if rows.ndim != 2 or rows.dtype.kind not in "iu" or len(rows) != n_queries:
+        raise ValueError(
+            f"rows must be row numbers of shape ({n_queries}, m), one row for each query, got shape {rows.shape} of type "
+            f"{rows.dtype}"
+        )
     require_within(rows, "rows", len(codes))
+    rows = np.ascontiguousarray(rows, np.int64)
     ranks = np.empty(rows.shape, np.int64)
     parts = [slice(first, first + QUERIES_AT_ONCE) for first in range(0, len(rows), QUERIES_AT_ONCE)]
     if queries is not None:
@@ -53,6 +60,8 @@ def worst_ranks(rows: Any, codes: Any, n_bits: int, *, queries: Any = None, marg
 
     else:
         margins = np.ascontiguousarray(finite_float64(margins, "margins", ndim=2))
+        if margins.shape[1] != n_bits:
+            raise ValueError(f"margins must have {n_bits} columns, one for each bit, got shape {margins.shape}")
 
         def rank(part: slice) -> None:
             _score_ranks(_tables(margins[part]), codes, rows[part], ranks[part])

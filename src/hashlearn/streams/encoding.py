@@ -73,7 +73,8 @@ def encode_file(
     ----------
     hasher : fitted
     source : rows, from `open_rows`
-    output : an npy file, uint8 (n, ⌈n_bits/8⌉), or a Parquet file with columns id (the row) and code
+    output : an npy file, uint8 (n, ⌈n_bits/8⌉), or a Parquet file with columns id (the row) and code. The metadata of a
+        Parquet file hold the hasher's digest
     batch_rows : rows encoded and stored at a time; None: 64 MB of features
     identity : a name for a hasher that cannot be saved, such as one with a classifier of your own. Without a name, a
         later call does not reuse its shards. Every other hasher is identified by its content
@@ -113,7 +114,7 @@ def encode_file(
         def result() -> Encoded:
             return Encoded(n, resumed, int(hasher.n_bits), written.bytes, written.digest.hexdigest(), digest.hex())
 
-        parts = written.watched(whole(shards.codes(), n, hasher.n_bits, first_id))
+        parts = written.watched(whole(shards.codes(), n, hasher.n_bits, first_id, work.model))
         write_atomically(path, parts, check=lambda _: finished(result()) if finished is not None else None)
         shards.discard()
     return result()
@@ -168,8 +169,10 @@ def _changed(before: os.stat_result, source: RowSource, has_same_rows: Callable[
     return after.st_ctime_ns != before.st_ctime_ns and not has_same_rows()
 
 
-def npy_bytes(codes: Iterable[NDArray[np.uint8]], n_rows: int, n_bits: int, first_id: int = 0) -> Iterator[Any]:
-    """An npy file, uint8 (n_rows, ⌈n_bits/8⌉), without ids."""
+def npy_bytes(
+    codes: Iterable[NDArray[np.uint8]], n_rows: int, n_bits: int, first_id: int = 0, model: str | None = None
+) -> Iterator[Any]:
+    """An npy file, uint8 (n_rows, ⌈n_bits/8⌉). It has no place for ids and the model's digest."""
     header = io.BytesIO()
     shape = (n_rows, -(-n_bits // 8))
     np.lib.format.write_array_header_1_0(header, {"descr": "|u1", "fortran_order": False, "shape": shape})
@@ -178,12 +181,14 @@ def npy_bytes(codes: Iterable[NDArray[np.uint8]], n_rows: int, n_bits: int, firs
         yield part.tobytes()
 
 
-def parquet_bytes(codes: Iterable[NDArray[np.uint8]], n_rows: int, n_bits: int, first_id: int = 0) -> Iterator[Any]:
+def parquet_bytes(
+    codes: Iterable[NDArray[np.uint8]], n_rows: int, n_bits: int, first_id: int = 0, model: str | None = None
+) -> Iterator[Any]:
     """A Parquet file as `hashlearn.search.stores.exports.write_parquet` writes it; ids count from first_id."""
     parquet = require("pyarrow.parquet", "parquet", "writing Parquet files")
     sink, writer, first = _Sink(), None, first_id
     for group in rebatched(codes, GROUP_ROWS):
-        table = to_arrow(group, np.arange(first, first + len(group)), n_bits)
+        table = to_arrow(group, np.arange(first, first + len(group)), n_bits, model=model)
         if writer is None:
             writer = parquet.ParquetWriter(sink, table.schema)
         writer.write_table(table, row_group_size=GROUP_ROWS)

@@ -60,15 +60,21 @@ def read_labels(address: str | os.PathLike[str]) -> NDArray[Any]:
     return labels
 
 
-def read_codes(address: str | os.PathLike[str], n_bits: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Packed codes and their ids, from what `encode_file` wrote; in an npy the row is the id."""
+def read_codes(
+    address: str | os.PathLike[str], n_bits: int, model: str | None = None
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Packed codes and their ids, from what `encode_file` wrote; in an npy the row is the id.
+
+    With ``model``, a digest of `hashlearn.persistence.fingerprint`, Parquet files with codes of another model are
+    refused. An npy file does not say which model made it.
+    """
     path, part = split_address(address)
     suffix = _suffix(path)
     try:
         _require_no_part(path, part)
         if suffix == ".parquet":
             with parquet_files.damage_named(str(path)):
-                codes, ids, stored = read_parquet(path)
+                codes, ids, stored = read_parquet(path, model=model)
             if stored != n_bits:
                 raise ValueError(f"these are codes of {stored} bits, the model makes {n_bits}")
             return codes, ids

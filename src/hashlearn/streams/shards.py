@@ -113,11 +113,15 @@ class Shards:
 
 
 class WorkDigest:
-    """The digest of a hasher and of the rows given to `add`; batches of any size give the same digest of dense rows."""
+    """The digest of a hasher and of the rows given to `add`; batches of any size give the same digest of dense rows.
+
+    ``model`` is the digest of the hasher alone, or None.
+    """
 
     def __init__(self, hasher: Any, identity: str = "") -> None:
+        self.model = fingerprint(hasher)
         # A hasher that nothing identifies gets a random name, so that its shards are never reused.
-        named = fingerprint(hasher) or (None if identity else secrets.token_hex(32))
+        named = self.model or (None if identity else secrets.token_hex(32))
         described = [hashlearn.__version__, named, identity, int(hasher.n_bits)]
         self._digest = hashlib.sha256(json.dumps(described).encode())
         self._dtype: Any = None

@@ -20,8 +20,8 @@ from hashlearn.experiments.bench.peers import PEERS
 from hashlearn.experiments.bench.protocols import AllRows
 from hashlearn.experiments.bench.results import read
 from hashlearn.experiments.bench.tables import TABLES, Cell, plan
-from hashlearn.experiments.report.series_styles import look_of
 from hashlearn.hashers import ITQ, SignCodes
+from hashlearn.pages.series_styles import look_of
 from tests.experiments.bench import fakes
 
 DIGITS = datasets.load("digits")

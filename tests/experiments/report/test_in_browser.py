@@ -13,7 +13,7 @@ import pytest
 
 from hashlearn.experiments.report import results_page
 from tests.experiments.report import synthetic
-from tests.experiments.report.browser import Browser, find_browser
+from tests.pages.browser import Browser, find_browser
 
 BROWSER = find_browser()
 pytestmark = pytest.mark.skipif(BROWSER is None, reason="needs Chromium on the PATH (Debian: apt install chromium)")
@@ -22,11 +22,6 @@ BLOCKS = (("inference", "mnist"), ("unsupervised", "cifar10"), ("knn", "mnist"))
 SIZED = (
     "[...document.querySelectorAll('%s')].filter(e => e.getClientRects().length && e.getClientRects()[0].width > 20)"
 )
-OVERFLOW = """
-[...document.querySelectorAll('body *')].filter(e => !e.closest('.wide') && !e.closest('svg')
-  && e.getClientRects().length && e.getBoundingClientRect().right > innerWidth + 1)
-  .map(e => e.tagName + '.' + e.className).slice(0, 5)
-"""
 
 
 @pytest.fixture(scope="module")
@@ -52,12 +47,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 
 def test_nothing_fails_and_nothing_is_fetched(browser: Browser) -> None:
-    assert browser.named("Runtime.exceptionThrown") == []
-    assert [e["entry"] for e in browser.named("Log.entryAdded") if e["entry"]["level"] in ("error", "warning")] == []
-    assert browser.named("Runtime.consoleAPICalled") == []
-    asked = [event["request"]["url"] for event in browser.named("Network.requestWillBeSent")]
-    assert sum(url.startswith("file:") for url in asked) == 1  # the page itself
-    assert all(url.startswith(("file:", "data:")) for url in asked)
+    assert browser.problems() == []
 
 
 def test_every_table_and_plot_is_there(browser: Browser) -> None:
@@ -88,8 +78,7 @@ def test_gallery_images_load(browser: Browser) -> None:
 def test_page_never_scrolls_sideways(browser: Browser, width: int) -> None:
     browser.look(width)
     browser.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
-    assert browser.evaluate("document.documentElement.scrollWidth") <= width
-    assert browser.evaluate(OVERFLOW) == []
+    assert browser.overflowing() == []
 
 
 def test_plots_stay_readable_on_a_phone(browser: Browser) -> None:

@@ -10,7 +10,7 @@ from hashlearn.experiments.bench.blocks import Block, Entry, Reader, duration, m
 from hashlearn.experiments.bench.protocols import AllRows
 from hashlearn.experiments.bench.results import Results
 from hashlearn.experiments.bench.tables import METRIC_TITLES, Plan
-from hashlearn.experiments.formatting import ABSENT, fixed, seconds
+from hashlearn.pages.formatting import ABSENT, fixed, seconds
 
 # Columns of the frontier after the method: their heads, and what they read.
 FRONTIER_COLUMNS: dict[str, Reader] = {

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hashlearn.experiments.bench.blocks import Block, Record, finite, metric
-from hashlearn.experiments.formatting import dataset_name
-from hashlearn.experiments.report.markup import Markup, element, join
-from hashlearn.experiments.report.plots import Axis, Frame, Line, line_plot, linear_axis, log_axis, marked_axis
-from hashlearn.experiments.report.series_styles import Look, look_of
+from hashlearn.experiments.dataset_names import dataset_name
+from hashlearn.pages.markup import Markup, element, join
+from hashlearn.pages.plots import Axis, Frame, Line, line_plot, linear_axis, log_axis, marked_axis
+from hashlearn.pages.series_styles import Look, look_of
 
 _TENTHS = (0.0, 20.0, 40.0, 60.0, 80.0, 100.0)
 MAX_POINTS = 120

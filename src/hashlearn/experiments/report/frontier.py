@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from hashlearn.experiments.bench.blocks import Block, metric, number_in
 from hashlearn.experiments.bench.summary import FRONTIER_COLUMNS, frontier_lines
-from hashlearn.experiments.formatting import dataset_name
-from hashlearn.experiments.report.markup import Markup, element
-from hashlearn.experiments.report.plots import Axis, Line, line_plot, linear_axis, marked_axis
-from hashlearn.experiments.report.series_styles import look_of
-from hashlearn.experiments.report.tables import method_cell, plain_table
+from hashlearn.experiments.dataset_names import dataset_name
+from hashlearn.experiments.report.tables import method_cell
+from hashlearn.pages.markup import Markup, element
+from hashlearn.pages.plots import Line, line_plot, linear_axis, marked_log_axis
+from hashlearn.pages.series_styles import look_of
+from hashlearn.pages.tables import plain_table
 
 _TITLES = {
     "asymmetric@10": "Asymmetric search",
@@ -52,16 +53,10 @@ def _figure(block: Block, key: str, title: str) -> Markup | None:
         return None
     return line_plot(
         lines,
-        _bytes_axis([x for line in lines for x in line.x], [n_bits / 8.0 for n_bits in block.lengths]),
+        marked_log_axis([n_bits / 8.0 for n_bits in block.lengths], [x for line in lines for x in line.x]),
         linear_axis([y for line in lines for y in line.y], low=0.0, high=100.0),
         title=title,
         x_title="bytes a row, logarithmic",
         y_title="recall@10, %",
         kind=key.partition("@")[0],
     )
-
-
-def _bytes_axis(sizes: list[float], asked: list[float]) -> Axis:
-    """From the smallest to the largest size in decades, with a tick at each size that was asked for."""
-    low, high = min(sizes + asked), max(sizes + asked)
-    return Axis(low, high, tuple(asked), log=True) if low < high else marked_axis([low])

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from importlib import resources
 from itertools import groupby
 
 from hashlearn import __version__
 from hashlearn.experiments.bench.blocks import Block, PaperValue, Verdict, blocks, published_value
 from hashlearn.experiments.bench.digits import DigitsResult
 from hashlearn.experiments.bench.results import Results
-from hashlearn.experiments.formatting import counted, dataset_name, features_name, fixed, in_sentence, listed, seconds
+from hashlearn.experiments.dataset_names import dataset_name, features_name
 from hashlearn.experiments.report.figures import bound_figures, curve_figure, map_figure, score_figure
 from hashlearn.experiments.report.frontier import frontier_figures, frontier_table
 from hashlearn.experiments.report.gallery import gallery, queries_and_neighbors
-from hashlearn.experiments.report.markup import Markup, element
 from hashlearn.experiments.report.provenance import commands, missing_part, provenance_part
 from hashlearn.experiments.report.tables import (
     Part,
@@ -24,11 +22,14 @@ from hashlearn.experiments.report.tables import (
     headline,
     leaders,
     map_table,
-    plain_table,
     seconds_table,
     tally,
     verdict_mark,
 )
+from hashlearn.pages.document import document
+from hashlearn.pages.formatting import counted, fixed, in_sentence, listed, seconds
+from hashlearn.pages.markup import Markup, element
+from hashlearn.pages.tables import plain_table
 
 TITLE = "Learned binary codes, measured beside the paper"
 Section = tuple[str, str, list[Markup]]  # anchor, heading, content
@@ -66,19 +67,6 @@ def results_page(results: Results, title: str = TITLE, paper_value: PaperValue =
     main = element("main", (element("section", element("h2", name), body, id=anchor) for anchor, name, body in shown))
     foot = element("footer", element("p", f"Made by hashlearn {__version__} from stored results alone."))
     return document(title, _head(title, amount, parts, shown), main, foot)
-
-
-def document(title: str, *body: Markup) -> str:
-    """A whole HTML document with the style sheet of all pages."""
-    style = resources.files("hashlearn.experiments.report").joinpath("style.css").read_text("utf-8")
-    head = element(
-        "head",
-        element("meta", charset="utf-8"),
-        element("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        element("title", title),
-        element("style", Markup(style)),
-    )
-    return f"<!doctype html>\n{element('html', head, element('body', body), lang='en')}\n"
 
 
 def _head(title: str, amount: str, parts: Sequence[Part], sections: Sequence[Section]) -> Markup:

@@ -9,9 +9,10 @@ from typing import Any
 
 from hashlearn.experiments.bench.blocks import Block, Record, duration, metric
 from hashlearn.experiments.bench.tables import TABLES, Cell
-from hashlearn.experiments.formatting import ABSENT, counted, dataset_name, features_name, fixed, listed, seconds
-from hashlearn.experiments.report.markup import Markup, element
-from hashlearn.experiments.report.tables import plain_table
+from hashlearn.experiments.dataset_names import dataset_name, features_name
+from hashlearn.pages.formatting import ABSENT, counted, fixed, listed, seconds
+from hashlearn.pages.markup import Markup, element
+from hashlearn.pages.tables import plain_table
 
 _SHOWN_DIGEST = 16
 _FACT_NAMES = {

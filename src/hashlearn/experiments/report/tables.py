@@ -6,9 +6,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from hashlearn.experiments.bench.blocks import Block, Entry, Reader, Record, Verdict, duration, finite, metric
-from hashlearn.experiments.formatting import ABSENT, counted, dataset_name, fixed, listed, seconds, signed
-from hashlearn.experiments.report.markup import Markup, element, join
-from hashlearn.experiments.report.series_styles import look_of, swatch
+from hashlearn.experiments.dataset_names import dataset_name
+from hashlearn.pages.formatting import ABSENT, counted, fixed, listed, seconds, signed
+from hashlearn.pages.markup import Markup, element, join
+from hashlearn.pages.series_styles import look_of, swatch
+from hashlearn.pages.tables import plain_table, table
 
 Part = tuple[Block, Mapping[str, list[Entry]]]  # a block, and its entries beside the paper's, by method
 _STAGES = ("inference", "encode", "evaluate")
@@ -138,12 +140,6 @@ def verdict_mark(verdict: Verdict, text: str | None = None) -> Markup:
     return element("span", f"{verdict.sign} {text or verdict.value}", class_=f"verdict {verdict.value}")
 
 
-def plain_table(kind: str, caption: object, heads: Sequence[object], rows: Iterable[object], name: str) -> Markup:
-    """A table that scrolls inside a narrow page, by keyboard too."""
-    table = _table(caption, heads, rows, data_table=kind)
-    return element("div", table, class_="wide", role="region", aria_label=name, tabindex=0)
-
-
 def method_cell(method: str) -> Markup:
     """The first cell of a method's row."""
     return element("th", swatch(look_of(method)), element("span", method), scope="row")
@@ -162,12 +158,7 @@ def _by_length(caption: object, lengths: Sequence[int], rows: Mapping[str, Itera
         cells = [element("td", content, data_bits=f"{n_bits} bits") for n_bits, content in pairs]
         body.append(element("tr", method_cell(method), cells))
     heads = ["method", *(f"{n_bits} bits" for n_bits in lengths)]
-    return _table(caption, heads, body, class_="by-length", data_table=kind)
-
-
-def _table(caption: object, heads: Iterable[object], rows: Iterable[object], **attributes: object) -> Markup:
-    head = element("thead", element("tr", (element("th", text, scope="col") for text in heads)))
-    return element("table", element("caption", caption), head, element("tbody", rows), **attributes)
+    return table(caption, heads, body, class_="by-length", data_table=kind)
 
 
 def _compared(entry: Entry, best: str | None) -> Markup:

@@ -1,8 +1,8 @@
 """The interface and the checks of every store: upsert, remove, search, close. Codes are packed (see ``encode``).
 
 The classmethod ``create`` opens a store, and makes its table if there is none. It refuses a table that was made for
-something else or for another number of bits, and changes nothing then. Threads may share a store: a lock lets one call
-run at a time.
+something else, for another number of bits or for another model, and changes nothing then. Threads may share a store: a
+lock lets one call run at a time.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from hashlearn.core.checks import require_k, whole_number
 from hashlearn.core.packages import require
 from hashlearn.search.interface import NOTHING, NOWHERE, SearchResult, checked_codes, checked_ids, require_n_bits
+from hashlearn.search.model_digest import checked_model, require_same_model
 
 MOST_ROWS = np.iinfo(np.int64).max  # the largest id, so no store has more rows
 GROWTH = 4  # the factor by which the number of requested neighbors grows until ties are settled
@@ -32,6 +33,9 @@ class Encoder(Protocol):
 class Store(ABC):
     """Codes under ids in an engine of its own. With a ``hasher``, vectors can be given instead of codes.
 
+    ``model`` is the digest of the hasher that makes the codes, from `hashlearn.persistence.fingerprint`. It is stored
+    when the table is made. A table without a digest is accepted, and stays without.
+
     A new store sets ``packages`` and ``extra``, has a classmethod ``create`` whose first arguments are a path and
     ``n_bits``, and implements `_count`, `_close`, `_upsert`, `_remove` and either `_ask` or `_search`.
     """
@@ -40,10 +44,10 @@ class Store(ABC):
     extra: ClassVar[str]  # ``pip install 'hashlearn[extra]'`` installs them
     _described: str = "the store"  # the table or file, for errors
 
-    def __init__(self, n_bits: int, hasher: Encoder | None = None) -> None:
+    def __init__(self, n_bits: int, hasher: Encoder | None = None, model: str | None = None) -> None:
         self.n_bits = require_n_bits(n_bits)
         self.n_bytes = -(-self.n_bits // 8)
-        self.hasher = hasher
+        self.hasher, self.model = hasher, checked_model(model)
         self._lock = threading.RLock()
 
     def upsert(self, codes: Any, ids: Any) -> None:
@@ -172,6 +176,11 @@ class Store(ABC):
             raise ValueError(
                 f"{self._described} is there already, with codes of {n_bits} bits and not n_bits={self.n_bits}"
             )
+
+    def _require_model(self, stored: str | None) -> None:
+        """Refuse a table with codes of another model. Afterwards ``model`` is what is stored."""
+        require_same_model(stored, self.model, self._described)
+        self.model = stored
 
     @classmethod
     def _package(cls, module: str) -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.search.interface import NOTHING, NOWHERE, require_n_bits
+from hashlearn.search.model_digest import checked_model
 from hashlearn.search.stores.base import Encoder, Store, checked_name
 
 IDS_PER_DELETE = 10_000
@@ -31,27 +32,36 @@ class LanceStore(Store):
 
     packages, extra = ("lancedb", "pyarrow"), "lancedb"
 
-    def __init__(self, table: Any, n_bits: int, hasher: Encoder | None) -> None:
-        super().__init__(n_bits, hasher)
+    def __init__(self, table: Any, n_bits: int, hasher: Encoder | None, model: str | None) -> None:
+        super().__init__(n_bits, hasher, model)
         self.table = table
         self._described = f"table {table.name!r}"
 
     @classmethod
-    def create(cls, folder: str | os.PathLike[str], table: str, n_bits: int, *, hasher: Encoder | None = None) -> Self:
+    def create(
+        cls,
+        folder: str | os.PathLike[str],
+        table: str,
+        n_bits: int,
+        *,
+        hasher: Encoder | None = None,
+        model: str | None = None,
+    ) -> Self:
         """Open the table in the folder; make both if they are missing.
 
         A table that this store did not make is refused.
         """
         lancedb, pyarrow = (cls._package(name) for name in cls.packages)
         n_bits, name = require_n_bits(n_bits), checked_name(table, "table", MOST_NAME_BYTES)
+        named = {} if checked_model(model) is None else {"model": model}
         schema = pyarrow.schema(
             [
                 pyarrow.field("id", pyarrow.int64(), nullable=False, metadata=PRIMARY_KEY),
                 pyarrow.field("code", pyarrow.list_(pyarrow.uint8(), -(-n_bits // 8)), nullable=False),
             ],
-            metadata={"n_bits": str(n_bits)},
+            metadata={"n_bits": str(n_bits), **named},
         )
-        store = cls(_created(lancedb.connect(os.fspath(folder)), name, schema), n_bits, hasher)
+        store = cls(_created(lancedb.connect(os.fspath(folder)), name, schema), n_bits, hasher, model)
         store._require_ours(schema)
         return store
 
@@ -63,9 +73,10 @@ class LanceStore(Store):
             self.table.create_index("code", config=lists(distance_type="hamming", num_partitions=n_lists), replace=True)
 
     def _require_ours(self, schema: Any) -> None:
-        """Refuse a table that `LanceStore` did not make, or made for another number of bits."""
+        """Refuse a table that `LanceStore` did not make, or made for another number of bits or another model."""
         there = self.table.schema
-        n_bits = (there.metadata or {}).get(b"n_bits", b"")
+        metadata = there.metadata or {}
+        n_bits = metadata.get(b"n_bits", b"")
         if n_bits.isdigit():
             self._require_bits(int(n_bits))
         if n_bits != schema.metadata[b"n_bits"] or not there.equals(schema) or not there.field("id").metadata:
@@ -74,6 +85,7 @@ class LanceStore(Store):
                 f"{self._described} is there already and was not made by this version of LanceStore: it has the "
                 f"columns {columns}; choose another name"
             )
+        self._require_model(metadata[b"model"].decode() if b"model" in metadata else None)
 
     def _count(self) -> int:
         """Rows of the newest version. Later reads use this version, until the next call or write."""

@@ -4,11 +4,13 @@
 unchanged, in COPY's binary format. An upsert is one transaction: COPY into a temporary table, then one INSERT … ON
 CONFLICT. A lost connection leaves the table as it was.
 
-A table of the user's own is accepted if its columns fit. Its rows without a code are ignored and stay unchanged.
+A table of the user's own is accepted if its columns fit. Its rows without a code are ignored and stay unchanged. The
+model's digest is in the comment of the code column.
 """
 
 from __future__ import annotations
 
+import re
 import secrets
 import threading
 from collections.abc import Iterator, Sequence
@@ -21,6 +23,7 @@ from numpy.typing import NDArray
 
 from hashlearn.bits import unpack_bits
 from hashlearn.search.interface import SearchResult, require_n_bits
+from hashlearn.search.model_digest import DIGEST, checked_model
 from hashlearn.search.stores.base import Encoder, Store, checked_name
 
 ROWS_PER_BLOCK = 16_384
@@ -31,6 +34,7 @@ MOST_NAME_BYTES = 63  # PostgreSQL cuts longer names silently
 CREATE_ATTEMPTS = 4
 KINDS = {"v": "a view", "m": "a materialized view", "f": "a foreign table", "S": "a sequence", "i": "an index"}
 ID_TYPES = ("bigint", "integer", "smallint")
+MODEL_COMMENT = re.compile(rf"hashlearn model ({DIGEST.pattern})")
 
 # Two stores over one connection share a lock, because transactions belong to the connection.
 _LOCKS: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
@@ -48,9 +52,15 @@ class PostgresStore(Store):
     packages, extra = ("psycopg",), "postgres"
 
     def __init__(
-        self, connection: Any, table: Sequence[str], columns: tuple[str, str], n_bits: int, hasher: Encoder | None
+        self,
+        connection: Any,
+        table: Sequence[str],
+        columns: tuple[str, str],
+        n_bits: int,
+        hasher: Encoder | None,
+        model: str | None,
     ) -> None:
-        super().__init__(n_bits, hasher)
+        super().__init__(n_bits, hasher, model)
         self.connection, self._closes = connection, False
         with _LOCKS_LOCK:
             self._lock = _LOCKS.setdefault(connection, self._lock)
@@ -69,6 +79,7 @@ class PostgresStore(Store):
         n_bits: int,
         *,
         hasher: Encoder | None = None,
+        model: str | None = None,
         columns: tuple[str, str] = ("id", "code"),
     ) -> Self:
         """Open the table; make it (and the extension ``vector``) if it is missing.
@@ -82,12 +93,12 @@ class PostgresStore(Store):
         names = _checked_names(columns, "columns", (2,))
         if names[0] == names[1]:
             raise ValueError(f"columns must be two different names, got {columns!r}")
-        n_bits = require_n_bits(n_bits)
+        n_bits, model = require_n_bits(n_bits), checked_model(model)
         if not isinstance(connection, str | psycopg.Connection):
             kind = type(connection).__name__
             raise TypeError(f"connection must be a URL, a connection string or a psycopg.Connection, got {kind}")
         opened = psycopg.connect(connection, autocommit=True) if isinstance(connection, str) else connection
-        store = cls(opened, parts, (names[0], names[1]), n_bits, hasher)
+        store = cls(opened, parts, (names[0], names[1]), n_bits, hasher, model)
         store._closes = opened is not connection
         try:
             with store._lock:
@@ -137,18 +148,20 @@ class PostgresStore(Store):
         row = there.fetchone()
         if row is None:
             self._run("CREATE TABLE {table} ({id} bigint PRIMARY KEY, {code} {type} NOT NULL)")
+            if self.model is not None:
+                self._run("COMMENT ON COLUMN {table}.{code} IS 'hashlearn model " + self.model + "'")
         else:
             self._require_fitting(*row)
 
     def _require_fitting(self, table: int, kind: str) -> None:
-        """Refuse anything but a table, and a table whose columns or keys do not fit."""
+        """Refuse anything but a table, and a table whose columns, keys or model do not fit."""
         there = f"{self._described} is there already, and"
         if kind not in "rp":
             raise ValueError(f"{there} it is {KINDS.get(kind, 'something else')}, not a table")
         (name,), (code,) = self._names["id"], self._names["code"]
         found = self._run(
-            "SELECT attname, format_type(atttypid, atttypmod), attnum, attnotnull FROM pg_attribute "
-            "WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped",
+            "SELECT attname, format_type(atttypid, atttypmod), attnum, attnotnull, col_description(attrelid, attnum) "
+            "FROM pg_attribute WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped",
             (table,),
         )
         columns = {column: rest for column, *rest in found.fetchall()}
@@ -156,7 +169,7 @@ class PostgresStore(Store):
             kind = columns[column][0] if column in columns else "none"
             if kind not in types:
                 raise ValueError(f"{there} its column {column!r} has type {kind}, not {types[0]}")
-        _, number, never_null = columns[name]
+        _, number, never_null, _ = columns[name]
         key = self._run(
             "SELECT 1 FROM pg_index WHERE indrelid = %s AND indisunique AND indisvalid AND indimmediate "
             "AND indpred IS NULL AND indnkeyatts = 1 AND indkey[0] = %s",
@@ -164,6 +177,8 @@ class PostgresStore(Store):
         )
         if key.fetchone() is None or not never_null:
             raise ValueError(f"{there} its column {name!r} is no primary key (nor unique and NOT NULL)")
+        noted = MODEL_COMMENT.search(columns[code][-1] or "")
+        self._require_model(noted and noted[1])
 
     def _upsert(self, codes: NDArray[np.uint8], ids: NDArray[np.int64]) -> None:
         with self._transaction(), self._cursor() as cursor:

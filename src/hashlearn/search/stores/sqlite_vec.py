@@ -15,12 +15,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.search.interface import SearchResult, require_n_bits
+from hashlearn.search.model_digest import checked_model
 from hashlearn.search.stores.base import Encoder, Store, checked_name
 
 MOST_NEIGHBORS, MOST_TIES = 32, 128
 MOST_BITS = 8192  # vec0's limit on dimensions
-REGISTRY = "hashlearn_stores"  # the table that holds n_bits of every store in the file
-REGISTRY_COLUMNS = [("name", "TEXT"), ("n_bits", "INTEGER")]
+REGISTRY = "hashlearn_stores"  # the table that holds n_bits and the model's digest of every store in the file
+REGISTRY_COLUMNS = [("name", "TEXT"), ("n_bits", "INTEGER"), ("model", "TEXT")]
 
 
 class SqliteVecStore(Store):
@@ -31,14 +32,22 @@ class SqliteVecStore(Store):
 
     packages, extra = ("apsw", "sqlite_vec"), "sqlite-vec"
 
-    def __init__(self, connection: Any, table: str, n_bits: int, hasher: Encoder | None) -> None:
-        super().__init__(n_bits, hasher)
+    def __init__(self, connection: Any, table: str, n_bits: int, hasher: Encoder | None, model: str | None) -> None:
+        super().__init__(n_bits, hasher, model)
         self.connection, self._name = connection, table
         self.table = '"' + table.replace('"', '""') + '"'
         self._described = f"table {self.table}"
 
     @classmethod
-    def create(cls, path: str | os.PathLike[str], table: str, n_bits: int, *, hasher: Encoder | None = None) -> Self:
+    def create(
+        cls,
+        path: str | os.PathLike[str],
+        table: str,
+        n_bits: int,
+        *,
+        hasher: Encoder | None = None,
+        model: str | None = None,
+    ) -> Self:
         """Open the table in the database file (":memory:": no file); make both if they are missing.
 
         A table that this store did not make is refused. SQLite ignores the case of names, and so do we.
@@ -49,9 +58,10 @@ class SqliteVecStore(Store):
             raise ValueError(f"table must not be {REGISTRY!r} or begin with 'sqlite_', got {name!r}")
         if require_n_bits(n_bits) > MOST_BITS:
             raise ValueError(f"n_bits must be at most {MOST_BITS} for sqlite-vec, got {n_bits}")
+        model = checked_model(model)
         connection = apsw.Connection(checked_name(os.fspath(path), "path"))
         try:
-            store = cls(connection, name, n_bits, hasher)
+            store = cls(connection, name, n_bits, hasher, model)
             connection.set_busy_timeout(10_000)
             connection.enable_load_extension(True)
             connection.load_extension(sqlite_vec.loadable_path())
@@ -81,22 +91,26 @@ class SqliteVecStore(Store):
             if there is None:
                 run(f"CREATE VIRTUAL TABLE {self.table} {columns}")
                 run(f"DELETE FROM {REGISTRY} WHERE name = ? COLLATE NOCASE", (self._name,))
-                run(f"INSERT INTO {REGISTRY} VALUES (?, ?)", (self._name, self.n_bits))
+                run(f"INSERT INTO {REGISTRY} VALUES (?, ?, ?)", (self._name, self.n_bits, self.model))
                 return
             own_name, kind, text = there
-            n_bits = run(f"SELECT n_bits FROM {REGISTRY} WHERE name = ?", (own_name,)).get
-            if n_bits is None or kind != "table" or not text.startswith("CREATE VIRTUAL TABLE"):
+            known = run(f"SELECT n_bits, model FROM {REGISTRY} WHERE name = ?", (own_name,)).fetchone()
+            if known is None or kind != "table" or not text.startswith("CREATE VIRTUAL TABLE"):
                 raise ValueError(
                     f"{self._described} is there already and was not made by SqliteVecStore; choose another name"
                 )
-            self._require_bits(n_bits)
+            self._require_bits(known[0])
             if not text.endswith(columns):
                 raise ValueError(f"{self._described} is there already, with other columns than ours: {text}")
+            self._require_model(known[1])
 
     def _make_registry(self) -> None:
         run = self.connection.execute
-        run(f"CREATE TABLE IF NOT EXISTS {REGISTRY} (name TEXT PRIMARY KEY, n_bits INTEGER NOT NULL)")
-        if list(run(f"SELECT name, type FROM pragma_table_info('{REGISTRY}')")) != REGISTRY_COLUMNS:
+        run(f"CREATE TABLE IF NOT EXISTS {REGISTRY} (name TEXT PRIMARY KEY, n_bits INTEGER NOT NULL, model TEXT)")
+        columns = list(run(f"SELECT name, type FROM pragma_table_info('{REGISTRY}')"))
+        if columns == REGISTRY_COLUMNS[:2]:  # made before models had a place
+            run(f"ALTER TABLE {REGISTRY} ADD COLUMN model TEXT")
+        elif columns != REGISTRY_COLUMNS:
             raise ValueError(f"the file has a table {REGISTRY} of another kind; SqliteVecStore needs this name")
 
     @contextmanager

@@ -1,8 +1,8 @@
 """usearch: an HNSW graph over bits (``b1``, Hamming) in memory, saved to one file.
 
 usearch takes whole bytes, so codes stay padded; the order of bits does not matter. Its file has no checksum, so load
-only files of your own. After usearch's bytes we write the number of bits and a mark that is random for every save. A
-store overwrites a file only if its mark is the one that the store has read.
+only files of your own. After usearch's bytes we write the model's digest if it is known, the number of bits, and a mark
+that is random for every save. A store overwrites a file only if its mark is the one that the store has read.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ except ImportError:  # without locks, the user must not save from two processes 
 
 ENDING = struct.Struct("<16sI16s")  # what this is, n_bits, mark
 MAGIC = b"hashlearn codes\0"
+MAGIC_WITH_MODEL = b"hashlearn model\0"  # 32 bytes before the ending are the model's digest
+DIGEST_BYTES = 32
 
 
 class UsearchStore(Store):
@@ -41,8 +43,10 @@ class UsearchStore(Store):
 
     packages, extra = ("usearch.index",), "usearch"
 
-    def __init__(self, path: Path | None, n_bits: int, hasher: Encoder | None, settings: dict[str, int]) -> None:
-        super().__init__(n_bits, hasher)
+    def __init__(
+        self, path: Path | None, n_bits: int, hasher: Encoder | None, model: str | None, settings: dict[str, int]
+    ) -> None:
+        super().__init__(n_bits, hasher, model)
         usearch = self._package("usearch.index")
         kinds = {"metric": usearch.MetricKind.Hamming, "dtype": usearch.ScalarKind.B1}
         self.index = usearch.Index(ndim=8 * self.n_bytes, **kinds, **settings)
@@ -58,6 +62,7 @@ class UsearchStore(Store):
         n_bits: int,
         *,
         hasher: Encoder | None = None,
+        model: str | None = None,
         n_links: int = 16,
         build_width: int = 128,
         search_width: int = 64,
@@ -67,11 +72,12 @@ class UsearchStore(Store):
         A file that this store did not write is refused.
         """
         settings = {"connectivity": n_links, "expansion_add": build_width, "expansion_search": search_width}
-        store = cls(None if path is None else Path(path), n_bits, hasher, settings)
+        store = cls(None if path is None else Path(path), n_bits, hasher, model, settings)
         ending = None if store.path is None else _ending(store.path)
         if ending is not None:
-            n_bits, store._mark = ending
+            n_bits, store._mark, made_by = ending
             store._require_bits(n_bits)
+            store._require_model(made_by)
             store.index.load(str(store.path))
             store._unsaved = False
         return store
@@ -92,8 +98,9 @@ class UsearchStore(Store):
                     )
                 mark = secrets.token_bytes(16)
                 self.index.save(str(beside))
+                magic = MAGIC if self.model is None else MAGIC_WITH_MODEL
                 with open(beside, "ab") as file:
-                    file.write(ENDING.pack(MAGIC, self.n_bits, mark))
+                    file.write(bytes.fromhex(self.model or "") + ENDING.pack(magic, self.n_bits, mark))
             self._mark, self._unsaved = mark, False
 
     def _count(self) -> int:
@@ -135,21 +142,22 @@ class UsearchStore(Store):
         return ids, np.where(missing, NOWHERE, near).astype(np.int32)
 
 
-def _ending(path: Path) -> tuple[int, bytes] | None:
-    """The number of bits and the mark of a file that `UsearchStore` wrote, or None if there is no file."""
+def _ending(path: Path) -> tuple[int, bytes, str | None] | None:
+    """Number of bits, mark and model of a file that `UsearchStore` wrote, or None if there is no file."""
     if not path.exists():
         return None
     if not path.is_file():
         raise ValueError(f"{str(path)!r} is not a regular file; name a file for the usearch index")
     with open(path, "rb") as file:
-        file.seek(max(0, path.stat().st_size - ENDING.size))
+        file.seek(max(0, path.stat().st_size - DIGEST_BYTES - ENDING.size))
         last = file.read()
-    if len(last) != ENDING.size or not last.startswith(MAGIC):
+    digest, last = last[: -ENDING.size], last[-ENDING.size :]
+    if len(last) != ENDING.size or not last.startswith((MAGIC, MAGIC_WITH_MODEL)):
         raise ValueError(
             f"{str(path)!r} was not written by this version of UsearchStore, or is not whole; name another file"
         )
-    _, n_bits, mark = ENDING.unpack(last)
-    return int(n_bits), bytes(mark)
+    magic, n_bits, mark = ENDING.unpack(last)
+    return int(n_bits), bytes(mark), digest.hex() if magic == MAGIC_WITH_MODEL else None
 
 
 @contextlib.contextmanager

@@ -10,8 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hashlearn.experiments.bench.tables import TABLES, Table
-from hashlearn.experiments.report.plots import HEIGHT, WIDTH, Line, line_plot, linear_axis, log_axis, spaced
-from hashlearn.experiments.report.series_styles import look_of
+from hashlearn.pages.plots import HEIGHT, WIDTH, Line, line_plot, linear_axis, log_axis, spaced
+from hashlearn.pages.series_styles import look_of
 
 numbers = st.floats(-1e9, 1e9).filter(lambda x: x == 0 or abs(x) > 1e-6)
 

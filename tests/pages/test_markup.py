@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hashlearn.experiments.report.markup import Markup, element, join
+from hashlearn.pages.markup import Markup, element, join
 
 
 class Reader(HTMLParser):

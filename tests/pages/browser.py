@@ -41,6 +41,11 @@ os.dup2(commands, 3), os.dup2(answers, 4), os.close(commands), os.close(answers)
 os.execv(sys.argv[3], sys.argv[3:])
 """
 TIMEOUT = 60.0
+OVERFLOW = """
+[...document.querySelectorAll('body *')].filter(e => !e.closest('.wide') && !e.closest('svg')
+  && e.getClientRects().length && e.getBoundingClientRect().right > innerWidth + 1)
+  .map(e => e.tagName + '.' + e.className).slice(0, 5)
+"""
 
 
 def find_browser() -> str | None:
@@ -107,6 +112,24 @@ class Browser:
         if "exceptionDetails" in outcome:
             raise RuntimeError(f"{expression}: {outcome['exceptionDetails']}")
         return outcome["result"].get("value")
+
+    def problems(self) -> list[Any]:
+        """What has failed since the page was opened: errors, messages, and requests for anything but the page."""
+        logged = [event["entry"] for event in self.named("Log.entryAdded")]
+        asked = [event["request"]["url"] for event in self.named("Network.requestWillBeSent")]
+        files = [url for url in asked if url.startswith("file:")]
+        return [
+            *self.named("Runtime.exceptionThrown"),
+            *self.named("Runtime.consoleAPICalled"),
+            *(entry for entry in logged if entry["level"] in ("error", "warning")),
+            *(url for url in asked if not url.startswith(("file:", "data:"))),
+            *files[1:],
+        ]
+
+    def overflowing(self) -> list[str]:
+        """Elements that stick out of the page, first with how far it scrolls sideways if it does."""
+        wide = self.evaluate("[document.documentElement.scrollWidth, innerWidth]")
+        return [*([f"{wide[0]} px of {wide[1]}"] if wide[0] > wide[1] else []), *self.evaluate(OVERFLOW)]
 
     def look(self, width: int, height: int = 900, scheme: str = "light", media: str = "screen") -> None:
         """The size of the window, the colour scheme and the medium."""

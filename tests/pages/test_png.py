@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from hashlearn.experiments.report.gallery import data_uri, png_bytes
+from hashlearn.pages.png import data_uri, png_bytes
 
 
 def decode(content: bytes) -> np.ndarray:

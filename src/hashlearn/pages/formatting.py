@@ -1,4 +1,4 @@
-"""Numbers, names and lists as readers see them: real minus signs, SI suffixes, plurals, spelling of data sets."""
+"""Numbers and lists as readers see them: real minus signs, SI suffixes, plurals."""
 
 from __future__ import annotations
 
@@ -6,23 +6,7 @@ import math
 from collections.abc import Sequence
 
 ABSENT = "–"  # shown in place of a value that does not exist
-_DATASETS = {"mnist": "MNIST", "cifar10": "CIFAR-10", "sun397": "SUN397", "digits": "Digits"}
-_FEATURES = {"gist": "GIST", "hog": "HOG", "fc7": "AlexNet fc7"}
 _SUFFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
-
-
-def dataset_name(name: str) -> str:
-    """The usual spelling of a data set, or the name itself.
-
-    >>> dataset_name("cifar10"), dataset_name("my-photos")
-    ('CIFAR-10', 'my-photos')
-    """
-    return _DATASETS.get(name, name)
-
-
-def features_name(name: str) -> str:
-    """The usual spelling of a kind of features, or the name itself."""
-    return _FEATURES.get(name, name)
 
 
 def in_sentence(title: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from hashlearn.experiments.report.markup import Markup, element
+from hashlearn.pages.markup import Markup, element
 
 
 class Look(NamedTuple):
@@ -68,6 +68,13 @@ _LOOKS = {
     "Ranking linear": Look(1, "diamond", _DASHED),
     "Ranking full": Look(1, "square", _DOTTED),
     "Sign cut": Look(6, "flat", _DOTTED),
+    "ranking_linear": Look(1, "circle"),
+    "ranking_mlp": Look(1, "diamond", _DASHED),
+    "pca_sign": Look(7, "bar"),
+    "itq": Look(3, "up"),
+    "sign": Look(6, "flat", _DASHED),
+    "two_step": Look(8, "bar", _DASHED),
+    "FAISS PQ": Look(2, "square"),
     "FAISS ITQ": Look(3, "up", _DOTTED),
     "PQ": Look(2, "square"),
     "OPQ": Look(2, "square", _DASHED),

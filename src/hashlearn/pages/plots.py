@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import isotonic_regression
 
-from hashlearn.experiments.formatting import compact
-from hashlearn.experiments.report.markup import Markup, element, join
-from hashlearn.experiments.report.series_styles import Look, marker, stroke, swatch
+from hashlearn.pages.formatting import compact
+from hashlearn.pages.markup import Markup, element, join
+from hashlearn.pages.series_styles import Look, marker, stroke, swatch
 
 WIDTH, HEIGHT = 420.0, 280.0
 LEFT, TOP, BOTTOM, PAD = 54.0, 30.0, 42.0, 10.0
@@ -32,6 +32,7 @@ class Line:
     y: Sequence[float]
     look: Look
     deviations: Sequence[float | None] = ()
+    lows: Sequence[float | None] = ()  # where whiskers that only go down end
     markers: int | None = None  # their number, spread evenly over the line; None: one at each point
     width: float = 2.0
 
@@ -67,6 +68,7 @@ def line_plot(
     labels_inside: bool = False,
     note: str | None = None,
     behind: Callable[[Frame], Markup] | None = None,
+    in_front: Callable[[Frame], Markup] | None = None,
     x_text: Callable[[float], str] = compact,
 ) -> Markup:
     """A figure. Names are at the lines' ends, or with ``labels_inside`` where lines are far apart."""
@@ -82,6 +84,7 @@ def line_plot(
         behind(frame) if behind else None,
         (_line(frame, line, place) for place, line in enumerate(lines)),
         names(frame, lines),
+        in_front(frame) if in_front else None,
         viewBox=f"0 0 {WIDTH:g} {HEIGHT:g}",
         role="img",
     )
@@ -114,10 +117,10 @@ def _grid(frame: Frame, x_title: str, y_title: str, x_text: Callable[[float], st
 def _line(frame: Frame, line: Line, place: int) -> Markup:
     places = [(frame.at_x(x), frame.at_y(y)) for x, y in zip(line.x, line.y, strict=True)]
     path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
+    ends = [(i, line.y[i] - sd, line.y[i] + sd) for i, sd in enumerate(line.deviations) if sd]
+    ends += [(i, low, line.y[i]) for i, low in enumerate(line.lows) if low is not None]
     whiskers = [
-        element("path", d=f"M{places[i][0]:.1f} {frame.at_y(line.y[i] - sd):.1f}V{frame.at_y(line.y[i] + sd):.1f}")
-        for i, sd in enumerate(line.deviations)
-        if sd
+        element("path", d=f"M{places[i][0]:.1f} {frame.at_y(low):.1f}V{frame.at_y(high):.1f}") for i, low, high in ends
     ]
     return element(
         "g",
@@ -258,6 +261,17 @@ def marked_axis(ticks: Sequence[float]) -> Axis:
     if len(ticks) == 1:
         return Axis(ticks[0] - 1.0, ticks[0] + 1.0, tuple(ticks))
     return Axis(ticks[0], ticks[-1], tuple(ticks))
+
+
+def marked_log_axis(ticks: Sequence[float], values: Iterable[float] = ()) -> Axis:
+    """The same in decades, long enough for the values too.
+
+    >>> marked_log_axis([8, 16, 32]).fraction(16), marked_log_axis([8, 16], [4]).low
+    (0.5, 4)
+    """
+    held = [*ticks, *values]
+    low, high = min(held), max(held)
+    return Axis(low, high, tuple(ticks), log=True) if low < high else marked_axis([low])
 
 
 def spaced(places: Sequence[float], gap: float, low: float, high: float) -> list[float]:

@@ -1,0 +1,217 @@
+"""``hashlearn compress`` and ``verify``: the smallest code that keeps a promise about recall, and the promise again."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hashlearn.cli import options
+from hashlearn.cli.exits import InputError, refusals
+from hashlearn.cli.fit import notices, rows_like
+from hashlearn.cli.progress import ProgressBar
+from hashlearn.cli.text_tables import pairs, percent, seconds, table
+
+FLAGS = {
+    "recall": "--recall",
+    "confidence": "--confidence",
+    "k": "-k",
+    "max_bytes": "--max-bytes",
+    "max_depth": "--max-depth",
+    "max_rows": "--max-rows",
+    "queries": "--queries",
+    "n_queries": "--queries",
+    "y": "--labels",
+    "families": "--family",
+    "metric": "--metric",
+    "mode": "--mode",
+}
+HEADER = (
+    "bytes",
+    "family",
+    "search",
+    "depth",
+    "recall@k",
+    "at least",
+    "rescored",
+    "at least",
+    "ms a query",
+    "fit, s",
+    "",
+)
+HOW_TO_READ = """\
+How to read it: "codes" is recall@{k} by code alone, "rescored" after the first {depth:,} are ranked again by their
+floats. "depth" says how many candidates are enough for {recall}. All "at least" and depths hold together."""
+
+
+@click.command("compress", short_help="The smallest code that keeps a tested promise about recall.")
+@options.features_argument
+@options.output_option("Where the model goes, with the promise inside.")
+@click.option(
+    "--page", type=click.Path(path_type=Path), metavar="FILE", help="An HTML page with the verdict, to look at."
+)
+@click.option("--recall", type=float, default=0.95, help="Share of true neighbors that must be found.")
+@click.option("-k", type=int, default=10, help="Neighbors of each query.")
+@click.option("--confidence", type=float, default=0.99, help="Of the promise.")
+@options.rows_option("--queries", "Rows like those that will be searched for, if they differ from FEATURES")
+@options.rows_option("--labels", "Classes (n,) or 0/1 indicators (n, n_labels); two-step codes are then tried too")
+@click.option("--max-bytes", type=int, help="Of a code.  [default: 128]")
+@click.option("--max-depth", type=int, help="Candidates that may be rescored.  [default: 20 times k]")
+@click.option("--codes-only", is_flag=True, help="Floats will not be kept: nothing can be rescored.")
+@click.option("--metric", default="cosine", help="Of the floats: cosine or euclidean.")
+@click.option("--mode", default="auto", help="Kind of search: hamming (other engines), asymmetric (hashlearn) or auto.")
+@click.option("--family", "families", multiple=True, help="Codes to try; an unknown name lists them. May be repeated.")
+@click.option("--thorough", is_flag=True, help="Try neural codes too, and measure FAISS beside: several minutes.")
+@click.option("--max-rows", type=int, default=100_000, help="Of a larger file a random sample of this many is judged.")
+@click.option("--texts", metavar="COLUMN|FILE", help="Text of each row for the page: a column of FEATURES, or a file.")
+@click.option("--query-texts", metavar="FILE", help="Text of each query for the page.")
+@click.option("--plan-for", type=click.IntRange(min=1), metavar="N", help="Rows to plan memory for.  [default: all]")
+@options.seed_option
+@options.answers
+def compress_command(
+    features: str,
+    output: Path,
+    page: Path | None,
+    queries: str | None,
+    labels: str | None,
+    codes_only: bool,
+    families: tuple[str, ...],
+    texts: str | None,
+    query_texts: str | None,
+    plan_for: int | None,
+    seed: int,
+    bar: ProgressBar,
+    **settings: Any,
+) -> tuple[dict[str, Any], str]:
+    """Find the smallest binary code of FEATURES, a file of rows, whose search keeps a promised recall.
+
+    Codes of several kinds and sizes are tried on queries that are kept out. A fifth of the queries choose, the others
+    test the choice, so the promise is valid after all the choosing. If the recall asked for cannot be promised, the
+    best that can be is written and said. Exit code 1: it cannot be done here, 2: bad input, 130: Ctrl-C.
+    """
+    from hashlearn import compress
+    from hashlearn.core.packages import is_installed
+    from hashlearn.streams import open_rows, read_labels
+
+    options.require_place(output, features, queries, labels)
+    if page is not None:
+        options.require_place(page, features, queries, labels, option="--page")
+        if page.resolve() == output.resolve():
+            raise InputError("--page: is the same file as --output; name another one")
+    elif texts or query_texts or plan_for:
+        raise InputError("--page: is missing; --texts, --query-texts and --plan-for are for the page")
+    began = time.perf_counter()
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        bar.begin("reading")
+        with refusals():
+            source = open_rows(features)
+        own = None if queries is None else rows_like(queries, source)
+        with refusals("--labels"):
+            y = None if labels is None else read_labels(labels)
+        shown = {
+            "texts": _texts(texts, features, source.n_rows, "--texts"),
+            "query_texts": _texts(query_texts, queries or "", None if own is None else len(own), "--query-texts"),
+        }
+        with refusals(source.name, FLAGS):
+            plan = compress(
+                source,
+                y,
+                queries=own,
+                keep_floats=not codes_only,
+                families=families or None,
+                peers=settings["thorough"] and is_installed("faiss"),
+                random_state=seed,
+                progress=bar,
+                **settings,
+            )
+        bar.begin("writing")
+        with refusals(f"--output {output}"):
+            plan.save(output)
+        if page is not None:
+            with refusals(f"--page {page}"):
+                plan.page(page, n_rows=plan_for, **shown)
+    spent = time.perf_counter() - began
+    certificate = plan.certificate
+    report = {
+        "model": str(output),
+        "page": None if page is None else str(page),
+        "kept": certificate.kept,
+        "bytes_per_row": plan.bytes_per_row,
+        "certificate": asdict(certificate),
+        "frontier": [asdict(row) for row in plan.frontier],
+        "seconds": spent,
+        "notes": notices(heard),
+    }
+    how = HOW_TO_READ.format(k=certificate.k, depth=certificate.max_depth, recall=percent(certificate.recall))
+    files = [("model", str(output)), *([] if page is None else [("page", str(page))]), ("seconds", seconds(spent))]
+    return report, f"{plan}\n\n{table(HEADER, [_row(row) for row in plan.frontier])}\n\n{how}\n\n{pairs(files)}"
+
+
+def _row(row: Any) -> tuple[str, ...]:
+    recalls = (row.codes_recall, row.codes_bound, row.recall, row.bound)
+    return (
+        str(row.bytes_per_row),
+        row.family,
+        row.mode,
+        "–" if row.depth is None else f"{row.depth:,}",
+        *(f"{100 * recall:.1f} %" for recall in recalls),
+        "–" if row.ms_per_query is None else f"{row.ms_per_query:.2f}",
+        seconds(row.fit_seconds),
+        "chosen" if row.chosen else "",
+    )
+
+
+def _texts(address: str | None, features: str, n_rows: int | None, flag: str) -> Any:
+    """The texts of rows: a column of their own Parquet file, or an array in another file."""
+    from hashlearn.streams import read_labels
+    from hashlearn.streams.opening import PART, split_address
+
+    if address is None:
+        return None
+    with refusals(flag):
+        path = split_address(features)[0]
+        is_column = path.suffix.lower() == ".parquet" and not Path(split_address(address)[0]).exists()
+        found = read_labels(f"{path}{PART}{address}" if is_column else address)
+        if found.ndim != 1 or len(found) != n_rows:
+            raise ValueError(
+                f"{address}: has shape {found.shape}, and there must be one text for each of {n_rows} row(s)"
+            )
+        return found.astype(str)
+
+
+@click.command("verify", short_help="Test the promise of a model again; exit code 1 if it is broken.")
+@options.model_argument
+@options.rows_option("--database", "Rows to search", required=True)
+@options.queries_option
+@options.answers
+def verify_command(model: Path, database: str, queries: str, bar: ProgressBar) -> tuple[dict[str, Any], str]:
+    """Test the promise that hashlearn compress wrote into MODEL on new queries, and on the database as it is now.
+
+    Exit code 0: the promise is kept, or these queries are too few to decide; 1: it is broken, or the test cannot be
+    done here; 2: bad input; 130: Ctrl-C.
+    """
+    from hashlearn.compression import Compression, verify
+
+    options.loaded(model, bar)
+    with refusals():
+        plan = Compression.load(model)
+    rows, asked = (
+        _read(options.rows_for(plan.hasher, address, flag), flag)
+        for address, flag in ((database, "--database"), (queries, "--queries"))
+    )
+    bar.begin("searching")
+    with warnings.catch_warnings(record=True) as heard, refusals(options={"queries": "--queries", "k": "--database"}):
+        warnings.simplefilter("always")
+        found = verify(plan, rows, asked)
+    report = {"model": str(model), **asdict(found), "ok": found.kept is not False, "notes": notices(heard)}
+    return report, str(found)
+
+
+def _read(source: Any, flag: str) -> Any:
+    with refusals(flag):
+        return source.read()

@@ -1,0 +1,158 @@
+"""The frontier on a page: what each size keeps, as figures for each kind of search, and everything as a table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+from hashlearn.compression.records import Certificate, FrontierRow
+from hashlearn.pages.formatting import ABSENT, fixed, seconds
+from hashlearn.pages.markup import Markup, element, join
+from hashlearn.pages.plots import Axis, Frame, Line, line_plot, linear_axis, log_axis, marked_log_axis
+from hashlearn.pages.series_styles import look_of, swatch
+from hashlearn.pages.tables import plain_table
+
+MODES = {"asymmetric": "asymmetric search", "hamming": "search by Hamming distance"}
+TICK_GAP = 1.6  # the smallest ratio of neighboring ticks on the axis of bytes
+MOST_ROWS_OPEN = 24  # a longer table is folded
+_NO_BREAK = "\u00a0"
+
+
+def percent(share: float, decimals: int | None = None) -> str:
+    """A share as it was given, or with fixed decimals.
+
+    >>> print(percent(0.95), percent(0.9995), percent(0.91234, 1))
+    95 % 99.95 % 91.2 %
+    """
+    number = f"{round(100.0 * share, 4):g}" if decimals is None else fixed(100.0 * share, decimals)
+    return f"{number}{_NO_BREAK}%"
+
+
+def at_least(bound: float) -> str:
+    """A lower bound in per cent, rounded down so that it stays one.
+
+    >>> print(at_least(0.91199), at_least(0.95))
+    91.1 % 95.0 %
+    """
+    return percent(math.floor(1000.0 * bound + 1e-6) / 1000.0, 1)
+
+
+def frontier_figures(rows: Sequence[FrontierRow], promise: Certificate) -> list[Markup]:
+    """Recall of the codes alone, then the candidates needed, against bytes; a figure for each kind of search."""
+    modes = [mode for mode in MODES if any(row.mode == mode for row in rows)]
+    sizes = _bytes_axis([row.bytes_per_row for row in rows])
+    shares = [100.0 * share for row in rows for share in (row.codes_bound, row.codes_recall)]
+    recalls = linear_axis([*shares, 100.0 * promise.recall], low=0.0, high=100.0)
+    figures = [
+        line_plot(
+            _lines([row for row in rows if row.mode == mode], lambda row: 100.0 * row.codes_recall, bounded=True),
+            sizes,
+            recalls,
+            title=f"Codes alone, {MODES[mode]}",
+            x_title="bytes a row, logarithmic",
+            y_title=f"recall@{promise.k}, %",
+            kind=f"codes-{mode}",
+            note="A whisker goes down to the bound.",
+            in_front=_marks(rows, mode, lambda row: 100.0 * row.codes_recall, 100.0 * promise.recall),
+        )
+        for mode in modes
+    ]
+    if not promise.keep_floats or all(row.depth is None for row in rows):
+        return figures
+    depths = log_axis([row.depth for row in rows if row.depth is not None], floor=1.0)
+    for mode in modes:
+        deep = [row for row in rows if row.mode == mode and row.depth is not None]
+        if deep:
+            figure = line_plot(
+                _lines(deep, _depth),
+                sizes,
+                depths,
+                title=f"Candidates to rescore, {MODES[mode]}",
+                x_title="bytes a row, logarithmic",
+                y_title="candidates, logarithmic",
+                kind=f"depth-{mode}",
+                note=f"Needed to promise {percent(promise.recall)}; fewer are better.",
+                in_front=_marks(rows, mode, _depth),
+            )
+            figures.append(figure)
+    return figures
+
+
+def frontier_table(rows: Sequence[FrontierRow], promise: Certificate) -> Markup:
+    """One line for each code and kind of search; folded if there are many."""
+    heads = ["code", "bytes", "search", f"codes alone, recall@{promise.k}", "at least"]
+    if promise.keep_floats:
+        heads += [f"{promise.max_depth:,} rescored", "at least", f"candidates for {percent(promise.recall)}"]
+    heads += ["ms a query", "fit, s"]
+    caption = [
+        element("strong", "Everything that was measured"),
+        f" Bounds (“at least”) and candidates hold together at {percent(promise.confidence)} confidence.",
+        " The promise itself is tested alone, so it may need fewer candidates." if promise.keep_floats else None,
+    ]
+    lines = (_table_row(row, promise.keep_floats) for row in rows)
+    table = plain_table("measured", caption, heads, lines, "Everything that was measured")
+    summary = element("summary", f"All {len(rows)} measurements as a table")
+    return element("details", summary, table, open=len(rows) <= MOST_ROWS_OPEN)
+
+
+def _table_row(row: FrontierRow, rescored: bool) -> Markup:
+    mark = None
+    if row.chosen:
+        mark = element("span", "✓ chosen", class_="verdict better")
+    elif row.is_peer:
+        mark = element("span", "peer", class_="verdict within")
+    name = element("th", swatch(look_of(row.family)), element("span", row.family), " ", mark, scope="row")
+    texts = [f"{row.bytes_per_row:,}", row.mode, percent(row.codes_recall, 1), at_least(row.codes_bound)]
+    if rescored:
+        candidates = ABSENT if row.depth is None else f"{row.depth:,}"
+        texts += [percent(row.recall, 1), at_least(row.bound), candidates]
+    texts += [seconds(row.ms_per_query), seconds(row.fit_seconds)]
+    return element("tr", name, (element("td", text) for text in texts))
+
+
+def _lines(rows: Sequence[FrontierRow], value: Callable[[FrontierRow], float], bounded: bool = False) -> list[Line]:
+    """One line for each family, peers last."""
+    lines = []
+    for _, family in sorted({(row.is_peer, row.family) for row in rows}):
+        own = sorted((row for row in rows if row.family == family), key=lambda row: row.bytes_per_row)
+        lows = [100.0 * row.codes_bound for row in own] if bounded else ()
+        sizes = [float(row.bytes_per_row) for row in own]
+        lines.append(Line(family, sizes, [value(row) for row in own], look_of(family), lows=lows))
+    return lines
+
+
+def _depth(row: FrontierRow) -> float:
+    return float(row.depth or 0)
+
+
+def _bytes_axis(sizes: Sequence[int]) -> Axis:
+    """Decades, with ticks at the sizes that leave space for their numbers."""
+    ticks: list[int] = []
+    for size in sorted(set(sizes)):
+        if not ticks or size >= TICK_GAP * ticks[-1]:
+            ticks.append(size)
+    return marked_log_axis(ticks, sizes)
+
+
+def _marks(
+    rows: Sequence[FrontierRow], mode: str, value: Callable[[FrontierRow], float], asked: float | None = None
+) -> Callable[[Frame], Markup]:
+    """A ring around the chosen code, and a line at the recall that was asked for."""
+
+    def draw(frame: Frame) -> Markup:
+        parts = []
+        if asked is not None:
+            at, left, right = frame.at_y(asked), frame.at_x(frame.x.low), frame.at_x(frame.x.high)
+            parts.append(element("path", d=f"M{left:.1f} {at:.1f}H{right:.1f}", class_="asked"))
+            parts.append(element("text", "asked for", x=f"{left:.1f}", y=f"{at - 5:.1f}", class_="tick halo"))
+        for row in rows:
+            if row.chosen and row.mode == mode:
+                x, y = frame.at_x(row.bytes_per_row), frame.at_y(value(row))
+                parts.append(element("circle", cx=f"{x:.1f}", cy=f"{y:.1f}", r=8, class_="ring"))
+                anchor, side = ("start", -8) if frame.x.fraction(row.bytes_per_row) < 0.5 else ("end", 8)
+                height = y - 13 if y > frame.top + 20 else y + 22
+                place = {"x": f"{x + side:.1f}", "y": f"{height:.1f}", "text_anchor": anchor}
+                parts.append(element("text", "chosen", class_="label halo chosen", **place))
+        return join(parts)
+
+    return draw

@@ -1,0 +1,212 @@
+"""The page "Will binary codes hurt my search?": the promise, what it costs and saves, and settings to copy.
+
+One self-contained HTML file: no script, no request, light and dark, wide and narrow.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hashlearn.compression.engine_settings import (
+    EngineSetting,
+    hamming_depth,
+    hamming_settings,
+    hashlearn_setting,
+)
+from hashlearn.compression.example_view import Contents, example_parts
+from hashlearn.compression.frontier_view import MODES, at_least, frontier_figures, frontier_table, percent
+from hashlearn.compression.records import Certificate
+from hashlearn.compression.result import Compression
+from hashlearn.compression.savings_view import DOLLARS_PER_GB, float_bytes, savings
+from hashlearn.core.atomic_files import write_atomically
+from hashlearn.core.checks import positive, whole_number
+from hashlearn.pages.document import document
+from hashlearn.pages.formatting import counted
+from hashlearn.pages.markup import Markup, element
+
+QUESTION = "Will binary codes hurt my search?"
+
+
+def write_page(
+    plan: Compression,
+    path: str | os.PathLike[str],
+    *,
+    texts: Sequence[str] | None = None,
+    images: Sequence[Any] | None = None,
+    query_texts: Sequence[str] | None = None,
+    query_images: Sequence[Any] | None = None,
+    n_rows: int | None = None,
+    dollars_per_gb: float = DOLLARS_PER_GB,
+    title: str | None = None,
+) -> None:
+    """Write the page to a file, completely or not at all.
+
+    Parameters
+    ----------
+    plan : what `hashlearn.compress` returned
+    texts, images : the contents of the rows of X, shown in examples; images are uint8 (h, w) or (h, w, 3)
+    query_texts, query_images : the same for queries of your own
+    n_rows : the size of the database to compute memory and price for; None: the rows of X
+    dollars_per_gb : price of a GiB (2³⁰ bytes) of memory a month
+    title : name of the collection, shown above the question
+    """
+    text = page_text(
+        plan, Contents("", texts, images), Contents("query_", query_texts, query_images), n_rows, dollars_per_gb, title
+    )
+    write_atomically(Path(path), [text.encode("utf-8")])
+
+
+def page_text(
+    plan: Compression,
+    database: Contents,
+    queries: Contents,
+    n_rows: int | None = None,
+    dollars_per_gb: float = DOLLARS_PER_GB,
+    title: str | None = None,
+) -> str:
+    """The whole page as text."""
+    promise = plan.certificate
+    wanted = promise.n_rows if n_rows is None else whole_number(n_rows, "n_rows", least=1)
+    positive(dollars_per_gb, "dollars_per_gb", or_zero=True)
+    sections = [
+        ("frontier", "What each size keeps", _frontier(plan)),
+        ("memory", "Memory and money", savings(plan, wanted, dollars_per_gb)),
+        ("examples", "Queries whose neighbors changed", _examples(plan, database, queries)),
+        ("settings", "Settings to copy", _settings(plan)),
+        ("promise", "What the promise covers", _coverage(promise)),
+    ]
+    header = element(
+        "header",
+        element("p", title or "hashlearn compress", class_="over"),
+        element("h1", QUESTION),
+        element("p", verdict(plan), class_="lead"),
+        _facts(plan, wanted),
+    )
+    main = element(
+        "main", (element("section", element("h2", name), body, id=anchor) for anchor, name, body in sections)
+    )
+    return document(f"{title}: {QUESTION}" if title else QUESTION, header, main)
+
+
+def verdict(plan: Compression) -> str:
+    """The promise in one sentence, or two if less is promised than was asked for."""
+    promise = plan.certificate
+    size = f"{counted(plan.bytes_per_row, 'byte')} a row instead of {float_bytes(plan):,}"
+    how = "by the codes alone"
+    if promise.keep_floats:
+        how = f"if the {promise.depth:,} best candidates are rescored by their floats"
+    sure = f"{percent(promise.confidence)} confidence"
+    neighbors = f"of the {promise.k} nearest neighbors" if promise.k > 1 else "of the nearest neighbors"
+    if promise.kept:
+        return f"No: {size} keep at least {percent(promise.recall)} {neighbors} ({sure}), {how}."
+    doubt = "Yes" if promise.measured < promise.recall else "It may"
+    asked = f"{doubt}: {percent(promise.recall)} {neighbors} cannot be promised."
+    if promise.promised <= 0.0:
+        return f"{asked} No recall can be promised with {size} ({sure}), {how}."
+    return f"{asked} The best that can be promised is {at_least(promise.promised)}, with {size} ({sure}), {how}."
+
+
+def _facts(plan: Compression, n_rows: int) -> Markup:
+    promise = plan.certificate
+    kind = "queries of yours" if promise.own_queries else "rows of X that were kept out of the database"
+    database = counted(promise.n_database, "row")
+    if promise.n_rows > promise.n_database:
+        database += f" of the {promise.n_rows:,} that were given"
+    search = MODES[promise.mode]
+    if promise.keep_floats:
+        search += f", then {promise.depth:,} candidates rescored by {promise.metric}"
+    facts = {
+        "measured recall": f"{percent(promise.measured, 1)}, mean of the test queries",
+        "test queries": f"{promise.n_testing:,} {kind}; {promise.n_choosing:,} others chose the code",
+        "database searched": database,
+        "code": f"{promise.family}, {promise.n_bits:,} bits",
+        "search": search,
+    }
+    if promise.keep_floats and n_rows > promise.n_database and promise.growth is not None:
+        estimate = f"about {promise.depth_for(n_rows):,} candidates, estimated and not promised"
+        facts[f"with {counted(n_rows, 'row')}"] = estimate
+    return element("dl", ((element("dt", name), element("dd", fact)) for name, fact in facts.items()), class_="facts")
+
+
+def _frontier(plan: Compression) -> list[Markup]:
+    about = "Smaller codes lose more neighbors."
+    if plan.certificate.keep_floats:
+        about += (
+            " More candidates make up for it. Where no number of candidates can be promised to be enough, a code is "
+            "missing from their figures."
+        )
+    figures = frontier_figures(plan.frontier, plan.certificate)
+    table = frontier_table(plan.frontier, plan.certificate)
+    return [element("p", about), element("div", figures, class_="plots"), table]
+
+
+def _examples(plan: Compression, database: Contents, queries: Contents) -> list[Markup]:
+    promise = plan.certificate
+    parts = example_parts(plan, database, queries)
+    half = sum(count for found, count in enumerate(promise.found) if 2 * found < promise.k)
+    spread = (
+        f"{promise.found[promise.k]:,} of {promise.n_testing:,} test queries found all {promise.k} of their neighbors; "
+        f"{half:,} found fewer than half."
+    )
+    if plan.examples:
+        spread += " The examples are those that lost most."
+    elif promise.found[promise.k] < promise.n_testing:
+        spread += " There are no examples, because files do not store them."
+    return [element("p", spread), *parts]
+
+
+def _settings(plan: Compression) -> list[Markup]:
+    promise, depth = plan.certificate, hamming_depth(plan)
+    if depth is None:
+        others = (
+            "FAISS, pgvector and sqlite-vec search by Hamming distance, for which this code cannot be promised to keep "
+            'enough. Take compress(…, mode="hamming") for a code that they can search.'
+        )
+    elif promise.mode == "hamming":
+        others = "FAISS, pgvector and sqlite-vec keep the same promise where they compare all codes."
+    elif promise.keep_floats:
+        others = (
+            f"FAISS, pgvector and sqlite-vec search by Hamming distance. They keep {percent(promise.recall)} with "
+            f"{counted(depth, 'candidate')}, by the table above, where they compare all codes."
+        )
+    else:
+        others = (
+            "FAISS, pgvector and sqlite-vec search by Hamming distance. By the table above they keep the promise too, "
+            "where they compare all codes."
+        )
+    if depth is not None and promise.keep_floats:
+        others += f" This holds for {promise.n_database:,} rows; more rows need more candidates."
+    settings = [_setting(setting) for setting in hamming_settings(plan)]
+    return [_setting(hashlearn_setting(plan)), element("h3", "Other engines"), element("p", others), *settings]
+
+
+def _setting(setting: EngineSetting) -> Markup:
+    title = element("h3", setting.engine, element("small", setting.about))
+    return element("div", title, element("pre", setting.text, class_="copy", data_engine=setting.engine, tabindex=0))
+
+
+def _coverage(promise: Certificate) -> list[Markup]:
+    wrong = 1.0 - promise.confidence
+    lines = [
+        ("Queries like those tested. ", "Other kinds of questions can lose more."),
+        ("This database. ", f"{promise.n_database:,} rows were searched; with more rows, more candidates are needed."),
+        ("This model. ", "Codes of a model that is fitted again, or searched otherwise, need a new test."),
+        (
+            "The mean, not each query. ",
+            f"A false promise passes the test with a probability of {percent(wrong)} at most.",
+        ),
+    ]
+    versions = ", ".join(f"{name} {version}" for name, version in promise.versions.items())
+    facts = {
+        "model": promise.model,
+        "data": promise.data,
+        "queries": promise.queries,
+        "seed": promise.seed,
+        "made with": versions or None,
+    }
+    known = [(element("dt", name), element("dd", fact)) for name, fact in facts.items() if fact is not None]
+    items = (element("li", element("strong", what), text) for what, text in lines)
+    return [element("ul", items, class_="covers"), element("dl", known, class_="facts")]

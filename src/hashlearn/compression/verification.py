@@ -1,0 +1,97 @@
+"""`verify`: does a promise hold for new queries, and for the database as it is now?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from hashlearn.compression.contenders import asked, found
+from hashlearn.compression.promise import SPREAD, accepts, lower_bound, refutes
+from hashlearn.compression.result import Compression
+from hashlearn.compression.splitting import checked_rows, digest, usable_queries
+from hashlearn.core.checks import require_k
+from hashlearn.metrics import float_neighbors
+from hashlearn.search import worst_ranks
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The outcome. Print it.
+
+    ``kept`` is True if the queries show the promise again, False if they show that it is broken, and None if they are
+    too few, or too close to it, to show either.
+    """
+
+    kept: bool | None
+    promised: float
+    measured: float  # mean recall of these queries
+    bound: float  # the recall that they show
+    confidence: float
+    k: int
+    depth: int
+    n_queries: int
+    n_database: int
+    remarks: tuple[str, ...]
+
+    def __str__(self) -> str:
+        words = {True: "kept", False: "broken", None: "not decided"}[self.kept]
+        claim = f"recall@{self.k} of at least {100 * self.promised:.4g} %"
+        what = f"{100 * self.measured:.1f} % measured on {self.n_queries:,} queries, {self.n_database:,} database rows"
+        lines = [f"The promise of {claim} is {words}: {what}, depth {self.depth:,}."]
+        if self.kept is None:
+            lines.append(f"These queries show {100 * self.bound:.1f} % at {100 * self.confidence:g} % confidence.")
+        return "\n".join(lines + [f"{remark[0].upper()}{remark[1:]}." for remark in self.remarks])
+
+
+def verify(plan: Compression, database: Any, queries: Any) -> Verification:
+    """Test the promise of a plan again, on queries that may be of another kind, and on a database that may have grown.
+
+    >>> from sklearn.datasets import load_digits
+    >>> from hashlearn import compress
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> plan = compress(X[:1400], recall=0.9, families=["pca_sign"])
+    >>> verify(plan, X[:1400], X[1400:]).kept is False
+    False
+    """
+    certificate, hasher = plan.certificate, plan.hasher
+    rows, new = checked_rows(database, "database"), checked_rows(queries, "queries")
+    for part, name in ((rows, "database"), (new, "queries")):
+        if part.shape[1] != hasher.n_features_in_:
+            raise ValueError(
+                f"{name} must have {hasher.n_features_in_} columns, as the model does, got {part.shape[1]}"
+            )
+    k = require_k(certificate.k, len(rows))
+    new = new[usable_queries(new, rows, certificate.metric, "queries")]
+    if not len(new):
+        raise ValueError("queries must hold rows that are not in the database")
+    depth = certificate.depth_for(len(rows))
+    true = float_neighbors(new, rows, k, metric=certificate.metric)
+    ranks = worst_ranks(true, hasher.encode(rows), hasher.n_bits, **asked(hasher, new, certificate.mode))
+    values = found(ranks, depth)
+    claim, confidence = certificate.promised, certificate.confidence
+    kept = accepts(values, claim, SPREAD / claim, confidence) if claim else True
+    broken = bool(claim) and refutes(values, claim, confidence)
+    return Verification(
+        kept=True if kept else False if broken else None,
+        promised=claim,
+        measured=float(values.mean()),
+        bound=lower_bound(values, SPREAD, confidence),
+        confidence=confidence,
+        k=k,
+        depth=depth,
+        n_queries=len(new),
+        n_database=len(rows),
+        remarks=tuple(_remarks(plan, rows, new, depth)),
+    )
+
+
+def _remarks(plan: Compression, rows: Any, queries: Any, depth: int) -> list[str]:
+    certificate = plan.certificate
+    remarks = []
+    if digest(queries) == certificate.queries:
+        remarks.append("these are the queries that the promise was tested on, so they show nothing new")
+    if len(rows) != certificate.n_database:
+        remarks.append(f"the promise was tested on {certificate.n_database:,} database rows")
+    if depth != certificate.depth:
+        remarks.append(f"the promised depth is {certificate.depth:,}; {depth:,} is its estimate for this database")
+    return remarks

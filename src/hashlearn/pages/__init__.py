@@ -1,0 +1,1 @@
+"""Self-contained HTML pages: markup, tables, line plots, pictures and one style sheet. No script, no request."""

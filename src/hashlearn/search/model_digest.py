@@ -1,0 +1,38 @@
+"""Which model made the codes. Codes of two models must not be compared, though their widths may be equal.
+
+A model is named by its digest, the SHA-256 that `hashlearn.persistence.fingerprint` computes. Codes in an array have no
+place for it, and older files and tables do not hold it. Such codes are accepted.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+DIGEST = re.compile(r"[0-9a-f]{64}")
+SHOWN_DIGITS = 12
+
+
+def checked_model(model: Any) -> str | None:
+    """The digest of a model, or None."""
+    if model is None or (isinstance(model, str) and DIGEST.fullmatch(model)):
+        return model
+    raise ValueError(
+        "model must be the digest of a hasher, 64 hexadecimal digits as hashlearn.persistence.fingerprint returns; got "
+        f"{model if isinstance(model, str) else type(model).__name__!r}"
+    )
+
+
+def require_same_model(stored: Any, model: str | None, where: str) -> None:
+    """Refuse ``stored`` codes of another model; None is an unknown model, which may be any.
+
+    >>> require_same_model("a" * 64, "b" * 64, "the file")
+    Traceback (most recent call last):
+    ValueError: the file has codes of model aaaaaaaaaaaa, not of bbbbbbbbbbbb; encode its rows again with this model
+    """
+    stored, model = checked_model(stored), checked_model(model)
+    if stored is not None and model is not None and stored != model:
+        raise ValueError(
+            f"{where} has codes of model {stored[:SHOWN_DIGITS]}, not of {model[:SHOWN_DIGITS]}; encode its rows again "
+            "with this model"
+        )
