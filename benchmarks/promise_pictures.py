@@ -17,8 +17,8 @@ from benchmarks.promises import betting, fixed, hoeffding, hoeffding_bentkus
 from hashlearn.compression.compress import CANDIDATES
 from hashlearn.compression.contenders import found
 from hashlearn.compression.testing import Claim, measured_depth
-from hashlearn.experiments.report.markup import Markup, element
-from hashlearn.experiments.report.plots import linear_axis
+from hashlearn.pages.markup import Markup, element
+from hashlearn.pages.plots import linear_axis
 
 RECALL, CONFIDENCE, QUERIES = 0.95, 0.99, 2000
 DRAWS_OF_DEPTHS, DRAWS = 100, 200

@@ -15,7 +15,7 @@ import numpy as np
 
 from hashlearn.compression.compress import _tested
 from hashlearn.compression.contenders import MODES, OwnContender, Ranks, Rows, contenders
-from hashlearn.compression.result import Certificate
+from hashlearn.compression.records import Certificate
 from hashlearn.compression.splitting import CHOOSING_SHARE, Split
 from hashlearn.compression.testing import Claim
 from hashlearn.experiments import datasets
@@ -92,8 +92,8 @@ def promise_of(drawn: list[OwnContender], claim: Claim, pool: Pool) -> tuple[int
     chosen, tested = drawn[0].choosing, drawn[0].testing
     rows = Rows(np.empty((pool.n_database, 0)), None, chosen, tested, chosen, tested, "cosine", 0)
     split = Split(rows, tested, tested, pool.n_database, "", "")
-    # Neither the digest of the model nor the growth with the database takes part in the test.
-    with mock.patch.dict(_tested.__globals__, growth_of=lambda *_: None, fingerprint=lambda _: None):
+    # The growth with the database needs rows, and takes no part in the test.
+    with mock.patch.dict(_tested.__globals__, growth_of=lambda *_: None):
         winner, certificate = _tested(drawn, claim, split, True, True)
     return drawn.index(winner), certificate
 

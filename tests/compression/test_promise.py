@@ -117,6 +117,7 @@ def test_the_bound_is_the_largest_claim_that_is_accepted(values: list[float], be
     assert bound == 0.0 or accepts(values, bound, bet, CONFIDENCE)
     assert not accepts(values, bound + 2e-6, bet, CONFIDENCE)
     assert bound <= np.mean(values)
+    assert lower_bound(values, bet, CONFIDENCE, most=0.5) == pytest.approx(min(bound, 0.5), abs=2e-6)
 
 
 @given(SHARES, st.floats(0.05, 0.95))

@@ -120,7 +120,8 @@ def test_the_seed_decides_the_split() -> None:
     np.testing.assert_array_equal(one.rows.choosing, same.rows.choosing)
     np.testing.assert_array_equal(one.testing_rows, same.testing_rows)
     assert one.queries_digest == same.queries_digest != other.queries_digest
-    assert one.data_digest == other.data_digest
+    assert one.data_digest == same.data_digest != other.data_digest
+    assert split(seed=3).data_digest == split(seed=4).data_digest == digest(X)  # given queries leave all rows
     assert set(one.testing_rows) != set(other.testing_rows)
 
 
@@ -154,7 +155,7 @@ BROKEN[3, 2] = np.nan
         ({"queries": np.full((100, N_FEATURES), np.inf)}, "queries contains infinity"),
         ({"rows": 1e19 * X}, "X has an entry of size .*scale it below"),
         ({"rows": np.ones((N, N_FEATURES))}, "X must have distinct rows; all of its rows are equal"),
-        ({"queries": QUERIES[:, :4]}, "queries and X must have as many columns, got shapes"),
+        ({"queries": QUERIES[:, :4]}, "queries and X must have the same number of columns, got 4 and 6"),
         ({"k": N + 1}, f"k must be an integer from 1 to the {N} item"),
         ({"k": 0}, "k must be an integer from 1"),
         ({"k": 2.5}, "k must be an integer from 1"),
