@@ -1,10 +1,11 @@
 """How often promises of `compress` are broken, how many candidates the test costs, and what the families gain.
 
 ``python -m benchmarks.promises validity``   promises broken in 200 draws of queries
+``python -m benchmarks.promises untested``   the same if measured depths were promised without a test
 ``python -m benchmarks.promises tightness``  depth that is promised against the depth known in hindsight, by queries
 ``python -m benchmarks.promises families``   bytes, depth and seconds of `compress`: all families, and ITQ alone
 
-The first two draw queries from pools (`promise_pools`). ``--ranks FOLDER`` keeps the ranks of the pools for next time.
+All but the last draw queries from pools (`promise_pools`). ``--ranks FOLDER`` keeps the ranks of pools for next time.
 "With": queries are drawn with replacement, as the theory assumes, and the truth is the mean of the whole pool.
 "Without": drawn without replacement, and judged by the queries left over. This judge is noisy.
 """
@@ -84,6 +85,21 @@ def _broken(
     return broken, kept
 
 
+def untested(options: argparse.Namespace) -> None:
+    """Promises that would be broken if the depth measured on the queries of a draw were promised, for single codes."""
+    print("data set | recall | broken, %")
+    for name in options.data:
+        pool = pool_of(name, options.ranks)
+        for recall in options.recalls:
+            rng, broken = np.random.default_rng(round(1000 * recall)), []
+            for _ in range(options.draws):
+                asked, judges = with_replacement(pool, options.queries, rng)
+                for code in pool.codes:
+                    depth = measured_depth(code.testing[asked], recall)
+                    broken.append(found(code.testing[judges], depth).mean() < recall - 1e-12)
+            print(f"{name} | {recall} | {100 * np.mean(broken):.0f}", flush=True)
+
+
 def tightness(options: argparse.Namespace) -> None:
     """Depth promised / depth in hindsight, the median over codes and draws, with each test and number of queries."""
     print("data set | queries n | bet, n/5 of them choose | bet, n/4 more choose | Hoeffding–Bentkus | Hoeffding")
@@ -148,7 +164,7 @@ def families(options: argparse.Namespace) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parts = {"validity": validity, "tightness": tightness, "families": families}
+    parts = {"validity": validity, "untested": untested, "tightness": tightness, "families": families}
     parser.add_argument("part", choices=parts)
     parser.add_argument("--data", nargs="+", choices=TASKS, default=None, help="all; families: CLINC150")
     parser.add_argument("--recalls", type=float, nargs="+", default=None)
