@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import Any
 
@@ -17,7 +18,8 @@ from hashlearn.search import worst_ranks
 
 STATEMENTS = 3  # about each contender: a depth, the recall at the largest depth, the recall without floats
 TIMED_QUERIES, EXAMPLES = 200, 6
-SUBSAMPLES = (0.25, 0.5, 1.0)  # of the database
+SUBSAMPLES = (0.5, 1.0)  # of the database
+SLOWEST_GROWTH = 0.5  # measured exponents were 0.2 to 0.46, and larger than samples of the database show
 
 
 def frontier_of(tried: list[Contender], claim: Claim, rows: Rows, winner: Contender) -> tuple[FrontierRow, ...]:
@@ -85,7 +87,7 @@ def examples_of(certificate: Certificate, winner: OwnContender, split: Split) ->
 
 
 def growth_of(contender: OwnContender, rows: Rows, recall: float) -> float:
-    """The exponent in depth ∝ n ** growth, from random parts of the database and all queries; an estimate."""
+    """The exponent in depth ∝ n ** growth, from half of the database and all of it; an estimate on the safe side."""
     hasher, codes, n = contender.hasher, contender.codes, len(rows.database)
     queries = np.concatenate([rows.choosing, rows.testing])
     order = np.random.default_rng(rows.seed).permutation(n)
@@ -96,4 +98,4 @@ def growth_of(contender: OwnContender, rows: Rows, recall: float) -> float:
         true = float_neighbors(queries, rows.database[part], rows.k, metric=rows.metric)
         ranks = worst_ranks(true, codes[part], hasher.n_bits, **asked(hasher, queries, contender.mode))
         depths.append(measured_depth(ranks, recall))
-    return max(0.0, float(np.polyfit(np.log(sizes), np.log(depths), 1)[0]))
+    return max(SLOWEST_GROWTH, math.log(depths[1] / depths[0]) / math.log(sizes[1] / sizes[0]))

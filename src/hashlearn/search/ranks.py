@@ -44,8 +44,8 @@ def worst_ranks(rows: Any, codes: Any, n_bits: int, *, queries: Any = None, marg
     rows = np.asarray(rows)
     if rows.ndim != 2 or rows.dtype.kind not in "iu" or len(rows) != n_queries:
         raise ValueError(
-            f"rows must be row numbers of shape ({n_queries}, m), one row for each query, got shape {rows.shape} of type "
-            f"{rows.dtype}"
+            f"rows must be row numbers of shape ({n_queries}, m), one row for each query, got shape {rows.shape}, "
+            f"dtype {rows.dtype}"
         )
     require_within(rows, "rows", len(codes))
     rows = np.ascontiguousarray(rows, np.int64)
