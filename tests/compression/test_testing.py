@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.stats import multinomial
 
 from hashlearn.compression.compress import _sequence, _tested
 from hashlearn.compression.contenders import Contender, OwnContender, Ranks, Rows, found
@@ -187,3 +188,22 @@ def test_a_bet_never_loses_more_than_the_stake() -> None:
     half = np.tile([1, 1, 1, N, N], (500, 1))
     own = replace(contender(1.0), choosing=half[:100], testing=half)
     assert bet_on(CLAIM, own, CLAIM.max_depth) < 1.0 / CLAIM.recall
+
+
+# The chance that both codes find the neighbor of a query, and that the larger one alone does.
+@pytest.mark.parametrize(("both", "larger_alone"), [(0.49, 0.3), (0.49, 0.0), (0.3, 0.19)])
+def test_a_false_promise_is_as_rare_as_said_with_all_choices(both: float, larger_alone: float) -> None:
+    n, claim = 18, Claim(recall=0.5, confidence=0.8, k=1, max_depth=1)
+    choosing = np.repeat([1, 2], [17, 3])[:, None]
+    means = {16: both + larger_alone, 8: both}
+    chances = (both, larger_alone, 1.0 - both - larger_alone)
+    false = 0.0
+    for a, b in np.ndindex(n + 1, n + 1):
+        if a + b > n:
+            continue
+        found_by = {16: np.repeat([1, 2], [a + b, n - a - b]), 8: np.repeat([1, 2], [a, n - a])}
+        own = [replace(contender(1.0, size=s), choosing=choosing, testing=r[:, None]) for s, r in found_by.items()]
+        winner, certificate = promise_of(own, claim)
+        if certificate.promised > means[winner.bytes_per_row] + 1e-9:
+            false += float(multinomial.pmf([a, b, n - a - b], n, chances))
+    assert 0.0 < false <= 1.0 - claim.confidence
