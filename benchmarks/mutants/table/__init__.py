@@ -15,6 +15,7 @@ from benchmarks.mutants.table import (
     hashers,
     inference,
     metrics,
+    promises,
     search,
     solvers,
     stores,
@@ -37,4 +38,5 @@ AREAS: dict[str, list[Mutant]] = {
     "files": files.MUTANTS,
     "streams": streams.MUTANTS,
     "stores": stores.MUTANTS,
+    "promises": promises.MUTANTS,
 }
