@@ -50,7 +50,7 @@ class Searcher:
         return f"Searcher of {len(self):,} rows, {self.hasher.n_bits} bits, {self.mode}, {rescored}"
 
     def search(self, queries: Any, k: int = 10) -> SearchResult:
-        """The k nearest rows of each query, nearest first. A promise holds for its own k, and for smaller ones."""
+        """The k nearest rows of each query, nearest first. A promise is about its own k."""
         k = require_k(k, len(self))
         depth = k if self._vectors is None else min(max(self.depth, k), len(self))
         if self.mode == "asymmetric":
