@@ -7,7 +7,7 @@ TORCH  ?= requirements/torch.txt
 BENCH_READY := $(VENV)/.bench-ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format bench-bqp bench-bqp-growth bench-bqp-quality bench-mnist bench-encode bench-metrics bench-hashers bench-search bench-models bench-frontier fuzz mutants lock clean
+.PHONY: help setup demo test lint format bench-bqp bench-bqp-growth bench-bqp-quality bench-mnist bench-encode bench-metrics bench-hashers bench-search bench-models bench-frontier bench-promises fuzz mutants lock clean
 
 help:            ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -73,6 +73,12 @@ bench-models: $(READY)            ## Load a 100 MB model file against reading it
 
 bench-frontier: $(READY)          ## Recall of float neighbors against bytes: ours, FAISS and others, on the digits
 	$(BIN)/hashlearn bench frontier --draws 1
+
+bench-promises: $(READY)          ## How often promises about recall are broken, and how many candidates they cost
+	$(BIN)/python -m benchmarks.promises validity --ranks results/promise-ranks
+	$(BIN)/python -m benchmarks.promises untested --ranks results/promise-ranks
+	$(BIN)/python -m benchmarks.promises tightness --ranks results/promise-ranks
+	$(BIN)/python -m benchmarks.promises families
 
 mutants: $(READY)                 ## Put small bugs into a copy of the code, one at a time: do the tests notice?
 	$(BIN)/python -m benchmarks.mutants

@@ -16,6 +16,7 @@ from benchmarks.mutants.table import (
     inference,
     metrics,
     near_duplicates,
+    promises,
     search,
     solvers,
     stores,
@@ -39,4 +40,5 @@ AREAS: dict[str, list[Mutant]] = {
     "streams": streams.MUTANTS,
     "stores": stores.MUTANTS,
     "near-duplicates": near_duplicates.MUTANTS,
+    "promises": promises.MUTANTS,
 }

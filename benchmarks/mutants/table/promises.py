@@ -1,0 +1,98 @@
+"""The bet behind a promise, the sequence of tests, the split of queries, and worst ranks."""
+
+from __future__ import annotations
+
+from benchmarks.mutants.mutant import Mutant
+
+BET = ("tests/compression/test_promise.py",)
+SEQUENCE = ("tests/compression/test_testing.py",)
+SPLIT = ("tests/compression/test_splitting.py",)
+RANKS = ("tests/search/test_ranks.py",)
+
+MUTANTS = [
+    Mutant(
+        "several bets each get the whole stake",
+        "compression/promise.py",
+        "float(logsumexp(growth) - math.log(len(bets)))",
+        "float(logsumexp(growth))",
+        BET,
+    ),
+    Mutant(
+        "a claim is accepted at a lower confidence",
+        "compression/promise.py",
+        ">= -math.log1p(-confidence)",
+        ">= -0.8 * math.log1p(-confidence)",
+        BET,
+    ),
+    Mutant("a bound is the claim that was refused", "compression/promise.py", "return below", "return above", BET),
+    Mutant(
+        "nothing is added to the values that a bet is fitted to",
+        "compression/promise.py",
+        "- ZEROS_ADDED * math.log1p(-bet * claim)",
+        "",
+        BET,
+    ),
+    Mutant(
+        "a bet is fitted to the testing queries",
+        "compression/testing.py",
+        "values = found(contender.choosing, expected_depth(claim, contender, deepest))",
+        "values = found(contender.testing, expected_depth(claim, contender, deepest))",
+        SEQUENCE,
+    ),
+    Mutant(
+        "the largest depth is judged by the testing queries",
+        "compression/testing.py",
+        "values = found(contender.choosing, claim.max_depth)",
+        "values = found(contender.testing, claim.max_depth)",
+        SEQUENCE,
+    ),
+    Mutant(
+        "statements that hold together are tested as if they were alone",
+        "compression/testing.py",
+        "1.0 - (1.0 - self.confidence) / n",
+        "self.confidence",
+        SEQUENCE,
+    ),
+    Mutant(
+        "the test goes on behind a failure",
+        "compression/compress.py",
+        "            break\n        accepted, promised = contender, claim.recall",
+        "            continue\n        accepted, promised = contender, claim.recall",
+        SEQUENCE,
+    ),
+    Mutant(
+        "the sequence ends with a larger code",
+        "compression/compress.py",
+        " if size <= safest.bytes_per_row]",
+        "]",
+        SEQUENCE,
+    ),
+    Mutant(
+        "queries that equal a row are kept",
+        "compression/splitting.py",
+        "return ~(copies | zero)",
+        "return ~zero",
+        SPLIT,
+    ),
+    Mutant(
+        "queries that choose test too",
+        "compression/splitting.py",
+        "asked[:n_choosing], asked[n_choosing:]",
+        "asked[:n_choosing], asked",
+        SPLIT,
+    ),
+    Mutant(
+        "equal scores count for the row",
+        "search/ranks.py",
+        "scores[j] >= limits[reached]",
+        "scores[j] > limits[reached]",
+        RANKS,
+    ),
+    Mutant(
+        "equal Hamming distances count for the row",
+        "search/ranks.py",
+        "within[distances[rows[i, place]]]",
+        "within[max(distances[rows[i, place]], 1) - 1] + 1",
+        RANKS,
+    ),
+]

@@ -1,0 +1,154 @@
+"""The two pictures of docs/promises.md, drawn from the pools of `promise_pools`.
+
+``python -m benchmarks.promise_pictures --ranks results/promise-ranks`` writes docs/promise-depths.svg, recall against
+depth for one code with the depths that several tests promise, and docs/promise-draws.svg, true against promised recall.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.promise_pools import TASKS, K, Pool, pool_of, promise_of, with_replacement
+from benchmarks.promises import betting, fixed, hoeffding, hoeffding_bentkus
+from hashlearn.compression.compress import CANDIDATES
+from hashlearn.compression.contenders import found
+from hashlearn.compression.testing import Claim, measured_depth
+from hashlearn.pages.markup import Markup, element
+from hashlearn.pages.plots import linear_axis
+
+RECALL, CONFIDENCE, QUERIES = 0.95, 0.99, 2000
+DRAWS_OF_DEPTHS, DRAWS = 100, 200
+CODE = ("itq", "hamming", 8)
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 760, 330, 64, 24, 34, 52
+STYLE = """
+text { font: 13px system-ui, -apple-system, "Segoe UI", "Helvetica Neue", Arial, sans-serif; fill: #46556a; }
+.page { fill: #fbfcfe; stroke: #d5dce6; }
+.grid { stroke: #dde3ec; } .curve { stroke: #55647a; stroke-width: 2; fill: none; }
+.claim { stroke: #b3402f; stroke-width: 1.6; stroke-dasharray: 6 4; } .mark { stroke: #2f6fc4; stroke-width: 1.6; }
+.dots { stroke: #2f6fc4; stroke-width: 4; stroke-linecap: round; stroke-opacity: 0.45; fill: none; }
+.strong { font-weight: 600; fill: #1d2a3c; paint-order: stroke; stroke: #fbfcfe; stroke-width: 4; }
+.red { fill: #b3402f; }
+@media (prefers-color-scheme: dark) {
+  text { fill: #b6c3d4; } .page { fill: #151b24; stroke: #303b4a; } .grid { stroke: #2b3543; }
+  .curve { stroke: #a3b2c6; } .mark, .dots { stroke: #6ba6f2; } .strong { fill: #eef3fa; stroke: #151b24; }
+  .claim { stroke: #f08a78; } .red { fill: #f08a78; }
+}
+"""
+
+
+class Picture:
+    """A frame with linear axes, and lines at ticks of the vertical one."""
+
+    def __init__(self, title: str, x: tuple[float, float], y: tuple[float, float], y_title: str) -> None:
+        ticks = linear_axis(y).ticks
+        self.title, self.x, self.y = title, x, (ticks[0], ticks[-1])
+        self.parts: list[Markup] = [element("rect", x=1, y=1, width=WIDTH - 2, height=HEIGHT - 2, rx=12, class_="page")]
+        for tick in ticks:
+            self.horizontal(tick, "grid")
+            self.text(f"{tick:g}", LEFT - 8, self.at(x[0], tick)[1] + 4, "end")
+        self.text(y_title, 14, 22, "start", "strong")
+
+    def at(self, x: float, y: float) -> tuple[float, float]:
+        """The place of a point."""
+        (x0, x1), (y0, y1) = self.x, self.y
+        across, up = (x - x0) / (x1 - x0), (y - y0) / (y1 - y0)
+        return LEFT + across * (WIDTH - LEFT - RIGHT), HEIGHT - BOTTOM - up * (HEIGHT - TOP - BOTTOM)
+
+    def path(self, points: Iterable[tuple[float, float]], kind: str, dots: bool = False) -> None:
+        """A line through the points, or a dot at each of them."""
+        places = [self.at(*point) for point in points]
+        joined = "".join(f"M{x:.1f} {y:.1f}h0" for x, y in places)
+        line = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in places)
+        self.parts.append(element("path", d=joined if dots else line, class_=kind))
+
+    def horizontal(self, y: float, kind: str) -> None:
+        """A line across the picture."""
+        self.path([(self.x[0], y), (self.x[1], y)], kind)
+
+    def text(self, text: str, x: float, y: float, anchor: str = "middle", kind: str | None = None) -> None:
+        """Text at a place of the picture."""
+        self.parts.append(element("text", text, x=f"{x:.1f}", y=f"{y:.1f}", text_anchor=anchor, class_=kind))
+
+    def write(self, path: Path) -> None:
+        """The file."""
+        inside = [element("title", self.title), element("style", Markup(STYLE)), *self.parts]
+        size = {"viewBox": f"0 0 {WIDTH} {HEIGHT}", "width": WIDTH, "height": HEIGHT, "role": "img"}
+        path.write_text(element("svg", inside, xmlns="http://www.w3.org/2000/svg", **size) + "\n", "utf-8")
+
+
+def depths(pool: Pool) -> Picture:
+    """Recall of the pool against depth, with the depth in hindsight and the median depth that each test promises."""
+    place = next(i for i, c in enumerate(pool.codes) if (c.family, c.mode, c.bytes_per_row) == CODE)
+    ranks = pool.codes[place].testing
+    claim, rng = Claim(RECALL, CONFIDENCE, K, pool.n_database), np.random.default_rng(0)
+    rows = []
+    for _ in range(DRAWS_OF_DEPTHS):
+        asked, _ = with_replacement(pool, QUERIES, rng)
+        everything = pool.drawn(asked, asked)[place]
+        others = (fixed(claim, everything, test) for test in (hoeffding_bentkus, hoeffding))
+        rows.append([betting(claim, pool.split(asked)[place]), *others])
+    marks = {"hindsight": measured_depth(ranks, RECALL)}
+    marks |= dict(zip(("promised", "Hoeffding–Bentkus", "Hoeffding"), np.median(rows, axis=0), strict=True))
+    deepest = 1.15 * max(marks.values())
+    title = "Recall against depth of one code, and the depths that several tests promise for a recall of 0.95"
+    picture = Picture(title, (0, deepest), (0.8, 1.0), "recall@10")
+    picture.text("CLINC150, ITQ of 8 bytes, Hamming search, 2,000 queries", WIDTH - RIGHT, 22, "end")
+    grid = np.arange(K, int(deepest))
+    values = [(float(depth), float(found(ranks, depth).mean())) for depth in grid]
+    picture.path([point for point in values if point[1] >= picture.y[0]], "curve")
+    picture.horizontal(RECALL, "claim")
+    picture.text("asked for: 0.95", LEFT + 4, picture.at(0, RECALL)[1] - 6, "start", "red")
+    for depth in marks.values():
+        picture.path([(depth, picture.y[0]), (depth, float(found(ranks, int(depth)).mean()))], "mark")
+    for name, depth in marks.items():
+        x, y = picture.at(depth, picture.y[0])
+        left = name in ("hindsight", "Hoeffding")  # of its mark, so that names do not meet
+        up = 56 if name == "Hoeffding–Bentkus" else 26
+        picture.text(f"{name} {depth:,.0f}", x - 6 if left else x + 6, y - up, "end" if left else "start", "strong")
+    for tick in np.arange(0, deepest, 100):
+        picture.text(f"{tick:,.0f}", picture.at(tick, 0)[0], HEIGHT - BOTTOM + 18)
+    picture.text("candidates that are rescored", WIDTH - RIGHT, HEIGHT - 10, "end", "strong")
+    return picture
+
+
+def draws(pools: list[Pool]) -> Picture:
+    """True less promised recall of what `compress` promises, a dot for each draw, a group for each data set."""
+    groups, gap = [], DRAWS // 8
+    for pool in pools:
+        rng, claim = np.random.default_rng(0), Claim(RECALL, CONFIDENCE, K, CANDIDATES * K)
+        above = []
+        for _ in range(DRAWS):
+            asked, _ = with_replacement(pool, QUERIES, rng)
+            winner, certificate = promise_of(pool.split(asked), claim, pool)
+            truth = float(found(pool.codes[winner].testing, certificate.depth).mean())
+            above.append(100 * (truth - certificate.promised))
+        groups.append(above)
+    title = "True recall less promised recall of 200 promises for each of four data sets, one dot each"
+    limits = min(-0.5, *map(min, groups)), max(map(max, groups)) + 0.2
+    picture = Picture(title, (-gap, len(pools) * (DRAWS + gap)), limits, "true recall − promised recall, points")
+    for at, (pool, above) in enumerate(zip(pools, groups, strict=True)):
+        first = at * (DRAWS + gap)
+        picture.path([(first + i, points) for i, points in enumerate(above)], "dots", dots=True)
+        x, broken = picture.at(first + DRAWS / 2, 0)[0], sum(points < -1e-9 for points in above)
+        picture.text(pool.name, x, HEIGHT - BOTTOM + 20, kind="strong")
+        picture.text(f"{broken} of {DRAWS} broken", x, HEIGHT - BOTTOM + 38)
+    picture.horizontal(0.0, "claim")
+    return picture
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ranks", type=Path, help="folder that keeps the ranks of the pools")
+    parser.add_argument("--folder", type=Path, default=Path("docs"))
+    options = parser.parse_args()
+    pools = [pool_of(name, options.ranks) for name in TASKS]
+    depths(pools[0]).write(options.folder / "promise-depths.svg")
+    draws(pools).write(options.folder / "promise-draws.svg")
+
+
+if __name__ == "__main__":
+    main()

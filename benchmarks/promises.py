@@ -1,0 +1,185 @@
+"""How often promises of `compress` are broken, how many candidates the test costs, and what the families gain.
+
+``python -m benchmarks.promises validity``   promises broken in 200 draws of queries
+``python -m benchmarks.promises untested``   the same if measured depths were promised without a test
+``python -m benchmarks.promises tightness``  depth that is promised against the depth known in hindsight, by queries
+``python -m benchmarks.promises families``   bytes, depth and seconds of `compress`: all families, and ITQ alone
+
+All but the last draw queries from pools (`promise_pools`). ``--ranks FOLDER`` keeps the ranks of pools for next time.
+"With": queries are drawn with replacement, as the theory assumes, and the truth is the mean of the whole pool.
+"Without": drawn without replacement, and judged by the queries left over. This judge is noisy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import binom
+
+from benchmarks.promise_pools import (
+    TASKS,
+    Draw,
+    K,
+    Pool,
+    pool_of,
+    promise_of,
+    rows_of,
+    with_replacement,
+    without_replacement,
+)
+from hashlearn import compress
+from hashlearn.compression.compress import CANDIDATES
+from hashlearn.compression.contenders import OwnContender, Ranks, found
+from hashlearn.compression.testing import Claim, bet_on, measured_depth, shown_depth, smallest
+
+RECALLS = (0.8, 0.9, 0.95, 0.99)
+TOTALS = (500, 2_000, 10_000)
+
+
+def settings_of(pool: Pool) -> list[tuple[list[int], int]]:
+    """What is given to the test: places of contenders, and the largest depth. The first is what `compress` does."""
+    everything = list(range(len(pool.codes)))
+    return [(everything, CANDIDATES * K), (everything, K), *(([place], 100 * K) for place in everything)]
+
+
+def validity(options: argparse.Namespace) -> None:
+    """Promises that are broken, by data set and recall. "Without" judges the first setting alone, since it is noisy."""
+    totals = np.zeros(2, np.int64)
+    print("data set | recall | drawn | settings | as asked, % | broken, % | worst setting, % | broken / promises")
+    for name in options.data:
+        pool = pool_of(name, options.ranks)
+        for recall in options.recalls:
+            for way, draw, settings in (
+                ("with", with_replacement, settings_of(pool)),
+                ("without", without_replacement, settings_of(pool)[:1]),
+            ):
+                broken, kept = _broken(pool, recall, draw, settings, options)
+                shares, n = 100 * broken / options.draws, broken.size * options.draws
+                cells = f"{broken.size} | {100 * kept / n:.0f} | {shares.mean():.2f} | {shares.max():.1f}"
+                print(f"{name} | {recall} | {way} | {cells} | {broken.sum()} / {n}", flush=True)
+                if way == "with":
+                    totals += broken.sum(), n
+    print(f"with replacement: {totals[0]} of {totals[1]} promises broken, {100 * totals[0] / totals[1]:.2f} %")
+
+
+def _broken(
+    pool: Pool, recall: float, draw: Draw, settings: list[tuple[list[int], int]], options: argparse.Namespace
+) -> tuple[Ranks, int]:
+    """For each setting how many promises are false, and how many promise the recall that was asked for."""
+    rng = np.random.default_rng(round(1000 * recall))
+    broken, kept = np.zeros(len(settings), np.int64), 0
+    for _ in range(options.draws):
+        asked, judges = draw(pool, options.queries, rng)
+        drawn = pool.split(asked)
+        for at, (places, depth) in enumerate(settings):
+            claim = Claim(recall, options.confidence, K, depth)
+            winner, certificate = promise_of([drawn[place] for place in places], claim, pool)
+            truth = found(pool.codes[places[winner]].testing[judges], certificate.depth).mean()
+            broken[at] += truth < certificate.promised - 1e-12
+            kept += certificate.kept
+    return broken, kept
+
+
+def untested(options: argparse.Namespace) -> None:
+    """Promises that would be broken if the depth measured on the queries of a draw were promised, for single codes."""
+    print("data set | recall | broken, %")
+    for name in options.data:
+        pool = pool_of(name, options.ranks)
+        for recall in options.recalls:
+            rng, broken = np.random.default_rng(round(1000 * recall)), []
+            for _ in range(options.draws):
+                asked, judges = with_replacement(pool, options.queries, rng)
+                for code in pool.codes:
+                    depth = measured_depth(code.testing[asked], recall)
+                    broken.append(found(code.testing[judges], depth).mean() < recall - 1e-12)
+            print(f"{name} | {recall} | {100 * np.mean(broken):.0f}", flush=True)
+
+
+def tightness(options: argparse.Namespace) -> None:
+    """Depth promised / depth in hindsight, the median over codes and draws, with each test and number of queries."""
+    print("data set | queries n | bet, n/5 of them choose | bet, n/4 more choose | Hoeffding–Bentkus | Hoeffding")
+    for name in options.data:
+        pool = pool_of(name, options.ranks)
+        claim = Claim(options.recall, options.confidence, K, pool.n_database)
+        for n in options.totals:
+            rng, rows = np.random.default_rng(0), []
+            for _ in range(options.draws):
+                drawn, more = rng.integers(pool.n_queries, size=n), rng.integers(pool.n_queries, size=n // 4)
+                for code, split, larger in zip(pool.codes, pool.split(drawn), pool.drawn(more, drawn), strict=True):
+                    depths = [betting(claim, split), betting(claim, larger)]
+                    depths += [fixed(claim, larger, test) for test in (hoeffding_bentkus, hoeffding)]
+                    rows.append(np.array(depths) / measured_depth(code.testing, claim.recall))
+            cells = (f"{ratio:.2f}" if math.isfinite(ratio) else "none" for ratio in np.median(rows, axis=0))
+            print(f"{name} | {n:,} | {' | '.join(cells)}", flush=True)
+
+
+def betting(claim: Claim, contender: OwnContender) -> float:
+    """The depth that our test promises."""
+    bet = bet_on(claim, contender, claim.max_depth)
+    return shown_depth(claim, contender, claim.max_depth, bet) or math.inf
+
+
+def fixed(claim: Claim, contender: OwnContender, test: Callable[[Claim, float, int], bool]) -> float:
+    """The depth that another test promises on the same testing queries."""
+
+    def holds(depth: int) -> bool:
+        return test(claim, float(found(contender.testing, depth).mean()), len(contender.testing))
+
+    return smallest(holds, claim.k, claim.max_depth) or math.inf
+
+
+def hoeffding(claim: Claim, mean: float, n: int) -> bool:
+    """W. Hoeffding 1963: knows the range of the values and their mean."""
+    return mean >= claim.recall + math.sqrt(-math.log1p(-claim.confidence) / (2 * n))
+
+
+def hoeffding_bentkus(claim: Claim, mean: float, n: int) -> bool:
+    """S. Bates et al., Distribution-free, risk-controlling prediction sets, JACM 2021: the better of two bounds."""
+    loss, limit = 1.0 - mean, 1.0 - claim.recall
+    if loss >= limit:
+        return False
+    apart = (loss * math.log(loss / limit) if loss else 0.0) + (1 - loss) * math.log((1 - loss) / (1 - limit))
+    bentkus = math.e * binom.cdf(math.ceil(n * loss - 1e-9), n, limit)
+    return bool(min(math.exp(-n * apart), bentkus) <= 1.0 - claim.confidence)
+
+
+def families(options: argparse.Namespace) -> None:
+    """What the choice among families gains over ITQ alone."""
+    print("data set | recall | families | promised | bytes | depth | mode | family | seconds")
+    for name in options.data:
+        rows = rows_of(name)
+        for recall in options.recalls:
+            for tried in (None, ["itq"]):
+                began = time.perf_counter()
+                plan = compress(rows.database, queries=rows.testing, recall=recall, metric=rows.metric, families=tried)
+                spent, what = time.perf_counter() - began, "all" if tried is None else ", ".join(tried)
+                size = f"{plan.bytes_per_row} | {plan.depth} | {plan.mode} | {plan.certificate.family}"
+                print(f"{name} | {recall} | {what} | {plan.recall_lower_bound:.3f} | {size} | {spent:.0f}", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parts = {"validity": validity, "untested": untested, "tightness": tightness, "families": families}
+    parser.add_argument("part", choices=parts)
+    parser.add_argument("--data", nargs="+", choices=TASKS, default=None, help="all; families: CLINC150")
+    parser.add_argument("--recalls", type=float, nargs="+", default=None)
+    parser.add_argument("--recall", type=float, default=0.95, help="for tightness")
+    parser.add_argument("--confidence", type=float, default=0.99)
+    parser.add_argument("--draws", type=int, default=None, help="200; tightness: 100")
+    parser.add_argument("--queries", type=int, default=2000, help="of a draw, for validity; a fifth of them choose")
+    parser.add_argument("--totals", type=int, nargs="+", default=TOTALS, help="queries, for tightness")
+    parser.add_argument("--ranks", type=Path, help="folder that keeps the ranks of the pools")
+    options = parser.parse_args()
+    options.data = options.data or (["CLINC150"] if options.part == "families" else list(TASKS))
+    options.recalls = options.recalls or (RECALLS[1:] if options.part == "families" else RECALLS)
+    options.draws = options.draws or (100 if options.part == "tightness" else 200)
+    parts[options.part](options)
+
+
+if __name__ == "__main__":
+    main()

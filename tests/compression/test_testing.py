@@ -1,0 +1,209 @@
+"""Depths that are shown, and the sequence of tests: choosing queries plan it, and the first failure ends it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.stats import multinomial
+
+from hashlearn.compression.compress import _sequence, _tested
+from hashlearn.compression.contenders import Contender, OwnContender, Ranks, Rows, found
+from hashlearn.compression.promise import accepts, fewest_values
+from hashlearn.compression.records import Certificate
+from hashlearn.compression.splitting import Split
+from hashlearn.compression.testing import (
+    Claim,
+    bet_on,
+    bound_of_recall,
+    expected_depth,
+    is_likely,
+    is_shown,
+    measured_depth,
+    shown_depth,
+    shown_recall,
+    smallest,
+)
+from hashlearn.hashers import SignCodes
+
+K, N = 5, 400  # neighbors, rows of the database
+CLAIM = Claim(recall=0.9, confidence=0.99, k=K, max_depth=100)
+HASHER = SignCodes(2).fit(np.random.default_rng(0).normal(size=(20, 4)))
+
+
+def ranks(n: int, scale: float, seed: int) -> Ranks:
+    """Ranks of about ``scale``, from 1 to N."""
+    drawn = np.random.default_rng(seed).exponential(scale, size=(n, K))
+    return np.clip(drawn.astype(np.int64) + 1, 1, N)
+
+
+def contender(
+    scale: float, testing: float | None = None, n: int = 500, size: int = 8, mode: str = "hamming", seed: int = 0
+) -> OwnContender:
+    """With ranks of this scale; ``testing`` is the scale of the testing queries if it is another."""
+    both = ranks(n // 4, scale, seed), ranks(n, scale if testing is None else testing, seed + 1)
+    return OwnContender("itq", mode, size, 0.0, *both, HASHER, np.empty((0, 1), np.uint8))
+
+
+def promise_of(own: list[OwnContender], claim: Claim) -> tuple[OwnContender, Certificate]:
+    shown, chosen = own[0].testing, own[0].choosing
+    rows = Rows(np.empty((N, 1)), None, chosen, shown, chosen, shown, "cosine", 0)
+    return _tested(own, claim, Split(rows, shown, shown, N, "", ""), True, True)
+
+
+@pytest.fixture(autouse=True)
+def _no_growth(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The growth with the database needs rows, and takes no part in the test."""
+    monkeypatch.setitem(_tested.__globals__, "growth_of", lambda *_: None)
+
+
+@pytest.fixture(params=range(4))
+def some(request: pytest.FixtureRequest) -> Iterator[Contender]:
+    return contender(scale=8.0 * 2**request.param, seed=request.param)
+
+
+def test_the_shown_depth_is_the_smallest_that_is_accepted(some: Contender) -> None:
+    bet = bet_on(CLAIM, some, N)
+    shown = [d for d in range(K, N + 1) if accepts(found(some.testing, d), CLAIM.recall, bet, CLAIM.confidence)]
+    assert shown_depth(CLAIM, some, N, bet) == min(shown)
+    assert shown == list(range(min(shown), N + 1))  # nothing deeper fails
+    assert shown_depth(CLAIM, some, min(shown) - 1, bet) is None
+    assert min(shown) > measured_depth(some.testing, CLAIM.recall)
+
+
+def test_the_measured_depth_is_the_smallest_with_that_mean(some: Contender) -> None:
+    for recall in (0.05, 0.5, 0.8, 0.9, 0.99, 1.0):
+        enough = [d for d in range(1, N + 1) if (some.testing <= d).mean() >= recall - 1e-12]
+        assert measured_depth(some.testing, recall) == min(enough)
+
+
+def test_a_perfect_code_needs_no_more_than_k_candidates() -> None:
+    perfect, few = contender(0.1), fewest_values(CLAIM.recall, CLAIM.confidence)
+    assert shown_depth(CLAIM, perfect, N, bet_on(CLAIM, perfect, N)) == K
+    assert shown_depth(CLAIM, replace(perfect, testing=perfect.testing[: few - 1]), N, 0.98 / 0.9) is None
+
+
+def test_bounds_of_recall_are_close_below_the_measured(some: Contender) -> None:
+    for depth in (K, 20, 100):
+        values = found(some.testing, depth)
+        bound, bet = bound_of_recall(CLAIM, some, depth), bet_on(CLAIM, some, CLAIM.max_depth)
+        assert values.mean() - 0.1 < bound < values.mean()
+        shown = shown_recall(CLAIM, some, depth, bet)
+        assert accepts(values, shown, bet, CLAIM.confidence)
+        assert shown < min(values.mean(), CLAIM.recall)
+
+
+def test_a_claim_that_many_share_is_tested_at_a_higher_confidence(some: Contender) -> None:
+    shared = CLAIM.shared(1000)
+    assert shared.confidence == pytest.approx(0.99999)
+    assert (shared.recall, shared.k, shared.max_depth) == (CLAIM.recall, CLAIM.k, CLAIM.max_depth)
+    alone, together = (shown_depth(claim, some, N, bet_on(claim, some, N)) for claim in (CLAIM, shared))
+    assert alone is not None
+    assert together is not None
+    assert alone < together
+
+
+def test_likely_is_what_is_expected_within_the_largest_depth() -> None:
+    near, far = contender(10.0), contender(60.0)
+    assert is_likely(CLAIM, near)
+    assert expected_depth(CLAIM, near, N) < CLAIM.max_depth
+    assert not is_likely(CLAIM, far)
+    assert expected_depth(CLAIM, far, N) > CLAIM.max_depth == expected_depth(CLAIM, far, CLAIM.max_depth)
+
+
+def test_only_choosing_queries_plan() -> None:
+    own = [contender(scale, size=size, seed=size) for scale, size in ((5.0, 16), (12.0, 12), (25.0, 8), (80.0, 4))]
+    others = [replace(c, testing=ranks(len(c.testing), 150.0, seed=9)) for c in own]
+    planned, again = ([str(c) for c in _sequence(codes, CLAIM)] for codes in (own, others))
+    assert planned == again == [str(c) for c in own[:3]]
+    for a, b in zip(own, others, strict=True):
+        assert bet_on(CLAIM, a, CLAIM.max_depth) == bet_on(CLAIM, b, CLAIM.max_depth)
+        assert expected_depth(CLAIM, a, N) == expected_depth(CLAIM, b, N)
+        assert is_likely(CLAIM, a) == is_likely(CLAIM, b)
+
+
+def test_the_sequence_takes_the_kind_of_search_with_fewer_candidates() -> None:
+    slow, fast = (contender(scale, size=8, mode=mode) for scale, mode in ((20.0, "hamming"), (14.0, "asymmetric")))
+    best = contender(3.0, size=16)
+    assert _sequence([slow, fast, best], CLAIM) == _sequence([best, fast, slow], CLAIM) == [best, fast]
+    assert _sequence([contender(70.0), hopeless := contender(60.0)], CLAIM) == [hopeless]
+
+
+def test_the_sequence_ends_with_the_smallest_code_that_may_keep_the_claim() -> None:
+    small, large = contender(10.0, size=8), contender(20.0, size=16)
+    assert is_likely(CLAIM, small)
+    assert is_likely(CLAIM, large)
+    assert _sequence([small, large], CLAIM)[-1] is small
+
+
+def test_the_smallest_code_is_promised_at_its_smallest_depth() -> None:
+    own = [contender(scale, size=size, seed=size) for scale, size in ((5.0, 16), (12.0, 12), (20.0, 8))]
+    winner, certificate = promise_of(own, CLAIM)
+    assert winner is own[2]
+    assert certificate.kept
+    assert certificate.accepted()
+    assert certificate.depth == shown_depth(CLAIM, winner, CLAIM.max_depth, bet_on(CLAIM, winner, CLAIM.max_depth))
+    assert certificate.measured == pytest.approx(found(winner.testing, certificate.depth).mean())
+    assert len(certificate.tested) == 4
+
+
+def test_the_first_failure_ends_the_test() -> None:
+    good, failing, small = contender(5.0, size=16), contender(25.0, testing=90.0, size=12), contender(25.0, size=8)
+    assert is_shown(CLAIM, small, CLAIM.max_depth, bet_on(CLAIM, small, CLAIM.max_depth))  # it would pass
+    winner, certificate = promise_of([small, failing, good], CLAIM)
+    assert winner is good
+    assert (certificate.depth, certificate.promised) == (CLAIM.max_depth, CLAIM.recall)
+    assert [step.split(",")[1] for step in certificate.tested] == [" 16 bytes", " 12 bytes"]
+
+
+def test_if_nothing_passes_less_is_promised() -> None:
+    worse, better = contender(90.0, size=8), contender(60.0, size=16)
+    winner, certificate = promise_of([worse, better], CLAIM)
+    assert winner is better
+    assert not certificate.kept
+    assert certificate.depth == CLAIM.max_depth
+    assert certificate.measured - 0.1 < certificate.promised < certificate.measured < CLAIM.recall
+    assert certificate.accepted()
+
+
+def test_a_condition_that_never_or_always_holds() -> None:
+    assert smallest(lambda _: True, 3, 9) == 3
+    assert smallest(lambda _: False, 3, 9) is None
+    assert smallest(lambda n: n >= 9, 3, 9) == 9
+
+
+def test_a_lower_promise_can_be_checked_again() -> None:
+    n = 100
+    choosing, testing = np.ones((20, K), np.int64), np.ones((n, K), np.int64)
+    testing[:6] = N  # six queries find nothing
+    own = [replace(contender(1.0), choosing=choosing, testing=testing)]
+    certificate = promise_of(own, CLAIM)[1]
+    assert not certificate.kept
+    assert certificate.accepted()
+
+
+def test_a_bet_never_loses_more_than_the_stake() -> None:
+    half = np.tile([1, 1, 1, N, N], (500, 1))
+    own = replace(contender(1.0), choosing=half[:100], testing=half)
+    assert bet_on(CLAIM, own, CLAIM.max_depth) < 1.0 / CLAIM.recall
+
+
+# The chance that both codes find the neighbor of a query, and that the larger one alone does.
+@pytest.mark.parametrize(("both", "larger_alone"), [(0.49, 0.3), (0.49, 0.0), (0.3, 0.19)])
+def test_a_false_promise_is_as_rare_as_said_with_all_choices(both: float, larger_alone: float) -> None:
+    n, claim = 18, Claim(recall=0.5, confidence=0.8, k=1, max_depth=1)
+    choosing = np.repeat([1, 2], [17, 3])[:, None]
+    means = {16: both + larger_alone, 8: both}
+    chances = (both, larger_alone, 1.0 - both - larger_alone)
+    false = 0.0
+    for a, b in np.ndindex(n + 1, n + 1):
+        if a + b > n:
+            continue
+        found_by = {16: np.repeat([1, 2], [a + b, n - a - b]), 8: np.repeat([1, 2], [a, n - a])}
+        own = [replace(contender(1.0, size=s), choosing=choosing, testing=r[:, None]) for s, r in found_by.items()]
+        winner, certificate = promise_of(own, claim)
+        if certificate.promised > means[winner.bytes_per_row] + 1e-9:
+            false += float(multinomial.pmf([a, b, n - a - b], n, chances))
+    assert 0.0 < false <= 1.0 - claim.confidence
