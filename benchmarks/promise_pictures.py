@@ -12,11 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.promise_pools import TASKS, K, Pool, pool_of, promise_of, with_replacement
+from benchmarks.promise_pools import TASKS, K, Pool, pool_of, with_replacement
 from benchmarks.promises import betting, fixed, hoeffding, hoeffding_bentkus
 from hashlearn.compression.compress import CANDIDATES
 from hashlearn.compression.contenders import found
-from hashlearn.compression.testing import Claim, measured_depth
+from hashlearn.compression.testing import Claim, measured_depth, outcome_of
 from hashlearn.pages.markup import Markup, element
 from hashlearn.pages.plots import linear_axis
 
@@ -123,9 +123,10 @@ def draws(pools: list[Pool]) -> Picture:
         above = []
         for _ in range(DRAWS):
             asked, _ = with_replacement(pool, QUERIES, rng)
-            winner, certificate = promise_of(pool.split(asked), claim, pool)
-            truth = float(found(pool.codes[winner].testing, certificate.depth).mean())
-            above.append(100 * (truth - certificate.promised))
+            drawn = pool.split(asked)
+            outcome = outcome_of(drawn, claim)
+            truth = float(found(pool.codes[drawn.index(outcome.accepted)].testing, outcome.depth).mean())
+            above.append(100 * (truth - outcome.promised))
         groups.append(above)
     title = "True recall less promised recall of 200 promises for each of four data sets, one dot each"
     limits = min(-0.5, *map(min, groups)), max(map(max, groups)) + 0.2

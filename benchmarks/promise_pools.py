@@ -9,15 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from unittest import mock
 
 import numpy as np
 
-from hashlearn.compression.compress import _tested
 from hashlearn.compression.contenders import MODES, OwnContender, Ranks, Rows, contenders
-from hashlearn.compression.records import Certificate
-from hashlearn.compression.splitting import CHOOSING_SHARE, Split
-from hashlearn.compression.testing import Claim
+from hashlearn.compression.splitting import CHOOSING_SHARE
 from hashlearn.experiments import datasets
 from hashlearn.hashers import SignCodes
 from hashlearn.metrics import float_neighbors
@@ -85,17 +81,6 @@ def pool_of(name: str, folder: Path | None) -> Pool:
         family, size, mode = key.split(",")
         codes.append(OwnContender(family, mode, int(size), 0.0, EMPTY, testing, SignCodes(8 * int(size)), NO_CODES))
     return Pool(name, codes, n, len(codes[0].testing))
-
-
-def promise_of(drawn: list[OwnContender], claim: Claim, pool: Pool) -> tuple[int, Certificate]:
-    """What `compress` promises with these contenders: the place of its choice, and the certificate."""
-    chosen, tested = drawn[0].choosing, drawn[0].testing
-    rows = Rows(np.empty((pool.n_database, 0)), None, chosen, tested, chosen, tested, "cosine", 0)
-    split = Split(rows, tested, tested, pool.n_database, "", "")
-    # The growth with the database needs rows, and takes no part in the test.
-    with mock.patch.dict(_tested.__globals__, growth_of=lambda *_: None):
-        winner, certificate = _tested(drawn, claim, split, True, True)
-    return drawn.index(winner), certificate
 
 
 Draw = Callable[[Pool, int, np.random.Generator], tuple[Ranks, Ranks]]

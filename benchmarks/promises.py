@@ -27,7 +27,6 @@ from benchmarks.promise_pools import (
     K,
     Pool,
     pool_of,
-    promise_of,
     rows_of,
     with_replacement,
     without_replacement,
@@ -35,7 +34,7 @@ from benchmarks.promise_pools import (
 from hashlearn import compress
 from hashlearn.compression.compress import CANDIDATES
 from hashlearn.compression.contenders import OwnContender, Ranks, found
-from hashlearn.compression.testing import Claim, bet_on, measured_depth, shown_depth, smallest
+from hashlearn.compression.testing import Claim, bet_on, measured_depth, outcome_of, shown_depth, smallest
 
 RECALLS = (0.8, 0.9, 0.95, 0.99)
 TOTALS = (500, 2_000, 10_000)
@@ -78,10 +77,10 @@ def _broken(
         drawn = pool.split(asked)
         for at, (places, depth) in enumerate(settings):
             claim = Claim(recall, options.confidence, K, depth)
-            winner, certificate = promise_of([drawn[place] for place in places], claim, pool)
-            truth = found(pool.codes[places[winner]].testing[judges], certificate.depth).mean()
-            broken[at] += truth < certificate.promised - 1e-12
-            kept += certificate.kept
+            outcome = outcome_of([drawn[place] for place in places], claim)
+            truth = found(pool.codes[drawn.index(outcome.accepted)].testing[judges], outcome.depth).mean()
+            broken[at] += truth < outcome.promised - 1e-12
+            kept += outcome.is_kept(claim)
     return broken, kept
 
 

@@ -15,7 +15,7 @@ pytest.importorskip("benchmarks.promises", reason="benchmarks/ is not importable
 
 from benchmarks import promise_pools
 from hashlearn.compression.contenders import found
-from hashlearn.compression.testing import Claim
+from hashlearn.compression.testing import Claim, outcome_of
 
 
 @pytest.mark.parametrize("test", [hoeffding, hoeffding_bentkus])
@@ -46,7 +46,7 @@ def test_a_pool_promises_what_was_asked_for(pool: promise_pools.Pool) -> None:
     assert not set(asked) & set(judges)
     drawn = pool.split(asked)
     assert (len(drawn[0].choosing), len(drawn[0].testing)) == (80, 320)
-    winner, certificate = promise_pools.promise_of(drawn, Claim(0.9, 0.99, 10, 200), pool)
-    assert certificate.kept
-    assert certificate.accepted()
-    assert found(pool.codes[winner].testing, certificate.depth).mean() > 0.9
+    claim = Claim(0.9, 0.99, 10, 200)
+    outcome = outcome_of(drawn, claim)
+    assert outcome.is_kept(claim)
+    assert found(pool.codes[drawn.index(outcome.accepted)].testing, outcome.depth).mean() > 0.9

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import multinomial
 
-from hashlearn.compression.compress import _sequence, _tested
+from hashlearn.compression.compress import _certified
 from hashlearn.compression.contenders import Contender, OwnContender, Ranks, Rows, found
 from hashlearn.compression.promise import accepts, fewest_values
 from hashlearn.compression.records import Certificate
@@ -22,6 +22,8 @@ from hashlearn.compression.testing import (
     is_likely,
     is_shown,
     measured_depth,
+    outcome_of,
+    sequence,
     shown_depth,
     shown_recall,
     smallest,
@@ -50,13 +52,9 @@ def contender(
 def promise_of(own: list[OwnContender], claim: Claim) -> tuple[OwnContender, Certificate]:
     shown, chosen = own[0].testing, own[0].choosing
     rows = Rows(np.empty((N, 1)), None, chosen, shown, chosen, shown, "cosine", 0)
-    return _tested(own, claim, Split(rows, shown, shown, N, "", ""), True, True)
-
-
-@pytest.fixture(autouse=True)
-def _no_growth(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The growth with the database needs rows, and takes no part in the test."""
-    monkeypatch.setitem(_tested.__globals__, "growth_of", lambda *_: None)
+    outcome = outcome_of(own, claim)
+    split = Split(rows, shown, shown, N, "", "")
+    return outcome.accepted, _certified(outcome, claim, split, keep_floats=True, own_queries=True, growth=None)
 
 
 @pytest.fixture(params=range(4))
@@ -116,7 +114,7 @@ def test_likely_is_what_is_expected_within_the_largest_depth() -> None:
 def test_only_choosing_queries_plan() -> None:
     own = [contender(scale, size=size, seed=size) for scale, size in ((5.0, 16), (12.0, 12), (25.0, 8), (80.0, 4))]
     others = [replace(c, testing=ranks(len(c.testing), 150.0, seed=9)) for c in own]
-    planned, again = ([str(c) for c in _sequence(codes, CLAIM)] for codes in (own, others))
+    planned, again = ([str(c) for c in sequence(codes, CLAIM)] for codes in (own, others))
     assert planned == again == [str(c) for c in own[:3]]
     for a, b in zip(own, others, strict=True):
         assert bet_on(CLAIM, a, CLAIM.max_depth) == bet_on(CLAIM, b, CLAIM.max_depth)
@@ -127,15 +125,15 @@ def test_only_choosing_queries_plan() -> None:
 def test_the_sequence_takes_the_kind_of_search_with_fewer_candidates() -> None:
     slow, fast = (contender(scale, size=8, mode=mode) for scale, mode in ((20.0, "hamming"), (14.0, "asymmetric")))
     best = contender(3.0, size=16)
-    assert _sequence([slow, fast, best], CLAIM) == _sequence([best, fast, slow], CLAIM) == [best, fast]
-    assert _sequence([contender(70.0), hopeless := contender(60.0)], CLAIM) == [hopeless]
+    assert sequence([slow, fast, best], CLAIM) == sequence([best, fast, slow], CLAIM) == [best, fast]
+    assert sequence([contender(70.0), hopeless := contender(60.0)], CLAIM) == [hopeless]
 
 
 def test_the_sequence_ends_with_the_smallest_code_that_may_keep_the_claim() -> None:
     small, large = contender(10.0, size=8), contender(20.0, size=16)
     assert is_likely(CLAIM, small)
     assert is_likely(CLAIM, large)
-    assert _sequence([small, large], CLAIM)[-1] is small
+    assert sequence([small, large], CLAIM)[-1] is small
 
 
 def test_the_smallest_code_is_promised_at_its_smallest_depth() -> None:

@@ -12,7 +12,6 @@ false step is accepted unless the first false one is (fixed-sequence testing).
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -35,15 +34,7 @@ from hashlearn.compression.peers import product_quantizers
 from hashlearn.compression.records import Certificate
 from hashlearn.compression.result import Compression
 from hashlearn.compression.splitting import Split, split_rows
-from hashlearn.compression.testing import (
-    Claim,
-    bet_on,
-    expected_depth,
-    is_likely,
-    is_shown,
-    shown_depth,
-    shown_recall,
-)
+from hashlearn.compression.testing import Claim, Outcome, is_likely, outcome_of
 from hashlearn.core.checks import generator, require_share, whole_number
 from hashlearn.core.names import require_choice
 from hashlearn.core.progress import Progress, ProgressCallback, tell
@@ -144,12 +135,16 @@ def compress(
     if peers:
         tried += product_quantizers({contender.bytes_per_row for contender in own}, rows, progress)
     tell(progress, "testing the promise", 0, None)
-    winner, certificate = _tested(own, claim, split, keep_floats, queries is not None)
-    table, examples = frontier_of(tried, claim, rows, winner), examples_of(certificate, winner, split)
+    outcome = outcome_of(own, claim)
+    winner = outcome.accepted
+    table = frontier_of(tried, claim, rows, winner)
+    examples = examples_of(winner, outcome.depth, keep_floats, split)
+    growth = growth_of(winner, rows, claim.recall) if outcome.is_kept(claim) and outcome.depth > rows.k else None
     columns = getattr(X, "names", getattr(X, "columns", None))  # of a file, of a data frame
     if columns is not None:
         winner.hasher.feature_names_in_ = np.array(columns, dtype=object)
-    return Compression(winner.hasher, replace(certificate, model=fingerprint(winner.hasher)), table, examples)
+    certificate = _certified(outcome, claim, split, keep_floats, queries is not None, growth)
+    return Compression(winner.hasher, certificate, table, examples)
 
 
 def _family_names(families: Iterable[str] | None, has_labels: bool, thorough: bool) -> list[str]:
@@ -227,61 +222,35 @@ class _Work:
         return None if self._progress is None else watch
 
 
-def _tested(
-    own: list[OwnContender], claim: Claim, split: Split, keep_floats: bool, own_queries: bool
-) -> tuple[OwnContender, Certificate]:
-    """Test along a sequence that the choosing queries fixed. Returns the last contender that was accepted."""
-    n = len(split.rows.database)
-    bets = {id(contender): bet_on(claim, contender, claim.max_depth) for contender in own}
-    accepted, depth, promised, steps = own[0], claim.max_depth, 0.0, []
-    for contender in _sequence(own, claim):
-        steps.append(f"{contender}, depth {claim.max_depth}")
-        if not is_shown(claim, contender, claim.max_depth, bets[id(contender)]):
-            break
-        accepted, promised = contender, claim.recall
-    else:
-        depth = shown_depth(claim, accepted, claim.max_depth, bets[id(accepted)]) or claim.max_depth
-        steps.append(f"{accepted}, depth {depth}")
-    if not promised:  # not even the first: promise what it does show
-        accepted = _sequence(own, claim)[0]
-        promised = shown_recall(claim, accepted, depth, bets[id(accepted)])
-    values = found(accepted.testing, depth)
-    certificate = Certificate(
+def _certified(
+    outcome: Outcome, claim: Claim, split: Split, keep_floats: bool, own_queries: bool, growth: float | None
+) -> Certificate:
+    winner, rows = outcome.accepted, split.rows
+    values = found(winner.testing, outcome.depth)
+    return Certificate(
         recall=claim.recall,
-        promised=promised,
+        promised=outcome.promised,
         k=claim.k,
         confidence=claim.confidence,
-        metric=split.rows.metric,
-        mode=accepted.mode,
-        depth=depth,
+        metric=rows.metric,
+        mode=winner.mode,
+        depth=outcome.depth,
         max_depth=claim.max_depth,
         keep_floats=keep_floats,
-        n_bits=int(accepted.hasher.n_bits),
-        family=accepted.family,
-        n_database=n,
+        n_bits=int(winner.hasher.n_bits),
+        family=winner.family,
+        n_database=len(rows.database),
         n_rows=split.n_rows,
-        n_choosing=len(split.rows.choosing),
-        n_testing=len(split.rows.testing),
+        n_choosing=len(rows.choosing),
+        n_testing=len(rows.testing),
         own_queries=own_queries,
         found=tuple(np.bincount(np.rint(values * claim.k).astype(int), minlength=claim.k + 1).tolist()),
-        bet=bets[id(accepted)],
-        tested=tuple(steps),
-        model=None,
+        bet=outcome.bet,
+        tested=outcome.steps,
+        model=fingerprint(winner.hasher),
         data=split.data_digest,
         queries=split.queries_digest,
-        seed=split.rows.seed,
-        growth=growth_of(accepted, split.rows, claim.recall) if promised == claim.recall and depth > claim.k else None,
+        seed=rows.seed,
+        growth=growth,
         versions={"hashlearn": hashlearn.__version__, "numpy": np.__version__},
     )
-    return accepted, certificate
-
-
-def _sequence(own: list[OwnContender], claim: Claim) -> list[OwnContender]:
-    """What is tested, in order: the contender with the best recall, then smaller and smaller codes that may keep it."""
-    safest = max(own, key=lambda contender: float(found(contender.choosing, claim.max_depth).mean()))
-    best: dict[int, OwnContender] = {}  # by size: the one with the fewest candidates
-    for contender in sorted(own, key=lambda contender: expected_depth(claim, contender, claim.max_depth)):
-        if is_likely(claim, contender):
-            best.setdefault(contender.bytes_per_row, contender)
-    smaller = [best[size] for size in sorted(best, reverse=True) if size <= safest.bytes_per_row]
-    return [safest, *(contender for contender in smaller if contender is not safest)]

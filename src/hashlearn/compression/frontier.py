@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hashlearn.compression.contenders import Contender, OwnContender, Rows, asked, found
-from hashlearn.compression.records import Certificate, Example, FrontierRow
+from hashlearn.compression.records import Example, FrontierRow
 from hashlearn.compression.searcher import Searcher
 from hashlearn.compression.splitting import Split
 from hashlearn.compression.testing import Claim, bet_on, bound_of_recall, measured_depth, shown_depth
@@ -61,20 +61,20 @@ def _milliseconds(contender: Contender, rows: Rows, depth: int) -> float | None:
     return 1000.0 * (time.perf_counter() - began) / len(queries)
 
 
-def _searcher(contender: OwnContender, rows: Rows, depth: int) -> Searcher:
+def _searcher(contender: OwnContender, rows: Rows, depth: int, keep_floats: bool = True) -> Searcher:
     settings: dict[str, Any] = {"mode": contender.mode, "metric": rows.metric, "codes": contender.codes}
-    return Searcher(contender.hasher, rows.database, depth=depth, **settings)
+    return Searcher(contender.hasher, rows.database, depth=depth, keep_floats=keep_floats, **settings)
 
 
-def examples_of(certificate: Certificate, winner: OwnContender, split: Split) -> tuple[Example, ...]:
+def examples_of(winner: OwnContender, depth: int, keep_floats: bool, split: Split) -> tuple[Example, ...]:
     """The testing queries that lost most neighbors, worst first. Queries that lost none are not examples."""
-    rows, depth = split.rows, certificate.depth
+    rows = split.rows
     values = found(winner.testing, depth)
     worst = np.argsort(values, kind="stable")[:EXAMPLES]
     worst = worst[values[worst] < 1.0]
     if not len(worst):
         return ()
-    searcher = _searcher(winner, rows, depth if certificate.keep_floats else rows.k)
+    searcher = _searcher(winner, rows, depth, keep_floats)
     answers = searcher.search(rows.testing[worst], rows.k).indices
     return tuple(
         Example(

@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import minimize_scalar
-from scipy.special import logsumexp
 
 LARGEST_BET = 0.98  # of the bet that a value of 0 would ruin
 ZEROS_ADDED = 0.1  # values of 0 that are added to those that a bet is fitted to, since worse values may come
@@ -41,7 +40,7 @@ def log_stake(values: Any, claim: float, bets: Any) -> float:
     bets = np.atleast_1d(np.asarray(bets, np.float64))
     distinct, counts = np.unique(np.asarray(values, np.float64), return_counts=True)
     growth = np.log1p(np.multiply.outer(bets, distinct - claim)) @ counts
-    return float(logsumexp(growth) - math.log(len(bets)))
+    return float(np.logaddexp.reduce(growth) - math.log(len(bets)))
 
 
 def best_bet(values: Any, claim: float, n: int) -> float:

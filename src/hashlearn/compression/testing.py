@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hashlearn.compression.contenders import Contender, Ranks, found
+from hashlearn.compression.contenders import Contender, OwnContender, Ranks, found
 from hashlearn.compression.promise import LARGEST_BET, accepts, best_bet, lower_bound
 from hashlearn.core.arrays import FloatArray
 
@@ -37,6 +37,52 @@ class Claim:
         """How far above the claim the mean of n_testing values must be, roughly, to be accepted."""
         needed = -math.log1p(-self.confidence) / n_testing  # growth of the stake for each value
         return max(math.sqrt(2.0 * float(values.var()) * needed), needed)
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """What the testing queries accepted last, and how they came to it."""
+
+    accepted: OwnContender
+    depth: int
+    promised: float
+    bet: float
+    steps: tuple[str, ...]  # in words
+
+    def is_kept(self, claim: Claim) -> bool:
+        """Whether the whole claim is promised."""
+        return self.promised == claim.recall
+
+
+def outcome_of(own: list[OwnContender], claim: Claim) -> Outcome:
+    """Test along the sequence until a step fails. If it is the first, promise the recall that it does show."""
+    order = sequence(own, claim)
+    bets = [bet_on(claim, contender, claim.max_depth) for contender in order]
+    n_accepted, steps = 0, []
+    for contender, bet in zip(order, bets, strict=True):
+        steps.append(f"{contender}, depth {claim.max_depth}")
+        if not is_shown(claim, contender, claim.max_depth, bet):
+            break
+        n_accepted += 1
+    last = max(n_accepted - 1, 0)
+    accepted, bet, depth, promised = order[last], bets[last], claim.max_depth, claim.recall
+    if n_accepted == len(order):
+        depth = shown_depth(claim, accepted, claim.max_depth, bet) or claim.max_depth
+        steps.append(f"{accepted}, depth {depth}")
+    elif n_accepted == 0:
+        promised = shown_recall(claim, accepted, depth, bet)
+    return Outcome(accepted, depth, promised, bet, tuple(steps))
+
+
+def sequence(own: list[OwnContender], claim: Claim) -> list[OwnContender]:
+    """What is tested, in order: the contender with the best recall, then smaller and smaller codes that may keep it."""
+    safest = max(own, key=lambda contender: float(found(contender.choosing, claim.max_depth).mean()))
+    best: dict[int, OwnContender] = {}  # by size: the one with the fewest candidates
+    for contender in sorted(own, key=lambda contender: expected_depth(claim, contender, claim.max_depth)):
+        if is_likely(claim, contender):
+            best.setdefault(contender.bytes_per_row, contender)
+    smaller = [best[size] for size in sorted(best, reverse=True) if size <= safest.bytes_per_row]
+    return [safest, *(contender for contender in smaller if contender is not safest)]
 
 
 def is_likely(claim: Claim, contender: Contender) -> bool:
