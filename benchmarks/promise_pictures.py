@@ -1,7 +1,9 @@
-"""The two pictures of docs/promises.md, drawn from the pools of `promise_pools`.
+"""The pictures of docs/promises.md and docs/compress.md.
 
-``python -m benchmarks.promise_pictures --ranks results/promise-ranks`` writes docs/promise-depths.svg, recall against
-depth for one code with the depths that several tests promise, and docs/promise-draws.svg, true against promised recall.
+``python -m benchmarks.promise_pictures --ranks results/promise-ranks`` draws from the pools of `promise_pools`:
+docs/promise-depths.svg, recall against depth for one code with the depths that several tests promise, and
+docs/promise-draws.svg, true against promised recall. ``--plan model.hashlearn`` draws the frontier of a model of
+``hashlearn compress`` instead: docs/compress-sizes.svg, the candidates that each code needs.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import numpy as np
 
 from benchmarks.promise_pools import TASKS, K, Pool, pool_of, with_replacement
 from benchmarks.promises import betting, fixed, hoeffding, hoeffding_bentkus
+from hashlearn.compression import Compression
 from hashlearn.compression.compress import CANDIDATES
 from hashlearn.compression.contenders import found
 from hashlearn.compression.testing import Claim, measured_depth, outcome_of
@@ -23,6 +26,7 @@ from hashlearn.pages.plots import linear_axis
 RECALL, CONFIDENCE, QUERIES = 0.95, 0.99, 2000
 DRAWS_OF_DEPTHS, DRAWS = 100, 200
 CODE = ("itq", "hamming", 8)
+MOST_BYTES = 16  # in the picture of the frontier
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, BOTTOM = 760, 330, 64, 24, 34, 52
 STYLE = """
 text { font: 13px system-ui, -apple-system, "Segoe UI", "Helvetica Neue", Arial, sans-serif; fill: #46556a; }
@@ -31,11 +35,11 @@ text { font: 13px system-ui, -apple-system, "Segoe UI", "Helvetica Neue", Arial,
 .claim { stroke: #b3402f; stroke-width: 1.6; stroke-dasharray: 6 4; } .mark { stroke: #2f6fc4; stroke-width: 1.6; }
 .dots { stroke: #2f6fc4; stroke-width: 4; stroke-linecap: round; stroke-opacity: 0.45; fill: none; }
 .strong { font-weight: 600; fill: #1d2a3c; paint-order: stroke; stroke: #fbfcfe; stroke-width: 4; }
-.red { fill: #b3402f; }
+.red { fill: #b3402f; } .ring { fill: none; stroke: #b3402f; stroke-width: 2; }
 @media (prefers-color-scheme: dark) {
   text { fill: #b6c3d4; } .page { fill: #151b24; stroke: #303b4a; } .grid { stroke: #2b3543; }
   .curve { stroke: #a3b2c6; } .mark, .dots { stroke: #6ba6f2; } .strong { fill: #eef3fa; stroke: #151b24; }
-  .claim { stroke: #f08a78; } .red { fill: #f08a78; }
+  .claim, .ring { stroke: #f08a78; } .red { fill: #f08a78; }
 }
 """
 
@@ -141,11 +145,42 @@ def draws(pools: list[Pool]) -> Picture:
     return picture
 
 
+def sizes(plan: Compression) -> Picture:
+    """The candidates that the frontier promises to be enough, by bytes, a line for each family."""
+    promise = plan.certificate
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for row in plan.frontier:
+        if row.mode == promise.mode and row.depth is not None and row.bytes_per_row <= MOST_BYTES:
+            lines.setdefault(row.family, []).append((row.bytes_per_row, row.depth))
+    shown = sorted({size for line in lines.values() for size, _ in line})
+    deepest = max(depth for line in lines.values() for _, depth in line)
+    title = f"Candidates to rescore for a recall of {promise.recall:g} against bytes, {promise.mode} search"
+    picture = Picture(title, (shown[0] - 0.4, shown[-1] + 1.4), (0.0, deepest), f"candidates for {promise.recall:.0%}")
+    picture.horizontal(promise.max_depth, "claim")
+    picture.text("allowed", LEFT + 4, picture.at(0, promise.max_depth)[1] - 6, "start", "red")
+    for family, line in lines.items():
+        picture.path(line, "curve")
+        picture.path(line, "dots", dots=True)
+        x, y = picture.at(*line[-1])
+        picture.text(family, x + 10, y + 4, "start", "strong")
+    for size in shown:
+        picture.text(f"{size:g}", picture.at(size, 0)[0], HEIGHT - BOTTOM + 18)
+    picture.text("bytes a row", WIDTH - RIGHT, HEIGHT - 10, "end", "strong")
+    x, y = picture.at(plan.bytes_per_row, dict(lines[promise.family])[plan.bytes_per_row])
+    picture.parts.append(element("circle", cx=f"{x:.1f}", cy=f"{y:.1f}", r=9, class_="ring"))
+    picture.text("chosen", x, y + 26, kind="strong")
+    return picture
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ranks", type=Path, help="folder that keeps the ranks of the pools")
     parser.add_argument("--folder", type=Path, default=Path("docs"))
+    parser.add_argument("--plan", type=Path, help="model of hashlearn compress")
     options = parser.parse_args()
+    if options.plan is not None:
+        sizes(Compression.load(options.plan)).write(options.folder / "compress-sizes.svg")
+        return
     pools = [pool_of(name, options.ranks) for name in TASKS]
     depths(pools[0]).write(options.folder / "promise-depths.svg")
     draws(pools).write(options.folder / "promise-draws.svg")
