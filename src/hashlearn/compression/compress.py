@@ -92,7 +92,7 @@ def compress(
     peers : measure FAISS's product quantizer at the same sizes too, for the frontier
     n_queries : how many queries to use; None: all that are given
     max_rows : with more rows a random sample of this many is the database, and the promise is for this many rows
-    random_state : seed
+    random_state : seed, an integer; the certificate states it
     progress : called with a `hashlearn.core.progress.Progress`
 
     Examples
@@ -109,6 +109,7 @@ def compress(
     require_share(confidence, "confidence")
     require_choice(metric, "metric", METRICS)
     require_choice(mode, "mode", ("auto", *MODES))
+    seed = None if random_state is None else whole_number(random_state, "random_state", least=0)
     most = SIZES[-1] if max_bytes is None else whole_number(max_bytes, "max_bytes", least=1)
     names = _family_names(families, y is not None, thorough)
     tell(progress, "finding the true neighbors", 0, None)
@@ -122,8 +123,8 @@ def compress(
         metric=metric,
         n_queries=n_queries,
         max_rows=max_rows,
-        rng=generator(random_state),
-        seed=random_state,
+        rng=generator(seed),
+        seed=seed,
     )
     rows = split.rows
     depth = rows.k
