@@ -18,7 +18,7 @@ from hashlearn.compression.promise import LARGEST_BET, accepts, best_bet, lower_
 from hashlearn.core.arrays import FloatArray
 
 SMALLEST_CLAIM = 0.01  # that a bet is fitted to
-SAFE = 2.0  # standard errors of the mean of the choosing queries
+SAFE = 5.0  # standard errors of the mean of the choosing queries
 
 
 @dataclass(frozen=True)
