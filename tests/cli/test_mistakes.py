@@ -16,12 +16,14 @@ import numpy as np
 import pytest
 from click.testing import Result
 
+from hashlearn import compress
 from hashlearn.cli import main
 from hashlearn.cli.exits import BAD_INPUT, FAILED, refusal
 from hashlearn.hashers import LSH
 from tests.cli.files import invoke
 
-# Calls to which one option is appended. They work, except where work takes long: five rows are too few to tune.
+# Calls to which one option is appended. They work, except where work takes long: five rows are too few to tune or
+# to compress.
 WORKING: dict[str, list[str]] = {
     "fit": ["X.npy", "-o", "new", "--bits", "4", "--method", "lsh"],
     "tune": ["Q.npy", "-o", "new", "--bits", "4", "--seconds", "0.001"],
@@ -32,6 +34,8 @@ WORKING: dict[str, list[str]] = {
     ],
     "export": ["model", "-o", "model.onnx"],
     "duplicates": ["X.npy", "-o", "pairs.csv"],
+    "compress": ["Q.npy", "-o", "new", "--page", "page.html"],
+    "verify": ["promise", "--database", "X.npy", "--queries", "Q.npy"],
     "bench": ["supervised", "--dataset", "small.npz", "--methods", "SDH", "--bits", "8", "--draws", "1"],
     "report": ["no results here"],
     "datasets": [],
@@ -58,6 +62,13 @@ READERS: dict[str, list[str]] = {
     "model of export": ["export", "FILE", "-o", "model.onnx"],
     "sample of export": ["export", "model", "--sample", "FILE", "-o", "model.onnx"],
     "features of duplicates": ["duplicates", "FILE", "-o", "pairs.csv"],
+    "features of compress": ["compress", "FILE", "-o", "new"],
+    "queries of compress": ["compress", "X.npy", "--queries", "FILE", "-o", "new"],
+    "labels of compress": ["compress", "X.npy", "--labels", "FILE", "-o", "new"],
+    "texts of compress": ["compress", "X.npy", "--texts", "FILE", "-o", "new", "--page", "page.html"],
+    "model of verify": ["verify", "FILE", "--database", "X.npy", "--queries", "Q.npy"],
+    "database of verify": ["verify", "promise", "--database", "FILE", "--queries", "Q.npy"],
+    "queries of verify": ["verify", "promise", "--database", "X.npy", "--queries", "FILE"],
     "data set of bench": ["bench", "supervised", "--dataset", "FILE", "--methods", "SDH", "--bits", "8"],
     "folder of report": ["report", "FILE", "-o", "page.html"],
     "problem of bqp": ["bqp", "FILE"],
@@ -134,6 +145,8 @@ def _written_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
         np.save("Q.npy", rows[:5])
         np.save("yq.npy", np.arange(5) % 4)
         LSH(n_bits=8, random_state=0).fit(rows).save("model")
+        many = np.random.default_rng(1).standard_normal((300, 6))
+        compress(many, recall=0.3, families=["ranking_linear"], keep_floats=False).save("promise")
         write_npz("small.npz")
         Path("graph.txt").write_text("3 3\n1 2 1\n2 3 1\n1 3 1\n")
         for suffix in ("", ".npy", ".npz", ".parquet"):

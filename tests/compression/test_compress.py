@@ -201,6 +201,7 @@ def test_progress_is_told() -> None:
         ({"families": ["two_step"]}, "give y"),
         ({"max_bytes": 3}, "max_bytes=3 leaves nothing to try for 64 features; the smallest codes have 4 bytes"),
         ({"max_depth": 5}, "max_depth must be an integer of at least 10"),
+        ({"random_state": np.random.default_rng(0)}, "random_state must be an integer of at least 0"),
         ({"recall": 0.99}, "takes at least 585 queries"),
         ({"queries": np.zeros((50, 3))}, "same number of columns"),
         (

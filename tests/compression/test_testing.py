@@ -15,6 +15,7 @@ from hashlearn.compression.promise import accepts, fewest_values
 from hashlearn.compression.records import Certificate
 from hashlearn.compression.splitting import Split
 from hashlearn.compression.testing import (
+    SAFE,
     Claim,
     bet_on,
     bound_of_recall,
@@ -144,7 +145,7 @@ def test_the_smallest_code_is_promised_at_its_smallest_depth() -> None:
     assert certificate.accepted()
     assert certificate.depth == shown_depth(CLAIM, winner, CLAIM.max_depth, bet_on(CLAIM, winner, CLAIM.max_depth))
     assert certificate.measured == pytest.approx(found(winner.testing, certificate.depth).mean())
-    assert len(certificate.tested) == 4
+    assert len(certificate.tested) == 6
 
 
 def test_the_first_failure_ends_the_test() -> None:
@@ -152,8 +153,17 @@ def test_the_first_failure_ends_the_test() -> None:
     assert is_shown(CLAIM, small, CLAIM.max_depth, bet_on(CLAIM, small, CLAIM.max_depth))  # it would pass
     winner, certificate = promise_of([small, failing, good], CLAIM)
     assert winner is good
-    assert (certificate.depth, certificate.promised) == (CLAIM.max_depth, CLAIM.recall)
-    assert [step.split(",")[1] for step in certificate.tested] == [" 16 bytes", " 12 bytes"]
+    assert certificate.depth == expected_depth(CLAIM, good, CLAIM.max_depth, SAFE) < CLAIM.max_depth
+    assert certificate.promised == CLAIM.recall
+    assert [step.split(",")[1] for step in certificate.tested] == [" 16 bytes", " 16 bytes", " 12 bytes"]
+
+
+def test_a_depth_that_fails_leaves_the_one_before() -> None:
+    worse, small = contender(5.0, testing=15.0, size=16), contender(20.0, size=8)
+    winner, certificate = promise_of([worse, small], CLAIM)
+    assert winner is worse
+    assert (certificate.depth, len(certificate.tested)) == (CLAIM.max_depth, 2)
+    assert certificate.accepted()
 
 
 def test_if_nothing_passes_less_is_promised() -> None:

@@ -42,8 +42,8 @@ MUTANTS = [
     Mutant(
         "the largest depth is judged by the testing queries",
         "compression/testing.py",
-        "values = found(contender.choosing, claim.max_depth)",
-        "values = found(contender.testing, claim.max_depth)",
+        "values = found(contender.choosing, depth)\n    doubt",
+        "values = found(contender.testing, depth)\n    doubt",
         SEQUENCE,
     ),
     Mutant(
@@ -56,8 +56,8 @@ MUTANTS = [
     Mutant(
         "the test goes on behind a failure",
         "compression/testing.py",
-        "            break\n        n_accepted += 1",
-        "            continue\n        n_accepted += 1",
+        "            break\n        accepted, bet",
+        "            continue\n        accepted, bet",
         SEQUENCE,
     ),
     Mutant(

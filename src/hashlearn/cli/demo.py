@@ -63,9 +63,9 @@ def demo_command(
     from hashlearn.experiments.bench import digits
     from hashlearn.experiments.report.page import digits_page
 
+    options.require_place(output)
     promise_page = output.with_name(f"{output.stem}-promise{output.suffix}")
-    for file in (output, promise_page):
-        options.require_place(file)
+    options.require_place(promise_page)
     with ProgressBar(quiet) as bar:
         result = digits.run(n_bits, seed, progress=bar)
         plan = _compressed(seed, promise_page, bar)

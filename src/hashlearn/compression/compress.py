@@ -42,7 +42,8 @@ from hashlearn.metrics.neighbors import METRICS
 from hashlearn.persistence import fingerprint
 
 CANDIDATES = 20  # for each neighbor that is wanted, without max_depth
-SLOW_WEIGHTS = dict(zip(SLOW, (10.0, 40.0), strict=True))  # seconds of a fit, in those of a quick one
+WEIGHTS = {"ranking_linear": 20.0, "ranking_mlp": 60.0, "two_step": 10.0}  # seconds of a fit; the others take one
+USUAL_FITS = 3  # of a family
 
 
 def compress(
@@ -91,7 +92,7 @@ def compress(
     peers : measure FAISS's product quantizer at the same sizes too, for the frontier
     n_queries : how many queries to use; None: all that are given
     max_rows : with more rows a random sample of this many is the database, and the promise is for this many rows
-    random_state : seed
+    random_state : seed, an integer; the certificate states it
     progress : called with a `hashlearn.core.progress.Progress`
 
     Examples
@@ -108,6 +109,7 @@ def compress(
     require_share(confidence, "confidence")
     require_choice(metric, "metric", METRICS)
     require_choice(mode, "mode", ("auto", *MODES))
+    seed = None if random_state is None else whole_number(random_state, "random_state", least=0)
     most = SIZES[-1] if max_bytes is None else whole_number(max_bytes, "max_bytes", least=1)
     names = _family_names(families, y is not None, thorough)
     tell(progress, "finding the true neighbors", 0, None)
@@ -121,8 +123,8 @@ def compress(
         metric=metric,
         n_queries=n_queries,
         max_rows=max_rows,
-        rng=generator(random_state),
-        seed=random_state,
+        rng=generator(seed),
+        seed=seed,
     )
     rows = split.rows
     depth = rows.k
@@ -204,19 +206,23 @@ def _explored(
 
 
 class _Work:
-    """Progress over all fits, whose number is not known before: a slow family is taken for three fits."""
+    """Progress over all fits, whose number is not known before: a family is taken for three fits."""
 
     def __init__(self, progress: ProgressCallback | None, names: list[str]) -> None:
-        self._progress, self._done = progress, 0.0
-        self._total = sum(3.0 * SLOW_WEIGHTS.get(name, 0.0) or len(SIZES) for name in names)
+        self._progress, self._names, self._done = progress, names, 0.0
+        self._begun: list[str] = []
 
     def begin(self, family: str, n_bits: int) -> ProgressCallback | None:
         """Tell of a new fit; returns the callback for it."""
-        before, weight, stage = self._done, SLOW_WEIGHTS.get(family, 1.0), f"{family}, {-(-n_bits // 8)} bytes"
+        self._begun.append(family)
+        before, weight, stage = self._done, WEIGHTS.get(family, 1.0), f"{family}, {-(-n_bits // 8)} bytes"
         self._done += weight
+        later = self._names[self._names.index(family) + 1 :]
+        more = max(0, USUAL_FITS - self._begun.count(family)) * weight
+        total = self._done + more + USUAL_FITS * sum(WEIGHTS.get(name, 1.0) for name in later)
 
         def watch(progress: Progress) -> None:
-            tell(self._progress, stage, before + weight * (progress.fraction or 0.0), max(self._total, self._done))
+            tell(self._progress, stage, before + weight * (progress.fraction or 0.0), total)
 
         watch(Progress(stage, 0, 1))
         return None if self._progress is None else watch

@@ -18,6 +18,7 @@ from hashlearn.compression.promise import LARGEST_BET, accepts, best_bet, lower_
 from hashlearn.core.arrays import FloatArray
 
 SMALLEST_CLAIM = 0.01  # that a bet is fitted to
+SAFE = 5.0  # standard errors of the mean of the choosing queries
 
 
 @dataclass(frozen=True)
@@ -55,21 +56,28 @@ class Outcome:
 
 
 def outcome_of(own: list[OwnContender], claim: Claim) -> Outcome:
-    """Test along the sequence until a step fails. If it is the first, promise the recall that it does show."""
+    """Test along the sequence until a step fails. If it is the first, promise the recall that it does show.
+
+    Each code is tested at the largest depth, then at one that it should pass, so that a smaller code may fail without
+    harm. The last one goes down to the smallest depth that it passes.
+    """
     order = sequence(own, claim)
-    bets = [bet_on(claim, contender, claim.max_depth) for contender in order]
-    n_accepted, steps = 0, []
-    for contender, bet in zip(order, bets, strict=True):
+    accepted, bet, depth, promised, steps = order[0], 0.0, claim.max_depth, 0.0, []
+    for contender in order:
+        own_bet = bet_on(claim, contender, claim.max_depth)
         steps.append(f"{contender}, depth {claim.max_depth}")
-        if not is_shown(claim, contender, claim.max_depth, bet):
+        if not is_shown(claim, contender, claim.max_depth, own_bet):
             break
-        n_accepted += 1
-    last = max(n_accepted - 1, 0)
-    accepted, bet, depth, promised = order[last], bets[last], claim.max_depth, claim.recall
-    if n_accepted == len(order):
-        depth = shown_depth(claim, accepted, claim.max_depth, bet) or claim.max_depth
-        steps.append(f"{accepted}, depth {depth}")
-    elif n_accepted == 0:
+        accepted, bet, depth, promised = contender, own_bet, claim.max_depth, claim.recall
+        wanted = expected_depth(claim, contender, depth, SAFE)
+        if contender is order[-1]:
+            wanted = shown_depth(claim, contender, depth, bet) or depth
+        steps.append(f"{contender}, depth {wanted}")
+        if not is_shown(claim, contender, wanted, bet):
+            break
+        depth = wanted
+    if not promised:
+        bet = bet_on(claim, accepted, depth)
         promised = shown_recall(claim, accepted, depth, bet)
     return Outcome(accepted, depth, promised, bet, tuple(steps))
 
@@ -87,19 +95,19 @@ def sequence(own: list[OwnContender], claim: Claim) -> list[OwnContender]:
 
 def is_likely(claim: Claim, contender: Contender) -> bool:
     """Whether the choosing queries expect the claim to be accepted at ``max_depth``."""
-    values = found(contender.choosing, claim.max_depth)
-    doubt = float(values.std()) / math.sqrt(len(values))
-    return bool(values.mean() >= claim.recall + claim.margin(values, len(contender.testing)) + doubt)
+    return _expects(claim, contender, claim.max_depth, doubts=1.0)
 
 
-def expected_depth(claim: Claim, contender: Contender, deepest: int) -> int:
+def expected_depth(claim: Claim, contender: Contender, deepest: int, doubts: float = 0.0) -> int:
     """The depth at which the choosing queries expect the claim to be accepted; ``deepest`` if they expect none."""
+    return smallest(lambda depth: _expects(claim, contender, depth, doubts), claim.k, deepest) or deepest
 
-    def enough(depth: int) -> bool:
-        values = found(contender.choosing, depth)
-        return bool(values.mean() >= claim.recall + claim.margin(values, len(contender.testing)))
 
-    return smallest(enough, claim.k, deepest) or deepest
+def _expects(claim: Claim, contender: Contender, depth: int, doubts: float) -> bool:
+    """``doubts`` are standard errors of the choosing queries' mean that are added to what is wanted."""
+    values = found(contender.choosing, depth)
+    doubt = doubts * float(values.std()) / math.sqrt(len(values))
+    return bool(values.mean() >= claim.recall + claim.margin(values, len(contender.testing)) + doubt)
 
 
 def bet_on(claim: Claim, contender: Contender, deepest: int) -> float:
