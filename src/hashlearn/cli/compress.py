@@ -35,7 +35,7 @@ HEADER = (
     "family",
     "search",
     "depth",
-    "recall@k",
+    "codes",
     "at least",
     "rescored",
     "at least",
