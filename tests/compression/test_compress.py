@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn.datasets import load_digits
 
 from hashlearn import compress, load, metrics
@@ -220,6 +221,11 @@ def test_bad_rows() -> None:
     broken[7, 3] = np.nan
     with pytest.raises(ValueError, match="X contains NaN"):
         compress(broken)
+    with pytest.raises(TypeError, match="X must be dense rows, got a sparse matrix"):
+        compress(csr_array(X))
+    for rows in (X[0], [[1.0, 2.0], [3.0]]):
+        with pytest.raises(ValueError, match="X must be rows of equal length, in 2 dimensions"):
+            compress(rows)
     with pytest.raises(ValueError, match="all of its rows are equal"):
         compress(np.ones((2000, 8)))
     with pytest.raises(ValueError, match="queries contains NaN"):

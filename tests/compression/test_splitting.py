@@ -163,7 +163,7 @@ BROKEN[3, 2] = np.nan
         ({"n_queries": 0}, "n_queries must be an integer of at least 1, got 0"),
         ({"queries": None, "n_queries": N}, f"n_queries must be an integer from 1 to {N - 2}"),
         ({"y": np.zeros(3, int)}, "3"),
-        ({"rows": X[0]}, "1D array"),
+        ({"rows": X[0]}, "in 2 dimensions"),
     ],
 )
 def test_bad_input_is_named(changed: dict[str, Any], message: str) -> None:

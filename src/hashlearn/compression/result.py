@@ -89,7 +89,8 @@ class Compression:
         c = self.certificate
         rescored = f", if the best {c.depth:,} candidates are rescored by their floats" if c.keep_floats else ""
         codes = f"{self.bytes_per_row} bytes a row ({c.family}, {c.mode} search)"
-        kept = f"at least {100 * c.promised:.4g} % of the {c.k} nearest neighbors"
+        neighbors = f"the {c.k:,} nearest neighbors" if c.k > 1 else "nearest neighbors"
+        kept = f"at least {100 * c.promised:.4g} % of {neighbors}"
         lines = [f"{codes} keep {kept} at {100 * c.confidence:g} % confidence{rescored}."]
         if not c.kept:
             lines.insert(

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.utils import check_array
 
 from hashlearn.compression.contenders import Rows
@@ -57,7 +58,8 @@ def split_rows(
     X may be a file that `hashlearn.streams.open_rows` opened; only the rows that are used are read from it.
     """
     needed = _queries_needed(recall, confidence)
-    n_rows = X.n_rows if isinstance(X, VectorFile) else len(X)
+    X = X if isinstance(X, VectorFile) else _matrix(X)
+    n_rows = X.n_rows if isinstance(X, VectorFile) else X.shape[0]
     most = whole_number(max_rows, "max_rows", least=2)
     held_out = 0 if queries is not None else _held_out(n_rows, n_queries, needed, recall, confidence)
     order = rng.permutation(n_rows)[: most + held_out]
@@ -89,11 +91,21 @@ def split_rows(
     return Split(rows, database_rows, asked_rows[n_choosing:], n_rows, digest(database), digest(asked))
 
 
+def _matrix(X: Any) -> Any:
+    """Rows in memory, of which some can be taken; their entries are not checked yet."""
+    if issparse(X):
+        raise TypeError("X must be dense rows, got a sparse matrix; X.toarray() makes it dense if memory allows")
+    rows = to_numpy(X) if hasattr(X, "shape") else np.array(X, dtype=object)
+    if rows.ndim != 2:
+        raise ValueError(f"X must be rows of equal length, in 2 dimensions, got shape {rows.shape}")
+    return rows if hasattr(X, "shape") else np.asarray(X)
+
+
 def _taken(X: Any, rows: NDArray[np.int64]) -> Any:
     """These rows, which ascend."""
     if isinstance(X, VectorFile):
         return np.concatenate(list(X.pick(rows, READ_ROWS)))
-    return X.iloc[rows] if hasattr(X, "iloc") else to_numpy(X)[rows] if hasattr(X, "shape") else np.asarray(X)[rows]
+    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
 
 
 def digest(rows: NDArray[Any]) -> str:
