@@ -10,19 +10,19 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from threadpoolctl import ThreadpoolController
 
 from hashlearn.core import threads
 from hashlearn.core.threads import all_blas_threads, one_blas_thread
 
 
 def blas_threads() -> set[int]:
-    return {library["num_threads"] for library in ThreadpoolController().info() if library["user_api"] == "blas"}
+    """Of the libraries that NumPy and SciPy use; other tests may have loaded FAISS, which brings another."""
+    return {library["num_threads"] for library in threads._controller().info() if library["user_api"] == "blas"}
 
 
 @pytest.fixture(autouse=True)
 def two_blas_threads() -> Iterator[None]:
-    with ThreadpoolController().limit(limits=2, user_api="blas"):
+    with threads._controller().limit(limits=2, user_api="blas"):
         yield
 
 
@@ -141,3 +141,10 @@ def test_a_fork_while_another_thread_multiplies_does_not_hang() -> None:
         for worker in workers:
             worker.join(60)
     assert blas_threads() == {2}
+
+
+def test_the_blas_of_faiss_is_left_alone() -> None:
+    pytest.importorskip("faiss")
+    known = [library["filepath"] for library in threads._controller.__wrapped__().info()]
+    assert any("openblas" in path or "mkl" in path for path in known) or not known
+    assert not any("faiss" in path for path in known)

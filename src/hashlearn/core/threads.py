@@ -170,7 +170,22 @@ def _free_controlling_thread() -> None:
 
 @cache
 def _controller() -> ThreadpoolController:
-    return ThreadpoolController()
+    """The libraries that NumPy and SciPy use. Others bring a BLAS of their own, such as FAISS, whose threads we leave.
+
+    The BLAS of FAISS keeps a number for each thread, so another thread could not restore it.
+    """
+    known = ThreadpoolController()
+    return known.select(filepath=[path for library in known.info() if not _is_foreign(path := library["filepath"])])
+
+
+def _is_foreign(path: str) -> bool:
+    """Whether a wheel of another package brought the library.
+
+    >>> _is_foreign("/lib/faiss_cpu.libs/libopenblas.so"), _is_foreign("/lib/numpy.libs/libopenblas.so")
+    (True, False)
+    """
+    folder = os.path.basename(os.path.dirname(path))
+    return folder.endswith(".libs") and not folder.startswith(("numpy", "scipy"))
 
 
 @cache
