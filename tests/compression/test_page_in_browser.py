@@ -60,7 +60,7 @@ def test_tables_fit_a_desktop_and_scroll_in_their_box_on_a_phone(browser: Browse
 def test_figures_and_pictures_are_there(browser: Browser) -> None:
     browser.look(1280)
     sizes = browser.evaluate("[...document.querySelectorAll('.plot > svg')].map(e => e.getBoundingClientRect().width)")
-    assert len(sizes) == 4
+    assert len(sizes) == 6
     assert min(sizes) > 300
     loaded = browser.evaluate("[...document.images].map(image => image.complete && image.naturalWidth)")
     assert loaded in ([], [16] * 27)  # two queries; ten neighbors each, and four and one in place of lost ones

@@ -1,4 +1,4 @@
-"""Depths that are shown, and the sequence of tests: choosing queries plan it, and the first failure ends it."""
+"""Depths that are shown, and the codes that are tested: choosing queries plan, testing queries decide."""
 
 from __future__ import annotations
 
@@ -15,16 +15,14 @@ from hashlearn.compression.promise import accepts, fewest_values
 from hashlearn.compression.records import Certificate
 from hashlearn.compression.splitting import Split
 from hashlearn.compression.testing import (
-    SAFE,
     Claim,
     bet_on,
     bound_of_recall,
     expected_depth,
+    finalists,
     is_likely,
-    is_shown,
     measured_depth,
     outcome_of,
-    sequence,
     shown_depth,
     shown_recall,
     smallest,
@@ -115,26 +113,33 @@ def test_likely_is_what_is_expected_within_the_largest_depth() -> None:
 def test_only_choosing_queries_plan() -> None:
     own = [contender(scale, size=size, seed=size) for scale, size in ((5.0, 16), (12.0, 12), (25.0, 8), (80.0, 4))]
     others = [replace(c, testing=ranks(len(c.testing), 150.0, seed=9)) for c in own]
-    planned, again = ([str(c) for c in sequence(codes, CLAIM)] for codes in (own, others))
-    assert planned == again == [str(c) for c in own[:3]]
+    planned, again = ([str(c) for c in finalists(codes, CLAIM)] for codes in (own, others))
+    assert planned == again == [str(own[2])]
     for a, b in zip(own, others, strict=True):
         assert bet_on(CLAIM, a, CLAIM.max_depth) == bet_on(CLAIM, b, CLAIM.max_depth)
         assert expected_depth(CLAIM, a, N) == expected_depth(CLAIM, b, N)
         assert is_likely(CLAIM, a) == is_likely(CLAIM, b)
 
 
-def test_the_sequence_takes_the_kind_of_search_with_fewer_candidates() -> None:
+def test_of_each_size_the_kind_of_search_with_fewer_candidates_is_tested() -> None:
     slow, fast = (contender(scale, size=8, mode=mode) for scale, mode in ((20.0, "hamming"), (14.0, "asymmetric")))
     best = contender(3.0, size=16)
-    assert sequence([slow, fast, best], CLAIM) == sequence([best, fast, slow], CLAIM) == [best, fast]
-    assert sequence([contender(70.0), hopeless := contender(60.0)], CLAIM) == [hopeless]
+    assert finalists([slow, fast, best], CLAIM) == finalists([best, fast, slow], CLAIM) == [fast]
 
 
-def test_the_sequence_ends_with_the_smallest_code_that_may_keep_the_claim() -> None:
-    small, large = contender(10.0, size=8), contender(20.0, size=16)
-    assert is_likely(CLAIM, small)
-    assert is_likely(CLAIM, large)
-    assert sequence([small, large], CLAIM)[-1] is small
+def test_codes_are_tested_up_to_the_first_that_surely_passes() -> None:
+    hopeless, close, sure, larger = (
+        contender(scale, size=size, seed=size) for scale, size in ((80.0, 4), (40.0, 8), (15.0, 12), (5.0, 16))
+    )
+    assert not is_likely(CLAIM, close)
+    assert finalists([larger, close, hopeless, sure], CLAIM) == [close, sure]
+
+
+def test_if_no_code_surely_passes_the_one_with_the_best_recall_is_tested_too() -> None:
+    worst, best = contender(70.0, size=16), contender(60.0, size=8)
+    assert finalists([worst, best], CLAIM) == [best]
+    small, large = contender(42.0, size=8, seed=1), contender(41.0, size=16, seed=1)
+    assert finalists([large, small], CLAIM) == [small, large]
 
 
 def test_the_smallest_code_is_promised_at_its_smallest_depth() -> None:
@@ -145,24 +150,33 @@ def test_the_smallest_code_is_promised_at_its_smallest_depth() -> None:
     assert certificate.accepted()
     assert certificate.depth == shown_depth(CLAIM, winner, CLAIM.max_depth, bet_on(CLAIM, winner, CLAIM.max_depth))
     assert certificate.measured == pytest.approx(found(winner.testing, certificate.depth).mean())
-    assert len(certificate.tested) == 6
+    assert certificate.tested == (f"{winner}: depth {certificate.depth}",)
 
 
-def test_the_first_failure_ends_the_test() -> None:
-    good, failing, small = contender(5.0, size=16), contender(25.0, testing=90.0, size=12), contender(25.0, size=8)
-    assert is_shown(CLAIM, small, CLAIM.max_depth, bet_on(CLAIM, small, CLAIM.max_depth))  # it would pass
-    winner, certificate = promise_of([small, failing, good], CLAIM)
-    assert winner is good
-    assert certificate.depth == expected_depth(CLAIM, good, CLAIM.max_depth, SAFE) < CLAIM.max_depth
-    assert certificate.promised == CLAIM.recall
-    assert [step.split(",")[1] for step in certificate.tested] == [" 16 bytes", " 16 bytes", " 12 bytes"]
+def test_codes_that_are_tested_share_the_error() -> None:
+    close, sure = contender(40.0, testing=90.0, size=8), contender(15.0, size=12)
+    winner, certificate = promise_of([close, sure], CLAIM)
+    assert winner is sure
+    part = CLAIM.shared(2)
+    assert certificate.depth == shown_depth(part, sure, CLAIM.max_depth, bet_on(part, sure, CLAIM.max_depth))
+    assert certificate.tested == (f"{close}: not shown", f"{sure}: depth {certificate.depth}")
+    assert certificate.accepted()
 
 
-def test_a_depth_that_fails_leaves_the_one_before() -> None:
-    worse, small = contender(5.0, testing=15.0, size=16), contender(20.0, size=8)
-    winner, certificate = promise_of([worse, small], CLAIM)
-    assert winner is worse
-    assert (certificate.depth, len(certificate.tested)) == (CLAIM.max_depth, 2)
+def test_a_small_code_that_does_better_than_expected_is_promised() -> None:
+    close, sure = contender(40.0, testing=15.0, size=8), contender(15.0, size=12)
+    winner, certificate = promise_of([close, sure], CLAIM)
+    assert winner is close
+    assert certificate.kept
+    assert [words.split(":")[1] != " not shown" for words in certificate.tested] == [True, True]
+
+
+def test_a_code_that_surely_passes_may_fail() -> None:
+    failing = contender(5.0, testing=90.0, size=16)
+    winner, certificate = promise_of([failing], CLAIM)
+    assert winner is failing
+    assert not certificate.kept
+    assert certificate.depth == CLAIM.max_depth
     assert certificate.accepted()
 
 
@@ -198,11 +212,13 @@ def test_a_bet_never_loses_more_than_the_stake() -> None:
     assert bet_on(CLAIM, own, CLAIM.max_depth) < 1.0 / CLAIM.recall
 
 
-# The chance that both codes find the neighbor of a query, and that the larger one alone does.
+# The chance that both codes find the neighbor of a query, and that the larger one alone does; how many of 20 choosing
+# queries find it by the smaller code. If few do, both codes are tested.
+@pytest.mark.parametrize("few", [11, 17])
 @pytest.mark.parametrize(("both", "larger_alone"), [(0.49, 0.3), (0.49, 0.0), (0.3, 0.19)])
-def test_a_false_promise_is_as_rare_as_said_with_all_choices(both: float, larger_alone: float) -> None:
+def test_a_false_promise_is_as_rare_as_said_with_all_choices(both: float, larger_alone: float, few: int) -> None:
     n, claim = 18, Claim(recall=0.5, confidence=0.8, k=1, max_depth=1)
-    choosing = np.repeat([1, 2], [17, 3])[:, None]
+    choosing = {size: np.repeat([1, 2], [count, 20 - count])[:, None] for size, count in ((16, 17), (8, few))}
     means = {16: both + larger_alone, 8: both}
     chances = (both, larger_alone, 1.0 - both - larger_alone)
     false = 0.0
@@ -210,8 +226,9 @@ def test_a_false_promise_is_as_rare_as_said_with_all_choices(both: float, larger
         if a + b > n:
             continue
         found_by = {16: np.repeat([1, 2], [a + b, n - a - b]), 8: np.repeat([1, 2], [a, n - a])}
-        own = [replace(contender(1.0, size=s), choosing=choosing, testing=r[:, None]) for s, r in found_by.items()]
+        own = [replace(contender(1.0, size=s), choosing=choosing[s], testing=r[:, None]) for s, r in found_by.items()]
         winner, certificate = promise_of(own, claim)
+        assert len(certificate.tested) == (1 if few == 17 else 2)
         if certificate.promised > means[winner.bytes_per_row] + 1e-9:
             false += float(multinomial.pmf([a, b, n - a - b], n, chances))
     assert 0.0 < false <= 1.0 - claim.confidence

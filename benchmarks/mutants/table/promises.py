@@ -1,11 +1,11 @@
-"""The bet behind a promise, the sequence of tests, the split of queries, and worst ranks."""
+"""The bet behind a promise, the codes that are tested, the split of queries, and worst ranks."""
 
 from __future__ import annotations
 
 from benchmarks.mutants.mutant import Mutant
 
 BET = ("tests/compression/test_promise.py",)
-SEQUENCE = ("tests/compression/test_testing.py",)
+TESTING = ("tests/compression/test_testing.py",)
 SPLIT = ("tests/compression/test_splitting.py",)
 RANKS = ("tests/search/test_ranks.py",)
 
@@ -37,35 +37,35 @@ MUTANTS = [
         "compression/testing.py",
         "values = found(contender.choosing, expected_depth(claim, contender, deepest))",
         "values = found(contender.testing, expected_depth(claim, contender, deepest))",
-        SEQUENCE,
+        TESTING,
     ),
     Mutant(
         "the largest depth is judged by the testing queries",
         "compression/testing.py",
         "values = found(contender.choosing, depth)\n    doubt",
         "values = found(contender.testing, depth)\n    doubt",
-        SEQUENCE,
+        TESTING,
     ),
     Mutant(
         "statements that hold together are tested as if they were alone",
         "compression/testing.py",
         "1.0 - (1.0 - self.confidence) / n",
         "self.confidence",
-        SEQUENCE,
+        TESTING,
     ),
     Mutant(
-        "the test goes on behind a failure",
+        "codes that are tested together do not share the error",
         "compression/testing.py",
-        "            break\n        accepted, bet",
-        "            continue\n        accepted, bet",
-        SEQUENCE,
+        "part = claim.shared(len(tested))",
+        "part = claim",
+        TESTING,
     ),
     Mutant(
-        "the sequence ends with a larger code",
+        "codes that may keep the claim are not tested",
         "compression/testing.py",
-        " if size <= safest.bytes_per_row]",
-        "]",
-        SEQUENCE,
+        "doubts=-DOUBT",
+        "doubts=DOUBT",
+        TESTING,
     ),
     Mutant(
         "queries that equal a row are kept",

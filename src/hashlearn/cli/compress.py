@@ -65,7 +65,7 @@ floats. "depth" says how many candidates are enough for {recall}. All "at least"
 @click.option("--metric", default="cosine", help="Of the floats: cosine or euclidean.")
 @click.option("--mode", default="auto", help="Kind of search: hamming (other engines), asymmetric (hashlearn) or auto.")
 @click.option("--family", "families", multiple=True, help="Codes to try; an unknown name lists them. May be repeated.")
-@click.option("--thorough", is_flag=True, help="Try neural codes too, and measure FAISS beside: several minutes.")
+@click.option("--thorough", is_flag=True, help="Try neural codes too, and FAISS at all sizes: several minutes.")
 @click.option("--max-rows", type=int, default=100_000, help="Of a larger file a random sample of this many is judged.")
 @click.option("--texts", metavar="COLUMN|FILE", help="Text of each row for the page: a column of FEATURES, or a file.")
 @click.option("--query-texts", metavar="FILE", help="Text of each query for the page.")
@@ -124,7 +124,7 @@ def compress_command(
                 queries=own,
                 keep_floats=not codes_only,
                 families=families or None,
-                peers=settings["thorough"] and is_installed("faiss"),
+                peers=(page is not None or settings["thorough"]) and is_installed("faiss"),
                 random_state=seed,
                 progress=bar,
                 **settings,

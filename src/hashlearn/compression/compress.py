@@ -1,12 +1,11 @@
 """`compress`: try codes on queries that were kept out, and promise what other queries confirm.
 
-Queries are split once. A fifth of them choose: family, size, kind of search, what is tested in which order, and the
-bets. The others test. So everything that was looked at before the test is independent of the testing queries, and the
-promise holds for any number of queries and of choices.
+Queries are split once. A fifth of them choose: family, size, kind of search, which codes are tested, and the bets. The
+others test. So everything that was looked at before the test is independent of the testing queries, and the promise
+holds for any number of queries and of choices.
 
-The test goes along one sequence and ends at the first step that fails. Larger codes come first, each at the largest
-depth allowed, then the chosen code, then smaller and smaller depths of it. A step is tested at the full confidence: no
-false step is accepted unless the first false one is (fixed-sequence testing).
+Few codes are tested: those that may keep the promise, up to the first that surely does. Together they are wrong with
+probability 1 − confidence at most. The smallest code that passes is promised.
 """
 
 from __future__ import annotations
@@ -44,6 +43,7 @@ from hashlearn.persistence import fingerprint
 CANDIDATES = 20  # for each neighbor that is wanted, without max_depth
 WEIGHTS = {"ranking_linear": 20.0, "ranking_mlp": 60.0, "two_step": 10.0}  # seconds of a fit; the others take one
 USUAL_FITS = 3  # of a family
+QUICKEST, SIZES_SHOWN = "pca_sign", 4  # shown up to four times the size that is enough
 
 
 def compress(
@@ -89,7 +89,8 @@ def compress(
         candidates, in hashlearn only) or "auto" (both; the one with fewer candidates)
     families : names in `hashlearn.compression.FAMILIES`; None: all but "ranking_mlp", and "two_step" with labels only
     thorough : try "ranking_mlp" too, which takes minutes
-    peers : measure FAISS's product quantizer at the same sizes too, for the frontier
+    peers : measure FAISS's product quantizer too, for the frontier: from half the chosen size up to it, or at all sizes
+        if ``thorough``
     n_queries : how many queries to use; None: all that are given
     max_rows : with more rows a random sample of this many is the database, and the promise is for this many rows
     random_state : seed, an integer; the certificate states it
@@ -133,12 +134,14 @@ def compress(
         depth = min(wanted, len(rows.database))
     claim = Claim(float(recall), float(confidence), rows.k, depth)
     own = _explored(rows, claim, names, MODES if mode == "auto" else (mode,), most, progress)
-    tried: list[Contender] = [*own]
-    if peers:
-        tried += product_quantizers({contender.bytes_per_row for contender in own}, rows, progress)
     tell(progress, "testing the promise", 0, None)
     outcome = outcome_of(own, claim)
     winner = outcome.accepted
+    tried: list[Contender] = [*own]
+    if peers:
+        size, sizes = winner.bytes_per_row, {contender.bytes_per_row for contender in own}
+        shown = sizes if thorough else {other for other in sizes if size <= 2 * other <= 2 * size}
+        tried += product_quantizers(shown, rows, progress)
     table = frontier_of(tried, claim, rows, winner)
     examples = examples_of(winner, outcome.depth, keep_floats, split)
     growth = growth_of(winner, rows, claim.recall) if outcome.is_kept(claim) and outcome.depth > rows.k else None
@@ -173,8 +176,9 @@ def _explored(
 ) -> list[OwnContender]:
     """Fit codes until the choosing queries know the smallest size that keeps the claim, family by family.
 
-    Quick families go up in size until one keeps it. Slow ones start at the smallest size that does, and go down
-    while they keep it. If no quick one does, slow ones start at as many bits as there are features.
+    Quick families go up in size until one keeps it. The quickest goes on, so that the frontier shows what more bytes
+    give. Slow ones start at the smallest size that keeps it, and go down while they keep it. If no quick one does, slow
+    ones start at as many bits as there are features.
     """
     tried: list[OwnContender] = []
     work = _Work(progress, names)
@@ -187,7 +191,11 @@ def _explored(
     for family in names:
         sizes, likely = sizes_of(family, rows, max_bytes), [c.bytes_per_row for c in tried if is_likely(claim, c)]
         if family not in SLOW:
-            any(keeps(family, n_bits) for n_bits in sizes)
+            enough = next((n_bits for n_bits in sizes if keeps(family, n_bits)), None)
+            if family == QUICKEST and enough is not None:
+                for n_bits in sizes:
+                    if enough < n_bits <= SIZES_SHOWN * enough:
+                        keeps(family, n_bits)
             continue
         sizes = [n_bits for n_bits in sizes if not likely or n_bits <= 8 * min(likely)]
         if not sizes:
@@ -252,7 +260,7 @@ def _certified(
         own_queries=own_queries,
         found=tuple(np.bincount(np.rint(values * claim.k).astype(int), minlength=claim.k + 1).tolist()),
         bet=outcome.bet,
-        tested=outcome.steps,
+        tested=outcome.tested,
         model=fingerprint(winner.hasher),
         data=split.data_digest,
         queries=split.queries_digest,

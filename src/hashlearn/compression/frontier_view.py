@@ -38,41 +38,74 @@ def at_least(bound: float) -> str:
 
 
 def frontier_figures(rows: Sequence[FrontierRow], promise: Certificate) -> list[Markup]:
-    """Recall of the codes alone, then the candidates needed, against bytes; a figure for each kind of search."""
-    modes = [mode for mode in MODES if any(row.mode == mode for row in rows)]
-    sizes = _bytes_axis([row.bytes_per_row for row in rows])
-    shares = [100.0 * share for row in rows for share in (row.codes_bound, row.codes_recall)]
-    recalls = linear_axis([*shares, 100.0 * promise.recall], low=0.0, high=100.0)
-    figures = [
-        line_plot(
-            _lines([row for row in rows if row.mode == mode], lambda row: 100.0 * row.codes_recall, bounded=True),
-            sizes,
-            recalls,
-            title=f"Codes alone, {MODES[mode]}",
-            x_title="bytes a row, logarithmic",
-            y_title=f"recall@{promise.k}, %",
-            kind=f"codes-{mode}",
-            note="A whisker goes down to the bound.",
-            in_front=_marks(rows, mode, lambda row: 100.0 * row.codes_recall, 100.0 * promise.recall),
-        )
-        for mode in modes
-    ]
-    if not promise.keep_floats or all(row.depth is None for row in rows):
+    """Against bytes: recall of the codes alone, recall after rescoring, candidates needed; for each kind of search."""
+    asked, whisker = 100.0 * promise.recall, "A whisker goes down to the bound."
+    figures = _figures(
+        rows,
+        lambda row: 100.0 * row.codes_recall,
+        lambda row: 100.0 * row.codes_bound,
+        asked,
+        kind="codes",
+        title="Codes alone",
+        y_title=f"recall@{promise.k}, %",
+        note=whisker,
+    )
+    if not promise.keep_floats:
         return figures
-    depths = log_axis([row.depth for row in rows if row.depth is not None], floor=1.0)
-    for mode in modes:
-        deep = [row for row in rows if row.mode == mode and row.depth is not None]
-        if deep:
+    figures += _figures(
+        rows,
+        lambda row: 100.0 * row.recall,
+        lambda row: 100.0 * row.bound,
+        asked,
+        kind="rescored",
+        title=f"{promise.max_depth:,} candidates rescored",
+        y_title=f"recall@{promise.k}, %",
+        note=whisker,
+    )
+    return figures + _figures(
+        [row for row in rows if row.depth is not None],
+        lambda row: float(row.depth or 0),
+        kind="depth",
+        title="Candidates to rescore",
+        y_title="candidates, logarithmic",
+        note=f"Needed to promise {percent(promise.recall)}; fewer are better.",
+    )
+
+
+def _figures(
+    rows: Sequence[FrontierRow],
+    value: Callable[[FrontierRow], float],
+    low: Callable[[FrontierRow], float] | None = None,
+    asked: float | None = None,
+    *,
+    kind: str,
+    title: str,
+    y_title: str,
+    note: str,
+) -> list[Markup]:
+    """A figure for each kind of search. Values without a lower bound are candidates, on a logarithmic axis."""
+    if not rows:
+        return []
+    values = [value(row) for row in rows]
+    if low is None:
+        axis = log_axis(values, floor=1.0)
+    else:
+        axis = linear_axis([*values, *map(low, rows), *([] if asked is None else [asked])], low=0.0, high=100.0)
+    sizes = _bytes_axis([row.bytes_per_row for row in rows])
+    figures = []
+    for mode, words in MODES.items():
+        of_mode = [row for row in rows if row.mode == mode]
+        if of_mode:
             figure = line_plot(
-                _lines(deep, _depth),
+                _lines(of_mode, value, low),
                 sizes,
-                depths,
-                title=f"Candidates to rescore, {MODES[mode]}",
+                axis,
+                title=f"{title}, {words}",
                 x_title="bytes a row, logarithmic",
-                y_title="candidates, logarithmic",
-                kind=f"depth-{mode}",
-                note=f"Needed to promise {percent(promise.recall)}; fewer are better.",
-                in_front=_marks(rows, mode, _depth),
+                y_title=y_title,
+                kind=f"{kind}-{mode}",
+                note=note,
+                in_front=_marks(of_mode, value, asked),
             )
             figures.append(figure)
     return figures
@@ -87,7 +120,7 @@ def frontier_table(rows: Sequence[FrontierRow], promise: Certificate) -> Markup:
     caption = [
         element("strong", "Everything that was measured"),
         f" Bounds (“at least”) and candidates hold together at {percent(promise.confidence)} confidence.",
-        " The promise itself is tested alone, so it may need fewer candidates." if promise.keep_floats else None,
+        " Fewer codes share the test of the promise, so it may need fewer candidates." if promise.keep_floats else None,
     ]
     lines = (_table_row(row, promise.keep_floats) for row in rows)
     table = plain_table("measured", caption, heads, lines, "Everything that was measured")
@@ -110,19 +143,18 @@ def _table_row(row: FrontierRow, rescored: bool) -> Markup:
     return element("tr", name, (element("td", text) for text in texts))
 
 
-def _lines(rows: Sequence[FrontierRow], value: Callable[[FrontierRow], float], bounded: bool = False) -> list[Line]:
+def _lines(
+    rows: Sequence[FrontierRow],
+    value: Callable[[FrontierRow], float],
+    low: Callable[[FrontierRow], float] | None,
+) -> list[Line]:
     """One line for each family, peers last."""
     lines = []
     for _, family in sorted({(row.is_peer, row.family) for row in rows}):
         own = sorted((row for row in rows if row.family == family), key=lambda row: row.bytes_per_row)
-        lows = [100.0 * row.codes_bound for row in own] if bounded else ()
         sizes = [float(row.bytes_per_row) for row in own]
-        lines.append(Line(family, sizes, [value(row) for row in own], look_of(family), lows=lows))
+        lines.append(Line(family, sizes, [*map(value, own)], look_of(family), lows=[*map(low, own)] if low else ()))
     return lines
-
-
-def _depth(row: FrontierRow) -> float:
-    return float(row.depth or 0)
 
 
 def _bytes_axis(sizes: Sequence[int]) -> Axis:
@@ -135,7 +167,7 @@ def _bytes_axis(sizes: Sequence[int]) -> Axis:
 
 
 def _marks(
-    rows: Sequence[FrontierRow], mode: str, value: Callable[[FrontierRow], float], asked: float | None = None
+    rows: Sequence[FrontierRow], value: Callable[[FrontierRow], float], asked: float | None
 ) -> Callable[[Frame], Markup]:
     """A ring around the chosen code, and a line at the recall that was asked for."""
 
@@ -144,9 +176,10 @@ def _marks(
         if asked is not None:
             at, left, right = frame.at_y(asked), frame.at_x(frame.x.low), frame.at_x(frame.x.high)
             parts.append(element("path", d=f"M{left:.1f} {at:.1f}H{right:.1f}", class_="asked"))
-            parts.append(element("text", "asked for", x=f"{left:.1f}", y=f"{at - 5:.1f}", class_="tick halo"))
+            place = {"x": f"{right:.1f}", "y": f"{at + 14:.1f}", "text_anchor": "end"}
+            parts.append(element("text", "asked for", class_="tick halo", **place))
         for row in rows:
-            if row.chosen and row.mode == mode:
+            if row.chosen:
                 x, y = frame.at_x(row.bytes_per_row), frame.at_y(value(row))
                 parts.append(element("circle", cx=f"{x:.1f}", cy=f"{y:.1f}", r=8, class_="ring"))
                 anchor, side = ("start", -8) if frame.x.fraction(row.bytes_per_row) < 0.5 else ("end", 8)

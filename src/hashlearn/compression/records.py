@@ -56,7 +56,7 @@ class Certificate:
     own_queries: bool  # False: rows of X, kept out of the database
     found: tuple[int, ...]
     bet: float
-    tested: tuple[str, ...]  # what was tested before, in order
+    tested: tuple[str, ...]  # every code that was tested, in words
     model: str | None  # digest of the hasher
     data: str  # digest of the database
     queries: str  # digest of the queries

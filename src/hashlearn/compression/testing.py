@@ -1,9 +1,10 @@
 """From ranks to promises: what the choosing queries plan, and what the testing queries show.
 
-A plan holds everything that must be fixed before the testing queries are looked at: where to test, in which order, and
-how much to bet. Recall grows with depth, so with one bet for all depths the stake grows with depth too. Depths are
-tested from the deepest on, and the first that fails ends the test (a fixed sequence): no correction is needed, and the
-smallest accepted depth can be found by bisection.
+A plan holds everything that must be fixed before the testing queries are looked at: which codes to test, and how much
+to bet. A few codes are tested, and they share the probability of a false promise (Bonferroni). Recall grows with depth,
+so with one bet for all depths of a code the stake grows with depth too. Depths are tested from the deepest on, and the
+first that fails ends the test (a fixed sequence): depths need no correction, and the smallest accepted one can be found
+by bisection.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from hashlearn.compression.promise import LARGEST_BET, accepts, best_bet, lower_
 from hashlearn.core.arrays import FloatArray
 
 SMALLEST_CLAIM = 0.01  # that a bet is fitted to
-SAFE = 5.0  # standard errors of the mean of the choosing queries
+DOUBT = 2.0  # standard errors of the mean of the choosing queries
 
 
 @dataclass(frozen=True)
@@ -42,13 +43,13 @@ class Claim:
 
 @dataclass(frozen=True, eq=False)
 class Outcome:
-    """What the testing queries accepted last, and how they came to it."""
+    """What the testing queries show."""
 
     accepted: OwnContender
     depth: int
     promised: float
     bet: float
-    steps: tuple[str, ...]  # in words
+    tested: tuple[str, ...]  # every code that was tested, in words. All that was shown holds together
 
     def is_kept(self, claim: Claim) -> bool:
         """Whether the whole claim is promised."""
@@ -56,41 +57,47 @@ class Outcome:
 
 
 def outcome_of(own: list[OwnContender], claim: Claim) -> Outcome:
-    """Test along the sequence until a step fails. If it is the first, promise the recall that it does show.
+    """Test the finalists. The smallest that shows the claim is promised, at the smallest depth that shows it.
 
-    Each code is tested at the largest depth, then at one that it should pass, so that a smaller code may fail without
-    harm. The last one goes down to the smallest depth that it passes.
+    If none shows it, promise the recall that the one with the best recall does show.
     """
-    order = sequence(own, claim)
-    accepted, bet, depth, promised, steps = order[0], 0.0, claim.max_depth, 0.0, []
-    for contender in order:
-        own_bet = bet_on(claim, contender, claim.max_depth)
-        steps.append(f"{contender}, depth {claim.max_depth}")
-        if not is_shown(claim, contender, claim.max_depth, own_bet):
-            break
-        accepted, bet, depth, promised = contender, own_bet, claim.max_depth, claim.recall
-        wanted = expected_depth(claim, contender, depth, SAFE)
-        if contender is order[-1]:
-            wanted = shown_depth(claim, contender, depth, bet) or depth
-        steps.append(f"{contender}, depth {wanted}")
-        if not is_shown(claim, contender, wanted, bet):
-            break
-        depth = wanted
-    if not promised:
-        bet = bet_on(claim, accepted, depth)
-        promised = shown_recall(claim, accepted, depth, bet)
-    return Outcome(accepted, depth, promised, bet, tuple(steps))
+    tested = finalists(own, claim)
+    part = claim.shared(len(tested))
+    bets = [bet_on(part, contender, claim.max_depth) for contender in tested]
+    depths = [shown_depth(part, contender, claim.max_depth, bet) for contender, bet in zip(tested, bets, strict=True)]
+    words = tuple(
+        f"{contender}: {'not shown' if depth is None else f'depth {depth}'}"
+        for contender, depth in zip(tested, depths, strict=True)
+    )
+    for contender, bet, depth in zip(tested, bets, depths, strict=True):
+        if depth is not None:
+            return Outcome(contender, depth, claim.recall, bet, words)
+    best = _safest(tested, claim)
+    bet = bets[tested.index(best)]
+    return Outcome(best, claim.max_depth, shown_recall(part, best, claim.max_depth, bet), bet, words)
 
 
-def sequence(own: list[OwnContender], claim: Claim) -> list[OwnContender]:
-    """What is tested, in order: the contender with the best recall, then smaller and smaller codes that may keep it."""
-    safest = max(own, key=lambda contender: float(found(contender.choosing, claim.max_depth).mean()))
-    best: dict[int, OwnContender] = {}  # by size: the one with the fewest candidates
+def finalists(own: list[OwnContender], claim: Claim) -> list[OwnContender]:
+    """What is tested, smallest first: codes that may keep the claim, up to the first that surely does.
+
+    Of each size it is the one with the fewest expected candidates. If none surely keeps the claim, the one with the
+    best recall is tested too.
+    """
+    best: dict[int, OwnContender] = {}
     for contender in sorted(own, key=lambda contender: expected_depth(claim, contender, claim.max_depth)):
-        if is_likely(claim, contender):
-            best.setdefault(contender.bytes_per_row, contender)
-    smaller = [best[size] for size in sorted(best, reverse=True) if size <= safest.bytes_per_row]
-    return [safest, *(contender for contender in smaller if contender is not safest)]
+        best.setdefault(contender.bytes_per_row, contender)
+    tested = []
+    for _, contender in sorted(best.items()):
+        if _expects(claim, contender, claim.max_depth, doubts=-DOUBT):
+            tested.append(contender)
+        if _expects(claim, contender, claim.max_depth, doubts=DOUBT):
+            return tested
+    safest = _safest(own, claim)
+    return sorted({*tested, safest}, key=lambda contender: (contender.bytes_per_row, contender is safest))
+
+
+def _safest(own: list[OwnContender], claim: Claim) -> OwnContender:
+    return max(own, key=lambda contender: float(found(contender.choosing, claim.max_depth).mean()))
 
 
 def is_likely(claim: Claim, contender: Contender) -> bool:
@@ -98,9 +105,9 @@ def is_likely(claim: Claim, contender: Contender) -> bool:
     return _expects(claim, contender, claim.max_depth, doubts=1.0)
 
 
-def expected_depth(claim: Claim, contender: Contender, deepest: int, doubts: float = 0.0) -> int:
+def expected_depth(claim: Claim, contender: Contender, deepest: int) -> int:
     """The depth at which the choosing queries expect the claim to be accepted; ``deepest`` if they expect none."""
-    return smallest(lambda depth: _expects(claim, contender, depth, doubts), claim.k, deepest) or deepest
+    return smallest(lambda depth: _expects(claim, contender, depth, doubts=0.0), claim.k, deepest) or deepest
 
 
 def _expects(claim: Claim, contender: Contender, depth: int, doubts: float) -> bool:
