@@ -4,8 +4,10 @@
 ``python -m benchmarks.promises untested``   the same if measured depths were promised without a test
 ``python -m benchmarks.promises tightness``  depth that is promised against the depth known in hindsight, by queries
 ``python -m benchmarks.promises families``   bytes, depth and seconds of `compress`: all families, and ITQ alone
+``python -m benchmarks.promises domain``     a promise made without two domains, verified on queries of both kinds
 
-All but the last draw queries from pools (`promise_pools`). ``--ranks FOLDER`` keeps the ranks of pools for next time.
+All but the last two draw queries from pools (`promise_pools`). ``--ranks FOLDER`` keeps the ranks of pools for next
+time.
 "With": queries are drawn with replacement, as the theory assumes, and the truth is the mean of the whole pool.
 "Without": drawn without replacement, and judged by the queries left over. This judge is noisy.
 """
@@ -31,10 +33,13 @@ from benchmarks.promise_pools import (
     with_replacement,
     without_replacement,
 )
+from benchmarks.ranking_codes import BANKING, TRAVEL
 from hashlearn import compress
+from hashlearn.compression import verify
 from hashlearn.compression.compress import CANDIDATES
 from hashlearn.compression.contenders import OwnContender, Ranks, found
 from hashlearn.compression.testing import Claim, bet_on, measured_depth, outcome_of, shown_depth, smallest
+from hashlearn.experiments import datasets
 
 RECALLS = (0.8, 0.9, 0.95, 0.99)
 TOTALS = (500, 2_000, 10_000)
@@ -161,13 +166,23 @@ def families(options: argparse.Namespace) -> None:
                 print(f"{name} | {recall} | {what} | {plan.recall_lower_bound:.3f} | {size} | {spent:.0f}", flush=True)
 
 
+def domain(options: argparse.Namespace) -> None:
+    """Promise recall for queries and rows of eight domains; then rows and queries of banking and travel arrive."""
+    data = datasets.load("clinc150_minilm")
+    new = np.isin(np.array(data.class_names)[data.y], [*BANKING.split(), *TRAVEL.split()])
+    plan = compress(data.X[~data.is_query & ~new], recall=options.recall, confidence=options.confidence)
+    print(plan)
+    for what, part in (("queries of the same domains", ~new), ("queries of banking and travel", new)):
+        print(f"{what}, all rows: {verify(plan, data.X[~data.is_query], data.X[data.is_query & part])}", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parts = {"validity": validity, "untested": untested, "tightness": tightness, "families": families}
+    parts = {"validity": validity, "untested": untested, "tightness": tightness, "families": families, "domain": domain}
     parser.add_argument("part", choices=parts)
     parser.add_argument("--data", nargs="+", choices=TASKS, default=None, help="all; families: CLINC150")
     parser.add_argument("--recalls", type=float, nargs="+", default=None)
-    parser.add_argument("--recall", type=float, default=0.95, help="for tightness")
+    parser.add_argument("--recall", type=float, default=0.95, help="for tightness and domain")
     parser.add_argument("--confidence", type=float, default=0.99)
     parser.add_argument("--draws", type=int, default=None, help="200; tightness: 100")
     parser.add_argument("--queries", type=int, default=2000, help="of a draw, for validity; a fifth of them choose")

@@ -149,9 +149,17 @@ def test_peers_are_measured_and_never_chosen() -> None:
     pytest.importorskip("faiss")
     plan = compress(X, recall=0.9, families=["pca_sign"], peers=True)
     peers = [row for row in plan.frontier if row.is_peer]
-    assert peers
+    assert {row.bytes_per_row for row in peers} == {plan.bytes_per_row}  # the smallest that is tried
     assert not any(row.chosen for row in peers)
     assert all(0.3 < row.codes_recall <= row.recall for row in peers)
+
+
+def test_the_frontier_shows_what_more_bytes_give() -> None:
+    plan = compress(X, recall=0.5, families=["pca_sign", "itq"])
+    sizes = {
+        family: {row.bytes_per_row for row in plan.frontier if row.family == family} for family in ("pca_sign", "itq")
+    }
+    assert sizes == {"pca_sign": {4, 6, 8}, "itq": {4}}  # 64 features make 8 bytes at most
 
 
 def test_large_collections_are_sampled(tmp_path: Path) -> None:

@@ -121,10 +121,19 @@ def test_only_choosing_queries_plan() -> None:
         assert is_likely(CLAIM, a) == is_likely(CLAIM, b)
 
 
-def test_of_each_size_the_kind_of_search_with_fewer_candidates_is_tested() -> None:
-    slow, fast = (contender(scale, size=8, mode=mode) for scale, mode in ((20.0, "hamming"), (14.0, "asymmetric")))
+def test_of_each_size_the_kinds_of_search_that_may_need_the_fewest_candidates_are_tested() -> None:
+    slow, fast = (contender(scale, size=8, mode=mode) for scale, mode in ((30.0, "hamming"), (14.0, "asymmetric")))
     best = contender(3.0, size=16)
     assert finalists([slow, fast, best], CLAIM) == finalists([best, fast, slow], CLAIM) == [fast]
+    close = contender(14.5, size=8, seed=5)
+    assert finalists([close, slow, fast, best], CLAIM) == [close, fast]
+
+
+def test_of_two_codes_of_one_size_the_testing_queries_choose() -> None:
+    first, second = contender(14.0, testing=20.0, size=8), contender(14.5, testing=10.0, size=8, seed=5)
+    winner, certificate = promise_of([first, second], CLAIM)
+    assert winner is second
+    assert len(certificate.tested) == 2
 
 
 def test_codes_are_tested_up_to_the_first_that_surely_passes() -> None:

@@ -57,7 +57,7 @@ class Outcome:
 
 
 def outcome_of(own: list[OwnContender], claim: Claim) -> Outcome:
-    """Test the finalists. The smallest that shows the claim is promised, at the smallest depth that shows it.
+    """Test the finalists. The smallest code that shows the claim is promised, at the smallest depth that shows it.
 
     If none shows it, promise the recall that the one with the best recall does show.
     """
@@ -69,31 +69,37 @@ def outcome_of(own: list[OwnContender], claim: Claim) -> Outcome:
         f"{contender}: {'not shown' if depth is None else f'depth {depth}'}"
         for contender, depth in zip(tested, depths, strict=True)
     )
-    for contender, bet, depth in zip(tested, bets, depths, strict=True):
-        if depth is not None:
-            return Outcome(contender, depth, claim.recall, bet, words)
-    best = _safest(tested, claim)
-    bet = bets[tested.index(best)]
-    return Outcome(best, claim.max_depth, shown_recall(part, best, claim.max_depth, bet), bet, words)
+    shown = [
+        (contender.bytes_per_row, depth, place)
+        for place, (contender, depth) in enumerate(zip(tested, depths, strict=True))
+        if depth is not None
+    ]
+    if shown:
+        _, depth, place = min(shown)
+        return Outcome(tested[place], depth, claim.recall, bets[place], words)
+    place = tested.index(_safest(tested, claim))
+    promised = shown_recall(part, tested[place], claim.max_depth, bets[place])
+    return Outcome(tested[place], claim.max_depth, promised, bets[place], words)
 
 
 def finalists(own: list[OwnContender], claim: Claim) -> list[OwnContender]:
-    """What is tested, smallest first: codes that may keep the claim, up to the first that surely does.
+    """What is tested, smallest first: codes that may keep the claim, up to the first size at which one surely does.
 
-    Of each size it is the one with the fewest expected candidates. If none surely keeps the claim, the one with the
-    best recall is tested too.
+    Of each size these are the ones that may need the fewest candidates. If none surely keeps the claim, the one with
+    the best recall is tested too.
     """
-    best: dict[int, OwnContender] = {}
-    for contender in sorted(own, key=lambda contender: expected_depth(claim, contender, claim.max_depth)):
-        best.setdefault(contender.bytes_per_row, contender)
-    tested = []
-    for _, contender in sorted(best.items()):
-        if _expects(claim, contender, claim.max_depth, doubts=-DOUBT):
-            tested.append(contender)
-        if _expects(claim, contender, claim.max_depth, doubts=DOUBT):
+    tested: list[OwnContender] = []
+    for size in sorted({contender.bytes_per_row for contender in own}):
+        of_size = [contender for contender in own if contender.bytes_per_row == size]
+        likely = [contender for contender in of_size if _expects(claim, contender, claim.max_depth, -DOUBT)]
+        depths = [expected_depth(claim, contender, claim.max_depth, 1.0) for contender in likely]
+        for contender in likely:
+            if expected_depth(claim, contender, claim.max_depth, -1.0) <= min(depths):
+                tested.append(contender)
+        if any(_expects(claim, contender, claim.max_depth, DOUBT) for contender in likely):
             return tested
     safest = _safest(own, claim)
-    return sorted({*tested, safest}, key=lambda contender: (contender.bytes_per_row, contender is safest))
+    return tested if safest in tested else [*tested, safest]
 
 
 def _safest(own: list[OwnContender], claim: Claim) -> OwnContender:
@@ -105,9 +111,9 @@ def is_likely(claim: Claim, contender: Contender) -> bool:
     return _expects(claim, contender, claim.max_depth, doubts=1.0)
 
 
-def expected_depth(claim: Claim, contender: Contender, deepest: int) -> int:
+def expected_depth(claim: Claim, contender: Contender, deepest: int, doubts: float = 0.0) -> int:
     """The depth at which the choosing queries expect the claim to be accepted; ``deepest`` if they expect none."""
-    return smallest(lambda depth: _expects(claim, contender, depth, doubts=0.0), claim.k, deepest) or deepest
+    return smallest(lambda depth: _expects(claim, contender, depth, doubts), claim.k, deepest) or deepest
 
 
 def _expects(claim: Claim, contender: Contender, depth: int, doubts: float) -> bool:
