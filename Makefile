@@ -89,6 +89,7 @@ fuzz: $(READY)                    ## Damaged and forged files of every format, t
 lock:            ## Rewrite the locks (needs uv)
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --extra dev pyproject.toml -o requirements/dev.lock
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --extra bench pyproject.toml -c requirements/dev.lock -o requirements/bench.lock
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --extra docs pyproject.toml -c requirements/dev.lock -o requirements/docs.lock
 
 clean:           ## Remove the virtual environment and caches
 	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis
