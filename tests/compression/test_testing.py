@@ -163,13 +163,17 @@ def test_the_smallest_code_is_promised_at_its_smallest_depth() -> None:
 
 
 def test_codes_that_are_tested_share_the_error() -> None:
-    close, sure = contender(40.0, testing=90.0, size=8), contender(15.0, size=12)
-    winner, certificate = promise_of([close, sure], CLAIM)
-    assert winner is sure
-    part = CLAIM.shared(2)
-    assert certificate.depth == shown_depth(part, sure, CLAIM.max_depth, bet_on(part, sure, CLAIM.max_depth))
-    assert certificate.tested == (f"{close}: not shown", f"{sure}: depth {certificate.depth}")
-    assert certificate.accepted()
+    close, part, more = contender(40.0, testing=90.0, size=8), CLAIM.shared(2), 0
+    for scale in range(15, 30):
+        sure = contender(float(scale), size=12)
+        winner, certificate = promise_of([close, sure], CLAIM)
+        assert winner is sure
+        alone, shared = (shown_depth(c, sure, c.max_depth, bet_on(c, sure, c.max_depth)) for c in (CLAIM, part))
+        assert certificate.depth == shared
+        assert certificate.tested == (f"{close}: not shown", f"{sure}: depth {shared}")
+        assert certificate.accepted()
+        more += shared != alone
+    assert more > 3
 
 
 def test_a_small_code_that_does_better_than_expected_is_promised() -> None:

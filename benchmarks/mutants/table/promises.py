@@ -63,8 +63,8 @@ MUTANTS = [
     Mutant(
         "codes that may keep the claim are not tested",
         "compression/testing.py",
-        "doubts=-DOUBT",
-        "doubts=DOUBT",
+        "claim.max_depth, -DOUBT)",
+        "claim.max_depth, DOUBT)",
         TESTING,
     ),
     Mutant(
