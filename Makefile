@@ -7,7 +7,7 @@ TORCH  ?= requirements/torch.txt
 BENCH_READY := $(VENV)/.bench-ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint format bench-bqp bench-bqp-growth bench-bqp-quality bench-mnist bench-encode bench-metrics bench-hashers bench-search bench-models bench-frontier bench-promises fuzz mutants lock clean
+.PHONY: help setup demo test coverage dist smoke lint format bench-bqp bench-bqp-growth bench-bqp-quality bench-mnist bench-encode bench-metrics bench-hashers bench-search bench-models bench-frontier bench-promises fuzz mutants lock clean
 
 help:            ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -31,6 +31,22 @@ demo: $(READY)   ## Learn, search and score codes for handwritten digits; writes
 
 test: $(READY)   ## Run the tests
 	$(BIN)/python -m pytest
+
+TESTS ?=
+coverage: $(READY) ## Lines and branches that no test runs; TESTS="tests/bits tests/metrics" runs a part
+	$(BIN)/python -m pytest --cov --cov-report=term --cov-report=html $(TESTS)
+
+dist: $(READY)   ## Build the wheel and the source archive into dist/
+	rm -rf dist
+	$(BIN)/python -m hatchling build
+
+# The wheel goes into an empty environment with its own dependencies only, at the versions of the lock.
+SMOKE := build/smoke
+smoke: dist      ## Install the wheel into a clean environment and try it
+	$(BIN)/python -m venv --clear $(SMOKE)
+	sed -nE 's/^([^ #]+==[^\\]*[^\\ ]) *\\?$$/\1/p' requirements/dev.lock > $(SMOKE)/constraints.txt
+	$(SMOKE)/bin/python -m pip install --quiet --disable-pip-version-check --constraint $(SMOKE)/constraints.txt dist/*.whl
+	$(SMOKE)/bin/python -I tests/smoke.py
 
 lint: $(READY)   ## ruff, mypy, import-linter
 	$(BIN)/ruff check .

@@ -82,6 +82,7 @@ def edits(root: Path, name: str) -> dict[str, str]:
     if kind.in_pyproject:
         section = "[project.optional-dependencies]\n"
         text = (root / "pyproject.toml").read_text("utf-8")
+        text = text.replace('all = ["hashlearn[', f'all = ["hashlearn[{kind.in_pyproject.split()[0]},')
         edited["pyproject.toml"] = text.replace(section, f"{section}{kind.in_pyproject}\n")
     return edited
 
@@ -126,7 +127,8 @@ def test_nothing_else_is_needed(scratch: Scratch) -> None:
         for path, text in list(edits(scratch.root, name).items())[2:]:
             (scratch.root / path).write_text(text, "utf-8")
     assert run(scratch, "benchmarks.registry_page", "--write").returncode == 0
-    documents = run_tests(scratch, "tests/test_registries.py", "tests/test_docs.py", only="toy or page or extra")
+    pages = ("tests/test_registries.py", "tests/test_docs.py", "tests/test_project.py")
+    documents = run_tests(scratch, *pages, only="toy or page or extra")
     assert documents.returncode == 0, documents.stdout
     contracts = sorted({path for kind in KINDS.values() for path in kind.contract})
     done = run_tests(scratch, *contracts, only="toy or Toy")
