@@ -59,8 +59,8 @@ class Stored:
         return "\n".join([head, f"|{rule}|", *body, ""])
 
     def _cell(self, first: list[str], column: str) -> Any:
-        if column not in self.columns:
-            raise ClaimError(f"{self.name} has no column {column!r}; it has {_names(self.columns)}")
+        if self.columns.count(column) != 1:
+            raise ClaimError(f"{self.name} needs one column {column!r}; it has {_names(self.columns)}")
         found = [row for row in self.rows if first and [str(cell) for cell in row[: len(first)]] == first]
         if len(found) != 1:
             raise ClaimError(f"{self.name}: {len(found)} rows begin with {first}, one is needed; name more cells")

@@ -118,7 +118,7 @@ def test_one_altered_figure_is_named_with_its_line(root: Path, capsys: pytest.Ca
         ("\nx <!-- result made.minutes -->1<!-- end -->", "page.md:2: made has no value 'minutes'; it has 'seconds'"),
         ("x <!-- result made[8][c][found] -->1<!-- end -->", "0 rows begin with ['8', 'c']"),
         ("x <!-- result made[8][found] -->1<!-- end -->", "2 rows begin with ['8'], one is needed; name more cells"),
-        ("x <!-- result made[8][a][lost] -->1<!-- end -->", "no column 'lost'; it has 'bytes', 'kind', 'found'"),
+        ("x <!-- result made[8][a][lost] -->1<!-- end -->", "needs one column 'lost'; it has 'bytes', 'kind', 'found'"),
         ("x <!-- result made[8][a][found]#3 -->1<!-- end -->", "the cell '59.1 / 70.2' has 2 numbers"),
         ("x <!-- result made.word .1f -->1<!-- end -->", "the format '.1f' does not fit '5–10'"),
         ("x <!-- result made.seconds -->1", "page.md:1: cannot read the mark <!-- result made.seconds -->"),
