@@ -6,7 +6,7 @@ from click.testing import CliRunner
 from hashlearn.cli import main
 from hashlearn.experiments.bench import digits
 from hashlearn.experiments.bench.cell import NEAREST, SHOWN_QUERIES
-from hashlearn.experiments.report.page import digits_page
+from hashlearn.experiments.report.page import NEXT_STEPS, digits_page
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +48,17 @@ def test_page_is_whole_self_contained_and_escaped(result):
         assert f"{100 * score:.1f} %" in text
 
 
+def test_what_to_do_next_are_commands_that_exist(result):
+    text = digits_page(result, "promise.html")
+    assert 'href="promise.html"' in text
+    for words, line in NEXT_STEPS:
+        assert words in text
+        program, name, *arguments = line.split()
+        options = {flag for parameter in main.commands[name].params for flag in parameter.opts}
+        assert program == "hashlearn"
+        assert {argument for argument in arguments if argument.startswith("-")} <= options
+
+
 def test_command_prints_the_table_and_writes_the_page(result, monkeypatch, tmp_path):
     monkeypatch.setattr(digits, "run", lambda n_bits, seed, progress: result)
     target = tmp_path / "page.html"
@@ -58,6 +69,8 @@ def test_command_prints_the_table_and_writes_the_page(result, monkeypatch, tmp_p
         assert f"{100 * row.neighbors:.3g} %" in outcome.output
     assert target.read_text(encoding="utf-8").startswith("<!doctype html>")
     assert "Will binary codes hurt my search?" in outcome.output
+    assert 'href="page-promise.html"' in target.read_text(encoding="utf-8")
+    assert NEXT_STEPS[-1][1] in outcome.output
     promise = (tmp_path / "page-promise.html").read_text(encoding="utf-8")
     assert promise.startswith("<!doctype html>")
     assert "<img" in promise

@@ -61,7 +61,7 @@ def demo_command(
             raise click.exceptions.Exit(INTERRUPTED)
         return
     from hashlearn.experiments.bench import digits
-    from hashlearn.experiments.report.page import digits_page
+    from hashlearn.experiments.report.page import NEXT_STEPS, digits_page
 
     options.require_place(output)
     promise_page = output.with_name(f"{output.stem}-promise{output.suffix}")
@@ -69,7 +69,7 @@ def demo_command(
     with ProgressBar(quiet) as bar:
         result = digits.run(n_bits, seed, progress=bar)
         plan = _compressed(seed, promise_page, bar)
-    options.write_output(output, digits_page(result))
+    options.write_output(output, digits_page(result, promise_page.name))
     rows = [asdict(row) for row in result.rows]
     text = [
         f"hashlearn {__version__}: {result.n_images:,} handwritten digits in {n_bits} bits (seed {seed})\n",
@@ -77,7 +77,9 @@ def demo_command(
         f"\n{HOW_TO_READ_CODES}",
         f"\n{_worked_search(result)}\n",
         f"Will binary codes hurt my search? hashlearn compress answers, here for the same digits:\n{plan}\n",
-        f"To look at: {output} and {promise_page}   Solvers: hashlearn demo --solvers",
+        f"To look at: {output} and {promise_page}   Solvers: hashlearn demo --solvers\n",
+        "With rows of your own, in X.npy:",
+        *(f"  {command}   # {words[0].lower()}{words[1:]}" for words, command in NEXT_STEPS),
     ]
     report = {"n_bits": n_bits, "seed": seed, "output": str(output), "rows": rows}
     report |= {"promise_page": str(promise_page), "certificate": asdict(plan.certificate)}

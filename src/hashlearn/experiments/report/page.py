@@ -33,6 +33,12 @@ from hashlearn.pages.tables import plain_table
 
 TITLE = "Learned binary codes, measured beside the paper"
 Section = tuple[str, str, list[Markup]]  # anchor, heading, content
+NEXT_STEPS = (  # after the demo: what to do, and the command
+    ("Find the smallest code that keeps your search", "hashlearn compress X.npy -o model.hashlearn --page page.html"),
+    ("Learn codes from your own rows", "hashlearn fit X.npy -o model.hashlearn"),
+    ("The same with labels, so that classes stay together", "hashlearn fit X.npy --labels y.npy -o model.hashlearn"),
+    ("Search it", "hashlearn search model.hashlearn --database X.npy --queries Q.npy"),
+)
 _HEADS = ("learned from", "method", "float neighbors", "precision within 2 bits", "mAP", "", "fit, s", "encode all, s")
 
 
@@ -175,8 +181,8 @@ def _commands(held: Sequence[Block], folder: str) -> list[Markup]:
     return [element("p", about), element("pre", lines, data_part="commands")]
 
 
-def digits_page(result: DigitsResult) -> str:
-    """The page of ``hashlearn demo`` as text."""
+def digits_page(result: DigitsResult, promise_page: str | None = None) -> str:
+    """The page of ``hashlearn demo`` as text. ``promise_page`` is the address of the page of a promise, to link to."""
     n_bits = result.n_bits
     about = (
         f"{result.n_images:,} images of 64 pixels became codes of {n_bits} bits. Queries are searched among the others "
@@ -190,9 +196,23 @@ def digits_page(result: DigitsResult) -> str:
         ("scores", "How good the codes are", plain_table("demo", None, _HEADS, _score_rows(result), "Scores")),
         ("searches", "Searches", [legend, *pictures]),
         ("inference", "Inference, bit by bit", element("pre", result.report)),
+        ("next", "What next", _next_steps(promise_page)),
     ]
     parts = [element("section", element("h2", name), content, id=anchor) for anchor, name, content in sections]
     return document(f"hashlearn: digits in {n_bits} bits", header, element("main", parts))
+
+
+def _next_steps(promise_page: str | None) -> list[Markup]:
+    steps = [
+        (element("dt", words), element("dd", element("pre", command, class_="copy", tabindex=0)))
+        for words, command in NEXT_STEPS
+    ]
+    about = "X.npy stands for your rows, an array of shape (n_samples, n_features). Parquet files are read too."
+    parts = [element("p", about), element("dl", steps, class_="steps")]
+    if promise_page is not None:
+        link = element("a", "Will binary codes hurt my search?", href=promise_page)
+        parts.insert(0, element("p", "For the same digits: ", link))
+    return parts
 
 
 def _score_rows(result: DigitsResult) -> list[Markup]:
