@@ -42,6 +42,24 @@ def record(
     path.write_text(dumped(content), encoding="utf-8")
 
 
+class Table:
+    """A Markdown table that is printed row by row, and kept to be recorded."""
+
+    def __init__(self, *columns: str) -> None:
+        self.columns = columns
+        self.rows: list[list[str]] = []
+        print(f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}", flush=True)
+
+    def row(self, *cells: Any) -> None:
+        """Print a row."""
+        self.rows.append([str(cell) for cell in cells])
+        print(f"| {' | '.join(self.rows[-1])} |", flush=True)
+
+    def record(self, path: Path | None, values: Mapping[str, Any] | None = None) -> None:
+        """Write the stored result, if a path is given."""
+        record(path, self.columns, self.rows, values)
+
+
 def dumped(content: Mapping[str, Any]) -> str:
     """JSON with one line for each row of the table."""
     head = {key: value for key, value in content.items() if key != "rows"}
