@@ -150,25 +150,26 @@ def sizes(plan: Compression) -> Picture:
     promise = plan.certificate
     lines: dict[str, list[tuple[float, float]]] = {}
     for row in plan.frontier:
-        if row.mode == promise.mode and row.depth is not None and row.bytes_per_row <= MOST_BYTES:
+        if not row.is_peer and row.mode == promise.mode and row.depth is not None and row.bytes_per_row <= MOST_BYTES:
             lines.setdefault(row.family, []).append((row.bytes_per_row, row.depth))
     shown = sorted({size for line in lines.values() for size, _ in line})
     deepest = max(depth for line in lines.values() for _, depth in line)
     title = f"Candidates to rescore for a recall of {promise.recall:g} against bytes, {promise.mode} search"
     picture = Picture(title, (shown[0] - 0.4, shown[-1] + 1.4), (0.0, deepest), f"candidates for {promise.recall:.0%}")
     picture.horizontal(promise.max_depth, "claim")
-    picture.text("allowed", LEFT + 4, picture.at(0, promise.max_depth)[1] - 6, "start", "red")
+    picture.text("allowed", WIDTH - RIGHT, picture.at(0, promise.max_depth)[1] - 6, "end", "red")
     for family, line in lines.items():
-        picture.path(line, "curve")
+        chosen = family == promise.family
+        picture.path(line, "mark" if chosen else "curve")
         picture.path(line, "dots", dots=True)
         x, y = picture.at(*line[-1])
-        picture.text(family, x + 10, y + 4, "start", "strong")
+        picture.text(family, x + 10, y + (22 if chosen else 4), "end" if chosen else "start", "strong")
     for size in shown:
         picture.text(f"{size:g}", picture.at(size, 0)[0], HEIGHT - BOTTOM + 18)
     picture.text("bytes a row", WIDTH - RIGHT, HEIGHT - 10, "end", "strong")
     x, y = picture.at(plan.bytes_per_row, dict(lines[promise.family])[plan.bytes_per_row])
     picture.parts.append(element("circle", cx=f"{x:.1f}", cy=f"{y:.1f}", r=9, class_="ring"))
-    picture.text("chosen", x, y + 26, kind="strong")
+    picture.text("chosen", x + 14, y + 4, "start", "strong")
     return picture
 
 
