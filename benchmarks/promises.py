@@ -189,9 +189,8 @@ def families(options: argparse.Namespace) -> None:
                 spent, what = time.perf_counter() - began, "all" if tried is None else ", ".join(tried)
                 size = f"{plan.bytes_per_row} | {plan.depth} | {plan.mode} | {plan.certificate.family}"
                 print(f"{name} | {recall} | {what} | {plan.recall_lower_bound:.3f} | {size} | {spent:.0f}", flush=True)
-                shown[-1] += [f"{plan.bytes_per_row}, {plan.depth}", f"{spent:.0f}"]
-    columns = "recall", "all: bytes, candidates", "seconds", "ITQ alone: bytes, candidates", "seconds"
-    record(options.json, columns, shown)
+                shown[-1].append(f"{plan.bytes_per_row}, {plan.depth}")
+    record(options.json, ("recall", "all: bytes, candidates", "ITQ alone: bytes, candidates"), shown)
 
 
 def domain(options: argparse.Namespace) -> None:

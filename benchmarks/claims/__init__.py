@@ -17,5 +17,6 @@ for a block there.
 ``python -m benchmarks.claims --write``  writes the figures of the stored results into the pages
 ``python -m benchmarks.claims --check``  ends with 1 if a page and a stored result differ
 
-A benchmark with ``--json FILE`` writes such a stored result (`recording`).
+A benchmark with ``--json FILE`` writes such a stored result (`recording`). Results with ``"transcribed": true`` were
+copied from the pages as they were before; their commit and date are those of the line, not of the measurement.
 """

@@ -63,13 +63,17 @@ def _list(claims: list[Claim], results: dict[str, Stored]) -> int:
         result = claim.result
         print(f"{claim.page}:{claim.line}: {claim.figure}  ({claim.reference})")
         command = result.command or "NO COMMAND"
-        note = f"; {result.note}" if result.note else ""
-        print(f"    {command}  [{result.commit}, {result.date}, {result.machine}{note}]")
+        more = ["transcribed"] * result.transcribed + [result.note] * bool(result.note)
+        print(f"    {command}  [{'; '.join([f'{result.commit}, {result.date}, {result.machine}', *more])}]")
     shown = sum(claim.n_figures for claim in claims)
     without = sum(claim.n_figures for claim in claims if claim.result.command is None)
     pages = len({claim.page for claim in claims})
     print(f"\n{shown:,} figures in {len(claims)} marks on {pages} pages, from {len(results)} stored results.")
     print(f"{without} of these figures have no command.")
+    copied = [result for result in results.values() if result.transcribed]
+    print(
+        f"{len(copied)} stored results were transcribed from the pages; commit and date are those of the page's line."
+    )
     return 0
 
 

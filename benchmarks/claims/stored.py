@@ -27,6 +27,7 @@ class Stored:
     commit: str
     machine: str
     date: str
+    transcribed: bool = False  # copied from a page, not written by a benchmark; commit and date are those of its line
     note: str = ""
     values: dict[str, Any] = field(default_factory=dict)
     columns: list[str] = field(default_factory=list)
