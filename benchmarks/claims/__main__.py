@@ -72,7 +72,7 @@ def _list(claims: list[Claim], results: dict[str, Stored]) -> int:
     print(f"{without} of these figures have no command.")
     copied = [result for result in results.values() if result.transcribed]
     print(
-        f"{len(copied)} stored results were transcribed from the pages; commit and date are those of the page's line."
+        f"{len(copied)} of the stored results were transcribed from pages; their commit and date are those of the line."
     )
     return 0
 

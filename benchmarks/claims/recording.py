@@ -36,7 +36,12 @@ def record(
         return
     content: dict[str, Any] = {"command": command(), "commit": commit(), "machine": machine()}
     content["date"] = time.strftime("%Y-%m-%d")
-    more = {"note": note, "values": dict(values or {}), "columns": list(columns), "rows": [list(row) for row in rows]}
+    more = {
+        "note": note,
+        "values": dict(values or {}),
+        "columns": list(columns),
+        "rows": [[str(cell) for cell in row] for row in rows],
+    }
     content |= {key: value for key, value in more.items() if len(value)}
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(dumped(content), encoding="utf-8")
@@ -71,14 +76,15 @@ def dumped(content: Mapping[str, Any]) -> str:
 
 
 def command() -> str:
-    """How this program was started, without the option that names the file."""
+    """How this program was started, without the option that names the file and without folders of this machine."""
     module = sys.modules["__main__"].__spec__
     start = "hashlearn" if module is None else f"python -m {module.name.removesuffix('.__main__')}"
     arguments = sys.argv[1:]
     if OPTION in arguments:
         place = arguments.index(OPTION)
         del arguments[place : place + 2]
-    return shlex.join([*start.split(), *(argument for argument in arguments if not argument.startswith(f"{OPTION}="))])
+    kept = [argument for argument in arguments if not argument.startswith(f"{OPTION}=")]
+    return shlex.join([*start.split(), *(Path(part).name if Path(part).is_absolute() else part for part in kept)])
 
 
 def commit() -> str:

@@ -168,13 +168,16 @@ def test_results_and_values_that_no_page_shows_are_named(root: Path, capsys: pyt
 
 def test_a_benchmark_records_where_its_figures_come_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "made.json"
-    monkeypatch.setattr("sys.argv", ["x", "--bytes", "4", "8", "--json", str(path), "--name", "two words"])
+    monkeypatch.setattr(
+        "sys.argv",
+        ["x", "--bytes", "4", "8", "--json", str(path), "--ranks", str(tmp_path / "ranks"), "--name", "two words"],
+    )
     recording.record(path, ["a", "b"], [["1", "x"]], {"seconds": 1.5}, note="once")
     found = read(path)
     assert isinstance(found, Stored)
     assert (found.columns, found.rows, found.values) == (["a", "b"], [["1", "x"]], {"seconds": 1.5})
     assert found.command is not None
-    assert found.command.endswith("--bytes 4 8 --name 'two words'")
+    assert found.command.endswith("--bytes 4 8 --ranks ranks --name 'two words'")
     assert "cores" in found.machine
     assert found.commit
     recording.record(None, ["a"], [["1"]])  # without the option nothing is written
