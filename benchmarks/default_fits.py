@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.claims.recording import Table, add_option
 from hashlearn import TwoStepHasher, metrics
 from hashlearn.experiments import datasets
 
@@ -35,12 +36,13 @@ def main() -> None:
     rows = data.X.astype(np.float32)
     warm = TwoStepHasher(8, target="distance", solver=options.solver, hash_function=options.hash_function)
     warm.fit(rows[:2_500])  # compiles and loads
-    print(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}", flush=True)
+    table = Table(*COLUMNS)
     for n in options.rows:
         X, y, queries = _drawn(rows, data.y, n, options.seed)
         neighbors = metrics.float_neighbors(queries, X, N_NEIGHBORS)
         for target in options.targets:
-            print(f"| {' | '.join(_measured(X, y, queries, neighbors, target, options))} |", flush=True)
+            table.row(*_measured(X, y, queries, neighbors, target, options))
+    table.record(options.json)
 
 
 def _measured(X: Any, y: Any, queries: Any, neighbors: Any, target: str, options: argparse.Namespace) -> list[str]:
@@ -97,6 +99,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--solver", default="auto", help="quick_sdr, sampled_sdr, passes, …")
     parser.add_argument("--hash-function", default="auto", help="kernel_ridge, linear_ridge, …")
     parser.add_argument("--seed", type=int, default=0)
+    add_option(parser)
     return parser.parse_args()
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.claims.recording import Table, add_option
 from hashlearn import TwoStepHasher, metrics
 from hashlearn.experiments import datasets
 from hashlearn.hash_functions import KernelRidge
@@ -56,10 +57,10 @@ def methods(n_bits: int, seed: int) -> dict[str, tuple[Callable[[], Any], bool]]
         "sign code of 384, cut": (lambda: CutSigns(n_bits), False),
         "sign code after PCA": (lambda: SignCodes(n_bits, features="pca"), False),
         "ITQ": (lambda: ITQ(n_bits, random_state=seed), False),
-        "hashlearn, distance": (two_step(target="distance"), False),
-        "hashlearn, distance, landmarks": (two_step(target="distance", hash_function=LANDMARKS), False),
-        "hashlearn, neighbors": (two_step(target="neighbors"), False),
-        "hashlearn, labels": (two_step(), True),
+        '`target="distance"`': (two_step(target="distance"), False),
+        '`target="distance"`, 3,000 landmarks': (two_step(target="distance", hash_function=LANDMARKS), False),
+        '`target="neighbors"`': (two_step(target="neighbors"), False),
+        "labels": (two_step(), True),
     }
 
 
@@ -71,9 +72,9 @@ def main() -> None:
     database, queries, labels, query_labels = X[~asked], X[asked], data.y[~asked], data.y[asked]
     similarities = queries @ database.T
     truth = metrics.float_neighbors(queries, database, K)
-    print(f"cosine of the floats: mAP {100 * _map(similarities, query_labels, labels):.2f}")
-    print(f"| bits | method | mAP | recall@{K}, Hamming | asymmetric | {CANDIDATES} rescored | fit |")
-    print("|---|---|---|---|---|---|---|")
+    recall = f"recall@{K} of the float neighbors, Hamming"
+    table = Table("bits", "method", "mAP by intent", recall, "asymmetric", f"{CANDIDATES} rescored", "fit")
+    table.row("–", "cosine of the 384 floats", f"{100 * _map(similarities, query_labels, labels):.2f}", 100, "", "", "")
     for n_bits in options.bits:
         for name in methods(n_bits, 0):
             if options.only and not any(word in name for word in options.only):
@@ -86,7 +87,8 @@ def main() -> None:
                 spent = time.perf_counter() - began
                 found = _scores(hasher, database, queries, labels, query_labels, truth)
                 rows.append([*(100.0 * value for value in found), spent])
-            print(f"| {n_bits} | {name} | {' | '.join(_cells(np.array(rows)))} |", flush=True)
+            table.row(n_bits, name, *_cells(np.array(rows)))
+    table.record(options.json)
 
 
 def _scores(hasher: Any, database: Any, queries: Any, labels: Any, query_labels: Any, truth: Any) -> list[float]:
@@ -110,8 +112,11 @@ def _map(similarities: Any, query_labels: Any, labels: Any) -> float:
 
 
 def _cells(rows: NDArray[np.float64]) -> list[str]:
-    mean, spread = rows.mean(axis=0), rows.std(axis=0, ddof=1) if len(rows) > 1 else np.zeros(rows.shape[1])
-    return [f"{m:.2f} ± {s:.2f}" for m, s in zip(mean[:-1], spread[:-1], strict=True)] + [f"{mean[-1]:.0f} s"]
+    mean, seconds = rows.mean(axis=0)[:-1], f"{rows[:, -1].mean():.0f} s"
+    if len(rows) == 1:
+        return [*(f"{m:.2f}" for m in mean), seconds]
+    spread = rows.std(axis=0, ddof=1)[:-1]
+    return [*(f"{m:.2f} ± {s:.2f}" for m, s in zip(mean, spread, strict=True)), seconds]
 
 
 def _options() -> argparse.Namespace:
@@ -119,6 +124,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--bits", type=int, nargs="+", default=[64, 128])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", nargs="+", help="words; methods that hold none of them are left out")
+    add_option(parser)
     return parser.parse_args()
 
 

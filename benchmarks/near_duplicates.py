@@ -12,6 +12,7 @@ cores. ``speed`` and ``validity`` end with 1 if the promise is broken, or broken
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
@@ -19,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import binom
 
+from benchmarks.claims.recording import Table, add_option
 from hashlearn import near_duplicates
 from hashlearn.compression import NearDuplicates
 from hashlearn.experiments import datasets
@@ -37,6 +39,8 @@ def main() -> int:
     parser.add_argument("--confidence", type=float)
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--seeds", type=int, default=500)
+    parser.add_argument("--bits", type=int, nargs="+", default=[64, 128, 256], help="for hashers")
+    add_option(parser)
     given = parser.parse_args()
     rows = planted(given.rows or ROWS[given.mode])
     confidence = given.confidence or (0.9 if given.mode == "validity" else 0.99)
@@ -44,7 +48,7 @@ def main() -> int:
     if given.mode == "speed":
         return speed(rows, asked, given.turns)
     if given.mode == "hashers":
-        return hashers(rows, asked)
+        return hashers(rows, asked, given.bits, given.json)
     return validity(rows, asked, given.seeds)
 
 
@@ -80,16 +84,15 @@ def speed(rows: NDArray[np.float32], asked: dict[str, Any], turns: int) -> int:
     return int(share > found.promised_missed)
 
 
-def hashers(rows: NDArray[np.float32], asked: dict[str, Any]) -> int:
+def hashers(rows: NDArray[np.float32], asked: dict[str, Any], bits: list[int], path: Path | None) -> int:
     """A line for each kind of code."""
-    print("| codes | bits | radius | candidates | pairs | seconds |", "|---" * 6 + "|", sep="\n")
-    for n_bits in (64, 128, 256):
+    table = Table("codes", "bits", "radius", "candidates", "pairs", "seconds")
+    for n_bits in bits:
         for hasher in (LSH(n_bits, random_state=0), ITQ(n_bits, random_state=0), SignCodes(n_bits, features="pca")):
             found = near_duplicates(rows, **asked, hasher=hasher)
-            name, n_pairs = type(hasher).__name__, len(found.pairs)
-            print(
-                f"| {name} | {n_bits} | {found.radius} | {found.n_candidates:,} | {n_pairs:,} | {found.seconds:.1f} |"
-            )
+            counts = f"{found.n_candidates:,}", f"{len(found.pairs):,}", f"{found.seconds:.1f}"
+            table.row(f"`{type(hasher).__name__}`", n_bits, found.radius, *counts)
+    table.record(path)
     return 0
 
 

@@ -17,12 +17,14 @@ from __future__ import annotations
 import argparse
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy.stats import binom
 
+from benchmarks.claims.recording import Table, add_option, record
 from benchmarks.promise_pools import (
     TASKS,
     Draw,
@@ -53,22 +55,37 @@ def settings_of(pool: Pool) -> list[tuple[list[int], int]]:
 
 def validity(options: argparse.Namespace) -> None:
     """Promises that are broken, by data set and recall. "Without" judges the first setting alone, since it is noisy."""
-    totals = np.zeros(2, np.int64)
+    totals, rows = np.zeros((2, 2), np.int64), []
     print("data set | recall | drawn | settings | as asked, % | broken, % | worst setting, % | broken / promises")
     for name in options.data:
         pool = pool_of(name, options.ranks)
         for recall in options.recalls:
-            for way, draw, settings in (
-                ("with", with_replacement, settings_of(pool)),
-                ("without", without_replacement, settings_of(pool)[:1]),
+            for total, way, draw, settings in (
+                (totals[0], "with", with_replacement, settings_of(pool)),
+                (totals[1], "without", without_replacement, settings_of(pool)[:1]),
             ):
                 broken, kept = _broken(pool, recall, draw, settings, options)
                 shares, n = 100 * broken / options.draws, broken.size * options.draws
                 cells = f"{broken.size} | {100 * kept / n:.0f} | {shares.mean():.2f} | {shares.max():.1f}"
                 print(f"{name} | {recall} | {way} | {cells} | {broken.sum()} / {n}", flush=True)
-                if way == "with":
-                    totals += broken.sum(), n
-    print(f"with replacement: {totals[0]} of {totals[1]} promises broken, {100 * totals[0] / totals[1]:.2f} %")
+                total += broken.sum(), n
+                if options.json and way == "with":
+                    without_test = f"{_untested(pool, recall, options):.0f}"
+                    found_here = f"{broken.sum()}", f"{shares.mean():.2f}", f"{shares.max():.1f}"
+                    rows.append([name, recall, *found_here, without_test])
+    percent = 100 * totals[:, 0] / totals[:, 1]
+    print(f"with replacement: {totals[0, 0]} of {totals[0, 1]} promises broken, {percent[0]:.2f} %")
+    n = totals[0, 1] // (len(options.data) * len(options.recalls))
+    columns = "data set", "recall", f"broken, of {n:,}", "%", f"worst of {n // options.draws}, %", "untested, %"
+    values = {"broken": totals[0, 0], "promises": totals[0, 1], "percent": percent[0]}
+    values |= {"broken_left_over": totals[1, 0], "promises_left_over": totals[1, 1], "percent_left_over": percent[1]}
+    record(options.json, columns, named_once(rows), values)
+
+
+def named_once(rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
+    """The same rows; a first cell that repeats the one above is left empty."""
+    above = [None, *(row[0] for row in rows)]
+    return [["" if row[0] == name else row[0], *row[1:]] for name, row in zip(above, rows, strict=False)]
 
 
 def _broken(
@@ -95,18 +112,23 @@ def untested(options: argparse.Namespace) -> None:
     for name in options.data:
         pool = pool_of(name, options.ranks)
         for recall in options.recalls:
-            rng, broken = np.random.default_rng(round(1000 * recall)), []
-            for _ in range(options.draws):
-                asked, judges = with_replacement(pool, options.queries, rng)
-                for code in pool.codes:
-                    depth = measured_depth(code.testing[asked], recall)
-                    broken.append(found(code.testing[judges], depth).mean() < recall - 1e-12)
-            print(f"{name} | {recall} | {100 * np.mean(broken):.0f}", flush=True)
+            print(f"{name} | {recall} | {_untested(pool, recall, options):.0f}", flush=True)
+
+
+def _untested(pool: Pool, recall: float, options: argparse.Namespace) -> float:
+    rng, broken = np.random.default_rng(round(1000 * recall)), []
+    for _ in range(options.draws):
+        asked, judges = with_replacement(pool, options.queries, rng)
+        for code in pool.codes:
+            depth = measured_depth(code.testing[asked], recall)
+            broken.append(found(code.testing[judges], depth).mean() < recall - 1e-12)
+    return 100 * float(np.mean(broken))
 
 
 def tightness(options: argparse.Namespace) -> None:
     """Depth promised / depth in hindsight, the median over codes and draws, with each test and number of queries."""
-    print("data set | queries n | bet, n/5 of them choose | bet, n/4 more choose | Hoeffding–Bentkus | Hoeffding")
+    columns = ("data set", "n", "bet, n/5 of the n choose", "bet, n/4 more choose, all n test", "Hoeffding–Bentkus")
+    table = Table(*columns, "Hoeffding")
     for name in options.data:
         pool = pool_of(name, options.ranks)
         claim = Claim(options.recall, options.confidence, K, pool.n_database)
@@ -119,7 +141,8 @@ def tightness(options: argparse.Namespace) -> None:
                     depths += [fixed(claim, larger, test) for test in (hoeffding_bentkus, hoeffding)]
                     rows.append(np.array(depths) / measured_depth(code.testing, claim.recall))
             cells = (f"{ratio:.2f}" if math.isfinite(ratio) else "none" for ratio in np.median(rows, axis=0))
-            print(f"{name} | {n:,} | {' | '.join(cells)}", flush=True)
+            table.row(name, f"{n:,}", *cells)
+    record(options.json, table.columns, named_once(table.rows))
 
 
 def betting(claim: Claim, contender: OwnContender) -> float:
@@ -155,15 +178,19 @@ def hoeffding_bentkus(claim: Claim, mean: float, n: int) -> bool:
 def families(options: argparse.Namespace) -> None:
     """What the choice among families gains over ITQ alone."""
     print("data set | recall | families | promised | bytes | depth | mode | family | seconds")
+    shown = []
     for name in options.data:
         rows = rows_of(name)
         for recall in options.recalls:
+            shown.append([f"{recall}" if len(options.data) == 1 else f"{name}, {recall}"])
             for tried in (None, ["itq"]):
                 began = time.perf_counter()
                 plan = compress(rows.database, queries=rows.testing, recall=recall, metric=rows.metric, families=tried)
                 spent, what = time.perf_counter() - began, "all" if tried is None else ", ".join(tried)
                 size = f"{plan.bytes_per_row} | {plan.depth} | {plan.mode} | {plan.certificate.family}"
                 print(f"{name} | {recall} | {what} | {plan.recall_lower_bound:.3f} | {size} | {spent:.0f}", flush=True)
+                shown[-1].append(f"{plan.bytes_per_row}, {plan.depth}")
+    record(options.json, ("recall", "all: bytes, candidates", "ITQ alone: bytes, candidates"), shown)
 
 
 def domain(options: argparse.Namespace) -> None:
@@ -193,6 +220,7 @@ def main() -> None:
     parser.add_argument("--queries", type=int, default=2000, help="of a draw, for validity; a fifth of them choose")
     parser.add_argument("--totals", type=int, nargs="+", default=TOTALS, help="queries, for tightness")
     parser.add_argument("--ranks", type=Path, help="folder that keeps the ranks of the pools")
+    add_option(parser)
     options = parser.parse_args()
     options.data = options.data or (["CLINC150"] if options.part == "families" else list(TASKS))
     options.recalls = options.recalls or (RECALLS[1:] if options.part == "families" else RECALLS)

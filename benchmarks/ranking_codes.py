@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.claims.recording import add_option, record
 from hashlearn import RankingHasher, metrics
 from hashlearn.core.threads import map_row_blocks
 from hashlearn.experiments import datasets
@@ -26,6 +27,7 @@ from hashlearn.hashers import SignCodes
 from hashlearn.search import HammingIndex, asymmetric_search
 
 K = 10
+ENCODERS = {"mlp": "MLP", "linear": "linear"}  # as pages call them
 FULL: dict[str, Any] = {"hidden": 2048, "batch_size": 2048, "n_steps": 3000}
 # Two of the corpus's ten domains (Larson et al. 2019), 15 intents each.
 BANKING = """transfer transactions balance freeze_account pay_bill bill_balance bill_due interest_rate routing
@@ -33,6 +35,7 @@ min_payment order_checks pin_change report_fraud account_blocked spending_histor
 TRAVEL = """plug_type travel_notification translate flight_status international_visa timezone exchange_rate
 travel_suggestion travel_alert vaccines lost_luggage book_flight book_hotel carry_on car_rental"""
 GIVEN_QUERIES = 500
+TEMPERATURES = ((0.033, 0.1), (0.05, 0.1), (0.065, 0.1), (0.08, 0.1), (0.08, 0.4))  # each with its noise
 UNLABELED_CLASSES = 45
 
 
@@ -94,8 +97,10 @@ class Task:
 
 def sizes(task: Task, options: argparse.Namespace, settings: dict[str, Any]) -> None:
     """Recall against bytes."""
+    rows, deviations, times = [], [], []
     for n_bytes in options.bytes:
-        print(f"{n_bytes} bytes: PCA sign {pair(task.recall(pca_sign(8 * n_bytes).fit(task.D)))}", flush=True)
+        rows.append([f"{n_bytes}", pair(task.recall(pca_sign(8 * n_bytes).fit(task.D)))])
+        print(f"{n_bytes} bytes: PCA sign {rows[-1][1]}", flush=True)
         for encoder in options.encoders:
             found, seconds = [], []
             for seed in range(options.seeds):
@@ -105,6 +110,13 @@ def sizes(task: Task, options: argparse.Namespace, settings: dict[str, Any]) -> 
                 seconds.append(spent)
             mean, deviation = np.mean(found, axis=0), np.std(found, axis=0, ddof=1 if len(found) > 1 else 0)
             print(f"{n_bytes} bytes: {encoder} {pair(mean)} ± {pair(deviation)}, {np.mean(seconds):.1f} s", flush=True)
+            rows[-1].append(pair(mean))
+            deviations.append(np.max(deviation))
+            times.append(np.mean(seconds))
+    values = {"fit_seconds": f"{min(times):.0f} to {max(times):.0f}", "largest_deviation": round(max(deviations), 1)}
+    record(
+        options.json, ("bytes", "PCA signs", *(f"{ENCODERS[name]} encoder" for name in options.encoders)), rows, values
+    )
 
 
 def domain(task: Task, options: argparse.Namespace, settings: dict[str, Any]) -> None:
@@ -113,17 +125,22 @@ def domain(task: Task, options: argparse.Namespace, settings: dict[str, Any]) ->
     learned = task.D[~inside[task.y_D]]
     asked = np.random.default_rng(0).permutation(np.flatnonzero(inside[task.y_Q]))
     given, asked = asked[:GIVEN_QUERIES], asked[GIVEN_QUERIES:]
+    rows, names = [], [ENCODERS[encoder] for encoder in options.encoders]
     for n_bytes in options.bytes:
-        print(f"{n_bytes} bytes: PCA sign {pair(task.recall(pca_sign(8 * n_bytes).fit(learned), asked))}", flush=True)
+        rows.append([f"{n_bytes}", pair(task.recall(pca_sign(8 * n_bytes).fit(learned), asked))])
+        print(f"{n_bytes} bytes: PCA sign {rows[-1][1]}", flush=True)
         for encoder in options.encoders:
             for more in ({}, {"queries": task.Q[given]}):
                 hasher = RankingHasher(8 * n_bytes, encoder=encoder, random_state=0, **settings)
                 found = task.recall(task.fit(hasher, learned, **more)[0], asked)
                 print(f"{n_bytes} bytes: {encoder}, {len(given) if more else 0} queries {pair(found)}", flush=True)
+                rows[-1].append(pair(found))
+    record(options.json, ("bytes", "PCA signs", *(n for name in names for n in (name, f"{name}, with queries"))), rows)
 
 
 def labels(task: Task, options: argparse.Namespace, settings: dict[str, Any]) -> None:
     """mAP of classes with labels and of those without, and neighbors kept, by label weight."""
+    shown = []
     for n_bytes in options.bytes:
         for weight in options.weights:
             rows = []
@@ -139,20 +156,30 @@ def labels(task: Task, options: argparse.Namespace, settings: dict[str, Any]) ->
             names = ("labeled mAP", "unlabeled mAP", "neighbors Hamming", "asymmetric")
             cells = ", ".join(f"{n} {m:.1f} ± {s:.1f}" for n, m, s in zip(names, mean, spread, strict=True))
             print(f"{8 * n_bytes} bits, label_weight {weight}: {cells}", flush=True)
+            precisions = (f"{m:.1f} ± {s:.1f}" for m, s in zip(mean[:2], spread[:2], strict=True))
+            shown.append([f"{8 * n_bytes}", f"{weight:g}", *precisions, pair(mean[2:])])
+    classes = "mAP, classes with labels", "mAP, classes without"
+    record(options.json, ("bits", "`label_weight`", *classes, "float neighbors, Hamming / asymmetric"), shown)
 
 
 def depth(task: Task, options: argparse.Namespace, settings: dict[str, Any]) -> None:
     """mAP over whole classes against recall of the nearest, by temperature; nothing sees labels."""
+    rows, values = {chosen: ["{:g}, {:g}".format(*chosen)] for chosen in TEMPERATURES}, {}
+    columns = ["`temperature`, `noise`"]
     for n_bytes in options.bytes:
+        columns += [f"{8 * n_bytes} bits: mAP", "neighbors"]
         start = pca_sign(8 * n_bytes).fit(task.D)
-        found = pair(task.recall(start))
-        print(f"{8 * n_bytes} bits, PCA sign: mAP {task.average_precision(start).mean():.1f}, neighbors {found}")
-        for temperature, noise in ((0.033, 0.1), (0.05, 0.1), (0.065, 0.1), (0.08, 0.1), (0.08, 0.4)):
+        precision, found = task.average_precision(start).mean(), pair(task.recall(start))
+        print(f"{8 * n_bytes} bits, PCA sign: mAP {precision:.1f}, neighbors {found}")
+        values[f"pca_{8 * n_bytes}"] = round(precision, 1)
+        for temperature, noise in TEMPERATURES:
             chosen = {"temperature": temperature, "noise": noise, **settings}
             hasher, _ = task.fit(RankingHasher(8 * n_bytes, random_state=0, **chosen), task.D)
             precision, found = task.average_precision(hasher).mean(), pair(task.recall(hasher))
             name = f"temperature {temperature}, noise {noise}"
             print(f"{8 * n_bytes} bits, {name}: mAP {precision:.1f}, neighbors {found}", flush=True)
+            rows[temperature, noise] += [f"{precision:.1f}", found]
+    record(options.json, columns, list(rows.values()), values)
 
 
 def pca_sign(n_bits: int) -> SignCodes:
@@ -172,11 +199,12 @@ def main() -> None:
     parser.add_argument("--database", type=int, default=4760, help="rows to search in, for data without a test part")
     parser.add_argument("--metric", default="cosine", choices=("cosine", "euclidean"))
     parser.add_argument("--bytes", type=int, nargs="+", default=[8, 16])
-    parser.add_argument("--encoders", nargs="+", default=["mlp", "linear"])
+    parser.add_argument("--encoders", nargs="+", choices=ENCODERS, default=["mlp", "linear"])
     parser.add_argument("--weights", type=float, nargs="+", default=[0.0, 0.1, 0.18, 0.3])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--full", action="store_true")
+    add_option(parser)
     options = parser.parse_args()
     parts[options.part](Task(options), options, FULL if options.full else {})
 

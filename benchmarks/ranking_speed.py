@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.claims.recording import add_option, record
 from hashlearn import RankingHasher
 from hashlearn.experiments import datasets
 from hashlearn.experiments.bench.peers import PEERS
@@ -29,7 +30,7 @@ PEERS_TIMED = ("FAISS ITQ", "OPQ", "LSQ")
 MILLION, ENCODED = 1_000_000, 100_000
 
 
-def fit(X: NDArray[Any], turns: int) -> None:
+def fit(X: NDArray[Any], turns: int) -> dict[str, float]:
     """Medians over turns."""
 
     def ranking(encoder: str) -> Callable[[], Any]:
@@ -40,10 +41,11 @@ def fit(X: NDArray[Any], turns: int) -> None:
 
     RankingHasher(8, n_steps=2, hidden=16, random_state=0).fit(X[:1000])  # compiles
     tasks = {f"RankingHasher, {encoder}": ranking(encoder) for encoder in ("mlp", "linear")}
-    show(in_turns({**tasks, **{name: peer(name) for name in PEERS_TIMED}}, turns))
+    seconds = show(in_turns({**tasks, **{name: peer(name) for name in PEERS_TIMED}}, turns))
+    return dict(zip(("mlp", "linear", "faiss_itq", "opq", "lsq"), seconds, strict=True))
 
 
-def million(X: NDArray[Any], turns: int) -> None:
+def million(X: NDArray[Any], turns: int) -> dict[str, float]:
     """One fit."""
     many = drawn(X, MILLION)
     RankingHasher(8, n_steps=2, hidden=16, random_state=0).fit(X[:1000])
@@ -51,9 +53,10 @@ def million(X: NDArray[Any], turns: int) -> None:
     seconds = show(in_turns({"RankingHasher, mlp": lambda: RankingHasher(BITS, random_state=0).fit(many)}, 1))
     before, peak = (number / many.nbytes for number in (before, peak_bytes()))
     print(f"{many.shape}: {seconds[0]:.1f} s, peak memory {peak:.2f} × the data, {before:.2f} × before the fit")
+    return {"seconds": seconds[0], "peak": peak}
 
 
-def encode(X: NDArray[Any], turns: int) -> None:
+def encode(X: NDArray[Any], turns: int) -> dict[str, float]:
     """Medians over turns, as rows a second."""
     rows = drawn(X, ENCODED)
     hashers = {"RankingHasher, " + name: RankingHasher(BITS, encoder=name, n_steps=20, random_state=0) for name in
@@ -61,8 +64,10 @@ def encode(X: NDArray[Any], turns: int) -> None:
     for hasher in hashers.values():
         hasher.fit(X[:5000]).encode(rows[:1000])
     tasks = {name: lambda hasher=hasher: hasher.encode(rows) for name, hasher in hashers.items()}
-    for name, seconds in zip(tasks, show(in_turns(tasks, turns)), strict=True):
-        print(f"{name}: {len(rows) / seconds:,.0f} rows a second")
+    rates = [len(rows) / seconds for seconds in show(in_turns(tasks, turns))]
+    for name, rate in zip(tasks, rates, strict=True):
+        print(f"{name}: {rate:,.0f} rows a second")
+    return dict(zip(("mlp", "linear", "itq"), rates, strict=True))
 
 
 def drawn(X: NDArray[Any], n: int) -> NDArray[np.float32]:
@@ -104,10 +109,12 @@ def main() -> None:
     parts = {"fit": fit, "million": million, "encode": encode}
     parser.add_argument("part", choices=parts)
     parser.add_argument("--turns", type=int, default=2)
+    add_option(parser)
     options = parser.parse_args()
     data = datasets.load("clinc150_minilm")
     assert data.is_query is not None
-    parts[options.part](np.ascontiguousarray(data.X[~data.is_query], np.float32), options.turns)
+    values = parts[options.part](np.ascontiguousarray(data.X[~data.is_query], np.float32), options.turns)
+    record(options.json, values=values)
 
 
 if __name__ == "__main__":

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import load_digits
 
+from benchmarks.claims.recording import Table, add_option
 from hashlearn.bits import hamming_distances
 from hashlearn.core.threads import n_threads
 from hashlearn.hashers import LSH
@@ -30,7 +31,7 @@ from hashlearn.search import BACKENDS, HammingIndex, SearchResult
 from hashlearn.search.stores import STORES, LanceStore, PostgresStore, SqliteVecStore, UsearchStore
 
 NOISE = 2.0  # beside grey levels of 0 … 16
-TITLES = "| bits | engine | search | put in, s | median query, ms | recall@{k} | same as a full sort |"
+COLUMNS = ("bits", "engine", "search", "put in, s", "median query, ms", "recall@{k}", "same as a full sort")
 
 
 @dataclass(frozen=True)
@@ -50,9 +51,10 @@ def main() -> int:
     parser.add_argument("--bits", type=int, nargs="+", default=[32, 64, 100])
     parser.add_argument("-k", type=int, default=10)
     parser.add_argument("--postgres", metavar="URL", help="a server with pgvector; default: one out of a package")
+    add_option(parser)
     arguments = parser.parse_args()
     print(f"{arguments.codes:,} codes, {arguments.queries} queries one at a time, {n_threads()} threads\n")
-    print(TITLES.format(k=arguments.k), "|---" * TITLES.count(" | ") + "|---|", sep="\n")
+    table = Table(*(column.format(k=arguments.k) for column in COLUMNS))
     right = True
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hl")))
@@ -61,7 +63,8 @@ def main() -> int:
             codes, queries = digit_codes(arguments.codes, arguments.queries, n_bits)
             truth = full_sort(queries, codes, arguments.k)
             for way in ways(codes, n_bits, folder, url):
-                right &= report(way, n_bits, queries, truth, arguments.k)
+                right &= report(way, n_bits, queries, truth, table)
+    table.record(arguments.json)
     return 0 if right else 1
 
 
@@ -114,8 +117,9 @@ def fill(index: HammingIndex, codes: np.ndarray) -> None:
     index.search(codes[:1], 1)  # builds the engine
 
 
-def report(way: Way, n_bits: int, queries: np.ndarray, truth: SearchResult, k: int) -> bool:
-    """Print a line; False if an exact engine's answer is not the true one."""
+def report(way: Way, n_bits: int, queries: np.ndarray, truth: SearchResult, table: Table) -> bool:
+    """Add a row; False if an exact engine's answer is not the true one."""
+    k = truth.indices.shape[1]
     way.search(queries[:1], k)
     times, ids, distances = [], [], []
     for query in queries:
@@ -128,8 +132,8 @@ def report(way: Way, n_bits: int, queries: np.ndarray, truth: SearchResult, k: i
     same = np.array_equal(ids, truth.indices) and np.array_equal(distances, truth.distances)
     verdict = ("yes" if same else "**NO**") if way.exact else "–"
     kind = "exact" if way.exact else "approximate"
-    numbers = f"{way.seconds:.2f} | {1000 * np.median(times):.2f} | {recall:.3f}"
-    print(f"| {n_bits} | {way.engine} | {kind} | {numbers} | {verdict} |", flush=True)
+    numbers = f"{way.seconds:.2f}", f"{1000 * np.median(times):.2f}", f"{recall:.3f}"
+    table.row(n_bits, way.engine, kind, *numbers, verdict)
     return same or not way.exact
 
 

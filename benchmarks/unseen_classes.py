@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.claims.recording import Table, add_option
 from hashlearn import TwoStepHasher, metrics, targets
 from hashlearn.experiments import datasets
 from hashlearn.experiments.bench.protocols import PROTOCOLS
@@ -24,15 +25,16 @@ PROTOCOL = {"mnist": "unseen, 500", "cifar10": "unseen, 500", "clinc150_minilm":
 
 def main() -> None:
     options = _options()
-    print("| data, bits | ITQ, labelled samples | ITQ, all samples | neighbors | labels and neighbors | labels |")
-    print("|---|---|---|---|---|---|")
+    names = ("ITQ, labelled samples", "ITQ, all samples", "neighbors, all", "labels and neighbors, all", "labels")
+    table = Table("data, bits", *names)
     for name in options.dataset:
         data = datasets.load(name)
         for n_bits in options.bits:
             found = np.array([_scores(data, n_bits, draw) for draw in range(options.draws)])
             spread = found.std(axis=0, ddof=1) if len(found) > 1 else np.zeros(found.shape[1])
             cells = [f"{m:.2f} ± {s:.2f}" for m, s in zip(found.mean(axis=0), spread, strict=True)]
-            print(f"| {name}, {n_bits} | {' | '.join(cells)} |", flush=True)
+            table.row(f"{name}, {n_bits}", *cells)
+    table.record(options.json)
 
 
 def _scores(data: datasets.DataSet, n_bits: int, draw: int) -> list[float]:
@@ -75,6 +77,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--dataset", nargs="+", default=["mnist", "clinc150_minilm"], choices=list(PROTOCOL))
     parser.add_argument("--bits", type=int, nargs="+", default=[16, 32, 64])
     parser.add_argument("--draws", type=int, default=3)
+    add_option(parser)
     return parser.parse_args()
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from benchmarks.bqp.memory import available_memory
 from benchmarks.bqp.peers import PEERS, NotInstalled
 from benchmarks.bqp.peers.programs import threads
+from benchmarks.claims.recording import processor
 
 RESULTS = Path("results") / "bqp"
 LIBRARIES = ("numpy", "scipy", "numba", "scikit-learn")
@@ -67,7 +68,7 @@ def machine() -> dict[str, Any]:
     """What the figures were measured on."""
     return {
         "machine": platform.machine(),
-        "processor": _processor(),
+        "processor": processor(),
         "cores": threads(),
         "memory available": f"{available_memory() / 2**30:.1f} GiB",
         "system": platform.platform(),
@@ -117,10 +118,3 @@ def progress(text: str) -> None:
 
 def _is_number(cell: str) -> bool:
     return not cell or cell[0] in "+-−–.0123456789"
-
-
-def _processor() -> str:
-    for line in Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return platform.processor()
