@@ -14,10 +14,10 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
+from tests.pages.browser import Browser, find_browser
 
 from hashlearn.explorer import write_page
 from hashlearn.hashers import LSH
-from tests.pages.browser import Browser, find_browser
 
 QUERIES = """(() => {
   const rows = Array.from({length: %d}, (_, i) => (i * 7919) %% explorer.codes.count);

@@ -154,4 +154,5 @@ def _thumbnails(images: NDArray[np.uint8], largest: int) -> NDArray[np.uint8]:
         return np.asarray(images)
     h, w = height // step, width // step
     parts = images[:, : h * step, : w * step].reshape(len(images), h, step, w, step, *images.shape[3:])
-    return np.rint(parts.mean(axis=(2, 4))).astype(np.uint8)
+    means: NDArray[np.float64] = parts.mean(axis=(2, 4))
+    return np.rint(means).astype(np.uint8)

@@ -63,7 +63,8 @@ def places(margins: NDArray[np.float32]) -> NDArray[np.uint16]:
     placed = np.full((len(margins), 2), 0.5)
     for axis, column in enumerate(scores.T):
         placed[:, axis] = _stretched(column)
-    return np.rint(placed * LARGEST).astype(np.uint16)
+    whole: NDArray[np.uint16] = np.rint(placed * LARGEST).astype(np.uint16)
+    return whole
 
 
 def _stretched(column: FloatArray) -> FloatArray:
