@@ -97,9 +97,10 @@ def compress_command(
     from hashlearn.core.packages import is_installed
     from hashlearn.streams import open_rows, read_labels
 
-    options.require_place(output, features, queries, labels)
+    inputs = (features, queries, labels, texts, query_texts)
+    options.require_place(output, *inputs)
     if page is not None:
-        options.require_place(page, features, queries, labels, option="--page")
+        options.require_place(page, *inputs, option="--page")
         if page.resolve() == output.resolve():
             raise InputError("--page: is the same file as --output; name another one")
     elif texts or query_texts or plan_for:

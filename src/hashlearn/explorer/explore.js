@@ -16,7 +16,8 @@ class Explorer {
     this.used = data.bits;
     this.buttons = buttonsIn(at("nearest"), Math.min(SHOWN, data.count - 1));
     this.cells = Array.from({ length: data.bits }, () => document.createElement("i"));
-    at("barcode").style.setProperty("--columns", Math.min(data.bits, 64));
+    at("barcode").style.setProperty("--columns", Math.min(data.bits, data.bits > 256 ? 128 : 64));
+    at("barcode").style.setProperty("--height", data.bits > 128 ? "1rem" : "2rem");
     at("barcode").append(...this.cells);
     this.listen();
   }
@@ -195,7 +196,9 @@ class Explorer {
     }
     const redraw = () => (this.map.resize(), this.map.draw(this.state));
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
-    new ResizeObserver(redraw).observe(map);
+    new ResizeObserver(() => {
+      if (map.clientWidth !== Math.round(this.map.width) || map.clientHeight !== Math.round(this.map.height)) redraw();
+    }).observe(map);
   }
 }
 

@@ -13,11 +13,20 @@ class CollectionMap {
     this.classOf = classOf;
     this.classNames = classNames;
     this.count = places.length / 2;
-    this.byClass = Uint32Array.from({ length: this.count }, (_, row) => row);
-    if (classOf) this.byClass.sort((a, b) => classOf[a] - classOf[b]);
+    this.sortByClass();
     this.items = document.createElement("canvas");
     this.highlighted = -1; // a class
     this.resize();
+  }
+
+  /** Rows by class, so that the color of the pen changes rarely; ``starts`` says where each class begins. */
+  sortByClass() {
+    this.starts = new Uint32Array(this.classNames.length + 2);
+    for (let row = 0; row < this.count; row++) this.starts[this.classAt(row) + 1]++;
+    for (let group = 1; group < this.starts.length; group++) this.starts[group] += this.starts[group - 1];
+    const next = this.starts.slice();
+    this.byClass = new Uint32Array(this.count);
+    for (let row = 0; row < this.count; row++) this.byClass[next[this.classAt(row)]++] = row;
   }
 
   /** Take the size that the page gives the canvas, and the colors of the page. */
@@ -140,7 +149,7 @@ class CollectionMap {
   }
 
   center(group) {
-    const rows = this.byClass.filter((row) => this.classOf[row] === group);
+    const rows = this.byClass.subarray(this.starts[group], this.starts[group + 1]);
     return [0, 1].map((axis) => {
       const sorted = rows.map((row) => this.places[2 * row + axis]).sort();
       return sorted[sorted.length >> 1] / LARGEST_PLACE;

@@ -118,7 +118,7 @@ def _page(data: dict[str, Any], contents: Contents, kinds: list[str], title: str
     )
     has_texts = "texts" in kinds
     look = "explore with-texts" if has_texts else "explore"
-    main = element("main", _map_part(data, contents.n_texts if has_texts else None), _answer_part(n_bits), class_=look)
+    main = element("main", _map_part(data, contents.n_texts if has_texts else None), _answer_part(n_bits, data["classes"] is not None), class_=look)
     return document(
         name,
         header,
@@ -169,7 +169,7 @@ def _map_part(data: dict[str, Any], n_texts: int | None) -> Markup:
     )
 
 
-def _answer_part(n_bits: int) -> Markup:
+def _answer_part(n_bits: int, has_classes: bool) -> Markup:
     """The chosen item, its bits, the sliders and the nearest items."""
     bars = element(
         "svg",
@@ -189,7 +189,7 @@ def _answer_part(n_bits: int) -> Markup:
         element("div", _slider("bits", "Bits used", 1, n_bits), class_="slider"),
         element("div", _slider("radius", "Radius", 0, n_bits), bars, class_="slider"),
         element("p", id="within"),
-        element("h3", "Nearest items"),
+        element("h3", "Nearest items", element("small", "A dashed edge marks another class.") if has_classes else None),
         element("ol", id="nearest", aria_label="Nearest items"),
     )
 
