@@ -22,6 +22,7 @@ __all__ = [
     "compression",
     "datasets",
     "distributed",
+    "explorer",
     "hash_functions",
     "hashers",
     "inference",

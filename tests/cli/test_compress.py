@@ -105,6 +105,7 @@ class TestVerify:
         (["--queries", "D.npy"], "there are 0"),
         (["--labels", "none.npy"], "--labels: none.npy: there is no such file"),
         (["--page", "D.npy"], "--page D.npy: is an input of this command"),
+        (["--texts", "t.npy", "--page", "t.npy"], "--page t.npy: is an input of this command"),
         (["--page", "m.hashlearn"], "--page: is the same file as --output"),
         (["--page", "no/folder/page.html"], "--page"),
         (["--texts", "name"], "--page: is missing"),

@@ -97,9 +97,10 @@ def compress_command(
     from hashlearn.core.packages import is_installed
     from hashlearn.streams import open_rows, read_labels
 
-    options.require_place(output, features, queries, labels)
+    inputs = (features, queries, labels, texts, query_texts)
+    options.require_place(output, *inputs)
     if page is not None:
-        options.require_place(page, features, queries, labels, option="--page")
+        options.require_place(page, *inputs, option="--page")
         if page.resolve() == output.resolve():
             raise InputError("--page: is the same file as --output; name another one")
     elif texts or query_texts or plan_for:
@@ -114,8 +115,10 @@ def compress_command(
         with refusals("--labels"):
             y = None if labels is None else read_labels(labels)
         shown = {
-            "texts": _texts(texts, features, source.n_rows, "--texts"),
-            "query_texts": _texts(query_texts, queries or "", None if own is None else len(own), "--query-texts"),
+            "texts": options.texts_for(texts, features, source.n_rows, "--texts"),
+            "query_texts": options.texts_for(
+                query_texts, queries or "", None if own is None else len(own), "--query-texts"
+            ),
         }
         with refusals(source.name, FLAGS):
             plan = compress(
@@ -164,24 +167,6 @@ def _row(row: Any) -> tuple[str, ...]:
         seconds(row.fit_seconds),
         "chosen" if row.chosen else "",
     )
-
-
-def _texts(address: str | None, features: str, n_rows: int | None, flag: str) -> Any:
-    """The texts of rows: a column of their own Parquet file, or an array in another file."""
-    from hashlearn.streams import read_labels
-    from hashlearn.streams.opening import PART, split_address
-
-    if address is None:
-        return None
-    with refusals(flag):
-        path = split_address(features)[0]
-        is_column = path.suffix.lower() == ".parquet" and not Path(split_address(address)[0]).exists()
-        found = read_labels(f"{path}{PART}{address}" if is_column else address)
-        if found.ndim != 1 or len(found) != n_rows:
-            raise ValueError(
-                f"{address}: has shape {found.shape}, and there must be one text for each of {n_rows} row(s)"
-            )
-        return found.astype(str)
 
 
 @click.command("verify", short_help="Test the promise of a model again; exit code 1 if it is broken.")

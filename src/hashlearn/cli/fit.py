@@ -242,7 +242,7 @@ class Samples(NamedTuple):
 @contextmanager
 def samples(features: str, labels: str | None, output: Path, bar: ProgressBar) -> Iterator[Samples]:
     """Open the files, and record warnings while the block runs."""
-    from hashlearn.streams import open_rows, read_labels
+    from hashlearn.streams import open_rows
 
     require_place(output, features, labels)
     with warnings.catch_warnings(record=True) as heard:
@@ -250,11 +250,7 @@ def samples(features: str, labels: str | None, output: Path, bar: ProgressBar) -
         bar.begin("reading")
         with refusals():
             source = open_rows(features)
-        with refusals("--labels"):
-            y = None if labels is None else read_labels(labels)
-            if y is not None and len(y) != source.n_rows:
-                raise ValueError(f"{labels}: has {len(y)} label(s), {source.name} has {source.n_rows} row(s)")
-        yield Samples(source, y, bar, heard)
+        yield Samples(source, options.labels_for(labels, source), bar, heard)
 
 
 def notices(heard: Iterable[warnings.WarningMessage]) -> list[str]:

@@ -138,6 +138,37 @@ def codes_for(
     return found, np.arange(len(found))
 
 
+def labels_for(address: str | None, source: RowSource) -> NDArray[Any] | None:
+    """The labels of rows, as many as there are rows."""
+    from hashlearn.streams import read_labels
+
+    if address is None:
+        return None
+    with refusals("--labels"):
+        labels = read_labels(address)
+        if len(labels) != source.n_rows:
+            raise ValueError(f"{address}: has {len(labels)} label(s), {source.name} has {source.n_rows} row(s)")
+        return labels
+
+
+def texts_for(address: str | None, features: str, n_rows: int | None, flag: str) -> Any:
+    """The texts of rows: a column of their own Parquet file, or an array in another file."""
+    from hashlearn.streams import read_labels
+    from hashlearn.streams.opening import PART, split_address
+
+    if address is None:
+        return None
+    with refusals(flag):
+        path = split_address(features)[0]
+        is_column = path.suffix.lower() == ".parquet" and not Path(split_address(address)[0]).exists()
+        found = read_labels(f"{path}{PART}{address}" if is_column else address)
+        if found.ndim != 1 or len(found) != n_rows:
+            raise ValueError(
+                f"{address}: has shape {found.shape}, and there must be one text for each of {n_rows} row(s)"
+            )
+        return found.astype(str)
+
+
 def require_place(output: Path, *inputs: Path | str | None, option: str = "--output") -> None:
     """Refuse, before the work begins, an output file that could not be written after it."""
     from hashlearn.core.atomic_files import output_place

@@ -7,14 +7,15 @@ from importlib import resources
 from hashlearn.pages.markup import Markup, element
 
 
-def document(title: str, *body: Markup) -> str:
-    """A whole HTML document with the style sheet of all pages."""
+def document(title: str, *body: Markup, head: tuple[Markup, ...] = ()) -> str:
+    """A whole HTML document with the style sheet of all pages; ``head`` goes after it."""
     style = resources.files("hashlearn.pages").joinpath("style.css").read_text("utf-8")
-    head = element(
+    top = element(
         "head",
         element("meta", charset="utf-8"),
         element("meta", name="viewport", content="width=device-width, initial-scale=1"),
         element("title", title),
         element("style", Markup(style)),
+        head,
     )
-    return f"<!doctype html>\n{element('html', head, element('body', body), lang='en')}\n"
+    return f"<!doctype html>\n{element('html', top, element('body', body), lang='en')}\n"

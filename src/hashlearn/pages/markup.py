@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable
 
-_VOID = frozenset({"br", "img", "meta"})
+_VOID = frozenset({"br", "img", "input", "meta"})
 
 
 class Markup(str):

@@ -16,7 +16,7 @@
 from __future__ import annotations
 
 from hashlearn.streams.encoding import Encoded, default_batch_rows, encode_file, encode_rows
-from hashlearn.streams.opening import open_rows, read_codes, read_labels
+from hashlearn.streams.opening import open_rows, read_codes, read_images, read_labels
 from hashlearn.streams.rows import RowSource
 
 __all__ = [
@@ -27,5 +27,6 @@ __all__ = [
     "encode_rows",
     "open_rows",
     "read_codes",
+    "read_images",
     "read_labels",
 ]

@@ -47,17 +47,18 @@ def open_rows(address: str | os.PathLike[str], *, names: Sequence[str] | None = 
 def read_labels(address: str | os.PathLike[str]) -> NDArray[Any]:
     """Labels (n,), numbers or text, or 0/1 indicators (n, n_labels), from a file named as in `open_rows`."""
     path, part = split_address(address)
-    suffix = _suffix(path)
-    if suffix == ".parquet":
-        labels = parquet_files.parquet_labels(path, part)
-    elif suffix == ".npz":
-        labels = numpy_array(path, chosen(part, npz_names(path), str(path), "array"))
-    else:
-        _require_no_part(path, part)
-        labels = np.array(numpy_array(path))
+    labels = parquet_files.parquet_labels(path, part) if _suffix(path) == ".parquet" else np.array(_array(path, part))
     if labels.ndim not in (1, 2) or len(labels) == 0:
         raise ValueError(f"{address}: has shape {labels.shape}; labels are (n,), or 0/1 indicators (n, n_labels)")
     return labels
+
+
+def read_images(address: str | os.PathLike[str]) -> NDArray[Any]:
+    """Images (n, h, w) or (n, h, w, 3) from an npy file, memory-mapped, or from an npz."""
+    path, part = split_address(address)
+    if _suffix(path) == ".parquet":
+        raise ValueError(f"{address}: images are read from npy or npz; np.save writes them")
+    return _array(path, part)
 
 
 def read_codes(
@@ -100,6 +101,14 @@ def split_address(address: str | os.PathLike[str]) -> tuple[Path, str | None]:
     if not file or not part:
         raise ValueError(f"{text}: expected FILE::NAME")
     return Path(file), part
+
+
+def _array(path: Path, part: str | None) -> NDArray[Any]:
+    """The array of an npy file, or one array of an npz."""
+    if path.suffix.lower() == ".npz":
+        return numpy_array(path, chosen(part, npz_names(path), str(path), "array"))
+    _require_no_part(path, part)
+    return numpy_array(path)
 
 
 def _suffix(path: Path) -> str:

@@ -1,0 +1,68 @@
+"""``hashlearn explore MODEL FEATURES -o PAGE``: one HTML page to look through rows by their codes."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import click
+
+from hashlearn.cli import options
+from hashlearn.cli.exits import refusals
+from hashlearn.cli.progress import ProgressBar
+from hashlearn.cli.text_tables import pairs, seconds
+
+FLAGS = {"images": "--images", "labels": "--labels", "max_bytes": "--max-bytes", "thumbnail": "--thumbnail"}
+
+
+@click.command("explore", short_help="An HTML page to look through rows by their codes, in the browser alone.")
+@options.model_argument
+@options.features_argument
+@options.output_option("Where the page goes.", "explore.html")
+@click.option("--texts", metavar="COLUMN|FILE", help="Text of each row: a column of FEATURES, or a file.")
+@options.rows_option("--images", "Image of each row, uint8 (n, h, w) or (n, h, w, 3)", formats="npy or npz")
+@options.rows_option("--labels", "Class of each row, for colors")
+@click.option("--title", help="Name of the collection, on top of the page.")
+@click.option("--max-bytes", type=int, default=5_000_000, help="Of the page; fewer texts and images if need be.")
+@click.option("--thumbnail", type=int, default=32, metavar="PIXELS", help="Longest side of an image in the page.")
+@options.answers
+def explore_command(
+    model: Path,
+    features: str,
+    output: Path,
+    texts: str | None,
+    images: str | None,
+    labels: str | None,
+    bar: ProgressBar,
+    **settings: Any,
+) -> tuple[dict[str, Any], str]:
+    """Write a page with a map of the rows of FEATURES, in which a click shows the nearest rows by their codes.
+
+    FEATURES is npy, npz or Parquet; FILE::NAME picks an array of an npz or columns of a Parquet file. The page is one
+    file, needs no server and makes no request. Exit code 1: it cannot be done here, 2: bad input, 130: Ctrl-C.
+    """
+    from hashlearn.explorer import write_page
+    from hashlearn.streams import read_images
+
+    options.require_place(output, model, features, texts, images, labels)
+    began = time.perf_counter()
+    hasher = options.loaded(model, bar)
+    source = options.rows_for(hasher, features, "")
+    shown = {"texts": options.texts_for(texts, features, source.n_rows, "--texts")}
+    with refusals("--images"):
+        shown["images"] = None if images is None else read_images(images)
+    classes = options.labels_for(labels, source)
+    with warnings.catch_warnings(), refusals(options=FLAGS):
+        warnings.filterwarnings("ignore", "X does not have valid feature names")  # `rows_for` has compared them
+        page = write_page(hasher, source, output, labels=classes, progress=bar, **shown, **settings)
+    spent = time.perf_counter() - began
+    report = {"model": str(model), "page": str(output), **page._asdict(), "seconds": spent}
+    del report["path"]
+    lines = [("page", f"{output}  ({page.bytes:,} bytes)"), ("rows", f"{page.n_rows:,}, {page.n_bits} bits each")]
+    for name, given, held in (("texts", texts, page.n_texts), ("images", images, page.n_images)):
+        if given is not None:
+            limit = "" if held == page.n_rows else "; a larger --max-bytes allows more"
+            lines.append((name, f"of {held:,} rows{limit}"))
+    return report, pairs([*lines, ("seconds", seconds(spent))])
