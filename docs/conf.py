@@ -33,14 +33,16 @@ extensions = [
 exclude_patterns = [
     "_build",
     "_templates",
+    "search.md",  # Sphinx has a page of this name: the results of a search in the site
     "gallery/*.py",
     "gallery/*.ipynb",
-    "gallery/*.md5",
     "**/sg_execution_times.rst",
 ]
 templates_path = ["_templates"]
 nitpicky = False  # annotations name types of NumPy and scikit-learn, whose pages are not fetched
 show_warning_types = True
+smartquotes = False  # quoted names are code
+highlight_options = {"python": {"stripnl": True}}  # without the blank line that ends a doctest
 # Code objects in the settings of the gallery cannot be stored between builds.
 suppress_warnings = ["config.cache"]
 
@@ -64,6 +66,7 @@ toc_object_entries_show_parents = "hide"
 default_role = "py:obj"
 napoleon_google_docstring = False
 napoleon_use_rtype = False
+napoleon_attr_annotations = False
 napoleon_use_param = False
 napoleon_custom_sections = ["Deviations", ("Attributes", "params_style")]
 
@@ -97,6 +100,8 @@ html_theme_options = {
         {"name": "GitHub", "url": "https://github.com/hashlearn/hashlearn", "icon": "fa-brands fa-github"},
     ],
     "header_links_before_dropdown": 6,
+    "navbar_persistent": [],
+    "navbar_end": ["search-button", "theme-switcher", "navbar-icon-links"],
     "navigation_depth": 3,
     "show_toc_level": 2,
     "show_nav_level": 1,

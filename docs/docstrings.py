@@ -106,6 +106,9 @@ def _missing(app: Any, env: Any) -> None:
 
 def setup(app: Any) -> dict[str, Any]:
     """Connect to Sphinx; before napoleon, whose priority is 500."""
+    from sphinx.ext import autosummary
+
+    autosummary.WELL_KNOWN_ABBREVIATIONS += ("eq.", "eqs.")  # a summary does not end there
     app.connect("autodoc-process-docstring", _process, priority=400)
     app.connect("autodoc-skip-member", _skip)
     app.connect("env-check-consistency", _missing)
