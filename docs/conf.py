@@ -41,7 +41,7 @@ exclude_patterns = [
 templates_path = ["_templates"]
 nitpicky = False  # annotations name types of NumPy and scikit-learn, whose pages are not fetched
 show_warning_types = True
-smartquotes = False  # quoted names are code
+smartquotes_action = "D"  # dashes only: quoted names are code
 highlight_options = {"python": {"stripnl": True}}  # without the blank line that ends a doctest
 # Code objects in the settings of the gallery cannot be stored between builds.
 suppress_warnings = ["config.cache"]
