@@ -5,9 +5,10 @@ BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 TORCH  ?= requirements/torch.txt
 BENCH_READY := $(VENV)/.bench-ready
+DOCS_READY := $(VENV)/.docs-ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test coverage dist smoke lint format bench-bqp bench-bqp-growth bench-bqp-quality bench-mnist bench-encode bench-metrics bench-hashers bench-search bench-models bench-frontier bench-promises fuzz mutants lock clean
+.PHONY: help setup demo test coverage dist smoke docs claims lint format bench-bqp bench-bqp-growth bench-bqp-quality bench-mnist bench-encode bench-metrics bench-hashers bench-search bench-models bench-frontier bench-promises fuzz mutants lock clean
 
 help:            ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -22,6 +23,10 @@ $(READY): pyproject.toml requirements/dev.lock requirements/torch.txt
 
 $(BENCH_READY): $(READY) requirements/bench.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bench.lock
+	@touch $@
+
+$(DOCS_READY): $(READY) requirements/docs.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/docs.lock
 	@touch $@
 
 setup: $(READY)  ## Make the virtual environment from the pinned lock
@@ -57,6 +62,9 @@ lint: $(READY)   ## ruff, mypy, import-linter
 format: $(READY) ## Let ruff rewrite what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+docs: $(DOCS_READY) ## Build the site into docs/_build/html; a broken link or a name without a page is an error
+	$(BIN)/python -m sphinx -b html --quiet --fail-on-warning --keep-going docs docs/_build/html
 
 bench-bqp: $(BENCH_READY)         ## One MNIST bit: hashlearn against interior-point solvers and pymanopt
 	$(BIN)/python -m benchmarks.bqp.race
@@ -96,6 +104,9 @@ bench-promises: $(READY)          ## How often promises about recall are broken,
 	$(BIN)/python -m benchmarks.promises tightness --ranks results/promise-ranks
 	$(BIN)/python -m benchmarks.promises families
 
+claims: $(READY)                  ## Every measured figure of README and docs with its command, commit and machine
+	$(BIN)/python -m benchmarks.claims
+
 mutants: $(READY)                 ## Put small bugs into a copy of the code, one at a time: do the tests notice?
 	$(BIN)/python -m benchmarks.mutants
 
@@ -108,4 +119,4 @@ lock:            ## Rewrite the locks (needs uv)
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --extra docs pyproject.toml -c requirements/dev.lock -o requirements/docs.lock
 
 clean:           ## Remove the virtual environment and caches
-	rm -rf $(VENV) .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) docs/_build docs/api/generated docs/gallery .pytest_cache .ruff_cache .mypy_cache .hypothesis

@@ -70,7 +70,7 @@ def _stores() -> str:
         f"| `{name}` | `{kind.__name__}` | {summary(kind)} | `pip install 'hashlearn[{kind.extra}]'` |"
         for name, kind in stores.STORES.items()
     ]
-    about = "`search.stores.STORES`: databases and indexes that hold codes. [search.md](search.md) compares them.\n"
+    about = "`search.stores.STORES`: databases and indexes that hold codes. [Search](searching.md) compares them.\n"
     head = "| name | class | what it is | needs |\n|---|---|---|---|"
     return "\n".join([f"## Stores\n\n{about}", head, *rows, ""])
 
