@@ -40,8 +40,8 @@ def paths(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("explorer")
     found = {name: folder / f"{name}.html" for name in ("full", "bare", "partial", "single")}
     write_page(HASHER, X, found["full"], texts=TEXTS, images=IMAGES, labels=LABELS, title="Digits")
-    write_page(HASHER, X, found["bare"])
-    write_page(HASHER, X, found["partial"], texts=TEXTS, images=IMAGES, max_bytes=62_000)
+    bare = write_page(HASHER, X, found["bare"]).bytes
+    write_page(HASHER, X, found["partial"], texts=TEXTS, images=IMAGES, max_bytes=bare + 14_000)
     write_page(HASHER, X[:1], found["single"], texts=TEXTS[:1])
     return found
 
@@ -230,6 +230,16 @@ def test_a_page_with_one_item_says_so(opened: Browser, paths: dict[str, Path]) -
     opened.evaluate("explorer.choose(0)")
     assert "There are no other items." in text_of(opened, "said")
     assert text_of(opened, "within") == "0 other items within 0 bits."
+
+
+def test_a_map_without_space_is_drawn_when_it_gets_some(browser: Browser) -> None:
+    settled = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
+    for style in ("display: none", ""):
+        browser.evaluate(f"at('map').parentElement.style = '{style}'")
+        browser.evaluate(settled)
+        assert browser.evaluate("explorer.map.width > 0") == (style == "")
+    assert browser.evaluate("at('map').width") > 300
+    assert browser.problems() == []
 
 
 def test_a_class_can_be_shown_alone(browser: Browser) -> None:

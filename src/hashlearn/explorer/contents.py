@@ -15,11 +15,13 @@ from numpy.typing import NDArray
 
 from hashlearn.core.arrays import to_numpy
 from hashlearn.core.labels import checked_labels
+from hashlearn.core.threads import map_threads
 from hashlearn.pages.png import data_uri
 
 MOST_LETTERS = 160  # of a text
 MOST_CLASSES = 2**16
 COLUMNS = 8  # thumbnails in a row, and rows, of one picture in the page
+AT_ONCE = 8  # pictures that are compressed before the bytes left are looked at again
 ORDER_BYTES = 5.4  # of a row's number: 4 bytes in base64
 
 
@@ -135,14 +137,19 @@ def json_text(value: Any) -> str:
 
 def _sheets(images: NDArray[np.uint8], order: NDArray[np.int64], thumbnail: int) -> Iterator[tuple[int, str]]:
     """Pictures of up to `COLUMNS`² thumbnails each: how many, and the data address."""
-    for first in range(0, len(order), COLUMNS**2):
+
+    def sheet(first: int) -> tuple[int, str]:
         small = _thumbnails(images[order[first : first + COLUMNS**2]], thumbnail)
         count, height, width = small.shape[:3]
         lines = -(-count // COLUMNS)
         full = np.zeros((lines * COLUMNS, *small.shape[1:]), np.uint8)
         full[:count] = small
         grid = full.reshape(lines, COLUMNS, *small.shape[1:]).swapaxes(1, 2)
-        yield count, data_uri(grid.reshape(lines * height, COLUMNS * width, *small.shape[3:]))
+        return count, data_uri(grid.reshape(lines * height, COLUMNS * width, *small.shape[3:]))
+
+    firsts = range(0, len(order), COLUMNS**2)
+    for begin in range(0, len(firsts), AT_ONCE):
+        yield from map_threads(sheet, firsts[begin : begin + AT_ONCE])
 
 
 def _thumbnails(images: NDArray[np.uint8], largest: int) -> NDArray[np.uint8]:

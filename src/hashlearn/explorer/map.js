@@ -90,6 +90,7 @@ class CollectionMap {
 
   /** The map with a chosen row, its neighbors, the rows within the radius, and the row under the cursor. */
   draw({ chosen, neighbors, distance, radius, cursor, marked }) {
+    if (!this.items.width || !this.items.height) return; // the page is not visible yet
     const pen = this.canvas.getContext("2d");
     pen.clearRect(0, 0, this.width, this.height);
     pen.globalAlpha = 0.55;

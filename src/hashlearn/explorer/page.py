@@ -118,7 +118,12 @@ def _page(data: dict[str, Any], contents: Contents, kinds: list[str], title: str
     )
     has_texts = "texts" in kinds
     look = "explore with-texts" if has_texts else "explore"
-    main = element("main", _map_part(data, contents.n_texts if has_texts else None), _answer_part(n_bits, data["classes"] is not None), class_=look)
+    main = element(
+        "main",
+        _map_part(data, contents.n_texts if has_texts else None),
+        _answer_part(n_bits, data["classes"] is not None),
+        class_=look,
+    )
     return document(
         name,
         header,
