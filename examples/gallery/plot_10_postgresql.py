@@ -49,7 +49,7 @@ for line, row in zip(grid, rows, strict=True):
     line[0].imshow(X[1200 + row].reshape(8, 8), cmap="Oranges")
     for axes, near, distance in zip(line[1:], found.indices[row], found.distances[row], strict=True):
         axes.imshow(X[near].reshape(8, 8), cmap="Blues")
-        axes.set_xlabel(f"{distance} bit{'s' * (distance != 1)}", fontsize=8)
+        axes.set_xlabel("1 bit" if distance == 1 else f"{distance} bits", fontsize=8)
 plt.setp(grid.flat, xticks=[], yticks=[])
 for axes, title in zip(grid[0], ["query", "nearest", "second"], strict=False):
     axes.set_title(title, fontsize=10)
