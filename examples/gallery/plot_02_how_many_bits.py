@@ -22,7 +22,7 @@ neighbors = metrics.float_neighbors(queries, database, k=10)
 sizes = [2, 4, 8, 16, 32]
 precision, recall = [], []
 for n_bits in sizes:
-    hasher = TwoStepHasher(n_bits=n_bits, random_state=0).fit(database, known)
+    hasher = TwoStepHasher(n_bits=n_bits, n_sweeps=1, random_state=0).fit(database, known)
     precision.append(metrics.mean_average_precision(hasher.encode(queries), hasher.encode(database), asked, known))
     hasher = RankingHasher(n_bits=n_bits, hidden=128, n_steps=100, random_state=0).fit(database)
     recall.append(metrics.neighbor_recall(hasher.encode(queries), hasher.encode(database), neighbors, k=10))

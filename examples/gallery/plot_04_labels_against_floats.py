@@ -17,9 +17,10 @@ X, y = load_digits(return_X_y=True)
 database, queries, known, asked = X[:1200], X[1200:], y[:1200], y[1200:]
 
 # %%
-# Codes of 64 bits are learned from the database and its labels. The queries, and their labels, are new to them.
+# Codes of 64 bits are learned from the database and its labels, in one sweep over the bits to save time. The queries
+# and their labels are new to them.
 
-hasher = TwoStepHasher(n_bits=64, random_state=0).fit(database, known)
+hasher = TwoStepHasher(n_bits=64, n_sweeps=1, random_state=0).fit(database, known)
 by_codes = metrics.average_precision(hasher.encode(queries), hasher.encode(database), asked, known)
 
 # %%

