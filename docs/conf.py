@@ -42,7 +42,7 @@ nitpicky = False  # annotations name types of NumPy and scikit-learn, whose page
 show_warning_types = True
 smartquotes_action = "D"  # dashes only: quoted names are code
 highlight_options = {"python": {"stripnl": True}}  # without the blank line that ends a doctest
-# Code objects in the settings of the gallery cannot be stored between builds.
+# A function in autosummary_context cannot be stored between builds; it does no harm.
 suppress_warnings = ["config.cache"]
 
 # Markdown: anchors as on GitHub, so that links between pages work in both places.
