@@ -174,7 +174,7 @@ def test_an_unknown_solver_is_told_every_solver(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        ("hashlearn e", {"encode", "evaluate", "export"}),
+        ("hashlearn e", {"encode", "evaluate", "explore", "export"}),
         ("hashlearn fit --met", {"--method"}),
         ("hashlearn fit --method itq", {"itq", "itq_cca"}),
         ("hashlearn fit --solver au", {"auto"}),

@@ -32,6 +32,7 @@ from hashlearn.pages.markup import Markup, element
 
 SCRIPTS = ("codes.js", "map.js", "items.js", "explore.js")
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
+LARGEST_PAGE = 2**30  # bytes; browsers do not open more
 SPARE_BYTES = 500  # for the sentences about how much is in the page, which are written last
 
 
@@ -76,7 +77,7 @@ def write_page(
     """
     output_place(path)
     n, n_bits = row_count(X), int(hasher.n_bits)
-    whole_number(max_bytes, "max_bytes", least=1)
+    whole_number(max_bytes, "max_bytes", least=1, most=LARGEST_PAGE)
     whole_number(thumbnail, "thumbnail", least=4, most=256)
     _require_space(n * (-(-n_bits // 8) + 4) * 4 // 3, n, n_bits, max_bytes)  # before the rows are encoded
     data: dict[str, Any] = {"count": n, "bits": n_bits, "classes": None if labels is None else class_data(labels, n)}
