@@ -35,7 +35,7 @@ demo: $(READY)   ## Learn, search and score codes for handwritten digits; writes
 	$(BIN)/hashlearn demo
 
 test: $(READY)   ## Run the tests
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 TESTS ?=
 coverage: $(READY) ## Lines and branches that no test runs; TESTS="tests/bits tests/metrics" runs a part

@@ -165,7 +165,7 @@ def test_nothing_in_texts_classes_or_title_breaks_the_page(tmp_path: Path) -> No
         ({"labels": np.eye(N, dtype=int)}, "labels must be one class for each row"),
         ({"max_bytes": 5000}, "max_bytes must be at least .* for 400 rows of 44 bits, got 5,000; raise it"),
         ({"max_bytes": 40_000, "labels": LABELS}, "max_bytes must be at least"),
-        ({"max_bytes": 0}, "max_bytes must be an integer of at least 1, got 0"),
+        ({"max_bytes": 0}, "max_bytes must be an integer from 1 to 1073741824, got 0"),
         ({"thumbnail": 3}, "thumbnail must be an integer from 4 to 256, got 3"),
     ],
 )
