@@ -93,6 +93,7 @@ html_favicon = "_static/favicon.svg"
 html_show_sourcelink = False
 html_copy_source = False
 html_show_sphinx = False
+html_context = {"default_mode": "auto"}  # light or dark as the system; without it the theme logs an error
 html_theme_options = {
     "logo": {"text": "hashlearn"},
     "icon_links": [
