@@ -85,8 +85,8 @@ def outcome_of(own: list[OwnContender], claim: Claim) -> Outcome:
 def finalists(own: list[OwnContender], claim: Claim) -> list[OwnContender]:
     """What is tested, smallest first: codes that may keep the claim, up to the first size at which one surely does.
 
-    Of each size these are the ones that may need the fewest candidates. If none surely keeps the claim, the one with
-    the best recall is tested too.
+    Only the codes that may need the fewest candidates of their size are tested. If none surely keeps the claim, the one
+    with the best recall is tested too.
     """
     tested: list[OwnContender] = []
     for size in sorted({contender.bytes_per_row for contender in own}):
