@@ -83,14 +83,14 @@ def _figures(
     y_title: str,
     note: str,
 ) -> list[Markup]:
-    """A figure for each kind of search. Values without a lower bound are candidates, on a logarithmic axis."""
+    """A figure for each kind of search. Recall has a lower bound and a value asked for; candidates have neither."""
     if not rows:
         return []
     values = [value(row) for row in rows]
-    if low is None:
+    if low is None or asked is None:
         axis = log_axis(values, floor=1.0)
     else:
-        axis = linear_axis([*values, *map(low, rows), *([] if asked is None else [asked])], low=0.0, high=100.0)
+        axis = linear_axis([*values, *map(low, rows), asked], low=0.0, high=100.0)
     sizes = _bytes_axis([row.bytes_per_row for row in rows])
     figures = []
     for mode, words in MODES.items():

@@ -19,7 +19,7 @@ from hashlearn.compression.promise import LARGEST_BET, accepts, best_bet, lower_
 from hashlearn.core.arrays import FloatArray
 
 SMALLEST_CLAIM = 0.01  # that a bet is fitted to
-DOUBT = 2.0  # standard errors of the mean of the choosing queries
+DOUBT = 2.0  # standard errors of a mean: so far below the claim a code may still keep it, so far above it surely does
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ NEXT_STEPS = (  # after the demo: what to do, and the command
     ("Find the smallest code that keeps your search", "hashlearn compress X.npy -o model.hashlearn --page page.html"),
     ("Learn codes from your own rows", "hashlearn fit X.npy -o model.hashlearn"),
     ("The same with labels, so that classes stay together", "hashlearn fit X.npy --labels y.npy -o model.hashlearn"),
-    ("Search it", "hashlearn search model.hashlearn --database X.npy --queries Q.npy"),
+    ("Search your rows", "hashlearn search model.hashlearn --database X.npy --queries Q.npy"),
 )
 _HEADS = ("learned from", "method", "float neighbors", "precision within 2 bits", "mAP", "", "fit, s", "encode all, s")
 
