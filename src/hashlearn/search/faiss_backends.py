@@ -21,7 +21,8 @@ import numpy as np
 
 from hashlearn.core.checks import whole_number
 from hashlearn.core.packages import require
-from hashlearn.search.interface import MOST_BITS, NOTHING, NOWHERE, ByteArray, DistanceArray, Engine, RowArray
+from hashlearn.search.ids import NOTHING
+from hashlearn.search.interface import MOST_BITS, NOWHERE, ByteArray, DistanceArray, Engine, RowArray
 from hashlearn.search.scan import Scan
 
 HITS_PER_BATCH = 20_000_000

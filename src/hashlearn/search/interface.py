@@ -1,4 +1,4 @@
-"""What every kind of search shares: checks of codes and ids, results, and the interface of backends.
+"""What every kind of search shares: checks of codes, results, and the interface of backends.
 
 A backend holds settings only; it builds an engine, which holds codes. No check is an ``assert``, so all of them also
 run under ``python -O``.
@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 
 from hashlearn.bits import packed_codes
 from hashlearn.core.checks import whole_number
+from hashlearn.search.ids import IdArray
 
 ByteArray: TypeAlias = NDArray[np.uint8]
 RowArray: TypeAlias = NDArray[np.int64]
 DistanceArray: TypeAlias = NDArray[np.int32]
 
 MOST_BITS = 32_760  # the kernels store distances in 16 bits
-# Id and distance in places that an approximate search could not fill.
-NOTHING = -1
+# The distance in places that a search could not fill; their id is `hashlearn.search.ids.NOTHING` or None.
 NOWHERE = np.iinfo(np.int32).max
 
 
@@ -30,11 +30,12 @@ NOWHERE = np.iinfo(np.int32).max
 class SearchResult:
     """The k nearest of each query, shape (n_queries, k): nearest first, equal distances by ascending id.
 
-    Exact searches fill every place. An approximate one that finds fewer than k leaves id −1 and the largest int32 as
-    distance in the last places.
+    ``indices`` are ids: int64, or objects that are text or UUIDs. Exact searches fill every place, unless a filter
+    leaves fewer than k items. Places that are not filled come last and hold id −1 (None among text and UUIDs) and the
+    largest int32 as distance.
     """
 
-    indices: RowArray
+    indices: IdArray
     distances: NDArray[Any]  # int32; float64 in a `ScoredResult`
 
 
@@ -42,14 +43,14 @@ class ScoredResult(SearchResult):
     """The k best of each query by a real score, shape (n_queries, k): highest first, equal scores by ascending id.
 
     The distance is minus the score, so the nearest is first as in every `SearchResult`. Places that could not be filled
-    hold id −1 and score −inf.
+    hold id −1 (None among text and UUIDs) and score −inf.
 
     >>> found = ScoredResult(np.array([[4, 7]]), np.array([[2.5, 1.0]]))
     >>> found.scores, found.distances
     (array([[2.5, 1. ]]), array([[-2.5, -1. ]]))
     """
 
-    def __init__(self, indices: RowArray, scores: NDArray[np.float64]) -> None:
+    def __init__(self, indices: IdArray, scores: NDArray[np.float64]) -> None:
         super().__init__(indices, 0.0 - scores)  # a score of 0 is no −0.0
 
     @property
@@ -70,7 +71,7 @@ class RadiusResult:
     """
 
     limits: RowArray  # (n_queries + 1,)
-    indices: RowArray  # (n_found,)
+    indices: IdArray  # (n_found,)
     distances: DistanceArray  # (n_found,)
 
     def __len__(self) -> int:
@@ -91,7 +92,7 @@ class RadiusResult:
 class Found:
     """The items of one query of a `RadiusResult`."""
 
-    indices: RowArray
+    indices: IdArray
     distances: DistanceArray
 
 
@@ -129,25 +130,3 @@ def require_n_bits(n_bits: Any) -> int:
 def checked_codes(codes: Any, n_bits: int, name: str = "codes") -> NDArray[np.uint8]:
     """C-contiguous packed codes of ``n_bits`` bits, refused if width, dtype or pad bits are wrong."""
     return np.ascontiguousarray(packed_codes(codes, name, n_bits))
-
-
-def checked_ids(ids: Any, n: int | None = None) -> NDArray[np.int64]:
-    """Ids as int64, refused unless they are distinct integers of at least 0 (``n`` of them, if given)."""
-    array = np.asarray(ids)
-    if array.ndim == 0:
-        array = array.reshape(1)
-    if array.ndim != 1:
-        raise ValueError(f"ids must have 1 dimension, got shape {array.shape}")
-    if n is not None and len(array) != n:
-        raise ValueError(f"ids must have one entry for each of the {n} code(s), got {len(array)}")
-    if array.size == 0:
-        return np.zeros(0, np.int64)
-    if array.dtype.kind not in "iu":
-        raise TypeError(f"ids must be integers, got dtype {array.dtype}")
-    if array.min() < 0 or array.max() > np.iinfo(np.int64).max:
-        raise ValueError("ids must be from 0 to 2**63 - 1; -1 stands for nothing found")
-    array = array.astype(np.int64)
-    unique, counts = np.unique(array, return_counts=True)
-    if len(unique) != len(array):
-        raise ValueError(f"ids must be distinct, got {unique[counts > 1][0]} more than once")
-    return array

@@ -1,26 +1,42 @@
-"""The interface and the checks of every store: upsert, remove, search, close. Codes are packed (see ``encode``).
+"""The interface and the checks of every store: add, upsert, remove, count, search, close. Codes are packed.
 
 The classmethod ``create`` opens a store, and makes its table if there is none. It refuses a table that was made for
-something else, for another number of bits or for another model, and changes nothing then. Threads may share a store: a
-lock lets one call run at a time.
+something else, for another number of bits, other ids, other columns or another model, and changes nothing then.
+Threads may share a store: a lock lets one call run at a time.
 """
 
 from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from typing import Any, ClassVar, Protocol, Self
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.core.checks import require_k, whole_number
 from hashlearn.core.packages import require
-from hashlearn.search.interface import NOTHING, NOWHERE, SearchResult, checked_codes, checked_ids, require_n_bits
+from hashlearn.search.ids import (
+    INTEGER,
+    LARGEST_ID,
+    WORDS,
+    IdArray,
+    checked_id_type,
+    checked_ids,
+    no_ids,
+    order_of,
+    shown,
+)
+from hashlearn.search.interface import NOWHERE, SearchResult, checked_codes, require_n_bits
 from hashlearn.search.model_digest import checked_model, require_same_model
+from hashlearn.search.stores.conditions import Condition, as_condition, columns_of
+from hashlearn.search.stores.fields import checked_field_types, checked_fields
 
-MOST_ROWS = np.iinfo(np.int64).max  # the largest id, so no store has more rows
 GROWTH = 4  # the factor by which the number of requested neighbors grows until ties are settled
+
+Fields: TypeAlias = dict[str, list[Any]]  # a list of values for each stored column
+Where: TypeAlias = Condition | IdArray | None  # what a checked ``where`` is: ids are those that may be seen
 
 
 class Encoder(Protocol):
@@ -30,62 +46,112 @@ class Encoder(Protocol):
         """Packed codes of the rows of X."""
 
 
+class Batch(NamedTuple):
+    """Checked rows on their way into a store."""
+
+    codes: NDArray[np.uint8]
+    ids: IdArray
+    fields: Fields
+
+
 class Store(ABC):
     """Codes under ids in an engine of its own. With a ``hasher``, vectors can be given instead of codes.
 
     ``model`` is the digest of the hasher that makes the codes, from `hashlearn.persistence.fingerprint`. It is stored
     when the table is made. A table without a digest is accepted, and stays without.
 
+    ``id_type`` is "int64", "string" or "uuid". ``fields`` declares more columns by name and type (`str`, `int`, `float`
+    or `bool`), for ``where``. None takes those of the table that is there; a new table gets integers and no columns.
+
+    ``where`` says which rows a call may see: a mapping such as ``{"lang": "en"}``, a condition such as
+    ``column("year") >= 2020``, or ids.
+
     A new store sets ``packages`` and ``extra``, has a classmethod ``create`` whose first arguments are a path and
-    ``n_bits``, and implements `_count`, `_close`, `_upsert`, `_remove` and either `_ask` or `_search`.
+    ``n_bits``, and implements `_count`, `_close`, `_upsert`, `_remove`, `_remove_where` and either `_ask` or `_search`.
+    A store without columns sets ``has_fields`` to False.
     """
 
     packages: ClassVar[tuple[str, ...]]  # the modules it imports
     extra: ClassVar[str]  # ``pip install 'hashlearn[extra]'`` installs them
+    has_fields: ClassVar[bool] = True  # whether it can keep more columns than id and code
     _described: str = "the store"  # the table or file, for errors
 
-    def __init__(self, n_bits: int, hasher: Encoder | None = None, model: str | None = None) -> None:
+    def __init__(
+        self,
+        n_bits: int,
+        hasher: Encoder | None = None,
+        model: str | None = None,
+        id_type: str | None = None,
+        fields: Mapping[str, Any] | None = None,
+    ) -> None:
         self.n_bits = require_n_bits(n_bits)
         self.n_bytes = -(-self.n_bits // 8)
         self.hasher, self.model = hasher, checked_model(model)
+        self.id_type = INTEGER if id_type is None else checked_id_type(id_type)
+        self.fields = checked_field_types(fields)
+        if self.fields and not self.has_fields:
+            raise ValueError(f"fields: a {type(self).__name__} keeps ids and codes only; leave fields out")
         self._lock = threading.RLock()
 
-    def upsert(self, codes: Any, ids: Any) -> None:
-        """Store each code under its id, replacing the code that is stored under it. All rows are stored, or none."""
+    def upsert(self, codes: Any, ids: Any, fields: Mapping[str, Any] | None = None) -> None:
+        """Store each code under its id, replacing the row that is stored under it. All rows are stored, or none.
+
+        ``fields`` has a value for each code and each stored column; None is a missing value.
+        """
+        self._put(codes, ids, fields, replace=True)
+
+    def add(self, codes: Any, ids: Any, fields: Mapping[str, Any] | None = None) -> None:
+        """Store each code under a new id. If an id is there already, raise ValueError and store nothing."""
+        self._put(codes, ids, fields, replace=False)
+
+    def _put(self, codes: Any, ids: Any, fields: Mapping[str, Any] | None, *, replace: bool) -> None:
         codes = checked_codes(codes, self.n_bits)
-        ids = checked_ids(ids, len(codes))
-        order = np.argsort(ids, kind="stable")
+        ids = checked_ids(ids, len(codes), self.id_type)
+        values = checked_fields(fields, self.fields, len(codes))
         if len(ids):
             with self._lock:
-                self._upsert(codes[order], ids[order])
+                self._upsert(Batch(codes, ids, values), replace)
 
-    def remove(self, ids: Any) -> int:
-        """Remove the codes with these ids and return how many there were."""
-        ids = checked_ids(ids)
-        if not len(ids):
-            return 0
+    def remove(self, ids: Any = None, *, where: Any = None) -> int:
+        """Remove the rows with these ids, or those that fulfil ``where``, and return how many there were."""
+        if (ids is None) == (where is None):
+            raise ValueError(f"remove takes either ids or where, got {'neither' if ids is None else 'both'}")
+        seen = self._checked_where(where) if ids is None else checked_ids(ids, id_type=self.id_type)
         with self._lock:
-            return self._remove(ids)
+            if isinstance(seen, Condition):
+                return self._remove_where(seen)
+            return self._remove(seen) if seen is not None and len(seen) else 0
 
-    def search(self, codes: Any, k: int, *, exact: bool = True) -> SearchResult:
+    def count(self, where: Any = None) -> int:
+        """How many codes there are, or how many of them fulfil ``where``."""
+        seen = self._checked_where(where)
+        with self._lock:
+            return self._count(seen)
+
+    def search(self, codes: Any, k: int, *, exact: bool = True, where: Any = None) -> SearchResult:
         """The k nearest of each code. ``exact`` compares all codes and breaks ties by id. Without it, the engine uses
-        its approximate index, if it has one."""
+        its approximate index, if it has one.
+
+        ``where`` says which rows may be found. If there are fewer than k of them, the last places hold nothing.
+        """
         codes = checked_codes(codes, self.n_bits)
         k = whole_number(k, "k", least=1)
+        seen = self._checked_where(where)
         with self._lock:
-            return self._search(codes, k if k <= MOST_ROWS else require_k(k, self._count()), exact)
+            if k > LARGEST_ID:
+                require_k(k, self._count())
+            return self._search(codes, k, exact, seen)
 
-    def upsert_vectors(self, X: Any, ids: Any) -> None:
+    def upsert_vectors(self, X: Any, ids: Any, fields: Mapping[str, Any] | None = None) -> None:
         """`upsert` of the hasher's codes of the rows of X."""
-        self.upsert(self._encoder().encode(X), ids)
+        self.upsert(self._encoder().encode(X), ids, fields)
 
-    def search_vectors(self, X: Any, k: int, *, exact: bool = True) -> SearchResult:
+    def search_vectors(self, X: Any, k: int, *, exact: bool = True, where: Any = None) -> SearchResult:
         """`search` for the hasher's codes of the rows of X."""
-        return self.search(self._encoder().encode(X), k, exact=exact)
+        return self.search(self._encoder().encode(X), k, exact=exact, where=where)
 
     def __len__(self) -> int:
-        with self._lock:
-            return self._count()
+        return self.count()
 
     def close(self) -> None:
         """Close connections and files. The stored codes stay."""
@@ -103,8 +169,8 @@ class Store(ABC):
                 self._close_after_error()
 
     @abstractmethod
-    def _count(self) -> int:
-        """How many codes there are."""
+    def _count(self, where: Where = None) -> int:
+        """How many codes there are among the rows of ``where``."""
 
     @abstractmethod
     def _close(self) -> None: ...
@@ -114,61 +180,107 @@ class Store(ABC):
         self._close()
 
     @abstractmethod
-    def _upsert(self, codes: NDArray[np.uint8], ids: NDArray[np.int64]) -> None:
-        """Store checked codes, at least one, ids ascending."""
+    def _upsert(self, batch: Batch, replace: bool) -> None:
+        """Store checked rows, at least one. Without ``replace``, `_refuse_known` ids that are there already."""
 
-    @abstractmethod
-    def _remove(self, ids: NDArray[np.int64]) -> int: ...
+    def _load(self, batches: Iterable[Batch], replace: bool, source: str) -> int:
+        """Store many batches so that all become visible, or none; return how many rows an earlier call had left.
 
-    def _ask(self, codes: NDArray[np.uint8], count: int, exact: bool) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        """Ids and distances (n_codes, count) of the nearest in any order, `NOTHING` and `NOWHERE` for missing ones."""
+        ``source`` identifies the rows: a call that was interrupted and a later one for the same rows have the same.
+        """
         raise NotImplementedError
 
-    def _search(self, codes: NDArray[np.uint8], k: int, exact: bool) -> SearchResult:
+    @abstractmethod
+    def _remove(self, ids: IdArray) -> int: ...
+
+    @abstractmethod
+    def _remove_where(self, where: Condition) -> int: ...
+
+    def _ask(
+        self, codes: NDArray[np.uint8], count: int, exact: bool, where: Where
+    ) -> tuple[IdArray, NDArray[np.int32]]:
+        """Ids and distances (n_codes, count) of the nearest in any order; what is missing comes last in each row, with
+        no id and the distance `NOWHERE`."""
+        raise NotImplementedError
+
+    def _search(self, codes: NDArray[np.uint8], k: int, exact: bool, where: Where) -> SearchResult:
         """By default, `_ask` for neighbors. ``k`` may be larger than the number of codes.
 
         An engine may return any of several equally near items at the k-th place. So an exact search asks for more than
         k, until the last distance is larger than the k-th or everything has been returned.
         """
-        n = self._count()
-        k = require_k(k, n)
-        indices, distances = np.empty((len(codes), k), np.int64), np.empty((len(codes), k), np.int32)
-        open_queries, count = np.arange(len(codes)), min(n, max(2 * k, k + 64)) if exact else k
+        require_k(k, self._count())
+        n = self._count(where)
+        ids, distances = no_ids((len(codes), k), self.id_type), np.full((len(codes), k), NOWHERE, np.int32)
+        kept = min(k, n)
+        open_queries, count = np.arange(len(codes) if n else 0), min(n, max(2 * k, k + 64)) if exact else kept
         while len(open_queries):
-            found, far = self._ask(codes[open_queries], count, exact)
-            order = np.lexsort((found, far), axis=1)
-            found, far = np.take_along_axis(found, order, axis=1), np.take_along_axis(far, order, axis=1)
-            done = (far[:, k - 1] < far[:, -1]) | (count == n) | (not exact)
-            indices[open_queries[done]], distances[open_queries[done]] = found[done, :k], far[done, :k]
+            found, far = self._ask(codes[open_queries], count, exact, where)
+            last = np.partition(far, kept - 1, axis=1)[:, kept - 1]
+            done = (far.max(axis=1) > last) | (count == n) | (not exact)
+            for query in np.flatnonzero(done):
+                near = np.flatnonzero(far[query] < NOWHERE)
+                near = near[order_of(found[query][near])]
+                near = near[np.argsort(far[query][near], kind="stable")][:kept]
+                row = open_queries[query]
+                ids[row, : len(near)], distances[row, : len(near)] = found[query][near], far[query][near]
             open_queries, count = open_queries[~done], min(n, GROWTH * count)
-        return SearchResult(indices, distances)
+        return SearchResult(ids, distances)
 
-    def _as_result(self, answers: list[list[tuple[int, float]]], k: int, exact: bool) -> SearchResult:
-        """A result from lists of (id, distance), nearest first. A k that is too large is refused before allocation."""
+    def _as_result(self, answers: list[list[tuple[Any, float]]], k: int, *, whole: bool) -> SearchResult:
+        """A result from lists of (id, distance), nearest first. A k that is too large is refused before allocation.
+
+        ``whole`` means that every list must have k items.
+        """
         if any(len(answer) < k for answer in answers):
             require_k(k, self._count())
-            if exact:
+            if whole:
                 raise RuntimeError(f"{self._described} lost rows to another writer during the search; search again")
-        indices = np.full((len(answers), k), NOTHING, np.int64)
-        distances = np.full((len(answers), k), NOWHERE, np.int32)
+        indices, distances = no_ids((len(answers), k), self.id_type), np.full((len(answers), k), NOWHERE, np.int32)
         for i, answer in enumerate(answers):
             for j, (item, distance) in enumerate(answer):
-                self._require_id(item)
-                indices[i, j], distances[i, j] = item, distance
+                indices[i, j], distances[i, j] = self._required_id(item), distance
         return SearchResult(indices, distances)
+
+    def _checked_where(self, where: Any) -> Where:
+        """``where`` as a condition on stored columns, or as ids."""
+        if where is None:
+            return None
+        if not isinstance(where, Condition | Mapping):
+            return checked_ids(where, id_type=self.id_type)
+        if not self.has_fields:
+            raise ValueError(f"where: a {type(self).__name__} keeps ids and codes only; give the ids that may be found")
+        condition = as_condition(where)
+        unknown = sorted(columns_of(condition) - set(self._columns()))
+        if unknown:
+            there = ", ".join(map(repr, self._columns())) or "none"
+            raise ValueError(f"where: {self._described} has no column {unknown[0]!r}; its columns are {there}")
+        return condition
+
+    def _columns(self) -> Iterable[str]:
+        """The columns that ``where`` may name."""
+        return self.fields
 
     def _encoder(self) -> Encoder:
         if self.hasher is None:
             raise ValueError("vectors need a hasher: open the store with hasher=..., or give codes")
         return self.hasher
 
-    def _require_id(self, item: int) -> None:
-        """Refuse an id that another program has written and that looks like a missing one in a `SearchResult`."""
-        if not 0 <= item <= MOST_ROWS:
+    def _required_id(self, item: Any) -> Any:
+        """An id as it is stored, refused if another program has written one that looks like nothing found."""
+        if self.id_type == INTEGER and not 0 <= item <= LARGEST_ID:
             raise ValueError(
                 f"{self._described} has a row with id {item}; ids must be from 0 to 2**63 - 1, because -1 stands for "
                 "nothing found"
             )
+        return item
+
+    def _refuse_known(self, known: Any, count: int) -> None:
+        """Refuse ids that are there already; ``known`` is one of them."""
+        raise ValueError(
+            f"ids must be new, but {shown(known)} is in {self._described} already ({count} such id(s)); upsert replaces "
+            "them"
+        )
 
     def _require_bits(self, n_bits: int) -> None:
         """Refuse a table with codes of another number of bits."""
@@ -176,6 +288,23 @@ class Store(ABC):
             raise ValueError(
                 f"{self._described} is there already, with codes of {n_bits} bits and not n_bits={self.n_bits}"
             )
+
+    def _take_ids(self, stored: str, asked: str | None) -> None:
+        """Refuse a table with other ids than were asked for (None: any). Afterwards ``id_type`` is what is stored."""
+        if asked is not None and stored != asked:
+            raise ValueError(
+                f"{self._described} is there already, with ids that are {WORDS[stored]} and not {WORDS[asked]}"
+            )
+        self.id_type = stored
+
+    def _take_fields(self, stored: dict[str, str], asked: Mapping[str, Any] | None) -> None:
+        """Refuse a table with other columns than were asked for (None: any). Afterwards ``fields`` are the stored."""
+        wanted = checked_field_types(asked)
+        if asked is not None and wanted != stored:
+            there = ", ".join(f"{name} {kind}" for name, kind in stored.items()) or "no more columns"
+            here = ", ".join(f"{name} {kind}" for name, kind in wanted.items()) or "none"
+            raise ValueError(f"{self._described} is there already, with {there}, and fields asks for {here}")
+        self.fields = stored
 
     def _require_model(self, stored: str | None) -> None:
         """Refuse a table with codes of another model. Afterwards ``model`` is what is stored."""

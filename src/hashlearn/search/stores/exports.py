@@ -19,79 +19,19 @@ Each ``…_rows`` function makes the client's input, ``…_field`` the declarati
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.bits import pack_signs, unpack_signs
-from hashlearn.core.atomic_files import replacing
-from hashlearn.core.packages import require
-from hashlearn.search.interface import checked_codes, checked_ids
-from hashlearn.search.model_digest import checked_model, require_same_model
-
-BIT_ORDER = "big"
-MODEL = "hashlearn.model"  # the key of the model's digest in the metadata
-
-
-def to_arrow(codes: Any, ids: Any, n_bits: int, *, model: str | None = None) -> Any:
-    """A pyarrow table (id: int64, code: fixed-size binary) with n_bits and the bit order in its metadata.
-
-    The digest of the ``model`` that made the codes, from `hashlearn.persistence.fingerprint`, goes there too.
-    """
-    pyarrow = require("pyarrow", "parquet", "Arrow and Parquet")
-    codes, ids = _checked(codes, ids, n_bits)
-    code = pyarrow.FixedSizeBinaryArray.from_buffers(
-        pyarrow.binary(codes.shape[1]), len(codes), [None, pyarrow.py_buffer(codes.tobytes())]
-    )
-    metadata = {"hashlearn.n_bits": str(n_bits), "hashlearn.bit_order": BIT_ORDER}
-    if checked_model(model) is not None:
-        metadata[MODEL] = str(model)
-    fields = [pyarrow.field("id", pyarrow.int64()), pyarrow.field("code", code.type)]
-    return pyarrow.table([pyarrow.array(ids), code], schema=pyarrow.schema(fields, metadata=metadata))
-
-
-def from_arrow(table: Any, *, model: str | None = None) -> tuple[NDArray[np.uint8], NDArray[np.int64], int]:
-    """Codes, ids and n_bits of a table with the columns and metadata of `to_arrow`. Refuse codes of another model."""
-    metadata = table.schema.metadata or {}
-    try:
-        n_bits = int(metadata[b"hashlearn.n_bits"])
-        order = metadata[b"hashlearn.bit_order"].decode()
-        made_by = metadata[MODEL.encode()].decode() if MODEL.encode() in metadata else None
-        code, ids = table["code"].combine_chunks(), table["id"].to_numpy()
-        width = code.type.byte_width
-    except (KeyError, ValueError, AttributeError) as error:
-        raise ValueError(f"table must have columns id and code and the metadata of to_arrow: {error}") from None
-    if order != BIT_ORDER:
-        raise ValueError(f"table has bit order {order!r}; only {BIT_ORDER!r} can be read")
-    require_same_model(made_by, model, "table")
-    if code.null_count:
-        raise ValueError(f"table has {code.null_count} row(s) without a code")
-    chunks = code.chunks if hasattr(code, "chunks") else [code]
-    parts = [
-        np.frombuffer(part.buffers()[1], np.uint8)[part.offset * width : (part.offset + len(part)) * width]
-        for part in chunks
-    ]
-    codes = np.concatenate(parts).reshape(-1, width) if parts else np.zeros((0, width), np.uint8)
-    return (*_checked(codes, ids, n_bits), n_bits)
-
-
-def write_parquet(path: str | os.PathLike[str], codes: Any, ids: Any, n_bits: int, *, model: str | None = None) -> None:
-    """Write the table of `to_arrow` to a Parquet file, atomically."""
-    parquet = require("pyarrow.parquet", "parquet", "Arrow and Parquet")
-    with replacing(Path(path)) as beside:
-        parquet.write_table(to_arrow(codes, ids, n_bits, model=model), os.fspath(beside))
-
-
-def read_parquet(
-    path: str | os.PathLike[str], *, model: str | None = None
-) -> tuple[NDArray[np.uint8], NDArray[np.int64], int]:
-    """Codes, ids and n_bits of a file that `write_parquet` wrote. Refuse codes of another model."""
-    parquet = require("pyarrow.parquet", "parquet", "Arrow and Parquet")
-    return from_arrow(parquet.read_table(os.fspath(path)), model=model)
+from hashlearn.search.ids import IdArray, checked_ids
+from hashlearn.search.interface import checked_codes
+from hashlearn.search.stores.arrow import from_arrow as from_arrow
+from hashlearn.search.stores.arrow import read_parquet as read_parquet
+from hashlearn.search.stores.arrow import to_arrow as to_arrow
+from hashlearn.search.stores.arrow import write_parquet as write_parquet
 
 
 def milvus_rows(codes: Any, ids: Any, n_bits: int) -> list[dict[str, Any]]:

@@ -1,0 +1,224 @@
+"""Ids as people have them: 64-bit integers, text or UUIDs, one kind in one index or table.
+
+Ids are arrays: int64, or objects that are all `str` or all `uuid.UUID`. Text is ordered by code points and UUIDs by
+their bytes, which is also the order of PostgreSQL (collation "C"), SQLite and DuckDB. A place where nothing was found
+holds −1 among integers and None among the others.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Set
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.core.names import require_choice
+
+IdArray: TypeAlias = NDArray[Any]  # int64, or objects
+
+INTEGER, TEXT, UUID = "int64", "string", "uuid"
+ID_TYPES = (INTEGER, TEXT, UUID)
+NOTHING = -1  # the id of nothing found, among integers
+LARGEST_ID = 2**63 - 1
+MOST_ID_BYTES = 2000  # longer keys do not fit into an index of PostgreSQL
+WORDS = {INTEGER: "integers", TEXT: "text", UUID: "UUIDs"}
+
+
+def checked_ids(ids: Any, n: int | None = None, id_type: str | None = None) -> IdArray:
+    """Distinct ids of one kind (``n`` of them, if given), refused if they are of another kind than ``id_type``.
+
+    >>> checked_ids(["b", "a"]), checked_ids([3, 1])
+    (array(['b', 'a'], dtype=object), array([3, 1]))
+    >>> checked_ids([1, "a"])
+    Traceback (most recent call last):
+    TypeError: ids must be all of one kind, got int at place 0 and str at place 1
+    """
+    array = _of_one_kind(ids)
+    if n is not None and len(array) != n:
+        raise ValueError(f"ids must have one entry for each of the {n} code(s), got {len(array)}")
+    if len(array) == 0:
+        return empty_ids(id_type or INTEGER)
+    found = type_of(array)
+    if id_type is not None and found != id_type:
+        raise TypeError(f"ids must be {WORDS[id_type]}, as those that are stored, got {WORDS[found]}: {array[0]!r}")
+    if found == INTEGER:
+        ordered = np.sort(array)
+        again = ordered[1:][ordered[1:] == ordered[:-1]]
+        twice = again[0] if len(again) else None
+    else:
+        twice = _first_twice(array.tolist())
+    if twice is not None:
+        raise ValueError(f"ids must be distinct, got {shown(twice)} more than once")
+    return array
+
+
+def checked_id_type(id_type: Any) -> str:
+    """The name of a kind of ids, refused if it is none."""
+    require_choice(id_type, "id_type", ID_TYPES)
+    return str(id_type)
+
+
+def type_of(ids: IdArray) -> str:
+    """The kind of checked ids, at least one: "int64", "string" or "uuid"."""
+    if ids.dtype.kind == "i":
+        return INTEGER
+    return UUID if isinstance(ids[0], uuid.UUID) else TEXT
+
+
+def empty_ids(id_type: str) -> IdArray:
+    """No ids of this kind."""
+    return np.zeros(0, np.int64 if id_type == INTEGER else object)
+
+
+def no_ids(shape: tuple[int, ...], id_type: str) -> IdArray:
+    """Places in which nothing has been found yet."""
+    return np.full(shape, NOTHING) if id_type == INTEGER else np.full(shape, None, object)
+
+
+def are_found(ids: IdArray) -> NDArray[np.bool_]:
+    """Which places hold an id.
+
+    >>> are_found(np.array([[4, -1]])), are_found(np.array(["a", None], object))
+    (array([[ True, False]]), array([ True, False]))
+    """
+    return np.asarray(ids != NOTHING if ids.dtype.kind == "i" else ids != None)  # noqa: E711
+
+
+def ids_at(ids: IdArray, rows: NDArray[np.int64]) -> IdArray:
+    """The ids of these rows; nothing found where the row is −1."""
+    found = no_ids(rows.shape, INTEGER if ids.dtype.kind == "i" else TEXT)
+    there = rows >= 0
+    found[there] = ids[rows[there]]
+    return found
+
+
+def order_of(ids: IdArray) -> NDArray[np.int64]:
+    """The places of the ids in ascending order."""
+    if ids.dtype.kind == "i":
+        return np.argsort(ids, kind="stable")
+    values = ids.tolist()
+    return np.array(sorted(range(len(values)), key=values.__getitem__), np.int64)
+
+
+def rows_of(wanted: IdArray, ordered: IdArray) -> NDArray[np.int64]:
+    """The row of each wanted id in ``ordered``, which ascends; −1 for an unknown one."""
+    if len(ordered) == 0 or len(wanted) == 0:
+        return np.full(len(wanted), NOTHING)
+    places = np.minimum(np.searchsorted(ordered, wanted), len(ordered) - 1)
+    return np.where(ordered[places] == wanted, places, NOTHING)
+
+
+def shown(item: Any) -> str:
+    """An id in a message, cut if it is long."""
+    text = repr(item.item() if isinstance(item, np.generic) else item)
+    return text if len(text) <= 80 else text[:77] + "…'"
+
+
+def as_objects(values: Iterable[Any]) -> IdArray:
+    """An array of objects, one for each value."""
+    listed = list(values)
+    array = np.empty(len(listed), object)
+    array[:] = listed
+    return array
+
+
+def _of_one_kind(ids: Any) -> IdArray:
+    """Ids as an array of int64, text or UUIDs."""
+    if isinstance(ids, str | int | uuid.UUID | np.integer) and not isinstance(ids, bool):
+        ids = [ids]
+    if isinstance(ids, Set):
+        ids = list(ids)
+    if hasattr(ids, "to_pylist"):  # of Arrow, whose missing values would become NaN
+        ids = ids.to_pylist()
+    if not isinstance(ids, list | tuple | range):
+        array = np.asarray(ids)
+        if array.ndim != 1 and array.size != 1:
+            raise ValueError(f"ids must have 1 dimension, got shape {array.shape}")
+        array = array.reshape(-1)
+        if array.dtype.kind in "iu":
+            return _as_int64(array)
+        ids = array.tolist()
+        if array.dtype.kind in "fbSc" and len(ids):
+            raise TypeError(f"ids must be integers, text or UUIDs, got dtype {array.dtype}{_remedy(ids[0])}")
+    return _from_values(ids)
+
+
+def _from_values(values: Any) -> IdArray:
+    kinds = set(map(type, values))
+    if kinds == {int}:
+        if min(values) < 0 or max(values) > LARGEST_ID:
+            raise ValueError(_out_of_range(next(item for item in values if not 0 <= item <= LARGEST_ID)))
+        return np.array(values, np.int64)
+    if kinds and all(issubclass(kind, np.integer) for kind in kinds):
+        return _from_values([int(item) for item in values])
+    if kinds and all(issubclass(kind, str) for kind in kinds):
+        texts = [str(item) for item in values]
+        _require_usable(texts)
+        return as_objects(texts)
+    if kinds <= {uuid.UUID}:
+        return as_objects(values)
+    first = type(values[0])
+    for place, item in enumerate(values):
+        if item is None:
+            raise ValueError(f"ids must not be missing, got None at place {place}")
+        if not isinstance(item, int | str | uuid.UUID | np.integer) or isinstance(item, bool):
+            kind = type(item).__name__
+            raise TypeError(f"ids must be integers, text or UUIDs, got {kind} at place {place}{_remedy(item)}")
+        if type(item) is not first:
+            raise TypeError(
+                f"ids must be all of one kind, got {first.__name__} at place 0 and {type(item).__name__} at place "
+                f"{place}"
+            )
+    raise AssertionError("kinds that differ were not found")
+
+
+def _as_int64(array: NDArray[Any]) -> NDArray[np.int64]:
+    if array.size and (array.min() < 0 or array.max() > LARGEST_ID):
+        raise ValueError(_out_of_range(array.min() if array.min() < 0 else array.max()))
+    return array.astype(np.int64)
+
+
+def _out_of_range(item: Any) -> str:
+    return (
+        f"ids that are integers must be from 0 to 2**63 - 1, got {item}; give others as text, "
+        "because -1 stands for nothing found"
+    )
+
+
+def _require_usable(texts: list[str]) -> None:
+    """Refuse text that some engine would refuse or change."""
+    together = "".join(texts)
+    try:
+        together.encode()
+    except UnicodeEncodeError:
+        raise ValueError("ids that are text must be valid Unicode, got a lone surrogate") from None
+    if "\0" in together:
+        place = next(i for i, text in enumerate(texts) if "\0" in text)
+        raise ValueError(f"ids that are text must not have NUL characters, got {shown(texts[place])} at place {place}")
+    if "" in texts:
+        raise ValueError(f"ids that are text must not be empty, got '' at place {texts.index('')}")
+    if 4 * max(map(len, texts), default=0) > MOST_ID_BYTES:
+        for place, text in enumerate(texts):
+            if len(text.encode()) > MOST_ID_BYTES:
+                raise ValueError(
+                    f"ids that are text must have at most {MOST_ID_BYTES:,} bytes, got {len(text.encode()):,} at place "
+                    f"{place}"
+                )
+
+
+def _first_twice(values: list[Any]) -> Any:
+    """The first value that is there already, or None."""
+    if len(set(values)) == len(values):
+        return None
+    seen: set[Any] = set()
+    return next(item for item in values if item in seen or seen.add(item))  # type: ignore[func-returns-value]
+
+
+def _remedy(item: Any) -> str:
+    if isinstance(item, bytes):
+        return "; decode bytes to text, or make a UUID of 16 bytes with uuid.UUID(bytes=...)"
+    if isinstance(item, float):
+        return "; integers become floats where one is missing: fill or drop those rows"
+    return ""

@@ -1,0 +1,172 @@
+"""Codes as an Arrow table or a Parquet file: columns id and code, any others behind them, and metadata.
+
+The id column is int64, text, or Arrow's UUID. ``code`` is fixed-size binary. The metadata hold the number of bits, the
+bit order and the digest of the model, so that codes of another width or model are refused.
+"""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.core.atomic_files import replacing
+from hashlearn.core.packages import require
+from hashlearn.search.ids import INTEGER, UUID, IdArray, as_objects, checked_ids, type_of
+from hashlearn.search.interface import checked_codes, require_n_bits
+from hashlearn.search.model_digest import checked_model, require_same_model
+
+BIT_ORDER = "big"
+N_BITS, ORDER, MODEL = "hashlearn.n_bits", "hashlearn.bit_order", "hashlearn.model"  # keys of the metadata
+PURPOSE = "Arrow and Parquet"
+
+
+class CodesAbout(NamedTuple):
+    """What the schema of a table of codes says."""
+
+    n_bits: int
+    id_type: str
+    model: str | None
+    fields: dict[str, str]  # other columns, as `hashlearn.search.stores.fields` names their types
+
+
+def to_arrow(
+    codes: Any, ids: Any, n_bits: int, *, model: str | None = None, fields: Mapping[str, Any] | None = None
+) -> Any:
+    """A pyarrow table (id, code, fields) with n_bits and the bit order in its metadata.
+
+    The digest of the ``model`` that made the codes, from `hashlearn.persistence.fingerprint`, goes there too. ``fields``
+    are more columns: arrays of Arrow, or anything that Arrow makes one of.
+    """
+    pyarrow = require("pyarrow", "parquet", PURPOSE)
+    codes = checked_codes(codes, n_bits)
+    ids = checked_ids(ids, len(codes))
+    columns = {"id": ids_to_arrow(ids), "code": codes_to_arrow(codes)}
+    for name, values in (fields or {}).items():
+        if name in columns:
+            raise ValueError(f"fields must have names of their own, but {name!r} is taken")
+        columns[name] = values if isinstance(values, pyarrow.ChunkedArray) else pyarrow.array(values)
+    return pyarrow.table(columns).replace_schema_metadata(metadata_of(n_bits, model))
+
+
+def metadata_of(n_bits: int, model: str | None = None) -> dict[str, str]:
+    """The metadata of a table of codes."""
+    metadata = {N_BITS: str(n_bits), ORDER: BIT_ORDER}
+    return metadata if checked_model(model) is None else {**metadata, MODEL: str(model)}
+
+
+def codes_to_arrow(codes: NDArray[np.uint8]) -> Any:
+    """Checked codes as fixed-size binary, not copied if they are contiguous."""
+    pyarrow = require("pyarrow", "parquet", PURPOSE)
+    buffer = pyarrow.py_buffer(np.ascontiguousarray(codes))
+    return pyarrow.FixedSizeBinaryArray.from_buffers(pyarrow.binary(codes.shape[1]), len(codes), [None, buffer])
+
+
+def ids_to_arrow(ids: IdArray) -> Any:
+    """Checked ids as an array of Arrow."""
+    pyarrow = require("pyarrow", "parquet", PURPOSE)
+    if len(ids) == 0 or type_of(ids) == INTEGER:
+        return pyarrow.array(ids.astype(np.int64), pyarrow.int64())
+    if type_of(ids) == UUID:
+        storage = pyarrow.array([item.bytes for item in ids.tolist()], pyarrow.binary(16))
+        return pyarrow.ExtensionArray.from_storage(pyarrow.uuid(), storage)
+    return pyarrow.array(ids.tolist(), pyarrow.string())
+
+
+def ids_from_arrow(column: Any) -> IdArray:
+    """Ids from a column of integers, text or UUIDs. 16 bytes without a name are UUIDs as well."""
+    pyarrow = require("pyarrow", "parquet", PURPOSE)
+    if column.null_count:
+        raise ValueError(f"the id column has {column.null_count} row(s) without an id")
+    if pyarrow.types.is_integer(column.type):
+        return checked_ids(column.to_numpy())
+    if pyarrow.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if isinstance(column.type, pyarrow.UuidType):
+        column = pyarrow.chunked_array(
+            [part.storage for part in getattr(column, "chunks", [column])], pyarrow.binary(16)
+        )
+    if column.type == pyarrow.binary(16):
+        return checked_ids(as_objects(uuid.UUID(bytes=item) for item in column.to_pylist()))
+    return checked_ids(column.to_pylist())
+
+
+def about_codes(schema: Any) -> CodesAbout:
+    """What the schema says, or a ValueError if it is none of a table of codes."""
+    pyarrow = require("pyarrow", "parquet", PURPOSE)
+    metadata = schema.metadata or {}
+    try:
+        n_bits, order = require_n_bits(int(metadata[N_BITS.encode()])), metadata[ORDER.encode()].decode()
+        made_by = metadata.get(MODEL.encode())
+        kind, code = schema.field("id").type, schema.field("code").type
+        width = code.byte_width
+    except (KeyError, ValueError, AttributeError) as error:
+        raise ValueError(f"table must have columns id and code and the metadata of to_arrow: {error}") from None
+    if order != BIT_ORDER:
+        raise ValueError(f"table has bit order {order!r}; only {BIT_ORDER!r} can be read")
+    if width != -(-n_bits // 8):
+        raise ValueError(f"table has codes of {width} byte(s), and its metadata say {n_bits} bits")
+    is_uuid = isinstance(kind, pyarrow.UuidType) or kind == pyarrow.binary(16)
+    id_type = INTEGER if pyarrow.types.is_integer(kind) else UUID if is_uuid else "string"
+    others = [field for field in schema if field.name not in ("id", "code")]
+    fields = {field.name: word for field in others if (word := field_type(field.type)) is not None}
+    return CodesAbout(n_bits, id_type, checked_model(made_by.decode() if made_by else None), fields)
+
+
+def field_type(kind: Any) -> str | None:
+    """The word for a type of Arrow, or None if stores cannot keep it."""
+    types = require("pyarrow", "parquet", PURPOSE).types
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    tests = {
+        "boolean": types.is_boolean,
+        "integer": types.is_integer,
+        "real": types.is_floating,
+        "text": lambda kind: types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind),
+    }
+    return next((word for word, test in tests.items() if test(kind)), None)
+
+
+def from_arrow(table: Any, *, model: str | None = None) -> tuple[NDArray[np.uint8], IdArray, int]:
+    """Codes, ids and n_bits of a table (or batch) like those of `to_arrow`. Refuse codes of another model."""
+    about = about_codes(table.schema)
+    require_same_model(about.model, model, "table")
+    code = table["code"]
+    if code.null_count:
+        raise ValueError(f"table has {code.null_count} row(s) without a code")
+    width = code.type.byte_width
+    parts = [
+        np.frombuffer(part.buffers()[1], np.uint8)[part.offset * width : (part.offset + len(part)) * width]
+        for part in getattr(code, "chunks", [code])
+        if len(part)
+    ]
+    codes = np.concatenate(parts).reshape(-1, width) if parts else np.zeros((0, width), np.uint8)
+    codes = checked_codes(codes, about.n_bits)
+    return codes, checked_ids(ids_from_arrow(table["id"]), len(codes)), about.n_bits
+
+
+def write_parquet(
+    path: str | os.PathLike[str],
+    codes: Any,
+    ids: Any,
+    n_bits: int,
+    *,
+    model: str | None = None,
+    fields: Mapping[str, Any] | None = None,
+) -> None:
+    """Write the table of `to_arrow` to a Parquet file, atomically."""
+    parquet = require("pyarrow.parquet", "parquet", PURPOSE)
+    table = to_arrow(codes, ids, n_bits, model=model, fields=fields)
+    with replacing(Path(path)) as beside:
+        parquet.write_table(table, os.fspath(beside))
+
+
+def read_parquet(path: str | os.PathLike[str], *, model: str | None = None) -> tuple[NDArray[np.uint8], IdArray, int]:
+    """Codes, ids and n_bits of a file that `write_parquet` wrote. Refuse codes of another model."""
+    parquet = require("pyarrow.parquet", "parquet", PURPOSE)
+    return from_arrow(parquet.read_table(os.fspath(path)), model=model)

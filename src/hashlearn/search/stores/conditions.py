@@ -1,0 +1,204 @@
+"""Conditions on stored columns, for ``where=``: which rows a search, a count or a removal may see.
+
+>>> from hashlearn.search.stores import column
+>>> condition = (column("lang") == "en") & (column("year") >= 2020)
+>>> as_sql(condition, quoted=lambda name: f'"{name}"', placeholder="?")
+('("lang" = ? AND "year" >= ?)', ['en', 2020])
+
+Values are passed as parameters and names are quoted, so neither can change the statement. As in SQL, a comparison with
+a missing value is neither true nor false, and such a row is not found; `Column.is_missing` asks for it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+Value = str | int | float | bool
+LARGEST_INTEGER = 2**63 - 1
+
+
+class Condition:
+    """What a row must fulfil. Combine conditions with ``&``, ``|`` and ``~``."""
+
+    def __and__(self, other: Condition) -> Condition:
+        return _Joined("AND", (self, as_condition(other)))
+
+    def __or__(self, other: Condition) -> Condition:
+        return _Joined("OR", (self, as_condition(other)))
+
+    def __invert__(self) -> Condition:
+        return _Not(self)
+
+    def __bool__(self) -> bool:
+        raise TypeError("conditions are joined with & and |, and negated with ~, not with and, or, not")
+
+
+@dataclass(frozen=True)
+class _Compare(Condition):
+    column: str
+    operator: str  # =, <>, <, <=, >, >=
+    value: Value
+
+
+@dataclass(frozen=True)
+class _Among(Condition):
+    column: str
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True)
+class _Missing(Condition):
+    column: str
+
+
+@dataclass(frozen=True)
+class _Not(Condition):
+    part: Condition
+
+
+@dataclass(frozen=True)
+class _Joined(Condition):
+    operator: str  # AND, OR
+    parts: tuple[Condition, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """A stored column. Comparisons with a value make conditions."""
+
+    name: str
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __eq__(self, value: Any) -> Condition:  # type: ignore[override]
+        return self._compared("=", value)
+
+    def __ne__(self, value: Any) -> Condition:  # type: ignore[override]
+        return self._compared("<>", value)
+
+    def __lt__(self, value: Any) -> Condition:
+        return self._compared("<", value)
+
+    def __le__(self, value: Any) -> Condition:
+        return self._compared("<=", value)
+
+    def __gt__(self, value: Any) -> Condition:
+        return self._compared(">", value)
+
+    def __ge__(self, value: Any) -> Condition:
+        return self._compared(">=", value)
+
+    def among(self, values: Iterable[Any]) -> Condition:
+        """Whether the value is one of these."""
+        return _Among(self.name, tuple(_value(value, self.name) for value in values))
+
+    def is_missing(self) -> Condition:
+        """Whether the row has no value."""
+        return _Missing(self.name)
+
+    def _compared(self, operator: str, value: Any) -> Condition:
+        return _Compare(self.name, operator, _value(value, self.name))
+
+
+def column(name: str) -> Column:
+    """A stored column, to be compared: ``column("year") >= 2020``."""
+    if not isinstance(name, str) or not name:
+        raise TypeError(f"column takes the name of a stored column, got {name!r}")
+    return Column(name)
+
+
+def as_condition(where: Any) -> Condition:
+    """A condition from ``where``: one already, or a mapping from names to a value, or to a list of allowed values.
+
+    >>> as_condition({"lang": "en"}) == (column("lang") == "en")
+    True
+    """
+    if isinstance(where, Condition):
+        return where
+    if not isinstance(where, Mapping):
+        raise TypeError(
+            "where must be a condition such as column('year') >= 2020, or a mapping such as {'lang': 'en'}, got "
+            f"{type(where).__name__}"
+        )
+    if not where:
+        raise ValueError("where must name at least one column, got an empty mapping; leave it out to see all rows")
+    parts = tuple(
+        column(name).among(value)
+        if isinstance(value, list | tuple | set | frozenset | np.ndarray)
+        else column(name) == value
+        for name, value in where.items()
+    )
+    return parts[0] if len(parts) == 1 else _Joined("AND", parts)
+
+
+def columns_of(condition: Condition) -> set[str]:
+    """The names of all columns in a condition."""
+    if isinstance(condition, _Not):
+        return columns_of(condition.part)
+    if isinstance(condition, _Joined):
+        return set().union(*map(columns_of, condition.parts))
+    return {condition.column}  # type: ignore[attr-defined]
+
+
+def as_sql(
+    condition: Condition, *, quoted: Callable[[str], str], placeholder: str | Callable[[Value], str]
+) -> tuple[str, list[Value]]:
+    """The condition as SQL with its parameters. A callable ``placeholder`` writes each value into the text instead."""
+    parameters: list[Value] = []
+
+    def put(value: Value) -> str:
+        if callable(placeholder):
+            return placeholder(value)
+        parameters.append(value)
+        return placeholder
+
+    def text(part: Condition) -> str:
+        if isinstance(part, _Joined):
+            return "(" + f" {part.operator} ".join(map(text, part.parts)) + ")"
+        if isinstance(part, _Not):
+            return f"(NOT {text(part.part)})"
+        if isinstance(part, _Missing):
+            return f"{quoted(part.column)} IS NULL"
+        if isinstance(part, _Compare):
+            return f"{quoted(part.column)} {part.operator} {put(part.value)}"
+        if isinstance(part, _Among):
+            if not part.values:
+                return "(1 = 0)"
+            return f"{quoted(part.column)} IN ({', '.join(map(put, part.values))})"
+        raise TypeError(f"unknown condition {part!r}")
+
+    return text(condition), parameters
+
+
+def as_literal(value: Value) -> str:
+    """A value in SQL text, for engines that take no parameters.
+
+    >>> as_literal("it's"), as_literal(True), as_literal(2)
+    ("'it''s'", 'TRUE', '2')
+    """
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    return repr(value) if isinstance(value, int | float) else "'" + value.replace("'", "''") + "'"
+
+
+def _value(value: Any, name: str) -> Value:
+    """A value of Python's own kinds; NumPy's are converted."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None:
+        raise TypeError(f"where: column {name!r} is compared with None; use column({name!r}).is_missing()")
+    if not isinstance(value, str | int | float | bool):
+        kind = type(value).__name__
+        raise TypeError(f"where: column {name!r} must be compared with text, a number or a truth value, got {kind}")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ValueError(f"where: column {name!r} must be compared with a finite number, got {value}")
+    if isinstance(value, int) and abs(value) > LARGEST_INTEGER:
+        raise ValueError(f"where: column {name!r} must be compared with an integer of 64 bits, got {value}")
+    if isinstance(value, str) and ("\0" in value or value.encode(errors="replace").decode() != value):
+        raise ValueError(f"where: column {name!r} must be compared with Unicode text without NUL, got {value!r}")
+    return value
