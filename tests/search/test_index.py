@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from hashlearn.search import BACKENDS, FaissHNSW, FaissIVF, FaissMultiHash, HammingIndex, faiss_backends
-from hashlearn.search.interface import NOTHING, NOWHERE
+from hashlearn.search.ids import NOTHING
+from hashlearn.search.interface import NOWHERE
 from tests.search.codes import APPROXIMATE, EXACT, available, engine, filled, nearest, random_codes, within
 
 

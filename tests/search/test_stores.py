@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hashlearn.search import HammingIndex
-from hashlearn.search.interface import NOTHING
+from hashlearn.search.ids import NOTHING
 from hashlearn.search.stores import STORES, SqliteVecStore
 from tests.search import server
 from tests.search.codes import engine, nearest, random_codes

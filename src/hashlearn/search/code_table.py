@@ -28,7 +28,8 @@ from numpy.typing import NDArray
 
 from hashlearn.core.atomic_files import bytes_of, regular_file, write_atomically
 from hashlearn.core.checks import whole_number
-from hashlearn.search.interface import checked_codes, checked_ids, require_n_bits
+from hashlearn.search.ids import checked_ids
+from hashlearn.search.interface import checked_codes, require_n_bits
 
 MAGIC = b"hashlearn index\n"
 FORMAT = 1

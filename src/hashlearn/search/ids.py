@@ -182,7 +182,7 @@ def _as_int64(array: NDArray[Any]) -> NDArray[np.int64]:
 
 def _out_of_range(item: Any) -> str:
     return (
-        f"ids that are integers must be from 0 to 2**63 - 1, got {item}; give others as text, "
+        f"ids must be from 0 to 2**63 - 1 if they are integers, got {item}; give others as text, "
         "because -1 stands for nothing found"
     )
 
@@ -193,17 +193,17 @@ def _require_usable(texts: list[str]) -> None:
     try:
         together.encode()
     except UnicodeEncodeError:
-        raise ValueError("ids that are text must be valid Unicode, got a lone surrogate") from None
+        raise ValueError("ids must be valid Unicode text, got a lone surrogate") from None
     if "\0" in together:
         place = next(i for i, text in enumerate(texts) if "\0" in text)
-        raise ValueError(f"ids that are text must not have NUL characters, got {shown(texts[place])} at place {place}")
+        raise ValueError(f"ids must be text without NUL characters, got {shown(texts[place])} at place {place}")
     if "" in texts:
-        raise ValueError(f"ids that are text must not be empty, got '' at place {texts.index('')}")
+        raise ValueError(f"ids must not be empty text, got '' at place {texts.index('')}")
     if 4 * max(map(len, texts), default=0) > MOST_ID_BYTES:
         for place, text in enumerate(texts):
             if len(text.encode()) > MOST_ID_BYTES:
                 raise ValueError(
-                    f"ids that are text must have at most {MOST_ID_BYTES:,} bytes, got {len(text.encode()):,} at place "
+                    f"ids must be text of at most {MOST_ID_BYTES:,} bytes, got {len(text.encode()):,} at place "
                     f"{place}"
                 )
 

@@ -15,8 +15,8 @@ from hashlearn.core.names import require_choice
 from hashlearn.search.asymmetric import asymmetric_search
 from hashlearn.search.code_table import CodeTable, read_table, write_table
 from hashlearn.search.faiss_backends import FaissFlat, FaissHNSW, FaissIVF, FaissMultiHash
+from hashlearn.search.ids import NOTHING
 from hashlearn.search.interface import (
-    NOTHING,
     Backend,
     Engine,
     RadiusResult,

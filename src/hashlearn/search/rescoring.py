@@ -21,7 +21,8 @@ from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import finite_float64, require_k
 from hashlearn.core.names import require_choice
 from hashlearn.core.threads import map_threads, n_threads
-from hashlearn.search.interface import NOTHING, RowArray, ScoredResult, checked_ids
+from hashlearn.search.ids import NOTHING, checked_ids
+from hashlearn.search.interface import RowArray, ScoredResult
 
 METRICS = ("cosine", "l2", "dot")
 NUMBERS_PER_BATCH = 4_000_000

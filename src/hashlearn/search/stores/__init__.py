@@ -7,6 +7,7 @@ imported when the store is opened.
 from __future__ import annotations
 
 from hashlearn.search.stores.base import Encoder, Store
+from hashlearn.search.stores.conditions import Column, Condition, column
 from hashlearn.search.stores.lancedb import LanceStore
 from hashlearn.search.stores.postgres import PostgresStore
 from hashlearn.search.stores.sqlite_vec import SqliteVecStore
@@ -19,5 +20,16 @@ STORES: dict[str, type[Store]] = {
     "lancedb": LanceStore,
 }
 
-__all__ = ["STORES", "Encoder", "LanceStore", "PostgresStore", "SqliteVecStore", "Store", "UsearchStore"]
+__all__ = [
+    "STORES",
+    "Column",
+    "Condition",
+    "Encoder",
+    "LanceStore",
+    "PostgresStore",
+    "SqliteVecStore",
+    "Store",
+    "UsearchStore",
+    "column",
+]
 __all__ += sorted({store.__name__ for store in STORES.values()} - {*__all__})  # also those not in the list

@@ -40,8 +40,8 @@ def to_arrow(
 ) -> Any:
     """A pyarrow table (id, code, fields) with n_bits and the bit order in its metadata.
 
-    The digest of the ``model`` that made the codes, from `hashlearn.persistence.fingerprint`, goes there too. ``fields``
-    are more columns: arrays of Arrow, or anything that Arrow makes one of.
+    The digest of the ``model`` that made the codes, from `hashlearn.persistence.fingerprint`, goes there too.
+    ``fields`` are more columns: arrays of Arrow, or anything that Arrow makes one of.
     """
     pyarrow = require("pyarrow", "parquet", PURPOSE)
     codes = checked_codes(codes, n_bits)

@@ -278,8 +278,8 @@ class Store(ABC):
     def _refuse_known(self, known: Any, count: int) -> None:
         """Refuse ids that are there already; ``known`` is one of them."""
         raise ValueError(
-            f"ids must be new, but {shown(known)} is in {self._described} already ({count} such id(s)); upsert replaces "
-            "them"
+            f"ids must be new, but {shown(known)} is in {self._described} already ({count} such id(s)); "
+            "upsert replaces them"
         )
 
     def _require_bits(self, n_bits: int) -> None:

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.bits import pack_signs, unpack_signs
-from hashlearn.search.ids import IdArray, checked_ids
+from hashlearn.search.ids import checked_ids
 from hashlearn.search.interface import checked_codes
 from hashlearn.search.stores.arrow import from_arrow as from_arrow
 from hashlearn.search.stores.arrow import read_parquet as read_parquet

@@ -13,7 +13,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.search.interface import NOTHING, NOWHERE, require_n_bits
+from hashlearn.search.ids import NOTHING
+from hashlearn.search.interface import NOWHERE, require_n_bits
 from hashlearn.search.model_digest import checked_model
 from hashlearn.search.stores.base import Encoder, Store, checked_name
 

@@ -19,7 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.core.atomic_files import replacing
-from hashlearn.search.interface import NOTHING, NOWHERE
+from hashlearn.search.ids import NOTHING
+from hashlearn.search.interface import NOWHERE
 from hashlearn.search.stores.base import Encoder, Store
 
 try:
