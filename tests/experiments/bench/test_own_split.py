@@ -72,7 +72,7 @@ def test_results_with_other_queries_are_not_filled_up(folder: Path) -> None:
     save(Path("files/mine.npz"))
     ended = invoke(*BENCH, "--draws", 2)
     assert ended.exit_code == 1
-    assert "its stored results have queries '10 per class', now they are 'canonical'" in ended.output
+    assert "its stored results have protocol '120 per class', now they are 'own'" in ended.output
     assert len(read("results").records) == 1
 
 

@@ -56,8 +56,10 @@ def test_the_k_nn_protocol_searches_the_training_samples_alone():
 def test_description_says_what_was_drawn():
     assert SMALL.draw(fakes.dataset((40, 50, 60)), 0).description == {
         "name": "small",
+        "split": "drawn",
         "train_per_class": 20,
         "queries": "10 per class",
+        "most_queries": None,
         "database": "rest",
         "class_size_above": 0,
         "n_train": 60,
