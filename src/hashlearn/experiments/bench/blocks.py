@@ -18,7 +18,7 @@ from importlib import resources
 from typing import Any
 
 from hashlearn.experiments.bench.asked import Asked
-from hashlearn.experiments.bench.methods import METHODS
+from hashlearn.experiments.bench.methods import METHODS, SUPERVISED, UNSUPERVISED
 from hashlearn.experiments.bench.peers import PEERS
 from hashlearn.experiments.bench.tables import PAPER_DATASETS, TABLES, Table, rank
 
@@ -118,6 +118,19 @@ class Block:
         """The methods measured, in the paper's order, then the others."""
         order = (*METHODS, *PEERS)
         return sorted({record["cell"]["method"] for record in self.records}, key=lambda name: rank(name, order))
+
+    def label(self, method: str) -> str:
+        """A short name for figures: the class of a method from outside, unless another method has that name too."""
+        name = method.rpartition(":")[2]
+        return name if sum(other.rpartition(":")[2] == name for other in self.methods) == 1 else method
+
+    @property
+    def without_labels(self) -> list[str]:
+        """The methods that learned without labels, in a table of those that learn from them."""
+        if self.table.setting != SUPERVISED:
+            return []
+        settings = {r["cell"]["method"]: (r.get("configuration") or {}).get("setting") for r in self.records}
+        return [method for method in self.methods if settings[method] == UNSUPERVISED]
 
     @cached_property
     def lengths(self) -> list[int]:

@@ -129,6 +129,7 @@ def _imported(module_name: str, name: str) -> tuple[ModuleType, str]:
     if here not in sys.path and "" not in sys.path:
         sys.path.append(here)  # it stays: the class may import more when it learns, and worker processes inherit it
     importlib.invalidate_caches()
+    writes, sys.dont_write_bytecode = sys.dont_write_bytecode, True  # leave no folder beside somebody's file
     try:
         module = importlib.import_module(module_name)
         digest = _digest(module)
@@ -144,6 +145,8 @@ def _imported(module_name: str, name: str) -> tuple[ModuleType, str]:
     except Exception as error:  # whatever the module does when it is imported
         text = f"{type(error).__name__}: {error}"
         raise ValueError(f"{name}: module {module_name!r} cannot be imported: {text}") from None
+    finally:
+        sys.dont_write_bytecode = writes
     return module, digest
 
 

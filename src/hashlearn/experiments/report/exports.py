@@ -146,4 +146,4 @@ def _style() -> tuple[dict[str, str], str]:
     text = resources.files("hashlearn.pages").joinpath("style.css").read_text("utf-8")
     colors = dict(re.findall(r"(--[\w-]+): (#\w{6})", text.partition("@media")[0]))
     rules = [found[0] for line in text.partition("@media print")[0].splitlines() if (found := _RULE.match(line))]
-    return colors, " ".join(["text { fill: var(--ink); }", *rules])
+    return colors, " ".join(rules)

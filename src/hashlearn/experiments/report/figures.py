@@ -50,7 +50,7 @@ def _against_length(block: Block, key: str, title: str, y_title: str, kind: str)
         means = {n_bits: entry.mean for n_bits, entry in found.items() if entry.mean is not None}
         if means:
             deviations = [found[n_bits].deviation for n_bits in means]
-            lines.append(Line(method, list(means), list(means.values()), look_of(method), deviations))
+            lines.append(Line(block.label(method), list(means), list(means.values()), look_of(method), deviations))
     if not lines:
         return None
     reach = [
@@ -77,7 +77,7 @@ def curve_figure(block: Block, n_bits: int) -> Markup | None:
         curve = _mean_curve(block.at(method, n_bits))
         if curve is not None:
             recall, precision = curve
-            lines.append(Line(method, list(recall), list(precision), look_of(method), markers=4))
+            lines.append(Line(block.label(method), list(recall), list(precision), look_of(method), markers=4))
     if not lines:
         return None
     return line_plot(

@@ -80,13 +80,14 @@ def results_page(results: Results, title: str | None = None, paper_value: PaperV
 
 def _head(title: str, amount: str, parts: Sequence[Part], sections: Sequence[Section]) -> Markup:
     best = leaders(parts)
+    lead = headline(parts) if best is None or any(tally(rows) for _, rows in parts) else best
     contents = [element("li", element("a", heading, href=f"#{anchor}")) for anchor, heading, _ in sections]
     return element(
         "header",
         element("p", amount, class_="over"),
         element("h1", title),
-        element("p", headline(parts), class_="lead"),
-        element("p", best) if best else None,
+        element("p", lead, class_="lead"),
+        element("p", best) if best and best != lead else None,
         element("nav", element("h2", "Contents"), element("ol", contents), aria_label="Contents"),
         glance(parts),
         _key(parts) if any(tally(rows) for _, rows in parts) else None,
@@ -145,7 +146,8 @@ def _drawn(block: Block) -> str:
         "n_queries": ("query", "queries"),
     }
     counts = [counted(protocol[key], *noun) for key, noun in nouns.items() if protocol.get(key)]
-    return " · ".join([f"Features: {features_name(block.features)}", *counts])
+    own = ["the data set’s own split"] if protocol.get("split") == "own" else []
+    return " · ".join([f"Features: {features_name(block.features)}", *own, *counts])
 
 
 def _bounds(held: Sequence[Block]) -> list[Markup]:

@@ -104,6 +104,7 @@ def comparison_table(block: Block, rows: Mapping[str, list[Entry]]) -> Markup:
         f" Mean of {block.draws} draws ± standard deviation" if block.draws > 1 else " One draw",
         "; bold is the highest measured at a length.",
         " Beside ours stand the paper’s." if compared else None,
+        f" Learned without labels: {listed(block.without_labels)}." if block.without_labels else None,
     ]
     cells = {method: [_compared(*pair) for pair in zip(row, best, strict=True)] for method, row in rows.items()}
     return _by_length(caption, block.lengths, cells, "results")
