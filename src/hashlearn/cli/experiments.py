@@ -276,7 +276,7 @@ def datasets_command(as_json: bool) -> None:
     """List the data sets: what is known, what is present, how to get the rest.
 
     Files are looked for in the folder that $HASHLEARN_DATA names, else in the user's cache folder. Every .npz there
-    with X and y is a data set by its stem.
+    with X is a data set by its stem.
     """
     from hashlearn.experiments import datasets
 

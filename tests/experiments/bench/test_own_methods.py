@@ -6,6 +6,7 @@ import csv
 import json
 import re
 import shlex
+import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,37 +23,9 @@ from hashlearn.experiments.bench.own_methods import own_method
 from hashlearn.experiments.bench.results import read
 
 N_TRAIN, N_VAL, N_TEST, N_CLASSES, N_FEATURES = 150, 30, 40, 4, 8
-# A whole hasher in 30 lines: it knows nothing of the package.
-MY_HASHER = '''"""Signs of rotated directions between class means."""
-
-import numpy as np
-
-
-class MyHasher:
-    """Directions between class means first, random ones after them, turned towards the corners of the cube."""
-
-    def __init__(self, n_bits=16, random_state=0):
-        self.n_bits = n_bits
-        self.random_state = random_state
-
-    def fit(self, X, y):
-        rng = np.random.default_rng(self.random_state)
-        means = np.stack([X[y == label].mean(axis=0) for label in np.unique(y)])
-        self.center_ = X.mean(axis=0)
-        axes = np.linalg.svd(means - self.center_, full_matrices=False)[2]
-        n_axes = min(self.n_bits, len(axes))
-        more = rng.normal(size=(X.shape[1], self.n_bits - n_axes))
-        planes = axes[:n_axes].T @ np.linalg.qr(rng.normal(size=(n_axes, n_axes)))[0]
-        for _ in range(20):
-            projected = (means - self.center_) @ planes
-            left, _, right = np.linalg.svd(np.sign(projected).T @ projected)
-            planes = planes @ (left @ right).T
-        self.planes_ = np.hstack([planes, more])
-        return self
-
-    def decision_function(self, X):
-        return (X - self.center_) @ self.planes_
-'''
+PAGE = (Path(__file__).parents[3] / "docs" / "own-methods.md").read_text("utf-8")
+# A whole hasher in 30 lines that knows nothing of the package.
+MY_HASHER = re.findall(r"^```python\n# my_module.py\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)[0]
 
 
 def invoke(*arguments: Any) -> Result:
@@ -76,7 +49,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     Path("own_of_test.py").write_text(MY_HASHER)
     yield tmp_path
     for name in set(sys.modules) - modules:
-        if name.startswith(("own_of", "packed_of", "odd_of")):
+        if name.startswith(("own_of", "packed_of", "odd_of", "my_module")):
             del sys.modules[name]
 
 
@@ -120,6 +93,23 @@ def test_a_hasher_of_30_lines_goes_through_bench_and_report_on_a_published_split
     pictures = sorted(path.name for path in Path("figures").iterdir())
     assert pictures == [f"supervised-it_s_mine-given-{name}.svg" for name in ("curve-4", "curve-8", "score")]
     assert "var(" not in "".join(path.read_text("utf-8") for path in Path("figures").iterdir())
+
+
+def test_the_commands_of_the_page_run(folder: Path) -> None:
+    shutil.copy(FILE, "mine.npz")
+    np.save("rows.npy", np.random.default_rng(2).normal(size=(300, N_FEATURES)))
+    Path("my_module.py").write_text(MY_HASHER)
+    lines = [
+        line
+        for block in re.findall(r"^```sh\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+        for line in block.splitlines()
+    ]
+    assert len(lines) == 3
+    for line in lines:
+        ended = invoke(*shlex.split(line)[1:])
+        assert (ended.exit_code, ended.stderr) == (0, ""), line
+    assert "my_module:MyHasher" in Path("table.csv").read_text("utf-8")
+    assert len(read("by-neighbors").records) == 2
 
 
 def test_the_printed_command_runs_as_it_stands_and_measures_the_same(folder: Path) -> None:
@@ -174,9 +164,10 @@ def test_cells_that_lack_a_metric_are_run_again_with_it(folder: Path) -> None:
     assert "1 cell(s) run, 0 stored before" in ended.output
     assert "precision of the first 10 in %" in ended.output
     assert "0 cell(s) run, 1 stored before" in invoke(*quick, "--metric", "p@10", "--metric", "map").output
-    refused = invoke(*quick, "--protocol", "own")
+    assert "0 cell(s) run, 1 stored before" in invoke(*quick, "--protocol", "own").output  # it has that anyway
+    refused = invoke(*quick, "--protocol", "120")
     assert refused.exit_code == 2
-    assert "made with the table's own protocol, now asked for protocol 'own'; name another results" in refused.stderr
+    assert "made with the table's own protocol, now asked for protocol '120 per class'; name" in refused.stderr
     too_many = invoke(*quick, "--metric", "p@1000", "--out", "other")
     assert "metric 'p@1000' needs 1,000 rows in the database, got 150" in too_many.output
 

@@ -106,8 +106,9 @@ def run_cell(
 
 def draw(table: Table, data: DataSet, seed: int, choice: Choice) -> Split:
     """The split of a draw. Its description holds the options that changed it, if there are any."""
-    split = table.protocol_for(data, choice).draw(data, seed)
-    if choice.sizes is not None:
+    protocol = table.protocol_for(data, choice)
+    split = protocol.draw(data, seed)
+    if protocol != table.protocol_for(data, Choice()):
         split.description["asked"] = choice.sizes
     return split
 

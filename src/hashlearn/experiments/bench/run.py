@@ -167,11 +167,16 @@ def _require_same_options(plan: Plan, stored: Mapping[Cell, Mapping[str, Any]]) 
         before = drawn.get("asked")
         if plan.table.all_rows is not None:
             before = {"metric": drawn.get("metric"), "queries": drawn.get("most_queries")}
-        if before != now:
+        if before != now and not _has_usual_protocol(drawn, now):
             raise ResultError(
                 f"{cell.dataset}: its stored results were made with {_words(before)}, now asked for {_words(now)}; "
                 "name another results folder"
             )
+
+
+def _has_usual_protocol(drawn: Mapping[str, Any], sizes: Mapping[str, Any] | None) -> bool:
+    """Whether the protocol asked for is the one that the table took by itself."""
+    return drawn.get("asked") is None and sizes == {"protocol": drawn.get("name")}
 
 
 def _words(sizes: Mapping[str, Any] | None) -> str:
@@ -182,7 +187,8 @@ def _words(sizes: Mapping[str, Any] | None) -> str:
 
 def _is_current(plan: Plan, cell: Cell, record: Mapping[str, Any]) -> bool:
     """Whether a stored record is what running the cell now would store."""
-    same_split = plan.table.all_rows is not None or record["protocol"].get("asked") == plan.choice.sizes
+    drawn, sizes = record["protocol"], plan.choice.sizes
+    same_split = plan.table.all_rows is not None or drawn.get("asked") == sizes or _has_usual_protocol(drawn, sizes)
     has_metrics = set(plan.choice.extra_metrics) <= set(record["metrics"])
     return same_split and has_metrics and not _has_changed(cell, record)
 
