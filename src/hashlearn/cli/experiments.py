@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -152,12 +153,9 @@ def _choices(
 
     train: int | str | None = train_per_class
     if train_per_class is not None and train_per_class != "all":
-        try:
-            train = int(train_per_class)
-        except ValueError:
-            raise ValueError(
-                f"--train-per-class must be a positive integer or 'all', got {train_per_class!r}"
-            ) from None
+        if not re.fullmatch("[1-9][0-9]{0,8}", train_per_class):
+            raise ValueError(f"--train-per-class must be a positive integer or 'all', got {train_per_class!r}")
+        train = int(train_per_class)
     if table.strip().casefold() != "frontier":
         return None, Choice(protocol, train, queries, metrics)
     if len(metrics) > 1:

@@ -83,7 +83,7 @@ def test_several_data_sets_by_comma_or_again(tmp_path, monkeypatch):
         (["unsupervised", "--methods", "SDH"], "method SDH is not unsupervised"),
         (["inference", "--protocol", "12"], "unknown protocol '12'; did you mean '120'?"),
         (["inference", "--train-per-class", "few"], "--train-per-class must be a positive integer or 'all', got 'few'"),
-        (["inference", "--train-per-class", "0"], "train_per_class must be a positive integer or 'all', got 0"),
+        (["inference", "--train-per-class", "0"], "--train-per-class must be a positive integer or 'all', got '0'"),
         (["inference", "--metric", "map@0"], "metric must be map, map@K, p@N (K and N positive)"),
         (["inference", "--methods", "no_such_module_of_mine:My"], "there is no module 'no_such_module_of_mine'"),
         (["inference", "--methods", "json:My"], "json:My: __init__.py has no class 'My'"),

@@ -75,7 +75,9 @@ def test_results_with_other_queries_are_not_filled_up(folder: Path) -> None:
     ended = invoke(*BENCH, "--draws", 2)
     assert ended.exit_code == 1
     assert "its stored results have protocol '120 per class', now they are 'own'" in ended.output
+    assert "name another results folder, or give --protocol 120" in ended.output
     assert len(read("results").records) == 1
+    assert invoke(*BENCH, "--draws", 2, "--protocol", "120").exit_code == 1  # the queries are others too
 
 
 def test_the_report_s_command_runs(folder: Path) -> None:

@@ -26,6 +26,7 @@ from hashlearn.experiments.bench.cell import draw
 from hashlearn.experiments.bench.choices import Choice
 from hashlearn.experiments.bench.own_methods import is_own, method_named
 from hashlearn.experiments.bench.plans import Plan
+from hashlearn.experiments.bench.protocols import SHORT_OF
 from hashlearn.experiments.bench.results import copy_from_twin, read, remove_unfinished
 from hashlearn.experiments.bench.splits import Split
 from hashlearn.experiments.bench.tables import Cell
@@ -213,8 +214,10 @@ def _check_same_queries(stored: Mapping[Cell, Mapping[str, Any]], dataset: str, 
         for cell, record in stored.items():
             before = record["protocol"].get(part, now)
             if cell.dataset == dataset and before != now:
+                hint = f", or give --protocol {SHORT_OF[before]}" if part == "name" and before in SHORT_OF else ""
                 raise ResultError(
-                    f"its stored results have {words} {before!r}, now they are {now!r}; name another results folder"
+                    f"its stored results have {words} {before!r}, now they are {now!r}; "
+                    f"name another results folder{hint}"
                 )
 
 
