@@ -185,6 +185,8 @@ class Reals(Base):
     def transform(self, X): return X[:, : self.n_bits]
 class Narrow(Base):
     def transform(self, X): return X[:, :1]
+class Zero(Base):
+    def decision_function(self, X): return np.zeros((len(X), self.n_bits))
 class Nan(Base):
     def decision_function(self, X): return np.full((len(X), self.n_bits), np.nan)
 class Words(Base):
@@ -200,6 +202,7 @@ def test_bits_signs_and_reals_are_the_same_codes(folder: Path) -> None:
         hasher = own_method(f"packed_of_test:{name}").build(request).fit(X)
         np.testing.assert_array_equal(unpack_bits(hasher.encode(X), 5), X[:, :5] > 0)
         np.testing.assert_array_equal(hasher.decision_function(X) >= 0.0, X[:, :5] > 0)
+    assert unpack_bits(own_method("packed_of_test:Zero").build(request).fit(X).encode(X), 5).all()
     for name, said in (
         ("Narrow", r"transform of packed_of_test:Narrow must return shape \(50, 5\), got \(50, 1\)"),
         ("Nan", "decision_function of packed_of_test:Nan returned NaN or infinity"),
@@ -207,6 +210,17 @@ def test_bits_signs_and_reals_are_the_same_codes(folder: Path) -> None:
     ):
         with pytest.raises(ValueError, match=said):
             own_method(f"packed_of_test:{name}").build(request).fit(X).encode(X)
+
+
+def test_own_classes_are_rows_of_the_frontier_if_they_need_no_labels(folder: Path) -> None:
+    Path("packed_of_test.py").write_text(PACKED)
+    bench = ("bench", "frontier", FILE, "--bits", 8, "--draws", 1, "--methods")
+    ended = invoke(*bench, "packed_of_test:Reals,LSH", "--json")
+    assert ended.exit_code == 0, ended.output
+    values = json.loads(ended.stdout)["values"]["it's mine"]
+    assert values["asymmetric@10"]["packed_of_test:Reals"]["8"]["values"][0] > 10.0
+    refused = invoke(*bench, MINE)
+    assert (refused.exit_code, f"method {MINE} is not unsupervised" in refused.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(
