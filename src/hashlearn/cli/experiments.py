@@ -1,8 +1,9 @@
-"""The paper's experiments: ``hashlearn bench`` runs them, ``report`` shows them, ``datasets`` lists their data."""
+"""Experiments, the paper's and yours: ``hashlearn bench`` runs them, ``datasets`` lists their data."""
 
 from __future__ import annotations
 
 import dataclasses
+import re
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,15 +18,27 @@ from hashlearn.cli.text_tables import pairs, table
 from hashlearn.pages.formatting import ABSENT
 
 if TYPE_CHECKING:
+    from hashlearn.experiments.bench.choices import Choice
+    from hashlearn.experiments.bench.plans import Plan
     from hashlearn.experiments.bench.results import Results
     from hashlearn.experiments.bench.run import Outcome
+    from hashlearn.experiments.bench.splits import AllRows
     from hashlearn.experiments.bench.summary import Summary
-    from hashlearn.experiments.bench.tables import Plan
+    from hashlearn.experiments.bench.tables import Cell
     from hashlearn.experiments.datasets import Known
 
 SHOWN_FAILURES = 10
 DATASETS_HELP = (
-    "Data sets, or paths of .npz files with X and y; several with commas or repeated.  [default: the table's]"
+    "Data sets, or paths of .npz, .npy or .parquet files; several with commas or repeated.  [default: the table's]"
+)
+METHODS_HELP = "Such as SDR,AL, or my_module:MyHasher for a class of yours.  [default: the table's]"
+PROTOCOL_HELP = (
+    "How samples are drawn: own (the file's split), 120, 500, 100, knn, digits, all-rows, unseen-120, unseen-500, "
+    "unseen-100 or unseen-digits.  [default: own if a file has a split, else the table's]"
+)
+METRIC_HELP = (
+    "map, map@K, p@N or precision-radius, repeatable, the most important first.  [default: the table's]  "
+    "frontier: cosine or euclidean, by which true neighbors are nearest.  [default: cosine]"
 )
 DATASETS_HEADER = ("data set", "samples", "present", "features (default first)")
 
@@ -34,11 +47,15 @@ DATASETS_HEADER = ("data set", "samples", "present", "features (default first)")
 @click.argument("table")
 @click.argument("data", nargs=-1, metavar="[DATA]...")
 @click.option("--dataset", "datasets", multiple=True, metavar="NAMES", help=DATASETS_HELP)
-@click.option("--methods", metavar="NAMES", help="Such as SDR,AL.  [default: the table's]")
+@click.option("--methods", metavar="NAMES", help=METHODS_HELP)
 @click.option("--bits", metavar="NUMBERS", help="Code lengths, such as 8,16.  [default: the table's]")
 @click.option("--bytes", "sizes", metavar="NUMBERS", help="Code lengths in bytes, such as 4,8,16, instead of --bits.")
-@click.option("--metric", help="frontier: true neighbors are nearest by cosine or euclidean.  [default: cosine]")
-@click.option("--queries", type=click.IntRange(1), help="frontier: at most this many queries, drawn at random.")
+@click.option("--protocol", metavar="NAME", help=PROTOCOL_HELP)
+@click.option(
+    "--train-per-class", metavar="N|all", help="Labels to learn from in each class.  [default: the protocol's]"
+)
+@click.option("--queries", type=click.IntRange(1), help="At most this many queries in all, drawn at random.")
+@click.option("--metric", "metrics", multiple=True, metavar="NAME", help=METRIC_HELP)
 @click.option("--draws", type=click.IntRange(1, 1000), default=3, help="Random draws of the training samples.")
 @click.option(
     "--out",
@@ -61,8 +78,10 @@ def bench_command(
     methods: str | None,
     bits: str | None,
     sizes: str | None,
-    metric: str | None,
+    protocol: str | None,
+    train_per_class: str | None,
     queries: int | None,
+    metrics: tuple[str, ...],
     draws: int,
     out: Path,
     jobs: int,
@@ -73,24 +92,35 @@ def bench_command(
     that nothing was learned from), neighbors (nearest rows of the original vectors) or frontier (recall of these
     against bytes, FAISS and other packages beside ours). DATA names data sets as --dataset does.
 
-    A file needs labels y in every table: training samples are drawn class by class. Where it has a split, its rows
-    marked "test" are the queries, and are neither searched nor learned from.
+    If a file has a split, its rows marked "train" are learned from and searched, and its rows marked "test" are the
+    queries. Files without labels y can be used in the tables neighbors and frontier.
+
+    A class of yours needs a parameter n_bits, fit(X) or fit(X, y), and decision_function(X) or transform(X).
 
     Each cell (a method, a code length, a draw) is stored in a file of its own as soon as it is done. After Ctrl-C or
     a kill the same command runs only what is missing. Exit code 1: cells failed, 2: bad input, 130: Ctrl-C.
     """
     from hashlearn.experiments.bench import results
-    from hashlearn.experiments.bench.protocols import AllRows
+    from hashlearn.experiments.bench.plans import plan
     from hashlearn.experiments.bench.run import run
-    from hashlearn.experiments.bench.tables import plan
-    from hashlearn.experiments.datasets import known
+    from hashlearn.experiments.datasets import has_labels, known
 
     outcome: Outcome | None = None
     with refusals():
-        names = [name for given in (*data, *datasets) for name in _split(given, "--dataset")]
+        names = [name for given in (*data, *datasets) for name in _dataset_names(given)]
         present = [found.name for found in known()]
-        chosen = None if metric is None and queries is None else AllRows(metric or "cosine", queries)
-        wanted = plan(table, names, _split(methods, "--methods"), _lengths(bits, sizes), draws, present, chosen)
+        all_rows, choice = _choices(table, protocol, train_per_class, queries, metrics)
+        wanted = plan(
+            table,
+            names,
+            _split(methods, "--methods"),
+            _lengths(bits, sizes),
+            draws,
+            present,
+            all_rows,
+            choice,
+            has_labels,
+        )
         with ProgressBar(quiet) as bar, suppress(KeyboardInterrupt):
             outcome = run(wanted, out, jobs=jobs, progress=bar)
         found = results.read(out, wanted.cells)
@@ -104,6 +134,33 @@ def bench_command(
     click.echo(_ending(outcome, out), err=as_json)
     if outcome.failed or outcome.not_loaded:
         raise click.exceptions.Exit(FAILED)
+
+
+def _dataset_names(given: str) -> list[str]:
+    """Names with commas between them, or the path of one file, whatever its name."""
+    with suppress(OSError, ValueError):
+        if Path(given).is_file():
+            return [given]
+    return _split(given, "--dataset")
+
+
+def _choices(
+    table: str, protocol: str | None, train_per_class: str | None, queries: int | None, metrics: tuple[str, ...]
+) -> tuple[AllRows | None, Choice | None]:
+    """The options of the frontier, or those of the other tables."""
+    from hashlearn.experiments.bench.choices import Choice
+    from hashlearn.experiments.bench.splits import AllRows
+
+    train: int | str | None = train_per_class
+    if train_per_class is not None and train_per_class != "all":
+        if not re.fullmatch("[1-9][0-9]{0,8}", train_per_class):
+            raise ValueError(f"--train-per-class must be a positive integer or 'all', got {train_per_class!r}")
+        train = int(train_per_class)
+    if table.strip().casefold() != "frontier":
+        return None, Choice(protocol, train, queries, metrics)
+    if len(metrics) > 1:
+        raise ValueError("--metric of the frontier is one of cosine and euclidean; name it once")
+    return AllRows(metrics[0] if metrics else "cosine", queries), Choice(protocol, train)
 
 
 def _split(given: str | None, option: str) -> list[str]:
@@ -132,7 +189,9 @@ def _summaries(plan: Plan, found: Results, dataset: str) -> dict[str, Summary]:
     """The metrics that a table shows, for one data set."""
     from hashlearn.experiments.bench.summary import summarise
 
-    return {name: summarise(found, plan, dataset, name) for name in plan.table.shown_metrics}
+    all_of = {name: summarise(found, plan, dataset, name) for name in plan.shown_metrics}
+    known = {name: one for name, one in all_of.items() if one.has_values}
+    return known or all_of
 
 
 def _bench_report(plan: Plan, found: Results, out: Path) -> dict[str, Any]:
@@ -149,7 +208,16 @@ def _bench_report(plan: Plan, found: Results, out: Path) -> dict[str, Any]:
     }
     failed = {str(cell): why for cell, why in found.failed.items()}
     missing = [str(cell) for cell in found.missing]
-    report = {"table": plan.table.name, "results": str(out), "values": values, "missing": missing, "failed": failed}
+    protocols = {cell.dataset: record["protocol"] for cell, record in reversed(list(found.records.items()))}
+    report = {
+        "table": plan.table.name,
+        "results": str(out),
+        "protocols": protocols,
+        "values": values,
+        "missing": missing,
+        "failed": failed,
+        "tracebacks": {str(cell): str(failure.path) for cell, failure in found.failures.items()},
+    }
     if plan.table.all_rows is not None:
         report["bytes"] = {str(cell): record["bytes_per_row"] for cell, record in found.records.items()}
         report["not_installed"] = list(plan.not_installed)
@@ -174,12 +242,13 @@ def _bench_tables(plan: Plan, found: Results) -> str:
 def _missing(plan: Plan, found: Results) -> list[str]:
     """What was asked for and has no result, and why."""
     lines = []
-    cells_of: dict[str | None, list[str]] = {}  # by the error that they had; None: they were not run
+    cells_of: dict[str | None, list[Cell]] = {}  # by the error that they had; None: they were not run
     for cell in found.missing:
-        cells_of.setdefault(found.failed.get(cell), []).append(str(cell))
-    waiting = cells_of.pop(None, [])
+        cells_of.setdefault(found.failed.get(cell), []).append(cell)
+    waiting = list(map(str, cells_of.pop(None, [])))
     for error, cells in sorted(cells_of.items(), key=lambda item: -len(item[1])):
-        lines.append(f"Failed: {len(cells)} cell(s), {_few(cells)}: {error}")
+        lines.append(f"Failed: {len(cells)} cell(s), {_few(list(map(str, cells)))}: {error}")
+        lines.append(f"Traceback: {found.failures[cells[0]].path}")
     if waiting:
         lines.append(f"Not run: {len(waiting)} of {len(plan.cells)} cells, {_few(waiting)}")
     if plan.not_installed:
@@ -199,37 +268,13 @@ def _ending(outcome: Outcome, out: Path) -> str:
     return "\n".join(lines)
 
 
-@click.command("report", short_help="One self-contained HTML page from the stored results of bench.")
-@click.argument("folder", type=click.Path(path_type=Path))
-@options.output_option("Where the page goes.", "report.html")
-@click.option("--title", help="Heading of the page.")
-@options.json_option
-def report_command(folder: Path, output: Path, title: str | None, as_json: bool) -> None:
-    """Show the results that ``hashlearn bench`` stored in FOLDER, each table beside the paper's.
-
-    The page needs no network and no script. Exit code 2 means bad input: no results, damaged ones, or ones that
-    another version stored.
-    """
-    from hashlearn.experiments.bench import results
-    from hashlearn.experiments.report.page import TITLE, results_page
-
-    options.require_place(output)
-    with refusals():
-        found = results.read(folder)
-        page = results_page(found, title=title or TITLE)
-    options.write_output(output, page)
-    cells, missing = len(found.cells), len(found.missing)
-    report = {"output": str(output), "cells": cells, "missing": missing}
-    options.show(as_json, report, f"{cells:,} cells shown, {missing:,} missing. To look at: {output}")
-
-
 @click.command("datasets", short_help="What data sets are known, what is present, how to get the rest.")
 @options.json_option
 def datasets_command(as_json: bool) -> None:
     """List the data sets: what is known, what is present, how to get the rest.
 
     Files are looked for in the folder that $HASHLEARN_DATA names, else in the user's cache folder. Every .npz there
-    with X and y is a data set by its stem.
+    with X is a data set by its stem.
     """
     from hashlearn.experiments import datasets
 

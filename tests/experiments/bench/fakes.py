@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from hashlearn.experiments.bench.methods import METHODS, SUPERVISED, UNSUPERVISED, Method
+from hashlearn.experiments.bench.plans import plan
 from hashlearn.experiments.bench.run import run
-from hashlearn.experiments.bench.tables import plan
 from hashlearn.experiments.datasets import DataSet, Provenance
 from hashlearn.hashers import HASHERS, BaseHasher
 

@@ -80,7 +80,15 @@ def test_several_data_sets_by_comma_or_again(tmp_path, monkeypatch):
         (["inference", "--bits", "8,x"], "--bits must be whole numbers with commas between them, got '8,x'"),
         (["inference", "--bits", "0"], "bits must be code lengths from 1"),
         (["inference", "--methods", "SDR,,AL"], "--methods must be names with commas between them"),
-        (["inference", "--methods", "ITQ"], "method ITQ is not supervised"),
+        (["unsupervised", "--methods", "SDH"], "method SDH is not unsupervised"),
+        (["inference", "--protocol", "12"], "unknown protocol '12'; did you mean '120'?"),
+        (["inference", "--train-per-class", "few"], "--train-per-class must be a positive integer or 'all', got 'few'"),
+        (["inference", "--train-per-class", "0"], "--train-per-class must be a positive integer or 'all', got '0'"),
+        (["inference", "--metric", "map@0"], "metric must be map, map@K, p@N (K and N positive)"),
+        (["inference", "--methods", "no_such_module_of_mine:My"], "there is no module 'no_such_module_of_mine'"),
+        (["inference", "--methods", "json:My"], "json:My: __init__.py has no class 'My'"),
+        (["inference", "--methods", "fractions:Fraction"], "the class has no parameter n_bits"),
+        (["inference", "--methods", "my/module:My"], "a method of your own is written module:Class"),
     ],
 )
 def test_bad_input_ends_with_2_and_one_line(arguments, message, tmp_path):

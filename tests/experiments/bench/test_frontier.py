@@ -11,15 +11,17 @@ from click.testing import CliRunner
 
 from hashlearn import metrics
 from hashlearn.bits.hamming import hamming_distances
-from hashlearn.cli.experiments import bench_command, report_command
+from hashlearn.cli.experiments import bench_command
+from hashlearn.cli.report import report_command
 from hashlearn.experiments import datasets
 from hashlearn.experiments.bench import coders
 from hashlearn.experiments.bench.frontier import run_frontier_cell
 from hashlearn.experiments.bench.methods import METHODS
 from hashlearn.experiments.bench.peers import PEERS
-from hashlearn.experiments.bench.protocols import AllRows
+from hashlearn.experiments.bench.plans import plan
 from hashlearn.experiments.bench.results import read
-from hashlearn.experiments.bench.tables import TABLES, Cell, plan
+from hashlearn.experiments.bench.splits import AllRows
+from hashlearn.experiments.bench.tables import TABLES, Cell
 from hashlearn.hashers import ITQ, SignCodes
 from hashlearn.pages.series_styles import look_of
 from tests.experiments.bench import fakes
@@ -197,7 +199,7 @@ def test_the_command_prints_stores_and_resumes(tmp_path, small_digits):
 def test_results_by_another_metric_are_not_filled_up(tmp_path, small_digits):
     assert bench("--methods", "Sign", "--bytes", "2", out=tmp_path).exit_code == 0
     ended = bench("--methods", "Sign,ITQ", "--bytes", "2", "--metric", "euclidean", out=tmp_path)
-    assert "its stored results have neighbors by 'cosine', now they are 'euclidean'" in ended.output
+    assert "its stored results were made with metric 'cosine', now asked for metric 'euclidean'" in ended.output
     assert len(read(tmp_path).records) == 1
 
 
@@ -210,7 +212,12 @@ def test_results_by_another_metric_are_not_filled_up(tmp_path, small_digits):
         (["frontier", "--methods", "SDH"], "method SDH is not unsupervised"),
         (["unsupervised", "--methods", "PQ"], "unknown method 'PQ'"),
         (["frontier", "--metric", "cosin"], "did you mean 'cosine'"),
-        (["unsupervised", "--metric", "cosine"], "table 'unsupervised' has its own queries and metric"),
+        (
+            ["unsupervised", "--metric", "cosine"],
+            "metric must be map, map@K, p@N (K and N positive) or precision-radius",
+        ),
+        (["frontier", "--metric", "cosine", "--metric", "euclidean"], "name it once"),
+        (["frontier", "--protocol", "own"], "table 'frontier' learns from all rows"),
     ],
 )
 def test_bad_input(arguments, message, tmp_path):

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from hashlearn.experiments import datasets
-from hashlearn.experiments.bench.protocols import PROTOCOLS, Protocol
+from hashlearn.experiments.bench.protocols import PROTOCOLS, SHORT_NAMES, Protocol, protocol_named
+from hashlearn.experiments.bench.splits import OwnSplit
 from hashlearn.experiments.bench.tables import TABLES
 from tests.experiments.bench import fakes
 
@@ -56,8 +57,10 @@ def test_the_k_nn_protocol_searches_the_training_samples_alone():
 def test_description_says_what_was_drawn():
     assert SMALL.draw(fakes.dataset((40, 50, 60)), 0).description == {
         "name": "small",
+        "split": "drawn",
         "train_per_class": 20,
         "queries": "10 per class",
+        "most_queries": None,
         "database": "rest",
         "class_size_above": 0,
         "n_train": 60,
@@ -185,3 +188,23 @@ def test_a_data_set_of_queries_alone_is_refused():
 def test_protocols_of_files_suit_their_table(table):
     protocol = TABLES[table].protocol("a file of somebody's")
     assert (getattr(protocol, "unseen_share", 0.0) > 0.0) == (table == "unseen")
+
+
+def test_own_takes_the_test_part_as_it_is_and_draws_only_what_is_asked_for():
+    data = fakes.dataset(n_queries=15)
+    whole = OwnSplit().draw(data, 0)
+    assert np.array_equal(whole.train, np.flatnonzero(~data.is_query))
+    assert np.array_equal(whole.train, whole.database)
+    assert np.array_equal(whole.queries, np.flatnonzero(data.is_query))
+    few = OwnSplit(train=20, most_queries=30).draw(data, 1)
+    assert np.bincount(data.y[few.train]).tolist() == [20] * fakes.N_CLASSES
+    assert np.array_equal(few.database, whole.database)
+    assert len(few.queries) == 30
+    assert np.isin(few.queries, whole.queries).all()
+    with pytest.raises(ValueError, match="protocol 'own' needs a split with rows marked 'test', it has none"):
+        OwnSplit().draw(fakes.dataset(), 0)
+
+
+def test_every_protocol_has_a_short_name():
+    assert set(SHORT_NAMES.values()) == set(PROTOCOLS)
+    assert all(protocol_named(name) is protocol_named(short) for short, name in SHORT_NAMES.items())

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 
 import pytest
 
 from hashlearn.core import atomic_files as atomic
+from hashlearn.experiments.bench import asked
 from hashlearn.experiments.bench.blocks import blocks
 from hashlearn.experiments.bench.cell import run_cell
+from hashlearn.experiments.bench.plans import plan
 from hashlearn.experiments.bench.results import ResultError, as_text, read, remove_unfinished, write_cell, write_error
-from hashlearn.experiments.bench.tables import TABLES, Cell
+from hashlearn.experiments.bench.tables import Cell
 from tests.experiments.bench import fakes
 
 CELL = Cell("inference", "digits", "Quick", 8, 1)
@@ -42,12 +45,38 @@ def test_what_is_written_is_read_back(folder, record):
     assert block.at("Quick", 16) == []
 
 
-def test_missing_are_all_other_cells_of_the_table_in_as_many_draws(folder):
-    table = TABLES["inference"]
-    missing = read(folder).missing
-    assert len(missing) == len(table.methods) * len(table.bits) * 2
-    assert Cell("inference", "digits", "SDR", 32, 1) in missing
-    assert CELL not in missing
+def test_missing_are_the_cells_that_were_asked_for(folder):
+    asked.record(folder, plan("inference", ["digits"], ["Quick", "SDR"], [8], 2), "digits")
+    asked.record(folder, plan("inference", ["digits"], ["AL"], [4], 1), "digits")
+    pairs = [("SDR", 8, 0), ("SDR", 8, 1), ("AL", 4, 0), ("Quick", 8, 0)]
+    assert read(folder).missing == tuple(Cell("inference", "digits", *pair) for pair in pairs)
+
+
+def test_of_results_that_do_not_tell_what_was_asked_only_gaps_are_missing(folder, record):
+    other = Cell("inference", "digits", "SDR", 4, 0)
+    write_cell(folder, other, as_text({**record, "cell": {**record["cell"], "method": "SDR", "n_bits": 4, "draw": 0}}))
+    found = {(cell.method, cell.n_bits, cell.draw) for cell in read(folder).missing}
+    assert found == {(m, b, d) for m in ("SDR", "Quick") for b in (4, 8) for d in (0, 1)} - {
+        ("SDR", 4, 0),
+        ("Quick", 8, 1),
+    }
+
+
+def test_what_was_asked_is_written_once_and_runs_that_others_cover_are_dropped(folder):
+    wide = plan("inference", ["digits"], ["Quick", "SDR"], [8, 16], 2)
+    for wanted in (
+        plan("inference", ["digits"], ["SDR"], [8], 1),
+        wide,
+        plan("inference", ["digits"], ["Quick"], [16]),
+    ):
+        asked.record(folder, replace(wanted, n_draws=min(2, wanted.n_draws)), "digits")
+    found = asked.read_asked(folder, "inference", "digits")
+    assert found is not None
+    assert found.runs == (asked.Run(("Quick", "SDR"), (8, 16), 2),)
+    path = folder / "inference" / "digits" / "asked.json"
+    path.write_text('{"schema": 1}')
+    with pytest.raises(ResultError, match=r"asked\.json: is damaged; delete it"):
+        read(folder)
 
 
 def test_with_cells_only_those_count(folder, record):
@@ -61,11 +90,17 @@ def test_with_cells_only_those_count(folder, record):
 
 def test_the_last_error_of_a_missing_cell_is_told_until_it_succeeds(folder, record):
     other = Cell("inference", "digits", "SDR", 8, 0)
-    write_error(folder, other, "Traceback\n  somewhere\nRuntimeError: out of luck\n")
-    assert read(folder).failed == {other: "RuntimeError: out of luck"}
+    write_error(folder, other, "RuntimeError: out of luck", "Traceback\n  somewhere\n")
+    found = read(folder)
+    assert found.failed == {other: "RuntimeError: out of luck"}
+    assert found.failures[other].traceback == "Traceback\n  somewhere\n"
+    assert json.loads(found.failures[other].path.read_text())["cell"]["method"] == "SDR"
+    (folder / other.path).with_suffix(".error.json").unlink()
+    (folder / other.path).with_suffix(".error.txt").write_text("Traceback\nRuntimeError: of an older version\n")
+    assert read(folder).failed == {other: "RuntimeError: of an older version"}
     write_cell(folder, other, as_text({**record, "cell": {**record["cell"], "method": "SDR", "draw": 0}}))
     assert read(folder).failed == {}
-    assert not list(folder.rglob("*.error.txt"))
+    assert not list(folder.rglob("*.error.*"))
 
 
 @pytest.mark.parametrize(

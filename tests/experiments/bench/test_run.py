@@ -13,9 +13,10 @@ from pathlib import Path
 import pytest
 
 from hashlearn.experiments.bench import run as run_module
+from hashlearn.experiments.bench.plans import plan
 from hashlearn.experiments.bench.results import ResultError, read
 from hashlearn.experiments.bench.run import Clock, run
-from hashlearn.experiments.bench.tables import Cell, plan
+from hashlearn.experiments.bench.tables import Cell
 from tests.experiments.bench import fakes
 
 ROOT = Path(__file__).parents[3]
@@ -68,7 +69,8 @@ def test_a_failing_cell_is_told_of_and_the_others_go_on(tmp_path):
     assert {ended.error for ended in outcome.failed} == {"RuntimeError: odd bits are beyond me"}
     found = read(tmp_path, wanted.cells)
     assert set(found.missing) == failed == set(found.failed)
-    assert "in fit" in (tmp_path / "inference/digits/Broken/3-0.error.txt").read_text()
+    stored = json.loads((tmp_path / "inference/digits/Broken/3-0.error.json").read_text())
+    assert "in fit" in stored["traceback"]
     again = run(wanted, tmp_path, load=fakes.load)
     assert {ended.cell for ended in again.finished} == failed  # tried once more, and nothing else
 
@@ -162,7 +164,7 @@ def test_killed_midway_then_run_again(tmp_path, jobs):
 
 
 def _is_midway(folder, pids, jobs):
-    return len(list(folder.rglob("*.json"))) >= 2 and len(list(pids.iterdir())) == jobs
+    return len(list(folder.rglob("?-0.json"))) >= 2 and len(list(pids.iterdir())) == jobs
 
 
 def _is_running(pid):

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from hashlearn.experiments.bench.blocks import Entry
+from hashlearn.experiments.bench.plans import plan
 from hashlearn.experiments.bench.protocols import PROTOCOLS
 from hashlearn.experiments.bench.results import Results
 from hashlearn.experiments.bench.summary import summarise
-from hashlearn.experiments.bench.tables import Cell, plan
+from hashlearn.experiments.bench.tables import Cell
 from tests.experiments.bench import fakes
 
 

@@ -12,7 +12,8 @@ import pytest
 from hashlearn import bqp, targets
 from hashlearn.experiments.bench.blocks import published_value
 from hashlearn.experiments.bench.methods import METHODS, MIXED, SUPERVISED, UNSUPERVISED, Request
-from hashlearn.experiments.bench.tables import TABLES, Cell, plan
+from hashlearn.experiments.bench.plans import plan
+from hashlearn.experiments.bench.tables import TABLES, Cell
 from hashlearn.hash_functions import KernelRidge
 from hashlearn.hashers import HASHERS
 
@@ -35,7 +36,13 @@ def test_a_mixed_table_takes_each_method_in_its_own_setting():
         UNSUPERVISED,
         UNSUPERVISED,
     ]
-    assert METHODS["ITQ"].setting_in(SUPERVISED) is None
+    assert METHODS["SDR"].setting_in(MIXED, has_labels=False) == UNSUPERVISED
+    assert METHODS["SDH"].setting_in(MIXED, has_labels=False) is None
+
+
+def test_methods_without_labels_may_stand_beside_those_with_labels_and_not_the_other_way_round():
+    assert METHODS["ITQ"].setting_in(SUPERVISED) == UNSUPERVISED
+    assert METHODS["SDH"].setting_in(UNSUPERVISED) is None
 
 
 def test_hashlearn_tuned_is_another_thing_with_labels_than_without():
@@ -143,7 +150,8 @@ def test_npz_files_go_by_their_stem():
         (("inference", None, ["SRD"]), "unknown method 'SRD'; did you mean 'SDR'"),
         (("inference", ["minst"]), "unknown data set 'minst'; did you mean 'mnist'"),
         (("inference", ["x/mnist.npz"]), "taken for those of 'mnist'"),
-        (("inference", None, ["ITQ"]), "method ITQ is not supervised, table 'inference' is"),
+        (("unsupervised", None, ["SDH"]), "method SDH is not unsupervised, table 'unsupervised' is"),
+        (("inference", ["a/x.npz", "b/x.npy"]), "a/x.npz and b/x.npy: results of both would be called 'x'"),
         (("inference", None, None, [0]), "bits must be code lengths from 1"),
         (("inference", None, None, None, 0), "n_draws must be a positive integer"),
     ],

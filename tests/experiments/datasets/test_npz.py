@@ -71,8 +71,8 @@ def test_labels_of_any_kind_become_indices(folder: Path, y: Any, names: tuple[st
 @pytest.mark.parametrize(
     ("arrays", "said"),
     [
-        ({"X": X}, "has no y, only X"),
-        ({"a": X}, "has no X and no y, only a"),
+        ({"y": Y}, "has no X, only y"),
+        ({"a": X}, "has no X, only a"),
         ({"X": X[0], "y": Y}, r"X has shape \(2,\)"),
         ({"X": X[:, :0], "y": Y}, r"X has shape \(6, 0\)"),
         ({"X": X.astype(str), "y": Y}, "expected numbers"),
@@ -163,5 +163,5 @@ def test_other_features_are_refused(folder: Path) -> None:
 
 
 def test_a_path_that_is_no_npz_is_refused(folder: Path) -> None:
-    with pytest.raises(ValueError, match=r"path to an \.npz, got 'some/where'"):
+    with pytest.raises(ValueError, match=r"path to an \.npz, \.npy, \.parquet file, got 'some/where'"):
         datasets.load("some/where")

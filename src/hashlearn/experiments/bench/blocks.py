@@ -17,7 +17,8 @@ from functools import cache, cached_property
 from importlib import resources
 from typing import Any
 
-from hashlearn.experiments.bench.methods import METHODS
+from hashlearn.experiments.bench.asked import Asked
+from hashlearn.experiments.bench.methods import METHODS, SUPERVISED, UNSUPERVISED
 from hashlearn.experiments.bench.peers import PEERS
 from hashlearn.experiments.bench.tables import PAPER_DATASETS, TABLES, Table, rank
 
@@ -90,6 +91,22 @@ class Block:
     dataset: str
     features: str
     records: tuple[Record, ...]
+    asked: Asked | None = None
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """What is shown: the metrics asked for, or the table's."""
+        return (self.asked.metrics if self.asked else ()) or self.table.shown_metrics
+
+    @property
+    def metric(self) -> str:
+        """The most important metric."""
+        return self.metrics[0]
+
+    @property
+    def is_published(self) -> bool:
+        """Whether samples are drawn as in the paper: no option of the run changed that."""
+        return not any((record.get("protocol") or {}).get("asked") for record in self.records)
 
     @property
     def key(self) -> str:
@@ -101,6 +118,19 @@ class Block:
         """The methods measured, in the paper's order, then the others."""
         order = (*METHODS, *PEERS)
         return sorted({record["cell"]["method"] for record in self.records}, key=lambda name: rank(name, order))
+
+    def label(self, method: str) -> str:
+        """A short name for figures: the class of a method from outside, unless another method has that name too."""
+        name = method.rpartition(":")[2]
+        return name if sum(other.rpartition(":")[2] == name for other in self.methods) == 1 else method
+
+    @property
+    def without_labels(self) -> list[str]:
+        """The methods that learned without labels, in a table of those that learn from them."""
+        if self.table.setting != SUPERVISED:
+            return []
+        settings = {r["cell"]["method"]: (r.get("configuration") or {}).get("setting") for r in self.records}
+        return [method for method in self.methods if settings[method] == UNSUPERVISED]
 
     @cached_property
     def lengths(self) -> list[int]:
@@ -127,14 +157,18 @@ class Block:
         return Entry(tuple(value for value in found if value is not None), paper, self.table.tolerance)
 
     def score(self, method: str, n_bits: int, paper: float | None = None) -> Entry:
-        """The table's own metric, in per cent."""
-        return self.entry(method, n_bits, metric(self.table.metric), paper)
+        """The most important metric, in per cent."""
+        return self.entry(method, n_bits, metric(self.metric), paper)
 
     def beside_paper(self, paper_value: PaperValue) -> dict[str, list[Entry]]:
         """For each method, measured here or published in the paper, one entry for each code length."""
         rows = {}
+        comparable = self.is_published and self.metric == self.table.metric
         for method in dict.fromkeys([*METHODS, *self.methods]):
-            published = [paper_value(self.table.name, self.dataset, method, n_bits) for n_bits in self.lengths]
+            published = [
+                paper_value(self.table.name, self.dataset, method, n_bits) if comparable else None
+                for n_bits in self.lengths
+            ]
             if method in self.methods or any(value is not None for value in published):
                 rows[method] = [self.score(method, *pair) for pair in zip(self.lengths, published, strict=True)]
         return rows
@@ -147,15 +181,21 @@ class Block:
         return groups
 
 
-def blocks(records: Iterable[Record]) -> list[Block]:
-    """The records grouped by table, data set and features, in the paper's order."""
+def blocks(records: Iterable[Record], asked: Mapping[tuple[str, str], Asked] | None = None) -> list[Block]:
+    """The records grouped by table, data set and features, in the paper's order; with what was asked for them."""
     groups: dict[tuple[str, str, str], list[Record]] = {}
     for record in records:
         key = record["cell"]
         groups.setdefault((key["table"], key["dataset"], key.get("features") or "given"), []).append(record)
     order = sorted(groups, key=lambda group: (rank(group[0], TABLES), rank(group[1], PAPER_DATASETS), group[2]))
     return [
-        Block(TABLES[table], dataset, features, tuple(groups[table, dataset, features]))
+        Block(
+            TABLES[table],
+            dataset,
+            features,
+            tuple(groups[table, dataset, features]),
+            (asked or {}).get((table, dataset)),
+        )
         for table, dataset, features in order
     ]
 

@@ -14,7 +14,7 @@ import platform
 import time
 import warnings
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import metadata as packages
 from typing import Any
@@ -26,14 +26,15 @@ from hashlearn import __version__, metrics
 from hashlearn.bits import hamming_distances
 from hashlearn.core.memory import physical_memory, text_lines
 from hashlearn.core.threads import n_threads
-from hashlearn.experiments.bench.methods import METHODS, SUPERVISED, Request
-from hashlearn.experiments.bench.protocols import Split
+from hashlearn.experiments.bench.choices import RADIUS, Choice, measured
+from hashlearn.experiments.bench.methods import SUPERVISED, Request
+from hashlearn.experiments.bench.own_methods import method_named
+from hashlearn.experiments.bench.splits import Split
 from hashlearn.experiments.bench.tables import TABLES, Cell, Table
 from hashlearn.experiments.datasets import DataSet
 from hashlearn.hashers import BaseHasher
 
 SCHEMA = 1
-RADIUS = 2
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba")  # whose versions are recorded
 GIB = 2**30
 NOT_RECORDED = ("progress",)  # parameters that do not affect the result
@@ -46,18 +47,25 @@ SHOWN_QUERIES = 6
 NEAREST = 8
 
 
-def run_cell(cell: Cell, data: DataSet, *, with_gallery: bool = False, stage: Stage | None = None) -> dict[str, Any]:
+def run_cell(
+    cell: Cell,
+    data: DataSet,
+    *,
+    choice: Choice | None = None,
+    with_gallery: bool = False,
+    stage: Stage | None = None,
+) -> dict[str, Any]:
     """The record of one cell. ``stage`` is called with a description of each step before it begins."""
     say = stage or (lambda what: None)
-    table = TABLES[cell.table]
-    split = table.protocol(cell.dataset).draw(data, cell.draw)
+    table, choice = TABLES[cell.table], choice or Choice()
+    split = draw(table, data, cell.draw, choice)
     labels = data.y[split.train]
-    method = METHODS[cell.method]
-    setting = method.setting_in(table.setting)
+    method = method_named(cell.method)
+    setting = method.setting_in(table.setting, data.has_labels)
     if setting is None:
-        raise ValueError(f"method {method.name} has no place in table {table.name!r}")
+        raise ValueError(f"method {method.name} has no place in table {table.name!r} on {data.name}")
     hasher = method.build(Request(cell.n_bits, cell.draw, setting, cell.dataset, table.hash_function, labels))
-    configuration = configuration_of(hasher)
+    configuration = {**configuration_of(hasher), **method.configuration, "setting": setting}
     if "progress" in hasher.get_params(deep=False):
         hasher.set_params(progress=lambda p: say(f"{p.stage} {p.done}/{p.total}"))
     with warnings.catch_warnings(record=True) as heard:
@@ -70,7 +78,7 @@ def run_cell(cell: Cell, data: DataSet, *, with_gallery: bool = False, stage: St
         database, queries = _encode(hasher, data.X, split)
         encoded = time.perf_counter()
         say("measuring")
-        found = _evaluate(table, data, split, database, queries)
+        found = _evaluate(table, data, split, database, queries, choice.extra_metrics)
         evaluated = time.perf_counter()
     report = getattr(hasher, "inference_report_", None)
     return {
@@ -96,6 +104,15 @@ def run_cell(cell: Cell, data: DataSet, *, with_gallery: bool = False, stage: St
     }
 
 
+def draw(table: Table, data: DataSet, seed: int, choice: Choice) -> Split:
+    """The split of a draw. Its description holds the options that changed it, if there are any."""
+    protocol = table.protocol_for(data, choice)
+    split = protocol.draw(data, seed)
+    if protocol != table.protocol_for(data, Choice()):
+        split.description["asked"] = choice.sizes
+    return split
+
+
 def configuration_of(hasher: BaseHasher) -> dict[str, Any]:
     """The class and the parameters of a hasher, as a record holds them."""
     parameters = {k: repr(v) for k, v in hasher.get_params(deep=False).items() if k not in NOT_RECORDED}
@@ -110,21 +127,28 @@ def _encode(hasher: BaseHasher, X: NDArray[Any], split: Split) -> tuple[NDArray[
 
 
 def _evaluate(
-    table: Table, data: DataSet, split: Split, database: NDArray[np.uint8], queries: NDArray[np.uint8]
+    table: Table,
+    data: DataSet,
+    split: Split,
+    database: NDArray[np.uint8],
+    queries: NDArray[np.uint8],
+    extra: Sequence[str],
 ) -> dict[str, Any]:
-    found = metrics.evaluate(
-        queries, database, data.y[split.queries], data.y[split.database], radius=RADIUS, neighbors=table.neighbors
-    )
-    truth = nearest_vectors(data, split, table.euclidean) if table.euclidean else None
-    return {
-        "metrics": {
+    values: dict[str, float | None] = {}
+    curve: dict[str, list[float]] = {"recall": [], "precision": []}
+    if data.has_labels:
+        labels = (data.y[split.queries], data.y[split.database])
+        found = metrics.evaluate(queries, database, *labels, radius=RADIUS, neighbors=table.neighbors)
+        values = {
             f"precision@{RADIUS}": found.precision_within_radius,
             "map": found.mean_average_precision,
             "knn_accuracy": found.knn_accuracy,
-            **({} if truth is None else neighbours_found(queries, database, truth)),
-        },
-        "curve": {"recall": found.curve.recall.tolist(), "precision": found.curve.precision.tolist()},
-    }
+            **measured(extra, (queries, database), labels),
+        }
+        curve = {"recall": found.curve.recall.tolist(), "precision": found.curve.precision.tolist()}
+    if table.euclidean:
+        values |= neighbours_found(queries, database, nearest_vectors(data, split, table.euclidean))
+    return {"metrics": values, "curve": curve}
 
 
 def _inference(report: Any) -> dict[str, Any]:

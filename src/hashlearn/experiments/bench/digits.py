@@ -12,7 +12,7 @@ from hashlearn import bits, bqp, metrics
 from hashlearn.core.progress import ProgressCallback, tell
 from hashlearn.experiments import datasets
 from hashlearn.experiments.bench.cell import gallery
-from hashlearn.experiments.bench.protocols import Split
+from hashlearn.experiments.bench.splits import Split
 from hashlearn.hashers import BaseHasher, RankingHasher, TwoStepHasher
 from hashlearn.inference import start_codes
 

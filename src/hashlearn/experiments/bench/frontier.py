@@ -18,9 +18,10 @@ from numpy.typing import NDArray
 from hashlearn import metrics
 from hashlearn.experiments.bench.cell import SCHEMA, Stage, configuration_of, machine, nearest_vectors, versions
 from hashlearn.experiments.bench.coders import Coder, HasherBits, Rankings, Rows
-from hashlearn.experiments.bench.methods import METHODS, UNSUPERVISED, Request
+from hashlearn.experiments.bench.methods import UNSUPERVISED, Request
+from hashlearn.experiments.bench.own_methods import is_own, method_named
 from hashlearn.experiments.bench.peers import PEERS
-from hashlearn.experiments.bench.protocols import AllRows
+from hashlearn.experiments.bench.splits import AllRows
 from hashlearn.experiments.bench.tables import TABLES, Cell
 from hashlearn.experiments.datasets import DataSet
 from hashlearn.linalg.unit_rows import scale_to_unit, typical_norm
@@ -74,11 +75,12 @@ def _coder(cell: Cell, data: DataSet, metric: str, stage: Stage) -> tuple[Coder,
         coder = peer.build(cell.n_bits, data.X.shape[1], metric)
         return coder, {"hasher": peer.install, "parameters": {"description": coder.description}}, peer.version
     function = TABLES[cell.table].hash_function
-    hasher = METHODS[cell.method].build(Request(cell.n_bits, cell.draw, UNSUPERVISED, cell.dataset, function, data.y))
-    choices = hasher.get_params(deep=False)
+    method = method_named(cell.method)
+    hasher = method.build(Request(cell.n_bits, cell.draw, UNSUPERVISED, cell.dataset, function, data.y))
+    choices = {} if is_own(cell.method) else hasher.get_params(deep=False)
     if "metric" in choices:
         hasher.set_params(metric=metric)
-    configuration = configuration_of(hasher)
+    configuration = {**configuration_of(hasher), **method.configuration}
     if "progress" in choices:
         hasher.set_params(progress=lambda p: stage(f"{p.stage} {p.done}/{p.total}"))
     return HasherBits(hasher), configuration, {}

@@ -6,8 +6,8 @@ name; one without a line has its class name.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -58,12 +58,20 @@ class Method:
     hasher: str  # its key in HASHERS
     settings: tuple[str, ...]
     parameters: Parameters
+    configuration: Mapping[str, Any] = field(default_factory=dict, compare=False)  # stored beside the parameters
 
-    def setting_in(self, setting: str) -> str | None:
-        """The method's setting in a table of this setting; None if it does not belong there."""
+    def setting_in(self, setting: str, has_labels: bool = True) -> str | None:
+        """The method's setting in a table of this setting; None if it does not belong there.
+
+        A method that learns without labels may stand beside those that need them.
+        """
+        if not has_labels:
+            return UNSUPERVISED if UNSUPERVISED in self.settings and setting != SUPERVISED else None
         if setting == MIXED:
             return self.settings[0]
-        return setting if setting in self.settings else None
+        if setting in self.settings:
+            return setting
+        return UNSUPERVISED if setting == SUPERVISED else None
 
     def build(self, request: Request) -> BaseHasher:
         """The hasher, not yet fitted."""

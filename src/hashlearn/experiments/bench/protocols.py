@@ -10,33 +10,22 @@ are fewer than 84. SUN397 itself is drawn exactly as in the paper, Caltech-101 w
 If a data set has a test part, all of it is the queries, whatever the protocol. Test samples are in neither the
 database nor the training set, and only the training samples are drawn. "120 per class" then counts the samples without
 the queries: it takes classes with more than 400 of them, or a part of that. What was drawn is stored with every result.
+
+A data set that no table names is taken in its own split if it has one (`hashlearn.experiments.bench.splits`).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hashlearn.core.names import require_choice
+from hashlearn.core.names import known_name
+from hashlearn.experiments.bench.splits import ALL, AllRows, IndexArray, OwnSplit, Split, drawn_queries, require_enough
 from hashlearn.experiments.datasets import DataSet
-from hashlearn.metrics.neighbors import METRICS
-
-IndexArray = NDArray[np.intp]
 
 WANTED_CLASSES = 42
-
-
-@dataclass(frozen=True, eq=False)
-class Split:
-    """Row numbers of the data set, and a description of the protocol as applied."""
-
-    train: IndexArray
-    database: IndexArray
-    queries: IndexArray
-    description: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -53,6 +42,8 @@ class Protocol:
     database : "rest", everything but the queries, or "training", the training samples alone
     unseen_share : share of the classes, drawn at random, from which nothing is learned and from which all queries come.
         The database holds all classes, so an unseen class must also be distinguished from the learned ones
+    train : training samples of each class instead of ``train_per_class``, or "all": every sample that may be drawn
+    most_queries : a random choice of this many queries is asked if there are more
     """
 
     name: str
@@ -62,10 +53,15 @@ class Protocol:
     divisors: tuple[int, ...] = (1,)
     database: str = "rest"
     unseen_share: float = 0.0
+    train: int | str | None = None
+    most_queries: int | None = None
 
     def draw(self, data: DataSet, seed: int) -> Split:
         """The split of this seed. The same seed gives the same split."""
+        if not data.has_labels:
+            raise ValueError(f"{data.name}: has no labels y, and protocol {self.name!r} draws from each class")
         fitting = self._fitted_to(data)
+        per_class = self.train or fitting.train_per_class
         rng = np.random.default_rng(seed)
         classes = np.unique(data.y)
         n_unseen = round(self.unseen_share * len(classes))
@@ -81,13 +77,14 @@ class Protocol:
             if not n_unseen or label in unseen:
                 queries.append(asked)
             if label not in unseen:
-                fitting._check_enough(data, int(label), len(others))
-                train.append(rng.choice(others, fitting.train_per_class, replace=False))
+                count = len(others) if per_class == ALL else int(per_class)
+                require_enough(data, int(label), len(others), count, self.name)
+                train.append(rng.choice(others, count, replace=False))
         if not train:
             raise ValueError(f"{data.name}: no class has more than {fitting.class_size_above} samples")
         chosen = np.concatenate(train)
         database = np.sort(chosen if self.database == "training" else np.concatenate(rest))
-        split = Split(chosen, database, np.sort(np.concatenate(queries)), {})
+        split = Split(chosen, database, drawn_queries(np.concatenate(queries), self.most_queries, rng), {})
         split.description.update(fitting._description(split, len(train), left_out))
         if n_unseen:
             split.description["unseen_classes"] = sorted(int(label) for label in unseen)
@@ -135,18 +132,13 @@ class Protocol:
             )
         return members[data.is_query[members]], members[~data.is_query[members]]
 
-    def _check_enough(self, data: DataSet, label: int, n_left: int) -> None:
-        if n_left < self.train_per_class:
-            raise ValueError(
-                f"{data.name}: protocol {self.name!r} needs {self.train_per_class} training samples a class, "
-                f"class {label} has {n_left} beside its queries"
-            )
-
     def _description(self, split: Split, n_classes: int, left_out: int) -> dict[str, Any]:
         return {
             "name": self.name,
-            "train_per_class": self.train_per_class,
+            "split": "drawn",
+            "train_per_class": self.train or self.train_per_class,
             "queries": "canonical" if self.queries_per_class is None else f"{self.queries_per_class} per class",
+            "most_queries": self.most_queries,
             "database": self.database,
             "class_size_above": self.class_size_above,
             "n_train": len(split.train),
@@ -157,57 +149,17 @@ class Protocol:
         }
 
 
-@dataclass(frozen=True)
-class AllRows:
-    """Every row but the queries is learned from and searched; labels play no part.
-
-    Queries are the data set's test part, or else a random tenth of the rows.
-
-    Parameters
-    ----------
-    metric : between float vectors; the nearest of a query are what should be found
-    most_queries : a random choice of this many queries is asked if there are more
-    """
-
-    metric: str = "cosine"
-    most_queries: int | None = None
-
-    name: ClassVar[str] = "all rows"
-
-    def __post_init__(self) -> None:
-        require_choice(self.metric, "metric", METRICS)
-
-    def draw(self, data: DataSet, seed: int) -> Split:
-        """The split of this seed. The same seed gives the same split."""
-        rng = np.random.default_rng(seed)
-        if data.is_query is not None:
-            part, queries = np.flatnonzero(data.is_query), "canonical"
-        else:
-            part, queries = rng.permutation(len(data))[: -(-len(data) // 10)], "a tenth of the rows"
-        database = np.setdiff1d(np.arange(len(data)), part)
-        asked = part
-        if self.most_queries is not None and len(part) > self.most_queries:
-            asked = rng.choice(part, self.most_queries, replace=False)
-            queries = f"{queries}, {self.most_queries:,} of them"
-        description = {
-            "name": self.name,
-            "queries": queries,
-            "metric": self.metric,
-            "most_queries": self.most_queries,
-            "n_train": len(database),
-            "n_database": len(database),
-            "n_queries": len(asked),
-        }
-        return Split(database, database, np.sort(asked), description)
-
-
 _SUN397 = Protocol(
     "120 per class", train_per_class=120, queries_per_class=100, class_size_above=500, divisors=(1, 2, 5, 10, 20)
 )
 
-PROTOCOLS: dict[str, Protocol] = {
+AnyProtocol = Protocol | OwnSplit | AllRows
+
+PROTOCOLS: dict[str, AnyProtocol] = {
     protocol.name: protocol
     for protocol in (
+        OwnSplit(),
+        AllRows("euclidean"),
         Protocol("500 per class", train_per_class=500),
         _SUN397,
         # The paper: 2,000 images, 200 a class, "as training set". A k-NN classifier's training set is what it searches.
@@ -220,3 +172,29 @@ PROTOCOLS: dict[str, Protocol] = {
         Protocol("unseen digits", train_per_class=60, queries_per_class=30, unseen_share=0.3),
     )
 }
+# What the command line calls them.
+SHORT_NAMES: dict[str, str] = {
+    "own": "own",
+    "120": "120 per class",
+    "500": "500 per class",
+    "100": "100 per class",
+    "knn": "knn",
+    "digits": "digits",
+    "all-rows": "all rows",
+    "unseen-120": "unseen, 120",
+    "unseen-500": "unseen, 500",
+    "unseen-100": "unseen, 100",
+    "unseen-digits": "unseen digits",
+}
+
+
+def protocol_named(name: str) -> AnyProtocol:
+    """A protocol by its short name or its name in results.
+
+    >>> protocol_named("120").name, protocol_named("120 per class").name
+    ('120 per class', '120 per class')
+    """
+    return PROTOCOLS[SHORT_NAMES[known_name(SHORT_OF.get(name, name), SHORT_NAMES, "protocol")]]
+
+
+SHORT_OF = {name: short for short, name in SHORT_NAMES.items()}

@@ -1,31 +1,42 @@
 """The results folder: one JSON file for each cell, written whole or not at all, and checked when it is read.
 
 A file that is no such result, or that has another version of the format, is refused by name and never overwritten.
-Only the tables' own folders are searched.
+Only the tables' own folders are searched. A cell that failed has its traceback in a file beside the place of its
+result, until it succeeds.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from hashlearn.core.atomic_files import remove_unfinished as remove_unfinished_files
 from hashlearn.core.atomic_files import write_atomically
-from hashlearn.experiments.bench.cell import SCHEMA
+from hashlearn.experiments.bench import asked
+from hashlearn.experiments.bench.asked import Asked, ResultError, read_asked
+from hashlearn.experiments.bench.cell import SCHEMA, versions
 from hashlearn.experiments.bench.methods import METHODS
 from hashlearn.experiments.bench.peers import PEERS
-from hashlearn.experiments.bench.tables import TABLES, Cell, Plan, rank
+from hashlearn.experiments.bench.plans import Plan
+from hashlearn.experiments.bench.tables import TABLES, Cell, rank
 
-CELL_FILE = re.compile(r"([1-9]\d*)-(0|[1-9]\d*)\.json")
+__all__ = ["Failure", "ResultError", "Results", "read", "read_cell"]
+
+CELL_FILE = re.compile(r"([1-9]\d*)-(0|[1-9]\d*)(\.error)?\.(?:json|txt)")
 PARTS = ("cell", "protocol", "configuration", "versions", "machine", "seconds", "metrics", "curve", "digest")
 
 
-class ResultError(ValueError):
-    """A file in the results folder that cannot be used; the message names it and says what to do."""
+@dataclass(frozen=True)
+class Failure:
+    """How a cell failed: the error in one line, the traceback if there is one, and the file that holds both."""
+
+    error: str
+    traceback: str
+    path: Path
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,15 +47,19 @@ class Results:
     ----------
     folder : the folder
     records : the stored record of each cell, in the tables' order
-    missing : cells without a record. When a whole folder is read, these are for each table and data set in it: every
-        method and code length of the table, with as many draws as the largest number found
+    missing : cells without a record. When a whole folder is read, these are the cells that were asked for; if that is
+        not recorded, every method found at every code length found, with as many draws as the largest number found
     failed : for each missing cell that was tried, its last error in one line
+    failures : the same with tracebacks and files
+    asked : what was asked, by table and data set, where that is recorded
     """
 
     folder: Path
     records: Mapping[Cell, Mapping[str, Any]]
     missing: tuple[Cell, ...]
     failed: Mapping[Cell, str]
+    failures: Mapping[Cell, Failure] = field(default_factory=dict)
+    asked: Mapping[tuple[str, str], Asked] = field(default_factory=dict)
 
     @property
     def cells(self) -> tuple[Mapping[str, Any], ...]:
@@ -59,20 +74,23 @@ class Results:
 def read(folder: str | Path, cells: Iterable[Cell] | None = None) -> Results:
     """All results of a folder, or only those of ``cells``; a `ResultError` names a file that cannot be used."""
     folder = Path(folder)
+    known: dict[tuple[str, str], Asked] = {}
     if cells is None:
         if not folder.is_dir():
             raise ResultError(f"{folder}: there is no such folder; `hashlearn bench` makes one")
-        present = sorted(_present(folder), key=_order)
+        files = dict(_files(folder))
+        present = sorted((cell for cell, has_result in files.items() if has_result), key=_order)
         if not present:
-            raise ResultError(f"{folder}: no results of `hashlearn bench` in this folder")
-        wanted = _complete(present)
+            failed = f", only {len(files)} failed cell(s)" if files else ""
+            raise ResultError(f"{folder}: no results of `hashlearn bench` in this folder{failed}")
+        known, wanted = _wanted(folder, files)
     else:
         wanted = list(cells)
         present = [cell for cell in wanted if (folder / cell.path).exists()]
     records = {cell: read_cell(folder, cell) for cell in present}
     missing = tuple(cell for cell in wanted if cell not in records)
-    failed = {cell: text for cell in missing if (text := _last_error(folder, cell))}
-    return Results(folder, records, missing, failed)
+    failures = {cell: failure for cell in missing if (failure := _failure(folder, cell))}
+    return Results(folder, records, missing, {cell: how.error for cell, how in failures.items()}, failures, known)
 
 
 def read_cell(folder: Path, cell: Cell) -> dict[str, Any]:
@@ -110,31 +128,36 @@ def as_text(record: Mapping[str, Any]) -> str:
 def write_cell(folder: Path, cell: Cell, text: str) -> None:
     """Store a record, whole or not at all, and remove an earlier error of the cell."""
     _write(folder / cell.path, text)
-    _error_path(folder, cell).unlink(missing_ok=True)
+    for path in _error_paths(folder, cell):
+        path.unlink(missing_ok=True)
 
 
-def copy_from_twin(folder: Path, cell: Cell) -> bool:
-    """Copy the record of the very same run from another table; False if none has it."""
+def copy_from_twin(folder: Path, cell: Cell, fits: Callable[[Cell, Mapping[str, Any]], bool]) -> bool:
+    """Copy the record of the very same run from another table; False if none has one that fits."""
     table = TABLES[cell.table]
     for other in TABLES.values():
         twin = replace(cell, table=other.name)
         if other is not table and table.runs_like(other, cell.dataset) and (folder / twin.path).exists():
             record = read_cell(folder, twin)
+            if not fits(cell, record):
+                continue
             record["cell"]["table"] = cell.table
             write_cell(folder, cell, as_text({**record, "copied_from": twin.path.as_posix()}))
             return True
     return False
 
 
-def write_error(folder: Path, cell: Cell, trace: str) -> None:
-    """Store the traceback of a failed cell, beside the place of its result."""
-    _write(_error_path(folder, cell), trace)
+def write_error(folder: Path, cell: Cell, error: str, trace: str) -> None:
+    """Store the error of a failed cell and its traceback, beside the place of its result."""
+    held = {"schema": SCHEMA, "cell": asdict(cell), "error": error, "traceback": trace, "versions": versions()}
+    _write(_error_paths(folder, cell)[0], as_text(held))
 
 
 def remove_unfinished(folder: Path) -> None:
     """Remove half-written files of runs that were killed."""
     for table in TABLES:
-        remove_unfinished_files(folder / table, "*/*/.*")
+        for places in ("*/*/.*", "*/.*"):
+            remove_unfinished_files(folder / table, places)
 
 
 def _write(path: Path, text: str) -> None:
@@ -142,26 +165,35 @@ def _write(path: Path, text: str) -> None:
     write_atomically(path, [text.encode()])
 
 
-def _present(folder: Path) -> Iterable[Cell]:
-    """The cells whose files the folder holds."""
+def _files(folder: Path) -> Iterator[tuple[Cell, bool]]:
+    """The cells of which the folder holds a file, and whether that is a result; else it is an error."""
     for table in TABLES:
-        for path in (folder / table).rglob("*.json"):
+        for path in sorted((folder / table).rglob("*.*"), key=lambda path: ".error." not in path.name):
             place = path.relative_to(folder).parts
+            if path.is_dir() or (len(place) == 3 and path.name == asked.FILE):
+                continue
             match = CELL_FILE.fullmatch(path.name)
-            if len(place) != 4 or match is None:
+            if len(place) == 4 and match is not None and (match[3] or path.suffix == ".json"):
+                yield Cell.of_file(table, place[1], place[2], int(match[1]), int(match[2])), match[3] is None
+            elif path.suffix == ".json":
                 raise ResultError(f"{path}: is not a result of `hashlearn bench`; move it out of the results folder")
-            yield Cell(table, place[1], place[2], int(match[1]), int(match[2]))
 
 
-def _complete(present: list[Cell]) -> list[Cell]:
-    """Every cell of the tables and data sets of ``present``."""
-    wanted = set(present)
-    for table, dataset in {(cell.table, cell.dataset) for cell in present}:
-        n_draws = max(cell.draw for cell in present if (cell.table, cell.dataset) == (table, dataset)) + 1
-        rows = TABLES[table]
-        methods = (*rows.methods, *(name for name in rows.peers if PEERS[name].installed))
-        wanted.update(Plan(rows, {dataset: dataset}, methods, rows.bits, n_draws).cells)
-    return sorted(wanted, key=_order)
+def _wanted(folder: Path, files: Iterable[Cell]) -> tuple[dict[tuple[str, str], Asked], list[Cell]]:
+    """What was asked, and every cell that a page counts: asked for, or found."""
+    wanted, known = set(files), {}
+    for table, dataset in {(cell.table, cell.dataset) for cell in files}:
+        of_this = [cell for cell in files if (cell.table, cell.dataset) == (table, dataset)]
+        found = read_asked(folder, table, dataset)
+        if found is not None:
+            known[table, dataset] = found
+            wanted.update(found.cells(table, dataset))
+        else:
+            parts = [dict.fromkeys(values) for values in zip(*((c.method, c.n_bits) for c in of_this), strict=True)]
+            n_draws = max(cell.draw for cell in of_this) + 1
+            plan = Plan(TABLES[table], {dataset: dataset}, tuple(parts[0]), tuple(parts[1]), n_draws)
+            wanted.update(plan.cells)
+    return known, sorted(wanted, key=_order)
 
 
 def _order(cell: Cell) -> tuple[Any, ...]:
@@ -171,13 +203,22 @@ def _order(cell: Cell) -> tuple[Any, ...]:
     return (rank(cell.table, TABLES), dataset, method, cell.n_bits, cell.draw)
 
 
-def _error_path(folder: Path, cell: Cell) -> Path:
-    return (folder / cell.path).with_suffix(".error.txt")
+def _error_paths(folder: Path, cell: Cell) -> tuple[Path, Path]:
+    """Where errors are stored, and where earlier versions stored them."""
+    path = folder / cell.path
+    return path.with_suffix(".error.json"), path.with_suffix(".error.txt")
 
 
-def _last_error(folder: Path, cell: Cell) -> str:
+def _failure(folder: Path, cell: Cell) -> Failure | None:
+    """The last error of a cell; None if it has none that can be read."""
+    now, before = _error_paths(folder, cell)
     try:
-        lines = _error_path(folder, cell).read_text("utf-8", errors="replace").strip().splitlines()
+        held = json.loads(now.read_bytes())
+        return Failure(str(held["error"]), str(held["traceback"]), now)
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        pass
+    try:
+        text = before.read_text("utf-8", errors="replace").strip()
     except OSError:
-        return ""
-    return lines[-1] if lines else ""
+        return None
+    return Failure(text.splitlines()[-1], text, before) if text else None

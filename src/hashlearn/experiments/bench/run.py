@@ -11,7 +11,8 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -19,9 +20,16 @@ from typing import Any
 from hashlearn.core.memory import available_memory
 from hashlearn.core.progress import Progress, ProgressCallback
 from hashlearn.experiments import datasets
-from hashlearn.experiments.bench.protocols import Split
-from hashlearn.experiments.bench.results import ResultError, copy_from_twin, read, remove_unfinished
-from hashlearn.experiments.bench.tables import Cell, Plan
+from hashlearn.experiments.bench import asked
+from hashlearn.experiments.bench.asked import ResultError
+from hashlearn.experiments.bench.cell import draw
+from hashlearn.experiments.bench.choices import Choice
+from hashlearn.experiments.bench.own_methods import is_own, method_named
+from hashlearn.experiments.bench.plans import Plan
+from hashlearn.experiments.bench.protocols import SHORT_OF
+from hashlearn.experiments.bench.results import copy_from_twin, read, remove_unfinished
+from hashlearn.experiments.bench.splits import Split
+from hashlearn.experiments.bench.tables import Cell
 from hashlearn.experiments.bench.workers import Finished, Work, in_processes
 from hashlearn.experiments.datasets import DataSet
 
@@ -78,11 +86,18 @@ def run(
     except OSError as error:
         raise ResultError(f"{folder}: cannot be made a results folder: {error.strerror or error}") from None
     remove_unfinished(folder)
-    stored = read(folder, plan.cells).records
+    stored = dict(read(folder, plan.cells).records)
+    _require_same_options(plan, stored)
+    again = [cell for cell, record in stored.items() if not _is_current(plan, cell, record)]
+    for cell in again:
+        if _has_changed(cell, stored.pop(cell)):
+            (folder / cell.path).unlink(missing_ok=True)  # the result of other code
     todo = [cell for cell in plan.cells if cell not in stored]
-    copied = [cell for cell in todo if copy_from_twin(folder, cell)]
+    copied = [cell for cell in todo if copy_from_twin(folder, cell, partial(_is_current, plan))]
     todo = [cell for cell in todo if cell not in copied]
     outcome = Outcome(n_stored_before=len(stored))
+    if again:
+        outcome.notes.append(f"{len(again)} stored cell(s) had other code or lacked a metric and were run again")
     if copied:
         outcome.notes.append(f"{len(copied)} cell(s) are the same run in another table and were copied from there")
     with _noticing_interrupts() as check:
@@ -97,8 +112,11 @@ def run(
             cells = [cell for cell in todo if cell.dataset == dataset]
             if cells:
                 features = plan.table.features.get(dataset)
-                work = Work(folder, load or datasets.load, source, features, max(plan.bits), plan.table)
+                choice = _with_stored_metrics(plan, dataset, folder)
+                work = Work(folder, load or datasets.load, source, features, max(plan.bits), plan.table, choice)
                 _run_dataset(plan, cells, work, jobs, outcome, clock, stored)
+            else:
+                asked.record(folder, plan, dataset)
     return outcome
 
 
@@ -119,8 +137,9 @@ def _run_dataset(
     clock.tell(f"{dataset}: loading")
     try:
         data = work.load(work.source, features=work.features, progress=loading)
-        drawn = plan.table.protocol(dataset).draw(data, 0)
+        drawn = draw(plan.table, data, 0, plan.choice)
         _check_same_queries(stored, dataset, drawn)
+        asked.record(work.folder, plan, dataset)
     except Exception as error:  # whatever is wrong with this data set, the next one may work
         outcome.not_loaded[dataset] = str(error)
         for cell in cells:
@@ -139,15 +158,66 @@ def _run_dataset(
         clock.ended(ended.cell, ended.seconds if ended.error is None else None, processes)
 
 
+def _require_same_options(plan: Plan, stored: Mapping[Cell, Mapping[str, Any]]) -> None:
+    """Refuse to show stored cells beside options that they were not made with."""
+    now = plan.choice.sizes
+    if plan.table.all_rows is not None:
+        now = {"metric": plan.table.all_rows.metric, "queries": plan.table.all_rows.most_queries}
+    for cell, record in stored.items():
+        drawn = record["protocol"]
+        before = drawn.get("asked")
+        if plan.table.all_rows is not None:
+            before = {"metric": drawn.get("metric"), "queries": drawn.get("most_queries")}
+        if before != now and not _has_usual_protocol(drawn, now):
+            raise ResultError(
+                f"{cell.dataset}: its stored results were made with {_words(before)}, now asked for {_words(now)}; "
+                "name another results folder"
+            )
+
+
+def _has_usual_protocol(drawn: Mapping[str, Any], sizes: Mapping[str, Any] | None) -> bool:
+    """Whether the protocol asked for is the one that the table took by itself."""
+    return drawn.get("asked") is None and sizes == {"protocol": drawn.get("name")}
+
+
+def _words(sizes: Mapping[str, Any] | None) -> str:
+    if not sizes:
+        return "the table's own protocol"
+    return ", ".join(f"{name.replace('_', ' ')} {value!r}" for name, value in sizes.items() if value)
+
+
+def _is_current(plan: Plan, cell: Cell, record: Mapping[str, Any]) -> bool:
+    """Whether a stored record is what running the cell now would store."""
+    drawn, sizes = record["protocol"], plan.choice.sizes
+    same_split = plan.table.all_rows is not None or drawn.get("asked") == sizes or _has_usual_protocol(drawn, sizes)
+    has_metrics = set(plan.choice.extra_metrics) <= set(record["metrics"])
+    return same_split and has_metrics and not _has_changed(cell, record)
+
+
+def _has_changed(cell: Cell, record: Mapping[str, Any]) -> bool:
+    """Whether the record was made by another version of somebody's class."""
+    if not is_own(cell.method):
+        return False
+    return bool(record["configuration"].get("source") != method_named(cell.method).configuration["source"])
+
+
+def _with_stored_metrics(plan: Plan, dataset: str, folder: Path) -> Choice:
+    """The plan's options, and metrics asked for before: cells that run again keep these."""
+    known = asked.read_asked(folder, plan.table.name, dataset)
+    return replace(plan.choice, metrics=(*plan.choice.metrics, *(known.metrics if known else ())))
+
+
 def _check_same_queries(stored: Mapping[Cell, Mapping[str, Any]], dataset: str, drawn: Split) -> None:
-    """Refuse to add to a table whose stored cells have other queries or another metric."""
-    for part, words in (("queries", "queries"), ("metric", "neighbors by")):
+    """Refuse to add to a table whose stored cells have another protocol, other queries or another metric."""
+    for part, words in (("name", "protocol"), ("queries", "queries"), ("metric", "neighbors by")):
         now = drawn.description.get(part)
         for cell, record in stored.items():
             before = record["protocol"].get(part, now)
             if cell.dataset == dataset and before != now:
+                hint = f", or give --protocol {SHORT_OF[before]}" if part == "name" and before in SHORT_OF else ""
                 raise ResultError(
-                    f"its stored results have {words} {before!r}, now they are {now!r}; name another results folder"
+                    f"its stored results have {words} {before!r}, now they are {now!r}; "
+                    f"name another results folder{hint}"
                 )
 
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from hashlearn.experiments.bench.blocks import Block, Entry, Reader, duration, metric, number_in, published_value
-from hashlearn.experiments.bench.protocols import AllRows
+from hashlearn.experiments.bench.choices import metric_title
+from hashlearn.experiments.bench.plans import Plan
 from hashlearn.experiments.bench.results import Results
-from hashlearn.experiments.bench.tables import METRIC_TITLES, Plan
+from hashlearn.experiments.bench.splits import AllRows, OwnSplit
 from hashlearn.pages.formatting import ABSENT, fixed, seconds
 
 # Columns of the frontier after the method: their heads, and what they read.
@@ -33,6 +34,11 @@ class Summary:
     bits: tuple[int, ...]
     rows: Mapping[str, Mapping[int, Entry]]  # method → code length → entry
 
+    @property
+    def has_values(self) -> bool:
+        """Whether anything is measured."""
+        return any(entry.values for row in self.rows.values() for entry in row.values())
+
     def markdown(self) -> str:
         """A table in Markdown. Its columns are aligned, so that it reads as plain text too."""
         header = ["method", *(f"L = {n_bits}" for n_bits in self.bits)]
@@ -50,11 +56,12 @@ def summarise(results: Results, plan: Plan, dataset: str, metric_name: str) -> S
     for method in plan.methods:
         rows[method] = {}
         for n_bits in plan.bits:
-            published = published_value(table.name, dataset, method, n_bits) if metric_name == table.metric else None
+            comparable = metric_name == table.metric and plan.choice.sizes is None
+            published = published_value(table.name, dataset, method, n_bits) if comparable else None
             rows[method][n_bits] = block.entry(method, n_bits, metric(metric_name), published)
     has_paper = any(entry.paper is not None for row in rows.values() for entry in row.values())
     beside = "; in brackets the paper's, and ours minus it" if has_paper else ""
-    title = f"{table.title}, {dataset} ({block.features}): {METRIC_TITLES[metric_name]} in %, {_over(plan)}{beside}"
+    title = f"{table.title}, {dataset} ({block.features}): {metric_title(metric_name)} in %, {_over(plan)}{beside}"
     return Summary(title, _protocol(block), plan.n_draws, plan.bits, rows)
 
 
@@ -118,13 +125,22 @@ def _protocol(block: Block) -> str:
     if not drawn:
         return ""
     if drawn["name"] == AllRows.name:
+        by = "" if block.table.all_rows is None else f"; neighbors by {drawn['metric']} distance"
         return (
             f"Protocol {drawn['name']!r}: {drawn['n_database']:,} rows learned from and searched; "
-            f"{drawn['n_queries']:,} queries ({drawn['queries']}); neighbors by {drawn['metric']} distance"
+            f"{drawn['n_queries']:,} queries ({drawn['queries']}){by}"
         )
     left_out = f" ({drawn['n_classes_left_out']} smaller ones left out)" if drawn.get("n_classes_left_out") else ""
     unseen = drawn.get("unseen_classes")
     asked = f", all of {len(unseen)} other classes, drawn anew each time" if unseen else ""
+    if drawn["name"] == OwnSplit.name:
+        unused = f"; {drawn['n_unused']:,} rows unused" if drawn["n_unused"] else ""
+        classes = f"{drawn['n_classes']} classes, " if drawn["n_classes"] else ""
+        return (
+            f"Protocol {drawn['name']!r}: {classes}{drawn['n_train']:,} training samples "
+            f"({drawn['train_per_class']} of each class); {drawn['n_database']:,} in the database; "
+            f"{drawn['n_queries']:,} queries ({drawn['queries']}){unused}"
+        )
     return (
         f"Protocol {drawn['name']!r}: {drawn['n_classes']} classes{left_out}, {drawn['train_per_class']} training "
         f"samples of each, {drawn['n_train']:,} in all; {drawn['n_database']:,} in the database; "

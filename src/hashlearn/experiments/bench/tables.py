@@ -1,34 +1,26 @@
-"""The paper's four tables and three more: what is compared, on what, how it is measured; which cells a run consists of.
+"""The paper's four tables and three more: what is compared, on what, how it is measured.
 
 Retrieval by labels rewards a good classifier. Therefore queries of "unseen" belong to classes that nothing was learned
 from, and "neighbors" scores the nearest rows of the original vectors: there, labels only draw the training samples.
 Stored results call this table "neighbours"; both words are accepted. "frontier" compares bytes: other packages have
 rows there, everything is learned from the whole database, and searches are scored, not codes.
+
+A data set that no table names is taken in its own split, if it has one. Else training samples are drawn class by class,
+and all rows are learned from where only neighbors of vectors are scored.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
-from hashlearn.core.names import known_name
-from hashlearn.experiments.bench.methods import METHODS, MIXED, SUPERVISED, UNSUPERVISED
+from hashlearn.experiments.bench.choices import Choice
+from hashlearn.experiments.bench.methods import MIXED, SUPERVISED, UNSUPERVISED
 from hashlearn.experiments.bench.peers import PEERS
-from hashlearn.experiments.bench.protocols import PROTOCOLS, AllRows, Protocol
-
-MOST_BITS = 4096
-STORED_NAMES = {"neighbors": "neighbours"}  # tables whose folder in stored results has another name
-METRIC_TITLES = {
-    "precision@2": "precision within 2 bits",
-    "map": "mean average precision",
-    "knn_accuracy": "accuracy of 4 nearest neighbours",
-    "neighbours@10": "true neighbours among the nearest 10 codes",
-    "neighbours@100": "true neighbours among the nearest 100 codes",
-    "hamming@10": "recall@10 of a search by Hamming distance",
-    "asymmetric@10": "recall@10 of an asymmetric search",
-    "rescored@10": "recall@10 with the first 100 rescored by floats",
-}
+from hashlearn.experiments.bench.protocols import PROTOCOLS, AnyProtocol, Protocol
+from hashlearn.experiments.bench.splits import AllRows, OwnSplit
+from hashlearn.experiments.datasets import DataSet
 
 
 @dataclass(frozen=True, order=True)
@@ -37,6 +29,8 @@ class Cell:
 
     >>> Cell("inference", "mnist", "SDR", 8, 0).path.as_posix()
     'inference/mnist/SDR/8-0.json'
+    >>> Cell("inference", "mnist", "my_module:MyHasher", 8, 0).path.as_posix()
+    'inference/mnist/my_module.MyHasher/8-0.json'
     """
 
     table: str
@@ -48,7 +42,14 @@ class Cell:
     @property
     def path(self) -> Path:
         """The file of its result, relative to the results folder."""
-        return Path(self.table) / self.dataset / self.method / f"{self.n_bits}-{self.draw}.json"
+        method = self.method.replace(":", ".")  # a colon is no part of a file name everywhere
+        return Path(self.table) / self.dataset / method / f"{self.n_bits}-{self.draw}.json"
+
+    @classmethod
+    def of_file(cls, table: str, dataset: str, folder: str, n_bits: int, draw: int) -> Cell:
+        """The cell whose result is in this folder of methods."""
+        module, dot, name = folder.rpartition(".")
+        return cls(table, dataset, f"{module}:{name}" if dot else folder, n_bits, draw)
 
     def __str__(self) -> str:
         return f"{self.dataset}, {self.method}, {self.n_bits} bits, draw {self.draw}"
@@ -77,11 +78,6 @@ class Table:
     all_rows: AllRows | None = None  # its protocol for all data sets, if searches are scored
 
     @property
-    def metric_title(self) -> str:
-        """The metric in words."""
-        return METRIC_TITLES[self.metric]
-
-    @property
     def shown_metrics(self) -> tuple[str, ...]:
         """The table's own metric first."""
         if self.all_rows is not None:
@@ -89,9 +85,21 @@ class Table:
         own = (self.metric, "neighbours@100") if self.euclidean else (self.metric,)
         return tuple(dict.fromkeys((*own, "map")))
 
-    def protocol(self, dataset: str) -> Protocol | AllRows:
-        """How samples of this data set are drawn."""
+    def protocol(self, dataset: str) -> AnyProtocol:
+        """How samples of this data set are drawn, unless it has a split of its own and no table names it."""
         return self.all_rows or PROTOCOLS[self.protocols.get(dataset, self.other_protocol)]
+
+    def protocol_for(self, data: DataSet, choice: Choice) -> AnyProtocol:
+        """How samples of this data set are drawn with these options."""
+        if self.all_rows is not None:
+            return self.all_rows
+        if choice.protocol is not None:
+            return choice.applied_to(PROTOCOLS[choice.protocol])
+        usual = self.protocol(data.name)
+        has_own = data.is_query is not None and data.name not in self.protocols
+        if has_own and not (isinstance(usual, Protocol) and usual.unseen_share):
+            return choice.applied_to(OwnSplit())
+        return choice.applied_to(usual)
 
     def runs_like(self, other: Table, dataset: str) -> bool:
         """Whether a cell of this table is the same run in the other one."""
@@ -103,7 +111,7 @@ class Table:
         )
 
 
-_RETRIEVAL = {
+RETRIEVAL = {
     "mnist": "500 per class",
     "cifar10": "500 per class",
     "digits": "digits",
@@ -135,7 +143,7 @@ TABLES: dict[str, Table] = {
             SUPERVISED,
             ("SDR", "AL", "NOPT", "GraphCut"),
             PAPER_DATASETS,
-            protocols=_RETRIEVAL,
+            protocols=RETRIEVAL,
         ),
         Table(
             "supervised",
@@ -145,7 +153,7 @@ TABLES: dict[str, Table] = {
             SUPERVISED,
             ("SDR", "AL", "TSH", "FastHash", "KSH", "BRE", "ITQ-CCA"),
             PAPER_DATASETS,
-            protocols=_RETRIEVAL,
+            protocols=RETRIEVAL,
         ),
         Table(
             "unsupervised",
@@ -156,7 +164,7 @@ TABLES: dict[str, Table] = {
             ("SDR", "AL", "SDR distance", "AL distance", "ITQ", "BA", "SPH", "KMH"),
             PAPER_DATASETS,
             tolerance=2.0,
-            protocols=_RETRIEVAL,
+            protocols=RETRIEVAL,
         ),
         Table(
             "knn",
@@ -195,7 +203,8 @@ TABLES: dict[str, Table] = {
             _BEYOND,
             ("mnist", "clinc150_minilm"),
             bits=(16, 32, 64),
-            protocols=_RETRIEVAL,
+            protocols=RETRIEVAL,
+            other_protocol="all rows",
             euclidean=10,
         ),
         Table(
@@ -215,79 +224,6 @@ TABLES: dict[str, Table] = {
 }
 
 
-@dataclass(frozen=True)
-class Plan:
-    """A table or a part of one. The first draw of everything runs first, so that a whole table is there early."""
-
-    table: Table
-    datasets: Mapping[str, str]  # name in results → what `datasets.load` is given
-    methods: tuple[str, ...]
-    bits: tuple[int, ...]
-    n_draws: int
-    not_installed: tuple[str, ...] = ()  # peers of the table that need a package
-
-    @property
-    def cells(self) -> list[Cell]:
-        """All cells, in the order in which they run."""
-        return [
-            Cell(self.table.name, dataset, method, n_bits, draw)
-            for dataset in self.datasets
-            for draw in range(self.n_draws)
-            for n_bits in self.bits
-            for method in self.methods
-            if method not in PEERS or PEERS[method].fits(n_bits)
-        ]
-
-
-def plan(
-    table: str,
-    datasets: Sequence[str] | None = None,
-    methods: Sequence[str] | None = None,
-    bits: Sequence[int] | None = None,
-    n_draws: int = 3,
-    known_datasets: Sequence[str] | None = None,
-    all_rows: AllRows | None = None,
-) -> Plan:
-    """A table by name, whole or in part; names in any case, a ValueError with the nearest name for an unknown one.
-
-    Parameters
-    ----------
-    datasets : names, or paths of .npz files; None: the paper's
-    methods : any method for the table's setting; None: the paper's
-    bits : code lengths; None: the paper's
-    n_draws : draws 0, 1, …, n_draws − 1
-    known_datasets : names to check ``datasets`` against; None: no check
-    all_rows : metric and queries of a table that scores searches; None: the table's
-
-    >>> [str(cell) for cell in plan("knn", ["mnist"], ["sdr"], bits=[8], n_draws=1).cells]
-    ['mnist, SDR, 8 bits, draw 0']
-    """
-    table = known_name(table, [*TABLES, *STORED_NAMES], "table")
-    chosen = TABLES[STORED_NAMES.get(table, table)]
-    if all_rows is not None:
-        if chosen.all_rows is None:
-            raise ValueError(f"table {chosen.name!r} has its own queries and metric; 'frontier' lets you choose them")
-        chosen = replace(chosen, all_rows=all_rows)
-    absent = tuple(name for name in chosen.peers if not methods and not PEERS[name].installed)
-    known = [*METHODS, *chosen.peers]
-    names = [known_name(name, known, "method") for name in methods or (*chosen.methods, *chosen.peers)]
-    names = [name for name in names if name not in absent]
-    for name in names:
-        if name in METHODS and METHODS[name].setting_in(chosen.setting) is None:
-            raise ValueError(
-                f"method {name} is not {chosen.setting}, table {chosen.name!r} is; "
-                f"there are {', '.join(n for n, m in METHODS.items() if m.setting_in(chosen.setting))}"
-            )
-    lengths = list(bits) if bits else list(chosen.bits)
-    for length in lengths:
-        if not 1 <= length <= MOST_BITS:
-            raise ValueError(f"bits must be code lengths from 1 to {MOST_BITS}, got {length}")
-    if n_draws < 1:
-        raise ValueError(f"n_draws must be a positive integer, got {n_draws}")
-    sources = dict(_source(given, known_datasets) for given in (datasets or chosen.datasets))
-    return Plan(chosen, sources, tuple(dict.fromkeys(names)), tuple(sorted(set(lengths))), n_draws, absent)
-
-
 def rank(name: str, known: Iterable[str]) -> tuple[int, str]:
     """A key to sort by: known names in their order, then the others alphabetically.
 
@@ -296,16 +232,3 @@ def rank(name: str, known: Iterable[str]) -> tuple[int, str]:
     """
     names = list(known)
     return (names.index(name) if name in names else len(names), name)
-
-
-def _source(given: str, known: Sequence[str] | None) -> tuple[str, str]:
-    """The data set's name in results, and what `datasets.load` gets."""
-    if given.endswith(".npz"):
-        stem = Path(given).stem
-        if stem.lower() in {*_RETRIEVAL, *PAPER_DATASETS}:
-            raise ValueError(f"{given}: results would be taken for those of {stem.lower()!r}; rename the file")
-        return stem, given
-    name = given.strip() if known is None else known_name(given, known, "data set")
-    if not name or Path(name).name != name:
-        raise ValueError(f"a data set is a name or the path of an .npz file, got {given!r}")
-    return name, name

@@ -26,6 +26,7 @@ from typing import Any
 
 from hashlearn.core.threads import n_threads
 from hashlearn.experiments.bench.cell import Stage, run_cell
+from hashlearn.experiments.bench.choices import Choice
 from hashlearn.experiments.bench.frontier import run_frontier_cell
 from hashlearn.experiments.bench.results import as_text, write_cell, write_error
 from hashlearn.experiments.bench.tables import Cell, Table
@@ -59,6 +60,7 @@ class Work:
     features: str | None
     gallery_bits: int  # code length for which draw 0 gets a gallery
     table: Table
+    choice: Choice
 
     def try_cell(self, cell: Cell, data: DataSet, stage: Stage) -> Finished:
         """Run and store one cell. Its errors are stored and returned; only Ctrl-C and failed writes are raised."""
@@ -68,12 +70,13 @@ class Work:
                 record = run_frontier_cell(cell, data, self.table.all_rows, stage)
             else:
                 with_gallery = cell.draw == 0 and cell.n_bits == self.gallery_bits
-                record = run_cell(cell, data, with_gallery=with_gallery, stage=stage)
+                record = run_cell(cell, data, choice=self.choice, with_gallery=with_gallery, stage=stage)
             record["cell"]["source"] = self.source
             text = as_text(record)
         except Exception as error:
-            write_error(self.folder, cell, traceback.format_exc())
-            return Finished(cell, time.perf_counter() - started, f"{type(error).__name__}: {error}")
+            text = f"{type(error).__name__}: {error}"
+            write_error(self.folder, cell, text, traceback.format_exc())
+            return Finished(cell, time.perf_counter() - started, text)
         stage("storing")
         write_cell(self.folder, cell, text)
         return Finished(cell, time.perf_counter() - started)
@@ -98,7 +101,7 @@ def in_processes(
                 ended = busy[connection].take()
                 worker = busy.pop(connection)
                 if worker.died:
-                    write_error(work.folder, ended.cell, str(ended.error))
+                    write_error(work.folder, ended.cell, str(ended.error), "")
                     worker.end()
                 else:
                     idle.append(worker)

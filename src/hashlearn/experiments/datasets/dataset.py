@@ -50,18 +50,19 @@ class Provenance:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DataSet:
-    """Samples with labels. Samples are rows; a canonical test part comes after the training part.
+    """Samples, with labels if there are any. Samples are rows; a canonical test part comes after the training part.
 
     Attributes
     ----------
     name : such as "mnist"
     features : "pixels", "gist", "hog", "fc7" or "given"
     X : float32 (n_samples, n_features)
-    y : int64 (n_samples,), indices into ``class_names``
-    class_names : one name for each class
+    y : int64 (n_samples,), indices into ``class_names``; zeros if there are no labels
+    class_names : one name for each class; empty if there are no labels
     is_query : bool (n_samples,), the canonical test part; None if there is none, and queries have to be drawn
     images : uint8 (n, height, width) or (n, height, width, 3), for display; None if there are none
     provenance : source, license, files and parameters
+    parts : str (n_samples,), what a file's split says of each row; None if it has none that marks a row "test"
     """
 
     name: str
@@ -72,6 +73,7 @@ class DataSet:
     is_query: NDArray[np.bool_] | None
     images: NDArray[np.uint8] | None
     provenance: Provenance
+    parts: NDArray[np.str_] | None = None
 
     def __post_init__(self) -> None:
         n = len(self.y)
@@ -79,12 +81,12 @@ class DataSet:
             raise DataError(f"{self.name}: X has shape {self.X.shape} and y {self.y.shape}; expected (n, d) and (n,)")
         if n == 0:
             raise DataError(f"{self.name}: there are no samples")
-        if self.y.min() < 0 or self.y.max() >= len(self.class_names):
+        if self.y.min() < 0 or self.y.max() >= max(1, len(self.class_names)):
             raise DataError(
                 f"{self.name}: labels run from {self.y.min()} to {self.y.max()}, but there are "
                 f"{len(self.class_names)} class names"
             )
-        for what, part in (("is_query", self.is_query), ("images", self.images)):
+        for what, part in (("is_query", self.is_query), ("images", self.images), ("parts", self.parts)):
             if part is not None and len(part) != n:
                 raise DataError(f"{self.name}: {what} has length {len(part)}, but there are {n} samples")
 
@@ -94,7 +96,13 @@ class DataSet:
     def __repr__(self) -> str:
         n, d = self.X.shape
         queries = "" if self.is_query is None else f", {int(self.is_query.sum()):,} of them canonical queries"
-        return f"<DataSet {self.name}: {n:,} × {d:,} {self.features}, {self.n_classes} classes{queries}>"
+        labels = f"{self.n_classes} classes" if self.has_labels else "no labels"
+        return f"<DataSet {self.name}: {n:,} × {d:,} {self.features}, {labels}{queries}>"
+
+    @property
+    def has_labels(self) -> bool:
+        """Whether ``y`` means anything."""
+        return bool(self.class_names)
 
     @property
     def n_classes(self) -> int:

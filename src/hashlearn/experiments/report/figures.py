@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hashlearn.experiments.bench.blocks import Block, Record, finite, metric
+from hashlearn.experiments.bench.choices import metric_title
 from hashlearn.experiments.dataset_names import dataset_name
 from hashlearn.pages.markup import Markup, element, join
 from hashlearn.pages.plots import Axis, Frame, Line, line_plot, linear_axis, log_axis, marked_axis
@@ -24,6 +25,13 @@ _BOUND = Look(8, "flat", "3 3")
 GAP_FLOOR = 1e-4  # per cent; smaller gaps are drawn at this height
 
 
+def main_figure(block: Block) -> Markup | None:
+    """The first metric that was asked for, or else mean average precision if it is stored."""
+    if block.asked is not None and block.asked.metrics:
+        return score_figure(block)
+    return map_figure(block) or score_figure(block)
+
+
 def map_figure(block: Block) -> Markup | None:
     """Mean average precision against code length, whiskers of one standard deviation; None if none is stored."""
     return _against_length(block, "map", "Mean average precision by code length", "mAP, %", "map")
@@ -31,8 +39,8 @@ def map_figure(block: Block) -> Markup | None:
 
 def score_figure(block: Block) -> Markup | None:
     """The table's own metric against code length."""
-    name = block.table.metric_title
-    return _against_length(block, block.table.metric, f"{name.capitalize()} by code length", f"{name}, %", "score")
+    name = metric_title(block.metric)
+    return _against_length(block, block.metric, f"{name.capitalize()} by code length", f"{name}, %", "score")
 
 
 def _against_length(block: Block, key: str, title: str, y_title: str, kind: str) -> Markup | None:
@@ -42,7 +50,7 @@ def _against_length(block: Block, key: str, title: str, y_title: str, kind: str)
         means = {n_bits: entry.mean for n_bits, entry in found.items() if entry.mean is not None}
         if means:
             deviations = [found[n_bits].deviation for n_bits in means]
-            lines.append(Line(method, list(means), list(means.values()), look_of(method), deviations))
+            lines.append(Line(block.label(method), list(means), list(means.values()), look_of(method), deviations))
     if not lines:
         return None
     reach = [
@@ -69,7 +77,7 @@ def curve_figure(block: Block, n_bits: int) -> Markup | None:
         curve = _mean_curve(block.at(method, n_bits))
         if curve is not None:
             recall, precision = curve
-            lines.append(Line(method, list(recall), list(precision), look_of(method), markers=4))
+            lines.append(Line(block.label(method), list(recall), list(precision), look_of(method), markers=4))
     if not lines:
         return None
     return line_plot(

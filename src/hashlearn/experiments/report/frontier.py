@@ -48,7 +48,7 @@ def _figure(block: Block, key: str, title: str) -> Markup | None:
                 points.append((size.mean, recall.mean, recall.deviation))
         if points:
             sizes, recalls, deviations = zip(*points, strict=True)
-            lines.append(Line(method, sizes, recalls, look_of(method), deviations))
+            lines.append(Line(block.label(method), sizes, recalls, look_of(method), deviations))
     if not lines:
         return None
     return line_plot(

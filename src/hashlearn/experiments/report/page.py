@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import groupby
+from pathlib import Path
 
 from hashlearn import __version__
 from hashlearn.experiments.bench.blocks import Block, PaperValue, Verdict, blocks, published_value
 from hashlearn.experiments.bench.digits import DigitsResult
 from hashlearn.experiments.bench.results import Results
 from hashlearn.experiments.dataset_names import dataset_name, features_name
-from hashlearn.experiments.report.figures import bound_figures, curve_figure, map_figure, score_figure
+from hashlearn.experiments.report.figures import bound_figures, curve_figure, main_figure
 from hashlearn.experiments.report.frontier import frontier_figures, frontier_table
 from hashlearn.experiments.report.gallery import gallery, queries_and_neighbors
 from hashlearn.experiments.report.provenance import commands, missing_part, provenance_part
@@ -21,7 +22,7 @@ from hashlearn.experiments.report.tables import (
     glance,
     headline,
     leaders,
-    map_table,
+    other_tables,
     seconds_table,
     tally,
     verdict_mark,
@@ -32,6 +33,7 @@ from hashlearn.pages.markup import Markup, element
 from hashlearn.pages.tables import plain_table
 
 TITLE = "Learned binary codes, measured beside the paper"
+TITLE_WITHOUT_PAPER = "Learned binary codes, measured"
 Section = tuple[str, str, list[Markup]]  # anchor, heading, content
 NEXT_STEPS = (  # after the demo: what to do, and the command
     ("Find the smallest code that keeps your search", "hashlearn compress X.npy -o model.hashlearn --page page.html"),
@@ -42,33 +44,34 @@ NEXT_STEPS = (  # after the demo: what to do, and the command
 _HEADS = ("learned from", "method", "float neighbors", "precision within 2 bits", "mAP", "", "fit, s", "encode all, s")
 
 
-def results_page(results: Results, title: str = TITLE, paper_value: PaperValue = published_value) -> str:
+def results_page(results: Results, title: str | None = None, paper_value: PaperValue = published_value) -> str:
     """The whole page as text.
 
     Parameters
     ----------
     results : what `hashlearn.experiments.bench.results.read` returns; only the name of its folder is shown
-    title : heading of the page
+    title : heading of the page; None: one that names the paper only if it has values for these cells
     paper_value : (table, data set, method, n_bits) → the published value in per cent, or None
     """
     records = results.cells
-    missing = {cell: results.reason(cell) for cell in results.missing}
     if not records:
         raise ValueError("results must hold at least one cell; `hashlearn bench` makes them")
-    parts = [(block, block.beside_paper(paper_value)) for block in blocks(records)]
-    held = [block for block, _ in parts]
+    parts = [(block, block.beside_paper(paper_value)) for block in blocks(records, results.asked)]
+    held, n_missing = [block for block, _ in parts], len(results.missing)
+    if title is None:
+        title = TITLE if any(tally(rows) for _, rows in parts) else TITLE_WITHOUT_PAPER
     sections = [
         *_table_sections(parts),
         ("bounds", "Objective and bound", _bounds(held)),
         ("bits", "Bit statistics", _folded((block, bit_table(block)) for block in held)),
         ("seconds", "Seconds", _folded((block, seconds_table(block)) for block in held)),
         ("gallery", "Gallery", _galleries(held)),
-        ("missing", "What is missing", [missing_part(missing)]),
-        ("commands", "Run it again", _commands(held, results.folder.name or "results")),
+        ("missing", "What is missing", missing_part(results)),
+        ("commands", "Run it again", _commands(held, results.folder)),
         ("provenance", "Provenance", provenance_part(records, held)),
     ]
     shown = [section for section in sections if section[2]]
-    lacking = f"{counted(len(missing), 'cell')} missing" if missing else "none missing"
+    lacking = f"{counted(n_missing, 'cell')} missing" if n_missing else "none missing"
     amount = f"hashlearn · {counted(len(records), 'cell')} measured, {lacking}"
     main = element("main", (element("section", element("h2", name), body, id=anchor) for anchor, name, body in shown))
     foot = element("footer", element("p", f"Made by hashlearn {__version__} from stored results alone."))
@@ -77,13 +80,14 @@ def results_page(results: Results, title: str = TITLE, paper_value: PaperValue =
 
 def _head(title: str, amount: str, parts: Sequence[Part], sections: Sequence[Section]) -> Markup:
     best = leaders(parts)
+    lead = headline(parts) if best is None or any(tally(rows) for _, rows in parts) else best
     contents = [element("li", element("a", heading, href=f"#{anchor}")) for anchor, heading, _ in sections]
     return element(
         "header",
         element("p", amount, class_="over"),
         element("h1", title),
-        element("p", headline(parts), class_="lead"),
-        element("p", best) if best else None,
+        element("p", lead, class_="lead"),
+        element("p", best) if best and best != lead else None,
         element("nav", element("h2", "Contents"), element("ol", contents), aria_label="Contents"),
         glance(parts),
         _key(parts) if any(tally(rows) for _, rows in parts) else None,
@@ -114,15 +118,14 @@ def _block(part: Part) -> Markup:
     block, rows = part
     curves = {n_bits: curve_figure(block, n_bits) for n_bits in block.lengths}
     longest = curves.pop(block.lengths[-1])
-    numbers = map_table(block)
     is_frontier = block.table.all_rows is not None
-    figures = frontier_figures(block) if is_frontier else map_figure(block) or score_figure(block)
+    numbers = {} if is_frontier else other_tables(block)
     return element(
         "article",
         element("h3", dataset_name(block.dataset), element("small", _drawn(block))),
         frontier_table(block) if is_frontier else comparison_table(block, rows),
-        element("div", figures, longest, class_="plots"),
-        _details("mAP in numbers", numbers) if numbers else None,
+        element("div", frontier_figures(block) if is_frontier else main_figure(block), longest, class_="plots"),
+        [_details(f"{name} in numbers", content) for name, content in numbers.items()],
         _details("Precision and recall at the other lengths", element("div", curves.values(), class_="plots"))
         if any(curves.values())
         else None,
@@ -143,7 +146,8 @@ def _drawn(block: Block) -> str:
         "n_queries": ("query", "queries"),
     }
     counts = [counted(protocol[key], *noun) for key, noun in nouns.items() if protocol.get(key)]
-    return " · ".join([f"Features: {features_name(block.features)}", *counts])
+    own = ["the data set’s own split"] if protocol.get("split") == "own" else []
+    return " · ".join([f"Features: {features_name(block.features)}", *own, *counts])
 
 
 def _bounds(held: Sequence[Block]) -> list[Markup]:
@@ -175,9 +179,10 @@ def _galleries(held: Sequence[Block]) -> list[Markup]:
     return [element("p", about), *found] if found else []
 
 
-def _commands(held: Sequence[Block], folder: str) -> list[Markup]:
+def _commands(held: Sequence[Block], folder: Path) -> list[Markup]:
     about = "Cells that are stored already are not run again: name a new folder to measure all of them anew."
-    lines = [element("code", line) for line in commands(held, folder)]
+    shown = (folder.name or "results") if folder.is_absolute() else str(folder)
+    lines = [element("code", line) for line in commands(held, shown)]
     return [element("p", about), element("pre", lines, data_part="commands")]
 
 

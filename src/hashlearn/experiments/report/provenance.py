@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hashlearn.experiments.bench.asked import Asked, Run
 from hashlearn.experiments.bench.blocks import Block, Record, duration, metric
-from hashlearn.experiments.bench.tables import TABLES, Cell
+from hashlearn.experiments.bench.results import Results
+from hashlearn.experiments.bench.tables import Cell
 from hashlearn.experiments.dataset_names import dataset_name, features_name
 from hashlearn.pages.formatting import ABSENT, counted, fixed, listed, seconds
 from hashlearn.pages.markup import Markup, element
 from hashlearn.pages.tables import plain_table
 
 _SHOWN_DIGEST = 16
+_SOURCE = re.compile(r'File "[^"\n]*?((?:[^"/\\\n]+[/\\]){0,2}[^"/\\\n]+)"')  # its last folders and its name
 _FACT_NAMES = {
     "name": "protocol",
     "train_per_class": "training samples a class",
@@ -24,6 +28,9 @@ _FACT_NAMES = {
     "n_classes": "classes",
     "n_classes_left_out": "classes left out",
     "class_size_above": "classes with more than",
+    "n_unused": "rows unused",
+    "most_queries": "queries at most",
+    "asked": "asked for",
     "memory_gib": "memory, GiB",
     "python": "Python",
     "numpy": "NumPy",
@@ -33,38 +40,61 @@ _FACT_NAMES = {
 _RECORD_HEADS = ("table", "data set", "method", "bits", "draw", "score, %", "mAP, %", "fit, s", "codes’ sha256")
 
 
-def missing_part(missing: Mapping[Cell, str]) -> Markup:
-    """The missing cells, each given with the reason, grouped by method and reason."""
-    if not missing:
-        return element("p", "Nothing: every cell of the tables shown here is measured.")
+def missing_part(results: Results) -> list[Markup]:
+    """The missing cells with the reason, grouped by method and reason; then the tracebacks, folded."""
+    if not results.missing:
+        return [element("p", "Nothing: every cell that was asked for is measured.")]
     groups = defaultdict(list)
-    for cell, reason in missing.items():
-        groups[cell.table, cell.dataset, cell.method, reason].append(cell.n_bits)
+    for cell in results.missing:
+        groups[cell.table, cell.dataset, cell.method, results.reason(cell)].append(cell.n_bits)
     rows = []
     for (table, dataset, method, reason), found in groups.items():
         lengths = element("small", f" at {listed([str(n_bits) for n_bits in sorted(set(found))])} bits")
         contents = (f"{table}, {dataset_name(dataset)}", [counted(len(found), "cell"), lengths], reason)
         cells = [element("td", content) for content in contents]
         rows.append(element("tr", element("th", method, scope="row"), cells))
-    caption = element("strong", f"{counted(len(missing), 'cell')} not there")
-    return plain_table("missing", caption, ["method", "table", "cells", "why"], rows, "Missing cells")
+    caption = element("strong", f"{counted(len(results.missing), 'cell')} not there")
+    shown = plain_table("missing", caption, ["method", "table", "cells", "why"], rows, "Missing cells")
+    return [shown, *_tracebacks(results)]
+
+
+def _tracebacks(results: Results) -> list[Markup]:
+    """Each traceback once, with the first cell that had it. Folders of the machine are left out."""
+    first: dict[str, Cell] = {}
+    for cell, failure in results.failures.items():
+        if failure.traceback:
+            first.setdefault(_SOURCE.sub(r'File "\1"', failure.traceback), cell)
+    return [
+        element("details", element("summary", f"Traceback: {cell}"), element("pre", text), data_part="traceback")
+        for text, cell in first.items()
+    ]
 
 
 def commands(blocks: Sequence[Block], folder: str) -> list[str]:
     """The commands that measure every cell again and make this page from them."""
     lines = []
     for block in blocks:
-        source = block.records[0]["cell"].get("source", block.dataset)  # the path, if one was given
-        words = ["hashlearn", "bench", block.table.name, "--dataset", source]
-        words += ["--methods", ",".join(block.methods), "--bits", ",".join(map(str, block.lengths))]
-        words += ["--draws", str(block.last_draw + 1), "--out", folder]
-        drawn = block.records[0].get("protocol") or {}
-        if drawn.get("metric"):
-            words += ["--metric", drawn["metric"]]
-        if drawn.get("most_queries"):
-            words += ["--queries", str(drawn["most_queries"])]
-        lines.append(shlex.join(words))
+        asked = block.asked or _guessed(block)
+        for run in asked.runs:
+            words = ["hashlearn", "bench", block.table.name, "--dataset", asked.source]
+            words += ["--methods", ",".join(run.methods), "--bits", ",".join(map(str, run.bits))]
+            words += ["--draws", str(run.n_draws), "--out", folder]
+            for name, value in asked.options.items():
+                for one in value if isinstance(value, list) else [value]:
+                    words += [f"--{name}", str(one)]
+            lines.append(shlex.join(words))
     return [*lines, shlex.join(["hashlearn", "report", folder, "-o", "report.html"])]
+
+
+def _guessed(block: Block) -> Asked:
+    """What must have been asked for results that do not tell."""
+    drawn = block.records[0].get("protocol") or {}
+    options = {"metric": drawn.get("metric"), "queries": drawn.get("most_queries")}
+    if block.table.all_rows is None:
+        options = {}
+    source = block.records[0]["cell"].get("source", block.dataset)  # the path, if one was given
+    run = Run(tuple(block.methods), tuple(block.lengths), block.last_draw + 1)
+    return Asked(source, {name: value for name, value in options.items() if value}, (run,))
 
 
 def provenance_part(records: Sequence[Record], blocks: Sequence[Block]) -> list[Markup]:
@@ -82,7 +112,12 @@ def provenance_part(records: Sequence[Record], blocks: Sequence[Block]) -> list[
         *(_data(group) for group in sources.values()),
         _folded("Configurations", "configurations", heads, _configurations(blocks)),
         *_warnings(records),
-        _folded(f"Every cell ({len(records):,})", "cells", _RECORD_HEADS, [_record_row(r) for r in records]),
+        _folded(
+            f"Every cell ({len(records):,})",
+            "cells",
+            _RECORD_HEADS,
+            [_record_row(block, record) for block in blocks for record in block.records],
+        ),
     ]
 
 
@@ -167,11 +202,11 @@ def _warnings(records: Sequence[Record]) -> list[Markup]:
     return [_folded("Warnings", "warnings", ["in", "what"], rows)] if rows else []
 
 
-def _record_row(record: Record) -> Markup:
+def _record_row(block: Block, record: Record) -> Markup:
     key, digest = record["cell"], str(record.get("digest") or ABSENT)
     texts = [key["table"], dataset_name(key["dataset"]), key["method"], key["n_bits"], key["draw"]]
     texts += [
-        fixed(metric(TABLES[key["table"]].metric)(record)),
+        fixed(metric(block.metric)(record)),
         fixed(metric("map")(record)),
         seconds(duration("fit")(record)),
     ]

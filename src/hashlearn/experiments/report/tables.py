@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from hashlearn.experiments.bench.blocks import Block, Entry, Reader, Record, Verdict, duration, finite, metric
+from hashlearn.experiments.bench.choices import metric_title
 from hashlearn.experiments.dataset_names import dataset_name
 from hashlearn.pages.formatting import ABSENT, counted, fixed, listed, seconds, signed
 from hashlearn.pages.markup import Markup, element, join
@@ -34,7 +36,7 @@ def headline(parts: Sequence[Part]) -> str:
     compared = counts.total()
     if not compared:
         cells = sum(len(block.records) for block, _ in parts)
-        return f"{counted(cells, 'cell')} measured; the paper has no value to compare them with."
+        return f"{counted(cells, 'cell')} measured."
     reached = counts[Verdict.BETTER] + counts[Verdict.WITHIN]
     share = "All" if reached == compared else f"{reached} of"
     above = f"{counts[Verdict.BETTER]} of them clearly better" if counts[Verdict.BETTER] else "none clearly better"
@@ -70,14 +72,16 @@ def leader(block: Block) -> tuple[str, float] | None:
 def glance(parts: Sequence[Part]) -> Markup:
     """One line for each table and data set: what is measured, which method leads, how it compares with the paper."""
     rows = []
+    any_compared = any(tally(compared) for _, compared in parts)
     for block, compared in parts:
         best = leader(block)
         what = [element("a", block.table.title, href=f"#{block.key}"), element("small", dataset_name(block.dataset))]
         amount = [counted(len(block.methods), "method"), element("small", counted(block.draws, "draw"))]
         lead = [best[0], element("small", f"{fixed(best[1])} %")] if best else ABSENT
-        entries = [element("td", content) for content in (amount, lead, _agreement(tally(compared)))]
+        contents = (amount, lead, _agreement(tally(compared))) if any_compared else (amount, lead)
+        entries = [element("td", content) for content in contents]
         rows.append(element("tr", element("th", what, scope="row"), entries))
-    heads = ["experiment", "measured", "highest mean", "against the paper"]
+    heads = ["experiment", "measured", "highest mean", *(["against the paper"] if any_compared else [])]
     return plain_table("glance", element("strong", "At a glance"), heads, rows, "At a glance")
 
 
@@ -96,27 +100,36 @@ def comparison_table(block: Block, rows: Mapping[str, list[Entry]]) -> Markup:
     best = [_best(entries) for entries in zip(*rows.values(), strict=True)]
     compared = any(entry.paper is not None for row in rows.values() for entry in row)
     caption = [
-        element("strong", f"{block.table.metric_title.capitalize()}, %, {dataset_name(block.dataset)}"),
+        element("strong", f"{heading(block.metric)}, %, {dataset_name(block.dataset)}"),
         f" Mean of {block.draws} draws ± standard deviation" if block.draws > 1 else " One draw",
         "; bold is the highest measured at a length.",
-        None if compared else " The paper has no values for this data set.",
+        " Beside ours stand the paper’s." if compared else None,
+        f" Learned without labels: {listed(block.without_labels)}." if block.without_labels else None,
     ]
     cells = {method: [_compared(*pair) for pair in zip(row, best, strict=True)] for method, row in rows.items()}
     return _by_length(caption, block.lengths, cells, "results")
 
 
-def map_table(block: Block) -> Markup | None:
-    """Mean average precision in numbers, which the paper shows in figures only; None if none is stored."""
-    rows = {
-        method: [block.entry(method, n_bits, metric("map")) for n_bits in block.lengths] for method in block.methods
-    }
-    if not any(entry.values for row in rows.values() for entry in row):
-        return None
-    caption = [
-        element("strong", f"Mean average precision, %, {dataset_name(block.dataset)}"),
-        " The paper shows it in figures, without numbers to compare with.",
-    ]
-    return _by_length(caption, block.lengths, {method: map(_value, row) for method, row in rows.items()}, "map")
+def other_tables(block: Block) -> dict[str, Markup]:
+    """The metrics beside the most important one, and mean average precision: a table for each that is stored."""
+    found = {}
+    for name in dict.fromkeys((*block.metrics[1:], "map")):
+        rows = {
+            method: [block.entry(method, n_bits, metric(name)) for n_bits in block.lengths] for method in block.methods
+        }
+        if name != block.metric and any(entry.values for row in rows.values() for entry in row):
+            best = [_best(entries) for entries in zip(*rows.values(), strict=True)]
+            contents = {method: [_value(*pair) for pair in zip(row, best, strict=True)] for method, row in rows.items()}
+            caption = element("strong", f"{heading(name)}, %, {dataset_name(block.dataset)}")
+            kind = re.sub(r"\W", "-", name)
+            found[heading(name)] = _by_length(caption, block.lengths, contents, kind)
+    return found
+
+
+def heading(name: str) -> str:
+    """A metric in words, as a heading."""
+    title = metric_title(name)
+    return title[0].upper() + title[1:]
 
 
 def seconds_table(block: Block) -> Markup:

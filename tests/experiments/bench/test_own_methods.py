@@ -1,0 +1,245 @@
+"""Classes from outside the package through ``hashlearn bench`` and ``report``: what is run, stored and refused."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import shlex
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner, Result
+
+from hashlearn.bits import unpack_bits
+from hashlearn.cli import main
+from hashlearn.experiments.bench.methods import UNSUPERVISED, Request
+from hashlearn.experiments.bench.own_methods import own_method
+from hashlearn.experiments.bench.results import read
+
+N_TRAIN, N_VAL, N_TEST, N_CLASSES, N_FEATURES = 150, 30, 40, 4, 8
+PAGE = (Path(__file__).parents[3] / "docs" / "own-methods.md").read_text("utf-8")
+# A whole hasher in 30 lines that knows nothing of the package.
+MY_HASHER = re.findall(r"^```python\n# my_module.py\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)[0]
+
+
+def invoke(*arguments: Any) -> Result:
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An own data set with a published split, in a file whose name needs quotes."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HASHLEARN_DATA", str(tmp_path / "no data"))
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    modules = set(sys.modules)
+    rng = np.random.default_rng(0)
+    n = N_TRAIN + N_VAL + N_TEST
+    y = rng.integers(N_CLASSES, size=n)
+    X = 3.0 * rng.normal(size=(N_CLASSES, N_FEATURES))[y] + rng.normal(size=(n, N_FEATURES))
+    split = rng.permutation(np.repeat(["train", "val", "test"], [N_TRAIN, N_VAL, N_TEST]))
+    Path("my, data").mkdir()
+    np.savez("my, data/it's mine.npz", X=X, y=y, split=split)
+    Path("own_of_test.py").write_text(MY_HASHER)
+    yield tmp_path
+    for name in set(sys.modules) - modules:
+        if name.startswith(("own_of", "packed_of", "odd_of", "my_module")):
+            del sys.modules[name]
+
+
+FILE = "my, data/it's mine.npz"
+MINE = "own_of_test:MyHasher"
+BENCH = ("bench", "supervised", "--dataset", FILE, "--methods", f"{MINE},LSH,SDH", "--bits", "4,8", "--draws", 1)
+OPTIONS = ("--train-per-class", 20, "--queries", 30, "--metric", "map@50", "--metric", "p@10", "--metric", "map")
+
+
+def test_a_hasher_of_30_lines_goes_through_bench_and_report_on_a_published_split(folder: Path) -> None:
+    assert MY_HASHER.count("\n") <= 30
+    ended = invoke(*BENCH, "--json")
+    assert ended.exit_code == 0, ended.output
+    told = json.loads(ended.stdout)
+    drawn = told["protocols"]["it's mine"]
+    assert (drawn["name"], drawn["split"]) == ("own", "own")
+    counts = {key: drawn[key] for key in ("n_train", "n_database", "n_queries", "n_unused")}
+    assert counts == {"n_train": N_TRAIN, "n_database": N_TRAIN, "n_queries": N_TEST, "n_unused": N_VAL}
+    mine = told["values"]["it's mine"]["map"][MINE]["8"]["values"]
+    assert mine[0] > told["values"]["it's mine"]["map"]["LSH"]["8"]["values"][0] > 25.0
+    records = {(cell.method, cell.n_bits): record for cell, record in read("results").records.items()}
+    assert {record["configuration"]["setting"] for key, record in records.items() if key[0] == "LSH"} == {UNSUPERVISED}
+    source = records[MINE, 8]["configuration"]["source"]
+    assert (source["module"], source["file"], len(source["sha256"])) == ("own_of_test", "own_of_test.py", 64)
+    assert all(record["protocol"]["n_queries"] == N_TEST for record in records.values())
+
+    files = ("--csv", "t.csv", "--latex", "t.tex", "--svg", "figures")
+    assert invoke("report", "results", "-o", "page.html", *files).exit_code == 0
+    page = Path("page.html").read_text("utf-8")
+    assert "<h1>Learned binary codes, measured</h1>" in page  # the paper has none of these cells
+    assert "Learned without labels: LSH." in page
+    rows = list(csv.DictReader(Path("t.csv").read_text("utf-8").splitlines()))
+    by_key = {(row["method"], row["bits"], row["metric"]): float(row["mean"]) for row in rows}
+    assert by_key[MINE, "8", "map"] == pytest.approx(mine[0], abs=1e-4)
+    assert len(by_key) == 3 * 2 * 2
+    latex = Path("t.tex").read_text("utf-8")
+    assert latex.count("\\toprule") == latex.count("\\bottomrule") == 2
+    assert "own\\_of\\_test:MyHasher" in latex
+    best = max(by_key[method, "8", "map"] for method in (MINE, "LSH", "SDH"))
+    assert f"\\textbf{{{best:.2f}}}" in latex.partition("mean average precision")[2]
+    pictures = sorted(path.name for path in Path("figures").iterdir())
+    assert pictures == [f"supervised-it_s_mine-given-{name}.svg" for name in ("curve-4", "curve-8", "score")]
+    assert "var(" not in "".join(path.read_text("utf-8") for path in Path("figures").iterdir())
+
+
+def test_the_commands_of_the_page_run(folder: Path) -> None:
+    shutil.copy(FILE, "mine.npz")
+    np.save("rows.npy", np.random.default_rng(2).normal(size=(300, N_FEATURES)))
+    Path("my_module.py").write_text(MY_HASHER)
+    lines = [
+        line
+        for block in re.findall(r"^```sh\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+        for line in block.splitlines()
+    ]
+    assert len(lines) == 3
+    for line in lines:
+        ended = invoke(*shlex.split(line)[1:])
+        assert (ended.exit_code, ended.stderr) == (0, ""), line
+    assert "my_module:MyHasher" in Path("table.csv").read_text("utf-8")
+    assert len(read("by-neighbors").records) == 2
+
+
+def test_the_printed_command_runs_as_it_stands_and_measures_the_same(folder: Path) -> None:
+    assert invoke(*BENCH, *OPTIONS).exit_code == 0
+    assert invoke("report", "results", "-o", "page.html").exit_code == 0
+    page = Path("page.html").read_text("utf-8")
+    (block,) = re.findall(r'<pre data-part="commands">(.*?)</pre>', page)
+    command, _ = (
+        line.replace("&#x27;", "'").replace("&quot;", '"') for line in re.findall("<code>(.*?)</code>", block)
+    )
+    before = dict(read("results").records)
+    Path("results").rename("first")
+    again = invoke(*shlex.split(command)[1:], "--json")
+    assert again.exit_code == 0, again.output
+    after = read("results")
+    assert after.missing == ()
+    assert {cell: record["digest"] for cell, record in after.records.items()} == {
+        cell: record["digest"] for cell, record in before.items()
+    }
+    assert list(json.loads(again.stdout)["values"]["it's mine"]) == ["map@50", "p@10", "map"]
+    drawn = next(iter(after.records.values()))["protocol"]
+    assert (drawn["n_train"], drawn["n_queries"], drawn["n_database"]) == (20 * N_CLASSES, 30, N_TRAIN)
+    assert drawn["asked"] == {"train_per_class": 20, "queries": 30}
+
+
+def test_a_changed_class_is_run_again_and_nothing_else(folder: Path) -> None:
+    assert "6 cell(s) run" in invoke(*BENCH).output
+    assert "0 cell(s) run, 6 stored before" in invoke(*BENCH).output
+    Path("own_of_test.py").write_text(MY_HASHER.replace("range(20)", "range(30)"))
+    ended = invoke(*BENCH)
+    assert "2 cell(s) run, 4 stored before" in ended.output
+    assert "2 stored cell(s) had other code or lacked a metric" in ended.output
+    Path("own_of_test.py").write_text(MY_HASHER.replace("return self\n", "raise KeyError('no')\n"))
+    ended = invoke(*BENCH)
+    assert ended.exit_code == 1
+    assert {cell.method for cell in read("results").records} == {"LSH", "SDH"}  # no result of other code is shown
+    trace = Path("results/supervised/it's mine/own_of_test.MyHasher/4-0.error.json")
+    assert f"Traceback: {trace}" in ended.output
+    assert "in fit" in json.loads(trace.read_text("utf-8"))["traceback"]
+    assert invoke("report", "results", "-o", "page.html").exit_code == 0
+    page = Path("page.html").read_text("utf-8")
+    (folded,) = re.findall(r'<details data-part="traceback">(.*?)</details>', page, re.DOTALL)
+    assert "KeyError" in folded
+    assert str(folder) not in page
+    assert "2 cells missing" in page
+
+
+def test_cells_that_lack_a_metric_are_run_again_with_it(folder: Path) -> None:
+    quick = (*BENCH[:4], "--methods", "LSH", "--bits", 4, "--draws", 1)
+    assert invoke(*quick).exit_code == 0
+    ended = invoke(*quick, "--metric", "p@10")
+    assert "1 cell(s) run, 0 stored before" in ended.output
+    assert "precision of the first 10 in %" in ended.output
+    assert "0 cell(s) run, 1 stored before" in invoke(*quick, "--metric", "p@10", "--metric", "map").output
+    assert "0 cell(s) run, 1 stored before" in invoke(*quick, "--protocol", "own").output  # it has that anyway
+    refused = invoke(*quick, "--protocol", "120")
+    assert refused.exit_code == 2
+    assert "made with the table's own protocol, now asked for protocol '120 per class'; name" in refused.stderr
+    too_many = invoke(*quick, "--metric", "p@1000", "--out", "other")
+    assert "metric 'p@1000' needs 1,000 rows in the database, got 150" in too_many.output
+
+
+PACKED = """
+import numpy as np
+class Base:
+    def __init__(self, n_bits): self.n_bits = n_bits
+    def fit(self, X): return self
+class Bits(Base):
+    def transform(self, X): return (X[:, : self.n_bits] > 0).astype(np.uint8)
+class Signs(Base):
+    def transform(self, X): return np.where(X[:, : self.n_bits] > 0, 1, -1)
+class Reals(Base):
+    def transform(self, X): return X[:, : self.n_bits]
+class Narrow(Base):
+    def transform(self, X): return X[:, :1]
+class Zero(Base):
+    def decision_function(self, X): return np.zeros((len(X), self.n_bits))
+class Nan(Base):
+    def decision_function(self, X): return np.full((len(X), self.n_bits), np.nan)
+class Words(Base):
+    def transform(self, X): return np.full((len(X), self.n_bits), "a")
+"""
+
+
+def test_bits_signs_and_reals_are_the_same_codes(folder: Path) -> None:
+    Path("packed_of_test.py").write_text(PACKED)
+    X = np.random.default_rng(1).normal(size=(50, 6))
+    request = Request(5, 0, UNSUPERVISED, "mine", "rbf_svm", np.zeros(50, np.int64))
+    for name in ("Bits", "Signs", "Reals"):
+        hasher = own_method(f"packed_of_test:{name}").build(request).fit(X)
+        np.testing.assert_array_equal(unpack_bits(hasher.encode(X), 5), X[:, :5] > 0)
+        np.testing.assert_array_equal(hasher.decision_function(X) >= 0.0, X[:, :5] > 0)
+    assert unpack_bits(own_method("packed_of_test:Zero").build(request).fit(X).encode(X), 5).all()
+    for name, said in (
+        ("Narrow", r"transform of packed_of_test:Narrow must return shape \(50, 5\), got \(50, 1\)"),
+        ("Nan", "decision_function of packed_of_test:Nan returned NaN or infinity"),
+        ("Words", "transform of packed_of_test:Words must return numbers"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            own_method(f"packed_of_test:{name}").build(request).fit(X).encode(X)
+
+
+def test_own_classes_are_rows_of_the_frontier_if_they_need_no_labels(folder: Path) -> None:
+    Path("packed_of_test.py").write_text(PACKED)
+    bench = ("bench", "frontier", FILE, "--bits", 8, "--draws", 1, "--methods")
+    ended = invoke(*bench, "packed_of_test:Reals,LSH", "--json")
+    assert ended.exit_code == 0, ended.output
+    values = json.loads(ended.stdout)["values"]["it's mine"]
+    assert values["asymmetric@10"]["packed_of_test:Reals"]["8"]["values"][0] > 10.0
+    refused = invoke(*bench, MINE)
+    assert (refused.exit_code, f"method {MINE} is not unsupervised" in refused.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("class Other: pass", "odd_of_test.py has no class 'My'"),
+        ("My = 3", "odd_of_test.py has no class 'My'"),
+        ("class My:\n def fit(self, X): pass\n def transform(self, X): pass", "no parameter n_bits, only none"),
+        ("class My:\n def __init__(self, n_bits, depth): pass", "parameter 'depth' of the class has no default"),
+        ("class My:\n def __init__(self, n_bits): pass", "neither decision_function"),
+        ("class My:\n def __init__(self, n_bits): pass\n def transform(self, X): pass", "the class has no fit"),
+        ("import no_such_package_at_all", "cannot be imported: No module named 'no_such_package_at_all'"),
+        ("class My(:", "cannot be imported: SyntaxError"),
+        ("1 / 0", "cannot be imported: ZeroDivisionError"),
+    ],
+)
+def test_classes_that_do_not_fit_are_refused_in_one_line(folder: Path, source: str, said: str) -> None:
+    Path("odd_of_test.py").write_text(source)
+    ended = invoke("bench", "supervised", "--dataset", FILE, "--methods", "odd_of_test:My")
+    assert (ended.exit_code, ended.stderr.count("\n")) == (2, 1)
+    assert said in ended.stderr
+    assert not Path("results").exists()
