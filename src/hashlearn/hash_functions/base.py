@@ -55,8 +55,12 @@ class HashFunction(ABC):
         progress : called with a `hashlearn.core.progress.Progress`, counted in distinct bits
         """
         X, codes = training_pair(X, codes)
+        self.require_rows(X)
         bits = distinct_bits(codes)
         return self._fit(Training(X, codes[:, bits.columns], bits, rng, n_jobs, progress))
+
+    def require_rows(self, X: Rows) -> None:
+        """Refuse rows that this method cannot learn from; a hasher asks before it infers codes."""
 
     @abstractmethod
     def _fit(self, data: Training) -> FittedHashFunctions:

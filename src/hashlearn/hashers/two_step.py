@@ -142,6 +142,7 @@ class TwoStepHasher(BitPredictor):
                 raise ValueError(f"target {target.name!r} needs labels: call fit(X, y), or choose target='distance'")
             require_classes(labels)
         self.hash_function_ = given_function or automatic(X.shape[0], target.needs_labels)
+        self.hash_function_.require_rows(X)
         rng = generator(self.random_state)
         self.scaling_ = settled_scaling(self.scaling, X, labels is not None)
         X = given = scaled(X, self.scaling_)
