@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from hashlearn.core.arrays import is_tensor, to_numpy
+from hashlearn.core.packages import require
 
 ARROW_LISTS = ("list", "large_list", "fixed_size_list")
 
@@ -105,9 +106,7 @@ def _has_pandas_vectors(column: Any) -> bool:
 def _pandas_vectors(column: Any, name: str) -> Any:
     if column.dtype == object:
         return _stacked(column.tolist(), name)
-    import pyarrow as pa
-
-    return _from_arrow(pa.array(column), name)
+    return _from_arrow(_pyarrow().array(column), name)
 
 
 def _from_polars(X: Any, name: str) -> Any:
@@ -150,27 +149,26 @@ class _Named:
 
 
 def _has_arrow_vectors(column: Any) -> bool:
-    import pyarrow as pa
-
-    kind = column.type
-    is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
-    return is_list and (pa.types.is_floating(kind.value_type) or pa.types.is_integer(kind.value_type))
+    types, kind = _pyarrow().types, column.type
+    is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
+    return bool(is_list and (types.is_floating(kind.value_type) or types.is_integer(kind.value_type)))
 
 
 def _arrow_vectors(column: Any, name: str) -> Any:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     if column.null_count:
         _refuse_missing(int(np.argmax(np.asarray(column.is_null()))), name)
-    if pa.types.is_fixed_size_list(column.type):
+    if hasattr(column.type, "list_size"):
         length = column.type.list_size
     else:
-        length = _common_length(np.asarray(pc.list_value_length(column)), name)
-    chunks = column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+        length = _common_length(np.asarray(_pyarrow("pyarrow.compute").list_value_length(column)), name)
+    chunks = getattr(column, "chunks", [column])
     parts = [chunk.flatten().to_numpy(zero_copy_only=False) for chunk in chunks]
     values = parts[0] if len(parts) == 1 else np.concatenate(parts or [np.empty(0)])
     return values.reshape(len(column), length) if length else np.empty(0)
+
+
+def _pyarrow(module: str = "pyarrow") -> Any:
+    return require(module, "parquet", "reading Arrow columns")  # whoever has such a column has the package
 
 
 def _only(found: Sequence[Any], columns: Sequence[Any], name: str) -> Any:

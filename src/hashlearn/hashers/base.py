@@ -234,7 +234,12 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         from hashlearn.linalg.tensors import checked_tensor
 
         if reset or X.dim() != 2 or X.shape[0]:
-            X = checked_tensor(X, "X", ndim=2, limit=LARGEST_FEATURE)
+            try:
+                X = checked_tensor(X, "X", ndim=2, limit=LARGEST_FEATURE)
+            except ValueError:
+                if X.dim() == 2 and not X.requires_grad:
+                    require_finite(X, "X")
+                raise
         n, n_features = X.shape
         if reset:
             if n < 2:

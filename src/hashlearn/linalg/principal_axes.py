@@ -1,7 +1,7 @@
 """Principal axes of X, as a linear map that can be stored and applied to new samples.
 
-Up to `MAX_COVARIANCE` features the covariance is formed and decomposed, O(n · n_features²), and a sparse X is made dense
-in blocks of rows. Beyond, a randomized SVD is used, and a sparse X stays sparse: products subtract the mean afterwards,
+Up to `MAX_COVARIANCE` features the covariance is formed and decomposed, O(n · n_features²); a sparse X is made dense in
+blocks of rows. Beyond, a randomized SVD is used, and a sparse X stays sparse: products subtract the mean afterwards,
 O(nnz · n_components). The blocks depend on n alone, so the number of threads has no effect.
 """
 
@@ -88,7 +88,7 @@ def principal_axes(X: Any, n_components: int, rng: np.random.Generator) -> Princ
 def _leading_singular_vectors(
     product: Product, transposed: Product, shape: tuple[int, int], count: int, rng: np.random.Generator
 ) -> tuple[FloatArray, FloatArray]:
-    """Singular values, largest first, and right vectors as columns: randomized SVD (Halko et al. 2011, Algorithm 4.4)."""
+    """Singular values, largest first, and right vectors as columns, by a randomized SVD (Halko et al. 2011)."""
     wide = shape[0] < shape[1]  # iterate on the shorter side
     forth, back = (transposed, product) if wide else (product, transposed)
     draws = np.random.RandomState(int(rng.integers(2**31)))
