@@ -45,13 +45,14 @@ def test_wrong_shapes_and_objects_are_refused(name: str) -> None:
         (X[:120].reshape(120, 8, 8), r"dim 3|3 dimensions|dim=3"),
         (words, "could not convert|unable to convert|Unable to convert|convert"),
         (X[TRAIN] + 1j, "Complex data not supported"),
-        (np.zeros((0, 64)), "0 sample"),
         (np.zeros((120, 0)), "0 feature"),
     ):
         with pytest.raises((ValueError, TypeError), match=message):
             unfitted(name).fit(bad, Y[TRAIN])
         with pytest.raises((ValueError, TypeError), match=message):
             fitted(name).encode(bad)
+    with pytest.raises(ValueError, match="0 sample"):
+        unfitted(name).fit(X[:0], Y[:0])
     with pytest.raises(ValueError, match=r"63 features, but .* is expecting 64"):
         fitted(name).encode(X[TEST][:, :63])
 
@@ -93,7 +94,7 @@ def test_features_that_tell_nothing_do_not_crash(name: str, data: str) -> None:
         "two rows": np.repeat(X[:2, 20:26], 20, axis=0),
     }[data]
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Liblinear failed")
+        warnings.filterwarnings("ignore", "Liblinear failed|all 40 rows of X are equal")
         hasher = HASHERS[name](4, **QUICK.get(name, {})).set_params(random_state=0).fit(rows, np.arange(40) % 3)
     assert np.isfinite(hasher.decision_function(rows)).all()
     codes = hasher.encode(rows)
