@@ -1,4 +1,4 @@
-"""Rows as people have them: every kind of column of vectors is the same array, and what is wrong is named by its row."""
+"""Rows as people have them: every column of vectors is the same array, and what is wrong is named by its row."""
 
 from __future__ import annotations
 
