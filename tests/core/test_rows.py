@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
@@ -19,32 +19,40 @@ X = np.random.default_rng(0).standard_normal((30, 4)).astype(np.float32)
 VECTORS, LISTS = list(X), X.tolist()
 FIXED = pa.FixedSizeListArray.from_arrays(pa.array(X.ravel()), 4)
 SINGLES = pa.list_(pa.float32())
-COLUMNS: dict[str, Any] = {
-    "list of arrays": VECTORS,
-    "list of lists": LISTS,
-    "tuple": tuple(VECTORS),
-    "object array": pd.Series(VECTORS).to_numpy(),
-    "pandas Series": pd.Series(VECTORS, index=range(100, 130)),
-    "pandas Series of lists": pd.Series(LISTS),
-    "pandas Series of Arrow": pd.Series(VECTORS, dtype=pd.ArrowDtype(SINGLES)),
-    "pandas frame": pd.DataFrame({"embedding": VECTORS}),
-    "Polars list": pl.Series("embedding", LISTS, dtype=pl.List(pl.Float32)),
-    "Polars array": pl.Series("embedding", LISTS, dtype=pl.Array(pl.Float32, 4)),
-    "Polars frame": pl.DataFrame({"embedding": pl.Series(LISTS, dtype=pl.List(pl.Float32))}),
-    "Arrow list": pa.array(LISTS, SINGLES),
-    "Arrow large list": pa.array(LISTS, pa.large_list(pa.float32())),
-    "Arrow fixed": FIXED,
-    "Arrow slice": pa.concat_arrays([FIXED[:7], FIXED])[7:],
-    "Arrow list slice": pa.array([[9.0], *LISTS], SINGLES)[1:],
-    "Arrow chunks": pa.chunked_array([FIXED[:7], FIXED[7:]]),
-    "Arrow table": pa.table({"embedding": FIXED}),
-    "Arrow batch": pa.RecordBatch.from_arrays([FIXED], ["embedding"]),
+
+
+def polars() -> Any:
+    return pytest.importorskip("polars", reason="polars is not installed")
+
+
+COLUMNS: dict[str, Callable[[], Any]] = {
+    "list of arrays": lambda: VECTORS,
+    "list of lists": lambda: LISTS,
+    "tuple": lambda: tuple(VECTORS),
+    "object array": lambda: pd.Series(VECTORS).to_numpy(),
+    "pandas Series": lambda: pd.Series(VECTORS, index=range(100, 130)),
+    "pandas Series of lists": lambda: pd.Series(LISTS),
+    "pandas Series of Arrow": lambda: pd.Series(VECTORS, dtype=pd.ArrowDtype(SINGLES)),
+    "pandas frame": lambda: pd.DataFrame({"embedding": VECTORS}),
+    "Polars list": lambda: polars().Series("embedding", LISTS, dtype=polars().List(polars().Float32)),
+    "Polars array": lambda: polars().Series("embedding", LISTS, dtype=polars().Array(polars().Float32, 4)),
+    "Polars frame": lambda: polars().DataFrame(
+        {"embedding": polars().Series(LISTS, dtype=polars().List(polars().Float32))}
+    ),
+    "Arrow list": lambda: pa.array(LISTS, SINGLES),
+    "Arrow large list": lambda: pa.array(LISTS, pa.large_list(pa.float32())),
+    "Arrow fixed": lambda: FIXED,
+    "Arrow slice": lambda: pa.concat_arrays([FIXED[:7], FIXED])[7:],
+    "Arrow list slice": lambda: pa.array([[9.0], *LISTS], SINGLES)[1:],
+    "Arrow chunks": lambda: pa.chunked_array([FIXED[:7], FIXED[7:]]),
+    "Arrow table": lambda: pa.table({"embedding": FIXED}),
+    "Arrow batch": lambda: pa.RecordBatch.from_arrays([FIXED], ["embedding"]),
 }
 
 
 @pytest.mark.parametrize("kind", COLUMNS)
 def test_every_column_of_vectors_is_the_same_array(kind: str) -> None:
-    rows = as_rows(COLUMNS[kind])
+    rows = as_rows(COLUMNS[kind]())
     assert type(rows) is np.ndarray
     np.testing.assert_array_equal(rows, X)
     assert rows.dtype == (np.float64 if kind in ("list of lists", "pandas Series of lists") else np.float32)
@@ -59,27 +67,42 @@ def test_arrow_vectors_in_one_chunk_are_not_copied() -> None:
     assert np.shares_memory(as_rows(FIXED), FIXED.flatten().to_numpy())
 
 
-@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, np.asarray, sp.csr_array])
-def test_numbers_stay_as_they_are(kind: Any) -> None:
-    frame = kind(X)
+FRAMES: dict[str, Callable[[Any], Any]] = {
+    "pandas": pd.DataFrame,
+    "Polars": lambda columns: polars().DataFrame(columns),
+    "Arrow": pa.table,
+}
+
+
+@pytest.mark.parametrize("kind", [*FRAMES, "array", "sparse"])
+def test_numbers_stay_as_they_are(kind: str) -> None:
+    others: dict[str, Any] = {"array": X, "sparse": sp.csr_array(X)}
+    frame = others[kind] if kind in others else FRAMES[kind]({"a": X[:, 0], "b": X[:, 1]})
     assert as_rows(frame) is frame
 
 
-@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame, pa.table])
-def test_vectors_beside_other_columns_are_named(kind: Any) -> None:
-    frame = kind({"id": [1, 2], "text": ["a", "b"], "tags": [["x"], ["y"]], "label": [0, 1], "embedding": LISTS[:2]})
+@pytest.mark.parametrize("kind", FRAMES)
+def test_vectors_beside_other_columns_are_named(kind: str) -> None:
+    frame = FRAMES[kind](
+        {"id": [1, 2], "text": ["a", "b"], "tags": [["x"], ["y"]], "label": [0, 1], "embedding": LISTS[:2]}
+    )
     with pytest.raises(
         ValueError, match=r"X has a column of vectors, 'embedding', beside 'id', 'text', 'tags', …; "
     ) as e:
         as_rows(frame)
     assert str(e.value).endswith("pass the vectors alone: X = X['embedding']")
     np.testing.assert_array_equal(as_rows(frame["embedding"]), LISTS[:2])
-    two = kind({"title": LISTS[:2], "body": LISTS[:2]})
+    two = FRAMES[kind]({"title": LISTS[:2], "body": LISTS[:2]})
     with pytest.raises(ValueError, match="columns of vectors, 'title' and 'body'; pass one of them"):
         as_rows(two)
 
 
-KINDS: dict[str, Any] = {"list": list, "pandas": pd.Series, "Polars": pl.Series, "Arrow": pa.array}
+KINDS: dict[str, Callable[[Any], Any]] = {
+    "list": list,
+    "pandas": pd.Series,
+    "Polars": lambda values: polars().Series(values),
+    "Arrow": pa.array,
+}
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -107,7 +130,7 @@ def test_a_missing_number_is_nan(kind: str) -> None:
 
 def test_rows_of_a_lazy_frame_are_asked_for() -> None:
     with pytest.raises(TypeError, match=r"LazyFrame.*pass X\.collect\(\)"):
-        as_rows(pl.DataFrame(X).lazy())
+        as_rows(polars().DataFrame(X).lazy())
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array, sp.csc_array])

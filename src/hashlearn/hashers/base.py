@@ -117,7 +117,10 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """``finish`` applied to the margins, which are those of a subclass if it has its own ``decision_function``."""
         if type(self).decision_function is BaseHasher.decision_function:
             return self._evaluated(X, finish)
-        margins = self.decision_function(as_rows(X))
+        rows = as_rows(X)
+        if getattr(rows, "shape", None) == (0,):  # an empty list or column
+            return finish(np.empty((0, int(self.n_bits))))
+        margins = self.decision_function(rows)
         margins = margins if is_tensor(margins) else np.asarray(margins)
         if margins.ndim != 2 or margins.shape[1] != self.n_bits:
             raise ValueError(
@@ -133,7 +136,8 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         if is_tensor(X) or not isinstance(functions, FittedHashFunctions):
             X = self._validated(X, reset=False)
             if X.shape[0] == 0:
-                return finish(X[:, :1].repeat(1, self.n_bits) if is_tensor(X) else np.empty((0, self.n_bits), X.dtype))
+                none = (0, int(self.n_bits))
+                return finish(X.new_empty(none) if is_tensor(X) else np.empty(none, X.dtype))
             return finish(self._margins(X))
         X = self._validated(X, reset=False, entries=False)
         if hasattr(X, "toarray"):
