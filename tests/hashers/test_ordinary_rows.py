@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 
-from hashlearn import TwoStepHasher, compress, hashers, near_duplicates
+from hashlearn import compress, near_duplicates
 from hashlearn.core.packages import is_installed
 from hashlearn.hashers import HASHERS, ITQ, LSH, BaseHasher, tune
 from hashlearn.persistence import PersistenceError
@@ -105,12 +105,6 @@ def test_rows_that_teach_nothing_are_warned_of() -> None:
         ITQ(8, random_state=0).fit(X[:, 20:21])
 
 
-def test_one_class_is_told_what_happens_without_labels() -> None:
-    with pytest.raises(ValueError, match="leave y out: TwoStepHasher then groups samples along their neighbor graph"):
-        TwoStepHasher(4).fit(X[TRAIN], np.zeros(120))
-    assert TwoStepHasher(4, random_state=0).fit(X[TRAIN]).target_.name == "neighbors"
-
-
 class FirstSigns(BaseHasher):
     """A hasher as a user would write it: public names only."""
 
@@ -164,8 +158,3 @@ def test_tab_completion_shows_public_names_only(module: str) -> None:
     folder = getattr(hashlearn, module)
     assert dir(folder) == sorted(folder.__all__)
     assert all(hasattr(folder, name) for name in dir(folder))
-
-
-def test_a_wrong_solver_is_named_by_its_argument() -> None:
-    with pytest.raises(ValueError, match=r"solver must be one of .*did you mean 'sdr'"):
-        hashers.TwoStepHasher(4, solver="sdp").fit(X[TRAIN], Y[TRAIN])

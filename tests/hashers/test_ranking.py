@@ -233,6 +233,7 @@ def test_too_few_rows_keep_the_start():
     assert [check.step for check in quick(n_steps=2).fit(X[:80]).ranking_report_.checks] == [0, 1, 2]
 
 
+@pytest.mark.filterwarnings("ignore:all 200 rows of X are equal")
 @pytest.mark.parametrize("metric", ["cosine", "euclidean"])
 def test_equal_rows_have_one_code(metric):
     for value in (0.0, 0.1, 1e15):

@@ -215,9 +215,9 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """Warn of rows from which no useful code can be learned, whatever the method."""
         if X.shape[1] == 1 and isinstance(self.n_bits, int) and self.n_bits > 1:
             what = f"X has one column, from which n_bits={self.n_bits} bits are learned: many will be copies of others"
-            warnings.warn(f"{what}; is it the column that you meant?", stacklevel=4)
+            warnings.warn(f"{what}; is it the column that you meant?", stacklevel=5)
         if all_equal(X):
-            warnings.warn(f"all {X.shape[0]} rows of X are equal, so all codes will be equal too", stacklevel=4)
+            warnings.warn(f"all {X.shape[0]} rows of X are equal, so all codes will be equal too", stacklevel=5)
 
     def _take_plain_integers(self) -> None:
         """Turn parameters that are NumPy integers into Python's: small ones overflow, ``np.uint8(200) + 100`` is 44."""
