@@ -9,34 +9,14 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
-import scipy.sparse as sp
 
 from hashlearn import compress, near_duplicates
 from hashlearn.core.packages import is_installed
-from hashlearn.hashers import HASHERS, ITQ, LSH, BaseHasher, tune
+from hashlearn.hashers import ITQ, LSH, BaseHasher, tune
 from hashlearn.persistence import PersistenceError
 from tests.persistence.models import TEST, TRAIN, X, Y, fitted, unfitted
 
 CALLS = ("encode", "transform", "decision_function")
-every_hasher = pytest.mark.parametrize("name", HASHERS)
-
-
-@every_hasher
-def test_an_empty_batch_has_no_codes(name: str) -> None:
-    hasher = fitted(name)
-    for empty in (X[:0], X[:0].astype(np.float32), sp.csr_array(X[:0]), [], pd.Series([], dtype=object)):
-        found = [getattr(hasher, call)(empty) for call in CALLS]
-        assert [part.shape for part in found] == [(0, 2), (0, 11), (0, 11)]
-        assert [part.dtype.kind for part in found] == ["u", "u", "f"]
-    with pytest.raises(ValueError, match="has 63 features, but"):
-        hasher.encode(X[:0, :63])
-
-
-@every_hasher
-def test_columns_of_vectors_have_the_codes_of_their_array(name: str) -> None:
-    hasher = fitted(name)
-    for column in (pd.Series(list(X[TEST])), pa.array(list(X[TEST])), list(X[TEST])):
-        np.testing.assert_array_equal(hasher.encode(column), hasher.encode(X[TEST]))
 
 
 @pytest.mark.parametrize("name", ["itq", "ranking", "sdh", "two_step"])
