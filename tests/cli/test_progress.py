@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from hashlearn import bqp
-from hashlearn.cli import progress as module
 from hashlearn.cli.progress import ProgressBar
 from hashlearn.cli.text_tables import value_and_bound
+from hashlearn.core import progress_bar as module
 from hashlearn.core.progress import Progress
 from hashlearn.experiments.bench.run import RunProgress
 

@@ -23,5 +23,6 @@ def test_it_is_two_step_hashing_with_nopt():
 
 def test_only_its_own_parameters_are_parameters():
     parameters = TSH(n_bits=5, init="itq").get_params()
-    assert set(parameters) == {"n_bits", "hash_function", "init", "n_sweeps", "random_state", "n_jobs", "progress"}
+    own = {"n_bits", "hash_function", "init", "n_sweeps", "random_state", "n_jobs", "progress", "verbose"}
+    assert set(parameters) == own
     assert clone(TSH(n_bits=5, init="itq")).get_params() == parameters

@@ -37,12 +37,15 @@ from hashlearn.compression.testing import Claim, Outcome, is_likely, outcome_of
 from hashlearn.core.checks import generator, require_share, whole_number
 from hashlearn.core.names import require_choice
 from hashlearn.core.progress import Progress, ProgressCallback, tell
+from hashlearn.core.progress_bar import watched
+from hashlearn.core.rows import as_rows
 from hashlearn.metrics.neighbors import METRICS
 from hashlearn.persistence import fingerprint
 
 CANDIDATES = 20  # for each neighbor that is wanted, without max_depth
 WEIGHTS = {"ranking_linear": 20.0, "ranking_mlp": 60.0, "two_step": 10.0}  # seconds of a fit; the others take one
 USUAL_FITS = 3  # of a family
+COLUMN_NAMES = ("names", "column_names", "columns")  # of a file, of an Arrow table, of a data frame
 QUICKEST, SIZES_SHOWN = "pca_sign", 4  # shown up to four times the size that is enough
 
 
@@ -66,6 +69,7 @@ def compress(
     max_rows: int = 100_000,
     random_state: int | None = 0,
     progress: ProgressCallback | None = None,
+    verbose: bool = False,
 ) -> Compression:
     """The smallest binary code that keeps a promise: searches find at least ``recall`` of the k nearest neighbors.
 
@@ -74,7 +78,8 @@ def compress(
 
     Parameters
     ----------
-    X : rows to search (n, n_features): an array, or a file that `hashlearn.streams.open_rows` opened
+    X : rows to search (n, n_features): an array, a column of vectors of pandas, Polars or Arrow, or a file that
+        `hashlearn.streams.open_rows` opened
     y : labels; with them two-step codes are tried too
     recall : share of the k nearest neighbors by floats that must be found, below 1
     k : neighbors of a query
@@ -95,6 +100,7 @@ def compress(
     max_rows : with more rows a random sample of this many is the database, and the promise is for this many rows
     random_state : seed, an integer; the certificate states it
     progress : called with a `hashlearn.core.progress.Progress`
+    verbose : draw a progress bar with the time left
 
     Examples
     --------
@@ -113,39 +119,41 @@ def compress(
     seed = None if random_state is None else whole_number(random_state, "random_state", least=0)
     most = SIZES[-1] if max_bytes is None else whole_number(max_bytes, "max_bytes", least=1)
     names = _family_names(families, y is not None, thorough)
-    tell(progress, "finding the true neighbors", 0, None)
-    split = split_rows(
-        X,
-        y,
-        queries,
-        recall=recall,
-        confidence=confidence,
-        k=k,
-        metric=metric,
-        n_queries=n_queries,
-        max_rows=max_rows,
-        rng=generator(seed),
-        seed=seed,
-    )
-    rows = split.rows
-    depth = rows.k
-    if keep_floats:
-        wanted = CANDIDATES * rows.k if max_depth is None else whole_number(max_depth, "max_depth", least=rows.k)
-        depth = min(wanted, len(rows.database))
-    claim = Claim(float(recall), float(confidence), rows.k, depth)
-    own = _explored(rows, claim, names, MODES if mode == "auto" else (mode,), most, progress)
-    tell(progress, "testing the promise", 0, None)
-    outcome = outcome_of(own, claim)
-    winner = outcome.accepted
-    tried: list[Contender] = [*own]
-    if peers:
-        size, sizes = winner.bytes_per_row, {contender.bytes_per_row for contender in own}
-        shown = sizes if thorough else {other for other in sizes if size <= 2 * other <= 2 * size}
-        tried += product_quantizers(shown, rows, progress)
+    X = as_rows(X)
+    with watched(progress, verbose) as progress:
+        tell(progress, "finding the true neighbors", 0, None)
+        split = split_rows(
+            X,
+            y,
+            queries,
+            recall=recall,
+            confidence=confidence,
+            k=k,
+            metric=metric,
+            n_queries=n_queries,
+            max_rows=max_rows,
+            rng=generator(seed),
+            seed=seed,
+        )
+        rows = split.rows
+        depth = rows.k
+        if keep_floats:
+            wanted = CANDIDATES * rows.k if max_depth is None else whole_number(max_depth, "max_depth", least=rows.k)
+            depth = min(wanted, len(rows.database))
+        claim = Claim(float(recall), float(confidence), rows.k, depth)
+        own = _explored(rows, claim, names, MODES if mode == "auto" else (mode,), most, progress)
+        tell(progress, "testing the promise", 0, None)
+        outcome = outcome_of(own, claim)
+        winner = outcome.accepted
+        tried: list[Contender] = [*own]
+        if peers:
+            size, sizes = winner.bytes_per_row, {contender.bytes_per_row for contender in own}
+            shown = sizes if thorough else {other for other in sizes if size <= 2 * other <= 2 * size}
+            tried += product_quantizers(shown, rows, progress)
     table = frontier_of(tried, claim, rows, winner)
     examples = examples_of(winner, outcome.depth, keep_floats, split)
     growth = growth_of(winner, rows, claim.recall) if outcome.is_kept(claim) and outcome.depth > rows.k else None
-    columns = getattr(X, "names", getattr(X, "columns", None))  # of a file, of a data frame
+    columns = next((getattr(X, name) for name in COLUMN_NAMES if hasattr(X, name)), None)
     if columns is not None:
         winner.hasher.feature_names_in_ = np.array(columns, dtype=object)
     certificate = _certified(outcome, claim, split, keep_floats, queries is not None, growth)

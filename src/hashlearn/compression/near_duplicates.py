@@ -29,6 +29,7 @@ from hashlearn.compression.similar_rows import Pairs, SimilarRows, joined_pairs
 from hashlearn.core.arrays import FloatArray, to_numpy
 from hashlearn.core.checks import finite_float64, generator, require_share, whole_number
 from hashlearn.core.progress import ProgressCallback
+from hashlearn.core.rows import as_rows
 from hashlearn.hashers import LSH, BaseHasher
 from hashlearn.hashers.base import MAX_BITS
 from hashlearn.search.interface import ByteArray, RowArray
@@ -83,7 +84,7 @@ def near_duplicates(
     (array([[0, 2]]), array([0, 1]), True)
     """
     began = time.perf_counter()
-    rows = finite_float64(to_numpy(X), "X", ndim=2)
+    rows = finite_float64(to_numpy(as_rows(X)), "X", ndim=2)
     n = len(rows)
     if n < 2:
         raise ValueError(f"X must have at least 2 rows to compare, got shape {rows.shape}")

@@ -17,6 +17,7 @@ from hashlearn.compression.promise import fewest_values
 from hashlearn.core.arrays import to_numpy
 from hashlearn.core.checks import LARGEST_FEATURE, require_k, whole_number
 from hashlearn.core.labels import checked_labels, require_unmasked
+from hashlearn.core.rows import as_rows, require_finite
 from hashlearn.metrics import float_neighbors
 from hashlearn.search import VectorFile
 
@@ -95,10 +96,11 @@ def _matrix(X: Any) -> Any:
     """Rows in memory, of which some can be taken; their entries are not checked yet."""
     if issparse(X):
         raise TypeError("X must be dense rows, got a sparse matrix; X.toarray() makes it dense if memory allows")
-    rows = to_numpy(X) if hasattr(X, "shape") else np.array(X, dtype=object)
+    rows = to_numpy(as_rows(X))
+    rows = rows if hasattr(rows, "iloc") else np.asarray(rows)  # a data frame keeps its columns apart
     if rows.ndim != 2:
         raise ValueError(f"X must be rows of equal length, in 2 dimensions, got shape {rows.shape}")
-    return rows if hasattr(X, "shape") else np.asarray(X)
+    return rows
 
 
 def _taken(X: Any, rows: NDArray[np.int64]) -> Any:
@@ -118,8 +120,16 @@ def digest(rows: NDArray[Any]) -> str:
 def checked_rows(X: Any, name: str) -> NDArray[Any]:
     """Finite rows in single or double precision."""
     require_unmasked(X, name)
-    rows: NDArray[Any] = check_array(to_numpy(X), dtype=(np.float64, np.float32), input_name=name, ensure_min_samples=2)
+    rows: NDArray[Any] = check_array(
+        to_numpy(as_rows(X, name)),
+        dtype=(np.float64, np.float32),
+        input_name=name,
+        ensure_min_samples=2,
+        ensure_all_finite=False,
+    )
     largest = max(float(rows.max()), -float(rows.min()))
+    if not largest < np.inf:
+        require_finite(rows, name)
     if largest > LARGEST_FEATURE:
         raise ValueError(f"{name} has an entry of size {largest:.3g}; scale it below {LARGEST_FEATURE:.0e} first")
     return rows

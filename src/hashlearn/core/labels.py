@@ -59,7 +59,8 @@ def require_classes(labels: NDArray[Any], name: str = "y") -> None:
     if n_classes < 2:
         raise ValueError(
             f"{name} holds only one class, so nothing is dissimilar and one code would do; "
-            f"give labels of two classes or more, or leave {name} out to learn without labels"
+            f"give labels of two classes or more, or leave {name} out: TwoStepHasher then groups samples along their "
+            "neighbor graph, and RankingHasher keeps the nearest vectors"
         )
     if n_classes == n:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""The memory of this machine: all of it, what is free, and how many rows a Gram matrix may have."""
+"""The memory of this machine: all of it, what is free, how many rows a Gram matrix may have, what may become dense."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import os
 from functools import cache
 from math import isqrt
 from pathlib import Path
+from typing import Any
 
-from hashlearn.core.thresholds import LARGEST_GRAM_ROWS
+from hashlearn.core.thresholds import LARGEST_DENSE_FORM, LARGEST_GRAM_ROWS
 
 SHARE_OF_MEMORY = 4  # one n × n matrix may take a quarter
 FLOAT64_BYTES = 8
@@ -19,6 +20,27 @@ def gram_rows_limit(wanted: int | None) -> int:
     The machine's memory and not what is free of it just now, so that the same fit twice takes the same path.
     """
     return wanted if wanted is not None else min(LARGEST_GRAM_ROWS, isqrt(memory_share() // FLOAT64_BYTES))
+
+
+def dense_form(X: Any) -> str:
+    """What sparse rows would take as a dense array, and what to do instead: the end of an error."""
+    n, n_features = X.shape
+    size = FLOAT64_BYTES * n * n_features
+    return (
+        f"as a dense array its {n:,} × {n_features:,} numbers take {size / 1e9:,.1f} GB. Reduce its columns with "
+        "sklearn.decomposition.TruncatedSVD, or take hashlearn.hashers.ITQ, which keeps rows sparse"
+        + ("" if size > LARGEST_DENSE_FORM else "; or pass X.toarray()")
+    )
+
+
+def densified(X: Any, purpose: str) -> Any:
+    """Sparse rows as a dense array, refused above `LARGEST_DENSE_FORM` bytes; dense rows unchanged."""
+    if not hasattr(X, "toarray"):
+        return X
+    if FLOAT64_BYTES * X.shape[0] * X.shape[1] > LARGEST_DENSE_FORM:
+        limit = f"more than the {LARGEST_DENSE_FORM / 1e9:.0f} GB that are allowed"
+        raise ValueError(f"{purpose} needs dense rows, and X is too large for that, {limit}: {dense_form(X)}")
+    return X.toarray()
 
 
 @cache

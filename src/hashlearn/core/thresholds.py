@@ -71,6 +71,9 @@ THREADED_PRODUCT = 4_000_000
 # Principal axes of more features come from a randomized SVD: a covariance of 2,048 features takes 32 MB.
 # The limit was set by judgment; no measurement is recorded.
 MAX_COVARIANCE = 2048
+# Sparse rows are made dense, where a method needs that, if they take at most this many bytes in float64. Fits make two
+# or three copies, so a machine with 8 GB holds them. The limit was set by judgment.
+LARGEST_DENSE_FORM = 2 * 10**9
 # With more rows the nearest neighbors are approximate, since exact search takes O(n²): 2.6 s of processor time at
 # 10,000 × 384. The graph's eigenvectors come from subspace iteration: 16 s at 100,000 rows, Lanczos 290.
 MOST_EXACT_NEIGHBORS = 20_000

@@ -38,6 +38,8 @@ def codes_and_places(
 ) -> tuple[NDArray[np.uint8], NDArray[np.uint16]]:
     """Packed codes, as ``hasher.encode`` gives them, and places (n, 2) from 0 to `LARGEST`."""
     n, done = row_count(X), 0
+    if n == 0:
+        raise ValueError("X has 0 samples; a page needs at least one to show")
     codes = np.empty((n, -(-hasher.n_bits // 8)), np.uint8)
     margins = np.empty((n, hasher.n_bits), np.float32)
     for block in _blocks(X, n):
@@ -82,4 +84,4 @@ def _blocks(X: Any, n: int) -> Iterator[Any]:
         yield from X.batches(BLOCK_ROWS)
         return
     rows = X.tocsr() if hasattr(X, "tocsr") else X
-    yield from (rows[first : first + BLOCK_ROWS] for first in range(0, max(n, 1), BLOCK_ROWS))
+    yield from (rows[first : first + BLOCK_ROWS] for first in range(0, n, BLOCK_ROWS))

@@ -105,3 +105,7 @@ def fitted_from_state(state: dict[str, Any]) -> FittedHashFunctions:
     if kind not in STORABLE:
         raise ValueError(f"kind must be one of {', '.join(STORABLE)}, got {kind!r}")
     return STORABLE[kind].from_state(state)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -10,7 +10,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from hashlearn.core.jobs import STAGE
+from hashlearn.core.memory import FLOAT64_BYTES
 from hashlearn.core.progress import ProgressCallback, tell
+from hashlearn.core.thresholds import LARGEST_DENSE_FORM
 from hashlearn.hash_functions.distinct_bits import DistinctBits, distinct_bits
 from hashlearn.hash_functions.fitted import FittedHashFunctions, Rows, working_rows
 
@@ -35,6 +37,7 @@ class HashFunction(ABC):
 
     name: ClassVar[str]
     accepts_sparse: ClassVar[bool] = True
+    forms_scatter: ClassVar[bool] = False  # whether ``fit`` forms a dense matrix of columns × columns
 
     def fit(
         self,
@@ -55,8 +58,20 @@ class HashFunction(ABC):
         progress : called with a `hashlearn.core.progress.Progress`, counted in distinct bits
         """
         X, codes = training_pair(X, codes)
+        self.require_rows(X)
         bits = distinct_bits(codes)
+        tell(progress, STAGE, 0, bits.n_distinct)
         return self._fit(Training(X, codes[:, bits.columns], bits, rng, n_jobs, progress))
+
+    def require_rows(self, X: Rows) -> None:
+        """Refuse rows that this method cannot learn from; a hasher asks before it infers codes."""
+        size = FLOAT64_BYTES * X.shape[1] ** 2
+        if self.forms_scatter and sp.issparse(X) and size > LARGEST_DENSE_FORM:
+            raise ValueError(
+                f"{self.name} forms a dense matrix of columns × columns, and X is sparse with {X.shape[1]:,} columns, "
+                f"which take {size / 1e9:,.1f} GB; choose linear_svm or logistic, which keep X sparse, or reduce the "
+                "columns with sklearn.decomposition.TruncatedSVD"
+            )
 
     @abstractmethod
     def _fit(self, data: Training) -> FittedHashFunctions:

@@ -174,7 +174,7 @@ class Logistic(LinearClassifier):
 class LinearRidge(HashFunction):
     """Minimize Σ (y − w·x − b)² + alpha · s ‖w‖², with s the mean of the scatter's diagonal.
 
-    Sparse X is made dense in blocks of rows.
+    Sparse X is made dense in blocks of rows. It is refused if a matrix of its columns × columns takes more than 2 GB.
 
     Parameters
     ----------
@@ -184,6 +184,7 @@ class LinearRidge(HashFunction):
     alpha: float = DEFAULT_ALPHA
 
     name: ClassVar[str] = "linear_ridge"
+    forms_scatter: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         positive(self.alpha, "alpha")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass, field
 from importlib import import_module
@@ -10,14 +11,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import Tags
-from sklearn.utils.validation import assert_all_finite, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from hashlearn import bits, metrics
 from hashlearn.core.arrays import is_tensor
 from hashlearn.core.checks import LARGEST_FEATURE, positive, whole_number
 from hashlearn.core.labels import checked_labels, require_classes, require_unmasked
+from hashlearn.core.memory import dense_form
+from hashlearn.core.rows import all_equal, as_rows, require_finite
 from hashlearn.hash_functions import FittedHashFunctions, accepts_sparse
 from hashlearn.hash_functions.fitted import working_rows
 from hashlearn.hash_functions.stored import largest_entry
@@ -31,8 +35,23 @@ MAX_BITS = 4096
 class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     """A hasher fits on X (and y, if it is supervised) and encodes any sample in n_bits bits.
 
-    A subclass provides ``fit``, which sets ``hash_functions_``, or ``fit`` and ``_margins``. Margins of at least 0 are
-    bits 1. A subclass with parameters of its own is a dataclass; all parameters but ``n_bits`` are keywords.
+    A subclass provides ``fit`` and ``decision_function``, whose margins of at least 0 are bits 1; `transform`,
+    `encode` and `score` follow from it. Or its ``fit`` sets ``hash_functions_``. A subclass with parameters of its own
+    is a dataclass; all parameters but ``n_bits`` are keywords.
+
+    Examples
+    --------
+    >>> class FirstSigns(BaseHasher):
+    ...     def fit(self, X, y=None):
+    ...         self.mean_ = np.mean(X, axis=0)
+    ...         return self
+    ...
+    ...     def decision_function(self, X):
+    ...         return (X - self.mean_)[:, : self.n_bits]
+    >>> X = np.array([[0.0, 4.0, 1.0], [2.0, 0.0, 1.0]])
+    >>> FirstSigns(n_bits=2).fit(X).transform(X)
+    array([[0, 1],
+           [1, 0]], dtype=uint8)
     """
 
     n_bits: int = 32
@@ -72,11 +91,11 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
 
     def transform(self, X: Any) -> NDArray[np.uint8]:
         """Bits 0/1, shape (n_samples, n_bits)."""
-        return self._evaluated(X, bits_of)
+        return self._coded(X, bits_of)
 
     def encode(self, X: Any) -> NDArray[np.uint8]:
         """Packed codes, shape (n_samples, ⌈n_bits/8⌉): big-endian bit order, pad bits zero."""
-        return self._evaluated(X, packed_bits_of)
+        return self._coded(X, packed_bits_of)
 
     def score(self, X: Any, y: Any = None) -> float:
         """How good the codes of X are, the higher the better, for model selection.
@@ -94,12 +113,32 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         """Write this fitted hasher to one file, which `hashlearn.load` reads; see `hashlearn.persistence.save`."""
         import_module("hashlearn.persistence").save(self, path, codes=codes, notes=notes)
 
+    def _coded(self, X: Any, finish: Callable[[Any], Any]) -> Any:
+        """``finish`` applied to the margins, which are those of a subclass if it has its own ``decision_function``."""
+        if type(self).decision_function is BaseHasher.decision_function:
+            return self._evaluated(X, finish)
+        rows = as_rows(X)
+        if getattr(rows, "shape", None) == (0,):  # an empty list or column
+            return finish(np.empty((0, int(self.n_bits))))
+        margins = self.decision_function(rows)
+        margins = margins if is_tensor(margins) else np.asarray(margins)
+        if margins.ndim != 2 or margins.shape[1] != self.n_bits:
+            raise ValueError(
+                f"decision_function of {type(self).__name__} must return margins of shape (n_samples, {self.n_bits}), "
+                f"one column for each of n_bits, got shape {tuple(margins.shape)}"
+            )
+        return finish(margins)
+
     def _evaluated(self, X: Any, finish: Callable[[Any], Any]) -> Any:
         """``finish`` applied to the margins. Dense rows are checked panel by panel, so that memory is read once."""
         check_is_fitted(self)
         functions = self._row_functions()
         if is_tensor(X) or not isinstance(functions, FittedHashFunctions):
-            return finish(self._margins(self._validated(X, reset=False)))
+            X = self._validated(X, reset=False)
+            if X.shape[0] == 0:
+                none = (0, int(self.n_bits))
+                return finish(X.new_empty(none) if is_tensor(X) else np.empty(none, X.dtype))
+            return finish(self._margins(X))
         X = self._validated(X, reset=False, entries=False)
         if hasattr(X, "toarray"):
             self._require_usable_entries(X)
@@ -144,22 +183,41 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         if reset:
             self._take_plain_integers()
         if is_tensor(X) and self._takes_tensors:
-            return self._validated_tensor(X, reset=reset)
-        X = validate_data(
+            X = self._validated_tensor(X, reset=reset)
+        else:
+            X = self._validated_array(as_rows(X), reset=reset)
+            if entries:
+                self._require_usable_entries(X)
+        if reset:
+            self.n_samples_fit_ = int(X.shape[0])
+            self._warn_of_rows(X)
+        return X
+
+    def _validated_array(self, X: Any, *, reset: bool) -> Any:
+        if reset and issparse(X) and not self._takes_sparse():
+            raise TypeError(
+                f"Sparse data was passed for X, but dense data is required by {type(self).__name__}; {dense_form(X)}"
+            )
+        if not reset and getattr(X, "shape", None) == (0,):  # an empty list or column, whose width nobody knows
+            X = np.empty((0, self.n_features_in_))
+        return validate_data(
             self,
             X,
-            accept_sparse="csr" if not reset or self._takes_sparse() else False,
+            accept_sparse="csr",
             dtype=(np.float64, np.float32),
             order="C",
             ensure_all_finite=False,  # `_require_usable_entries` checks this in one pass
-            ensure_min_samples=2 if reset else 1,
+            ensure_min_samples=2 if reset else 0,
             reset=reset,
         )
-        if entries:
-            self._require_usable_entries(X)
-        if reset:
-            self.n_samples_fit_ = int(X.shape[0])
-        return X
+
+    def _warn_of_rows(self, X: Any) -> None:
+        """Warn of rows from which no useful code can be learned, whatever the method."""
+        if X.shape[1] == 1 and isinstance(self.n_bits, int) and self.n_bits > 1:
+            what = f"X has one column, from which n_bits={self.n_bits} bits are learned: many will be copies of others"
+            warnings.warn(f"{what}; is it the column that you meant?", stacklevel=5)
+        if all_equal(X):
+            warnings.warn(f"all {X.shape[0]} rows of X are equal, so all codes will be equal too", stacklevel=5)
 
     def _take_plain_integers(self) -> None:
         """Turn parameters that are NumPy integers into Python's: small ones overflow, ``np.uint8(200) + 100`` is 44."""
@@ -170,7 +228,7 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def _require_usable_entries(self, X: Any) -> None:
         largest = largest_entry(X.data if hasattr(X, "toarray") else X)
         if not largest < np.inf:
-            assert_all_finite(X, estimator_name=type(self).__name__, input_name="X")
+            require_finite(X, "X")
         if largest > LARGEST_FEATURE:
             raise ValueError(
                 f"X has an entry of size {largest:.3g}, whose square overflows; scale it below {LARGEST_FEATURE:.0e}"
@@ -179,12 +237,18 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def _validated_tensor(self, X: Any, *, reset: bool) -> Any:
         from hashlearn.linalg.tensors import checked_tensor
 
-        X = checked_tensor(X, "X", ndim=2, limit=LARGEST_FEATURE)
+        if reset or X.dim() != 2 or X.shape[0]:
+            try:
+                X = checked_tensor(X, "X", ndim=2, limit=LARGEST_FEATURE)
+            except ValueError:
+                if X.dim() == 2 and not X.requires_grad:
+                    require_finite(X, "X")
+                raise
         n, n_features = X.shape
         if reset:
             if n < 2:
                 raise ValueError(f"X has n_samples=1 (shape {tuple(X.shape)}), and at least 2 are needed to learn from")
-            self.n_features_in_, self.n_samples_fit_ = int(n_features), int(n)
+            self.n_features_in_ = int(n_features)
             self.__dict__.pop("feature_names_in_", None)
         elif n_features != self.n_features_in_:
             name = type(self).__name__

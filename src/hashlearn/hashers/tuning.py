@@ -13,12 +13,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.neighbors import NearestNeighbors
 
 from hashlearn import metrics, targets
+from hashlearn.core.arrays import is_tensor
 from hashlearn.core.checks import generator
 from hashlearn.core.progress import Progress, ProgressCallback
+from hashlearn.core.rows import as_rows
 from hashlearn.hash_functions import RBFSVM, KernelRidge, LinearSVM
 from hashlearn.hashers.two_step import TwoStepHasher
 
@@ -121,7 +124,8 @@ def tune(
     unknown = [name for name in wanted if name not in base.get_params()]
     if unknown:
         raise ValueError(f"choices must name parameters of TwoStepHasher, got {', '.join(unknown)}")
-    split = _Split(X, y, held_out, seed)
+    X = as_rows(X)
+    split = _Split(X if sp.issparse(X) or is_tensor(X) else np.asarray(X), y, held_out, seed)
     deadline = time.monotonic() + seconds
     trials: list[Trial] = []
     kept: dict[str, Any] = {}
@@ -169,7 +173,6 @@ class _Split:
     """Samples to learn from, held-out queries, and the score of a hasher on them."""
 
     def __init__(self, X: Any, y: Any, held_out: float, seed: int) -> None:
-        X = X if hasattr(X, "shape") else np.asarray(X)
         n = X.shape[0]
         labels = None if y is None else np.asarray(y)
         if labels is not None and len(labels) != n:

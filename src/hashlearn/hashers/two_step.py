@@ -19,7 +19,8 @@ from hashlearn.core.arrays import is_tensor, tensor_like, to_numpy
 from hashlearn.core.checks import generator
 from hashlearn.core.labels import checked_labels, require_classes
 from hashlearn.core.names import require_choice
-from hashlearn.core.progress import ProgressCallback
+from hashlearn.core.progress import ProgressCallback, tell
+from hashlearn.core.progress_bar import watched
 from hashlearn.hash_functions import FittedHashFunctions, as_hash_function, automatic, is_automatic
 from hashlearn.hashers.arrangement import arranged
 from hashlearn.hashers.base import BitPredictor
@@ -65,6 +66,7 @@ class TwoStepHasher(BitPredictor):
     time_limit : seconds for inference; bits that are not reached by then stay at their start. Hash functions are
         learned afterwards without a limit
     progress : called with a `hashlearn.core.progress.Progress` between steps
+    verbose : draw a progress bar with the time left. It also says when kernels are compiled, on a machine's first fit
 
     X may be a PyTorch tensor, float32 or float64. Codes are then inferred on its device (low-rank targets, solver
     "auto", "sdr", "local_search" or "sweeps"; other targets on the host). Hash functions are fitted on the host, and
@@ -105,6 +107,7 @@ class TwoStepHasher(BitPredictor):
     arrange: bool = True
     time_limit: float | None = None
     progress: ProgressCallback | None = None
+    verbose: bool = False
 
     @staticmethod
     def paper(solver: Any = "auto", n_bits: int = 32, **parameters: Any) -> TwoStepHasher:
@@ -129,6 +132,10 @@ class TwoStepHasher(BitPredictor):
 
     def fit(self, X: Any, y: Any = None) -> TwoStepHasher:
         """Infer codes and learn hash functions; y: labels of any kind (n,), or 0/1 indicators (n, n_labels)."""
+        with watched(self.progress, self.verbose) as progress:
+            return self._fit(X, y, progress)
+
+    def _fit(self, X: Any, y: Any, progress: ProgressCallback | None) -> TwoStepHasher:
         self._require_labels(y)
         given_function = None if is_automatic(self.hash_function) else as_hash_function(self.hash_function)
         X = self._validated(X, reset=True)
@@ -142,10 +149,12 @@ class TwoStepHasher(BitPredictor):
                 raise ValueError(f"target {target.name!r} needs labels: call fit(X, y), or choose target='distance'")
             require_classes(labels)
         self.hash_function_ = given_function or automatic(X.shape[0], target.needs_labels)
+        self.hash_function_.require_rows(X)
         rng = generator(self.random_state)
         self.scaling_ = settled_scaling(self.scaling, X, labels is not None)
         X = given = scaled(X, self.scaling_)
         target = target.for_bits(self.n_bits)
+        tell(progress, "target", 0, 1)
         wanted = build_target(target, X, labels, rng)
         if is_tensor(X) and wanted.tall.on_host:  # no low rank: inference is NumPy's, and so is its start
             X = to_numpy(X)
@@ -158,14 +167,14 @@ class TwoStepHasher(BitPredictor):
             spread=self.spread,
             rng=rng,
             time_limit=self.time_limit,
-            progress=self.progress,
+            progress=progress,
         )
         self.target_ = target
         self.codes_, X = to_numpy(codes), to_numpy(given)
         classes = target.classes(labels, self.codes_) if self.arrange else None
         if classes is not None:
             self.codes_ = arranged(X, classes, self.codes_, rng)
-        self.hash_functions_ = self.hash_function_.fit(X, self.codes_, rng, n_jobs=self.n_jobs, progress=self.progress)
+        self.hash_functions_ = self.hash_function_.fit(X, self.codes_, rng, n_jobs=self.n_jobs, progress=progress)
         return self
 
     def _margins(self, X: Any) -> NDArray[Any]:

@@ -1,19 +1,24 @@
 """Principal axes of X, as a linear map that can be stored and applied to new samples.
 
-Up to `MAX_COVARIANCE` features the covariance is formed and decomposed, O(n · n_features²). Beyond, a randomized SVD is
-used. A sparse X is made dense in blocks of rows. The blocks depend on n alone, so the number of threads has no effect.
+Up to `MAX_COVARIANCE` features the covariance is formed and decomposed, O(n · n_features²); a sparse X is made dense in
+blocks of rows. Beyond, a randomized SVD is used, and a sparse X stays sparse: products subtract the mean afterwards,
+O(nnz · n_components). The blocks depend on n alone, so the number of threads has no effect.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from sklearn.utils.extmath import randomized_svd
+from scipy.sparse import issparse
 
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.threads import map_row_blocks, one_blas_thread, sum_row_blocks
 from hashlearn.core.thresholds import MAX_COVARIANCE
+
+Product: TypeAlias = Callable[[FloatArray], FloatArray]
+OVERSAMPLED, POWER_ITERATIONS = 10, 4  # of the randomized SVD
 
 
 class PrincipalAxes(NamedTuple):
@@ -27,17 +32,30 @@ class PrincipalAxes(NamedTuple):
     def scores(self, X: Any) -> FloatArray:
         """Centred scores, (n, n_components)."""
         scores = np.empty((X.shape[0], self.directions.shape[1]))
+        offset = self.centre @ self.directions
 
         def block(a: int, b: int) -> None:
-            scores[a:b] = self._rows(X[a:b]) @ self.directions
+            if issparse(X):
+                scores[a:b] = X[a:b].astype(np.float64) @ self.directions / self.scale - offset
+            else:
+                scores[a:b] = self._rows(X[a:b]) @ self.directions
 
         with one_blas_thread():
             map_row_blocks(block, X.shape[0])
         return scores
 
     def _rows(self, block: Any) -> FloatArray:
-        dense = block.toarray() if hasattr(block, "toarray") else block
+        dense = block.toarray() if issparse(block) else block
         return np.asarray(dense, dtype=np.float64) / self.scale - self.centre
+
+    def _products(self, X: Any) -> tuple[Product, Product]:
+        """Products with `_rows` of all of X and with its transpose; of sparse rows nothing dense is formed."""
+        if not issparse(X):
+            dense = self._rows(X)
+            return lambda V: dense @ V, lambda U: dense.T @ U
+        rows = X.astype(np.float64) / self.scale
+        columns, centre = rows.T, self.centre
+        return lambda V: rows @ V - centre @ V, lambda U: columns @ U - np.multiply.outer(centre, U.sum(axis=0))
 
 
 def principal_axes(X: Any, n_components: int, rng: np.random.Generator) -> PrincipalAxes:
@@ -62,10 +80,24 @@ def principal_axes(X: Any, n_components: int, rng: np.random.Generator) -> Princ
             squares, vectors = np.linalg.eigh(sum_row_blocks(scatter, n))
             squares, directions = squares[::-1][:count], vectors[:, ::-1][:, :count]
         else:
-            seed = int(rng.integers(2**31))
-            _, singular, Vt = randomized_svd(whole._rows(X), count, random_state=seed, n_iter=4)
-            squares, directions = singular**2, Vt.T
+            singular, directions = _leading_singular_vectors(*whole._products(X), X.shape, count, rng)
+            squares = singular**2
     return whole._replace(directions=with_fixed_signs(directions), variances=np.maximum(squares, 0.0) / n)
+
+
+def _leading_singular_vectors(
+    product: Product, transposed: Product, shape: tuple[int, int], count: int, rng: np.random.Generator
+) -> tuple[FloatArray, FloatArray]:
+    """Singular values, largest first, and right vectors as columns, by a randomized SVD (Halko et al. 2011)."""
+    wide = shape[0] < shape[1]  # iterate on the shorter side
+    forth, back = (transposed, product) if wide else (product, transposed)
+    draws = np.random.RandomState(int(rng.integers(2**31)))
+    V = draws.normal(size=(min(shape), count + OVERSAMPLED))
+    for _ in range(POWER_ITERATIONS):
+        V = np.linalg.qr(back(np.linalg.qr(forth(V))[0]))[0]
+    Q = np.linalg.qr(forth(V))[0]
+    U, singular, Wt = np.linalg.svd(back(Q), full_matrices=False)
+    return singular[:count], Q @ Wt[:count].T if wide else U[:, :count]
 
 
 def with_fixed_signs(directions: FloatArray) -> FloatArray:

@@ -83,6 +83,8 @@ def save(
     check_is_fitted(hasher)
     writer, left_out, parameters = Writer(), [], {}
     for name, value in hasher.get_params(deep=False).items():
+        if name == "verbose":  # it is about the fit that was, and a loaded hasher is silent
+            continue
         if (name == "progress" and value is not None) or isinstance(value, np.random.Generator | np.random.RandomState):
             left_out.append(name)
             value = None

@@ -87,3 +87,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     deprecated(f"targets.{name}", f"targets.{new}")
     return globals()[new]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from hashlearn import bqp
 from hashlearn.core.arrays import is_tensor
+from hashlearn.core.memory import densified
 from hashlearn.linalg.unit_rows import scale_to_unit, typical_norm
 
 
@@ -52,7 +53,7 @@ def centered_unit_rows(X: Any, center: bool) -> Any:
         if center:
             rows -= rows.double().mean(dim=0).to(rows.dtype)
         return scale_to_unit(rows, typical)
-    rows = np.array(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
+    rows = np.array(densified(X, "a target of distances or neighbors"), dtype=np.float64)
     largest = max(rows.max(), -rows.min()) if rows.size else 0.0
     if largest > 0.0:
         rows /= largest

@@ -21,6 +21,7 @@ from scipy.sparse.linalg import LinearOperator, eigsh
 from hashlearn import bqp
 from hashlearn.core import thresholds
 from hashlearn.core.checks import whole_number
+from hashlearn.core.memory import densified
 from hashlearn.core.threads import one_blas_thread
 from hashlearn.linalg.leading_eigenvectors import leading_eigenvectors
 from hashlearn.linalg.nearest import nearest_rows
@@ -150,7 +151,7 @@ def neighbor_graph(
 
     Equal rows are one node: a thousand copies would otherwise be each other's only neighbors.
     """
-    rows = centered_unit_rows(X, center=False) if metric == "cosine" else _dense(X)
+    rows = centered_unit_rows(X, center=False) if metric == "cosine" else densified(X, "a graph of neighbors")
     rows = np.ascontiguousarray(rows, dtype=np.float32)
     nodes, place = _distinct(rows)
     n = len(nodes)
@@ -195,7 +196,3 @@ def _distinct(rows: NDArray[np.float32]) -> tuple[NDArray[np.intp], NDArray[np.i
     rank = np.empty(len(order), dtype=np.intp)
     rank[order] = np.arange(len(order))
     return first[order], rank[place.ravel()]
-
-
-def _dense(X: Any) -> NDArray[Any]:
-    return np.asarray(X.toarray() if hasattr(X, "toarray") else X)

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import generator
 from hashlearn.core.progress import ProgressCallback, tell
+from hashlearn.core.progress_bar import watched
 from hashlearn.core.threads import map_row_blocks, one_blas_thread
 from hashlearn.hash_functions import KernelExpansion, every_bit
 from hashlearn.hashers.base import BaseHasher
@@ -53,6 +54,7 @@ class BRE(BaseHasher):
     tol : a sweep that lowers the objective by less, relatively, is the last
     random_state : seed or Generator
     progress : called with a `hashlearn.core.progress.Progress` after each bit of a sweep
+    verbose : draw a progress bar with the time left
 
     Attributes
     ----------
@@ -86,6 +88,7 @@ class BRE(BaseHasher):
     n_sweeps: int = 3
     tol: float = 1e-3
     progress: ProgressCallback | None = None
+    verbose: bool = False
 
     def fit(self, X: Any, y: Any = None) -> BRE:
         """Learn from labels (n,), from 0/1 indicators (n, n_labels), or from the distances in X if y is None."""
@@ -100,7 +103,8 @@ class BRE(BaseHasher):
             anchors = [draw_anchors(X.shape[0], self.n_anchors, rng) for _ in range(self.n_bits)]
             weights = rng.standard_normal((self.n_bits, len(anchors[0])))
             self.codes_, means = _start(X, anchors, weights, gamma)
-            self._descend(lambda b: AnchorKernel(X, anchors[b], gamma), weights, pairs, rng)
+            with watched(self.progress, self.verbose) as progress:
+                self._descend(lambda b: AnchorKernel(X, anchors[b], gamma), weights, pairs, rng, progress)
         points = np.unique(np.concatenate(anchors))
         coefficients = np.zeros((len(points), self.n_bits))
         for b, index in enumerate(anchors):
@@ -112,7 +116,12 @@ class BRE(BaseHasher):
         return self
 
     def _descend(
-        self, kernels: Callable[[int], AnchorKernel], weights: FloatArray, pairs: Pairs, rng: np.random.Generator
+        self,
+        kernels: Callable[[int], AnchorKernel],
+        weights: FloatArray,
+        pairs: Pairs,
+        rng: np.random.Generator,
+        progress: ProgressCallback | None,
     ) -> None:
         """Sweeps over bits and weights; ``weights`` and ``codes_`` change in place.
 
@@ -137,7 +146,7 @@ class BRE(BaseHasher):
                 descend_bit(kernel.values, weights[b], rng.permutation(kernel.m), pairs, costs, bit)
                 hamming += bit[owners] != bit[pairs.partners]
                 codes[:, b] = bit
-                tell(self.progress, "bits", sweep * L + done + 1, self.n_sweeps * L)
+                tell(progress, "bits", sweep * L + done + 1, self.n_sweeps * L)
             self.objectives_.append(objective())
             if self.objectives_[-2] - self.objectives_[-1] <= self.tol * self.objectives_[-2]:
                 break

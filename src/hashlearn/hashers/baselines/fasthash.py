@@ -19,6 +19,7 @@ from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import generator
 from hashlearn.core.labels import label_indicators
 from hashlearn.core.progress import ProgressCallback, tell
+from hashlearn.core.progress_bar import watched
 from hashlearn.core.threads import map_row_blocks, one_blas_thread
 from hashlearn.hash_functions.distinct_bits import DistinctBits
 from hashlearn.hash_functions.trees import Forest, ForestMargins
@@ -48,6 +49,7 @@ class FastHash(BaseHasher):
         follow them
     random_state : seed or Generator
     progress : called with a `hashlearn.core.progress.Progress` after each bit
+    verbose : draw a progress bar with the time left
 
     Attributes
     ----------
@@ -85,9 +87,14 @@ class FastHash(BaseHasher):
     weighted: bool = True
     max_groups: int = 3000
     progress: ProgressCallback | None = None
+    verbose: bool = False
 
     def fit(self, X: Any, y: Any = None) -> FastHash:
         """Learn from labels (n,) or 0/1 indicators (n, n_labels)."""
+        with watched(self.progress, self.verbose) as progress:
+            return self._fit(X, y, progress)
+
+    def _fit(self, X: Any, y: Any, progress: ProgressCallback | None) -> FastHash:
         X, labels = self._training(X, y)
         self._require_whole("n_trees", "max_depth", "n_sweeps", "max_groups")
         rng = generator(self.random_state)
@@ -108,7 +115,7 @@ class FastHash(BaseHasher):
             self.accuracies_.append(float(np.mean(outputs == z)))
             groups.append(outputs)
             self.losses_.append(groups.mean_loss(rng))
-            tell(self.progress, "bits", b + 1, self.n_bits)
+            tell(progress, "bits", b + 1, self.n_bits)
         self.codes_ = groups.codes()
         bits = DistinctBits(np.flatnonzero(source >= 0).astype(np.intp), source, signs)
         title = f"FastHash, {self.n_trees} trees of depth {self.max_depth}, {bits.describe()}"

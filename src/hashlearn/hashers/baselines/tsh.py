@@ -22,6 +22,7 @@ class TSH(TwoStepHasher):
     random_state : seed or Generator
     n_jobs : threads for fitting hash functions; None or -1 for all cores
     progress : called with a `hashlearn.core.progress.Progress` between steps
+    verbose : draw a progress bar with the time left
 
     Attributes
     ----------
@@ -52,6 +53,7 @@ class TSH(TwoStepHasher):
         random_state: Any = None,
         n_jobs: int | None = None,
         progress: ProgressCallback | None = None,
+        verbose: bool = False,
     ) -> None:
         super().__init__(
             n_bits,
@@ -65,4 +67,5 @@ class TSH(TwoStepHasher):
             random_state=random_state,
             n_jobs=n_jobs,
             progress=progress,
+            verbose=verbose,
         )

@@ -14,7 +14,8 @@ from hashlearn.core.arrays import is_tensor, to_numpy
 from hashlearn.core.checks import generator, positive, whole_number
 from hashlearn.core.labels import checked_labels, require_classes
 from hashlearn.core.names import require_choice
-from hashlearn.core.progress import ProgressCallback
+from hashlearn.core.progress import ProgressCallback, tell
+from hashlearn.core.progress_bar import watched
 from hashlearn.core.threads import one_blas_thread
 from hashlearn.hash_functions.distinct_bits import every_bit
 from hashlearn.hash_functions.network import NetworkMargins
@@ -60,6 +61,7 @@ class RankingHasher(BaseHasher):
     random_state : seed or Generator
     time_limit : seconds for training, after the search for neighbors
     progress : called with a `hashlearn.core.progress.Progress` after each step
+    verbose : draw a progress bar with the time left
 
     One row in twenty, at most 400, is kept out of training. If these rows find fewer neighbors than at the start (signs
     of principal components) nothing is changed; `ranking_report_` says so. With fewer than 80 rows the start is used.
@@ -100,6 +102,7 @@ class RankingHasher(BaseHasher):
     noise: float | str = "auto"
     time_limit: float | None = None
     progress: ProgressCallback | None = None
+    verbose: bool = False
 
     def fit(self, X: Any, y: Any = None, *, queries: Any = None) -> RankingHasher:
         """Learn from rows X; y: classes (n,), −1 for rows without one; queries: examples of what will be searched for.
@@ -107,6 +110,10 @@ class RankingHasher(BaseHasher):
         Queries may look different from the rows. Half of the anchors are drawn from them, and in every other step they
         can be found too, because the database may later hold rows like them.
         """
+        with watched(self.progress, self.verbose) as progress:
+            return self._fit(X, y, queries, progress)
+
+    def _fit(self, X: Any, y: Any, queries: Any, progress: ProgressCallback | None) -> RankingHasher:
         began = time.perf_counter()
         self._check_parameters()
         X = self._validated(X, reset=True)
@@ -117,6 +124,7 @@ class RankingHasher(BaseHasher):
         if queries is not None:
             queries = self._checked_queries(queries, X)
         rng = generator(self.random_state)
+        tell(progress, "neighbors", 0, 1)
         anchors = anchors_of(
             X,
             queries,
@@ -153,7 +161,7 @@ class RankingHasher(BaseHasher):
                 noise=_settled(self.noise, NOISES, labels),
                 rng=rng,
                 time_limit=self.time_limit,
-                progress=self.progress,
+                progress=progress,
             )
         self.hash_functions_, self.ranking_report_ = _functions(values, anchors, report), report
         report.seconds = time.perf_counter() - began
@@ -169,6 +177,8 @@ class RankingHasher(BaseHasher):
         except (TypeError, ValueError) as error:
             kind = TypeError if isinstance(error, TypeError) else ValueError
             raise kind("queries cannot be used: " + re.sub(r"\bX\b", "queries", str(error))) from None
+        if not queries.shape[0]:
+            raise ValueError("queries cannot be used: it has no rows; leave it out, or give at least one")
         if type(queries) is not type(X):
             raise TypeError(f"queries must be of the kind of X, {type(X).__name__}, got {type(queries).__name__}")
         if is_tensor(X) and queries.device != X.device:
