@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 class Trigrams:
     """Counts of three letters, hashed to a few columns, as rows of unit length."""
 
-    n_columns = 64
+    n_columns = 16
 
     def encode(self, texts: list[str]) -> NDArray[np.float32]:
         rows = np.zeros((len(texts), self.n_columns), np.float32)

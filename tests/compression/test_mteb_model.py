@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +103,7 @@ def test_a_model_of_mteb_gets_the_settings_of_mteb() -> None:
 def test_wrong_parts_are_refused() -> None:
     with pytest.raises(TypeError, match=r"encoder must be a model with a method encode\(texts\), got 'all-M"):
         MtebModel("all-MiniLM-L6-v2", HASHER)
-    with pytest.raises(TypeError, match=r"hasher must be a fitted hasher, .* got 'model"):
+    with pytest.raises(TypeError, match=r"hasher must be a fitted hasher, .* got str"):
         MtebModel(Trigrams(), "model.hashlearn")
     with pytest.raises(ValueError, match="not fitted"):
         MtebModel(Trigrams(), ITQ(n_bits=8))
@@ -152,3 +153,20 @@ def test_stored_results_of_two_hashers_are_kept_apart(tmp_path: Path) -> None:
         assert stored == alone
         assert model.mteb_model_meta.embed_dim == model.hasher.n_bits
     assert len({model.mteb_model_meta.experiment_name for model in models}) == 3
+
+
+def test_the_example_of_the_page_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("mteb")
+    monkeypatch.chdir(tmp_path)
+
+    class Wider(Trigrams):
+        n_columns = 64
+
+    page = (Path(__file__).parents[2] / "docs" / "mteb.md").read_text("utf-8")
+    _, example = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    texts = [f"{document} {query}" for document in CORPUS.values() for query in QUERIES.values()]
+    names = {"text_model": Wider(), "task": local_task(CORPUS, QUERIES, RELEVANT), "texts": texts}
+    exec(compile(example, "docs/mteb.md", "exec"), names)
+    assert len(names["scores"]) == 2
+    assert all("n_bits_64" in name and 0.5 < score <= 1.0 for name, score in names["scores"].items())
+    assert len([*(tmp_path / "results").rglob("LocalRetrieval.json")]) == 2

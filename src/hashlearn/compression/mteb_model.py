@@ -83,7 +83,7 @@ class MtebModel:
         base = getattr(self.encoder, "mteb_model_meta", None)
         if base is None:
             kind = type(self.encoder)
-            base = meta.ModelMeta.create_empty({"name": f"{kind.__module__}/{kind.__qualname__}"})
+            base = meta.ModelMeta.create_empty({"name": f"{kind.__module__}/{kind.__name__}"})
         settings = {
             **(base.experiment_kwargs or {}),
             "hasher": type(self.hasher).__name__,
