@@ -14,7 +14,7 @@ import pytest
 
 from hashlearn.hashers import LSH
 from hashlearn.persistence import Encoder, PersistenceError, encoder, fingerprint
-from hashlearn.search.stores.exports import read_parquet
+from hashlearn.streams import read_codes
 
 N_FEATURES = 6
 X = np.random.default_rng(0).standard_normal((40, N_FEATURES)).astype(np.float32)
@@ -208,14 +208,11 @@ def test_arrow_codes_carry_the_model_and_are_read_back(model: Path, tmp_path: Pa
     parquet = pytest.importorskip("pyarrow.parquet")
     made = Encoder(model, column="x")
     table = frames()["arrow list"].replace_schema_metadata({"mine": "kept"})
-    written = made.on_batch(table)
-    assert written.schema.metadata[b"mine"] == b"kept"
-    parquet.write_table(written, tmp_path / "codes.parquet")
-    codes, ids, n_bits = read_parquet(tmp_path / "codes.parquet", model=made.digest)
-    np.testing.assert_array_equal(codes, CODES)
-    assert (ids.tolist(), n_bits) == (IDS.tolist(), 12)
-    with pytest.raises(ValueError, match=f"model {made.digest[:12]}, not of aaaaaaaaaaaa"):
-        read_parquet(tmp_path / "codes.parquet", model="a" * 64)
+    parquet.write_table(made.on_batch(table), tmp_path / "codes.parquet")
+    metadata = parquet.read_schema(tmp_path / "codes.parquet").metadata
+    about = {b"n_bits": b"12", b"bit_order": b"big", b"model": made.digest.encode()}
+    assert metadata == {b"mine": b"kept", **{b"hashlearn." + key: value for key, value in about.items()}}
+    np.testing.assert_array_equal(read_codes(tmp_path / "codes.parquet", 12)[0], CODES)
 
 
 def test_wrong_columns_are_named(model: Path) -> None:

@@ -22,7 +22,6 @@ from hashlearn.persistence.model_file import describe, load, save
 from hashlearn.persistence.values import fingerprint
 from hashlearn.persistence.vector_columns import vector_rows
 from hashlearn.search.model_digest import SHOWN_DIGITS
-from hashlearn.search.stores.exports import BIT_ORDER, MODEL
 
 MOST_LOADED = 4  # models that a process keeps
 _loaded: dict[str, Any] = {}  # by digest, the model used last at the end
@@ -128,7 +127,8 @@ class Encoder:
             return {**kept, self.code: codes}
         if library == "pyarrow":
             kept = batch if self.keep_vectors else batch.remove_column(names.index(column))
-            metadata = {"hashlearn.n_bits": str(self.n_bits), "hashlearn.bit_order": BIT_ORDER, MODEL: self.digest}
+            about = {"n_bits": str(self.n_bits), "bit_order": "big", "model": self.digest}  # as `to_arrow` writes them
+            metadata = {f"hashlearn.{key}": value for key, value in about.items()}
             whole = kept.append_column(self.code, codes)
             return whole.replace_schema_metadata({**(whole.schema.metadata or {}), **metadata})
         if library == "polars":
