@@ -1,15 +1,27 @@
 """Fitted hashers as files: one safe file for each model, and ONNX for other runtimes.
 
 A model file is safetensors with a SHA-256 over every byte. Writing it is atomic, and reading it runs no code. The ONNX
-graph computes margins and packed bytes from features, and is compared with `encode` before it is written.
+graph computes margins and packed bytes from features, and is compared with `encode` before it is written. An `Encoder`
+takes a model file to the worker processes of Ray and Spark, and into queries of Polars and DuckDB.
 """
 
 from __future__ import annotations
 
 from hashlearn.persistence.container import PersistenceError
+from hashlearn.persistence.encoder import Encoder
 from hashlearn.persistence.formats import FORMAT_VERSION
 from hashlearn.persistence.model_file import describe, load, save
 from hashlearn.persistence.onnx_export import OnnxReport, export_onnx
 from hashlearn.persistence.values import fingerprint
 
-__all__ = ["FORMAT_VERSION", "OnnxReport", "PersistenceError", "describe", "export_onnx", "fingerprint", "load", "save"]
+__all__ = [
+    "FORMAT_VERSION",
+    "Encoder",
+    "OnnxReport",
+    "PersistenceError",
+    "describe",
+    "export_onnx",
+    "fingerprint",
+    "load",
+    "save",
+]
