@@ -10,9 +10,9 @@ is cheap; every other change costs one pass over all codes. A file holds:
      n ⌈n_bits/8⌉  packed codes
     32 bytes  SHA-256 of everything before
 
-Format 1 has ids that are integers: 8 n bytes, int64 little-endian. Format 2 has ``id_type`` in its header. UUIDs take 16 n
-bytes. Text takes 8 n bytes for the places where each id ends, int64 little-endian, and then all ids in UTF-8, whose
-number of bytes is ``id_bytes`` of the header.
+Format 1 has ids that are integers: 8 n bytes, int64 little-endian. Format 2 has ``id_type`` in its header. UUIDs take
+16 n bytes. Text takes 8 n bytes for the places where each id ends, int64 little-endian, and then all ids in UTF-8. The
+header says in ``id_bytes`` how many bytes these are.
 
 Loading it runs no code from the file. The reader compares the size of the file with the header before it allocates
 memory. The writer writes a new file beside the old one, flushes it to disk and renames it: a kill or a full disk leaves
@@ -220,7 +220,7 @@ def _read(file: BinaryIO, size: int) -> tuple[dict[str, Any], IdArray, NDArray[n
     *parts, codes = (np.fromfile(file, np.uint8, size) for size in (*sizes, n * width))
     digest = hashlib.sha256(opening)
     for part in (*parts, codes):
-        digest.update(part.data)
+        digest.update(bytes_of(part))
     if file.read(DIGEST_BYTES) != digest.digest():
         raise ValueError("its checksum is wrong: it is damaged")
     return header, _ids_from_parts(parts, header["id_type"]), codes.reshape(n, width)
