@@ -1,11 +1,12 @@
 """Files that FAISS reads by itself: a binary index, and behind it ids and settings as a zip archive.
 
 ``faiss.read_index_binary`` reads the index and ignores what follows. A zip archive is read from its end, so every zip
-program reads the rest: ``about.json``, and ``ids.json`` unless ids are integers. All of it is one file, so a kill leaves
-the old file or the new one, and codes never meet the ids of other codes.
+program reads the rest: ``about.json``, and ``ids.json`` unless ids are integers. Since all of it is one file, a kill
+leaves the old file or the new one, and never codes with the ids of other codes.
 
-The index is an ``IndexBinaryIDMap2`` around an ``IndexBinaryFlat``, ``IndexBinaryHNSW`` or ``IndexBinaryIVF``. Its ids are
-the user's if these are integers. Text and UUIDs are in ``ids.json``, a list, and the ids of FAISS are places in it.
+The index is an ``IndexBinaryIDMap2`` around an ``IndexBinaryFlat``, ``IndexBinaryHNSW`` or ``IndexBinaryIVF``. If ids
+are integers, FAISS has them as its own. Text and UUIDs are in ``ids.json``, a list, and the ids of FAISS are places in
+it.
 
 Checksums detect accidental damage before FAISS reads the file. A forged file can carry valid checksums, and FAISS's
 own reader then decides what happens. Load only files from a source that you trust.
@@ -79,9 +80,11 @@ def write_faiss(
 ) -> None:
     """Write codes as a file for ``faiss.read_index_binary``, atomically.
 
-    ``kind`` is "flat" (exact), "hnsw" or "ivf" (approximate), or an object such as ``FaissHNSW(search_width=256)``. FAISS
-    answers with the user's ids if these are integers. Otherwise it answers with rows, and ``ids.json`` in the file, which
-    is also a zip archive, lists the id of each row. ``model`` is the digest of the hasher that made the codes.
+    ``kind`` is "flat" (exact), "hnsw" or "ivf" (approximate), or an object such as ``FaissHNSW(search_width=256)``.
+    ``model`` is the digest of the hasher that made the codes, from `hashlearn.persistence.fingerprint`.
+
+    If ids are integers, FAISS answers with them. Otherwise it answers with rows. The file is also a zip archive, and
+    ``ids.json`` in it lists the id of each row.
     """
     codes = checked_codes(codes, require_n_bits(n_bits))
     ids = checked_ids(ids, len(codes))
@@ -119,7 +122,7 @@ def write_index(
 ) -> str:
     """Write an index of `faiss_index` and all that belongs to it; return the mark of the file."""
     mark = secrets.token_hex(16)
-    about = {
+    about: dict[str, Any] = {
         "format": FORMAT,
         "n_bits": n_bits,
         "id_type": id_type,
@@ -159,7 +162,7 @@ def read_index(path: str | os.PathLike[str]) -> FaissFile:
             faiss = _faiss()
             index = faiss.read_index_binary(faiss.PyCallbackIOReader(file.read, BLOCK))
         return _checked(about, index, names)
-    except (ValueError, RuntimeError) as error:
+    except (ValueError, TypeError, AttributeError, RuntimeError) as error:
         raise ValueError(f"{os.fspath(path)!r} cannot be loaded: {error}") from None
 
 
@@ -231,9 +234,8 @@ def _checked(about: FaissAbout, index: Any, names: list[Any]) -> FaissFile:
     else:
         if not np.array_equal(numbers, np.arange(about.n)):
             raise ValueError("the ids of its index must be the places in ids.json")
-        ids = checked_ids(
-            [uuid.UUID(name) for name in names] if about.id_type == UUID else names, about.n, about.id_type
-        )
+        given = [uuid.UUID(name) for name in names] if about.id_type == UUID else names
+        ids = checked_ids(given, about.n, about.id_type)
     return FaissFile(about, index, checked_codes(codes, about.n_bits), ids if about.n else empty_ids(about.id_type))
 
 

@@ -174,7 +174,10 @@ class HammingIndex:
         return ScoredResult(indices, scores)
 
     def search_radius(self, codes: Any, radius: int, *, where: Any = None) -> RadiusResult:
-        """All items of ``where`` at distance ``radius`` or less, nearest first, ties by id. Exact with every backend."""
+        """All items at distance ``radius`` or less, nearest first, ties by id. Exact with every backend.
+
+        ``where`` is a mask or ids.
+        """
         codes = checked_codes(codes, self.n_bits)
         require_k(1, len(self))  # refuses an empty index
         radius = require_radius(radius)

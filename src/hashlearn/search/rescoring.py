@@ -47,8 +47,8 @@ def rescore(
     ``candidates`` is a search result, or an array (n_queries, depth) of ids: −1 for none, None among text and UUIDs.
     ``database_vectors`` is an array, which may be memory-mapped, the path of an npy file, or a file that
     `hashlearn.streams.open_rows` opened, Parquet for example. An id is a row of it, unless ``ids`` gives the id of each
-    row, as it must for text and UUIDs. ``metric`` is "cosine", "dot", or "l2", which scores by minus the Euclidean distance. The highest score is the
-    best. A zero vector has cosine 0 with every vector.
+    row, as it must for text and UUIDs. ``metric`` is "cosine", "dot", or "l2", which scores by minus the Euclidean
+    distance. The highest score is the best. A zero vector has cosine 0 with every vector.
 
     >>> database = np.array([[1.0, 0.0], [0.6, 0.8], [0.0, 1.0]])
     >>> rescore([[0, 1, 2]], [[0.0, 2.0]], database, k=2).indices

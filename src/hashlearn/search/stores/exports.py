@@ -10,7 +10,7 @@ and database, so they add nothing to a distance. The engines differ in how a byt
 | Milvus | BINARY_VECTOR, metric HAMMING | its bytes | INT64 or VARCHAR |
 | Elasticsearch | dense_vector, element_type bit | signed bytes, −128 … 127 | text of at most 512 bytes |
 | OpenSearch | knn_vector, data_type binary, space hamming | signed bytes | text of at most 512 bytes |
-| Vespa | tensor<int8>(x[n_bytes]), distance-metric hamming | signed bytes, as hexadecimal | text, no control characters |
+| Vespa | tensor<int8>(x[n_bytes]), distance-metric hamming | hexadecimal, signed bytes | text without control codes |
 | Qdrant | n_bits floats, distance Dot, binary quantization | ±1, so score = n_bits − 2 · distance | integers or UUIDs |
 
 Each ``…_rows`` function makes the client's input, ``…_field`` the declaration of the field, ``from_…`` is the inverse.
