@@ -44,7 +44,7 @@ class DriverUUID(uuid.UUID):
     """As some drivers of databases have."""
 
 
-class Color(str, enum.Enum):
+class Color(str, enum.Enum):  # noqa: UP042  (str() of it is not its text)
     RED = "red"
 
 
@@ -137,7 +137,11 @@ def test_columns_of_pandas_polars_and_arrow() -> None:
         ([uuid.UUID(int=1)] * 2, ValueError, r"distinct, got UUID\('00000000-0000-0000-0000-000000000001'\)"),
         ([1, "1"], TypeError, r"all of one kind, got int at place 0 and str at place 1"),
         (["1", "2", uuid.UUID(int=1)], TypeError, r"all of one kind, got str at place 0 and UUID at place 2"),
-        ([2**63], ValueError, r"from 0 to 2\*\*63 - 1 if they are integers, got 9223372036854775808; give others as text"),
+        (
+            [2**63],
+            ValueError,
+            r"from 0 to 2\*\*63 - 1 if they are integers, got 9223372036854775808; give others as text",
+        ),
         ([2**200], ValueError, r"from 0 to 2\*\*63 - 1"),
         (np.array([2**63], np.uint64), ValueError, r"from 0 to 2\*\*63 - 1"),
         ([1, -1], ValueError, r"got -1; give others as text, because -1 stands for nothing found"),

@@ -43,7 +43,9 @@ def checked_ids(ids: Any, n: int | None = None, id_type: str | None = None) -> I
         return empty_ids(id_type or INTEGER)
     found = type_of(array)
     if id_type is not None and found != id_type:
-        raise TypeError(f"ids must be {WORDS[id_type]}, as those that are stored, got {WORDS[found]}: {shown(array[0])}")
+        raise TypeError(
+            f"ids must be {WORDS[id_type]}, as those that are stored, got {WORDS[found]}: {shown(array[0])}"
+        )
     if found == INTEGER:
         if (array[1:] > array[:-1]).all():
             return array
