@@ -86,14 +86,16 @@ def test_upsert_and_remove(id_type: str, backend: str) -> None:
     assert (len(index), index.id_type) == (0, id_type)
 
 
-def test_upsert_does_not_change_what_a_search_reads() -> None:
+def test_an_upsert_reaches_the_next_search_and_no_earlier_one() -> None:
     index = HammingIndex(8, "numpy")
     index.add(random_codes(5, 8))
     seen = index._table.codes
     before = seen.copy()
+    index.search(before, 1)
     index.upsert(255 - before, np.arange(5))
     np.testing.assert_array_equal(seen, before)
     np.testing.assert_array_equal(index.codes, 255 - before)
+    assert (index.search(255 - before, 1).distances == 0).all()  # though no row has moved
 
 
 @KINDS
