@@ -131,7 +131,7 @@ class FaissStore(Store):
         """All batches become one, in memory. `save` and `close` write them."""
         parts = [batch for batch in batches if len(batch.ids)]
         if parts:
-            codes, ids = (np.concatenate([batch[i] for batch in parts]) for i in (0, 1))
+            codes, ids = np.concatenate([part.codes for part in parts]), np.concatenate([part.ids for part in parts])
             self._upsert(Batch(codes, ids, {}), replace)
         return 0
 
