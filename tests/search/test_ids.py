@@ -170,6 +170,7 @@ def test_other_counts_and_kinds_than_expected_are_refused() -> None:
         checked_ids(["a", "b"], 3)
     with pytest.raises(TypeError, match=r"ids must be text, as those that are stored, got integers: 1"):
         checked_ids([1], id_type=TEXT)
+    assert checked_ids(["a", "a"], distinct=False).tolist() == ["a", "a"]
     with pytest.raises(ValueError, match=r"did you mean 'uuid'\?"):
         checked_id_type("uuids")
     for id_type in ID_TYPES:

@@ -27,8 +27,10 @@ WANTED_SHARE = 16  # from this share of all ids on, a dictionary finds objects f
 WORDS = {INTEGER: "integers", TEXT: "text", UUID: "UUIDs"}
 
 
-def checked_ids(ids: Any, n: int | None = None, id_type: str | None = None) -> IdArray:
+def checked_ids(ids: Any, n: int | None = None, id_type: str | None = None, *, distinct: bool = True) -> IdArray:
     """Distinct ids of one kind (``n`` of them, if given), refused if they are of another kind than ``id_type``.
+
+    ``distinct=False`` allows an id more than once.
 
     >>> checked_ids(["b", "a"]), checked_ids([3, 1])
     (array(['b', 'a'], dtype=object), array([3, 1]))
@@ -46,6 +48,8 @@ def checked_ids(ids: Any, n: int | None = None, id_type: str | None = None) -> I
         raise TypeError(
             f"ids must be {WORDS[id_type]}, as those that are stored, got {WORDS[found]}: {shown(array[0])}"
         )
+    if not distinct:
+        return array
     if found == INTEGER:
         if (array[1:] > array[:-1]).all():
             return array
