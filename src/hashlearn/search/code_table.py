@@ -176,7 +176,7 @@ def write_table(
         about["id_bytes"] = parts[1].nbytes
     text = json.dumps({**about, "n": len(ids), **header}, sort_keys=True).encode()
     opening = MAGIC + len(text).to_bytes(LENGTH_BYTES, "little") + text
-    content = [opening, *map(bytes_of, parts), bytes_of(codes)]
+    content: list[Any] = [opening, *map(bytes_of, parts), bytes_of(codes)]
     digest = hashlib.sha256()
     for part in content:
         digest.update(part)
