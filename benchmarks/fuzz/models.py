@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 import scipy.sparse as sp
@@ -88,7 +89,7 @@ def _encoded(hasher: Any, rng: np.random.Generator) -> str:
 
 
 class IndexFiles:
-    """An index of every backend."""
+    """An index of every backend, and of every kind of ids."""
 
     @staticmethod
     def prepare(folder: Path) -> None:
@@ -108,6 +109,13 @@ class IndexFiles:
                 index.add(_random_codes(rng, 50, n_bits), np.arange(50) * 3)
                 index.save(folder / f"{number}-{n_bits}")
         HammingIndex(9, model="a" * 64).save(folder / "empty")
+        for name, ids in {
+            "text": [f"é'{i}" for i in range(50)],
+            "uuids": [UUID(int=i << 90) for i in range(50)],
+        }.items():
+            index = HammingIndex(12)
+            index.add(_random_codes(rng, 50, 12), ids)
+            index.save(folder / name)
 
     def __init__(self, folder: Path) -> None:
         self.files = [path.read_bytes() for path in sorted(folder.iterdir())]
@@ -134,12 +142,17 @@ def _searched(index: HammingIndex, rng: np.random.Generator) -> str:
     for _ in range(2):
         k = min(5, len(index))
         found, near = index.search(queries, k), index.search_radius(queries, 2)
-        if found.indices.shape != (3, k) or not np.isin(found.indices, [-1, *index.ids]).all():
+        ids = set(index.ids.tolist())
+        if found.indices.shape != (3, k) or not {*found.indices.ravel().tolist()} <= {-1, None, *ids}:
             return "FAILED: ids that are not in the index"
-        if not np.isin(near.indices, index.ids).all() or (near.distances > 2).any():
+        if not {*near.indices.tolist()} <= ids or (near.distances > 2).any():
             return "FAILED: items outside the radius"
-        index.remove(index.ids[:1])
-        index.add(queries, np.setdiff1d(np.arange(len(index) + 3), index.ids)[:3])
+        first = index.ids[:1]
+        if not np.array_equal(index.search(queries, 1, where=first).indices, np.repeat(first[None], 3, axis=0)):
+            return "FAILED: a filter by one id finds something else"
+        index.remove(first)
+        made = {"string": lambda i: f"new {i}", "uuid": lambda i: UUID(int=i)}.get(str(index.id_type), int)
+        index.add(queries, [item for item in map(made, range(len(index) + 3)) if item not in ids][:3])
     return "works"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 import warnings
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from hashlearn.bits import hamming_distances, pack_bits
 from hashlearn.search import HammingIndex
+from hashlearn.search.ids import INTEGER, TEXT, UUID
 
 EXACT = ["numpy", "faiss_flat"]
 APPROXIMATE = ["faiss_ivf", "faiss_hnsw", "faiss_multi_hash"]
@@ -42,6 +44,17 @@ def filled(backend: Any, n_bits: int, n: int = 300, seed: int = 0) -> tuple[Hamm
     index = HammingIndex(n_bits, backend)
     index.add(codes, ids)
     return index, codes, ids
+
+
+def some_ids(id_type: str, n: int = 60, seed: int = 0) -> list[Any]:
+    """Ids in no order. Text has quotes, line ends, letters of several bytes, and ids that begin alike."""
+    numbers = [int(number) for number in np.random.default_rng(seed).permutation(7 * n)[:n]]
+    letters = ["a'", 'b"', "c\n", "é", "漢", "\U0001f600", "%", "\\"]
+    return {
+        INTEGER: [2**62 + number for number in numbers],
+        TEXT: [f"{letters[number % 8]}{number}" for number in numbers],
+        UUID: [uuid.UUID(int=(number * 0x9E3779B97F4A7C15F39CC0605CEDC835) % 2**128) for number in numbers],
+    }[id_type]
 
 
 def engine(*modules: str) -> Any:

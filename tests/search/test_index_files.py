@@ -9,6 +9,7 @@ import pickle
 import resource
 import subprocess
 import sys
+import uuid
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +17,16 @@ import numpy as np
 import pytest
 
 from hashlearn.search import FaissHNSW, FaissIVF, FaissMultiHash, HammingIndex, code_table
+from hashlearn.search.ids import ID_TYPES, INTEGER, TEXT, UUID
 from hashlearn.search.interface import MOST_BITS
-from tests.search.codes import random_codes
+from tests.search.codes import random_codes, some_ids
 
 REFUSED = "cannot be loaded|is not a valid index"
 
 
-def saved(path: Path, n: int = 40, n_bits: int = 33, backend: Any = "numpy") -> HammingIndex:
+def saved(path: Path, n: int = 40, n_bits: int = 33, backend: Any = "numpy", id_type: str = INTEGER) -> HammingIndex:
     index = HammingIndex(n_bits, backend)
-    index.add(random_codes(n, n_bits), np.arange(n)[::-1] * 3)
+    index.add(random_codes(n, n_bits), np.arange(n)[::-1] * 3 if id_type == INTEGER else some_ids(id_type, n))
     index.save(path)
     return index
 
@@ -42,13 +44,52 @@ def with_header(path: Path, **changes: Any) -> None:
 
 @pytest.mark.parametrize("n_bits", [1, 12, 33, 100])
 @pytest.mark.parametrize("n", [0, 1, 40])
-def test_round_trip(tmp_path: Path, n_bits: int, n: int) -> None:
-    index = saved(tmp_path / "a", n, n_bits)
+@pytest.mark.parametrize("id_type", ID_TYPES)
+def test_round_trip(tmp_path: Path, n_bits: int, n: int, id_type: str) -> None:
+    index = saved(tmp_path / "a", n, n_bits, id_type=id_type)
     other = HammingIndex.load(tmp_path / "a")
     np.testing.assert_array_equal(other.ids, index.ids)
     np.testing.assert_array_equal(other.codes, index.codes)
     assert (other.n_bits, other.backend, len(other)) == (n_bits, index.backend, n)
+    assert other.id_type == index.id_type == (id_type if n else None)
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+@pytest.mark.parametrize("id_type", ID_TYPES)
+def test_an_index_that_was_emptied_keeps_its_kind_of_ids(tmp_path: Path, id_type: str) -> None:
+    index = saved(tmp_path / "a", id_type=id_type)
+    index.remove(index.ids)
+    index.save(tmp_path / "a")
+    other = HammingIndex.load(tmp_path / "a")
+    assert (len(other), other.id_type) == (0, id_type)
+    with pytest.raises(TypeError, match="as those that are stored"):
+        other.add(random_codes(1, 33), some_ids(TEXT if id_type == INTEGER else INTEGER, 1))
+
+
+def test_files_with_integers_are_those_of_format_1(tmp_path: Path) -> None:
+    """Byte by byte what older versions wrote, and therefore read."""
+    index = HammingIndex(12)
+    index.add(np.array([[1, 16], [2, 32]], np.uint8), [7, 5])
+    index.save(tmp_path / "a")
+    text = b'{"backend": "numpy", "format": 1, "n": 2, "n_bits": 12, "next_id": 8, "settings": {}}'
+    whole = b"hashlearn index\n" + len(text).to_bytes(8, "little") + text
+    whole += (5).to_bytes(8, "little") + (7).to_bytes(8, "little") + bytes([2, 32, 1, 16])
+    assert (tmp_path / "a").read_bytes() == whole + code_table.hashlib.sha256(whole).digest()
+
+
+def test_format_2_byte_by_byte(tmp_path: Path) -> None:
+    index = HammingIndex(8)
+    index.add(np.array([[1], [2]], np.uint8), ["é", "a"])
+    index.save(tmp_path / "a")
+    content = (tmp_path / "a").read_bytes()
+    ends = (1).to_bytes(8, "little") + (3).to_bytes(8, "little")
+    assert content[:-32].endswith(b"}" + ends + "aé".encode() + bytes([2, 1]))
+    assert b'"format": 2, "id_bytes": 3, "id_type": "string"' in content
+    ids = [uuid.UUID(int=2**100), uuid.UUID(int=5)]
+    index = HammingIndex(8)
+    index.add(np.array([[1], [2]], np.uint8), ids)
+    index.save(tmp_path / "a")
+    assert (tmp_path / "a").read_bytes()[:-32].endswith(b"}" + ids[1].bytes + ids[0].bytes + bytes([2, 1]))
 
 
 def test_settings_and_the_next_id_come_back(tmp_path: Path) -> None:
@@ -60,8 +101,9 @@ def test_settings_and_the_next_id_come_back(tmp_path: Path) -> None:
     assert other.add(random_codes(1, 33))[0] == 118
 
 
-def test_truncation_at_every_sixty_fourth_is_refused(tmp_path: Path) -> None:
-    saved(tmp_path / "a")
+@pytest.mark.parametrize("id_type", ID_TYPES)
+def test_truncation_at_every_sixty_fourth_is_refused(tmp_path: Path, id_type: str) -> None:
+    saved(tmp_path / "a", id_type=id_type)
     content = (tmp_path / "a").read_bytes()
     for part in range(64):
         (tmp_path / "b").write_bytes(content[: len(content) * part // 64])
@@ -72,8 +114,9 @@ def test_truncation_at_every_sixty_fourth_is_refused(tmp_path: Path) -> None:
         HammingIndex.load(tmp_path / "b")
 
 
-def test_two_thousand_flipped_bytes_are_all_detected(tmp_path: Path) -> None:
-    saved(tmp_path / "a")
+@pytest.mark.parametrize("id_type", ID_TYPES)
+def test_two_thousand_flipped_bytes_are_all_detected(tmp_path: Path, id_type: str) -> None:
+    saved(tmp_path / "a", id_type=id_type)
     content = (tmp_path / "a").read_bytes()
     rng = np.random.default_rng(0)
     with open(tmp_path / "a", "r+b", buffering=0) as file:
@@ -95,7 +138,8 @@ def test_two_thousand_flipped_bytes_are_all_detected(tmp_path: Path) -> None:
         ({"n_bits": 2**60}, "n_bits must be"),
         ({"n_bits": 32}, "should have"),
         ({"n_bits": "33"}, "n_bits must be"),
-        ({"format": 2}, "its format is 2, and this version reads up to 1; update hashlearn"),
+        ({"format": 3}, "its format is 3, and this version reads up to 2; update hashlearn"),
+        ({"format": 2}, "header is damaged"),
         ({"format": 0}, "header is damaged"),
         ({"format": None}, "header is damaged"),
         ({"backend": "os.system"}, "not a valid index"),
@@ -126,6 +170,60 @@ def test_lying_headers_are_refused(tmp_path: Path, changes: dict[str, Any], word
     with pytest.raises(ValueError, match=words):
         HammingIndex.load(tmp_path / "a")
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000  # kilobytes
+
+
+@pytest.mark.parametrize(
+    ("id_type", "changes", "words"),
+    [
+        (TEXT, {"id_bytes": 2**60}, "should have"),
+        (TEXT, {"id_bytes": 10**400}, "should have"),
+        (TEXT, {"id_bytes": -1}, "header is damaged"),
+        (TEXT, {"id_bytes": "3"}, "header is damaged"),
+        (TEXT, {"n": 2**60}, "should have"),
+        (TEXT, {"id_type": UUID}, "should have"),
+        (TEXT, {"id_type": INTEGER}, "header is damaged"),
+        (TEXT, {"id_type": None}, "header is damaged"),
+        (TEXT, {"format": 1}, "should have"),
+        (UUID, {"n": 2**60}, "should have"),
+        (UUID, {"n": 39}, "should have"),
+        (UUID, {"id_type": TEXT, "id_bytes": 320}, "the ends of its ids are damaged"),
+        (UUID, {"next_id": -1}, "next_id must be an integer from 0"),
+    ],
+)
+def test_lying_headers_of_format_2_are_refused(
+    tmp_path: Path, id_type: str, changes: dict[str, Any], words: str
+) -> None:
+    saved(tmp_path / "a", id_type=id_type)
+    with_header(tmp_path / "a", **changes)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(ValueError, match=words):
+        HammingIndex.load(tmp_path / "a")
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000  # kilobytes
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        (b"abcdef", b"ab\xffdef", "can't decode"),
+        (b"abcdef", b"ab\0def", "NUL characters"),
+        ((6, 12), (13, 12), "the ends of its ids are damaged"),
+        ((6, 12), (-1, 12), "the ends of its ids are damaged"),
+        ((6, 12), (6, 11), "the ends of its ids are damaged"),
+        ((6, 12), (0, 12), "ids must not be empty text"),
+        (b"abcdefabcdeg", b"abcdefabcdef", "ids must be distinct, got 'abcdef'"),
+    ],
+)
+def test_bad_text_behind_a_right_checksum_is_refused(tmp_path: Path, old: Any, new: Any, words: str) -> None:
+    index = HammingIndex(8)
+    index.add(random_codes(2, 8), ["abcdef", "abcdeg"])
+    index.save(tmp_path / "a")
+    old, new = (item if isinstance(item, bytes) else np.array(item, "<i8").tobytes() for item in (old, new))
+    content = (tmp_path / "a").read_bytes()
+    assert content.count(old) == 1
+    whole = content[: -code_table.DIGEST_BYTES].replace(old, new)
+    (tmp_path / "a").write_bytes(whole + code_table.hashlib.sha256(whole).digest())
+    with pytest.raises(ValueError, match=words):
+        HammingIndex.load(tmp_path / "a")
 
 
 LARGEST = [FaissHNSW(512, 2**14, 2**18), FaissMultiHash(None, 4), FaissMultiHash(MOST_BITS, 4), FaissIVF(2**20, 2**20)]

@@ -12,7 +12,9 @@ import pytest
 
 from hashlearn.bits import pack_bits
 from hashlearn.search import HammingIndex, SearchResult, asymmetric_search, rescore
+from hashlearn.search.ids import TEXT, UUID
 from hashlearn.streams import open_rows
+from tests.search.codes import some_ids
 
 
 @pytest.mark.parametrize("metric", ["cosine", "l2", "dot"])
@@ -45,6 +47,39 @@ def test_rescoring_a_search_result_with_ids_of_its_own(tmp_path: Path) -> None:
     best = rescore(found, vectors, mapped, 1, ids=ids)
     np.testing.assert_array_equal(best.indices[:, 0], ids)
     np.testing.assert_allclose(best.scores, 1.0)
+
+
+@pytest.mark.parametrize("id_type", [TEXT, UUID])
+def test_rescoring_with_text_and_uuids(id_type: str) -> None:
+    """The same answers as with the ranks of the ids in their place, ties and gaps included."""
+    rng = np.random.default_rng(0)
+    vectors = np.repeat(rng.standard_normal((50, 8)), 2, axis=0)  # every score occurs twice
+    ids = some_ids(id_type, 100)
+    index = HammingIndex(8)
+    index.add(pack_bits(vectors > 0), ids)
+    found = index.search(pack_bits(vectors[:12] > 0), 30, where=ids[:60]).indices[:, ::-1]  # ties not in order of id
+    found[3, 20:] = None
+    ranks = np.argsort(sorted(range(100), key=ids.__getitem__))
+    numbers = {item: int(rank) for item, rank in zip(ids, ranks, strict=True)}
+    numbered = [[-1 if item is None else numbers[item] for item in row] for row in found.tolist()]
+    best = rescore(found, vectors[:12], vectors, 25, ids=ids)
+    expected = rescore(numbered, vectors[:12], vectors, 25, ids=ranks)
+    np.testing.assert_array_equal(best.scores, expected.scores)
+    assert [[numbers.get(item, -1) for item in row] for row in best.indices.tolist()] == expected.indices.tolist()
+    again = rescore(best.indices.tolist(), vectors[:12], vectors, 3, ids=ids)
+    np.testing.assert_array_equal(again.indices, best.indices[:, :3])
+
+
+def test_rescoring_text_needs_the_id_of_each_row() -> None:
+    with pytest.raises(
+        ValueError, match=r"candidates name id 'a', but .* have no vector for it; give the id of each row"
+    ):
+        rescore([["a", "b"]], [[1.0, 0.0]], np.eye(2), 1)
+    with pytest.raises(ValueError, match="candidates name id 0, but"):
+        rescore([[0, 1]], [[1.0, 0.0]], np.eye(2), 1, ids=["a", "b"])
+    with pytest.raises(ValueError, match="candidates name id 'c', but"):
+        rescore([["a", "c"]], [[1.0, 0.0]], np.eye(2), 1, ids=["a", "b"])
+    assert rescore([["a", "b"]], [[1.0, 0.0]], np.eye(2), 1, ids=["b", "a"]).indices.tolist() == [["b"]]
 
 
 def test_ties_zeros_and_missing_candidates() -> None:

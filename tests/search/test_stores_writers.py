@@ -17,8 +17,10 @@ from hashlearn.search.stores import STORES, LanceStore, UsearchStore
 from tests.search.codes import engine, random_codes
 from tests.search.conftest import Opener
 
-# Two usearch stores have separate memory and conflict when they save; their tests are further below.
-TABLES = pytest.mark.parametrize("open_store", [name for name in STORES if name != "usearch"], indirect=True)
+# Two stores of these have separate memory and conflict when they save. Tests of that are further below, and for FAISS
+# in test_faiss_files.py.
+IN_MEMORY = ("usearch", "faiss")
+TABLES = pytest.mark.parametrize("open_store", [name for name in STORES if name not in IN_MEMORY], indirect=True)
 
 WRITER = """
 import sys, numpy as np

@@ -5,6 +5,8 @@ from __future__ import annotations
 from benchmarks.mutants.mutant import Mutant
 
 INDEX = ("tests/search/test_index.py",)
+IDS = ("tests/search/test_index_ids.py",)
+FILES = ("tests/search/test_faiss_files.py",)
 INPUT = ("tests/search/test_index_input.py",)
 MODELS = ("tests/search/test_model_digest.py",)
 MARGINS = ("tests/search/test_asymmetric.py",)
@@ -77,8 +79,8 @@ MUTANTS = [
     Mutant(
         "an index answers margins by row",
         "search/index.py",
-        "return ScoredResult(ids[found.indices], found.scores)",
-        "return ScoredResult(found.indices, found.scores)",
+        "indices[:, :kept], scores[:, :kept] = ids[found.indices], found.scores",
+        "indices[:, :kept], scores[:, :kept] = found.indices, found.scores",
         MARGINS,
     ),
     Mutant(
@@ -104,10 +106,94 @@ MUTANTS = [
     ),
     Mutant(
         "ids that are not ascending find the vectors of others",
-        "search/rescoring.py",
-        "rows = order[places] if n",
-        "rows = places if n",
+        "search/ids.py",
+        "np.where(found >= 0, order[found], NOTHING)",
+        "np.where(found >= 0, found, NOTHING)",
         RESCORING,
+    ),
+    Mutant(
+        "candidates that are text are tied in the order that they came in",
+        "search/rescoring.py",
+        "    ranks[pairs] = rank[places]\n",
+        "",
+        RESCORING,
+    ),
+    Mutant(
+        "an upsert leaves the old code",
+        "search/code_table.py",
+        "changed[rows[known]] = codes[known]",
+        "pass",
+        IDS,
+    ),
+    Mutant(
+        "an upsert changes codes that a search still reads",
+        "search/code_table.py",
+        "changed = self.codes.copy()",
+        "changed = self.codes",
+        IDS,
+    ),
+    Mutant(
+        "an engine is not rebuilt after an upsert",
+        "search/code_table.py",
+        "                self._codes = [changed]\n                self.rewritten += 1\n",
+        "                self._codes = [changed]\n",
+        IDS,
+    ),
+    Mutant(
+        "ids of another kind than the first are taken",
+        "search/code_table.py",
+        "else checked_ids(ids, len(codes), self.id_type)",
+        "else checked_ids(ids, len(codes))",
+        IDS,
+    ),
+    Mutant(
+        "with a filter, ties go in the order of the given ids",
+        "search/index.py",
+        "return np.sort(rows[rows >= 0])",
+        "return rows[rows >= 0]",
+        IDS,
+    ),
+    Mutant(
+        "a filter by ids that are not there selects the last code",
+        "search/index.py",
+        "return np.sort(rows[rows >= 0])",
+        "return np.unique(rows)",
+        IDS,
+    ),
+    Mutant(
+        "UUIDs are not ordered",
+        "search/ids.py",
+        "values = [item.int for item in ids.tolist()] if",
+        "values = [0 for item in ids.tolist()] if",
+        ("tests/search/test_ids.py",),
+    ),
+    Mutant(
+        "text of an index file ends where it should not, and is read",
+        "search/code_table.py",
+        "if (starts[1:] < starts[:-1]).any() or starts[-1] != len(whole):",
+        "if False:",
+        ("tests/search/test_index_files.py",),
+    ),
+    Mutant(
+        "a FAISS file with a wrong checksum is read",
+        "search/faiss_files.py",
+        "if _sha256(file, about.index_bytes) != about.index_sha256:",
+        "if False:",
+        FILES,
+    ),
+    Mutant(
+        "a FAISS file that another store has written is overwritten",
+        "search/stores/faiss.py",
+        "if os.path.lexists(self.path) and read_about(self.path).mark != self._mark:",
+        "if False:",
+        FILES,
+    ),
+    Mutant(
+        "a FAISS store saves the index of before the change",
+        "search/stores/faiss.py",
+        "        put(batch.codes, batch.ids)\n        self._faiss, self._unsaved = None, True",
+        "        put(batch.codes, batch.ids)\n        self._unsaved = True",
+        FILES,
     ),
     Mutant(
         "an id is given twice after lower ids were added",
@@ -174,9 +260,9 @@ MUTANTS = [
     ),
     Mutant(
         "ids of which one is negative are taken",
-        "search/interface.py",
-        "if array.min() < 0 or array.max() > np.iinfo(np.int64).max:",
-        "if array.max() > np.iinfo(np.int64).max:",
+        "search/ids.py",
+        "if min(values) < 0 or max(values) > LARGEST_ID:",
+        "if max(values) > LARGEST_ID:",
         INPUT,
     ),
 ]

@@ -36,7 +36,7 @@ MUTANTS = [
     Mutant(
         "equal scores of candidates keep the order that they came in",
         "search/rescoring.py",
-        "order = np.lexsort((wanted, -table), axis=1)[:, :k]",
+        "order = np.lexsort((ranks, -table), axis=1)[:, :k]",
         'order = np.argsort(-table, axis=1, kind="stable")[:, :k]',
         RESCORING,
     ),
@@ -71,8 +71,8 @@ MUTANTS = [
     Mutant(
         "FAISS: a tie at the k-th place is not looked for",
         "search/faiss_backends.py",
-        "_search(self.index, queries, min(k + 1, self.index.ntotal))",
-        "_search(self.index, queries, min(k, self.index.ntotal))",
+        "search_index(self.index, queries, min(k + 1, self.index.ntotal))",
+        "search_index(self.index, queries, min(k, self.index.ntotal))",
         INDEX,
     ),
     Mutant(

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from hashlearn.search.asymmetric import asymmetric_search
 from hashlearn.search.faiss_backends import FaissFlat, FaissHNSW, FaissIVF, FaissMultiHash
+from hashlearn.search.faiss_files import read_faiss, write_faiss
 from hashlearn.search.index import BACKENDS, HammingIndex
 from hashlearn.search.interface import RadiusResult, ScoredResult, SearchResult
 from hashlearn.search.pairs import pairs_within
@@ -35,6 +36,8 @@ __all__ = [
     "asymmetric_search",
     "nearest_codes",
     "pairs_within",
+    "read_faiss",
     "rescore",
     "worst_ranks",
+    "write_faiss",
 ]

@@ -6,9 +6,13 @@ is cheap; every other change costs one pass over all codes. A file holds:
     16 bytes  b"hashlearn index\\n"
      8 bytes  length of the header, little-endian
      …        header: JSON with format, n_bits, n, backend, settings, next_id; model, if it is known
-     8 n      ids, int64 little-endian, ascending
+     …        ids, ascending; see below
      n ⌈n_bits/8⌉  packed codes
     32 bytes  SHA-256 of everything before
+
+Format 1 has ids that are integers: 8 n bytes, int64 little-endian. Format 2 has ``id_type`` in its header. UUIDs take
+16 n bytes. Text takes 8 n bytes for the places where each id ends, int64 little-endian, and then all ids in UTF-8. The
+header says in ``id_bytes`` how many bytes these are.
 
 Loading it runs no code from the file. The reader compares the size of the file with the header before it allocates
 memory. The writer writes a new file beside the old one, flushes it to disk and renames it: a kill or a full disk leaves
@@ -18,8 +22,10 @@ the old file.
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import os
+import uuid
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -28,11 +34,26 @@ from numpy.typing import NDArray
 
 from hashlearn.core.atomic_files import bytes_of, regular_file, write_atomically
 from hashlearn.core.checks import whole_number
-from hashlearn.search.ids import checked_ids
+from hashlearn.core.names import require_choice
+from hashlearn.search.ids import (
+    INTEGER,
+    LARGEST_ID,
+    TEXT,
+    UUID,
+    WORDS,
+    IdArray,
+    as_objects,
+    checked_ids,
+    empty_ids,
+    order_of,
+    rows_of,
+    shown,
+    type_of,
+)
 from hashlearn.search.interface import checked_codes, require_n_bits
 
 MAGIC = b"hashlearn index\n"
-FORMAT = 1
+FORMAT = 2
 LONGEST_HEADER = 65_536
 LENGTH_BYTES = 8
 DIGEST_BYTES = 32
@@ -43,17 +64,18 @@ class CodeTable:
 
     def __init__(self, n_bits: int) -> None:
         self.n_bits = n_bits
-        self.next_id = 0  # larger than every id ever used
-        self.rewritten = 0  # how often rows have moved; while it is unchanged, new rows follow the old ones
+        self.id_type: str | None = None  # that of the first ids
+        self.next_id = 0  # larger than every integer that was ever an id
+        self.rewritten = 0  # how often rows have moved or changed; if it is unchanged, new rows follow the old ones
         self._n = 0
-        self._ids = [np.zeros(0, np.int64)]  # in parts, which are joined when they are read
+        self._ids: list[IdArray] = [empty_ids(INTEGER)]  # in parts, which are joined when they are read
         self._codes = [np.zeros((0, -(-n_bits // 8)), np.uint8)]
 
     def __len__(self) -> int:
         return self._n
 
     @property
-    def ids(self) -> NDArray[np.int64]:
+    def ids(self) -> IdArray:
         """All ids, ascending."""
         return _joined(self._ids)
 
@@ -62,51 +84,72 @@ class CodeTable:
         """All codes, in the order of the ids."""
         return _joined(self._codes)
 
-    def add(self, codes: Any, ids: Any = None) -> NDArray[np.int64]:
+    def add(self, codes: Any, ids: Any = None) -> IdArray:
         """Add codes under new ids (None: the next free ones) and return the ids. All rows are added, or none."""
         codes = checked_codes(codes, self.n_bits)
-        if ids is None:
-            if len(codes) > np.iinfo(np.int64).max - self.next_id:
-                raise ValueError(f"ids after {self.next_id - 1} would not fit 64 bits; give ids of your own")
-            ids = np.arange(self.next_id, self.next_id + len(codes))
-        else:
-            ids = checked_ids(ids, len(codes))
+        ids = self._next_ids(len(codes)) if ids is None else checked_ids(ids, len(codes), self.id_type)
+        self._put(codes, ids, replace=False)
+        return ids
+
+    def upsert(self, codes: Any, ids: Any) -> None:
+        """Put each code under its id, in place of the one that is there. All rows are stored, or none."""
+        codes = checked_codes(codes, self.n_bits)
+        self._put(codes, checked_ids(ids, len(codes), self.id_type), replace=True)
+
+    def _next_ids(self, n: int) -> IdArray:
+        if n and self.id_type not in (None, INTEGER):
+            raise ValueError(f"ids must be given, because those in the index are {WORDS[str(self.id_type)]}")
+        if n > LARGEST_ID - self.next_id:
+            raise ValueError(f"ids after {self.next_id - 1} would not fit 64 bits; give ids of your own")
+        return np.arange(self.next_id, self.next_id + n)
+
+    def _put(self, codes: NDArray[np.uint8], ids: IdArray, *, replace: bool) -> None:
         if len(ids) == 0:
-            return ids
-        order = np.argsort(ids, kind="stable")
+            return
+        order = order_of(ids)
         sorted_ids, codes = ids[order], codes[order]
         behind = not len(self) or sorted_ids[0] > self._ids[-1][-1]
         if not behind:
-            known = self.rows_of(sorted_ids) >= 0
-            if known.any():
+            rows = rows_of(sorted_ids, self.ids)
+            known = rows >= 0
+            if known.any() and not replace:
                 raise ValueError(
-                    f"ids must be new, but {sorted_ids[known][0]} is there already ({known.sum()} such id(s)); "
-                    "remove it first"
+                    f"ids must be new, but {shown(sorted_ids[known][0])} is there already ({known.sum()} such id(s)); "
+                    "upsert replaces them"
                 )
+            if known.any():
+                changed = self.codes.copy()  # a search in another thread may still read the old ones
+                changed[rows[known]] = codes[known]
+                self._codes = [changed]
+                self.rewritten += 1
+                sorted_ids, codes = sorted_ids[~known], codes[~known]
+        if len(sorted_ids) == 0:
+            return
+        if self.id_type is None:
+            self.id_type = type_of(ids)
+            self._ids = [empty_ids(self.id_type)]
         self._ids.append(sorted_ids)
         self._codes.append(codes)
-        self._n += len(ids)
-        self.next_id = max(self.next_id, int(sorted_ids[-1]) + 1)
+        self._n += len(sorted_ids)
+        if self.id_type == INTEGER:
+            self.next_id = max(self.next_id, int(sorted_ids[-1]) + 1)
         if not behind:
-            self._select(np.argsort(self.ids, kind="stable"))
-        return ids
+            self._select(order_of(self.ids))
 
-    def remove(self, ids: Any) -> None:
+    def remove(self, ids: Any) -> int:
         """Remove the codes with these ids. If one is missing, raise KeyError and remove nothing."""
-        ids = checked_ids(ids)
-        rows = self.rows_of(ids)
+        ids = checked_ids(ids, id_type=self.id_type)
+        rows = rows_of(ids, self.ids)
         if (rows < 0).any():
             missing = ids[rows < 0]
-            raise KeyError(f"ids must be in the index, but {missing[0]} is not ({len(missing)} such id(s))")
-        if len(ids):
-            self._select(np.delete(np.arange(len(self)), rows))
+            raise KeyError(f"ids must be in the index, but {shown(missing[0])} is not ({len(missing)} such id(s))")
+        return self.remove_rows(rows)
 
-    def rows_of(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The row of each id, −1 for an unknown id."""
-        if len(self) == 0:
-            return np.full(len(ids), -1)
-        places = np.minimum(np.searchsorted(self.ids, ids), len(self) - 1)
-        return np.where(self.ids[places] == ids, places, -1)
+    def remove_rows(self, rows: NDArray[np.int64]) -> int:
+        """Remove distinct rows."""
+        if len(rows):
+            self._select(np.delete(np.arange(len(self)), rows))
+        return len(rows)
 
     def _select(self, rows: NDArray[np.int64]) -> None:
         """Keep only these rows, in this order."""
@@ -122,19 +165,25 @@ def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:
 
 
 def write_table(
-    path: str | os.PathLike[str], header: dict[str, Any], ids: NDArray[np.int64], codes: NDArray[np.uint8]
+    path: str | os.PathLike[str], header: dict[str, Any], ids: IdArray, codes: NDArray[np.uint8], id_type: str = INTEGER
 ) -> None:
     """Write the file. An old file is replaced only when the new one is safe on disk."""
-    text = json.dumps({"format": FORMAT, "n": len(ids), **header}, sort_keys=True).encode()
+    parts = _ids_to_parts(ids, id_type)
+    about: dict[str, Any] = {"format": 1}
+    if id_type != INTEGER:
+        about = {"format": FORMAT, "id_type": id_type}
+    if id_type == TEXT:
+        about["id_bytes"] = parts[1].nbytes
+    text = json.dumps({**about, "n": len(ids), **header}, sort_keys=True).encode()
     opening = MAGIC + len(text).to_bytes(LENGTH_BYTES, "little") + text
-    parts: list[Any] = [opening, bytes_of(np.asarray(ids, "<i8")), bytes_of(codes)]
+    content: list[Any] = [opening, *map(bytes_of, parts), bytes_of(codes)]
     digest = hashlib.sha256()
-    for part in parts:
+    for part in content:
         digest.update(part)
-    write_atomically(Path(path), [*parts, digest.digest()])
+    write_atomically(Path(path), [*content, digest.digest()])
 
 
-def read_table(path: str | os.PathLike[str]) -> tuple[dict[str, Any], NDArray[np.int64], NDArray[np.uint8]]:
+def read_table(path: str | os.PathLike[str]) -> tuple[dict[str, Any], IdArray, NDArray[np.uint8]]:
     """Header, ids and codes, or a ValueError that says why the file is refused."""
     try:
         with regular_file(path) as (file, size):
@@ -143,7 +192,7 @@ def read_table(path: str | os.PathLike[str]) -> tuple[dict[str, Any], NDArray[np
         raise ValueError(f"{os.fspath(path)!r} cannot be loaded: {error}") from None
 
 
-def _read(file: BinaryIO, size: int) -> tuple[dict[str, Any], NDArray[np.int64], NDArray[np.uint8]]:
+def _read(file: BinaryIO, size: int) -> tuple[dict[str, Any], IdArray, NDArray[np.uint8]]:
     opening = file.read(len(MAGIC) + LENGTH_BYTES)
     if not opening.startswith(MAGIC):
         raise ValueError("it is not an index of hashlearn")
@@ -152,20 +201,49 @@ def _read(file: BinaryIO, size: int) -> tuple[dict[str, Any], NDArray[np.int64],
     try:
         header = json.loads(opening[len(MAGIC) + LENGTH_BYTES :])
         n, n_bits = whole_number(header["n"], "n", least=0), header["n_bits"]
-        file_format = whole_number(header["format"], "format", least=FORMAT)
+        file_format = whole_number(header["format"], "format", least=1)
         whole_number(length, "length", least=1, most=LONGEST_HEADER)
+        if file_format == 1:
+            header["id_type"] = INTEGER
+        elif file_format == FORMAT:
+            require_choice(header["id_type"], "id_type", (TEXT, UUID))
+        id_bytes = whole_number(header.get("id_bytes", 0), "id_bytes", least=0)
     except (ValueError, KeyError, TypeError, RecursionError):
         raise ValueError("its header is damaged") from None
     if file_format > FORMAT:
         raise ValueError(f"its format is {file_format}, and this version reads up to {FORMAT}; update hashlearn")
     width = -(-require_n_bits(n_bits) // 8)
-    expected = len(opening) + n * (8 + width) + DIGEST_BYTES
+    sizes = [16 * n] if header["id_type"] == UUID else [8 * n, id_bytes] if header["id_type"] == TEXT else [8 * n]
+    expected = len(opening) + sum(sizes) + n * width + DIGEST_BYTES
     if size != expected:
         raise ValueError(f"it has {size} bytes and should have {expected}: it is cut off or damaged")
-    ids, codes = np.fromfile(file, "<i8", n), np.fromfile(file, np.uint8, n * width)
+    *parts, codes = (np.fromfile(file, np.uint8, size) for size in (*sizes, n * width))
     digest = hashlib.sha256(opening)
-    digest.update(ids.data)
-    digest.update(codes.data)
+    for part in (*parts, codes):
+        digest.update(bytes_of(part))
     if file.read(DIGEST_BYTES) != digest.digest():
         raise ValueError("its checksum is wrong: it is damaged")
-    return header, ids.astype(np.int64, copy=False), codes.reshape(n, width)
+    return header, _ids_from_parts(parts, header["id_type"]), codes.reshape(n, width)
+
+
+def _ids_to_parts(ids: IdArray, id_type: str) -> list[NDArray[Any]]:
+    if id_type == INTEGER:
+        return [np.asarray(ids, "<i8")]
+    if id_type == UUID:
+        return [np.frombuffer(b"".join(item.bytes for item in ids.tolist()), np.uint8)]
+    texts = [text.encode() for text in ids.tolist()]
+    return [np.cumsum([len(text) for text in texts], dtype="<i8"), np.frombuffer(b"".join(texts), np.uint8)]
+
+
+def _ids_from_parts(parts: list[NDArray[np.uint8]], id_type: str) -> IdArray:
+    """Ids that may still be no valid ones: they are checked when they are added to a table."""
+    if id_type == INTEGER:
+        return parts[0].view("<i8").astype(np.int64, copy=False)
+    if id_type == UUID:
+        whole = parts[0].tobytes()
+        return as_objects(uuid.UUID(bytes=whole[at : at + 16]) for at in range(0, len(whole), 16))
+    ends, whole = parts[0].view("<i8"), parts[1].tobytes()
+    starts = np.concatenate([np.zeros(1, np.int64), ends])
+    if (starts[1:] < starts[:-1]).any() or starts[-1] != len(whole):
+        raise ValueError("the ends of its ids are damaged")
+    return as_objects(whole[a:b].decode() for a, b in itertools.pairwise(starts.tolist()))

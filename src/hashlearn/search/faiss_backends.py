@@ -51,9 +51,13 @@ class FaissFlat:
 
     def build(self, codes: ByteArray, n_bits: int) -> Engine:
         """An engine that holds these codes."""
-        index = _faiss(self.name).IndexBinaryFlat(8 * codes.shape[1])
+        index = self.empty(codes)
         index.add(codes)
         return FlatEngine(index)
+
+    def empty(self, codes: ByteArray) -> Any:
+        """An index of FAISS for codes of this width."""
+        return _faiss(self.name).IndexBinaryFlat(8 * codes.shape[1])
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,10 @@ class FaissIVF:
 
     def build(self, codes: ByteArray, n_bits: int) -> Engine:
         """An engine that holds these codes."""
+        return _ApproximateEngine(_faiss(self.name), self.empty(codes), codes, n_bits)
+
+    def empty(self, codes: ByteArray) -> Any:
+        """An index of FAISS without codes, with lists for such codes as these."""
         faiss = _faiss(self.name)
         n_lists = self.n_lists or max(1, min(round(4 * len(codes) ** 0.5), len(codes) // CODES_PER_LIST))
         n_lists = min(n_lists, len(codes))
@@ -80,9 +88,9 @@ class FaissIVF:
         index = faiss.IndexBinaryIVF(centers, 8 * codes.shape[1], n_lists)
         index.cp.min_points_per_centroid = 1  # else it warns on stderr
         index.nprobe = min(n_lists, self.n_probes or max(1, n_lists // 16))
-        with _one_thread(faiss):
+        with one_thread(faiss):
             index.train(codes)
-        return _ApproximateEngine(faiss, index, codes, n_bits, centers)
+        return index
 
 
 @dataclass(frozen=True)
@@ -103,10 +111,13 @@ class FaissHNSW:
 
     def build(self, codes: ByteArray, n_bits: int) -> Engine:
         """An engine that holds these codes."""
-        faiss = _faiss(self.name)
-        index = faiss.IndexBinaryHNSW(8 * codes.shape[1], self.n_links)
+        return _GraphEngine(_faiss(self.name), self.empty(codes), codes, n_bits)
+
+    def empty(self, codes: ByteArray) -> Any:
+        """An index of FAISS without codes, for codes of this width."""
+        index = _faiss(self.name).IndexBinaryHNSW(8 * codes.shape[1], self.n_links)
         index.hnsw.efConstruction, index.hnsw.efSearch = self.build_width, self.search_width
-        return _GraphEngine(faiss, index, codes, n_bits)
+        return index
 
 
 @dataclass(frozen=True)
@@ -154,7 +165,7 @@ class FlatEngine:
 
         One item more than k is requested. If it is as near as the k-th, everything at that distance is fetched.
         """
-        rows, distances = _search(self.index, queries, min(k + 1, self.index.ntotal))
+        rows, distances = search_index(self.index, queries, min(k + 1, self.index.ntotal))
         unsettled = distances[:, k - 1] == distances[:, -1] if distances.shape[1] > k else np.zeros(len(queries), bool)
         rows, distances = rows[:, :k].copy(), distances[:, :k].copy()
         step = max(1, HITS_PER_BATCH // self.index.ntotal)
@@ -173,12 +184,10 @@ class FlatEngine:
 
 
 class _ApproximateEngine:
-    """``parts``: objects that the FAISS index points to and that must therefore stay alive."""
-
     growth: int | None = GROWTH_BEFORE_REBUILD  # rebuild instead of growing beyond this multiple of the first size
 
-    def __init__(self, faiss: Any, index: Any, codes: ByteArray, n_bits: int, *parts: Any) -> None:
-        self.faiss, self.index, self.n_bits, self._parts = faiss, index, n_bits, parts
+    def __init__(self, faiss: Any, index: Any, codes: ByteArray, n_bits: int) -> None:
+        self.faiss, self.index, self.n_bits = faiss, index, n_bits
         self._codes: list[ByteArray] = []
         self._scan: Scan | None = None
         self._add(codes)
@@ -190,13 +199,13 @@ class _ApproximateEngine:
         return True
 
     def _add(self, codes: ByteArray) -> None:
-        with _one_thread(self.faiss):
+        with one_thread(self.faiss):
             self.index.add(codes)
         self._codes.append(codes)
         self._scan = None
 
     def nearest(self, queries: ByteArray, k: int) -> tuple[RowArray, DistanceArray]:
-        return _search(self.index, queries, k)
+        return search_index(self.index, queries, k)
 
     def within(self, queries: ByteArray, radius: int) -> tuple[RowArray, RowArray, DistanceArray]:
         if self._scan is None:
@@ -229,7 +238,7 @@ class _MultiHashEngine(_ApproximateEngine):
                 self.index.nflip = usual
 
 
-def _search(index: Any, queries: ByteArray, k: int) -> tuple[RowArray, DistanceArray]:
+def search_index(index: Any, queries: ByteArray, k: int) -> tuple[RowArray, DistanceArray]:
     """FAISS's search, sorted by distance and then by row. Places that it could not fill come last."""
     if len(queries) == 0:
         return np.empty((0, k), np.int64), np.empty((0, k), np.int32)
@@ -256,7 +265,7 @@ def _faiss(backend: str) -> Any:
 
 
 @contextmanager
-def _one_thread(faiss: Any) -> Iterator[None]:
+def one_thread(faiss: Any) -> Iterator[None]:
     """FAISS builds with one thread inside the block. With several, graphs and clusters depend on which is faster."""
     before = faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+from collections.abc import Set
 from dataclasses import asdict
 from typing import Any, overload
 
@@ -15,8 +16,9 @@ from hashlearn.core.names import require_choice
 from hashlearn.search.asymmetric import asymmetric_search
 from hashlearn.search.code_table import CodeTable, read_table, write_table
 from hashlearn.search.faiss_backends import FaissFlat, FaissHNSW, FaissIVF, FaissMultiHash
-from hashlearn.search.ids import NOTHING
+from hashlearn.search.ids import INTEGER, IdArray, checked_ids, ids_at, no_ids, rows_of
 from hashlearn.search.interface import (
+    NOWHERE,
     Backend,
     Engine,
     RadiusResult,
@@ -26,7 +28,7 @@ from hashlearn.search.interface import (
     require_n_bits,
 )
 from hashlearn.search.model_digest import checked_model, require_same_model
-from hashlearn.search.scan import NumPy
+from hashlearn.search.scan import NumPy, Scan
 
 BACKENDS: dict[str, type[Any]] = {
     backend.name: backend for backend in (NumPy, FaissFlat, FaissIVF, FaissHNSW, FaissMultiHash)
@@ -46,6 +48,12 @@ class HammingIndex:
     Exact backends give identical answers, including ties, which are broken by id. "auto" is "numpy". The first search
     after a change updates the engine: adding ids in ascending order extends it, every other change rebuilds it.
 
+    Ids are integers from 0 to 2⁶³ − 1, text or UUIDs. An index has one kind of ids, that of the first ids added.
+
+    ``where`` says which codes a call may see: a boolean mask in the order of `ids`, or a collection of ids, of which
+    those that are not in the index match nothing. With ``where``, a search compares the selected codes only and is
+    exact with every backend. Its cost is proportional to the number of selected codes.
+
     Examples
     --------
     >>> import numpy as np
@@ -58,6 +66,8 @@ class HammingIndex:
     (array([[0, 1]]), array([[1, 1]], dtype=int32))
     >>> index.search_radius(np.array([[0, 0]], np.uint8), radius=1)[0].indices
     array([0, 2])
+    >>> index.search(np.array([[0b01000000, 0]], np.uint8), k=2, where=[1, 2]).indices
+    array([[1, 2]])
     """
 
     def __init__(self, n_bits: int, backend: str | Backend = "auto", model: str | None = None) -> None:
@@ -76,65 +86,118 @@ class HammingIndex:
         return f"HammingIndex(n_bits={self.n_bits}, backend={self.backend!r}): {len(self)} code(s)"
 
     @property
-    def ids(self) -> NDArray[np.int64]:
-        """All ids, ascending."""
+    def ids(self) -> IdArray:
+        """All ids, ascending: int64, or objects that are text or UUIDs."""
         return self._table.ids.copy()
+
+    @property
+    def id_type(self) -> str | None:
+        """The kind of ids: "int64", "string" or "uuid". None: no id has been added yet."""
+        return self._table.id_type
 
     @property
     def codes(self) -> NDArray[np.uint8]:
         """All codes, in the order of `ids`."""
         return self._table.codes.copy()
 
-    def add(self, codes: Any, ids: Any = None) -> NDArray[np.int64]:
-        """Add codes under new ids (None: the next free ones, from 0) and return the ids. All are added, or none."""
+    def add(self, codes: Any, ids: Any = None) -> IdArray:
+        """Add codes under new ids (None: the next free integers, from 0) and return the ids. All are added, or none."""
         with self._lock:
             return self._table.add(codes, ids)
 
-    def remove(self, ids: Any) -> None:
-        """Remove codes by id. If one is missing, raise KeyError and remove nothing."""
+    def upsert(self, codes: Any, ids: Any) -> None:
+        """Store each code under its id, in place of the code that is there. All are stored, or none."""
         with self._lock:
-            self._table.remove(ids)
+            self._table.upsert(codes, ids)
+
+    def remove(self, ids: Any = None, *, where: Any = None) -> int:
+        """Remove codes by id, or those of ``where``, and return how many.
+
+        If one of ``ids`` is missing, raise KeyError and remove nothing.
+        """
+        if (ids is None) == (where is None):
+            raise ValueError(f"remove takes either ids or where, got {'neither' if ids is None else 'both'}")
+        with self._lock:
+            if ids is not None:
+                return self._table.remove(ids)
+            return self._table.remove_rows(_selected(where, self._table.ids, self.id_type))
+
+    def count(self, where: Any = None) -> int:
+        """How many codes there are, or how many of them ``where`` selects."""
+        with self._lock:
+            return len(self) if where is None else len(_selected(where, self._table.ids, self.id_type))
 
     @overload
-    def search(self, codes: Any, k: int) -> SearchResult: ...
+    def search(self, codes: Any, k: int, *, where: Any = None) -> SearchResult: ...
 
     @overload
-    def search(self, codes: None = None, *, k: int, margins: Any) -> ScoredResult: ...
+    def search(self, codes: None = None, *, k: int, margins: Any, where: Any = None) -> ScoredResult: ...
 
-    def search(self, codes: Any = None, k: Any = None, *, margins: Any = None) -> SearchResult:
+    def search(self, codes: Any = None, k: Any = None, *, margins: Any = None, where: Any = None) -> SearchResult:
         """The k nearest of each code, nearest first, ties by id; k from 1 to ``len(index)``.
 
         With ``margins``, what ``decision_function`` returns, instead of codes: the k with the highest score
         Σ_b margin_b · sign_b, see `asymmetric_search`. That search is exact with every backend.
+
+        ``where`` is a mask or ids. If it selects fewer than k codes, the last places hold nothing.
         """
         if (codes is None) == (margins is None):
             given = "neither" if codes is None else "both"
             raise ValueError(f"search takes either codes or margins, got {given}")
         if margins is not None:
-            return self._search_margins(margins, k)
+            return self._search_margins(margins, k, where)
         codes = checked_codes(codes, self.n_bits)
         k = require_k(k, len(self))
-        engine, ids = self._current()
-        rows, distances = engine.nearest(codes, k)
-        return SearchResult(np.where(rows >= 0, ids[rows], NOTHING), distances)
+        if where is None:
+            engine, ids = self._current()
+            rows, distances = engine.nearest(codes, k)
+            return SearchResult(ids_at(ids, rows), distances)
+        ids, stored = self._seen(where)
+        indices, distances = no_ids((len(codes), k), str(self.id_type)), np.full((len(codes), k), NOWHERE, np.int32)
+        kept = min(k, len(ids))
+        if kept:
+            rows, distances[:, :kept] = Scan(stored, self.n_bits).nearest(codes, kept)
+            indices[:, :kept] = ids[rows]
+        return SearchResult(indices, distances)
 
-    def _search_margins(self, margins: Any, k: Any) -> ScoredResult:
+    def _search_margins(self, margins: Any, k: Any, where: Any) -> ScoredResult:
         margins = finite_float64(margins, "margins", ndim=2, may_be_empty=True)
         if margins.shape[1] != self.n_bits:
             raise ValueError(f"margins must have {self.n_bits} columns, one for each bit, got shape {margins.shape}")
-        with self._lock:
-            ids, stored = self._table.ids, self._table.codes
-        found = asymmetric_search(margins, stored, k)
-        return ScoredResult(ids[found.indices], found.scores)
+        k = require_k(k, len(self))
+        ids, stored = self._seen(where)
+        indices, scores = no_ids((len(margins), k), str(self.id_type)), np.full((len(margins), k), -np.inf)
+        kept = min(k, len(ids))
+        if kept:
+            found = asymmetric_search(margins, stored, kept)
+            indices[:, :kept], scores[:, :kept] = ids[found.indices], found.scores
+        return ScoredResult(indices, scores)
 
-    def search_radius(self, codes: Any, radius: int) -> RadiusResult:
-        """All items at distance ``radius`` or less, nearest first, ties by id. Exact with every backend."""
+    def search_radius(self, codes: Any, radius: int, *, where: Any = None) -> RadiusResult:
+        """All items at distance ``radius`` or less, nearest first, ties by id. Exact with every backend.
+
+        ``where`` is a mask or ids.
+        """
         codes = checked_codes(codes, self.n_bits)
         require_k(1, len(self))  # refuses an empty index
         radius = require_radius(radius)
-        engine, ids = self._current()
+        engine: Engine
+        if where is None:
+            engine, ids = self._current()
+        else:
+            ids, stored = self._seen(where)
+            engine = Scan(stored, self.n_bits)
         limits, rows, distances = engine.within(codes, radius)
         return RadiusResult(limits, ids[rows], distances)
+
+    def _seen(self, where: Any) -> tuple[IdArray, NDArray[np.uint8]]:
+        """Ids and codes that a search with ``where`` may find, ids ascending."""
+        with self._lock:
+            ids, codes = self._table.ids, self._table.codes
+        if where is None:
+            return ids, codes
+        rows = _selected(where, ids, self.id_type)
+        return ids[rows], codes[rows]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write codes, ids and settings into one file, atomically. A loaded index builds its engine again."""
@@ -146,7 +209,7 @@ class HammingIndex:
             **({} if self.model is None else {"model": self.model}),
         }
         with self._lock:
-            write_table(path, header, self._table.ids, self._table.codes)
+            write_table(path, header, self._table.ids, self._table.codes, self.id_type or INTEGER)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], model: str | None = None) -> HammingIndex:
@@ -162,12 +225,14 @@ class HammingIndex:
             index._table.add(codes, ids)
             next_id = whole_number(header["next_id"], "next_id", least=0, most=2**63)
             index._table.next_id = max(index._table.next_id, next_id)
+            if header["id_type"] != INTEGER or next_id:
+                index._table.id_type = header["id_type"]
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise ValueError(f"{os.fspath(path)!r} is not a valid index: {error}") from None
         require_same_model(index.model, model, repr(os.fspath(path)))
         return index
 
-    def _current(self) -> tuple[Engine, NDArray[np.int64]]:
+    def _current(self) -> tuple[Engine, IdArray]:
         """The engine, updated to all codes, and the id of each of its rows."""
         with self._lock:
             table = self._table
@@ -194,3 +259,22 @@ def as_backend(backend: Any) -> Backend:
         backend = NumPy() if backend == "auto" else BACKENDS[backend]()
     known: Backend = backend
     return known
+
+
+def _selected(where: Any, ids: IdArray, id_type: str | None) -> NDArray[np.int64]:
+    """The rows that ``where`` selects, ascending, so that ties stay in order of id."""
+    listed = isinstance(where, list | tuple) and len(where) > 0 and isinstance(where[0], bool | np.bool_)
+    if listed or not isinstance(where, list | tuple | Set | str):
+        mask = np.asarray(where)
+        if mask.dtype.kind == "b":
+            if mask.shape != ids.shape:
+                raise ValueError(
+                    f"where: a mask must have one entry for each of the {len(ids)} code(s), got shape {mask.shape}"
+                )
+            return np.flatnonzero(mask)
+    try:
+        wanted = checked_ids(where, id_type=id_type)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"where: {error}") from None
+    rows = rows_of(wanted, ids)
+    return np.sort(rows[rows >= 0])

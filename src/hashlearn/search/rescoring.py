@@ -21,7 +21,7 @@ from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import finite_float64, require_k
 from hashlearn.core.names import require_choice
 from hashlearn.core.threads import map_threads, n_threads
-from hashlearn.search.ids import NOTHING, checked_ids
+from hashlearn.search.ids import NOTHING, IdArray, are_found, checked_ids, order_of, rows_in_any_order, shown
 from hashlearn.search.interface import RowArray, ScoredResult
 
 METRICS = ("cosine", "l2", "dot")
@@ -44,11 +44,11 @@ def rescore(
 ) -> ScoredResult:
     """The k best of each query's candidates by their float vectors; equal scores by ascending id.
 
-    ``candidates`` is a search result, or an integer array (n_queries, depth) of ids, −1 for none.
+    ``candidates`` is a search result, or an array (n_queries, depth) of ids: −1 for none, None among text and UUIDs.
     ``database_vectors`` is an array, which may be memory-mapped, the path of an npy file, or a file that
     `hashlearn.streams.open_rows` opened, Parquet for example. An id is a row of it, unless ``ids`` gives the id of each
-    row. ``metric`` is "cosine", "dot", or "l2", which scores by minus the Euclidean distance. The highest score is the
-    best. A zero vector has cosine 0 with every vector.
+    row, as it must for text and UUIDs. ``metric`` is "cosine", "dot", or "l2", which scores by minus the Euclidean
+    distance. The highest score is the best. A zero vector has cosine 0 with every vector.
 
     >>> database = np.array([[1.0, 0.0], [0.6, 0.8], [0.0, 1.0]])
     >>> rescore([[0, 1, 2]], [[0.0, 2.0]], database, k=2).indices
@@ -65,7 +65,8 @@ def rescore(
     wanted = _candidate_ids(candidates, len(queries))
     depth = wanted.shape[1]
     k = require_k(k, depth)
-    rows = _rows_of(wanted, database.n_rows, ids).ravel()
+    known = np.arange(database.n_rows) if ids is None else checked_ids(ids, database.n_rows)
+    rows = _rows_of(wanted, known)
     scores = np.full(rows.shape, -np.inf)
     pairs = np.flatnonzero(rows >= 0)  # of query and candidate, by row of the candidate
     pairs = pairs[np.argsort(rows[pairs], kind="stable")]
@@ -76,8 +77,8 @@ def rescore(
         here = slice(*np.searchsorted(places, (done, done + len(vectors))))
         scores[pairs[here]] = pair_scores(queries, vectors, pairs[here] // depth, places[here] - done, metric)
         done += len(vectors)
-    table = scores.reshape(wanted.shape)
-    order = np.lexsort((wanted, -table), axis=1)[:, :k]
+    table, ranks = scores.reshape(wanted.shape), _ranks(wanted, known[needed], pairs, places)
+    order = np.lexsort((ranks, -table), axis=1)[:, :k]
     return ScoredResult(np.take_along_axis(wanted, order, axis=1), np.take_along_axis(table, order, axis=1))
 
 
@@ -112,29 +113,40 @@ class _ArrayVectors:
         return (np.asarray(self.array[rows[at : at + size]]) for at in range(0, len(rows), size))
 
 
-def _candidate_ids(candidates: Any, n_queries: int) -> RowArray:
+def _candidate_ids(candidates: Any, n_queries: int) -> IdArray:
     array = np.asarray(getattr(candidates, "indices", candidates))
-    if array.ndim != 2 or array.dtype.kind not in "iu" or len(array) != n_queries:
+    if array.ndim != 2 or array.dtype.kind not in "iuOUT" or len(array) != n_queries:
         raise ValueError(
-            f"candidates must be a search result or integer ids of shape ({n_queries}, m), one row for each query, "
+            f"candidates must be a search result or ids of shape ({n_queries}, m), one row for each query, "
             f"got shape {array.shape}, dtype {array.dtype}"
         )
-    return array.astype(np.int64)
+    return array.astype(np.int64 if array.dtype.kind in "iu" else object)
 
 
-def _rows_of(wanted: RowArray, n: int, ids: Any) -> RowArray:
-    """The row of each wanted id. −1 stays −1; an id without a vector is refused."""
-    known = np.arange(n) if ids is None else checked_ids(ids, n)
-    order = np.argsort(known, kind="stable")
-    places = np.minimum(np.searchsorted(known, wanted, sorter=order), max(n - 1, 0))
-    rows = order[places] if n else np.full(wanted.shape, NOTHING)
-    strange = (wanted != NOTHING) & ((known[rows] != wanted) if n else True)
+def _rows_of(wanted: IdArray, known: IdArray) -> RowArray:
+    """The row of each wanted id, flat. −1 stays −1; an id without a vector is refused."""
+    flat = wanted.ravel()
+    rows = np.full(flat.shape, NOTHING)
+    there = are_found(flat)
+    rows[there] = rows_in_any_order(flat[there], known)
+    strange = there & (rows < 0)
     if strange.any():
         raise ValueError(
-            f"candidates name id {wanted[strange][0]}, but database_vectors ({n} row(s)) have no vector for it; "
-            "give the id of each row as ids if they are not the row numbers"
+            f"candidates name id {shown(flat[strange][0])}, but database_vectors ({len(known)} row(s)) have no vector "
+            "for it; give the id of each row as ids if they are not the row numbers"
         )
-    return np.where(wanted == NOTHING, NOTHING, rows)
+    return rows
+
+
+def _ranks(wanted: IdArray, needed_ids: IdArray, pairs: RowArray, places: RowArray) -> RowArray:
+    """Numbers in the order of the ids, to break ties with."""
+    if wanted.dtype.kind == "i":
+        return wanted
+    rank = np.empty(len(needed_ids), np.int64)
+    rank[order_of(needed_ids)] = np.arange(len(needed_ids))
+    ranks = np.full(wanted.size, NOTHING)
+    ranks[pairs] = rank[places]
+    return ranks.reshape(wanted.shape)
 
 
 def pair_scores(

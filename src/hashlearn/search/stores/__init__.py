@@ -1,4 +1,4 @@
-"""Stores: codes in PostgreSQL (pgvector), SQLite (sqlite-vec), usearch or LanceDB. `STORES` lists them by name.
+"""Stores: codes in PostgreSQL (pgvector), SQLite (sqlite-vec), usearch, LanceDB or FAISS. `STORES` lists them by name.
 
 `exports` writes the same codes in the formats of other engines. Every store needs its own optional packages, which are
 imported when the store is opened.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from hashlearn.search.stores.base import Encoder, Store
 from hashlearn.search.stores.conditions import Column, Condition, column
+from hashlearn.search.stores.faiss import FaissStore
 from hashlearn.search.stores.lancedb import LanceStore
 from hashlearn.search.stores.postgres import PostgresStore
 from hashlearn.search.stores.sqlite_vec import SqliteVecStore
@@ -18,6 +19,7 @@ STORES: dict[str, type[Store]] = {
     "sqlite_vec": SqliteVecStore,
     "usearch": UsearchStore,
     "lancedb": LanceStore,
+    "faiss": FaissStore,
 }
 
 __all__ = [
@@ -25,6 +27,7 @@ __all__ = [
     "Column",
     "Condition",
     "Encoder",
+    "FaissStore",
     "LanceStore",
     "PostgresStore",
     "SqliteVecStore",

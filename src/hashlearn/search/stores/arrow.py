@@ -102,7 +102,7 @@ def about_codes(schema: Any) -> CodesAbout:
     metadata = schema.metadata or {}
     try:
         n_bits, order = require_n_bits(int(metadata[N_BITS.encode()])), metadata[ORDER.encode()].decode()
-        made_by = metadata.get(MODEL.encode())
+        made_by = metadata[MODEL.encode()].decode() if MODEL.encode() in metadata else None
         kind, code = schema.field("id").type, schema.field("code").type
         width = code.byte_width
     except (KeyError, ValueError, AttributeError) as error:
@@ -115,7 +115,7 @@ def about_codes(schema: Any) -> CodesAbout:
     id_type = INTEGER if pyarrow.types.is_integer(kind) else UUID if is_uuid else "string"
     others = [field for field in schema if field.name not in ("id", "code")]
     fields = {field.name: word for field in others if (word := field_type(field.type)) is not None}
-    return CodesAbout(n_bits, id_type, checked_model(made_by.decode() if made_by else None), fields)
+    return CodesAbout(n_bits, id_type, checked_model(made_by), fields)
 
 
 def field_type(kind: Any) -> str | None:
