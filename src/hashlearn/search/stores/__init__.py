@@ -1,4 +1,4 @@
-"""Stores: codes in PostgreSQL (pgvector), SQLite (sqlite-vec), usearch or LanceDB. `STORES` lists them by name.
+"""Stores: codes in PostgreSQL (pgvector), SQLite (sqlite-vec), usearch, LanceDB or DuckDB. `STORES` lists them by name.
 
 `exports` writes the same codes in the formats of other engines. Every store needs its own optional packages, which are
 imported when the store is opened.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from hashlearn.search.stores.base import Encoder, Store
 from hashlearn.search.stores.conditions import Column, Condition, column
+from hashlearn.search.stores.duckdb import DuckDBStore
 from hashlearn.search.stores.lancedb import LanceStore
 from hashlearn.search.stores.postgres import PostgresStore
 from hashlearn.search.stores.sqlite_vec import SqliteVecStore
@@ -18,12 +19,14 @@ STORES: dict[str, type[Store]] = {
     "sqlite_vec": SqliteVecStore,
     "usearch": UsearchStore,
     "lancedb": LanceStore,
+    "duckdb": DuckDBStore,
 }
 
 __all__ = [
     "STORES",
     "Column",
     "Condition",
+    "DuckDBStore",
     "Encoder",
     "LanceStore",
     "PostgresStore",
