@@ -97,6 +97,21 @@ def write_atomically(path: Path, parts: Iterable[Any], check: Callable[[Path], A
             _write_all(file, memoryview(part))
 
 
+@contextmanager
+def only_writer_in(path: Path) -> Iterator[None]:
+    """Hold a lock on the folder of a file: other processes that save in it wait."""
+    folder = Path(os.path.realpath(path)).parent
+    if fcntl is None or not folder.is_dir():
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
 def remove_unfinished(folder: Path, pattern: str) -> None:
     """Remove unfinished files that kills left: those that no process has locked, or that are an hour old."""
     with contextlib.suppress(OSError):

@@ -17,14 +17,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.core.atomic_files import replacing
+from hashlearn.core.atomic_files import only_writer_in, replacing
 from hashlearn.core.checks import require_k
 from hashlearn.search.ids import INTEGER, NOTHING, IdArray, as_objects, no_ids
 from hashlearn.search.interface import NOWHERE, SearchResult
 from hashlearn.search.stores.base import Batch, Encoder, Store, Where
 from hashlearn.search.stores.candidates import ranked
 from hashlearn.search.stores.conditions import Condition
-from hashlearn.search.stores.usearch_files import Ending, as_bytes, only_writer_in, read_ending
+from hashlearn.search.stores.usearch_files import Ending, as_bytes, read_ending
 
 
 class UsearchStore(Store):
@@ -156,7 +156,8 @@ class UsearchStore(Store):
         """All rows in memory, then one atomic save. If a batch cannot be read, nothing has changed."""
         parts = list(batches)
         if parts:
-            codes, ids = (np.concatenate([part[i] for part in parts]) for i in (0, 1))
+            codes = np.concatenate([part.codes for part in parts])
+            ids = np.concatenate([part.ids for part in parts])
             self._upsert(Batch(codes, ids, {}), replace)
         self.save()
         return 0

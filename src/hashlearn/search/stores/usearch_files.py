@@ -14,11 +14,8 @@ Integer ids are usearch's keys. Then the file has the ending only, and before it
 
 from __future__ import annotations
 
-import contextlib
-import os
 import struct
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,11 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.search.ids import INTEGER, LARGEST_ID, TEXT, UUID, IdArray, as_objects, checked_ids, empty_ids
-
-try:
-    import fcntl
-except ImportError:  # without locks, the user must not save from two processes at the same moment
-    fcntl = None  # type: ignore[assignment]
 
 ENDING = struct.Struct("<16sI16s")  # what this is, n_bits, mark
 MAGIC = b"hashlearn codes\0"
@@ -111,18 +103,3 @@ def _read_before(file: Any, end: int, size: int) -> bytes:
         raise ValueError("it ends too early")
     file.seek(end - size)
     return bytes(file.read(size))
-
-
-@contextlib.contextmanager
-def only_writer_in(path: Path) -> Iterator[None]:
-    """Hold a lock on the folder: other processes that save in it wait."""
-    folder = Path(os.path.realpath(path)).parent
-    if fcntl is None or not folder.is_dir():
-        yield
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
