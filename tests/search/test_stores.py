@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import pytest
 from hashlearn.search import HammingIndex
 from hashlearn.search.ids import NOTHING
 from hashlearn.search.stores import STORES, SqliteVecStore
+from hashlearn.search.stores.base import Batch
 from tests.search import server
 from tests.search.codes import engine, nearest, random_codes
 from tests.search.conftest import OPENERS, Opener
@@ -23,7 +26,9 @@ def test_a_sqlite_upsert_that_fails_half_way_leaves_the_table_as_it_was(tmp_path
     with SqliteVecStore.create(tmp_path / "a.db", "codes", 32) as store:
         store.upsert(codes[:3], [1, 2, 3])
         with pytest.raises(apsw.Error, match="UNIQUE"):
-            store._upsert(codes[3:], np.array([1, 2, 2]))  # the third row fails, two are written by then
+            store._upsert(
+                Batch(codes[3:], np.array([1, 2, 2]), {}), True
+            )  # the third row fails, two are written by then
         assert not store.connection.in_transaction
     with SqliteVecStore.create(tmp_path / "a.db", "codes", 32) as store:
         assert len(store) == 3
@@ -128,6 +133,135 @@ def test_bad_input_is_refused_and_changes_nothing(open_store: Opener) -> None:
                 store.upsert(codes, ids)
         assert len(store) == 5
         assert store.search(codes[:0], 1).indices.shape == (0, 1)
+
+
+WITH_COLUMNS = pytest.mark.parametrize(
+    "open_store", [name for name in STORES if STORES[name].has_fields], indirect=True
+)
+BAD_IDS: list[tuple[Any, str]] = [
+    (["a", "b", "a"], "ids must be distinct, got 'a' more than once"),
+    (["a", 1, "b"], "ids must be all of one kind, got str at place 0 and int at place 1"),
+    (["a", "", "b"], "ids must not be empty text, got '' at place 1"),
+    (["a", None, "b"], "ids must not be missing, got None at place 1"),
+    (["a", "b\0", "c"], "ids must be text without NUL characters"),
+    (["a", "\ud800", "c"], "ids must be valid Unicode text"),
+    (["a", "b" * 2001, "c"], "ids must be text of at most 2,000 bytes, got 2,001 at place 1"),
+    ([1, 2, 2**63], r"ids must be from 0 to 2\*\*63 - 1 if they are integers, got 9223372036854775808; give others as"),
+    ([1, 2, 3], "ids must be text, as those that are stored, got integers: "),
+]
+
+
+def test_bad_ids_are_refused_by_their_place_and_change_nothing(open_store: Opener) -> None:
+    codes = random_codes(4, 12)
+    with open_store(12, id_type="string") as store:
+        store.upsert(codes[3:], ["it's"])
+        for ids, message in BAD_IDS:
+            for put in (store.add, store.upsert):
+                with pytest.raises((TypeError, ValueError), match=message):
+                    put(codes[:3], ids)
+        with pytest.raises(ValueError, match="remove takes either ids or where, got neither"):
+            store.remove()
+        assert (store.id_type, len(store)) == ("string", 1)
+    with pytest.raises(ValueError, match=r"with ids that are text and not UUIDs"):
+        open_store(12, id_type="uuid")
+    with pytest.raises(ValueError, match=r"id_type must be one of 'int64', 'string', 'uuid', got 'text'"):
+        open_store(12, id_type="text")
+
+
+@WITH_COLUMNS
+def test_columns_are_declared_once_and_wrong_values_are_refused_by_their_row(open_store: Opener) -> None:
+    codes = random_codes(2, 12)
+    for fields, message in (
+        ({"year": "date"}, r"fields\['year'\] must be one of 'text', 'integer', 'real', 'boolean', got 'date'"),
+        ({"Code": int}, "'Code' is taken"),
+        ({"": int}, "fields must have names that are text, not empty"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            open_store(12, fields=fields)
+    with open_store(12, fields={"year": int, 'It\'s a "text"': str}) as store:
+        good = {"year": [1, None], 'It\'s a "text"': ["x", "it's"]}
+        for values, message in (
+            (None, "fields must have a value of 'year' for each code"),
+            ({**good, "town": ["x", "y"]}, "fields has a column 'town' that is not stored; stored are 'year', "),
+            ({**good, "year": [1]}, r"fields\['year'\] must have one entry for each of the 2 code\(s\), got 1"),
+            ({**good, "year": [1, "2"]}, r"fields\['year'\] must be integer or None, got '2' at row 1"),
+            (
+                {**good, "year": [1, 2**63]},
+                r"fields\['year'\] must be integer or None, got 9223372036854775808 at row 1",
+            ),
+        ):
+            with pytest.raises(ValueError, match=message):
+                store.upsert(codes, [1, 2], values)
+        store.upsert(codes, [1, 2], good)
+        assert store.count({'It\'s a "text"': "it's"}) == store.count({"year": 1}) == 1
+    with pytest.raises(ValueError, match=r"is there already, with .*year integer.*, and fields asks for none"):
+        open_store(12, fields={})
+    with open_store(12) as store:
+        assert store.fields == {"year": "integer", 'It\'s a "text"': "text"}
+
+
+def test_a_load_that_fails_leaves_the_store_as_it_was(tmp_path: Path) -> None:
+    codes = random_codes(300, 12)
+
+    def batches(fails: bool) -> Any:
+        for first in (0, 100, 200):
+            yield Batch(codes[first : first + 100], np.arange(first, first + 100), {})
+        if fails:
+            raise OSError("the file ends too early")
+
+    for name in ("usearch", "lancedb", "duckdb"):
+        engine(*STORES[name].packages)
+        with OPENERS[name](tmp_path, "t", 12) as store:
+            store.upsert(codes[:5], np.arange(100, 105))
+            before = store.search(codes, 5).indices.tolist()
+            with pytest.raises((OSError, RuntimeError, ValueError), match="ends too early"):
+                store._load(batches(fails=True), True, "x")
+            with pytest.raises(ValueError, match=r"ids must be new, but 100 is in .* \(5 such id"):
+                store._load(batches(fails=False), False, "x")
+            assert store.search(codes, 5).indices.tolist() == before
+            assert len(store) == 5
+            assert store._load(batches(fails=False), True, "x") == 0
+            np.testing.assert_array_equal(store.search(codes, 3).indices, nearest(codes, codes, np.arange(300), 3)[0])
+        with OPENERS[name](tmp_path, "t", 12) as store:
+            assert len(store) == 300
+
+
+FULL_DISK = """
+import resource, sys
+from pathlib import Path
+import numpy as np
+from hashlearn.search.stores.base import Batch
+from tests.search.conftest import OPENERS
+codes = np.random.default_rng(0).integers(0, 256, (50_000, 32), np.uint8)
+stores = {name: OPENERS[name](Path(sys.argv[1]), "t", 256) for name in ("usearch", "lancedb", "duckdb")}
+for store in stores.values():
+    store.upsert(codes[:50], np.arange(50))
+stores["usearch"].save()
+resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, resource.RLIM_INFINITY))
+for name, store in stores.items():
+    rows = 3_000 if name == "usearch" else 50_000  # its graph takes long
+    try:
+        store._load([Batch(codes[:rows], np.arange(rows), {})], True, "x")
+        store.close()
+        print(name, "nothing was raised")
+    except Exception as error:
+        print(name, type(error).__name__, "refused", str(error).replace(chr(10), " "))
+"""
+
+
+def test_a_full_disk_leaves_the_stores_as_they_were(tmp_path: Path) -> None:
+    engine("usearch.index", "lancedb", "pyarrow", "duckdb")
+    pytest.importorskip("resource", reason="this system has no limits on the size of files")
+    command = [sys.executable, "-W", "ignore", "-c", FULL_DISK, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert re.findall(r"^(\w+) \w+ refused", done.stdout, re.MULTILINE) == ["usearch", "lancedb", "duckdb"], done
+    codes = np.random.default_rng(0).integers(0, 256, (50_000, 32), np.uint8)
+    for name in ("usearch", "lancedb", "duckdb"):
+        with OPENERS[name](tmp_path, "t", 256) as store:
+            assert len(store) == 50
+            np.testing.assert_array_equal(store.search(codes[:50], 1).indices.ravel(), np.arange(50))
+            store._load([Batch(codes[:200], np.arange(200), {})], True, "x")
+            assert len(store) == 200
 
 
 def test_a_table_for_another_number_of_bits_is_refused(open_store: Opener) -> None:
