@@ -255,6 +255,7 @@ def test_a_full_disk_leaves_the_stores_as_they_were(tmp_path: Path) -> None:
     command = [sys.executable, "-W", "ignore", "-c", FULL_DISK, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert re.findall(r"^(\w+) \w+ refused", done.stdout, re.MULTILINE) == ["usearch", "lancedb", "duckdb"], done
+    assert "could not be written, nothing is saved" in done.stdout
     codes = np.random.default_rng(0).integers(0, 256, (50_000, 32), np.uint8)
     for name in ("usearch", "lancedb", "duckdb"):
         with OPENERS[name](tmp_path, "t", 256) as store:

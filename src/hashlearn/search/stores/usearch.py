@@ -107,7 +107,10 @@ class UsearchStore(Store):
                 mark = secrets.token_bytes(16)
                 keys = np.fromiter(self._names, np.uint64, len(self._names))
                 ids = as_objects(self._names.values())
-                self.index.save(str(beside))
+                try:
+                    self.index.save(str(beside))
+                except RuntimeError as error:  # a full disk, in words that do not say so
+                    raise OSError(f"{self._described} could not be written, nothing is saved: {error}") from None
                 with open(beside, "ab") as file:
                     file.write(as_bytes(Ending(self.n_bits, mark, self.model, self.id_type, keys, ids)))
             self._mark, self._unsaved = mark, False
