@@ -28,7 +28,7 @@ from hashlearn.bits import hamming_distances
 from hashlearn.core.threads import n_threads
 from hashlearn.hashers import LSH
 from hashlearn.search import BACKENDS, HammingIndex, SearchResult
-from hashlearn.search.stores import STORES, LanceStore, PostgresStore, SqliteVecStore, UsearchStore
+from hashlearn.search.stores import STORES, DuckDBStore, LanceStore, PostgresStore, SqliteVecStore, UsearchStore
 
 NOISE = 2.0  # beside grey levels of 0 … 16
 COLUMNS = ("bits", "engine", "search", "put in, s", "median query, ms", "recall@{k}", "same as a full sort")
@@ -97,6 +97,7 @@ def ways(codes: np.ndarray, n_bits: int, folder: Path, url: str | None) -> Itera
         "postgres": lambda: PostgresStore.create(url, f"codes_{n_bits}_{time.time_ns()}", n_bits),
         "sqlite_vec": lambda: SqliteVecStore.create(folder / f"{n_bits}.db", "codes", n_bits),
         "usearch": lambda: UsearchStore.create(None, n_bits),
+        "duckdb": lambda: DuckDBStore.create(folder / f"{n_bits}.duckdb", "codes", n_bits),
         "lancedb": lambda: LanceStore.create(folder / "lance", f"codes_{n_bits}", n_bits),
     }
     for name, kind in STORES.items():
@@ -105,7 +106,7 @@ def ways(codes: np.ndarray, n_bits: int, folder: Path, url: str | None) -> Itera
         with openers.get(name, lambda kind=kind: kind.create(folder / f"{kind.__name__}_{n_bits}", n_bits))() as store:
             seconds = timed(lambda s=store: s.upsert(codes, ids))
             yield Way(name, True, seconds, store.search)
-            if isinstance(store, SqliteVecStore):
+            if isinstance(store, SqliteVecStore | DuckDBStore):  # they only scan
                 continue
             if hasattr(store, "build_index"):
                 seconds += timed(store.build_index)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hashlearn.search.stores import STORES, LanceStore, PostgresStore, SqliteVecStore, Store
+from hashlearn.search.stores import STORES, DuckDBStore, LanceStore, PostgresStore, SqliteVecStore, Store
 from tests.search import server
 from tests.search.codes import engine
 
@@ -23,6 +23,7 @@ OPENERS: dict[str, Callable[..., Store]] = {
     "postgres": lambda folder, test, *a, **b: PostgresStore.create(server.start(), f"t_{abs(hash(test))}", *a, **b),
     "sqlite_vec": lambda folder, test, *a, **b: SqliteVecStore.create(folder / "a.db", "codes", *a, **b),
     "lancedb": lambda folder, test, *a, **b: LanceStore.create(folder / "lance", "codes", *a, **b),
+    "duckdb": lambda folder, test, *a, **b: DuckDBStore.create(folder / "a.duckdb", "codes", *a, **b),
 }
 
 

@@ -11,7 +11,8 @@ import pytest
 
 from hashlearn.search import HammingIndex
 from hashlearn.search.ids import NOTHING
-from hashlearn.search.stores import STORES, SqliteVecStore
+from hashlearn.search.stores import STORES, SqliteVecStore, UsearchStore
+from hashlearn.search.stores.base import Batch
 from tests.search import server
 from tests.search.codes import engine, nearest, random_codes
 from tests.search.conftest import OPENERS, Opener
@@ -23,7 +24,9 @@ def test_a_sqlite_upsert_that_fails_half_way_leaves_the_table_as_it_was(tmp_path
     with SqliteVecStore.create(tmp_path / "a.db", "codes", 32) as store:
         store.upsert(codes[:3], [1, 2, 3])
         with pytest.raises(apsw.Error, match="UNIQUE"):
-            store._upsert(codes[3:], np.array([1, 2, 2]))  # the third row fails, two are written by then
+            store._upsert(
+                Batch(codes[3:], np.array([1, 2, 2]), {}), True
+            )  # the third row fails, two are written by then
         assert not store.connection.in_transaction
     with SqliteVecStore.create(tmp_path / "a.db", "codes", 32) as store:
         assert len(store) == 3
@@ -128,6 +131,121 @@ def test_bad_input_is_refused_and_changes_nothing(open_store: Opener) -> None:
                 store.upsert(codes, ids)
         assert len(store) == 5
         assert store.search(codes[:0], 1).indices.shape == (0, 1)
+
+
+WITH_COLUMNS = pytest.mark.parametrize(
+    "open_store", [name for name in STORES if STORES[name].has_fields], indirect=True
+)
+BAD_IDS: list[tuple[Any, str]] = [
+    (["a", "b", "a"], "ids must be distinct, got 'a' more than once"),
+    (["a", 1, "b"], "ids must be all of one kind, got str at place 0 and int at place 1"),
+    (["a", "", "b"], "ids must not be empty text, got '' at place 1"),
+    (["a", None, "b"], "ids must not be missing, got None at place 1"),
+    (["a", "b\0", "c"], "ids must be text without NUL characters"),
+    (["a", "\ud800", "c"], "ids must be valid Unicode text"),
+    (["a", "b" * 2001, "c"], "ids must be text of at most 2,000 bytes, got 2,001 at place 1"),
+    ([1, 2, 2**63], r"ids must be from 0 to 2\*\*63 - 1 if they are integers, got 9223372036854775808; give others as"),
+    ([1, 2, 3], "ids must be text, as those that are stored, got integers: "),
+]
+
+
+def test_bad_ids_are_refused_by_their_place_and_change_nothing(open_store: Opener) -> None:
+    codes = random_codes(4, 12)
+    with open_store(12, id_type="string") as store:
+        store.upsert(codes[3:], ["it's"])
+        for ids, message in BAD_IDS:
+            for put in (store.add, store.upsert):
+                with pytest.raises((TypeError, ValueError), match=message):
+                    put(codes[:3], ids)
+        with pytest.raises(ValueError, match="remove takes either ids or where, got neither"):
+            store.remove()
+        assert (store.id_type, len(store)) == ("string", 1)
+    with pytest.raises(ValueError, match=r"with ids that are text and not UUIDs"):
+        open_store(12, id_type="uuid")
+    with pytest.raises(ValueError, match=r"id_type must be one of 'int64', 'string', 'uuid', got 'text'"):
+        open_store(12, id_type="text")
+
+
+@WITH_COLUMNS
+def test_columns_are_declared_once_and_wrong_values_are_refused_by_their_row(open_store: Opener) -> None:
+    codes = random_codes(2, 12)
+    for fields, message in (
+        ({"year": "date"}, r"fields\['year'\] must be one of 'text', 'integer', 'real', 'boolean', got 'date'"),
+        ({"Code": int}, "'Code' is taken"),
+        ({"": int}, "fields must have names that are text, not empty"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            open_store(12, fields=fields)
+    with open_store(12, fields={"year": int, 'It\'s a "text"': str}) as store:
+        good = {"year": [1, None], 'It\'s a "text"': ["x", "it's"]}
+        for values, message in (
+            (None, "fields must have a value of 'year' for each code"),
+            ({**good, "town": ["x", "y"]}, "fields has a column 'town' that is not stored; stored are 'year', "),
+            ({**good, "year": [1]}, r"fields\['year'\] must have one entry for each of the 2 code\(s\), got 1"),
+            ({**good, "year": [1, "2"]}, r"fields\['year'\] must be integer or None, got '2' at row 1"),
+            (
+                {**good, "year": [1, 2**63]},
+                r"fields\['year'\] must be integer or None, got 9223372036854775808 at row 1",
+            ),
+        ):
+            with pytest.raises(ValueError, match=message):
+                store.upsert(codes, [1, 2], values)
+        store.upsert(codes, [1, 2], good)
+        assert store.count({'It\'s a "text"': "it's"}) == store.count({"year": 1}) == 1
+    with pytest.raises(ValueError, match=r"is there already, with .*year integer.*, and fields asks for none"):
+        open_store(12, fields={})
+    with open_store(12) as store:
+        assert store.fields == {"year": "integer", 'It\'s a "text"': "text"}
+
+
+def test_a_load_that_fails_leaves_the_store_as_it_was(tmp_path: Path) -> None:
+    codes = random_codes(300, 12)
+
+    def batches(fails: bool) -> Any:
+        for first in (0, 100, 200):
+            yield Batch(codes[first : first + 100], np.arange(first, first + 100), {})
+        if fails:
+            raise OSError("the file ends too early")
+
+    for name in ("usearch", "lancedb", "duckdb"):
+        engine(*STORES[name].packages)
+        with OPENERS[name](tmp_path, "t", 12) as store:
+            store.upsert(codes[:5], np.arange(100, 105))
+            before = store.search(codes, 5).indices.tolist()
+            with pytest.raises((OSError, RuntimeError, ValueError), match="ends too early"):
+                store._load(batches(fails=True), True, "x")
+            with pytest.raises(ValueError, match=r"ids must be new, but 100 is in .* \(5 such id"):
+                store._load(batches(fails=False), False, "x")
+            assert store.search(codes, 5).indices.tolist() == before
+            assert len(store) == 5
+            assert store._load(batches(fails=False), True, "x") == 0
+            np.testing.assert_array_equal(store.search(codes, 3).indices, nearest(codes, codes, np.arange(300), 3)[0])
+        with OPENERS[name](tmp_path, "t", 12) as store:
+            assert len(store) == 300
+
+
+@pytest.mark.parametrize("open_store", ["usearch", "lancedb", "duckdb"], indirect=True)
+def test_a_full_disk_leaves_the_store_as_it_was(open_store: Opener) -> None:
+    resource = pytest.importorskip("resource", reason="this system has no limits on the size of files")
+    codes = np.random.default_rng(0).integers(0, 256, (20_000, 32), np.uint8)
+    with open_store(256) as store:
+        store.upsert(codes[:50], np.arange(50))
+        store.search(codes[:1], 1)  # compiles the kernels, whose files count as well
+    store = open_store(256)
+    rows = 500 if isinstance(store, UsearchStore) else len(codes)  # a graph takes long
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))  # Python ignores the signal: writing fails
+    try:
+        with pytest.raises(Exception, match=r"could not be written, nothing is saved|File too large"):
+            store._load([Batch(codes[:rows], np.arange(rows), {})], True, "x")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        store._close_after_error()
+    with open_store(256) as store:
+        assert len(store) == 50
+        np.testing.assert_array_equal(store.search(codes[:50], 1).indices.ravel(), np.arange(50))
+        store._load([Batch(codes[:200], np.arange(200), {})], True, "x")
+        assert len(store) == 200
 
 
 def test_a_table_for_another_number_of_bits_is_refused(open_store: Opener) -> None:

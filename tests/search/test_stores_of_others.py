@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import struct
+import uuid
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from hashlearn.search.stores import LanceStore, SqliteVecStore, UsearchStore
+from hashlearn.search.stores import DuckDBStore, LanceStore, SqliteVecStore, UsearchStore
+from hashlearn.search.stores.base import Batch
+from hashlearn.search.stores.lancedb import PRIMARY_KEY
+from hashlearn.search.stores.usearch_files import ENDING, MAGIC, MAGIC_WITH_MODEL
 from tests.search.codes import engine, random_codes
 
 CODES = random_codes(5, 32)
@@ -91,8 +96,9 @@ def test_sqlite_files_from_before_models_had_a_place_are_opened(tmp_path: Path, 
 
 
 def test_a_wrong_model_makes_no_file(tmp_path: Path, apsw: Any) -> None:
-    engine("usearch.index", "lancedb", "pyarrow")
-    for kind, names in ((SqliteVecStore, ("codes",)), (LanceStore, ("codes",)), (UsearchStore, ())):
+    engine("usearch.index", "lancedb", "pyarrow", "duckdb")
+    kinds = ((SqliteVecStore, ("codes",)), (LanceStore, ("codes",)), (DuckDBStore, ("codes",)), (UsearchStore, ()))
+    for kind, names in kinds:
         with pytest.raises(ValueError, match="model must be the digest of a hasher"):
             kind.create(tmp_path / "a", *names, 32, model="model.hashlearn")  # type: ignore[attr-defined]
     assert list(tmp_path.iterdir()) == []
@@ -128,6 +134,30 @@ def test_usearch_knows_its_width_to_the_bit(tmp_path: Path) -> None:
     assert len(UsearchStore.create(tmp_path / "a.usearch", np.uint8(25))) == 3  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize("kind", ["string", "uuid"])
+def test_a_usearch_file_with_damaged_ids_is_refused(tmp_path: Path, kind: str) -> None:
+    engine("usearch.index")
+    path, ids = tmp_path / "a.usearch", [uuid.UUID(int=i) if kind == "uuid" else f"doc {i}" for i in range(5)]
+    with UsearchStore.create(path, 32, id_type=kind) as store:
+        store.upsert(CODES, ids)
+    whole = path.read_bytes()
+    end = len(whole) - ENDING.size - 32  # before it: kind (8 bytes), number (8), bytes of all ids (8)
+    sizes = struct.Struct("<QQ")
+    n, n_bytes = sizes.unpack(whole[end - 16 : end])
+    assert n == 5
+    lies = [sizes.pack(n, n_bytes + 1), sizes.pack(4, n_bytes + 12), sizes.pack(2**63, n_bytes), sizes.pack(n, 2**60)]
+    for forged in (
+        whole[: end - 24] + b"float\0\0\0" + whole[end - 16 :],
+        *(whole[: end - 16] + lie + whole[end:] for lie in lies),
+        whole[-(24 + 32 + ENDING.size) :],
+    ):
+        path.write_bytes(forged)
+        with pytest.raises(ValueError, match=r"is not whole: |is damaged: "):
+            UsearchStore.create(path, 32)
+    path.write_bytes(whole)
+    assert len(UsearchStore.create(path, 32)) == 5
+
+
 def test_a_usearch_file_cut_before_its_model_is_refused(tmp_path: Path) -> None:
     engine("usearch.index")
     path = tmp_path / "a.usearch"
@@ -149,10 +179,44 @@ def test_lancedb_refuses_what_is_not_its_own(tmp_path: Path, extra: list[str], m
     assert theirs.list_versions()[-1]["version"] == 1
 
 
+def test_files_and_tables_from_before_ids_had_kinds_are_opened(tmp_path: Path) -> None:
+    engine("usearch.index", "lancedb")
+    pa = engine("pyarrow")
+    columns = [
+        pa.field("id", pa.int64(), nullable=False, metadata=PRIMARY_KEY),
+        pa.field("code", pa.list_(pa.uint8(), 4), nullable=False),
+    ]
+    schema = pa.schema(columns, metadata={"n_bits": "32"})
+    engine("lancedb").connect(tmp_path).create_table("codes", schema=schema)
+    with LanceStore.create(tmp_path, "codes", 32) as store:
+        store.upsert(CODES, np.arange(5))
+        assert (store.id_type, store.fields, len(store)) == ("int64", {}, 5)
+    for model, ending in ((None, MAGIC), ("a" * 64, b"\xaa" * 32 + MAGIC_WITH_MODEL)):
+        path = tmp_path / f"{model}.usearch"
+        with UsearchStore.create(path, 32, model=model) as store:
+            store.upsert(CODES, np.arange(5))
+            store.index.save(str(tmp_path / "theirs"))
+        # The file is as it was: usearch's bytes, the model if it is known, and 36 bytes.
+        theirs = (tmp_path / "theirs").read_bytes()
+        assert path.read_bytes()[: -(16 + 4)] == theirs + ending
+        assert path.read_bytes()[-20:-16] == (32).to_bytes(4, "little")
+
+
+def test_lancedb_refuses_columns_that_it_could_not_filter_by(tmp_path: Path) -> None:
+    engine("lancedb", "pyarrow")
+    for name in ("a.b", "a`b"):
+        with pytest.raises(ValueError, match="names without dots and backticks in LanceDB"):
+            LanceStore.create(tmp_path / "lance", "codes", 32, fields={name: str})
+    for name in ("_distance", "ID"):
+        with pytest.raises(ValueError, match=f"'{name}' is taken"):
+            LanceStore.create(tmp_path / "lance", "codes", 32, fields={name: str})
+    assert not (tmp_path / "lance").exists()
+
+
 @pytest.mark.parametrize("name", ["", "a\0b", "\ud800", 5, None])
 def test_names_that_are_none_are_refused(tmp_path: Path, apsw: Any, name: Any) -> None:
-    engine("lancedb", "pyarrow")
-    for opener in (SqliteVecStore.create, LanceStore.create):
+    engine("lancedb", "pyarrow", "duckdb")
+    for opener in (SqliteVecStore.create, LanceStore.create, DuckDBStore.create):
         with pytest.raises(ValueError, match="table must be a name"):
             opener(tmp_path / "a", name, 32)
 
@@ -170,11 +234,16 @@ def test_ids_that_others_have_written_do_not_read_as_nothing_found(tmp_path: Pat
         store.connection.execute("INSERT INTO codes (id, code) VALUES (-1, vec_bit(?))", (CODES[0].tobytes(),))
         with pytest.raises(ValueError, match='table "codes" has a row with id -1'):
             store.search(CODES, 1)
+    engine("duckdb", "pyarrow")
+    with DuckDBStore.create(":memory:", "codes", 32) as store:
+        store.connection.execute("INSERT INTO codes VALUES (-1, CAST(? AS BLOB)::BIT)", [CODES[0].tobytes()])
+        with pytest.raises(ValueError, match='table "codes" has a row with id -1'):
+            store.search(CODES, 1)
     near = UsearchStore.create(None, 32)
     near.index.add(np.array([2**64 - 2], np.uint64), CODES[:1])
     with pytest.raises(ValueError, match=f"has a row with id {2**64 - 2}"):
         near.search(CODES, 1)
     with LanceStore.create(tmp_path / "lance", "codes", 32) as store:
-        store._upsert(CODES[:1], np.array([-1]))
+        store._upsert(Batch(CODES[:1], np.array([-1]), {}), True)
         with pytest.raises(ValueError, match="table 'codes' has a row with id -1"):
             store.search(CODES, 1)

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from hashlearn.search.stores import STORES, LanceStore, UsearchStore
+from hashlearn.search.stores.base import Batch
 from tests.search.codes import engine, random_codes
 from tests.search.conftest import Opener
 
@@ -157,7 +158,7 @@ def test_a_usearch_upsert_that_fails_half_way_is_never_saved(tmp_path: Path) -> 
         store.upsert(codes, np.arange(5))
     store = UsearchStore.create(path, 32)
     with pytest.raises(ValueError, match="dimensions"):
-        store._upsert(codes[:, :2], np.arange(5))
+        store._upsert(Batch(codes[:, :2], np.arange(5), {}), True)
     with pytest.raises(RuntimeError, match="failed half-way"):
         store.close()
     with UsearchStore.create(path, 32) as store:

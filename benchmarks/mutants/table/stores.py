@@ -7,14 +7,15 @@ from benchmarks.mutants.mutant import Mutant
 STORES = ("tests/search/test_stores.py",)
 OTHERS = ("tests/search/test_stores_of_others.py",)
 WRITERS = ("tests/search/test_stores_writers.py",)
+EVERYDAY = ("tests/search/test_everyday_table.py",)
 POSTGRES = ("tests/search/test_postgres.py",)
 
 MUTANTS = [
     Mutant(
         "threads that share a store run into each other",
         "search/stores/base.py",
-        "            with self._lock:\n                self._upsert(codes[order], ids[order])",
-        "            self._upsert(codes[order], ids[order])",
+        "            with self._lock:\n                self._upsert(Batch(codes, ids, values), replace)",
+        "            self._upsert(Batch(codes, ids, values), replace)",
         WRITERS,
     ),
     Mutant(
@@ -27,15 +28,15 @@ MUTANTS = [
     Mutant(
         "an id of -1 reads as nothing found",
         "search/stores/base.py",
-        "if not 0 <= item <= MOST_ROWS:",
-        "if not -1 <= item <= MOST_ROWS:",
+        "if self.id_type == INTEGER and not 0 <= item <= LARGEST_ID:",
+        "if self.id_type == INTEGER and not -1 <= item <= LARGEST_ID:",
         (*POSTGRES, *OTHERS),
     ),
     Mutant(
         "memory is taken for a k beyond the number of rows",
         "search/stores/base.py",
-        "            require_k(k, self._count())\n            if exact:",
-        "            if exact:",
+        "            require_k(k, self._count())\n            if whole:",
+        "            if whole:",
         (*STORES, *OTHERS),
     ),
     Mutant(
@@ -111,14 +112,14 @@ MUTANTS = [
     Mutant(
         "a usearch file is overwritten though another store has changed it",
         "search/stores/usearch.py",
-        "if ending is not None and ending[1] != self._mark:",
+        "if there is not None and there.mark != self._mark:",
         "if False:",
         WRITERS,
     ),
     Mutant(
         "any file is taken for a usearch file of ours",
-        "search/stores/usearch.py",
-        "if len(last) != ENDING.size or not last.startswith((MAGIC, MAGIC_WITH_MODEL)):",
+        "search/stores/usearch_files.py",
+        "if len(last) != ENDING.size or not last.startswith((MAGIC, MAGIC_WITH_MODEL, MAGIC_WITH_IDS)):",
         "if len(last) != ENDING.size:",
         OTHERS,
     ),
@@ -131,9 +132,9 @@ MUTANTS = [
     ),
     Mutant(
         "a usearch file forgets its model",
-        "search/stores/usearch.py",
-        "magic = MAGIC if self.model is None else MAGIC_WITH_MODEL",
-        "magic = MAGIC",
+        "search/stores/usearch_files.py",
+        "ENDING.pack(MAGIC if ending.model is None else MAGIC_WITH_MODEL, ending.n_bits, ending.mark)",
+        "ENDING.pack(MAGIC, ending.n_bits, ending.mark)",
         STORES,
     ),
     Mutant(
@@ -146,15 +147,57 @@ MUTANTS = [
     Mutant(
         "two writers of a LanceDB table leave an id twice",
         "search/stores/lancedb.py",
-        'pyarrow.field("id", pyarrow.int64(), nullable=False, metadata=PRIMARY_KEY)',
-        'pyarrow.field("id", pyarrow.int64(), nullable=False, metadata={"x": "y"})',
+        'pyarrow.field("id", kind, nullable=False, metadata=PRIMARY_KEY)',
+        'pyarrow.field("id", kind, nullable=False, metadata={"x": "y"})',
         WRITERS,
     ),
     Mutant(
         "a LanceDB table with other columns is taken over",
         "search/stores/lancedb.py",
-        'if n_bits != schema.metadata[b"n_bits"] or not there.equals(schema) or not there.field("id").metadata:',
+        'if not ours or not there.equals(_schema(int(n_bits), kind, known, None)) or not there.field("id").metadata:',
         "if False:",
         OTHERS,
+    ),
+    Mutant(
+        "LanceDB replaces a row that was to be refused",
+        "search/stores/lancedb.py",
+        "merge = merge.when_matched_update_all() if replace else merge",
+        "merge = merge",
+        STORES,
+    ),
+    Mutant(
+        "a usearch file mixes up its ids",
+        "search/stores/usearch.py",
+        "ids = as_objects(self._names.values())",
+        "ids = as_objects(sorted(self._names.values()))",
+        EVERYDAY,
+    ),
+    Mutant(
+        "DuckDB breaks ties in any order",
+        "search/stores/duckdb.py",
+        '"ORDER BY 2, 1 LIMIT ?"',
+        '"ORDER BY 2, hash(id) LIMIT ?"',
+        EVERYDAY,
+    ),
+    Mutant(
+        "a load into DuckDB that fails half-way is kept",
+        "search/stores/duckdb.py",
+        'self.connection.execute("ROLLBACK")',
+        'self.connection.execute("COMMIT")',
+        STORES,
+    ),
+    Mutant(
+        "a table of the user's in a DuckDB file is taken over",
+        "search/stores/duckdb.py",
+        'if kinds.get("id") not in id_types or kinds.get("code") != "BIT":',
+        "if False:",
+        ("tests/search/test_duckdb.py",),
+    ),
+    Mutant(
+        "a column is compared with a value of another type",
+        "search/stores/conditions.py",
+        "if type(value) not in allowed:",
+        "if False:",
+        EVERYDAY,
     ),
 ]

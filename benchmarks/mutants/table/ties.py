@@ -57,15 +57,15 @@ MUTANTS = [
     Mutant(
         "a tie at the k-th place is taken for settled",
         "search/stores/base.py",
-        "done = (far[:, k - 1] < far[:, -1])",
-        "done = (far[:, k - 1] <= far[:, -1])",
+        "done = (far.max(axis=1) > last)",
+        "done = (far.max(axis=1) >= last)",
         STORES,
     ),
     Mutant(
         "equal distances keep the order of the engine",
         "search/stores/base.py",
-        "order = np.lexsort((found, far), axis=1)",
-        'order = np.argsort(far, axis=1, kind="stable")',
+        "near = near[order_of(found[query][near])]",
+        "near = near[::-1]",
         STORES,
     ),
     Mutant(

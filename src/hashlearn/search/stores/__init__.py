@@ -1,15 +1,17 @@
-"""Stores: codes in PostgreSQL (pgvector), SQLite (sqlite-vec), usearch, LanceDB or FAISS. `STORES` lists them by name.
+"""Stores: codes in PostgreSQL, SQLite, DuckDB, LanceDB, or files of usearch and FAISS. `STORES` lists them by name.
 
-`exports` writes the same codes in the formats of other engines. Every store needs its own optional packages, which are
-imported when the store is opened.
+`export_codes` fills one from a Parquet file of codes. `exports` writes the same codes in the formats of other engines.
+Every store needs its own optional packages, which are imported when the store is opened.
 """
 
 from __future__ import annotations
 
 from hashlearn.search.stores.base import Encoder, Store
 from hashlearn.search.stores.conditions import Column, Condition, column
+from hashlearn.search.stores.duckdb import DuckDBStore
 from hashlearn.search.stores.faiss import FaissStore
 from hashlearn.search.stores.lancedb import LanceStore
+from hashlearn.search.stores.loading import Loaded, export_codes, load_codes
 from hashlearn.search.stores.postgres import PostgresStore
 from hashlearn.search.stores.sqlite_vec import SqliteVecStore
 from hashlearn.search.stores.usearch import UsearchStore
@@ -19,6 +21,7 @@ STORES: dict[str, type[Store]] = {
     "sqlite_vec": SqliteVecStore,
     "usearch": UsearchStore,
     "lancedb": LanceStore,
+    "duckdb": DuckDBStore,
     "faiss": FaissStore,
 }
 
@@ -26,13 +29,17 @@ __all__ = [
     "STORES",
     "Column",
     "Condition",
+    "DuckDBStore",
     "Encoder",
     "FaissStore",
     "LanceStore",
+    "Loaded",
     "PostgresStore",
     "SqliteVecStore",
     "Store",
     "UsearchStore",
     "column",
+    "export_codes",
+    "load_codes",
 ]
 __all__ += sorted({store.__name__ for store in STORES.values()} - {*__all__})  # also those not in the list

@@ -132,6 +132,17 @@ def field_type(kind: Any) -> str | None:
     return next((word for word, test in tests.items() if test(kind)), None)
 
 
+def arrow_type(word: str) -> Any:
+    """The type of Arrow for a stored column; `field_type` is the inverse.
+
+    >>> arrow_type("real")
+    DataType(double)
+    """
+    pyarrow = require("pyarrow", "parquet", PURPOSE)
+    types = {"text": pyarrow.string, "integer": pyarrow.int64, "real": pyarrow.float64, "boolean": pyarrow.bool_}
+    return types[word]()
+
+
 def from_arrow(table: Any, *, model: str | None = None) -> tuple[NDArray[np.uint8], IdArray, int]:
     """Codes, ids and n_bits of a table (or batch) like those of `to_arrow`. Refuse codes of another model."""
     about = about_codes(table.schema)

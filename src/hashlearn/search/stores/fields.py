@@ -33,7 +33,7 @@ def checked_field_types(fields: Mapping[str, Any] | None, taken: tuple[str, ...]
             raise ValueError(f"fields must have names of their own, but {name!r} is taken")
         word = by_type.get(kind, kind) if isinstance(kind, type) else kind
         require_choice(word, f"fields[{name!r}]", FIELD_TYPES)
-        found[name] = word
+        found[name] = str(word)
     return found
 
 

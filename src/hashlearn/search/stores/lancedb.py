@@ -2,39 +2,56 @@
 
 LanceDB takes whole bytes, so codes stay padded; the order of bits does not matter. Every change is a new version of the
 table and becomes visible as a whole. The id is declared as primary key, so that LanceDB notices when two writers insert
-the same id at once; the later writer then tries again on the new version.
+the same id at once; the later writer then tries again on the new version. UUIDs are stored as text, because LanceDB's
+filters take text and compare it in the same order.
 """
 
 from __future__ import annotations
 
 import os
+import uuid
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.search.ids import NOTHING
-from hashlearn.search.interface import NOWHERE, require_n_bits
+from hashlearn.core.checks import require_k
+from hashlearn.search.ids import ID_TYPES, INTEGER, UUID, IdArray, as_objects, checked_id_type, no_ids
+from hashlearn.search.interface import NOWHERE, SearchResult, require_n_bits
 from hashlearn.search.model_digest import checked_model
-from hashlearn.search.stores.base import Encoder, Store, checked_name
+from hashlearn.search.stores.arrow import arrow_type, field_type
+from hashlearn.search.stores.base import Batch, Encoder, Store, Where, checked_name
+from hashlearn.search.stores.candidates import ranked
+from hashlearn.search.stores.conditions import Condition, as_literal, as_sql
+from hashlearn.search.stores.fields import checked_field_types
 
-IDS_PER_DELETE = 10_000
+IDS_AT_ONCE = 10_000  # in one filter
 QUERIES_AT_ONCE = 64
 MOST_NAME_BYTES = 249  # the folder of a table is called NAME.lance, and file systems allow 255 bytes
 CREATE_ATTEMPTS = 10
 PRIMARY_KEY = {"lance-schema:unenforced-primary-key": "true"}
+TAKEN = ("id", "code", "_distance", "_rowid", "_rowaddr", "query_index")  # columns of ours and of LanceDB's answers
 
 
 class LanceStore(Store):
-    """A table (id, code). Open it with `create`.
+    """A table (id, code and more columns). Open it with `create`.
 
     >>> store = LanceStore.create("codes.lance", "codes", 32)  # doctest: +SKIP
     """
 
     packages, extra = ("lancedb", "pyarrow"), "lancedb"
 
-    def __init__(self, table: Any, n_bits: int, hasher: Encoder | None, model: str | None) -> None:
-        super().__init__(n_bits, hasher, model)
+    def __init__(
+        self,
+        table: Any,
+        n_bits: int,
+        hasher: Encoder | None,
+        model: str | None,
+        id_type: str | None,
+        fields: Mapping[str, Any] | None,
+    ) -> None:
+        super().__init__(n_bits, hasher, model, id_type, fields)
         self.table = table
         self._described = f"table {table.name!r}"
 
@@ -47,23 +64,22 @@ class LanceStore(Store):
         *,
         hasher: Encoder | None = None,
         model: str | None = None,
+        id_type: str | None = None,
+        fields: Mapping[str, Any] | None = None,
     ) -> Self:
         """Open the table in the folder; make both if they are missing.
 
         A table that this store did not make is refused.
         """
-        lancedb, pyarrow = (cls._package(name) for name in cls.packages)
+        lancedb, _ = (cls._package(name) for name in cls.packages)
         n_bits, name = require_n_bits(n_bits), checked_name(table, "table", MOST_NAME_BYTES)
-        named = {} if checked_model(model) is None else {"model": model}
-        schema = pyarrow.schema(
-            [
-                pyarrow.field("id", pyarrow.int64(), nullable=False, metadata=PRIMARY_KEY),
-                pyarrow.field("code", pyarrow.list_(pyarrow.uint8(), -(-n_bits // 8)), nullable=False),
-            ],
-            metadata={"n_bits": str(n_bits), **named},
-        )
-        store = cls(_created(lancedb.connect(os.fspath(folder)), name, schema), n_bits, hasher, model)
-        store._require_ours(schema)
+        declared = checked_field_types(fields, TAKEN)
+        _require_names(declared)
+        kind = INTEGER if id_type is None else checked_id_type(id_type)
+        schema = _schema(n_bits, kind, declared, checked_model(model))
+        opened = _created(lancedb.connect(os.fspath(folder)), name, schema)
+        store = cls(opened, n_bits, hasher, model, id_type, fields)
+        store._take_schema(id_type, fields)
         return store
 
     def build_index(self, *, n_lists: int | None = None) -> None:
@@ -73,46 +89,90 @@ class LanceStore(Store):
             n_lists = n_lists or max(1, round(self._count() ** 0.5))
             self.table.create_index("code", config=lists(distance_type="hamming", num_partitions=n_lists), replace=True)
 
-    def _require_ours(self, schema: Any) -> None:
-        """Refuse a table that `LanceStore` did not make, or made for another number of bits or another model."""
+    def _take_schema(self, id_type: str | None, fields: Mapping[str, Any] | None) -> None:
+        """Take what the table holds. Refuse a table that `LanceStore` did not make, or made for something else."""
         there = self.table.schema
-        metadata = there.metadata or {}
-        n_bits = metadata.get(b"n_bits", b"")
-        if n_bits.isdigit():
-            self._require_bits(int(n_bits))
-        if n_bits != schema.metadata[b"n_bits"] or not there.equals(schema) or not there.field("id").metadata:
-            columns = ", ".join(f"{field.name} {field.type}" for field in there)
+        metadata = {key.decode(): value.decode() for key, value in (there.metadata or {}).items()}
+        n_bits, kind = metadata.get("n_bits", ""), metadata.get("id_type", INTEGER)
+        columns = {field.name: field_type(field.type) for field in there if field.name not in ("id", "code")}
+        known = {name: word for name, word in columns.items() if word is not None}
+        ours = n_bits.isdigit() and kind in ID_TYPES and columns == known
+        if not ours or not there.equals(_schema(int(n_bits), kind, known, None)) or not there.field("id").metadata:
+            listed = ", ".join(f"{field.name} {field.type}" for field in there)
             raise ValueError(
                 f"{self._described} is there already and was not made by this version of LanceStore: it has the "
-                f"columns {columns}; choose another name"
+                f"columns {listed}; choose another name"
             )
-        self._require_model(metadata[b"model"].decode() if b"model" in metadata else None)
+        self._require_bits(int(n_bits))
+        self._take_ids(kind, id_type)
+        self._take_fields(known, fields)
+        self._require_model(metadata.get("model"))
 
-    def _count(self) -> int:
+    def _count(self, where: Where = None) -> int:
         """Rows of the newest version. Later reads use this version, until the next call or write."""
         self.table.checkout_latest()
-        return int(self.table.count_rows())
+        if isinstance(where, np.ndarray):
+            return int(self._rows_among(where, ["id"]).num_rows)
+        return int(self.table.count_rows(_filter(where)))
 
     def _close(self) -> None:
         """There is nothing to close."""
 
-    def _upsert(self, codes: NDArray[np.uint8], ids: NDArray[np.int64]) -> None:
-        pyarrow = self._package("pyarrow")
-        values = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(codes.ravel()), codes.shape[1])
-        rows = pyarrow.table({"id": pyarrow.array(ids), "code": values})
-        merge = self.table.merge_insert("id").when_matched_update_all().when_not_matched_insert_all()
-        merge.execute(rows.cast(self.table.schema))
+    def _upsert(self, batch: Batch, replace: bool) -> None:
+        self._load([batch], replace, "")
 
-    def _remove(self, ids: NDArray[np.int64]) -> int:
-        parts = [ids[first : first + IDS_PER_DELETE].tolist() for first in range(0, len(ids), IDS_PER_DELETE)]
-        return sum(int(self.table.delete(f"id IN ({', '.join(map(str, part))})").num_deleted_rows) for part in parts)
+    def _load(self, batches: Iterable[Batch], replace: bool, source: str) -> int:
+        """One merge of all batches, which is one new version of the table."""
+        if not replace and self._count():
+            batches = list(batches)
+            for batch in batches:
+                known = self._rows_among(batch.ids, ["id"])
+                if known.num_rows:
+                    self._refuse_known(self._from_column(known["id"])[0], known.num_rows)
+        n = 0
 
-    def _ask(self, codes: NDArray[np.uint8], count: int, exact: bool) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-        ids = np.full((len(codes), count), NOTHING, np.int64)
+        def rows() -> Iterator[Any]:
+            nonlocal n
+            for batch in batches:
+                n += len(batch.ids)
+                yield from self._as_rows(batch).to_batches()
+
+        merge = self.table.merge_insert("id").when_not_matched_insert_all()
+        merge = merge.when_matched_update_all() if replace else merge
+        reader = self._package("pyarrow").RecordBatchReader.from_batches(self.table.schema, rows())
+        stored = merge.execute(reader).num_inserted_rows
+        if not replace and stored < n:
+            raise RuntimeError(
+                f"another writer stored {n - stored} of these ids in {self._described} at the same moment; its rows "
+                f"stay, and the other {stored} are stored"
+            )
+        return 0
+
+    def _remove(self, ids: IdArray) -> int:
+        parts = (ids[first : first + IDS_AT_ONCE] for first in range(0, len(ids), IDS_AT_ONCE))
+        return sum(int(self.table.delete(self._among(part)).num_deleted_rows) for part in parts)
+
+    def _remove_where(self, where: Condition) -> int:
+        return int(self.table.delete(_filter(where)).num_deleted_rows)
+
+    def _search(self, codes: NDArray[np.uint8], k: int, exact: bool, where: Where) -> SearchResult:
+        """Among given ids, all codes are read and compared here. LanceDB filters by conditions before it searches."""
+        if not isinstance(where, np.ndarray):
+            return super()._search(codes, k, exact, where)
+        require_k(k, self._count())
+        rows = self._rows_among(where, ["id", "code"])
+        stored = rows["code"].combine_chunks().flatten().to_numpy().reshape(rows.num_rows, self.n_bytes)
+        return ranked(codes, stored, self._from_column(rows["id"]), self.n_bits, k, self.id_type)
+
+    def _ask(
+        self, codes: NDArray[np.uint8], count: int, exact: bool, where: Where
+    ) -> tuple[IdArray, NDArray[np.int32]]:
+        ids = no_ids((len(codes), count), self.id_type)
         distances = np.full((len(codes), count), NOWHERE, np.int32)
         for first in range(0, len(codes), QUERIES_AT_ONCE):
             part = codes[first : first + QUERIES_AT_ONCE]
             query = self.table.search(list(part), vector_column_name="code").distance_type("hamming").limit(count)
+            query = query if where is None else query.where(_filter(where), prefilter=True)
             found = (query.bypass_vector_index() if exact else query).select(["id", "_distance"]).to_arrow()
             numbers = np.zeros(found.num_rows, np.int64)
             if "query_index" in found.column_names:  # missing if there is one query
@@ -120,11 +180,71 @@ class LanceStore(Store):
             order = np.argsort(numbers, kind="stable")
             numbers = numbers[order]
             place = np.arange(len(numbers)) - np.searchsorted(numbers, numbers)
-            items = found["id"].to_numpy()[order]
-            self._require_id(int(items.min(initial=0)))
-            ids[first + numbers, place] = items
+            ids[first + numbers, place] = self._from_column(found["id"])[order]
             distances[first + numbers, place] = found["_distance"].to_numpy()[order].astype(np.int32)
         return ids, distances
+
+    def _rows_among(self, ids: IdArray, columns: list[str]) -> Any:
+        """These columns of the rows with these ids. For many ids all rows are read."""
+        n, few = int(self.table.count_rows()), len(ids) <= IDS_AT_ONCE
+        query = self.table.search().select(columns).limit(max(1, n))
+        found = (query.where(self._among(ids)) if few else query).to_arrow()
+        return found if few else found.filter(self._package("pyarrow.compute").is_in(found["id"], self._to_column(ids)))
+
+    def _among(self, ids: IdArray) -> str:
+        """A filter for ids."""
+        values = ids.tolist() if self.id_type == INTEGER else map(str, ids.tolist())
+        return f"id IN ({', '.join(map(as_literal, values))})" if len(ids) else "(1 = 0)"
+
+    def _as_rows(self, batch: Batch) -> Any:
+        pyarrow, schema = self._package("pyarrow"), self.table.schema
+        codes = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(batch.codes.ravel()), self.n_bytes)
+        columns = {"id": self._to_column(batch.ids), "code": codes, **batch.fields}
+        # The table keeps the order in which its columns were declared.
+        return pyarrow.table([pyarrow.array(columns[field.name], field.type) for field in schema], schema=schema)
+
+    def _to_column(self, ids: IdArray) -> Any:
+        pyarrow = self._package("pyarrow")
+        if self.id_type == INTEGER:
+            return pyarrow.array(ids)
+        return pyarrow.array(list(map(str, ids.tolist())), pyarrow.string())
+
+    def _from_column(self, column: Any) -> IdArray:
+        if self.id_type == INTEGER:
+            ids: IdArray = column.to_numpy()
+            self._required_id(ids.min(initial=0))
+            return ids
+        texts = column.to_pylist()
+        return as_objects(map(uuid.UUID, texts) if self.id_type == UUID else texts)
+
+
+def _schema(n_bits: int, id_type: str, fields: Mapping[str, str], model: str | None) -> Any:
+    """The columns and metadata of a table."""
+    pyarrow = LanceStore._package("pyarrow")
+    kind = pyarrow.int64() if id_type == INTEGER else pyarrow.string()
+    about = {"n_bits": str(n_bits), "id_type": id_type, "model": model}
+    return pyarrow.schema(
+        [
+            pyarrow.field("id", kind, nullable=False, metadata=PRIMARY_KEY),
+            pyarrow.field("code", pyarrow.list_(pyarrow.uint8(), -(-n_bits // 8)), nullable=False),
+            *(pyarrow.field(name, arrow_type(word)) for name, word in fields.items()),
+        ],
+        metadata={key: value for key, value in about.items() if value is not None},
+    )
+
+
+def _require_names(fields: Mapping[str, str]) -> None:
+    """Refuse names of columns that LanceDB cannot have or filter by."""
+    for name in fields:
+        if set(name) & {".", "`"}:
+            raise ValueError(f"fields must have names without dots and backticks in LanceDB, got {name!r}")
+
+
+def _filter(where: Where) -> str | None:
+    """A condition as the text of a filter."""
+    if not isinstance(where, Condition):
+        return None
+    return as_sql(where, quoted=lambda name: f"`{name}`", placeholder=as_literal)[0]
 
 
 def _created(database: Any, name: str, schema: Any, attempts: int = CREATE_ATTEMPTS) -> Any:

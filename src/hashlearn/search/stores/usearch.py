@@ -1,53 +1,53 @@
 """usearch: an HNSW graph over bits (``b1``, Hamming) in memory, saved to one file.
 
 usearch takes whole bytes, so codes stay padded; the order of bits does not matter. Its file has no checksum, so load
-only files of your own. After usearch's bytes we write the model's digest if it is known, the number of bits, and a mark
-that is random for every save. A store overwrites a file only if its mark is the one that the store has read.
+only files of your own. usearch's keys are integers: ids that are text or UUIDs get numbers, and the ids are written
+behind usearch's bytes, see `hashlearn.search.stores.usearch_files`. A store overwrites a file only if its mark is the
+one that the store has read.
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 import secrets
-import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.core.atomic_files import replacing
-from hashlearn.search.ids import NOTHING
-from hashlearn.search.interface import NOWHERE
-from hashlearn.search.stores.base import Encoder, Store
-
-try:
-    import fcntl
-except ImportError:  # without locks, the user must not save from two processes at the same moment
-    fcntl = None  # type: ignore[assignment]
-
-ENDING = struct.Struct("<16sI16s")  # what this is, n_bits, mark
-MAGIC = b"hashlearn codes\0"
-MAGIC_WITH_MODEL = b"hashlearn model\0"  # 32 bytes before the ending are the model's digest
-DIGEST_BYTES = 32
+from hashlearn.core.atomic_files import only_writer_in, replacing
+from hashlearn.core.checks import require_k
+from hashlearn.search.ids import INTEGER, NOTHING, IdArray, as_objects, no_ids
+from hashlearn.search.interface import NOWHERE, SearchResult
+from hashlearn.search.stores.base import Batch, Encoder, Store, Where
+from hashlearn.search.stores.candidates import ranked
+from hashlearn.search.stores.conditions import Condition
+from hashlearn.search.stores.usearch_files import Ending, as_bytes, read_ending
 
 
 class UsearchStore(Store):
     """A usearch index. Open it with `create`; `save` and `close` write it.
 
-    A ``with`` block that ends in an error does not write it.
+    It keeps ids and codes only, so ``where`` takes ids. A ``with`` block that ends in an error does not write the file.
 
     >>> store = UsearchStore.create("codes.usearch", 32)  # doctest: +SKIP
     """
 
-    packages, extra = ("usearch.index",), "usearch"
+    packages, extra, has_fields = ("usearch.index",), "usearch", False
 
     def __init__(
-        self, path: Path | None, n_bits: int, hasher: Encoder | None, model: str | None, settings: dict[str, int]
+        self,
+        path: Path | None,
+        n_bits: int,
+        hasher: Encoder | None,
+        model: str | None,
+        id_type: str | None,
+        fields: Mapping[str, Any] | None,
+        settings: dict[str, int],
     ) -> None:
-        super().__init__(n_bits, hasher, model)
+        super().__init__(n_bits, hasher, model, id_type, fields)
         usearch = self._package("usearch.index")
         kinds = {"metric": usearch.MetricKind.Hamming, "dtype": usearch.ScalarKind.B1}
         self.index = usearch.Index(ndim=8 * self.n_bytes, **kinds, **settings)
@@ -55,6 +55,9 @@ class UsearchStore(Store):
         self._described = "the index" if path is None else f"index {str(path)!r}"
         self._mark: bytes | None = None  # mark of the file when it was last read or written; None: there was no file
         self._unsaved, self._whole = True, True
+        self._keys: dict[Any, int] = {}  # usearch's key of each id that is text or a UUID
+        self._names: dict[int, Any] = {}  # the id of each key
+        self._next_key = 0
 
     @classmethod
     def create(
@@ -64,6 +67,8 @@ class UsearchStore(Store):
         *,
         hasher: Encoder | None = None,
         model: str | None = None,
+        id_type: str | None = None,
+        fields: Mapping[str, Any] | None = None,
         n_links: int = 16,
         build_width: int = 128,
         search_width: int = 64,
@@ -73,13 +78,15 @@ class UsearchStore(Store):
         A file that this store did not write is refused.
         """
         settings = {"connectivity": n_links, "expansion_add": build_width, "expansion_search": search_width}
-        store = cls(None if path is None else Path(path), n_bits, hasher, model, settings)
-        ending = None if store.path is None else _ending(store.path)
+        store = cls(None if path is None else Path(path), n_bits, hasher, model, id_type, fields, settings)
+        ending = None if store.path is None else read_ending(store.path)
         if ending is not None:
-            n_bits, store._mark, made_by = ending
-            store._require_bits(n_bits)
-            store._require_model(made_by)
+            store._require_bits(ending.n_bits)
+            store._take_ids(ending.id_type, id_type)
+            store._require_model(ending.model)
+            store._mark = ending.mark
             store.index.load(str(store.path))
+            store._take_names(ending)
             store._unsaved = False
         return store
 
@@ -90,22 +97,36 @@ class UsearchStore(Store):
                 raise RuntimeError(f"an upsert into {self._described} failed half-way; open it again, nothing is saved")
             if self.path is None or not self._unsaved:
                 return
-            with _only_writer_in(self.path), replacing(self.path) as beside:
-                ending = _ending(self.path)
-                if ending is not None and ending[1] != self._mark:
+            with only_writer_in(self.path), replacing(self.path) as beside:
+                there = read_ending(self.path)
+                if there is not None and there.mark != self._mark:
                     raise ValueError(
                         f"{self._described} was written by another store after this one read it; nothing is saved. "
                         "Open it again and repeat the changes"
                     )
                 mark = secrets.token_bytes(16)
-                self.index.save(str(beside))
-                magic = MAGIC if self.model is None else MAGIC_WITH_MODEL
+                keys = np.fromiter(self._names, np.uint64, len(self._names))
+                ids = as_objects(self._names.values())
+                try:
+                    self.index.save(str(beside))
+                except RuntimeError as error:  # a full disk, in words that do not say so
+                    raise OSError(f"{self._described} could not be written, nothing is saved: {error}") from None
                 with open(beside, "ab") as file:
-                    file.write(bytes.fromhex(self.model or "") + ENDING.pack(magic, self.n_bits, mark))
+                    file.write(as_bytes(Ending(self.n_bits, mark, self.model, self.id_type, keys, ids)))
             self._mark, self._unsaved = mark, False
 
-    def _count(self) -> int:
-        return len(self.index)
+    def _take_names(self, ending: Ending) -> None:
+        """Take the ids of a file, each of which must have a code."""
+        if self.id_type == INTEGER:
+            return
+        if len(ending.ids) != len(self.index) or not np.all(self.index.contains(ending.keys)):
+            raise ValueError(f"{self._described} is damaged: it has {len(self.index)} codes and other ids")
+        self._names = dict(zip(ending.keys.tolist(), ending.ids.tolist(), strict=True))
+        self._keys = {item: key for key, item in self._names.items()}
+        self._next_key = max(self._names, default=-1) + 1
+
+    def _count(self, where: Where = None) -> int:
+        return len(self._there(where)[0]) if isinstance(where, np.ndarray) else len(self.index)
 
     def _close(self) -> None:
         self.save()
@@ -113,64 +134,82 @@ class UsearchStore(Store):
     def _close_after_error(self) -> None:
         """The file stays as it was."""
 
-    def _upsert(self, codes: NDArray[np.uint8], ids: NDArray[np.int64]) -> None:
-        keys = ids.astype(np.uint64)
+    def _upsert(self, batch: Batch, replace: bool) -> None:
+        known, old = self._there(batch.ids)
+        if len(known) and not replace:
+            self._refuse_known(known[0], len(known))
+        if self.id_type == INTEGER:
+            keys = batch.ids.astype(np.uint64)
+        else:
+            new = [item for item in batch.ids.tolist() if item not in self._keys]
+            numbers = dict(zip(new, range(self._next_key, self._next_key + len(new)), strict=True))
+            keys = np.array([self._keys.get(item, numbers.get(item)) for item in batch.ids.tolist()], np.uint64)
         self._whole = False  # until all rows are in
-        self._drop(keys)
+        if len(old):
+            self.index.remove(old)
         # With several threads the graph would depend on which is faster.
-        self.index.add(keys, codes, threads=1)
+        self.index.add(keys, batch.codes, threads=1)
+        if self.id_type != INTEGER:
+            self._keys.update(numbers)
+            self._names.update({key: item for item, key in numbers.items()})
+            self._next_key += len(new)
         self._whole = self._unsaved = True
 
-    def _remove(self, ids: NDArray[np.int64]) -> int:
-        return self._drop(ids.astype(np.uint64))
+    def _load(self, batches: Iterable[Batch], replace: bool, source: str) -> int:
+        """All rows in memory, then one atomic save. If a batch cannot be read, nothing has changed."""
+        parts = list(batches)
+        if parts:
+            codes = np.concatenate([part.codes for part in parts])
+            ids = np.concatenate([part.ids for part in parts])
+            self._upsert(Batch(codes, ids, {}), replace)
+        self.save()
+        return 0
 
-    def _drop(self, keys: NDArray[np.uint64]) -> int:
-        there = keys[np.asarray(self.index.contains(keys))]
-        if len(there):
-            self.index.remove(there)
+    def _remove(self, ids: IdArray) -> int:
+        there, keys = self._there(ids)
+        if len(keys):
+            self.index.remove(keys)
+            for item in there.tolist() if self.id_type != INTEGER else ():
+                del self._names[self._keys.pop(item)]
             self._unsaved = True
-        return len(there)
+        return len(keys)
 
-    def _ask(self, codes: NDArray[np.uint8], count: int, exact: bool) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    def _remove_where(self, where: Condition) -> int:
+        raise ValueError("where: a UsearchStore keeps ids and codes only; give ids")
+
+    def _search(self, codes: NDArray[np.uint8], k: int, exact: bool, where: Where) -> SearchResult:
+        """Among given ids, all codes are compared."""
+        if not isinstance(where, np.ndarray):
+            return super()._search(codes, k, exact, where)
+        require_k(k, len(self.index))
+        ids, keys = self._there(where)
+        stored = np.array(self.index.get(keys) if len(keys) else [], np.uint8).reshape(len(keys), self.n_bytes)
+        return ranked(codes, stored, ids, self.n_bits, k, self.id_type)
+
+    def _ask(
+        self, codes: NDArray[np.uint8], count: int, exact: bool, where: Where
+    ) -> tuple[IdArray, NDArray[np.int32]]:
         # At least two queries, because the answer to a single one has another shape.
         padded = np.concatenate([codes, codes]) if len(codes) == 1 else codes
         matches = self.index.search(padded, count, exact=exact)
         keys, distances, found = matches.keys[: len(codes)], matches.distances[: len(codes)], matches.counts
         missing = np.arange(keys.shape[1]) >= np.asarray(found)[: len(codes), None]
-        self._require_id(int(np.where(missing, keys.dtype.type(0), keys).max(initial=0)))
-        ids = np.where(missing, np.int64(NOTHING), keys.astype(np.int64))
         near = np.where(missing, np.float32(0), distances).astype(np.int64)
-        return ids, np.where(missing, NOWHERE, near).astype(np.int32)
+        return self._ids_of(keys, missing), np.where(missing, NOWHERE, near).astype(np.int32)
 
+    def _ids_of(self, keys: NDArray[np.uint64], missing: NDArray[np.bool_]) -> IdArray:
+        if self.id_type == INTEGER:
+            self._required_id(int(np.where(missing, keys.dtype.type(0), keys).max(initial=0)))
+            return np.where(missing, np.int64(NOTHING), keys.astype(np.int64))
+        ids = no_ids(keys.shape, self.id_type)
+        ids[~missing] = as_objects(map(self._names.__getitem__, keys[~missing].tolist()))
+        return ids
 
-def _ending(path: Path) -> tuple[int, bytes, str | None] | None:
-    """Number of bits, mark and model of a file that `UsearchStore` wrote, or None if there is no file."""
-    if not path.exists():
-        return None
-    if not path.is_file():
-        raise ValueError(f"{str(path)!r} is not a regular file; name a file for the usearch index")
-    with open(path, "rb") as file:
-        file.seek(max(0, path.stat().st_size - DIGEST_BYTES - ENDING.size))
-        last = file.read()
-    digest, last = last[: -ENDING.size], last[-ENDING.size :]
-    if len(last) != ENDING.size or not last.startswith((MAGIC, MAGIC_WITH_MODEL)):
-        raise ValueError(
-            f"{str(path)!r} was not written by this version of UsearchStore, or is not whole; name another file"
-        )
-    magic, n_bits, mark = ENDING.unpack(last)
-    return int(n_bits), bytes(mark), digest.hex() if magic == MAGIC_WITH_MODEL else None
-
-
-@contextlib.contextmanager
-def _only_writer_in(path: Path) -> Iterator[None]:
-    """Hold a lock on the folder: other processes that save in it wait."""
-    folder = Path(os.path.realpath(path)).parent
-    if fcntl is None or not folder.is_dir():
-        yield
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
+    def _there(self, ids: IdArray) -> tuple[IdArray, NDArray[np.uint64]]:
+        """Those of the ids that are stored, and their keys."""
+        if self.id_type == INTEGER:
+            keys = ids.astype(np.uint64)
+            there = np.asarray(self.index.contains(keys) if len(keys) else [], bool)
+            return ids[there], keys[there]
+        known = [item for item in ids.tolist() if item in self._keys]
+        return as_objects(known), np.array([self._keys[item] for item in known], np.uint64)

@@ -1,0 +1,249 @@
+"""DuckDB: codes as ``BIT`` in a table of a database file. Every query reads the whole table, so every search is exact.
+
+DuckDB casts bytes to ``BIT`` as they are, so codes stay padded. Every database gets the macro ``hamming_bits(a, b)``,
+with which SQL compares codes without this package. The name ``hamming`` is taken: DuckDB's own compares letters.
+The comment of the table holds the number of bits and the digest of the model.
+
+One process at a time may open a database file. Stores of one process write one after another.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any, NoReturn, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.search.ids import INTEGER, TEXT, UUID, IdArray
+from hashlearn.search.interface import SearchResult, require_n_bits
+from hashlearn.search.model_digest import checked_model
+from hashlearn.search.stores.arrow import arrow_type, codes_to_arrow
+from hashlearn.search.stores.base import Batch, Encoder, Store, Where, checked_name
+from hashlearn.search.stores.conditions import Condition, as_sql
+
+MACRO = "CREATE MACRO IF NOT EXISTS hamming_bits(a, b) AS bit_count(xor(CAST(a AS BIT), CAST(b AS BIT)))"
+IN_MEMORY = ":memory:"
+ID_COLUMNS = {INTEGER: "BIGINT", TEXT: "VARCHAR", UUID: "UUID"}
+FIELD_COLUMNS = {"text": "VARCHAR", "integer": "BIGINT", "real": "DOUBLE", "boolean": "BOOLEAN"}
+GIVEN = "hashlearn_given"  # the name of the rows or ids of a call in its statements
+
+_writers: defaultdict[str, threading.RLock] = defaultdict(threading.RLock)  # a lock for each database file
+
+
+class DuckDBStore(Store):
+    """A table (id, code and more columns). Open it with `create`.
+
+    >>> store = DuckDBStore.create("codes.duckdb", "codes", 32)  # doctest: +SKIP
+    """
+
+    packages, extra = ("duckdb", "pyarrow"), "duckdb"
+
+    def __init__(
+        self,
+        connection: Any,
+        path: str,
+        table: str,
+        n_bits: int,
+        hasher: Encoder | None,
+        model: str | None,
+        id_type: str | None,
+        fields: Mapping[str, Any] | None,
+    ) -> None:
+        super().__init__(n_bits, hasher, model, id_type, fields)
+        self.connection, self._name, self.table = connection, table, _quoted(table)
+        self._described = f"table {self.table}"
+        self._writer = threading.RLock() if path == IN_MEMORY else _writers[os.path.realpath(path)]
+
+    @classmethod
+    def create(
+        cls,
+        path: str | os.PathLike[str],
+        table: str,
+        n_bits: int,
+        *,
+        hasher: Encoder | None = None,
+        model: str | None = None,
+        id_type: str | None = None,
+        fields: Mapping[str, Any] | None = None,
+    ) -> Self:
+        """Open the table in the database file (":memory:": no file); make both if they are missing.
+
+        A table that this store did not make is refused. DuckDB ignores the case of names, and so do we.
+        """
+        duckdb, _ = (cls._package(name) for name in cls.packages)
+        place, name = checked_name(os.fspath(path), "path"), checked_name(table, "table")
+        store = cls(None, place, name, require_n_bits(n_bits), hasher, checked_model(model), id_type, fields)
+        try:
+            store.connection = duckdb.connect(place)
+        except duckdb.IOException as error:
+            raise OSError(_why(place, str(error))) from None
+        try:
+            with store._writing():
+                store._make_table(id_type, fields)
+        except BaseException:
+            store.connection.close()
+            raise
+        return store
+
+    def _make_table(self, id_type: str | None, fields: Mapping[str, Any] | None) -> None:
+        run = self.connection.execute
+        same = "lower({}) = lower(?) AND schema_name = current_schema() AND database_name = current_database()"
+        there = run(f"SELECT comment FROM duckdb_tables() WHERE {same.format('table_name')}", [self._name]).fetchall()
+        if not there:
+            if run(f"SELECT 1 FROM duckdb_views() WHERE {same.format('view_name')}", [self._name]).fetchall():
+                self._refuse_foreign()
+            columns = "".join(f", {_quoted(name)} {FIELD_COLUMNS[word]}" for name, word in self.fields.items())
+            kind = ID_COLUMNS[self.id_type]
+            run(f"CREATE TABLE {self.table} (id {kind} PRIMARY KEY, code BIT NOT NULL{columns})")
+            about = json.dumps({"n_bits": self.n_bits, "model": self.model})
+            run(f"COMMENT ON TABLE {self.table} IS 'hashlearn {about}'")
+            run(MACRO)
+            return
+        n_bits, model = self._about(there[0][0])
+        where = same.format("table_name")
+        described = run(f"SELECT column_name, data_type FROM duckdb_columns() WHERE {where}", [self._name]).fetchall()
+        id_types = {kind: word for word, kind in ID_COLUMNS.items()}
+        field_types = {kind: word for word, kind in FIELD_COLUMNS.items()}
+        kinds = dict(described)
+        if kinds.get("id") not in id_types or kinds.get("code") != "BIT":
+            self._refuse_foreign()
+        self._require_bits(n_bits)
+        self._take_ids(id_types[kinds.pop("id")], id_type)
+        self._take_fields({name: field_types[kind] for name, kind in kinds.items() if kind in field_types}, fields)
+        self._require_model(model)
+
+    def _about(self, comment: str | None) -> tuple[int, str | None]:
+        """Number of bits and model out of the comment of a table of ours."""
+        try:
+            about = json.loads((comment or "").removeprefix("hashlearn "))
+            return require_n_bits(about["n_bits"]), checked_model(about["model"])
+        except (ValueError, KeyError, TypeError):
+            self._refuse_foreign()
+
+    def _refuse_foreign(self) -> NoReturn:
+        raise ValueError(f"{self._described} is there already and was not made by DuckDBStore; choose another name")
+
+    def _count(self, where: Where = None) -> int:
+        with self._seen(where) as (condition, parameters):
+            return self._number(f"SELECT count(*) FROM {self.table}{condition}", parameters)
+
+    def _close(self) -> None:
+        self.connection.close()
+
+    def _upsert(self, batch: Batch, replace: bool) -> None:
+        self._load([batch], replace, "")
+
+    def _load(self, batches: Iterable[Batch], replace: bool, source: str) -> int:
+        """All batches in one transaction."""
+        names = [_quoted(name) for name in ("id", "code", *self.fields)]
+        insert = (
+            f"INSERT INTO {self.table} ({', '.join(names)}) "
+            f"SELECT {', '.join([f'CAST(id AS {self._kind})', 'CAST(code AS BIT)', *names[2:]])} FROM {GIVEN}"
+        )
+        replacing = f" ON CONFLICT (id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in names[1:])}"
+        with self._writing():
+            empty = self._count() == 0  # then a plain insertion is right, and twice as fast
+            for batch in batches:
+                columns = {"code": codes_to_arrow(batch.codes), **self._field_columns(batch)}
+                with self._given(batch.ids, columns):
+                    if not (replace or empty):
+                        self._refuse_stored()
+                    self.connection.execute(insert + (replacing if replace and not empty else ""))
+        return 0
+
+    def _refuse_stored(self) -> None:
+        known = f"SELECT min(id), count(*) FROM {self.table} WHERE id IN (SELECT CAST(id AS {self._kind}) FROM {GIVEN})"
+        ((first, count),) = self.connection.execute(known).fetchall()
+        if count:
+            self._refuse_known(first, count)
+
+    def _remove(self, ids: IdArray) -> int:
+        return self._delete(ids)
+
+    def _remove_where(self, where: Condition) -> int:
+        return self._delete(where)
+
+    def _delete(self, where: Where) -> int:
+        with self._writing(), self._seen(where) as (condition, parameters):
+            return self._number(f"DELETE FROM {self.table}{condition}", parameters)
+
+    def _search(self, codes: NDArray[np.uint8], k: int, exact: bool, where: Where) -> SearchResult:
+        with self._transaction(), self._seen(where) as (condition, parameters):
+            nearest = (
+                f"SELECT id, bit_count(xor(code, CAST(CAST(? AS BLOB) AS BIT))) FROM {self.table}{condition} "
+                "ORDER BY 2, 1 LIMIT ?"
+            )
+            answers = [self.connection.execute(nearest, [code.tobytes(), *parameters, k]).fetchall() for code in codes]
+            return self._as_result(answers, k, whole=where is None)
+
+    def _number(self, statement: str, parameters: list[Any]) -> int:
+        """The number of rows that a statement counts or changes. DuckDB wants every result to be read to its end."""
+        return int(self.connection.execute(statement, parameters).fetchall()[0][0])
+
+    @property
+    def _kind(self) -> str:
+        return ID_COLUMNS[self.id_type]
+
+    @contextmanager
+    def _seen(self, where: Where) -> Iterator[tuple[str, list[Any]]]:
+        """The end of a statement that sees these rows only, and its parameters."""
+        if where is None:
+            yield "", []
+        elif isinstance(where, Condition):
+            text, parameters = as_sql(where, quoted=_quoted, placeholder="?")
+            yield f" WHERE {text}", list(parameters)
+        else:
+            with self._given(where, {}):
+                yield f" WHERE id IN (SELECT CAST(id AS {self._kind}) FROM {GIVEN})", []
+
+    @contextmanager
+    def _given(self, ids: IdArray, columns: dict[str, Any]) -> Iterator[None]:
+        """Make ids and columns readable for statements as a table. UUIDs are given as text."""
+        pyarrow = self._package("pyarrow")
+        if self.id_type == INTEGER:
+            column = pyarrow.array(ids)
+        else:
+            column = pyarrow.array(list(map(str, ids.tolist())), pyarrow.string())
+        self.connection.register(GIVEN, pyarrow.table({"id": column, **columns}))
+        try:
+            yield
+        finally:
+            self.connection.unregister(GIVEN)
+
+    def _field_columns(self, batch: Batch) -> dict[str, Any]:
+        pyarrow = self._package("pyarrow")
+        return {name: pyarrow.array(values, arrow_type(self.fields[name])) for name, values in batch.fields.items()}
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """A transaction that waits for other stores of this process."""
+        with self._writer, self._transaction():
+            yield
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self.connection.execute("BEGIN TRANSACTION")
+        try:
+            yield
+            self.connection.execute("COMMIT")
+        except BaseException:
+            with suppress(self._package("duckdb").Error):  # after a commit that failed there is none to end
+                self.connection.execute("ROLLBACK")
+            raise
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _why(path: str, error: str) -> str:
+    """Why a database could not be opened."""
+    if "lock" in error.lower():
+        return f"database {path!r} is open in another process, and DuckDB lets one at a time; close it there: {error}"
+    return f"database {path!r} cannot be opened: {error}"
