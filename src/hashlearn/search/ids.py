@@ -26,8 +26,10 @@ MOST_ID_BYTES = 2000  # longer keys do not fit into an index of PostgreSQL
 WORDS = {INTEGER: "integers", TEXT: "text", UUID: "UUIDs"}
 
 
-def checked_ids(ids: Any, n: int | None = None, id_type: str | None = None) -> IdArray:
+def checked_ids(ids: Any, n: int | None = None, id_type: str | None = None, *, distinct: bool = True) -> IdArray:
     """Distinct ids of one kind (``n`` of them, if given), refused if they are of another kind than ``id_type``.
+
+    ``distinct=False`` allows an id more than once.
 
     >>> checked_ids(["b", "a"]), checked_ids([3, 1])
     (array(['b', 'a'], dtype=object), array([3, 1]))
@@ -43,6 +45,8 @@ def checked_ids(ids: Any, n: int | None = None, id_type: str | None = None) -> I
     found = type_of(array)
     if id_type is not None and found != id_type:
         raise TypeError(f"ids must be {WORDS[id_type]}, as those that are stored, got {WORDS[found]}: {array[0]!r}")
+    if not distinct:
+        return array
     if found == INTEGER:
         ordered = np.sort(array)
         again = ordered[1:][ordered[1:] == ordered[:-1]]
@@ -203,8 +207,7 @@ def _require_usable(texts: list[str]) -> None:
         for place, text in enumerate(texts):
             if len(text.encode()) > MOST_ID_BYTES:
                 raise ValueError(
-                    f"ids must be text of at most {MOST_ID_BYTES:,} bytes, got {len(text.encode()):,} at place "
-                    f"{place}"
+                    f"ids must be text of at most {MOST_ID_BYTES:,} bytes, got {len(text.encode()):,} at place {place}"
                 )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from hashlearn.search.stores.base import Encoder, Store
 from hashlearn.search.stores.conditions import Column, Condition, column
 from hashlearn.search.stores.lancedb import LanceStore
+from hashlearn.search.stores.loading import Loaded, export_codes, load_codes
 from hashlearn.search.stores.postgres import PostgresStore
 from hashlearn.search.stores.sqlite_vec import SqliteVecStore
 from hashlearn.search.stores.usearch import UsearchStore
@@ -26,10 +27,13 @@ __all__ = [
     "Condition",
     "Encoder",
     "LanceStore",
+    "Loaded",
     "PostgresStore",
     "SqliteVecStore",
     "Store",
     "UsearchStore",
     "column",
+    "export_codes",
+    "load_codes",
 ]
 __all__ += sorted({store.__name__ for store in STORES.values()} - {*__all__})  # also those not in the list
