@@ -15,7 +15,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -67,8 +67,7 @@ def load_codes(
     """
     require_choice(duplicates, "duplicates", DUPLICATES)
     size = BATCH_ROWS if batch_rows is None else whole_number(batch_rows, "batch_rows", least=1)
-    with ExitStack() as stack:
-        rows = _opened(source, stack)
+    with _opened(source) as rows:
         _require_fitting(rows.about, store, rows.name)
         batches = _SourceBatches(rows, store.n_bits, store.fields, size, progress)
         if rows.n_rows == 0:
@@ -101,8 +100,8 @@ def export_codes(
     require_choice(to, "to", STORES)
     require_choice(duplicates, "duplicates", DUPLICATES)
     kind = STORES[to]
-    with ExitStack() as stack:
-        about = _opened(source, stack).about
+    with _opened(source) as rows:
+        about = rows.about
     declared = {"id_type": about.id_type, "model": about.model, "fields": about.fields if kind.has_fields else None}
     with kind.create(*place, about.n_bits, **{**declared, **settings}) as store:  # type: ignore[attr-defined]
         return load_codes(store, source, duplicates=duplicates, batch_rows=batch_rows, progress=progress)
@@ -210,19 +209,22 @@ class _HashFile:
         return True
 
 
-def _opened(source: Any, stack: ExitStack) -> _Rows:
+@contextmanager
+def _opened(source: Any) -> Iterator[_Rows]:
     pyarrow = require("pyarrow", "parquet", PURPOSE)
     if isinstance(source, pyarrow.Table):
-        return _Rows(source)
+        yield _Rows(source)
+        return
     if not isinstance(source, str | os.PathLike):
         raise TypeError(
             f"source must be the path of a Parquet file of codes, or a pyarrow.Table; got {type(source).__name__}"
         )
-    file = stack.enter_context(open(source, "rb"))
-    try:
-        return _ParquetRows(Path(source), file)
-    except pyarrow.ArrowInvalid as error:
-        raise ValueError(f"{os.fspath(source)}: is no Parquet file of codes: {error}") from None
+    with open(source, "rb") as file:
+        try:
+            rows = _ParquetRows(Path(source), file)
+        except pyarrow.ArrowInvalid as error:
+            raise ValueError(f"{os.fspath(source)}: is no Parquet file of codes: {error}") from None
+        yield rows
 
 
 def _require_fitting(about: CodesAbout, store: Store, name: str) -> None:
