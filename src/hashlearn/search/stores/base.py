@@ -31,7 +31,7 @@ from hashlearn.search.ids import (
 from hashlearn.search.interface import NOWHERE, SearchResult, checked_codes, require_n_bits
 from hashlearn.search.model_digest import checked_model, require_same_model
 from hashlearn.search.stores.arrow import ids_of_column
-from hashlearn.search.stores.conditions import Condition, as_condition, columns_of
+from hashlearn.search.stores.conditions import Condition, as_condition, columns_of, require_comparable
 from hashlearn.search.stores.fields import checked_field_types, checked_fields
 
 GROWTH = 4  # the factor by which the number of requested neighbors grows until ties are settled
@@ -286,6 +286,7 @@ class Store(ABC):
         if unknown:
             there = ", ".join(map(repr, self._columns())) or "none"
             raise ValueError(f"where: {self._described} has no column {unknown[0]!r}; its columns are {there}")
+        require_comparable(condition, self.fields)
         return condition
 
     def _columns(self) -> Iterable[str]:
@@ -310,7 +311,7 @@ class Store(ABC):
         """Refuse ids that are there already; ``known`` is one of them."""
         raise ValueError(
             f"ids must be new, but {shown(known)} is in {self._described} already ({count} such id(s)); "
-            "upsert replaces them"
+            "upsert, or a load with duplicates='replace', replaces them"
         )
 
     def _require_bits(self, n_bits: int) -> None:

@@ -18,8 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from hashlearn.search.stores.fields import FIELD_TYPES, LARGEST_INTEGER
+
 Value = str | int | float | bool
-LARGEST_INTEGER = 2**63 - 1
 
 
 class Condition:
@@ -143,6 +144,28 @@ def columns_of(condition: Condition) -> set[str]:
     if isinstance(condition, _Joined):
         return set().union(*map(columns_of, condition.parts))
     return {condition.column}  # type: ignore[attr-defined]
+
+
+def require_comparable(condition: Condition, fields: Mapping[str, str]) -> None:
+    """Refuse a comparison of a column with a value of another type. ``fields`` are the types of the known columns.
+
+    >>> require_comparable(column("year") >= "2020", {"year": "integer"})
+    Traceback (most recent call last):
+    TypeError: where: column 'year' holds integer values and cannot be compared with '2020'
+    """
+    if isinstance(condition, _Not):
+        require_comparable(condition.part, fields)
+    elif isinstance(condition, _Joined):
+        for part in condition.parts:
+            require_comparable(part, fields)
+    elif isinstance(condition, _Compare | _Among) and condition.column in fields:
+        kind = fields[condition.column]
+        allowed = (int, float) if kind == "real" else (FIELD_TYPES[kind],)
+        for value in condition.values if isinstance(condition, _Among) else (condition.value,):
+            if type(value) not in allowed:
+                raise TypeError(
+                    f"where: column {condition.column!r} holds {kind} values and cannot be compared with {value!r}"
+                )
 
 
 def as_sql(

@@ -163,7 +163,10 @@ def _columns(session: Session, oid: int) -> dict[str, Column]:
 def _require_code(columns: Mapping[str, Column], name: str, n_bits: int, there: str) -> None:
     if name not in columns:
         raise ValueError(f"{there} its column {name!r} has type none: add_column=True adds it as bit({n_bits})")
-    if columns[name].type != f"bit({n_bits})":
+    stored = re.fullmatch(r"bit\((\d+)\)", columns[name].type)
+    if stored and int(stored[1]) != n_bits:
+        raise ValueError(f"{there.removesuffix(', and')}, with codes of {stored[1]} bits and not n_bits={n_bits}")
+    if not stored:
         raise ValueError(f"{there} its column {name!r} has type {columns[name].type}, not bit({n_bits})")
 
 
