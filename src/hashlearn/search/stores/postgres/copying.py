@@ -43,7 +43,7 @@ def blocks(batch: Batch, id_type: str, n_bits: int, fields: dict[str, str]) -> I
 def rows_of(columns: Sequence[Cells]) -> bytes:
     """The bytes of all rows, out of the cells of each column."""
     if all(isinstance(sizes, int) for sizes, _ in columns):
-        return _rows_of_one_width([(int(sizes), data) for sizes, data in columns])  # type: ignore[arg-type]
+        return _rows_of_one_width([(int(sizes), data) for sizes, data in columns])
     n = next(len(sizes) for sizes, _ in columns if not isinstance(sizes, int))
     sizes = [np.full(n, size) if isinstance(size, int) else size for size, _ in columns]
     present = [np.maximum(size, 0) for size in sizes]
