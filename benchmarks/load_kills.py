@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.claims.recording import Table, add_option
-from benchmarks.search_engines import installed, packaged_server
+from hashlearn.core.packages import is_installed
 from hashlearn.search.stores import STORES, Store, load_codes
 from hashlearn.search.stores.arrow import write_parquet
 
@@ -118,7 +118,7 @@ def main() -> int:
     add_option(parser)
     arguments = parser.parse_args()
     for module in IMPORTED:
-        if installed(module):
+        if is_installed(module.partition(".")[0]):
             import_module(module)
     table = Table("store", "killed at", "event", "rows seen then", "kept for the next run", "rows seen after it")
     right = True
@@ -127,9 +127,12 @@ def main() -> int:
         rows = Rows(folder, arguments.rows)
         url = arguments.postgres
         if "postgres" in arguments.stores and not url:
+            from benchmarks.search_engines import packaged_server
+
             url = packaged_server(folder, stack)
         for name in arguments.stores:
-            if installed(*STORES[name].packages) and (name != "postgres" or url):
+            there = all(is_installed(module.partition(".")[0]) for module in STORES[name].packages)
+            if there and (name != "postgres" or url):
                 for cells in rounds(name, rows, folder, url, arguments):
                     table.row(name, *cells)
                     right &= cells[-1] == "all new"
@@ -138,8 +141,8 @@ def main() -> int:
 
 
 def rounds(name: str, rows: Rows, folder: Path, url: str | None, arguments: Any) -> Iterator[tuple[Any, ...]]:
-    place = PLACES.get(name, lambda folder, url, name: (folder / f"{name}.index",))
-    run = f"kills_{os.getpid()}"
+    place = PLACES.get(name, lambda folder, url, name: (folder / name,))
+    run = f"kills_{name}_{os.getpid()}"
 
     def opened(number: int) -> Store:
         table = f"{run}_{number}".replace("-", "_")
@@ -163,8 +166,7 @@ def rounds(name: str, rows: Rows, folder: Path, url: str | None, arguments: Any)
         return
     labels = log.read_text().splitlines()
     for number, point in enumerate(points(labels, arguments.points)):
-        in_child(lambda number=number: fill(number))
-        killed = in_child(lambda number=number, point=point: work(number, Events(point, None)))
+        killed = in_child(lambda number=number, point=point: (fill(number), work(number, Events(point, None))))
         report = folder / f"{name}-{number}"
         in_child(lambda number=number, report=report: finish(opened, number, rows, report))
         words = report.read_text().split("|") if report.exists() else ["neither", "–", "wrong"]
@@ -189,9 +191,9 @@ def points(labels: list[str], n: int) -> list[int]:
     for place, label in enumerate(labels):
         if not label.startswith("SELECT"):
             places.setdefault(label, []).append(place)
-    middle = [numbers[len(numbers) // 2] for numbers in places.values() if len(numbers) > 1][: n // 3]
+    middle = [numbers[len(numbers) // 2] for numbers in places.values() if len(numbers) > 1][: -(-n // 3)]
     last = sorted(numbers[-1] for numbers in places.values())
-    return sorted({*middle, *last[len(middle) - n :]})
+    return sorted({*middle, *last[len(last) + len(middle) - n :]})
 
 
 def in_child(work: Callable[[], Any]) -> int:

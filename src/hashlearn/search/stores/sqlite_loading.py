@@ -19,6 +19,7 @@ from hashlearn.search.ids import INTEGER, TEXT
 from hashlearn.search.stores.base import Batch, Batches
 
 PREFIX = "hashlearn_load_"
+VEC0_FAILED = ("Internal sqlite-vec error", "disk is full")  # what vec0 says if SQLite cannot write
 TABLE_DIGITS, SOURCE_DIGITS = 12, 24  # of the digests in the name of a table beside
 
 
@@ -126,9 +127,11 @@ def writing(connection: Any, described: str) -> Iterator[None]:
                 connection.execute("ROLLBACK")
             raise
     except apsw.FullError as error:
-        raise OSError(errno.ENOSPC, f"the disk is full ({error}) while {described} is written; try again") from None
-    except apsw.IOError as error:
-        raise OSError(errno.EIO, f"{described} cannot be written ({error}); try again") from None
+        raise OSError(errno.ENOSPC, f"{described} cannot be written: the disk is full ({error})") from None
+    except (apsw.IOError, apsw.SQLError) as error:
+        if isinstance(error, apsw.SQLError) and not any(text in str(error) for text in VEC0_FAILED):
+            raise
+        raise OSError(errno.EIO, f"{described} cannot be written: the disk may be full ({error})") from None
     except apsw.BusyError as error:
         raise BlockingIOError(f"another process writes to {described} ({error}); try again when it has ended") from None
 
