@@ -12,7 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hashlearn.search.stores import PostgresStore, postgres
+from hashlearn.search.stores import PostgresStore
+from hashlearn.search.stores.base import Batch
+from hashlearn.search.stores.postgres import copying
 from tests.search.codes import engine, nearest, random_codes
 
 OLD, NEW = random_codes(1000, 33), random_codes(60_000, 33, seed=1)
@@ -47,7 +49,7 @@ def test_a_connection_lost_in_the_middle_of_copy_leaves_nothing(
     store = PostgresStore.create(postgres_url, "lost", 33)
     store.upsert(OLD, np.arange(1000))
     backend = store.connection.info.backend_pid
-    blocks = [*postgres.copy_blocks(NEW, np.arange(60_000), 33)]
+    blocks = [*copying.blocks(Batch(NEW, np.arange(60_000), {}), "int64", 33, {})]
     assert len(blocks) > 2
 
     def interrupted(*arguments: Any) -> Iterator[bytes]:
@@ -59,7 +61,7 @@ def test_a_connection_lost_in_the_middle_of_copy_leaves_nothing(
             time.sleep(0.01)
         yield from blocks[2:]
 
-    monkeypatch.setattr(postgres, "copy_blocks", interrupted)
+    monkeypatch.setattr(copying, "blocks", interrupted)
     with pytest.raises(psycopg.OperationalError):
         store.upsert(NEW, np.arange(60_000))
     monkeypatch.undo()
@@ -72,14 +74,15 @@ def test_a_killed_process_in_the_middle_of_copy_leaves_nothing(postgres_url: str
         store.upsert(OLD, np.arange(1000))
     code = f"""
 import os, signal, numpy as np
-from hashlearn.search.stores import PostgresStore, postgres
-whole = postgres.copy_blocks
+from hashlearn.search.stores import PostgresStore
+from hashlearn.search.stores.postgres import copying
+whole = copying.blocks
 def interrupted(*arguments):
     for number, block in enumerate(whole(*arguments)):
         if number == 2:
             os.kill(os.getpid(), signal.SIGKILL)
         yield block
-postgres.copy_blocks = interrupted
+copying.blocks = interrupted
 PostgresStore.create({postgres_url!r}, "killed", 33).upsert(np.zeros((60_000, 5), np.uint8), np.arange(60_000))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60)
@@ -98,8 +101,8 @@ def test_an_error_in_the_middle_of_copy_leaves_nothing_and_the_store_usable(
             yield next(iter(blocks(*arguments)))
             raise KeyboardInterrupt
 
-        blocks = postgres.copy_blocks
-        monkeypatch.setattr(postgres, "copy_blocks", failing)
+        blocks = copying.blocks
+        monkeypatch.setattr(copying, "blocks", failing)
         with pytest.raises(KeyboardInterrupt):
             store.upsert(NEW, np.arange(60_000))
         monkeypatch.undo()
@@ -182,7 +185,7 @@ def test_a_hundred_thousand_rows_go_in_at_once(postgres_url: str) -> None:
     [
         ("CREATE VIEW {} AS SELECT 1::bigint AS id, B'0'::bit(33) AS code", "it is a view, not a table"),
         ("CREATE SEQUENCE {}", "it is a sequence, not a table"),
-        ("CREATE TABLE {} (id text PRIMARY KEY, code bit(33))", "column 'id' has type text, not bigint"),
+        ("CREATE TABLE {} (id date PRIMARY KEY, code bit(33))", "column 'id' has type date, not bigint, text or uuid"),
         ("CREATE TABLE {} (number bigint PRIMARY KEY, code bit(33))", "column 'id' has type none"),
         ("CREATE TABLE {} (id bigint PRIMARY KEY, code varbit(33))", "has type bit varying"),
         ("CREATE TABLE {} (id bigint, code bit(33))", "column 'id' is no primary key"),

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from hashlearn.core.atomic_files import replacing
 from hashlearn.core.packages import require
-from hashlearn.search.ids import INTEGER, UUID, IdArray, as_objects, checked_ids, type_of
+from hashlearn.search.ids import INTEGER, MOST_ID_BYTES, UUID, IdArray, as_objects, checked_ids, shown, type_of
 from hashlearn.search.interface import checked_codes, require_n_bits
 from hashlearn.search.model_digest import checked_model, require_same_model
 
@@ -80,20 +80,61 @@ def ids_to_arrow(ids: IdArray) -> Any:
 
 def ids_from_arrow(column: Any) -> IdArray:
     """Ids from a column of integers, text or UUIDs. 16 bytes without a name are UUIDs as well."""
+    return checked_ids(ids_of_column(plain_id_column(column)))
+
+
+def plain_id_column(column: Any) -> Any:
+    """The ids as Arrow's int64, text or 16 bytes each, refused if one is missing or an engine would change it."""
     pyarrow = require("pyarrow", "parquet", PURPOSE)
     if column.null_count:
         raise ValueError(f"the id column has {column.null_count} row(s) without an id")
-    if pyarrow.types.is_integer(column.type):
-        return checked_ids(column.to_numpy())
     if pyarrow.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if isinstance(column.type, pyarrow.UuidType):
-        column = pyarrow.chunked_array(
-            [part.storage for part in getattr(column, "chunks", [column])], pyarrow.binary(16)
-        )
+        parts = [part.storage for part in getattr(column, "chunks", [column])]
+        return parts[0] if isinstance(column, pyarrow.Array) else pyarrow.chunked_array(parts, pyarrow.binary(16))
     if column.type == pyarrow.binary(16):
-        return checked_ids(as_objects(uuid.UUID(bytes=item) for item in column.to_pylist()))
-    return checked_ids(column.to_pylist())
+        return column
+    if pyarrow.types.is_integer(column.type):
+        return pyarrow.array(checked_ids(column.to_numpy(), distinct=False))
+    if field_type(column.type) != "text":
+        raise TypeError(f"the id column must hold integers, text or UUIDs, and not {column.type}")
+    column = column.cast(pyarrow.string())
+    column.validate(full=True)  # text of a file may be no Unicode
+    _require_usable_text(column)
+    return column
+
+
+def _require_usable_text(column: Any) -> None:
+    """Refuse what `checked_ids` refuses, with its words."""
+    compute = require("pyarrow.compute", "parquet", PURPOSE)
+    if len(column) == 0:
+        return
+    sizes = compute.min_max(compute.binary_length(column))
+    has_nul = compute.any(compute.match_substring(column, "\0")).as_py()
+    if has_nul or not 0 < sizes["min"].as_py() <= sizes["max"].as_py() <= MOST_ID_BYTES:
+        checked_ids(column.to_pylist(), distinct=False)
+
+
+def ids_of_column(column: Any) -> IdArray:
+    """The ids of a column that `plain_id_column` made."""
+    pyarrow = require("pyarrow", "parquet", PURPOSE)
+    if pyarrow.types.is_integer(column.type):
+        return np.array(column.to_numpy(), np.int64)
+    if column.type == pyarrow.binary(16):
+        return as_objects(uuid.UUID(bytes=item) for item in column.to_pylist())
+    return as_objects(column.to_pylist())
+
+
+def require_distinct(column: Any) -> None:
+    """Refuse a column that `plain_id_column` made if an id occurs twice. It needs memory for all ids."""
+    pyarrow, compute = (require(name, "parquet", PURPOSE) for name in ("pyarrow", "pyarrow.compute"))
+    if pyarrow.types.is_integer(column.type):
+        checked_ids(column.to_numpy())
+    elif len(column.unique()) < len(column):
+        counts = compute.value_counts(column)
+        twice = counts.filter(compute.greater(counts.field("counts"), 1)).field("values")[:1]
+        raise ValueError(f"ids must be distinct, got {shown(ids_of_column(twice)[0])} more than once")
 
 
 def about_codes(schema: Any) -> CodesAbout:
@@ -147,18 +188,22 @@ def from_arrow(table: Any, *, model: str | None = None) -> tuple[NDArray[np.uint
     """Codes, ids and n_bits of a table (or batch) like those of `to_arrow`. Refuse codes of another model."""
     about = about_codes(table.schema)
     require_same_model(about.model, model, "table")
-    code = table["code"]
-    if code.null_count:
-        raise ValueError(f"table has {code.null_count} row(s) without a code")
-    width = code.type.byte_width
+    codes = codes_of_column(table["code"], about.n_bits)
+    return codes, checked_ids(ids_from_arrow(table["id"]), len(codes)), about.n_bits
+
+
+def codes_of_column(column: Any, n_bits: int) -> NDArray[np.uint8]:
+    """The checked codes of a column of fixed-size binary."""
+    if column.null_count:
+        raise ValueError(f"table has {column.null_count} row(s) without a code")
+    width = column.type.byte_width
     parts = [
         np.frombuffer(part.buffers()[1], np.uint8)[part.offset * width : (part.offset + len(part)) * width]
-        for part in getattr(code, "chunks", [code])
+        for part in getattr(column, "chunks", [column])
         if len(part)
     ]
     codes = np.concatenate(parts).reshape(-1, width) if parts else np.zeros((0, width), np.uint8)
-    codes = checked_codes(codes, about.n_bits)
-    return codes, checked_ids(ids_from_arrow(table["id"]), len(codes)), about.n_bits
+    return checked_codes(codes, n_bits)
 
 
 def write_parquet(

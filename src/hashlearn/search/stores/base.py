@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeAlias
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, ClassVar, Protocol, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +30,7 @@ from hashlearn.search.ids import (
 )
 from hashlearn.search.interface import NOWHERE, SearchResult, checked_codes, require_n_bits
 from hashlearn.search.model_digest import checked_model, require_same_model
+from hashlearn.search.stores.arrow import ids_of_column
 from hashlearn.search.stores.conditions import Condition, as_condition, columns_of, require_comparable
 from hashlearn.search.stores.fields import checked_field_types, checked_fields
 
@@ -46,12 +47,36 @@ class Encoder(Protocol):
         """Packed codes of the rows of X."""
 
 
-class Batch(NamedTuple):
-    """Checked rows on their way into a store."""
+class Batch:
+    """Checked rows on their way into a store: ``codes``, ``ids`` and ``fields``.
 
-    codes: NDArray[np.uint8]
-    ids: IdArray
-    fields: Fields
+    Rows of a file have their ids in ``column``, an array of Arrow (int64, text, or UUIDs as 16 bytes). ``ids`` is then
+    made when it is first asked for, because objects of a million UUIDs take seconds.
+    """
+
+    def __init__(self, codes: NDArray[np.uint8], ids: IdArray | None, fields: Fields, column: Any = None) -> None:
+        self.codes, self.fields, self.column, self._ids = codes, fields, column, ids
+
+    @property
+    def ids(self) -> IdArray:
+        """The ids as an array: int64, or objects."""
+        if self._ids is None:
+            self._ids = ids_of_column(self.column)
+        return self._ids
+
+    def __iter__(self) -> Iterator[Any]:
+        yield from (self.codes, self.ids, self.fields)
+
+
+class Batches(Protocol):
+    """All rows of a source, one batch at a time."""
+
+    n_rows: int
+
+    def __iter__(self) -> Iterator[Batch]: ...
+
+    def after(self, n_rows: int) -> Iterator[Batch]:
+        """The batches behind the first ``n_rows`` rows."""
 
 
 class Store(ABC):
@@ -183,12 +208,18 @@ class Store(ABC):
     def _upsert(self, batch: Batch, replace: bool) -> None:
         """Store checked rows, at least one. Without ``replace``, `_refuse_known` ids that are there already."""
 
-    def _load(self, batches: Iterable[Batch], replace: bool, source: str) -> int:
+    def _load(self, batches: Batches, replace: bool, source: str) -> int:
         """Store many batches so that all become visible, or none; return how many rows an earlier call had left.
 
         ``source`` identifies the rows: a call that was interrupted and a later one for the same rows have the same.
+        Ids are distinct, also across batches. By default, all rows are one `_upsert`.
         """
-        raise NotImplementedError
+        parts = list(batches)
+        if parts:
+            fields = {name: [value for part in parts for value in part.fields[name]] for name in self.fields}
+            codes, ids = (np.concatenate(arrays) for arrays in zip(*((p.codes, p.ids) for p in parts), strict=True))
+            self._upsert(Batch(codes, ids, fields), replace)
+        return 0
 
     @abstractmethod
     def _remove(self, ids: IdArray) -> int: ...
@@ -280,7 +311,7 @@ class Store(ABC):
         """Refuse ids that are there already; ``known`` is one of them."""
         raise ValueError(
             f"ids must be new, but {shown(known)} is in {self._described} already ({count} such id(s)); "
-            "upsert replaces them"
+            "upsert, or a load with duplicates='replace', replaces them"
         )
 
     def _require_bits(self, n_bits: int) -> None:

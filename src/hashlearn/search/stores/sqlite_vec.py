@@ -1,41 +1,60 @@
 """SQLite with sqlite-vec: codes in a ``vec0`` table. Every query reads the whole table, so every search is exact.
 
-sqlite-vec takes whole bytes, so codes stay padded; the order of bits does not matter. It is loaded by apsw, because
-Python's own sqlite3 is often built without extensions.
+sqlite-vec takes whole bytes, so codes stay padded; the order of bits does not matter. UUIDs are stored as text. Fields
+are in a plain table ``NAME_fields`` beside, because columns of ``vec0`` take no NULL. sqlite-vec is loaded by apsw,
+because Python's own sqlite3 is often built without extensions.
 """
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator
+import uuid
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hashlearn.search.ids import INTEGER, UUID, checked_id_type
 from hashlearn.search.interface import SearchResult, require_n_bits
 from hashlearn.search.model_digest import checked_model
-from hashlearn.search.stores.base import Encoder, Store, checked_name
+from hashlearn.search.stores.base import Batch, Batches, Encoder, Store, Where, checked_name
+from hashlearn.search.stores.conditions import Condition, as_sql
+from hashlearn.search.stores.fields import checked_field_types
+from hashlearn.search.stores.sqlite_loading import PREFIX, Loader, code_values, id_values, quoted, writing
 
 MOST_NEIGHBORS, MOST_TIES = 32, 128
 MOST_BITS = 8192  # vec0's limit on dimensions
-REGISTRY = "hashlearn_stores"  # the table that holds n_bits and the model's digest of every store in the file
-REGISTRY_COLUMNS = [("name", "TEXT"), ("n_bits", "INTEGER"), ("model", "TEXT")]
+REGISTRY = "hashlearn_stores"  # the table that says what every store in the file is
+REGISTRY_KEY = {"name": "TEXT", "n_bits": "INTEGER"}
+REGISTRY_MORE = {"model": "TEXT", "id_type": "TEXT", "fields": "TEXT"}  # added to files of earlier versions
+FIELD_TYPES = {"text": "TEXT", "integer": "INTEGER", "real": "REAL", "boolean": "INTEGER"}
 
 
 class SqliteVecStore(Store):
-    """A ``vec0`` table (id, code). Open it with `create`.
+    """A ``vec0`` table (id, code), and a table of fields beside it. Open it with `create`.
 
     >>> store = SqliteVecStore.create("codes.db", "codes", 32)  # doctest: +SKIP
     """
 
     packages, extra = ("apsw", "sqlite_vec"), "sqlite-vec"
 
-    def __init__(self, connection: Any, table: str, n_bits: int, hasher: Encoder | None, model: str | None) -> None:
-        super().__init__(n_bits, hasher, model)
+    def __init__(
+        self,
+        connection: Any,
+        table: str,
+        n_bits: int,
+        hasher: Encoder | None,
+        model: str | None,
+        id_type: str | None,
+        fields: Mapping[str, Any] | None,
+    ) -> None:
+        super().__init__(n_bits, hasher, model, id_type, fields)
         self.connection, self._name = connection, table
-        self.table = '"' + table.replace('"', '""') + '"'
+        self.table = quoted(table)
+        self._fields_table, self._rowids = quoted(f"{table}_fields"), quoted(f"{table}_rowids")
         self._described = f"table {self.table}"
 
     @classmethod
@@ -47,6 +66,8 @@ class SqliteVecStore(Store):
         *,
         hasher: Encoder | None = None,
         model: str | None = None,
+        id_type: str | None = None,
+        fields: Mapping[str, Any] | None = None,
     ) -> Self:
         """Open the table in the database file (":memory:": no file); make both if they are missing.
 
@@ -54,33 +75,46 @@ class SqliteVecStore(Store):
         """
         apsw, sqlite_vec = (cls._package(name) for name in cls.packages)
         name = checked_name(table, "table")
-        if name.lower() == REGISTRY or name.lower().startswith("sqlite_"):
-            raise ValueError(f"table must not be {REGISTRY!r} or begin with 'sqlite_', got {name!r}")
+        if name.lower() == REGISTRY or name.lower().startswith(("sqlite_", PREFIX)):
+            raise ValueError(f"table must not be {REGISTRY!r} or begin with 'sqlite_' or {PREFIX!r}, got {name!r}")
         if require_n_bits(n_bits) > MOST_BITS:
             raise ValueError(f"n_bits must be at most {MOST_BITS} for sqlite-vec, got {n_bits}")
         model = checked_model(model)
+        id_type, asked = id_type and checked_id_type(id_type), None if fields is None else checked_field_types(fields)
         connection = apsw.Connection(checked_name(os.fspath(path), "path"))
         try:
-            store = cls(connection, name, n_bits, hasher, model)
+            store = cls(connection, name, n_bits, hasher, model, id_type, asked)
             connection.set_busy_timeout(10_000)
             connection.enable_load_extension(True)
             connection.load_extension(sqlite_vec.loadable_path())
             connection.enable_load_extension(False)
-            store._make_table()
+            store._make_table(id_type, asked)
         except BaseException:
             connection.close()
             raise
         return store
 
-    def _count(self) -> int:
-        return int(self.connection.execute(f"SELECT count(*) FROM {self.table}").get)
+    def unfinished_loads(self) -> dict[str, int]:
+        """The tables that interrupted loads into this table have left, with their numbers of rows."""
+        with self._lock:
+            return self._loader().unfinished()
+
+    def drop_unfinished_loads(self) -> int:
+        """Drop the tables of `unfinished_loads`, and return how many. A load that is running then ends in an error."""
+        with self._lock, self._writing():
+            return self._loader().drop_unfinished()
+
+    def _count(self, where: Where = None) -> int:
+        if where is None:
+            return int(self.connection.execute(f"SELECT count(*) FROM {self._rowids}").get)
+        seen, values = self._seen(where)
+        return int(self.connection.execute(f"SELECT count(*) FROM ({seen})", values).get)
 
     def _close(self) -> None:
         self.connection.close()
 
-    def _make_table(self) -> None:
+    def _make_table(self, id_type: str | None, fields: dict[str, str] | None) -> None:
         run = self.connection.execute
-        columns = f"USING vec0(id INTEGER PRIMARY KEY, code bit[{8 * self.n_bytes}])"
         with self._writing():
             self._make_registry()
             there = run(
@@ -89,71 +123,142 @@ class SqliteVecStore(Store):
                 (self._name,),
             ).fetchone()
             if there is None:
-                run(f"CREATE VIRTUAL TABLE {self.table} {columns}")
-                run(f"DELETE FROM {REGISTRY} WHERE name = ? COLLATE NOCASE", (self._name,))
-                run(f"INSERT INTO {REGISTRY} VALUES (?, ?, ?)", (self._name, self.n_bits, self.model))
+                self._make_new()
                 return
             own_name, kind, text = there
-            known = run(f"SELECT n_bits, model FROM {REGISTRY} WHERE name = ?", (own_name,)).fetchone()
+            known = run(
+                f"SELECT n_bits, model, coalesce(id_type, ?), coalesce(fields, '{{}}') FROM {REGISTRY} WHERE name = ?",
+                (INTEGER, own_name),
+            ).fetchone()
             if known is None or kind != "table" or not text.startswith("CREATE VIRTUAL TABLE"):
                 raise ValueError(
                     f"{self._described} is there already and was not made by SqliteVecStore; choose another name"
                 )
             self._require_bits(known[0])
-            if not text.endswith(columns):
+            self._take_ids(checked_id_type(known[2]), id_type)
+            self._take_fields(checked_field_types(json.loads(known[3])), fields)
+            if not text.endswith(self._columns_text):
                 raise ValueError(f"{self._described} is there already, with other columns than ours: {text}")
             self._require_model(known[1])
 
+    @property
+    def _columns_text(self) -> str:
+        return f"USING vec0(id {self._id_column} PRIMARY KEY, code bit[{8 * self.n_bytes}])"
+
+    @property
+    def _id_column(self) -> str:
+        return "INTEGER" if self.id_type == INTEGER else "TEXT"
+
+    def _make_new(self) -> None:
+        """Make the tables. A table of fields may be left of a ``vec0`` table of this name that was dropped."""
+        run = self.connection.execute
+        run(f"CREATE VIRTUAL TABLE {self.table} {self._columns_text}")
+        old = run(f"SELECT fields FROM {REGISTRY} WHERE name = ? COLLATE NOCASE", (self._name,)).fetchone()
+        if old is not None and old[0] not in (None, "{}"):
+            run(f"DROP TABLE IF EXISTS {self._fields_table}")
+        if self.fields:
+            columns = "".join(f", {quoted(name)} {FIELD_TYPES[kind]}" for name, kind in self.fields.items())
+            if list(run("SELECT 1 FROM sqlite_schema WHERE name = ? COLLATE NOCASE", (f"{self._name}_fields",))):
+                raise ValueError(f"table {self._fields_table} is there already; fields need this name, choose another")
+            run(f"CREATE TABLE {self._fields_table} (id {self._id_column} PRIMARY KEY NOT NULL{columns})")
+        run(f"DELETE FROM {REGISTRY} WHERE name = ? COLLATE NOCASE", (self._name,))
+        row = (self._name, self.n_bits, self.model, self.id_type, json.dumps(self.fields))
+        run(f"INSERT INTO {REGISTRY} (name, n_bits, model, id_type, fields) VALUES (?, ?, ?, ?, ?)", row)
+
     def _make_registry(self) -> None:
         run = self.connection.execute
-        run(f"CREATE TABLE IF NOT EXISTS {REGISTRY} (name TEXT PRIMARY KEY, n_bits INTEGER NOT NULL, model TEXT)")
-        columns = list(run(f"SELECT name, type FROM pragma_table_info('{REGISTRY}')"))
-        if columns == REGISTRY_COLUMNS[:2]:  # made before models had a place
-            run(f"ALTER TABLE {REGISTRY} ADD COLUMN model TEXT")
-        elif columns != REGISTRY_COLUMNS:
+        run(f"CREATE TABLE IF NOT EXISTS {REGISTRY} (name TEXT PRIMARY KEY, n_bits INTEGER NOT NULL)")
+        columns = dict(run(f"SELECT name, type FROM pragma_table_info('{REGISTRY}')"))
+        known = REGISTRY_KEY | REGISTRY_MORE
+        if not REGISTRY_KEY.items() <= columns.items() <= known.items():
             raise ValueError(f"the file has a table {REGISTRY} of another kind; SqliteVecStore needs this name")
+        for name, kind in REGISTRY_MORE.items():
+            if name not in columns:
+                run(f"ALTER TABLE {REGISTRY} ADD COLUMN {name} {kind}")
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """A transaction that waits for other writers before it reads."""
-        self.connection.execute("BEGIN IMMEDIATE")
-        try:
+        with writing(self.connection, self._described):
             yield
-            self.connection.execute("COMMIT")
-        except BaseException:
-            if self.connection.in_transaction:
-                self.connection.execute("ROLLBACK")
-            raise
 
-    def _upsert(self, codes: NDArray[np.uint8], ids: NDArray[np.int64]) -> None:
-        with self.connection:  # one transaction; vec0 knows no INSERT OR REPLACE
-            many = self.connection.executemany
-            many(f"DELETE FROM {self.table} WHERE id = ?", ((item,) for item in ids.tolist()))
-            rows = zip(ids.tolist(), (code.tobytes() for code in codes), strict=True)
-            many(f"INSERT INTO {self.table} (id, code) VALUES (?, vec_bit(?))", rows)
-
-    def _remove(self, ids: NDArray[np.int64]) -> int:
+    def _upsert(self, batch: Batch, replace: bool) -> None:
+        ids = id_values(batch, self.id_type)
         with self._writing():
-            before = self._count()
-            delete = f"DELETE FROM {self.table} WHERE id = ?"
-            self.connection.executemany(delete, ((item,) for item in ids.tolist()))
-            return before - self._count()
+            known = self._known(ids)
+            if known and not replace:
+                self._refuse_known(self._required_id(known[0]), len(known))
+            self._delete(known)
+            many = self.connection.executemany
+            many(
+                f"INSERT INTO {self.table} (id, code) VALUES (?, vec_bit(?))", zip(ids, code_values(batch), strict=True)
+            )
+            if self.fields:
+                places = ", ".join("?" * (1 + len(self.fields)))
+                many(
+                    f"INSERT INTO {self._fields_table} VALUES ({places})", zip(ids, *batch.fields.values(), strict=True)
+                )
 
-    def _search(self, codes: NDArray[np.uint8], k: int, exact: bool) -> SearchResult:
+    def _load(self, batches: Batches, replace: bool, source: str) -> int:
+        return self._loader().load(batches, replace, source)
+
+    def _loader(self) -> Loader:
+        return Loader(self)
+
+    def _known(self, ids: list[Any]) -> list[Any]:
+        """Those of the ids that are there, in order."""
+        return [item for (item,) in self.connection.execute(self._known_text, (json.dumps(ids),))]
+
+    @property
+    def _known_text(self) -> str:
+        key = "rowid" if self.id_type == INTEGER else "id"
+        return f"SELECT {key} FROM {self._rowids} WHERE {key} IN (SELECT value FROM json_each(?)) ORDER BY {key}"
+
+    def _delete(self, ids: list[Any]) -> None:
+        """Delete rows that are there, one at a time: ``vec0`` would scan the table for several."""
+        for table in (self.table, self._fields_table) if self.fields else (self.table,):
+            self.connection.executemany(f"DELETE FROM {table} WHERE id = ?", ((item,) for item in ids))
+
+    def _remove(self, ids: NDArray[Any]) -> int:
+        return self._remove_seen(ids)
+
+    def _remove_where(self, where: Condition) -> int:
+        return self._remove_seen(where)
+
+    def _remove_seen(self, where: Where) -> int:
+        with self._writing():
+            seen = [item for (item,) in self.connection.execute(*self._seen(where))]
+            self._delete(seen)
+            return len(seen)
+
+    def _seen(self, where: Where) -> tuple[str, list[Any]]:
+        """A SELECT of the ids that are there and fulfil ``where``, with its parameters."""
+        if isinstance(where, Condition):
+            text, values = as_sql(where, quoted=quoted, placeholder="?")
+            return f"SELECT id FROM {self._fields_table} WHERE {text}", list(values)
+        listed = [] if where is None else where.tolist()
+        return self._known_text, [json.dumps([str(item) for item in listed] if self.id_type == UUID else listed)]
+
+    def _search(self, codes: NDArray[np.uint8], k: int, exact: bool, where: Where) -> SearchResult:
         with self.connection:
-            return self._as_result([self._nearest(code.tobytes(), k) for code in codes], k, exact=True)
+            seen, values = ("", []) if where is None else self._seen(where)
+            condition = seen and f" AND id IN ({seen})"
+            answers = [self._nearest(code.tobytes(), k, condition, values) for code in codes]
+            return self._as_result(answers, k, whole=where is None)
 
-    def _nearest(self, code: bytes, k: int) -> list[tuple[int, float]]:
+    def _nearest(self, code: bytes, k: int, condition: str, values: list[Any]) -> list[tuple[Any, float]]:
         """For a small k, vec0 finds the k-th distance, then everything within it, and we break ties by id. Its time
         grows with k, so for a large k, or with many ties, SQLite sorts all rows instead."""
         if k <= MOST_NEIGHBORS:
-            near = f"SELECT id, distance FROM {self.table} WHERE code MATCH vec_bit(?) AND k = ?"
-            found = list(self.connection.execute(near + " ORDER BY distance", (code, k)))
+            near = f"SELECT id, distance FROM {self.table} WHERE code MATCH vec_bit(?) AND k = ?{condition}"
+            found = list(self.connection.execute(near + " ORDER BY distance", (code, k, *values)))
             if len(found) == k:
-                farthest = found[-1][1]
-                found = list(self.connection.execute(near + " AND distance <= ?", (code, MOST_TIES, farthest)))
+                tied = near + " AND distance <= ?"
+                found = list(self.connection.execute(tied, (code, MOST_TIES, *values, found[-1][1])))
             if len(found) < MOST_TIES:
                 return sorted(found, key=lambda row: (row[1], row[0]))[:k]
         distance = "vec_distance_hamming(vec_bit(code), vec_bit(?))"
-        everything = f"SELECT id, {distance} AS distance FROM {self.table} ORDER BY distance, id LIMIT ?"
-        return list(self.connection.execute(everything, (code, k)))
+        everything = f"SELECT id, {distance} AS distance FROM {self.table} WHERE TRUE{condition} ORDER BY distance, id"
+        return list(self.connection.execute(everything + " LIMIT ?", (code, *values, k)))
+
+    def _required_id(self, item: Any) -> Any:
+        return uuid.UUID(item) if self.id_type == UUID else super()._required_id(item)

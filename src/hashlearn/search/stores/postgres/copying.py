@@ -1,0 +1,133 @@
+"""Rows in the binary format of COPY: the number of fields, then the size and the bytes of each; size −1 is NULL.
+
+Ids are bigint, text or uuid, codes are bit strings behind their length. All rows of a block are made at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.search.ids import INTEGER, UUID
+from hashlearn.search.stores.base import Batch
+
+START = b"PGCOPY\n\xff\r\n\0" + bytes(8)  # signature, no flags, no extension
+END = b"\xff\xff"
+ROWS_PER_BLOCK = 16_384
+MISSING = -1
+
+Bytes: TypeAlias = NDArray[np.uint8]
+Cells: TypeAlias = tuple[int | NDArray[np.int64], Bytes]  # the size of each value, or one for all; all bytes
+
+
+def write_rows(copy: Any, batch: Batch, id_type: str, n_bits: int, fields: dict[str, str]) -> None:
+    """Send a batch into a COPY that has begun, whole."""
+    copy.write(START)
+    for block in blocks(batch, id_type, n_bits, fields):
+        copy.write(block)
+    copy.write(END)
+
+
+def blocks(batch: Batch, id_type: str, n_bits: int, fields: dict[str, str]) -> Iterator[bytes]:
+    """The rows of a batch, some thousands at a time."""
+    ids = batch.column if batch.column is not None else batch.ids
+    for first in range(0, len(batch.codes), ROWS_PER_BLOCK):
+        part = slice(first, first + ROWS_PER_BLOCK)
+        values = (FIELD_CELLS[kind](batch.fields[name][part]) for name, kind in fields.items())
+        yield rows_of([id_cells(ids[part], id_type), code_cells(batch.codes[part], n_bits), *values])
+
+
+def rows_of(columns: Sequence[Cells]) -> bytes:
+    """The bytes of all rows, out of the cells of each column."""
+    if all(isinstance(sizes, int) for sizes, _ in columns):
+        return _rows_of_one_width([(int(sizes), data) for sizes, data in columns])
+    n = next(len(sizes) for sizes, _ in columns if not isinstance(sizes, int))
+    sizes = [np.full(n, size) if isinstance(size, int) else size for size, _ in columns]
+    present = [np.maximum(size, 0) for size in sizes]
+    ends = np.cumsum(2 + 4 * len(columns) + np.sum(present, axis=0))
+    out, place = np.empty(ends[-1], np.uint8), np.concatenate([[0], ends[:-1]])
+    _put(out, place, np.full(n, len(columns), ">i2"))
+    place += 2
+    for size, length, (_, data) in zip(sizes, present, columns, strict=True):
+        _put(out, place, size.astype(">i4"))
+        place += 4
+        before = np.cumsum(length) - length
+        out[np.repeat(place - before, length) + np.arange(len(data))] = data
+        place += length
+    return out.tobytes()
+
+
+def id_cells(ids: Any, id_type: str) -> Cells:
+    """The cells of ids: an array of the library's, or one of Arrow."""
+    if id_type == INTEGER:
+        return 8, np.asarray(ids, ">i8").view(np.uint8)
+    if not isinstance(ids, np.ndarray):
+        return _arrow_cells(ids, id_type)
+    if id_type == UUID:
+        return 16, np.frombuffer(b"".join([item.bytes for item in ids.tolist()]), np.uint8)
+    return _text_cells(ids.tolist())
+
+
+def code_cells(codes: Bytes, n_bits: int) -> Cells:
+    """The cells of packed codes."""
+    cells = np.empty((len(codes), 4 + codes.shape[1]), np.uint8)
+    cells[:, :4] = np.frombuffer(n_bits.to_bytes(4), np.uint8)
+    cells[:, 4:] = codes
+    return cells.shape[1], cells.reshape(-1)
+
+
+def _rows_of_one_width(columns: Sequence[tuple[int, Bytes]]) -> bytes:
+    n = len(columns[0][1]) // columns[0][0]
+    out = np.empty((n, 2 + sum(4 + size for size, _ in columns)), np.uint8)
+    out[:, :2] = np.frombuffer(len(columns).to_bytes(2), np.uint8)
+    place = 2
+    for size, data in columns:
+        out[:, place : place + 4] = np.frombuffer(size.to_bytes(4), np.uint8)
+        out[:, place + 4 : place + 4 + size] = data.reshape(n, size)
+        place += 4 + size
+    return out.tobytes()
+
+
+def _put(out: Bytes, place: NDArray[np.int64], numbers: NDArray[Any]) -> None:
+    width = numbers.dtype.itemsize
+    out[place[:, None] + np.arange(width)] = numbers.view(np.uint8).reshape(-1, width)
+
+
+def _arrow_cells(column: Any, id_type: str) -> Cells:
+    """The buffers of Arrow as they are: offsets and text, or 16 bytes each."""
+    buffers, first = column.buffers(), column.offset
+    data = np.frombuffer(buffers[-1], np.uint8)
+    if id_type == UUID:
+        return 16, data[16 * first : 16 * (first + len(column))]
+    offsets = np.frombuffer(buffers[1], np.int32)[first : first + len(column) + 1].astype(np.int64)
+    return np.diff(offsets), data[offsets[0] : offsets[-1]]
+
+
+def _text_cells(values: list[Any]) -> Cells:
+    encoded = [None if value is None else value.encode() for value in values]
+    sizes = np.array([MISSING if value is None else len(value) for value in encoded], np.int64)
+    return sizes, np.frombuffer(b"".join(value for value in encoded if value is not None), np.uint8)
+
+
+def _number_cells(dtype: str) -> Callable[[list[Any]], Cells]:
+    width = np.dtype(dtype).itemsize
+
+    def cells(values: list[Any]) -> Cells:
+        there = [value for value in values if value is not None]
+        data = np.array(there, dtype).view(np.uint8)
+        if len(there) == len(values):
+            return width, data
+        return np.array([MISSING if value is None else width for value in values], np.int64), data
+
+    return cells
+
+
+FIELD_CELLS: dict[str, Callable[[list[Any]], Cells]] = {
+    "text": _text_cells,
+    "integer": _number_cells(">i8"),
+    "real": _number_cells(">f8"),
+    "boolean": _number_cells("u1"),
+}

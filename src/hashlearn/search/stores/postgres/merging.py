@@ -1,0 +1,121 @@
+"""From a table beside into the table of codes: new rows are inserted, rows that are there get new codes and fields.
+
+The table beside has the columns id, code, f0, f1, … It is temporary for an upsert, and kept between calls for a load.
+Statements name it ``{beside}``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hashlearn.search.ids import INTEGER, TEXT, UUID, shown
+from hashlearn.search.stores.postgres.session import Session, package
+from hashlearn.search.stores.postgres.tables import NEW_FIELDS, Table
+
+BESIDE_IDS = {INTEGER: "bigint", TEXT: "text", UUID: "uuid"}  # with no collation, which could differ from the table's
+SAME_ID = "stored.{id} = new.id"
+
+
+def columns_beside(table: Table) -> str:
+    """The declaration of the columns of a table beside."""
+    fields = (f", f{number} {NEW_FIELDS[kind]}" for number, kind in enumerate(table.fields.values()))
+    return f"(id {BESIDE_IDS[table.id_type]}, code {{type}}{''.join(fields)})"
+
+
+def merge(
+    session: Session,
+    table: Table,
+    n_rows: int,
+    described: str,
+    refuse_known: Callable[[Any, int], None] | None,
+    *,
+    alone: bool,
+) -> None:
+    """Move all rows; ``refuse_known`` is called if ids have codes already, and None replaces these.
+
+    ``alone`` is faster for many rows: other writers wait until the transaction ends. Readers do not, unless the table
+    is empty and was made here: then its key is made after the rows.
+    """
+    if alone:
+        session.run("LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE")
+    if refuse_known is not None:
+        _refuse(session, table, "EXISTS", "{code} IS NOT NULL AND " + SAME_ID, refuse_known)
+    if table.takes_new_ids and not alone:
+        stored = _upsert(session, table, only_missing=refuse_known is not None)
+    elif alone and table.made_here and _is_empty(session) and _without_key(session):
+        stored = _insert(session, table)
+        session.run("ALTER TABLE {table} ADD CONSTRAINT {key} PRIMARY KEY ({id})")
+    else:
+        stored = _update(session, table)
+        if stored < n_rows and not table.takes_new_ids:
+            _refuse(session, table, "NOT EXISTS", SAME_ID, lambda item, count: _refuse_unknown(item, count, described))
+        if stored < n_rows:
+            unknown = f" WHERE NOT EXISTS (SELECT 1 FROM {{table}} AS stored WHERE {SAME_ID}) ORDER BY id"
+            stored += _insert(session, table, unknown)
+    if stored != n_rows:
+        raise RuntimeError(f"another writer has changed {described} at the same moment; nothing is stored, try again")
+
+
+def _upsert(session: Session, table: Table, *, only_missing: bool) -> int:
+    names = ["{code}", *_fields(table)]
+    new = ", ".join(f"{name} = EXCLUDED.{name}" for name in names)
+    condition = " WHERE stored.{code} IS NULL" if only_missing else ""
+    return _insert(session, table, f" ON CONFLICT ({{id}}) DO UPDATE SET {new}{condition}")
+
+
+def _insert(session: Session, table: Table, rest: str = "") -> int:
+    targets, sources = ", ".join(["{id}", "{code}", *_fields(table)]), ", ".join(["id", "code", *_sources(table)])
+    into = f"INSERT INTO {{table}} AS stored ({targets}) SELECT {sources} FROM {{beside}} AS new"
+    return int(session.run(into + rest).rowcount)
+
+
+def _update(session: Session, table: Table) -> int:
+    pairs = zip(["{code}", *_fields(table)], ["code", *_sources(table)], strict=True)
+    values = ", ".join(f"{name} = new.{source}" for name, source in pairs)
+    return int(session.run(f"UPDATE {{table}} AS stored SET {values} FROM {{beside}} AS new WHERE {SAME_ID}").rowcount)
+
+
+def _is_empty(session: Session) -> bool:
+    return bool(session.run("SELECT NOT EXISTS (SELECT 1 FROM {table})").fetchone()[0])
+
+
+def _without_key(session: Session) -> bool:
+    """Drop the primary key until the rows are in; False if another table refers to it, or the table is another's."""
+    name = session.run(
+        "SELECT conname FROM pg_constraint WHERE contype = 'p' AND conrelid = to_regclass(%s)",
+        (session.quoted(*session.names["table"]),),
+    ).fetchone()
+    if name is None:
+        return False
+    session.names["key"], errors = name, package("psycopg.errors")
+    try:
+        with session.transaction():
+            session.run("ALTER TABLE {table} DROP CONSTRAINT {key}")
+    except (errors.DependentObjectsStillExist, errors.InsufficientPrivilege):
+        return False
+    return True
+
+
+def _refuse(session: Session, table: Table, test: str, condition: str, refuse: Callable[[Any, int], None]) -> None:
+    row = session.run(
+        f"SELECT new.id, count(*) OVER () FROM {{beside}} AS new WHERE {test} "
+        f"(SELECT 1 FROM {{table}} AS stored WHERE {condition}) ORDER BY new.id{table.ordered} LIMIT 1"
+    ).fetchone()
+    if row is not None:
+        refuse(*row)
+
+
+def _refuse_unknown(item: Any, count: int, described: str) -> None:
+    raise ValueError(
+        f"ids must be in {described} already, because its other columns need values; {shown(item)} is not "
+        f"({count} such id(s)). Insert these rows first"
+    )
+
+
+def _fields(table: Table) -> list[str]:
+    return [f"{{field_{number}}}" for number in range(len(table.fields))]
+
+
+def _sources(table: Table) -> list[str]:
+    return [f"f{number}" for number in range(len(table.fields))]

@@ -1,0 +1,144 @@
+"""Statements and transactions on one connection, for one table whose names are quoted."""
+
+from __future__ import annotations
+
+import errno
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+from weakref import WeakKeyDictionary
+
+from hashlearn.core.packages import require
+
+# Two stores over one connection share a lock, because transactions belong to the connection.
+_LOCKS: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
+_LOCKS_LOCK = threading.Lock()
+
+
+def package(module: str) -> Any:
+    """A module of psycopg."""
+    return require(module, "postgres", "a PostgresStore")
+
+
+def connected(address: str) -> Any:
+    """A connection in autocommit mode, or a ConnectionError that says why there is none."""
+    psycopg = package("psycopg")
+    try:
+        return psycopg.connect(address, autocommit=True)
+    except psycopg.OperationalError as error:
+        raise ConnectionError(f"cannot connect to PostgreSQL: {_one_line(error)}") from None
+    except psycopg.ProgrammingError as error:
+        raise ValueError(f"connection must be a URL or a connection string: {_one_line(error)}") from None
+
+
+def shared_lock(connection: Any, lock: Any) -> Any:
+    """The lock of the connection; ``lock`` becomes it if there is none."""
+    with _LOCKS_LOCK:
+        return _LOCKS.setdefault(connection, lock)
+
+
+class Session:
+    """A connection, and names that statements hold in braces: ``{table}``, ``{id}``, ``{code}``, ``{type}`` …"""
+
+    def __init__(self, connection: Any, names: dict[str, Sequence[str]], n_bits: int) -> None:
+        self.connection, self.names = connection, names
+        self._sql = package("psycopg.sql")
+        self._type = self._sql.SQL(f"bit({n_bits})")
+
+    def quoted(self, *parts: str) -> str:
+        """A name as it stands in a statement without parameters."""
+        return str(self._sql.Identifier(*parts).as_string(self.connection))
+
+    def run(self, text: str, parameters: Sequence[Any] = (), **more: str) -> Any:
+        """Execute a statement; ``more`` are pieces of SQL for further braces, with percent signs doubled."""
+        pieces = {key: self._sql.SQL(piece) for key, piece in more.items()}
+        names = {key: self._identifier(parts, "%%") for key, parts in self.names.items()}
+        statement = self._sql.SQL(text).format(**names, **pieces, type=self._type)
+        return self._cursor().execute(statement, parameters)
+
+    @contextmanager
+    def copying(self, table: str) -> Iterator[Any]:
+        """COPY in binary format into the table of this name."""
+        names = {key: self._identifier(parts, "%") for key, parts in self.names.items()}
+        statement = self._sql.SQL("COPY {" + table + "} FROM STDIN (FORMAT BINARY)").format(**names)
+        with self._cursor() as cursor, cursor.copy(statement) as copy:
+            yield copy
+
+    def execute(self, text: str, parameters: Any) -> Any:
+        """Execute a statement as it is written."""
+        return self._cursor().execute(text, parameters)
+
+    @property
+    def is_free(self) -> bool:
+        """Whether the connection is in autocommit mode and in no transaction: what we commit is committed."""
+        return bool(self.connection.autocommit) and self._is_idle
+
+    @contextmanager
+    def transaction(self, *, one_state: bool = False) -> Iterator[None]:
+        """A transaction, or a savepoint inside a transaction of the user, which stays usable after an error.
+
+        ``one_state``: all statements see the same rows, unless the transaction is the user's.
+        """
+        free = self.is_free
+        if self._is_idle and not free:
+            self.run("SELECT 1")  # begins a transaction that the user will commit
+        with self.connection.transaction():
+            if one_state and free:
+                self.run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+            yield
+
+    @property
+    def _is_idle(self) -> bool:
+        status = self.connection.info.transaction_status
+        return bool(status == package("psycopg.pq").TransactionStatus.IDLE)
+
+    def _cursor(self) -> Any:
+        """A plain cursor, even if a connection of the user's is set to other cursors and rows."""
+        return package("psycopg").Cursor(self.connection, row_factory=package("psycopg.rows").tuple_row)
+
+    def _identifier(self, parts: Sequence[str], percent: str) -> Any:
+        return self._sql.Identifier(*(part.replace("%", percent) for part in parts))
+
+
+@contextmanager
+def refused_rows(described: str) -> Iterator[None]:
+    """Rows that break a rule of the table, such as a CHECK or the length of a column, as a ValueError."""
+    psycopg = package("psycopg")
+    try:
+        yield
+    except (psycopg.IntegrityError, psycopg.DataError) as error:
+        raise ValueError(f"{described} refuses the rows, and nothing is stored: {_one_line(error)}") from None
+
+
+@contextmanager
+def refused_condition(described: str) -> Iterator[None]:
+    """A value in ``where`` that does not fit its column, as a ValueError."""
+    psycopg = package("psycopg")
+    wrong = (psycopg.errors.UndefinedFunction, psycopg.errors.DatatypeMismatch, psycopg.DataError)
+    try:
+        yield
+    except wrong as error:
+        raise ValueError(f"where does not fit the columns of {described}: {_one_line(error)}") from None
+
+
+@contextmanager
+def lost_connections(described: str) -> Iterator[None]:
+    """A full disk or a lost connection during a load as an OSError that says what to do."""
+    psycopg = package("psycopg")
+    again = "nothing is visible; load the same source again and it goes on behind the rows that have arrived"
+    try:
+        yield
+    except psycopg.errors.DiskFull as error:
+        text = f"the server's disk is full while {described} is loaded ({_one_line(error)}): {again}"
+        raise OSError(errno.ENOSPC, text) from None
+    except psycopg.OperationalError as error:
+        raise ConnectionError(
+            f"the connection was lost while {described} was loaded ({_one_line(error)}): {again}"
+        ) from None
+
+
+def _one_line(error: Exception) -> str:
+    primary = getattr(getattr(error, "diag", None), "message_primary", None)
+    detail = getattr(getattr(error, "diag", None), "message_detail", None)
+    return " ".join(" ".join(filter(None, (primary, detail))).split() or str(error).split())

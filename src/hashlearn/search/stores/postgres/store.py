@@ -1,0 +1,305 @@
+"""`PostgresStore`: codes in a table of PostgreSQL, made here or the user's own.
+
+An upsert is one transaction: COPY into a temporary table, then one INSERT … ON CONFLICT. A lost connection leaves the
+table as it was. Rows of a table of the user's own without a code are ignored and stay unchanged.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.core.checks import require_k, whole_number
+from hashlearn.search.ids import are_found, checked_id_type, no_ids
+from hashlearn.search.interface import ScoredResult, SearchResult, checked_codes, require_n_bits
+from hashlearn.search.model_digest import checked_model
+from hashlearn.search.stores.base import Batch, Batches, Encoder, Store, Where, checked_name
+from hashlearn.search.stores.conditions import Condition, as_sql
+from hashlearn.search.stores.fields import checked_field_types
+from hashlearn.search.stores.postgres import copying, rescoring, tables
+from hashlearn.search.stores.postgres.loading import Loader
+from hashlearn.search.stores.postgres.merging import columns_beside, merge
+from hashlearn.search.stores.postgres.session import (
+    Session,
+    connected,
+    lost_connections,
+    package,
+    refused_condition,
+    refused_rows,
+    shared_lock,
+)
+
+WIDEST_GRAPH_SEARCH = 1000  # pgvector's limit on hnsw.ef_search
+MOST_NAME_BYTES = 63  # PostgreSQL cuts longer names silently
+
+
+class PostgresStore(Store):
+    """A table (id, code bit(n), fields) of PostgreSQL. Open it with `create`.
+
+    >>> with PostgresStore.create("postgresql://localhost/mine", "codes", 32) as store:  # doctest: +SKIP
+    ...     store.upsert(codes, ids)
+    ...     store.search(query_codes, k=10)
+    """
+
+    packages, extra = ("psycopg",), "postgres"
+
+    def __init__(
+        self,
+        connection: Any,
+        table: Sequence[str],
+        columns: tuple[str, str],
+        n_bits: int,
+        hasher: Encoder | None,
+        model: str | None,
+    ) -> None:
+        super().__init__(n_bits, hasher, model)
+        self.connection, self._closes = connection, False
+        self._lock = shared_lock(connection, self._lock)
+        new = f"hashlearn_incoming_{secrets.token_hex(8)}"
+        names: dict[str, Sequence[str]] = {"table": table, "id": columns[:1], "code": columns[1:], "new": (new,)}
+        self._session = Session(connection, names, n_bits)
+        self._run = self._session.run
+        self._described = f"table {self._session.quoted(*table)}"
+
+    @classmethod
+    def create(
+        cls,
+        connection: Any,
+        table: str | tuple[str, str],
+        n_bits: int,
+        *,
+        hasher: Encoder | None = None,
+        model: str | None = None,
+        id_type: str | None = None,
+        fields: Mapping[str, Any] | None = None,
+        columns: tuple[str, str] = ("id", "code"),
+        add_column: bool = False,
+    ) -> Self:
+        """Open the table; make it (and the extension ``vector``) if it is missing.
+
+        ``connection`` is a URL, a connection string or an open psycopg connection. An open connection stays yours: the
+        store works inside its transaction, and you commit, unless it is in autocommit mode. ``table`` is a name or
+        (schema, name). ``columns`` are the names of id and code.
+
+        A table of your own is accepted if its id column is a key of integers, text or UUIDs. ``add_column`` adds the
+        code column if it is missing. ``fields`` are then those of its columns that `upsert` writes, and all its columns
+        can be used in ``where``.
+        """
+        psycopg = package("psycopg")
+        parts = _checked_names((table,) if isinstance(table, str) else table, "table", (1, 2))
+        names = _checked_names(columns, "columns", (2,))
+        if names[0] == names[1]:
+            raise ValueError(f"columns must be two different names, got {columns!r}")
+        n_bits, model = require_n_bits(n_bits), checked_model(model)
+        asked = None if fields is None else checked_field_types(fields, taken=names)
+        wanted_ids = None if id_type is None else checked_id_type(id_type)
+        if not isinstance(connection, str | psycopg.Connection):
+            kind = type(connection).__name__
+            raise TypeError(f"connection must be a URL, a connection string or a psycopg.Connection, got {kind}")
+        opened = connected(connection) if isinstance(connection, str) else connection
+        store = cls(opened, parts, (names[0], names[1]), n_bits, hasher, model)
+        store._closes = opened is not connection
+        try:
+            with store._lock:
+                store._open(tables.Wanted(n_bits, wanted_ids, asked, model, add_column))
+        except BaseException:
+            store.close()
+            raise
+        return store
+
+    def build_index(self, *, n_links: int = 16, build_width: int = 64) -> None:
+        """Make the HNSW index that ``search(..., exact=False)`` uses, if there is none."""
+        with self._lock, self._session.transaction():
+            there = self._run(
+                "SELECT 1 FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid JOIN pg_am ON pg_am.oid = relam "
+                "WHERE indrelid = to_regclass(%s) AND amname = 'hnsw'",
+                (self._session.quoted(*self._session.names["table"]),),
+            )
+            if there.fetchone() is None:
+                settings = f"(m = {int(n_links)}, ef_construction = {int(build_width)})"
+                self._run("CREATE INDEX ON {table} USING hnsw ({code} bit_hamming_ops) WITH " + settings)
+
+    def search_rescored(
+        self,
+        codes: Any,
+        vectors: Any,
+        k: int,
+        *,
+        depth: int,
+        vector_column: str = "embedding",
+        metric: str = "cosine",
+        where: Any = None,
+        exact: bool = True,
+    ) -> ScoredResult:
+        """The ``depth`` nearest by codes, of which the k best by their vectors, in one statement for each query.
+
+        ``vectors`` are the float vectors of the queries, ``vector_column`` the column of those in the table. ``codes``
+        may be None: then the hasher encodes the vectors. ``metric`` is "cosine", "dot", or "l2", which scores by minus
+        the Euclidean distance. A row without a vector, or of cosine with a zero vector, is not found.
+        """
+        codes = checked_codes(self._encoder().encode(vectors) if codes is None else codes, self.n_bits)
+        texts = rescoring.vector_text(vectors, len(codes))
+        arguments = {"depth": depth, "vector_column": vector_column, "metric": metric, "where": where, "exact": exact}
+        statement = self.two_stage_sql(k, **arguments)
+        ids, scores = no_ids((len(codes), k), self.id_type), np.full((len(codes), k), -np.inf)
+        with self._lock, self._session.transaction(one_state=True), self._refused(where, vectors=True):
+            if not exact:
+                self._set_graph_width(depth, where is not None)
+            for query, (code, vector) in enumerate(zip(rescoring.code_text(codes, self.n_bits), texts, strict=True)):
+                found = self._session.execute(statement, {"code": code, "vector": vector}).fetchall()
+                found = [row for row in found if row[1] == row[1]]  # the cosine with a zero vector is NaN
+                for place, (item, score) in enumerate(found):
+                    ids[query, place], scores[query, place] = self._required_id(item), score
+            if not are_found(ids).all():
+                require_k(k, self._count())
+        return ScoredResult(ids, scores)
+
+    def two_stage_sql(
+        self,
+        k: int,
+        *,
+        depth: int,
+        vector_column: str = "embedding",
+        metric: str = "cosine",
+        where: Any = None,
+        exact: bool = True,
+    ) -> str:
+        """The statement that `search_rescored` executes, for use in an application.
+
+        Its parameters are ``%(code)s``, a text of 0 and 1, and ``%(vector)s``, a text such as ``[0.5,1]``.
+        """
+        k = whole_number(k, "k", least=1)
+        depth, seen = whole_number(depth, "depth", least=k), self._checked_where(where)
+        settings: dict[str, Any] = {"k": k, "depth": depth, "vector_column": vector_column, "metric": metric}
+        piece = self._where(seen, as_text=True)[0]
+        return rescoring.two_stage_sql(self._session, self._table, self.n_bits, piece, exact=exact, **settings)
+
+    def unfinished_loads(self) -> dict[str, int]:
+        """The tables that interrupted loads into this table have left, with their numbers of rows."""
+        with self._lock, self._session.transaction():
+            return self._loader().unfinished()
+
+    def drop_unfinished_loads(self) -> int:
+        """Drop the tables of `unfinished_loads`, but not of loads that are running, and return how many."""
+        with self._lock:
+            return self._loader().drop_unfinished()
+
+    def _open(self, wanted: tables.Wanted) -> None:
+        self._table = found = tables.opened(self._session, wanted, self._described)
+        self._take_ids(found.id_type, wanted.id_type)
+        self._take_fields(found.fields, wanted.fields)
+        self._require_model(found.model)
+        self._session.names |= {f"field_{number}": (name,) for number, name in enumerate(found.fields)}
+
+    def _columns(self) -> list[str]:
+        taken = {self._session.names["id"][0], self._session.names["code"][0]}
+        return [name for name in self._table.columns if name not in taken]
+
+    def _count(self, where: Where = None) -> int:
+        piece, values = self._where(where)
+        with self._session.transaction(), self._refused(where):
+            query = "SELECT count({code}) FROM {table} WHERE TRUE{where}"
+            return int(self._run(query, values, where=piece).fetchone()[0])
+
+    def _close(self) -> None:
+        """A connection of the user's stays open."""
+        if self._closes:
+            self.connection.close()
+
+    def _upsert(self, batch: Batch, replace: bool) -> None:
+        session, table = self._session, self._table
+        with refused_rows(self._described), session.transaction():
+            self._run("CREATE TEMP TABLE {new} " + columns_beside(table) + " ON COMMIT DROP")
+            session.names["beside"] = ("pg_temp", *session.names["new"])
+            with session.copying("beside") as copy:
+                copying.write_rows(copy, batch, self.id_type, self.n_bits, self.fields)
+            refuse = None if replace else self._refuse_known
+            merge(session, table, len(batch.codes), self._described, refuse, alone=False)
+            self._run("DROP TABLE {beside}")
+
+    def _load(self, batches: Batches, replace: bool, source: str) -> int:
+        with lost_connections(self._described), refused_rows(self._described):
+            return self._loader().load(batches, None if replace else self._refuse_known, source)
+
+    def _loader(self) -> Loader:
+        return Loader(self._session, self._table, self.n_bits, self._described)
+
+    def _remove(self, ids: NDArray[Any]) -> int:
+        return self._delete(ids)
+
+    def _remove_where(self, where: Condition) -> int:
+        return self._delete(where)
+
+    def _delete(self, where: Where) -> int:
+        piece, values = self._where(where)
+        with self._session.transaction(), self._refused(where):
+            delete = "DELETE FROM {table} WHERE {code} IS NOT NULL{where}"
+            return int(self._run(delete, values, where=piece).rowcount)
+
+    def _search(self, codes: NDArray[np.uint8], k: int, exact: bool, where: Where) -> SearchResult:
+        # Ordering by the integer distance is a full scan, because the index applies to the operator's result only.
+        scan = (
+            "SELECT {id}, ({code} <~> %s::{type})::int AS distance FROM {table} WHERE {code} IS NOT NULL{where} "
+            "ORDER BY distance, {id}{ordered} LIMIT %s"
+        )
+        graph = (
+            "SELECT id, distance::int FROM (SELECT {id} AS id, {code} <~> %s::{type} AS distance FROM {table} WHERE "
+            "{code} IS NOT NULL{where} ORDER BY distance LIMIT %s) AS near ORDER BY near.distance, near.id{ordered}"
+        )
+        piece, values = self._where(where)
+        with self._session.transaction(one_state=True), self._refused(where):
+            if not exact:
+                self._set_graph_width(k, where is not None)
+            answers = [
+                self._run(
+                    scan if exact else graph, (text, *values, k), where=piece, ordered=self._table.ordered
+                ).fetchall()
+                for text in rescoring.code_text(codes, self.n_bits)
+            ]
+            return self._as_result(answers, k, whole=exact and where is None)
+
+    def _set_graph_width(self, k: int, filtered: bool) -> None:
+        width = min(WIDEST_GRAPH_SEARCH, max(100, 2 * k))
+        self._run("SELECT set_config('hnsw.ef_search', %s, true)", (str(width),))
+        if k > width or filtered:
+            self._run("SELECT set_config('hnsw.iterative_scan', 'strict_order', true)")
+
+    def _where(self, where: Where, *, as_text: bool = False) -> tuple[str, list[Any]]:
+        """A piece of SQL behind other conditions, and its parameters; ``as_text``: with the values in the text."""
+        if where is None:
+            return "", []
+        literal = package("psycopg.sql").Literal
+
+        def written(value: Any) -> str:
+            return str(literal(value).as_string(self.connection)).strip().replace("%", "%%")
+
+        def quoted(name: str) -> str:
+            return self._session.quoted(name).replace("%", "%%")
+
+        if isinstance(where, Condition):
+            text, values = as_sql(where, quoted=quoted, placeholder=written if as_text else "%s")
+            return f" AND {text}", list(values)
+        listed = where.tolist()
+        key = quoted(self._session.names["id"][0])
+        return (f" AND {key} = ANY({written(listed)})", []) if as_text else (f" AND {key} = ANY(%s)", [listed])
+
+    @contextmanager
+    def _refused(self, where: Any, *, vectors: bool = False) -> Iterator[None]:
+        """Values that do not fit their columns as a ValueError."""
+        if isinstance(where, Condition | Mapping) or vectors:
+            with refused_condition(self._described):
+                yield
+        else:
+            yield
+
+
+def _checked_names(names: Any, argument: str, counts: tuple[int, ...]) -> tuple[str, ...]:
+    if isinstance(names, str) or not isinstance(names, Sequence) or len(names) not in counts:
+        wanted = "a name, or (schema, name)" if argument == "table" else "two names"
+        raise ValueError(f"{argument} must be {wanted}, got {names!r}")
+    return tuple(checked_name(name, argument, MOST_NAME_BYTES) for name in names)

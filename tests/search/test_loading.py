@@ -1,0 +1,351 @@
+"""Bulk loading: all rows of a file or none, again after an interruption, and refusals before anything is written."""
+
+from __future__ import annotations
+
+import errno
+import json
+import re
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hashlearn.search.stores import PostgresStore, SqliteVecStore, Store, export_codes, load_codes
+from hashlearn.search.stores.arrow import to_arrow, write_parquet
+from hashlearn.search.stores.postgres import loading
+from tests.search import server
+from tests.search.codes import engine, random_codes
+from tests.search.conftest import OPENERS
+from tests.toys.toy_store import ToyStore
+
+N, BATCH = 1000, 300
+CODES = random_codes(N, 33)
+IDS: dict[str, list[Any]] = {
+    "int64": list(range(N, 0, -1)),
+    "string": [f"it's {number}\n" for number in range(N)],
+    "uuid": [uuid.uuid5(uuid.NAMESPACE_URL, str(number)) for number in range(N)],
+}
+FIELDS: dict[str, list[Any]] = {
+    "lang": [("en", "dé", None)[row % 3] for row in range(N)],
+    "year": [None if row % 7 == 0 else row for row in range(N)],
+    "score": [row / 8 for row in range(N)],
+    "open": [None if row % 5 == 0 else row % 2 == 0 for row in range(N)],
+}
+SQL = ("postgres", "sqlite_vec")
+Place = Callable[[], tuple[Any, ...]]
+
+
+@pytest.fixture(params=SQL)
+def name(request: pytest.FixtureRequest) -> str:
+    engine("pyarrow.parquet", "psycopg" if request.param == "postgres" else "apsw")
+    return str(request.param)
+
+
+@pytest.fixture
+def place(name: str, tmp_path: Path) -> tuple[Any, ...]:
+    """Where the store of the test is."""
+    return (server.start(), f"load_{abs(hash(str(tmp_path)))}") if name == "postgres" else (tmp_path / "a.db", "codes")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    write_parquet(tmp_path / "codes.parquet", CODES, IDS["string"], 33, model="a" * 64, fields=FIELDS)
+    return tmp_path / "codes.parquet"
+
+
+def opened(name: str, place: tuple[Any, ...], n_bits: int = 33, **settings: Any) -> Any:
+    return {"postgres": PostgresStore, "sqlite_vec": SqliteVecStore}[name].create(*place, n_bits, **settings)
+
+
+def assert_whole(store: Store, ids: list[Any]) -> None:
+    """Every id has its own code and its own fields, once."""
+    assert len(store) == N
+    distances = np.bitwise_count(CODES[:, None] ^ CODES[:8]).sum(axis=2)
+    for query in range(8):
+        ranked = sorted(range(N), key=lambda row: (distances[row, query], ids[row]))[:20]
+        assert store.search(CODES[query : query + 1], 20).indices[0].tolist() == [ids[row] for row in ranked]
+    if store.fields:
+        for where, rows in (({"lang": "dé"}, range(1, N, 3)), ({"year": 8}, [8]), ({"score": 0.5}, [4])):
+            assert store.count(where) == len(rows)
+            found = store.search(CODES[:1], len(rows), where=where)
+            assert set(found.indices[0].tolist()) == {ids[row] for row in rows}
+        assert store.count({"open": True}) == sum(value is True for value in FIELDS["open"])
+
+
+@pytest.mark.parametrize("kind", IDS)
+def test_a_file_and_a_table_become_a_store(name: str, place: Any, kind: str, tmp_path: Path) -> None:
+    path, told = tmp_path / "codes.parquet", []
+    table = to_arrow(CODES, IDS[kind], 33, model="a" * 64, fields=FIELDS)
+    engine("pyarrow.parquet").write_table(table, path, row_group_size=170)
+    done = export_codes(path, name, *place, batch_rows=BATCH, progress=told.append)
+    assert (done.rows, done.resumed_rows) == (N, 0)
+    assert [(step.done, step.total) for step in told][-1] == (N, N)
+    assert len(told) >= N // BATCH
+    with opened(name, place) as store:
+        assert (store.id_type, store.model, list(store.fields)) == (kind, "a" * 64, list(FIELDS))
+        assert_whole(store, IDS[kind])
+        assert store.remove(IDS[kind][:N:2]) == N // 2
+        assert load_codes(store, table.slice(0, N), batch_rows=BATCH).rows == N  # half of them replace rows
+        assert_whole(store, IDS[kind])
+        assert store.unfinished_loads() == {}
+    with pytest.raises(ValueError, match=r"ids must be new, but .* is in .* already \(1000 such id"):
+        export_codes(path, name, *place, duplicates="refuse")
+    with opened(name, place) as store:
+        assert store.unfinished_loads() == {}
+
+
+def test_an_interrupted_load_goes_on(name: str, place: Any, path: Path) -> None:
+    def stop(step: Any) -> None:
+        if step.done >= 2 * BATCH:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        export_codes(path, name, *place, batch_rows=BATCH, progress=stop)
+    with opened(name, place) as store:
+        assert len(store) == 0
+        assert list(store.unfinished_loads().values()) == [2 * BATCH]
+    assert export_codes(path, name, *place, batch_rows=77).resumed_rows == 2 * BATCH
+    with opened(name, place) as store:
+        assert_whole(store, IDS["string"])
+        assert store.unfinished_loads() == {}
+
+
+def test_what_loads_of_other_sources_left_is_listed_and_dropped(name: str, place: Any, path: Path) -> None:
+    def stop(step: Any) -> None:
+        raise KeyboardInterrupt
+
+    others = [to_arrow(CODES[: 100 * n], IDS["string"][: 100 * n], 33) for n in (1, 2)]
+    with opened(name, place, id_type="string") as store:
+        for other in others:
+            with pytest.raises(KeyboardInterrupt):
+                load_codes(store, other, batch_rows=50, progress=stop)
+        assert list(store.unfinished_loads().values()) == [50, 50]
+        assert store.drop_unfinished_loads() == 2
+        with pytest.raises(KeyboardInterrupt):
+            load_codes(store, others[0], progress=stop)
+        load_codes(store, path)  # columns that the store does not keep are left out
+        assert store.unfinished_loads() == {}
+        assert_whole(store, IDS["string"])
+
+
+@pytest.mark.parametrize("kind", IDS)
+def test_an_id_twice_in_the_source_is_refused_by_name(name: str, place: Any, kind: str) -> None:
+    ids = IDS[kind]
+    table = to_arrow(CODES, ids, 33)
+    twice = engine("pyarrow").concat_tables([table, table.slice(7, 1)])
+    with opened(name, place, id_type=kind) as store:
+        with pytest.raises(ValueError, match=f"ids must be distinct, got {re.escape(repr(ids[7]))} more than once"):
+            load_codes(store, twice, batch_rows=BATCH)
+        assert (len(store), store.unfinished_loads()) == (0, {})
+
+
+def test_sources_that_do_not_fit_are_refused(name: str, place: Any, path: Path, tmp_path: Path) -> None:
+    pa = engine("pyarrow")
+    good = to_arrow(CODES[:3], ["a", "b", "c"], 33, model="a" * 64, fields={"year": [1, 2, 3]})
+    with opened(name, place, id_type="string", fields={"year": int}, model="a" * 64) as store:
+        for source, error, message in [
+            (to_arrow(CODES[:3] & 0, ["a", "b", "c"], 40), ValueError, "has codes of 40 bits, and .* of 33"),
+            (to_arrow(CODES[:3], [1, 2, 3], 33), TypeError, "ids that are integers, and .* ids that are text"),
+            (to_arrow(CODES[:3], ["a", "b", "c"], 33), ValueError, "has no column 'year' of integer"),
+            (
+                good.replace_schema_metadata({**good.schema.metadata, b"hashlearn.model": b"b" * 64}),
+                ValueError,
+                "codes of model bbbbbbbbbbbb, not of aaaaaaaaaaaa",
+            ),
+            (pa.table({"id": [1]}), ValueError, "must have columns id and code"),
+            (CODES, TypeError, "source must be the path of a Parquet file of codes, or a pyarrow.Table; got ndarray"),
+            (tmp_path / "none.parquet", FileNotFoundError, "none.parquet"),
+        ]:
+            with pytest.raises(error, match=message):
+                load_codes(store, source)
+        (tmp_path / "text.parquet").write_text("no Parquet")
+        with pytest.raises(ValueError, match=r"text\.parquet: is no Parquet file of codes"):
+            load_codes(store, tmp_path / "text.parquet")
+        for bad in ("", "a\0b", "x" * 2001):
+            with pytest.raises(ValueError, match="ids must"):
+                load_codes(store, good.set_column(0, "id", pa.array(["a", "b", bad])))
+        with pytest.raises(ValueError, match="the id column has 1 row"):
+            load_codes(store, good.set_column(0, "id", pa.array(["a", None, "b"])))
+        with pytest.raises(ValueError, match=r"fields\['year'\] must be integer .* 9223372036854775808 at row 1"):
+            load_codes(store, good.set_column(2, "year", pa.array([1, 2**63, 3], pa.uint64())))
+        for wrong in ({"duplicates": "keep"}, {"batch_rows": 0}):
+            with pytest.raises(ValueError, match=next(iter(wrong))):
+                load_codes(store, good, **wrong)  # type: ignore[arg-type]
+        assert load_codes(store, good.slice(0, 0)).rows == len(store) == 0
+        assert load_codes(store, good).rows == len(store) == 3
+    with pytest.raises(ValueError, match="to must be"):
+        export_codes(path, "mysql", *place)
+    large = good.set_column(0, "id", pa.array([1, 2**63, 2], pa.uint64()))
+    with pytest.raises(ValueError, match=r"2\*\*63 - 1"):
+        export_codes(large, name, *place[:-1], place[-1] + "_large")
+
+
+def test_a_lost_connection_leaves_nothing_and_the_next_call_goes_on(path: Path, postgres_url: str) -> None:
+    engine("pyarrow.parquet")
+    with engine("psycopg").connect(postgres_url, autocommit=True) as observer:
+        store = PostgresStore.create(postgres_url, "load_lost", 33, id_type="string")
+
+        def lose(step: Any) -> None:
+            if step.done == 2 * BATCH:
+                observer.execute("SELECT pg_terminate_backend(%s, 5000)", (store.connection.info.backend_pid,))
+
+        with pytest.raises(ConnectionError, match=r"was lost while table .load_lost. .* load the same source"):
+            load_codes(store, path, batch_rows=BATCH, progress=lose)
+        store.close()
+        assert observer.execute("SELECT count(*) FROM load_lost").fetchone() == (0,)
+    with PostgresStore.create(postgres_url, "load_lost", 33) as store:
+        assert load_codes(store, path).resumed_rows == 2 * BATCH
+        assert_whole(store, IDS["string"])
+    with pytest.raises(ConnectionError, match="cannot connect to PostgreSQL"):
+        export_codes(path, "postgres", "host=/nowhere", "load_lost")
+    with pytest.raises(ValueError, match="connection must be a URL or a connection string"):
+        export_codes(path, "postgres", "what is this", "load_lost")
+
+
+def test_a_full_disk_of_the_server(path: Path, postgres_url: str) -> None:
+    engine("pyarrow.parquet")
+    with PostgresStore.create(postgres_url, "load_full", 33, id_type="string") as store:
+        run = store.connection.execute
+        run(
+            "CREATE OR REPLACE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS "
+            "$$ BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = 'disk_full'; END $$"
+        )
+        run("CREATE TRIGGER full_disk BEFORE INSERT ON load_full EXECUTE FUNCTION full_disk()")
+        with pytest.raises(OSError, match="server's disk is full while table") as raised:
+            load_codes(store, path)
+        assert raised.value.errno == errno.ENOSPC
+        assert len(store) == 0
+        run("DROP TRIGGER full_disk ON load_full")
+        assert load_codes(store, path).resumed_rows == N
+        assert_whole(store, IDS["string"])
+
+
+def test_a_full_disk_of_sqlite(path: Path, tmp_path: Path) -> None:
+    engine("apsw", "sqlite_vec", "pyarrow.parquet")
+    with SqliteVecStore.create(tmp_path / "a.db", "codes", 33, id_type="string") as store:
+        pages = int(store.connection.execute("PRAGMA page_count").get)
+        for more in (5, 12):  # in the middle of the batches, and of the move
+            store.connection.execute(f"PRAGMA max_page_count = {pages + more}")
+            with pytest.raises(OSError, match=r"table .codes. .*disk (is|may be) full") as raised:
+                load_codes(store, path, batch_rows=100)
+            assert raised.value.errno in (errno.ENOSPC, errno.EIO)  # sqlite-vec hides why it cannot write
+            assert len(store) == 0
+            with pytest.raises(OSError, match=r"disk (is|may be) full"):
+                store.upsert(np.repeat(CODES, 9, axis=0), [str(number) for number in range(9 * N)])
+        store.connection.execute("PRAGMA max_page_count = 100000")
+        assert load_codes(store, path).resumed_rows > 0
+        assert_whole(store, IDS["string"])
+
+
+def test_a_load_inside_a_transaction_of_the_user_s(path: Path, postgres_url: str) -> None:
+    engine("pyarrow.parquet")
+    psycopg = engine("psycopg")
+    with psycopg.connect(postgres_url, autocommit=True) as observer, psycopg.connect(postgres_url) as connection:
+        store = PostgresStore.create(connection, "load_inside", 33, id_type="string")
+        connection.commit()
+        for end, count in ((connection.rollback, 0), (connection.commit, N)):
+            assert load_codes(store, path, batch_rows=BATCH).rows == len(store) == N
+            assert observer.execute("SELECT count(*) FROM load_inside").fetchone() == (0,)
+            end()
+            assert observer.execute("SELECT count(*) FROM load_inside").fetchone() == (count,)
+
+
+def test_without_the_right_to_make_tables(path: Path, postgres_url: str) -> None:
+    engine("pyarrow.parquet")
+    psycopg = engine("psycopg")
+    PostgresStore.create(postgres_url, "load_limited", 33, id_type="string").close()
+    with psycopg.connect(postgres_url, autocommit=True) as owner:
+        owner.execute("DO $$ BEGIN CREATE ROLE limited; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
+        owner.execute("GRANT SELECT, INSERT, UPDATE ON load_limited TO limited")
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("SET ROLE limited")
+        store = PostgresStore.create(connection, "load_limited", 33)
+        assert load_codes(store, path).rows == N
+        assert_whole(store, IDS["string"])
+
+
+def test_the_same_source_twice_at_once(name: str, place: Any, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loading, "LOCK_TIMEOUT", "50ms")
+    refused: list[str] = []
+
+    def second(step: Any) -> None:
+        if step.done == BATCH:
+            try:
+                export_codes(path, name, *place)
+            except BlockingIOError as error:
+                refused.append(str(error))
+
+    try:
+        export_codes(path, name, *place, batch_rows=BATCH, progress=second)
+    except BlockingIOError as error:
+        refused.append(str(error))
+    assert len(refused) == 1
+    assert re.search("another process (is loading the same source|has loaded)", refused[0])
+    export_codes(path, name, *place)
+    with opened(name, place) as store:
+        assert_whole(store, IDS["string"])
+
+
+def test_a_key_that_others_refer_to_stays(path: Path, postgres_url: str) -> None:
+    engine("pyarrow.parquet")
+    with PostgresStore.create(postgres_url, "load_referred", 33, id_type="string") as store:
+        store.connection.execute('CREATE TABLE referring (item text COLLATE "C" REFERENCES load_referred)')
+        load_codes(store, path)
+        assert_whole(store, IDS["string"])
+        found = store.connection.execute("SELECT indisprimary FROM pg_index WHERE indrelid = 'load_referred'::regclass")
+        assert found.fetchall() == [(True,)]
+
+
+def test_a_table_of_the_user_s_own_is_loaded_in_place(path: Path, postgres_url: str) -> None:
+    engine("pyarrow.parquet")
+    with engine("psycopg").connect(postgres_url, autocommit=True) as connection:
+        connection.execute("CREATE TABLE load_own (id text PRIMARY KEY, title text NOT NULL, lang varchar(5))")
+        connection.cursor().executemany("INSERT INTO load_own VALUES (%s, 'mine', 'xx')", [(i,) for i in IDS["string"]])
+        settings: dict[str, Any] = {"add_column": True, "fields": {"lang": str}}
+        assert export_codes(path, "postgres", connection, "load_own", **settings).rows == N
+        found = connection.execute("SELECT count(code), count(DISTINCT title), count(lang) FROM load_own").fetchone()
+        assert found == (N, 1, N - N // 3)
+        connection.execute("DELETE FROM load_own WHERE id = %s", (IDS["string"][3],))
+        with pytest.raises(ValueError, match=r"ids must be in table .*\"it's 3\\n\" is not \(1 such id"):
+            export_codes(path, "postgres", connection, "load_own", **settings)
+
+
+def test_a_store_without_a_way_of_its_own_gets_one_upsert(tmp_path: Path) -> None:
+    engine("pyarrow.parquet")
+    with ToyStore.create(tmp_path / "toy", 33) as store:
+        table = to_arrow(CODES, IDS["int64"], 33, fields=FIELDS)
+        assert load_codes(store, table, batch_rows=BATCH).rows == N
+        assert_whole(store, IDS["int64"])
+
+
+def test_loads_killed_at_ten_points_lose_nothing(tmp_path: Path) -> None:
+    engine("apsw", "sqlite_vec", "pyarrow.parquet")
+    out = tmp_path / "kills.json"
+    command = [sys.executable, "-W", "ignore", "-m", "benchmarks.load_kills", "--stores", *SQL, "--json", str(out)]
+    sizes = ["--rows", "1200", "--batch-rows", "300", "--points", "10", "--postgres", server.start()]
+    done = subprocess.run([*command, *sizes], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = json.loads(out.read_text())["rows"]
+    assert [row[0] for row in rows] == [name for name in SQL for _ in range(10)]
+    assert {row[-1] for row in rows} == {"all new"}
+    for name in SQL:
+        assert {row[3] for row in rows if row[0] == name} == {"old", "new"}
+        assert any(0 < int(row[4]) < 1200 for row in rows if row[0] == name)  # goes on in the middle
+
+
+def test_a_kill_before_a_file_is_written_leaves_the_old_one(tmp_path: Path) -> None:
+    engine("pyarrow.parquet")
+    others = [name for name in OPENERS if name not in (*SQL, "lancedb")]  # lancedb takes seconds to import
+    out = tmp_path / "kills.json"
+    command = [sys.executable, "-W", "ignore", "-m", "benchmarks.load_kills", "--json", str(out), "--points", "1"]
+    sizes = ["--rows", "300", "--batch-rows", "100"]
+    done = subprocess.run([*command, *sizes, "--stores", *others], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = json.loads(out.read_text())["rows"]
+    assert {tuple(row[2:4]) for row in rows} == {("after a batch", "old")}
+    assert {row[-1] for row in rows} == {"all new"}
