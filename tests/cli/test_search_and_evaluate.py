@@ -50,7 +50,7 @@ def test_codes_of_another_model_are_refused(folder: Path) -> None:
     LSH(n_bits=12, random_state=1).fit(X[:N]).save("other")
     answer("encode", "model", "X.npy", "-o", "codes.parquet")
     made_by, model = (describe(name)["digest"][:12] for name in ("model", "other"))
-    words = f"codes.parquet: table has codes of model {made_by}, not of {model}; encode its rows again with this model"
+    words = f"codes.parquet: has codes of model {made_by}, not of {model}; encode its rows again with this model"
     files = ["--database-codes", "codes.parquet", "--queries", "Q.npy"]
     refused("search", "other", *files, words=words)
     refused("evaluate", "other", *files, "--database-labels", "y.npy", "--query-labels", "yq.npy", words=words)

@@ -7,9 +7,21 @@ graph computes margins and packed bytes from features, and is compared with `enc
 from __future__ import annotations
 
 from hashlearn.persistence.container import PersistenceError
+from hashlearn.persistence.encode_cost import EncodeCost, encode_cost
 from hashlearn.persistence.formats import FORMAT_VERSION
 from hashlearn.persistence.model_file import describe, load, save
 from hashlearn.persistence.onnx_export import OnnxReport, export_onnx
 from hashlearn.persistence.values import fingerprint
 
-__all__ = ["FORMAT_VERSION", "OnnxReport", "PersistenceError", "describe", "export_onnx", "fingerprint", "load", "save"]
+__all__ = [
+    "FORMAT_VERSION",
+    "EncodeCost",
+    "OnnxReport",
+    "PersistenceError",
+    "describe",
+    "encode_cost",
+    "export_onnx",
+    "fingerprint",
+    "load",
+    "save",
+]

@@ -203,8 +203,7 @@ def _require_usable(texts: list[str]) -> None:
         for place, text in enumerate(texts):
             if len(text.encode()) > MOST_ID_BYTES:
                 raise ValueError(
-                    f"ids must be text of at most {MOST_ID_BYTES:,} bytes, got {len(text.encode()):,} at place "
-                    f"{place}"
+                    f"ids must be text of at most {MOST_ID_BYTES:,} bytes, got {len(text.encode()):,} at place {place}"
                 )
 
 
