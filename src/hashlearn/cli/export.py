@@ -36,9 +36,7 @@ PASSWORD = re.compile(r"(?<=:)(?!//)\S+(?=@)|(?<=password=)('(?:[^'\\]|\\.)*'|[^
 TABLE = "codes"
 
 
-@click.command(
-    "export", short_help="A model as ONNX, or codes into PostgreSQL, SQLite, LanceDB, usearch, FAISS, DuckDB."
-)
+@click.command("export", short_help="A model as ONNX; codes into PostgreSQL, SQLite, LanceDB, usearch, FAISS, DuckDB.")
 @click.argument("source", type=click.Path(path_type=Path))
 @click.option("--to", type=click.Choice([*NAMES, *ALIASES]), help="Where it goes.  [default: onnx]")
 @options.output_option("onnx: where the graph goes, .onnx.", required=False)
@@ -77,9 +75,7 @@ def export_command(source: Path, to: str | None, bar: ProgressBar, **given: Any)
     if name == ONNX:
         return _to_onnx(source, bar, **given)
     if not is_codes:
-        raise InputError(
-            f"{source}: is not a Parquet file of codes; hashlearn encode MODEL ROWS -o codes.parquet makes one"
-        )
+        raise InputError(f"{source}: must be a Parquet file of codes; hashlearn encode makes one with -o codes.parquet")
     return _to_store(source, name, bar, **given)
 
 
@@ -100,8 +96,8 @@ def _to_onnx(
     with refusals(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X does not have valid feature names")  # they were compared
         X = None if rows is None else rows.read()
-        settings = {"dtype": dtype or "float64", "opset": OPSET if opset is None else opset}
-        found = export_onnx(hasher, output, sample=X, **settings)
+        version = OPSET if opset is None else opset
+        found = export_onnx(hasher, output, sample=X, dtype=dtype or "float64", opset=version)
     text = [
         ("graph", f"{output}  ({found.bytes:,} bytes, opset {found.opset}, {found.dtype})"),
         ("compared", f"{found.bits:,} bits of {found.rows:,} rows, {found.differing} differ"),
@@ -158,7 +154,8 @@ def _to_store(
         "n_bits": about.n_bits,
         "id_type": about.id_type,
         "model": about.model,
-        **done._asdict(),
+        "rows": done.rows,
+        "resumed_rows": done.resumed_rows,
         "seconds": spent,
     }
     resumed = f", {done.resumed_rows:,} of them sent before" if done.resumed_rows else ""
@@ -206,8 +203,7 @@ def _errors(packages: tuple[str, ...], url: str | None) -> Iterator[None]:
             "Interrupted. The store shows nothing of this file yet; the same command completes it."
         ) from None
     except click.ClickException as error:
-        error.message = _safe(error.message, url)
-        raise
+        raise type(error)(_safe(error.message, url)) from None
     except Exception as error:
         if type(error).__module__.lstrip("_").partition(".")[0] not in packages and not isinstance(error, RuntimeError):
             raise

@@ -64,9 +64,7 @@ def encode_command(
     ]
     notes = []
     if source.columns.id is not None and done.id_column is None:
-        notes.append(
-            f"the ids in column {source.columns.id!r} were not kept: an npy has no place for them, .parquet has"
-        )
+        notes.append(f"the ids in column {source.columns.id!r} were not kept; write .parquet to keep them")
     report = {"output": str(output), **done._asdict(), "kept": kept, "seconds": spent, "notes": notes}
     return report, pairs(text)
 

@@ -49,7 +49,7 @@ def search_command(
     """Encode the queries, and the database if it is given as rows, and search it by Hamming distance.
 
     Each line is a query: its id, then the ids of the nearest rows of the database with their distances in bits, nearest
-    first, equal distances by id. Ids are those of the column "id" of a Parquet or CSV file, or of the file of codes, and
+    first, equal distances by id. Ids are those of the column "id" of a Parquet or CSV file, or those of the codes, and
     else row numbers. With --asymmetric or --rescore, scores take the place of distances, highest first. Exit code 1: it
     cannot be done here, 2: bad input, 130: Ctrl-C.
     """

@@ -164,13 +164,12 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 def _changed(method: str, parameters: dict[str, Any]) -> dict[str, Any]:
     """The stored parameters that differ from the defaults of this version."""
-    defaults = {name: part.default for name, part in inspect.signature(HASHERS[method]).parameters.items()}
-    same = {
-        name: Writer().json(default, name)
-        for name, default in defaults.items()
-        if default is not inspect.Parameter.empty
+    known = inspect.signature(HASHERS[method]).parameters
+    return {
+        name: value
+        for name, value in parameters.items()
+        if name not in known or value != Writer().json(known[name].default, name)
     }
-    return {name: value for name, value in parameters.items() if name not in same or value != same[name]}
 
 
 @contextmanager

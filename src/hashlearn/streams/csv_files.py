@@ -35,8 +35,9 @@ class CsvRows(RowSource):
         self.columns = _chosen_columns(wanted, names, str(path))
         features, beside = self.columns.features, self.columns.beside
         with damage_named(str(path), "CSV"):
-            self._beside: Any = _typed(_text_table(path, beside), self.columns) if beside else None
-            n_rows = self._beside.num_rows if beside else sum(batch.num_rows for batch in _texts(path, features[:1]))
+            table = _typed(_text_table(path, beside), self.columns) if beside else None
+            n_rows = sum(len(part) for part in _texts(path, features[:1])) if table is None else table.num_rows
+        self._beside: Any = table
         super().__init__(path, wanted.part, (n_rows, len(features)), tuple(features))
 
     def beside(self, size: int) -> Iterator[Any]:
