@@ -157,6 +157,7 @@ def _to_store(
         "rows": done.rows,
         "resumed_rows": done.resumed_rows,
         "seconds": spent,
+        "notes": [] if STORES[name].has_fields or not about.fields else [_left_out(name, about.fields)],
     }
     resumed = f", {done.resumed_rows:,} of them sent before" if done.resumed_rows else ""
     text = [
@@ -183,6 +184,10 @@ def _place(name: str, url: str | None, path: Path | None, table: str | None, has
             raise InputError(f"--table: is not for --to {name}, which has no tables; leave it out")
         return (path,)
     return path, table or TABLE
+
+
+def _left_out(name: str, fields: tuple[str, ...]) -> str:
+    return f"{name} keeps ids and codes only; left out: {', '.join(fields)}"
 
 
 def _two_columns(text: str) -> tuple[str, str]:

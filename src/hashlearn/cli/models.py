@@ -65,8 +65,22 @@ def encode_command(
     notes = []
     if source.columns.id is not None and done.id_column is None:
         notes.append(f"the ids in column {source.columns.id!r} were not kept; write .parquet to keep them")
+    elif (
+        source.columns.id is None
+        and not number_rows
+        and "id" not in (source.names or ())
+        and has_column(features, "id")
+    ):
+        notes.append("column 'id' holds neither integers nor text nor UUIDs, so ids are row numbers")
     report = {"output": str(output), **done._asdict(), "kept": kept, "seconds": spent, "notes": notes}
     return report, pairs(text)
+
+
+def _has_other_ids(source: Any, features: str) -> bool:
+    """Whether there is a column "id" that is neither used for ids nor as a feature."""
+    from hashlearn.streams.opening import has_column
+
+    return "id" not in (source.names or ()) and has_column(features, "id")
 
 
 def _require_fitting(output: Path, id_column: str | None, number_rows: bool, keep: str | None) -> None:

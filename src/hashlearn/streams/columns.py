@@ -44,7 +44,10 @@ def choose(
     can_be_id: Callable[[str], bool],
     default: Callable[[list[str]], list[str]],
 ) -> Columns:
-    """The columns that were asked for. ``default`` picks the features among those that are not ids and not kept."""
+    """The columns that were asked for. ``default`` picks the features among those that are not ids and not kept.
+
+    A column of ids is no feature, unless it is named as one, even if rows are to be numbered.
+    """
     if isinstance(wanted.keep, str):
         raise TypeError(f"keep must be a list of column names, got the text {wanted.keep!r}")
     keep = tuple(wanted.keep)
@@ -60,7 +63,7 @@ def choose(
     if features is None:
         features = default([name for name in names if name != found and name not in keep])
     require_distinct(features, names, file)
-    return Columns(features, found, keep)
+    return Columns(features, None if wanted.id is False else found, keep)
 
 
 def _id_column(
@@ -78,9 +81,9 @@ def _id_column(
         if not can_be_id(asked):
             raise ValueError(f"{file}: column {asked!r} cannot hold ids, which are integers, text or UUIDs")
         return asked
-    if asked is not None and asked is not False:
+    if asked not in (None, False):
         raise TypeError(f"id_column must be the name of a column, None or False, got {asked!r}")
-    free = asked is None and names.count(ID) == 1 and ID not in (features or ())
+    free = names.count(ID) == 1 and ID not in (features or ())
     return ID if free and can_be_id(ID) else None
 
 

@@ -31,14 +31,16 @@ class CsvRows(RowSource):
     """Rows of the columns of numbers of a CSV file."""
 
     def __init__(self, path: Path, wanted: Wanted) -> None:
-        names = column_names(path)
-        self.columns = _chosen_columns(wanted, names, str(path))
+        schema = _first_schema(path)
+        self.columns = _chosen_columns(wanted, schema.names, str(path))
         features, beside = self.columns.features, self.columns.beside
         with damage_named(str(path), "CSV"):
             table = _typed(_text_table(path, beside), self.columns) if beside else None
             n_rows = sum(len(part) for part in _texts(path, features[:1])) if table is None else table.num_rows
         self._beside: Any = table
         super().__init__(path, wanted.part, (n_rows, len(features)), tuple(features))
+        if any(schema.field(name).type == require("pyarrow", "parquet", PURPOSE).string() for name in features):
+            self._refuse_bad_cell()
 
     def beside(self, size: int) -> Iterator[Any]:
         """The id column and the kept columns, as tables of Arrow with ``size`` rows, the last one shorter."""
@@ -84,13 +86,17 @@ class CsvRows(RowSource):
 
 def column_names(path: Path) -> list[str]:
     """The columns of a CSV file, from its first line."""
+    return list(_first_schema(path).names)
+
+
+def _first_schema(path: Path) -> Any:
+    """The columns, with the types that their first values have."""
     csv = require("pyarrow.csv", "parquet", PURPOSE)
     with damage_named(str(path), "CSV"):
-        reader = csv.open_csv(path, parse_options=csv.ParseOptions(newlines_in_values=True))
-        names = list(reader.schema.names)
-    if all(map(_is_number, names)):
-        raise ValueError(f"{path}: its first line must name the columns, got numbers: {few(names)}")
-    return names
+        schema = csv.open_csv(path, parse_options=csv.ParseOptions(newlines_in_values=True)).schema
+    if all(map(_is_number, schema.names)):
+        raise ValueError(f"{path}: its first line must name the columns, got numbers: {few(schema.names)}")
+    return schema
 
 
 def csv_labels(path: Path, part: str | None) -> NDArray[Any]:
