@@ -65,12 +65,7 @@ def encode_command(
     notes = []
     if source.columns.id is not None and done.id_column is None:
         notes.append(f"the ids in column {source.columns.id!r} were not kept; write .parquet to keep them")
-    elif (
-        source.columns.id is None
-        and not number_rows
-        and "id" not in (source.names or ())
-        and has_column(features, "id")
-    ):
+    elif done.id_column is None and not number_rows and _has_other_ids(source, features):
         notes.append("column 'id' holds neither integers nor text nor UUIDs, so ids are row numbers")
     report = {"output": str(output), **done._asdict(), "kept": kept, "seconds": spent, "notes": notes}
     return report, pairs(text)
