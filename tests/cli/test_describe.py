@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from hashlearn import compress, load
+from hashlearn import load
 from hashlearn.hashers import ITQ
-from hashlearn.persistence import describe, fingerprint
+from hashlearn.persistence import describe, fingerprint, save
 from hashlearn.search import HammingIndex
 from tests.cli.files import N, X, answer, invoke, refused
+from tests.compression import plans
 
 
 def test_a_model(folder: Path) -> None:
@@ -38,10 +40,13 @@ def test_a_model(folder: Path) -> None:
 
 
 def test_the_promise_of_a_compression(folder: Path) -> None:
-    plan = compress(X[:N], recall=0.3, families=["pca_sign"], keep_floats=False)
+    plan = plans.plan()
+    plan = replace(plan, certificate=replace(plan.certificate, model=fingerprint(plan.hasher)))
     plan.save("promise")
-    assert answer("describe", "promise")["promise"]["certificate"]["recall"] == 0.3
+    assert answer("describe", "promise")["promise"]["certificate"]["recall"] == plan.certificate.recall
     assert " ".join(str(plan).split()) in invoke("describe", "promise").stdout
+    save(load("model"), "other promise", promise={"anything": 1})
+    assert 'promise       {"anything": 1}' in invoke("describe", "other promise").stdout
 
 
 def test_codes_and_which_model_made_them(folder: Path) -> None:

@@ -82,7 +82,9 @@ def test_a_table_of_the_user(codes: Path) -> None:
         connection.cursor().executemany(f"INSERT INTO {table} VALUES (%s, %s)", rows)
         options = ["--to", "pgvector", "--url", url, "--table", f"public.{table}", "--columns", "name,bits"]
         refused("export", "codes.parquet", *options, words="add_column")
-        answer("export", "codes.parquet", *options, "--add-column")
+        answer("encode", "model", "docs.parquet", "-o", "alone.parquet")
+        refused("export", "codes.parquet", *options, "--add-column", words="has no column 'lang'")
+        answer("export", "alone.parquet", *options, "--add-column")
         found = connection.execute(f"SELECT count(*), count(bits), min(title) FROM {table}").fetchone()
     assert found == (N, N, f"title of {IDS[0]}")
 
@@ -123,7 +125,7 @@ def test_options_that_do_not_fit(codes: Path, arguments: list[str], words: str) 
 def test_no_password_is_shown(codes: Path, url: str) -> None:
     engine("psycopg")
     said = invoke("export", "codes.parquet", "--to", "postgres", "--url", url)
-    assert (said.exit_code, said.stdout) == (1, ""), said.output
+    assert (said.exit_code in (1, 2), said.stdout) == (True, ""), said.output
     assert said.stderr.startswith("Error: ")
     assert len(said.stderr.splitlines()) == 1
     assert "cr" not in said.stderr.replace("codes.parquet", "")
