@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from hashlearn import load
+from hashlearn import compress, load
 from hashlearn.hashers import ITQ
 from hashlearn.persistence import describe, fingerprint, save
 from hashlearn.search import HammingIndex
@@ -40,11 +39,12 @@ def test_a_model(folder: Path) -> None:
 
 
 def test_the_promise_of_a_compression(folder: Path) -> None:
-    plan = plans.plan()
-    plan = replace(plan, certificate=replace(plan.certificate, model=fingerprint(plan.hasher)))
+    plan = compress(X[:N], recall=0.3, families=["pca_sign"], keep_floats=False)
     plan.save("promise")
-    assert answer("describe", "promise")["promise"]["certificate"]["recall"] == plan.certificate.recall
+    assert answer("describe", "promise")["promise"]["certificate"]["recall"] == 0.3
     assert " ".join(str(plan).split()) in invoke("describe", "promise").stdout
+    plans.plan().save("invented")
+    assert "not valid: 'invented' does not hold a valid promise" in invoke("describe", "invented").stdout
     save(load("model"), "other promise", promise={"anything": 1})
     assert 'promise       {"anything": 1}' in invoke("describe", "other promise").stdout
 

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from hashlearn.cli import options
-from hashlearn.cli.exits import refusals
+from hashlearn.cli.exits import one_line, refusals
 from hashlearn.cli.progress import ProgressBar
 from hashlearn.cli.text_tables import number, pairs
 
@@ -87,8 +87,8 @@ def _promise(file: Path, promise: dict[str, Any] | None) -> str:
         return "none; hashlearn compress makes models with one"
     try:
         return " ".join(str(Compression.load(file)).split())
-    except ValueError:
-        return json.dumps(promise)
+    except ValueError as error:
+        return f"not valid: {one_line(error)}" if "certificate" in promise else json.dumps(promise)
 
 
 def _codes(file: Path, bar: ProgressBar) -> tuple[dict[str, Any], str]:
