@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.core.atomic_files import output_place, write_atomically
+from hashlearn.core.atomic_files import output_place, regular_file, write_atomically
 from hashlearn.core.packages import require
 from hashlearn.search.ids import IdArray
 from hashlearn.search.interface import checked_codes, require_n_bits
@@ -49,6 +49,11 @@ class CodesFile(NamedTuple):
 def describe_codes(path: str | os.PathLike[str]) -> CodesFile:
     """What a Parquet or npy file of codes says about itself."""
     file = Path(path)
+    try:
+        with regular_file(file):
+            pass  # a pipe could keep a reader waiting
+    except ValueError as error:
+        raise ValueError(f"{file}: {error}") from None
     if file.suffix.lower() == ".parquet":
         parquet = require("pyarrow.parquet", "parquet", PURPOSE)
         with damage_named(str(file)):
