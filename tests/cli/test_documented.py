@@ -16,11 +16,12 @@ PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
 
 
 def test_the_commands_of_the_page_run(folder: Path) -> None:
-    pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
+    for package in ("onnxruntime", "pyarrow", "sqlite_vec", "apsw"):
+        pytest.importorskip(package, reason=f"{package} is not installed")
     np.savez("data.npz", X=X[:N], y=Y[:N])
     (session,) = re.findall(r"^```sh\n(.*?)^```", PAGE.read_text("utf-8"), re.MULTILINE | re.DOTALL)
     lines = session.splitlines()
-    assert len(lines) >= 7
+    assert len(lines) >= 10
     for line in lines:
         result = invoke(*shlex.split(line)[1:])
         assert (result.exit_code, result.stderr) == (0, ""), f"{line}\n{result.output}"

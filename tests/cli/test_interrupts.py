@@ -25,6 +25,7 @@ from tests.cli.files import N, X, Y, answer, invoke
 from tests.cli.solvers import Endless, Interrupted
 
 HASHLEARN = [sys.executable, "-m", "hashlearn"]
+EVERYWHERE = {"--json", "--quiet", "--help"}
 
 
 # A solver that says when it has begun, and then takes its time: Ctrl-C always finds it at work.
@@ -175,6 +176,10 @@ def test_an_unknown_solver_is_told_every_solver(tmp_path: Path) -> None:
     ("words", "expected"),
     [
         ("hashlearn e", {"encode", "evaluate", "explore", "export"}),
+        ("hashlearn des", {"describe"}),
+        ("hashlearn encode --", {"--output", "--id-column", "--number-rows", "--keep", "--batch-rows", *EVERYWHERE}),
+        ("hashlearn export --to sq", {"sqlite", "sqlite_vec"}),
+        ("hashlearn export --duplicates re", {"replace", "refuse"}),
         ("hashlearn fit --met", {"--method"}),
         ("hashlearn fit --method itq", {"itq", "itq_cca"}),
         ("hashlearn fit --solver au", {"auto"}),

@@ -33,6 +33,7 @@ WORKING: dict[str, list[str]] = {
         "model", "--database", "X.npy", "--queries", "Q.npy", "--database-labels", "y.npy", "--query-labels", "yq.npy",
     ],
     "export": ["model", "-o", "model.onnx"],
+    "describe": ["model"],
     "duplicates": ["X.npy", "-o", "pairs.csv"],
     "compress": ["Q.npy", "-o", "new", "--page", "page.html"],
     "verify": ["promise", "--database", "X.npy", "--queries", "Q.npy"],
@@ -62,6 +63,8 @@ READERS: dict[str, list[str]] = {
     "database labels of evaluate": ["evaluate", *WORKING["evaluate"], "--database-labels", "FILE"],
     "model of export": ["export", "FILE", "-o", "model.onnx"],
     "sample of export": ["export", "model", "--sample", "FILE", "-o", "model.onnx"],
+    "codes of export": ["export", "FILE", "--to", "usearch", "--path", "store"],
+    "file of describe": ["describe", "FILE"],
     "features of duplicates": ["duplicates", "FILE", "-o", "pairs.csv"],
     "features of compress": ["compress", "FILE", "-o", "new"],
     "queries of compress": ["compress", "X.npy", "--queries", "FILE", "-o", "new"],
@@ -83,6 +86,7 @@ READERS: dict[str, list[str]] = {
 WRONG_FILES = [
     "", "missing.npy", "missing.npz", "missing.parquet", "no/such/X.npy", "X.npy/X.npy", "X", ".", "/",
     "folder.npy", "folder.npz", "folder.parquet", "empty.npy", "empty.npz", "empty.parquet", "empty",
+    "missing.csv", "folder.csv", "empty.csv", "words.csv", "pipe.csv",
     "words.npy", "words.npz", "words.parquet", "words.txt", "cut.npy", "cut.npz", "objects.npy", "objects.npz",
     "loop.npy", "loop.npz", "loop", "dangling.npy", "pipe.npy", "pipe.npz", "pipe.parquet", "pipe",
     "/dev/null", "/dev/zero", "zero.npy", "zero.npz", "lzma.npz", "bz2.npz", "deflated.npz", "encrypted.npz",
@@ -155,7 +159,7 @@ def _written_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
         compress(many, recall=0.3, families=["ranking_linear"], keep_floats=False).save("promise")
         write_npz("small.npz")
         Path("graph.txt").write_text("3 3\n1 2 1\n2 3 1\n1 3 1\n")
-        for suffix in ("", ".npy", ".npz", ".parquet"):
+        for suffix in ("", ".npy", ".npz", ".parquet", ".csv"):
             Path(f"empty{suffix}").touch()
             Path(f"words{suffix or '.txt'}").write_text("these are words\n")
             os.mkfifo(f"pipe{suffix}")

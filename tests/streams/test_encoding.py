@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -19,7 +20,7 @@ import scipy.sparse as sp
 from hashlearn.core.progress import Progress
 from hashlearn.hashers import LSH
 from hashlearn.persistence import fingerprint
-from hashlearn.streams import encode_file, encode_rows, open_rows, read_codes
+from hashlearn.streams import CodesFile, describe_codes, encode_file, encode_rows, open_rows, read_codes
 from hashlearn.streams.encoding import work_digest
 
 ROWS = np.random.default_rng(0).standard_normal((1000, 16)).astype(np.float32)
@@ -73,18 +74,20 @@ def test_the_file_is_the_same_however_often_it_was_stopped(hasher: Any, output: 
     assert [path.name for path in Path().glob(".*")] == []
 
 
-def test_parquet_codes_of_another_model_are_refused(hasher: Any) -> None:
-    parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+@pytest.mark.parametrize("name", ["codes.npy", "codes.parquet"])
+def test_codes_of_another_model_are_refused_with_both_names(hasher: Any, name: str) -> None:
+    pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
     model, other = fingerprint(hasher), fingerprint(LSH(n_bits=33, random_state=1).fit(ROWS))
     assert model is not None
     assert other is not None
-    for name in ("codes.npy", "codes.parquet"):
-        encode_file(hasher, open_rows("rows.npy"), name)
-        np.testing.assert_array_equal(read_codes(name, 33, model)[0], hasher.encode(ROWS))
-    assert parquet.read_schema("codes.parquet").metadata[b"hashlearn.model"].decode() == model
-    with pytest.raises(ValueError, match=rf"^codes\.parquet: .* of model {model[:12]}, not of {other[:12]}; encode"):
-        read_codes("codes.parquet", 33, other)
-    np.testing.assert_array_equal(read_codes("codes.npy", 33, other)[0], hasher.encode(ROWS))  # it has no place
+    encode_file(hasher, open_rows("rows.npy"), name, model_name="old.model")
+    np.testing.assert_array_equal(read_codes(name, 33, model)[0], hasher.encode(ROWS))
+    assert describe_codes(name) == CodesFile(1000, 33, model, "old.model")
+    words = rf"^{re.escape(name)}: has codes of model {model[:12]} \(old\.model\), not of {other[:12]} \(new\); encode"
+    with pytest.raises(ValueError, match=words):
+        read_codes(name, 33, other, "new")
+    with pytest.raises(ValueError, match="these are codes of 33 bits, the model makes 34"):
+        read_codes(name, 34)
 
 
 def test_codes_of_a_hasher_without_a_digest_name_no_model(hasher: Any) -> None:

@@ -15,7 +15,21 @@ from typing import Any
 import click
 
 from hashlearn import __version__
-from hashlearn.cli import bqp, compress, demo, duplicates, experiments, explore, fit, models, report, search, tune
+from hashlearn.cli import (
+    bqp,
+    compress,
+    demo,
+    describe,
+    duplicates,
+    experiments,
+    explore,
+    export,
+    fit,
+    models,
+    report,
+    search,
+    tune,
+)
 from hashlearn.cli.exits import Failure, InputError, Interrupted, end_with
 
 
@@ -61,7 +75,21 @@ def main() -> None:
             stream.reconfigure(errors="replace")  # a terminal without UTF-8 shows "?", not a traceback
 
 
-for module in (demo, compress, fit, tune, models, search, duplicates, explore, experiments, report, bqp):
+for module in (
+    demo,
+    compress,
+    fit,
+    tune,
+    models,
+    search,
+    export,
+    describe,
+    duplicates,
+    explore,
+    experiments,
+    report,
+    bqp,
+):
     for command in vars(module).values():
         if isinstance(command, click.Command):
             main.add_command(command)

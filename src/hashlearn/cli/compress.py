@@ -97,7 +97,8 @@ def compress_command(
     from hashlearn.core.packages import is_installed
     from hashlearn.streams import open_rows, read_labels
 
-    inputs = (features, queries, labels, texts, query_texts)
+    of_texts = (options.texts_file(texts, features), options.texts_file(query_texts, queries))
+    inputs = (features, queries, labels, *of_texts)
     options.require_place(output, *inputs)
     if page is not None:
         options.require_place(page, *inputs, option="--page")

@@ -42,7 +42,7 @@ def duplicates_command(
 ) -> tuple[dict[str, Any], str]:
     """Write all pairs of rows of FEATURES with a cosine of at least --similarity.
 
-    FEATURES is npy, npz or Parquet; FILE::NAME picks an array of an npz or columns of a Parquet file. Rows are numbered
+    FEATURES is npy, npz, Parquet or CSV; FILE::NAME picks an array of an npz or columns of a table. Rows are numbered
     from 0. Floats verify every pair. The answer says what is promised about missed ones. Exit code 1: it cannot be done
     here, 2: bad input, 130: Ctrl-C.
     """

@@ -40,13 +40,13 @@ def explore_command(
 ) -> tuple[dict[str, Any], str]:
     """Write a page with a map of the rows of FEATURES, in which a click shows the nearest rows by their codes.
 
-    FEATURES is npy, npz or Parquet; FILE::NAME picks an array of an npz or columns of a Parquet file. The page is one
+    FEATURES is npy, npz, Parquet or CSV; FILE::NAME picks an array of an npz or columns of a table. The page is one
     file, needs no server and makes no request. Exit code 1: it cannot be done here, 2: bad input, 130: Ctrl-C.
     """
     from hashlearn.explorer import write_page
     from hashlearn.streams import read_images
 
-    options.require_place(output, model, features, texts, images, labels)
+    options.require_place(output, model, features, options.texts_file(texts, features), images, labels)
     began = time.perf_counter()
     hasher = options.loaded(model, bar)
     source = options.rows_for(hasher, features, "")

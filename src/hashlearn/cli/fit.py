@@ -65,7 +65,7 @@ def fit_command(
 ) -> tuple[dict[str, Any], str]:
     """Learn a hasher from FEATURES, a file of rows, and write it to a model file.
 
-    FEATURES is npy, npz or Parquet; FILE::NAME picks an array of an npz or columns of a Parquet file. Without labels
+    FEATURES is npy, npz, Parquet or CSV; FILE::NAME picks an array of an npz or columns of a table. Without labels
     codes keep the nearest rows (ranking), with labels they keep classes together (two_step). To group similar rows
     without labels take --method two_step. The model file takes its place whole or not at all. Exit code 1: it cannot be
     done here, 2: bad input, 130: Ctrl-C.

@@ -1,9 +1,8 @@
-"""Commands that use a model file: ``hashlearn encode``, ``evaluate`` and ``export``."""
+"""Commands that use a model file: ``hashlearn encode`` and ``evaluate``."""
 
 from __future__ import annotations
 
 import time
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -18,38 +17,75 @@ from hashlearn.cli.text_tables import pairs, percent, seconds
 @click.command("encode", short_help="Packed codes of a file of any size; resumable.")
 @options.model_argument
 @options.features_argument
-@options.output_option("Where the codes go: .npy (uint8, a row a code) or .parquet (columns id and code).")
+@options.output_option("Where the codes go: .parquet (columns id, code and kept ones) or .npy (uint8, codes alone).")
+@click.option("--id-column", metavar="NAME", help="Column with the ids of the rows.  [default: id, if it can be]")
+@click.option("--number-rows", is_flag=True, help="Ids are row numbers, though there is a column of ids.")
+@click.option("--keep", metavar="NAMES", help="Columns to carry into the Parquet file, with commas between them.")
 @options.batch_option
 @options.answers
 def encode_command(
-    model: Path, features: str, output: Path, batch_rows: int | None, bar: ProgressBar
+    model: Path,
+    features: str,
+    output: Path,
+    id_column: str | None,
+    number_rows: bool,
+    keep: str | None,
+    batch_rows: int | None,
+    bar: ProgressBar,
 ) -> tuple[dict[str, Any], str]:
     """Write the packed codes of FEATURES, a file of rows of any size, in batches.
 
-    FEATURES is npy, npz or Parquet; FILE::NAME picks an array of an npz or columns of a Parquet file. Codes are kept
+    FEATURES is npy, npz, Parquet or CSV; FILE::NAME picks an array of an npz or columns of a table. Codes are kept
     batch by batch beside the output: after Ctrl-C or a kill the same command goes on, and the file comes out the same.
     Exit code 1: it cannot be done here, 2: bad input, 130: Ctrl-C.
     """
     from hashlearn.streams import encode_file
 
+    _require_fitting(output, id_column, number_rows, keep)
     options.require_place(output, model, features)
     hasher = options.loaded(model, bar)
-    source = options.rows_for(hasher, features, "")
+    kept = keep.split(",") if keep else []
+    source = options.rows_for(hasher, features, "", id_column=False if number_rows else id_column, keep=kept)
     began = time.perf_counter()
     try:
         with refusals():
-            done = encode_file(hasher, source, output, batch_rows=batch_rows, progress=bar)
+            done = encode_file(hasher, source, output, batch_rows=batch_rows, model_name=model.name, progress=bar)
     except KeyboardInterrupt:
         raise Interrupted("Interrupted. The same command goes on where this one stopped.") from None
     spent = time.perf_counter() - began
     resumed = f", {done.resumed_rows:,} of them from before" if done.resumed_rows else ""
+    ids = "row numbers" if done.id_column is None else f"column {done.id_column!r}"
     text = [
         ("codes", f"{output}  ({done.bytes:,} bytes)"),
         ("rows", f"{done.rows:,} of {done.n_bits} bits{resumed}"),
+        ("ids", ids + (f", kept {keep}" if keep else "")),
         ("sha256", done.sha256),
         ("seconds", seconds(spent)),
     ]
-    return {"output": str(output), **done._asdict(), "seconds": spent}, pairs(text)
+    notes = []
+    if source.columns.id is not None and done.id_column is None:
+        notes.append(f"the ids in column {source.columns.id!r} were not kept; write .parquet to keep them")
+    elif done.id_column is None and not number_rows and _has_other_ids(source, features):
+        notes.append("column 'id' holds neither integers nor text nor UUIDs, so ids are row numbers")
+    report = {"output": str(output), **done._asdict(), "kept": kept, "seconds": spent, "notes": notes}
+    return report, pairs(text)
+
+
+def _has_other_ids(source: Any, features: str) -> bool:
+    """Whether there is a column "id" that is neither used for ids nor as a feature."""
+    from hashlearn.streams.opening import has_column
+
+    return "id" not in (source.names or ()) and has_column(features, "id")
+
+
+def _require_fitting(output: Path, id_column: str | None, number_rows: bool, keep: str | None) -> None:
+    """Refuse options that exclude each other, before any file is read."""
+    if number_rows and id_column is not None:
+        raise InputError("--number-rows: takes row numbers as ids; leave --id-column out")
+    if output.suffix.lower() != ".parquet":
+        for flag, value in (("--id-column", id_column), ("--keep", keep)):
+            if value is not None:
+                raise InputError(f"{flag}: codes in a {output.suffix or 'file'} have no columns; write .parquet")
 
 
 @click.command("evaluate", short_help="Score the codes: mean average precision, precision within a radius, k-NN.")
@@ -93,8 +129,8 @@ def evaluate_command(
         wanted_labels = read_labels(query_labels)
     with refusals("--database-labels"):
         labels = read_labels(database_labels)
-    wanted, _ = options.codes_for(hasher, queries, None, "--queries", bar, batch_rows)
-    codes, _ = options.codes_for(hasher, database, database_codes, "--database", bar, batch_rows)
+    wanted, _ = options.codes_for(hasher, model, queries, None, "--queries", bar, batch_rows)
+    codes, _ = options.codes_for(hasher, model, database, database_codes, "--database", bar, batch_rows)
     bar.begin("counting")
     with refusals():
         found = evaluate(wanted, codes, wanted_labels, labels, **conventions)
@@ -111,38 +147,3 @@ def evaluate_command(
     counts = f"{len(wanted):,} queries, {len(codes):,} database rows, {hasher.n_bits} bits"
     rows = [(titles[name], percent(score)) for name, score in scores.items() if score is not None]
     return {**about, **conventions, **scores, "curve": curve}, pairs([("of", counts), *rows])
-
-
-@click.command("export", short_help="The encoder of a model as ONNX, compared with encode.")
-@options.model_argument
-@options.output_option("Where the graph goes: .onnx.")
-@options.rows_option("--sample", "Rows to compare on; without, made-up ones")
-@click.option("--dtype", type=click.Choice(["float64", "float32"]), default="float64", help="Type of its input.")
-@click.option("--opset", type=int, help="Version of the standard operators.  [default: 18]")
-@options.answers
-def export_command(
-    model: Path, output: Path, sample: str | None, dtype: str, opset: int | None, bar: ProgressBar
-) -> tuple[dict[str, Any], str]:
-    """Write features → margins → packed codes as an ONNX graph, once onnxruntime gave the codes of encode.
-
-    Exit code 1: it cannot be done here (is hashlearn[onnx] installed?), 2: bad input, 130: Ctrl-C.
-    """
-    from hashlearn.persistence import export_onnx
-    from hashlearn.persistence.onnx_export import OPSET
-
-    options.require_place(output, model, sample)
-    if output.suffix.lower() != ".onnx":
-        raise InputError(f"--output {output}: a graph is written as .onnx, got {output.suffix or 'no ending'!r}")
-    hasher = options.loaded(model, bar)
-    rows = None if sample is None else options.rows_for(hasher, sample, "--sample")
-    bar.begin("exporting and comparing")
-    with refusals(), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "X does not have valid feature names")  # they were compared
-        X = None if rows is None else rows.read()
-        found = export_onnx(hasher, output, sample=X, dtype=dtype, opset=OPSET if opset is None else opset)
-    text = [
-        ("graph", f"{output}  ({found.bytes:,} bytes, opset {found.opset}, {found.dtype})"),
-        ("compared", f"{found.bits:,} bits of {found.rows:,} rows, {found.differing} differ"),
-        ("near zero", f"{found.within_rounding} margin(s) are 0 up to rounding"),
-    ]
-    return {"output": str(output), **found._asdict()}, pairs(text)

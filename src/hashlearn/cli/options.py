@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from hashlearn.search.ids import IdArray
     from hashlearn.streams import RowSource
 
-FILE_HELP = "npy, npz or Parquet; FILE::NAME picks an array of an npz or columns of a Parquet file"
+FILE_HELP = "npy, npz, Parquet or CSV; FILE::NAME picks an array of an npz or columns of a table"
 
 model_argument = click.argument("model", type=click.Path(path_type=Path))
 features_argument = click.argument("features", metavar="FEATURES")
@@ -106,24 +107,31 @@ def loaded(model: Path, bar: ProgressBar) -> Any:
         return load(model)
 
 
-def rows_for(hasher: Any, address: str, about: str) -> RowSource:
+def rows_for(
+    hasher: Any, address: str, about: str, *, id_column: str | bool | None = None, keep: Iterable[str] = ()
+) -> RowSource:
     """Rows of a file with the features that the hasher expects. Named columns are put in the hasher's order."""
     from hashlearn.streams import open_rows
     from hashlearn.streams.encoding import require_columns
 
     with refusals(about):
-        names = getattr(hasher, "feature_names_in_", None)
-        source = open_rows(address, names=None if names is None else [str(name) for name in names])
+        learned = getattr(hasher, "feature_names_in_", None)
+        names = None if learned is None else [str(name) for name in learned]
+        source = open_rows(address, names=names, id_column=id_column, keep=list(keep))
         require_columns(hasher, source)
         return source
 
 
 def codes_for(
-    hasher: Any, rows: str | None, codes: str | None, option: str, bar: ProgressBar, batch_rows: int | None
-) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Packed codes and ids, encoded from the rows of one file or read from another."""
-    import numpy as np
-
+    hasher: Any,
+    model: Path,
+    rows: str | None,
+    codes: str | None,
+    option: str,
+    bar: ProgressBar,
+    batch_rows: int | None,
+) -> tuple[NDArray[np.uint8], Callable[[], IdArray]]:
+    """Packed codes, encoded from the rows of one file or read from another, and a function that reads their ids."""
     from hashlearn.persistence import fingerprint
     from hashlearn.streams import encode_rows, read_codes
 
@@ -131,11 +139,20 @@ def codes_for(
         raise InputError(f"{option}: give either {option} or {option}-codes")
     if codes is not None:
         with refusals(f"{option}-codes"):
-            return read_codes(codes, hasher.n_bits, fingerprint(hasher))
+            found, ids = read_codes(codes, hasher.n_bits, fingerprint(hasher), model.name)
+        return found, lambda: ids
     source = rows_for(hasher, str(rows), option)
     with refusals(option):
         found = encode_rows(hasher, source, batch_rows=batch_rows, progress=bar)
-    return found, np.arange(len(found))
+    return found, lambda: ids_of(source, option)
+
+
+def ids_of(source: RowSource, option: str, *, distinct: bool = True) -> IdArray:
+    """The ids of the rows of a file, or row numbers."""
+    from hashlearn.streams import read_ids
+
+    with refusals(option):
+        return read_ids(source, distinct=distinct)
 
 
 def labels_for(address: str | None, source: RowSource) -> NDArray[Any] | None:
@@ -152,21 +169,31 @@ def labels_for(address: str | None, source: RowSource) -> NDArray[Any] | None:
 
 
 def texts_for(address: str | None, features: str, n_rows: int | None, flag: str) -> Any:
-    """The texts of rows: a column of their own Parquet file, or an array in another file."""
+    """The texts of rows: a column of their own Parquet or CSV file, or an array in another file."""
     from hashlearn.streams import read_labels
     from hashlearn.streams.opening import PART, split_address
 
     if address is None:
         return None
     with refusals(flag):
-        path = split_address(features)[0]
-        is_column = path.suffix.lower() == ".parquet" and not Path(split_address(address)[0]).exists()
-        found = read_labels(f"{path}{PART}{address}" if is_column else address)
+        is_column = texts_file(address, features) is None
+        found = read_labels(f"{split_address(features)[0]}{PART}{address}" if is_column else address)
         if found.ndim != 1 or len(found) != n_rows:
             raise ValueError(
                 f"{address}: has shape {found.shape}, and there must be one text for each of {n_rows} row(s)"
             )
         return found.astype(str)
+
+
+def texts_file(address: str | None, features: str | None) -> str | None:
+    """The file that an address of texts names; None if it names a column of the features."""
+    from hashlearn.streams.opening import TABLES, has_column, split_address
+
+    with refusals():
+        if address is None or features is None or split_address(features)[0].suffix.lower() not in TABLES:
+            return address
+        is_column = has_column(features, address) or not split_address(address)[0].exists()
+        return None if is_column else address
 
 
 def require_place(output: Path, *inputs: Path | str | None, option: str = "--output") -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 import warnings
 from pathlib import Path
@@ -47,9 +48,10 @@ def search_command(
 ) -> tuple[dict[str, Any], str]:
     """Encode the queries, and the database if it is given as rows, and search it by Hamming distance.
 
-    Each line is a query: its row, then the nearest rows of the database with their distances in bits, nearest first,
-    equal distances by row. With --asymmetric or --rescore, scores take the place of distances, highest first. Exit code
-    1: it cannot be done here, 2: bad input, 130: Ctrl-C.
+    Each line is a query: its id, then the ids of the nearest rows of the database with their distances in bits, nearest
+    first, equal distances by id. Ids are those of the column "id" of a Parquet or CSV file, or those of the codes, and
+    else row numbers. With --asymmetric or --rescore, scores take the place of distances, highest first. Exit code 1: it
+    cannot be done here, 2: bad input, 130: Ctrl-C.
     """
     from hashlearn.search import HammingIndex
     from hashlearn.search import rescore as rescored
@@ -59,14 +61,17 @@ def search_command(
     with refusals("--backend"):
         index = HammingIndex(hasher.n_bits, backend)
     vectors = None if rescore is None else options.rows_for(hasher, rescore, "--rescore")
-    rows = _query_rows(hasher, queries) if asymmetric or vectors is not None else None
+    asked = options.rows_for(hasher, queries, "--queries")
+    names = options.ids_of(asked, "--queries", distinct=False)
+    rows = _query_rows(asked) if asymmetric or vectors is not None else None
     if asymmetric:
         wanted = {"margins": _margins(hasher, rows)}
     else:
-        wanted = {"codes": options.codes_for(hasher, queries, None, "--queries", bar, batch_rows)[0]}
-    codes, ids = options.codes_for(hasher, database, database_codes, "--database", bar, batch_rows)
-    if vectors is not None and vectors.n_rows != len(codes):
-        raise InputError(f"--rescore: {rescore} has {vectors.n_rows} row(s), and the database has {len(codes)}")
+        wanted = {"codes": options.codes_for(hasher, model, queries, None, "--queries", bar, batch_rows)[0]}
+    codes, read_ids = options.codes_for(hasher, model, database, database_codes, "--database", bar, batch_rows)
+    ids = read_ids()
+    if vectors is not None:
+        _require_same_rows(vectors, ids)
     began = time.perf_counter()
     bar.begin("searching")
     with refusals("--database-codes"):
@@ -78,7 +83,7 @@ def search_command(
         if vectors is not None:
             found = rescored(found, rows, vectors, k, metric=metric, ids=ids)
     spent = time.perf_counter() - began
-    neighbours = _listed(found)
+    neighbours = _listed(found, names)
     report = {
         "model": str(model),
         "n_bits": hasher.n_bits,
@@ -105,12 +110,24 @@ def _require_fitting(k: int, radius: int | None, asymmetric: bool, rescore: str 
         raise InputError(f"--depth: must be at least k = {k}, got {depth}")
 
 
-def _query_rows(hasher: Any, queries: str) -> Any:
+def _query_rows(source: Any) -> Any:
     """The features of all queries, in memory."""
-    source = options.rows_for(hasher, queries, "--queries")
     with refusals("--queries"):
         rows = source.read()
     return rows.toarray() if hasattr(rows, "toarray") else rows
+
+
+def _require_same_rows(vectors: Any, ids: Any) -> None:
+    """Refuse float rows that are not those of the database, in its order."""
+    if vectors.n_rows != len(ids):
+        raise InputError(f"--rescore: {vectors.name} has {vectors.n_rows} row(s), and the database has {len(ids)}")
+    if vectors.columns.id is not None:
+        differing = (options.ids_of(vectors, "--rescore") != ids).nonzero()[0]
+        if len(differing):
+            raise InputError(
+                f"--rescore: {vectors.name} has another id than the database at row {differing[0]}; its rows must be "
+                "those of the database, in the same order"
+            )
 
 
 def _margins(hasher: Any, rows: Any) -> Any:
@@ -119,9 +136,10 @@ def _margins(hasher: Any, rows: Any) -> Any:
         return hasher.decision_function(rows)
 
 
-def _listed(found: Any) -> list[dict[str, Any]]:
-    """The neighbors of each query. An approximate engine marks missing ones with id -1; they are left out."""
+def _listed(found: Any, names: Any) -> list[dict[str, Any]]:
+    """The neighbors of each query. Places that an approximate engine could not fill are left out."""
     from hashlearn.search import RadiusResult, ScoredResult
+    from hashlearn.search.ids import are_found
 
     name = "scores" if isinstance(found, ScoredResult) else "distances"
     if isinstance(found, RadiusResult):
@@ -129,11 +147,26 @@ def _listed(found: Any) -> list[dict[str, Any]]:
     else:
         each = list(zip(found.indices, getattr(found, name), strict=True))
     return [
-        {"query": query, "ids": ids[ids >= 0].tolist(), name: values[ids >= 0].tolist()}
-        for query, (ids, values) in enumerate(each)
+        {"query": query, "ids": _plain(ids[are_found(ids)]), name: values[are_found(ids)].tolist()}
+        for query, (ids, values) in zip(_plain(names), each, strict=True)
     ]
 
 
-def _line(query: int, ids: list[int], values: list[float]) -> str:
+def _plain(ids: Any) -> list[Any]:
+    """Ids as JSON has them: UUIDs as text."""
+    return [item if isinstance(item, int) else str(item) for item in ids.tolist()]
+
+
+def _line(query: Any, ids: list[Any], values: list[float]) -> str:
     shown = (f"{value:.4g}" if isinstance(value, float) else value for value in values)
-    return f"{query}\t" + "  ".join(f"{i} ({value})" for i, value in zip(ids, shown, strict=True))
+    return f"{_word(query)}\t" + "  ".join(f"{_word(i)} ({value})" for i, value in zip(ids, shown, strict=True))
+
+
+def _word(item: Any) -> str:
+    """An id in a line of text: quoted if it would break the line, or look like another column.
+
+    >>> _word("a b"), _word("two\nlines"), _word(7)
+    ('a b', '"two\\nlines"', '7')
+    """
+    text = str(item)
+    return text if text.isprintable() and not text.startswith('"') else json.dumps(text)

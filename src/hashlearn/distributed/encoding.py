@@ -1,10 +1,11 @@
 """Files → files of codes, one task a file: each output takes its place whole, and what is done is not done again.
 
-The layout is that of ``hashlearn encode``: Parquet with columns id and code (fixed-size binary), or npy. An id is the
-row's number in the whole data set. A file that was cut short goes on where it stopped (`hashlearn.streams`). A mark
-beside each output (``.NAME.done``) holds one digest of hasher and rows, and one of the output. An output is left as it
-is only if both are still right. The mark is written when its file is complete, just before that takes its place, so
-every output has a mark with its digest, whenever a kill comes.
+The layout is that of ``hashlearn encode``: Parquet with columns id and code (fixed-size binary), or npy. Ids are those
+of the files (`hashlearn.streams.open_rows`); in files without ids an id is the row's number in the whole data set. Ids
+that occur in two files are not noticed. A file that was cut short goes on where it stopped (`hashlearn.streams`). A
+mark beside each output (``.NAME.done``) holds one digest of hasher and rows, and one of the output. An output is left
+as it is only if both are still right. The mark is written when its file is complete, just before that takes its place,
+so every output has a mark with its digest, whenever a kill comes.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from hashlearn.distributed.blocks import found_files, has_no_rows
 from hashlearn.distributed.client import connected
 from hashlearn.persistence.values import fingerprint
 from hashlearn.streams import Encoded, encode_file, open_rows
+from hashlearn.streams.code_files import sidecar_of
 from hashlearn.streams.encoding import require_columns, work_digest
 from hashlearn.streams.shards import discard_shards
 
@@ -217,8 +219,8 @@ def remove_stale(folder: Path, targets: Iterable[Path]) -> None:
             "give all inputs in one call, name another folder, or remove these files"
         )
     for output in stale:
-        output.unlink(missing_ok=True)
-        _place(output).unlink(missing_ok=True)
+        for place in (output, sidecar_of(output), _place(output)):
+            place.unlink(missing_ok=True)
     remove_unfinished(folder, ".*")
     for shards in folder.glob(".*.shards"):
         output = folder / shards.name.removeprefix(".").removesuffix(".shards")

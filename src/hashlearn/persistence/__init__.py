@@ -8,6 +8,7 @@ takes a model file to the worker processes of Ray and Spark, and into queries of
 from __future__ import annotations
 
 from hashlearn.persistence.container import PersistenceError
+from hashlearn.persistence.encode_cost import EncodeCost, encode_cost
 from hashlearn.persistence.encoder import Encoder
 from hashlearn.persistence.formats import FORMAT_VERSION
 from hashlearn.persistence.model_file import describe, load, save
@@ -16,10 +17,12 @@ from hashlearn.persistence.values import fingerprint
 
 __all__ = [
     "FORMAT_VERSION",
+    "EncodeCost",
     "Encoder",
     "OnnxReport",
     "PersistenceError",
     "describe",
+    "encode_cost",
     "export_onnx",
     "fingerprint",
     "load",

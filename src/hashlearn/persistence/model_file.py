@@ -7,6 +7,7 @@ detect accidental damage. A forged file can carry valid checksums, so shapes, in
 from __future__ import annotations
 
 import datetime
+import inspect
 import json
 import os
 import platform
@@ -134,7 +135,8 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     """What a model file holds, from its verified header alone; arrays are neither read nor checked.
 
     Keys: format_version, method, class, n_bits, n_features, digest (the `fingerprint` of the hasher), promise (None if
-    there is none), parameters, left_out, provenance, arrays (dtype, shape and SHA-256 of each), bytes. All is JSON.
+    there is none), parameters, changed (the parameters that differ from their defaults), left_out, provenance, arrays
+    (dtype, shape and SHA-256 of each), bytes. All is JSON.
     """
     with _file_errors(path), regular_file(path) as (file, size):
         header = read_header(file, size)
@@ -151,6 +153,7 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
             "digest": digest_of(model["method"], n_bits, model["fitted"], shapes, sha256),
             "promise": model.get("promise"),
             "parameters": model["parameters"],
+            "changed": _changed(model["method"], model["parameters"]),
             "left_out": model["left_out"],
             "provenance": model["provenance"],
             "arrays": {
@@ -159,6 +162,16 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
             },
             "bytes": size,
         }
+
+
+def _changed(method: str, parameters: dict[str, Any]) -> dict[str, Any]:
+    """The stored parameters that differ from the defaults of this version."""
+    known = inspect.signature(HASHERS[method]).parameters
+    return {
+        name: value
+        for name, value in parameters.items()
+        if name not in known or value != Writer().json(known[name].default, name)
+    }
 
 
 @contextmanager

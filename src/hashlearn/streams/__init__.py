@@ -15,18 +15,23 @@
 
 from __future__ import annotations
 
+from hashlearn.streams.code_files import CodesFile, describe_codes
 from hashlearn.streams.encoding import Encoded, default_batch_rows, encode_file, encode_rows
+from hashlearn.streams.id_columns import read_ids
 from hashlearn.streams.opening import open_rows, read_codes, read_images, read_labels
 from hashlearn.streams.rows import RowSource
 
 __all__ = [
+    "CodesFile",
     "Encoded",
     "RowSource",
     "default_batch_rows",
+    "describe_codes",
     "encode_file",
     "encode_rows",
     "open_rows",
     "read_codes",
+    "read_ids",
     "read_images",
     "read_labels",
 ]

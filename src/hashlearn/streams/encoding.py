@@ -8,10 +8,10 @@ the rows and of the hasher. The output does not depend on the batch size or on i
 
 from __future__ import annotations
 
-import io
+import hashlib
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,15 +19,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.core.atomic_files import Hashed, write_atomically
-from hashlearn.core.packages import require
 from hashlearn.core.progress import ProgressCallback, tell
-from hashlearn.search.stores.exports import to_arrow
-from hashlearn.streams.rows import RowSource, rebatched
+from hashlearn.streams.code_files import CodesFile, npy_bytes, parquet_bytes, require_own_sidecar, write_sidecar
+from hashlearn.streams.id_columns import digest_beside, read_ids
+from hashlearn.streams.rows import RowSource
 from hashlearn.streams.shards import Shards, WorkDigest
 
 BATCH_BYTES = 2**26  # of features in float64
 MOST_BATCH_ROWS = 65_536
-GROUP_ROWS = 65_536  # of a Parquet row group, for every size of batches
 
 
 class Encoded(NamedTuple):
@@ -38,7 +37,8 @@ class Encoded(NamedTuple):
     n_bits: int
     bytes: int  # of the file
     sha256: str
-    work_sha256: str  # of the hasher and all rows; equal digests mean equal codes
+    work_sha256: str  # of the hasher, all rows, their ids and kept columns; equal digests mean equal files
+    id_column: str | None = None  # whose ids the file has; None: rows are numbered
 
 
 def encode_rows(
@@ -64,6 +64,7 @@ def encode_file(
     batch_rows: int | None = None,
     identity: str = "",
     first_id: int = 0,
+    model_name: str = "",
     progress: ProgressCallback | None = None,
     finished: Callable[[Encoded], Any] | None = None,
 ) -> Encoded:
@@ -73,28 +74,36 @@ def encode_file(
     ----------
     hasher : fitted
     source : rows, from `open_rows`
-    output : an npy file, uint8 (n, ⌈n_bits/8⌉), or a Parquet file with columns id (the row) and code. The metadata of a
-        Parquet file hold the hasher's digest
+    output : a Parquet file with columns id and code, and the columns that the source keeps; or an npy file, uint8 (n,
+        ⌈n_bits/8⌉), which has no place for ids. The metadata of a Parquet file hold the hasher's digest. For an npy
+        file it is in a file beside it, ``codes.npy.json``, which `read_codes` compares
     batch_rows : rows encoded and stored at a time; None: 64 MB of features
     identity : a name for a hasher that cannot be saved, such as one with a classifier of your own. Without a name, a
         later call does not reuse its shards. Every other hasher is identified by its content
-    first_id : id of the first row in a Parquet file, if the rows are a part of a larger data set
+    first_id : id of the first row, if the source has no ids and is a part of a larger data set
+    model_name : name of the hasher's file, which errors about codes of two models show
     progress : called with a `hashlearn.core.progress.Progress` after each batch
     finished : called with the result when the file is complete, just before it replaces ``output``
     """
     require_columns(hasher, source)
     path = Path(output)
-    whole = {".npy": npy_bytes, ".parquet": parquet_bytes}.get(path.suffix.lower())
-    if whole is None:
+    suffix = path.suffix.lower()
+    if suffix not in (".npy", ".parquet"):
         raise ValueError(f"{path}: codes are written as .npy or .parquet, got {path.suffix or 'no ending'!r}")
     if batch_rows is not None and batch_rows < 1:
         raise ValueError(f"batch_rows must be a positive integer, got {batch_rows!r}")
+    if suffix == ".npy":
+        require_own_sidecar(path)
     size = default_batch_rows(source.n_features) if batch_rows is None else batch_rows
     n, work, before = source.n_rows, WorkDigest(hasher, identity), source.path.stat()
-    with Shards(path, -(-hasher.n_bits // 8)) as shards:
+    n_bits = int(hasher.n_bits)
+    with Shards(path, -(-n_bits // 8)) as shards:
         resumed = done = 0
         digest = b""
         try:
+            if suffix == ".parquet":
+                read_ids(source)  # refuses missing and repeated ids before the work
+            columns = digest_beside(source)
             for batch in source.batches(size):
                 rows = batch.shape[0]
                 digest = work.add(batch)
@@ -104,28 +113,45 @@ def encode_file(
                     shards.store(_encoded(hasher, batch, source, done), digest)
                 done += rows
                 tell(progress, f"encoding {source.name}", done, n)
-            if _changed(before, source, lambda: work_digest(hasher, source, identity) == digest.hex()):
-                raise ValueError(f"{source.name}: changed while it was encoded; run again when it is complete")
+            digest = _joined(digest, columns)
+            _require_unchanged(before, source, lambda: work_digest(hasher, source, identity) == digest.hex())
         except ValueError:  # the input must change, so these shards are useless
             shards.discard()
             raise
         written = Hashed()
 
         def result() -> Encoded:
-            return Encoded(n, resumed, int(hasher.n_bits), written.bytes, written.digest.hexdigest(), digest.hex())
+            carried = source.columns.id if suffix == ".parquet" else None
+            return Encoded(n, resumed, n_bits, written.bytes, written.digest.hexdigest(), digest.hex(), carried)
 
-        parts = written.watched(whole(shards.codes(), n, hasher.n_bits, first_id, work.model))
-        write_atomically(path, parts, check=lambda _: finished(result()) if finished is not None else None)
+        def complete(_: Path) -> None:
+            # Ids and kept columns were read again while the file was written.
+            _require_unchanged(before, source, lambda: work_digest(hasher, source, identity) == digest.hex())
+            if finished is not None:
+                finished(result())
+
+        if suffix == ".npy":
+            parts = npy_bytes(shards.codes(), n, n_bits)
+        else:
+            parts = parquet_bytes(shards.codes(), source, n_bits, first_id, work.model, model_name)
+        write_atomically(path, written.watched(parts), check=complete)
+        if suffix == ".npy":
+            write_sidecar(path, CodesFile(n, n_bits, work.model, model_name or None), written.digest.hexdigest())
         shards.discard()
     return result()
 
 
 def work_digest(hasher: Any, source: RowSource, identity: str = "") -> str:
-    """`Encoded.work_sha256` without encoding: the rows are read and hashed."""
+    """`Encoded.work_sha256` without encoding: rows, ids and kept columns are read and hashed."""
     work, digest = WorkDigest(hasher, identity), b""
     for batch in source.batches(default_batch_rows(source.n_features)):
         digest = work.add(batch)
-    return digest.hex()
+    return _joined(digest, digest_beside(source)).hex()
+
+
+def _joined(rows: bytes, columns: bytes) -> bytes:
+    """One digest of the rows and of the columns beside them. Shards hold codes only, so they depend on the first."""
+    return hashlib.sha256(rows + columns).digest() if columns else rows
 
 
 def default_batch_rows(n_features: int) -> int:
@@ -161,62 +187,10 @@ def _encoded(hasher: Any, batch: Any, source: RowSource, first: int) -> NDArray[
     return codes
 
 
-def _changed(before: os.stat_result, source: RowSource, has_same_rows: Callable[[], bool]) -> bool:
-    """Whether the file changed. If only its ctime did (a new owner, mode or link), the rows are compared."""
+def _require_unchanged(before: os.stat_result, source: RowSource, has_same_rows: Callable[[], bool]) -> None:
+    """Refuse a file that has changed. If only its ctime did (a new owner, mode or link), the rows are compared."""
     after = source.path.stat()
-    if any(getattr(after, part) != getattr(before, part) for part in ("st_dev", "st_ino", "st_size", "st_mtime_ns")):
-        return True
-    return after.st_ctime_ns != before.st_ctime_ns and not has_same_rows()
-
-
-def npy_bytes(
-    codes: Iterable[NDArray[np.uint8]], n_rows: int, n_bits: int, first_id: int = 0, model: str | None = None
-) -> Iterator[Any]:
-    """An npy file, uint8 (n_rows, ⌈n_bits/8⌉). It has no place for ids and the model's digest."""
-    header = io.BytesIO()
-    shape = (n_rows, -(-n_bits // 8))
-    np.lib.format.write_array_header_1_0(header, {"descr": "|u1", "fortran_order": False, "shape": shape})
-    yield header.getvalue()
-    for part in codes:
-        yield part.tobytes()
-
-
-def parquet_bytes(
-    codes: Iterable[NDArray[np.uint8]], n_rows: int, n_bits: int, first_id: int = 0, model: str | None = None
-) -> Iterator[Any]:
-    """A Parquet file as `hashlearn.search.stores.exports.write_parquet` writes it; ids count from first_id."""
-    parquet = require("pyarrow.parquet", "parquet", "writing Parquet files")
-    sink, writer, first = _Sink(), None, first_id
-    for group in rebatched(codes, GROUP_ROWS):
-        table = to_arrow(group, np.arange(first, first + len(group)), n_bits, model=model)
-        if writer is None:
-            writer = parquet.ParquetWriter(sink, table.schema)
-        writer.write_table(table, row_group_size=GROUP_ROWS)
-        first += len(group)
-        yield sink.taken()
-    if writer is not None:
-        writer.close()
-    yield sink.taken()
-
-
-class _Sink(io.RawIOBase):
-    """A write-only file whose bytes are taken out piece by piece."""
-
-    def __init__(self) -> None:
-        self._held = bytearray()
-        self._before = 0
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        self._held += data
-        return memoryview(data).nbytes
-
-    def tell(self) -> int:
-        return self._before + len(self._held)
-
-    def taken(self) -> bytes:
-        data, self._held = bytes(self._held), bytearray()
-        self._before += len(data)
-        return data
+    parts = ("st_dev", "st_ino", "st_size", "st_mtime_ns")
+    changed = any(getattr(after, part) != getattr(before, part) for part in parts)
+    if changed or (after.st_ctime_ns != before.st_ctime_ns and not has_same_rows()):
+        raise ValueError(f"{source.name}: changed while it was encoded; run again when it is complete")

@@ -1,4 +1,7 @@
-"""Open files by address: ``rows.npy``, ``data.npz::X``, ``data.parquet::embedding``; ``::`` picks a part."""
+"""Open files by address: ``rows.npy``, ``data.npz::X``, ``data.parquet::embedding``; ``::`` picks a part.
+
+A name that ends in .csv, .npy, .npz or .parquet is read in that format.
+"""
 
 from __future__ import annotations
 
@@ -10,36 +13,50 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.search.interface import checked_codes
-from hashlearn.search.stores.exports import read_parquet
-from hashlearn.streams import parquet_files
+from hashlearn.search.ids import IdArray
+from hashlearn.streams import csv_files, parquet_files
+from hashlearn.streams.code_files import read_code_file
+from hashlearn.streams.columns import Wanted
 from hashlearn.streams.numpy_files import NumpyRows, chosen, npz_names, numpy_array
 from hashlearn.streams.rows import RowSource, SparseRows
 from hashlearn.streams.sparse_files import SPARSE_PARTS, read_sparse
 
 PART = "::"
-SUFFIXES = (".npy", ".npz", ".parquet")
+SUFFIXES = (".npy", ".npz", ".parquet", ".csv")
+TABLES = (".parquet", ".csv")
 
 
-def open_rows(address: str | os.PathLike[str], *, names: Sequence[str] | None = None) -> RowSource:
+def open_rows(
+    address: str | os.PathLike[str],
+    *,
+    names: Sequence[str] | None = None,
+    id_column: str | bool | None = None,
+    keep: Sequence[str] = (),
+) -> RowSource:
     """Rows of features in a file.
 
     Parameters
     ----------
     address : an npy file; an npz, with ``::NAME`` where it has several arrays, or one that
-        `scipy.sparse.save_npz` wrote; a Parquet file of numeric columns or with one column of lists, where
-        ``::a,b,c`` picks columns
-    names : columns to take from a Parquet file, in this order, where it has them all and ``address`` names none
+        `scipy.sparse.save_npz` wrote; a Parquet file of numeric columns or with one column of lists, or a CSV file of
+        numeric columns, where ``::a,b,c`` picks columns
+    names : columns to take from a Parquet or CSV file, in this order, where it has them all and ``address`` names none
+    id_column : column with the ids of the rows, which is then not a feature. None: a column called "id", if it has
+        integers, text or UUIDs and is not named as a feature. False: rows are numbered
+    keep : columns that `encode_file` carries along, beside ids and codes
     """
     path, part = split_address(address)
     suffix = _suffix(path)
+    if suffix in TABLES:
+        kind = csv_files.CsvRows if suffix == ".csv" else parquet_files.ParquetRows
+        return kind(path, Wanted(part, names, id_column, keep))
+    if id_column or keep:
+        raise ValueError(f"{path}: has no columns that could be ids or be kept; Parquet and CSV files have")
     if suffix == ".npz":
         arrays = npz_names(path)
         if part is None and set(arrays) >= SPARSE_PARTS:
             return SparseRows(path, read_sparse(path, arrays))
         return NumpyRows(path, chosen(part, arrays, str(path), "array"))
-    if suffix == ".parquet":
-        return parquet_files.ParquetRows(path, part, names)
     _require_no_part(path, part)
     return NumpyRows(path)
 
@@ -47,7 +64,8 @@ def open_rows(address: str | os.PathLike[str], *, names: Sequence[str] | None = 
 def read_labels(address: str | os.PathLike[str]) -> NDArray[Any]:
     """Labels (n,), numbers or text, or 0/1 indicators (n, n_labels), from a file named as in `open_rows`."""
     path, part = split_address(address)
-    labels = parquet_files.parquet_labels(path, part) if _suffix(path) == ".parquet" else np.array(_array(path, part))
+    read = {".parquet": parquet_files.parquet_labels, ".csv": csv_files.csv_labels}.get(_suffix(path))
+    labels = np.array(_array(path, part)) if read is None else read(path, part)
     if labels.ndim not in (1, 2) or len(labels) == 0:
         raise ValueError(f"{address}: has shape {labels.shape}; labels are (n,), or 0/1 indicators (n, n_labels)")
     return labels
@@ -56,33 +74,35 @@ def read_labels(address: str | os.PathLike[str]) -> NDArray[Any]:
 def read_images(address: str | os.PathLike[str]) -> NDArray[Any]:
     """Images (n, h, w) or (n, h, w, 3) from an npy file, memory-mapped, or from an npz."""
     path, part = split_address(address)
-    if _suffix(path) == ".parquet":
+    if _suffix(path) in TABLES:
         raise ValueError(f"{address}: images are read from npy or npz; np.save writes them")
     return _array(path, part)
 
 
+def has_column(address: str | os.PathLike[str], name: str) -> bool:
+    """Whether the file is a table with a column of this name."""
+    path, _ = split_address(address)
+    if path.suffix.lower() not in TABLES:
+        return False
+    names = csv_files.column_names if _suffix(path) == ".csv" else parquet_files.column_names
+    return name in names(path)
+
+
 def read_codes(
-    address: str | os.PathLike[str], n_bits: int, model: str | None = None
-) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    address: str | os.PathLike[str], n_bits: int, model: str | None = None, model_name: str | None = None
+) -> tuple[NDArray[np.uint8], IdArray]:
     """Packed codes and their ids, from what `encode_file` wrote; in an npy the row is the id.
 
-    With ``model``, a digest of `hashlearn.persistence.fingerprint`, Parquet files with codes of another model are
-    refused. An npy file does not say which model made it.
+    With ``model``, a digest of `hashlearn.persistence.fingerprint`, codes of another model are refused. An npy file is
+    compared if the file beside it, ``codes.npy.json``, describes it. ``model_name`` is for the error.
     """
     path, part = split_address(address)
     suffix = _suffix(path)
     try:
         _require_no_part(path, part)
-        if suffix == ".parquet":
-            with parquet_files.damage_named(str(path)):
-                codes, ids, stored = read_parquet(path, model=model)
-            if stored != n_bits:
-                raise ValueError(f"these are codes of {stored} bits, the model makes {n_bits}")
-            return codes, ids
-        if suffix != ".npy":
+        if suffix not in (".npy", ".parquet"):
             raise ValueError("codes are npy or Parquet")
-        codes = checked_codes(numpy_array(path), n_bits)
-        return codes, np.arange(len(codes))
+        return read_code_file(path, n_bits, model, model_name)
     except (TypeError, ValueError) as error:
         text = str(error)
         raise ValueError(text if text.startswith(str(address)) else f"{address}: {text}") from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.core.packages import require
+from hashlearn.streams.columns import Columns, Wanted, choose, few, require_distinct, split, tables_of
 from hashlearn.streams.rows import RowSource, rebatched
 
 PURPOSE = "reading Parquet files"
@@ -20,16 +21,23 @@ PURPOSE = "reading Parquet files"
 class ParquetRows(RowSource):
     """Rows of numeric columns, or of one column of lists."""
 
-    def __init__(self, path: Path, part: str | None, expected: Sequence[str] | None = None) -> None:
+    def __init__(self, path: Path, wanted: Wanted) -> None:
         self._file = _opened(path)
         schema = self._file.schema_arrow
-        self._columns = _chosen_columns(schema, part, expected, str(path))
+        self.columns = _chosen_columns(schema, wanted, str(path))
+        self._columns = self.columns.features
         kind = schema.field(self._columns[0]).type
         self._is_list = _is_list(kind)
         with damage_named(str(path)):
             width = _list_width(self._file, self._columns[0], kind) if self._is_list else len(self._columns)
         names = None if self._is_list else tuple(self._columns)
-        super().__init__(path, part, (self._file.metadata.num_rows, width), names)
+        super().__init__(path, wanted.part, (self._file.metadata.num_rows, width), names)
+
+    def beside(self, size: int) -> Iterator[Any]:
+        """The id column and the kept columns, as tables of Arrow with ``size`` rows, the last one shorter."""
+        if self.columns.beside:
+            with damage_named(self.name):
+                yield from tables_of(self._file.iter_batches(batch_size=size, columns=self.columns.beside), size)
 
     def _pieces(self, size: int, first: int, last: int) -> Iterator[Any]:
         parts = self._parts()
@@ -67,26 +75,40 @@ class ParquetRows(RowSource):
         return np.column_stack([values.to_numpy(zero_copy_only=False) for values in batch.columns])
 
 
+def column_names(path: Path) -> list[str]:
+    """The columns of a Parquet file."""
+    return list(_opened(path).schema_arrow.names)
+
+
 def parquet_labels(path: Path, part: str | None) -> NDArray[Any]:
     """One column of labels, or several named ones as 0/1 indicators."""
     file = _opened(path)
-    names = file.schema_arrow.names
-    if part is None and len(names) != 1:
-        raise ValueError(f"{path}: has {len(names)} columns ({_few(names)}); say which one, as {path}::NAME")
-    wanted = names if part is None else _split(part, names, str(path))
-    _require_distinct(wanted, names, str(path))
+    wanted = label_columns(part, file.schema_arrow.names, str(path))
     with damage_named(str(path)):
-        table = file.read(columns=wanted)
+        return labels_of(file.read(columns=wanted), wanted, str(path))
+
+
+def label_columns(part: str | None, names: list[str], file: str) -> list[str]:
+    """The columns that hold labels."""
+    if part is None and len(names) != 1:
+        raise ValueError(f"{file}: has {len(names)} columns ({few(names)}); say which one, as {file}::NAME")
+    wanted = names if part is None else split(part, names, file)
+    require_distinct(wanted, names, file)
+    return wanted
+
+
+def labels_of(table: Any, wanted: list[str], file: str) -> NDArray[Any]:
+    """Labels from these columns of a table."""
     for name in wanted:
         if table[name].null_count:
-            raise ValueError(f"{path}::{name}: has rows without a label; every row needs one")
+            raise ValueError(f"{file}::{name}: has rows without a label; every row needs one")
     columns = [table[name].to_numpy() for name in wanted]
     labels = columns[0] if len(columns) == 1 else np.column_stack(columns)
     return labels.astype(str) if labels.dtype.kind == "O" else labels
 
 
 @contextmanager
-def damage_named(name: str) -> Iterator[None]:
+def damage_named(name: str, format: str = "Parquet") -> Iterator[None]:
     """Turn what pyarrow raises for a damaged file into a ValueError that names it. Errors of the system stay."""
     arrow = require("pyarrow", "parquet", PURPOSE)
     try:
@@ -94,7 +116,7 @@ def damage_named(name: str) -> Iterator[None]:
     except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        raise ValueError(f"{name}: cannot be read as Parquet: {' '.join(str(error).split())}") from None
+        raise ValueError(f"{name}: cannot be read as {format}: {' '.join(str(error).split())}") from None
 
 
 def _opened(path: Path) -> Any:
@@ -105,40 +127,24 @@ def _opened(path: Path) -> Any:
         return file
 
 
-def _chosen_columns(schema: Any, part: str | None, expected: Sequence[str] | None, file: str) -> list[str]:
-    wanted = None if part is None else _split(part, schema.names, file)
-    if wanted is None and expected is not None and set(expected) <= set(schema.names):
-        wanted = list(expected)  # in the order that the model learned
-    if wanted is None:
-        lists = [field.name for field in schema if _is_list(field.type)]
-        wanted = lists if len(lists) == 1 else list(schema.names)
-    _require_distinct(wanted, schema.names, file)
-    odd = [name for name in wanted if not _is_number(schema.field(name).type)]
-    if len(wanted) == 1 and odd and _is_list(schema.field(odd[0]).type):
-        return wanted
-    if odd or not wanted:
+def _chosen_columns(schema: Any, wanted: Wanted, file: str) -> Columns:
+    def default(names: list[str]) -> list[str]:
+        lists = [name for name in names if _is_list(schema.field(schema.names.index(name)).type)]
+        return lists if len(lists) == 1 else names
+
+    found = choose(
+        wanted, schema.names, file, can_be_id=lambda name: _can_be_id(schema.field(name).type), default=default
+    )
+    features = found.features
+    odd = [name for name in features if not _is_number(schema.field(name).type)]
+    if len(features) == 1 and odd and _is_list(schema.field(odd[0]).type):
+        return found
+    if odd or not features:
         raise ValueError(
-            f"{file}: features are columns of numbers or one column of lists of numbers, but {_few(odd)} is neither; "
+            f"{file}: features are columns of numbers or one column of lists of numbers, but {few(odd)} is neither; "
             f"name the columns to take, as {file}::a,b,c"
         )
-    return wanted
-
-
-def _split(part: str, names: list[str], file: str) -> list[str]:
-    """Names with commas between them, or one name that contains commas."""
-    wanted = [part] if part in names else part.split(",")
-    for name in wanted:
-        if name not in names:
-            raise ValueError(f"{file}: has no column {name!r}; it has {_few(names)}")
-    return wanted
-
-
-def _require_distinct(wanted: list[str], names: list[str], file: str) -> None:
-    for name in wanted:
-        if names.count(name) > 1:
-            raise ValueError(f"{file}: has {names.count(name)} columns named {name!r}; names must differ")
-        if wanted.count(name) > 1:
-            raise ValueError(f"{file}: column {name!r} is asked for {wanted.count(name)} times; name it once")
+    return found
 
 
 def _list_width(file: Any, column: str, kind: Any) -> int:
@@ -165,6 +171,10 @@ def _is_list(kind: Any) -> bool:
     return bool(some and _is_number(kind.value_type))
 
 
-def _few(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:20]) or "nothing"
-    return shown if len(names) <= 20 else f"{shown}, and {len(names) - 20} more"
+def _can_be_id(kind: Any) -> bool:
+    arrow = require("pyarrow", "parquet", PURPOSE)
+    types = arrow.types
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    is_text = types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+    return bool(is_text or types.is_integer(kind) or kind == arrow.binary(16) or isinstance(kind, arrow.UuidType))

@@ -11,6 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from hashlearn.streams.columns import Columns
+
 NUMBERS = "fiub"  # kinds of dtype that can be features
 READ_ROWS = 65_536
 PICKED_NUMBERS = 4_000_000  # read at a time where only some rows are wanted
@@ -18,6 +20,8 @@ PICKED_NUMBERS = 4_000_000  # read at a time where only some rows are wanted
 
 class RowSource(ABC):
     """Rows of one file, or of one part of it. Subclasses know how to read rows ``first`` to ``last`` in pieces."""
+
+    columns = Columns([], None, ())  # of a table: features, ids, and those that are carried along
 
     def __init__(self, path: Path, part: str | None, shape: tuple[int, int], names: tuple[str, ...] | None = None):
         self.path = path
@@ -41,6 +45,10 @@ class RowSource(ABC):
             yield batch
         if first != last:
             raise ValueError(f"{self.name}: has {first} rows, and its header says {last}: it is damaged")
+
+    def beside(self, size: int) -> Iterator[Any]:
+        """The id column and the kept columns, as tables of Arrow with ``size`` rows, the last one shorter."""
+        return iter(())
 
     def read(self) -> Any:
         """All rows, in memory."""

@@ -1,0 +1,225 @@
+"""Files of codes: what they say about themselves, how they are written and read.
+
+A Parquet file has ids, kept columns and, in its metadata, the number of bits and the model's digest. An npy file has
+only codes. A file beside it, ``codes.npy.json``, holds the rest, with the SHA-256 of the npy file: it counts only while
+that is right, so a file of codes that was replaced is not described by the old one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.core.atomic_files import output_place, regular_file, write_atomically
+from hashlearn.core.packages import require
+from hashlearn.search.ids import IdArray
+from hashlearn.search.interface import checked_codes, require_n_bits
+from hashlearn.search.model_digest import SHOWN_DIGITS, checked_model
+from hashlearn.search.stores.arrow import about_codes, from_arrow, ids_from_arrow, to_arrow
+from hashlearn.streams.columns import GROUP_ROWS
+from hashlearn.streams.numpy_files import numpy_array
+from hashlearn.streams.parquet_files import damage_named
+from hashlearn.streams.rows import RowSource, rebatched
+
+KIND = "hashlearn codes"
+MODEL_NAME = "hashlearn.model_name"  # key of the metadata of a Parquet file
+LARGEST_SIDECAR = 65_536
+PURPOSE = "Parquet files of codes"
+
+
+class CodesFile(NamedTuple):
+    """What a file of codes says about itself; None: it does not say."""
+
+    rows: int
+    n_bits: int | None
+    model: str | None  # digest
+    model_name: str | None  # name of the model's file
+    id_type: str = "int64"
+    fields: tuple[str, ...] = ()  # other columns
+
+
+def describe_codes(path: str | os.PathLike[str]) -> CodesFile:
+    """What a Parquet or npy file of codes says about itself."""
+    file = Path(path)
+    try:
+        with regular_file(file):
+            pass  # a pipe could keep a reader waiting
+    except ValueError as error:
+        raise ValueError(f"{file}: {error}") from None
+    if file.suffix.lower() == ".parquet":
+        parquet = require("pyarrow.parquet", "parquet", PURPOSE)
+        with damage_named(str(file)):
+            opened = parquet.ParquetFile(file)
+            schema, rows = opened.schema_arrow, opened.metadata.num_rows
+        try:
+            return _about_table(schema, rows)
+        except ValueError as error:
+            raise ValueError(f"{file}: is not a file of codes, as encode writes them: {error}") from None
+    codes = numpy_array(file)
+    if codes.dtype != np.uint8 or codes.ndim != 2:
+        raise ValueError(f"{file}: has {codes.dtype} of shape {codes.shape}; codes are uint8 (n, bytes)")
+    return read_sidecar(file) or CodesFile(len(codes), None, None, None)
+
+
+def read_code_file(
+    file: Path, n_bits: int, model: str | None, model_name: str | None
+) -> tuple[NDArray[np.uint8], IdArray]:
+    """Checked codes and ids; codes of another width or model are refused."""
+    if file.suffix.lower() == ".parquet":
+        parquet = require("pyarrow.parquet", "parquet", PURPOSE)
+        with damage_named(str(file)):
+            table = parquet.read_table(os.fspath(file))
+        _require_fitting(_about_table(table.schema, table.num_rows), n_bits, model, model_name)
+        codes, ids, _ = from_arrow(table)
+        return codes, ids
+    codes = numpy_array(file)
+    about = read_sidecar(file)
+    if about is not None:
+        _require_fitting(about, n_bits, model, model_name)
+    codes = checked_codes(codes, n_bits)
+    return codes, np.arange(len(codes))
+
+
+def _about_table(schema: Any, rows: int) -> CodesFile:
+    about, name = about_codes(schema), (schema.metadata or {}).get(MODEL_NAME.encode())
+    named = None if name is None else name.decode(errors="replace")
+    return CodesFile(rows, about.n_bits, about.model, named, about.id_type, tuple(about.fields))
+
+
+def _require_fitting(about: CodesFile, n_bits: int, model: str | None, model_name: str | None) -> None:
+    if about.model is not None and checked_model(model) is not None and about.model != model:
+        stored, wanted = _named(about.model, about.model_name), _named(str(model), model_name)
+        raise ValueError(f"has codes of model {stored}, not of {wanted}; encode its rows again with this model")
+    if about.n_bits != n_bits:
+        raise ValueError(f"these are codes of {about.n_bits} bits, the model makes {n_bits}")
+
+
+def _named(model: str, name: str | None) -> str:
+    return model[:SHOWN_DIGITS] + (f" ({name})" if name else "")
+
+
+def sidecar_of(path: Path) -> Path:
+    """The file that describes an npy file of codes."""
+    return path.with_name(f"{path.name}.json")
+
+
+def write_sidecar(path: Path, about: CodesFile, sha256: str) -> None:
+    """Describe the npy file ``path``, which has this digest."""
+    described = {"kind": KIND, **about._asdict(), "ids": "row numbers", "sha256": sha256}
+    del described["id_type"], described["fields"]
+    write_atomically(sidecar_of(path), [json.dumps(described, indent=1).encode() + b"\n"])
+
+
+def read_sidecar(path: Path) -> CodesFile | None:
+    """What the file beside an npy file says of it; None if there is none, or if it describes other codes."""
+    described = _sidecar(path)
+    if described is None:
+        return None
+    with open(path, "rb") as file:
+        if hashlib.file_digest(file, "sha256").hexdigest() != described.get("sha256"):
+            return None
+    try:
+        name = described.get("model_name")
+        rows, n_bits = int(described["rows"]), require_n_bits(described["n_bits"])
+        return CodesFile(rows, n_bits, checked_model(described["model"]), name if isinstance(name, str) else None)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{sidecar_of(path)}: is damaged: {error}; remove it, or encode again") from None
+
+
+def require_own_sidecar(path: Path) -> None:
+    """Refuse to replace a file beside the output that is not a description of codes."""
+    place = sidecar_of(path)
+    output_place(place)
+    if place.exists() and _sidecar(path) is None:
+        raise ValueError(f"{place}: is in the way, because codes are described there; move it, or name another output")
+
+
+def _sidecar(path: Path) -> dict[str, Any] | None:
+    place = sidecar_of(path)
+    if not place.is_file() or place.stat().st_size > LARGEST_SIDECAR:
+        return None
+    try:
+        found = json.loads(place.read_bytes())
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) and found.get("kind") == KIND else None
+
+
+def npy_bytes(codes: Iterable[NDArray[np.uint8]], n_rows: int, n_bits: int) -> Iterator[Any]:
+    """An npy file, uint8 (n_rows, ⌈n_bits/8⌉)."""
+    header = io.BytesIO()
+    shape = (n_rows, -(-n_bits // 8))
+    np.lib.format.write_array_header_1_0(header, {"descr": "|u1", "fortran_order": False, "shape": shape})
+    yield header.getvalue()
+    for part in codes:
+        yield part.tobytes()
+
+
+def parquet_bytes(
+    codes: Iterable[NDArray[np.uint8]],
+    source: RowSource,
+    n_bits: int,
+    first_id: int = 0,
+    model: str | None = None,
+    model_name: str = "",
+) -> Iterator[Any]:
+    """A Parquet file of `hashlearn.search.stores.arrow.to_arrow`: ids and kept columns of the source, and codes."""
+    parquet = require("pyarrow.parquet", "parquet", "writing Parquet files")
+    sink, writer, first = _Sink(), None, first_id
+    beside = source.beside(GROUP_ROWS)
+    for group in rebatched(codes, GROUP_ROWS):
+        ids, fields = _of_group(source, beside, first, len(group))
+        table = to_arrow(group, ids, n_bits, model=model, fields=fields)
+        if model_name:
+            table = table.replace_schema_metadata({**table.schema.metadata, MODEL_NAME: model_name})
+        if writer is None:
+            writer = parquet.ParquetWriter(sink, table.schema)
+        writer.write_table(table, row_group_size=GROUP_ROWS)
+        first += len(group)
+        yield sink.taken()
+    if writer is not None:
+        writer.close()
+    yield sink.taken()
+
+
+def _of_group(source: RowSource, beside: Iterator[Any], first: int, count: int) -> tuple[IdArray, dict[str, Any]]:
+    """The ids of the next ``count`` rows, and their kept columns."""
+    columns = source.columns
+    if not columns.beside:
+        return np.arange(first, first + count), {}
+    table = next(beside, None)
+    if table is None or table.num_rows != count:
+        raise ValueError(f"{source.name}: changed while it was encoded; run again when it is complete")
+    ids = np.arange(first, first + count) if columns.id is None else ids_from_arrow(table[columns.id])
+    return ids, {name: table[name] for name in columns.keep}
+
+
+class _Sink(io.RawIOBase):
+    """A write-only file whose bytes are taken out piece by piece."""
+
+    def __init__(self) -> None:
+        self._held = bytearray()
+        self._before = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self._held += data
+        return memoryview(data).nbytes
+
+    def tell(self) -> int:
+        return self._before + len(self._held)
+
+    def taken(self) -> bytes:
+        data, self._held = bytes(self._held), bytearray()
+        self._before += len(data)
+        return data

@@ -1,0 +1,142 @@
+"""``hashlearn export --to`` a store: every row is there once, whatever was there before, and no password is shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hashlearn import load
+from hashlearn.hashers import LSH
+from hashlearn.search.stores import STORES
+from tests.cli.files import N, X, answer, invoke, refused
+from tests.search import server
+from tests.search.codes import engine
+
+pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
+parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+
+IDS = [f"doc '{i:03}'" for i in range(N)]
+FILES = {name: f"codes.{name}" for name in ("sqlite_vec", "duckdb", "usearch", "faiss", "lancedb")}
+
+
+@pytest.fixture
+def codes(folder: Path) -> Path:
+    """codes.parquet with text ids and a column lang; half.parquet has the second half, coded otherwise."""
+    vectors = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(X[:N].ravel()), 64)
+    table = pyarrow.table({"id": IDS, "vector": vectors, "lang": ["en", "de"] * (N // 2)})
+    parquet.write_table(table, "docs.parquet")
+    parquet.write_table(table.slice(N // 2).set_column(1, "vector", vectors.slice(0, N // 2)), "half-docs.parquet")
+    for name in ("", "half-"):
+        answer("encode", "model", f"{name}docs.parquet", "-o", f"{name}codes.parquet", "--keep", "lang")
+    return folder
+
+
+def place_of(name: str, folder: Path) -> tuple[list[str], list[Any]]:
+    """The options that name a store, and what opens it from Python."""
+    engine(*STORES[name].packages)
+    if name == "postgres":
+        table = f"t_{abs(hash(str(folder)))}"
+        return ["--url", server.start(), "--table", table], [server.start(), table]
+    alone = name in ("usearch", "faiss")
+    return ["--path", FILES[name]], [FILES[name], *([] if alone else ["codes"])]
+
+
+@pytest.mark.parametrize("name", [*FILES, "postgres"])
+def test_a_store_is_filled_in_one_command(codes: Path, name: str) -> None:
+    options, place = place_of(name, codes)
+    hasher = load("model")
+    has_fields = STORES[name].has_fields
+    for _ in range(2):  # the second time every row is replaced by itself
+        said = invoke("export", "codes.parquet", "--to", name, *options, "--batch-rows", 70)
+        assert said.exit_code == 0, said.output
+        assert ("left out: lang" in said.stderr) is not has_fields
+    with STORES[name].create(*place, 12, hasher=hasher) as store:
+        assert (store.count(), store.id_type) == (N, "string")
+        assert store.search(hasher.encode(X[:N]), 1).distances.max() == 0
+        if has_fields:
+            assert store.count({"lang": "en"}) == N // 2
+    report = answer("export", "half-codes.parquet", "--to", name, *options, "--quiet") if has_fields else None
+    assert report is None or (report["rows"], report["n_bits"], report["id_type"]) == (N // 2, 12, "string")
+    refused(
+        "export", "half-codes.parquet", "--to", name, *options, "--duplicates", "refuse", words="ids must be new, but"
+    )
+    LSH(n_bits=12, random_state=1).fit(X[:N]).save("other")
+    answer("encode", "other", "docs.parquet", "-o", "other.parquet", "--keep", "lang")
+    refused("export", "other.parquet", "--to", name, *options, words="has codes of model")
+    with STORES[name].create(*place, 12, hasher=hasher) as store:
+        assert store.count() == N
+        if has_fields:  # the second half has the codes of the first
+            found = store.search(hasher.encode(X[: N // 2]), N, where=IDS[N // 2 :])
+            assert (found.distances[:, 0] == 0).all()
+
+
+def test_a_table_of_the_user(codes: Path) -> None:
+    psycopg = engine("psycopg")
+    url, table = server.start(), f"t_{abs(hash(str(codes)))}"
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(f"CREATE TABLE {table} (name text PRIMARY KEY, title text NOT NULL)")
+        rows = [(item, f"title of {item}") for item in IDS]
+        connection.cursor().executemany(f"INSERT INTO {table} VALUES (%s, %s)", rows)
+        options = ["--to", "pgvector", "--url", url, "--table", f"public.{table}", "--columns", "name,bits"]
+        refused("export", "codes.parquet", *options, words="add_column")
+        answer("encode", "model", "docs.parquet", "-o", "alone.parquet")
+        refused("export", "codes.parquet", *options, "--add-column", words="has no column 'lang'")
+        answer("export", "alone.parquet", *options, "--add-column")
+        found = connection.execute(f"SELECT count(*), count(bits), min(title) FROM {table}").fetchone()
+    assert found == (N, N, f"title of {IDS[0]}")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["codes.parquet"], "--to: is missing; say where the codes of codes.parquet go: postgres, sqlite_vec"),
+        (["model", "--to", "duckdb", "--path", "a"], "model: must be a Parquet file of codes; hashlearn encode makes"),
+        (["docs.parquet", "--to", "duckdb", "--path", "a"], "docs.parquet: is not a file of codes"),
+        (["codes.parquet", "--to", "duckdb"], "--path: is missing; name the file or folder of the duckdb store"),
+        (["codes.parquet", "--to", "usearch", "--path", "a", "--table", "b"], "--table: is not for --to usearch"),
+        (["codes.parquet", "--to", "sqlite", "--url", "a"], "--url: is not for --to sqlite_vec; give --path"),
+        (["codes.parquet", "--to", "postgres", "--path", "a"], "--path: is not for --to postgres; give --url"),
+        (["codes.parquet", "--to", "duckdb", "--path", "a", "--kind", "hnsw"], "--kind: is not for --to duckdb"),
+        (["codes.parquet", "--to", "duckdb", "--path", "a", "--add-column"], "--add-column: is not for --to duckdb"),
+        (["codes.parquet", "--to", "postgres", "--columns", "id"], "--columns: must be two names, as id,code"),
+        (["codes.parquet", "--to", "duckdb", "-o", "a.onnx"], "--output: is not for --to duckdb"),
+        (["model", "-o", "a.onnx", "--path", "a"], "--path: is not for --to onnx; leave it out"),
+        (["model", "--to", "onnx"], "--output: is missing; name the .onnx file to write"),
+        (["codes.parquet", "--to", "mysql"], "'mysql' is not one of"),
+    ],
+)
+def test_options_that_do_not_fit(codes: Path, arguments: list[str], words: str) -> None:
+    before = sorted(path.name for path in codes.iterdir())
+    refused("export", *arguments, words=words)
+    assert sorted(path.name for path in codes.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://me:se:cr@et@127.0.0.1:1/db",
+        "postgresql//me:se:cr@et@host/db",
+        "host=127.0.0.1 port=1 password=se:cr@et",
+    ],
+)
+def test_no_password_is_shown(codes: Path, url: str) -> None:
+    engine("psycopg")
+    said = invoke("export", "codes.parquet", "--to", "postgres", "--url", url)
+    assert (said.exit_code in (1, 2), said.stdout) == (True, ""), said.output
+    assert said.stderr.startswith("Error: ")
+    assert len(said.stderr.splitlines()) == 1
+    assert "cr" not in said.stderr.replace("codes.parquet", "")
+
+
+def test_ctrl_c_says_how_to_go_on(codes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("hashlearn.search.stores.loading.export_codes", interrupted)
+    said = invoke("export", "codes.parquet", "--to", "duckdb", "--path", "a")
+    assert (said.exit_code, said.stdout) == (130, "")
+    assert said.stderr == "Interrupted. The store shows nothing of this file yet; the same command completes it.\n"
+    assert np.load("X.npy").shape == (N, 64)
