@@ -17,11 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.core.packages import require
+from hashlearn.core.rows import as_rows
 from hashlearn.persistence.container import PersistenceError
 from hashlearn.persistence.model_file import describe, load, save
 from hashlearn.persistence.values import fingerprint
-from hashlearn.persistence.vector_columns import vector_rows
 from hashlearn.search.model_digest import SHOWN_DIGITS
+from hashlearn.search.stores.arrow import codes_to_arrow, metadata_of
 
 MOST_LOADED = 4  # models that a process keeps
 _loaded: dict[str, Any] = {}  # by digest, the model used last at the end
@@ -103,10 +104,7 @@ class Encoder:
         A column may be a pandas or Polars Series, an Arrow array, an array of arrays or a list of arrays.
         """
         name = "X" if self.column is None else f"column {self.column!r}"
-        rows = vector_rows(X, self.n_features, name)
-        if getattr(rows, "shape", (1,))[0] == 0:
-            return np.zeros((0, -(-self.n_bits // 8)), np.uint8)
-        codes: NDArray[np.uint8] = self.hasher.encode(rows)
+        codes: NDArray[np.uint8] = self.hasher.encode(as_rows(X, name))
         return codes
 
     def on_column(self, vectors: Any) -> Any:
@@ -127,10 +125,10 @@ class Encoder:
             return {**kept, self.code: codes}
         if library == "pyarrow":
             kept = batch if self.keep_vectors else batch.remove_column(names.index(column))
-            about = {"n_bits": str(self.n_bits), "bit_order": "big", "model": self.digest}  # as `to_arrow` writes them
-            metadata = {f"hashlearn.{key}": value for key, value in about.items()}
             whole = kept.append_column(self.code, codes)
-            return whole.replace_schema_metadata({**(whole.schema.metadata or {}), **metadata})
+            return whole.replace_schema_metadata(
+                {**(whole.schema.metadata or {}), **metadata_of(self.n_bits, self.digest)}
+            )
         if library == "polars":
             kept = batch if self.keep_vectors else batch.drop(column)
             return kept.with_columns(codes.alias(self.code))
@@ -194,12 +192,11 @@ def _as_column(codes: NDArray[np.uint8], like: Any) -> Any:
     """Codes as a column of bytes in the library of ``like``."""
     library = _library(like)
     if library in ("pyarrow", "polars"):
-        arrow = require("pyarrow", "parquet", "encoding columns of Arrow and Polars")
-        buffers = [None, arrow.py_buffer(codes.tobytes())]
-        column = arrow.FixedSizeBinaryArray.from_buffers(arrow.binary(codes.shape[1]), len(codes), buffers)
+        column = codes_to_arrow(codes)
         if library == "polars":
             return type(like)(like.name, column)
-        return arrow.chunked_array([column]) if hasattr(like, "chunks") else column
+        pyarrow = require("pyarrow", "parquet", "columns of Arrow")
+        return pyarrow.chunked_array([column]) if hasattr(like, "chunks") else column
     values = np.empty(len(codes), dtype=object)  # NumPy's own bytes would lose zeros at the end
     values[:] = [code.tobytes() for code in codes]
     return type(like)(values, index=like.index, name=like.name, dtype=object) if library == "pandas" else values

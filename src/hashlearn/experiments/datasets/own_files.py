@@ -88,7 +88,8 @@ def _arrays(path: Path, keys: tuple[str, ...]) -> dict[str, NDArray[Any]]:
 
 def _columns(path: Path) -> dict[str, NDArray[Any]]:
     """X, and y and split if there are such columns."""
-    from hashlearn.streams.parquet_files import ParquetRows, parquet_labels
+    from hashlearn.streams import open_rows
+    from hashlearn.streams.parquet_files import parquet_labels
 
     types, schema = require("pyarrow.types", "parquet", "reading Parquet files"), _schema(path)
     lists = (types.is_list, types.is_large_list, types.is_fixed_size_list)
@@ -98,7 +99,7 @@ def _columns(path: Path) -> dict[str, NDArray[Any]]:
         for field in schema
         if field.name not in NOT_FEATURES and (types.is_integer(field.type) or types.is_floating(field.type))
     ]
-    rows = ParquetRows(path, None, None if has_lists or not numbers else numbers)
+    rows = open_rows(path, names=None if has_lists or not numbers else numbers)
     found = {name: parquet_labels(path, name) for name in ("y", "split") if name in schema.names}
     return {"X": rows.read(), **found}
 
