@@ -159,7 +159,7 @@ MUTANTS = [
         OTHERS,
     ),
     Mutant(
-        "LanceDB replaces a row that was to be refused",
+        "an upsert into LanceDB keeps the old row",
         "search/stores/lancedb.py",
         "merge = merge.when_matched_update_all() if replace else merge",
         "merge = merge",
