@@ -37,7 +37,7 @@ from hashlearn.hashers import BaseHasher
 SCHEMA = 1
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba")  # whose versions are recorded
 GIB = 2**30
-NOT_RECORDED = ("progress",)  # parameters that do not affect the result
+NOT_RECORDED = ("progress", "verbose")  # parameters that do not affect the result
 BIT_FIELDS = ("sweep", "bit", "value", "bound", "gap", "changed", "status", "seconds")  # of the inference report
 Stage = Callable[[str], Any]
 RETRIEVED = (10, 100)
