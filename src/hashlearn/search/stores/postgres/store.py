@@ -47,6 +47,7 @@ class PostgresStore(Store):
     """
 
     packages, extra = ("psycopg",), "postgres"
+    resumes = True
 
     def __init__(
         self,
