@@ -46,11 +46,13 @@ def odd_files() -> None:
     Path("cut.npz").write_bytes(Path("both.npz").read_bytes()[:9000])
     Path("words.parquet").write_text("1,2,3\n")
     Path("words.csv").write_text("1,2,3\n")
+    Path("words.txt").write_text("1,2,3\n")
 
 
 ROWS = [
     ("missing_file.npy", "missing_file.npy: there is no such file"),
-    ("words.csv", "words.csv: files of rows are .npy, .npz, .parquet, got '.csv'"),
+    ("words.txt", "words.txt: files of rows are .npy, .npz, .parquet, .csv, got '.txt'"),
+    ("words.csv", "words.csv: its first line must name the columns, got numbers: 1, 2, 3"),
     ("nan.npy", "nan.npy: holds nan at row 17, column 5; features must be finite numbers"),
     ("infinite.npy", "infinite.npy: holds -inf at row 17, column 5"),
     ("huge.npy", "whose square overflows"),

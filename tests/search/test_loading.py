@@ -203,8 +203,12 @@ def test_a_lost_connection_leaves_nothing_and_the_next_call_goes_on(path: Path, 
         assert_whole(store, IDS["string"])
     with pytest.raises(ConnectionError, match="cannot connect to PostgreSQL"):
         export_codes(path, "postgres", "host=/nowhere", "load_lost")
-    with pytest.raises(ValueError, match="connection must be a URL or a connection string"):
-        export_codes(path, "postgres", "what is this", "load_lost")
+    for wrong in ("what is this secret", "postgresql://me:secret@[host/db"):
+        with pytest.raises(ValueError, match="connection must be a URL such as") as raised:
+            export_codes(path, "postgres", wrong, "load_lost")
+        assert "secret" not in str(raised.value)
+    with pytest.raises(ValueError, match=r"connection must have client_encoding UTF8 .* got iso8859-1"):
+        export_codes(path, "postgres", postgres_url + "&client_encoding=latin1", "load_lost", fields={})
 
 
 def test_a_full_disk_of_the_server(path: Path, postgres_url: str) -> None:

@@ -165,8 +165,8 @@ def _line(query: Any, ids: list[Any], values: list[float]) -> str:
 def _word(item: Any) -> str:
     """An id in a line of text: quoted if it would break the line, or look like another column.
 
-    >>> _word("a b"), _word("two\nlines"), _word(7)
-    ('a b', '"two\\nlines"', '7')
+    >>> _word("a b"), _word("two\\tcolumns"), _word(7)
+    ('a b', '"two\\\\tcolumns"', '7')
     """
     text = str(item)
     return text if text.isprintable() and not text.startswith('"') else json.dumps(text)

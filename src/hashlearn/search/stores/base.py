@@ -99,6 +99,7 @@ class Store(ABC):
     packages: ClassVar[tuple[str, ...]]  # the modules it imports
     extra: ClassVar[str]  # ``pip install 'hashlearn[extra]'`` installs them
     has_fields: ClassVar[bool] = True  # whether it can keep more columns than id and code
+    resumes: ClassVar[bool] = False  # whether `_load` goes on where an interrupted call ended
     _described: str = "the store"  # the table or file, for errors
 
     def __init__(
@@ -211,7 +212,8 @@ class Store(ABC):
     def _load(self, batches: Batches, replace: bool, source: str) -> int:
         """Store many batches so that all become visible, or none; return how many rows an earlier call had left.
 
-        ``source`` identifies the rows: a call that was interrupted and a later one for the same rows have the same.
+        ``source`` identifies the rows: a call that was interrupted and a later one for the same rows have the same. It
+        is empty unless the store ``resumes``.
         Ids are distinct, also across batches. By default, all rows are one `_upsert`.
         """
         parts = list(batches)

@@ -74,7 +74,7 @@ def load_codes(
             return Loaded(0, 0)
         require_distinct(rows.ids())
         kept = "\n".join(f"{name} {kind}" for name, kind in store.fields.items())
-        digest = hashlib.sha256(f"{rows.digest()}\n{kept}".encode()).hexdigest()
+        digest = hashlib.sha256(f"{rows.digest()}\n{kept}".encode()).hexdigest() if store.resumes else ""
         with store._lock:
             resumed = store._load(batches, duplicates == "replace", digest)
         return Loaded(rows.n_rows, resumed)

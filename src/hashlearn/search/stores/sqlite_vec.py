@@ -40,6 +40,7 @@ class SqliteVecStore(Store):
     """
 
     packages, extra = ("apsw", "sqlite_vec"), "sqlite-vec"
+    resumes = True
 
     def __init__(
         self,

@@ -28,8 +28,10 @@ def connected(address: str) -> Any:
         return psycopg.connect(address, autocommit=True)
     except psycopg.OperationalError as error:
         raise ConnectionError(f"cannot connect to PostgreSQL: {_one_line(error)}") from None
-    except psycopg.ProgrammingError as error:
-        raise ValueError(f"connection must be a URL or a connection string: {_one_line(error)}") from None
+    except psycopg.ProgrammingError:  # its text may hold the password
+        raise ValueError(
+            "connection must be a URL such as postgresql://user@host/name, or a connection string such as dbname=name"
+        ) from None
 
 
 def shared_lock(connection: Any, lock: Any) -> Any:

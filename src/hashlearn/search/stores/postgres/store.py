@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.core.checks import require_k, whole_number
-from hashlearn.search.ids import are_found, checked_id_type, no_ids
+from hashlearn.search.ids import TEXT, are_found, checked_id_type, no_ids
 from hashlearn.search.interface import ScoredResult, SearchResult, checked_codes, require_n_bits
 from hashlearn.search.model_digest import checked_model
 from hashlearn.search.stores.base import Batch, Batches, Encoder, Store, Where, checked_name
@@ -47,6 +47,7 @@ class PostgresStore(Store):
     """
 
     packages, extra = ("psycopg",), "postgres"
+    resumes = True
 
     def __init__(
         self,
@@ -194,6 +195,10 @@ class PostgresStore(Store):
         self._take_ids(found.id_type, wanted.id_type)
         self._take_fields(found.fields, wanted.fields)
         self._require_model(found.model)
+        has_text = self.id_type == TEXT or "text" in self.fields.values()
+        if has_text and self.connection.info.encoding != "utf-8":  # COPY's binary format has the client's encoding
+            encoding = self.connection.info.encoding
+            raise ValueError(f"connection must have client_encoding UTF8 for ids and fields of text, got {encoding}")
         self._session.names |= {f"field_{number}": (name,) for number, name in enumerate(found.fields)}
 
     def _columns(self) -> list[str]:
