@@ -16,7 +16,12 @@ import hashlearn
 
 DOCS = Path(__file__).parents[1] / "docs"
 # Parts of a public package, whose names that package offers, or that are described where they are used.
-PARTS = {"hashlearn.bqp.rows", "hashlearn.bqp.sdr", "hashlearn.hashers.ranking"}
+PARTS = {
+    "hashlearn.bqp.rows",
+    "hashlearn.bqp.sdr",
+    "hashlearn.hashers.ranking",
+    "hashlearn.search.stores.postgres",
+}  # their names are public in the package above
 TOCTREE = re.compile(r"^:::\{toctree\}\n(.*?)^:::", re.MULTILINE | re.DOTALL)
 
 
