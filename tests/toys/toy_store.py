@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import os
+import uuid
 from collections.abc import Mapping
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.search.ids import INTEGER
+from hashlearn.search.ids import INTEGER, UUID
 from hashlearn.search.stores.base import Batch, Encoder, Store, Where
 from hashlearn.search.stores.conditions import Condition
 
 
 class ToyStore(Store):
-    """A table (id, code) of SQLite, with integers as ids. Open it with `create`."""
+    """A table (id, code) of SQLite; UUIDs are text in it. Open it with `create`."""
 
     packages, extra = ("sqlite3",), "toy"
     has_fields = False
 
-    def __init__(self, connection: Any, n_bits: int, hasher: Encoder | None, model: str | None) -> None:
-        super().__init__(n_bits, hasher, model)
+    def __init__(
+        self, connection: Any, n_bits: int, hasher: Encoder | None, model: str | None, id_type: str | None
+    ) -> None:
+        super().__init__(n_bits, hasher, model, id_type)
         self.connection = connection
 
     @classmethod
@@ -37,16 +40,17 @@ class ToyStore(Store):
     ) -> Self:
         """Open the table, or make it if there is none."""
         opened = cls._package("sqlite3").connect(path, timeout=60, isolation_level=None, check_same_thread=False)
-        store = cls(opened, n_bits, hasher, model)
-        store._take_ids(INTEGER, id_type)
+        store = cls(opened, n_bits, hasher, model, id_type)
         store._take_fields({}, fields)
         with store.connection as connection:
             connection.execute("begin immediate")
-            connection.execute("create table if not exists codes (id integer primary key, code blob)")
-            connection.execute("create table if not exists made (only integer primary key, bits integer, model text)")
-            connection.execute("insert or ignore into made values (0, ?, ?)", (store.n_bits, store.model))
-            bits, made_by = connection.execute("select bits, model from made").fetchone()
+            connection.execute("create table if not exists codes (id primary key, code blob)")
+            connection.execute("create table if not exists made (only integer primary key, bits, model, ids)")
+            made = (store.n_bits, store.model, store.id_type)
+            connection.execute("insert or ignore into made values (0, ?, ?, ?)", made)
+            bits, made_by, ids = connection.execute("select bits, model, ids from made").fetchone()
         store._require_bits(bits)
+        store._take_ids(ids, id_type)
         store._require_model(made_by)
         return store
 
@@ -57,27 +61,32 @@ class ToyStore(Store):
         self.connection.close()
 
     def _upsert(self, batch: Batch, replace: bool) -> None:
-        rows = [(int(key), code.tobytes()) for key, code in zip(batch.ids, batch.codes, strict=True)]
+        rows = [(self._key(item), code.tobytes()) for item, code in zip(batch.ids.tolist(), batch.codes, strict=True)]
         with self.connection as connection:
             connection.execute("begin immediate")
-            known = np.intersect1d(batch.ids, self._rows(None)[0])
-            if len(known) and not replace:
-                self._refuse_known(known[0], len(known))
+            known = {*batch.ids.tolist()} & {*self._rows(None)[0].tolist()}
+            if known and not replace:
+                self._refuse_known(min(known), len(known))
             connection.executemany("insert or replace into codes values (?, ?)", rows)
 
     def _remove(self, ids: NDArray[Any]) -> int:
         with self.connection as connection:
             connection.execute("begin immediate")
-            return sum(connection.execute("delete from codes where id = ?", (int(key),)).rowcount for key in ids)
+            keys = [(self._key(item),) for item in ids.tolist()]
+            return sum(connection.execute("delete from codes where id = ?", key).rowcount for key in keys)
 
     def _remove_where(self, where: Condition) -> int:
         raise AssertionError("there are no columns")
 
-    def _rows(self, where: Where) -> tuple[NDArray[np.int64], NDArray[np.uint8]]:
+    def _key(self, item: Any) -> Any:
+        return str(item) if self.id_type == UUID else item
+
+    def _rows(self, where: Where) -> tuple[NDArray[Any], NDArray[np.uint8]]:
         rows = self.connection.execute("select id, code from codes order by id").fetchall()
-        ids = np.array([key for key, _ in rows], np.int64)
+        ids = np.empty(len(rows), np.int64 if self.id_type == INTEGER else object)
+        ids[:] = [uuid.UUID(key) if self.id_type == UUID else key for key, _ in rows]
         codes = np.frombuffer(b"".join(code for _, code in rows), np.uint8).reshape(len(rows), self.n_bytes)
-        seen = np.ones(len(ids), bool) if where is None else np.isin(ids, where)
+        seen = np.ones(len(ids), bool) if where is None else np.isin(ids, np.asarray(where))
         return ids[seen], codes[seen]
 
     def _ask(

@@ -7,7 +7,7 @@ only if its mark is the one that the store has read.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn, Self
 
@@ -126,14 +126,6 @@ class FaissStore(Store):
         put = self.index.upsert if replace else self.index.add
         put(batch.codes, batch.ids)
         self._faiss, self._unsaved = None, True
-
-    def _load(self, batches: Iterable[Batch], replace: bool, source: str) -> int:
-        """All batches become one, in memory. `save` and `close` write them."""
-        parts = [batch for batch in batches if len(batch.ids)]
-        if parts:
-            codes, ids = np.concatenate([part.codes for part in parts]), np.concatenate([part.ids for part in parts])
-            self._upsert(Batch(codes, ids, {}), replace)
-        return 0
 
     def _remove(self, ids: IdArray) -> int:
         count = self.index.remove(where=ids)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -21,7 +21,7 @@ from hashlearn.core.atomic_files import only_writer_in, replacing
 from hashlearn.core.checks import require_k
 from hashlearn.search.ids import INTEGER, NOTHING, IdArray, as_objects, no_ids
 from hashlearn.search.interface import NOWHERE, SearchResult
-from hashlearn.search.stores.base import Batch, Encoder, Store, Where
+from hashlearn.search.stores.base import Batch, Batches, Encoder, Store, Where
 from hashlearn.search.stores.candidates import ranked
 from hashlearn.search.stores.conditions import Condition
 from hashlearn.search.stores.usearch_files import Ending, as_bytes, read_ending
@@ -155,13 +155,9 @@ class UsearchStore(Store):
             self._next_key += len(new)
         self._whole = self._unsaved = True
 
-    def _load(self, batches: Iterable[Batch], replace: bool, source: str) -> int:
+    def _load(self, batches: Batches, replace: bool, source: str) -> int:
         """All rows in memory, then one atomic save. If a batch cannot be read, nothing has changed."""
-        parts = list(batches)
-        if parts:
-            codes = np.concatenate([part.codes for part in parts])
-            ids = np.concatenate([part.ids for part in parts])
-            self._upsert(Batch(codes, ids, {}), replace)
+        super()._load(batches, replace, source)
         self.save()
         return 0
 
