@@ -82,7 +82,8 @@ def test_sqlite_files_from_before_models_had_a_place_are_opened(tmp_path: Path, 
     path = tmp_path / "mine.db"
     with SqliteVecStore.create(path, "codes", 32, model="a" * 64) as store:
         store.upsert(CODES, np.arange(5))
-        store.connection.execute("ALTER TABLE hashlearn_stores DROP COLUMN model")
+        for later in ("model", "id_type", "fields"):
+            store.connection.execute(f"ALTER TABLE hashlearn_stores DROP COLUMN {later}")
     before = path.read_bytes()
     with pytest.raises(ValueError, match="with codes of 32 bits"):
         SqliteVecStore.create(path, "codes", 25)

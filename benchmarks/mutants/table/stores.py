@@ -1,4 +1,4 @@
-"""Stores: tables of others, several writers, transactions, and limits that are checked first."""
+"""Stores: tables of others, several writers, transactions, bulk loads, and limits that are checked first."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ OTHERS = ("tests/search/test_stores_of_others.py",)
 WRITERS = ("tests/search/test_stores_writers.py",)
 EVERYDAY = ("tests/search/test_everyday_table.py",)
 POSTGRES = ("tests/search/test_postgres.py",)
+INTERRUPTED = ("tests/search/test_loading.py::test_an_interrupted_load_goes_on",)
 
 MUTANTS = [
     Mutant(
@@ -70,43 +71,43 @@ MUTANTS = [
     Mutant(
         "an upsert into SQLite that fails half-way is kept",
         "search/stores/sqlite_vec.py",
-        "with self.connection:  # one transaction; vec0 knows no INSERT OR REPLACE",
-        "if True:",
+        "        with self._writing():\n            known = self._known(ids)",
+        "        if True:\n            known = self._known(ids)",
         ("tests/search/test_stores.py::test_a_sqlite_upsert_that_fails_half_way_leaves_the_table_as_it_was",),
     ),
     Mutant(
         "a store that is refused leaves its traces in an SQLite file",
         "search/stores/sqlite_vec.py",
-        '                self.connection.execute("ROLLBACK")',
-        '                self.connection.execute("COMMIT")',
+        "        with self._writing():\n            self._make_registry()",
+        "        if True:\n            self._make_registry()",
         OTHERS,
     ),
     Mutant(
         "an upsert into PostgreSQL keeps the old code",
-        "search/stores/postgres.py",
-        "DO UPDATE SET {code} = EXCLUDED.{code}",
-        "DO NOTHING",
+        "search/stores/postgres/merging.py",
+        "{name} = EXCLUDED.{name}",
+        "{name} = stored.{name}",
         STORES,
     ),
     Mutant(
         "a table of the user's in PostgreSQL without a key is taken",
-        "search/stores/postgres.py",
-        "if key.fetchone() is None or not never_null:",
+        "search/stores/postgres/tables.py",
+        "if key.fetchone() is None or not column.never_null:",
         "if False:",
         (*OTHERS, *POSTGRES),
     ),
     Mutant(
         "a view in PostgreSQL is taken for a table",
-        "search/stores/postgres.py",
-        '        if kind not in "rp":',
-        "        if False:",
+        "search/stores/postgres/tables.py",
+        '    if kind not in "rp":',
+        "    if False:",
         (*OTHERS, *POSTGRES),
     ),
     Mutant(
         "rows without a code are found in PostgreSQL",
-        "search/stores/postgres.py",
-        'FROM {table} WHERE {code} IS NOT NULL "\n            "ORDER BY distance, {id} LIMIT %s"',
-        'FROM {table} "\n            "ORDER BY distance, {id} LIMIT %s"',
+        "search/stores/postgres/store.py",
+        'WHERE {code} IS NOT NULL{where} "\n            "ORDER BY distance, {id}{ordered} LIMIT %s"',
+        'WHERE TRUE{where} "\n            "ORDER BY distance, {id}{ordered} LIMIT %s"',
         POSTGRES,
     ),
     Mutant(
@@ -140,9 +141,9 @@ MUTANTS = [
     Mutant(
         "SQLite files from before models had a place are refused",
         "search/stores/sqlite_vec.py",
-        "if columns == REGISTRY_COLUMNS[:2]:",
-        "if False:",
-        OTHERS,
+        "coalesce(fields, '{{}}')",
+        "fields",
+        ("tests/search/test_stores_of_others.py::test_sqlite_files_from_before_models_had_a_place_are_opened",),
     ),
     Mutant(
         "two writers of a LanceDB table leave an id twice",
@@ -199,5 +200,34 @@ MUTANTS = [
         "if type(value) not in allowed:",
         "if False:",
         EVERYDAY,
+    ),
+    Mutant(
+        "rows of a load into PostgreSQL become visible batch by batch",
+        "search/stores/postgres/loading.py",
+        "            with self.session.transaction():\n                self._copy(batch)\n",
+        "            with self.session.transaction():\n                self._copy(batch)\n"
+        "                self._merge(self._count(name), refuse_known, alone=True)\n",
+        INTERRUPTED,
+    ),
+    Mutant(
+        "an interrupted load into SQLite begins at row 0 again, and is then refused",
+        "search/stores/sqlite_loading.py",
+        "for batch in batches.after(resumed):",
+        "for batch in batches:",
+        INTERRUPTED,
+    ),
+    Mutant(
+        "an id that is in two batches of a load is left to the engine",
+        "search/stores/loading.py",
+        "        require_distinct(rows.ids())\n",
+        "",
+        ("tests/search/test_loading.py::test_an_id_twice_in_the_source_is_refused_by_name",),
+    ),
+    Mutant(
+        "a load with duplicates='refuse' replaces rows",
+        "search/stores/loading.py",
+        'store._load(batches, duplicates == "replace", digest)',
+        "store._load(batches, True, digest)",
+        ("tests/search/test_loading.py::test_a_file_and_a_table_become_a_store",),
     ),
 ]

@@ -74,8 +74,8 @@ MUTANTS = [
     Mutant(
         "an input that changes while it is encoded goes unnoticed",
         "streams/encoding.py",
-        "    return after.st_ctime_ns != before.st_ctime_ns and not has_same_rows()",
-        "    return False",
+        "    if changed or (after.st_ctime_ns != before.st_ctime_ns and not has_same_rows()):",
+        "    if changed:",
         ENCODING,
     ),
     Mutant(
@@ -88,15 +88,15 @@ MUTANTS = [
     Mutant(
         "ids of a part of a data set begin at 0",
         "streams/encoding.py",
-        "whole(shards.codes(), n, hasher.n_bits, first_id, work.model)",
-        "whole(shards.codes(), n, hasher.n_bits, 0, work.model)",
+        "parquet_bytes(shards.codes(), source, n_bits, first_id, work.model, model_name)",
+        "parquet_bytes(shards.codes(), source, n_bits, 0, work.model, model_name)",
         (*ENCODING, *FOLDERS),
     ),
     Mutant(
         "Parquet codes do not name their model",
-        "streams/encoding.py",
-        "n_bits, model=model)",
-        "n_bits)",
+        "streams/code_files.py",
+        "to_arrow(group, ids, n_bits, model=model, fields=fields)",
+        "to_arrow(group, ids, n_bits, fields=fields)",
         (*ENCODING, *FOLDERS),
     ),
     Mutant(
@@ -116,8 +116,8 @@ MUTANTS = [
     Mutant(
         "codes of inputs that are gone stay in the folder",
         "distributed/encoding.py",
-        "        output.unlink(missing_ok=True)\n        _place(output)",
-        "        _place(output)",
+        "for place in (output, sidecar_of(output), _place(output)):",
+        "for place in (sidecar_of(output), _place(output)):",
         FOLDERS,
     ),
     Mutant(
