@@ -15,10 +15,10 @@ from hashlearn.hashers import ITQ
 from hashlearn.targets import UNLABELED, LabelsAndNeighbors
 
 X, y = load_digits(return_X_y=True)
-database, queries, known, asked = X[:800], X[800:], y[:800], y[800:]
+database, queries, known, asked = X[:500], X[500:], y[:500], y[500:]
 
 # %%
-# Five splits: 0 and 1 have no labels, then 2 and 3, and so on. Codes have 16 bits, and all seeds are 0. Every query
+# Three splits: 0 and 1 have no labels, then 4 and 5, then 8 and 9. Codes have 16 bits, and all seeds are 0. Every query
 # searches the whole database. Queries of the two digits without labels are scored apart from the others.
 
 
@@ -29,7 +29,7 @@ def scores(hasher, hidden):
 
 
 found = {"labels only": [], "no labels (ITQ)": [], "labels and neighbors": []}
-for hidden in np.arange(10).reshape(5, 2):
+for hidden in ([0, 1], [4, 5], [8, 9]):
     without = np.isin(known, hidden)
     hasher = TwoStepHasher(n_bits=16, random_state=0).fit(database[~without], known[~without])
     found["labels only"].append(scores(hasher, hidden))
@@ -46,7 +46,7 @@ for (name, pairs), color in zip(found.items(), ["C1", "C3", "C0"], strict=True):
     axes.plot([0, 1], np.mean(pairs, axis=0), color=color, marker="o", linewidth=3)
     axes.annotate(name, (1, np.mean(pairs, axis=0)[1]), (12, 0), textcoords="offset points", color=color, va="center")
 axes.set(xticks=[0, 1], xticklabels=["classes with labels", "classes without"], xlim=(-0.15, 1.1), ylim=(0, 1))
-axes.set(ylabel="mean average precision\n(thin: five splits, thick: their mean)", xlabel="what the query is")
+axes.set(ylabel="mean average precision\n(thin: three splits, thick: their mean)", xlabel="what the query is")
 lost, kept = (np.mean(found[name], axis=0)[1] for name in ("labels only", "labels and neighbors"))
 axes.set_title(f"New classes: labels only reach {lost:.0%}, labels and neighbors {kept:.0%}", loc="left")
 plt.show()

@@ -9,7 +9,7 @@ import pytest
 from benchmarks.fuzz.__main__ import fuzz
 from benchmarks.fuzz.worker import TARGETS
 
-SECONDS = float(os.environ.get("HASHLEARN_FUZZ_SECONDS", "30")) / len(TARGETS)
+SECONDS = float(os.environ.get("HASHLEARN_FUZZ_SECONDS", "20")) / len(TARGETS)
 SEED = int(os.environ.get("HASHLEARN_FUZZ_SEED", "0"))
 
 

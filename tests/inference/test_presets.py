@@ -25,7 +25,7 @@ def inferred(solver, target=None, **options):
 
 @pytest.mark.parametrize("name", ["distance", "thresholded_distance"])
 def test_auto_is_as_good_as_sdr_with_its_defaults(name):
-    X = load_digits().data[:700]
+    X = load_digits().data[:300]
     Y = as_target(name, None).build(X, None, np.random.default_rng(0))
     start = start_codes("pca", X, 8, np.random.default_rng(0))
     loose, tight = (

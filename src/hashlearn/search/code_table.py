@@ -106,7 +106,7 @@ class CodeTable:
     def _put(self, codes: NDArray[np.uint8], ids: IdArray, *, replace: bool) -> None:
         if len(ids) == 0:
             return
-        if (ids[1:] > ids[:-1]).all():  # which takes less time than sorting
+        if ids.dtype.kind == "i" and (ids[1:] > ids[:-1]).all():  # which takes less time than sorting
             sorted_ids, codes = ids.copy(), codes.copy()  # the caller may change its own arrays
         else:
             order = order_of(ids)
