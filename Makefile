@@ -63,8 +63,9 @@ format: $(READY) ## Let ruff rewrite what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+SITE ?=
 docs: $(DOCS_READY) ## Build the site into docs/_build/html; a broken link or a name without a page is an error
-	$(BIN)/python -m sphinx -b html --quiet --fail-on-warning --keep-going docs docs/_build/html
+	$(BIN)/python -m sphinx -b html $(SITE) --quiet --fail-on-warning --keep-going docs docs/_build/html
 
 bench-bqp: $(BENCH_READY)         ## One MNIST bit: hashlearn against interior-point solvers and pymanopt
 	$(BIN)/python -m benchmarks.bqp.race
