@@ -8,7 +8,7 @@ BENCH_READY := $(VENV)/.bench-ready
 DOCS_READY := $(VENV)/.docs-ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test coverage dist smoke docs claims lint format bench-bqp bench-bqp-growth bench-bqp-quality bench-mnist bench-encode bench-metrics bench-hashers bench-search bench-models bench-frontier bench-promises fuzz mutants lock clean
+.PHONY: help setup demo test coverage dist smoke docs claims lint format bench-bqp bench-bqp-growth bench-bqp-quality bench-cuts bench-mnist bench-encode bench-metrics bench-hashers bench-search bench-models bench-frontier bench-promises fuzz mutants lock clean
 
 help:            ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -75,6 +75,11 @@ bench-bqp-growth: $(BENCH_READY)  ## One bit at n = 10^4, 10^5, 10^6: seconds, e
 
 bench-bqp-quality: $(BENCH_READY) ## Final value against the SDP bound, every solver on six instances
 	$(BIN)/python -m benchmarks.bqp.quality
+
+bench-cuts: $(BENCH_READY)        ## Max-cut under a time limit: auto, local search against its peers, proofs of optimality
+	$(BIN)/python -m benchmarks.bqp.auto_table
+	$(BIN)/python -m benchmarks.bqp.cut_race --seconds 10 --seeds 1
+	$(BIN)/python -m benchmarks.bqp.proofs
 
 bench-mnist: $(READY)             ## The paper's protocol on MNIST, with and without labels: precision, mAP, seconds
 	$(BIN)/python -m benchmarks.mnist_retrieval --labels

@@ -272,7 +272,7 @@ def direct_claims(problem: ExactProblem, rng: Generator) -> Iterator[Claim]:
     for y in duals:
         yield Claim("shifted", shifted_bound(A, y, rng).bound)
         yield Claim("dual", dual_bound(A, y, rng).bound)
-        yield Claim("lanczos", dual_bound(A, y, rng, proof_limit=0).bound)
+        yield Claim("chebyshev", dual_bound(A, y, rng, proof_limit=0).bound)
         if isinstance(A, LowRank) and A.rank:
             tightest = low_rank_bound(A, -y)
             yield Claim("low rank", tightest.bound)

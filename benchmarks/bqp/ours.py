@@ -15,9 +15,9 @@ from hashlearn import bqp
 
 Solver = Any
 
-# Every registered method but "exact", which refuses problems of these sizes, and three variants.
+# Every registered method but the two for few variables, and three variants.
 OURS: dict[str, Callable[[], Solver]] = {
-    **{name: solver for name, solver in bqp.METHODS.items() if name != "exact"},
+    **{name: solver for name, solver in bqp.METHODS.items() if name not in ("exact", "branch_and_bound")},
     "sdr without polish": lambda: bqp.SemidefiniteRelaxation(polish=0),
     "literal al": lambda: bqp.AugmentedLagrangian.literal(),
     "sequential spectral": lambda: bqp.Spectral(binarisation="sequential"),

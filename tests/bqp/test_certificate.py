@@ -1,6 +1,7 @@
 """Bounds must hold whatever y or d they are given, and be tight at the optimum."""
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -8,8 +9,10 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hashlearn import bqp
 from hashlearn.bqp.operators import LowRank, as_operator
 from hashlearn.bqp.sdr.certificate import dual_bound, low_rank_bound, shifted_bound
+from hashlearn.bqp.sdr.chebyshev import metric
 
 
 def optimum(M: np.ndarray) -> float:
@@ -54,42 +57,85 @@ def test_low_rank_bound_equals_the_eigenvalue_it_stands_for():
         assert bound == pytest.approx(smallest * d.sum(), rel=1e-9)
 
 
+def scaled_eigenvalue(A, y):
+    """λ_min of D^{-½}(A − Diag(y))D^{-½} and Σd, by LAPACK."""
+    d = metric(A, y)
+    S = (A.toarray() - np.diag(y)) / np.sqrt(np.outer(d, d))
+    return np.linalg.eigvalsh(S)[0], d.sum()
+
+
 def test_shifted_bound_equals_the_eigenvalue_it_stands_for():
     rng = np.random.default_rng(1)
-    for n in (30, 600):  # a dense eigenvalue, and one from Lanczos
+    for n, accuracy in ((30, 1e-7), (600, 1e-7), (1200, 0.5)):  # dense eigenvalues, and a test that stops when it fails
         half = sp.random_array((n, n), density=0.05, rng=rng)
         A = as_operator(sp.csr_array(half + half.T))
         y = -rng.random(n)
-        expected = y.sum() + n * np.linalg.eigvalsh(A.toarray() - np.diag(y))[0]
+        value, total = scaled_eigenvalue(A, y)
+        expected = y.sum() + value * total
         bound = shifted_bound(A, y, rng).bound
         assert bound <= expected
-        assert bound == pytest.approx(expected, rel=1e-7)
+        assert bound == pytest.approx(expected, rel=accuracy)
 
 
-def test_lanczos_bound_is_below_and_not_far():
+def semidefinite_dual(A, y):
+    """y + λ·d with A − Diag(y + λd) ⪰ 0 and singular."""
+    return y + scaled_eigenvalue(A, y)[0] * metric(A, y)
+
+
+def test_chebyshev_bound_is_below_and_not_far():
     rng = np.random.default_rng(2)
     n = 2000
     half = sp.random_array((n, n), density=0.005, rng=rng)
     A = as_operator(sp.csr_array(half + half.T))
-    y = -np.ones(n)
-    expected = y.sum() + n * np.linalg.eigvalsh(A.toarray() - np.diag(y))[0]
-    certificate = dual_bound(A, y, rng, proof_limit=100)
-    assert certificate.kind == "lanczos"
-    assert certificate.bound <= expected
-    assert certificate.bound == pytest.approx(expected, rel=0.02)
+    y = semidefinite_dual(A, -np.ones(n))
+    for loss in (1e-2, 1e-4):
+        certificate = dual_bound(A, y, rng, enough=y.sum() * (1.0 + loss), proof_limit=100)
+        assert certificate.kind == "chebyshev"
+        assert y.sum() * (1.0 + 0.7 * loss) <= certificate.bound <= y.sum() * (1.0 - 1e-9)
 
 
-def test_a_constant_background_costs_lanczos_no_accuracy():
+def test_a_constant_background_costs_no_accuracy():
     rng = np.random.default_rng(6)
     n = 1500
     half = sp.random_array((n, n), density=0.01, rng=rng)
     background = LowRank(np.column_stack([np.ones(n), rng.choice([-1.0, 1.0], (n, 3))]), [50.0, 1.0, 1.0, 1.0])
     A = as_operator(sp.csr_array(-(half + half.T))) + background
-    y = np.full(n, -10.0)
-    exact = y.sum() + n * np.linalg.eigvalsh(A.toarray() - np.diag(y))[0]
-    certificate = dual_bound(A, y, rng, proof_limit=0)
-    assert certificate.bound <= exact
-    assert certificate.bound == pytest.approx(exact, abs=0.01 * abs(y.sum()))
+    y = semidefinite_dual(A, np.full(n, -10.0))
+    certificate = dual_bound(A, y, rng, enough=1.01 * y.sum(), proof_limit=0)
+    assert certificate.bound <= y.sum() * (1.0 - 1e-9)
+    assert certificate.bound == pytest.approx(y.sum(), rel=0.02)
+
+
+@pytest.mark.parametrize("exponent", [-100, 0, 100])
+@pytest.mark.parametrize("whole", [True, False])
+def test_bounds_without_a_factorization_hold(whole, exponent):
+    """Small sparse problems: disconnected, isolated nodes, no edges, a diagonal, huge and tiny weights."""
+    for seed in range(25):
+        rng = np.random.default_rng([seed, whole])
+        n = int(rng.integers(2, 12))
+        W = np.where(rng.random((n, n)) < rng.choice([0.0, 0.2, 0.6]), rng.standard_normal((n, n)), 0.0)
+        W = np.rint(3.0 * W) if whole else W * 10.0 ** rng.uniform(-6, 6, (n, n))
+        M = (W + W.T) * 10.0**exponent
+        solver = bqp.SemidefiniteRelaxation(proof_limit=0, n_draws=5)
+        solution = bqp.solve(sp.csr_array(M), solver, random_state=seed)
+        assert solution.bound <= optimum(M) + 1e-12 * np.abs(M).sum()
+        assert np.isfinite(solution.bound)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_planted_problems_whose_dual_is_degenerate(seed):
+    """Weights −w s_i s_j over twelve decades: the optimum is known, and S is singular at the best dual."""
+    rng = np.random.default_rng(seed)
+    n = 300
+    s = rng.choice([-1.0, 1.0], n)
+    i, j = rng.integers(0, n, (2, 4 * n))
+    w = 10.0 ** rng.uniform(-6, 6, 4 * n) * (i < j)
+    half = sp.csr_array((-w * s[i] * s[j], (i, j)), shape=(n, n))
+    A = sp.csr_array(half + half.T)
+    best = -math.fsum(np.abs(A.data))
+    solution = bqp.solve(A, bqp.SemidefiniteRelaxation(proof_limit=0, tol=1e-4), random_state=seed)
+    assert solution.bound <= best * (1.0 - 1e-15)
+    assert solution.bound >= best * (1.0 + 1e-3)
 
 
 def test_direction_is_one_of_descent():

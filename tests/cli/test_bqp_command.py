@@ -147,14 +147,49 @@ def test_output_holds_the_assignment(
     file = request.getfixturevalue(name)
     output = tmp_path / "assignment.txt"
     result = invoke(file, "--method", "enumerate", "--json", "--output", output)
-    entries = [int(line) for line in output.read_text().splitlines()]
-    assert len(entries) == n_variables
+    written = dict([int(word) for word in line.split()] for line in output.read_text().splitlines())
+    assert list(written) == list(range(1, n_variables + 1))
+    entries = list(written.values())
     if name == "triangle":
         assert abs(sum(entries)) == 1
         assert set(entries) == {-1, 1}
     else:
         assert entries == [1, 0, 1]
     assert strict_json(result.stdout)["value"] == (2.0 if name == "triangle" else -7.0)
+
+
+def test_labels_of_an_edge_list(tmp_path: Path) -> None:
+    file, output = tmp_path / "path.csv", tmp_path / "sides.txt"
+    file.write_text("left,middle,2\nmiddle,right\nright,right,9\n")
+    result = invoke(file, "--method", "enumerate", "--json", "--output", output)
+    assert strict_json(result.stdout)["value"] == 3.0
+    assert result.stderr == "Note: 1 self-loop(s) are in no cut and were left out\n"
+    sides = dict(line.split() for line in output.read_text().splitlines())
+    assert list(sides) == ["left", "middle", "right"]
+    assert sides["left"] == sides["right"] != sides["middle"]
+
+
+def test_format_and_sense_of_an_ising_file(tmp_path: Path) -> None:
+    file = tmp_path / "spins"
+    file.write_text("0 1 2\n1 1 0.5\n")
+    result = invoke(file, "--method", "enumerate", "--format", "coo", "--sense", "ising", "--json")
+    report = strict_json(result.stdout)
+    assert (report["sense"], report["value"], report["bound"]) == ("ising", -2.5, -2.5)
+    refused = invoke(file, "--format", "cool")
+    assert refused.exit_code == 2
+    assert "did you mean 'coo'?" in refused.stderr
+
+
+def test_proof_is_written_and_checked(tmp_path: Path) -> None:
+    file, proof = tmp_path / "spins.coo", tmp_path / "proof.json"
+    file.write_text("# vartype=SPIN\n" + "".join(f"{k} {(k + 1) % 7} 1\n" for k in range(7)))
+    result = invoke(file, "--method", "branch_and_bound", "--json", "--proof", proof)
+    assert (result.exit_code, strict_json(result.stdout)["status"]) == (0, "optimal")
+    checked = CliRunner().invoke(main, ["bqp-verify", str(file), str(proof), "--json"])
+    assert strict_json(checked.stdout)["value"] == strict_json(result.stdout)["value"] == -5.0
+    without = invoke(file, "--method", "exact", "--proof", tmp_path / "none.json")
+    assert without.exit_code == 2
+    assert "use --method branch_and_bound" in without.stderr
 
 
 def test_sense_overrides_the_name(qubo: Path) -> None:
@@ -174,7 +209,7 @@ def test_interrupt_prints_the_best_so_far_and_exits_with_130(triangle: Path, tmp
     assert result.exit_code == 130
     report = strict_json(result.stdout)
     assert (report["status"], report["value"]) == ("interrupted", 2.0)
-    assert output.read_text().split() == ["-1", "1", "1"]
+    assert output.read_text() == "1 -1\n2 1\n3 1\n"
 
 
 def test_interrupt_while_reading(triangle: Path, monkeypatch: pytest.MonkeyPatch) -> None:

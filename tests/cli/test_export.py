@@ -105,7 +105,7 @@ def test_a_table_of_the_user(codes: Path) -> None:
         (["codes.parquet", "--to", "duckdb", "-o", "a.onnx"], "--output: is not for --to duckdb"),
         (["model", "-o", "a.onnx", "--path", "a"], "--path: is not for --to onnx; leave it out"),
         (["model", "--to", "onnx"], "--output: is missing; name the .onnx file to write"),
-        (["codes.parquet", "--to", "mysql"], "'mysql' is not one of"),
+        (["codes.parquet", "--to", "mysql"], "--to must be one of 'onnx', 'postgres'"),
     ],
 )
 def test_options_that_do_not_fit(codes: Path, arguments: list[str], words: str) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hashlearn import RankingHasher, load
-from hashlearn.cli.progress import ProgressBar
+from hashlearn.core.progress_bar import ProgressBar
 from hashlearn.hashers import HASHERS
 from tests.cli.files import N, X, Y, answer, invoke, refused, write_parquet
 

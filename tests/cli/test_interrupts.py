@@ -19,8 +19,8 @@ from click.shell_completion import BashComplete
 
 from hashlearn import TwoStepHasher, bqp, inference
 from hashlearn.cli import main
-from hashlearn.cli.progress import ProgressBar
 from hashlearn.core.progress import Progress
+from hashlearn.core.progress_bar import ProgressBar
 from tests.cli.files import N, X, Y, answer, invoke
 from tests.cli.solvers import Endless, Interrupted
 
@@ -128,7 +128,7 @@ def test_ctrl_c_in_encode_keeps_what_is_done(folder: Path, monkeypatch: pytest.M
 def test_bars_are_drawn_on_a_terminal_and_nowhere_else(folder: Path) -> None:
     pty, fcntl, termios = (pytest.importorskip(m, reason="needs a terminal") for m in ("pty", "fcntl", "termios"))
     code = (
-        "import time; from hashlearn.cli.progress import ProgressBar\n"
+        "import time; from hashlearn.core.progress_bar import ProgressBar\n"
         "from hashlearn.core.progress import Progress\n"
         "with ProgressBar(quiet=False) as bar:\n"
         "    bar(Progress('encoding', 3, 4)); time.sleep(1.0); bar.begin('searching'); time.sleep(0.5)\n"

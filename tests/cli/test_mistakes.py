@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from click.testing import Result
 
-from hashlearn import compress
+from hashlearn import bqp, compress
 from hashlearn.cli import main
 from hashlearn.cli.exits import BAD_INPUT, FAILED, refusal
 from hashlearn.hashers import LSH
@@ -42,6 +42,7 @@ WORKING: dict[str, list[str]] = {
     "report": ["no results here"],
     "datasets": [],
     "bqp": ["graph.txt"],
+    "bqp-verify": ["graph.txt", "proof.json"],
     "demo": [],
 }  # fmt: skip
 
@@ -81,6 +82,8 @@ READERS: dict[str, list[str]] = {
     "data set of bench": ["bench", "supervised", "--dataset", "FILE", "--methods", "SDH", "--bits", "8"],
     "folder of report": ["report", "FILE", "-o", "page.html"],
     "problem of bqp": ["bqp", "FILE"],
+    "problem of bqp-verify": ["bqp-verify", "FILE", "proof.json"],
+    "proof of bqp-verify": ["bqp-verify", "graph.txt", "FILE"],
 }
 
 WRONG_FILES = [
@@ -159,6 +162,8 @@ def _written_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
         compress(many, recall=0.3, families=["ranking_linear"], keep_floats=False).save("promise")
         write_npz("small.npz")
         Path("graph.txt").write_text("3 3\n1 2 1\n2 3 1\n1 3 1\n")
+        graph = bqp.read_problem("graph.txt").operator
+        bqp.solve(graph, "branch_and_bound", random_state=0).details["proof"].save("proof.json")
         for suffix in ("", ".npy", ".npz", ".parquet", ".csv"):
             Path(f"empty{suffix}").touch()
             Path(f"words{suffix or '.txt'}").write_text("these are words\n")
@@ -231,7 +236,7 @@ def valued(command: click.Command) -> list[str]:
 
 @pytest.mark.parametrize("name", [name for name in main.commands if name != "demo"])
 def test_odd_values_of_every_option(folder: Path, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for file in ("X.npy", "Q.npy", "y.npy", "yq.npy", "model", "small.npz", "graph.txt"):
+    for file in ("X.npy", "Q.npy", "y.npy", "yq.npy", "model", "small.npz", "graph.txt", "proof.json"):
         os.symlink(folder / file, tmp_path / file)
     monkeypatch.chdir(tmp_path)
     for option in valued(main.commands[name]):

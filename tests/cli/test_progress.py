@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from hashlearn import bqp
-from hashlearn.cli.progress import ProgressBar
 from hashlearn.cli.text_tables import value_and_bound
 from hashlearn.core import progress_bar as module
 from hashlearn.core.progress import Progress
+from hashlearn.core.progress_bar import ProgressBar
 from hashlearn.experiments.bench.run import RunProgress
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from hashlearn import bqp, load
 from hashlearn.cli import tune as module
-from hashlearn.cli.progress import ProgressBar
+from hashlearn.core.progress_bar import ProgressBar
 from hashlearn.hash_functions import RBFSVM, KernelRidge, LinearSVM
 from hashlearn.hashers import TwoStepHasher, tune, tuning
 from hashlearn.targets import LabelsAndNeighbors, Neighbors

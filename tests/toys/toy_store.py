@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from hashlearn.search.ids import INTEGER, UUID
 from hashlearn.search.stores.base import Batch, Encoder, Store, Where
-from hashlearn.search.stores.conditions import Condition
 
 
 class ToyStore(Store):
@@ -69,14 +68,11 @@ class ToyStore(Store):
                 self._refuse_known(min(known), len(known))
             connection.executemany("insert or replace into codes values (?, ?)", rows)
 
-    def _remove(self, ids: NDArray[Any]) -> int:
+    def _remove(self, where: Any) -> int:
         with self.connection as connection:
             connection.execute("begin immediate")
-            keys = [(self._key(item),) for item in ids.tolist()]
+            keys = [(self._key(item),) for item in where.tolist()]
             return sum(connection.execute("delete from codes where id = ?", key).rowcount for key in keys)
-
-    def _remove_where(self, where: Condition) -> int:
-        raise AssertionError("there are no columns")
 
     def _key(self, item: Any) -> Any:
         return str(item) if self.id_type == UUID else item

@@ -14,8 +14,8 @@ MUTANTS = [
     Mutant(
         "only the first 32 draws of a relaxation are valued",
         "bqp/sdr/relaxation.py",
-        "normals[:, first : first + DRAWS_AT_ONCE]",
-        "normals[:, :DRAWS_AT_ONCE]",
+        "normals[:, first : first + count]",
+        "normals[:, :count]",
         ROUNDING,
     ),
     Mutant(
@@ -154,8 +154,8 @@ MUTANTS = [
     Mutant(
         "the bound may exceed the value",
         "bqp/solve.py",
-        "bound = min(run.bound, value)",
-        "bound = run.bound",
+        "bound = min(run.bound - slack if slack == 0.0 else below(run.bound - slack), value)",
+        "bound = run.bound - slack",
         SOLVE,
     ),
     Mutant(

@@ -6,12 +6,28 @@ as well as one bit of a code. Start with `solve`. With a `LowRank` A everything 
 
 from __future__ import annotations
 
+from hashlearn.bqp.branch_and_bound import BranchAndBound, Proof
 from hashlearn.bqp.methods.augmented_lagrangian import AugmentedLagrangian
+from hashlearn.bqp.methods.auto import Auto
 from hashlearn.bqp.methods.exact import Exact
 from hashlearn.bqp.methods.graph_cut import GraphCut
 from hashlearn.bqp.methods.local_search import LocalSearch
 from hashlearn.bqp.methods.nopt import NonlinearOptimization
 from hashlearn.bqp.methods.spectral import Spectral
+from hashlearn.bqp.modeling import (
+    CutSolution,
+    DimodSampler,
+    IsingSolution,
+    Problem,
+    QuboSolution,
+    ising,
+    ising_problem,
+    max_cut,
+    max_cut_problem,
+    qubo,
+    qubo_problem,
+    solve_problem,
+)
 from hashlearn.bqp.operators import (
     Dense,
     LowRank,
@@ -21,7 +37,7 @@ from hashlearn.bqp.operators import (
     as_operator,
     diagonal_operator,
 )
-from hashlearn.bqp.problem_files import Problem, ProblemFileError, read_problem
+from hashlearn.bqp.problem_files import ProblemFileError, read_problem, write_problem
 from hashlearn.bqp.sdr import SemidefiniteRelaxation
 from hashlearn.bqp.solution import Solution, SolverProgress, Status, TraceEntry
 from hashlearn.bqp.solve import METHODS, Solver, solve
@@ -30,15 +46,22 @@ from hashlearn.bqp.theory import expected_rounding_value, shift_to_negative_semi
 __all__ = [
     "METHODS",
     "AugmentedLagrangian",
+    "Auto",
+    "BranchAndBound",
+    "CutSolution",
     "Dense",
+    "DimodSampler",
     "Exact",
     "GraphCut",
+    "IsingSolution",
     "LocalSearch",
     "LowRank",
     "NonlinearOptimization",
     "Operator",
     "Problem",
     "ProblemFileError",
+    "Proof",
+    "QuboSolution",
     "SemidefiniteRelaxation",
     "Solution",
     "Solver",
@@ -51,9 +74,17 @@ __all__ = [
     "as_operator",
     "diagonal_operator",
     "expected_rounding_value",
+    "ising",
+    "ising_problem",
+    "max_cut",
+    "max_cut_problem",
+    "qubo",
+    "qubo_problem",
     "read_problem",
     "shift_to_negative_semidefinite",
     "solve",
+    "solve_problem",
+    "write_problem",
 ]
 
 # Every solver in METHODS is public, also one that the list above does not name.

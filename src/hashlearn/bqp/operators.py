@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hashlearn.bqp.rows import Rows, Tall, TallArray, checked_matrix, rows_of
 from hashlearn.bqp.rows.numpy_rows import is_small
-from hashlearn.core.arrays import EPS, FloatArray
+from hashlearn.core.arrays import EPS, FloatArray, is_tensor
 from hashlearn.core.checks import finite_float64, require_symmetric, require_whole
 from hashlearn.core.threads import map_row_blocks
 
@@ -368,11 +368,15 @@ def _rows(matrix: sp.csr_array, first: int, last: int) -> sp.csr_array:
 
 
 def as_operator(A: Any) -> Operator:
-    """The operator of an ndarray (or nested lists) or a scipy.sparse matrix, validated. An `Operator` is its own."""
+    """The operator of an array (or nested lists), a scipy.sparse matrix or a sparse tensor; an `Operator` itself."""
     if isinstance(A, Operator):
         return A
     if sp.issparse(A):
         return Sparse(A)
+    if is_tensor(A) and str(A.layout) != "torch.strided":
+        from hashlearn.bqp.torch_sparse import TorchSparse  # PyTorch is optional
+
+        return TorchSparse(A)
     return Dense(A)
 
 

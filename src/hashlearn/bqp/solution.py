@@ -6,16 +6,20 @@ turns that, or Ctrl-C, into a `Solution` of the best so far, so no solver handle
 
 from __future__ import annotations
 
+import math
+import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.bqp.operators import Operator
+from hashlearn.bqp.constraints import Cardinality
+from hashlearn.bqp.operators import Dense, Operator, Sparse
 from hashlearn.bqp.rows import TallArray
 from hashlearn.core.progress import Progress, ProgressCallback
 
@@ -84,10 +88,11 @@ def relative_gap(value: float, bound: float) -> float:
 
 
 TRACE_LIMIT = 10_000
+DIVIDED_ROWS = 4096  # rows of a sparse A whose divisors are found at once
 
 
 class OutOfTime(Exception):
-    """Raised by `Run.tick` past the time limit; caught by `solve`."""
+    """Raised by `Run.tick` past the time limit, or when the answer is proven; caught by `solve`."""
 
 
 @dataclass(frozen=True)
@@ -100,8 +105,52 @@ class SolverProgress(Progress):
     bound: float
 
 
+class Lattice(NamedTuple):
+    """The values that xᵀAx can take if A holds integers: ``base`` plus multiples of ``step``.
+
+    A flip of x_i changes the value by −4 x_i Σ_{j≠i} a_ij x_j. Modulo twice any common divisor of the entries, that sum
+    is Σ_{j≠i} a_ij. So the step is 4 gcd(sums of rows, 2 · entries), both without the diagonal.
+    """
+
+    base: int
+    step: int
+
+    @classmethod
+    def of(cls, A: Operator) -> Lattice | None:
+        """The lattice of a dense or sparse A whose values are computed without rounding; None for others."""
+        if not isinstance(A, Dense | Sparse) or not A.is_exact():
+            return None
+        rows = (A @ np.ones(A.n) - A.diagonal()).astype(np.int64)
+        step = 4 * int(np.gcd.reduce(rows, initial=2 * _common_divisor(A)))
+        return cls(int(A.value(np.ones(A.n))), step) if step else None
+
+    def raised(self, bound: float) -> float:
+        """The smallest value of the lattice that is not below ``bound``: no x has a value between them."""
+        if not math.isfinite(bound):
+            return bound
+        steps = math.ceil((Fraction(bound) - self.base) / self.step)
+        return max(bound, float(self.base + steps * self.step))
+
+
+def _common_divisor(A: Dense | Sparse) -> int:
+    """The greatest common divisor of the entries off the diagonal; 0 if they are all 0. Ends early at 1."""
+    found, at_once = 0, 1 if isinstance(A, Dense) else DIVIDED_ROWS
+    for first in range(0, A.n, at_once):
+        if isinstance(A, Dense):
+            entries = np.delete(A.array[first], first)
+        else:
+            a, b = A.matrix.indptr[first], A.matrix.indptr[min(first + at_once, A.n)]
+            counts = np.diff(A.matrix.indptr[first : first + at_once + 1])
+            rows = np.repeat(np.arange(first, first + len(counts)), counts)
+            entries = A.matrix.data[a:b][A.matrix.indices[a:b] != rows]
+        found = int(np.gcd.reduce(entries.astype(np.int64), initial=found))
+        if found == 1:
+            break
+    return found
+
+
 class Run:
-    """The incumbent, the clock and the trace of one solve."""
+    """The incumbent, the clock and the trace of one solve. Several threads may offer and tick at once."""
 
     def __init__(
         self,
@@ -110,19 +159,46 @@ class Run:
         time_limit: float | None = None,
         progress: ProgressCallback | None = None,
         unit: float = 1.0,
+        cardinality: Cardinality | None = None,
+        started: float | None = None,
     ) -> None:
         self.A = A
         self.unit = unit  # values and bounds are multiplied by it before the user sees them
         self.method = method
+        self.cardinality = cardinality
         self.details: dict[str, Any] = {}
         self.trace: list[TraceEntry] = []
-        self._progress = progress
-        self._started = time.perf_counter()
-        self._deadline = None if time_limit is None else self._started + time_limit
-        self._stage = "start"
         self.bound = -np.inf
         self.x: TallArray | None = None  # until the first offer
         self.value = np.inf
+        self._lattice = Lattice.of(A)
+        self._progress = progress
+        self._started = time.perf_counter() if started is None else started
+        self._deadline = None if time_limit is None else self._started + time_limit
+        self._stage = "start"
+        self._lock = threading.RLock()
+        self._thread = threading.get_ident()  # the only one that calls the progress callback
+        self._parent: Run | None = None
+        self._ended: Callable[[], bool] = lambda: False
+
+    def part(self, method: str, ended: Callable[[], bool]) -> Run:
+        """A run of its own for one of several solvers that work side by side. What it is offered, this one gets too.
+
+        Its ticks raise `OutOfTime` once ``ended()`` is true.
+        """
+        part = Run.__new__(Run)
+        part.__dict__.update(self.__dict__)
+        part.method, part.details, part.trace = method, {}, []
+        part.x, part.value, part.bound = None, np.inf, -np.inf
+        part._progress, part._parent, part._ended = None, self, ended
+        return part
+
+    def settle(self, parts: Iterable[Run]) -> None:
+        """Take the point of the first of ``parts`` that has the best value. It does not depend on who was faster."""
+        found = [part for part in parts if part.x is not None]
+        if found:
+            best = min(found, key=lambda part: part.value)
+            self.x, self.value = best.x, best.value
 
     @property
     def seconds(self) -> float:
@@ -133,18 +209,29 @@ class Run:
         """Store a copy of the signs x if they are better than the best so far; returns whether they are."""
         if value is None:
             value = self.A.value(x)
-        if not value < self.value:
-            return False
-        self.x, self.value = self.A.tall.copy(x), float(value)
-        self._record()
+        with self._lock:
+            if not value < self.value:
+                return False
+            self.x, self.value = self.A.tall.copy(x), float(value)
+            self._record()
+            if self._parent is not None:
+                self._parent.offer(x, value)
         return True
 
     def offer_bound(self, bound: float) -> bool:
-        """Store a proven lower bound if it is higher than the best so far; returns whether it is."""
-        if not bound > self.bound:
-            return False
-        self.bound = float(bound)
-        self._record()
+        """Store a proven lower bound if it is higher than the best so far; returns whether it is.
+
+        If A holds integers, the bound is raised to the next value that xᵀAx can take.
+        """
+        if self._lattice is not None:
+            bound = self._lattice.raised(bound)
+        with self._lock:
+            if not bound > self.bound:
+                return False
+            self.bound = float(bound)
+            self._record()
+            if self._parent is not None:
+                self._parent.offer_bound(bound)
         return True
 
     def tell(self, **values: float | None) -> None:
@@ -154,12 +241,18 @@ class Run:
     def tick(self, stage: str, fraction: float | None = None) -> None:
         """Call the progress callback; raise `OutOfTime` past the time limit."""
         self._stage = stage
-        if self._progress is not None:
+        self._report(stage, fraction)
+        if self._ended() or (self._deadline is not None and time.perf_counter() > self._deadline):
+            raise OutOfTime
+
+    def _report(self, stage: str, fraction: float | None) -> None:
+        if self._parent is not None:
+            self._parent._stage = stage
+            self._parent._report(stage, None)
+        elif self._progress is not None and threading.get_ident() == self._thread:
             value, bound = self.unit * self.value, self.unit * self.bound
             total = None if fraction is None else 1.0
             self._progress(SolverProgress(stage, fraction or 0.0, total, self.method, self.seconds, value, bound))
-        if self._deadline is not None and time.perf_counter() > self._deadline:
-            raise OutOfTime
 
     @property
     def seconds_left(self) -> float:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import time
+from collections.abc import Mapping
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from hashlearn.bqp import merging
+from hashlearn.bqp.branch_and_bound import BranchAndBound
+from hashlearn.bqp.constraints import Cardinality, checked_cardinality, contracted
 from hashlearn.bqp.error_bounds import below, constant_bound, leveled, value_error
 from hashlearn.bqp.methods.augmented_lagrangian import AugmentedLagrangian
+from hashlearn.bqp.methods.auto import Auto
 from hashlearn.bqp.methods.exact import Exact
 from hashlearn.bqp.methods.graph_cut import GraphCut
 from hashlearn.bqp.methods.local_search import LocalSearch
@@ -39,6 +44,7 @@ class Solver(Protocol):
 
 
 METHODS: dict[str, type[Solver]] = {
+    "auto": Auto,
     "sdr": SemidefiniteRelaxation,
     "al": AugmentedLagrangian,
     "nopt": NonlinearOptimization,
@@ -46,20 +52,23 @@ METHODS: dict[str, type[Solver]] = {
     "spectral": Spectral,
     "local_search": LocalSearch,
     "exact": Exact,
+    "branch_and_bound": BranchAndBound,
 }
 
 
 def solve(
     A: Any,
-    method: str | Solver = "sdr",
+    method: str | Solver = "auto",
     *,
     random_state: Any = None,
     time_limit: float | None = None,
     max_iter: int | None = None,
     x0: ArrayLike | None = None,
+    fixed: Mapping[int, int] | None = None,
+    cardinality: int | None = None,
     progress: ProgressCallback | None = None,
 ) -> Solution:
-    """Minimize xᵀAx over x ∈ {−1, +1}ⁿ (eq. 5).
+    """Minimize xᵀAx over x ∈ {−1, +1}ⁿ (eq. 5), with a proven lower bound.
 
     Parameters
     ----------
@@ -69,6 +78,9 @@ def solve(
     time_limit : seconds; past it the best point so far comes back with status "time_limit"
     max_iter : overrides the solver's own iteration limit
     x0 : signs to start from, if the method can use a start; the answer is never worse than x0
+    fixed : signs that some variables must have, such as ``{0: 1, 5: -1}``; every method takes them
+    cardinality : the sum that all signs must have, such as 0 for two halves of equal size. "auto", "sdr",
+        "local_search" and "exact" take it; the others refuse it
     progress : called with a `SolverProgress` between steps
 
     Returns
@@ -84,20 +96,28 @@ def solve(
     >>> import numpy as np
     >>> from hashlearn import bqp
     >>> triangle = np.ones((3, 3)) - np.eye(3)
-    >>> solution = bqp.solve(triangle, method="sdr", random_state=0)
-    >>> solution.value
-    -2.0
-    >>> round(solution.bound, 6)
-    -3.0
+    >>> solution = bqp.solve(triangle, random_state=0)
+    >>> solution.value, solution.bound, solution.status.value
+    (-2.0, -2.0, 'optimal')
+    >>> bqp.solve(triangle, fixed={0: 1, 1: 1}).x
+    array([ 1,  1, -1], dtype=int8)
     """
+    started = time.perf_counter()
     operator = as_operator(A)
     solver = _configured(method, max_iter)
     if time_limit is not None and not time_limit > 0:
         raise ValueError(f"time_limit must be a positive number of seconds or None, got {time_limit!r}")
+    if cardinality is not None and not getattr(solver, "takes_cardinality", False):
+        able = ", ".join(repr(name) for name, made in METHODS.items() if getattr(made, "takes_cardinality", False))
+        raise ValueError(f"method {solver.name!r} takes no cardinality; use {able}")
     rng = generator(random_state)
-    if isinstance(operator, LowRank) and not operator.rows.on_host:
-        if operator.n <= merging.HOST_ROWS:
+    if not operator.tall.on_host:
+        if fixed or cardinality is not None:
+            raise ValueError("fixed and cardinality take problems in NumPy arrays; copy the tensor to the host first")
+        if operator.n <= merging.HOST_ROWS and isinstance(operator, LowRank):
             return _solved_on_host(operator, solver, rng, time_limit, x0, progress)
+        if not isinstance(operator, LowRank) and not isinstance(solver, Auto | SemidefiniteRelaxation):
+            raise ValueError(f"method {solver.name!r} takes no sparse tensor; use 'sdr', or a scipy.sparse matrix")
         if not getattr(solver, "any_rows", False):
             able = ", ".join(repr(name) for name, made in METHODS.items() if getattr(made, "any_rows", False))
             raise ValueError(f"method {solver.name!r} takes NumPy arrays; for this kind of rows use {able}")
@@ -105,26 +125,38 @@ def solve(
 
     with one_blas_thread():
         operator, unit, size = leveled(operator)
-        run = Run(operator, solver.name, time_limit, progress, unit)
+        inner = contracted(operator, fixed) if fixed else None
+        problem = operator
+        if inner is not None:
+            problem, size = inner.operator, inner.operator.scale()
+        constraint = None if cardinality is None else checked_cardinality(cardinality, operator.n, inner)
+        run = Run(problem, solver.name, time_limit, progress, unit, constraint, started)
         try:
             if start is not None:
+                start = start if inner is None else inner.collapse(start)
+                _require_sum(start, constraint)
                 run.offer(start)
                 run.tell(start_value=run.value)
-            if operator.n == 1 or size == 0.0:  # all x have the same value
+            if problem.n == 1 or size == 0.0:  # all x have the same value
                 status = Status.CONVERGED
-                run.offer(operator.tall.ones(operator.n))
-                run.offer_bound(constant_bound(operator))
+                run.offer(_some_signs(run))
+                run.offer_bound(constant_bound(problem))
             else:
-                status = solver.run(operator, run, rng, start)
+                status = solver.run(problem, run, rng, start)
         except OutOfTime:
             status = Status.TIME_LIMIT
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
-        x = operator.tall.ones(operator.n) if run.x is None else run.x
+        x = _some_signs(run) if run.x is None else run.x
+        if constraint is not None:
+            x = constraint.oriented(x)
+            assert x is not None, f"method {solver.name!r} offered signs that break the cardinality"
+        x = x if inner is None else inner.expand(x)
         # On a device every offered value was computed in float64 already, which saves a pass over P.
         value = operator.value(x) if operator.tall.on_host or run.x is None else run.value
-    bound = min(run.bound, value)
-    if _is_proven(operator, value, bound, size):
+        slack = 0.0 if inner is None else inner.slack
+    bound = min(run.bound - slack if slack == 0.0 else below(run.bound - slack), value)
+    if _is_proven(operator, value, bound, size, slack):
         status = Status.OPTIMAL
     elif status == Status.OPTIMAL:
         status = Status.CONVERGED
@@ -141,10 +173,20 @@ def solve(
     )
 
 
-def _is_proven(operator: Operator, value: float, bound: float, size: float) -> bool:
+def _some_signs(run: Run) -> Any:
+    """Signs that keep the constraints of ``run``."""
+    return run.A.tall.ones(run.A.n) if run.cardinality is None else run.cardinality.some_signs(run.A.n)
+
+
+def _require_sum(x0: Any, cardinality: Cardinality | None) -> None:
+    if cardinality is not None and not cardinality.holds(x0):
+        raise ValueError("x0 must have the sum that cardinality asks for")
+
+
+def _is_proven(operator: Operator, value: float, bound: float, size: float, slack: float) -> bool:
     """Whether bound and value meet, even if the true value is higher by the rounding of its evaluation."""
     allowed = OPTIMALITY_TOLERANCE * max(abs(bound), 1e-3 * size)
-    return value - bound <= allowed < np.inf and value + value_error(operator) - bound <= allowed
+    return value - bound <= allowed < np.inf and value + value_error(operator) + slack - bound <= allowed
 
 
 def _solved_on_host(

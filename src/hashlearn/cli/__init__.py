@@ -17,6 +17,7 @@ import click
 from hashlearn import __version__
 from hashlearn.cli import (
     bqp,
+    bqp_verify,
     compress,
     demo,
     describe,
@@ -89,6 +90,7 @@ for module in (
     experiments,
     report,
     bqp,
+    bqp_verify,
 ):
     for command in vars(module).values():
         if isinstance(command, click.Command):

@@ -1,4 +1,4 @@
-"""``hashlearn bqp FILE``: solve a max-cut or QUBO file and report in the file's own sense."""
+"""``hashlearn bqp FILE``: solve a max-cut, QUBO or Ising file and report in the file's own words."""
 
 from __future__ import annotations
 
@@ -9,26 +9,36 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hashlearn.cli import options
-from hashlearn.cli.exits import INTERRUPTED, refusals
-from hashlearn.cli.progress import ProgressBar
+from hashlearn.cli.bqp_verify import write_proof
+from hashlearn.cli.exits import INTERRUPTED, InputError, refusals
 from hashlearn.cli.text_tables import lower_bound, number, pairs, percent, seconds, upper_bound, value_and_bound
+from hashlearn.core.progress_bar import ProgressBar
 
 if TYPE_CHECKING:
-    from hashlearn.bqp import Solution, SolverProgress
-    from hashlearn.bqp.problem_files import Problem, Sense
+    from hashlearn.bqp import SolverProgress
+    from hashlearn.bqp.modeling.solutions import AnySolution
+    from hashlearn.bqp.problem_files import Sense
+
+DEFAULT_METHOD = "auto"
 
 
-@click.command("bqp", short_help="Solve a max-cut or QUBO file, with a proven bound.")
+@click.command("bqp", short_help="Solve a max-cut, QUBO or Ising file, with a proven bound.")
 @click.argument("file", type=click.Path(path_type=Path))
-@options.named_option("--method", "solvers of one problem", "Solver: NAMES.", default="sdr")
-@options.seconds_option(
-    "--time-limit", "Stop after this long with the best so far; sdr has little before it rounds, at its end."
-)
+@options.named_option("--method", "solvers of one problem", "Solver: NAMES.", default=DEFAULT_METHOD)
+@options.seconds_option("--time-limit", "Stop after this long with the best answer and bound so far.")
 @options.seed_option
-@click.option("--sense", type=click.Choice(["max-cut", "qubo"]), help="What the file holds.  [default: by its name]")
+@options.sense_option
+@options.format_option
+@click.option(
+    "--proof",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="branch_and_bound: write the proof of optimality as JSON, gzipped if it ends in .gz, for bqp-verify.",
+)
 @options.json_option
 @options.output_option(
-    "Write the assignment: one line for each variable, ±1 for a cut, 0 or 1 for a QUBO.", required=False
+    "Write the assignment: a line 'label value' for each variable; ±1 for sides and spins, 0 or 1 for a QUBO.",
+    required=False,
 )
 @options.quiet_option
 def bqp_command(
@@ -37,49 +47,78 @@ def bqp_command(
     time_limit: float | None,
     seed: int,
     sense: Sense | None,
+    format: str | None,
+    proof: Path | None,
     as_json: bool,
     output: Path | None,
     quiet: bool,
 ) -> None:
-    """Solve a max-cut (Gset, rudy) or QUBO (BiqMac .sparse) FILE, plain or gzipped.
+    """Solve a max-cut, QUBO or Ising FILE, plain or gzipped.
 
-    The cut is maximized, the QUBO energy minimized; value and bound are given in that sense. Ctrl-C stops the
-    solver, prints the best so far with status "interrupted" and ends with exit code 130. Exit code 2 means
-    bad input.
+    A cut is maximized, an energy minimized; value and bound are given in that sense. Formats by ending:
+
+    \b
+      .txt .rud .gset .mc  rudy, Gset, BiqMac: max-cut, 'n m' and lines 'i j w'
+      .sparse              BiqMac: QUBO, 'n m' and lines 'i j w'
+      .qubo                qbsolv: QUBO, 'p qubo 0 maxNodes nNodes nCouplers'
+      .mtx                 Matrix Market: weights, Q or J, by --sense
+      .edges .edgelist     lines 'u v w' with any labels, by --sense
+      .csv                 lines 'u,v,w' with any labels, by --sense
+      .coo                 dimod COO: QUBO or Ising, by '# vartype='
+
+    Ctrl-C stops the solver, prints the best so far with status "interrupted" and ends with exit code 130. Exit
+    code 2 means bad input.
     """
     from hashlearn import bqp
-    from hashlearn.bqp.problem_files import read_problem
+    from hashlearn.bqp import problem_files
 
     if output is not None:
         options.require_place(output, file)
+    if proof is not None:
+        options.require_place(proof, file, output, option="--proof")
+    if proof is not None and method != bqp.BranchAndBound.name:
+        raise InputError(f"--proof: method {method} writes no proof; use --method {bqp.BranchAndBound.name}")
     with refusals():
-        problem = read_problem(file, sense)
+        problem = problem_files.read_problem(file, sense, format)
+    for note in problem.notes:
+        click.echo(f"Note: {note}", err=True)
 
     def numbers(progress: SolverProgress) -> str:
-        return value_and_bound(problem.objective(progress.value), problem.objective_bound(progress.bound))
+        return value_and_bound(progress.value, progress.bound)
 
     with refusals(), ProgressBar(quiet, time_limit=time_limit, extra=numbers) as bar:
-        solution = bqp.solve(problem.operator, method, random_state=seed, time_limit=time_limit, progress=bar)
-    options.show(as_json, _report(file, problem, solution) | {"seed": seed}, _text(problem, solution))
+        answer = bqp.solve_problem(problem, method=method, random_state=seed, time_limit=time_limit, progress=bar)
+    options.show(as_json, _report(file, answer) | {"seed": seed}, _text(answer))
     if output is not None:
-        lines = [f"{entry}\n" for entry in problem.assignment(solution.x).tolist()]
-        options.write_output(output, "".join(lines))
-    if solution.status == bqp.Status.INTERRUPTED:
+        values = problem.assignment(answer.solution.x)
+        options.write_output(output, "".join(f"{label} {value}\n" for label, value in problem.items(values)))
+    if proof is not None:
+        write_proof(proof, answer.solution)
+    if answer.status == bqp.Status.INTERRUPTED:
         raise click.exceptions.Exit(INTERRUPTED)
 
 
-def _report(file: Path, problem: Problem, solution: Solution) -> dict[str, Any]:
+def _value_and_bound(answer: AnySolution) -> tuple[float, float]:
+    from hashlearn.bqp import CutSolution
+
+    if isinstance(answer, CutSolution):
+        return answer.cut, answer.upper_bound
+    return answer.energy, answer.lower_bound
+
+
+def _report(file: Path, answer: AnySolution) -> dict[str, Any]:
     """What --json prints; None where there is no bound."""
+    value, bound = _value_and_bound(answer)
     return {
         "file": str(file),
-        "sense": problem.sense,
-        "n": problem.n,
-        "method": solution.method,
-        "value": problem.objective(solution.value),
-        "bound": _finite(problem.objective_bound(solution.bound)),
-        "gap": _finite(problem.objective_gap(solution.value, solution.bound)),
-        "status": str(solution.status),
-        "seconds": solution.seconds,
+        "sense": answer.problem.sense,
+        "n": answer.problem.n,
+        "method": answer.solution.method,
+        "value": value,
+        "bound": _finite(bound),
+        "gap": _finite(answer.gap),
+        "status": str(answer.status),
+        "seconds": answer.seconds,
     }
 
 
@@ -87,8 +126,9 @@ def _finite(x: float) -> float | None:
     return x if math.isfinite(x) else None
 
 
-def _text(problem: Problem, solution: Solution) -> str:
-    bound = problem.objective_bound(solution.bound)
+def _text(answer: AnySolution) -> str:
+    problem = answer.problem
+    value, bound = _value_and_bound(answer)
     if problem.sense == "max-cut":
         names, proof = ("cut", "upper bound"), f"{upper_bound(bound)}  (no cut is larger)"
     else:
@@ -96,11 +136,11 @@ def _text(problem: Problem, solution: Solution) -> str:
     return pairs(
         [
             ("file", f"{problem.name}  ({problem.sense}, n = {problem.n:,})"),
-            ("method", solution.method),
-            (names[0], number(problem.objective(solution.value))),
+            ("method", answer.solution.method),
+            (names[0], number(value)),
             (names[1], proof if math.isfinite(bound) else "none"),
-            ("gap", percent(problem.objective_gap(solution.value, solution.bound))),
-            ("status", str(solution.status)),
-            ("seconds", seconds(solution.seconds)),
+            ("gap", percent(answer.gap)),
+            ("status", str(answer.status)),
+            ("seconds", seconds(answer.seconds)),
         ]
     )

@@ -13,8 +13,8 @@ import click
 from hashlearn.cli import options
 from hashlearn.cli.exits import InputError, refusals
 from hashlearn.cli.fit import notices, rows_like
-from hashlearn.cli.progress import ProgressBar
 from hashlearn.cli.text_tables import pairs, percent, seconds, table
+from hashlearn.core.progress_bar import ProgressBar
 
 FLAGS = {
     "recall": "--recall",

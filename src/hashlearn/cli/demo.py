@@ -15,8 +15,8 @@ import click
 from hashlearn import __version__
 from hashlearn.cli import options
 from hashlearn.cli.exits import INTERRUPTED, InputError
-from hashlearn.cli.progress import ProgressBar
 from hashlearn.cli.text_tables import lower_bound, number, percent, seconds, table, upper_bound, value_and_bound
+from hashlearn.core.progress_bar import ProgressBar
 from hashlearn.pages.formatting import ABSENT
 
 if TYPE_CHECKING:
@@ -186,7 +186,9 @@ def _warm_up(examples: Sequence[Example], quiet: bool) -> None:
         with ProgressBar(quiet, prefix=f"compiling {method} (slow only the first time): ") as bar:
             for part in parts.values():
                 try:
-                    solution = bqp.solve(part, method, random_state=0, progress=bar)
+                    # One node of a tree compiles everything; closing the tree may take hours.
+                    solver = bqp.BranchAndBound(max_iter=1) if method == "branch_and_bound" else method
+                    solution = bqp.solve(part, solver, random_state=0, progress=bar)
                 except ValueError:
                     continue  # not for this size: the table will say so
                 if _was_interrupted(solution):

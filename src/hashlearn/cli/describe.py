@@ -11,8 +11,8 @@ import click
 
 from hashlearn.cli import options
 from hashlearn.cli.exits import one_line, refusals
-from hashlearn.cli.progress import ProgressBar
 from hashlearn.cli.text_tables import number, pairs
+from hashlearn.core.progress_bar import ProgressBar
 
 INDEX = b"hashlearn index\n"  # the first bytes of an index
 

@@ -13,8 +13,8 @@ import click
 from hashlearn import __version__
 from hashlearn.cli import options
 from hashlearn.cli.exits import FAILED, InputError, Interrupted, refusals
-from hashlearn.cli.progress import ProgressBar
 from hashlearn.cli.text_tables import pairs, table
+from hashlearn.core.progress_bar import ProgressBar
 from hashlearn.pages.formatting import ABSENT
 
 if TYPE_CHECKING:

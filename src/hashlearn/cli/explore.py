@@ -11,8 +11,8 @@ import click
 
 from hashlearn.cli import options
 from hashlearn.cli.exits import refusals
-from hashlearn.cli.progress import ProgressBar
 from hashlearn.cli.text_tables import pairs, seconds
+from hashlearn.core.progress_bar import ProgressBar
 
 FLAGS = {"images": "--images", "labels": "--labels", "max_bytes": "--max-bytes", "thumbnail": "--thumbnail"}
 

@@ -15,12 +15,12 @@ import click
 
 from hashlearn.cli import options
 from hashlearn.cli.exits import Failure, InputError, Interrupted, one_line, refusals
-from hashlearn.cli.progress import ProgressBar
 from hashlearn.cli.text_tables import pairs, seconds
+from hashlearn.core.names import require_choice
+from hashlearn.core.progress_bar import ProgressBar
 
 ONNX = "onnx"
 ALIASES = {"pgvector": "postgres", "postgresql": "postgres", "sqlite": "sqlite_vec", "lance": "lancedb"}
-NAMES = (ONNX, "postgres", "sqlite_vec", "lancedb", "usearch", "faiss", "duckdb")  # as in STORES, without importing it
 OF_ONNX = {"output": "--output", "sample": "--sample", "dtype": "--dtype", "opset": "--opset"}
 OF_STORES = {
     "url": "--url",
@@ -38,7 +38,7 @@ TABLE = "codes"
 
 @click.command("export", short_help="A model as ONNX; codes into PostgreSQL, SQLite, LanceDB, usearch, FAISS, DuckDB.")
 @click.argument("source", type=click.Path(path_type=Path))
-@click.option("--to", type=click.Choice([*NAMES, *ALIASES]), help="Where it goes.  [default: onnx]")
+@options.named_option("--to", "places", "Where it goes: NAMES.  [default: onnx]")
 @options.output_option("onnx: where the graph goes, .onnx.", required=False)
 @options.rows_option("--sample", "onnx: rows to compare on; without, made-up ones")
 @click.option("--dtype", type=click.Choice(["float64", "float32"]), help="onnx: type of its input.  [default: float64]")
@@ -65,10 +65,14 @@ def export_command(source: Path, to: str | None, bar: ProgressBar, **given: Any)
     the work, and nothing is stored twice. Exit code 1: it cannot be done here (is the package installed, does the
     server answer?), 2: bad input, 130: Ctrl-C.
     """
-    is_codes = source.suffix.lower() == ".parquet"
-    if to is None and is_codes:
-        raise InputError(f"--to: is missing; say where the codes of {source} go: {', '.join(NAMES[1:])}")
-    name = ALIASES.get(to or ONNX, to or ONNX)
+    is_codes, name = source.suffix.lower() == ".parquet", ALIASES.get(to or ONNX, to or ONNX)
+    if name != ONNX or is_codes:
+        from hashlearn.search.stores import STORES
+
+        if to is None:
+            raise InputError(f"--to: is missing; say where the codes of {source} go: {', '.join(STORES)}")
+        with refusals():
+            require_choice(name, "--to", [ONNX, *STORES])
     for argument, flag in (OF_STORES if name == ONNX else OF_ONNX).items():
         if given.pop(argument):
             raise InputError(f"{flag}: is not for --to {name}; leave it out")

@@ -18,9 +18,9 @@ import click
 from hashlearn.cli import options
 from hashlearn.cli.exits import InputError, one_line, refusals
 from hashlearn.cli.options import require_place
-from hashlearn.cli.progress import ProgressBar
 from hashlearn.cli.text_tables import pairs, percent, seconds
 from hashlearn.core.names import did_you_mean
+from hashlearn.core.progress_bar import ProgressBar
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

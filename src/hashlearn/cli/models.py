@@ -10,8 +10,8 @@ import click
 
 from hashlearn.cli import options
 from hashlearn.cli.exits import InputError, Interrupted, refusals
-from hashlearn.cli.progress import ProgressBar
 from hashlearn.cli.text_tables import pairs, percent, seconds
+from hashlearn.core.progress_bar import ProgressBar
 
 
 @click.command("encode", short_help="Packed codes of a file of any size; resumable.")

@@ -13,7 +13,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from hashlearn.cli.exits import FAILED, InputError, one_line, refusals
-from hashlearn.cli.progress import ProgressBar
+from hashlearn.core.progress_bar import ProgressBar
 
 if TYPE_CHECKING:
     import numpy as np
@@ -63,15 +63,20 @@ class _NamedOption(click.Option):
     def names(self) -> list[str]:
         """All names that the option takes."""
         from hashlearn import bqp, hash_functions, hashers, inference, targets
+        from hashlearn.bqp.problem_files import FORMATS
+        from hashlearn.cli.export import ALIASES
         from hashlearn.hashers.ranking import ENCODERS
+        from hashlearn.search.stores import STORES
 
         known: dict[str, Iterable[str]] = {
             "methods": hashers.HASHERS,
             "encoders": ENCODERS,
-            "solvers": ["auto", *bqp.METHODS, *inference.PRESETS],
+            "solvers": [*bqp.METHODS, *inference.PRESETS],
             "targets": [*targets.AUTOMATIC, *targets.TARGETS],
             "hash functions": ["auto", *hash_functions.HASH_FUNCTIONS],
             "solvers of one problem": bqp.METHODS,
+            "problem formats": FORMATS,
+            "places": ["onnx", *STORES, *ALIASES],
         }
         return list(known[self.registry])
 
@@ -86,6 +91,12 @@ class _NamedOption(click.Option):
 def named_option(flag: str, registry: str, what: str, default: str | None = None) -> Callable[..., Any]:
     """An option that takes a name in a registry; NAMES in ``what`` stands for all of them."""
     return click.option(flag, cls=_NamedOption, registry=registry, default=default, help=what)
+
+
+sense_option = click.option(
+    "--sense", type=click.Choice(["max-cut", "qubo", "ising"]), help="What the file holds.  [default: by its format]"
+)
+format_option = named_option("--format", "problem formats", "How it is written: NAMES.  [default: by its ending]")
 
 
 def seconds_option(flag: str, what: str, default: float | None = None) -> Callable[..., Any]:

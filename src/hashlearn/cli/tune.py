@@ -12,9 +12,9 @@ import click
 from hashlearn.cli import options
 from hashlearn.cli.exits import refusals
 from hashlearn.cli.fit import described, notices, samples
-from hashlearn.cli.progress import ProgressBar
 from hashlearn.cli.text_tables import number, pairs, table
 from hashlearn.cli.text_tables import seconds as seconds_text
+from hashlearn.core.progress_bar import ProgressBar
 
 if TYPE_CHECKING:
     from hashlearn.hashers.tuning import TuningProgress

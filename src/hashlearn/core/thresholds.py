@@ -33,16 +33,27 @@ LAPACK_UP_TO = 1000
 DENSIFY_UP_TO = 64
 
 # Certificates: up to this n any A is written out and factored (n² numbers, n³/3 operations). At 8,000 rows that is
-# 0.5 GB. Beyond, a bound comes from Lanczos and holds with probability 1 − 1e-9.
+# 0.5 GB. Beyond, a bound comes from Chebyshev polynomials and holds with probability 1 − 1e-9.
 DENSE_CERTIFICATE_LIMIT = 8000
+# Relaxation of a sparse A: from this n on rows are swept by colors, on all cores, unless a greedy coloring needs more
+# colors than this. At 20,000 rows a sweep takes 2 ms, too short for threads.
+COLORED_ROWS, MOST_COLORS = 50_000, 64
+# Up to this n a relaxation that converges slowly gets Newton steps, which more sweeps replace beyond. The limit was set
+# by judgment: slow cases are those whose parts cancel, and most are small.
+NEWTON_ROWS = 8_000
+# With more numbers in V they are float32 until the gap is 2e-5: half of the memory and of the time.
+SINGLE_PRECISION_NUMBERS = 4_000_000
 # From this rank on the Cholesky factorization of a low-rank certificate uses every core. It only decides yes or no, so
 # its rounding does not matter.
 THREADED_CHOLESKY_RANK = 400
 # Up to this rank the preconditioner of Newton's method costs less than the Krylov steps that it saves, and a failed
 # certificate costs less than more Newton steps before it.
 CHEAP_RANK = 200
-# Beyond this size the smallest eigenpair of a dense matrix comes from ARPACK: of a scaling, and of a shifted A.
-ARPACK_SCALING, ARPACK_SHIFT = 300, 400
+# Beyond this size the smallest eigenpair of a scaling comes from ARPACK.
+ARPACK_SCALING = 300
+# Up to this n LAPACK finds the smallest eigenvalue of a shifted A, in 0.15 s; beyond, a test by Chebyshev polynomials
+# does. From the second n on a bound that is enough is verified before any eigenvalue is computed.
+LAPACK_SHIFT, TRY_ENOUGH = 1000, 400
 
 # Semidefinite relaxation: up to this n a low-rank problem is solved as fast by the general method.
 SMALL = 64
@@ -56,12 +67,28 @@ LOOK_AT_FIRST = 10_000
 # A wide P is hashed only if its last columns show repeats, because rows that differ there differ.
 LOOK_AT_COLUMNS = 32
 
+# Under a time limit, method="auto" goes on to branch and bound up to this n: a node of 100 variables takes a second,
+# and dense problems of 100 variables need from 1 to some hundred nodes.
+PROVEN_IN_TIME = 120
+
 # Local search: up to this n a low-rank A is made dense (32 MiB at most) for tabu walks; beyond, it is swept.
 LARGEST_DENSIFIED = 2048
 # Up to this n all signs are enumerated: 0.007 s at 20 variables.
 LARGEST_ENUMERATED = 20
+# A sparse problem of more variables is annealed unless options of tabu walks are given. In 8 s its cuts were at least
+# those of 10 s of walks on G14, G22, G51 and generated graphs of 1,000 to 3,000 nodes. Smaller ones were not measured.
+LARGEST_WALKED = 500
 # A larger sparse problem descends by sweeps before each tabu walk: sweeps read memory in order.
 SWEEPS_FIRST = 4096
+
+# Max-cut, QUBO and Ising problems become a dense A if more than this share of its entries is not 0. At n = 1000 a dense
+# product takes as long as a sparse one with a share of 0.22, and "sdr" takes 5 s as dense, 7.5 s as sparse at 0.4.
+DENSE_SHARE = 0.25
+
+# Branch and bound: beyond this n no tree is built, since one exact bound takes most of a second at 500 variables.
+LARGEST_TREE = 500
+# Nodes of up to this many variables are enumerated, 32 points, which is less than one round of their relaxation.
+ENUMERATED_NODE = 6
 
 # From this many multiplications on, a product is spread over threads: below, it takes a millisecond or two.
 THREADED_PRODUCT = 4_000_000

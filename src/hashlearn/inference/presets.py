@@ -94,7 +94,7 @@ def as_passes(solver: Any) -> Passes:
 def configured_solver(solver: Any) -> bqp.Solver:
     """A solver of `bqp` from its name or object, with an error that also knows the presets."""
     if isinstance(solver, str) and solver not in bqp.METHODS:
-        known = ["auto", *bqp.METHODS, *PRESETS]
+        known = [*bqp.METHODS, *PRESETS]
         raise ValueError(
             f"solver must be one of {', '.join(known)}, or a solver object, got {solver!r}{did_you_mean(solver, known)}"
         )

@@ -231,10 +231,12 @@ def _require_usable(texts: list[str]) -> None:
 
 def _first_twice(values: list[Any]) -> Any:
     """The first value that is there already, or None."""
-    if len(set(values)) == len(values):
-        return None
     seen: set[Any] = set()
-    return next(item for item in values if item in seen or seen.add(item))  # type: ignore[func-returns-value]
+    for item in values if len(set(values)) < len(values) else ():
+        if item in seen:
+            return item
+        seen.add(item)
+    return None
 
 
 def _remedy(item: Any) -> str:

@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from hashlearn.core.checks import finite_float64, require_k, require_radius, whole_number
 from hashlearn.core.names import require_choice
 from hashlearn.search.asymmetric import asymmetric_search
+from hashlearn.search.candidates import ranked
 from hashlearn.search.code_table import CodeTable, read_table, write_table
 from hashlearn.search.faiss_backends import FaissFlat, FaissHNSW, FaissIVF, FaissMultiHash
 from hashlearn.search.ids import INTEGER, IdArray, checked_ids, ids_at, no_ids, rows_of
 from hashlearn.search.interface import (
-    NOWHERE,
     Backend,
     Engine,
     RadiusResult,
@@ -153,12 +153,7 @@ class HammingIndex:
             rows, distances = engine.nearest(codes, k)
             return SearchResult(ids_at(ids, rows), distances)
         ids, stored = self._seen(where)
-        indices, distances = no_ids((len(codes), k), str(self.id_type)), np.full((len(codes), k), NOWHERE, np.int32)
-        kept = min(k, len(ids))
-        if kept:
-            rows, distances[:, :kept] = Scan(stored, self.n_bits).nearest(codes, kept)
-            indices[:, :kept] = ids[rows]
-        return SearchResult(indices, distances)
+        return ranked(codes, stored, ids, self.n_bits, k, str(self.id_type))
 
     def _search_margins(self, margins: Any, k: Any, where: Any) -> ScoredResult:
         margins = finite_float64(margins, "margins", ndim=2, may_be_empty=True)

@@ -23,8 +23,10 @@ def checked_model(model: Any) -> str | None:
     )
 
 
-def require_same_model(stored: Any, model: str | None, where: str) -> None:
-    """Refuse ``stored`` codes of another model; None is an unknown model, which may be any.
+def require_same_model(
+    stored: Any, model: str | None, where: str, *, stored_name: str | None = None, model_name: str | None = None
+) -> None:
+    """Refuse ``stored`` codes of another model; None is an unknown model, which may be any. Names of files are shown.
 
     >>> require_same_model("a" * 64, "b" * 64, "the file")
     Traceback (most recent call last):
@@ -33,6 +35,10 @@ def require_same_model(stored: Any, model: str | None, where: str) -> None:
     stored, model = checked_model(stored), checked_model(model)
     if stored is not None and model is not None and stored != model:
         raise ValueError(
-            f"{where} has codes of model {stored[:SHOWN_DIGITS]}, not of {model[:SHOWN_DIGITS]}; encode its rows again "
-            "with this model"
+            f"{where} has codes of model {_shown(stored, stored_name)}, not of {_shown(model, model_name)}; encode its "
+            "rows again with this model"
         )
+
+
+def _shown(model: str, name: str | None) -> str:
+    return model[:SHOWN_DIGITS] + (f" ({name})" if name else "")

@@ -22,7 +22,7 @@ from hashlearn.core.atomic_files import output_place, regular_file, write_atomic
 from hashlearn.core.packages import require
 from hashlearn.search.ids import IdArray
 from hashlearn.search.interface import checked_codes, require_n_bits
-from hashlearn.search.model_digest import SHOWN_DIGITS, checked_model
+from hashlearn.search.model_digest import checked_model, require_same_model
 from hashlearn.search.stores.arrow import about_codes, from_arrow, ids_from_arrow, to_arrow
 from hashlearn.streams.columns import GROUP_ROWS
 from hashlearn.streams.numpy_files import numpy_array
@@ -77,13 +77,13 @@ def read_code_file(
         parquet = require("pyarrow.parquet", "parquet", PURPOSE)
         with damage_named(str(file)):
             table = parquet.read_table(os.fspath(file))
-        _require_fitting(_about_table(table.schema, table.num_rows), n_bits, model, model_name)
+        _require_fitting(file, _about_table(table.schema, table.num_rows), n_bits, model, model_name)
         codes, ids, _ = from_arrow(table)
         return codes, ids
     codes = numpy_array(file)
     about = read_sidecar(file)
     if about is not None:
-        _require_fitting(about, n_bits, model, model_name)
+        _require_fitting(file, about, n_bits, model, model_name)
     codes = checked_codes(codes, n_bits)
     return codes, np.arange(len(codes))
 
@@ -94,16 +94,10 @@ def _about_table(schema: Any, rows: int) -> CodesFile:
     return CodesFile(rows, about.n_bits, about.model, named, about.id_type, tuple(about.fields))
 
 
-def _require_fitting(about: CodesFile, n_bits: int, model: str | None, model_name: str | None) -> None:
-    if about.model is not None and checked_model(model) is not None and about.model != model:
-        stored, wanted = _named(about.model, about.model_name), _named(str(model), model_name)
-        raise ValueError(f"has codes of model {stored}, not of {wanted}; encode its rows again with this model")
+def _require_fitting(file: Path, about: CodesFile, n_bits: int, model: str | None, model_name: str | None) -> None:
+    require_same_model(about.model, model, f"{file}:", stored_name=about.model_name, model_name=model_name)
     if about.n_bits != n_bits:
         raise ValueError(f"these are codes of {about.n_bits} bits, the model makes {n_bits}")
-
-
-def _named(model: str, name: str | None) -> str:
-    return model[:SHOWN_DIGITS] + (f" ({name})" if name else "")
 
 
 def sidecar_of(path: Path) -> Path:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hashlearn.core.packages import require
 from hashlearn.search.ids import IdArray, shown
-from hashlearn.search.stores.arrow import ids_from_arrow
+from hashlearn.search.stores.arrow import comparable_column, ids_from_arrow
 from hashlearn.streams.columns import GROUP_ROWS
 from hashlearn.streams.rows import RowSource
 
@@ -26,7 +26,7 @@ def read_ids(source: RowSource, *, distinct: bool = True) -> IdArray:
     if source.columns.id is None:
         return np.arange(source.n_rows)
     arrow = require("pyarrow", "parquet", PURPOSE)
-    parts = [_stored(table[source.columns.id]) for table in source.beside(GROUP_ROWS)]
+    parts = [comparable_column(table[source.columns.id]) for table in source.beside(GROUP_ROWS)]
     column = arrow.chunked_array([chunk for part in parts for chunk in part.chunks])
     _require_present(column, source)
     if distinct:
@@ -49,15 +49,6 @@ def digest_beside(source: RowSource) -> bytes:
         for batch in table.to_batches():
             digest.update(batch.serialize())
     return digest.digest()
-
-
-def _stored(column: Any) -> Any:
-    """The column in a type that Arrow can compare: UUIDs as their bytes."""
-    arrow = require("pyarrow", "parquet", PURPOSE)
-    if hasattr(column.type, "storage_type"):
-        return arrow.chunked_array([part.storage for part in column.chunks], column.type.storage_type)
-    is_text = arrow.types.is_large_string(column.type) or arrow.types.is_string_view(column.type)
-    return column.cast(arrow.string()) if is_text else column
 
 
 def _ids(column: Any, source: RowSource, first: int) -> IdArray:

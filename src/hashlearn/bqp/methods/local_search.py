@@ -1,21 +1,24 @@
-"""Local search for min xᵀAx, eq. (5): 1-flip tabu walks (or sweeps) inside a small pool of recombined solutions.
+"""Local search for min xᵀAx, eq. (5): anneals on sparse problems, tabu walks or sweeps in a pool on the others.
 
-A tabu move costs O(n) for a dense A and O(degree · log n) for a sparse one. The default budget is a fixed amount of
-work, one to three seconds, or a few moves for each variable if that is more. Identical rows of a low-rank A (alone or
-plus sparse) are merged. Up to 2,048 variables it is then made dense. Beyond, sweeps of O(n · rank) replace tabu moves,
-and no n × n array exists.
+A tabu move costs O(n) for a dense A and O(degree · log n) for a sparse one, a sweep of an anneal O(nonzeros). The
+default budget is a fixed amount of work, one to three seconds, or a few moves for each variable if that is more.
+Identical rows of a low-rank A (alone or plus sparse) are merged. Up to 2,048 variables it is then made dense. Beyond,
+sweeps of O(n · rank) replace tabu moves, and no n × n array exists.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from hashlearn.bqp.merging import Merged, merge_identical_rows
+from hashlearn.bqp.methods.annealed_search import AnnealedSearch
+from hashlearn.bqp.methods.annealing import Annealer, without_diagonal
 from hashlearn.bqp.methods.exact import enumerate_signs
+from hashlearn.bqp.methods.pool import Between, Engine, Pool, random_signs
+from hashlearn.bqp.methods.swaps import PairedSwaps, SwapWalks, feasible
 from hashlearn.bqp.methods.tabu import TabuWalks, Walk
 from hashlearn.bqp.operators import Dense, LowRank, Operator, Sparse, split
 from hashlearn.bqp.rows import TallArray
@@ -23,7 +26,7 @@ from hashlearn.bqp.solution import Run, Status
 from hashlearn.bqp.sweeps import CoordinateSweeps, split_parts
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import whole_number
-from hashlearn.core.thresholds import LARGEST_DENSIFIED, LARGEST_ENUMERATED, SWEEPS_FIRST
+from hashlearn.core.thresholds import LARGEST_DENSIFIED, LARGEST_ENUMERATED, LARGEST_WALKED, SWEEPS_FIRST
 
 # The default budgets: elementary steps of all tabu walks, multiply-adds of all sweeps, and the least of each.
 TABU_STEPS = 1e9
@@ -31,32 +34,40 @@ SWEEP_STEPS, FEWEST_SWEEPS, FEWEST_SWEEPS_PER_START = 2e9, 24, 12
 MOST_STARTS, FEWEST_STARTS = 16, 2
 # Walks without a better value after which the default search ends, for each place in the pool.
 IDLE_WALKS = 20
-PERTURBED_FRACTION = 0.02  # of the signs of a child
-
-Between = Callable[[Walk], Any]
+# Swaps on a sparse problem: the sweeps of the anneal before each descent, and how hot it begins.
+SWAP_SWEEPS, SWAP_HEAT = (4, 500), (0.3, 1.0)
 
 
 @dataclass(frozen=True)
 class LocalSearch:
-    """Tabu search from several starts whose results are recombined. A bound only for up to 20 variables.
+    """Searches by flips from several starts whose results are combined. A bound only for up to 20 variables.
 
+    **Sparse problems of more than 500 variables are annealed** (`AnnealedSearch`). Four short anneals are recombined as
+    a trial. If clusters of variables can be exchanged to advantage, as on tori, many anneals are recombined so.
+    Otherwise, as on random graphs, the best of a few long anneals is heated mildly and annealed again, many times.
+    ``max_iter``, ``tenure`` and ``patience`` belong to tabu walks, and giving one of them chooses these instead.
+
+    **Smaller and dense problems are walked** by 1-flip tabu search with random tenure and aspiration (`TabuWalks`).
     A walk improves each start (x0 first, if given; random signs), and the results form a pool. From then on two of the
     pool are drawn, and one is mirrored if that makes them agree on more variables. Their child has the signs they
     share; the others are random, and 2 % of all are flipped. A walk improves the child, which replaces the worst of the
     pool if it is better and new. After walks for twice the pool's size without a new member, fresh starts replace
-    all but the best.
+    all but the best. Without ``max_iter`` and time limit the search also ends when 20 walks for each start have brought
+    nothing better.
 
-    Dense and sparse problems are walked by 1-flip tabu search with random tenure and aspiration (`TabuWalks`).
-    Low-rank problems with more than 2,048 distinct rows descend by sweeps of single flips instead: at n = 10⁶ and
-    rank 80 the defaults mean 2 starts of 12 sweeps. Problems of up to 20 variables, identical rows merged, are
-    enumerated, which proves the optimum; ``max_iter`` turns that off. Where P is a tensor all starts descend together,
-    batches of rows at a time, and are not recombined. Without ``max_iter`` and time limit the search
-    also ends when 20 walks for each start have brought nothing better.
+    **Low-rank problems with more than 2,048 distinct rows are swept**: single flips replace the walks of the pool. At
+    n = 10⁶ and rank 80 the defaults mean 2 starts of 12 sweeps. Where P is a tensor all starts descend together,
+    batches of rows at a time, and are not recombined.
+
+    Problems of up to 20 variables, identical rows merged, are enumerated, which proves the optimum; ``max_iter`` turns
+    that off. Under a cardinality moves are swaps (`hashlearn.bqp.methods.swaps`): tabu walks by swaps up to
+    2,048 variables or if A is dense, else descents by swaps, after an anneal if A is sparse. ``details["engine"]`` of
+    the solution says which search ran.
 
     Parameters
     ----------
-    n_starts : size of the pool and number of starts; None: 16, or fewer (2 at least) when n is so large that the
-        default budget allows fewer than 3 walks for each
+    n_starts : size of the pool and number of starts, or of fresh anneals in a round; None: 16 starts (8 or 64 anneals),
+        or fewer (2 at least) when n is so large that the default budget allows fewer than 3 walks for each
     max_iter : iterations in total, an iteration being a tabu move, or a sweep where sweeps are used. None: one to
         three seconds of work; under a ``time_limit``, until the limit
     tenure : a flipped variable stays as it is for between ``tenure`` and twice as many moves, where each walk uses
@@ -79,6 +90,7 @@ class LocalSearch:
     patience: int | None = None
 
     name: ClassVar[str] = "local_search"
+    takes_cardinality: ClassVar[bool] = True
     any_rows: ClassVar[bool] = True  # low-rank problems of every kind of rows, not of NumPy arrays only
 
     def __post_init__(self) -> None:
@@ -88,35 +100,53 @@ class LocalSearch:
 
     def run(self, A: Operator, run: Run, rng: np.random.Generator, x0: np.ndarray | None) -> Status:
         """Offer ever better points until the budget or the time limit ends it."""
-        merged = merge_identical_rows(A)
+        cardinality = run.cardinality
+        merged = merge_identical_rows(A) if cardinality is None else Merged(A, None)
         small = merged.operator
         if isinstance(small, LowRank) and not small.rows.on_host:
             return self._descend(small, merged, run, rng, x0)
         if small.n <= LARGEST_ENUMERATED and self.max_iter is None:
-            x, bound = enumerate_signs(small, lambda fraction: run.tick("enumeration", fraction))
+            run.details["engine"] = "enumeration"
+            x, bound = enumerate_signs(small, lambda fraction: run.tick("enumeration", fraction), cardinality)
             run.offer(merged.expand(x))
             run.offer_bound(bound)
             return Status.CONVERGED
-        if not isinstance(small, Dense | Sparse) and small.n <= LARGEST_DENSIFIED:
-            small = Dense(small.toarray())
-        if isinstance(small, Dense | Sparse):
-            engine: _Tabu | _Sweeps = _Tabu(small, self)
-        else:
-            engine = _Sweeps(small, self.n_starts)
-        pool = Pool(engine, merged, run, rng)
         start = None if x0 is None else merged.collapse(x0)
+        if isinstance(small, Sparse) and cardinality is None and self._anneals(small.n):
+            AnnealedSearch(small, run, rng, self.n_starts).search(start)
+            return Status.CONVERGED if np.isinf(run.seconds_left) else Status.TIME_LIMIT
+        walked = Dense if cardinality is not None else Dense | Sparse
+        if not isinstance(small, walked) and small.n <= LARGEST_DENSIFIED:
+            small = Dense(small.toarray())
+        if cardinality is not None:
+            start = (
+                feasible(random_signs(small.n, rng), cardinality, rng) if start is None else cardinality.oriented(start)
+            )
+            run.offer(start)
+        engine = self._engine(small, run)
+        run.details["engine"] = engine.name
+        pool = Pool(engine, merged, run, rng)
         if self.max_iter is not None:
             pool.evolve(start, self.max_iter)
         else:
             pool.evolve(start, engine.budget if np.isinf(run.seconds_left) else None, idle_walks=IDLE_WALKS)
-        if isinstance(small, Dense | Sparse):
+        if isinstance(engine, _Tabu):
             # The last walk may have been cut short on its way down.
             end = CoordinateSweeps(small).descend(pool.best.x, between=lambda: run.tick("local search", 1.0))
             run.offer(merged.expand(end))
         return Status.CONVERGED if self.max_iter is None else Status.ITERATION_LIMIT
 
+    def _anneals(self, n: int) -> bool:
+        return n > LARGEST_WALKED and self.max_iter is None and self.tenure is None and self.patience is None
+
+    def _engine(self, A: Operator, run: Run) -> Engine:
+        if run.cardinality is not None:
+            return _SwapTabu(A, self, run) if isinstance(A, Dense) else _Swaps(A, self.n_starts, run)
+        return _Tabu(A, self) if isinstance(A, Dense | Sparse) else _Sweeps(A, self.n_starts)
+
     def _descend(self, A: LowRank, merged: Merged, run: Run, rng: np.random.Generator, x0: TallArray | None) -> Status:
         """Rows that are not NumPy arrays: single flips from every start, all starts in the same passes."""
+        run.details["engine"] = _Sweeps.name
         rows, count = A.rows, self.n_starts or FEWEST_STARTS
         random = np.where(rng.integers(0, 2, size=(A.n, count - (x0 is not None))) == 0, -1.0, 1.0)
         X = rows.from_numpy(random)
@@ -132,6 +162,8 @@ class LocalSearch:
 
 class _Sweeps:
     """Descent by sweeps: a move is one sweep over all variables."""
+
+    name = "sweeps in a pool"
 
     def __init__(self, A: Operator, n_starts: int | None = None) -> None:
         self.n = A.n
@@ -162,6 +194,8 @@ class _Sweeps:
 class _Tabu:
     """Tabu walks: a move is one flip. A large sparse problem descends by sweeps first, which use memory in order."""
 
+    name = "tabu walks in a pool"
+
     def __init__(self, A: Dense | Sparse, options: LocalSearch) -> None:
         self.n = n = A.n
         self._walks = TabuWalks(A)
@@ -182,84 +216,54 @@ class _Tabu:
         return walk._replace(moves=made + walk.moves)
 
 
+class _SwapTabu:
+    """Tabu walks by swaps: a move is one swap."""
+
+    name = "tabu walks by swaps in a pool"
+
+    def __init__(self, A: Dense, options: LocalSearch, run: Run) -> None:
+        assert run.cardinality is not None
+        self.n = n = A.n
+        self._walks = SwapWalks(A, run.cardinality.anchor)
+        self.budget = max(int(TABU_STEPS / self._walks.steps_per_move), n)
+        self._tenure = options.tenure or max(4, n // 20)
+        self._patience = options.patience or max(1000, min(5 * n, self.budget // 25))
+        self.n_starts = options.n_starts or _between(FEWEST_STARTS, self.budget // (6 * self._patience), MOST_STARTS)
+
+    def improve(self, x: FloatArray, rng: np.random.Generator, max_moves: int, between: Between) -> Walk:
+        tenure = round(self._tenure * 2.0 ** rng.uniform(-0.5, 0.5))
+        return self._walks.walk(x, rng, tenure=tenure, patience=self._patience, max_moves=max_moves, between=between)
+
+
+class _Swaps:
+    """Descent by swaps, after an anneal with a penalty if A is sparse: a move is a sweep of either."""
+
+    name = "swaps in a pool"
+
+    def __init__(self, A: Operator, n_starts: int | None, run: Run) -> None:
+        assert run.cardinality is not None
+        self.n, self._cardinality = A.n, run.cardinality
+        self._swaps = PairedSwaps(A, run.cardinality.anchor)
+        self.budget = max(int(SWEEP_STEPS / self._swaps.steps_per_pass), FEWEST_SWEEPS)
+        self.n_starts = n_starts or _between(FEWEST_STARTS, self.budget // 100, MOST_STARTS)
+        self._annealer = None
+        if isinstance(A, Sparse):
+            self.name = "anneals and swaps in a pool"
+            self._annealer = Annealer(without_diagonal(A.matrix))
+            affordable = 1e9 * run.seconds_left / self._annealer.steps_per_sweep
+            self._sweeps = _between(SWAP_SWEEPS[0], int(min(0.1 * affordable, self.budget // 4)), SWAP_SWEEPS[1])
+
+    def improve(self, x: FloatArray, rng: np.random.Generator, max_moves: int, between: Between) -> Walk:
+        made = 0
+        if self._annealer is not None:
+            unknown = Walk(x, np.inf, 0)
+            made = min(self._sweeps, max_moves)
+            x = self._annealer.anneal_balanced(
+                x, self._cardinality, rng, made, rng.uniform(*SWAP_HEAT), lambda: between(unknown)
+            )
+        walk = self._swaps.descend(x, max(1, max_moves - made), between)
+        return walk._replace(moves=made + walk.moves)
+
+
 def _between(least: int, wanted: int, most: int) -> int:
     return max(least, min(wanted, most))
-
-
-class Pool:
-    """The best points so far, which are recombined to new ones. A walk of the engine improves each new point."""
-
-    def __init__(self, engine: _Tabu | _Sweeps, merged: Merged, run: Run, rng: np.random.Generator) -> None:
-        self._engine, self._merged, self._run, self._rng = engine, merged, run, rng
-        self._members: list[Walk] = []
-
-    @property
-    def best(self) -> Walk:
-        """The member of smallest value."""
-        return self._members[0]
-
-    def evolve(self, start: FloatArray | None, max_iter: int | None, idle_walks: int | None = None) -> None:
-        """Walks until ``max_iter`` moves are made; None: until the time limit.
-
-        The search also ends after ``idle_walks`` walks for each place in the pool without a better value. It does not
-        if ``idle_walks`` or ``max_iter`` is None.
-        """
-        size = self._engine.n_starts
-        made = idle = stale = 0
-        best = np.inf
-        fresh = size
-        while max_iter is None or made < max_iter:
-            if fresh > 0:
-                x = self._random_signs() if start is None else start
-                start, fresh = None, fresh - 1
-            else:
-                x = self._offspring()
-            walk = self._improved(x, made, max_iter)
-            made += walk.moves
-            # The first walk compares with inf; a later one must gain more than rounding.
-            idle = 0 if best == np.inf or walk.value < best - 1e-12 * abs(best) else idle + 1
-            best = min(best, walk.value)
-            if max_iter is not None and idle_walks is not None and idle >= idle_walks * size:
-                return
-            stale = 0 if self._entered(walk, size) else stale + 1
-            if stale >= 2 * size:
-                self._members, fresh, stale = self._members[:1], size - 1, 0
-
-    def _improved(self, x: FloatArray, made: int, max_iter: int | None) -> Walk:
-        def between(walk: Walk) -> None:
-            self._offer(walk)
-            fraction = None if max_iter is None else min(1.0, (made + walk.moves) / max_iter)
-            self._run.tick("local search", fraction)
-
-        left = 2**62 if max_iter is None else max_iter - made
-        walk = self._engine.improve(x, self._rng, left, between)
-        self._offer(walk)
-        return walk
-
-    def _offer(self, walk: Walk) -> None:
-        if walk.value < self._run.value:
-            self._run.offer(self._merged.expand(walk.x), walk.value)
-
-    def _entered(self, walk: Walk, size: int) -> bool:
-        """Whether the walk's result is new and among the best ``size``."""
-        if any(abs(walk.x @ member.x) == self._engine.n for member in self._members):
-            return False
-        self._members.append(walk)
-        self._members.sort(key=lambda member: member.value)
-        if len(self._members) <= size:
-            return True
-        return self._members.pop() is not walk
-
-    def _offspring(self) -> FloatArray:
-        """Two members' common signs, the others drawn at random, a few of all flipped."""
-        rng, n, count = self._rng, self._engine.n, len(self._members)
-        a, b = (self._members[k].x for k in rng.choice(count, size=2, replace=count < 2))
-        if a @ b < 0.0:
-            b = -b
-        x = np.where(a == b, a, self._random_signs())
-        flipped = rng.integers(0, n, size=max(1, int(PERTURBED_FRACTION * n)))
-        x[flipped] = -x[flipped]
-        return x
-
-    def _random_signs(self) -> FloatArray:
-        return np.where(self._rng.integers(0, 2, size=self._engine.n) == 0, -1.0, 1.0)

@@ -1,7 +1,8 @@
 """Semidefinite relaxation (10) of a binary quadratic problem: solved in factored form, proven, rounded.
 
-``solver`` runs it all · ``compressed`` solves low-rank problems in rank × k numbers · ``factored`` all others ·
-``certificate`` and ``lanczos`` prove bounds · ``relaxation`` holds the result and draws signs from it.
+``solver`` runs it all · ``compressed`` solves low-rank problems in rank × k numbers · ``factored`` all others, by the
+sweeps of ``mixing`` and the steps of ``newton`` · ``certificate``, ``chebyshev`` and ``growth`` prove bounds ·
+``relaxation`` holds the result and draws signs from it · ``cardinality`` keeps a sum · ``device``: sparse tensors.
 """
 
 from __future__ import annotations

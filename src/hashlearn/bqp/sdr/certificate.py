@@ -7,39 +7,47 @@ before. An eigenvalue only guesses where to verify.
 * low rank (`low_rank_bound`): for d > 0, −c·Σd is a bound if I + D^{-½} A D^{-½}/c ⪰ 0. With Q = D^{-½}P and
   H = |W|^½ QᵀQ |W|^½ this is a statement on the inertia of the rank × rank matrix c·sgn(W) + H. O(n rank²). For tensors
   it is decided on their device by products alone: `hashlearn.bqp.rows.inertia`.
-* dense, sparse, mixed (`shifted_bound`): Σy + n·λ with λ ≤ λ_min(A − Diag(y)), by a dense Cholesky. O(n³), small n.
-* the same for large n (`lanczos.smallest_eigenvalue_bound`): λ from Lanczos, holds with probability ≥ 1 − 1e-9.
+* dense, sparse, mixed (`shifted_bound`): Σy − ε·Σd if A − Diag(y) + εD ⪰ 0, for any d > 0, by a dense Cholesky
+  factorization of D^{-½}(A − Diag(y))D^{-½} + εI. O(n³), small n.
+* the same for large n (`chebyshev.chebyshev_test`): by products alone, holds with probability ≥ 1 − 1e-9.
+* at once, without any dual (`diagonal_bound`): Σ_i (a_ii − Σ_j |a_ij|).
 """
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg as la
 from numpy.typing import NDArray
-from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
 from hashlearn.bqp.error_bounds import below, sum_below
 from hashlearn.bqp.operators import LowRank, Operator
 from hashlearn.bqp.rows import TallArray
 from hashlearn.bqp.rows.inertia import Inertia, ProofGram, is_positive_definite
-from hashlearn.bqp.sdr.lanczos import smallest_eigenvalue_bound
+from hashlearn.bqp.sdr.chebyshev import chebyshev_test, metric, shifted_sum
 from hashlearn.core.arrays import EPS, FloatArray
 from hashlearn.core.threads import all_blas_threads
-from hashlearn.core.thresholds import ARPACK_SCALING, ARPACK_SHIFT, DENSE_CERTIFICATE_LIMIT
+from hashlearn.core.thresholds import ARPACK_SCALING, DENSE_CERTIFICATE_LIMIT, LAPACK_SHIFT, TRY_ENOUGH
 
 BISECTIONS = 3  # between a bound that is enough and the value
 WEAKER = (4.0, 32.0, 256.0, 2048.0)  # gaps to try if the gap that is enough fails, as multiples of it
+
+# The test of `chebyshev_test` may lose this share of the gap that is allowed, and never has to lose less than this.
+LOSS_SHARE, LEAST_LOSS = 0.6, 1e-7
+MEASURED_FACTOR = 512  # rows of the factorization that is timed, if time is limited
 
 
 class Certificate(NamedTuple):
     """A proven bound, and the direction in which the relaxation could still fall."""
 
     bound: float
-    direction: FloatArray
-    kind: str  # "cholesky" is a proof, "lanczos" holds with probability 1 − 1e-9
+    direction: FloatArray  # a vector, or several as columns
+    kind: str  # "cholesky" is a proof, "chebyshev" holds with probability 1 − 1e-9
 
 
 def low_rank_bound(
@@ -151,10 +159,12 @@ def dual_bound(
     tick: Callable[[], None] | None = None,
     enough: float | None = None,
     proof_limit: int = DENSE_CERTIFICATE_LIMIT,
+    seconds: float = np.inf,
 ) -> Certificate:
     """The best bound that y gives, or ``enough`` if that can be verified, by the cheapest proof for this operator.
 
-    Up to ``proof_limit`` rows any A is written out and factored. Beyond, Lanczos bounds an A that is not low rank.
+    Up to ``proof_limit`` rows any A is written out and factored, if that takes less than the ``seconds`` that there
+    are. Otherwise `chebyshev_test` bounds an A that is not low rank, and loses 0.6 of Σy − ``enough`` or less.
     """
     # Scaling needs all y well below 0, as they are at an optimum if A_ii < 0. Otherwise y is shifted.
     scalable = y.max() < 1e-3 * y.mean() < 0.0 or (A.n > proof_limit and y.mean() < 0.0)
@@ -162,60 +172,82 @@ def dual_bound(
         d = np.maximum(-y, 1e-3 * np.abs(y).mean())
         bound, direction, kind = low_rank_bound(A, np.maximum(-y, 0.0))
         certificate = Certificate(bound, (A.P @ (A.weights * direction)) / d, kind)
-    elif A.n <= proof_limit:
-        certificate = shifted_bound(A, y, rng, enough)
+    elif A.n <= proof_limit and _seconds_to_factor(A.n, seconds) < seconds:
+        certificate = shifted_bound(A, y, rng, enough, tick)
     else:
-        smallest, vector = smallest_eigenvalue_bound(A, y, rng, tick)
-        certificate = Certificate(_shifted_sum(sum_below(y), A.n, smallest), vector, "lanczos")
+        tested = chebyshev_test(A, y, rng, _loss(y, enough), tick, seconds)
+        certificate = Certificate(tested.bound, tested.columns, "chebyshev")
     if isinstance(A, LowRank) and not (A.weights < 0.0).any():
         return certificate._replace(bound=max(certificate.bound, 0.0))  # A ⪰ 0
     return certificate
 
 
-def shifted_bound(A: Operator, y: FloatArray, rng: np.random.Generator, enough: float | None = None) -> Certificate:
-    """Σy + n·λ, where A − Diag(y) − λI was factored by Cholesky; ``direction`` is 0 if ``enough`` was verified."""
-    S = A.toarray()
+def diagonal_bound(A: Operator) -> float:
+    """Σ_i (a_ii − Σ_{j≠i} |a_ij|), rounded down."""
+    diagonal = A.diagonal()
+    off = A.magnitudes() - np.abs(diagonal)
+    bound = math.fsum(diagonal) - math.fsum(off)
+    if A.is_exact():
+        return bound
+    errors = float(A.entry_error().sum()) + (A.n + 4) * EPS * float(A.magnitudes().sum())
+    return below(bound - errors * (1.0 + A.n * EPS))
+
+
+def _seconds_to_factor(n: int, seconds: float) -> float:
+    """About how long `shifted_bound` takes: a few factorizations of n³/3 operations, at the rate of a small one."""
+    if n <= MEASURED_FACTOR or seconds == np.inf:
+        return 0.0
+    S = np.eye(MEASURED_FACTOR)
+    started = time.perf_counter()
+    la.cholesky(S, overwrite_a=True, check_finite=False)
+    return 4.0 * (time.perf_counter() - started) * (n / MEASURED_FACTOR) ** 3
+
+
+def shifted_bound(
+    A: Operator,
+    y: FloatArray,
+    rng: np.random.Generator,
+    enough: float | None = None,
+    tick: Callable[[], None] | None = None,
+) -> Certificate:
+    """Σy − ε·Σd, where M + εI with M = D^{-½}(A − Diag(y))D^{-½} was factored by Cholesky, for d near A_ii − y_i.
+
+    If ``enough`` was verified at once, ``direction`` is 0.
+    """
     n = A.n
-    S[np.diag_indices(n)] -= y
-    size = float(np.abs(S).sum(axis=1).max())  # ≥ ‖S‖₂
-    # S is off by the rounding of A's entries, and of the differences on its diagonal.
-    rounding = float(A.entry_error().max()) + 2.0 * EPS * size
-    total = sum_below(y)
-    if enough is not None and n > ARPACK_SHIFT and _shift_holds(S, low := (enough - total) / n, rounding):
-        return Certificate(_shifted_sum(total, n, low), np.zeros(n), "cholesky")
-    value, vector = _smallest_eigenpair(A, y, S, size, rng)
+    scale = 1.0 / np.sqrt(metric(A, y))
+    M = A.toarray()
+    M[np.diag_indices(n)] -= y
+    M *= scale
+    M *= scale[:, None]
+    size = float(np.abs(M).sum(axis=1).max()) * (1.0 + n * EPS)  # ≥ ‖M‖₂
+    rounding = 8.0 * EPS * size  # of the entries of M; those of A itself are in `shifted_sum`
+    if enough is not None and n > TRY_ENOUGH:
+        shift = (sum_below(y) - enough) / float((1.0 / (scale * scale)).sum())
+        if _shift_holds(M, shift, rounding):
+            return Certificate(shifted_sum(A, y, scale, shift), np.zeros(n), "cholesky")
+    if n <= LAPACK_SHIFT:
+        value, vector = la.eigh(M, subset_by_index=[0, 0], check_finite=False)
+        shift, direction = -float(value[0]), scale * vector[:, 0]
+    else:
+        tested = chebyshev_test(A, y, rng, 3.0 * _loss(y, enough), tick)
+        shift, direction = tested.shift, tested.columns
     for widening in 8.0 ** np.arange(24):
-        low = value - max(rounding, 1e-11 * size) * widening
-        if _shift_holds(S, low, rounding):
-            return Certificate(_shifted_sum(total, n, low), vector, "cholesky")
-    return Certificate(_shifted_sum(total, n, -(size * (1.0 + n * EPS) + rounding)), vector, "cholesky")
+        low = shift + max(rounding, 1e-11 * size) * widening
+        if _shift_holds(M, low, rounding):
+            return Certificate(shifted_sum(A, y, scale, low), direction, "cholesky")
+    return Certificate(shifted_sum(A, y, scale, size + rounding), direction, "cholesky")
 
 
-def _shifted_sum(total: float, n: int, low: float) -> float:
-    """total + n · low, rounded down."""
-    return below(total + below(n * low))
+def _loss(y: FloatArray, enough: float | None) -> float:
+    """What the test of `chebyshev_test` may lose."""
+    least = LEAST_LOSS * float(np.abs(y).sum())
+    return least if enough is None else max(LOSS_SHARE * (float(y.sum()) - enough), least)
 
 
-def _shift_holds(S: FloatArray, low: float, rounding: float) -> bool:
-    """Whether S − low·I provably is positive semidefinite, S itself being known up to ``rounding``."""
-    shifted = S.copy()
-    shifted[np.diag_indices(len(S))] -= low
+def _shift_holds(M: FloatArray, shift: float, rounding: float) -> bool:
+    """Whether M + shift·I provably is positive semidefinite, M itself being known up to ``rounding``."""
+    shifted = M.copy()
+    shifted[np.diag_indices(len(M))] += shift
     with all_blas_threads():
-        return is_positive_definite(shifted, rounding)
-
-
-def _smallest_eigenpair(
-    A: Operator, y: FloatArray, S: FloatArray, size: float, rng: np.random.Generator
-) -> tuple[float, FloatArray]:
-    """The smallest eigenpair of S = A − Diag(y). An estimate is enough, because the reported bound is verified."""
-    n = A.n
-    if n > ARPACK_SHIFT:
-        # The smallest eigenvalue sits at 0 in a cluster: flip the spectrum so that Lanczos sees it as the largest.
-        flipped = LinearOperator(A.shape, matvec=lambda v: size * v + y * v - A @ v, dtype=np.float64)
-        try:
-            value, vector = eigsh(flipped, k=1, which="LA", v0=rng.standard_normal(n), tol=1e-9, ncv=40, maxiter=100)
-            return size - float(value[0]), vector[:, 0]
-        except ArpackNoConvergence:
-            pass
-    value, vector = la.eigh(S, subset_by_index=[0, 0], check_finite=False)
-    return float(value[0]), vector[:, 0]
+        return is_positive_definite(shifted, rounding + 2.0 * EPS * abs(shift))

@@ -23,6 +23,7 @@ from hashlearn.core.thresholds import DENSE_CERTIFICATE_LIMIT
 
 MAX_PASSES = 1000
 DRAWS_AT_ONCE = 32  # for operators other than low rank: bounds the n × draws block that is multiplied by A
+SIGNS_AT_ONCE = 2**23  # fewer draws at once if n is large
 
 
 @dataclass(frozen=True)
@@ -81,10 +82,13 @@ def draw_values(relaxation: Relaxation, normals: FloatArray) -> FloatArray:
             P = A.P
             products = sum_row_blocks(lambda a, b: P[a:b].T @ _signs(relaxation, normals, a, b), A.n, A.rank)
         return A.weights @ (products * products)
-    values = []
-    for first in range(0, normals.shape[1], DRAWS_AT_ONCE):
-        values.append(column_values(A, draw(relaxation, normals[:, first : first + DRAWS_AT_ONCE])))
-    return np.concatenate(values)
+    return np.concatenate([column_values(A, draw(relaxation, some)) for some in groups_of_draws(A, normals)])
+
+
+def groups_of_draws(A: Operator, normals: FloatArray) -> list[FloatArray]:
+    """The columns of ``normals`` in groups whose signs are few enough to be stored."""
+    count = max(1, min(DRAWS_AT_ONCE, SIGNS_AT_ONCE // A.n))
+    return [normals[:, first : first + count] for first in range(0, normals.shape[1], count)]
 
 
 def column_values(A: Operator, X: TallArray) -> FloatArray:

@@ -3,21 +3,37 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from hashlearn.bqp.merging import Merged, merge_identical_rows
-from hashlearn.bqp.operators import LowRank, Operator
+from hashlearn.bqp.methods.tabu import TabuWalks, Walk
+from hashlearn.bqp.operators import Dense, LowRank, Operator, Sparse
+from hashlearn.bqp.rows import TallArray
+from hashlearn.bqp.sdr.cardinality import solve_with_cardinality
+from hashlearn.bqp.sdr.certificate import diagonal_bound
 from hashlearn.bqp.sdr.compressed import LOOSE, relax_low_rank, relax_on_samples
-from hashlearn.bqp.sdr.factored import relax_factored
-from hashlearn.bqp.sdr.relaxation import Relaxation, Tolerance, column_values, draw, draw_values, polish_all
-from hashlearn.bqp.solution import Run, Status
+from hashlearn.bqp.sdr.factored import columns_for, relax_factored
+from hashlearn.bqp.sdr.relaxation import (
+    Relaxation,
+    Tolerance,
+    column_values,
+    draw,
+    draw_values,
+    groups_of_draws,
+    polish_all,
+)
+from hashlearn.bqp.solution import Run, Status, relative_gap
 from hashlearn.bqp.sweeps import CoordinateSweeps
 from hashlearn.bqp.theory import expected_rounding_value
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import positive, whole_number
 from hashlearn.core.thresholds import DENSE_CERTIFICATE_LIMIT, EXPECTATION_PAIRS, RELAXED_ROWS, SMALL
+
+TIGHT, WIDE = 1e-6, 1e-4  # the default gaps
+EARLY_DRAWS = 2  # rounded while the relaxation is being solved
+EARLY_ROWS = 50_000  # with fewer rows and no time limit nothing is rounded early
 
 
 @dataclass(frozen=True)
@@ -28,21 +44,24 @@ class SemidefiniteRelaxation:
     ----------
     n_draws : number of random draws of eq. (11)
     polish : 1-flip descent from this many of the best draws (and from x0, if given); 0 is the paper's way
-    tol : relative gap between the relaxation's value and its proven bound at which it counts as solved
+    tol : relative gap between the relaxation's value and its proven bound at which it counts as solved; None: 1e-6, or
+        1e-4 for an A that is not low rank and has more than ``proof_limit`` rows
     rank : columns of the factor to begin with; raised when the certificate fails
     max_iter : rounds of solve, certify, raise the rank
     max_flip_passes : passes of that descent over the rows
     sampled : with more than 8,000 rows, solve the relaxation of a low-rank A on a sample (`relax_on_samples`).
         Rounding, flips and the bound take all rows. On a device a ``tol`` of 5e-3 or more does the same
     certify : whether the bound from sampled rows is proven; without a proof there is no bound
-    proof_limit : rows up to which an A that is not low rank is factored to prove its bound, O(n³); beyond, the bound
-        comes from Lanczos, is a little looser and holds with probability 1 − 1e-9
+    proof_limit : rows up to which an A that is not low rank is factored to prove its bound, O(n³); beyond, and if the
+        time limit is too short for that, products alone bound it (`chebyshev`), with probability 1 − 1e-9
+    moves : tabu moves for each variable, from the best points of a dense or sparse A after their descent; 0: none
 
     Notes
     -----
     ``Solution.details`` holds ``relaxation_value`` (of the point that was rounded), ``relaxation_gap`` (that value
-    against ``bound``, relative), ``rank``, ``certificate`` ("cholesky": a proof; "lanczos": see ``proof_limit``;
-    "none": see ``certify``),
+    against ``bound``, relative), ``rank``, ``certificate`` ("cholesky": a proof; "chebyshev": see ``proof_limit``;
+    "diagonal": the sum of the diagonal minus all other magnitudes, if nothing better came in time; "none": see
+    ``certify``),
     ``mean_draw`` and ``best_draw``, ``expected_value``: the closed form (13), None where it would be a sum of over a
     million terms (`expected_rounding_value` gives it for any n), and ``merged_n`` after identical rows were merged.
 
@@ -59,67 +78,124 @@ class SemidefiniteRelaxation:
     >>> from hashlearn import bqp
     >>> ring = np.roll(np.eye(5), 1, axis=0) + np.roll(np.eye(5), -1, axis=0)
     >>> solution = bqp.solve(ring, bqp.SemidefiniteRelaxation(n_draws=20), random_state=0)
-    >>> solution.value, round(solution.bound, 4)
-    (-6.0, -8.0902)
+    >>> round(solution.details["relaxation_value"], 4)
+    -8.0902
+    >>> solution.value, solution.bound  # sums of integers cannot lie between −8.09 and −6
+    (-6.0, -6.0)
     """
 
     n_draws: int = 100
     polish: int = 10
-    tol: float = 1e-6
+    tol: float | None = None
     rank: int = 8
     max_iter: int = 30
     proof_limit: int = DENSE_CERTIFICATE_LIMIT
     max_flip_passes: int = 1000
     certify: bool = True
     sampled: bool = False
+    moves: int = 20
 
     name: ClassVar[str] = "sdr"
+    takes_cardinality: ClassVar[bool] = True
     any_rows: ClassVar[bool] = True  # low-rank problems of every kind of rows, not of NumPy arrays only
 
     def __post_init__(self) -> None:
         limits = {"n_draws": 1, "polish": 0, "rank": 2, "max_iter": 1, "proof_limit": 0, "max_flip_passes": 1}
+        limits["moves"] = 0
         for field, least in limits.items():
             whole_number(getattr(self, field), field, least=least)
-        positive(self.tol, "tol")
+        if self.tol is not None:
+            positive(self.tol, "tol")
 
     def run(self, A: Operator, run: Run, rng: np.random.Generator, x0: FloatArray | None) -> Status:
         """Offers the rounded and improved draws, and the dual bound."""
+        if not A.tall.on_host and not isinstance(A, LowRank):
+            return self._on_device(A, run, rng)
+        cardinality = run.cardinality
+        if cardinality is not None:
+            return solve_with_cardinality(A, cardinality, self.relaxed, self.n_draws, run, rng, x0)
+        first_bound = -np.inf
+        if not isinstance(A, LowRank) or (A.rows.on_host and run.seconds_left < np.inf):
+            first_bound = diagonal_bound(A)
+            run.offer_bound(first_bound)
+            run.details["certificate"] = "diagonal"
         run.tick("merging identical rows")
         merged = merge_identical_rows(A)
         run.details["merged_n"] = merged.operator.n
         # A point to return if the time is over before the first rounding.
         if self.polish and merged.operator.tall.on_host:
             start = np.where(rng.random(merged.operator.n) < 0.5, -1.0, 1.0)
-            quick = CoordinateSweeps(merged.operator).descend(start, max_passes=2)
+            quick = CoordinateSweeps(merged.operator).descend(start, 2, lambda: run.tick("start"))
             run.offer(merged.expand(quick), merged.operator.value(quick))
-        tolerance = Tolerance(self.tol, merged.operator.scale(), self.max_iter, self.proof_limit)
-        relaxation = self._relax(merged.operator, tolerance, run, rng)
+        tolerance = Tolerance(self._gap(merged.operator), merged.operator.scale(), self.max_iter, self.proof_limit)
+        relaxation = self._relax(merged, tolerance, run, rng)
         solved = tolerance.met(relaxation.value, relaxation.bound) or relaxation.certificate == "none"
         run.tell(relaxation_value=relaxation.value)
-        run.details.update(relaxation_gap=relaxation.gap, rank=relaxation.rank, certificate=relaxation.certificate)
+        run.details.update(relaxation_gap=relaxation.gap, rank=relaxation.rank)
+        if relaxation.bound >= first_bound or relaxation.certificate == "none":
+            run.details["certificate"] = relaxation.certificate
         self._round(relaxation, merged, run, rng, x0)
         run.tell(expected_value=_expected_value(relaxation))
         return Status.CONVERGED if solved else Status.ITERATION_LIMIT
 
-    def _relax(self, A: Operator, tolerance: Tolerance, run: Run, rng: np.random.Generator) -> Relaxation:
+    def _on_device(self, A: Operator, run: Run, rng: np.random.Generator) -> Status:
+        """A sparse tensor."""
+        from hashlearn.bqp.sdr.device import ColoredMatrix, relax_on_device  # PyTorch is optional
+
+        run.tick("coloring")
+        gap = WIDE if self.tol is None else self.tol
+        matrix: Any = A
+        colored = ColoredMatrix(matrix.matrix, int(rng.integers(2**62)), matrix.total_error)
+        width = max(2 * self.rank, columns_for(A.n))
+        found = relax_on_device(colored, gap, width, self.n_draws, run, run.offer)
+        run.tell(relaxation_value=found.value)
+        run.details.update(relaxation_gap=relative_gap(found.value, found.bound), rank=found.width)
+        return Status.CONVERGED if found.value - found.bound <= gap * abs(found.bound) else Status.ITERATION_LIMIT
+
+    def relaxed(self, A: Operator, run: Run, rng: np.random.Generator) -> Relaxation:
+        """The relaxation of A alone, its rows not merged."""
+        tolerance = Tolerance(self._gap(A), A.scale(), self.max_iter, self.proof_limit)
+        return self._relax(Merged(A, None), tolerance, run, rng, early=False)
+
+    def _gap(self, A: Operator) -> float:
+        if self.tol is not None:
+            return self.tol
+        return TIGHT if isinstance(A, LowRank) or A.n <= self.proof_limit else WIDE
+
+    def _relax(
+        self, merged: Merged, tolerance: Tolerance, run: Run, rng: np.random.Generator, early: bool = True
+    ) -> Relaxation:
+        A = merged.operator
         if isinstance(A, LowRank) and ((A.n > SMALL and A.n > A.rank // 4) or not A.rows.on_host):
-            if (self.sampled and A.n > 2 * RELAXED_ROWS) or (self.tol >= LOOSE and not A.rows.on_host):
+            if (self.sampled and A.n > 2 * RELAXED_ROWS) or (tolerance.relative >= LOOSE and not A.rows.on_host):
                 return relax_on_samples(A, tolerance, self.rank, rng, run, self.certify)
             relaxation = relax_low_rank(A, tolerance, self.rank, rng, run)
             if tolerance.met(relaxation.value, relaxation.bound) or not A.rows.on_host:
                 return relaxation
-        return relax_factored(A, tolerance, 2 * self.rank, rng, run)
+        some = rng.spawn(1)[0]
+
+        def on_the_way(V: FloatArray) -> None:
+            draws = Relaxation(A, np.inf, -np.inf, V.shape[1], "none", unit_rows=V)
+            X = draw(draws, some.standard_normal((V.shape[1], EARLY_DRAWS)))
+            self._offer_columns(A, X, merged, run)
+
+        early = early and self.polish > 0 and (run.seconds_left < np.inf or A.n >= EARLY_ROWS)
+        return relax_factored(A, tolerance, 2 * self.rank, rng, run, on_the_way if early else None)
 
     def _round(
         self, relaxation: Relaxation, merged: Merged, run: Run, rng: np.random.Generator, x0: FloatArray | None
     ) -> None:
         run.tick("rounding")
+        A = relaxation.operator
         normals = rng.standard_normal((relaxation.rank, self.n_draws))
-        values = draw_values(relaxation, normals)
+        if isinstance(A, LowRank):
+            values = draw_values(relaxation, normals)
+        else:
+            values = self._valued_in_groups(relaxation, normals, merged, run)
         run.tell(mean_draw=float(values.mean()), best_draw=float(values.min()))
         order = np.argsort(values, kind="stable")
         X = draw(relaxation, normals[:, order[: max(self.polish, 1)]])
-        tall = relaxation.operator.tall
+        tall = A.tall
         if tall.on_host:
             run.offer(merged.expand(X[:, 0]), float(values[order[0]]))
         elif self.polish == 0:  # draws were valued in the dtype of P; an offer without a value is valued in float64
@@ -128,10 +204,39 @@ class SemidefiniteRelaxation:
             return
         if x0 is not None:
             X = tall.joined(X, merged.collapse(x0))
-        X = polish_all(relaxation.operator, X, lambda: run.tick("polish"), self.max_flip_passes)
-        values = column_values(relaxation.operator, X)
+        best = self._offer_columns(A, X, merged, run)
+        if isinstance(A, Dense | Sparse) and self.moves:
+            walk_from(A, best, self.moves * A.n, run, rng)
+
+    def _valued_in_groups(self, relaxation: Relaxation, normals: FloatArray, merged: Merged, run: Run) -> FloatArray:
+        """The values of all draws; the best one of each group is offered at once, as time may be short."""
+        A, values = relaxation.operator, []
+        for some in groups_of_draws(A, normals):
+            X = draw(relaxation, some)
+            values.append(column_values(A, X))
+            best = int(np.argmin(values[-1]))
+            run.offer(merged.expand(X[:, best]), float(values[-1][best]))
+            run.tick("rounding")
+        return np.concatenate(values)
+
+    def _offer_columns(self, A: Operator, X: TallArray, merged: Merged, run: Run) -> TallArray:
+        """Descend from every column of X, offer the best result and return it."""
+        X = polish_all(A, X, lambda: run.tick("polish"), self.max_flip_passes)
+        values = column_values(A, X)
         best = int(np.argmin(values))
         run.offer(merged.expand(X[:, best]), float(values[best]))
+        return X[:, best]
+
+
+def walk_from(A: Dense | Sparse, x: FloatArray, moves: int, run: Run, rng: np.random.Generator) -> None:
+    """A tabu walk from the signs x, which offers what it finds."""
+
+    def between(walk: Walk) -> None:
+        run.offer(walk.x, walk.value)
+        run.tick("tabu")
+
+    tenure = max(4, A.n // 20)
+    TabuWalks(A).walk(x, rng, tenure=tenure, patience=moves, max_moves=moves, between=between)
 
 
 def _expected_value(relaxation: Relaxation) -> float | None:

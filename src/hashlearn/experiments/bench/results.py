@@ -204,7 +204,7 @@ def _order(cell: Cell) -> tuple[Any, ...]:
 
 
 def _error_paths(folder: Path, cell: Cell) -> tuple[Path, Path]:
-    """Where errors are stored, and where earlier versions stored them."""
+    """Two files: the one in which the error of a cell is stored, and the one that earlier versions wrote."""
     path = folder / cell.path
     return path.with_suffix(".error.json"), path.with_suffix(".error.txt")
 

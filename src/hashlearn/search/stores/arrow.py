@@ -78,6 +78,14 @@ def ids_to_arrow(ids: IdArray) -> Any:
     return pyarrow.array(ids.tolist(), pyarrow.string())
 
 
+def keys_to_arrow(ids: IdArray) -> Any:
+    """Checked ids as engines without a type for UUIDs take them: int64, or text."""
+    pyarrow = require("pyarrow", "parquet", PURPOSE)
+    if ids.dtype.kind == "i":
+        return pyarrow.array(ids)
+    return pyarrow.array(list(map(str, ids.tolist())), pyarrow.string())
+
+
 def ids_from_arrow(column: Any) -> IdArray:
     """Ids from a column of integers, text or UUIDs. 16 bytes without a name are UUIDs as well."""
     return checked_ids(ids_of_column(plain_id_column(column)))
@@ -88,21 +96,27 @@ def plain_id_column(column: Any) -> Any:
     pyarrow = require("pyarrow", "parquet", PURPOSE)
     if column.null_count:
         raise ValueError(f"the id column has {column.null_count} row(s) without an id")
+    column = comparable_column(column)
+    if column.type == pyarrow.binary(16):
+        return column
+    if pyarrow.types.is_integer(column.type):
+        return pyarrow.array(checked_ids(column.to_numpy(), distinct=False))
+    if not pyarrow.types.is_string(column.type):
+        raise TypeError(f"the id column must hold integers, text or UUIDs, and not {column.type}")
+    column.validate(full=True)  # text of a file may be no Unicode
+    _require_usable_text(column)
+    return column
+
+
+def comparable_column(column: Any) -> Any:
+    """The column in a type that Arrow can compare: UUIDs as 16 bytes, every kind of text as one."""
+    pyarrow = require("pyarrow", "parquet", PURPOSE)
     if pyarrow.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
     if isinstance(column.type, pyarrow.UuidType):
         parts = [part.storage for part in getattr(column, "chunks", [column])]
         return parts[0] if isinstance(column, pyarrow.Array) else pyarrow.chunked_array(parts, pyarrow.binary(16))
-    if column.type == pyarrow.binary(16):
-        return column
-    if pyarrow.types.is_integer(column.type):
-        return pyarrow.array(checked_ids(column.to_numpy(), distinct=False))
-    if field_type(column.type) != "text":
-        raise TypeError(f"the id column must hold integers, text or UUIDs, and not {column.type}")
-    column = column.cast(pyarrow.string())
-    column.validate(full=True)  # text of a file may be no Unicode
-    _require_usable_text(column)
-    return column
+    return column.cast(pyarrow.string()) if field_type(column.type) == "text" else column
 
 
 def _require_usable_text(column: Any) -> None:

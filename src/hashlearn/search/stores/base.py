@@ -64,9 +64,6 @@ class Batch:
             self._ids = ids_of_column(self.column)
         return self._ids
 
-    def __iter__(self) -> Iterator[Any]:
-        yield from (self.codes, self.ids, self.fields)
-
 
 class Batches(Protocol):
     """All rows of a source, one batch at a time."""
@@ -92,7 +89,7 @@ class Store(ABC):
     ``column("year") >= 2020``, or ids.
 
     A new store sets ``packages`` and ``extra``, has a classmethod ``create`` whose first arguments are a path and
-    ``n_bits``, and implements `_count`, `_close`, `_upsert`, `_remove`, `_remove_where` and either `_ask` or `_search`.
+    ``n_bits``, and implements `_count`, `_close`, `_upsert`, `_remove` and either `_ask` or `_search`.
     A store without columns sets ``has_fields`` to False.
     """
 
@@ -143,10 +140,10 @@ class Store(ABC):
         if (ids is None) == (where is None):
             raise ValueError(f"remove takes either ids or where, got {'neither' if ids is None else 'both'}")
         seen = self._checked_where(where) if ids is None else checked_ids(ids, id_type=self.id_type)
+        if seen is None or (not isinstance(seen, Condition) and len(seen) == 0):
+            return 0
         with self._lock:
-            if isinstance(seen, Condition):
-                return self._remove_where(seen)
-            return self._remove(seen) if seen is not None and len(seen) else 0
+            return self._remove(seen)
 
     def count(self, where: Any = None) -> int:
         """How many codes there are, or how many of them fulfil ``where``."""
@@ -224,10 +221,8 @@ class Store(ABC):
         return 0
 
     @abstractmethod
-    def _remove(self, ids: IdArray) -> int: ...
-
-    @abstractmethod
-    def _remove_where(self, where: Condition) -> int: ...
+    def _remove(self, where: Any) -> int:
+        """Remove the rows with these ids, at least one, or those that fulfil a condition; return how many."""
 
     def _ask(
         self, codes: NDArray[np.uint8], count: int, exact: bool, where: Where

@@ -40,21 +40,24 @@ class Condition:
 
 
 @dataclass(frozen=True)
-class _Compare(Condition):
+class _OnColumn(Condition):
     column: str
+
+
+@dataclass(frozen=True)
+class _Compare(_OnColumn):
     operator: str  # =, <>, <, <=, >, >=
     value: Value
 
 
 @dataclass(frozen=True)
-class _Among(Condition):
-    column: str
+class _Among(_OnColumn):
     values: tuple[Value, ...]
 
 
 @dataclass(frozen=True)
-class _Missing(Condition):
-    column: str
+class _Missing(_OnColumn):
+    pass
 
 
 @dataclass(frozen=True)
@@ -139,11 +142,11 @@ def as_condition(where: Any) -> Condition:
 
 def columns_of(condition: Condition) -> set[str]:
     """The names of all columns in a condition."""
-    if isinstance(condition, _Not):
-        return columns_of(condition.part)
+    if isinstance(condition, _OnColumn):
+        return {condition.column}
     if isinstance(condition, _Joined):
         return set().union(*map(columns_of, condition.parts))
-    return {condition.column}  # type: ignore[attr-defined]
+    return columns_of(condition.part) if isinstance(condition, _Not) else set()
 
 
 def require_comparable(condition: Condition, fields: Mapping[str, str]) -> None:
@@ -196,6 +199,11 @@ def as_sql(
         raise TypeError(f"unknown condition {part!r}")
 
     return text(condition), parameters
+
+
+def quoted(name: str) -> str:
+    """The name of a table or column in a statement of SQLite or DuckDB."""
+    return '"' + name.replace('"', '""') + '"'
 
 
 def as_literal(value: Value) -> str:

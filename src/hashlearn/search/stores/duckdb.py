@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 from hashlearn.search.ids import INTEGER, TEXT, UUID, IdArray
 from hashlearn.search.interface import SearchResult, require_n_bits
 from hashlearn.search.model_digest import checked_model
-from hashlearn.search.stores.arrow import arrow_type, codes_to_arrow
+from hashlearn.search.stores.arrow import arrow_type, codes_to_arrow, keys_to_arrow
 from hashlearn.search.stores.base import Batch, Encoder, Store, Where, checked_name
-from hashlearn.search.stores.conditions import Condition, as_sql
+from hashlearn.search.stores.conditions import Condition, as_sql, quoted
 
 MACRO = "CREATE MACRO IF NOT EXISTS hamming_bits(a, b) AS bit_count(xor(CAST(a AS BIT), CAST(b AS BIT)))"
 IN_MEMORY = ":memory:"
@@ -56,7 +56,7 @@ class DuckDBStore(Store):
         fields: Mapping[str, Any] | None,
     ) -> None:
         super().__init__(n_bits, hasher, model, id_type, fields)
-        self.connection, self._name, self.table = connection, table, _quoted(table)
+        self.connection, self._name, self.table = connection, table, quoted(table)
         self._described = f"table {self.table}"
         self._writer = threading.RLock() if path == IN_MEMORY else _writers[os.path.realpath(path)]
 
@@ -98,7 +98,7 @@ class DuckDBStore(Store):
         if not there:
             if run(f"SELECT 1 FROM duckdb_views() WHERE {same.format('view_name')}", [self._name]).fetchall():
                 self._refuse_foreign()
-            columns = "".join(f", {_quoted(name)} {FIELD_COLUMNS[word]}" for name, word in self.fields.items())
+            columns = "".join(f", {quoted(name)} {FIELD_COLUMNS[word]}" for name, word in self.fields.items())
             kind = ID_COLUMNS[self.id_type]
             run(f"CREATE TABLE {self.table} (id {kind} PRIMARY KEY, code BIT NOT NULL{columns})")
             about = json.dumps({"n_bits": self.n_bits, "model": self.model})
@@ -141,7 +141,7 @@ class DuckDBStore(Store):
 
     def _load(self, batches: Iterable[Batch], replace: bool, source: str) -> int:
         """All batches in one transaction."""
-        names = [_quoted(name) for name in ("id", "code", *self.fields)]
+        names = [quoted(name) for name in ("id", "code", *self.fields)]
         insert = (
             f"INSERT INTO {self.table} ({', '.join(names)}) "
             f"SELECT {', '.join([f'CAST(id AS {self._kind})', 'CAST(code AS BIT)', *names[2:]])} FROM {GIVEN}"
@@ -163,13 +163,7 @@ class DuckDBStore(Store):
         if count:
             self._refuse_known(first, count)
 
-    def _remove(self, ids: IdArray) -> int:
-        return self._delete(ids)
-
-    def _remove_where(self, where: Condition) -> int:
-        return self._delete(where)
-
-    def _delete(self, where: Where) -> int:
+    def _remove(self, where: Any) -> int:
         with self._writing(), self._seen(where) as (condition, parameters):
             return self._number(f"DELETE FROM {self.table}{condition}", parameters)
 
@@ -196,7 +190,7 @@ class DuckDBStore(Store):
         if where is None:
             yield "", []
         elif isinstance(where, Condition):
-            text, parameters = as_sql(where, quoted=_quoted, placeholder="?")
+            text, parameters = as_sql(where, quoted=quoted, placeholder="?")
             yield f" WHERE {text}", list(parameters)
         else:
             with self._given(where, {}):
@@ -206,11 +200,7 @@ class DuckDBStore(Store):
     def _given(self, ids: IdArray, columns: dict[str, Any]) -> Iterator[None]:
         """Make ids and columns readable for statements as a table. UUIDs are given as text."""
         pyarrow = self._package("pyarrow")
-        if self.id_type == INTEGER:
-            column = pyarrow.array(ids)
-        else:
-            column = pyarrow.array(list(map(str, ids.tolist())), pyarrow.string())
-        self.connection.register(GIVEN, pyarrow.table({"id": column, **columns}))
+        self.connection.register(GIVEN, pyarrow.table({"id": keys_to_arrow(ids), **columns}))
         try:
             yield
         finally:
@@ -236,10 +226,6 @@ class DuckDBStore(Store):
             with suppress(self._package("duckdb").Error):  # after a commit that failed there is none to end
                 self.connection.execute("ROLLBACK")
             raise
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _why(path: str, error: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NoReturn, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,6 @@ from hashlearn.search.ids import INTEGER, IdArray, ids_at
 from hashlearn.search.index import HammingIndex
 from hashlearn.search.interface import SearchResult
 from hashlearn.search.stores.base import Batch, Encoder, Store, Where
-from hashlearn.search.stores.conditions import Condition
 
 
 class FaissStore(Store):
@@ -127,14 +126,11 @@ class FaissStore(Store):
         put(batch.codes, batch.ids)
         self._faiss, self._unsaved = None, True
 
-    def _remove(self, ids: IdArray) -> int:
-        count = self.index.remove(where=ids)
+    def _remove(self, where: Any) -> int:
+        count = self.index.remove(where=where)
         if count:
             self._faiss, self._unsaved = None, True
         return count
-
-    def _remove_where(self, where: Condition) -> NoReturn:
-        raise NotImplementedError("no column is stored, so no condition gets here")
 
     def _search(self, codes: NDArray[np.uint8], k: int, exact: bool, where: Where) -> SearchResult:
         if exact or where is not None or self.kind.exact:

@@ -17,12 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.core.checks import require_k
+from hashlearn.search.candidates import ranked
 from hashlearn.search.ids import ID_TYPES, INTEGER, UUID, IdArray, as_objects, checked_id_type, no_ids
 from hashlearn.search.interface import NOWHERE, SearchResult, require_n_bits
 from hashlearn.search.model_digest import checked_model
-from hashlearn.search.stores.arrow import arrow_type, field_type
+from hashlearn.search.stores.arrow import arrow_type, field_type, keys_to_arrow
 from hashlearn.search.stores.base import Batch, Encoder, Store, Where, checked_name
-from hashlearn.search.stores.candidates import ranked
 from hashlearn.search.stores.conditions import Condition, as_literal, as_sql
 from hashlearn.search.stores.fields import checked_field_types
 
@@ -148,12 +148,12 @@ class LanceStore(Store):
             )
         return 0
 
-    def _remove(self, ids: IdArray) -> int:
-        parts = (ids[first : first + IDS_AT_ONCE] for first in range(0, len(ids), IDS_AT_ONCE))
-        return sum(int(self.table.delete(self._among(part)).num_deleted_rows) for part in parts)
-
-    def _remove_where(self, where: Condition) -> int:
-        return int(self.table.delete(_filter(where)).num_deleted_rows)
+    def _remove(self, where: Any) -> int:
+        if isinstance(where, Condition):
+            filters = [_filter(where)]
+        else:
+            filters = [self._among(where[first : first + IDS_AT_ONCE]) for first in range(0, len(where), IDS_AT_ONCE)]
+        return sum(int(self.table.delete(text).num_deleted_rows) for text in filters)
 
     def _search(self, codes: NDArray[np.uint8], k: int, exact: bool, where: Where) -> SearchResult:
         """Among given ids, all codes are read and compared here. LanceDB filters by conditions before it searches."""
@@ -189,7 +189,7 @@ class LanceStore(Store):
         n, few = int(self.table.count_rows()), len(ids) <= IDS_AT_ONCE
         query = self.table.search().select(columns).limit(max(1, n))
         found = (query.where(self._among(ids)) if few else query).to_arrow()
-        return found if few else found.filter(self._package("pyarrow.compute").is_in(found["id"], self._to_column(ids)))
+        return found if few else found.filter(self._package("pyarrow.compute").is_in(found["id"], keys_to_arrow(ids)))
 
     def _among(self, ids: IdArray) -> str:
         """A filter for ids."""
@@ -199,15 +199,9 @@ class LanceStore(Store):
     def _as_rows(self, batch: Batch) -> Any:
         pyarrow, schema = self._package("pyarrow"), self.table.schema
         codes = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(batch.codes.ravel()), self.n_bytes)
-        columns = {"id": self._to_column(batch.ids), "code": codes, **batch.fields}
+        columns = {"id": keys_to_arrow(batch.ids), "code": codes, **batch.fields}
         # The table keeps the order in which its columns were declared.
         return pyarrow.table([pyarrow.array(columns[field.name], field.type) for field in schema], schema=schema)
-
-    def _to_column(self, ids: IdArray) -> Any:
-        pyarrow = self._package("pyarrow")
-        if self.id_type == INTEGER:
-            return pyarrow.array(ids)
-        return pyarrow.array(list(map(str, ids.tolist())), pyarrow.string())
 
     def _from_column(self, column: Any) -> IdArray:
         if self.id_type == INTEGER:

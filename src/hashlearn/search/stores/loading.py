@@ -172,7 +172,7 @@ class _ParquetRows(_Rows):
         return plain_id_column(self._file.read(columns=["id"])["id"])
 
     def digest(self) -> str:
-        """Of all bytes of the file."""
+        """The SHA-256 of the whole file."""
         self._handle.seek(0)
         return hashlib.file_digest(self._handle, "sha256").hexdigest()
 

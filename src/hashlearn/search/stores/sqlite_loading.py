@@ -136,11 +136,6 @@ def writing(connection: Any, described: str) -> Iterator[None]:
         raise BlockingIOError(f"another process writes to {described} ({error}); try again when it has ended") from None
 
 
-def quoted(name: str) -> str:
-    """A name as it stands in a statement."""
-    return '"' + name.replace('"', '""') + '"'
-
-
 def id_values(batch: Batch, id_type: str) -> list[Any]:
     """The ids as SQLite stores them: integers or text."""
     if id_type == INTEGER:

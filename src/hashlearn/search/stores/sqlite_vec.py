@@ -21,9 +21,9 @@ from hashlearn.search.ids import INTEGER, UUID, checked_id_type
 from hashlearn.search.interface import SearchResult, require_n_bits
 from hashlearn.search.model_digest import checked_model
 from hashlearn.search.stores.base import Batch, Batches, Encoder, Store, Where, checked_name
-from hashlearn.search.stores.conditions import Condition, as_sql
+from hashlearn.search.stores.conditions import Condition, as_sql, quoted
 from hashlearn.search.stores.fields import checked_field_types
-from hashlearn.search.stores.sqlite_loading import PREFIX, Loader, code_values, id_values, quoted, writing
+from hashlearn.search.stores.sqlite_loading import PREFIX, Loader, code_values, id_values, writing
 
 MOST_NEIGHBORS, MOST_TIES = 32, 128
 MOST_BITS = 8192  # vec0's limit on dimensions
@@ -219,13 +219,7 @@ class SqliteVecStore(Store):
         for table in (self.table, self._fields_table) if self.fields else (self.table,):
             self.connection.executemany(f"DELETE FROM {table} WHERE id = ?", ((item,) for item in ids))
 
-    def _remove(self, ids: NDArray[Any]) -> int:
-        return self._remove_seen(ids)
-
-    def _remove_where(self, where: Condition) -> int:
-        return self._remove_seen(where)
-
-    def _remove_seen(self, where: Where) -> int:
+    def _remove(self, where: Any) -> int:
         with self._writing():
             seen = [item for (item,) in self.connection.execute(*self._seen(where))]
             self._delete(seen)

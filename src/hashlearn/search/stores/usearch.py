@@ -19,11 +19,10 @@ from numpy.typing import NDArray
 
 from hashlearn.core.atomic_files import only_writer_in, replacing
 from hashlearn.core.checks import require_k
+from hashlearn.search.candidates import ranked
 from hashlearn.search.ids import INTEGER, NOTHING, IdArray, as_objects, no_ids
 from hashlearn.search.interface import NOWHERE, SearchResult
 from hashlearn.search.stores.base import Batch, Batches, Encoder, Store, Where
-from hashlearn.search.stores.candidates import ranked
-from hashlearn.search.stores.conditions import Condition
 from hashlearn.search.stores.usearch_files import Ending, as_bytes, read_ending
 
 
@@ -161,17 +160,14 @@ class UsearchStore(Store):
         self.save()
         return 0
 
-    def _remove(self, ids: IdArray) -> int:
-        there, keys = self._there(ids)
+    def _remove(self, where: Any) -> int:
+        there, keys = self._there(where)
         if len(keys):
             self.index.remove(keys)
             for item in there.tolist() if self.id_type != INTEGER else ():
                 del self._names[self._keys.pop(item)]
             self._unsaved = True
         return len(keys)
-
-    def _remove_where(self, where: Condition) -> int:
-        raise ValueError("where: a UsearchStore keeps ids and codes only; give ids")
 
     def _search(self, codes: NDArray[np.uint8], k: int, exact: bool, where: Where) -> SearchResult:
         """Among given ids, all codes are compared."""

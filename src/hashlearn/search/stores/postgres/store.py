@@ -234,13 +234,7 @@ class PostgresStore(Store):
     def _loader(self) -> Loader:
         return Loader(self._session, self._table, self.n_bits, self._described)
 
-    def _remove(self, ids: NDArray[Any]) -> int:
-        return self._delete(ids)
-
-    def _remove_where(self, where: Condition) -> int:
-        return self._delete(where)
-
-    def _delete(self, where: Where) -> int:
+    def _remove(self, where: Any) -> int:
         piece, values = self._where(where)
         with self._session.transaction(), self._refused(where):
             delete = "DELETE FROM {table} WHERE {code} IS NOT NULL{where}"

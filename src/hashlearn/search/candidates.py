@@ -1,4 +1,4 @@
-"""Rank a few stored codes with the library's own kernel, for engines that cannot search among given ids exactly."""
+"""The nearest among some of the codes, for filters: exact, whatever the engine."""
 
 from __future__ import annotations
 

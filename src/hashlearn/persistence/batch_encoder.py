@@ -1,4 +1,4 @@
-"""`Encoder`: one small object that encodes batches in the worker processes of Ray and Spark, and in Polars and DuckDB.
+"""`BatchEncoder`: one small object that encodes batches in worker processes of Ray and Spark, in Polars and in DuckDB.
 
 It holds the path and the digest of a model file, so it pickles to a few hundred bytes. Each process reads the file when
 it first encodes, and keeps the model for later batches and for other copies of the encoder.
@@ -29,7 +29,7 @@ _loaded: dict[str, Any] = {}  # by digest, the model used last at the end
 _loading = threading.Lock()
 
 
-class Encoder:
+class BatchEncoder:
     """The model in a file, to be sent to worker processes and called on batches there.
 
     Parameters
@@ -54,7 +54,7 @@ class Encoder:
     >>> hasher = LSH(n_bits=16, random_state=0).fit(np.tile(X, (4, 1)))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     hasher.save(folder + "/model.hashlearn")
-    ...     encoder = Encoder(folder + "/model.hashlearn", column="x")
+    ...     encoder = BatchEncoder(folder + "/model.hashlearn", column="x")
     ...     sent = pickle.loads(pickle.dumps(encoder))
     ...     batch = sent.on_batch({"id": np.arange(4), "x": X})
     >>> list(batch), batch["code"][0] == hasher.encode(X)[0].tobytes(), len(pickle.dumps(encoder)) < 1000
@@ -79,7 +79,7 @@ class Encoder:
         self._content = Path(path).read_bytes() if portable else None
 
     @classmethod
-    def from_hasher(cls, hasher: Any, **options: Any) -> Encoder:
+    def from_hasher(cls, hasher: Any, **options: Any) -> BatchEncoder:
         """A portable encoder of a fitted hasher that has no file. ``options`` are ``column``, ``code`` and so on."""
         with TemporaryDirectory() as folder:
             path = Path(folder, "model.hashlearn")
@@ -141,7 +141,7 @@ class Encoder:
             yield self.on_batch(batch)
 
     def __repr__(self) -> str:
-        return f"Encoder({self.path!r}, n_bits={self.n_bits}, model={self.digest[:SHOWN_DIGITS]})"
+        return f"BatchEncoder({self.path!r}, n_bits={self.n_bits}, model={self.digest[:SHOWN_DIGITS]})"
 
     def _read(self) -> Any:
         if self._content is None:
@@ -155,14 +155,14 @@ class Encoder:
         if found != self.digest:
             raise PersistenceError(
                 f"{self.path!r} holds model {str(found)[:SHOWN_DIGITS]} now, and this encoder was made for "
-                f"{self.digest[:SHOWN_DIGITS]}; put that file back, or make a new Encoder"
+                f"{self.digest[:SHOWN_DIGITS]}; put that file back, or make a new BatchEncoder"
             )
         return hasher
 
     def _column(self, names: list[str]) -> str:
         shown = f"the batch has {', '.join(map(repr, names)) or 'no columns'}"
         if self.column is None:
-            raise ValueError(f"column must name the column of vectors: Encoder(path, column=...); {shown}")
+            raise ValueError(f"column must name the column of vectors: BatchEncoder(path, column=...); {shown}")
         if self.column not in names:
             raise ValueError(f"column is {self.column!r}, and {shown}")
         if self.code in names and (self.keep_vectors or self.code != self.column):

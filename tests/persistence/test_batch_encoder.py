@@ -1,4 +1,4 @@
-"""`Encoder`: small to send, loaded once in a process, true to its model, and the same codes in every kind of batch."""
+"""`BatchEncoder`: small to send, loaded once in a process, true to its model, the same codes in every kind of batch."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from hashlearn.hashers import LSH
-from hashlearn.persistence import Encoder, PersistenceError, encoder, fingerprint
+from hashlearn.persistence import BatchEncoder, PersistenceError, batch_encoder, fingerprint
 from hashlearn.streams import read_codes
 
 N_FEATURES = 6
@@ -26,12 +26,12 @@ BYTES = [code.tobytes() for code in CODES]
 
 @pytest.fixture
 def model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(encoder, "_loaded", {})
+    monkeypatch.setattr(batch_encoder, "_loaded", {})
     HASHER.save(tmp_path / "model.hashlearn")
     return tmp_path / "model.hashlearn"
 
 
-def sent(original: Encoder) -> Encoder:
+def sent(original: BatchEncoder) -> BatchEncoder:
     return pickle.loads(pickle.dumps(original))
 
 
@@ -76,13 +76,13 @@ KINDS = [
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_batch_gets_the_same_codes_and_keeps_its_columns(model: Path, kind: str) -> None:
     batch = frames()[kind]
-    made = sent(Encoder(model, column="x")).on_batch(batch)
+    made = sent(BatchEncoder(model, column="x")).on_batch(batch)
     want = [code.tobytes() for code in HASHER.encode(X.astype(np.float16))] if kind == "arrow half" else BYTES
     assert type(made) is type(batch)
     assert columns(made) == {"id": IDS.tolist(), "code": want}
     if kind == "pandas":
         assert list(made.index) == list(batch.index)
-    whole = Encoder(model, column="x", code="bits", keep_vectors=True).on_batch(batch)
+    whole = BatchEncoder(model, column="x", code="bits", keep_vectors=True).on_batch(batch)
     assert list(columns(whole)) == ["id", "x", "bits"]
 
 
@@ -90,9 +90,9 @@ def test_every_kind_of_batch_gets_the_same_codes_and_keeps_its_columns(model: Pa
 def test_an_empty_batch_gives_an_empty_batch(model: Path, kind: str) -> None:
     batch = frames()[kind]
     empty = {name: values[:0] for name, values in batch.items()} if isinstance(batch, dict) else batch[:0]
-    made = Encoder(model, column="x").on_batch(empty)
+    made = BatchEncoder(model, column="x").on_batch(empty)
     assert columns(made) == {"id": [], "code": []}
-    assert Encoder(model).encode(columns(empty)["x"]).shape == (0, 2)
+    assert BatchEncoder(model).encode(columns(empty)["x"]).shape == (0, 2)
     if kind.startswith("polars"):
         assert str(made.schema["code"]) == "Binary"
 
@@ -100,7 +100,7 @@ def test_an_empty_batch_gives_an_empty_batch(model: Path, kind: str) -> None:
 def test_arrays_and_sparse_rows_are_encoded_as_the_hasher_does(model: Path) -> None:
     from scipy.sparse import csr_array
 
-    made = Encoder(model)
+    made = BatchEncoder(model)
     np.testing.assert_array_equal(made.encode(X), CODES, strict=True)
     np.testing.assert_array_equal(made.encode(csr_array(X)), CODES, strict=True)
     assert made.encode(X[:0]).shape == (0, 2)
@@ -115,41 +115,41 @@ def test_batches_come_one_by_one(model: Path) -> None:
             taken.append(first)
             yield {"x": X[first : first + 10]}
 
-    made = Encoder(model, column="x").on_batches(batches())
+    made = BatchEncoder(model, column="x").on_batches(batches())
     assert list(next(made)["code"]) == BYTES[:10]
     assert taken == [0]
     assert [code for batch in made for code in batch["code"]] == BYTES[10:]
 
 
 def test_zeros_at_the_end_of_a_code_are_kept(model: Path) -> None:
-    made = Encoder(model, column="x")
+    made = BatchEncoder(model, column="x")
     made.encode = lambda vectors: np.zeros((2, 3), np.uint8)  # type: ignore[method-assign]
     assert list(made.on_batch({"x": X[:2]})["code"]) == [bytes(3), bytes(3)]
 
 
 def test_a_pickle_is_small_and_a_portable_one_needs_no_file(model: Path) -> None:
-    light, whole = Encoder(model, column="x"), Encoder(model, column="x", portable=True)
+    light, whole = BatchEncoder(model, column="x"), BatchEncoder(model, column="x", portable=True)
     assert len(pickle.dumps(light)) < 1000
     assert 0 < len(pickle.dumps(whole)) - model.stat().st_size < 1000
     light.encode(X)
     assert len(pickle.dumps(light)) < 1000  # also after it has loaded
-    encoder._loaded.clear()
+    batch_encoder._loaded.clear()
     model.unlink()
     np.testing.assert_array_equal(sent(whole).encode(X), CODES)
-    encoder._loaded.clear()
+    batch_encoder._loaded.clear()
     with pytest.raises(FileNotFoundError):
         sent(light).encode(X)
 
 
 def test_a_hasher_without_a_file_can_be_sent(model: Path) -> None:
-    made = Encoder.from_hasher(HASHER, column="x")
-    assert made.digest == fingerprint(HASHER) == Encoder(model).digest
+    made = BatchEncoder.from_hasher(HASHER, column="x")
+    assert made.digest == fingerprint(HASHER) == BatchEncoder(model).digest
     assert list(sent(made).on_batch({"x": X})["code"]) == BYTES
     assert "n_bits=12" in repr(made)
 
 
 def test_a_file_with_another_model_is_refused_with_both_digests(model: Path) -> None:
-    made, other = Encoder(model), LSH(n_bits=12, random_state=1).fit(X)
+    made, other = BatchEncoder(model), LSH(n_bits=12, random_state=1).fit(X)
     other.save(model)
     with pytest.raises(PersistenceError, match=rf"model {fingerprint(other)[:12]} now, .* for {made.digest[:12]}"):
         made.encode(X)
@@ -157,19 +157,19 @@ def test_a_file_with_another_model_is_refused_with_both_digests(model: Path) -> 
     np.testing.assert_array_equal(made.encode(X), CODES)  # the same model in another file
     other.save(model)
     np.testing.assert_array_equal(sent(made).encode(X), CODES)  # already loaded
-    np.testing.assert_array_equal(Encoder(model).encode(X), other.encode(X))
+    np.testing.assert_array_equal(BatchEncoder(model).encode(X), other.encode(X))
 
 
 def test_a_process_loads_a_model_once_for_all_threads_and_copies(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     loads: list[str] = []
-    read = encoder.load
+    read = batch_encoder.load
 
     def counted(path: Any) -> Any:
         loads.append(str(path))
         return read(path)
 
-    monkeypatch.setattr(encoder, "load", counted)
-    made, results = Encoder(model), []
+    monkeypatch.setattr(batch_encoder, "load", counted)
+    made, results = BatchEncoder(model), []
     threads = [threading.Thread(target=lambda: results.append(sent(made).encode(X))) for _ in range(8)]
     for thread in threads:
         thread.start()
@@ -182,18 +182,18 @@ def test_a_process_loads_a_model_once_for_all_threads_and_copies(model: Path, mo
 
 def test_a_process_keeps_the_models_used_last(model: Path, tmp_path: Path) -> None:
     made = []
-    for seed in range(encoder.MOST_LOADED + 1):
+    for seed in range(batch_encoder.MOST_LOADED + 1):
         LSH(n_bits=8, random_state=seed).fit(X).save(tmp_path / f"{seed}.hashlearn")
-        made.append(Encoder(tmp_path / f"{seed}.hashlearn"))
+        made.append(BatchEncoder(tmp_path / f"{seed}.hashlearn"))
         made[0].encode(X)
         made[-1].encode(X)
-    assert len(encoder._loaded) == encoder.MOST_LOADED
-    assert made[0].digest in encoder._loaded
-    assert made[1].digest not in encoder._loaded
+    assert len(batch_encoder._loaded) == batch_encoder.MOST_LOADED
+    assert made[0].digest in batch_encoder._loaded
+    assert made[1].digest not in batch_encoder._loaded
 
 
 def test_another_process_loads_it_by_itself(model: Path, tmp_path: Path) -> None:
-    (tmp_path / "encoder.pickle").write_bytes(pickle.dumps(Encoder(model)))
+    (tmp_path / "encoder.pickle").write_bytes(pickle.dumps(BatchEncoder(model)))
     np.save(tmp_path / "rows.npy", X)
     code = (
         "import pickle, sys, numpy as np\n"
@@ -206,7 +206,7 @@ def test_another_process_loads_it_by_itself(model: Path, tmp_path: Path) -> None
 
 def test_arrow_codes_carry_the_model_and_are_read_back(model: Path, tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
-    made = Encoder(model, column="x")
+    made = BatchEncoder(model, column="x")
     table = frames()["arrow list"].replace_schema_metadata({"mine": "kept"})
     parquet.write_table(made.on_batch(table), tmp_path / "codes.parquet")
     metadata = parquet.read_schema(tmp_path / "codes.parquet").metadata
@@ -217,19 +217,19 @@ def test_arrow_codes_carry_the_model_and_are_read_back(model: Path, tmp_path: Pa
 
 def test_wrong_columns_are_named(model: Path) -> None:
     with pytest.raises(ValueError, match=r"column must name .* the batch has 'id', 'x'"):
-        Encoder(model).on_batch({"id": IDS, "x": X})
+        BatchEncoder(model).on_batch({"id": IDS, "x": X})
     with pytest.raises(ValueError, match="column is 'y', and the batch has 'id', 'x'"):
-        Encoder(model, column="y").on_batch({"id": IDS, "x": X})
+        BatchEncoder(model, column="y").on_batch({"id": IDS, "x": X})
     with pytest.raises(ValueError, match="code is 'id', and the batch has that column already"):
-        Encoder(model, column="x", code="id").on_batch({"id": IDS, "x": X})
-    assert list(Encoder(model, column="x", code="x").on_batch({"x": X})["x"]) == BYTES
+        BatchEncoder(model, column="x", code="id").on_batch({"id": IDS, "x": X})
+    assert list(BatchEncoder(model, column="x", code="x").on_batch({"x": X})["x"]) == BYTES
     with pytest.raises(TypeError, match=r"batch must be a dict of arrays, .* got ndarray"):
-        Encoder(model, column="x").on_batch(X)
+        BatchEncoder(model, column="x").on_batch(X)
 
 
 @pytest.mark.parametrize("kind", ["list", "pandas", "polars", "arrow"])
 def test_wrong_vectors_are_named_by_their_row(model: Path, kind: str) -> None:
-    made = Encoder(model, column="x")
+    made = BatchEncoder(model, column="x")
     row = X[0].tolist()
 
     def column(vectors: list[Any]) -> Any:
@@ -253,16 +253,16 @@ def test_wrong_vectors_are_named_by_their_row(model: Path, kind: str) -> None:
 def test_a_fixed_width_of_another_model_and_other_objects_are_refused(model: Path) -> None:
     arrow = pytest.importorskip("pyarrow")
     with pytest.raises(ValueError, match=r"X has 5 (number\(s\) at row 0|features)"):
-        Encoder(model).encode(arrow.array(X[:, :5].tolist(), arrow.list_(arrow.float32(), 5)))
+        BatchEncoder(model).encode(arrow.array(X[:, :5].tolist(), arrow.list_(arrow.float32(), 5)))
     with pytest.raises(ValueError, match="X has 5 features, but LSH is expecting 6"):
-        Encoder(model).encode(X[:, :5])
+        BatchEncoder(model).encode(X[:, :5])
     with pytest.raises((TypeError, ValueError)):
-        Encoder(model).encode("rows")
+        BatchEncoder(model).encode("rows")
 
 
 def test_a_path_without_a_model_is_refused_at_once(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
-        Encoder(tmp_path / "none.hashlearn")
+        BatchEncoder(tmp_path / "none.hashlearn")
     (tmp_path / "other.hashlearn").write_bytes(b"PK not a model")
     with pytest.raises(PersistenceError, match=r"other\.hashlearn"):
-        Encoder(tmp_path / "other.hashlearn")
+        BatchEncoder(tmp_path / "other.hashlearn")

@@ -1,0 +1,118 @@
+"""`DimodSampler`: the solvers behind the interface of D-Wave's dimod, so that programs written for it run unchanged.
+
+dimod is imported when a sampler is made. The class is then registered with ``dimod.Sampler``, so instances pass
+``isinstance`` although this file does not need dimod to be imported.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from hashlearn.bqp.modeling.energies import model_problem
+from hashlearn.bqp.modeling.solutions import QuboSolution, solved
+from hashlearn.core.checks import whole_number
+from hashlearn.core.packages import require
+
+PARAMETERS = ("num_reads", "time_limit", "seed", "method", "max_iter", "fixed", "cardinality")
+
+
+class DimodSampler:
+    """A ``dimod.Sampler`` whose sample sets say how good they are: ``info`` holds a proven bound and the gap.
+
+    Examples
+    --------
+    >>> import pytest; _ = pytest.importorskip("dimod")
+    >>> from hashlearn import bqp
+    >>> sampler = bqp.DimodSampler()
+    >>> samples = sampler.sample_ising({"a": 0.5}, {("a", "b"): 1.0}, method="exact")
+    >>> float(samples.first.energy), samples.info["bound"], samples.info["status"]
+    (-1.5, -1.5, 'optimal')
+    """
+
+    def __init__(self) -> None:
+        self._dimod = require("dimod", "optimization", "DimodSampler")
+        self._dimod.Sampler.register(DimodSampler)
+
+    @property
+    def parameters(self) -> dict[str, list[str]]:
+        """The keyword arguments of `sample`, as dimod lists them."""
+        return {name: [] for name in PARAMETERS}
+
+    @property
+    def properties(self) -> dict[str, Any]:
+        """What the sampler is."""
+        return {"description": "hashlearn.bqp: binary quadratic models with proven bounds"}
+
+    def sample(
+        self,
+        bqm: Any,
+        *,
+        num_reads: int = 1,
+        time_limit: float | None = None,
+        seed: int | None = None,
+        **parameters: Any,
+    ) -> Any:
+        """Minimize the energy of a ``dimod.BinaryQuadraticModel``.
+
+        Parameters
+        ----------
+        bqm : the model, of binary variables or of spins
+        num_reads : how many solves, from different seeds; each gives one sample
+        time_limit : seconds for all of them together
+        seed : makes the samples reproducible
+        **parameters : ``method``, ``max_iter``, ``fixed`` and ``cardinality``, as for `qubo`; others are ignored with
+            dimod's warning
+
+        Returns
+        -------
+        dimod.SampleSet
+            Energies are those of the model. ``info`` holds ``bound`` (no energy is smaller; None if nothing was
+            proven), ``gap`` and ``status`` of the best sample, ``seconds`` of all solves and ``method``.
+        """
+        options = self.remove_unknown_kwargs(**parameters)
+        model = self._dimod.as_bqm(bqm)
+        problem = model_problem(model)
+        reads = whole_number(num_reads, "num_reads", least=1)
+        if time_limit is not None:
+            options["time_limit"] = time_limit / reads
+        fixed, cardinality = options.pop("fixed", None), options.pop("cardinality", None)
+        answers = [
+            solved(QuboSolution, problem, fixed, cardinality, "cardinality", options | {"random_state": child})
+            for child in np.random.SeedSequence(seed).spawn(reads)
+        ]
+        rows = np.array([problem.assignment(answer.solution.x) for answer in answers])
+        best = min(answers, key=lambda answer: (answer.energy, answer.gap))  # with the best bound for this energy
+        info = {
+            "bound": best.bound if math.isfinite(best.bound) else None,
+            "gap": best.gap if math.isfinite(best.gap) else None,
+            "status": best.status.value,
+            "seconds": sum(answer.seconds for answer in answers),
+            "method": best.solution.method,
+        }
+        energies = [answer.energy for answer in answers]
+        samples = (rows.reshape(reads, problem.n), list(problem.index))
+        return self._dimod.SampleSet.from_samples(samples, vartype=model.vartype, energy=energies, info=info)
+
+    def sample_qubo(self, Q: Any, **parameters: Any) -> Any:
+        """`sample` of a QUBO, a dict ``{(u, v): coefficient}``."""
+        return self.sample(self._dimod.BinaryQuadraticModel.from_qubo(Q), **parameters)
+
+    def sample_ising(self, h: Any, J: Any, **parameters: Any) -> Any:
+        """`sample` of fields h and couplings J."""
+        return self.sample(self._dimod.BinaryQuadraticModel.from_ising(h, J), **parameters)
+
+    def remove_unknown_kwargs(self, **parameters: Any) -> dict[str, Any]:
+        """The parameters that the sampler knows; dimod's warning names the others."""
+        return dict(self._dimod.Sampler.remove_unknown_kwargs(self, **parameters))
+
+    def close(self) -> None:
+        """Nothing to release; dimod's samplers have this method."""
+
+    def __enter__(self) -> DimodSampler:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()

@@ -1,0 +1,257 @@
+"""`Problem`: a max-cut, QUBO or Ising problem in its owner's words, and the operator A of eq. (5) that stands for it.
+
+Every objective is C + Σ h_i s_i + Σ_{i<j} J_ij s_i s_j in signs s: a cut with J = −w / 2, a QUBO by z = (1 + s) / 2.
+With one more variable, the anchor, the linear part is exact as well: A = [J h; hᵀ 0], up to a factor, and
+objective = C + slope · xᵀAx. C and the slope are fractions, so values and bounds are translated without rounding.
+
+Weights that are multiples of one power of two, such as integers, become integers in A. Then A is exact, and bounds are
+rounded to a value that the objective can have. Other weights stay as they are, or are scaled by a power of two if they
+are huge or tiny. ``rounding`` bounds what their sums lose. Time and memory are O(number of terms).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from hashlearn.bqp.modeling.exact_numbers import IntArray, common_exponent, float_at_least, require_summable, sum_of
+from hashlearn.bqp.operators import Dense, Operator, Sparse
+from hashlearn.bqp.solution import Lattice, relative_gap
+from hashlearn.core.arrays import EPS, FloatArray
+from hashlearn.core.checks import signs
+from hashlearn.core.thresholds import DENSE_SHARE
+
+Sense: TypeAlias = Literal["max-cut", "qubo", "ising"]
+SENSES: tuple[Sense, ...] = ("max-cut", "qubo", "ising")
+
+# The factor that makes h and J integers where all weights are.
+_FACTOR: dict[Sense, int] = {"max-cut": 2, "qubo": 4, "ising": 1}
+# Weights below this fraction of the largest are left out of A: their squares could underflow in a solver, and all of
+# them together are far less than the rounding that is counted anyway.
+NEGLIGIBLE = 2.0**-120
+# The largest weight may have a binary exponent in this range; beyond, weights are scaled.
+_EXPONENTS = range(-200, 201)
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """A problem as its owner states it. `max_cut_problem`, `qubo_problem`, `ising_problem`, `read_problem` make one.
+
+    Attributes
+    ----------
+    sense : "max-cut" (sides ±1), "qubo" (variables 0 and 1) or "ising" (spins ±1)
+    n : the number of variables
+    i, j, w : the terms. For i ≠ j: an edge's weight, or a factor of z_i z_j or s_i s_j; each term counts once, and
+        terms of one pair add up. For i = j: a factor of z_i or s_i.
+    offset : a constant in the objective
+    maximize : whether the largest objective is sought, as always for a cut, or the smallest
+    labels : the names of the variables; None for 0 to n − 1
+    path : the file it was read from, if any
+    notes : what was done to the input, such as self-loops left out
+    """
+
+    sense: Sense
+    n: int
+    i: IntArray
+    j: IntArray
+    w: FloatArray
+    offset: float = 0.0
+    maximize: bool = False
+    labels: Sequence[Hashable] | None = None
+    path: Path | None = None
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        there = self.w != 0.0
+        if self.sense == "max-cut" and (loops := int(((self.i == self.j) & there).sum())):
+            self.__dict__["notes"] = (*self.notes, f"{loops} self-loop(s) are in no cut and were left out")
+            there &= self.i != self.j
+        if not there.all():
+            self.__dict__.update(i=self.i[there], j=self.j[there], w=self.w[there])
+        require_summable(self.w, self.offset, "weights" if self.sense == "max-cut" else "coefficients")
+
+    def __repr__(self) -> str:
+        kind = f"{'max' if self.maximize else 'min'} " if self.sense != "max-cut" else ""
+        return f"Problem({kind}{self.sense}, n={self.n}, terms={len(self.w)})"
+
+    @property
+    def name(self) -> str:
+        """The file's name without its folder, or the kind of problem."""
+        return self.sense if self.path is None else self.path.name
+
+    @property
+    def operator(self) -> Operator:
+        """A of min xᵀAx, with zero diagonal: the variables, and last the anchor if there is one."""
+        return self._form.operator
+
+    @property
+    def anchor(self) -> int | None:
+        """The index of A's extra variable, relative to which the others count; None if there is no linear part."""
+        return self.n if self.operator.n > self.n else None
+
+    @property
+    def rounding(self) -> float:
+        """How far rounding may move an objective; 0 if A is exact."""
+        return self._form.rounding
+
+    @property
+    def is_lattice(self) -> bool:
+        """Whether all weights are multiples of one power of two, so that bounds are rounded to possible values."""
+        return self._form.is_exact
+
+    def objective(self, value: float) -> float:
+        """The owner's objective, a cut or an energy, where xᵀAx = ``value``."""
+        if not math.isfinite(value):
+            return math.copysign(math.inf, self._form.slope * value)
+        return float(self._form.constant + self._form.slope * Fraction(value))
+
+    def objective_bound(self, bound: float) -> float:
+        """A proven bound on the owner's optimum from a lower bound on xᵀAx, rounded to the safe side.
+
+        No cut is larger, no minimized energy is smaller; ±inf where there is no bound.
+        """
+        if not math.isfinite(bound):
+            return -math.copysign(math.inf, self._form.slope)
+        exact = self.exact_bound(bound)
+        return float_at_least(exact) if self.maximize else -float_at_least(-exact)
+
+    def exact_bound(self, bound: float) -> Fraction:
+        """`objective_bound` as a fraction, for a finite bound."""
+        form = self._form
+        if form.lattice is not None:
+            bound = form.lattice.raised(bound)
+        return form.constant + form.slope * Fraction(bound) + (1 if self.maximize else -1) * Fraction(form.rounding)
+
+    def objective_gap(self, value: float, bound: float) -> float:
+        """|objective − bound| / |bound| in the owner's units; inf without a bound, or if 0 and not met."""
+        return self.gap(self.objective(value), self.objective_bound(bound))
+
+    def gap(self, objective: float, objective_bound: float) -> float:
+        """|objective − bound| / |bound|, both in the owner's units."""
+        sign = -1.0 if self.maximize else 1.0
+        return relative_gap(sign * objective, sign * objective_bound)
+
+    def evaluate(self, assignment: ArrayLike) -> Fraction:
+        """The owner's objective of an assignment in the order of the variables, from the terms.
+
+        It is exact if `is_lattice`; otherwise the terms' sum is rounded once.
+        """
+        own = np.asarray(assignment)
+        left, right = own[self.i], own[self.j]
+        if self.sense == "max-cut":
+            parts = self.w[left != right]
+        elif self.sense == "qubo":
+            parts = self.w[(left != 0) & (right != 0)]
+        else:
+            parts = self.w * np.where(self.i == self.j, left, left * right)
+        return Fraction(self.offset) + sum_of(parts)
+
+    def assignment(self, x: ArrayLike) -> NDArray[np.int8]:
+        """The owner's variables from the signs x of eq. (5): sides or spins ±1, or 0 and 1 for a QUBO."""
+        own = signs(x, self.operator.n, "x")
+        if self.anchor is not None:
+            own = own[: self.n] * own[self.anchor]
+        return (own > 0.0).astype(np.int8) if self.sense == "qubo" else own.astype(np.int8)
+
+    def labeled(self, values: NDArray[np.int8]) -> dict[Any, int] | NDArray[np.int8]:
+        """A dict from labels to values; without labels the array itself."""
+        if self.labels is None:
+            return values
+        return dict(zip(self.labels, values.tolist(), strict=True))
+
+    def items(self, values: NDArray[np.int8]) -> Iterator[tuple[Hashable, int]]:
+        """Pairs of label and value."""
+        return zip(range(self.n) if self.labels is None else self.labels, values.tolist(), strict=True)
+
+    @cached_property
+    def index(self) -> Mapping[Hashable, int]:
+        """The number of each label."""
+        return {label: k for k, label in enumerate(range(self.n) if self.labels is None else self.labels)}
+
+    @cached_property
+    def _form(self) -> _Form:
+        return _spin_form(self)
+
+
+class _Form(NamedTuple):
+    """objective = constant + slope · xᵀAx, up to ``rounding``."""
+
+    operator: Operator
+    constant: Fraction
+    slope: Fraction
+    rounding: float
+    is_exact: bool
+    lattice: Lattice | None
+
+
+def _spin_form(problem: Problem) -> _Form:
+    """Multiplied by ``factor``, every term becomes constant + h·s + J·s·s with whole multiples of its weight."""
+    sense, n, w = problem.sense, problem.n, problem.w
+    factor = _FACTOR[sense]
+    exponent = common_exponent(w)
+    exact = exponent is not None
+    if exponent is None:
+        largest = int(np.frexp(np.abs(w).max())[1])
+        exponent = 0 if largest in _EXPONENTS else largest
+    c = np.ldexp(w, -exponent)
+    if not exact:
+        c[np.abs(c) < NEGLIGIBLE * np.abs(c).max()] = 0.0
+    linear = problem.i == problem.j
+    i, j, pair, alone = problem.i[~linear], problem.j[~linear], c[~linear], c[linear]
+    h = np.bincount(problem.i[linear], alone, minlength=n).astype(np.float64)
+    if sense == "max-cut":
+        constant, J = sum_of(pair), -pair
+    elif sense == "qubo":
+        h = 2.0 * h + np.bincount(i, pair, minlength=n) + np.bincount(j, pair, minlength=n)
+        constant, J = sum_of(pair) + 2 * sum_of(alone), pair
+    else:
+        constant, J = Fraction(0), pair
+    unit = Fraction(2) ** exponent / factor
+    sign = -1 if problem.maximize else 1
+    half = sp.coo_array((sign * J, (np.minimum(i, j), np.maximum(i, j))), shape=(n, n)).tocsr()
+    half.eliminate_zeros()
+    h = sign * h
+    divisor = 1
+    if exact:
+        divisor = math.gcd(_gcd(half.data), _gcd(h)) or 1
+        half.data, h = half.data / divisor, h / divisor  # scipy would multiply by 1 / divisor, which is rounded
+    rounding = 0.0 if exact else _rounding(n, problem.i, problem.j, w)
+    operator = _operator(half, h)
+    constant = Fraction(problem.offset) + unit * constant
+    lattice = Lattice.of(operator) if exact else None
+    return _Form(operator, constant, sign * unit * divisor / 2, rounding, exact, lattice)
+
+
+def _operator(half: sp.csr_array, h: FloatArray) -> Operator:
+    """A = [J h; hᵀ 0] with J = half + halfᵀ; without h if it is 0 and there is a variable."""
+    n = half.shape[0]
+    if h.any() or n == 0:
+        column = sp.coo_array((h, (np.arange(n), np.full(n, n))), shape=(n + 1, n + 1))
+        half = half.tocoo()
+        half = sp.csr_array(sp.coo_array((half.data, half.coords), shape=(n + 1, n + 1)) + column)
+        half.eliminate_zeros()
+        n += 1
+    if 2 * half.nnz > DENSE_SHARE * n * n:
+        array = half.toarray()
+        return Dense.unchecked(array + array.T)
+    return Sparse(half + half.T)
+
+
+def _gcd(entries: FloatArray) -> int:
+    return int(np.gcd.reduce(entries.astype(np.int64), initial=0))
+
+
+def _rounding(n: int, i: IntArray, j: IntArray, w: FloatArray) -> float:
+    """Bound on the rounding in the constant and in A, whose entries sum at most ``terms`` weights each."""
+    terms = int((np.bincount(i, minlength=n) + np.bincount(j, minlength=n)).max())
+    # Halves of the smallest floats are rounded too, by less than the last summand.
+    return 4.0 * EPS * (terms + 5) * float(np.abs(w).sum()) + len(w) * 5e-324

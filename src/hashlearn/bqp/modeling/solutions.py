@@ -1,0 +1,261 @@
+"""Answers in the words of the caller: `CutSolution`, `QuboSolution` and `IsingSolution`, made by `solve_problem`.
+
+The objective is computed from the terms of the problem, not from xᵀAx. Where all weights are multiples of one power of
+two, such as integers, the bound is rounded to a value that the objective can have. If the two meet, the status is
+"optimal" and the gap 0.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hashlearn.bqp.modeling.problem import Problem
+from hashlearn.bqp.solution import Solution, SolverProgress, Status
+from hashlearn.bqp.solve import solve
+from hashlearn.core.arrays import FloatArray
+from hashlearn.core.checks import whole_number
+from hashlearn.core.names import did_you_mean
+
+Values: TypeAlias = "dict[Any, int] | NDArray[np.int8]"
+
+
+@dataclass(frozen=True, eq=False)
+class CutSolution:
+    """The largest cut found, and a bound that no cut exceeds.
+
+    Attributes
+    ----------
+    cut : the sum of the weights of all edges between the two sides
+    upper_bound : no cut is larger; inf if the method proves nothing
+    gap : (upper_bound − cut) / |upper_bound|; 0 if the cut is proven to be largest
+    sides : dict from node to −1 or +1; for a matrix an int8 array
+    status : how the solve ended; "optimal" if no cut is larger
+    seconds : wall-clock time of the solve
+    problem, solution : the `Problem`, and the `Solution` of its operator
+    """
+
+    cut: float
+    upper_bound: float
+    gap: float
+    sides: Values
+    status: Status
+    seconds: float
+    problem: Problem
+    solution: Solution
+
+    @property
+    def partition(self) -> tuple[list[Any], list[Any]]:
+        """The nodes on side +1, and those on side −1."""
+        sides = self.sides.items() if isinstance(self.sides, dict) else enumerate(self.sides.tolist())
+        parts: tuple[list[Any], list[Any]] = ([], [])
+        for node, side in sides:
+            parts[side < 0].append(node)
+        return parts
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was done to the graph: parallel edges summed, self-loops left out."""
+        return self.problem.notes
+
+    def __repr__(self) -> str:
+        return _shown(self, f"cut={self.cut:.10g}, upper_bound={self.upper_bound:.10g}")
+
+
+@dataclass(frozen=True, eq=False)
+class QuboSolution:
+    """The best assignment found for a QUBO or a binary quadratic model, and a bound on its optimum.
+
+    Attributes
+    ----------
+    energy : the objective of the assignment, in the caller's own sense
+    bound : no energy is smaller (larger for ``sense="max"``); infinite if the method proves nothing
+    gap : |energy − bound| / |bound|; 0 if the energy is proven to be optimal
+    assignment : dict from label to 0 or 1 (−1 or +1 for a model of spins); for a matrix an int8 array
+    status : how the solve ended; "optimal" if no assignment is better
+    seconds : wall-clock time of the solve
+    problem, solution : the `Problem`, and the `Solution` of its operator
+    """
+
+    energy: float
+    bound: float
+    gap: float
+    assignment: Values
+    status: Status
+    seconds: float
+    problem: Problem
+    solution: Solution
+
+    @property
+    def lower_bound(self) -> float:
+        """The optimum is at least this: the proven bound, or for ``sense="max"`` the energy found."""
+        return self.energy if self.problem.maximize else self.bound
+
+    @property
+    def upper_bound(self) -> float:
+        """The optimum is at most this: the energy found, or for ``sense="max"`` the proven bound."""
+        return self.bound if self.problem.maximize else self.energy
+
+    def __repr__(self) -> str:
+        name = "upper_bound" if self.problem.maximize else "lower_bound"
+        return _shown(self, f"energy={self.energy:.10g}, {name}={self.bound:.10g}")
+
+
+@dataclass(frozen=True, eq=False)
+class IsingSolution:
+    """The spins of lowest energy found, and a bound that no energy goes below.
+
+    Attributes
+    ----------
+    energy : Σ h_i s_i + Σ J_ij s_i s_j + offset of the spins
+    lower_bound : no energy is smaller; −inf if the method proves nothing
+    gap : (energy − lower_bound) / |lower_bound|; 0 if the energy is proven to be lowest
+    spins : dict from label to −1 or +1; for arrays an int8 array
+    status : how the solve ended; "optimal" if no energy is lower
+    seconds : wall-clock time of the solve
+    problem, solution : the `Problem`, and the `Solution` of its operator
+    """
+
+    energy: float
+    lower_bound: float
+    gap: float
+    spins: Values
+    status: Status
+    seconds: float
+    problem: Problem
+    solution: Solution
+
+    def __repr__(self) -> str:
+        return _shown(self, f"energy={self.energy:.10g}, lower_bound={self.lower_bound:.10g}")
+
+
+AnySolution: TypeAlias = CutSolution | QuboSolution | IsingSolution
+Kind = TypeVar("Kind", CutSolution, QuboSolution, IsingSolution)
+
+
+def solve_problem(
+    problem: Problem, *, fixed: Mapping[Any, int] | None = None, cardinality: int | None = None, **options: Any
+) -> AnySolution:
+    """Solve a `Problem`, for example from a file, and answer in its own words.
+
+    Parameters
+    ----------
+    problem : from `read_problem`, `max_cut_problem`, `qubo_problem` or `ising_problem`
+    fixed : variables that are given, as ``{label: value}``
+    cardinality : the number of variables that are 1 (of a QUBO) or +1
+    **options : passed to `solve`; ``x0`` (values of the variables) and ``progress`` are in the problem's words
+
+    Returns
+    -------
+    CutSolution, QuboSolution or IsingSolution
+
+    Examples
+    --------
+    >>> from hashlearn import bqp
+    >>> bqp.solve_problem(bqp.qubo_problem({("a", "b"): 2, ("a", "a"): -1}), method="exact").assignment
+    {'a': 1, 'b': 0}
+    """
+    if problem.sense == "max-cut":
+        return solved(CutSolution, problem, fixed, cardinality, "cardinality", options)
+    if problem.sense == "ising" and not problem.maximize:
+        return solved(IsingSolution, problem, fixed, cardinality, "cardinality", options)
+    return solved(QuboSolution, problem, fixed, cardinality, "cardinality", options)
+
+
+def solved(
+    kind: type[Kind],
+    problem: Problem,
+    fixed: Mapping[Any, int] | None,
+    count: int | None,
+    count_name: str,
+    options: Mapping[str, Any],
+) -> Kind:
+    """`solve_problem` with an answer of this kind; ``count_name`` names the argument ``count`` in errors."""
+    passed = dict(options)
+    if fixed is not None:
+        passed["fixed"] = _fixed_signs(problem, fixed)
+    if count is not None:
+        passed["cardinality"] = 2 * whole_number(count, count_name, least=0, most=problem.n) - problem.n
+    if problem.anchor is not None and (fixed or count is not None):
+        passed["fixed"] = passed.get("fixed", {}) | {problem.anchor: 1}
+        if count is not None:
+            passed["cardinality"] += 1  # the anchor
+    if passed.get("x0") is not None:
+        passed["x0"] = _start(problem, passed["x0"])
+    if passed.get("progress") is not None:
+        passed["progress"] = in_words(problem, passed["progress"])
+    return _answer(kind, problem, solve(problem.operator, **passed))
+
+
+def _answer(kind: type[Kind], problem: Problem, solution: Solution) -> Kind:
+    """The solution of a problem's operator in the problem's own words."""
+    values = problem.assignment(solution.x)
+    exact = problem.evaluate(values)
+    objective, bound = float(exact), problem.objective_bound(solution.bound)
+    status, gap = solution.status, problem.gap(objective, bound)
+    if problem.is_lattice:
+        met = math.isfinite(bound) and problem.exact_bound(solution.bound) == exact
+        gap = 0.0 if met else gap
+        status = Status.OPTIMAL if met else Status.CONVERGED if status == Status.OPTIMAL else status
+    elif gap == 0.0:
+        status = Status.OPTIMAL
+    return kind(objective, bound, gap, problem.labeled(values), status, solution.seconds, problem, solution)
+
+
+def in_words(problem: Problem, progress: Callable[[SolverProgress], Any]) -> Callable[[SolverProgress], Any]:
+    """A progress callback that is called with value and bound in the problem's units."""
+
+    def report(state: SolverProgress) -> None:
+        value, bound = problem.objective(state.value), problem.objective_bound(state.bound)
+        progress(dataclasses.replace(state, value=value, bound=bound))
+
+    return report
+
+
+def _fixed_signs(problem: Problem, fixed: Mapping[Any, int]) -> dict[int, int]:
+    """The signs of eq. (5) that fixed variables have."""
+    if not isinstance(fixed, Mapping):
+        raise TypeError(f"fixed must be a dict from label to value, got {type(fixed).__name__}")
+    return {_numbered(problem, label): _sign(problem, value, f"fixed[{label!r}]") for label, value in fixed.items()}
+
+
+def _numbered(problem: Problem, label: Hashable) -> int:
+    if label not in problem.index:
+        names = [known for known in problem.index if isinstance(known, str)]
+        hint = did_you_mean(label, names) if isinstance(label, str) and names else ""
+        raise ValueError(f"there is no variable {label!r}{hint}")
+    return problem.index[label]
+
+
+def _sign(problem: Problem, value: Any, name: str) -> int:
+    low = 0 if problem.sense == "qubo" else -1
+    if isinstance(value, str) or value not in (low, 1):
+        raise ValueError(f"{name} must be {low} or {'' if low == 0 else '+'}1, got {value!r}")
+    return 1 if value == 1 else -1
+
+
+def _start(problem: Problem, x0: Any) -> FloatArray:
+    """The signs of a start given as a dict from label to value, or as an array in the order of the variables."""
+    if isinstance(x0, Mapping):
+        missing = [label for label in problem.index if label not in x0]
+        if missing:
+            raise ValueError(f"x0 must have a value for every variable, and has none for {missing[0]!r}")
+        x0 = [x0[label] for label in problem.index]
+    x0 = np.asarray(x0)
+    if x0.shape != (problem.n,):
+        raise ValueError(f"x0 must have {problem.n} values, one for each variable, got shape {x0.shape}")
+    x = np.array([_sign(problem, value, f"x0[{k}]") for k, value in enumerate(x0.tolist())], dtype=np.float64)
+    return x if problem.anchor is None else np.append(x, 1.0)
+
+
+def _shown(answer: AnySolution, numbers: str) -> str:
+    return (
+        f"{type(answer).__name__}({numbers}, gap={answer.gap:.3g}, status={answer.status.value!r}, "
+        f"n={answer.problem.n}, method={answer.solution.method!r}, seconds={answer.seconds:.3g})"
+    )

@@ -1,0 +1,260 @@
+"""A lower bound on λ_min of S = A − Diag(y) relative to a positive diagonal D, by products alone, in O(n) memory.
+
+S + εD ⪰ 0 proves Σy − ε·Σd for every d > 0 (`shifted_sum`). With M = D^{-½} S D^{-½}, d_i near the diagonal of S,
+the spectrum of M is of size 1 whatever the weights of A are.
+
+The Chebyshev polynomial T_k, moved to an interval [0, top], is at most 1 there and grows fast below 0. For a standard
+normal b and a unit eigenvector u, ‖T_k(M)b‖ ≥ |T_k(λ)| · |uᵀb|, and uᵀb is a standard normal number. With several
+independent b, all |uᵀb| ≤ t has probability erf(t/√2)^columns. So the norms that come out bound |T_k(λ_min)|, and with
+it λ_min, except with that probability. ``top`` is an estimate: if it is too low the norms grow and the bound is weaker,
+but it stays valid.
+
+Rounding: the computed recurrence is that of M with an error e_j in every step, of norm at most η ‖z_j‖. It adds
+Σ_j U_{k−1−j}(M) e_j to the result, U being the polynomials of the second kind. At |x| = cosh θ > 1 the quotient
+|U_{k−1−j}(x)| / |T_k(x)| is at most e^{−jθ} min(1/sinh θ, 2(k − j)). So rounding adds η Σ_j ‖z_j‖ e^{−jθ} min(…) to
+what |uᵀb| can be (`growth.growth_bound`); the norms are those that were computed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import scipy.linalg as la
+import scipy.sparse as sp
+from numba import njit
+
+from hashlearn.bqp.error_bounds import below, sum_below
+from hashlearn.bqp.operators import Dense, LowRank, Operator, Sparse, SparsePlusLowRank
+from hashlearn.bqp.sdr.growth import COLUMNS, LARGEST_GROWTH, LEAST_METRIC, growth_bound, steps_for
+from hashlearn.core.arrays import EPS, FloatArray
+from hashlearn.core.threads import map_threads
+
+TOP_STEPS = 20  # Lanczos steps for the upper end of the spectrum
+ENTRIES_PER_PIECE = 200_000  # matrix entries in one piece of threaded work
+CUT_ROUNDING = 1e-8  # relative to the size that a low-rank part is cut to: the rounding of its new factor
+SMALLEST_KEPT = 1e-3  # of a cut part: smaller eigenvalues, relative to the largest, are left out
+
+
+class Tested(NamedTuple):
+    """S + shift · D ⪰ 0, the bound on min xᵀAx that follows, and columns that amplify the negative part of S."""
+
+    shift: float
+    bound: float
+    columns: FloatArray
+
+
+def chebyshev_test(
+    A: Operator,
+    y: FloatArray,
+    rng: np.random.Generator,
+    loss: float,
+    tick: Callable[[], None] | None = None,
+    seconds: float = np.inf,
+) -> Tested:
+    """A bound on min xᵀAx from any dual y, which fails with probability 1e-9/64 over ``rng`` at most.
+
+    If A − Diag(y) is semidefinite the bound is Σy − ``loss``, or less tight if ``seconds`` end the recurrence early.
+    """
+    scale = 1.0 / np.sqrt(metric(A, y))
+    M = _scaled(A, scale)
+    diagonal = -y * scale * scale
+    lowered = 0.0
+    if isinstance(M, SparsePlusLowRank) and (M.low_rank.weights > 0.0).all():
+        largest = _top(M.sparse, diagonal, _size(M.sparse, diagonal), rng)
+        M = SparsePlusLowRank(M.sparse, _cut(M.low_rank, largest))
+        lowered = (CUT_ROUNDING + 8.0 * A.n * EPS / SMALLEST_KEPT) * largest
+    size = _size(M, diagonal)
+    top = _top(M, diagonal, size, rng)
+    half = 0.5 * top
+    steps = steps_for(A.n, loss / (half * float((1.0 / (scale * scale)).sum())))
+    Z, history = _recurrence(M, diagonal, half, rng, steps, tick, seconds)
+    rounding = EPS * ((_roundings(M) + 10.0) * 2.0 * (size + half) / half + 4.0)
+    norm = float(np.linalg.norm(Z, axis=0).max()) * (1.0 + A.n * EPS)
+    shift = growth_bound(norm, rounding * (1.0 + A.n * EPS) * history) * half
+    shift = min(shift * (1.0 + 1e-12), size * (1.0 + 8.0 * EPS)) + lowered
+    return Tested(shift, shifted_sum(A, y, scale, shift), scale[:, None] * Z)
+
+
+def shifted_sum(A: Operator, y: FloatArray, scale: FloatArray, shift: float) -> float:
+    """Σy − shift·Σd for d = 1/scale², rounded down. It bounds min xᵀAx if A − Diag(y) + shift·D ⪰ 0.
+
+    For signs x the errors of A's entries change xᵀAx by no more than their sum.
+    """
+    total = float((1.0 / (scale * scale)).sum())
+    change = shift * total
+    change += (A.n + 16) * EPS * abs(change)
+    errors = float(A.entry_error().sum()) * (1.0 + A.n * EPS)
+    return below(below(sum_below(y) - change) - errors)
+
+
+def metric(A: Operator, y: FloatArray) -> FloatArray:
+    """d: the diagonal of S; for a sparse A on a positive background, what the sparse part alone needs."""
+    d = np.abs(A.diagonal() - y)
+    if isinstance(A, SparsePlusLowRank) and (A.low_rank.weights > 0.0).all():
+        d = np.minimum(d, A.sparse.magnitudes())
+    mean = float(d.mean())
+    return np.maximum(d, LEAST_METRIC * mean) if mean > 0.0 else np.ones(A.n)
+
+
+def _scaled(A: Operator, scale: FloatArray) -> Operator:
+    """diag(scale) A diag(scale), of the same kind."""
+    if isinstance(A, SparsePlusLowRank):
+        sparse, low_rank = _scaled(A.sparse, scale), _scaled(A.low_rank, scale)
+        assert isinstance(sparse, Sparse)
+        assert isinstance(low_rank, LowRank)
+        return SparsePlusLowRank(sparse, low_rank)
+    if isinstance(A, LowRank):
+        return LowRank.unchecked(np.ascontiguousarray(A.P * scale[:, None]), A.weights)
+    if isinstance(A, Dense):
+        return Dense.unchecked(A.array * scale[:, None] * scale)
+    assert isinstance(A, Sparse)
+    matrix = A.matrix
+    data = matrix.data * np.repeat(scale, np.diff(matrix.indptr)) * scale[matrix.indices]
+    return Sparse.unchecked(sp.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape))
+
+
+def _roundings(A: Operator) -> float:
+    """A product with A is off by at most this · EPS · ‖|A|‖ for a vector of norm 1, |A| taken part by part."""
+    if isinstance(A, SparsePlusLowRank):
+        return _roundings(A.sparse) + _roundings(A.low_rank) + 1.0
+    if isinstance(A, LowRank):
+        return A.rows.sum_rounding / EPS + A.rank + 2.0
+    return 2.0 + float(np.diff(A.matrix.indptr).max()) if isinstance(A, Sparse) else 2.0 + A.n
+
+
+def _size(M: Operator, diagonal: FloatArray) -> float:
+    """At least ‖|M| + |Diag|‖₂: the largest quotient (Ku)_i/u_i of K = |M| + |Diag| for any positive u.
+
+    A few steps of the power method make u better than the vector of ones.
+    """
+    u = np.ones(M.n)
+    least = np.inf
+    for _ in range(6):
+        product = _absolute_product(M, u) + np.abs(diagonal) * u
+        least = min(least, float((product / u).max()))
+        u = product / product.max() + 1e-3
+    return max(least, 1e-300) * (1.0 + 2.0 * (_roundings(M) + 4.0) * EPS)
+
+
+def _absolute_product(M: Operator, u: FloatArray) -> FloatArray:
+    if isinstance(M, SparsePlusLowRank):
+        return _absolute_product(M.sparse, u) + _absolute_product(M.low_rank, u)
+    if isinstance(M, LowRank):
+        P = np.abs(M.P)
+        return P @ (np.abs(M.weights) * (P.T @ u))
+    if isinstance(M, Dense):
+        return np.abs(M.array) @ u
+    assert isinstance(M, Sparse)
+    return abs(M.matrix) @ u
+
+
+def _top(M: Operator, diagonal: FloatArray, size: float, rng: np.random.Generator) -> float:
+    """The largest eigenvalue of M + Diag, estimated from above by a few Lanczos steps; never above ``size``."""
+    q = rng.standard_normal(M.n)
+    q /= np.linalg.norm(q)
+    previous, beta = np.zeros(M.n), 0.0
+    alphas, betas = [], []
+    for _ in range(min(TOP_STEPS, M.n)):
+        z = M @ q + diagonal * q - beta * previous
+        alphas.append(float(q @ z))
+        z -= alphas[-1] * q
+        beta = float(np.linalg.norm(z))
+        if beta <= 1e-12 * size:
+            break
+        betas.append(beta)
+        previous, q = q, z / beta
+    values, vectors = la.eigh_tridiagonal(np.array(alphas), np.array(betas[: len(alphas) - 1]))
+    return max(min(float(values[-1] + beta * abs(vectors[-1, -1])), size), 1e-3 * size)
+
+
+def _recurrence(
+    M: Operator,
+    diagonal: FloatArray,
+    half: float,
+    rng: np.random.Generator,
+    steps: int,
+    tick: Callable[[], None] | None,
+    seconds: float,
+) -> tuple[FloatArray, FloatArray]:
+    """(T_k((M + Diag − mid)/half) b, the norm of the block before each of the k steps) with mid = half."""
+    started = time.perf_counter()
+    Z = rng.standard_normal((M.n, COLUMNS))
+    previous = np.zeros_like(Z)
+    # The error of a step is measured against both blocks that it reads, so the norms are made to rise.
+    history = [float(np.linalg.norm(Z))]
+    shifted = diagonal - half
+    for made in range(1, steps + 1):
+        if tick is not None and (made % 16 == 0 or M.n > 100_000):
+            tick()
+        factor = (1.0 if made == 1 else 2.0) / half
+        square = _step(M, shifted, Z, previous, factor)
+        Z, previous = previous, Z
+        history.append(max(history[-1], float(np.sqrt(square))))
+        if history[-1] > LARGEST_GROWTH * history[0] or time.perf_counter() - started > seconds:
+            break
+    return Z, np.array(history[:-1])
+
+
+def _step(M: Operator, shifted: FloatArray, Z: FloatArray, previous: FloatArray, factor: float) -> float:
+    """previous ← factor · (M + Diag(shifted)) Z − previous; returns the sum of its squares."""
+    if not isinstance(M, Sparse):
+        np.subtract(factor * (M @ Z + shifted[:, None] * Z), previous, out=previous)
+        return float(np.vdot(previous, previous))
+    matrix = M.matrix
+    rows = max(1, int(ENTRIES_PER_PIECE / (1.0 + matrix.nnz / M.n)))
+    parts = (matrix.data, matrix.indices, matrix.indptr, shifted, Z, previous, factor)
+    if rows >= M.n:
+        return float(_sparse_step(*parts, 0, M.n))
+    edges = [(a, min(a + rows, M.n)) for a in range(0, M.n, rows)]
+    return float(sum(map_threads(lambda edge: _sparse_step(*parts, *edge), edges)))
+
+
+@njit(cache=True, nogil=True, fastmath=True)
+def _sparse_step(data, indices, indptr, shifted, Z, previous, factor, first, last):  # type: ignore[no-untyped-def]
+    """Written out for eight columns: compilers keep the sums in registers only then."""
+    total = 0.0
+    for i in range(first, last):
+        z = Z[i]
+        a = shifted[i]
+        s0, s1, s2, s3 = a * z[0], a * z[1], a * z[2], a * z[3]
+        s4, s5, s6, s7 = a * z[4], a * z[5], a * z[6], a * z[7]
+        for q in range(indptr[i], indptr[i + 1]):
+            a, z = data[q], Z[indices[q]]
+            s0 += a * z[0]
+            s1 += a * z[1]
+            s2 += a * z[2]
+            s3 += a * z[3]
+            s4 += a * z[4]
+            s5 += a * z[5]
+            s6 += a * z[6]
+            s7 += a * z[7]
+        z = previous[i]
+        z[0] = factor * s0 - z[0]
+        z[1] = factor * s1 - z[1]
+        z[2] = factor * s2 - z[2]
+        z[3] = factor * s3 - z[3]
+        z[4] = factor * s4 - z[4]
+        z[5] = factor * s5 - z[5]
+        z[6] = factor * s6 - z[6]
+        z[7] = factor * s7 - z[7]
+        for c in range(COLUMNS):
+            total += z[c] * z[c]
+    return total
+
+
+def _cut(A: LowRank, size: float) -> LowRank:
+    """A ⪰ 0 with its eigenvalues above ``size`` lowered to it, which can only lower λ_min.
+
+    A large positive eigenvalue, as of the constant background of a neighbor graph, would make the interval longer.
+    """
+    if A.rank == 0:
+        return A
+    root = A.P * np.sqrt(A.weights)
+    values, vectors = np.linalg.eigh(root.T @ root)
+    large = values > SMALLEST_KEPT * values[-1]  # leaving out the others only lowers A, and the rest is accurate
+    U = root @ (vectors[:, large] / np.sqrt(values[large]))
+    # Rounding of U must not raise an eigenvalue: a little less than what is allowed.
+    return LowRank.unchecked(np.ascontiguousarray(U), np.minimum(values[large], size) * (1.0 - 1e-9))

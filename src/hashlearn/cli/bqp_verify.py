@@ -1,0 +1,91 @@
+"""``hashlearn bqp-verify FILE PROOF``: check a proof of optimality in exact arithmetic."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hashlearn.cli import options
+from hashlearn.cli.exits import Failure, InputError, refusals
+from hashlearn.cli.text_tables import number, pairs
+
+if TYPE_CHECKING:
+    from hashlearn.bqp import Solution
+    from hashlearn.bqp.problem_files import Problem, Sense
+    from hashlearn.bqp.proof_check import Verdict
+
+
+@click.command("bqp-verify", short_help="Check a proof that a solution of a problem file is optimal.")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.argument("proof", type=click.Path(path_type=Path))
+@options.sense_option
+@options.format_option
+@options.json_option
+def bqp_verify_command(file: Path, proof: Path, sense: Sense | None, format: str | None, as_json: bool) -> None:
+    """Check that PROOF, written by `hashlearn bqp --proof`, proves the optimum of the max-cut, QUBO or Ising FILE.
+
+    The check uses integers only and trusts no solver. Exit code 0: the proof is accepted. 1: it is refused, and
+    the reason names the node of its tree. 2: a file cannot be read.
+    """
+    from hashlearn.bqp.problem_files import read_problem
+    from hashlearn.bqp.proof_check import check_proof, read_proof
+    from hashlearn.core.atomic_files import regular_file
+
+    with refusals():
+        problem = read_problem(file, sense, format)
+    with refusals(str(proof)), regular_file(proof):
+        pass
+    with refusals():
+        content = read_proof(proof)
+        verdict = check_proof(problem.operator, content)
+    if as_json or verdict.accepted:
+        options.show(as_json, _report(file, proof, problem, verdict), _text(proof, problem, verdict))
+    if not verdict.accepted:
+        raise Failure(f"{proof}: the proof is refused: {verdict.reason}")
+
+
+def write_proof(path: Path, solution: Solution) -> None:
+    """Write the proof of an optimal solution; an error for the user if there is none."""
+    proof = solution.details.get("proof")
+    if proof is not None:
+        with refusals():
+            proof.save(path)
+    elif solution.method != "branch_and_bound":
+        raise InputError(f"--proof: method {solution.method!r} writes no proofs; use --method branch_and_bound")
+    elif solution.status == "optimal":
+        raise Failure("--proof: no proof was written, since all assignments have the same value")
+    else:
+        raise Failure(f"--proof: no proof was written, since the status is {str(solution.status)!r}, not 'optimal'")
+
+
+def _report(file: Path, proof: Path, problem: Problem, verdict: Verdict) -> dict[str, Any]:
+    """What --json prints; values are in the file's own sense, None if the proof is refused."""
+    return {
+        "file": str(file),
+        "proof": str(proof),
+        "accepted": verdict.accepted,
+        "reason": verdict.reason,
+        "value": None if verdict.value is None else problem.objective(float(verdict.value)),
+        "bound": None if verdict.bound is None else problem.objective_bound(float(verdict.bound)),
+        "optimal": verdict.accepted and verdict.value == verdict.bound,
+        "leaves": verdict.n_leaves,
+    }
+
+
+def _text(proof: Path, problem: Problem, verdict: Verdict) -> str:
+    if verdict.value is None or verdict.bound is None:
+        return ""
+    name = "cut" if problem.sense == "max-cut" else "energy"
+    optimal = verdict.value == verdict.bound
+    return pairs(
+        [
+            ("proof", proof.name),
+            ("problem", f"{problem.name}  ({problem.sense}, n = {problem.n:,})"),
+            (name, number(problem.objective(float(verdict.value)))),
+            ("bound", number(problem.objective_bound(float(verdict.bound)))),
+            ("leaves", f"{verdict.n_leaves:,}"),
+            ("verdict", "accepted, optimal" if optimal else f"accepted, no {name} is better than the bound"),
+        ]
+    )

@@ -1,0 +1,216 @@
+"""Anneals, cluster crossover, and the search on large sparse problems that is made of them."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from benchmarks.bqp import graphs
+
+import hashlearn.bqp.methods.annealed_search as annealed_search
+from hashlearn import bqp
+from hashlearn.bqp import LocalSearch, Sparse, Status
+from hashlearn.bqp.methods.annealing import Annealer, without_diagonal
+from hashlearn.bqp.methods.clusters import clusters
+from hashlearn.core.thresholds import LARGEST_WALKED
+
+
+def some_signs(n: int, seed: int = 0) -> np.ndarray:
+    return np.where(np.random.default_rng(seed).random(n) < 0.5, -1.0, 1.0)
+
+
+def planted(matrix: sp.csr_array, seed: int = 0) -> tuple[sp.csr_array, float]:
+    """Weights of the same sizes whose signs hidden signs all satisfy, and the optimum, that of these signs."""
+    x = some_signs(matrix.shape[0], seed)
+    coo = matrix.tocoo()
+    weights = -np.abs(coo.data) * x[coo.coords[0]] * x[coo.coords[1]]
+    return sp.csr_array((weights, coo.coords), shape=matrix.shape), -float(np.abs(coo.data).sum())
+
+
+def weighted(matrix: sp.csr_array, seed: int = 0) -> sp.csr_array:
+    """The same graph with weights that are no integers."""
+    upper = sp.triu(matrix, 1).tocsr()
+    upper.data = upper.data * np.random.default_rng(seed).uniform(0.5, 1.5, upper.nnz)
+    return sp.csr_array(upper + upper.T)
+
+
+GRAPHS = {
+    "random": lambda: graphs.random_graph(800, 6.0, 0),
+    "torus": lambda: graphs.square_torus(900, 0),
+    "weighted torus": lambda: weighted(graphs.square_torus(900, 0)),
+    "integers": lambda: sp.csr_array(3.0 * graphs.square_torus(900, 0) + 6.0 * graphs.square_torus(900, 1)),
+    "3-regular": lambda: graphs.regular_graph(800, 0),
+    "with a diagonal": lambda: sp.csr_array(graphs.square_torus(900, 0) + sp.diags_array(np.arange(900.0))),
+    "isolated nodes": lambda: sp.csr_array(sp.block_diag([graphs.random_graph(600, 4.0, 0), sp.csr_array((50, 50))])),
+    "two parts": lambda: sp.csr_array(sp.block_diag([graphs.square_torus(400, 0), graphs.random_graph(400, 5.0, 1)])),
+}
+
+
+@pytest.fixture(params=GRAPHS)
+def graph(request):
+    return GRAPHS[request.param]()
+
+
+@pytest.fixture(autouse=True)
+def _short(monkeypatch):
+    monkeypatch.setattr(annealed_search, "STEPS", 5e7)
+
+
+def test_the_answer_is_a_local_optimum_with_its_value(graph):
+    A = bqp.as_operator(graph)
+    before = graph.copy()
+    solution = bqp.solve(graph, "local_search", random_state=0)
+    assert set(np.unique(solution.x)) <= {-1, 1}
+    assert solution.value == A.value(solution.x)
+    assert solution.trace[-1].value == pytest.approx(solution.value, rel=1e-12)
+    assert A.flip_gains(solution.x).min() >= -1e-9 * np.abs(graph.data).max()
+    assert solution.status is Status.CONVERGED
+    assert "anneal" in solution.details["engine"]
+    assert (before != graph).nnz == 0
+
+
+def test_same_seed_same_answer_for_any_thread_count(graph, monkeypatch):
+    answers = []
+    for threads in ("1", "3"):
+        monkeypatch.setenv("HASHLEARN_NUM_THREADS", threads)
+        answers.append(bqp.solve(graph, "local_search", random_state=5))
+    np.testing.assert_array_equal(answers[0].x, answers[1].x)
+    other = bqp.solve(graph, "local_search", random_state=6)
+    assert abs(other.x.astype(float) @ answers[0].x) < len(other.x)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-100, 1e100, 0.3])
+def test_planted_signs_are_found(graph, scale):
+    matrix, optimum = planted(without_diagonal(graph))
+    solution = bqp.solve(scale * matrix, "local_search", random_state=0)
+    assert solution.value == pytest.approx(scale * optimum, rel=1e-12)
+
+
+def test_a_bipartite_graph_is_cut_completely():
+    n = 1200
+    ring = sp.csr_array((np.ones(n), (np.arange(n), (np.arange(n) + 1) % n)), shape=(n, n))
+    far = sp.csr_array((np.ones(n), (np.arange(n), (np.arange(n) + 7) % n)), shape=(n, n))
+    W = sp.csr_array(ring + ring.T + far + far.T)
+    solution = bqp.solve(W, "local_search", random_state=0)
+    assert graphs.cut(W, solution.x) == 2 * n
+
+
+def test_the_trial_chooses_crossover_on_tori_only(monkeypatch):
+    monkeypatch.setattr(annealed_search, "STEPS", 3e8)
+    engines = {
+        kind: bqp.solve(graphs.KINDS[kind](2000, 0), "local_search", random_state=0).details["engine"]
+        for kind in graphs.KINDS
+    }
+    assert engines.pop("torus ±1") == annealed_search.CLUSTERS
+    assert set(engines.values()) == {annealed_search.CYCLES}
+
+
+@pytest.mark.parametrize("options", [{"max_iter": 1000}, {"tenure": 20}, {"patience": 100}])
+def test_options_of_walks_choose_walks(options, monkeypatch):
+    monkeypatch.setattr("hashlearn.bqp.methods.local_search.TABU_STEPS", 1e7)
+    W = graphs.random_graph(LARGEST_WALKED + 100, 5.0, 0)
+    assert "tabu" in bqp.solve(W, LocalSearch(**options), random_state=0).details["engine"]
+
+
+@pytest.mark.parametrize("n_starts", [1, 2, 20])
+def test_any_number_of_starts_works(graph, n_starts):
+    A = bqp.as_operator(graph)
+    solution = bqp.solve(A, LocalSearch(n_starts=n_starts), random_state=0)
+    assert A.flip_gains(solution.x).min() >= -1e-9 * np.abs(graph.data).max()
+
+
+def test_never_worse_than_x0(graph):
+    x0 = bqp.solve(graph, "local_search", random_state=1).x
+    again = bqp.solve(graph, "local_search", x0=x0, random_state=2)
+    assert again.value <= bqp.as_operator(graph).value(x0)
+
+
+@pytest.mark.parametrize("limit", [1e-3, 0.05, 1.0])
+def test_time_limits(graph, limit):
+    bqp.solve(graph, "local_search", time_limit=0.2, random_state=0)  # compiles
+    solution = bqp.solve(graph, "local_search", time_limit=limit, random_state=0)
+    assert solution.status is Status.TIME_LIMIT
+    assert solution.seconds <= limit + 1.0
+    if limit == 1.0:
+        assert solution.trace[0].seconds < 0.5
+        assert solution.value < bqp.solve(graph, "local_search", time_limit=1e-3, random_state=0).value
+
+
+def test_few_sweeps_are_one_anneal(monkeypatch):
+    monkeypatch.setattr(annealed_search, "STEPS", 1.0)
+    solution = bqp.solve(graphs.random_graph(2000, 5.0, 0), "local_search", random_state=0)
+    assert solution.details["engine"] == annealed_search.ONE_ANNEAL
+
+
+def test_better_than_walks_in_the_same_steps(monkeypatch):
+    """On a torus the crossover must beat tabu walks that are given ten times the budget."""
+    W = graphs.square_torus(2000, 0)
+    walked = bqp.solve(W, LocalSearch(max_iter=500_000), random_state=0)
+    assert bqp.solve(W, "local_search", random_state=0).value < walked.value
+
+
+class TestAnnealer:
+    def test_values_are_those_of_the_signs(self, graph):
+        A = Sparse(graph)
+        annealer = Annealer(without_diagonal(graph), float(graph.diagonal().sum()))
+        walk = annealer.anneal(some_signs(A.n), np.random.default_rng(0), 30)
+        assert walk.value == pytest.approx(A.value(walk.x), rel=1e-12, abs=1e-9)
+
+    def test_longer_anneals_are_better(self, graph):
+        annealer = Annealer(without_diagonal(graph))
+
+        def mean(sweeps: int) -> float:
+            rng = np.random.default_rng(0)
+            return float(np.mean([annealer.anneal(annealer.random_signs(rng), rng, sweeps).value for _ in range(8)]))
+
+        assert mean(500) < mean(10) < annealer.descend(some_signs(annealer.n)).value
+
+    def test_pieces_do_not_change_the_anneal(self, graph, monkeypatch):
+        def walk() -> np.ndarray:
+            return Annealer(without_diagonal(graph)).anneal(some_signs(graph.shape[0]), np.random.default_rng(0), 20).x
+
+        whole = walk()
+        monkeypatch.setattr("hashlearn.bqp.methods.annealing.PIECE", 1)
+        np.testing.assert_array_equal(walk(), whole)
+
+    def test_whole_weights_are_exact_in_single_precision(self):
+        assert Annealer(GRAPHS["integers"]()).dtype == np.float32
+        assert Annealer(0.25 * GRAPHS["torus"]()).dtype == np.float32
+        assert Annealer(GRAPHS["weighted torus"]()).dtype == np.float64
+        assert Annealer(sp.csr_array(1.0 + 2.0**30 * (1.0 - np.eye(5)) - np.eye(5))).dtype == np.float32
+        wide = sp.csr_array([[0.0, 1.0, 2.0**24], [1.0, 0.0, 1.0], [2.0**24, 1.0, 0.0]])
+        assert Annealer(wide).dtype == np.float64
+
+    def test_the_clock_ends_an_anneal(self):
+        annealer = Annealer(graphs.square_torus(900, 0))
+        walk = annealer.anneal(some_signs(900), np.random.default_rng(0), 10**9, seconds=0.1)
+        assert 10 < walk.moves < 10**6
+
+    def test_the_start_is_untouched(self, graph):
+        x = some_signs(graph.shape[0])
+        Annealer(without_diagonal(graph)).anneal(x, np.random.default_rng(0), 5)
+        np.testing.assert_array_equal(x, some_signs(graph.shape[0]))
+
+
+class TestClusters:
+    @pytest.mark.parametrize("count", [2, 3, 5])
+    def test_every_parent_is_a_point_with_its_value(self, graph, count):
+        matrix = without_diagonal(graph)
+        parents = [some_signs(matrix.shape[0], seed) for seed in range(count)]
+        small, cluster = clusters(matrix, parents)
+        np.testing.assert_allclose((small - small.T).toarray(), 0.0, atol=1e-12)
+        assert not small.diagonal().any()
+        values = [parent @ (matrix @ parent) for parent in parents]
+        assert small.shape[0] == cluster.max() + 1
+        inner = values[0] - small.sum()  # the pairs within clusters, the same at every point
+        for parent, value in zip(parents, values, strict=True):
+            relative = parent * parents[0]
+            y = np.zeros(small.shape[0])
+            y[cluster] = relative
+            np.testing.assert_array_equal(y[cluster], relative)  # one sign for each cluster
+            assert inner + y @ (small @ y) == pytest.approx(value, rel=1e-9, abs=1e-9)
+
+    def test_equal_parents_leave_one_cluster_for_each_part(self):
+        matrix = GRAPHS["two parts"]()
+        small, _cluster = clusters(matrix, [some_signs(800), -some_signs(800)])
+        parts, _ = sp.csgraph.connected_components(matrix)
+        assert small.shape[0] == parts
+        assert small.nnz == 0

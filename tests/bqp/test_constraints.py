@@ -1,0 +1,161 @@
+"""Fixed variables and cardinalities, against enumeration that shares no code with the solvers."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from hashlearn import bqp
+from hashlearn.bqp.solution import Lattice
+from tests.bqp.problems import random_symmetric
+
+N = 9
+TAKES_CARDINALITY = [name for name, made in bqp.METHODS.items() if getattr(made, "takes_cardinality", False)]
+REFUSES = [name for name in bqp.METHODS if name not in TAKES_CARDINALITY]
+
+
+def best(A, fixed=None, total=None):
+    """The smallest xᵀAx among all signs that keep the constraints."""
+    X = np.array(list(itertools.product((1.0, -1.0), repeat=len(A))))
+    for i, sign in (fixed or {}).items():
+        X = X[X[:, i] == sign]
+    if total is not None:
+        X = X[X.sum(axis=1) == total]
+    return np.einsum("ki,ij,kj->k", X, A, X).min()
+
+
+def forms(seed):
+    """One problem of each kind of operator, with its dense array."""
+    rng = np.random.default_rng(seed)
+    dense = random_symmetric(N, seed, integers=seed % 2 == 0)
+    P, weights = rng.standard_normal((N, 3)), rng.standard_normal(3)
+    sparse = sp.csr_array(np.where(np.abs(dense) > np.median(np.abs(dense)), dense, 0.0))
+    low_rank = (P * weights) @ P.T
+    return [
+        (dense, dense),
+        (sparse, sparse.toarray()),
+        (bqp.LowRank(P, weights), low_rank),
+        (bqp.as_operator(sparse) + bqp.LowRank(P, weights), sparse.toarray() + low_rank),
+    ]
+
+
+@pytest.mark.parametrize("form", range(4))
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("method", bqp.METHODS)
+def test_fixed_variables_in_every_method(method, seed, form):
+    A, array = forms(seed)[form]
+    fixed = {1: -1, 4: 1, 8: -1}
+    solution = bqp.solve(A, method, random_state=0, fixed=fixed)
+    assert [solution.x[i] for i in fixed] == list(fixed.values())
+    assert solution.value == pytest.approx(solution.x @ array @ solution.x)
+    optimum = best(array, fixed)
+    slack = 1e-9 * np.abs(array).sum()
+    assert solution.bound <= optimum + slack
+    assert solution.value >= optimum - slack
+    if method in ("exact", "local_search", "auto"):
+        assert solution.value == pytest.approx(optimum)
+
+
+@pytest.mark.parametrize("form", range(4))
+@pytest.mark.parametrize("total", [-5, 1, 3, 9])
+@pytest.mark.parametrize("method", TAKES_CARDINALITY)
+def test_cardinality(method, total, form):
+    A, array = forms(total + 5)[form]
+    for fixed in (None, {0: 1, 3: 1, 5: -1}):
+        if fixed and total == 9:
+            continue
+        solution = bqp.solve(A, method, random_state=0, cardinality=total, fixed=fixed)
+        assert solution.x.sum() == total
+        assert all(solution.x[i] == sign for i, sign in (fixed or {}).items())
+        assert solution.value == pytest.approx(solution.x @ array @ solution.x)
+        optimum = best(array, fixed, total)
+        slack = 1e-9 * np.abs(array).sum()
+        assert optimum - slack <= solution.value
+        assert solution.bound <= optimum + slack
+        if method in ("exact", "auto", "local_search"):
+            assert solution.value == pytest.approx(optimum)
+
+
+@pytest.mark.parametrize("method", TAKES_CARDINALITY)
+def test_a_planted_bisection_is_found(method):
+    """Two halves that hold together: the smallest cut between equal halves is the planted one."""
+    rng = np.random.default_rng(0)
+    n = 20 if method == "exact" else 60
+    halves = rng.permutation(np.repeat([1.0, -1.0], n // 2))
+    W = np.where(np.outer(halves, halves) > 0, rng.random((n, n)) < 0.7, rng.random((n, n)) < 0.1).astype(float)
+    W = np.triu(W, 1) + np.triu(W, 1).T
+    solution = bqp.solve(-W, method, random_state=0, cardinality=0)
+    assert abs(solution.x @ halves) == n
+    assert solution.bound <= solution.value
+
+
+@pytest.mark.parametrize("method", REFUSES)
+def test_methods_without_cardinality_refuse_it_by_name(method):
+    with pytest.raises(ValueError, match=f"method '{method}' takes no cardinality; use 'auto', 'sdr'"):
+        bqp.solve(np.eye(4), method, cardinality=0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind", "message"),
+    [
+        ({"fixed": [1, -1]}, TypeError, "fixed must map variables to [+]1 or -1, such as .*, got list"),
+        ({"fixed": {4: 1}}, ValueError, "fixed must map variables 0 to 3 to [+]1 or -1, got the variable 4"),
+        ({"fixed": {0: 0}}, ValueError, "got 0 for variable 0"),
+        ({"fixed": {True: 1}}, ValueError, "got the variable True"),
+        ({"cardinality": 1}, ValueError, "cardinality must be the sum of 4 signs, an even number from -4 to 4, got 1"),
+        ({"cardinality": 6}, ValueError, "got 6; for k signs of [+]1 give 2 · k − 4"),
+        ({"cardinality": 0.5}, TypeError, "cardinality must be a whole number"),
+        ({"cardinality": 4, "fixed": {0: -1}}, ValueError, "no signs have that sum"),
+        ({"cardinality": 0, "x0": [1, 1, 1, 1]}, ValueError, "x0 must have the sum that cardinality asks for"),
+        ({"fixed": {0: 1, 1: 1}, "x0": [1, -1, 1, 1]}, ValueError, "x0 must have the signs of the fixed variables"),
+    ],
+)
+def test_bad_constraints_are_named(arguments, kind, message):
+    with pytest.raises(kind, match=message):
+        bqp.solve(np.ones((4, 4)), "exact", **arguments)
+
+
+def test_all_variables_fixed():
+    A = random_symmetric(4, 0)
+    solution = bqp.solve(A, fixed={0: 1, 1: -1, 2: -1, 3: 1})
+    assert solution.x.tolist() == [1, -1, -1, 1]
+    assert solution.bound <= solution.value == pytest.approx(solution.x @ A @ solution.x)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_values_of_integers_lie_on_the_lattice(seed):
+    rng = np.random.default_rng(seed)
+    A = random_symmetric(6, seed, integers=True) * int(rng.integers(1, 4))
+    lattice = Lattice.of(bqp.as_operator(A))
+    assert lattice is not None
+    values = {int(x @ A @ x) for x in (np.where(rng.random((40, 6)) < 0.5, -1.0, 1.0))}
+    assert {(value - lattice.base) % lattice.step for value in values} == {0}
+    smallest = min(values)
+    assert lattice.raised(smallest - lattice.step + 0.5) == smallest
+    assert lattice.raised(float(smallest)) == smallest
+
+
+def test_the_lattice_of_fractions_is_none():
+    assert Lattice.of(bqp.as_operator(0.5 * np.ones((3, 3)))) is None
+    assert Lattice.of(bqp.as_operator(np.eye(3))) is None
+
+
+def test_auto_gives_the_same_answer_for_any_number_of_threads(monkeypatch):
+    A = random_symmetric(60, 3)
+    answers = []
+    for threads in ("1", "2"):
+        monkeypatch.setenv("HASHLEARN_NUM_THREADS", threads)
+        answers.append(bqp.solve(A, "auto", random_state=1))
+    assert answers[0].x.tolist() == answers[1].x.tolist()
+    assert answers[0].bound == answers[1].bound
+
+
+def test_auto_stops_when_the_bound_proves_the_point():
+    ring = np.roll(np.eye(30), 1, axis=1)
+    solution = bqp.solve(ring + ring.T, "auto", random_state=0, time_limit=60.0)
+    assert (solution.value, solution.bound, solution.status.value) == (-60.0, -60.0, "optimal")
+    assert solution.seconds < 30.0
+    assert solution.trace[-1].bound == -60.0
