@@ -131,6 +131,10 @@ class Lattice(NamedTuple):
         steps = math.ceil((Fraction(bound) - self.base) / self.step)
         return max(bound, float(self.base + steps * self.step))
 
+    def moved(self, unit: float, constant: float) -> Lattice:
+        """The lattice of v if the values of this one are unit · (v + constant), for an inverse of an integer as unit."""
+        return Lattice(int(self.base / Fraction(unit)) - int(constant), int(self.step / Fraction(unit)))
+
 
 def _common_divisor(A: Dense | Sparse) -> int:
     """The greatest common divisor of the entries off the diagonal; 0 if they are all 0. Ends early at 1."""
@@ -163,7 +167,7 @@ class Run:
         started: float | None = None,
     ) -> None:
         self.A = A
-        self.unit = unit  # values and bounds are multiplied by it before the user sees them
+        self.unit, self.constant = unit, 0.0  # of values and bounds that the user sees: see `shown`
         self.method = method
         self.cardinality = cardinality
         self.details: dict[str, Any] = {}
@@ -180,6 +184,13 @@ class Run:
         self._thread = threading.get_ident()  # the only one that calls the progress callback
         self._parent: Run | None = None
         self._ended: Callable[[], bool] = lambda: False
+
+    def restate(self, A: Operator, unit: float, constant: float) -> None:
+        """Go on with a smaller form of the problem, whose values v stand for unit · (v + constant); before any offer."""
+        self.A, self.constant = A, constant
+        self.unit *= unit
+        if self._lattice is not None:
+            self._lattice = self._lattice.moved(unit, constant)
 
     def part(self, method: str, ended: Callable[[], bool]) -> Run:
         """A run of its own for one of several solvers that work side by side. What it is offered, this one gets too.
@@ -236,7 +247,11 @@ class Run:
 
     def tell(self, **values: float | None) -> None:
         """Add values of xᵀAx, or of its relaxation, to the details of the solution."""
-        self.details.update({name: None if value is None else self.unit * value for name, value in values.items()})
+        self.details.update({name: None if value is None else self.shown(value) for name, value in values.items()})
+
+    def shown(self, value: float) -> float:
+        """A value or bound as the user sees it: A may be a scaled or smaller form of the user's problem."""
+        return self.unit * (value + self.constant)
 
     def tick(self, stage: str, fraction: float | None = None) -> None:
         """Call the progress callback; raise `OutOfTime` past the time limit."""
@@ -250,7 +265,7 @@ class Run:
             self._parent._stage = stage
             self._parent._report(stage, None)
         elif self._progress is not None and threading.get_ident() == self._thread:
-            value, bound = self.unit * self.value, self.unit * self.bound
+            value, bound = self.shown(self.value), self.shown(self.bound)
             total = None if fraction is None else 1.0
             self._progress(SolverProgress(stage, fraction or 0.0, total, self.method, self.seconds, value, bound))
 
@@ -261,4 +276,4 @@ class Run:
 
     def _record(self) -> None:
         if len(self.trace) < TRACE_LIMIT:
-            self.trace.append(TraceEntry(self.seconds, self._stage, self.unit * self.value, self.unit * self.bound))
+            self.trace.append(TraceEntry(self.seconds, self._stage, self.shown(self.value), self.shown(self.bound)))

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 from hashlearn.bqp import merging
 from hashlearn.bqp.branch_and_bound import BranchAndBound
 from hashlearn.bqp.constraints import Cardinality, checked_cardinality, contracted
+from hashlearn.bqp.elimination import Eliminated, eliminated
 from hashlearn.bqp.error_bounds import below, constant_bound, leveled, value_error
 from hashlearn.bqp.methods.augmented_lagrangian import AugmentedLagrangian
 from hashlearn.bqp.methods.auto import Auto
@@ -21,13 +22,14 @@ from hashlearn.bqp.methods.graph_cut import GraphCut
 from hashlearn.bqp.methods.local_search import LocalSearch
 from hashlearn.bqp.methods.nopt import NonlinearOptimization
 from hashlearn.bqp.methods.spectral import Spectral
-from hashlearn.bqp.operators import LowRank, Operator, as_operator
+from hashlearn.bqp.operators import LowRank, Operator, Sparse, as_operator
 from hashlearn.bqp.sdr import SemidefiniteRelaxation
 from hashlearn.bqp.solution import OutOfTime, Run, Solution, Status, relative_gap
 from hashlearn.core.checks import generator
 from hashlearn.core.names import did_you_mean
 from hashlearn.core.progress import ProgressCallback
 from hashlearn.core.threads import one_blas_thread
+from hashlearn.core.thresholds import ELIMINATION_SECONDS, ELIMINATION_SHARE
 
 # The status is "optimal" if bound and value are this close, relative to the bound or to a thousandth of the scale.
 OPTIMALITY_TOLERANCE = 1e-9
@@ -131,18 +133,24 @@ def solve(
             problem, size = inner.operator, inner.operator.scale()
         constraint = None if cardinality is None else checked_cardinality(cardinality, operator.n, inner)
         run = Run(problem, solver.name, time_limit, progress, unit, constraint, started)
+        smaller = _without_few_neighbors(problem, solver, run)
+        if smaller is not None:
+            run.restate(smaller.operator, smaller.unit, smaller.constant)
+            run.details["eliminated"] = problem.n - smaller.operator.n
+        steps = [step for step in (inner, smaller) if step is not None]
         try:
             if start is not None:
-                start = start if inner is None else inner.collapse(start)
+                for step in steps:
+                    start = step.collapse(start)
                 _require_sum(start, constraint)
                 run.offer(start)
                 run.tell(start_value=run.value)
-            if problem.n == 1 or size == 0.0:  # all x have the same value
+            if run.A.n == 1 or size == 0.0:  # all x have the same value
                 status = Status.CONVERGED
                 run.offer(_some_signs(run))
-                run.offer_bound(constant_bound(problem))
+                run.offer_bound(constant_bound(run.A))
             else:
-                status = solver.run(problem, run, rng, start)
+                status = solver.run(run.A, run, rng, start)
         except OutOfTime:
             status = Status.TIME_LIMIT
         except KeyboardInterrupt:
@@ -151,11 +159,15 @@ def solve(
         if constraint is not None:
             x = constraint.oriented(x)
             assert x is not None, f"method {solver.name!r} offered signs that break the cardinality"
-        x = x if inner is None else inner.expand(x)
+        for step in reversed(steps):
+            x = step.expand(x)
         # On a device every offered value was computed in float64 already, which saves a pass over P.
         value = operator.value(x) if operator.tall.on_host or run.x is None else run.value
-        slack = 0.0 if inner is None else inner.slack
-    bound = min(run.bound - slack if slack == 0.0 else below(run.bound - slack), value)
+    proven, slack = run.bound, sum(step.slack for step in steps)
+    if smaller is not None:
+        proven = smaller.unit * (proven + smaller.constant)
+        run.details.pop("proof", None)  # it is about the smaller problem
+    bound = min(proven if slack == 0.0 else below(proven - slack), value)
     if _is_proven(operator, value, bound, size, slack):
         status = Status.OPTIMAL
     elif status == Status.OPTIMAL:
@@ -171,6 +183,13 @@ def solve(
         seconds=run.seconds,
         details=run.details,
     )
+
+
+def _without_few_neighbors(A: Operator, solver: Solver, run: Run) -> Eliminated | None:
+    """A without its variables of few neighbors, for solvers that search, if that leaves them enough of their time."""
+    if not getattr(solver, "eliminates", False) or not isinstance(A, Sparse) or run.cardinality is not None:
+        return None
+    return eliminated(A) if ELIMINATION_SECONDS * A.matrix.nnz < ELIMINATION_SHARE * run.seconds_left else None
 
 
 def _some_signs(run: Run) -> Any:

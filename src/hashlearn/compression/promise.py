@@ -54,7 +54,8 @@ def best_bet(values: Any, claim: float, n: int) -> float:
     def loss(bet: float) -> float:
         return -n / len(values) * log_stake(values, claim, bet) - ZEROS_ADDED * math.log1p(-bet * claim)
 
-    return float(minimize_scalar(loss, bounds=(0.0, LARGEST_BET / claim), method="bounded").x)
+    found = minimize_scalar(loss, bounds=(0.0, LARGEST_BET / claim), method="bounded")
+    return float(found.x) if found.fun < 0.0 else 0.0  # a bet of 0 neither grows nor shrinks
 
 
 def lower_bound(values: Any, bets: Any, confidence: float, most: float = 1.0) -> float:

@@ -71,6 +71,10 @@ LOOK_AT_COLUMNS = 32
 # and dense problems of 100 variables need from 1 to some hundred nodes.
 PROVEN_IN_TIME = 120
 
+# Variables of few neighbors are eliminated before a search, unless that would take more than this share of the time
+# limit. It takes up to this many seconds for each entry of a sparse A: 2 s for three million on a busy core.
+ELIMINATION_SECONDS, ELIMINATION_SHARE = 1e-6, 0.05
+
 # Local search: up to this n a low-rank A is made dense (32 MiB at most) for tabu walks; beyond, it is swept.
 LARGEST_DENSIFIED = 2048
 # Up to this n all signs are enumerated: 0.007 s at 20 variables.

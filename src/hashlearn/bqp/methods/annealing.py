@@ -188,16 +188,14 @@ def without_diagonal(matrix: sp.csr_array) -> sp.csr_array:
 def _in_units(matrix: sp.csr_array) -> tuple[NDArray[Any], float]:
     """Weights and their unit: float32 integers if all sums of weights are exact there, else the float64 weights."""
     sizes = np.abs(matrix.data)
-    unit = float(sizes.min(initial=np.inf))
-    largest = float(sizes.max(initial=0.0)) / unit
+    smallest, largest = float(sizes.min(initial=np.inf)), float(sizes.max(initial=0.0))
     widest = int(np.diff(matrix.indptr).max(initial=0))
-    if not 0.0 < unit < np.inf or widest * largest >= LARGEST_FLOAT32:
-        return matrix.data, 1.0
-    if largest == 1.0:
-        return np.sign(matrix.data).astype(np.float32), unit
-    whole = np.rint(matrix.data / unit)
-    exact = np.array_equal(whole * unit, matrix.data)
-    return (whole.astype(np.float32), unit) if exact else (matrix.data, 1.0)
+    for unit in (smallest, 1.0):
+        if 0.0 < unit < np.inf and widest * largest < LARGEST_FLOAT32 * unit:
+            whole = np.rint(matrix.data / unit)
+            if np.array_equal(whole * unit, matrix.data):
+                return whole.astype(np.float32), unit
+    return matrix.data, 1.0
 
 
 def _row_sums(weights: NDArray[Any], indptr: NDArray[Any]) -> FloatArray:

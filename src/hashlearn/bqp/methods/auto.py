@@ -51,6 +51,7 @@ class Auto:
     tol: float = 1e-4
 
     name: ClassVar[str] = "auto"
+    eliminates: ClassVar[bool] = True  # `solve` takes variables of few neighbors from a sparse A first
     any_rows: ClassVar[bool] = True
     takes_cardinality: ClassVar[bool] = True
 

@@ -91,6 +91,7 @@ class LocalSearch:
 
     name: ClassVar[str] = "local_search"
     takes_cardinality: ClassVar[bool] = True
+    eliminates: ClassVar[bool] = True  # `solve` takes variables of few neighbors from a sparse A first
     any_rows: ClassVar[bool] = True  # low-rank problems of every kind of rows, not of NumPy arrays only
 
     def __post_init__(self) -> None:

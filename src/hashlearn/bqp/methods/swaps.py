@@ -4,7 +4,7 @@ With gain_i = x_i Σ_{j≠i} a_ij x_j, swapping i and j of opposite signs lowers
 
 * `SwapWalks`, for a dense A, is tabu search: a move takes the free +1 of largest gain, the free −1 that fits it best,
   and then the free +1 that fits this −1 best. It costs O(n).
-* `PairedSwaps`, for sparse, low-rank and mixed A, descends: a pass computes all gains, sorts both sides by them, and
+* `PairedSwaps`, for any A, descends: a pass computes all gains, sorts both sides by them, and
   swaps the pairs of equal rank while that helps. It costs one product A @ x and O(degree + rank) a pair. On a sparse A
   an anneal comes first (`Annealer`), in which a quadratic penalty replaces the constraint.
 """
@@ -15,12 +15,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numba import njit
 
 from hashlearn.bqp.constraints import Cardinality
 from hashlearn.bqp.methods.tabu import PIECE, ROUNDING, Walk
 from hashlearn.bqp.methods.tournament import below
-from hashlearn.bqp.operators import Dense, Operator
+from hashlearn.bqp.operators import Dense, Operator, Sparse
 from hashlearn.bqp.sweeps import split_parts
 from hashlearn.core.arrays import FloatArray
 
@@ -79,13 +80,13 @@ class SwapWalks:
 
 
 class PairedSwaps:
-    """Descent by swaps on a sparse, low-rank or mixed A: a move is a pass over all pairs."""
+    """Descent by swaps: a move is a pass over all pairs."""
 
     def __init__(self, A: Operator, anchor: int | None) -> None:
         self.A = A
         self._anchor = anchor
         self._diagonal = A.diagonal()
-        self._parts = split_parts(A)
+        self._parts = split_parts(Sparse.unchecked(sp.csr_array(A.array)) if isinstance(A, Dense) else A)
         width = len(self._parts[0]) // A.n + self._parts[3].shape[1]
         self.steps_per_pass = 4.0 * A.n * (width + 4)
         self._pairs_per_piece = max(1, PIECE // (8 * width + 8))

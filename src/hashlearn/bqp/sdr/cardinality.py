@@ -6,7 +6,7 @@ grows until the slope is negative and shrinks until it is positive. Then two tan
 they meet. For s = 0 a larger μ is never worse.
 
 Points: the variables with the largest projections of V become +1, as many as the sum asks for. Then pairs of one +1 and
-one −1 exchange their signs while that lowers the value.
+one −1 exchange their signs while that lowers the value (`PairedSwaps`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ import numpy as np
 
 from hashlearn.bqp.constraints import Cardinality
 from hashlearn.bqp.error_bounds import added, below
-from hashlearn.bqp.operators import LowRank, Operator, Sparse
+from hashlearn.bqp.methods.swaps import PairedSwaps
+from hashlearn.bqp.operators import LowRank, Operator
 from hashlearn.bqp.sdr.certificate import diagonal_bound
 from hashlearn.bqp.sdr.relaxation import Relaxation
 from hashlearn.bqp.solution import Run, Status
@@ -43,12 +44,17 @@ def solve_with_cardinality(
     x0: FloatArray | None,
 ) -> Status:
     """Offers points that keep the sum, and bounds for the constrained problem."""
-    rounding = _Rounding(A, cardinality)
+    swaps = PairedSwaps(A, cardinality.anchor)
+
+    def exchanged(x: FloatArray) -> FloatArray:
+        return swaps.descend(x, MOST_PASSES, lambda walk: run.tick("exchanges")).x
+
     run.offer_bound(diagonal_bound(A))
     run.details["certificate"] = "diagonal"
-    run.offer(rounding.signs(rng.standard_normal(A.n)))
-    if x0 is not None and rounding.is_feasible(x0):
-        run.offer(rounding.exchanged(x0, run))
+    run.offer(_largest(rng.standard_normal(A.n), cardinality))
+    start = None if x0 is None else cardinality.oriented(x0)
+    if start is not None:
+        run.offer(exchanged(start))
     e = np.ones(A.n)
     if cardinality.anchor is not None:
         e[cardinality.anchor] = 0.0
@@ -66,7 +72,7 @@ def solve_with_cardinality(
         V = relaxation.rows()
         for _ in range(min(n_draws, DRAWS)):
             run.tick("rounding")
-            run.offer(rounding.exchanged(rounding.signs(V @ rng.standard_normal(V.shape[1])), run))
+            run.offer(exchanged(_largest(V @ rng.standard_normal(V.shape[1]), cardinality)))
         slope = float(np.sum((e @ V) ** 2)) - square
         if abs(slope) <= LEVEL * A.n:
             break
@@ -126,70 +132,15 @@ class _Shifted(Run):
         self._run.tick(stage, fraction)
 
 
-class _Rounding:
-    """Signs with the right sum, and exchanges that keep it."""
-
-    def __init__(self, A: Operator, cardinality: Cardinality) -> None:
-        self.A, self.anchor, self.total = A, cardinality.anchor, cardinality.total
-        free = A.n - (self.anchor is not None)
-        self.positive = (free + self.total) // 2
-        self._diagonal = A.diagonal()
-
-    def is_feasible(self, x: FloatArray) -> bool:
-        rest = 0.0 if self.anchor is None else 1.0
-        return bool(x.sum() - rest == self.total and (self.anchor is None or x[self.anchor] == 1.0))
-
-    def signs(self, projections: FloatArray) -> FloatArray:
-        """+1 for the largest projections, after a mirror that makes the anchor's positive."""
-        keys = np.array(projections, dtype=np.float64)
-        if self.anchor is not None:
-            keys *= -1.0 if keys[self.anchor] < 0.0 else 1.0
-            keys[self.anchor] = -np.inf
-        x = np.full(self.A.n, -1.0)
-        x[np.argsort(-keys, kind="stable")[: self.positive]] = 1.0
-        if self.anchor is not None:
-            x[self.anchor] = 1.0
-        return x
-
-    def exchanged(self, x: FloatArray, run: Run) -> FloatArray:
-        """Passes of exchanges: the most promising +1 with the most promising −1, and so on."""
-        x = np.array(x, dtype=np.float64)
-        field = self.A @ x
-        noise = 1e-12 * float(np.abs(field).sum())
-        for _ in range(MOST_PASSES):
-            run.tick("exchanges")
-            change = 4.0 * (self._diagonal - x * field)  # of the value, by a flip
-            if self.anchor is not None:
-                change[self.anchor] = np.inf
-            order = np.argsort(change, kind="stable")
-            up, down = order[x[order] > 0.0], order[x[order] < 0.0]
-            count = min(len(up), len(down))
-            hopeful = np.flatnonzero(change[up[:count]] + change[down[:count]] < 0.0)
-            made = 0
-            for q in hopeful:
-                if q % 256 == 255:
-                    run.tick("exchanges")
-                made += self._exchange(x, field, int(up[q]), int(down[q]), noise)
-            if not made:
-                break
-        return x
-
-    def _exchange(self, x: FloatArray, field: FloatArray, i: int, j: int, noise: float) -> int:
-        """Exchange the signs of i and j if that lowers the value, and update the products."""
-        row, entries = self._row(i)
-        between = float(entries[row == j].sum()) if isinstance(self.A, Sparse) else float(entries[j])
-        flips = self._diagonal[i] - x[i] * field[i] + self._diagonal[j] - x[j] * field[j]
-        if not 4.0 * flips + 8.0 * x[i] * x[j] * between < -noise:
-            return 0
-        field[row] -= 2.0 * x[i] * entries
-        row, entries = self._row(j)
-        field[row] -= 2.0 * x[j] * entries
-        x[i], x[j] = -x[i], -x[j]
-        return 1
-
-    def _row(self, i: int) -> tuple[Any, FloatArray]:
-        if isinstance(self.A, Sparse):
-            matrix = self.A.matrix
-            part = slice(matrix.indptr[i], matrix.indptr[i + 1])
-            return matrix.indices[part], matrix.data[part]
-        return slice(None), self.A.row(i)
+def _largest(projections: FloatArray, cardinality: Cardinality) -> FloatArray:
+    """+1 for the largest projections, after a mirror that makes the anchor's positive."""
+    anchor, keys = cardinality.anchor, np.array(projections, dtype=np.float64)
+    if anchor is not None:
+        keys *= -1.0 if keys[anchor] < 0.0 else 1.0
+        keys[anchor] = -np.inf
+    free = len(keys) - (anchor is not None)
+    x = np.full(len(keys), -1.0)
+    x[np.argsort(-keys, kind="stable")[: (free + cardinality.total) // 2]] = 1.0
+    if anchor is not None:
+        x[anchor] = 1.0
+    return x

@@ -54,7 +54,7 @@ def chebyshev_test(
     tick: Callable[[], None] | None = None,
     seconds: float = np.inf,
 ) -> Tested:
-    """A bound on min xᵀAx from any dual y, which fails with probability 1e-9/64 over ``rng`` at most.
+    """A bound on min xᵀAx from any dual y, which fails with at most `FAILURE_PROBABILITY` over ``rng``.
 
     If A − Diag(y) is semidefinite the bound is Σy − ``loss``, or less tight if ``seconds`` end the recurrence early.
     """

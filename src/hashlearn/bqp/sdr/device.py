@@ -203,7 +203,7 @@ class DeviceRelaxation:
 
 
 def chebyshev_bound(A: ColoredMatrix, norms: Tensor, loss: float, tick: Callable[[str], Any]) -> tuple[float, Tensor]:
-    """A bound on min xᵀAx from d = ``norms``, valid with probability 1 − 1e-9/64, and columns for more rank."""
+    """A bound on min xᵀAx from d = ``norms``, valid except with `FAILURE_PROBABILITY`, and columns for more rank."""
     n = A.n
     mean = float(norms.mean())
     d = norms.clamp_min(LEAST_METRIC * mean) if mean > 0.0 else torch.ones_like(norms)

@@ -20,6 +20,7 @@ import numpy as np
 
 from hashlearn.bqp.operators import Operator, Sparse
 from hashlearn.bqp.sdr.certificate import Certificate, dual_bound
+from hashlearn.bqp.sdr.growth import MOST_TESTS
 from hashlearn.bqp.sdr.mixing import MixingSweeps
 from hashlearn.bqp.sdr.newton import newton_steps, normalize
 from hashlearn.bqp.sdr.relaxation import Relaxation, Tolerance
@@ -40,6 +41,7 @@ NEW_COLUMNS = 0.05  # squared length of the new part of each row
 # Shares of a time limit: until the sweeps end, and for the last certificate and those on the way.
 SWEEPS_SHARE, LAST_SHARE, EARLY_SHARE = 0.5, 0.25, 0.04
 FIRST_EARLY = 8  # sweeps before the first point and bound on the way; then four times as many each time
+MOST_ROUNDS = MOST_TESTS - 16  # which leaves tests for the bounds on the way: the 16th would come after 8 · 4^15 sweeps
 
 OnTheWay = Callable[[FloatArray], Any]
 
@@ -89,7 +91,7 @@ class _Solve:
         best, value = V, np.inf
         target, gradient = GAIN_AT_GAP * tolerance.relative, 0.03 * np.sqrt(tolerance.relative)
         self._settle(V, target)
-        for _ in range(tolerance.max_rounds):
+        for _ in range(min(tolerance.max_rounds, MOST_ROUNDS)):
             certificate, f = self._certified(V)
             if f < value:
                 best, value = V, f

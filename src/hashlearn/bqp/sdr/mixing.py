@@ -109,9 +109,12 @@ def _greedy_colors(indices, indptr):  # type: ignore[no-untyped-def]
     return colors
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@njit(cache=True, nogil=True, fastmath=True, inline="always")
 def _step(g, V, i, omega, norms):  # type: ignore[no-untyped-def]
-    """The over-relaxed step of row i, given g_i (which is overwritten); returns 2(‖g_i‖ + v_iᵀg_i)."""
+    """The over-relaxed step of row i, given g_i (which is overwritten); returns 2(‖g_i‖ + v_iᵀg_i).
+
+    Numba inlines it. As a call, it rounded differently after compilation and after loading from the cache.
+    """
     k = V.shape[1]
     square, dot = 0.0, 0.0
     for c in range(k):
