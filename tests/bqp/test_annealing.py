@@ -37,9 +37,9 @@ GRAPHS = {
     "torus": lambda: graphs.square_torus(900, 0),
     "weighted torus": lambda: weighted(graphs.square_torus(900, 0)),
     "integers": lambda: sp.csr_array(3.0 * graphs.square_torus(900, 0) + 6.0 * graphs.square_torus(900, 1)),
-    "3-regular": lambda: graphs.regular_graph(800, 0),
+    "3-regular": lambda: graphs.regular_graph(1200, 0),
     "with a diagonal": lambda: sp.csr_array(graphs.square_torus(900, 0) + sp.diags_array(np.arange(900.0))),
-    "isolated nodes": lambda: sp.csr_array(sp.block_diag([graphs.random_graph(600, 4.0, 0), sp.csr_array((50, 50))])),
+    "isolated nodes": lambda: sp.csr_array(sp.block_diag([graphs.random_graph(900, 5.0, 0), sp.csr_array((50, 50))])),
     "two parts": lambda: sp.csr_array(sp.block_diag([graphs.square_torus(400, 0), graphs.random_graph(400, 5.0, 1)])),
 }
 

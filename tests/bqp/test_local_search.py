@@ -8,6 +8,7 @@ import hashlearn.bqp.methods.local_search as local_search
 import hashlearn.bqp.methods.tabu as tabu
 from hashlearn import bqp
 from hashlearn.bqp import Dense, LocalSearch, LowRank, Sparse, SparsePlusLowRank, Status, as_operator
+from hashlearn.bqp.elimination import eliminated
 from hashlearn.bqp.merging import merge_identical_rows
 from hashlearn.bqp.methods.pool import Pool
 from hashlearn.bqp.methods.tabu import TabuWalks, Walk
@@ -100,7 +101,9 @@ def test_starts_from_x0_and_never_worse(large, monkeypatch):
         )
     again = bqp.solve(large, LocalSearch(n_starts=1, max_iter=1), x0=x0, random_state=2)
     assert again.value <= large.value(x0)
-    np.testing.assert_array_equal(starts[0], merge_identical_rows(large).collapse(x0.astype(float)))
+    smaller = eliminated(large) if isinstance(large, Sparse) else None
+    smaller = merge_identical_rows(large) if smaller is None else smaller
+    np.testing.assert_array_equal(starts[0], smaller.collapse(x0.astype(float)))
 
 
 def test_no_square_array_for_large_low_rank(monkeypatch):

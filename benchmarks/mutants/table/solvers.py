@@ -9,6 +9,7 @@ OPERATORS = ("tests/bqp/test_operators.py",)
 ROUNDING = ("tests/bqp/test_sdr.py",)
 SOLVE = ("tests/bqp/test_solve.py",)
 SWEEPS = ("tests/bqp/test_sweeps.py",)
+ELIMINATION = ("tests/bqp/test_elimination.py",)
 
 MUTANTS = [
     Mutant(
@@ -154,8 +155,8 @@ MUTANTS = [
     Mutant(
         "the bound may exceed the value",
         "bqp/solve.py",
-        "bound = min(run.bound - slack if slack == 0.0 else below(run.bound - slack), value)",
-        "bound = run.bound - slack",
+        "bound = min(proven if slack == 0.0 else below(proven - slack), value)",
+        "bound = proven - slack",
         SOLVE,
     ),
     Mutant(
@@ -171,5 +172,47 @@ MUTANTS = [
         "minimum_cut_signs(inside, 2.0 * (field - inside @ old))",
         "minimum_cut_signs(inside, field - inside @ old)",
         ("tests/bqp/test_graph_cut.py",),
+    ),
+    Mutant(
+        "an eliminated variable gets the worse sign",
+        "bqp/elimination.py",
+        "x[order[t]] = -1.0 if field > 0.0 else 1.0",
+        "x[order[t]] = 1.0 if field > 0.0 else -1.0",
+        ELIMINATION,
+    ),
+    Mutant(
+        "eliminations of integers round",
+        "bqp/elimination.py",
+        "stays |= whole and new[k] != np.floor(new[k])",
+        "stays |= False",
+        ELIMINATION,
+    ),
+    Mutant(
+        "the edge between two neighbors is replaced instead of added to",
+        "bqp/elimination.py",
+        "    weight[q] += w\n",
+        "    weight[q] = w\n",
+        ELIMINATION,
+    ),
+    Mutant(
+        "bounds of a smaller problem lack its constant",
+        "bqp/solve.py",
+        "proven = smaller.unit * (proven + smaller.constant)",
+        "proven = smaller.unit * proven",
+        ELIMINATION,
+    ),
+    Mutant(
+        "the possible values of a smaller problem are shifted",
+        "bqp/solution.py",
+        "Fraction(unit)) - int(constant)",
+        "Fraction(unit)) - int(constant) + 1",
+        ELIMINATION,
+    ),
+    Mutant(
+        "a smaller problem hands on its own proof",
+        "bqp/solve.py",
+        'run.details.pop("proof", None)',
+        "pass",
+        ELIMINATION,
     ),
 ]

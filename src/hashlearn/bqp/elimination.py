@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,6 +29,9 @@ MOST_NEIGHBORS = 3
 # To find the edge between two neighbors, the shorter of their lists is searched. If both are longer than this, the
 # variable stays.
 LONGEST_LIST = 256
+# The neighbors of the neighbors come next, unless these are more. An elimination there gives a fourth neighbor to
+# variables that have one already, so more can be eliminated: on 3-regular graphs 41 % instead of 37 %.
+LONGEST_BROUGHT_FORWARD = 16
 ROUNDINGS = 64.0  # of one elimination, in units of EPS · (its weights + the weights that it changes), at most
 # Columns of the linked lists: of edges, each stored for both of its ends, and of variables. −1 ends a list.
 TO, TWIN, NEXT, PREVIOUS = range(4)
@@ -77,7 +79,7 @@ def eliminated(A: Sparse) -> Eliminated | None:
     total = float(A.magnitudes().sum())
     exact = A.is_exact()
     # The sum of all magnitudes never grows, and no constant is larger.
-    digits = int(math.log2(0.25 * LARGEST_EXACT / max(total, 1.0))) if exact else 0
+    digits = max(0, math.floor(math.log2(0.25 * LARGEST_EXACT / max(total, 1.0)))) if exact else 0
     indptr, indices, data, kept, order, neighbors, weights, constants, sizes = _eliminate(
         matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64), np.ldexp(matrix.data, digits), exact
     )
@@ -137,7 +139,8 @@ def _eliminate(indptr, indices, data, whole):  # type: ignore[no-untyped-def]
             q = edges[q, NEXT]
         size = abs(w[0]) + abs(w[1]) + abs(w[2])
         # −|w·x| where all signs agree, and where one of them differs from the two others
-        same, f0, f1, f2 = -abs(w[0] + w[1] + w[2]), -abs(w[1] + w[2] - w[0]), -abs(w[0] - w[1] + w[2]), -abs(w[0] + w[1] - w[2])
+        same, f0 = -abs(w[0] + w[1] + w[2]), -abs(w[1] + w[2] - w[0])
+        f1, f2 = -abs(w[0] - w[1] + w[2]), -abs(w[0] + w[1] - w[2])
         new = ((same + f2 - f0 - f1) / 4.0, (same + f1 - f0 - f2) / 4.0, (same + f0 - f1 - f2) / 4.0)
         stays = False
         for k, (a, b) in enumerate(((0, 1), (0, 2), (1, 2))):
@@ -161,7 +164,7 @@ def _eliminate(indptr, indices, data, whole):  # type: ignore[no-untyped-def]
         for k in range(degree):
             _delist(nodes, first, near[k])
             _enlist(nodes, first, near[k])
-            if nodes[near[k], DEGREE] < 16:
+            if nodes[near[k], DEGREE] <= LONGEST_BROUGHT_FORWARD:
                 q = nodes[near[k], HEAD]
                 while q >= 0:
                     _delist(nodes, first, edges[q, TO])

@@ -132,7 +132,7 @@ class Lattice(NamedTuple):
         return max(bound, float(self.base + steps * self.step))
 
     def moved(self, unit: float, constant: float) -> Lattice:
-        """The lattice of v if the values of this one are unit · (v + constant), for an inverse of an integer as unit."""
+        """The lattice of v if this one holds unit · (v + constant); 1 / unit and the constant are integers."""
         return Lattice(int(self.base / Fraction(unit)) - int(constant), int(self.step / Fraction(unit)))
 
 
@@ -186,7 +186,7 @@ class Run:
         self._ended: Callable[[], bool] = lambda: False
 
     def restate(self, A: Operator, unit: float, constant: float) -> None:
-        """Go on with a smaller form of the problem, whose values v stand for unit · (v + constant); before any offer."""
+        """Take a smaller form of the problem, whose values v stand for unit · (v + constant), before any offer."""
         self.A, self.constant = A, constant
         self.unit *= unit
         if self._lattice is not None:
