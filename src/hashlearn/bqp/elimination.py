@@ -25,6 +25,8 @@ from numpy.typing import NDArray
 from hashlearn.bqp.operators import LARGEST_EXACT, Sparse
 from hashlearn.core.arrays import EPS, FloatArray
 
+IntArray = NDArray[np.int64]
+
 MOST_NEIGHBORS = 3
 # To find the edge between two neighbors, the shorter of their lists is searched. If both are longer than this, the
 # variable stays.
@@ -48,9 +50,9 @@ class Eliminated:
     constant: float
     slack: float  # in the units of A; 0 for integers
     n: int  # variables of A
-    kept: NDArray[np.int64]
-    order: NDArray[np.int64]  # the eliminated variables
-    neighbors: NDArray[np.int64]  # of each when it was eliminated; −1: fewer than three
+    kept: IntArray
+    order: IntArray  # the eliminated variables
+    neighbors: IntArray  # of each when it was eliminated; −1: fewer than three
     weights: FloatArray  # of the edges to them
 
     def expand(self, z: FloatArray) -> FloatArray:
@@ -80,12 +82,17 @@ def eliminated(A: Sparse) -> Eliminated | None:
     exact = A.is_exact()
     # The sum of all magnitudes never grows, and no constant is larger.
     digits = max(0, math.floor(math.log2(0.25 * LARGEST_EXACT / max(total, 1.0)))) if exact else 0
-    indptr, indices, data, kept, order, neighbors, weights, constants, sizes = _eliminate(
-        matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64), np.ldexp(matrix.data, digits), exact
-    )
-    if not len(order):
+    n, nnz = A.n, matrix.nnz
+    edges, nodes = np.empty((nnz, 4), np.int64), np.full((n, 4), [-1, 0, -1, NOWHERE])
+    weight = np.ldexp(matrix.data, digits)
+    _link_all(matrix.indptr.astype(np.int64), matrix.indices.astype(np.int64), weight, edges, nodes)
+    order, neighbors = np.empty(n, np.int64), np.empty((n, MOST_NEIGHBORS), np.int64)
+    weights, constants, free = np.empty((n, MOST_NEIGHBORS)), np.empty(n), np.empty(2 * MOST_NEIGHBORS, np.int64)
+    made, sizes = _eliminate(edges, weight, nodes, exact, order, neighbors, weights, constants, free)
+    if not made:
         return None
-    constant = math.fsum(constants) + math.fsum(np.ldexp(matrix.diagonal(), digits))
+    kept, data, indices, indptr = _left(edges, weight, nodes)
+    constant = math.fsum(constants[:made]) + math.fsum(np.ldexp(matrix.diagonal(), digits))
     if exact:
         spare = min(_trailing_zeros(np.append(data, constant)), digits)
         data, constant, digits = np.ldexp(data, -spare), math.ldexp(constant, -spare), digits - spare
@@ -93,7 +100,18 @@ def eliminated(A: Sparse) -> Eliminated | None:
     B.sort_indices()
     slack = 0.0 if exact else ROUNDINGS * EPS * (sizes + abs(constant)) + float(A.entry_error().sum())
     unit = math.ldexp(1.0, -digits)
-    return Eliminated(Sparse.unchecked(B), unit, constant, slack, A.n, kept, order, neighbors, weights)
+    eliminations = order[:made].copy(), neighbors[:made].copy(), weights[:made].copy()
+    return Eliminated(Sparse.unchecked(B), unit, constant, slack, n, kept, *eliminations)
+
+
+def _left(edges: IntArray, weight: FloatArray, nodes: IntArray) -> tuple[IntArray, FloatArray, IntArray, IntArray]:
+    """The variables that are left, and the data, indices and indptr of their matrix."""
+    kept = np.flatnonzero(nodes[:, DEGREE] >= 0)
+    place = np.cumsum(nodes[:, DEGREE] >= 0) - 1
+    indptr = np.concatenate([[0], np.cumsum(nodes[kept, DEGREE])])
+    data, indices = np.empty(indptr[-1]), np.empty(indptr[-1], np.int64)
+    _read_lists(edges, weight, nodes, kept, place, indptr, indices, data)
+    return kept, data, indices, indptr
 
 
 def _trailing_zeros(whole: FloatArray) -> int:
@@ -114,16 +132,17 @@ def _complete(order, neighbors, weights, x):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _eliminate(indptr, indices, data, whole):  # type: ignore[no-untyped-def]
-    """CSR arrays of what is left, the variables left, and what was eliminated; ``whole``: weights stay integers."""
-    n = len(indptr) - 1
-    edges, weight, nodes = _linked(indptr, indices, data)
+def _eliminate(edges, weight, nodes, whole, order, neighbors, weights, constants, free):  # type: ignore[no-untyped-def]
+    """Fills in ``order`` and what belongs to it; returns how many there are, and the sum of the sizes that rounded.
+
+    ``whole``: weights stay integers. ``free`` holds the places of the edges that are removed.
+    """
+    n = len(nodes)
     first = np.full(MOST_NEIGHBORS + 1, -1, np.int64)  # candidates by their number of neighbors
     for i in range(n - 1, -1, -1):
         _enlist(nodes, first, i)
-    order, constants = np.empty(n, np.int64), np.empty(n)
-    neighbors, weights = np.full((n, MOST_NEIGHBORS), -1, np.int64), np.zeros((n, MOST_NEIGHBORS))
-    free, made, sizes = np.empty(len(data), np.int64), 0, 0.0
+    new = np.zeros(3)
+    made, sizes = 0, 0.0
     while made < n - 1:
         degree = 0
         while degree <= MOST_NEIGHBORS and first[degree] < 0:
@@ -132,60 +151,53 @@ def _eliminate(indptr, indices, data, whole):  # type: ignore[no-untyped-def]
             break
         i = first[degree]
         _delist(nodes, first, i)
-        near, w = neighbors[made], weights[made]
         q = nodes[i, HEAD]
-        for k in range(degree):
-            near[k], w[k] = edges[q, TO], weight[q]
-            q = edges[q, NEXT]
-        size = abs(w[0]) + abs(w[1]) + abs(w[2])
+        for k in range(MOST_NEIGHBORS):
+            neighbors[made, k], weights[made, k] = -1, 0.0
+            if k < degree:
+                neighbors[made, k], weights[made, k] = edges[q, TO], weight[q]
+                q = edges[q, NEXT]
+        w0, w1, w2 = weights[made, 0], weights[made, 1], weights[made, 2]
+        size = abs(w0) + abs(w1) + abs(w2)
         # −|w·x| where all signs agree, and where one of them differs from the two others
-        same, f0 = -abs(w[0] + w[1] + w[2]), -abs(w[1] + w[2] - w[0])
-        f1, f2 = -abs(w[0] - w[1] + w[2]), -abs(w[0] + w[1] - w[2])
-        new = ((same + f2 - f0 - f1) / 4.0, (same + f1 - f0 - f2) / 4.0, (same + f0 - f1 - f2) / 4.0)
+        same, f0, f1, f2 = -abs(w0 + w1 + w2), -abs(w1 + w2 - w0), -abs(w0 - w1 + w2), -abs(w0 + w1 - w2)
+        # for the pairs without neighbor 0, 1 and 2
+        new[0], new[1], new[2] = (same + f0 - f1 - f2) / 4.0, (same + f1 - f0 - f2) / 4.0, (same + f2 - f0 - f1) / 4.0
         stays = False
-        for k, (a, b) in enumerate(((0, 1), (0, 2), (1, 2))):
-            if near[b] >= 0:
+        for k in range(3):
+            a, b = neighbors[made, (k + 1) % 3], neighbors[made, (k + 2) % 3]
+            if a >= 0 and b >= 0:
                 stays |= whole and new[k] != np.floor(new[k])
-                stays |= min(nodes[near[a], DEGREE], nodes[near[b], DEGREE]) > LONGEST_LIST
+                stays |= min(nodes[a, DEGREE], nodes[b, DEGREE]) > LONGEST_LIST
         if stays:
-            near[:], w[:] = -1, 0.0
             continue
-        count = 0  # of free places
+        count = 0
         q = nodes[i, HEAD]
         while q >= 0:
-            free[count], free[count + 1] = q, edges[q, TWIN]
+            twin = edges[q, TWIN]
+            free[count], free[count + 1] = q, twin
             count += 2
-            _unlink(edges, nodes, edges[q, TO], edges[q, TWIN])
+            _unlink(edges, nodes, edges[q, TO], twin)
             q = edges[q, NEXT]
-        for k, (a, b) in enumerate(((0, 1), (0, 2), (1, 2))):
-            if near[b] >= 0 and abs(new[k]) > (0.0 if whole else 4.0 * EPS * size):
-                size += _add(edges, weight, nodes, near[a], near[b], new[k], free, count)
+        for k in range(3):
+            a, b = neighbors[made, (k + 1) % 3], neighbors[made, (k + 2) % 3]
+            if a >= 0 and b >= 0 and abs(new[k]) > (0.0 if whole else 4.0 * EPS * size):
+                size += _add(edges, weight, nodes, a, b, new[k], free[count - 2], free[count - 1])
                 count -= 2
         for k in range(degree):
-            _delist(nodes, first, near[k])
-            _enlist(nodes, first, near[k])
-            if nodes[near[k], DEGREE] <= LONGEST_BROUGHT_FORWARD:
-                q = nodes[near[k], HEAD]
-                while q >= 0:
-                    _delist(nodes, first, edges[q, TO])
-                    _enlist(nodes, first, edges[q, TO])
-                    q = edges[q, NEXT]
+            _bring_forward(edges, nodes, first, neighbors[made, k])
         order[made], constants[made] = i, 0.5 * (same + f0 + f1 + f2)
         nodes[i, DEGREE] = -1
         sizes += size
         made += 1
-    left = _left(edges, weight, nodes)
-    return (*left, order[:made], neighbors[:made], weights[:made], constants[:made], sizes)
+    return made, sizes
 
 
 @njit(cache=True, nogil=True)
-def _linked(indptr, indices, data):  # type: ignore[no-untyped-def]
+def _link_all(indptr, indices, data, edges, nodes):  # type: ignore[no-untyped-def]
     """The lists of edges of all variables, without the diagonal and zeros."""
     n = len(indptr) - 1
-    edges = np.empty((len(data), 4), np.int64)
-    nodes = np.empty((n, 4), np.int64)
-    nodes[:, HEAD], nodes[:, DEGREE], nodes[:, AFTER], nodes[:, BEFORE] = -1, 0, -1, NOWHERE
-    weight, place = data.copy(), indptr[:-1].copy()
+    place = indptr[:-1].copy()
     for i in range(n):
         for q in range(indptr[i], indptr[i + 1]):
             j = indices[q]
@@ -196,7 +208,6 @@ def _linked(indptr, indices, data):  # type: ignore[no-untyped-def]
             edges[q, TWIN], edges[place[j], TWIN] = place[j], q
             _link(edges, nodes, i, q, j)
             _link(edges, nodes, j, place[j], i)
-    return edges, weight, nodes
 
 
 @njit(cache=True, nogil=True)
@@ -224,19 +235,18 @@ def _unlink(edges, nodes, i, q):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _add(edges, weight, nodes, a, b, w, free, count):  # type: ignore[no-untyped-def]
-    """Add w to the edge between a and b, in the last two of ``count`` free places if it is new; returns its size."""
+def _add(edges, weight, nodes, a, b, w, place, twin):  # type: ignore[no-untyped-def]
+    """Add w to the edge between a and b, in two free places if it is new; returns the sizes of all that rounded."""
     if nodes[a, DEGREE] > nodes[b, DEGREE]:
         a, b = b, a
     q = nodes[a, HEAD]
     while q >= 0 and edges[q, TO] != b:
         q = edges[q, NEXT]
     if q < 0:
-        q, twin = free[count - 2], free[count - 1]
-        edges[q, TWIN], edges[twin, TWIN] = twin, q
-        _link(edges, nodes, a, q, b)
+        edges[place, TWIN], edges[twin, TWIN] = twin, place
+        _link(edges, nodes, a, place, b)
         _link(edges, nodes, b, twin, a)
-        weight[q] = weight[twin] = w
+        weight[place] = weight[twin] = w
         return abs(w)
     twin = edges[q, TWIN]
     weight[q] += w
@@ -245,6 +255,19 @@ def _add(edges, weight, nodes, a, b, w, free, count):  # type: ignore[no-untyped
         _unlink(edges, nodes, a, q)
         _unlink(edges, nodes, b, twin)
     return abs(w) + abs(weight[q])
+
+
+@njit(cache=True, nogil=True)
+def _bring_forward(edges, nodes, first, i):  # type: ignore[no-untyped-def]
+    """Make i, whose neighbors have changed, and then these the first candidates."""
+    _delist(nodes, first, i)
+    _enlist(nodes, first, i)
+    if nodes[i, DEGREE] <= LONGEST_BROUGHT_FORWARD:
+        q = nodes[i, HEAD]
+        while q >= 0:
+            _delist(nodes, first, edges[q, TO])
+            _enlist(nodes, first, edges[q, TO])
+            q = edges[q, NEXT]
 
 
 @njit(cache=True, nogil=True)
@@ -276,17 +299,10 @@ def _delist(nodes, first, i):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _left(edges, weight, nodes):  # type: ignore[no-untyped-def]
-    """CSR arrays of the variables that are left, and which they are."""
-    kept = np.flatnonzero(nodes[:, DEGREE] >= 0)
-    place = np.full(len(nodes), -1, np.int64)
-    place[kept] = np.arange(len(kept))
-    indptr = np.zeros(len(kept) + 1, np.int64)
-    indptr[1:] = np.cumsum(nodes[kept, DEGREE])
-    indices, data = np.empty(indptr[-1], np.int64), np.empty(indptr[-1])
-    for r, i in enumerate(kept):
-        q, p = nodes[i, HEAD], indptr[r]
+def _read_lists(edges, weight, nodes, kept, place, indptr, indices, data):  # type: ignore[no-untyped-def]
+    """Columns and weights of the variables that are left."""
+    for r in range(len(kept)):
+        q, p = nodes[kept[r], HEAD], indptr[r]
         while q >= 0:
             indices[p], data[p] = place[edges[q, TO]], weight[q]
             q, p = edges[q, NEXT], p + 1
-    return indptr, indices, data, kept

@@ -165,6 +165,7 @@ class Run:
         unit: float = 1.0,
         cardinality: Cardinality | None = None,
         started: float | None = None,
+        paused: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self.A = A
         self.unit, self.constant = unit, 0.0  # of values and bounds that the user sees: see `shown`
@@ -179,6 +180,7 @@ class Run:
         self._progress = progress
         self._started = time.perf_counter() if started is None else started
         self._deadline = None if time_limit is None else self._started + time_limit
+        self._paused = paused  # seconds that do not count towards the limit
         self._stage = "start"
         self._lock = threading.RLock()
         self._thread = threading.get_ident()  # the only one that calls the progress callback
@@ -257,7 +259,7 @@ class Run:
         """Call the progress callback; raise `OutOfTime` past the time limit."""
         self._stage = stage
         self._report(stage, fraction)
-        if self._ended() or (self._deadline is not None and time.perf_counter() > self._deadline):
+        if self._ended() or self.seconds_left < 0.0:
             raise OutOfTime
 
     def _report(self, stage: str, fraction: float | None) -> None:
@@ -272,7 +274,7 @@ class Run:
     @property
     def seconds_left(self) -> float:
         """Until the time limit; inf without one."""
-        return np.inf if self._deadline is None else self._deadline - time.perf_counter()
+        return np.inf if self._deadline is None else self._deadline + self._paused() - time.perf_counter()
 
     def _record(self) -> None:
         if len(self.trace) < TRACE_LIMIT:

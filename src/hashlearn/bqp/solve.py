@@ -28,6 +28,7 @@ from hashlearn.bqp.solution import OutOfTime, Run, Solution, Status, relative_ga
 from hashlearn.core.checks import generator
 from hashlearn.core.names import did_you_mean
 from hashlearn.core.progress import ProgressCallback
+from hashlearn.core.progress_bar import compilations_told
 from hashlearn.core.threads import one_blas_thread
 from hashlearn.core.thresholds import ELIMINATION_SECONDS, ELIMINATION_SHARE
 
@@ -77,7 +78,8 @@ def solve(
     A : symmetric ndarray, scipy.sparse matrix, `LowRank`, or any `Operator`
     method : a name from `METHODS` for that solver's defaults, or a solver object for full control
     random_state : None, int or numpy Generator; the same seed gives the same answer for any thread count
-    time_limit : seconds; past it the best point so far comes back with status "time_limit"
+    time_limit : seconds; past it the best point so far comes back with status "time_limit". Kernels are compiled once
+        on a machine, at first use, and that time does not count
     max_iter : overrides the solver's own iteration limit
     x0 : signs to start from, if the method can use a start; the answer is never worse than x0
     fixed : signs that some variables must have, such as ``{0: 1, 5: -1}``; every method takes them
@@ -125,14 +127,14 @@ def solve(
             raise ValueError(f"method {solver.name!r} takes NumPy arrays; for this kind of rows use {able}")
     start = None if x0 is None else operator.tall.signs(x0, operator.n)
 
-    with one_blas_thread():
+    with one_blas_thread(), compilations_told(progress) as compiling:
         operator, unit, size = leveled(operator)
         inner = contracted(operator, fixed) if fixed else None
         problem = operator
         if inner is not None:
             problem, size = inner.operator, inner.operator.scale()
         constraint = None if cardinality is None else checked_cardinality(cardinality, operator.n, inner)
-        run = Run(problem, solver.name, time_limit, progress, unit, constraint, started)
+        run = Run(problem, solver.name, time_limit, progress, unit, constraint, started, compiling)
         smaller = _without_few_neighbors(problem, solver, run)
         if smaller is not None:
             run.restate(smaller.operator, smaller.unit, smaller.constant)

@@ -136,10 +136,10 @@ def watched(progress: ProgressCallback | None, verbose: Any) -> Iterator[Progres
     if not isinstance(verbose, bool | int):
         raise ValueError(f"verbose must be True or False, got {verbose!r}")
     if not verbose:
-        with _compilations_told(progress):
+        with compilations_told(progress):
             yield progress
         return
-    with ProgressBar(False, always=True) as bar, _compilations_told(bar):
+    with ProgressBar(False, always=True) as bar, compilations_told(bar):
 
         def both(told: Any) -> None:
             bar(told)
@@ -150,28 +150,40 @@ def watched(progress: ProgressCallback | None, verbose: Any) -> Iterator[Progres
 
 
 @contextmanager
-def _compilations_told(progress: ProgressCallback | None) -> Iterator[None]:
-    """Tell of every compilation; numba announces those only whose result is not in its cache."""
+def compilations_told(progress: ProgressCallback | None) -> Iterator[Callable[[], float]]:
+    """Tell of every compilation; numba announces those only whose result is not in its cache.
+
+    Yields a function that returns the seconds they have taken so far.
+    """
     from numba.core import event
 
     bar = progress if isinstance(progress, ProgressBar) else None
 
     class Compilations(event.Listener):
         depth = 0  # a kernel is compiled while one that calls it is
+        since, seconds = 0.0, 0.0
 
         def on_start(self, told: Any) -> None:
             self.depth += 1
+            if self.depth == 1:
+                self.since = time.perf_counter()
             _log_compilation()
             if bar is not None:
                 bar.note = COMPILING
 
         def on_end(self, told: Any) -> None:
             self.depth -= 1
-            if bar is not None and not self.depth:
-                bar.note = ""
+            if not self.depth:
+                self.seconds += time.perf_counter() - self.since
+                if bar is not None:
+                    bar.note = ""
 
-    with event.install_listener("numba:compile", Compilations()):
-        yield
+        def so_far(self) -> float:
+            return self.seconds + (time.perf_counter() - self.since if self.depth else 0.0)
+
+    listener = Compilations()
+    with event.install_listener("numba:compile", listener):
+        yield listener.so_far
 
 
 @cache
