@@ -1,13 +1,16 @@
-"""The door: what `solve` accepts, refuses, promises and returns, for every method in the registry."""
+"""What `solve` accepts, refuses, promises and returns, for every method in the registry."""
 
 import dataclasses
 import os
 import signal
 import threading
+import time
+from typing import ClassVar
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from numba.core import event
 
 from hashlearn import bqp
 from hashlearn.bqp.solution import TRACE_LIMIT, OutOfTime, Run
@@ -247,6 +250,29 @@ def test_the_best_point_stays_when_the_solver_goes_on_with_its_array():
     run.offer(x)
     x[0] = -1.0
     np.testing.assert_array_equal(run.x, np.ones(3))
+
+
+@dataclasses.dataclass(frozen=True)
+class Compiles:
+    """Compiles a kernel, which takes longer than the time limit of the test, and then ticks."""
+
+    name: ClassVar[str] = "compiles"
+
+    def run(self, A: bqp.Operator, run: Run, rng: np.random.Generator, x0: np.ndarray | None) -> bqp.Status:
+        left = run.seconds_left
+        started = time.perf_counter()
+        with event.trigger_event("numba:compile"):
+            time.sleep(0.3)
+        assert time.perf_counter() - started > 0.3
+        assert left - 0.1 < run.seconds_left <= left
+        run.tick("after the compilation")
+        return bqp.Status.CONVERGED
+
+
+def test_compilation_does_not_count_towards_the_time_limit():
+    solution = bqp.solve(-np.eye(4), Compiles(), time_limit=0.2)
+    assert solution.status == bqp.Status.CONVERGED
+    assert solution.seconds > 0.3
 
 
 @pytest.mark.parametrize("method", ["sdr", "al", "local_search", "nopt", "graph_cut"])

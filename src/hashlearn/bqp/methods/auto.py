@@ -30,6 +30,8 @@ WAIT = 0.1  # seconds between two looks at the clock while only the relaxation i
 class Auto:
     """Local search for the point, semidefinite relaxation for the bound, side by side. The default.
 
+    If A is sparse, both work on the problem without its variables of few neighbors (`hashlearn.bqp.elimination`).
+
     With a time limit the search goes on until the limit, or until the bound proves its point optimal. When the
     relaxation of up to 120 variables is solved, branch and bound takes its place. Without a limit the search ends
     after its own budget of one to three seconds, and the relaxation when it is solved to ``tol``.

@@ -42,6 +42,8 @@ SWAP_SWEEPS, SWAP_HEAT = (4, 500), (0.3, 1.0)
 class LocalSearch:
     """Searches by flips from several starts whose results are combined. A bound only for up to 20 variables.
 
+    **Variables of few neighbors are eliminated** from a sparse A first (`hashlearn.bqp.elimination`), which is exact.
+
     **Sparse problems of more than 500 variables are annealed** (`AnnealedSearch`). Four short anneals are recombined as
     a trial. If clusters of variables can be exchanged to advantage, as on tori, many anneals are recombined so.
     Otherwise, as on random graphs, the best of a few long anneals is heated mildly and annealed again, many times.
