@@ -6,11 +6,13 @@ import math
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from benchmarks.bqp import graphs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hashlearn import bqp
-from hashlearn.bqp.operators import LowRank, as_operator
+from hashlearn.bqp.operators import LowRank, Sparse, as_operator
+from hashlearn.bqp.sdr import chebyshev
 from hashlearn.bqp.sdr.certificate import dual_bound, low_rank_bound, shifted_bound
 from hashlearn.bqp.sdr.chebyshev import metric
 
@@ -160,3 +162,16 @@ def test_a_bound_that_is_enough_is_verified_or_replaced():
     tightest = low_rank_bound(A, d).bound
     assert low_rank_bound(A, d, enough=1.01 * tightest).bound == pytest.approx(1.01 * tightest, rel=1e-12)
     assert low_rank_bound(A, d, enough=0.99 * tightest).bound == tightest
+
+
+@pytest.mark.parametrize("factor", [0.5, 0.9])
+def test_too_low_an_end_of_the_spectrum_costs_a_restart_and_no_bound(monkeypatch, factor):
+    """The largest eigenvalue of a random regular graph lies apart, and few Lanczos steps may miss it."""
+    A = Sparse(graphs.regular_graph(3000, 0))
+    y = np.full(A.n, -2.0 * np.sqrt(2.0) - 0.05)
+    estimate = chebyshev._top
+    right = chebyshev.chebyshev_test(A, y, np.random.default_rng(0), 1.0)
+    monkeypatch.setattr(chebyshev, "_top", lambda *arguments: factor * estimate(*arguments))
+    restarted = chebyshev.chebyshev_test(A, y, np.random.default_rng(0), 1.0)
+    assert right.bound > y.sum() - 2.0
+    assert restarted.bound > y.sum() - 2.0

@@ -6,8 +6,8 @@ the spectrum of M is of size 1 whatever the weights of A are.
 The Chebyshev polynomial T_k, moved to an interval [0, top], is at most 1 there and grows fast below 0. For a standard
 normal b and a unit eigenvector u, ‖T_k(M)b‖ ≥ |T_k(λ)| · |uᵀb|, and uᵀb is a standard normal number. With several
 independent b, all |uᵀb| ≤ t has probability erf(t/√2)^columns. So the norms that come out bound |T_k(λ_min)|, and with
-it λ_min, except with that probability. ``top`` is an estimate: if it is too low the norms grow and the bound is weaker,
-but it stays valid.
+it λ_min, except with that probability. ``top`` is an estimate. If it is too low the norms grow, the bound is weaker but
+valid, and the test is made again with the end of the spectrum that the grown vectors show.
 
 Rounding: the computed recurrence is that of M with an error e_j in every step, of norm at most η ‖z_j‖. It adds
 Σ_j U_{k−1−j}(M) e_j to the result, U being the polynomials of the second kind. At |x| = cosh θ > 1 the quotient
@@ -28,7 +28,15 @@ from numba import njit
 
 from hashlearn.bqp.error_bounds import below, sum_below
 from hashlearn.bqp.operators import Dense, LowRank, Operator, Sparse, SparsePlusLowRank
-from hashlearn.bqp.sdr.growth import COLUMNS, LARGEST_GROWTH, LEAST_METRIC, growth_bound, steps_for
+from hashlearn.bqp.sdr.growth import (
+    COLUMNS,
+    LARGEST_GROWTH,
+    LEAST_METRIC,
+    MOST_RESTARTS,
+    growth_bound,
+    restarted_top,
+    steps_for,
+)
 from hashlearn.core.arrays import EPS, FloatArray
 from hashlearn.core.threads import map_threads
 
@@ -67,10 +75,16 @@ def chebyshev_test(
         M = SparsePlusLowRank(M.sparse, _cut(M.low_rank, largest))
         lowered = (CUT_ROUNDING + 8.0 * A.n * EPS / SMALLEST_KEPT) * largest
     size = _size(M, diagonal)
-    top = _top(M, diagonal, size, rng)
-    half = 0.5 * top
-    steps = steps_for(A.n, loss / (half * float((1.0 / (scale * scale)).sum())))
-    Z, history = _recurrence(M, diagonal, half, rng, steps, tick, seconds)
+    top, started = _top(M, diagonal, size, rng), time.perf_counter()
+    for _ in range(MOST_RESTARTS):
+        half = 0.5 * top
+        steps = steps_for(A.n, loss / (half * float((1.0 / (scale * scale)).sum())))
+        left = seconds - (time.perf_counter() - started)
+        Z, history = _recurrence(M, diagonal, half, rng, steps, tick, left)
+        quotient = _largest_quotient(M, diagonal, Z) if len(history) < steps else 0.0
+        if quotient <= top:
+            break
+        top = restarted_top(quotient, size)
     rounding = EPS * ((_roundings(M) + 10.0) * 2.0 * (size + half) / half + 4.0)
     norm = float(np.linalg.norm(Z, axis=0).max()) * (1.0 + A.n * EPS)
     shift = growth_bound(norm, rounding * (1.0 + A.n * EPS) * history) * half
@@ -168,6 +182,12 @@ def _top(M: Operator, diagonal: FloatArray, size: float, rng: np.random.Generato
         previous, q = q, z / beta
     values, vectors = la.eigh_tridiagonal(np.array(alphas), np.array(betas[: len(alphas) - 1]))
     return max(min(float(values[-1] + beta * abs(vectors[-1, -1])), size), 1e-3 * size)
+
+
+def _largest_quotient(M: Operator, diagonal: FloatArray, Z: FloatArray) -> float:
+    """The largest Rayleigh quotient of the columns of Z. After growth at the upper end, it is near that end."""
+    products = np.einsum("ic,ic->c", Z, M @ Z + diagonal[:, None] * Z)
+    return float((products / np.einsum("ic,ic->c", Z, Z)).max())
 
 
 def _recurrence(

@@ -18,7 +18,15 @@ from typing import Any
 import numpy as np
 import torch
 
-from hashlearn.bqp.sdr.growth import COLUMNS, LARGEST_GROWTH, LEAST_METRIC, MOST_STEPS, growth_bound, steps_for
+from hashlearn.bqp.sdr.growth import (
+    COLUMNS,
+    LARGEST_GROWTH,
+    LEAST_METRIC,
+    MOST_RESTARTS,
+    growth_bound,
+    restarted_top,
+    steps_for,
+)
 from hashlearn.core.arrays import EPS, Tensor, to_float64
 
 DELAY, RESTART = 4.0, 16  # as in `factored`
@@ -194,12 +202,17 @@ class DeviceRelaxation:
         return max(2.0 * (value - float(self.A.diagonal.sum() - norms.sum())), float(gain) * 0.1)
 
     def _wider(self, V: Tensor, columns: Tensor) -> Tensor:
-        count = max(8, 8 * round(V.shape[1] / 16))
-        new = torch.randn((self.A.n, count), generator=self.A.generator, device=V.device)
-        new[:, :COLUMNS] = (columns / columns.square().mean(dim=0).sqrt()).float()
-        wider = torch.hstack([V, math.sqrt(NEW_COLUMNS / count) * new])
+        """V with half as many columns again; no more than the old and the new V are stored at a time."""
+        old = V.shape[1]
+        count = max(8, 8 * round(old / 16))
+        wider = V.new_empty((self.A.n, old + count))
+        wider[:, :old] = V
+        new = wider[:, old:].normal_(generator=self.A.generator)
+        new[:, :COLUMNS] = columns / columns.square().mean(dim=0).sqrt()
+        new *= math.sqrt(NEW_COLUMNS / count)
+        wider /= torch.linalg.vector_norm(wider, dim=1, keepdim=True)
         self.since = RESTART
-        return wider / torch.linalg.vector_norm(wider, dim=1, keepdim=True)
+        return wider
 
 
 def chebyshev_bound(A: ColoredMatrix, norms: Tensor, loss: float, tick: Callable[[str], Any]) -> tuple[float, Tensor]:
@@ -212,32 +225,47 @@ def chebyshev_bound(A: ColoredMatrix, norms: Tensor, loss: float, tick: Callable
     M = A.whole(data)
     diagonal = norms * scale * scale  # of A − Diag(y), y = −norms: the off-diagonal part and the norms
     size = _size(A.whole(data.abs()), diagonal) * (1.0 + 64.0 * EPS)
-    half = 0.5 * min(_top(M, diagonal, A.generator), size)
-    Z = torch.randn((n, COLUMNS), generator=A.generator, device=A.device, dtype=torch.float64)
+    top = min(_top(M, diagonal, A.generator), size)
+    total = float((1.0 / (scale * scale)).sum())
+    for _ in range(MOST_RESTARTS):
+        half = 0.5 * top
+        steps = steps_for(n, loss / (half * total))
+        Z, history = _recurrence(A, M, diagonal, half, steps, tick)
+        products = (Z * (M @ Z + diagonal[:, None] * Z)).sum(dim=0)
+        quotient = float((products / Z.square().sum(dim=0)).max()) if len(history) < steps else 0.0
+        if quotient <= top:
+            break
+        top = restarted_top(quotient, size)
+    degree = float((A.pointers[1:] - A.pointers[:-1]).max())
+    rounding = EPS * ((degree + 12.0) * 2.0 * (size + half) / half + 4.0)
+    # The error of a step is measured against both blocks that it reads, so the norms are made to rise.
+    errors = rounding * (1.0 + n * EPS) * to_float64(history.cummax(0).values)
+    shift = growth_bound(float(torch.linalg.vector_norm(Z, dim=0).max()) * (1.0 + n * EPS), errors) * half
+    shift = min(shift * (1.0 + 1e-12), size)
+    parts = abs(float(A.diagonal.abs().sum())) + float(norms.sum()) + abs(shift) * total
+    bound = float(A.diagonal.sum()) - float(norms.sum()) - shift * total
+    return math.nextafter(bound - A.error - 2.0 * (n + 16) * EPS * parts, -math.inf), scale[:, None] * Z
+
+
+def _recurrence(
+    A: ColoredMatrix, M: Tensor, diagonal: Tensor, half: float, steps: int, tick: Callable[[str], Any]
+) -> tuple[Tensor, Tensor]:
+    """See `chebyshev._recurrence`."""
+    Z = torch.randn((A.n, COLUMNS), generator=A.generator, device=A.device, dtype=torch.float64)
     previous = torch.zeros_like(Z)
     shifted = (diagonal - half)[:, None]
-    norms_seen = torch.zeros(MOST_STEPS + 1, dtype=torch.float64, device=A.device)
-    norms_seen[0] = first = torch.linalg.vector_norm(Z)
-    steps = steps_for(n, loss / (half * float((1.0 / (scale * scale)).sum())))
+    norms = torch.zeros(steps + 1, dtype=torch.float64, device=A.device)
+    norms[0] = first = torch.linalg.vector_norm(Z)
     for made in range(1, steps + 1):
         factor = (1.0 if made == 1 else 2.0) / half
         previous.neg_().add_(M @ Z, alpha=factor).add_(shifted * Z, alpha=factor)
         Z, previous = previous, Z
-        norms_seen[made] = torch.linalg.vector_norm(Z)
+        norms[made] = torch.linalg.vector_norm(Z)
         if made % 16 == 0:  # the host waits for the device only now and then
             tick("certificate")
-            if bool(norms_seen[made] > LARGEST_GROWTH * first):
+            if bool(norms[made] > LARGEST_GROWTH * first):
                 break
-    degree = float((A.pointers[1:] - A.pointers[:-1]).max())
-    rounding = EPS * ((degree + 12.0) * 2.0 * (size + half) / half + 4.0)
-    # The error of a step is measured against both blocks that it reads, so the norms are made to rise.
-    errors = rounding * (1.0 + n * EPS) * to_float64(norms_seen[:made].cummax(0).values)
-    shift = growth_bound(float(torch.linalg.vector_norm(Z, dim=0).max()) * (1.0 + n * EPS), errors) * half
-    shift = min(shift * (1.0 + 1e-12), size)
-    total = float((1.0 / (scale * scale)).sum())
-    parts = abs(float(A.diagonal.abs().sum())) + float(norms.sum()) + abs(shift) * total
-    bound = float(A.diagonal.sum()) - float(norms.sum()) - shift * total
-    return math.nextafter(bound - A.error - 2.0 * (n + 16) * EPS * parts, -math.inf), scale[:, None] * Z
+    return Z, norms[:made]
 
 
 def draws(A: ColoredMatrix, V: Tensor, count: int) -> Tensor:

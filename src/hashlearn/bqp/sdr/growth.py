@@ -19,12 +19,18 @@ COLUMNS = 8  # random starts: one cache line for each row
 LEAST_METRIC = 1e-3  # entries of d are raised to this fraction of their mean
 LEAST_STEPS, MOST_STEPS = 30, 20_000
 LARGEST_GROWTH = 1e8  # a recurrence stops here, as the test has failed
+MOST_RESTARTS = 3  # of a test that began with too low an estimate of the largest eigenvalue
 
 
 def steps_for(n: int, growth: float) -> int:
     """Steps after which an eigenvalue at 1 + ``growth`` beyond [−1, 1] would have been seen."""
     steps = np.log(2.0 * np.sqrt(n) / _component()) / np.sqrt(2.0 * max(growth, 1e-12))
     return int(min(max(steps + 2.0, LEAST_STEPS), MOST_STEPS))
+
+
+def restarted_top(quotient: float, size: float) -> float:
+    """The next estimate of the largest eigenvalue, from a Rayleigh quotient of vectors that have grown there."""
+    return min(quotient + 1e-3 * size, size)
 
 
 def _component() -> float:
