@@ -3,6 +3,8 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
+# Python compiles modules when they are first imported; compiling all of them here would take a minute.
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
 TORCH  ?= requirements/torch.txt
 BENCH_READY := $(VENV)/.bench-ready
 DOCS_READY := $(VENV)/.docs-ready
@@ -16,17 +18,17 @@ help:            ## List the targets
 $(READY): pyproject.toml requirements/dev.lock requirements/torch.txt
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "hashlearn needs Python 3.11 or newer, this is " + sys.version.split()[0] + "; name another with make PYTHON=python3.12")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.lock
-	$(if $(TORCH),$(BIN)/python -m pip install --quiet --disable-pip-version-check -r $(TORCH))
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(PIP) --require-hashes -r requirements/dev.lock
+	$(if $(TORCH),$(PIP) -r $(TORCH))
+	$(PIP) --no-deps --no-build-isolation --editable .
 	@touch $@
 
 $(BENCH_READY): $(READY) requirements/bench.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/bench.lock
+	$(PIP) --require-hashes -r requirements/bench.lock
 	@touch $@
 
 $(DOCS_READY): $(READY) requirements/docs.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/docs.lock
+	$(PIP) --require-hashes -r requirements/docs.lock
 	@touch $@
 
 setup: $(READY)  ## Make the virtual environment from the pinned lock

@@ -229,14 +229,14 @@ MUTANTS = [
     Mutant(
         "details of a scaled problem come back scaled",
         "bqp/solution.py",
-        "None if value is None else self.unit * value for",
+        "None if value is None else self.shown(value) for",
         "None if value is None else value for",
         ROUNDING,
     ),
     Mutant(
         "the trace of a scaled problem is in other units",
         "bqp/solution.py",
-        "TraceEntry(self.seconds, self._stage, self.unit * self.value, self.unit * self.bound)",
+        "TraceEntry(self.seconds, self._stage, self.shown(self.value), self.shown(self.bound))",
         "TraceEntry(self.seconds, self._stage, self.value, self.bound)",
         ROUNDING,
     ),

@@ -73,7 +73,7 @@ def eliminated(A: Sparse) -> Eliminated | None:
     >>> path = Sparse(sp.csr_array(np.eye(4, k=1) + np.eye(4, k=-1)))
     >>> found = eliminated(path)
     >>> found.operator.n, found.unit * found.constant, found.expand(np.ones(1))
-    (1, -6.0, array([-1.,  1., -1.,  1.]))
+    (1, -6.0, array([ 1., -1.,  1., -1.]))
     """
     matrix = A.matrix
     if np.diff(matrix.indptr).min() > MOST_NEIGHBORS + 1:  # the diagonal may be one of the entries
