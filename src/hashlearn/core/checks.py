@@ -27,8 +27,8 @@ SYMMETRY_TOLERANCE = 1e-10
 LARGEST_SIDE = 2**63 - 1  # of a sparse array
 
 
-def finite_float64(values: Any, name: str, *, ndim: int, may_be_empty: bool = False) -> NDArray[np.float64]:
-    """``values`` as a float64 array of ``ndim`` dimensions, refused if complex, not numeric, not finite or empty."""
+def numeric_array(values: Any, name: str) -> NDArray[Any]:
+    """``values`` as an array of integers or floats, refused if masked, ragged, complex or not numeric."""
     if np.ma.is_masked(values):
         raise ValueError(f"{name} has masked entries; fill them first, for example by {name}.filled(0.0)")
     try:
@@ -39,6 +39,12 @@ def finite_float64(values: Any, name: str, *, ndim: int, may_be_empty: bool = Fa
         raise TypeError(f"{name} must be real, got complex entries ({array.dtype}); pass {name}.real if that is meant")
     if array.dtype.kind not in "fiub":
         raise TypeError(f"{name} must hold numbers, got dtype {array.dtype}")
+    return array
+
+
+def finite_float64(values: Any, name: str, *, ndim: int, may_be_empty: bool = False) -> NDArray[np.float64]:
+    """``values`` as a float64 array of ``ndim`` dimensions, refused if complex, not numeric, not finite or empty."""
+    array = numeric_array(values, name)
     if array.ndim != ndim:
         raise ValueError(f"{name} must have {ndim} dimension(s), got shape {array.shape}")
     if array.size == 0 and not may_be_empty:

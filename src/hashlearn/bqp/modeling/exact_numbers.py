@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.core.arrays import FloatArray
+from hashlearn.core.checks import numeric_array
 
 IntArray: TypeAlias = NDArray[np.int64]
 # Sums of integers up to this size are exact in float64, also four times as large.
@@ -52,16 +53,7 @@ def exact_float(value: Any, name: str) -> float:
 
 def exact_floats(values: Any, name: str, at: Callable[[int], str] | None = None) -> FloatArray:
     """An array of numbers as float64, in its shape, refused as by `exact_float`; ``at`` names its k-th entry."""
-    if np.ma.is_masked(values):
-        raise ValueError(f"{name} has masked entries; fill them first, for example by {name}.filled(0.0)")
-    try:
-        array = np.asarray(values)
-    except ValueError as error:
-        raise ValueError(f"{name} must be a rectangular array of numbers: {error}") from None
-    if np.iscomplexobj(array):
-        raise TypeError(f"{name} must be real, got complex entries ({array.dtype}); pass {name}.real if that is meant")
-    if array.dtype.kind not in "fiub":
-        raise TypeError(f"{name} must hold numbers, got dtype {array.dtype}")
+    array = numeric_array(values, name)
     with np.errstate(over="ignore"):
         floats = array.astype(np.float64)
     bad = ~np.isfinite(floats)
