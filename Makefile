@@ -3,8 +3,7 @@ PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
-# Python compiles modules when they are first imported; compiling all of them here would take a minute.
-PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 TORCH  ?= requirements/torch.txt
 BENCH_READY := $(VENV)/.bench-ready
 DOCS_READY := $(VENV)/.docs-ready
