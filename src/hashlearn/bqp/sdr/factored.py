@@ -41,7 +41,7 @@ NEW_COLUMNS = 0.05  # squared length of the new part of each row
 # Shares of a time limit: until the sweeps end, and for the last certificate and those on the way.
 SWEEPS_SHARE, LAST_SHARE, EARLY_SHARE = 0.5, 0.25, 0.04
 FIRST_EARLY = 8  # sweeps before the first point and bound on the way; then four times as many each time
-MOST_ROUNDS = MOST_TESTS - 16  # each round makes one test; the others are for bounds on the way, far fewer than 16
+MOST_ROUNDS = MOST_TESTS - 16  # one test in each round; the others are for bounds on the way, far fewer than 16
 
 OnTheWay = Callable[[FloatArray], Any]
 
