@@ -7,7 +7,7 @@ The Chebyshev polynomial T_k, moved to an interval [0, top], is at most 1 there 
 normal b and a unit eigenvector u, ‖T_k(M)b‖ ≥ |T_k(λ)| · |uᵀb|, and uᵀb is a standard normal number. With several
 independent b, all |uᵀb| ≤ t has probability erf(t/√2)^columns. So the norms that come out bound |T_k(λ_min)|, and with
 it λ_min, except with that probability. ``top`` is an estimate. If it is too low, the norms grow and the
-bound is weaker, but still valid. The test then starts again with a larger ``top``, read off the vectors that have grown.
+bound is weaker, but still valid. The test then starts again with a larger ``top``, read off the grown vectors.
 
 Rounding: the computed recurrence is that of M with an error e_j in every step, of norm at most η ‖z_j‖. It adds
 Σ_j U_{k−1−j}(M) e_j to the result, U being the polynomials of the second kind. At |x| = cosh θ > 1 the quotient
