@@ -25,7 +25,12 @@ NAMES = ("numpy", "faiss", "postgres", "sqlite_vec", "usearch", "lancedb", "duck
 WITHOUT_COLUMNS = {"numpy", "faiss", "usearch"}  # docs/searching.md says so
 FIELDS = {"lang": str, "year": int, "score": float, "open": bool}
 IDS: dict[str, list[Any]] = {
-    "int64": [2**63 - 1, 0, 2**53 + 1, *range(7, 44)],
+    # Most differ by 2**31 or more, some by a multiple of 2**32, as the ids of distributed systems do.
+    "int64": [
+        *(2**63 - 1, 0, 2**53 + 1, *range(7, 19)),
+        *(8 + row * 2**32 for row in range(1, 13)),
+        *(2**62 - row * 3**35 for row in range(13)),
+    ],
     "string": [
         *("it's", 'say "a"', "new\nline", "tab\t", "ü😀", "%s {} $1 ?", "back\\slash\\n", "-- ; DROP TABLE x", " a"),
         *("A", "a", "Z", "é", "\uffff", "10", "9", "NULL", "x" * 500),

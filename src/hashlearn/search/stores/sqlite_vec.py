@@ -242,13 +242,14 @@ class SqliteVecStore(Store):
 
     def _nearest(self, code: bytes, k: int, condition: str, values: list[Any]) -> list[tuple[Any, float]]:
         """For a small k, vec0 finds the k-th distance, then everything within it, and we break ties by id. Its time
-        grows with k, so for a large k, or with many ties, SQLite sorts all rows instead."""
-        if k <= MOST_NEIGHBORS:
-            near = f"SELECT id, distance FROM {self.table} WHERE code MATCH vec_bit(?) AND k = ?{condition}"
-            found = list(self.connection.execute(near + " ORDER BY distance", (code, k, *values)))
+        grows with k, so for a large k, or with many ties, SQLite sorts all rows instead. With a condition, SQLite
+        sorts the selected rows, because vec0 confuses integer ids that are 2**31 or more apart."""
+        if k <= MOST_NEIGHBORS and not condition:
+            near = f"SELECT id, distance FROM {self.table} WHERE code MATCH vec_bit(?) AND k = ?"
+            found = list(self.connection.execute(near + " ORDER BY distance", (code, k)))
             if len(found) == k:
                 tied = near + " AND distance <= ?"
-                found = list(self.connection.execute(tied, (code, MOST_TIES, *values, found[-1][1])))
+                found = list(self.connection.execute(tied, (code, MOST_TIES, found[-1][1])))
             if len(found) < MOST_TIES:
                 return sorted(found, key=lambda row: (row[1], row[0]))[:k]
         distance = "vec_distance_hamming(vec_bit(code), vec_bit(?))"
