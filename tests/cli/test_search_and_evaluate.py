@@ -60,6 +60,25 @@ def test_codes_of_another_model_are_refused(folder: Path) -> None:
     assert answer("search", "other", "--database-codes", "codes.npy", *files[2:])["n_database"] == N
 
 
+def test_a_model_without_names_refuses_files_with_columns_in_other_orders(folder: Path) -> None:
+    names = [f"x{column}" for column in range(X.shape[1])]
+    for file, rows, order in (("rows.csv", X[:N], names), ("queries.csv", X[QUERIES], names[::-1])):
+        columns = dict(zip(names, rows.T, strict=True))
+        np.savetxt(
+            file, np.column_stack([columns[name] for name in order]), "%g", ",", header=",".join(order), comments=""
+        )
+    words = "rows.csv: its column 0 is 'x0', and in queries.csv it is 'x63'; the model has no feature names"
+    files = ["--database", "rows.csv", "--queries", "queries.csv"]
+    refused("search", "model", *files, words=words)
+    refused("evaluate", "model", *files, "--database-labels", "y.npy", "--query-labels", "yq.npy", words=words)
+    words = "queries.csv: its column 0 is 'x63', and in rows.csv it is 'x0'"
+    refused("search", "model", *files, "--rescore", "rows.csv", words=words)
+    renamed = Path("queries.csv").read_text().replace("x", "y")
+    Path("queries.csv").write_text(renamed)
+    words = words.replace("x63", "y63")
+    refused("fit", "rows.csv", "-o", "m", "--method", "ranking", "--queries", "queries.csv", words=words)
+
+
 def test_asymmetric_search_is_that_of_the_margins(folder: Path) -> None:
     hasher = load("model")
     expected = asymmetric_search(hasher.decision_function(X[QUERIES]), hasher.encode(X[:N]), 5)

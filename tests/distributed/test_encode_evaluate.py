@@ -6,6 +6,8 @@ import json
 import os
 
 import numpy as np
+import pandas as pd
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -211,3 +213,33 @@ def test_evaluation_of_files_on_workers(fitted, tmp_path):
 def test_order_among_ties_needs_all_blocks():
     with pytest.raises(ValueError, match="ties must be one of"):
         distributed.evaluate(np.zeros((1, 1), np.uint8), [0], [], ties="stable", n_workers=0)
+
+
+@pytest.mark.parametrize("second", ["reversed", "renamed"])
+def test_without_feature_names_all_files_need_the_columns_of_the_first(fitted, tmp_path, second):
+    X, _, hasher = fitted
+    (tmp_path / "rows").mkdir()
+    columns = {f"c{column}": X[:450, column] for column in range(X.shape[1])}
+    pq.write_table(pa.table(columns), tmp_path / "rows" / "a.parquet")
+    columns = {f"c{column}": X[450:, column] for column in range(X.shape[1])}
+    other = dict(reversed(columns.items())) if second == "reversed" else {f"b{name}": columns[name] for name in columns}
+    pq.write_table(pa.table(other), tmp_path / "rows" / "b.parquet")
+    with pytest.raises(
+        ValueError, match=rf"b\.parquet: its column 0 is '{next(iter(other))}', .*a\.parquet it is 'c0'"
+    ):
+        distributed.encode(hasher, tmp_path / "rows", tmp_path / "codes", n_workers=0)
+    assert not list((tmp_path / "codes").iterdir())
+
+
+def test_with_feature_names_files_may_have_their_columns_in_any_order(tmp_path):
+    X = np.random.default_rng(0).standard_normal((900, 5))
+    names = [f"c{column}" for column in range(5)]
+    hasher = LSH(n_bits=12, random_state=0).fit(pd.DataFrame(X, columns=names))
+    (tmp_path / "rows").mkdir()
+    for part, order in enumerate((range(5), reversed(range(5)))):
+        rows = X[450 * part : 450 * part + 450]
+        table = pa.table({names[column]: rows[:, column] for column in order})
+        pq.write_table(table, tmp_path / "rows" / f"part-{part}.parquet")
+    found = distributed.encode(hasher, tmp_path / "rows", tmp_path / "codes", n_workers=0)
+    codes = np.concatenate([read_codes(file, 12)[0] for file in found.files])
+    np.testing.assert_array_equal(codes, hasher.encode(pd.DataFrame(X, columns=names)))

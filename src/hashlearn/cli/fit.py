@@ -182,6 +182,7 @@ def _rows(source: RowSource, hasher: Any, method: str) -> Any:
 def rows_like(address: str, source: RowSource) -> Any:
     """Rows of queries, in memory, with the columns of the source."""
     from hashlearn.streams import open_rows
+    from hashlearn.streams.encoding import require_same_names
 
     with refusals("--queries"):
         queries = open_rows(address, names=source.names)
@@ -189,6 +190,7 @@ def rows_like(address: str, source: RowSource) -> Any:
             raise ValueError(
                 f"{address}: has {queries.n_features} feature(s) a row, {source.name} has {source.n_features}"
             )
+        require_same_names(queries, source)
         return queries.read()
 
 

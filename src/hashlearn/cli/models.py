@@ -129,8 +129,9 @@ def evaluate_command(
         wanted_labels = read_labels(query_labels)
     with refusals("--database-labels"):
         labels = read_labels(database_labels)
+    asked = options.rows_for(hasher, queries, "--queries")
     wanted, _ = options.codes_for(hasher, model, queries, None, "--queries", bar, batch_rows)
-    codes, _ = options.codes_for(hasher, model, database, database_codes, "--database", bar, batch_rows)
+    codes, _ = options.codes_for(hasher, model, database, database_codes, "--database", bar, batch_rows, asked)
     bar.begin("counting")
     with refusals():
         found = evaluate(wanted, codes, wanted_labels, labels, **conventions)

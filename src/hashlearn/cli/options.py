@@ -119,9 +119,18 @@ def loaded(model: Path, bar: ProgressBar) -> Any:
 
 
 def rows_for(
-    hasher: Any, address: str, about: str, *, id_column: str | bool | None = None, keep: Iterable[str] = ()
+    hasher: Any,
+    address: str,
+    about: str,
+    *,
+    like: RowSource | None = None,
+    id_column: str | bool | None = None,
+    keep: Iterable[str] = (),
 ) -> RowSource:
-    """Rows of a file with the features that the hasher expects. Named columns are put in the hasher's order."""
+    """Rows of a file with the features that the hasher expects. Named columns are put in the hasher's order.
+
+    For a hasher without feature names the columns must be those of ``like``, rows that were opened before.
+    """
     from hashlearn.streams import open_rows
     from hashlearn.streams.encoding import require_columns
 
@@ -129,7 +138,7 @@ def rows_for(
         learned = getattr(hasher, "feature_names_in_", None)
         names = None if learned is None else [str(name) for name in learned]
         source = open_rows(address, names=names, id_column=id_column, keep=list(keep))
-        require_columns(hasher, source)
+        require_columns(hasher, source, like)
         return source
 
 
@@ -141,8 +150,12 @@ def codes_for(
     option: str,
     bar: ProgressBar,
     batch_rows: int | None,
+    like: RowSource | None = None,
 ) -> tuple[NDArray[np.uint8], Callable[[], IdArray]]:
-    """Packed codes, encoded from the rows of one file or read from another, and a function that reads their ids."""
+    """Packed codes, encoded from the rows of one file or read from another, and a function that reads their ids.
+
+    ``like`` is as in `rows_for`.
+    """
     from hashlearn.persistence import fingerprint
     from hashlearn.streams import encode_rows, read_codes
 
@@ -152,7 +165,7 @@ def codes_for(
         with refusals(f"{option}-codes"):
             found, ids = read_codes(codes, hasher.n_bits, fingerprint(hasher), model.name)
         return found, lambda: ids
-    source = rows_for(hasher, str(rows), option)
+    source = rows_for(hasher, str(rows), option, like=like)
     with refusals(option):
         found = encode_rows(hasher, source, batch_rows=batch_rows, progress=bar)
     return found, lambda: ids_of(source, option)

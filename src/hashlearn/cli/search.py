@@ -61,14 +61,14 @@ def search_command(
     with refusals("--backend"):
         index = HammingIndex(hasher.n_bits, backend)
     vectors = None if rescore is None else options.rows_for(hasher, rescore, "--rescore")
-    asked = options.rows_for(hasher, queries, "--queries")
+    asked = options.rows_for(hasher, queries, "--queries", like=vectors)
     names = options.ids_of(asked, "--queries", distinct=False)
     rows = _query_rows(asked) if asymmetric or vectors is not None else None
     if asymmetric:
         wanted = {"margins": _margins(hasher, rows)}
     else:
         wanted = {"codes": options.codes_for(hasher, model, queries, None, "--queries", bar, batch_rows)[0]}
-    codes, read_ids = options.codes_for(hasher, model, database, database_codes, "--database", bar, batch_rows)
+    codes, read_ids = options.codes_for(hasher, model, database, database_codes, "--database", bar, batch_rows, asked)
     ids = read_ids()
     if vectors is not None:
         _require_same_rows(vectors, ids)

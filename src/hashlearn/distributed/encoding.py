@@ -63,13 +63,14 @@ def encode(
     Parameters
     ----------
     hasher : fitted, or the path of a model file that workers can read
-    data : Parquet or npy files: a path, folder, pattern or list of paths
+    data : Parquet or npy files: a path, folder, pattern or list of paths. A hasher with feature names finds its columns
+        by name. For a hasher without, all files must have the same columns in the same order
     output : a folder, made where it is missing. Codes of inputs that are gone are removed from it. It is refused if it
         holds codes of other inputs that are still there: a folder is read as one data set, whose ids must not repeat
     suffix : ``.parquet`` or ``.npy``
     batch_rows : see `hashlearn.streams.encode_file`
     client, address, n_workers, memory_limit : as in `fit`; ``n_workers=0`` encodes in this process
-    progress : called with (files done, files in all)
+    progress : called with a `hashlearn.core.progress.Progress` after each file
     """
     if suffix not in (".parquet", ".npy"):
         raise ValueError(f"suffix must be .parquet or .npy, got {suffix!r}")
@@ -88,10 +89,11 @@ def encode(
     else:
         model, loaded = _pickled(hasher), hasher
     identity = fingerprint(loaded) or hashlib.sha256(model.encode() if isinstance(model, str) else model).hexdigest()
-    jobs, first_id = [], 0
+    first, jobs, first_id = None, [], 0
     for file, place in zip(files, targets, strict=True):
         source = open_rows(file, names=_names(loaded))
-        require_columns(loaded, source)
+        require_columns(loaded, source, first)
+        first = source if first is None or first.names is None else first
         jobs.append((identity, str(file.absolute()), str(place), first_id, batch_rows))
         first_id += source.n_rows
     remove_stale(folder, targets)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import os
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -163,18 +163,33 @@ def default_batch_rows(n_features: int) -> int:
     return min(MOST_BATCH_ROWS, max(1, BATCH_BYTES // (8 * n_features)))
 
 
-def require_columns(hasher: Any, source: RowSource) -> None:
-    """Refuse rows whose columns differ from those that the hasher learned from."""
+def require_columns(hasher: Any, source: RowSource, like: RowSource | None = None) -> None:
+    """Refuse rows whose columns differ from those that the hasher learned from.
+
+    A hasher without feature names takes columns by position. Then the columns must also be those of ``like``, rows that
+    were opened before: if files differ in the order of their columns, at most one order is that of the hasher.
+    """
     if source.n_features != hasher.n_features_in_:
         raise ValueError(
             f"{source.name}: has {source.n_features} feature(s) a row, the model takes {hasher.n_features_in_}"
         )
     learned = getattr(hasher, "feature_names_in_", None)
-    if learned is None or source.names is None:
-        return
-    for column, (here, there) in enumerate(zip(source.names, learned, strict=True)):
+    if learned is not None:
+        _require_names(source, list(learned), "and the model learned from {}")
+    elif like is not None:
+        advice = "the model has no feature names, so all files need the same columns in the same order"
+        _require_names(source, like.names, f"and in {like.name} it is {{}}; {advice}")
+
+
+def require_same_names(source: RowSource, like: RowSource) -> None:
+    """Refuse rows whose named columns are not those of ``like``, in the same order."""
+    _require_names(source, like.names, f"and in {like.name} it is {{}}")
+
+
+def _require_names(source: RowSource, names: Sequence[str] | None, other: str) -> None:
+    for column, (here, there) in enumerate(zip(source.names or (), names or (), strict=False)):
         if here != there:
-            raise ValueError(f"{source.name}: its column {column} is {here!r}, and the model learned from {there!r}")
+            raise ValueError(f"{source.name}: its column {column} is {here!r}, " + other.format(repr(there)))
 
 
 def _encoded(hasher: Any, batch: Any, source: RowSource, first: int) -> NDArray[np.uint8]:
