@@ -31,7 +31,7 @@ def page(plan: Compression, tmp_path: Path, **options: Any) -> str:
 def test_a_kept_promise() -> None:
     assert said(plans.plan()) == (
         "No: 8 bytes a row instead of 128 keep at least 95 % of the 10 nearest neighbors (99 % confidence), "
-        "if the 140 best candidates are rescored by their floats."
+        "if the original vectors are kept and the best 140 candidates are rescored with them."
     )
     alone = said(plans.plan(keep_floats=False))
     assert alone.endswith("(99 % confidence), by the codes alone.")

@@ -95,9 +95,7 @@ def verdict(plan: Compression) -> str:
     """The promise in one sentence, or two if less is promised than was asked for."""
     promise = plan.certificate
     size = f"{counted(plan.bytes_per_row, 'byte')} a row instead of {float_bytes(plan):,}"
-    how = "by the codes alone"
-    if promise.keep_floats:
-        how = f"if the {promise.depth:,} best candidates are rescored by their floats"
+    how = promise.condition or "by the codes alone"
     sure = f"{percent(promise.confidence)} confidence"
     neighbors = f"of the {promise.k} nearest neighbors" if promise.k > 1 else "of the nearest neighbors"
     if promise.kept:

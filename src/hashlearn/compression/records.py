@@ -70,6 +70,13 @@ class Certificate:
         return self.promised >= self.recall
 
     @property
+    def condition(self) -> str:
+        """What the promise takes, in words: the vectors and how many of them are read; "" for codes alone."""
+        if not self.keep_floats:
+            return ""
+        return f"if the original vectors are kept and the best {self.depth:,} candidates are rescored with them"
+
+    @property
     def measured(self) -> float:
         """Mean recall of the test queries."""
         return sum(j * count for j, count in enumerate(self.found)) / (self.k * sum(self.found))

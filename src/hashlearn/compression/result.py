@@ -87,11 +87,11 @@ class Compression:
 
     def __str__(self) -> str:
         c = self.certificate
-        rescored = f", if the best {c.depth:,} candidates are rescored by their floats" if c.keep_floats else ""
+        condition = f", {c.condition}" if c.condition else ""
         codes = f"{self.bytes_per_row} bytes a row ({c.family}, {c.mode} search)"
         neighbors = f"the {c.k:,} nearest neighbors" if c.k > 1 else "nearest neighbors"
         kept = f"at least {100 * c.promised:.4g} % of {neighbors}"
-        lines = [f"{codes} keep {kept} at {100 * c.confidence:g} % confidence{rescored}."]
+        lines = [f"{codes} keep {kept} at {100 * c.confidence:g} % confidence{condition}."]
         if not c.kept:
             lines.insert(
                 0, f"A recall of {100 * c.recall:g} % cannot be promised with depth {c.max_depth:,}. The best:"
