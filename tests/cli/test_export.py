@@ -10,7 +10,8 @@ import pytest
 
 from hashlearn import load
 from hashlearn.hashers import LSH
-from hashlearn.search.stores import STORES
+from hashlearn.search.stores import STORES, PostgresStore
+from hashlearn.search.stores.postgres.session import shown_address
 from tests.cli.files import N, X, answer, invoke, refused
 from tests.search import server
 from tests.search.codes import engine
@@ -114,21 +115,93 @@ def test_options_that_do_not_fit(codes: Path, arguments: list[str], words: str) 
     assert sorted(path.name for path in codes.iterdir()) == before
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "postgresql://me:se:cr@et@127.0.0.1:1/db",
-        "postgresql//me:se:cr@et@host/db",
-        "host=127.0.0.1 port=1 password=se:cr@et",
-    ],
-)
-def test_no_password_is_shown(codes: Path, url: str) -> None:
+SECRET = "hunter2"
+# What libpq takes as a password, or as something else if a letter is not encoded. {} is the secret.
+SPELLINGS = [
+    "postgresql://me:{}@127.0.0.1:1/db",
+    "POSTGRESQL://me:{}@127.0.0.1:1/db",
+    "postgresql://:{}@[::1]:1/db",
+    "postgresql://me:{}@127.0.0.1:1,127.0.0.1:2/db",
+    "postgresql://me:a@{}@127.0.0.1:1/db",
+    "postgresql://me:{}@a@127.0.0.1:1/db",
+    "postgresql://me:a/{}@127.0.0.1:1/db",
+    "postgresql://127.0.0.1:1/{}@127.0.0.1:1/db",
+    "postgresql://me:{}/a@127.0.0.1:1/db",
+    "postgresql://me:{}?a@127.0.0.1:1/db",
+    "postgresql://me@there:{}@127.0.0.1:1/db",
+    "postgresql://127.0.0.1:1?user={}/a@127.0.0.1:1/db",
+    "postgresql://me:100%{}@127.0.0.1:1/db",
+    "postgresql://me:a b{}@127.0.0.1:1/db",
+    "postgresql://me:{}",
+    "postgresql://127.0.0.1:1/db?p%61ssword={}",
+    "postgresql://127.0.0.1:1/db?password={}&sslpassword={}",
+    "postgresql://127.0.0.1:1/db?connect_timeout={}",
+    "postgresql+psycopg://me:{}@127.0.0.1:1/db",
+    "postgresql//me:{}@127.0.0.1:1/db",
+    "jdbc:postgresql://127.0.0.1:1/db?user=me&password={}",
+    "me:{}@127.0.0.1:1/db",
+    "host=127.0.0.1 port=1 password = {}",
+    "host=127.0.0.1 port=1 password\t=\n'a \\'{}'",
+    "host=127.0.0.1 port=1 password=a\\ {}",
+    "host=127.0.0.1 port=1 password=a {}",
+    "host=127.0.0.1 port=1 passwd={}",
+    "host=127.0.0.1 port=1 sslpassword = {}",
+    "host=127.0.0.1 port={}",
+    "dbname=postgresql://me:{}@127.0.0.1:1/x host=127.0.0.1 port=1",
+    "service=none password={}",
+    "host=127.0.0.1 port=1 password={}\udcff",
+]
+
+
+@pytest.mark.parametrize("url", SPELLINGS)
+def test_no_error_shows_a_password(codes: Path, url: str) -> None:
     engine("psycopg")
-    said = invoke("export", "codes.parquet", "--to", "postgres", "--url", url)
-    assert (said.exit_code in (1, 2), said.stdout) == (True, ""), said.output
-    assert said.stderr.startswith("Error: ")
-    assert len(said.stderr.splitlines()) == 1
-    assert "cr" not in said.stderr.replace("codes.parquet", "")
+    for options in ([], ["--json"]):
+        url = url.replace("{}", SECRET)
+        said = invoke("export", "codes.parquet", "--to", "postgres", "--url", url, *options)
+        assert (said.exit_code in (1, 2), said.stdout) == (True, ""), said.output
+        assert said.stderr.startswith("Error: ")
+        assert len(said.stderr.splitlines()) == 1
+        assert SECRET not in said.stderr
+    with pytest.raises((ConnectionError, ValueError)) as refused_by_store:
+        PostgresStore.create(url, "codes", 12)
+    assert SECRET not in str(refused_by_store.value)
+
+
+def test_no_success_shows_a_password(codes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    url, table = server.start(), f"t_{abs(hash(str(codes)))}"
+    psycopg = engine("psycopg")
+    parts = {**psycopg.conninfo.conninfo_to_dict(url), "password": None}
+    parts = psycopg.conninfo.make_conninfo(**parts)
+    (codes / "services").write_text(f"[mine]\npassword={SECRET}\n" + parts.replace(" ", "\n").replace("'", ""))
+    monkeypatch.setenv("PGSERVICEFILE", str(codes / "services"))
+    more = "&" if "?" in url else "?"
+    spellings = [f"{url}{more}password={{}}", f"{url}{more}p%61ssword={{}}", "service=mine", "service=mine password = {}"]
+    spellings += [parts + text for text in (" password={}", "\npassword\t=\n{}", " password = 'a {}'", " password=a\\ {}")]
+    for spelling in spellings:
+        options = ["--to", "postgres", "--url", spelling.replace("{}", SECRET), "--table", table]
+        report = answer("export", "codes.parquet", *options)
+        said = invoke("export", "codes.parquet", *options)
+        assert said.exit_code == 0, said.output
+        assert SECRET not in said.output + said.stderr + str(report)
+        assert report["place"] == ("service=mine" if "service" in spelling else shown_address(url))
+    monkeypatch.setenv("PGSERVICE", "mine")
+    assert answer("export", "codes.parquet", "--to", "postgres", "--table", table)["place"] == "the server of the environment"
+
+
+def test_an_error_of_a_package_is_one_line(codes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each package's own exceptions, also if the store imports a module inside the package."""
+    for name, kind in STORES.items():
+        module = kind.packages[0].partition(".")[0]
+        error = type("EngineError", (Exception,), {"__module__": f"{module}.inner"})("the engine says no")
+
+        def fails(*_: Any, error: Exception = error, **__: Any) -> None:
+            raise error
+
+        monkeypatch.setattr("hashlearn.search.stores.loading.export_codes", fails)
+        path = [] if name == "postgres" else ["--path", "a"]
+        said = invoke("export", "codes.parquet", "--to", name, *path)
+        assert (said.exit_code, said.stderr) == (1, "Error: the engine says no\n")
 
 
 def test_ctrl_c_says_how_to_go_on(codes: Path, monkeypatch: pytest.MonkeyPatch) -> None:

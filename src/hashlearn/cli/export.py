@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import re
 import time
 import warnings
 from collections.abc import Iterator
@@ -32,7 +31,6 @@ OF_STORES = {
     "duplicates": "--duplicates",
     "batch_rows": "--batch-rows",
 }
-PASSWORD = re.compile(r"(?<=:)(?!//)\S+(?=@)|(?<=password=)('(?:[^'\\]|\\.)*'|[^\s&]+)", re.IGNORECASE)
 TABLE = "codes"
 
 
@@ -123,6 +121,7 @@ def _to_store(
 ) -> tuple[dict[str, Any], str]:
     from hashlearn.search.stores import STORES
     from hashlearn.search.stores.loading import export_codes
+    from hashlearn.search.stores.postgres.session import shown_address
     from hashlearn.streams import describe_codes
 
     takes = inspect.signature(STORES[name].create).parameters  # type: ignore[attr-defined]
@@ -137,7 +136,7 @@ def _to_store(
         about = describe_codes(source)
     bar.begin("opening the store")
     began = time.perf_counter()
-    with _errors(STORES[name].packages, url):
+    with _errors(STORES[name].packages):
         done = export_codes(
             source,
             name,
@@ -148,7 +147,7 @@ def _to_store(
             **settings,
         )
     spent = time.perf_counter() - began
-    where = _without_password(str(place[0])) if place[0] else "the server of the environment"
+    where = shown_address(url or "") if name == "postgres" else str(path)
     of_table = ".".join([place[1]] if isinstance(place[1], str) else place[1]) if len(place) > 1 else None
     report = {
         "source": str(source),
@@ -202,8 +201,8 @@ def _two_columns(text: str) -> tuple[str, str]:
 
 
 @contextmanager
-def _errors(packages: tuple[str, ...], url: str | None) -> Iterator[None]:
-    """One line for whatever a store raises. A password in the URL is never shown."""
+def _errors(packages: tuple[str, ...]) -> Iterator[None]:
+    """One line for whatever a store or its packages raise."""
     try:
         with refusals():
             yield
@@ -211,22 +210,10 @@ def _errors(packages: tuple[str, ...], url: str | None) -> Iterator[None]:
         raise Interrupted(
             "Interrupted. The store shows nothing of this file yet; the same command completes it."
         ) from None
-    except click.ClickException as error:
-        raise type(error)(_safe(error.message, url)) from None
+    except click.ClickException:
+        raise
     except Exception as error:
-        if type(error).__module__.lstrip("_").partition(".")[0] not in packages and not isinstance(error, RuntimeError):
+        engines = {package.partition(".")[0] for package in packages}
+        if type(error).__module__.lstrip("_").partition(".")[0] not in engines and not isinstance(error, RuntimeError):
             raise
-        raise Failure(_safe(one_line(error), url)) from None
-
-
-def _safe(text: str, url: str | None) -> str:
-    return _without_password(text.replace(url, _without_password(url)) if url else text)
-
-
-def _without_password(text: str) -> str:
-    """The text without the passwords of URLs and connection strings.
-
-    >>> _without_password("postgresql://me:secret@host/db"), _without_password("host=here password=secret")
-    ('postgresql://me:…@host/db', 'host=here password=…')
-    """
-    return PASSWORD.sub("…", text)
+        raise Failure(one_line(error)) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import re
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +16,13 @@ from hashlearn.core.packages import require
 _LOCKS: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 _LOCKS_LOCK = threading.Lock()
 
+SHOWN = ("service", "host", "hostaddr", "port", "dbname", "user")  # parts of an address that are no secret
+# The reason that libpq gives is repeated only if the parts that it may hold look like names. Others may be a piece of a
+# password that was not encoded.
+USUAL = {"host": r"[\w.:,/~+-]*", "dbname": r"[\w.~+-]*", "user": r"[\w.@~+-]*", "service": r"[\w.~+-]*"}
+ENCODED = "in a URL, write @, :, / and ? of the user, password and database as %40, %3A, %2F and %3F"
+NO_ADDRESS = "connection must be a URL such as postgresql://user@host/name, or a connection string such as dbname=name"
+
 
 def package(module: str) -> Any:
     """A module of psycopg."""
@@ -22,16 +30,33 @@ def package(module: str) -> Any:
 
 
 def connected(address: str) -> Any:
-    """A connection in autocommit mode, or a ConnectionError that says why there is none."""
+    """A connection in autocommit mode, or an error that says why there is none, and never shows a password.
+
+    A host with @ and a port that is no number come from a password that is not encoded. They are refused before a name
+    server is asked for them.
+    """
     psycopg = package("psycopg")
     try:
+        parts = _parts(address)
+        if "@" in parts.get("host", "") or re.search(r"[^\d,]", parts.get("port", "")):
+            raise ValueError(f"connection has a host or port that cannot be one: {ENCODED}")
         return psycopg.connect(address, autocommit=True)
     except psycopg.OperationalError as error:
-        raise ConnectionError(f"cannot connect to PostgreSQL: {_one_line(error)}") from None
-    except psycopg.ProgrammingError:  # its text may hold the password
-        raise ValueError(
-            "connection must be a URL such as postgresql://user@host/name, or a connection string such as dbname=name"
-        ) from None
+        usual = all(re.fullmatch(USUAL[key], parts.get(key, "")) for key in USUAL)
+        raise ConnectionError(f"cannot connect to PostgreSQL: {_one_line(error) if usual else ENCODED}") from None
+    except (psycopg.Error, UnicodeError):
+        raise ValueError(NO_ADDRESS) from None
+
+
+def shown_address(address: str) -> str:
+    """Where a URL or connection string leads, as ``host=… port=… dbname=… user=…``, and nothing else of it."""
+    parts = _parts(address)
+    shown = {key: parts[key] for key in SHOWN if key in parts}
+    return str(package("psycopg.conninfo").make_conninfo(**shown)) or "the server of the environment"
+
+
+def _parts(address: str) -> dict[str, str]:
+    return {key: str(value) for key, value in package("psycopg.conninfo").conninfo_to_dict(address).items()}
 
 
 def shared_lock(connection: Any, lock: Any) -> Any:
