@@ -176,8 +176,9 @@ def test_no_success_shows_a_password(codes: Path, monkeypatch: pytest.MonkeyPatc
     (codes / "services").write_text(f"[mine]\npassword={SECRET}\n" + parts.replace(" ", "\n").replace("'", ""))
     monkeypatch.setenv("PGSERVICEFILE", str(codes / "services"))
     more = "&" if "?" in url else "?"
-    spellings = [f"{url}{more}password={{}}", f"{url}{more}p%61ssword={{}}", "service=mine", "service=mine password = {}"]
-    spellings += [parts + text for text in (" password={}", "\npassword\t=\n{}", " password = 'a {}'", " password=a\\ {}")]
+    spellings = [f"{url}{more}password={{}}", f"{url}{more}p%61ssword={{}}", "service=mine", "service=mine password={}"]
+    alone = (" password={}", "\npassword\t=\n{}", " password = 'a {}'", " password=a\\ {}")
+    spellings += [parts + text for text in alone]
     for spelling in spellings:
         options = ["--to", "postgres", "--url", spelling.replace("{}", SECRET), "--table", table]
         report = answer("export", "codes.parquet", *options)
@@ -186,7 +187,8 @@ def test_no_success_shows_a_password(codes: Path, monkeypatch: pytest.MonkeyPatc
         assert SECRET not in said.output + said.stderr + str(report)
         assert report["place"] == ("service=mine" if "service" in spelling else shown_address(url))
     monkeypatch.setenv("PGSERVICE", "mine")
-    assert answer("export", "codes.parquet", "--to", "postgres", "--table", table)["place"] == "the server of the environment"
+    report = answer("export", "codes.parquet", "--to", "postgres", "--table", table)
+    assert report["place"] == "the server of the environment"
 
 
 def test_an_error_of_a_package_is_one_line(codes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
