@@ -4,6 +4,8 @@
 Printed for each method: mAP by intent; recall of the 10 nearest float vectors (cosine) among the nearest 10 codes by
 Hamming distance, among the 10 with the highest asymmetric score, and after 100 candidates of that score were rescored
 by their floats. Means and deviations over seeds. The floats' own mAP stands first.
+
+``--classifier`` measures what codes from labels have to beat: one byte a row with the class of a linear classifier.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.linear_model import RidgeClassifier
 
 from benchmarks.claims.recording import Table, add_option
 from hashlearn import TwoStepHasher, metrics
@@ -70,6 +73,9 @@ def main() -> None:
     assert data.is_query is not None
     X, asked = data.X.astype(np.float32), data.is_query
     database, queries, labels, query_labels = X[~asked], X[asked], data.y[~asked], data.y[asked]
+    if options.classifier:
+        _class_bytes(database, queries, labels, query_labels).record(options.json)
+        return
     similarities = queries @ database.T
     truth = metrics.float_neighbors(queries, database, K)
     recall = f"recall@{K} of the float neighbors, Hamming"
@@ -104,6 +110,24 @@ def _scores(hasher: Any, database: Any, queries: Any, labels: Any, query_labels:
     ]
 
 
+def _class_bytes(database: Any, queries: Any, labels: Any, query_labels: Any) -> Table:
+    """mAP if a row is one byte: its class. Rows of the query's predicted class come first, in any order."""
+    classifier = RidgeClassifier().fit(database, labels)
+    assert len(classifier.classes_) <= 256
+    table = Table("byte of a database row", "mAP by intent")
+    predicted = _one_hot(classifier.predict(queries), classifier.classes_)
+    for name, stored in {"its predicted class": classifier.predict(database), "its known label": labels}.items():
+        codes = _one_hot(stored, classifier.classes_)
+        score = metrics.mean_average_precision(predicted, codes, query_labels, labels)
+        table.row(name, f"{100 * score:.2f}")
+    return table
+
+
+def _one_hot(labels: Any, classes: Any) -> NDArray[np.uint8]:
+    """Packed codes that differ in two bits if the classes differ, so that Hamming distance asks only for equality."""
+    return np.packbits(labels[:, None] == classes, axis=1)
+
+
 def _map(similarities: Any, query_labels: Any, labels: Any) -> float:
     order = np.argsort(-similarities, axis=1, kind="stable")
     relevant = labels[order] == query_labels[:, None]
@@ -124,6 +148,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--bits", type=int, nargs="+", default=[64, 128])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--only", nargs="+", help="words; methods that hold none of them are left out")
+    parser.add_argument("--classifier", action="store_true", help="only the class of a linear classifier as one byte")
     add_option(parser)
     return parser.parse_args()
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 pytest.importorskip("benchmarks.front_picture", reason="benchmarks/ is not importable: run pytest from the root")
 
 from benchmarks.claims.stored import read_all
+from benchmarks.embedding_codes import _class_bytes
 from benchmarks.front_picture import picture
 
 ROOT = Path(__file__).parents[2]
@@ -26,3 +28,11 @@ def test_another_result_is_another_picture() -> None:
     stored = results["embeddings_clinc150"]
     rows = [[*row[:2], "12.34", *row[3:]] if row[:2] == ["64", "ITQ"] else row for row in stored.rows]
     assert ">12.3<" in picture(results | {"embeddings_clinc150": replace(stored, rows=rows)})
+
+
+def test_the_bar_of_a_linear_classifier_ranks_by_equal_classes() -> None:
+    database, labels = np.repeat(np.eye(2), 2, axis=0), np.array([0, 0, 1, 1])
+    queries = np.eye(2)  # the second looks like class 1 and is of class 0: two wrong rows, then two right ones
+    rows = _class_bytes(database, queries, labels, np.array([0, 0])).rows
+    expected = f"{100 * (1.0 + (1 / 3 + 2 / 4) / 2) / 2:.2f}"
+    assert rows == [["its predicted class", expected], ["its known label", expected]]
