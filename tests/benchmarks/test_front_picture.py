@@ -30,6 +30,14 @@ def test_another_result_is_another_picture() -> None:
     assert ">12.3<" in picture(results | {"embeddings_clinc150": replace(stored, rows=rows)})
 
 
+def test_codes_without_labels_are_compared_at_one_size_and_by_one_search() -> None:
+    stored = read_all(ROOT)["frontier_clinc150"]
+    for row in ("`Ranking`", "`PQ`"):
+        changed = [row, "1 / 2 / 3", "4 / 5.67 / 6", "7 / 8 / 9"]
+        rows = [changed if cells[0] == row else cells for cells in stored.rows]
+        assert ">5.7<" in picture(read_all(ROOT) | {"frontier_clinc150": replace(stored, rows=rows)})
+
+
 def test_the_bar_of_a_linear_classifier_ranks_by_equal_classes() -> None:
     database, labels = np.repeat(np.eye(2), 2, axis=0), np.array([0, 0, 1, 1])
     queries = np.eye(2)  # the second looks like class 1 and is of class 0: two wrong rows, then two right ones
