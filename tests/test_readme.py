@@ -46,6 +46,16 @@ def test_python_examples_run(path: Path, tmp_path: Path, monkeypatch: pytest.Mon
     assert not result.failed, "".join(report)
 
 
+def test_the_page_of_the_command_line_names_every_command() -> None:
+    shown = set(re.findall(r"^\| `hashlearn ([a-z-]+)`", (ROOT / "docs" / "cli.md").read_text("utf-8"), re.MULTILINE))
+    assert shown == set(main.commands)
+
+
+def test_no_page_installs_from_an_index_what_is_only_in_a_checkout() -> None:
+    for path in (*MARKDOWN, *(ROOT / "examples").rglob("*.py")):
+        assert not re.search(r"pip install [^\n`#]*hashlearn", path.read_text("utf-8")), path
+
+
 def test_readme_has_a_python_example_and_the_two_commands() -> None:
     readme = ROOT / "README.md"
     assert any(">>>" in text for text in blocks(readme, "python"))

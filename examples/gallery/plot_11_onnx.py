@@ -3,7 +3,7 @@ The same bits in ONNX
 =====================
 
 `export_onnx` writes an encoder that runs without hashlearn and without scikit-learn, in any language that onnxruntime
-supports. Before it writes the file it compares the codes. Needs ``pip install 'hashlearn[onnx]'``.
+supports. Before it writes the file it compares the codes. Needs ``pip install '.[onnx]'``.
 """
 
 import tempfile

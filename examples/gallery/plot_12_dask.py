@@ -3,7 +3,7 @@ The same codes on any number of workers
 =======================================
 
 `distributed.fit` learns over blocks of rows, for data that does not fit into memory. The codes depend on the seed and
-on where the blocks are cut. They do not depend on how many workers share them. Needs ``pip install 'hashlearn[dask]'``.
+on where the blocks are cut. They do not depend on how many workers share them. Needs ``pip install '.[dask]'``.
 """
 
 import matplotlib.pyplot as plt

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hashlearn.core.packages import installation
 from hashlearn.search import HammingIndex
 from hashlearn.search.ids import NOTHING
 from hashlearn.search.stores import STORES, SqliteVecStore, UsearchStore
@@ -280,13 +282,16 @@ def test_a_table_without_a_model_is_accepted_and_stays_without(open_store: Opene
 
 
 @pytest.mark.parametrize("name", STORES)
-def test_a_missing_package_names_the_extra(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_named_with_how_to_install_it(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(server, "start", lambda: "dbname=none")
     for package in {module.partition(".")[0] for module in STORES[name].packages}:
         with monkeypatch.context() as without:
             for module in [module for module in sys.modules if module.partition(".")[0] == package]:
                 without.delitem(sys.modules, module)
             without.setitem(sys.modules, package, None)
-            expected = rf"{STORES[name].__name__} needs {package}.*pip install 'hashlearn\[{STORES[name].extra}\]'"
+            command = re.escape(installation(STORES[name].extra))
+            expected = f"{STORES[name].__name__} needs {package}.*{command}"
             with pytest.raises(ImportError, match=expected):
                 OPENERS[name](tmp_path, "t", 8)

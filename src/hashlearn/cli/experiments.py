@@ -36,8 +36,13 @@ PROTOCOL_HELP = (
     "How samples are drawn: own (the file's split), 120, 500, 100, knn, digits, all-rows, unseen-120, unseen-500, "
     "unseen-100 or unseen-digits.  [default: own if a file has a split, else the table's]"
 )
+DRAWS_HELP = (
+    "Runs of each cell. The number of a draw is the seed of the method and of the samples that the protocol draws; "
+    "own draws none, so all its draws learn from the same rows."
+)
 METRIC_HELP = (
-    "map, map@K, p@N or precision-radius, repeatable, the most important first.  [default: the table's]  "
+    "map, map@K, p@N (of the first N) or precision-radius (within 2 bits; precision@2 in a CSV), repeatable, the most "
+    "important first.  [default: the table's]  "
     "frontier: cosine or euclidean, by which true neighbors are nearest.  [default: cosine]"
 )
 DATASETS_HEADER = ("data set", "samples", "present", "features (default first)")
@@ -56,7 +61,7 @@ DATASETS_HEADER = ("data set", "samples", "present", "features (default first)")
 )
 @click.option("--queries", type=click.IntRange(1), help="At most this many queries in all, drawn at random.")
 @click.option("--metric", "metrics", multiple=True, metavar="NAME", help=METRIC_HELP)
-@click.option("--draws", type=click.IntRange(1, 1000), default=3, help="Random draws of the training samples.")
+@click.option("--draws", type=click.IntRange(1, 1000), default=3, help=DRAWS_HELP)
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),

@@ -167,5 +167,8 @@ def usable_queries(asked: NDArray[Any], database: NDArray[Any], metric: str, wha
     zero = ~asked.any(axis=1) & (metric == "cosine") & ~copies
     for left_out, why in ((copies, "equal a database row, and codes always find those"), (zero, "are zero: no cosine")):
         if left_out.any():
-            warnings.warn(f"{left_out.sum()} of {len(asked)} {what} {why}; they are left out", stacklevel=4)
+            warnings.warn(
+                f"{left_out.sum()} of {len(asked)} {what} {why}; they are left out, and recall is that of the others",
+                stacklevel=4,
+            )
     return ~(copies | zero)

@@ -46,7 +46,7 @@ def up_to_date(model: dict[str, Any], stored_version: str) -> dict[str, Any]:
     if number > FORMAT_VERSION:
         raise PersistenceError(
             f"this model has format {number}, written by a newer hashlearn; this one reads formats up to "
-            f"{FORMAT_VERSION}: pip install --upgrade hashlearn"
+            f"{FORMAT_VERSION}; install a newer hashlearn"
         )
     while number < FORMAT_VERSION:
         if number not in UPGRADES:

@@ -51,12 +51,20 @@ BENCH = ("bench", "supervised", "--dataset", "files/mine.npz", "--methods", "SDH
 def test_test_rows_are_neither_searched_nor_learned_from(folder: Path) -> None:
     ended = invoke(*BENCH, "--draws", 2)
     assert ended.exit_code == 0, ended.output
-    assert "180 in the database; 60 queries (canonical)" in ended.stdout
+    assert "180 in the database, training rows among them; 60 queries (canonical)" in ended.stdout
     for record in read("results").cells:
         assert record["protocol"]["queries"] == "canonical"
         assert record["protocol"]["n_queries"] == N_CLASSES * N_TEST
         assert record["protocol"]["n_database"] == N_CLASSES * (A_CLASS - N_TEST)
         assert record["metrics"]["map"] < 0.4  # the nearest rows of the database have another label
+
+
+def test_tables_say_whether_draws_learn_from_the_same_rows(folder: Path) -> None:
+    assert "deviation of 2 draws with the same training rows\n" in invoke(*BENCH, "--draws", 2).stdout
+    assert invoke("report", "results", "-o", "page.html").exit_code == 0
+    assert "Mean of 2 draws with the same training rows ± standard" in Path("page.html").read_text("utf-8")
+    drawn = invoke(*BENCH, "--draws", 2, "--train-per-class", 10, "--out", "drawn")
+    assert "deviation of 2 draws\n" in drawn.stdout
 
 
 def test_without_split_queries_are_drawn(folder: Path) -> None:

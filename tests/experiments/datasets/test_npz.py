@@ -150,6 +150,13 @@ def test_a_pipe_is_no_data_set(folder: Path) -> None:
         datasets.load("mine")
 
 
+def test_a_file_of_that_name_in_the_current_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("20news.npz").touch()
+    with pytest.raises(ValueError, match=r"unknown data set '20news'; did you mean the file '20news\.npz'\?"):
+        datasets.load("20news")
+
+
 def test_a_home_folder_of_nobody_is_named(folder: Path) -> None:
     with pytest.raises(DataError, match=r"~no such user/mine\.npz: "):
         datasets.load("~no such user/mine.npz")

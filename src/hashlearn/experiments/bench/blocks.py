@@ -20,6 +20,7 @@ from typing import Any
 from hashlearn.experiments.bench.asked import Asked
 from hashlearn.experiments.bench.methods import METHODS, SUPERVISED, UNSUPERVISED
 from hashlearn.experiments.bench.peers import PEERS
+from hashlearn.experiments.bench.splits import ALL
 from hashlearn.experiments.bench.tables import PAPER_DATASETS, TABLES, Table, rank
 
 Record = Mapping[str, Any]
@@ -141,6 +142,13 @@ class Block:
     def draws(self) -> int:
         """The largest number of draws of any method at any length."""
         return max(map(len, self._groups.values()))
+
+    def drawn(self, n_draws: int) -> str:
+        """A number of draws in words, which say whether all of them learn from the same rows."""
+        protocol = self.records[0].get("protocol") or {} if self.records else {}
+        every_row = protocol.get("train_per_class", ALL) == ALL and not protocol.get("unseen_classes")
+        same = every_row and str(protocol.get("queries")).startswith("canonical")
+        return f"{n_draws} draws" + (" with the same training rows" if same else "")
 
     @property
     def last_draw(self) -> int:

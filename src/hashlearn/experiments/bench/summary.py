@@ -59,16 +59,17 @@ def summarise(results: Results, plan: Plan, dataset: str, metric_name: str) -> S
             comparable = metric_name == table.metric and plan.choice.sizes is None
             published = published_value(table.name, dataset, method, n_bits) if comparable else None
             rows[method][n_bits] = block.entry(method, n_bits, metric(metric_name), published)
+    over = _over(plan, block)
     has_paper = any(entry.paper is not None for row in rows.values() for entry in row.values())
     beside = "; in brackets the paper's, and ours minus it" if has_paper else ""
-    title = f"{table.title}, {dataset} ({block.features}): {metric_title(metric_name)} in %, {_over(plan)}{beside}"
+    title = f"{table.title}, {dataset} ({block.features}): {metric_title(metric_name)} in %, {over}{beside}"
     return Summary(title, _protocol(block), plan.n_draws, plan.bits, rows)
 
 
 def frontier_table(results: Results, plan: Plan, dataset: str) -> list[str]:
     """Title, table in Markdown and protocol of the frontier."""
     block = _block(results, plan, dataset)
-    title = f"{plan.table.title}, {dataset} ({block.features}): recall@10 in %, {_over(plan)}"
+    title = f"{plan.table.title}, {dataset} ({block.features}): recall@10 in %, {_over(plan, block)}"
     return [title, _aligned(["method", *FRONTIER_COLUMNS], frontier_lines(block)), _protocol(block)]
 
 
@@ -95,8 +96,8 @@ def _block(results: Results, plan: Plan, dataset: str) -> Block:
     return Block(plan.table, dataset, features, records)
 
 
-def _over(plan: Plan) -> str:
-    return f"mean ± standard deviation of {plan.n_draws} draws" if plan.n_draws > 1 else "one draw"
+def _over(plan: Plan, block: Block) -> str:
+    return f"mean ± standard deviation of {block.drawn(plan.n_draws)}" if plan.n_draws > 1 else "one draw"
 
 
 def entry_text(entry: Entry, n_draws: int) -> str:
@@ -138,8 +139,8 @@ def _protocol(block: Block) -> str:
         classes = f"{drawn['n_classes']} classes, " if drawn["n_classes"] else ""
         return (
             f"Protocol {drawn['name']!r}: {classes}{drawn['n_train']:,} training samples "
-            f"({drawn['train_per_class']} of each class); {drawn['n_database']:,} in the database; "
-            f"{drawn['n_queries']:,} queries ({drawn['queries']}){unused}"
+            f"({drawn['train_per_class']} of each class); {drawn['n_database']:,} in the database, training rows among "
+            f"them; {drawn['n_queries']:,} queries ({drawn['queries']}){unused}"
         )
     return (
         f"Protocol {drawn['name']!r}: {drawn['n_classes']} classes{left_out}, {drawn['train_per_class']} training "

@@ -131,9 +131,10 @@ def _file_path(name: str) -> Path:
     if name in files:
         return files[name]
     names = [*DATASETS, *files]
+    here = [repr(name + suffix) for suffix in SUFFIXES if Path(name + suffix).is_file()]
+    hint = f"; did you mean the file {here[0]}?" if here else did_you_mean(name, names) or "."
     raise ValueError(
-        f"unknown data set {name!r}{did_you_mean(name, names) or '.'} "
-        f"Known: {', '.join(names)}, or the path to an {', '.join(SUFFIXES)} file"
+        f"unknown data set {name!r}{hint} Known: {', '.join(names)}, or the path to an {', '.join(SUFFIXES)} file"
     )
 
 

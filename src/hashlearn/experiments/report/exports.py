@@ -97,7 +97,7 @@ def _latex_table(block: Block, name: str, rows: dict[str, list[Entry]]) -> str:
         f"{_escaped(method)} & {' & '.join(_latex(entry, top) for entry, top in zip(row, best, strict=True))} \\\\"
         for method, row in rows.items()
     ]
-    over = f"mean of {block.draws} draws $\\pm$ standard deviation" if block.draws > 1 else "one draw"
+    over = f"mean of {block.drawn(block.draws)} $\\pm$ standard deviation" if block.draws > 1 else "one draw"
     where = _escaped(f"{block.table.title}, {dataset_name(block.dataset)}: {metric_title(name)}")
     return "\n".join(
         [

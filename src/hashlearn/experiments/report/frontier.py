@@ -32,7 +32,7 @@ def frontier_table(block: Block) -> Markup:
     ]
     caption = [
         element("strong", f"Recall@10, %, {dataset_name(block.dataset)}"),
-        f" Mean of {block.draws} draws ± standard deviation." if block.draws > 1 else " One draw.",
+        f" Mean of {block.drawn(block.draws)} ± standard deviation." if block.draws > 1 else " One draw.",
         " By size, the highest recall of an asymmetric search first.",
     ]
     return plain_table("frontier", caption, ["method", *FRONTIER_COLUMNS], rows, f"Frontier, {block.dataset}")

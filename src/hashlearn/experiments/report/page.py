@@ -146,7 +146,7 @@ def _drawn(block: Block) -> str:
         "n_queries": ("query", "queries"),
     }
     counts = [counted(protocol[key], *noun) for key, noun in nouns.items() if protocol.get(key)]
-    own = ["the data set’s own split"] if protocol.get("split") == "own" else []
+    own = ["the data set’s own split, training samples are searched too"] if protocol.get("split") == "own" else []
     return " · ".join([f"Features: {features_name(block.features)}", *own, *counts])
 
 

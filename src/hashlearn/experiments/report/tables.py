@@ -101,7 +101,7 @@ def comparison_table(block: Block, rows: Mapping[str, list[Entry]]) -> Markup:
     compared = any(entry.paper is not None for row in rows.values() for entry in row)
     caption = [
         element("strong", f"{heading(block.metric)}, %, {dataset_name(block.dataset)}"),
-        f" Mean of {block.draws} draws ± standard deviation" if block.draws > 1 else " One draw",
+        f" Mean of {block.drawn(block.draws)} ± standard deviation" if block.draws > 1 else " One draw",
         "; bold is the highest measured at a length.",
         " Beside ours stand the paper’s." if compared else None,
         f" Learned without labels: {listed(block.without_labels)}." if block.without_labels else None,

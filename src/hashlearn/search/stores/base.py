@@ -94,7 +94,7 @@ class Store(ABC):
     """
 
     packages: ClassVar[tuple[str, ...]]  # the modules it imports
-    extra: ClassVar[str]  # ``pip install 'hashlearn[extra]'`` installs them
+    extra: ClassVar[str]  # of pyproject.toml, which installs them
     has_fields: ClassVar[bool] = True  # whether it can keep more columns than id and code
     resumes: ClassVar[bool] = False  # whether `_load` goes on where an interrupted call ended
     _described: str = "the store"  # the table or file, for errors
