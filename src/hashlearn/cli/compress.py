@@ -57,17 +57,17 @@ depths hold together, so the depth of the chosen row can be larger than the prom
 )
 @click.option("--recall", type=float, default=0.95, help="Share of true neighbors that must be found.")
 @click.option("-k", type=int, default=10, help="Neighbors of each query.")
-@click.option("--confidence", type=float, default=0.99, help="Of the promise.")
+@click.option("--confidence", type=float, default=0.99, help="At 0.99 at most 1 in 100 promises fails.")
 @options.rows_option("--queries", "Rows like those that will be searched for, if they differ from FEATURES")
 @options.rows_option("--labels", "Classes (n,) or 0/1 indicators (n, n_labels); two-step codes are then tried too")
-@click.option("--max-bytes", type=int, help="Of a code.  [default: 128]")
+@click.option("--max-bytes", type=int, help="Largest code that is tried.  [default: 128]")
 @click.option("--max-depth", type=int, help="Candidates that may be rescored.  [default: 20 times k]")
-@click.option("--codes-only", is_flag=True, help="Floats will not be kept: nothing can be rescored.")
-@click.option("--metric", default="cosine", help="Of the floats: cosine or euclidean.")
+@click.option("--codes-only", is_flag=True, help="Promise a recall for codes alone: vectors are not kept.")
+@click.option("--metric", default="cosine", help="Nearness of vectors: cosine or euclidean.")
 @click.option("--mode", default="auto", help="Kind of search: hamming (other engines), asymmetric (hashlearn) or auto.")
 @click.option("--family", "families", multiple=True, help="Codes to try; an unknown name lists them. May be repeated.")
 @click.option("--thorough", is_flag=True, help="Try neural codes too, and FAISS at all sizes: several minutes.")
-@click.option("--max-rows", type=int, default=100_000, help="Of a larger file a random sample of this many is judged.")
+@click.option("--max-rows", type=int, default=100_000, help="A larger file is tested by a random sample of this many.")
 @click.option("--texts", metavar="COLUMN|FILE", help="Text of each row for the page: a column of FEATURES, or a file.")
 @click.option("--query-texts", metavar="FILE", help="Text of each query for the page.")
 @click.option("--plan-for", type=click.IntRange(min=1), metavar="N", help="Rows to plan memory for.  [default: all]")
@@ -90,9 +90,11 @@ def compress_command(
 ) -> tuple[dict[str, Any], str]:
     """Find the smallest binary code of FEATURES, a file of rows, whose search keeps a promised recall.
 
+    The original vectors must be kept: a search rescores its best candidates with them, unless --codes-only is given.
     Codes of several kinds and sizes are tried on queries that are kept out. A fifth of the queries choose, the others
     test the choice, so the promise is valid after all the choosing. If the recall asked for cannot be promised, the
-    best that can be is written and said. Exit code 1: it cannot be done here, 2: bad input, 130: Ctrl-C.
+    best promise of the codes that were tried is written and said. Exit code 1: it cannot be done here, 2: bad input,
+    130: Ctrl-C.
     """
     from hashlearn import compress
     from hashlearn.core.packages import is_installed

@@ -32,7 +32,7 @@ ENDINGS = (".csv", ".npy", ".parquet")
 @options.output_option("Where the pairs go: .csv or .parquet (columns first, second, similarity), or .npy (rows only).")
 @click.option("--similarity", type=float, default=0.95, help="Least cosine of a pair.")
 @click.option("--missed", type=float, default=0.05, help="Share of near-duplicates that may be missed.")
-@click.option("--confidence", type=float, default=0.99, help="Of the promise that no more are missed.")
+@click.option("--confidence", type=float, default=0.99, help="At 0.99 at most 1 in 100 promises fails.")
 @click.option("--bits", "n_bits", type=int, default=128, help="Code length.")
 @click.option("--max-pairs", type=int, default=10_000_000, help="More pairs are refused.")
 @options.seed_option
