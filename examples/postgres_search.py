@@ -19,5 +19,5 @@ with PostgresStore.create(sys.argv[1], "digits", n_bits=32, hasher=hasher) as st
     store.upsert_vectors(X[:1200], ids=range(1200))
     found = store.search_vectors(X[1200:1205], k=5)
 
-for digit, neighbours in zip(y[1200:1205], found.indices, strict=True):
-    print(f"a {digit}: nearest are {y[neighbours]}, rows {neighbours}")
+for digit, neighbors in zip(y[1200:1205], found.indices, strict=True):
+    print(f"a {digit}: nearest are {y[neighbors]}, rows {neighbors}")

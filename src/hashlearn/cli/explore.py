@@ -25,7 +25,7 @@ FLAGS = {"images": "--images", "labels": "--labels", "max_bytes": "--max-bytes",
 @options.rows_option("--images", "Image of each row, uint8 (n, h, w) or (n, h, w, 3)", formats="npy or npz")
 @options.rows_option("--labels", "Class of each row, for colors")
 @click.option("--title", help="Name of the collection, on top of the page.")
-@click.option("--max-bytes", type=int, default=5_000_000, help="Largest size of the page.")
+@click.option("--max-bytes", type=int, default=5_000_000, help="Largest page; with fewer texts and images if need be.")
 @click.option("--thumbnail", type=int, default=32, metavar="PIXELS", help="Longest side of an image in the page.")
 @options.answers
 def explore_command(
