@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,14 +15,14 @@ from hashlearn import __version__
 from hashlearn.cli import options
 from hashlearn.cli.exits import FAILED, InputError, Interrupted, refusals
 from hashlearn.cli.text_tables import pairs, table
-from hashlearn.core.progress_bar import ProgressBar
+from hashlearn.core.progress_bar import ProgressBar, duration
 from hashlearn.pages.formatting import ABSENT
 
 if TYPE_CHECKING:
     from hashlearn.experiments.bench.choices import Choice
     from hashlearn.experiments.bench.plans import Plan
     from hashlearn.experiments.bench.results import Results
-    from hashlearn.experiments.bench.run import Outcome
+    from hashlearn.experiments.bench.run import Outcome, RunProgress
     from hashlearn.experiments.bench.splits import AllRows
     from hashlearn.experiments.bench.summary import Summary
     from hashlearn.experiments.bench.tables import Cell
@@ -103,7 +104,8 @@ def bench_command(
     A class of yours needs a parameter n_bits, fit(X) or fit(X, y), and decision_function(X) or transform(X).
 
     Each cell (a method, a code length, a draw) is stored in a file of its own as soon as it is done. After Ctrl-C or
-    a kill the same command runs only what is missing. Exit code 1: cells failed, 2: bad input, 130: Ctrl-C.
+    a kill the same command runs only what is missing. Where standard error is no terminal, a line tells of every cell
+    that has ended. Exit code 1: cells failed, 2: bad input, 130: Ctrl-C.
     """
     from hashlearn.experiments.bench import results
     from hashlearn.experiments.bench.plans import plan
@@ -127,7 +129,8 @@ def bench_command(
             has_labels,
         )
         with ProgressBar(quiet) as bar, suppress(KeyboardInterrupt):
-            outcome = run(wanted, out, jobs=jobs, progress=bar)
+            in_lines = not quiet and not sys.stderr.isatty()
+            outcome = run(wanted, out, jobs=jobs, progress=_Lines() if in_lines else bar)
         found = results.read(out, wanted.cells)
     if outcome is not None and outcome.not_loaded and not found.records:
         raise InputError("\n".join(f"{name}: {why}" for name, why in outcome.not_loaded.items()))
@@ -139,6 +142,20 @@ def bench_command(
     click.echo(_ending(outcome, out), err=as_json)
     if outcome.failed or outcome.not_loaded:
         raise click.exceptions.Exit(FAILED)
+
+
+class _Lines:
+    """Progress where standard error is no terminal, as in a log file: a line for each cell that has ended."""
+
+    def __init__(self) -> None:
+        self._done = 0.0
+
+    def __call__(self, progress: RunProgress) -> None:
+        if progress.done > self._done:
+            self._done = progress.done
+            left = progress.seconds_left
+            about = "" if left is None or progress.done == progress.total else f", about {duration(left)} left"
+            click.echo(f"{progress.done}/{progress.total} cells, {progress.stage}{about}", err=True)
 
 
 def _dataset_names(given: str) -> list[str]:

@@ -34,7 +34,20 @@ def test_a_second_run_has_nothing_to_do_and_shows_the_same(tmp_path):
     options = ("inference", "--dataset", "digits", "--methods", "Quick", "--bits", "4,8", "--draws", "1")
     first, second = bench(*options, out=tmp_path), bench(*options, out=tmp_path)
     assert "0 cell(s) run, 2 stored before" in second.output
-    assert first.output.rpartition("\n\n")[0] == second.output.rpartition("\n\n")[0]
+    assert first.stdout.rpartition("\n\n")[0] == second.stdout.rpartition("\n\n")[0]
+
+
+def test_a_line_for_each_cell_that_ends_where_nobody_watches(tmp_path, monkeypatch):
+    options = ("inference", "--dataset", "digits", "--methods", "Quick,Broken", "--bits", "4,8", "--draws", "1")
+    first = bench(*options, out=tmp_path / "a").stderr.splitlines()
+    assert first[0].startswith("1/4 cells, digits, ")
+    assert first[0].endswith(" s left")
+    assert [line.partition(", ")[0] for line in first] == ["1/4 cells", "2/4 cells", "3/4 cells", "4/4 cells"]
+    assert "left" not in first[-1]
+    assert {line.split(", ")[2] for line in first} == {"Quick", "Broken"}
+    assert bench(*options, "--quiet", out=tmp_path / "b").stderr == ""
+    monkeypatch.setattr("click.testing._NamedTextIOWrapper.isatty", lambda stream: True)
+    assert "cells, " not in bench(*options, out=tmp_path / "c").stderr
 
 
 def test_failed_cells_are_listed_and_end_with_1(tmp_path):
