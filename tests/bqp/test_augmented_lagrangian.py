@@ -327,7 +327,8 @@ def test_same_seed_same_answer_and_inputs_untouched(method: AugmentedLagrangian)
         np.testing.assert_array_equal(A.toarray(), copy.toarray())
 
 
-def test_progress_is_told_and_time_is_kept() -> None:
+def test_progress_is_told_and_time_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hashlearn.bqp.solution.SECONDS_BETWEEN_REPORTS", 0.0)
     A = operators(40, 0)[0]
     told: list[bqp.SolverProgress] = []
     bqp.solve(A, method="al", random_state=0, progress=told.append)

@@ -127,12 +127,13 @@ def test_refuses_what_is_too_large(monkeypatch, A, words):
 
 
 def test_ticks_and_time_limit(monkeypatch):
+    monkeypatch.setattr("hashlearn.bqp.solution.SECONDS_BETWEEN_REPORTS", 0.0)
     monkeypatch.setattr(exact, "RUNS_PER_PIECE", 1)
     stages = []
     A = random_symmetric(16, 0)
     bqp.solve(A, "exact", progress=lambda p: stages.append((p.stage, p.fraction)))
     assert stages[-1] == ("enumeration", 1.0)
-    assert len(stages) == 2**15 // exact.FLIPS
+    assert len(stages) == 2**15 // exact.FLIPS + 1  # and one at the end
     late = bqp.solve(A, "exact", time_limit=1e-9)
     assert late.status is Status.TIME_LIMIT
     assert late.bound == -np.inf

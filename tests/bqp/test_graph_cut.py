@@ -227,7 +227,8 @@ def test_only_small_parts_become_dense(monkeypatch):
     assert max(asked) <= 20 * 20
 
 
-def test_ticks_and_time_limit(A):
+def test_ticks_and_time_limit(A, monkeypatch):
+    monkeypatch.setattr("hashlearn.bqp.solution.SECONDS_BETWEEN_REPORTS", 0.0)
     stages = []
     bqp.solve(A, "graph_cut", random_state=0, progress=lambda p: stages.append((p.stage, p.fraction)))
     assert {stage for stage, _ in stages} == {"blocks", "graph cut"}

@@ -228,6 +228,7 @@ def test_a_long_walk_offers_on_the_way(monkeypatch):
 
 
 def test_sweeps_offer_on_the_way(monkeypatch):
+    monkeypatch.setattr("hashlearn.bqp.solution.SECONDS_BETWEEN_REPORTS", 0.0)
     monkeypatch.setattr("hashlearn.bqp.sweeps.PIECE", 2000)
     A = random_low_rank(3000, 4, 0)
     calls = []
@@ -242,7 +243,8 @@ def test_sweeps_offer_on_the_way(monkeypatch):
     assert solution.value < A.value(np.ones(3000))
 
 
-def test_progress_fractions_rise():
+def test_progress_fractions_rise(monkeypatch):
+    monkeypatch.setattr("hashlearn.bqp.solution.SECONDS_BETWEEN_REPORTS", 0.0)
     fractions = []
     bqp.solve(random_symmetric(60, 0), SHORT, random_state=0, progress=lambda p: fractions.append(p.fraction))
     assert fractions == sorted(fractions)

@@ -3,8 +3,10 @@
 import dataclasses
 import os
 import signal
+import sys
 import threading
 import time
+from types import SimpleNamespace
 from typing import ClassVar
 
 import numpy as np
@@ -13,8 +15,10 @@ import scipy.sparse as sp
 from numba.core import event
 
 from hashlearn import bqp
+from hashlearn.bqp import solution as solution_module
 from hashlearn.bqp.solution import TRACE_LIMIT, OutOfTime, Run
 from hashlearn.core.checks import signs
+from hashlearn.core.progress_bar import watched
 
 METHODS = list(bqp.METHODS)
 
@@ -284,7 +288,74 @@ def test_real_solvers_hear_the_time_limit(method):
     assert len(solution.x) == 30_000
 
 
-def test_progress_is_told_stage_value_and_bound():
+def ticking(clock, monkeypatch, **options):
+    """A run whose clock shows the last of ``clock``, and the list of its progress reports."""
+    monkeypatch.setattr(solution_module, "time", SimpleNamespace(perf_counter=lambda: clock[-1]))
+    told = []
+    return Run(bqp.as_operator(np.eye(3)), progress=told.append, started=clock[-1], **options), told
+
+
+def test_progress_is_told_ten_times_a_second_at_most(monkeypatch):
+    clock = [100.0]
+    run, told = ticking(clock, monkeypatch)
+    part = run.part("sdr", lambda: False)
+    for tick in range(2000):
+        clock.append(100.0 + 0.001 * tick)
+        (part if tick % 2 else run).tick(f"stage {tick % 3}", tick / 2000)
+    assert told[0].seconds == 0.0
+    assert 19 <= len(told) <= 21
+    assert np.diff([report.seconds for report in told]).min() > 0.09
+    run.report_end()
+    run.report_end()  # the last one is never held back
+    assert told[-1].fraction == told[-2].fraction == 1.0
+
+
+def test_progress_is_a_fraction_of_the_time_limit_or_else_of_the_work(monkeypatch):
+    clock = [100.0]
+    run, told = ticking(clock, monkeypatch, time_limit=8.0)
+    for seconds, fraction in ((0.0, 0.9), (2.0, None), (6.0, 0.1)):
+        clock.append(100.0 + seconds)
+        run.tick("search", fraction)
+    assert [report.fraction for report in told] == [0.0, 0.25, 0.75]
+    free, told = ticking(clock, monkeypatch)
+    free.part("local_search", lambda: False).tick("search", 0.4)
+    clock.append(200.0)
+    free.tick("relaxation")
+    assert [(report.fraction, report.total) for report in told] == [(0.4, 1.0), (None, None)]
+
+
+@pytest.mark.parametrize("time_limit", [None, 60.0])
+def test_the_last_report_has_the_value_and_bound_of_the_answer(time_limit):
+    told = []
+    A = four_kinds()["dense"]
+    solution = bqp.solve(A, random_state=0, time_limit=time_limit, progress=told.append)
+    assert (told[-1].value, told[-1].bound) == pytest.approx((solution.value, solution.bound), rel=1e-14)
+    assert told[-1].fraction == 1.0
+    assert 1 < len(told) <= 2 + 10 * solution.seconds
+
+
+def test_verbose_shows_a_bar(monkeypatch):
+    asked = []
+
+    def noted(progress, verbose):
+        asked.append(verbose)
+        return watched(progress, False)
+
+    monkeypatch.setattr(sys.modules["hashlearn.bqp.solve"], "watched", noted)
+    edges = [("a", "b"), ("b", "c")]
+    bqp.solve(np.ones((2, 2)))
+    bqp.max_cut(edges, verbose=True)
+    bqp.qubo({("a", "b"): 1.0}, verbose=True)
+    bqp.ising({"a": 1.0}, verbose=True)
+    bqp.solve_problem(bqp.max_cut_problem(edges), verbose=True)
+    assert asked == [False, True, True, True, True]
+    monkeypatch.undo()
+    with pytest.raises(ValueError, match="verbose must be True or False, got 'yes'"):
+        bqp.max_cut(edges, verbose="yes")
+
+
+def test_progress_is_told_stage_value_and_bound(monkeypatch):
+    monkeypatch.setattr(solution_module, "SECONDS_BETWEEN_REPORTS", 0.0)
     heard = []
     solution = bqp.solve(four_kinds()["dense"], "sdr", random_state=0, progress=heard.append)
     assert {p.stage for p in heard} >= {"sweeps", "newton", "certificate", "rounding"}

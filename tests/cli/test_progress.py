@@ -66,17 +66,6 @@ def test_a_solve_shows_stage_value_and_bound(monkeypatch: pytest.MonkeyPatch) ->
     )
 
 
-@pytest.mark.parametrize(
-    ("fraction", "seconds", "limit", "shown"),
-    [(None, 1.0, 4.0, " 25%,"), (None, 9.0, 4.0, " 100%,"), (0.5, 1.0, 4.0, " 50%,"), (None, 1.0, None, "ing 00:00")],
-)
-def test_the_time_limit_stands_in_for_an_unknown_total(
-    monkeypatch: pytest.MonkeyPatch, fraction: float | None, seconds: float, limit: float | None, shown: str
-) -> None:
-    bar, terminal = new_bar(monkeypatch, time_limit=limit)
-    assert shown in line(bar, terminal, solving("descending", fraction, seconds, 0.0, -math.inf))
-
-
 def test_the_time_left_comes_from_the_speed_so_far(monkeypatch: pytest.MonkeyPatch, clock: list[float]) -> None:
     bar, terminal = new_bar(monkeypatch)
     assert "left" not in line(bar, terminal, Progress("encoding", 1_000, 9_000))

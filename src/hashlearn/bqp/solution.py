@@ -88,6 +88,7 @@ def relative_gap(value: float, bound: float) -> float:
 
 
 TRACE_LIMIT = 10_000
+SECONDS_BETWEEN_REPORTS = 0.1
 DIVIDED_ROWS = 4096  # rows of a sparse A whose divisors are found at once
 
 
@@ -97,7 +98,11 @@ class OutOfTime(Exception):
 
 @dataclass(frozen=True)
 class SolverProgress(Progress):
-    """The argument of the progress callback of `solve`; ``total`` is None if the method does not know it."""
+    """The argument of the progress callback of `solve`.
+
+    ``done`` is the part of the time limit that is over, and ``total`` is 1. Without a limit it is the part of the
+    stage's work; ``total`` is None if the method does not know how much work there is.
+    """
 
     method: str
     seconds: float
@@ -178,7 +183,9 @@ class Run:
         self.value = np.inf
         self._lattice = Lattice.of(A)
         self._progress = progress
+        self._next_report = -np.inf
         self._started = time.perf_counter() if started is None else started
+        self._limit = time_limit
         self._deadline = None if time_limit is None else self._started + time_limit
         self._paused = paused  # seconds that do not count towards the limit
         self._stage = "start"
@@ -256,17 +263,28 @@ class Run:
         return self.unit * (value + self.constant)
 
     def tick(self, stage: str, fraction: float | None = None) -> None:
-        """Call the progress callback; raise `OutOfTime` past the time limit."""
+        """Call the progress callback, ten times a second at most; raise `OutOfTime` past the time limit."""
         self._stage = stage
         self._report(stage, fraction)
         if self._ended() or self.seconds_left < 0.0:
             raise OutOfTime
 
+    def report_end(self) -> None:
+        """Call the progress callback a last time, with the best of the whole solve."""
+        self._call(self._stage, 1.0)
+
     def _report(self, stage: str, fraction: float | None) -> None:
         if self._parent is not None:
             self._parent._stage = stage
-            self._parent._report(stage, None)
-        elif self._progress is not None and threading.get_ident() == self._thread:
+            self._parent._report(stage, fraction)
+        elif threading.get_ident() == self._thread and (now := time.perf_counter()) >= self._next_report:
+            self._next_report = now + SECONDS_BETWEEN_REPORTS
+            if self._limit is not None:
+                fraction = min(max(1.0 - self.seconds_left / self._limit, 0.0), 1.0)
+            self._call(stage, fraction)
+
+    def _call(self, stage: str, fraction: float | None) -> None:
+        if self._progress is not None:
             value, bound = self.shown(self.value), self.shown(self.bound)
             total = None if fraction is None else 1.0
             self._progress(SolverProgress(stage, fraction or 0.0, total, self.method, self.seconds, value, bound))
@@ -279,3 +297,12 @@ class Run:
     def _record(self) -> None:
         if len(self.trace) < TRACE_LIMIT:
             self.trace.append(TraceEntry(self.seconds, self._stage, self.shown(self.value), self.shown(self.bound)))
+
+
+def status_of(solver: Any, A: Operator, run: Run, rng: np.random.Generator, x0: Any) -> Status:
+    """Run the solver; how it ended, be it by the time limit."""
+    try:
+        ended: Status = solver.run(A, run, rng, x0)
+    except OutOfTime:
+        return Status.TIME_LIMIT
+    return ended

@@ -24,11 +24,11 @@ from hashlearn.bqp.methods.nopt import NonlinearOptimization
 from hashlearn.bqp.methods.spectral import Spectral
 from hashlearn.bqp.operators import LowRank, Operator, Sparse, as_operator
 from hashlearn.bqp.sdr import SemidefiniteRelaxation
-from hashlearn.bqp.solution import OutOfTime, Run, Solution, Status, relative_gap
+from hashlearn.bqp.solution import Run, Solution, Status, relative_gap, status_of
 from hashlearn.core.checks import generator
 from hashlearn.core.names import did_you_mean
 from hashlearn.core.progress import ProgressCallback
-from hashlearn.core.progress_bar import compilations_told
+from hashlearn.core.progress_bar import compilations_told, watched
 from hashlearn.core.threads import one_blas_thread
 from hashlearn.core.thresholds import ELIMINATION_SECONDS, ELIMINATION_SHARE
 
@@ -70,6 +70,7 @@ def solve(
     fixed: Mapping[int, int] | None = None,
     cardinality: int | None = None,
     progress: ProgressCallback | None = None,
+    verbose: bool = False,
 ) -> Solution:
     """Minimize xᵀAx over x ∈ {−1, +1}ⁿ (eq. 5), with a proven lower bound.
 
@@ -85,7 +86,8 @@ def solve(
     fixed : signs that some variables must have, such as ``{0: 1, 5: -1}``; every method takes them
     cardinality : the sum that all signs must have, such as 0 for two halves of equal size. "auto", "sdr",
         "local_search" and "exact" take it; the others refuse it
-    progress : called with a `SolverProgress` between steps
+    progress : called with a `SolverProgress` between steps, ten times a second at most, and once at the end
+    verbose : show a progress bar on standard error
 
     Returns
     -------
@@ -119,7 +121,7 @@ def solve(
         if fixed or cardinality is not None:
             raise ValueError("fixed and cardinality take problems in NumPy arrays; copy the tensor to the host first")
         if operator.n <= merging.HOST_ROWS and isinstance(operator, LowRank):
-            return _solved_on_host(operator, solver, rng, time_limit, x0, progress)
+            return _solved_on_host(operator, solver, rng, time_limit, x0, progress, verbose)
         if not isinstance(operator, LowRank) and not isinstance(solver, Auto | SemidefiniteRelaxation):
             raise ValueError(f"method {solver.name!r} takes no sparse tensor; use 'sdr', or a scipy.sparse matrix")
         if not getattr(solver, "any_rows", False):
@@ -127,14 +129,14 @@ def solve(
             raise ValueError(f"method {solver.name!r} takes NumPy arrays; for this kind of rows use {able}")
     start = None if x0 is None else operator.tall.signs(x0, operator.n)
 
-    with one_blas_thread(), compilations_told(progress) as compiling:
+    with one_blas_thread(), watched(progress, verbose) as report, compilations_told(None) as compiling:
         operator, unit, size = leveled(operator)
         inner = contracted(operator, fixed) if fixed else None
         problem = operator
         if inner is not None:
             problem, size = inner.operator, inner.operator.scale()
         constraint = None if cardinality is None else checked_cardinality(cardinality, operator.n, inner)
-        run = Run(problem, solver.name, time_limit, progress, unit, constraint, started, compiling)
+        run = Run(problem, solver.name, time_limit, report, unit, constraint, started, compiling)
         smaller = _without_few_neighbors(problem, solver, run)
         if smaller is not None:
             run.restate(smaller.operator, smaller.unit, smaller.constant)
@@ -152,9 +154,8 @@ def solve(
                 run.offer(_some_signs(run))
                 run.offer_bound(constant_bound(run.A))
             else:
-                status = solver.run(run.A, run, rng, start)
-        except OutOfTime:
-            status = Status.TIME_LIMIT
+                status = status_of(solver, run.A, run, rng, start)
+            run.report_end()
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
         x = _some_signs(run) if run.x is None else run.x
@@ -217,12 +218,14 @@ def _solved_on_host(
     time_limit: float | None,
     x0: Any,
     progress: ProgressCallback | None,
+    verbose: bool,
 ) -> Solution:
     """Solve a small problem on a device as a NumPy array; the signs come back as a tensor on the device."""
     rows = operator.rows
     start = None if x0 is None else rows.to_numpy(rows.signs(x0, operator.n))
     host = LowRank(rows.to_host(), operator.weights)
-    solution = solve(host, solver, random_state=rng, time_limit=time_limit, x0=start, progress=progress)
+    options: dict[str, Any] = {"time_limit": time_limit, "progress": progress, "verbose": verbose}
+    solution = solve(host, solver, random_state=rng, x0=start, **options)
     return dataclasses.replace(solution, x=rows.as_int8(rows.from_numpy(solution.x.astype(np.float64))))
 
 

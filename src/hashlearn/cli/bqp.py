@@ -86,7 +86,7 @@ def bqp_command(
     def numbers(progress: SolverProgress) -> str:
         return value_and_bound(progress.value, progress.bound)
 
-    with refusals(), ProgressBar(quiet, time_limit=time_limit, extra=numbers) as bar:
+    with refusals(), ProgressBar(quiet, extra=numbers) as bar:
         answer = bqp.solve_problem(problem, method=method, random_state=seed, time_limit=time_limit, progress=bar)
     options.show(as_json, _report(file, answer) | {"seed": seed}, _text(answer))
     if output is not None:

@@ -159,7 +159,7 @@ def show_solvers(examples: Sequence[Example], *, seed: int, time_limit: float, q
         solutions: dict[str, Solution | str] = {}
         for method in bqp.METHODS:
             prefix = f"problem {place} of {len(examples)}, {method}: "
-            with ProgressBar(quiet, prefix=prefix, time_limit=time_limit, extra=_numbers) as bar:
+            with ProgressBar(quiet, prefix=prefix, extra=_numbers) as bar:
                 try:
                     solutions[method] = bqp.solve(
                         example.operator, method, random_state=seed, time_limit=time_limit, progress=bar

@@ -32,9 +32,9 @@ log = logging.getLogger(__name__)
 class ProgressBar:
     """A progress callback that draws the newest `Progress`.
 
-    ``prefix`` stands in front of every stage. ``time_limit`` (seconds) bounds the time shown as left, and measures the
-    progress of a solve whose method reports no total. ``extra`` makes text for the end of the line from a subclass of
-    `Progress`. ``always`` draws outside terminals too.
+    ``prefix`` stands in front of every stage. ``extra`` makes text for the end of the line from a subclass of
+    `Progress`. ``always`` draws outside terminals too. The attribute ``time_limit`` (seconds) bounds the time shown
+    as left.
     """
 
     def __init__(
@@ -42,7 +42,6 @@ class ProgressBar:
         quiet: bool,
         *,
         prefix: str = "",
-        time_limit: float | None = None,
         extra: Extra = None,
         always: bool = False,
     ) -> None:
@@ -53,7 +52,8 @@ class ProgressBar:
         self._between = SECONDS_BETWEEN_DRAWS if is_watched else SECONDS_BETWEEN_LINES
         self._before = SECONDS_BEFORE if is_watched else SECONDS_BETWEEN_LINES
         self.note = ""  # stands at the end of the line
-        self._prefix, self.time_limit, self._extra = prefix, time_limit, extra
+        self._prefix, self._extra = prefix, extra
+        self.time_limit: float | None = None
         self._bar = tqdm(file=sys.stderr, disable=not shown, leave=False, delay=1e9, dynamic_ncols=True)
         self._newest, self._newest_time = Progress("starting", 0, None), 0.0
         self._first, self._first_time = self._newest, 0.0  # the first report that counts towards the same total
@@ -93,8 +93,6 @@ class ProgressBar:
         """Draw the newest report now."""
         progress = self._newest
         done, total = progress.done, progress.total
-        if total is None and self.time_limit is not None and hasattr(progress, "seconds"):
-            done, total = progress.seconds / self.time_limit, 1.0
         counts = ""
         if total:
             done = min(max(done, 0), total)

@@ -46,8 +46,8 @@ def qubo(
     sense : "min" or "max"
     fixed : variables that are given, as ``{label: 0 or 1}`` (for a matrix the label is the index)
     cardinality : the number of variables that are 1
-    **options : passed to `solve`: ``method``, ``time_limit``, ``random_state``, ``max_iter``; ``x0`` with values 0
-        and 1 and ``progress`` are in the words of the QUBO
+    **options : passed to `solve`: ``method``, ``time_limit``, ``random_state``, ``max_iter``, ``verbose``; ``x0``
+        with values 0 and 1 and ``progress`` are in the words of the QUBO
 
     Returns
     -------

@@ -45,8 +45,8 @@ def max_cut(
     nodes : all nodes of an edge list, in order, to keep nodes without edges
     fixed : sides that are given, as ``{node: 1 or -1}``
     size : the number of nodes on side +1
-    **options : passed to `solve`: ``method``, ``time_limit``, ``random_state``, ``max_iter``; ``x0`` with sides and
-        ``progress`` are in the words of the graph
+    **options : passed to `solve`: ``method``, ``time_limit``, ``random_state``, ``max_iter``, ``verbose``; ``x0``
+        with sides and ``progress`` are in the words of the graph
 
     Returns
     -------
