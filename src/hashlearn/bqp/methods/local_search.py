@@ -44,8 +44,8 @@ class LocalSearch:
 
     **Variables of few neighbors are eliminated** from a sparse A first (`hashlearn.bqp.elimination`), which is exact.
 
-    **Sparse problems of more than 500 variables are annealed** (`AnnealedSearch`). Four short anneals are recombined as
-    a trial. If clusters of variables can be exchanged to advantage, as on tori, many anneals are recombined so.
+    **Sparse problems of more than 500 variables are annealed** (`AnnealedSearch`). Eight short anneals are recombined
+    as a trial. If clusters of variables can be exchanged to advantage, as on tori, many anneals are recombined so.
     Otherwise, as on random graphs, the best of a few long anneals is heated mildly and annealed again, many times.
     ``max_iter``, ``tenure`` and ``patience`` belong to tabu walks, and giving one of them chooses these instead.
 
