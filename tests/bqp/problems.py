@@ -39,6 +39,13 @@ def random_symmetric(n: int, seed: int, integers: bool = False) -> np.ndarray:
     return half + half.T
 
 
+def signed_graph(n: int, seed: int) -> np.ndarray:
+    """Weights of −1 or +1 on half of all pairs."""
+    rng = np.random.default_rng(seed)
+    half = np.tril((rng.random((n, n)) < 0.5) * rng.choice([-1.0, 1.0], (n, n)), -1)
+    return half + half.T
+
+
 def random_sparse(n: int, seed: int, density: float = 0.3) -> sp.csr_array:
     rng = np.random.default_rng(seed)
     half = np.where(rng.random((n, n)) < density / 2, rng.standard_normal((n, n)), 0.0)

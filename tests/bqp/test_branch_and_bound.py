@@ -15,7 +15,7 @@ from hashlearn.bqp.branch_and_bound import bound, branching, cuts, lagrangian, s
 from hashlearn.bqp.branch_and_bound.problem import ExactProblem
 from hashlearn.bqp.branch_and_bound.tree import Node, contracted
 from hashlearn.bqp.proof_check import Groups, check_proof
-from tests.bqp.problems import PROBLEMS, all_signs, brute_force, random_low_rank, random_symmetric
+from tests.bqp.problems import PROBLEMS, all_signs, brute_force, random_low_rank, random_symmetric, signed_graph
 
 SMALL = [p for p in PROBLEMS if p.make().n <= 30]
 
@@ -93,11 +93,6 @@ def test_low_rank_is_written_out():
     assert solution.value == pytest.approx(bqp.solve(A, "exact").value)
     assert solution.status is Status.OPTIMAL
     assert check_proof(A.toarray(), solution.details["proof"]).accepted
-
-
-def signed_graph(n: int, seed: int) -> np.ndarray:
-    rng = np.random.default_rng(seed)
-    return symmetric(np.tril((rng.random((n, n)) < 0.5) * rng.choice([-1.0, 1.0], (n, n)), -1))
 
 
 @pytest.mark.parametrize("seed", range(4))

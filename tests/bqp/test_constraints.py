@@ -9,8 +9,9 @@ import pytest
 import scipy.sparse as sp
 
 from hashlearn import bqp
+from hashlearn.bqp.proof_check import check_proof
 from hashlearn.bqp.solution import Lattice
-from tests.bqp.problems import random_symmetric
+from tests.bqp.problems import random_symmetric, signed_graph
 
 N = 9
 TAKES_CARDINALITY = [name for name, made in bqp.METHODS.items() if getattr(made, "takes_cardinality", False)]
@@ -159,3 +160,48 @@ def test_auto_stops_when_the_bound_proves_the_point():
     assert (solution.value, solution.bound, solution.status.value) == (-60.0, -60.0, "optimal")
     assert solution.seconds < 30.0
     assert solution.trace[-1].bound == -60.0
+
+
+@pytest.mark.parametrize(("n", "kind"), [(25, "signs"), (60, "signs"), (25, "reals"), (40, "reals"), (30, "low rank")])
+def test_auto_proves_small_problems_without_a_time_limit(n, kind):
+    A = signed_graph(n, 0) if kind == "signs" else random_symmetric(n, 1)
+    if kind == "low rank":
+        A = bqp.LowRank(np.random.default_rng(0).standard_normal((n, 4)), [1.0, -1.0, 2.0, 0.5])
+    solution = bqp.solve(A, random_state=0)
+    assert solution.status.value == "optimal"
+    assert solution.value == pytest.approx(solution.bound, rel=1e-9)
+    assert check_proof(A, solution.details["proof"]).accepted
+
+
+def test_the_answer_is_that_of_max_cut_too():
+    answer = bqp.max_cut(-signed_graph(40, 1), random_state=0)
+    assert (answer.cut, answer.gap, answer.status.value) == (answer.upper_bound, 0.0, "optimal")
+
+
+def test_auto_proves_no_longer_than_its_nodes_allow(monkeypatch):
+    monkeypatch.setattr("hashlearn.bqp.branch_and_bound.bound.MOST_ROUNDS", 2)  # too few to close the root
+    A = random_symmetric(40, 0)
+    none, two = (bqp.solve(A, bqp.Auto(max_nodes=k), random_state=0) for k in (0, 2))
+    monkeypatch.setattr("hashlearn.bqp.methods.auto.PROVING_WORK", 2 * 40)
+    default = bqp.solve(A, random_state=0)
+    assert "nodes" not in none.details
+    assert two.details["nodes"] == 3  # the children of the root are computed together
+    assert {none.status.value, two.status.value, default.status.value} == {"converged"}
+    assert none.bound < two.bound == default.bound
+    assert none.x.tolist() == two.x.tolist() == default.x.tolist()
+    with pytest.raises(ValueError, match="max_nodes must be an integer of at least 0, got -1"):
+        bqp.Auto(max_nodes=-1)
+
+
+def test_auto_proves_nothing_beyond_its_size_and_under_a_cardinality(monkeypatch):
+    monkeypatch.setattr("hashlearn.bqp.methods.auto.LARGEST_PROVEN", 40)
+    assert "nodes" in bqp.solve(signed_graph(40, 0), random_state=0).details
+    assert "nodes" not in bqp.solve(signed_graph(41, 0), random_state=0).details
+    assert "nodes" not in bqp.solve(signed_graph(40, 0), random_state=0, cardinality=0).details
+
+
+def test_auto_stops_when_a_tree_of_real_numbers_is_closed():
+    solution = bqp.solve(random_symmetric(30, 0), random_state=0, time_limit=60.0)
+    assert solution.status.value == "optimal"
+    assert solution.value > solution.bound
+    assert solution.seconds < 60.0

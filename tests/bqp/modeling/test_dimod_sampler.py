@@ -55,6 +55,14 @@ def test_seed_fixed_and_cardinality() -> None:
     assert sum(chosen.values()) == 4
 
 
+def test_only_the_first_read_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
+    trees: list[int] = []
+    search = bqp.BranchAndBound.run
+    monkeypatch.setattr(bqp.BranchAndBound, "run", lambda *given: trees.append(1) or search(*given))
+    samples = bqp.DimodSampler().sample(model(n=24), num_reads=3, seed=0)
+    assert (len(samples), len(trees), samples.info["status"]) == (3, 1, "optimal")
+
+
 def test_unknown_parameters_warn_as_dimod_wants() -> None:
     with pytest.warns(dimod.exceptions.SamplerUnknownArgWarning, match="annealing_time"):
         bqp.DimodSampler().sample(model(n=3), method="exact", annealing_time=20)

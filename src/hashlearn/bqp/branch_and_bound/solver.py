@@ -110,6 +110,7 @@ class _Tree:
         self._heap: list[tuple[float, int, Node]] = []
         self._pushed = 0
         self._stopped = threading.Event()
+        self._max_nodes: int | None = None
         assert run.x is not None
         self.x, self.value = run.x, problem.integer_value(run.x)
         C = problem.array.copy()
@@ -121,7 +122,8 @@ class _Tree:
         self._push(Node(Groups.all_apart(n), C, diagonal, V, Cuts.none(), None, -math.inf))
 
     def close(self, max_nodes: int | None) -> Status:
-        """Process nodes until none is open."""
+        """Process nodes until none is open, or until there are ``max_nodes``."""
+        self._max_nodes = max_nodes
         second = ThreadPoolExecutor(1) if n_threads() > 1 else nullcontext()
         try:
             with second as pool:
@@ -225,7 +227,7 @@ class _Tree:
         run.details["proof"] = proof_of(problem.N, problem.exponent + unit, signs, self.value, claim, self.entries)
 
     def _tick(self) -> None:
-        self._run.tick("branch and bound")
+        self._run.tick("branch and bound", len(self.entries) / self._max_nodes if self._max_nodes else None)
 
     def _check_time(self) -> None:
         if self._stopped.is_set() or self._run.seconds_left < 0.0:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from hashlearn.bqp.methods.auto import Auto
 from hashlearn.bqp.modeling.energies import model_problem
 from hashlearn.bqp.modeling.solutions import QuboSolution, solved
 from hashlearn.core.checks import whole_number
@@ -60,7 +61,8 @@ class DimodSampler:
         Parameters
         ----------
         bqm : the model, of binary variables or of spins
-        num_reads : how many solves, from different seeds; each gives one sample
+        num_reads : how many solves, from different seeds; each gives one sample. Without a time limit, "auto" uses
+            branch and bound in the first one only
         time_limit : seconds for all of them together
         seed : makes the samples reproducible
         **parameters : ``method``, ``max_iter``, ``fixed`` and ``cardinality``, as for `qubo`; others are ignored with
@@ -79,10 +81,12 @@ class DimodSampler:
         if time_limit is not None:
             options["time_limit"] = time_limit / reads
         fixed, cardinality = options.pop("fixed", None), options.pop("cardinality", None)
-        answers = [
-            solved(QuboSolution, problem, fixed, cardinality, "cardinality", options | {"random_state": child})
-            for child in np.random.SeedSequence(seed).spawn(reads)
-        ]
+        answers: list[QuboSolution] = []
+        for child in np.random.SeedSequence(seed).spawn(reads):
+            passed = options | {"random_state": child}
+            if answers and options.get("method", Auto.name) == Auto.name:
+                passed["method"] = Auto(max_nodes=0)  # one proof is enough
+            answers.append(solved(QuboSolution, problem, fixed, cardinality, "cardinality", passed))
         rows = np.array([problem.assignment(answer.solution.x) for answer in answers])
         best = min(answers, key=lambda answer: (answer.energy, answer.gap))  # with the best bound for this energy
         info = {
