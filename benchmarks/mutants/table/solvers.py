@@ -139,6 +139,13 @@ MUTANTS = [
         SOLVE,
     ),
     Mutant(
+        "progress is told at every tick",
+        "bqp/solution.py",
+        "self._next_report = now + SECONDS_BETWEEN_REPORTS",
+        "self._next_report = now",
+        SOLVE,
+    ),
+    Mutant(
         "a later, weaker bound replaces a better one",
         "bqp/solution.py",
         "        if not bound > self.bound:",
