@@ -72,7 +72,7 @@ def draws(pools: list[Pool]) -> Picture:
         for _ in range(DRAWS):
             asked, _ = with_replacement(pool, QUERIES, rng)
             drawn = pool.split(asked)
-            outcome = outcome_of(drawn, claim)
+            outcome = outcome_of(drawn, claim, pool.n_database)
             truth = float(found(pool.codes[drawn.index(outcome.accepted)].testing, outcome.depth).mean())
             above.append(100 * (truth - outcome.promised))
         groups.append(above)

@@ -99,7 +99,7 @@ def _broken(
         drawn = pool.split(asked)
         for at, (places, depth) in enumerate(settings):
             claim = Claim(recall, options.confidence, K, depth)
-            outcome = outcome_of([drawn[place] for place in places], claim)
+            outcome = outcome_of([drawn[place] for place in places], claim, pool.n_database)
             truth = found(pool.codes[drawn.index(outcome.accepted)].testing[judges], outcome.depth).mean()
             broken[at] += truth < outcome.promised - 1e-12
             kept += outcome.is_kept(claim)

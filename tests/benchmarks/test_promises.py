@@ -47,6 +47,6 @@ def test_a_pool_promises_what_was_asked_for(pool: promise_pools.Pool) -> None:
     drawn = pool.split(asked)
     assert (len(drawn[0].choosing), len(drawn[0].testing)) == (80, 320)
     claim = Claim(0.9, 0.99, 10, 200)
-    outcome = outcome_of(drawn, claim)
+    outcome = outcome_of(drawn, claim, pool.n_database)
     assert outcome.is_kept(claim)
     assert found(pool.codes[drawn.index(outcome.accepted)].testing, outcome.depth).mean() > 0.9

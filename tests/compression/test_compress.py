@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from sklearn.datasets import load_digits
 
 from hashlearn import compress, load, metrics
 from hashlearn.compression import Compression, verify
+from hashlearn.compression.contenders import OwnContender, Rows, sizes_of
 from hashlearn.core.progress import Progress
 from hashlearn.hashers import LSH
 from hashlearn.persistence import PersistenceError
@@ -20,6 +23,7 @@ from hashlearn.streams import open_rows
 
 X, Y = load_digits(return_X_y=True)
 QUICK = ["pca_sign", "itq"]
+compress_module = sys.modules["hashlearn.compression.compress"]  # the package has a function of the same name
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +61,8 @@ def test_table_is_valid_in_itself(plan: Compression) -> None:
     sizes = [row.bytes_per_row for row in plan.frontier]
     assert sizes == sorted(sizes)
     (chosen,) = [row for row in plan.frontier if row.chosen]
-    assert chosen.depth > plan.depth  # bounds that hold together are wider
+    assert chosen.depth == plan.depth  # the table and the sentence say the same
+    assert chosen.bound >= plan.recall_lower_bound
 
 
 def test_same_seed_same_plan(plan: Compression) -> None:
@@ -162,6 +167,47 @@ def test_the_frontier_shows_what_more_bytes_give() -> None:
     assert sizes == {"pca_sign": {4, 6, 8}, "itq": {4}}  # 64 features make 8 bytes at most
 
 
+def unlucky(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    """Codes up to this size find nothing for the testing queries, whatever the choosing queries say."""
+    real = compress_module.contenders
+
+    def made(*arguments: Any) -> list[OwnContender]:
+        return [
+            replace(c, testing=np.full_like(c.testing, 10**6)) if c.bytes_per_row <= size else c
+            for c in real(*arguments)
+        ]
+
+    monkeypatch.setattr(compress_module, "contenders", made)
+
+
+def test_larger_codes_are_tried_before_a_recall_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    unlucky(monkeypatch, size=6)
+    heard: list[Progress] = []
+    plan = compress(X, recall=0.8, families=["itq", "ranking_linear"], mode="hamming", progress=heard.append)
+    assert plan.certificate.kept
+    assert plan.bytes_per_row == 8
+    assert "itq, 6 bytes, since smaller codes failed the test" in [progress.stage for progress in heard]
+    assert "ranking_linear" in {row.family for row in plan.frontier if row.bytes_per_row == 8}
+    assert max(row.bytes_per_row for row in plan.frontier) == 8  # no code larger than one that is shown
+
+
+def test_a_recall_is_refused_only_if_no_size_up_to_max_bytes_keeps_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    unlucky(monkeypatch, size=8)
+    plan = compress(X, recall=0.8, families=["pca_sign", "itq"], max_bytes=6, mode="hamming")
+    assert not plan.certificate.kept
+    assert {(row.family, row.bytes_per_row) for row in plan.frontier} == {
+        (family, size) for family in ("pca_sign", "itq") for size in (4, 6)
+    }
+    assert plan.recall_lower_bound == max(row.bound for row in plan.frontier)
+
+
+def test_codes_above_128_bytes_are_tried_if_they_are_allowed() -> None:
+    rows, none = np.empty((3000, 2000)), np.empty((0, 10), np.int64)
+    some = Rows(rows, None, rows[:0], rows[:0], none, none, "cosine", 0)
+    assert [sizes_of("itq", some, most)[-1] for most in (128, 192, 1000)] == [1024, 1536, 1536]
+    assert sizes_of("ranking_linear", some, 1000)[-1] == 2048
+
+
 def test_large_collections_are_sampled(tmp_path: Path) -> None:
     np.save(tmp_path / "X.npy", X)
     for rows in (X, open_rows(tmp_path / "X.npy")):
@@ -211,11 +257,11 @@ def test_progress_is_told() -> None:
         ({"max_bytes": 3}, "max_bytes=3 leaves nothing to try for 64 features; the smallest codes have 4 bytes"),
         ({"max_depth": 5}, "max_depth must be an integer of at least 10"),
         ({"random_state": np.random.default_rng(0)}, "random_state must be an integer of at least 0"),
-        ({"recall": 0.99}, "takes at least 585 queries"),
+        ({"recall": 0.99}, "takes at least 599 queries"),
         ({"queries": np.zeros((50, 3))}, "same number of columns"),
         (
             {"queries": X[:300] + 0.5, "recall": 0.99},
-            "takes at least 585 queries, even if all neighbors are found; there are 300",
+            "takes at least 599 queries, even if all neighbors are found; there are 300",
         ),
     ],
 )

@@ -15,7 +15,10 @@ from hashlearn.compression.promise import accepts, fewest_values
 from hashlearn.compression.records import Certificate
 from hashlearn.compression.splitting import Split
 from hashlearn.compression.testing import (
+    STATEMENTS,
+    TABLE_SHARE,
     Claim,
+    Evidence,
     bet_on,
     bound_of_recall,
     expected_depth,
@@ -51,7 +54,7 @@ def contender(
 def promise_of(own: list[OwnContender], claim: Claim) -> tuple[OwnContender, Certificate]:
     shown, chosen = own[0].testing, own[0].choosing
     rows = Rows(np.empty((N, 1)), None, chosen, shown, chosen, shown, "cosine", 0)
-    outcome = outcome_of(own, claim)
+    outcome = outcome_of(own, claim, N)
     split = Split(rows, shown, shown, N, "", "")
     return outcome.accepted, _certified(outcome, claim, split, keep_floats=True, own_queries=True, growth=None)
 
@@ -85,8 +88,10 @@ def test_a_perfect_code_needs_no_more_than_k_candidates() -> None:
 def test_bounds_of_recall_are_close_below_the_measured(some: Contender) -> None:
     for depth in (K, 20, 100):
         values = found(some.testing, depth)
-        bound, bet = bound_of_recall(CLAIM, some, depth), bet_on(CLAIM, some, CLAIM.max_depth)
+        bound, its_bet = bound_of_recall(CLAIM, some, depth)
+        bet = bet_on(CLAIM, some, CLAIM.max_depth)
         assert values.mean() - 0.1 < bound < values.mean()
+        assert accepts(values, bound, its_bet, CLAIM.confidence)
         shown = shown_recall(CLAIM, some, depth, bet)
         assert accepts(values, shown, bet, CLAIM.confidence)
         assert shown < min(values.mean(), CLAIM.recall)
@@ -157,13 +162,14 @@ def test_the_smallest_code_is_promised_at_its_smallest_depth() -> None:
     assert winner is own[2]
     assert certificate.kept
     assert certificate.accepted()
-    assert certificate.depth == shown_depth(CLAIM, winner, CLAIM.max_depth, bet_on(CLAIM, winner, CLAIM.max_depth))
+    alone = CLAIM.shared(1, 1.0 - TABLE_SHARE)
+    assert certificate.depth == shown_depth(alone, winner, CLAIM.max_depth, bet_on(alone, winner, CLAIM.max_depth))
     assert certificate.measured == pytest.approx(found(winner.testing, certificate.depth).mean())
     assert certificate.tested == (f"{winner}: depth {certificate.depth}",)
 
 
 def test_codes_that_are_tested_share_the_error() -> None:
-    close, part, more = contender(40.0, testing=90.0, size=8), CLAIM.shared(2), 0
+    close, part, more = contender(40.0, testing=90.0, size=8), CLAIM.shared(2, 1.0 - TABLE_SHARE), 0
     for scale in range(15, 30):
         sure = contender(float(scale), size=12)
         winner, certificate = promise_of([close, sure], CLAIM)
@@ -191,6 +197,61 @@ def test_a_code_that_surely_passes_may_fail() -> None:
     assert not certificate.kept
     assert certificate.depth == CLAIM.max_depth
     assert certificate.accepted()
+
+
+def test_a_larger_code_is_promised_if_all_finalists_fail() -> None:
+    failing, larger = contender(5.0, testing=90.0, size=8), contender(5.0, size=16)
+    assert finalists([failing, larger], CLAIM) == [failing]
+    winner, certificate = promise_of([failing, larger], CLAIM)
+    assert winner is larger
+    assert certificate.kept
+    assert certificate.accepted()
+    assert certificate.tested == (f"{failing}: not shown", f"{larger}: depth {certificate.depth}")
+
+
+def test_the_verdict_is_the_best_that_is_shown_of_any_code() -> None:
+    rng, kept = np.random.default_rng(0), 0
+    for draw in range(40):
+        scales = rng.uniform(30.0, 70.0, size=(5, 2))
+        own = [
+            contender(*scales[place], size=size, n=300, seed=10 * draw + place)
+            for place, size in enumerate((4, 8, 8, 12, 16))
+        ]
+        evidence = Evidence(own, CLAIM, N, 10)
+        bounds, outcome = [evidence.bounds(c) for c in own], evidence.outcome(own)
+        enough = [(c.bytes_per_row, b.depth) for c, b in zip(own, bounds, strict=True) if (b.depth or N) <= 100]
+        assert outcome.is_kept(CLAIM) == bool(enough) == any(b.recall >= CLAIM.recall for b in bounds)
+        accepted = outcome.accepted
+        if enough:
+            assert (accepted.bytes_per_row, outcome.depth) == min(enough)
+        else:
+            assert outcome.promised == max(b.recall for b in bounds)
+        values = found(accepted.testing, outcome.depth)
+        assert accepts(values, outcome.promised, outcome.bet, CLAIM.confidence)
+        kept += bool(enough)
+    assert 5 < kept < 35
+
+
+def test_a_bound_of_recall_shows_the_largest_depth() -> None:
+    """The bet on a depth is fitted where all is found, and loses at smaller depths; the bet on the recall wins."""
+    choosing, testing = np.ones((100, K), np.int64), np.ones((2000, K), np.int64)
+    choosing[:9], testing[:100] = N, N  # these queries find nothing within the largest depth
+    own = [contender(5.0, size=8), replace(contender(1.0, size=16), choosing=choosing, testing=testing)]
+    evidence = Evidence(own, CLAIM, N, 2)
+    assert evidence.finalists == own[:1]
+    bounds = evidence.bounds(own[1])
+    assert CLAIM.recall < bounds.recall < 0.95
+    assert bounds.depth == CLAIM.max_depth
+    assert accepts(found(testing, CLAIM.max_depth), CLAIM.recall, bounds.bet, CLAIM.confidence)
+
+
+def test_promise_and_table_share_the_error() -> None:
+    own = [contender(40.0, size=8), contender(15.0, size=12)]
+    evidence, n = Evidence(own, CLAIM, N, 50), 2
+    assert len(evidence.finalists) == n
+    errors = [1.0 - claim.confidence for claim in (evidence._finalist_claim, evidence._table_claim)]
+    assert n * errors[0] + STATEMENTS * 50 * errors[1] == pytest.approx(1.0 - CLAIM.confidence)
+    assert errors[0] > errors[1] > 0.0
 
 
 def test_if_nothing_passes_less_is_promised() -> None:
@@ -241,7 +302,7 @@ def test_a_false_promise_is_as_rare_as_said_with_all_choices(both: float, larger
         found_by = {16: np.repeat([1, 2], [a + b, n - a - b]), 8: np.repeat([1, 2], [a, n - a])}
         own = [replace(contender(1.0, size=s), choosing=choosing[s], testing=r[:, None]) for s, r in found_by.items()]
         winner, certificate = promise_of(own, claim)
-        assert len(certificate.tested) == (1 if few == 17 else 2)
+        assert len(finalists(own, claim)) == (1 if few == 17 else 2)
         if certificate.promised > means[winner.bytes_per_row] + 1e-9:
             false += float(multinomial.pmf([a, b, n - a - b], n, chances))
     assert 0.0 < false <= 1.0 - claim.confidence

@@ -49,15 +49,29 @@ MUTANTS = [
     Mutant(
         "statements that hold together are tested as if they were alone",
         "compression/testing.py",
-        "1.0 - (1.0 - self.confidence) / n",
+        "1.0 - share * (1.0 - self.confidence) / n",
         "self.confidence",
         TESTING,
     ),
     Mutant(
         "codes that are tested together do not share the error",
         "compression/testing.py",
-        "part = claim.shared(len(tested))",
-        "part = claim",
+        "claim.shared(len(self.finalists), 1.0 - TABLE_SHARE)",
+        "claim",
+        TESTING,
+    ),
+    Mutant(
+        "the table and the finalists have the whole error each",
+        "compression/testing.py",
+        "claim.shared(STATEMENTS * n_codes, TABLE_SHARE)",
+        "claim.shared(STATEMENTS * n_codes)",
+        TESTING,
+    ),
+    Mutant(
+        "the bound of the table does not count for the verdict",
+        "compression/testing.py",
+        "depths.append((deepest, recall_bet))",
+        "pass",
         TESTING,
     ),
     Mutant(

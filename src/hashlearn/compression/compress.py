@@ -1,11 +1,12 @@
 """`compress`: try codes on queries that were kept out, and promise what other queries confirm.
 
-Queries are split once. A fifth of them choose: family, size, kind of search, which codes are tested, and the bets. The
-others test. So everything that was looked at before the test is independent of the testing queries, and the promise
+Queries are split once. A fifth of them choose: family, size, kind of search, which codes are finalists, and the bets.
+The others test. So everything that was looked at before the test is independent of the testing queries, and the promise
 holds for any number of queries and of choices.
 
-Few codes are tested: those that may keep the promise, up to the first that surely does. Together they are wrong with
-probability 1 − confidence at most. The smallest code that passes is promised.
+Few codes are finalists: those that may keep the promise, up to the first that surely does. They share most of the
+error. The rest is divided among all codes that could be tried, for the table. If the testing queries refuse all
+finalists, larger codes are tried until one is shown. The smallest code that is shown to keep the promise is promised.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from hashlearn.compression.peers import product_quantizers
 from hashlearn.compression.records import Certificate
 from hashlearn.compression.result import Compression
 from hashlearn.compression.splitting import Split, split_rows
-from hashlearn.compression.testing import Claim, Outcome, is_likely, outcome_of
+from hashlearn.compression.testing import Claim, Evidence, Outcome, is_likely
 from hashlearn.core.checks import generator, require_share, whole_number
 from hashlearn.core.names import require_choice
 from hashlearn.core.progress import Progress, ProgressCallback, tell
@@ -42,6 +43,7 @@ from hashlearn.core.rows import as_rows
 from hashlearn.metrics.neighbors import METRICS
 from hashlearn.persistence import fingerprint
 
+MAX_BYTES = 128  # of a code, without max_bytes
 CANDIDATES = 20  # for each neighbor that is wanted, without max_depth
 WEIGHTS = {"ranking_linear": 20.0, "ranking_mlp": 60.0, "two_step": 10.0}  # seconds of a fit; the others take one
 USUAL_FITS = 3  # of a family
@@ -86,7 +88,7 @@ def compress(
     confidence : of the promise. At most one promise in a hundred fails at 0.99
     queries : rows like those that will be searched for. None: rows of X, at most 2,500 and one in eight, are kept out
         of the database
-    max_bytes : of a code; None: 128
+    max_bytes : of a code, up to 512; None: 128
     max_depth : candidates of a query that may be rescored; None: 20 k
     keep_floats : False: floats are thrown away, and the first k by code are the answer
     metric : of the floats, "cosine" or "euclidean"
@@ -117,7 +119,7 @@ def compress(
     require_choice(metric, "metric", METRICS)
     require_choice(mode, "mode", ("auto", *MODES))
     seed = None if random_state is None else whole_number(random_state, "random_state", least=0)
-    most = SIZES[-1] if max_bytes is None else whole_number(max_bytes, "max_bytes", least=1)
+    most = MAX_BYTES if max_bytes is None else whole_number(max_bytes, "max_bytes", least=1)
     names = _family_names(families, y is not None, thorough)
     X = as_rows(X)
     with watched(progress, verbose) as progress:
@@ -141,16 +143,20 @@ def compress(
             wanted = CANDIDATES * rows.k if max_depth is None else whole_number(max_depth, "max_depth", least=rows.k)
             depth = min(wanted, len(rows.database))
         claim = Claim(float(recall), float(confidence), rows.k, depth)
-        own = _explored(rows, claim, names, MODES if mode == "auto" else (mode,), most, progress)
+        modes = MODES if mode == "auto" else (mode,)
+        own = _explored(rows, claim, names, modes, most, progress)
         tell(progress, "testing the promise", 0, None)
-        outcome = outcome_of(own, claim)
+        evidence = Evidence(own, claim, len(rows.database), _most_codes(rows, names, modes, most, peers))
+        if not any(map(evidence.keeps, evidence.finalists)):
+            _explore_on(own, evidence, rows, names, modes, most, progress)
+        outcome = evidence.outcome(own)
         winner = outcome.accepted
         tried: list[Contender] = [*own]
         if peers:
             size, sizes = winner.bytes_per_row, {contender.bytes_per_row for contender in own}
             shown = sizes if thorough else {other for other in sizes if size <= 2 * other <= 2 * size}
             tried += product_quantizers(shown, rows, progress)
-    table = frontier_of(tried, claim, rows, winner)
+    table = frontier_of(tried, claim, evidence, rows, winner)
     examples = examples_of(winner, outcome.depth, keep_floats, split)
     growth = growth_of(winner, rows, claim.recall) if outcome.is_kept(claim) and outcome.depth > rows.k else None
     columns = next((getattr(X, name) for name in COLUMN_NAMES if hasattr(X, name)), None)
@@ -221,17 +227,49 @@ def _explored(
     return tried
 
 
+def _most_codes(rows: Rows, names: list[str], modes: tuple[str, ...], max_bytes: int, peers: bool) -> int:
+    """How many codes could be tried and shown. Each has its part of the error, so queries must not decide this."""
+    sizes = [n_bits for family in names for n_bits in sizes_of(family, rows, max_bytes)]
+    return len(sizes) * len(modes) + len(set(sizes)) * peers
+
+
+def _explore_on(
+    own: list[OwnContender],
+    evidence: Evidence,
+    rows: Rows,
+    names: list[str],
+    modes: tuple[str, ...],
+    max_bytes: int,
+    progress: ProgressCallback | None,
+) -> None:
+    """Add larger codes of each family, up to the first that is shown to keep the claim.
+
+    No code larger than one that is shown is tried, so slow families go up to the size that is enough for a quick one.
+    """
+    work = _Work(progress, names, ", since smaller codes failed the test")
+    enough = min((contender.bytes_per_row for contender in own if evidence.keeps(contender)), default=max_bytes)
+    for family in names:
+        largest = max((contender.hasher.n_bits for contender in own if contender.family == family), default=0)
+        for n_bits in sizes_of(family, rows, enough):
+            if n_bits > largest:
+                own += contenders(family, n_bits, rows, modes, work.begin(family, n_bits))
+                if any(evidence.keeps(contender) for contender in own[-len(modes) :]):
+                    enough = own[-1].bytes_per_row
+                    break
+
+
 class _Work:
     """Progress over all fits, whose number is not known before: a family is taken for three fits."""
 
-    def __init__(self, progress: ProgressCallback | None, names: list[str]) -> None:
-        self._progress, self._names, self._done = progress, names, 0.0
+    def __init__(self, progress: ProgressCallback | None, names: list[str], reason: str = "") -> None:
+        self._progress, self._names, self._done, self._reason = progress, names, 0.0, reason
         self._begun: list[str] = []
 
     def begin(self, family: str, n_bits: int) -> ProgressCallback | None:
         """Tell of a new fit; returns the callback for it."""
         self._begun.append(family)
         before, weight, stage = self._done, WEIGHTS.get(family, 1.0), f"{family}, {-(-n_bits // 8)} bytes"
+        stage += self._reason
         self._done += weight
         later = self._names[self._names.index(family) + 1 :]
         more = max(0, USUAL_FITS - self._begun.count(family)) * weight

@@ -22,7 +22,7 @@ from hashlearn.search import worst_ranks
 Ranks = NDArray[np.int64]
 
 MODES = ("hamming", "asymmetric")
-SIZES = (4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128)  # bytes
+SIZES = (4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)  # bytes
 QUICK, SLOW = ("pca_sign", "itq", "sign", "two_step"), ("ranking_linear", "ranking_mlp")
 FAMILIES = (*QUICK, *SLOW)
 

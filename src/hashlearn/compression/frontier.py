@@ -12,35 +12,32 @@ from hashlearn.compression.contenders import Contender, OwnContender, Rows, aske
 from hashlearn.compression.records import Example, FrontierRow
 from hashlearn.compression.searcher import Searcher
 from hashlearn.compression.splitting import Split
-from hashlearn.compression.testing import Claim, bet_on, bound_of_recall, measured_depth, shown_depth
+from hashlearn.compression.testing import Claim, Evidence, measured_depth
 from hashlearn.metrics import float_neighbors
 from hashlearn.search import worst_ranks
 
-STATEMENTS = 3  # about each contender: a depth, the recall at the largest depth, the recall without floats
 TIMED_QUERIES, EXAMPLES = 200, 6
 SUBSAMPLES = (0.5, 1.0)  # of the database
 SLOWEST_GROWTH = 0.5  # measured exponents were 0.2 to 0.46, and larger than samples of the database show
 
 
-def frontier_of(tried: list[Contender], claim: Claim, rows: Rows, winner: Contender) -> tuple[FrontierRow, ...]:
-    """A row for each contender, smallest codes first. All bounds hold together at the claim's confidence."""
-    shared = claim.shared(STATEMENTS * len(tried))
-    n = len(rows.database)
+def frontier_of(
+    tried: list[Contender], claim: Claim, evidence: Evidence, rows: Rows, winner: Contender
+) -> tuple[FrontierRow, ...]:
+    """A row for each contender, smallest codes first. All bounds and the promise hold together."""
     table = []
     for contender in sorted(tried, key=lambda contender: (contender.bytes_per_row, contender.family, contender.mode)):
-        depth = shown_depth(shared, contender, n, bet_on(shared, contender, n))
-        recalls = {at: float(found(contender.testing, at).mean()) for at in (claim.max_depth, claim.k)}
-        bounds = {at: bound_of_recall(shared, contender, at) for at in recalls}
+        bounds = evidence.bounds(contender)
         row = FrontierRow(
             bytes_per_row=contender.bytes_per_row,
             family=contender.family,
             mode=contender.mode,
-            depth=depth,
-            recall=recalls[claim.max_depth],
-            bound=bounds[claim.max_depth],
-            codes_recall=recalls[claim.k],
-            codes_bound=bounds[claim.k],
-            ms_per_query=_milliseconds(contender, rows, claim.max_depth if depth is None else depth),
+            depth=bounds.depth,
+            recall=float(found(contender.testing, claim.max_depth).mean()),
+            bound=bounds.recall,
+            codes_recall=float(found(contender.testing, claim.k).mean()),
+            codes_bound=bounds.codes_recall,
+            ms_per_query=_milliseconds(contender, rows, bounds.depth or claim.max_depth),
             fit_seconds=contender.fit_seconds,
             chosen=contender is winner,
             is_peer=not isinstance(contender, OwnContender),

@@ -120,7 +120,6 @@ def frontier_table(rows: Sequence[FrontierRow], promise: Certificate) -> Markup:
     caption = [
         element("strong", "Everything that was measured"),
         f" Bounds (“at least”) and candidates hold together at {percent(promise.confidence)} confidence.",
-        " Fewer codes share the test of the promise, so it may need fewer candidates." if promise.keep_floats else None,
     ]
     lines = (_table_row(row, promise.keep_floats) for row in rows)
     table = plain_table("measured", caption, heads, lines, "Everything that was measured")

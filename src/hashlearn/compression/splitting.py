@@ -14,6 +14,7 @@ from sklearn.utils import check_array
 
 from hashlearn.compression.contenders import Rows
 from hashlearn.compression.promise import fewest_values
+from hashlearn.compression.testing import TABLE_SHARE
 from hashlearn.core.arrays import to_numpy
 from hashlearn.core.checks import LARGEST_FEATURE, require_k, whole_number
 from hashlearn.core.labels import checked_labels, require_unmasked
@@ -137,7 +138,7 @@ def checked_rows(X: Any, name: str) -> NDArray[Any]:
 
 def _queries_needed(recall: float, confidence: float) -> int:
     """How many queries it takes at least, those that choose included."""
-    testing = fewest_values(recall, confidence)
+    testing = fewest_values(recall, 1.0 - (1.0 - TABLE_SHARE) * (1.0 - confidence))
     return max(-(-testing * CHOOSING_SHARE // (CHOOSING_SHARE - 1)), testing + FEWEST_CHOOSING)
 
 

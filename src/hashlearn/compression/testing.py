@@ -1,10 +1,12 @@
 """From ranks to promises: what the choosing queries plan, and what the testing queries show.
 
-A plan holds everything that must be fixed before the testing queries are looked at: which codes to test, and how much
-to bet. A few codes are tested, and they share the probability of a false promise (Bonferroni). Recall grows with depth,
-so with one bet for all depths of a code the stake grows with depth too. Depths are tested from the deepest on, and the
-first that fails ends the test (a fixed sequence): depths need no correction, and the smallest accepted one can be found
-by bisection.
+The probability of a false statement is divided before the testing queries are looked at (Bonferroni). A few codes that
+the choosing queries select, the finalists, share most of it. The table has the rest: an equal part for every statement
+about every code that could be tried. So promise and table hold together, and the promise may be any row of the table.
+
+Recall grows with depth, so with one bet for all depths of a code the stake grows with depth too. Depths are tested from
+the deepest on, and the first that fails ends the test (a fixed sequence): depths need no correction, and the smallest
+accepted one can be found by bisection.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ from hashlearn.compression.promise import LARGEST_BET, accepts, best_bet, lower_
 from hashlearn.core.arrays import FloatArray
 
 SMALLEST_CLAIM = 0.01  # that a bet is fitted to
+TABLE_SHARE = 0.1  # of the error; the finalists share the rest
+STATEMENTS = 3  # of the table about each code: a depth, the recall at the largest depth, the recall without floats
 DOUBT = 2.0  # standard errors of a mean: so far below the claim a code may still keep it, so far above it surely does
 
 
@@ -31,9 +35,9 @@ class Claim:
     k: int
     max_depth: int  # k if there is nothing to rescore with
 
-    def shared(self, n: int) -> Claim:
-        """The same claim for one of n contenders, so that all n hold together (Bonferroni)."""
-        return Claim(self.recall, 1.0 - (1.0 - self.confidence) / n, self.k, self.max_depth)
+    def shared(self, n: int, share: float = 1.0) -> Claim:
+        """The same claim for one of n statements, so that all n hold together with this share of the error."""
+        return Claim(self.recall, 1.0 - share * (1.0 - self.confidence) / n, self.k, self.max_depth)
 
     def margin(self, values: FloatArray, n_testing: int) -> float:
         """How far above the claim the mean of n_testing values must be, roughly, to be accepted."""
@@ -49,44 +53,99 @@ class Outcome:
     depth: int
     promised: float
     bet: float
-    tested: tuple[str, ...]  # every code that was tested, in words. All that was shown holds together
+    tested: tuple[str, ...]  # the finalists and the accepted code, in words. All that was shown holds together
 
     def is_kept(self, claim: Claim) -> bool:
         """Whether the whole claim is promised."""
         return self.promised == claim.recall
 
 
-def outcome_of(own: list[OwnContender], claim: Claim) -> Outcome:
-    """Test the finalists. The smallest code that shows the claim is promised, at the smallest depth that shows it.
+@dataclass(frozen=True)
+class Bounds:
+    """What the testing queries show of one code."""
 
-    If none shows it, promise the recall that the one with the best recall does show.
+    depth: int | None  # enough for the claim; None: not even all rows are shown to be enough
+    recall: float  # at the largest depth
+    codes_recall: float  # without floats
+    bet: float  # that showed the depth, or the recall if the depth is above the largest
+
+
+class Evidence:
+    """What the testing queries show of every code, and the verdict. All of it holds together at the claim's confidence.
+
+    The choosing queries select the finalists among ``own``. Each of the ``n_codes`` that could be tried, finalist or
+    not, has its part of the error too. So more codes may be tried after a look at the testing queries.
     """
-    tested = finalists(own, claim)
-    part = claim.shared(len(tested))
-    bets = [bet_on(part, contender, claim.max_depth) for contender in tested]
-    depths = [shown_depth(part, contender, claim.max_depth, bet) for contender, bet in zip(tested, bets, strict=True)]
-    words = tuple(
-        f"{contender}: {'not shown' if depth is None else f'depth {depth}'}"
-        for contender, depth in zip(tested, depths, strict=True)
-    )
-    shown = [
-        (contender.bytes_per_row, depth, place)
-        for place, (contender, depth) in enumerate(zip(tested, depths, strict=True))
-        if depth is not None
-    ]
-    if shown:
-        _, depth, place = min(shown)
-        return Outcome(tested[place], depth, claim.recall, bets[place], words)
-    place = tested.index(_safest(tested, claim))
-    promised = shown_recall(part, tested[place], claim.max_depth, bets[place])
-    return Outcome(tested[place], claim.max_depth, promised, bets[place], words)
+
+    def __init__(self, own: list[OwnContender], claim: Claim, n_rows: int, n_codes: int) -> None:
+        self.finalists = finalists(own, claim)
+        self._claim, self._n_rows = claim, n_rows
+        self._finalist_claim = claim.shared(len(self.finalists), 1.0 - TABLE_SHARE)
+        self._table_claim = claim.shared(STATEMENTS * n_codes, TABLE_SHARE)
+        self._bounds: dict[Contender, Bounds] = {}
+
+    def bounds(self, contender: Contender) -> Bounds:
+        """The best that is shown of a code, by the table's part of the error and by that of a finalist."""
+        if contender not in self._bounds:
+            self._bounds[contender] = self._tested(contender)
+        return self._bounds[contender]
+
+    def _tested(self, contender: Contender) -> Bounds:
+        deepest, table = self._claim.max_depth, self._table_claim
+        bet = bet_on(table, contender, self._n_rows)
+        depths = [(shown_depth(table, contender, self._n_rows, bet), bet)]
+        recalls = [bound_of_recall(table, contender, deepest)]
+        if contender in self.finalists:
+            bet = bet_on(self._finalist_claim, contender, deepest)
+            depths.append((shown_depth(self._finalist_claim, contender, deepest, bet), bet))
+            recalls.append((shown_recall(self._finalist_claim, contender, deepest, bet), bet))
+        recall, recall_bet = max(recalls)
+        if recall >= self._claim.recall:
+            depths.append((deepest, recall_bet))
+        depth, bet = min(((depth, bet) for depth, bet in depths if depth is not None), default=(None, recall_bet))
+        codes_recall, _ = bound_of_recall(table, contender, self._claim.k)
+        if depth is None or depth > deepest:
+            return Bounds(depth, recall, codes_recall, recall_bet)
+        at_k = self._claim.recall if depth == self._claim.k else 0.0
+        return Bounds(depth, max(recall, self._claim.recall), max(codes_recall, at_k), bet)
+
+    def keeps(self, contender: Contender) -> bool:
+        """Whether a code is shown to keep the claim."""
+        depth = self.bounds(contender).depth
+        return depth is not None and depth <= self._claim.max_depth
+
+    def outcome(self, own: list[OwnContender]) -> Outcome:
+        """The smallest code that is shown to keep the claim, at its smallest depth; else the highest recall shown."""
+        kept = [
+            (contender.bytes_per_row, depth, place)
+            for place, contender in enumerate(own)
+            if (depth := self.bounds(contender).depth) is not None and depth <= self._claim.max_depth
+        ]
+        if kept:
+            _, depth, place = min(kept)
+            accepted, promised = own[place], self._claim.recall
+        else:
+            depth = self._claim.max_depth
+            accepted = max(own, key=lambda c: (self.bounds(c).recall, float(found(c.choosing, depth).mean())))
+            promised = self.bounds(accepted).recall
+        tested = self.finalists if accepted in self.finalists else [*self.finalists, accepted]
+        words = (
+            f"{contender}: {f'depth {self.bounds(contender).depth}' if self.keeps(contender) else 'not shown'}"
+            for contender in tested
+        )
+        return Outcome(accepted, depth, promised, self.bounds(accepted).bet, tuple(words))
+
+
+def outcome_of(own: list[OwnContender], claim: Claim, n_rows: int) -> Outcome:
+    """The verdict if no more than these codes can be tried."""
+    return Evidence(own, claim, n_rows, len(own)).outcome(own)
 
 
 def finalists(own: list[OwnContender], claim: Claim) -> list[OwnContender]:
-    """What is tested, smallest first: codes that may keep the claim, up to the first size at which one surely does.
+    """Codes that may keep the claim, smallest first, up to the first size at which one surely does.
 
-    Only the codes that may need the fewest candidates of their size are tested. If none surely keeps the claim, the one
-    with the best recall is tested too.
+    Only the codes that may need the fewest candidates of their size are finalists. If none surely keeps the claim, the
+    one with the best recall is a finalist too.
     """
     tested: list[OwnContender] = []
     for size in sorted({contender.bytes_per_row for contender in own}):
@@ -150,10 +209,10 @@ def shown_recall(claim: Claim, contender: Contender, depth: int, bet: float) -> 
     return lower_bound(found(contender.testing, depth), bet, claim.confidence, claim.recall)
 
 
-def bound_of_recall(claim: Claim, contender: Contender, depth: int) -> float:
-    """A lower bound of recall at this depth, at the claim's confidence."""
+def bound_of_recall(claim: Claim, contender: Contender, depth: int) -> tuple[float, float]:
+    """A lower bound of recall at this depth, at the claim's confidence, and the bet that shows it."""
     bet = _bet(claim, found(contender.choosing, depth), 1.0, len(contender.testing))
-    return lower_bound(found(contender.testing, depth), bet, claim.confidence)
+    return lower_bound(found(contender.testing, depth), bet, claim.confidence), bet
 
 
 def measured_depth(ranks: Ranks, recall: float) -> int:
