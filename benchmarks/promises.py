@@ -5,8 +5,9 @@
 ``python -m benchmarks.promises tightness``  depth that is promised against the depth known in hindsight, by queries
 ``python -m benchmarks.promises families``   bytes, depth and seconds of `compress`: all families, and ITQ alone
 ``python -m benchmarks.promises domain``     a promise made without two domains, verified on queries of both kinds
+``python -m benchmarks.promises verdicts``   `compress` for Hamming search: promises, and refusals that are untrue
 
-All but the last two draw queries from pools (`promise_pools`). ``--ranks FOLDER`` keeps the ranks of pools for next
+All but the last three draw queries from pools (`promise_pools`). ``--ranks FOLDER`` keeps the ranks of pools for next
 time.
 "With": queries are drawn with replacement, as the theory assumes, and the truth is the mean of the whole pool.
 "Without": drawn without replacement, and judged by the queries left over. This judge is noisy.
@@ -45,6 +46,13 @@ from hashlearn.experiments import datasets
 
 RECALLS = (0.8, 0.9, 0.95, 0.99)
 TOTALS = (500, 2_000, 10_000)
+COLLECTIONS = {  # name: metric
+    "clinc150_minilm": "cosine",
+    "caltech101_efficientnet_lite0": "cosine",
+    "mnist": "euclidean",
+    "digits": "cosine",
+}
+FEWEST_QUERIES, MOST_QUERIES = 650, 2500  # a recall of 0.99 needs about 600
 
 
 def settings_of(pool: Pool) -> list[tuple[list[int], int]]:
@@ -208,9 +216,36 @@ def domain(options: argparse.Namespace) -> None:
         print(f"{what}: {verify(plan, data.X[rows], data.X[data.is_query & asked])}", flush=True)
 
 
+def verdicts(options: argparse.Namespace) -> None:
+    """Verdicts of `compress` for Hamming search. No refusal may stand above a row of its table that keeps the claim."""
+    table = Table("data set", "recall", "seed", "kept", "promised", "bytes", "depth", "family", "refuted", "seconds")
+    totals = {"verdicts": 0, "kept": 0, "refuted": 0, "seconds": 0.0}
+    for name in options.collections:
+        X = datasets.load(name).X
+        for recall in options.recalls:
+            for seed in range(options.seeds):
+                rows = X[np.sort(np.random.default_rng(seed).permutation(len(X))[: options.max_rows])]
+                n_queries = min(max(len(rows) // 8, FEWEST_QUERIES), MOST_QUERIES)
+                settings = {"metric": COLLECTIONS[name], "random_state": seed, "n_queries": n_queries}
+                began = time.perf_counter()
+                plan = compress(rows, recall=recall, mode="hamming", **settings)
+                spent, kept = time.perf_counter() - began, plan.certificate.kept
+                refuted = not kept and any(
+                    row.bound >= recall or (row.depth or math.inf) <= plan.certificate.max_depth
+                    for row in plan.frontier
+                )
+                size = plan.bytes_per_row, plan.depth, plan.certificate.family
+                table.row(name, recall, seed, kept, f"{plan.recall_lower_bound:.4f}", *size, refuted, f"{spent:.1f}")
+                for key, more in zip(totals, (1, kept, refuted, spent), strict=True):
+                    totals[key] += more
+    print(", ".join(f"{key} {total:.6g}" for key, total in totals.items()))
+    record(options.json, table.columns, table.rows, totals)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parts = {"validity": validity, "untested": untested, "tightness": tightness, "families": families, "domain": domain}
+    parts["verdicts"] = verdicts
     parser.add_argument("part", choices=parts)
     parser.add_argument("--data", nargs="+", choices=TASKS, default=None, help="all; families: CLINC150")
     parser.add_argument("--recalls", type=float, nargs="+", default=None)
@@ -219,6 +254,9 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=None, help="200; tightness: 100")
     parser.add_argument("--queries", type=int, default=2000, help="of a draw, for validity; a fifth of them choose")
     parser.add_argument("--totals", type=int, nargs="+", default=TOTALS, help="queries, for tightness")
+    parser.add_argument("--collections", nargs="+", choices=COLLECTIONS, default=list(COLLECTIONS), help="for verdicts")
+    parser.add_argument("--seeds", type=int, default=5, help="for verdicts")
+    parser.add_argument("--max-rows", type=int, default=None, help="rows of a collection, for verdicts; all")
     parser.add_argument("--ranks", type=Path, help="folder that keeps the ranks of the pools")
     add_option(parser)
     options = parser.parse_args()
