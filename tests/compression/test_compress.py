@@ -201,6 +201,13 @@ def test_a_recall_is_refused_only_if_no_size_up_to_max_bytes_keeps_it(monkeypatc
     assert plan.recall_lower_bound == max(row.bound for row in plan.frontier)
 
 
+def test_sizes_that_gain_nothing_end_a_family(monkeypatch: pytest.MonkeyPatch) -> None:
+    unlucky(monkeypatch, size=1000)
+    plan = compress(X, recall=0.8, families=["ranking_linear"], mode="hamming")
+    assert not plan.certificate.kept
+    assert 12 < max(row.bytes_per_row for row in plan.frontier) < 128
+
+
 def test_codes_above_128_bytes_are_tried_if_they_are_allowed() -> None:
     rows, none = np.empty((3000, 2000)), np.empty((0, 10), np.int64)
     some = Rows(rows, None, rows[:0], rows[:0], none, none, "cosine", 0)

@@ -48,6 +48,7 @@ CANDIDATES = 20  # for each neighbor that is wanted, without max_depth
 WEIGHTS = {"ranking_linear": 20.0, "ranking_mlp": 60.0, "two_step": 10.0}  # seconds of a fit; the others take one
 USUAL_FITS = 3  # of a family
 COLUMN_NAMES = ("names", "column_names", "columns")  # of a file, of an Arrow table, of a data frame
+PATIENCE = 2  # larger sizes in a row that gain no recall end a family
 QUICKEST, SIZES_SHOWN = "pca_sign", 4  # shown up to four times the size that is enough
 
 
@@ -148,7 +149,7 @@ def compress(
         tell(progress, "testing the promise", 0, None)
         evidence = Evidence(own, claim, len(rows.database), _most_codes(rows, names, modes, most, peers))
         if not any(map(evidence.keeps, evidence.finalists)):
-            _explore_on(own, evidence, rows, names, modes, most, progress)
+            _explore_on(own, evidence, rows, claim, names, modes, most, progress)
         outcome = evidence.outcome(own)
         winner = outcome.accepted
         tried: list[Contender] = [*own]
@@ -237,25 +238,35 @@ def _explore_on(
     own: list[OwnContender],
     evidence: Evidence,
     rows: Rows,
+    claim: Claim,
     names: list[str],
     modes: tuple[str, ...],
     max_bytes: int,
     progress: ProgressCallback | None,
 ) -> None:
-    """Add larger codes of each family, up to the first that is shown to keep the claim.
+    """Add larger codes of each family, up to the first that is shown to keep the claim, while they gain recall.
 
     No code larger than one that is shown is tried, so slow families go up to the size that is enough for a quick one.
     """
+
+    def recall_of(codes: list[OwnContender]) -> float:
+        return max((float(found(code.choosing, claim.max_depth).mean()) for code in codes), default=0.0)
+
     work = _Work(progress, names, ", since smaller codes failed the test")
     enough = min((contender.bytes_per_row for contender in own if evidence.keeps(contender)), default=max_bytes)
     for family in names:
-        largest = max((contender.hasher.n_bits for contender in own if contender.family == family), default=0)
+        of_family = [contender for contender in own if contender.family == family]
+        largest = max((contender.hasher.n_bits for contender in of_family), default=0)
+        best, without_gain = recall_of(of_family), 0
         for n_bits in sizes_of(family, rows, enough):
-            if n_bits > largest:
-                own += contenders(family, n_bits, rows, modes, work.begin(family, n_bits))
-                if any(evidence.keeps(contender) for contender in own[-len(modes) :]):
-                    enough = own[-1].bytes_per_row
+            if n_bits > largest and without_gain < PATIENCE:
+                made = contenders(family, n_bits, rows, modes, work.begin(family, n_bits))
+                own += made
+                if any(map(evidence.keeps, made)):
+                    enough = made[0].bytes_per_row
                     break
+                without_gain = 0 if recall_of(made) > best else without_gain + 1
+                best = max(best, recall_of(made))
 
 
 class _Work:
