@@ -79,7 +79,7 @@ def test_a_time_limit_ends_inference_with_usable_codes(monkeypatch: pytest.Monke
         report = hasher.inference_report_
         assert report.out_of_time
         assert report.bits[-1].status == "time_limit"
-        assert "ended by the time limit" in str(report)
+        assert "shortened by the time limit" in str(report)
         start = TwoStepHasher(8, solver="spectral", init="pca", n_sweeps=1, random_state=0, spread=False).fit(X[:100])
         assert report.final_objective <= start.inference_report_.start_objective  # no bit was made worse
         assert hasher.encode(X[:3]).shape == (3, 1)
@@ -97,7 +97,7 @@ def test_the_time_limit_of_the_fit_command(folder: Path, monkeypatch: pytest.Mon
     monkeypatch.setitem(bqp.METHODS, "endless", Endless)
     result = invoke("fit", "X.npy", "-o", "new", "--bits", 8, "--solver", "endless", "--time-limit", 0.1, "--json")
     assert result.exit_code == 0
-    assert result.stderr == "Note: the time limit ended the inference of codes; later bits are less well solved\n"
+    assert result.stderr == "Note: the time limit shortened the inference of codes; some bits are less well solved\n"
     assert json.loads(result.stdout)["notes"]
     assert answer("encode", "new", "Q.npy", "-o", "codes.npy")["rows"] == 40
 

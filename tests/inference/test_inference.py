@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from hashlearn import bqp, inference, targets
+from hashlearn.bqp.methods import annealed_search, local_search
 from hashlearn.bqp.methods.spectral import sign
 from hashlearn.inference.objective import frobenius_square, objective
 from hashlearn.inference.starts import _factor
@@ -126,11 +127,62 @@ class Slow:
 
 def test_a_bit_that_takes_long_ends_at_the_time_limit():
     Z = inference.start_codes("random", X, 3, np.random.default_rng(0))
-    codes, report = inference.infer_codes(all_kinds()["dense"], Z, solver=Slow(), spread=False, time_limit=0.1)
+    codes, report = inference.infer_codes(all_kinds()["dense"], Z, solver=Slow(), spread=False, time_limit=0.6)
     assert report.out_of_time
-    assert [record.status for record in report.bits] == ["time_limit"]
+    assert [record.status for record in report.bits] == 3 * ["time_limit"]
     assert report.seconds < 4.0
     np.testing.assert_array_equal(codes, Z)
+
+
+@pytest.mark.parametrize("engine", ["walks", "sweeps", "anneals"])
+@pytest.mark.parametrize("solver", ["local_search", bqp.Auto(), "auto", "al"])
+def test_a_limit_that_is_not_reached_changes_no_code(engine, solver, monkeypatch):
+    """A search must not go on until the limit, nor may a solver plan with it."""
+    rng = np.random.default_rng(0)
+    chain = targets.Pairs(similar=[(i, i + 1) for i in range(70)], dissimilar=[(i, i + 9) for i in range(70)])
+    Y = (chain if engine == "anneals" else targets.Distance()).build(X, None, rng)
+    monkeypatch.setattr(local_search, "LARGEST_WALKED", 0)
+    monkeypatch.setattr(local_search, "LARGEST_DENSIFIED", 0 if engine == "sweeps" else 2048)
+    monkeypatch.setattr(local_search, "SWEEP_STEPS", 1e6)
+    monkeypatch.setattr(local_search, "TABU_STEPS", 1e6)
+    monkeypatch.setattr(local_search, "TABU_STEPS", 1e6)
+    monkeypatch.setattr(annealed_search, "STEPS", 1e6)
+    Z = inference.start_codes("random", X, 3, rng)
+
+    def inferred(time_limit):
+        rng = np.random.default_rng(1)
+        return inference.infer_codes(Y, Z, solver=solver, n_sweeps=1, rng=rng, time_limit=time_limit)
+
+    (limited, report), (free, _) = inferred(60.0), inferred(None)
+    np.testing.assert_array_equal(limited, free)
+    assert "time_limit" not in [record.status for record in report.bits]
+    assert len(report.bits) == 3
+    assert not report.out_of_time
+
+
+@dataclasses.dataclass(frozen=True)
+class SlowAtFirst:
+    """Waits for the time limit the first time."""
+
+    calls: list
+    name = "slow at first"
+
+    def run(self, A, run, rng, x0):
+        self.calls.append(0)
+        while len(self.calls) == 1:
+            run.tick("waiting")
+        return bqp.Spectral().run(A, run, rng, x0)
+
+
+def test_a_bit_that_takes_more_than_its_share_leaves_time_for_the_others():
+    Z = inference.start_codes("random", X, 3, np.random.default_rng(0))
+    _, report = inference.infer_codes(all_kinds()["dense"], Z, solver=SlowAtFirst([]), time_limit=1.5)
+    statuses = [record.status for record in report.bits]
+    assert statuses[0] == "time_limit"
+    assert "time_limit" not in statuses[1:]
+    assert len(statuses) > 3  # the bit was solved again
+    assert report.out_of_time
+    assert "shortened by the time limit" in str(report)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -71,7 +71,7 @@ MUTANTS = [
     Mutant(
         "the time limit does not reach the solver of a bit",
         "inference/whole_bits.py",
-        '            time_limit=None if seconds_left == float("inf") else seconds_left,\n',
+        "            time_limit=AtMost(seconds),\n",
         "",
         INFERENCE,
     ),

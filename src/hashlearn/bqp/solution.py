@@ -92,6 +92,13 @@ SECONDS_BETWEEN_REPORTS = 0.1
 DIVIDED_ROWS = 4096  # rows of a sparse A whose divisors are found at once
 
 
+class AtMost(float):
+    """A ``time_limit`` in seconds that may end a solve early and never extends it.
+
+    Under a plain limit a search goes on until the limit. Under this one it does the work that it does without a limit.
+    """
+
+
 class OutOfTime(Exception):
     """Raised by `Run.tick` past the time limit, or when the answer is proven; caught by `solve`."""
 
@@ -185,8 +192,9 @@ class Run:
         self._progress = progress
         self._next_report = -np.inf
         self._started = time.perf_counter() if started is None else started
-        self._limit = time_limit
-        self._deadline = None if time_limit is None else self._started + time_limit
+        self._deadline = np.inf if time_limit is None else self._started + time_limit
+        self._is_used_up = not isinstance(time_limit, AtMost)
+        self._limit = time_limit if self._is_used_up else None
         self._paused = paused  # seconds that do not count towards the limit
         self._stage = "start"
         self._lock = threading.RLock()
@@ -266,7 +274,7 @@ class Run:
         """Call the progress callback, ten times a second at most; raise `OutOfTime` past the time limit."""
         self._stage = stage
         self._report(stage, fraction)
-        if self._ended() or self.seconds_left < 0.0:
+        if self._ended() or self.is_late:
             raise OutOfTime
 
     def report_end(self) -> None:
@@ -291,8 +299,16 @@ class Run:
 
     @property
     def seconds_left(self) -> float:
-        """Until the time limit; inf without one."""
-        return np.inf if self._deadline is None else self._deadline + self._paused() - time.perf_counter()
+        """What a search may plan to use: the time until the limit; inf without one, or if it is `AtMost`."""
+        return self._until_deadline() if self._is_used_up else np.inf
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the time limit has passed."""
+        return self._until_deadline() < 0.0
+
+    def _until_deadline(self) -> float:
+        return self._deadline + self._paused() - time.perf_counter()
 
     def _record(self) -> None:
         if len(self.trace) < TRACE_LIMIT:

@@ -45,8 +45,8 @@ HEADER = (
 )
 HOW_TO_READ = """\
 How to read it: "codes" is recall@{k} by code alone, "rescored" after the first {depth:,} are ranked again by the
-original vectors, which must be kept. "depth" says how many candidates are enough for {recall}. All "at least" and
-depths hold together, so the depth of the chosen row can be larger than the promised one."""
+original vectors, which must be kept. "depth" says how many candidates are enough for {recall}. All "at least",
+depths and the promise hold together."""
 
 
 @click.command("compress", short_help="The smallest code that keeps a tested promise about recall.")

@@ -97,7 +97,7 @@ def fit_command(
     if labels is not None and not hasher._learns_from_labels:
         remarks.append(f"method {method!r} learns without labels: --labels was not used")
     if getattr(getattr(hasher, "inference_report_", None), "out_of_time", False):
-        remarks.append("the time limit ended the inference of codes; later bits are less well solved")
+        remarks.append("the time limit shortened the inference of codes; some bits are less well solved")
     report |= {"method": method, "why": why, "seed": seed, "seconds": spent, "notes": remarks, **_what_ran(hasher)}
     model, learned = described(report)
     taken = f"{method}, {hasher.n_bits} bits" + (f"; chosen because {why}" if why else "")

@@ -63,8 +63,8 @@ class TwoStepHasher(BitPredictor):
         estimated on the training samples by leave-one-out; False is the literal paper
     random_state : seed or Generator; the same seed gives the same codes for any thread count and batch size
     n_jobs : threads for fitting hash functions; None or -1 for all cores
-    time_limit : seconds for inference; bits that are not reached by then stay at their start. Hash functions are
-        learned afterwards without a limit
+    time_limit : seconds for inference, an upper bound: each bit takes at most its share, and bits that are not reached
+        stay at their start. Hash functions are learned afterwards without a limit
     progress : called with a `hashlearn.core.progress.Progress` between steps
     verbose : draw a progress bar with the time left. It also says when kernels are compiled, on a machine's first fit
 

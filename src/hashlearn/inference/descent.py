@@ -15,6 +15,7 @@ from hashlearn import bqp
 from hashlearn.bqp.rows.numpy_rows import NumpyRows
 from hashlearn.core import thresholds
 from hashlearn.core.progress import ProgressCallback, tell
+from hashlearn.core.progress_bar import compilations_told
 from hashlearn.core.threads import one_blas_thread
 from hashlearn.inference.array_rows import MAX_PASSES, ArrayRows
 from hashlearn.inference.codebook import spread_codewords
@@ -40,8 +41,8 @@ class Bits(Protocol):
     def objective(self) -> float:
         """Eq. (3) of the codes as they stand."""
 
-    def one_bit(self, sweep: int, bit: int, seconds_left: float, last: bool) -> BitRecord:
-        """Improve one bit."""
+    def one_bit(self, sweep: int, bit: int, seconds: float, last: bool) -> BitRecord:
+        """Improve one bit within ``seconds``, without the time that kernels take to compile."""
 
 
 def infer_codes(
@@ -67,7 +68,8 @@ def infer_codes(
     monotone : each bit starts from its present signs and is only replaced by better ones, and inference ends after a
         sweep without change; False is the literal paper, which takes whatever the solver returns
     spread : if samples of one class end with one code, prefer codewords that keep apart among equal objectives
-    time_limit : seconds; the bits that are not reached by then stay as they are, and the report says so
+    time_limit : seconds, an upper bound: every bit does its usual work, unless that takes more than its share of what is
+        left for the bits of a sweep. Without such a bit (``report.out_of_time``) codes are those of a fit without limit
     progress : called with a `hashlearn.core.progress.Progress` after each bit
 
     Ctrl-C ends it with a KeyboardInterrupt: codes of half the bits would pass for finished ones.
@@ -120,23 +122,27 @@ def descend(
     deadline = float("inf") if time_limit is None else time.perf_counter() + time_limit
     report.start_objective = bits.objective()
     settled = False
-    for sweep in range(1, n_sweeps + 1):
-        last = settled or sweep == n_sweeps
-        for bit in range(bits.n_bits):
-            left = deadline - time.perf_counter()
-            if left <= 0.0:
+    with compilations_told(None) as compiling:
+        for sweep in range(1, n_sweeps + 1):
+            last = settled or sweep == n_sweeps
+            for bit in range(bits.n_bits):
+                left = deadline + compiling() - time.perf_counter()
+                if left <= 0.0:
+                    break
+                # A bit gets its share of the time, so that a slow one leaves some for the others.
+                report.bits.append(bits.one_bit(sweep, bit, left / (bits.n_bits - bit), last))
+                tell(progress, "inference", (sweep - 1) * bits.n_bits + bit + 1, n_sweeps * bits.n_bits)
+            report.objectives.append(bits.objective())
+            if left <= 0.0 or report.bits[-1].status == bqp.Status.TIME_LIMIT:
                 report.out_of_time = True
                 break
-            report.bits.append(bits.one_bit(sweep, bit, left, last))
-            tell(progress, "inference", (sweep - 1) * bits.n_bits + bit + 1, n_sweeps * bits.n_bits)
-        report.objectives.append(bits.objective())
-        if report.out_of_time or report.bits[-1].status == bqp.Status.TIME_LIMIT:
-            report.out_of_time = True
-            break
-        settled = monotone and not any(record.changed for record in report.bits[-bits.n_bits :])
-        if settled and (last or not bits.leaves_proofs_for_last):
-            report.stopped_early = sweep < n_sweeps
-            break
+            records = report.bits[-bits.n_bits :]
+            is_cut = any(record.status == bqp.Status.TIME_LIMIT for record in records)
+            report.out_of_time |= is_cut
+            settled = monotone and not is_cut and not any(record.changed for record in records)
+            if settled and (last or not bits.leaves_proofs_for_last):
+                report.stopped_early = sweep < n_sweeps
+                break
     report.final_objective = report.objectives[-1]
 
 

@@ -17,8 +17,9 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from hashlearn import bqp
-from hashlearn.bqp.solution import OutOfTime, relative_gap
+from hashlearn.bqp.solution import AtMost, OutOfTime, relative_gap
 from hashlearn.core.arrays import FloatArray
+from hashlearn.core.progress_bar import compilations_told
 from hashlearn.inference.objective import objective_of_products
 from hashlearn.inference.proofs import ProofSums, bit_bound, sample_factor
 from hashlearn.inference.report import BitRecord
@@ -109,18 +110,19 @@ class BitsByPasses:
             self._among, self._cross = self.rows.products()
         return objective_of_products(self._among, self._cross.T, self._target_weights, self._target_square, self.n)
 
-    def one_bit(self, sweep: int, bit: int, seconds_left: float, last: bool) -> BitRecord:
+    def one_bit(self, sweep: int, bit: int, seconds: float, last: bool) -> BitRecord:
         """Lower the value of one bit, or leave it."""
         began = time.perf_counter()
+        with compilations_told(None) as compiling:
 
-        def tick() -> None:
-            if time.perf_counter() - began > seconds_left:
-                raise OutOfTime
+            def tick() -> None:
+                if time.perf_counter() - began - compiling() > seconds:
+                    raise OutOfTime
 
-        weights, t = self._problem(bit)
-        estimate = None if self._solver is None else self._on_sample(self._solver, bit, weights, seconds_left)
-        q = None if estimate is None else -weights * estimate
-        proposals = self.rows.propose(Step(bit, weights, t, q, estimate), tick)
+            weights, t = self._problem(bit)
+            estimate = None if self._solver is None else self._on_sample(self._solver, bit, weights, seconds)
+            q = None if estimate is None else -weights * estimate
+            proposals = self.rows.propose(Step(bit, weights, t, q, estimate), tick)
         outcomes, t, value = agreed(proposals, t, weights)
         self.rows.take(bit, outcomes)
         self._among[bit], self._cross[bit] = t[: self.n_bits], t[self.n_bits :]
@@ -145,7 +147,7 @@ class BitsByPasses:
         weights[bit] = 0.0
         return weights, np.r_[self._among[bit], self._cross[bit]]
 
-    def _on_sample(self, solver: bqp.Solver, bit: int, weights: FloatArray, seconds_left: float) -> FloatArray:
+    def _on_sample(self, solver: bqp.Solver, bit: int, weights: FloatArray, seconds: float) -> FloatArray:
         """An estimate of Pᵀx over all rows, from the signs that the solver finds on a sample."""
         P = self.rows.sample(self._rng)
         present = P[:, bit].copy()
@@ -154,7 +156,7 @@ class BitsByPasses:
             solver,
             random_state=self._rng,
             x0=present,
-            time_limit=None if seconds_left == np.inf else seconds_left,
+            time_limit=AtMost(seconds),
         )
         if solution.status == bqp.Status.INTERRUPTED:
             raise KeyboardInterrupt

@@ -54,7 +54,7 @@ class InferenceReport:
         lines = [
             f"{self.solver} ({self.method}): {len(self.objectives)} sweep(s), {self.seconds:.2f} s"
             + (", no bit changed in the last" if self.stopped_early else "")
-            + (", ended by the time limit" if self.out_of_time else ""),
+            + (", shortened by the time limit" if self.out_of_time else ""),
             f"{'sweep':>5}  {'objective':>10}  {'bits changed':>12}  {'mean gap':>9}  {'worst gap':>9}  {'seconds':>8}",
             f"{'start':>5}  {self.start_objective:>10.6f}",
         ]

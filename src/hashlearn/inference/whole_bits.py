@@ -11,7 +11,7 @@ import numpy as np
 
 from hashlearn import bqp
 from hashlearn.bqp.rows import rows_of
-from hashlearn.bqp.solution import relative_gap
+from hashlearn.bqp.solution import AtMost, relative_gap
 from hashlearn.core.arrays import FloatArray, is_tensor
 from hashlearn.inference.objective import frobenius_square, objective
 from hashlearn.inference.report import BitRecord
@@ -86,7 +86,7 @@ class WholeBits:
             self._target_square = frobenius_square(self._target)
         return objective(self._target, self.codes, self._target_square)
 
-    def one_bit(self, sweep: int, bit: int, seconds_left: float, last: bool) -> BitRecord:
+    def one_bit(self, sweep: int, bit: int, seconds: float, last: bool) -> BitRecord:
         """Solve one bit; with ``monotone`` its signs are replaced only by better ones."""
         A, old, monotone = self.problem(bit), _copy(self.codes[:, bit]), self._monotone
         solution = bqp.solve(
@@ -94,7 +94,7 @@ class WholeBits:
             self._solver if last else self._early,
             random_state=self._rng,
             x0=old if monotone else None,
-            time_limit=None if seconds_left == float("inf") else seconds_left,
+            time_limit=AtMost(seconds),
         )
         if solution.status == bqp.Status.INTERRUPTED:
             raise KeyboardInterrupt

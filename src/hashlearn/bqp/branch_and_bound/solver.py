@@ -230,7 +230,7 @@ class _Tree:
         self._run.tick("branch and bound", len(self.entries) / self._max_nodes if self._max_nodes else None)
 
     def _check_time(self) -> None:
-        if self._stopped.is_set() or self._run.seconds_left < 0.0:
+        if self._stopped.is_set() or self._run.is_late:
             raise OutOfTime
 
 
