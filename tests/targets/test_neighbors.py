@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from hashlearn import targets
+from hashlearn import TwoStepHasher, targets
 from hashlearn.core import thresholds
 from hashlearn.targets import neighbors as graphs
 from hashlearn.targets.neighbors import _diffusion, _power
@@ -80,6 +80,21 @@ def test_sparse_and_dense_eigenvectors_agree(monkeypatch):
     np.testing.assert_allclose(np.abs(np.sum(sparse[1] * dense[1], axis=0)), 1.0, atol=1e-3)
     degrees = np.sqrt(np.asarray(W.sum(axis=1)).ravel())
     np.testing.assert_allclose(degrees @ dense[1], 0.0, atol=1e-9)  # the trivial one is out
+
+
+def test_a_lanczos_iteration_that_does_not_converge_is_no_error(monkeypatch, caplog):
+    X, y = blobs(200)
+    expected = targets.Neighbors(n_components=8).embedding(X, np.random.default_rng(0))
+    real = graphs.eigsh
+    monkeypatch.setattr(graphs, "eigsh", lambda *args, **options: real(*args, **options, maxiter=1))
+    E = targets.Neighbors(n_components=8).embedding(X, np.random.default_rng(0))
+    np.testing.assert_allclose(E @ E.T, expected @ expected.T, atol=0.05)
+    assert "eigenvectors of the neighbor graph come from subspace iteration, because ARPACK error" in caplog.text
+    hasher = TwoStepHasher(4, target="neighbors", random_state=0).fit(X)
+    assert len(np.unique(hasher.codes_[y == 0], axis=0)) < 20
+    n = graphs.MOST_DENSE + 1
+    rows = targets.Neighbors(n_components=n - 10).embedding(RNG.standard_normal((n, 5)), np.random.default_rng(0))
+    assert rows.shape == (n, n - 10)
 
 
 def test_power_gives_the_wanted_participation_ratio():

@@ -10,24 +10,27 @@ memory after the search for neighbors, which is approximate for many samples.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.sparse.linalg import LinearOperator, eigsh
+from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
 
 from hashlearn import bqp
 from hashlearn.core import thresholds
 from hashlearn.core.checks import whole_number
 from hashlearn.core.memory import densified
 from hashlearn.core.threads import one_blas_thread
-from hashlearn.linalg.leading_eigenvectors import leading_eigenvectors
+from hashlearn.linalg.leading_eigenvectors import GUARDS, leading_eigenvectors
 from hashlearn.linalg.nearest import nearest_rows
 from hashlearn.linalg.nearest_in_cells import nearest_in_cells
 from hashlearn.linalg.principal_axes import with_fixed_signs
 from hashlearn.targets.base import Target, centered_unit_rows
+
+log = logging.getLogger(__name__)
 
 METRICS = ("cosine", "euclidean")
 MOST_DENSE = 400  # up to this many nodes all eigenvectors are computed
@@ -106,7 +109,7 @@ def _diffusion(
     root = np.sqrt(degrees)
     inverse = np.divide(1.0, root, out=np.zeros(n), where=root > 0.0)
     trivial = root / max(float(np.linalg.norm(root)), 1e-300)
-    if n <= MOST_DENSE or n_components >= n - 1:
+    if n <= MOST_DENSE or n_components >= n - GUARDS:
         dense = graph.toarray() * inverse[:, None] * inverse - np.outer(trivial, trivial)
         values, vectors = np.linalg.eigh(dense)
     else:
@@ -121,8 +124,12 @@ def _diffusion(
             return result
 
         operator = LinearOperator((n, n), matvec=product, dtype=np.float64)
-        with one_blas_thread():  # two threads took nine times as much processor time on busy cores
-            values, vectors = eigsh(operator, n_components, which="LA", v0=rng.standard_normal(n), tol=TOLERANCE)
+        try:
+            with one_blas_thread():  # two threads took nine times as much processor time on busy cores
+                values, vectors = eigsh(operator, n_components, which="LA", v0=rng.standard_normal(n), tol=TOLERANCE)
+        except ArpackError as failure:
+            log.warning("eigenvectors of the neighbor graph come from subspace iteration, because %s", failure)
+            values, vectors = leading_eigenvectors(scaled, n_components, trivial, rng)
     order = np.argsort(values)[::-1][:n_components]
     values, vectors = np.clip(values[order], 0.0, 1.0), vectors[:, order]
     return values, with_fixed_signs(vectors)
