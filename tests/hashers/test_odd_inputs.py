@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hashlearn import TwoStepHasher, bits, streams
+from hashlearn import RankingHasher, TwoStepHasher, bits, streams
+from hashlearn.core.labels import checked_labels
 from hashlearn.hashers import BRE, HASHERS, ITQ, KSH, LSH, BinaryAutoencoder, SpectralHashing
 from hashlearn.targets import Neighbors
 
@@ -50,6 +51,27 @@ def test_masked_entries_are_refused() -> None:
     for supervised in (TwoStepHasher(4), KSH(4), BRE(4)):
         with pytest.raises(ValueError, match="y has 20 masked entries"):
             supervised.fit(X, labels)
+
+
+@pytest.mark.parametrize("kind", [list, lambda labels: np.array(labels, dtype=object)])
+def test_numbers_beside_text_are_no_labels(kind: Any) -> None:
+    """1 and "1" became one class."""
+    mixed = kind([1, "1", "2"] * 20)
+    for call in (TwoStepHasher(4).fit, KSH(4).fit, RankingHasher(8).fit):
+        with pytest.raises(
+            ValueError, match=r"y has text and other labels, such as '1' and 1; give labels of one type"
+        ):
+            call(X, mixed)
+
+
+@pytest.mark.parametrize("number", [int, float, np.int16])
+def test_objects_are_the_numbers_that_they_hold(number: Any) -> None:
+    """As text, 1 and 1.0 were two classes, and 10 came before 9."""
+    objects = np.array([number(y + 8) for y in Y], dtype=object)
+    objects[0] = float(objects[0])
+    codes = TwoStepHasher(4, random_state=0).fit(X, objects).codes_
+    np.testing.assert_array_equal(codes, TwoStepHasher(4, random_state=0).fit(X, Y + 8).codes_)
+    assert checked_labels(np.array([2**80, 1], dtype=object), 2).tolist() == [str(2**80), "1"]
 
 
 @pytest.mark.parametrize("name", sorted(UNSUPERVISED))

@@ -14,7 +14,9 @@ log = logging.getLogger(__name__)
 
 
 def checked_labels(labels: Any, n: int, name: str = "y", rows: str = "X") -> NDArray[Any]:
-    """Labels as an array of n rows, refused if any is missing. A single column counts as classes, objects as strings.
+    """Labels as an array of n rows, refused if any is missing. A single column counts as classes.
+
+    Objects become numbers or text. Numbers beside text are refused, as in scikit-learn: 1 and "1" would be one class.
 
     ``name`` and ``rows`` name the labels and the samples in errors.
 
@@ -24,6 +26,8 @@ def checked_labels(labels: Any, n: int, name: str = "y", rows: str = "X") -> NDA
     require_unmasked(labels, name)
     labels = to_numpy(labels)
     array = np.asarray(labels.toarray() if hasattr(labels, "toarray") else labels)
+    if array.dtype.kind == "U" and isinstance(labels, list | tuple):  # NumPy writes the numbers of a list as text
+        array = np.asarray(labels, dtype=object)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array.ravel()
     if array.ndim not in (1, 2):
@@ -42,7 +46,31 @@ def checked_labels(labels: Any, n: int, name: str = "y", rows: str = "X") -> NDA
         raise ValueError(f"{name} contains missing labels (None or NaN); every sample needs a label")
     if array.ndim == 2 and not np.isin(array, (0, 1)).all():
         raise ValueError(f"a two-dimensional {name} must hold 0/1 indicators, one column a label")
-    return array.astype(str) if array.dtype.kind == "O" else array
+    return of_one_type(array, name)
+
+
+def of_one_type(labels: NDArray[Any], name: str) -> NDArray[Any]:
+    """Objects as numbers if all of them are numbers, else as text; other arrays unchanged.
+
+    >>> of_one_type(np.array([1, "1"], dtype=object), "y")
+    Traceback (most recent call last):
+        ...
+    ValueError: y has text and other labels, such as '1' and 1; give labels of one type
+    """
+    if labels.dtype.kind != "O":
+        return labels
+    values = labels.ravel().tolist()
+    others = [value for value in values if not isinstance(value, str)]
+    if 0 < len(others) < len(values):
+        text = next(value for value in values if isinstance(value, str))
+        raise ValueError(
+            f"{name} has text and other labels, such as {text!r} and {others[0]!r}; give labels of one type"
+        )
+    if others and all(isinstance(value, int | float | np.number) for value in others):
+        numbers = np.array(others).reshape(labels.shape)
+        if numbers.dtype.kind in "biuf":  # whole numbers of more than 64 bits stay objects
+            return numbers
+    return labels.astype(str)
 
 
 def require_classes(labels: NDArray[Any], name: str = "y") -> None:

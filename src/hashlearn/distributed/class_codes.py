@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from hashlearn import bqp
 from hashlearn.bits import pack_signs
 from hashlearn.core.arrays import FloatArray
+from hashlearn.core.labels import of_one_type
 from hashlearn.core.packages import require
 from hashlearn.core.progress import ProgressCallback
 from hashlearn.distributed.blocks import found_files
@@ -107,7 +108,7 @@ def class_numbers(data: Any, labels: Any, n: int) -> NDArray[np.int32]:
         raise ValueError(f"labels must be classes, one for each of the {n} rows of data, got shape {values.shape}")
     if values.dtype.kind == "f" and not np.isfinite(values).all():
         raise ValueError("labels contain NaN or infinity; every row needs a class")
-    found, classes = np.unique(values.astype(str) if values.dtype.kind == "O" else values, return_inverse=True)
+    found, classes = np.unique(of_one_type(values, "labels"), return_inverse=True)
     if len(found) < 2:
         raise ValueError("labels hold only one class; leave them out to preserve distances")
     if len(found) > MOST_CLASSES * n:
