@@ -119,13 +119,37 @@ def test_sampled_sdr_relaxes_a_sample_in_memory(monkeypatch):
     target = small_target(900)
     every, report_of_every = inferred("sampled_sdr", target)
     assert report_of_every.method.endswith("max flip passes 3, all rows")
-    for module in (thresholds, compressed, solver):
+    for module in (compressed, solver):
         monkeypatch.setattr(module, "RELAXED_ROWS", 200)
     sampled, report = inferred("sampled_sdr", target)
     assert report.method.endswith("relaxations of sampled rows, rounding and proofs on all rows")
     assert not np.array_equal(every, sampled)
     assert report.final_objective == pytest.approx(report_of_every.final_objective, rel=0.02)
     assert all(-np.inf < bit.bound <= bit.value for bit in report.bits)
+
+
+@pytest.mark.parametrize(
+    ("solver", "swept", "is_sampled"),
+    [("sdr", 200, False), ("sampled_sdr", 200, True), ("sampled_sdr", 1000, False)],
+)
+def test_the_report_says_what_was_relaxed_of_a_tensor(solver, swept, is_sampled, monkeypatch):
+    """The solver decides by tolerance and size of the sample; identical rows are merged before."""
+    torch = pytest.importorskip("torch")
+    from hashlearn.bqp.rows.torch.rows import TorchRows
+
+    monkeypatch.setattr(thresholds, "DEVICE_SAMPLE_ROWS", 500)
+    real = TorchRows.__init__
+
+    def small_samples(self, *arguments):
+        real(self, *arguments)
+        self.swept_rows = swept
+
+    monkeypatch.setattr(TorchRows, "__init__", small_samples)
+    target = small_target(1200)
+    tensors = bqp.LowRank(torch.tensor(target.P), target.weights)
+    start = torch.tensor(np.random.default_rng(0).choice([-1.0, 1.0], (1200, 3)))
+    _, report = infer_codes(tensors, start, solver=solver, n_sweeps=1, rng=np.random.default_rng(0))
+    assert ("relaxations of sampled rows" in report.method) == is_sampled
 
 
 def test_what_ran_for_presets_objects_and_passes():

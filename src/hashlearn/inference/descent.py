@@ -13,7 +13,6 @@ import numpy as np
 
 from hashlearn import bqp
 from hashlearn.bqp.rows.numpy_rows import NumpyRows
-from hashlearn.core import thresholds
 from hashlearn.core.progress import ProgressCallback, tell
 from hashlearn.core.progress_bar import compilations_told
 from hashlearn.core.threads import one_blas_thread
@@ -68,8 +67,8 @@ def infer_codes(
     monotone : each bit starts from its present signs and is only replaced by better ones, and inference ends after a
         sweep without change; False is the literal paper, which takes whatever the solver returns
     spread : if samples of one class end with one code, prefer codewords that keep apart among equal objectives
-    time_limit : seconds, an upper bound: every bit does its usual work, unless that takes more than its share of what is
-        left for the bits of a sweep. Without such a bit (``report.out_of_time``) codes are those of a fit without limit
+    time_limit : seconds, an upper bound: each bit does its usual work, or less if that takes more than its share of the
+        time. Unless ``report.out_of_time`` says so, codes are those of a fit without limit
     progress : called with a `hashlearn.core.progress.Progress` after each bit
 
     Ctrl-C ends it with a KeyboardInterrupt: codes of half the bits would pass for finished ones.
@@ -96,11 +95,11 @@ def infer_codes(
             bits = bits_in_memory(target, start, picked.solver, monotone, rng)
         else:
             bits = WholeBits(target, start, picked.solver, picked.early, monotone, rng)  # type: ignore[arg-type]
-        method = described(picked.solver, MAX_PASSES)
-        if picked.solver.name == "sdr" and _is_sampled(target, picked.solver):
-            method = method.replace("all rows", "relaxations of sampled rows, rounding and proofs on all rows")
-        report = InferenceReport.of(solver, picked.solver, method)
+        report = InferenceReport.of(solver, picked.solver, described(picked.solver, MAX_PASSES))
         descend(bits, report, n_sweeps, monotone, time_limit, progress)
+        if isinstance(bits, WholeBits) and bits.is_sampled:
+            what = "relaxations of sampled rows, rounding and proofs on all rows"
+            report.method = report.method.replace("all rows", what)
         codes = bits.codes
         if spread and not by_passes:  # passes are for rows that hardly repeat
             codes = spread_codewords(target, codes, rng)
@@ -144,13 +143,6 @@ def descend(
                 report.stopped_early = sweep < n_sweeps
                 break
     report.final_objective = report.objectives[-1]
-
-
-def _is_sampled(target: bqp.Operator, solver: Any) -> bool:
-    """Whether relaxations of this target see only a sample of its rows."""
-    if not target.tall.on_host:
-        return target.n > thresholds.DEVICE_SAMPLE_ROWS
-    return bool(solver.sampled) and isinstance(target, bqp.LowRank) and target.n > 2 * thresholds.RELAXED_ROWS
 
 
 def bits_in_memory(

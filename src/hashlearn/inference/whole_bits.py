@@ -37,6 +37,7 @@ class WholeBits:
         self.n, self.n_bits = self.codes.shape
         self._target, self._solver, self._early = target, solver, early
         self._monotone, self._rng = monotone, rng
+        self.is_sampled = False  # whether a relaxation saw only some of the rows
         self.leaves_proofs_for_last = early != solver
         self._target_square: float | None = None
         self._held_out = 0
@@ -98,11 +99,13 @@ class WholeBits:
         )
         if solution.status == bqp.Status.INTERRUPTED:
             raise KeyboardInterrupt
+        details = solution.details
+        self.is_sampled |= "relaxed_rows" in details and details["relaxed_rows"] < details["merged_n"]
         x, value = A.tall.copy(solution.x), solution.value
         if monotone or solution.status == bqp.Status.TIME_LIMIT:
             if A.tall.dot(x, old) < 0.0:
                 x = -x  # the same solution with the sign that changes fewer samples
-            before = solution.details["start_value"] if monotone else A.value(old)
+            before = details["start_value"] if monotone else A.value(old)
             if not value < before - 1e-12 * abs(before):
                 x, value = old, before
         self.update(bit, x)

@@ -216,6 +216,7 @@ def relax_on_samples(
     bound = -np.inf
     for rounds_left in reversed(range(tolerance.max_rounds)):
         sample = rows.sample(count, rng)
+        run.details["relaxed_rows"] = sample.n
         mixing = sample.mixing(A.weights, A.weights[:, None] * T)
         T = sweep(mixing, run, sweeps, SAMPLE_SETTLED) * (A.n / sample.n)
         if not certify:

@@ -64,6 +64,7 @@ class SemidefiniteRelaxation:
     ``certify``),
     ``mean_draw`` and ``best_draw``, ``expected_value``: the closed form (13), None where it would be a sum of over a
     million terms (`expected_rounding_value` gives it for any n), and ``merged_n`` after identical rows were merged.
+    ``relaxed_rows`` are the rows of the last sample, if samples were relaxed.
 
     Deviations
     ----------
