@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from sklearn.metrics import pairwise_distances
 from sklearn.svm import LinearSVC
 
-from hashlearn.core.memory import LARGEST_GRAM_ROWS, gram_rows_limit
+from hashlearn import TwoStepHasher
 from hashlearn.hash_functions import RBFSVM, KernelRidge, kernel_method
 from hashlearn.hash_functions import kernels as kernels_module
 from hashlearn.hash_functions.base import Training
@@ -154,11 +154,19 @@ def test_features_that_are_not_kept_are_made_again(rng, monkeypatch):
     kept = spec.fit(X, codes, np.random.default_rng(0)).decision_function(X_new)
     monkeypatch.setattr("hashlearn.hash_functions.kernel_method.memory_share", lambda: 0)
     made = spec.fit(X, codes, np.random.default_rng(0)).decision_function(X_new)
-    np.testing.assert_allclose(made, kept, atol=1e-3)
+    np.testing.assert_array_equal(made, kept)
 
 
-def test_the_limit_follows_the_memory(monkeypatch):
-    assert gram_rows_limit(7) == 7
-    assert gram_rows_limit(None) <= LARGEST_GRAM_ROWS
-    monkeypatch.setattr("hashlearn.core.memory.memory_share", lambda: 8 * 1000**2)
-    assert gram_rows_limit(None) == 1000
+@pytest.mark.parametrize("spec", [RBFSVM, KernelRidge])
+def test_memory_refuses_a_gram_matrix_and_never_replaces_it(spec, rng, monkeypatch):
+    """The path of a fit depends on n alone, so that the same seed gives the same codes on every machine."""
+    X, codes, _, _ = learn_and_new()
+    monkeypatch.setattr(kernel_method, "memory_share", lambda: 4 * 300**2)
+    gram = spec().fit(X, codes, rng)
+    assert "landmarks" not in gram.description
+    monkeypatch.setattr(kernel_method, "memory_share", lambda: 4 * 299**2)
+    message = "the Gram matrix of 300 rows takes 0.0 GB, more than half.*max_gram_rows=299 or less gives landmarks"
+    for call in (lambda: spec().fit(X, codes, rng), lambda: TwoStepHasher(4, hash_function=spec()).fit(X)):
+        with pytest.raises(MemoryError, match=message):
+            call()
+    assert "landmarks" in spec(max_gram_rows=299, n_landmarks=50).fit(X, codes, rng).description

@@ -1,25 +1,20 @@
-"""The memory of this machine: all of it, what is free, how many rows a Gram matrix may have, what may become dense."""
+"""The memory of this machine, all of it and what is free, and what may become dense.
+
+Memory never decides which algorithm runs, so the same seed gives the same codes on every machine. It decides what is
+cached and what runs at once. What does not fit is refused.
+"""
 
 from __future__ import annotations
 
 import os
 from functools import cache
-from math import isqrt
 from pathlib import Path
 from typing import Any
 
-from hashlearn.core.thresholds import LARGEST_DENSE_FORM, LARGEST_GRAM_ROWS
+from hashlearn.core.thresholds import LARGEST_DENSE_FORM
 
-SHARE_OF_MEMORY = 4  # one n × n matrix may take a quarter
+SHARE_OF_MEMORY = 4  # one cache may take a quarter
 FLOAT64_BYTES = 8
-
-
-def gram_rows_limit(wanted: int | None) -> int:
-    """``wanted`` if given, else 20,000 or what a quarter of this machine's memory holds in float64.
-
-    The machine's memory and not what is free of it just now, so that the same fit twice takes the same path.
-    """
-    return wanted if wanted is not None else min(LARGEST_GRAM_ROWS, isqrt(memory_share() // FLOAT64_BYTES))
 
 
 def dense_form(X: Any) -> str:

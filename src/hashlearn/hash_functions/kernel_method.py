@@ -7,7 +7,8 @@ defaults. A parameter that is a number or a rule is not changed. With fewer than
 
 Landmarks avoid the n × n Gram matrix: functions are combinations of m landmark kernels (Nyström). Φ = K_nm L⁻ᵀ with
 LLᵀ = K_mm turns the kernel problem into a linear one with m features. Φ is computed block by block of rows. It is
-cached in float32 if it fits into a quarter of the memory, else computed again in every pass.
+rounded to float32 and cached if it fits into a quarter of the memory, else computed again in every pass, to the same
+numbers.
 O(n m (n_features + m)) once, then O(n m n_bits) for each pass.
 """
 
@@ -16,7 +17,9 @@ from __future__ import annotations
 import logging
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import partial
+from math import isqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,8 +27,9 @@ from scipy.linalg import cho_factor, cho_solve, cholesky, solve_triangular
 
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import whole_number
-from hashlearn.core.memory import gram_rows_limit, memory_share
-from hashlearn.core.threads import ROWS_PER_BLOCK, sum_row_blocks
+from hashlearn.core.memory import FLOAT64_BYTES, memory_share
+from hashlearn.core.threads import ROWS_PER_BLOCK, on_this_thread, sum_row_blocks
+from hashlearn.core.thresholds import LARGEST_GRAM_ROWS
 from hashlearn.hash_functions.base import HashFunction, Training
 from hashlearn.hash_functions.expansion import FittedTo
 from hashlearn.hash_functions.fitted import Rows
@@ -44,7 +48,7 @@ PASSES = 15  # the first is ridge regression: 96.3 % of an exact SVM's MNIST bit
 SETTLED = 1e-3  # relative change of the weights that ends the passes
 FLOAT32_BYTES = 4
 WORK = 6 * 8  # bytes for each entry of a block: three float64 copies, in two threads
-SMALL_BLOCK = 1024
+MEMORY_FOR_GRAM = 2  # quarters of the memory that a Gram matrix may take
 
 
 class KernelMethod(HashFunction):
@@ -57,6 +61,20 @@ class KernelMethod(HashFunction):
     @abstractmethod
     def _trial(self, K: FloatArray, codes: NDArray[np.int8], K_held: FloatArray, strength: float) -> FloatArray:
         """Margins of held-out rows, from their kernel with the training rows, after a fit on the Gram matrix K."""
+
+    def require_rows(self, X: Rows) -> None:
+        """Refuse a Gram matrix that takes more than half of this machine's memory."""
+        super().require_rows(X)
+        n, most = X.shape[0], isqrt(MEMORY_FOR_GRAM * memory_share() // FLOAT64_BYTES)
+        if most < n <= self._most_gram_rows():
+            size = f"{FLOAT64_BYTES * n * n / 1e9:,.1f} GB, more than half of this machine's memory"
+            raise MemoryError(
+                f"{self.name}: the Gram matrix of {n:,} rows takes {size}; max_gram_rows={most} or less gives landmarks "
+                "instead of the matrix"
+            )
+
+    def _most_gram_rows(self) -> int:
+        return LARGEST_GRAM_ROWS if self.max_gram_rows is None else self.max_gram_rows
 
     def _check_kernel(self) -> None:
         check_gamma(self.gamma)
@@ -97,7 +115,7 @@ class KernelMethod(HashFunction):
 
     def _landmarks(self, data: Training, gamma: float) -> tuple[NystroemFeatures, str] | None:
         """Nyström features and why they are used, in words; None if the Gram matrix is small enough."""
-        n, limit = data.X.shape[0], gram_rows_limit(self.max_gram_rows)
+        n, limit = data.X.shape[0], self._most_gram_rows()
         if n <= limit or data.bits.n_distinct == 0:
             return None
         features = NystroemFeatures(data.X, gamma, self.n_landmarks, data.rng)
@@ -144,22 +162,15 @@ class NystroemFeatures(Landmarks):
         self.gram = self.sum_blocks(self._cache_and_square)
 
     def sum_blocks(self, function: Callable[[int, int], FloatArray]) -> FloatArray:
-        """The sum of ``function(first, last)`` over all rows.
-
-        Large blocks are computed on all cores if memory allows, else small blocks one after another.
-        """
-        if WORK * ROWS_PER_BLOCK * self.m <= memory_share():
+        """The sum of ``function(first, last)`` over all rows: blocks on all cores, or one by one if memory is short."""
+        with nullcontext() if WORK * ROWS_PER_BLOCK * self.m <= memory_share() else on_this_thread():
             return sum_row_blocks(function, self.n)
-        total = function(0, min(SMALL_BLOCK, self.n))
-        for first in range(SMALL_BLOCK, self.n, SMALL_BLOCK):
-            total += function(first, min(first + SMALL_BLOCK, self.n))
-        return total
 
-    def rows(self, first: int, last: int) -> NDArray[np.floating]:
+    def rows(self, first: int, last: int) -> NDArray[np.float32]:
         """Rows first … last − 1 of Φ."""
         if self.cached is not None:
             return self.cached[first:last]
-        return self.features(self.X[first:last])
+        return self.features(self.X[first:last]).astype(np.float32)
 
     def _cache_and_square(self, first: int, last: int) -> FloatArray:
         """ΦᵀΦ of a block, with a column of ones beside Φ for the intercept."""

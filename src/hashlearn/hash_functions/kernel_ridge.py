@@ -50,8 +50,8 @@ class KernelRidge(KernelMethod):
     alpha : weight of ‖f‖²; "loo": the best of five by leave-one-out errors; or "cv"
     gamma : "neighbors", "median", "scale" (see `kernels`), a positive number, or "cv"; "cv" selects on held-out
         rows from a grid around the default (see `kernel_method`)
-    max_gram_rows : with more rows than this, Nyström landmarks replace the Gram matrix; None: 20,000, or fewer if a
-        quarter of the machine's memory cannot hold that matrix
+    max_gram_rows : with more rows than this, Nyström landmarks replace the Gram matrix; None: 20,000.
+        A matrix that takes more than half of the machine's memory is refused
     n_landmarks : number of rows drawn as landmarks then
     sharpen : None, or a number b. If few codes are distinct (with labels: one for each class), codewords are scored,
         and margins are softmax(b · scores) @ codewords minus an offset (see `expansion`). Values from 2 to 8 raise the

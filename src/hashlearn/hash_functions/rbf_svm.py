@@ -38,8 +38,8 @@ class RBFSVM(KernelMethod):
     gamma : "neighbors", "median", "scale" (see `kernels`), a positive number, or "cv"; "cv" selects on held-out
         rows from a grid around the default (see `kernel_method`)
     tol : LibSVM's stopping tolerance
-    max_gram_rows : with more rows than this, Nyström landmarks replace the Gram matrix; None: 20,000, or fewer if a
-        quarter of the machine's memory cannot hold that matrix
+    max_gram_rows : with more rows than this, Nyström landmarks replace the Gram matrix; None: 20,000.
+        A matrix that takes more than half of the machine's memory is refused
     n_landmarks : number of rows drawn as landmarks then; the loss becomes the squared hinge, all bits in one solve
 
     Examples

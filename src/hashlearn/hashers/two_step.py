@@ -61,7 +61,7 @@ class TwoStepHasher(BitPredictor):
         codewords that are far apart; precision within a radius rises much at few bits. False is the literal paper
     arrange : with labels or clusters, give codewords that are near each other to classes that are easily confused,
         estimated on the training samples by leave-one-out; False is the literal paper
-    random_state : seed or Generator; the same seed gives the same codes for any thread count and batch size
+    random_state : seed or Generator; the same seed gives the same codes for any thread count, memory and batch size
     n_jobs : threads for fitting hash functions; None or -1 for all cores
     time_limit : seconds for inference, an upper bound: each bit takes at most its share, and bits that are not reached
         stay at their start. Hash functions are learned afterwards without a limit
