@@ -1,6 +1,7 @@
 """Thin products of aligned rows, and calls that a GPU would replay: the same numbers as by the plain way."""
 
 import copy
+import threading
 import weakref
 from types import SimpleNamespace
 
@@ -12,7 +13,17 @@ torch = pytest.importorskip("torch")
 from hashlearn.bqp.rows.torch.cuda_graphs import CudaGraphs, Replayed  # noqa: E402
 from hashlearn.bqp.rows.torch.rows import TorchRows  # noqa: E402
 from hashlearn.bqp.rows.torch.steps import BlockMixing, FlipDescent, _largest_squares, flip_descent  # noqa: E402
-from hashlearn.linalg.tensors import BLOCK, buffer, gram64, rough_products, thin_product, thin_sum, whole_rows  # noqa: E402
+from hashlearn.linalg.tensors import (  # noqa: E402
+    BLOCK,
+    CHUNK,
+    block_products,
+    buffer,
+    gram64,
+    rough_products,
+    thin_product,
+    thin_sum,
+    whole_rows,
+)
 
 
 def rows(n, rank, aligned, seed=0):
@@ -73,6 +84,54 @@ def test_precision_is_left_as_it_was():
     assert torch.get_float32_matmul_precision() == "high"
     assert not inside.__exit__(None, None, None)
     assert torch.get_float32_matmul_precision() == before
+
+
+def test_another_thread_does_not_change_the_precision_of_reported_sums(monkeypatch):
+    """A second thread searches in TF32 while the first one sums what is reported."""
+    n = CHUNK + BLOCK
+    P, X = TorchRows(torch.ones((n, 2), dtype=torch.float32)), torch.ones((n, 1), dtype=torch.float32)
+    before, precisions, inside, leave = torch.get_float32_matmul_precision(), [], threading.Event(), threading.Event()
+
+    def search():
+        with rough_products(SimpleNamespace(device=torch.device("cuda"))):
+            inside.set()
+            leave.wait(10.0)
+
+    def recorded(*arguments):
+        if not precisions:
+            thread.start()
+            inside.wait(0.5)  # it must not get in
+        precisions.append(torch.get_float32_matmul_precision())
+        return block_products(*arguments)
+
+    thread = threading.Thread(target=search)
+    monkeypatch.setattr("hashlearn.bqp.rows.torch.rows.block_products", recorded)
+    try:
+        np.testing.assert_array_equal(P.transposed(X), [[n], [n]])
+        assert precisions == ["highest", "highest"]
+    finally:
+        leave.set()
+        thread.join()
+    assert inside.is_set()
+    assert torch.get_float32_matmul_precision() == before
+
+
+def test_reported_sums_are_in_float32_whatever_the_user_allows(monkeypatch):
+    precisions = []
+    real = block_products
+    monkeypatch.setattr(
+        "hashlearn.bqp.rows.torch.rows.block_products",
+        lambda *arguments: precisions.append(torch.get_float32_matmul_precision()) or real(*arguments),
+    )
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("medium")
+    try:
+        P = TorchRows(torch.ones((CHUNK + 1, 2), dtype=torch.float32))
+        P.transposed(P.P[:, :1])
+        assert torch.get_float32_matmul_precision() == "medium"
+    finally:
+        torch.set_float32_matmul_precision(before)
+    assert precisions == ["highest", "highest"]
 
 
 def test_a_descent_is_reused_for_the_next_bit_and_freed_with_its_rows():

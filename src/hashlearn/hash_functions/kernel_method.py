@@ -69,8 +69,8 @@ class KernelMethod(HashFunction):
         if most < n <= self._most_gram_rows():
             size = f"{FLOAT64_BYTES * n * n / 1e9:,.1f} GB, more than half of this machine's memory"
             raise MemoryError(
-                f"{self.name}: the Gram matrix of {n:,} rows takes {size}; max_gram_rows={most} or less gives landmarks "
-                "instead of the matrix"
+                f"{self.name}: the Gram matrix of {n:,} rows takes {size}; max_gram_rows={most} or less gives "
+                "landmarks instead of the matrix"
             )
 
     def _most_gram_rows(self) -> int:

@@ -11,8 +11,9 @@ values and bounds are computed elsewhere, from the rows as they are.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import pairwise
 from typing import Any
 
@@ -30,6 +31,8 @@ SHORT_BLOCK = 128  # rows in a block whose sums must have little rounding
 CHUNK = 16 * BLOCK  # rows of a wide temporary
 GRAM_PANEL = 256  # columns: a Gram matrix is computed panel by panel, each pair once
 GRAM_CHUNK = 64 * BLOCK  # rows of a temporary on a device, enough to use all of the device
+
+_one_precision = threading.RLock()
 
 
 def chunks(n: int, rows: int = CHUNK) -> Iterator[slice]:
@@ -143,18 +146,26 @@ def checked_signs(x: Any, shape: tuple[int, ...], like: Tensor, name: str) -> Te
     return signs
 
 
-@contextmanager
-def rough_products(like: Tensor) -> Iterator[None]:
+def rough_products(like: Tensor) -> AbstractContextManager[None]:
     """Inside the block, products of float32 matrices on a GPU may round as TF32 does."""
-    if like.device.type != "cuda":
-        yield
-        return
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("high")
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)
+    return _precision("high") if like.device.type == "cuda" else nullcontext()
+
+
+def full_products() -> AbstractContextManager[None]:
+    """Inside the block, products of float32 matrices round as float32 does, whatever PyTorch is set to."""
+    return _precision("highest")
+
+
+@contextmanager
+def _precision(name: str) -> Iterator[None]:
+    """PyTorch has one precision for the process, so only one of our threads at a time may need a certain one."""
+    with _one_precision:
+        before = torch.get_float32_matmul_precision()
+        torch.set_float32_matmul_precision(name)
+        try:
+            yield
+        finally:
+            torch.set_float32_matmul_precision(before)
 
 
 def small_factor(B: Tensor, length: int) -> Tensor:

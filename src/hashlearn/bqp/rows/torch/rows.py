@@ -30,6 +30,7 @@ from hashlearn.linalg.tensors import (
     buffer,
     checked_signs,
     chunks,
+    full_products,
     gram64,
     rough_products,
     sums_of_squares,
@@ -133,7 +134,7 @@ class TorchRows(Rows):
 
     @property
     def _sums_short(self) -> bool:
-        return self.n > CHUNK and torch.get_float32_matmul_precision() == "highest"
+        return self.n > CHUNK
 
     @property
     def sum_rounding(self) -> float:
@@ -142,14 +143,12 @@ class TorchRows(Rows):
         return short + self.n * EPS
 
     def transposed(self, X: Tensor) -> FloatArray:
-        """Accurate to float64. With more than 65,536 rows, sums of 128 rows are taken in the dtype of P.
-
-        That needs products in full precision: if PyTorch is set to round more (TF32), all sums are in float64.
-        """
+        """Accurate to float64. With more than 65,536 rows, sums of 128 rows are in the dtype of P, never in TF32."""
         dtype = self.P.dtype if self._sums_short else torch.float64
         wide = (X[:, None] if X.dim() == 1 else X).to(dtype)
-        parts = (block_products(self.P[r].to(dtype), wide[r], SHORT_BLOCK) for r in chunks(self.n))
-        total = to_float64(sum(parts))
+        with full_products():
+            parts = (block_products(self.P[r].to(dtype), wide[r], SHORT_BLOCK) for r in chunks(self.n))
+            total = to_float64(sum(parts))
         return total[:, 0] if X.dim() == 1 else total
 
     def product(self, B: FloatArray) -> Tensor:
