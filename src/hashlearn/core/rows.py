@@ -88,6 +88,8 @@ def all_equal(X: Any) -> bool:
 def _from_pandas(X: Any, name: str) -> Any:
     if X.ndim == 1:
         return _pandas_vectors(X, name) if _has_pandas_vectors(X) or (len(X) == 0 and X.dtype == object) else X
+    if not any(map(_can_hold_vectors, set(X.dtypes))):  # a frame of numbers, perhaps of thousands of columns
+        return X
     columns = [X.iloc[:, place] for place in range(X.shape[1])]
     if X.shape == (0, 1) and columns[0].dtype == object:
         return np.empty(0)
@@ -100,7 +102,11 @@ def _has_pandas_vectors(column: Any) -> bool:
         known = (value for value in column if not (value is None or (isinstance(value, float) and value != value)))
         first = next(known, None)
         return _is_vector(first) and np.asarray(first).dtype.kind in "fiub"
-    return str(column.dtype).startswith(ARROW_LISTS)  # an ArrowDtype
+    return _can_hold_vectors(column.dtype)
+
+
+def _can_hold_vectors(dtype: Any) -> bool:
+    return str(dtype).startswith(("object", *ARROW_LISTS))  # lists of an ArrowDtype
 
 
 def _pandas_vectors(column: Any, name: str) -> Any:
