@@ -110,7 +110,7 @@ def solve(
     """
     started = time.perf_counter()
     operator = as_operator(A)
-    solver = _configured(method, max_iter)
+    solver = configured(method, max_iter)
     if time_limit is not None and not time_limit > 0:
         raise ValueError(f"time_limit must be a positive number of seconds or None, got {time_limit!r}")
     if cardinality is not None and not getattr(solver, "takes_cardinality", False):
@@ -229,7 +229,8 @@ def _solved_on_host(
     return dataclasses.replace(solution, x=rows.as_int8(rows.from_numpy(solution.x.astype(np.float64))))
 
 
-def _configured(method: str | Solver, max_iter: int | None = None, argument: str = "method") -> Solver:
+def configured(method: str | Solver, max_iter: int | None = None, argument: str = "method") -> Solver:
+    """The solver of a name, or the given one, with ``max_iter``; ``argument`` names it in errors."""
     if isinstance(method, str):
         if method not in METHODS:
             hint = did_you_mean(method, METHODS)

@@ -14,7 +14,7 @@ import numpy as np
 
 from hashlearn import bqp
 from hashlearn.bqp.rows.numpy_rows import NumpyRows
-from hashlearn.bqp.solve import _configured as configured
+from hashlearn.bqp.solve import configured
 from hashlearn.core import thresholds
 from hashlearn.core.names import did_you_mean
 from hashlearn.inference.codebook import groups_of_rows
