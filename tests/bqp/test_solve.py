@@ -16,7 +16,7 @@ from numba.core import event
 
 from hashlearn import bqp
 from hashlearn.bqp import solution as solution_module
-from hashlearn.bqp.solution import TRACE_LIMIT, OutOfTime, Run
+from hashlearn.bqp.solution import TRACE_LIMIT, AtMost, OutOfTime, Run
 from hashlearn.core.checks import signs
 from hashlearn.core.progress_bar import watched
 
@@ -384,3 +384,10 @@ def test_repr_is_short_and_tells_the_essentials():
     assert "value=-2" in text
     assert "status='optimal'" in text
     assert len(text) < 200
+
+
+@pytest.mark.parametrize("method", ["auto", "branch_and_bound", "sdr", "local_search", "al"])
+def test_a_limit_that_is_an_upper_bound_ends_a_solve(method):
+    """Searches do not go on until it (tests/inference), but nothing goes on beyond it."""
+    A = np.triu(np.random.default_rng(0).standard_normal((300, 300)), 1)
+    assert bqp.solve(A + A.T, method, time_limit=AtMost(1e-3), random_state=0).status == bqp.Status.TIME_LIMIT
