@@ -1,13 +1,15 @@
 """What a fit gave, the file that holds it, and when two such results count as the same.
 
 The file ``recorded.npz`` holds a digest of all codes, the numbers, and the codes of at most 128 rows of each fit. It
-also holds a fingerprint of the machine, because BLAS and compiled kernels round differently on other processors.
+also holds a fingerprint of the machine. BLAS and compiled kernels round differently on other processors, so codes are
+compared only on the machine that recorded them. Elsewhere the objective decides.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import os
 import platform
 from dataclasses import dataclass
 from functools import cache
@@ -16,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import llvmlite.binding
+import numba
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_info
@@ -24,8 +27,9 @@ FILE = Path(__file__).with_name("recorded.npz")
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba", "torch", "dask")
 RECORDED_ROWS = 128
 SAME_NUMBER = 1e-9  # relative, on the same machine
-SIMILAR_NUMBER = 1e-2  # relative, on another machine
-SIMILAR_BITS = 0.97
+HIGHER = 0.02  # what an objective may be higher on another machine, relative
+SIMILAR_BITS = 0.97  # on another machine, of a method without an objective
+TINY = 1e-12  # absolute; recorded zeros
 
 
 @dataclass(frozen=True)
@@ -71,8 +75,11 @@ class Recorded:
 
 
 @cache
-def fingerprint() -> str:
-    """Versions, BLAS and processor: equal fingerprints mean that equal codes can be expected."""
+def facts() -> dict[str, Any]:
+    """What rounding depends on: Python, packages, the processor, and the kernels that BLAS, NumPy and Numba use on it.
+
+    Environment variables such as ``OPENBLAS_CORETYPE`` and ``NUMBA_CPU_NAME`` choose kernels on the same processor.
+    """
     import numpy.linalg  # noqa: F401  (loads BLAS)
     import scipy.linalg  # noqa: F401
 
@@ -81,12 +88,30 @@ def fingerprint() -> str:
         for pool in threadpool_info()
         if pool["user_api"] == "blas"
     }
-    facts: dict[str, Any] = {
-        "packages": {package: _version(package) for package in PACKAGES},
-        "blas": sorted([str(part) for part in one] for one in blas),
+    return {
+        "Python": ".".join(platform.python_version_tuple()[:2]),
+        **{package: _version(package) for package in PACKAGES},
+        "BLAS": sorted([str(part) for part in one] for one in blas),
         "machine": [platform.system(), platform.machine(), llvmlite.binding.get_host_cpu_name()],
+        "kernels of Numba": [numba.config.CPU_NAME, numba.config.CPU_FEATURES],
+        "kernels of NumPy": np.show_config(mode="dicts")["SIMD Extensions"].get("found"),
+        "kernels of PyTorch": os.environ.get("ATEN_CPU_CAPABILITY"),
     }
-    return json.dumps(facts, sort_keys=True)
+
+
+def fingerprint() -> str:
+    """The `facts` as text: equal fingerprints mean that equal codes can be expected."""
+    return json.dumps(facts(), sort_keys=True)
+
+
+def other_facts(made_by: str) -> str:
+    """How the machine with fingerprint ``made_by`` differs from this one, in words; empty where it does not."""
+    there, here = json.loads(made_by), json.loads(fingerprint())
+    return "; ".join(
+        f"{name} {there.get(name)} there, {here.get(name)} here"
+        for name in sorted(there.keys() | here.keys())
+        if there.get(name) != here.get(name)
+    )
 
 
 def _version(package: str) -> str | None:
@@ -131,9 +156,10 @@ def difference(result: Result, before: Recorded, same_machine: bool) -> str:
 
     On the same machine codes and status are identical, and the objective and the bound agree to 1e-9.
 
-    On another machine rounding differs. One sign that flips early can lead a descent to other codes of equal quality.
-    So either 97 % of the recorded bits agree, or the objective is within 1 %. A method without an objective has only
-    the first rule. A bound depends on the codes, so it is not compared there.
+    On another machine rounding differs. One sign that flips early can lead a descent to other codes of equal quality,
+    so no bit is compared there. The objective may be lower, or at most 2 % higher: that is the quality of the codes. A
+    method without an objective has no such number, so 97 % of its recorded bits must agree. A bound depends on the
+    codes, so it is not compared either.
     """
     bits = result.some_bits()
     if bits.shape != before.bits.shape:
@@ -145,16 +171,16 @@ def difference(result: Result, before: Recorded, same_machine: bool) -> str:
             return f"ended with {result.status!r} instead of {before.status!r}; {told}"
         if result.digest() != before.digest:
             return f"other codes: {told}"
-        if not _near(result.objective, before.objective, SAME_NUMBER):
+        if not _near(result.objective, before.objective):
             return told
-        if not _near(result.bound, before.bound, SAME_NUMBER):
+        if not _near(result.bound, before.bound):
             return f"bound {result.bound!r} instead of {before.bound!r}"
         return ""
-    if share >= SIMILAR_BITS:
-        return ""
-    has_objective = not np.isnan(before.objective)
-    return "" if has_objective and _near(result.objective, before.objective, SIMILAR_NUMBER) else told
+    if np.isnan(before.objective):
+        return "" if np.isnan(result.objective) and share >= SIMILAR_BITS else told
+    highest = before.objective + HIGHER * abs(before.objective) + TINY
+    return "" if result.objective <= highest else told
 
 
-def _near(a: float, b: float, relative: float) -> bool:
-    return bool(np.isclose(a, b, rtol=relative, atol=1e-12, equal_nan=True))
+def _near(a: float, b: float) -> bool:
+    return bool(np.isclose(a, b, rtol=SAME_NUMBER, atol=TINY, equal_nan=True))
