@@ -108,7 +108,8 @@ def test_more_bits_than_features():
     assert codes.shape == (800, 40)
     assert len(np.unique(codes, axis=1).T) > 30
     learned = quick(40, metric="euclidean", n_steps=60, batch_size=256).fit(few).ranking_report_
-    assert learned.checks[-1].recall > learned.checks[0].recall
+    # What the parameters that are kept gain. Checks rise and fall, and the last one may be lower than the start.
+    assert learned.after.recall > learned.before.recall
 
 
 # ---- labels ----
