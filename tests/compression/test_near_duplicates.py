@@ -289,3 +289,11 @@ def test_a_share_too_small_to_test_gives_an_exact_answer() -> None:
         found = near_duplicates(X, missed=missed, n_checked=100)
         assert found.exact
         assert found_pairs(found) == true_pairs(X, 0.95)
+
+
+@pytest.mark.parametrize("scale", [1e-170, 1e-300])
+def test_units_change_no_pair(scale: float) -> None:
+    X = planted(400)
+    expected = near_duplicates(X, similarity=0.9)
+    assert len(expected.pairs) > 0
+    np.testing.assert_array_equal(near_duplicates(scale * X, similarity=0.9).pairs, expected.pairs)

@@ -97,6 +97,38 @@ def test_a_row_of_zeros_has_cosine_0():
     assert metrics.float_neighbors([[1.0, 0.0]], [[-1.0, 0.0], [0.0, 0.0], [3.0, 0.0]], 3).tolist() == [[2, 1, 0]]
 
 
+@pytest.mark.parametrize("metric", ["cosine", "euclidean"])
+@pytest.mark.parametrize("scale", [1e-160, 1e-170, 1e-300, 1e100])
+def test_units_change_no_neighbor(metric, scale):
+    rows, queries = RNG.normal(size=(80, 6)), RNG.normal(size=(9, 6))
+    expected = metrics.float_neighbors(queries, rows, 10, metric=metric)
+    assert np.array_equal(metrics.float_neighbors(scale * queries, scale * rows, 10, metric=metric), expected)
+    every = np.tile(np.arange(80), (9, 1))
+    rescored = rescore(every, scale * queries, scale * rows, 10, metric="l2" if metric == "euclidean" else metric)
+    assert np.array_equal(rescored.indices, expected)
+
+
+def test_lengths_of_single_rows_change_no_cosine():
+    rows, lengths = RNG.normal(size=(80, 6)), 10.0 ** RNG.uniform(-300, 100, (80, 1))
+    expected = metrics.float_neighbors(rows[:9], rows, 10)
+    assert np.array_equal(metrics.float_neighbors(rows[:9], lengths * rows, 10), expected)
+
+
+@pytest.mark.parametrize("package", ["pandas", "polars", "pyarrow"])
+def test_columns_of_vectors_and_frames_are_rows(package):
+    module = pytest.importorskip(package)
+    rows = RNG.normal(size=(30, 4))
+    column = getattr(module, "array" if package == "pyarrow" else "Series")(rows.tolist())
+    frame = (module.table if package == "pyarrow" else module.DataFrame)(
+        {name: rows[:, i] for i, name in enumerate("abcd")}
+    )
+    expected = metrics.float_neighbors(rows[:5], rows, 3)
+    every = np.tile(np.arange(30), (5, 1))
+    for given in (column, frame):
+        assert np.array_equal(metrics.float_neighbors(given[:5], given, 3), expected)
+        assert np.array_equal(rescore(every, given[:5], given, 3).indices, expected)
+
+
 def test_large_offsets_do_not_hide_distances():
     rows = 1e6 + RNG.normal(size=(50, 3))
     expected = np.argsort(((rows[:5, None] - rows) ** 2).sum(axis=2), axis=1)

@@ -13,6 +13,7 @@ import pytest
 from hashlearn.bits import pack_bits
 from hashlearn.search import HammingIndex, SearchResult, asymmetric_search, rescore
 from hashlearn.search.ids import TEXT, UUID
+from hashlearn.search.stores.postgres.rescoring import vector_text
 from hashlearn.streams import open_rows
 from tests.search.codes import some_ids
 
@@ -198,3 +199,23 @@ def test_a_result_of_rescoring_is_a_search_result() -> None:
     assert (np.diff(found.distances, axis=1) >= 0).all()
     np.testing.assert_array_equal(found.distances[:, 0], 0.0)
     np.testing.assert_array_equal(rescore(found, vectors, vectors, 1).indices[:, 0], np.arange(30))
+
+
+def test_masked_vectors_are_refused() -> None:
+    masked = np.ma.masked_greater(np.eye(3), 0.5)
+    with pytest.raises(ValueError, match="database_vectors has 3 masked entries"):
+        rescore([[0, 1]], [[1.0, 0.0, 0.0]], masked, 1)
+    with pytest.raises(ValueError, match="query_vectors has masked entries"):
+        rescore([[0, 1]], masked[:1], np.eye(3), 1)
+
+
+def test_a_result_shows_the_scores_that_its_attribute_has() -> None:
+    found = rescore([[0, 1]], [[1.0, 0.0]], [[3.0, 4.0], [1.0, 0.0]], 2)
+    assert repr(found) == "ScoredResult(indices=array([[1, 0]]), scores=array([[1. , 0.6]]))"
+
+
+@pytest.mark.parametrize("package", ["pandas", "polars", "pyarrow"])
+def test_columns_of_vectors_are_written_for_pgvector(package: str) -> None:
+    rows = [[1.0, 2.5], [0.0, -1.0]]
+    column = getattr(pytest.importorskip(package), "array" if package == "pyarrow" else "Series")(rows)
+    assert vector_text(column, 2) == vector_text(np.array(rows), 2) == ["[1.0,2.5]", "[0.0,-1.0]"]

@@ -16,6 +16,7 @@ from numba import njit
 from hashlearn.core.arrays import EPS, FloatArray
 from hashlearn.core.progress import ProgressCallback, tell
 from hashlearn.core.threads import map_row_blocks, map_threads, one_blas_thread
+from hashlearn.linalg.unit_rows import raised_rows
 from hashlearn.search.interface import ByteArray, RowArray
 from hashlearn.search.pairs import ROWS_PER_GROUP, map_pairs_within
 from hashlearn.search.rescoring import pair_scores
@@ -35,7 +36,7 @@ class SimilarRows:
     def __init__(
         self, X: FloatArray, similarity: float, max_pairs: int, progress: ProgressCallback | None = None
     ) -> None:
-        self.X, self.n = np.ascontiguousarray(X), len(X)
+        self.X, self.n = np.ascontiguousarray(raised_rows(X)), len(X)
         self.similarity, self.max_pairs, self.progress = similarity, max_pairs, progress
         self.least = similarity - 4.0 * X.shape[1] * EPS  # equal rows count at similarity 1
         self.least_single = self.least - (X.shape[1] + 4) * EPS_SINGLE

@@ -13,7 +13,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from hashlearn.core.arrays import is_tensor, to_numpy
+from hashlearn.core.arrays import FloatArray, is_tensor, to_numpy
+from hashlearn.core.checks import finite_float64
 from hashlearn.core.packages import require
 
 ARROW_LISTS = ("list", "large_list", "fixed_size_list")
@@ -41,6 +42,41 @@ def as_rows(X: Any, name: str = "X") -> Any:
     if isinstance(X, list | tuple) or (isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 1):
         return _stacked(X, name)
     return X
+
+
+def float64_rows(X: Any, name: str, *, may_be_empty: bool = False) -> FloatArray:
+    """Dense rows of any kind as finite float64 numbers (n, n_features).
+
+    >>> float64_rows([[1, 2], [3, 4]], "queries").dtype
+    dtype('float64')
+    """
+    return finite_float64(to_numpy(as_rows(X, name)), name, ndim=2, may_be_empty=may_be_empty)
+
+
+def require_numbers(X: Any, name: str) -> None:
+    """Refuse rows with a column that holds no numbers, and name the column.
+
+    >>> require_numbers(np.array([[1.0, "red"], [2.0, "blue"]], object), "X")
+    Traceback (most recent call last):
+        ...
+    ValueError: X has text or other values that are no numbers in column 1, 'red' for example; leave the column out
+    """
+    labels = getattr(X, "column_names", getattr(X, "columns", None))
+    values = np.asarray(X)
+    if values.ndim != 2 or values.dtype.kind not in "OUS":
+        return
+    for place in range(values.shape[1]):
+        for value in values[:, place]:
+            try:
+                float(value)
+            except (TypeError, ValueError):
+                if value is None:  # NumPy makes it NaN, which is refused with its place
+                    continue
+                column = place if labels is None else repr(labels[place])
+                raise ValueError(
+                    f"{name} has text or other values that are no numbers in column {column}, {value!r} for example; "
+                    "leave the column out"
+                ) from None
 
 
 def require_finite(X: Any, name: str) -> None:

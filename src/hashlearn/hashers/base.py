@@ -21,7 +21,7 @@ from hashlearn.core.arrays import is_tensor
 from hashlearn.core.checks import LARGEST_FEATURE, positive, whole_number
 from hashlearn.core.labels import checked_labels, require_classes, require_unmasked
 from hashlearn.core.memory import dense_form
-from hashlearn.core.rows import all_equal, as_rows, require_finite
+from hashlearn.core.rows import all_equal, as_rows, require_finite, require_numbers
 from hashlearn.hash_functions import FittedHashFunctions, accepts_sparse
 from hashlearn.hash_functions.fitted import working_rows
 from hashlearn.hash_functions.stored import largest_entry
@@ -200,16 +200,21 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             )
         if not reset and getattr(X, "shape", None) == (0,):  # an empty list or column, whose width nobody knows
             X = np.empty((0, self.n_features_in_))
-        return validate_data(
-            self,
-            X,
-            accept_sparse="csr",
-            dtype=(np.float64, np.float32),
-            order="C",
-            ensure_all_finite=False,  # `_require_usable_entries` checks this in one pass
-            ensure_min_samples=2 if reset else 0,
-            reset=reset,
-        )
+        try:
+            return validate_data(
+                self,
+                X,
+                accept_sparse="csr",
+                dtype=(np.float64, np.float32),
+                order="C",
+                ensure_all_finite=False,  # `_require_usable_entries` checks this in one pass
+                ensure_min_samples=2 if reset else 0,
+                reset=reset,
+            )
+        except ValueError:
+            if not issparse(X):
+                require_numbers(X, "X")
+            raise
 
     def _warn_of_rows(self, X: Any) -> None:
         """Warn of rows from which no useful code can be learned, whatever the method."""

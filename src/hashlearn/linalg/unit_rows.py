@@ -11,11 +11,24 @@ from typing import Any
 
 import numpy as np
 
-from hashlearn.core.arrays import is_tensor
+from hashlearn.core.arrays import FloatArray, is_tensor
 from hashlearn.core.threads import map_row_blocks
 
 ZERO_ROW = 1e-12
 ZERO_ROW_SINGLE = 1e-6  # for tensors in single precision, whose centering rounds to 6e-8
+SMALLEST = 1e-100  # entries whose squares are far from the smallest number
+RAISE = 2.0**600  # a power of two, so that products round as before
+
+
+def raised_rows(rows: FloatArray) -> FloatArray:
+    """The rows, those with tiny entries alone times 2**600. Angles stay as they are, and no square is rounded to zero.
+
+    >>> rows = raised_rows(np.array([[3e-170, 4e-170], [3.0, 4.0]]))
+    >>> np.linalg.norm(rows, axis=1) > 0.0
+    array([ True,  True])
+    """
+    tiny = np.maximum(rows.max(axis=1, initial=0.0), -rows.min(axis=1, initial=0.0)) < SMALLEST
+    return np.where(tiny[:, None], rows * RAISE, rows) if tiny.any() else rows
 
 
 def typical_norm(rows: Any) -> float:

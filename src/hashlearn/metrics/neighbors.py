@@ -17,10 +17,11 @@ from numba import njit
 from numpy.typing import NDArray
 
 from hashlearn.core.arrays import EPS, FloatArray, to_numpy
-from hashlearn.core.checks import finite_float64, require_k, whole_number
+from hashlearn.core.checks import require_k, whole_number
 from hashlearn.core.names import require_choice
+from hashlearn.core.rows import float64_rows
 from hashlearn.core.threads import map_threads, one_blas_thread
-from hashlearn.linalg.unit_rows import scale_to_unit, typical_norm
+from hashlearn.linalg.unit_rows import RAISE, SMALLEST, raised_rows, scale_to_unit
 
 METRICS = ("cosine", "euclidean")
 SCORES_AT_ONCE = 8_000_000  # in each thread
@@ -78,17 +79,19 @@ def float_neighbors(queries: Any, database: Any, k: int = 10, *, metric: str = "
     array([[1, 0]])
     """
     require_choice(metric, "metric", METRICS)
-    asked, rows = finite_float64(queries, "queries", ndim=2), finite_float64(database, "database", ndim=2)
+    asked, rows = float64_rows(queries, "queries"), float64_rows(database, "database")
     if asked.shape[1] != rows.shape[1]:
         raise ValueError(
             f"queries and database must have the same number of columns, got shapes {asked.shape} and {rows.shape}"
         )
     k = require_k(k, len(rows))
     if metric == "cosine":
-        asked, rows = (scale_to_unit(np.array(part, order="C"), typical_norm(part)) for part in (asked, rows))
+        asked, rows = (scale_to_unit(np.array(raised_rows(part), order="C"), typical=0.0) for part in (asked, rows))
     else:
         mean = rows.mean(axis=0)  # distances stay, and products of centered rows round less
         asked, rows = asked - mean, rows - mean
+        if max(np.abs(asked).max(), np.abs(rows).max()) < SMALLEST:
+            asked, rows = RAISE * asked, RAISE * rows
     squares = np.einsum("ij,ij->i", rows, rows)
     longest = float(np.sqrt(squares.max()))
     nearest = np.empty((len(asked), k), np.int64)

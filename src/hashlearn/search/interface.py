@@ -46,12 +46,17 @@ class ScoredResult(SearchResult):
     hold id −1 (None among text and UUIDs) and score −inf.
 
     >>> found = ScoredResult(np.array([[4, 7]]), np.array([[2.5, 1.0]]))
-    >>> found.scores, found.distances
-    (array([[2.5, 1. ]]), array([[-2.5, -1. ]]))
+    >>> found
+    ScoredResult(indices=array([[4, 7]]), scores=array([[2.5, 1. ]]))
+    >>> found.distances
+    array([[-2.5, -1. ]])
     """
 
     def __init__(self, indices: IdArray, scores: NDArray[np.float64]) -> None:
         super().__init__(indices, 0.0 - scores)  # a score of 0 is no −0.0
+
+    def __repr__(self) -> str:
+        return f"ScoredResult(indices={self.indices!r}, scores={self.scores!r})"
 
     @property
     def scores(self) -> NDArray[np.float64]:

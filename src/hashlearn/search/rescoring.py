@@ -17,10 +17,13 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from hashlearn.core.arrays import FloatArray
+from hashlearn.core.arrays import FloatArray, to_numpy
 from hashlearn.core.checks import finite_float64, require_k
+from hashlearn.core.labels import require_unmasked
 from hashlearn.core.names import require_choice
+from hashlearn.core.rows import as_rows, float64_rows
 from hashlearn.core.threads import map_threads, n_threads
+from hashlearn.linalg.unit_rows import RAISE, SMALLEST, raised_rows
 from hashlearn.search.ids import NOTHING, IdArray, are_found, checked_ids, order_of, rows_in_any_order, shown
 from hashlearn.search.interface import RowArray, ScoredResult
 
@@ -55,7 +58,9 @@ def rescore(
     array([[2, 1]])
     """
     require_choice(metric, "metric", METRICS)
-    queries = np.ascontiguousarray(finite_float64(query_vectors, "query_vectors", ndim=2, may_be_empty=True))
+    queries = np.ascontiguousarray(float64_rows(query_vectors, "query_vectors", may_be_empty=True))
+    if metric == "cosine":
+        queries = raised_rows(queries)
     database = _opened(database_vectors)
     if database.n_features != queries.shape[1]:
         raise ValueError(
@@ -74,6 +79,8 @@ def rescore(
     done = 0
     for batch in database.pick(needed, max(1, NUMBERS_PER_BATCH // max(1, database.n_features))):
         vectors = np.ascontiguousarray(finite_float64(batch, "database_vectors", ndim=2, may_be_empty=True))
+        if metric == "cosine":
+            vectors = raised_rows(vectors)
         here = slice(*np.searchsorted(places, (done, done + len(vectors))))
         scores[pairs[here]] = pair_scores(queries, vectors, pairs[here] // depth, places[here] - done, metric)
         done += len(vectors)
@@ -102,7 +109,8 @@ class _ArrayVectors:
     """An array, in memory or memory-mapped, as a `VectorFile`."""
 
     def __init__(self, vectors: Any) -> None:
-        self.array = vectors if isinstance(vectors, np.ndarray) else np.asarray(vectors)
+        require_unmasked(vectors, "database_vectors")
+        self.array = np.asarray(to_numpy(as_rows(vectors, "database_vectors")))
         if self.array.ndim != 2 or self.array.dtype.kind not in "fiu":
             shape, dtype = self.array.shape, self.array.dtype
             raise ValueError(f"database_vectors must be numbers in 2 dimensions, got shape {shape}, dtype {dtype}")
@@ -180,7 +188,13 @@ def _scores(queries, vectors, query_rows, vector_rows, metric):  # type: ignore[
             size = np.sqrt(query_square) * np.sqrt(square)
             out[i] = dot / size if size > 0.0 else 0.0
         elif metric == 1:
-            out[i] = -np.sqrt(difference)
+            if difference < SMALLEST**2:  # squares may have been rounded to zero
+                difference = 0.0
+                for d in range(q.shape[0]):
+                    difference += ((q[d] - v[d]) * RAISE) ** 2
+                out[i] = -np.sqrt(difference) / RAISE
+            else:
+                out[i] = -np.sqrt(difference)
         else:
             out[i] = dot
     return out

@@ -12,7 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.bits import unpack_bits
+from hashlearn.core.arrays import to_numpy
 from hashlearn.core.names import require_choice
+from hashlearn.core.rows import as_rows
 from hashlearn.search.stores.postgres.session import Session
 from hashlearn.search.stores.postgres.tables import Table
 
@@ -62,7 +64,7 @@ def code_text(codes: NDArray[np.uint8], n_bits: int) -> list[str]:
 
 def vector_text(vectors: Any, n: int) -> list[str]:
     """Vectors as pgvector writes them; refused unless there is a row of finite numbers for each of ``n`` codes."""
-    array = np.asarray(vectors, np.float32)
+    array = np.asarray(to_numpy(as_rows(vectors, "vectors")), np.float32)
     if array.ndim != 2 or len(array) != n:
         raise ValueError(f"vectors must have a row for each of the {n} code(s), got shape {array.shape}")
     if not np.isfinite(array).all():
