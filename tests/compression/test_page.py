@@ -176,3 +176,9 @@ def test_the_page_says_what_other_engines_need(tmp_path: Path) -> None:
     none = page(replace(plan, frontier=plans.without_depths()), tmp_path)
     assert "this code cannot be promised to keep enough" in none
     assert re.findall('data-engine="(.*?)"', none) == engines[:1]
+
+
+def test_lone_surrogates_are_replaced(tmp_path: Path) -> None:
+    plan = plans.plan()
+    text = page(plan, tmp_path, texts=["one \ud800 half"] * plan.certificate.n_rows, title="\udfff")
+    assert "one ? half" in text

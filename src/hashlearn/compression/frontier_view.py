@@ -24,7 +24,7 @@ def percent(share: float, decimals: int | None = None) -> str:
     >>> print(percent(0.95), percent(0.9995), percent(0.91234, 1))
     95 % 99.95 % 91.2 %
     """
-    number = f"{round(100.0 * share, 4):g}" if decimals is None else fixed(100.0 * share, decimals)
+    number = f"{100.0 * share:.10g}" if decimals is None else fixed(100.0 * share, decimals)
     return f"{number}{_NO_BREAK}%"
 
 

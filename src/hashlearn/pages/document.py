@@ -8,7 +8,10 @@ from hashlearn.pages.markup import Markup, element
 
 
 def document(title: str, *body: Markup, head: tuple[Markup, ...] = ()) -> str:
-    """A whole HTML document with the style sheet of all pages; ``head`` goes after it."""
+    """A whole HTML document with the style sheet of all pages; ``head`` goes after it.
+
+    Lone surrogates, which UTF-8 cannot hold, become question marks.
+    """
     style = resources.files("hashlearn.pages").joinpath("style.css").read_text("utf-8")
     top = element(
         "head",
@@ -18,4 +21,5 @@ def document(title: str, *body: Markup, head: tuple[Markup, ...] = ()) -> str:
         element("style", Markup(style)),
         head,
     )
-    return f"<!doctype html>\n{element('html', top, element('body', body), lang='en')}\n"
+    text = f"<!doctype html>\n{element('html', top, element('body', body), lang='en')}\n"
+    return text.encode("utf-8", "replace").decode("utf-8")

@@ -99,7 +99,7 @@ def look_of(method: str) -> Look:
     """
     if method in _LOOKS:
         return _LOOKS[method]
-    place = sum(method.encode())
+    place = sum(method.encode("utf-8", "replace"))
     return Look(3 + place % 6, list(_MARKERS)[place % len(_MARKERS)], (None, _DASHED, _DOTTED)[place % 3])
 
 
