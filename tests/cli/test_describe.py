@@ -64,6 +64,13 @@ def test_codes_and_which_model_made_them(folder: Path) -> None:
     assert answer("describe", "codes.parquet")["model"] == digest
 
 
+def test_an_index_without_codes(folder: Path) -> None:
+    HammingIndex(12).save("index")
+    report = answer("describe", "index")
+    assert (report["kind"], report["rows"], report["id_type"]) == ("index", 0, None)
+    assert "ids" not in invoke("describe", "index").stdout
+
+
 def test_an_index(folder: Path) -> None:
     hasher = load("model")
     index = HammingIndex(12, model=fingerprint(hasher))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,12 @@ from sklearn.datasets import load_digits
 from hashlearn import compress, load, metrics
 from hashlearn.compression import Compression, verify
 from hashlearn.compression.contenders import OwnContender, Rows, sizes_of
+from hashlearn.compression.promise import LARGEST_CONFIDENCE, log_stake
+from hashlearn.compression.stored import to_json
 from hashlearn.core.progress import Progress
 from hashlearn.hashers import LSH
-from hashlearn.persistence import PersistenceError
+from hashlearn.persistence import PersistenceError, model_file, save
+from hashlearn.persistence.container import read_header
 from hashlearn.persistence.values import fingerprint
 from hashlearn.streams import open_rows
 
@@ -89,7 +93,19 @@ def test_model_without_promise_is_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"promised": 0.915}, "does not follow from its own numbers"),
+        ({"bet": 0.0}, "does not follow from its own numbers"),
+        ({"promised": 0.915}, "promised must be at most recall"),
+        ({"mode": "quantum"}, "mode must be one of"),
+        ({"metric": "manhattan"}, "metric must be one of"),
+        ({"family": "<script>"}, "family must be one of"),
+        ({"keep_floats": False}, "max_depth must be k"),
+        ({"n_choosing": -5}, "n_choosing must be from 0"),
+        ({"n_choosing": 0}, "n_choosing must be at least 1"),
+        ({"n_rows": 10**400}, "n_rows must be from 0"),
+        ({"growth": 10**400}, "growth must be from 0"),
+        ({"confidence": 1.0 - 2.0**-53}, "from 0 to 1"),
+        ({"depth": 10, "max_depth": 10}, "tested must name the code of the promise with its depth"),
+        ({"tested": []}, "tested must name the code"),
         ({"model": "0" * 64}, "the promise of another model"),
         ({"found": [0] * 11}, "valid promise: found must hold"),
         ({"extra": 1}, "must have exactly the fields"),
@@ -102,14 +118,59 @@ def test_model_without_promise_is_refused(tmp_path: Path) -> None:
     ],
 )
 def test_changed_promise_is_refused(plan: Compression, tmp_path: Path, change: dict[str, Any], words: str) -> None:
-    from dataclasses import asdict
-
-    from hashlearn.persistence import save
-
     promise = {"certificate": asdict(plan.certificate) | change, "frontier": []}
     save(plan.hasher, tmp_path / "model", promise=promise)
     with pytest.raises(PersistenceError, match=words):
         Compression.load(tmp_path / "model")
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"mode": "quantum"}, "mode must be one of"),
+        ({"family": "<script>"}, "family must be one of"),
+        ({"bytes_per_row": 0}, "bytes and depths of the frontier must be at least 1"),
+        ({"bytes_per_row": 2**60}, "bytes at most 4096"),
+        ({"depth": 0}, "bytes and depths of the frontier must be at least 1"),
+        ({"depth": 10**400}, "depth must be from 0"),
+        ({"codes_bound": 1.5}, "recalls and bounds of the frontier must be from 0 to 1"),
+        ({"fit_seconds": 10**400}, "fit_seconds must be from 0"),
+    ],
+)
+def test_changed_frontier_is_refused(plan: Compression, tmp_path: Path, change: dict[str, Any], words: str) -> None:
+    promise = to_json(plan.certificate, plan.frontier)
+    promise["frontier"][0] |= change
+    save(plan.hasher, tmp_path / "model", promise=promise)
+    with pytest.raises(PersistenceError, match=words):
+        Compression.load(tmp_path / "model")
+
+
+def test_counts_of_any_size_take_no_memory(plan: Compression, tmp_path: Path) -> None:
+    n = 2**63 - 1
+    changed = replace(plan.certificate, n_testing=n, found=(0,) * plan.certificate.k + (n,))
+    save(plan.hasher, tmp_path / "model", promise=to_json(changed, plan.frontier))
+    assert (
+        Compression.load(tmp_path / "model").certificate.measured == 1.0
+    )  # a list with an entry for each would not fit
+
+
+def test_all_codes_that_were_tested_share_the_confidence(plan: Compression, tmp_path: Path) -> None:
+    c = plan.certificate
+    values = np.repeat(np.arange(c.k + 1) / c.k, c.found)
+    stake = log_stake(values, c.promised, c.bet)
+    alone = 1.0 - math.exp(0.1 - stake)  # accepted for one code, not for ten
+    for count, is_accepted in ((1, True), (10, False)):
+        changed = replace(c, confidence=min(alone, LARGEST_CONFIDENCE), tested=(*c.tested, *["another"] * (count - 1)))
+        assert changed.accepted() == (math.log(count) < stake + math.log1p(-changed.confidence)) == is_accepted
+
+
+def test_a_plan_is_read_once(plan: Compression, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that is replaced between two reads would give a hasher with another model's promise."""
+    plan.save(tmp_path / "plan")
+    reads = []
+    monkeypatch.setattr(model_file, "read_header", lambda *given: reads.append(given) or read_header(*given))
+    Compression.load(tmp_path / "plan")
+    assert len(reads) == 1
 
 
 def test_what_cannot_be_promised_is_said() -> None:
@@ -242,6 +303,82 @@ def test_names_of_columns_are_kept() -> None:
     assert plan.certificate.model == fingerprint(plan.hasher)
 
 
+def test_names_of_columns_are_those_of_scikit_learn(tmp_path: Path) -> None:
+    pandas = pytest.importorskip("pandas")
+    plan = compress(pandas.DataFrame(X), recall=0.9, families=["pca_sign"])  # its columns are named 0, 1, …
+    assert not hasattr(plan.hasher, "feature_names_in_")
+    plan.save(tmp_path / "plan")
+    assert Compression.load(tmp_path / "plan").certificate.model == fingerprint(plan.hasher)
+    mixed = pandas.DataFrame(X, columns=[*range(63), "names"])
+    with pytest.raises(TypeError, match="Feature names are only supported if all input features have string names"):
+        compress(mixed, recall=0.9, families=["pca_sign"])
+
+
+@pytest.mark.parametrize("package", ["pandas", "polars", "pyarrow"])
+def test_columns_in_another_order_are_refused_as_hashers_refuse_them(package: str) -> None:
+    frame = pytest.importorskip("pandas").DataFrame(X, columns=[f"pixel {i}" for i in range(64)])
+    pytest.importorskip(package)
+    made = {
+        "pandas": lambda rows: rows,
+        "polars": lambda rows: pytest.importorskip("polars").DataFrame({name: rows[name].to_numpy() for name in rows}),
+        "pyarrow": lambda rows: pytest.importorskip("pyarrow").Table.from_pandas(rows, preserve_index=False),
+    }[package]
+    turned = frame[frame.columns[::-1]]
+    database, queries, strange = made(frame[:1400]), made(frame[1400:]), made(turned[1400:])
+    plan = compress(database, queries=queries, recall=0.9, families=["pca_sign"])
+    words = "must have the columns of {} in the same order, got 'pixel 63' as column 0 instead of 'pixel 0'"
+    with pytest.raises(ValueError, match="queries " + words.format("X")):
+        compress(database, queries=strange, recall=0.9, families=["pca_sign"])
+    with pytest.raises(ValueError, match="queries " + words.format("the model")):
+        verify(plan, database, strange)
+    with pytest.raises(ValueError, match="database " + words.format("the model")):
+        verify(plan, made(turned[:1400]), queries)
+    for refused in (plan.index, plan.index(database).search, plan.hasher.encode):
+        with pytest.raises(ValueError, match="same order"):
+            refused(strange)
+    assert verify(plan, database, queries) == verify(plan, X[:1400], X[1400:])  # without a warning
+
+
+def test_a_file_names_its_columns_too(tmp_path: Path) -> None:
+    frame = pytest.importorskip("pandas").DataFrame(X, columns=[f"pixel {i}" for i in range(64)])
+    frame[:1400].to_csv(tmp_path / "X.csv", index=False)
+    with pytest.raises(ValueError, match="queries must have the columns of X in the same order"):
+        compress(open_rows(tmp_path / "X.csv"), queries=frame[frame.columns[::-1]][1400:], families=["pca_sign"])
+
+
+@pytest.mark.parametrize("package", ["pandas", "polars", "pyarrow"])
+def test_a_column_of_vectors_is_indexed_and_searched(package: str, plan: Compression) -> None:
+    module = pytest.importorskip(package)
+    made = {"pandas": "Series", "polars": "Series", "pyarrow": "array"}[package]
+    column = getattr(module, made)(X[:1400].tolist())
+    expected = plan.index(X[:1400]).search(X[:3], k=3)
+    np.testing.assert_array_equal(plan.index(column).search(column[:3], k=3).indices, expected.indices)
+    np.testing.assert_array_equal(plan.index(X[:1400]).search(column[:3], k=3).scores, expected.scores)
+
+
+def test_repeated_queries_are_named(plan: Compression) -> None:
+    with pytest.warns(UserWarning, match="only 1 of 397 queries are distinct; .* independently of each other"):
+        compress(X[:1400], queries=np.tile(X[1400], (397, 1)), recall=0.9, families=["pca_sign"])
+    with pytest.warns(UserWarning, match="only 397 of 400 queries are distinct"):
+        verify(plan, X[:1400], np.concatenate([X[1400:], X[1400:1403]]))
+
+
+def test_promises_of_any_size_can_be_asked_for(tmp_path: Path) -> None:
+    plan = compress(X, recall=5e-324, families=["pca_sign"])
+    assert plan.recall_lower_bound == 5e-324
+    plan.save(tmp_path / "plan")
+    assert Compression.load(tmp_path / "plan").certificate == plan.certificate
+    sure = compress(X, recall=0.8, confidence=1.0 - 1e-9, families=["pca_sign"], n_queries=400)
+    assert sure.certificate.accepted()
+    assert "99.9999999 % confidence" in str(sure)
+
+
+def test_rows_in_other_units_have_the_same_true_neighbors() -> None:
+    for scale in (1e-170, 1e-300):
+        certificate = compress(scale * X, recall=0.9, families=["pca_sign"]).certificate
+        assert certificate.promised == 0.9
+
+
 def test_progress_is_told() -> None:
     heard: list[Progress] = []
     compress(X, recall=0.9, families=["pca_sign"], progress=heard.append)
@@ -254,6 +391,7 @@ def test_progress_is_told() -> None:
         ({"recall": 1.0}, "recall must be below 1: no finite number of queries"),
         ({"recall": 95}, "recall must be"),
         ({"confidence": 1}, "confidence must be"),
+        ({"confidence": 1.0 - 2.0**-53}, "confidence must be at most 1 - 1e-9"),
         ({"k": 2000}, "k must be an integer from 1 to"),
         ({"k": 0}, "k must be"),
         ({"metric": "dot"}, "metric must be one of"),
@@ -265,6 +403,8 @@ def test_progress_is_told() -> None:
         ({"max_depth": 5}, "max_depth must be an integer of at least 10"),
         ({"random_state": np.random.default_rng(0)}, "random_state must be an integer of at least 0"),
         ({"recall": 0.99}, "takes at least 599 queries"),
+        ({"queries": X[:1] + 0.5}, "takes at least 118 queries, even if all neighbors are found; there are "),
+        ({"max_rows": 2, "k": 1}, "no code has more bits than the 2 database row"),
         ({"queries": np.zeros((50, 3))}, "same number of columns"),
         (
             {"queries": X[:300] + 0.5, "recall": 0.99},
@@ -292,6 +432,21 @@ def test_bad_rows() -> None:
         compress(np.ones((2000, 8)))
     with pytest.raises(ValueError, match="queries contains NaN"):
         compress(X, queries=broken)
+    with pytest.raises(ValueError, match="X has 1 masked entries, which cannot be left out"):
+        compress(np.ma.masked_invalid(broken))
+    with pytest.raises(ValueError, match=r"X must have at least 2 row\(s\), got shape \(1, 64\)"):
+        compress(X[:1], queries=X, k=1)
+
+
+def test_columns_of_text_are_named(plan: Compression) -> None:
+    frame = pytest.importorskip("pandas").DataFrame(X, columns=[f"pixel {i}" for i in range(64)])
+    words = "has text or other values that are no numbers in column 'title', 'x' for example; leave the column out"
+    titled = frame.assign(title="x")
+    for refused in (compress, LSH(8).fit):
+        with pytest.raises(ValueError, match=f"X {words}"):
+            refused(titled)
+    with pytest.raises(ValueError, match=f"queries {words}"):
+        verify(plan, X, titled)
 
 
 def test_queries_from_the_database_are_left_out() -> None:
@@ -319,6 +474,9 @@ class TestVerify:
         found = verify(plan, X[:1400], X[1400:1410])
         assert found.kept is None
         assert "not decided" in str(found)
+
+    def test_one_query_decides_nothing(self, plan: Compression) -> None:
+        assert verify(plan, X[:1400], X[1400:1401]).kept is None
 
     def test_remarks(self, plan: Compression) -> None:
         found = verify(plan, X[:1400], X[1400:])

@@ -22,6 +22,7 @@ from hashlearn.compression.promise import (
     log_stake,
     lower_bound,
     refutes,
+    spread_of_bets,
 )
 
 CONFIDENCE = 0.95
@@ -152,3 +153,18 @@ def test_the_order_of_values_and_shares_of_several_bets() -> None:
     stakes = [math.prod(1.0 + bet * (value - 0.4) for value in values) for bet in bets]
     assert log_stake(values, 0.4, bets) == pytest.approx(math.log(np.mean(stakes)))
     assert log_stake(values[::-1], 0.4, bets) == log_stake(values, 0.4, bets)
+
+
+@given(SHARES, CLAIMS, st.floats(0.01, LARGEST_BET))
+def test_counts_are_weights(values: list[float], claim: float, bet: float) -> None:
+    distinct, counts = np.unique(values, return_counts=True)
+    assert log_stake(distinct, claim, bet, counts) == log_stake(values, claim, bet)
+
+
+@pytest.mark.parametrize("claim", [1e-12, 1e-310, 5e-324])
+def test_tiny_claims_have_finite_bets(claim: float) -> None:
+    assert math.isfinite(best_bet([1.0, 0.5], claim, 100))
+    assert accepts([0.5] * 20, claim, best_bet([1.0, 0.5], claim, 100), CONFIDENCE)
+    assert accepts([0.5] * 20, claim, spread_of_bets(claim), CONFIDENCE)
+    assert not accepts([0.0] * 20, claim, spread_of_bets(claim), CONFIDENCE)
+    assert fewest_values(claim, CONFIDENCE) == 1

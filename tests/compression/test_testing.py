@@ -16,7 +16,6 @@ from hashlearn.compression.records import Certificate
 from hashlearn.compression.splitting import Split
 from hashlearn.compression.testing import (
     STATEMENTS,
-    TABLE_SHARE,
     Claim,
     Evidence,
     bet_on,

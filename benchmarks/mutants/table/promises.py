@@ -48,9 +48,9 @@ MUTANTS = [
     ),
     Mutant(
         "statements that hold together are tested as if they were alone",
-        "compression/testing.py",
-        "1.0 - share * (1.0 - self.confidence) / n",
-        "self.confidence",
+        "compression/promise.py",
+        "return 1.0 - share * (1.0 - confidence) / n",
+        "return confidence",
         TESTING,
     ),
     Mutant(

@@ -186,9 +186,7 @@ def verify_command(model: Path, database: str, queries: str, bar: ProgressBar) -
     """
     from hashlearn.compression import Compression, verify
 
-    options.loaded(model, bar)
-    with refusals():
-        plan = Compression.load(model)
+    plan = options.loaded(model, bar, Compression.load)
     rows, asked = (
         _read(options.rows_for(plan.hasher, address, flag), flag)
         for address, flag in ((database, "--database"), (queries, "--queries"))

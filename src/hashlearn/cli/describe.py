@@ -49,11 +49,9 @@ def _way(file: Path) -> Callable[[Path, ProgressBar], tuple[dict[str, Any], str]
 
 
 def _model(file: Path, bar: ProgressBar) -> tuple[dict[str, Any], str]:
-    from hashlearn.persistence import describe, encode_cost
+    from hashlearn.persistence import encode_cost, load_with_description
 
-    hasher = options.loaded(file, bar)
-    with refusals():
-        about = describe(file)
+    hasher, about = options.loaded(file, bar, load_with_description)
     bar.begin("measuring")
     cost = encode_cost(hasher)
     report = {"file": str(file), "kind": "model", **about, "encode": cost._asdict()}
@@ -74,19 +72,20 @@ def _model(file: Path, bar: ProgressBar) -> tuple[dict[str, Any], str]:
             f"{number(cost.ms_per_row, 3)} ms for 1 row, {number(cost.rows_per_second, 3)} rows a second in batches "
             f"of {cost.batch_rows:,}, measured here",
         ),
-        ("promise", _promise(file, about["promise"])),
+        ("promise", _promise(file, hasher, about)),
     ]
     return report, pairs(lines)
 
 
-def _promise(file: Path, promise: dict[str, Any] | None) -> str:
+def _promise(file: Path, hasher: Any, about: dict[str, Any]) -> str:
     """The promise of hashlearn compress in words; another one as it stands."""
     from hashlearn.compression import Compression
 
+    promise = about["promise"]
     if promise is None:
         return "none; hashlearn compress makes models with one"
     try:
-        return " ".join(str(Compression.load(file)).split())
+        return " ".join(str(Compression.from_model(file, hasher, about)).split())
     except ValueError as error:
         return f"not valid: {one_line(error)}" if "certificate" in promise else json.dumps(promise)
 
@@ -124,10 +123,11 @@ def _index(file: Path, bar: ProgressBar) -> tuple[dict[str, Any], str]:
     return report, pairs(lines)
 
 
-def _about_ids(id_type: str) -> list[tuple[str, str]]:
+def _about_ids(id_type: str | None) -> list[tuple[str, str]]:
+    """An index without codes does not know the type of its ids yet."""
     from hashlearn.search.ids import WORDS
 
-    return [("ids", WORDS[id_type])]
+    return [] if id_type is None else [("ids", WORDS[id_type])]
 
 
 def _made_by(model: str | None, name: str | None) -> str:

@@ -105,8 +105,8 @@ def seconds_option(flag: str, what: str, default: float | None = None) -> Callab
     return click.option(flag, type=kind, default=default, metavar="SECONDS", help=what)
 
 
-def loaded(model: Path, bar: ProgressBar) -> Any:
-    """The hasher in a model file."""
+def loaded(model: Path, bar: ProgressBar, read: Callable[[Path], Any] | None = None) -> Any:
+    """The hasher in a model file, or what ``read`` makes of the file."""
     from hashlearn import load
 
     bar.begin("loading the model")
@@ -115,7 +115,7 @@ def loaded(model: Path, bar: ProgressBar) -> Any:
             raise FileNotFoundError(f"{model}: there is no such model file; hashlearn fit makes one")
         if model.is_dir():
             raise IsADirectoryError(f"{model}: is a folder, not a model file")
-        return load(model)
+        return (read or load)(model)
 
 
 def rows_for(

@@ -31,6 +31,7 @@ from hashlearn.compression.contenders import (
 )
 from hashlearn.compression.frontier import examples_of, frontier_of, growth_of
 from hashlearn.compression.peers import product_quantizers
+from hashlearn.compression.promise import require_confidence
 from hashlearn.compression.records import Certificate
 from hashlearn.compression.result import Compression
 from hashlearn.compression.splitting import Split, split_rows
@@ -39,7 +40,6 @@ from hashlearn.core.checks import generator, require_share, whole_number
 from hashlearn.core.names import require_choice
 from hashlearn.core.progress import Progress, ProgressCallback, tell
 from hashlearn.core.progress_bar import watched
-from hashlearn.core.rows import as_rows
 from hashlearn.metrics.neighbors import METRICS
 from hashlearn.persistence import fingerprint
 
@@ -47,7 +47,6 @@ MAX_BYTES = 128  # of a code, without max_bytes
 CANDIDATES = 20  # for each neighbor that is wanted, without max_depth
 WEIGHTS = {"ranking_linear": 20.0, "ranking_mlp": 60.0, "two_step": 10.0}  # seconds of a fit; the others take one
 USUAL_FITS = 3  # of a family
-COLUMN_NAMES = ("names", "column_names", "columns")  # of a file, of an Arrow table, of a data frame
 PATIENCE = 2  # larger sizes in a row that gain no recall end a family
 QUICKEST, SIZES_SHOWN = "pca_sign", 4  # shown up to four times the size that is enough
 
@@ -116,13 +115,12 @@ def compress(
     if recall == 1:
         raise ValueError("recall must be below 1: no finite number of queries can show that nothing is ever missed")
     require_share(recall, "recall")
-    require_share(confidence, "confidence")
+    require_confidence(confidence)
     require_choice(metric, "metric", METRICS)
     require_choice(mode, "mode", ("auto", *MODES))
     seed = None if random_state is None else whole_number(random_state, "random_state", least=0)
     most = MAX_BYTES if max_bytes is None else whole_number(max_bytes, "max_bytes", least=1)
     names = _family_names(families, y is not None, thorough)
-    X = as_rows(X)
     with watched(progress, verbose) as progress:
         tell(progress, "finding the true neighbors", 0, None)
         split = split_rows(
@@ -160,9 +158,8 @@ def compress(
     table = frontier_of(tried, claim, evidence, rows, winner)
     examples = examples_of(winner, outcome.depth, keep_floats, split)
     growth = growth_of(winner, rows, claim.recall) if outcome.is_kept(claim) and outcome.depth > rows.k else None
-    columns = next((getattr(X, name) for name in COLUMN_NAMES if hasattr(X, name)), None)
-    if columns is not None:
-        winner.hasher.feature_names_in_ = np.array(columns, dtype=object)
+    if split.names is not None:
+        winner.hasher.feature_names_in_ = split.names
     certificate = _certified(outcome, claim, split, keep_floats, queries is not None, growth)
     return Compression(winner.hasher, certificate, table, examples)
 
@@ -223,7 +220,8 @@ def _explored(
     if not tried:
         raise ValueError(
             f"max_bytes={max_bytes} leaves nothing to try for {rows.database.shape[1]} features; the smallest codes "
-            f"have {SIZES[0]} bytes, and families such as 'pca_sign' have at most one bit for each feature"
+            f"have {SIZES[0]} bytes, no code has more bits than the {len(rows.database)} database row(s), and families "
+            "such as 'pca_sign' have at most one bit for each feature"
         )
     return tried
 

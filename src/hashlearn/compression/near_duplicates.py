@@ -24,12 +24,12 @@ from sklearn.utils.validation import check_is_fitted
 
 from hashlearn.bits import hamming_distances
 from hashlearn.compression.accepted_radius import CHOOSING, accepted_radius
-from hashlearn.compression.promise import fewest_values
+from hashlearn.compression.promise import fewest_values, require_confidence
 from hashlearn.compression.similar_rows import Pairs, SimilarRows, joined_pairs
-from hashlearn.core.arrays import FloatArray, to_numpy
-from hashlearn.core.checks import finite_float64, generator, require_share, whole_number
+from hashlearn.core.arrays import FloatArray
+from hashlearn.core.checks import generator, require_share, whole_number
 from hashlearn.core.progress import ProgressCallback
-from hashlearn.core.rows import as_rows
+from hashlearn.core.rows import float64_rows
 from hashlearn.hashers import LSH, BaseHasher
 from hashlearn.hashers.base import MAX_BITS
 from hashlearn.search.interface import ByteArray, RowArray
@@ -84,13 +84,13 @@ def near_duplicates(
     (array([[0, 2]]), array([0, 1]), True)
     """
     began = time.perf_counter()
-    rows = finite_float64(to_numpy(as_rows(X)), "X", ndim=2)
+    rows = float64_rows(X, "X")
     n = len(rows)
     if n < 2:
         raise ValueError(f"X must have at least 2 rows to compare, got shape {rows.shape}")
     require_share(similarity, "similarity", or_one=True)
     require_share(missed, "missed")
-    require_share(confidence, "confidence")
+    require_confidence(confidence)
     n_bits = whole_number(n_bits, "n_bits", least=1, most=MAX_BITS)
     wanted = ROWS_CHECKED if n_checked is None else whole_number(n_checked, "n_checked", least=1)
     max_pairs = whole_number(max_pairs, "max_pairs", least=1)

@@ -21,25 +21,51 @@ from typing import Any
 import numpy as np
 from scipy.optimize import minimize_scalar
 
+from hashlearn.core.arrays import FloatArray
+from hashlearn.core.checks import require_share
+
 LARGEST_BET = 0.98  # of the bet that a value of 0 would ruin
 ZEROS_ADDED = 0.1  # values of 0 that are added to those that a bet is fitted to, since worse values may come
 SPREAD = np.geomspace(0.03, LARGEST_BET, 16)  # where nothing is known: these sizes, each with the same share
+TABLE_SHARE = 0.1  # of the error, for all codes that could be tried; the finalists share the rest
+TINY_CLAIM = 1e-9  # bets on a smaller claim are those on this one, so that they stay finite
+LARGEST_CONFIDENCE = 1.0 - 1e-9  # many statements share the rest, which floats near 1 must still tell apart
 
 
-def accepts(values: Any, claim: float, bets: Any, confidence: float) -> bool:
-    """Whether the values show that their mean is at least the claim.
+def require_confidence(confidence: Any) -> None:
+    """Refuse what is not a number above 0 and at most 1 − 1e-9.
+
+    >>> require_confidence(1.0 - 1e-12)
+    Traceback (most recent call last):
+        ...
+    ValueError: confidence must be at most 1 - 1e-9, got 0.999999999999
+    """
+    require_share(confidence, "confidence")
+    if confidence > LARGEST_CONFIDENCE:
+        raise ValueError(f"confidence must be at most 1 - 1e-9, got {confidence!r}")
+
+
+def shared(confidence: float, n: int, share: float = 1.0) -> float:
+    """The confidence of each of n statements that hold together with this share of the error (Bonferroni)."""
+    return 1.0 - share * (1.0 - confidence) / n
+
+
+def accepts(values: Any, claim: float, bets: Any, confidence: float, counts: Any = None) -> bool:
+    """Whether the values show that their mean is at least the claim. ``counts``: how often each value occurs.
 
     >>> accepts(np.ones(100), 0.95, 1.0, confidence=0.99), accepts(np.ones(80), 0.95, 1.0, confidence=0.99)
     (True, False)
     """
-    return log_stake(values, claim, bets) >= -math.log1p(-confidence)
+    return log_stake(values, claim, bets, counts) >= -math.log1p(-confidence)
 
 
-def log_stake(values: Any, claim: float, bets: Any) -> float:
+def log_stake(values: Any, claim: float, bets: Any, counts: Any = None) -> float:
     """Logarithm of the stake at the end. With several bets, each gets the same share of the stake."""
     bets = np.atleast_1d(np.asarray(bets, np.float64))
-    distinct, counts = np.unique(np.asarray(values, np.float64), return_counts=True)
-    growth = np.log1p(np.multiply.outer(bets, distinct - claim)) @ counts
+    values = np.asarray(values, np.float64)
+    if counts is None:
+        values, counts = np.unique(values, return_counts=True)
+    growth = np.log1p(np.multiply.outer(bets, values - claim)) @ counts
     return float(np.logaddexp.reduce(growth) - math.log(len(bets)))
 
 
@@ -54,7 +80,7 @@ def best_bet(values: Any, claim: float, n: int) -> float:
     def loss(bet: float) -> float:
         return -n / len(values) * log_stake(values, claim, bet) - ZEROS_ADDED * math.log1p(-bet * claim)
 
-    found = minimize_scalar(loss, bounds=(0.0, LARGEST_BET / claim), method="bounded")
+    found = minimize_scalar(loss, bounds=(0.0, LARGEST_BET / max(claim, TINY_CLAIM)), method="bounded")
     return float(found.x) if found.fun < 0.0 else 0.0  # a bet of 0 neither grows nor shrinks
 
 
@@ -81,7 +107,12 @@ def refutes(values: Any, claim: float, confidence: float) -> bool:
     (True, False)
     """
     losses = 1.0 - np.asarray(values, np.float64)
-    return accepts(losses, 1.0 - claim, SPREAD / (1.0 - claim), confidence)
+    return accepts(losses, 1.0 - claim, spread_of_bets(1.0 - claim), confidence)
+
+
+def spread_of_bets(claim: float) -> FloatArray:
+    """Bets on a claim where nothing is known about the values."""
+    return SPREAD / max(claim, TINY_CLAIM)
 
 
 def fewest_values(claim: float, confidence: float) -> int:
@@ -90,4 +121,4 @@ def fewest_values(claim: float, confidence: float) -> int:
     >>> fewest_values(0.95, 0.99), fewest_values(0.99, 0.99)
     (92, 468)
     """
-    return math.ceil(-math.log1p(-confidence) / math.log1p(LARGEST_BET / claim * (1.0 - claim)))
+    return math.ceil(-math.log1p(-confidence) / math.log1p(LARGEST_BET / max(claim, TINY_CLAIM) * (1.0 - claim)))

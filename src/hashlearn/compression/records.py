@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hashlearn.compression.promise import accepts
+import numpy as np
+
+from hashlearn.compression.promise import TABLE_SHARE, accepts, shared
 
 FLOAT_BYTES = 4  # of each number that a code replaces
 
@@ -82,9 +84,11 @@ class Certificate:
         return sum(j * count for j, count in enumerate(self.found)) / (self.k * sum(self.found))
 
     def accepted(self) -> bool:
-        """Run the test again on the stored numbers."""
-        values = [j / self.k for j, count in enumerate(self.found) for _ in range(count)]
-        return accepts(values, self.promised, self.bet, self.confidence)
+        """Run the test again on the stored numbers. All codes that were tested share the confidence."""
+        counts = np.array(self.found, np.int64)
+        numbers = np.flatnonzero(counts)
+        confidence = shared(self.confidence, max(1, len(self.tested)), 1.0 - TABLE_SHARE)
+        return accepts(numbers / self.k, self.promised, self.bet, confidence, counts[numbers])
 
     def depth_for(self, n_rows: int) -> int:
         """The depth for a database of n_rows. With more rows than tested it is an estimate and no promise."""

@@ -10,7 +10,7 @@ from hashlearn.compression.records import Certificate, Example, FrontierRow
 from hashlearn.compression.searcher import Searcher
 from hashlearn.compression.stored import from_json, to_json
 from hashlearn.hashers import BaseHasher
-from hashlearn.persistence import PersistenceError, describe, load, save
+from hashlearn.persistence import PersistenceError, load_with_description, save
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,14 +74,18 @@ class Compression:
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Compression:
         """Read a file of `save`. A promise that contradicts its own numbers, or is another model's, is a ValueError."""
-        hasher, known = load(path), describe(path)
-        if known["promise"] is None:
+        return cls.from_model(path, *load_with_description(path))
+
+    @classmethod
+    def from_model(cls, path: str | PathLike[str], hasher: BaseHasher, about: dict[str, Any]) -> Compression:
+        """The plan of a model file that `hashlearn.persistence.load_with_description` read."""
+        if about["promise"] is None:
             raise PersistenceError(f"{fspath(path)!r} is a model without a promise; `hashlearn compress` makes one")
         try:
-            certificate, frontier = from_json(known["promise"])
+            certificate, frontier = from_json(about["promise"])
         except ValueError as error:
             raise PersistenceError(f"{fspath(path)!r} does not hold a valid promise: {error}") from None
-        if certificate.n_bits != hasher.n_bits or certificate.model != known["digest"]:
+        if certificate.n_bits != hasher.n_bits or certificate.model != about["digest"]:
             raise PersistenceError(f"{fspath(path)!r} holds the promise of another model")
         return cls(hasher, certificate, frontier)
 
@@ -91,7 +95,7 @@ class Compression:
         codes = f"{self.bytes_per_row} bytes a row ({c.family}, {c.mode} search)"
         neighbors = f"the {c.k:,} nearest neighbors" if c.k > 1 else "nearest neighbors"
         kept = f"at least {100 * c.promised:.4g} % of {neighbors}"
-        lines = [f"{codes} keep {kept} at {100 * c.confidence:g} % confidence{condition}."]
+        lines = [f"{codes} keep {kept} at {100 * c.confidence:.10g} % confidence{condition}."]
         if not c.kept:
             lines.insert(
                 0, f"A recall of {100 * c.recall:g} % cannot be promised with depth {c.max_depth:,}. The best:"

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from hashlearn.core.arrays import to_numpy
 from hashlearn.core.checks import require_k
+from hashlearn.core.rows import as_rows
 from hashlearn.hashers import BaseHasher
 from hashlearn.persistence import fingerprint
 from hashlearn.search import HammingIndex, SearchResult, rescore
@@ -18,7 +22,8 @@ class Searcher:
     Parameters
     ----------
     hasher : fitted
-    vectors : rows of the database, an array, which may be memory-mapped. Without ``keep_floats`` they are not kept
+    vectors : rows of the database: an array, which may be memory-mapped, a frame, or a column of vectors. Without
+        ``keep_floats`` they are not kept
     mode : "hamming" or "asymmetric"
     depth : candidates to rescore
     metric : "cosine" or "euclidean"
@@ -39,8 +44,9 @@ class Searcher:
     ) -> None:
         self.hasher, self.mode, self.depth, self.metric = hasher, mode, depth, metric
         self.index = HammingIndex(hasher.n_bits, model=fingerprint(hasher))
+        vectors = as_rows(vectors)
         self.index.add(hasher.encode(vectors) if codes is None else codes)
-        self._vectors = vectors if keep_floats else None
+        self._vectors = np.asarray(to_numpy(vectors)) if keep_floats else None
 
     def __len__(self) -> int:
         return len(self.index)

@@ -10,15 +10,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
+from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
+from sklearn.utils.validation import validate_data
 
 from hashlearn.compression.contenders import Rows
-from hashlearn.compression.promise import fewest_values
-from hashlearn.compression.testing import TABLE_SHARE
+from hashlearn.compression.promise import TABLE_SHARE, fewest_values, shared
 from hashlearn.core.arrays import to_numpy
 from hashlearn.core.checks import LARGEST_FEATURE, require_k, whole_number
 from hashlearn.core.labels import checked_labels, require_unmasked
-from hashlearn.core.rows import as_rows, require_finite
+from hashlearn.core.rows import as_rows, require_finite, require_numbers
 from hashlearn.metrics import float_neighbors
 from hashlearn.search import VectorFile
 
@@ -39,6 +40,7 @@ class Split:
     n_rows: int
     data_digest: str  # of the database
     queries_digest: str
+    names: NDArray[Any] | None = None  # of the columns of X
 
 
 def split_rows(
@@ -60,13 +62,14 @@ def split_rows(
     X may be a file that `hashlearn.streams.open_rows` opened; only the rows that are used are read from it.
     """
     needed = _queries_needed(recall, confidence)
+    names = feature_names(X)
     X = X if isinstance(X, VectorFile) else _matrix(X)
     n_rows = X.n_rows if isinstance(X, VectorFile) else X.shape[0]
     most = whole_number(max_rows, "max_rows", least=2)
     held_out = 0 if queries is not None else _held_out(n_rows, n_queries, needed, recall, confidence)
     order = rng.permutation(n_rows)[: most + held_out]
     asked_rows, database_rows = order[:held_out], np.sort(order[held_out:])
-    database = checked_rows(_taken(X, database_rows), "X")
+    database = checked_rows(_taken(X, database_rows), "X", least=2)
     labels = None if y is None else checked_labels(y, n_rows)[database_rows]
     if (database == database[0]).all():
         raise ValueError("X must have distinct rows; all of its rows are equal, so none is nearer than another")
@@ -74,6 +77,7 @@ def split_rows(
     if queries is None:
         asked = checked_rows(_taken(X, np.sort(asked_rows)), "X")[np.argsort(np.argsort(asked_rows))]
     else:
+        require_same_columns(queries, names, "queries", "X")
         asked = checked_rows(queries, "queries")
         if asked.shape[1] != database.shape[1]:
             shapes = f"{asked.shape[1]} and {database.shape[1]}"
@@ -83,6 +87,8 @@ def split_rows(
         asked = asked[asked_rows]
     usable = usable_queries(asked, database, metric, "queries" if queries is not None else "rows kept out as queries")
     asked, asked_rows = asked[usable], asked_rows[usable]
+    if queries is not None:
+        warn_of_repeats(asked)
     if len(asked) < needed:
         raise ValueError(_too_few(len(asked), needed, recall, confidence))
     n_choosing = max(len(asked) // CHOOSING_SHARE, FEWEST_CHOOSING)
@@ -90,15 +96,18 @@ def split_rows(
     true = float_neighbors(asked, database, k, metric=metric)
     parts = (choosing, testing, true[:n_choosing], true[n_choosing:])
     rows = Rows(database, labels, *parts, metric, seed)
-    return Split(rows, database_rows, asked_rows[n_choosing:], n_rows, digest(database), digest(asked))
+    return Split(rows, database_rows, asked_rows[n_choosing:], n_rows, digest(database), digest(asked), names)
 
 
 def _matrix(X: Any) -> Any:
     """Rows in memory, of which some can be taken; their entries are not checked yet."""
     if issparse(X):
         raise TypeError("X must be dense rows, got a sparse matrix; X.toarray() makes it dense if memory allows")
-    rows = to_numpy(as_rows(X))
-    rows = rows if hasattr(rows, "iloc") else np.asarray(rows)  # a data frame keeps its columns apart
+    require_unmasked(X, "X")
+    given = to_numpy(as_rows(X))
+    rows = given if hasattr(given, "iloc") else np.asarray(given)  # a data frame keeps its columns apart
+    if not hasattr(rows, "iloc") and rows.dtype.kind in "OUS":
+        require_numbers(given, "X")
     if rows.ndim != 2:
         raise ValueError(f"X must be rows of equal length, in 2 dimensions, got shape {rows.shape}")
     return rows
@@ -118,16 +127,42 @@ def digest(rows: NDArray[Any]) -> str:
     return found.hexdigest()
 
 
-def checked_rows(X: Any, name: str) -> NDArray[Any]:
-    """Finite rows in single or double precision."""
+def feature_names(X: Any) -> NDArray[Any] | None:
+    """The names of columns, taken as scikit-learn does: of frames, and only if all of them are text."""
+    if isinstance(X, VectorFile):
+        names = getattr(X, "names", None)
+        return None if names is None else np.array(names, object)
+    learner = BaseEstimator()
+    validate_data(learner, as_rows(X), reset=True, skip_check_array=True, ensure_2d=False)
+    return getattr(learner, "feature_names_in_", None)
+
+
+def require_same_columns(rows: Any, names: Any, name: str, owner: str) -> None:
+    """Refuse named columns that are not ``names``, the columns of ``owner``, in this order. Hashers refuse them too."""
+    given = feature_names(rows)
+    if given is None or names is None:
+        return
+    for place, (here, there) in enumerate(zip(given, names, strict=False)):
+        if here != there:
+            raise ValueError(
+                f"{name} must have the columns of {owner} in the same order, got {here!r} as column {place} instead of "
+                f"{there!r}"
+            )
+
+
+def checked_rows(X: Any, name: str, least: int = 1) -> NDArray[Any]:
+    """Finite rows in single or double precision, at least ``least`` of them."""
     require_unmasked(X, name)
-    rows: NDArray[Any] = check_array(
-        to_numpy(as_rows(X, name)),
-        dtype=(np.float64, np.float32),
-        input_name=name,
-        ensure_min_samples=2,
-        ensure_all_finite=False,
-    )
+    given = to_numpy(as_rows(X, name))
+    try:
+        rows: NDArray[Any] = check_array(
+            given, dtype=(np.float64, np.float32), input_name=name, ensure_min_samples=0, ensure_all_finite=False
+        )
+    except ValueError:
+        require_numbers(given, name)
+        raise
+    if len(rows) < least:
+        raise ValueError(f"{name} must have at least {least} row(s), got shape {rows.shape}")
     largest = max(float(rows.max()), -float(rows.min()))
     if not largest < np.inf:
         require_finite(rows, name)
@@ -138,7 +173,7 @@ def checked_rows(X: Any, name: str) -> NDArray[Any]:
 
 def _queries_needed(recall: float, confidence: float) -> int:
     """How many queries it takes at least, those that choose included."""
-    testing = fewest_values(recall, 1.0 - (1.0 - TABLE_SHARE) * (1.0 - confidence))
+    testing = fewest_values(recall, shared(confidence, 1, 1.0 - TABLE_SHARE))
     return max(-(-testing * CHOOSING_SHARE // (CHOOSING_SHARE - 1)), testing + FEWEST_CHOOSING)
 
 
@@ -159,6 +194,17 @@ def _held_out(n: int, n_queries: Any, needed: int, recall: float, confidence: fl
         where = f"one row in {ROWS_PER_QUERY} of X is kept out as a query" if n_queries is None else "n_queries says so"
         raise ValueError(f"{_too_few(count, needed, recall, confidence)} ({where}; queries= takes your own)")
     return count
+
+
+def warn_of_repeats(queries: NDArray[Any]) -> None:
+    """The test of a promise counts every query as new knowledge."""
+    distinct = len({row.tobytes() for row in queries + 0.0})  # −0.0 becomes 0.0
+    if distinct < len(queries):
+        warnings.warn(
+            f"only {distinct} of {len(queries)} queries are distinct; the promise is valid if queries were drawn "
+            "independently of each other, so leave out copies that were not drawn",
+            stacklevel=4,
+        )
 
 
 def usable_queries(asked: NDArray[Any], database: NDArray[Any], metric: str, what: str) -> NDArray[np.bool_]:

@@ -17,11 +17,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from hashlearn.compression.contenders import Contender, OwnContender, Ranks, found
-from hashlearn.compression.promise import LARGEST_BET, accepts, best_bet, lower_bound
+from hashlearn.compression.promise import LARGEST_BET, TABLE_SHARE, accepts, best_bet, lower_bound, shared
 from hashlearn.core.arrays import FloatArray
 
 SMALLEST_CLAIM = 0.01  # that a bet is fitted to
-TABLE_SHARE = 0.1  # of the error; the finalists share the rest
 STATEMENTS = 3  # of the table about each code: a depth, the recall at the largest depth, the recall without floats
 DOUBT = 2.0  # standard errors of a mean: so far below the claim a code may still keep it, so far above it surely does
 
@@ -37,7 +36,7 @@ class Claim:
 
     def shared(self, n: int, share: float = 1.0) -> Claim:
         """The same claim for one of n statements, so that all n hold together with this share of the error."""
-        return Claim(self.recall, 1.0 - share * (1.0 - self.confidence) / n, self.k, self.max_depth)
+        return Claim(self.recall, shared(self.confidence, n, share), self.k, self.max_depth)
 
     def margin(self, values: FloatArray, n_testing: int) -> float:
         """How far above the claim the mean of n_testing values must be, roughly, to be accepted."""

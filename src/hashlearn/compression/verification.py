@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
+from numpy.typing import NDArray
+
 from hashlearn.compression.contenders import asked, found
-from hashlearn.compression.promise import SPREAD, accepts, lower_bound, refutes
+from hashlearn.compression.promise import SPREAD, accepts, lower_bound, refutes, spread_of_bets
 from hashlearn.compression.result import Compression
-from hashlearn.compression.splitting import checked_rows, digest, usable_queries
+from hashlearn.compression.splitting import checked_rows, digest, require_same_columns, usable_queries, warn_of_repeats
 from hashlearn.core.checks import require_k
+from hashlearn.hashers import BaseHasher
 from hashlearn.metrics import float_neighbors
 from hashlearn.search import worst_ranks
 
@@ -39,7 +43,7 @@ class Verification:
         what = f"{100 * self.measured:.1f} % measured on {self.n_queries:,} queries, {self.n_database:,} database rows"
         lines = [f"The promise of {claim} is {words}: {what}, depth {self.depth:,}."]
         if self.kept is None:
-            lines.append(f"These queries show {100 * self.bound:.1f} % at {100 * self.confidence:g} % confidence.")
+            lines.append(f"These queries show {100 * self.bound:.1f} % at {100 * self.confidence:.10g} % confidence.")
         return "\n".join(lines + [f"{remark[0].upper()}{remark[1:]}." for remark in self.remarks])
 
 
@@ -54,22 +58,20 @@ def verify(plan: Compression, database: Any, queries: Any) -> Verification:
     False
     """
     certificate, hasher = plan.certificate, plan.hasher
-    rows, new = checked_rows(database, "database"), checked_rows(queries, "queries")
-    for part, name in ((rows, "database"), (new, "queries")):
-        if part.shape[1] != hasher.n_features_in_:
-            raise ValueError(
-                f"{name} must have {hasher.n_features_in_} columns, as the model does, got {part.shape[1]}"
-            )
+    rows, new = _rows_for(hasher, database, "database"), _rows_for(hasher, queries, "queries")
+    hasher = copy(hasher)
+    hasher.__dict__.pop("feature_names_in_", None)  # columns were compared, and the checked rows are arrays without names
     k = require_k(certificate.k, len(rows))
     new = new[usable_queries(new, rows, certificate.metric, "queries")]
     if not len(new):
         raise ValueError("queries must hold rows that are not in the database")
+    warn_of_repeats(new)
     depth = certificate.depth_for(len(rows))
     true = float_neighbors(new, rows, k, metric=certificate.metric)
     ranks = worst_ranks(true, hasher.encode(rows), hasher.n_bits, **asked(hasher, new, certificate.mode))
     values = found(ranks, depth)
     claim, confidence = certificate.promised, certificate.confidence
-    kept = accepts(values, claim, SPREAD / claim, confidence) if claim else True
+    kept = accepts(values, claim, spread_of_bets(claim), confidence) if claim else True
     broken = bool(claim) and refutes(values, claim, confidence)
     return Verification(
         kept=True if kept else False if broken else None,
@@ -83,6 +85,15 @@ def verify(plan: Compression, database: Any, queries: Any) -> Verification:
         n_database=len(rows),
         remarks=tuple(_remarks(plan, rows, new, depth)),
     )
+
+
+def _rows_for(hasher: BaseHasher, X: Any, name: str) -> NDArray[Any]:
+    """Checked rows with the columns that the hasher learned from."""
+    require_same_columns(X, getattr(hasher, "feature_names_in_", None), name, "the model")
+    rows = checked_rows(X, name)
+    if rows.shape[1] != hasher.n_features_in_:
+        raise ValueError(f"{name} must have {hasher.n_features_in_} columns, as the model does, got {rows.shape[1]}")
+    return rows
 
 
 def _remarks(plan: Compression, rows: Any, queries: Any, depth: int) -> list[str]:

@@ -11,7 +11,7 @@ from hashlearn.persistence.batch_encoder import BatchEncoder
 from hashlearn.persistence.container import PersistenceError
 from hashlearn.persistence.encode_cost import EncodeCost, encode_cost
 from hashlearn.persistence.formats import FORMAT_VERSION
-from hashlearn.persistence.model_file import describe, load, save
+from hashlearn.persistence.model_file import describe, load, load_with_description, save
 from hashlearn.persistence.onnx_export import OnnxReport, export_onnx
 from hashlearn.persistence.values import fingerprint
 
@@ -26,5 +26,6 @@ __all__ = [
     "export_onnx",
     "fingerprint",
     "load",
+    "load_with_description",
     "save",
 ]

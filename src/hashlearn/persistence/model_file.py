@@ -126,9 +126,16 @@ def load(path: str | os.PathLike[str]) -> Any:
     valid checksums, so shapes, sizes, indices, dtypes and numbers are checked as well; docs/models.md lists the checks.
     A file that fails one, or that a newer hashlearn wrote, is a `PersistenceError`.
     """
-    model, arrays = _read(Path(path))
+    _, _, model, arrays = _read(Path(path))
     with _model_errors(path):
         return _built(model, arrays)
+
+
+def load_with_description(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
+    """What `load` and `describe` return, from one read, so that both are about the same file."""
+    header, size, model, arrays = _read(Path(path))
+    with _model_errors(path):
+        return _built(model, arrays), _described(header, size, model)
 
 
 def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -141,27 +148,30 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     with _file_errors(path), regular_file(path) as (file, size):
         header = read_header(file, size)
     with _model_errors(path):
-        model = _model(header)
-        n_bits, sha256 = model["parameters"]["n_bits"], model["sha256"]
-        shapes = {name: (dtype, shape) for name, dtype, shape, *_ in header.entries}
-        return {
-            "format_version": int(header.metadata["format_version"]),
-            "method": model["method"],
-            "class": HASHERS[model["method"]].__name__,
-            "n_bits": n_bits,
-            "n_features": model["fitted"]["n_features_in_"],
-            "digest": digest_of(model["method"], n_bits, model["fitted"], shapes, sha256),
-            "promise": model.get("promise"),
-            "parameters": model["parameters"],
-            "changed": _changed(model["method"], model["parameters"]),
-            "left_out": model["left_out"],
-            "provenance": model["provenance"],
-            "arrays": {
-                name: {"dtype": str(dtype), "shape": list(shape), "sha256": sha256[name]}
-                for name, (dtype, shape) in shapes.items()
-            },
-            "bytes": size,
-        }
+        return _described(header, size, _model(header))
+
+
+def _described(header: Header, size: int, model: dict[str, Any]) -> dict[str, Any]:
+    n_bits, sha256 = model["parameters"]["n_bits"], model["sha256"]
+    shapes = {name: (dtype, shape) for name, dtype, shape, *_ in header.entries}
+    return {
+        "format_version": int(header.metadata["format_version"]),
+        "method": model["method"],
+        "class": HASHERS[model["method"]].__name__,
+        "n_bits": n_bits,
+        "n_features": model["fitted"]["n_features_in_"],
+        "digest": digest_of(model["method"], n_bits, model["fitted"], shapes, sha256),
+        "promise": model.get("promise"),
+        "parameters": model["parameters"],
+        "changed": _changed(model["method"], model["parameters"]),
+        "left_out": model["left_out"],
+        "provenance": model["provenance"],
+        "arrays": {
+            name: {"dtype": str(dtype), "shape": list(shape), "sha256": sha256[name]}
+            for name, (dtype, shape) in shapes.items()
+        },
+        "bytes": size,
+    }
 
 
 def _changed(method: str, parameters: dict[str, Any]) -> dict[str, Any]:
@@ -235,15 +245,15 @@ def _provenance(hasher: BaseHasher, notes: str) -> dict[str, Any]:
     }
 
 
-def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The model's description, brought up to date, and its arrays, verified."""
+def _read(path: Path) -> tuple[Header, int, dict[str, Any], dict[str, Any]]:
+    """The header of a file, its size in bytes, the model's description, brought up to date, and the verified arrays."""
     with _file_errors(path), regular_file(path) as (file, size):
         header = read_header(file, size)
         model = _model(header)
         expected = model.get("sha256")
         if not isinstance(expected, dict):
             raise PersistenceError("the header must state a SHA-256 for every array")
-        return model, read_arrays(file, header, expected)
+        return header, size, model, read_arrays(file, header, expected)
 
 
 def _model(header: Header) -> dict[str, Any]:
