@@ -46,7 +46,7 @@ def test_wrong_shapes_and_objects_are_refused(name: str) -> None:
     for bad, message in (
         (X[0], "2D array"),
         (X[:120].reshape(120, 8, 8), r"dim 3|3 dimensions|dim=3"),
-        (words, "could not convert|unable to convert|Unable to convert|convert"),
+        (words, "no numbers in column 0"),
         (X[TRAIN] + 1j, "Complex data not supported"),
         (np.zeros((120, 0)), "0 feature"),
     ):

@@ -60,7 +60,7 @@ def verify(plan: Compression, database: Any, queries: Any) -> Verification:
     certificate, hasher = plan.certificate, plan.hasher
     rows, new = _rows_for(hasher, database, "database"), _rows_for(hasher, queries, "queries")
     hasher = copy(hasher)
-    hasher.__dict__.pop("feature_names_in_", None)  # columns were compared, and the checked rows are arrays without names
+    hasher.__dict__.pop("feature_names_in_", None)  # they were compared, and checked rows are arrays without names
     k = require_k(certificate.k, len(rows))
     new = new[usable_queries(new, rows, certificate.metric, "queries")]
     if not len(new):
