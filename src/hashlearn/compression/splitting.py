@@ -62,6 +62,7 @@ def split_rows(
     X may be a file that `hashlearn.streams.open_rows` opened; only the rows that are used are read from it.
     """
     needed = _queries_needed(recall, confidence)
+    X = as_rows(X)
     names = feature_names(X)
     X = X if isinstance(X, VectorFile) else _matrix(X)
     n_rows = X.n_rows if isinstance(X, VectorFile) else X.shape[0]
@@ -77,6 +78,7 @@ def split_rows(
     if queries is None:
         asked = checked_rows(_taken(X, np.sort(asked_rows)), "X")[np.argsort(np.argsort(asked_rows))]
     else:
+        queries = as_rows(queries, "queries")
         require_same_columns(queries, names, "queries", "X")
         asked = checked_rows(queries, "queries")
         if asked.shape[1] != database.shape[1]:
@@ -104,7 +106,7 @@ def _matrix(X: Any) -> Any:
     if issparse(X):
         raise TypeError("X must be dense rows, got a sparse matrix; X.toarray() makes it dense if memory allows")
     require_unmasked(X, "X")
-    given = to_numpy(as_rows(X))
+    given = to_numpy(X)
     rows = given if hasattr(given, "iloc") else np.asarray(given)  # a data frame keeps its columns apart
     if not hasattr(rows, "iloc") and rows.dtype.kind in "OUS":
         require_numbers(given, "X")
@@ -128,12 +130,15 @@ def digest(rows: NDArray[Any]) -> str:
 
 
 def feature_names(X: Any) -> NDArray[Any] | None:
-    """The names of columns, taken as scikit-learn does: of frames, and only if all of them are text."""
+    """The names of columns, taken as scikit-learn does: of frames, and only if all of them are text.
+
+    A column of vectors must be an array already, so call `as_rows` first.
+    """
     if isinstance(X, VectorFile):
         names = getattr(X, "names", None)
         return None if names is None else np.array(names, object)
     learner = BaseEstimator()
-    validate_data(learner, as_rows(X), reset=True, skip_check_array=True, ensure_2d=False)
+    validate_data(learner, X, reset=True, skip_check_array=True, ensure_2d=False)
     return getattr(learner, "feature_names_in_", None)
 
 
