@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hashlearn.search.stores import DuckDBStore, LanceStore, SqliteVecStore, UsearchStore
+from hashlearn.search.stores import DuckDBStore, LanceStore, SqliteVecStore, UsearchStore, column
 from hashlearn.search.stores.base import Batch
 from hashlearn.search.stores.lancedb import PRIMARY_KEY
 from hashlearn.search.stores.usearch_files import ENDING, MAGIC, MAGIC_WITH_MODEL
@@ -76,6 +76,57 @@ def test_sqlite_names_are_one_whatever_their_case(tmp_path: Path, apsw: Any) -> 
         store.connection.execute('DROP TABLE "Codes"')
     with SqliteVecStore.create(path, "codes", 25) as store:  # the table is gone, and so are its 32 bits
         assert len(store) == 0
+
+
+@pytest.mark.parametrize("table", ["(id INTEGER PRIMARY KEY, diary TEXT)", "(id INTEGER PRIMARY KEY NOT NULL)"])
+def test_sqlite_leaves_a_table_of_fields_that_the_user_made(tmp_path: Path, apsw: Any, table: str) -> None:
+    path, fields = tmp_path / "mine.db", {"lang": str}
+    with SqliteVecStore.create(path, "codes", 32, fields=fields) as store:
+        store.upsert(CODES, range(5), {"lang": list("abcde")})
+        run = store.connection.execute
+        run("DROP TABLE codes_fields")
+        run(f"CREATE TABLE codes_fields {table}")
+        run("INSERT INTO codes_fields (id) VALUES (1)")
+    with pytest.raises(ValueError, match='needs its table "codes_fields", which is missing or has other columns'):
+        SqliteVecStore.create(path, "codes", 32)
+    connection = apsw.Connection(str(path))
+    connection.enable_load_extension(True)
+    connection.load_extension(engine("sqlite_vec").loadable_path())
+    connection.execute("DROP TABLE codes")
+    with pytest.raises(ValueError, match='table "codes_fields" is there already; fields need this name'):
+        SqliteVecStore.create(path, "codes", 32, fields=fields)
+    with SqliteVecStore.create(path, "codes", 32) as store:  # without fields it needs no such table
+        assert len(store) == 0
+    assert connection.execute("SELECT id FROM codes_fields").get == 1
+    connection.close()
+
+
+def test_sqlite_replaces_a_table_of_fields_of_its_own_that_was_left(tmp_path: Path, apsw: Any) -> None:
+    for kinds in ({"lang": str, "year": int}, {"year": float}):
+        with SqliteVecStore.create(tmp_path / "mine.db", "codes", 32, fields=kinds) as store:
+            store.upsert(CODES[:1], [1], dict.fromkeys(kinds, [None]))
+            assert store.count(column("year").is_missing()) == 1
+            store.connection.execute("DROP TABLE codes")
+
+
+def test_sqlite_files_that_cannot_be_used_are_plain_errors(tmp_path: Path, apsw: Any) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("my notes")
+    with pytest.raises(ValueError, match='the file of table "codes" is no SQLite database'):
+        SqliteVecStore.create(path, "codes", 32)
+    assert path.read_text() == "my notes"
+    with pytest.raises(OSError, match="its file cannot be opened"):
+        SqliteVecStore.create(tmp_path / "nowhere" / "a.db", "codes", 32)
+    path = tmp_path / "mine.db"
+    connection = apsw.Connection(str(path))
+    connection.execute("CREATE TABLE codes_rowids (a TEXT)")
+    connection.close()
+    with pytest.raises(ValueError, match='"codes" cannot be made: .*"codes_rowids" already exists; choose another'):
+        SqliteVecStore.create(path, "codes", 32)
+    with SqliteVecStore.create(path, "more", 32) as store:
+        store.connection.execute("PRAGMA query_only = 1")
+        with pytest.raises(PermissionError, match='table "more" cannot be written'):
+            store.upsert(CODES, range(5))
 
 
 def test_sqlite_files_from_before_models_had_a_place_are_opened(tmp_path: Path, apsw: Any) -> None:

@@ -39,15 +39,17 @@ class Loader:
             key = self.store._id_column
             self._run(f"CREATE TABLE IF NOT EXISTS {beside} (row INTEGER PRIMARY KEY, id {key}, code BLOB{fields})")
             resumed = done = self._rows(beside)
-        for batch in batches.after(resumed):
-            done += self._put(beside, batch, done)
         try:
+            for batch in batches.after(resumed):
+                done += self._put(beside, batch, done)
             with self._writing():
                 self._require_rows(beside, done)
                 self._merge(beside, replace)
                 self._run(f"DROP TABLE {beside}")
                 self.drop_unfinished()
-        except ValueError:  # the rows are refused, also next time
+        except OSError:  # a full disk or another writer: the next call goes on
+            raise
+        except Exception:  # the rows are refused, also next time
             with self._writing():
                 self._run(f"DROP TABLE IF EXISTS {beside}")
             raise
@@ -112,8 +114,7 @@ class Loader:
 @contextmanager
 def writing(connection: Any, described: str) -> Iterator[None]:
     """A transaction that waits for other writers before it reads; inside a transaction of the user's, a savepoint."""
-    apsw = require("apsw", "sqlite-vec", "a SqliteVecStore")
-    try:
+    with plain_errors(described):
         if connection.in_transaction:
             with connection:
                 yield
@@ -126,9 +127,25 @@ def writing(connection: Any, described: str) -> Iterator[None]:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             raise
+
+
+@contextmanager
+def plain_errors(described: str) -> Iterator[None]:
+    """Errors of SQLite about the file, other writers and names that are taken, as exceptions of Python."""
+    apsw = require("apsw", "sqlite-vec", "a SqliteVecStore")
+    try:
+        yield
     except apsw.FullError as error:
         raise OSError(errno.ENOSPC, f"{described} cannot be written: the disk is full ({error})") from None
+    except (apsw.NotADBError, apsw.CorruptError) as error:
+        raise ValueError(f"the file of {described} is no SQLite database, or it is damaged ({error})") from None
+    except (apsw.ReadOnlyError, apsw.PermissionsError, apsw.AuthError) as error:
+        raise PermissionError(errno.EACCES, f"{described} cannot be written ({error})") from None
+    except apsw.CantOpenError as error:
+        raise OSError(errno.EIO, f"{described}: its file cannot be opened ({error})") from None
     except (apsw.IOError, apsw.SQLError) as error:
+        if isinstance(error, apsw.SQLError) and "already exists" in str(error):
+            raise ValueError(f"{described} cannot be made: {error}; choose another name") from None
         if isinstance(error, apsw.SQLError) and not any(text in str(error) for text in VEC0_FAILED):
             raise
         raise OSError(errno.EIO, f"{described} cannot be written: the disk may be full ({error})") from None

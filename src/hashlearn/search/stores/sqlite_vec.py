@@ -23,7 +23,7 @@ from hashlearn.search.model_digest import checked_model
 from hashlearn.search.stores.base import Batch, Batches, Encoder, Store, Where, checked_name
 from hashlearn.search.stores.conditions import Condition, as_sql, quoted
 from hashlearn.search.stores.fields import checked_field_types
-from hashlearn.search.stores.sqlite_loading import PREFIX, Loader, code_values, id_values, writing
+from hashlearn.search.stores.sqlite_loading import PREFIX, Loader, code_values, id_values, plain_errors, writing
 
 MOST_NEIGHBORS, MOST_TIES = 32, 128
 MOST_BITS = 8192  # vec0's limit on dimensions
@@ -82,7 +82,9 @@ class SqliteVecStore(Store):
             raise ValueError(f"n_bits must be at most {MOST_BITS} for sqlite-vec, got {n_bits}")
         model = checked_model(model)
         id_type, asked = id_type and checked_id_type(id_type), None if fields is None else checked_field_types(fields)
-        connection = apsw.Connection(checked_name(os.fspath(path), "path"))
+        place = checked_name(os.fspath(path), "path")
+        with plain_errors(f"table {name!r} in {place!r}"):
+            connection = apsw.Connection(place)
         try:
             store = cls(connection, name, n_bits, hasher, model, id_type, asked)
             connection.set_busy_timeout(10_000)
@@ -138,6 +140,11 @@ class SqliteVecStore(Store):
             self._require_bits(known[0])
             self._take_ids(checked_id_type(known[2]), id_type)
             self._take_fields(checked_field_types(json.loads(known[3])), fields)
+            if self.fields and not self._has_fields_table(self.id_type, self.fields):
+                raise ValueError(
+                    f"{self._described} needs its table {self._fields_table}, which is missing or has other columns than "
+                    "this store made; restore it, or drop both tables"
+                )
             if not text.endswith(self._columns_text):
                 raise ValueError(f"{self._described} is there already, with other columns than ours: {text}")
             self._require_model(known[1])
@@ -148,23 +155,28 @@ class SqliteVecStore(Store):
 
     @property
     def _id_column(self) -> str:
-        return "INTEGER" if self.id_type == INTEGER else "TEXT"
+        return _id_column(self.id_type)
 
     def _make_new(self) -> None:
         """Make the tables. A table of fields may be left of a ``vec0`` table of this name that was dropped."""
         run = self.connection.execute
         run(f"CREATE VIRTUAL TABLE {self.table} {self._columns_text}")
-        old = run(f"SELECT fields FROM {REGISTRY} WHERE name = ? COLLATE NOCASE", (self._name,)).fetchone()
-        if old is not None and old[0] not in (None, "{}"):
-            run(f"DROP TABLE IF EXISTS {self._fields_table}")
+        old = run(f"SELECT id_type, fields FROM {REGISTRY} WHERE name = ? COLLATE NOCASE", (self._name,)).fetchone()
+        if old is not None and self._has_fields_table(old[0] or INTEGER, json.loads(old[1] or "{}")):
+            run(f"DROP TABLE {self._fields_table}")
         if self.fields:
-            columns = "".join(f", {quoted(name)} {FIELD_TYPES[kind]}" for name, kind in self.fields.items())
             if list(run("SELECT 1 FROM sqlite_schema WHERE name = ? COLLATE NOCASE", (f"{self._name}_fields",))):
                 raise ValueError(f"table {self._fields_table} is there already; fields need this name, choose another")
-            run(f"CREATE TABLE {self._fields_table} (id {self._id_column} PRIMARY KEY NOT NULL{columns})")
+            run(f"CREATE TABLE {self._fields_table} {_fields_text(self.id_type, self.fields)}")
         run(f"DELETE FROM {REGISTRY} WHERE name = ? COLLATE NOCASE", (self._name,))
         row = (self._name, self.n_bits, self.model, self.id_type, json.dumps(self.fields))
         run(f"INSERT INTO {REGISTRY} (name, n_bits, model, id_type, fields) VALUES (?, ?, ?, ?, ?)", row)
+
+    def _has_fields_table(self, id_type: str, fields: Mapping[str, str]) -> bool:
+        """Whether the table of fields is there, as this store makes it. Another of its name is the user's own."""
+        query = "SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = ? COLLATE NOCASE"
+        text = self.connection.execute(query, (f"{self._name}_fields",)).get
+        return bool(fields) and text is not None and text.endswith(" " + _fields_text(id_type, fields))
 
     def _make_registry(self) -> None:
         run = self.connection.execute
@@ -258,3 +270,13 @@ class SqliteVecStore(Store):
 
     def _required_id(self, item: Any) -> Any:
         return uuid.UUID(item) if self.id_type == UUID else super()._required_id(item)
+
+
+def _id_column(id_type: str) -> str:
+    return "INTEGER" if id_type == INTEGER else "TEXT"
+
+
+def _fields_text(id_type: str, fields: Mapping[str, str]) -> str:
+    """The columns of a table of fields, as SQL."""
+    columns = "".join(f", {quoted(name)} {FIELD_TYPES[kind]}" for name, kind in fields.items())
+    return f"(id {_id_column(id_type)} PRIMARY KEY NOT NULL{columns})"
