@@ -319,6 +319,47 @@ def test_a_table_of_the_user_s_own_is_loaded_in_place(path: Path, postgres_url: 
             export_codes(path, "postgres", connection, "load_own", **settings)
 
 
+KEEPS_OUT = {
+    "insert": "BEFORE INSERT ON {} FOR EACH ROW WHEN (NEW.id = 'it''s 3\n')",
+    "update": "BEFORE UPDATE ON {} FOR EACH ROW WHEN (NEW.id = 'it''s 3\n')",
+}
+
+
+@pytest.mark.parametrize("made_by", ["store", "user"])
+@pytest.mark.parametrize("event", KEEPS_OUT)
+def test_a_row_that_a_trigger_drops_is_named_and_nothing_is_left(
+    event: str, made_by: str, path: Path, postgres_url: str
+) -> None:
+    engine("pyarrow.parquet")
+    table = f"load_trigger_{event}_{made_by}"
+    with engine("psycopg").connect(postgres_url, autocommit=True) as connection:
+        run = connection.execute
+        if made_by == "user":
+            run(f"CREATE TABLE {table} (id text PRIMARY KEY, code bit(33))")
+        store = PostgresStore.create(connection, table, 33, id_type="string")
+        if event == "update":
+            store.upsert(CODES & 128, IDS["string"])
+        run("CREATE OR REPLACE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'")
+        run(f"CREATE TRIGGER keeps_out {KEEPS_OUT[event].format(table)} EXECUTE FUNCTION nothing()")
+        before = store.count()
+        with pytest.raises(ValueError, match=r"did not take the row of id \"it's 3\\n\" \(1 such row.*a trigger or a rule"):
+            load_codes(store, path, batch_rows=BATCH)
+        words = "did not take the row of id" if event == "insert" else "999 of 1000 rows are stored, and nothing is kept"
+        with pytest.raises((ValueError, RuntimeError), match=words):
+            store.upsert(CODES, IDS["string"])
+        assert (store.count(), store.unfinished_loads()) == (before, {})
+
+
+def test_a_load_that_fails_leaves_no_table(name: str, place: Any) -> None:
+    engine("pyarrow.parquet")
+    year = [1] * (N - 1) + [2**63]
+    source = to_arrow(CODES, IDS["int64"], 33).append_column("year", engine("pyarrow").array(year, "uint64"))
+    with opened(name, place, fields={"year": int}) as store:
+        with pytest.raises(ValueError, match=r"fields\['year'\] must be integer or None"):
+            load_codes(store, source, batch_rows=BATCH)
+        assert (len(store), store.unfinished_loads()) == (0, {})
+
+
 def test_a_store_without_a_way_of_its_own_gets_one_upsert(tmp_path: Path) -> None:
     engine("pyarrow.parquet")
     with ToyStore.create(tmp_path / "toy", 33) as store:

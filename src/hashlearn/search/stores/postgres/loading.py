@@ -83,15 +83,16 @@ class Loader:
             comment = package("psycopg.sql").Literal(self._comment).as_string(self.session.connection)
             run("COMMENT ON TABLE {beside} IS {comment}", comment=comment.replace("%", "%%"))
         resumed = self._count(name)
-        for batch in batches.after(resumed):
-            with self.session.transaction():
-                self._copy(batch)
-        psycopg = package("psycopg")
         try:
+            for batch in batches.after(resumed):
+                with self.session.transaction():
+                    self._copy(batch)
             with self.session.transaction():
                 self._merge(batches.n_rows, refuse_known, alone=True)
                 run("DROP TABLE {beside}")
-        except (ValueError, psycopg.IntegrityError, psycopg.DataError):  # the rows are refused, also next time
+        except package("psycopg").OperationalError:  # a full disk or a lost connection: the next call goes on
+            raise
+        except Exception:  # the rows are refused, also next time
             run("DROP TABLE {beside}")
             raise
         self.drop_unfinished()

@@ -54,7 +54,12 @@ def merge(
             unknown = f" WHERE NOT EXISTS (SELECT 1 FROM {{table}} AS stored WHERE {SAME_ID}) ORDER BY id"
             stored += _insert(session, table, unknown)
     if stored != n_rows:
-        raise RuntimeError(f"another writer has changed {described} at the same moment; nothing is stored, try again")
+        taken = SAME_ID + (" AND stored.{code} = new.code" if alone else "")  # alone, no other writer has changed a code
+        _refuse(session, table, "NOT EXISTS", taken, lambda item, count: _refuse_dropped(item, count, described))
+        raise RuntimeError(
+            f"{described} reports that {stored} of {n_rows} rows are stored, and nothing is kept. If another writer has "
+            "changed it at the same moment, try again; if not, a trigger or a rule of the table keeps its rows as they are"
+        )
 
 
 def _upsert(session: Session, table: Table, *, only_missing: bool) -> int:
@@ -110,6 +115,13 @@ def _refuse_unknown(item: Any, count: int, described: str) -> None:
     raise ValueError(
         f"ids must be in {described} already, because its other columns need values; {shown(item)} is not "
         f"({count} such id(s)). Insert these rows first"
+    )
+
+
+def _refuse_dropped(item: Any, count: int, described: str) -> None:
+    raise ValueError(
+        f"{described} did not take the row of id {shown(item)} ({count} such row(s)), and nothing is stored: a trigger or "
+        "a rule of the table drops it"
     )
 
 
