@@ -104,7 +104,7 @@ def test_sqlite_leaves_a_table_of_fields_that_the_user_made(tmp_path: Path, apsw
 def test_sqlite_replaces_a_table_of_fields_of_its_own_that_was_left(tmp_path: Path, apsw: Any) -> None:
     for kinds in ({"lang": str, "year": int}, {"year": float}):
         with SqliteVecStore.create(tmp_path / "mine.db", "codes", 32, fields=kinds) as store:
-            store.upsert(CODES[:1], [1], dict.fromkeys(kinds, [None]))
+            store.upsert(CODES[:1], [1], {name: [None] for name in kinds})
             assert store.count(column("year").is_missing()) == 1
             store.connection.execute("DROP TABLE codes")
 
@@ -121,7 +121,7 @@ def test_sqlite_files_that_cannot_be_used_are_plain_errors(tmp_path: Path, apsw:
     connection = apsw.Connection(str(path))
     connection.execute("CREATE TABLE codes_rowids (a TEXT)")
     connection.close()
-    with pytest.raises(ValueError, match='"codes" cannot be made: .*"codes_rowids" already exists; choose another'):
+    with pytest.raises(ValueError, match=r'"codes" cannot be made: .*"codes_rowids" already exists; choose another'):
         SqliteVecStore.create(path, "codes", 32)
     with SqliteVecStore.create(path, "more", 32) as store:
         store.connection.execute("PRAGMA query_only = 1")

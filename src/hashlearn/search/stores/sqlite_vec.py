@@ -142,8 +142,8 @@ class SqliteVecStore(Store):
             self._take_fields(checked_field_types(json.loads(known[3])), fields)
             if self.fields and not self._has_fields_table(self.id_type, self.fields):
                 raise ValueError(
-                    f"{self._described} needs its table {self._fields_table}, which is missing or has other columns than "
-                    "this store made; restore it, or drop both tables"
+                    f"{self._described} needs its table {self._fields_table}, which is missing or has other columns "
+                    "than this store made; restore it, or drop both tables"
                 )
             if not text.endswith(self._columns_text):
                 raise ValueError(f"{self._described} is there already, with other columns than ours: {text}")

@@ -54,11 +54,12 @@ def merge(
             unknown = f" WHERE NOT EXISTS (SELECT 1 FROM {{table}} AS stored WHERE {SAME_ID}) ORDER BY id"
             stored += _insert(session, table, unknown)
     if stored != n_rows:
-        taken = SAME_ID + (" AND stored.{code} = new.code" if alone else "")  # alone, no other writer has changed a code
+        # Alone, no other writer can have stored another code.
+        taken = SAME_ID + (" AND stored.{code} = new.code" if alone else "")
         _refuse(session, table, "NOT EXISTS", taken, lambda item, count: _refuse_dropped(item, count, described))
         raise RuntimeError(
-            f"{described} reports that {stored} of {n_rows} rows are stored, and nothing is kept. If another writer has "
-            "changed it at the same moment, try again; if not, a trigger or a rule of the table keeps its rows as they are"
+            f"{described} reports that {stored} of {n_rows} rows are stored, and nothing is kept. If another writer "
+            "has changed it at the same moment, try again; if not, a trigger or a rule of the table keeps old rows"
         )
 
 
@@ -120,8 +121,8 @@ def _refuse_unknown(item: Any, count: int, described: str) -> None:
 
 def _refuse_dropped(item: Any, count: int, described: str) -> None:
     raise ValueError(
-        f"{described} did not take the row of id {shown(item)} ({count} such row(s)), and nothing is stored: a trigger or "
-        "a rule of the table drops it"
+        f"{described} did not take the row of id {shown(item)} ({count} such row(s)), and nothing is stored: a "
+        "trigger or a rule of the table drops it"
     )
 
 
