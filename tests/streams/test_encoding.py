@@ -283,7 +283,9 @@ def test_an_input_that_changes_meanwhile_is_refused(hasher: Any) -> None:
 
     with pytest.raises(ValueError, match=r"rows\.npy: changed while it was encoded"):
         encode_file(hasher, open_rows("rows.npy"), "codes.npy", batch_rows=500, progress=grow)
-    assert sorted(os.listdir()) == ["model", "rows.npy"]
+    assert not Path("codes.npy").exists()
+    assert encode_file(hasher, open_rows("rows.npy"), "codes.npy", batch_rows=500).resumed_rows == 1000
+    assert sorted(os.listdir()) == ["codes.npy", "codes.npy.json", "model", "rows.npy"]
 
 
 def test_an_input_that_changes_under_its_old_time_is_refused(hasher: Any) -> None:
@@ -355,4 +357,29 @@ def test_bad_rows_name_file_and_place(hasher: Any) -> None:
         encode_file(hasher, open_rows("rows.npy"), "codes.npy", batch_rows=100)
     with pytest.raises(ValueError, match="codes are written as"):
         encode_file(hasher, open_rows("rows.npy"), "codes.bin")
-    assert sorted(os.listdir()) == ["model", "rows.npy"]
+    assert sorted(os.listdir()) == [".codes.npy.shards", "model", "rows.npy"]
+
+
+@pytest.mark.parametrize("bad", [np.nan, 1e200])  # refused by the reader, and by the hasher
+@pytest.mark.parametrize("output", ["codes.npy", "codes.parquet"])
+def test_batches_before_a_bad_row_are_not_encoded_again(hasher: Any, bad: float, output: str) -> None:
+    if output.endswith(".parquet"):
+        pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
+    rows = ROWS.astype(np.float64)
+    np.save("rows.npy", rows)
+    expected = encode_file(hasher, open_rows("rows.npy"), f"whole-{output}").sha256
+    before = sorted(os.listdir())
+    np.save("rows.npy", np.full_like(rows, bad))
+    with pytest.raises(ValueError, match=r"rows\.npy: "):
+        encode_file(hasher, open_rows("rows.npy"), output, batch_rows=100)
+    assert sorted(os.listdir()) == before  # no batch was done
+    rows[970] = bad
+    np.save("rows.npy", rows)
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r"rows\.npy: .*(row 970|rows 900 to 999)"):
+            encode_file(hasher, open_rows("rows.npy"), output, batch_rows=100)
+    rows[970] = ROWS[970]
+    np.save("rows.npy", rows)
+    done = encode_file(hasher, open_rows("rows.npy"), output, batch_rows=100)
+    assert (done.resumed_rows, done.sha256) == (900, expected)
+    assert set(os.listdir()) - set(before) <= {output, f"{output}.json"}

@@ -1,9 +1,10 @@
 """Rows of a file → packed codes, in an array or in a file; writing a file can be resumed.
 
 A shard is one batch of rows. Its codes are stored with a checksum in a folder beside the output as soon as they are
-computed. When all shards are complete they are joined in one file, which replaces the output in one step. After a kill
-the same call reads the rows again and encodes only those without stored codes: shards are identified by the content of
-the rows and of the hasher. The output does not depend on the batch size or on interruptions.
+computed. When all shards are complete they are joined in one file, which replaces the output in one step. After a kill,
+or when a bad row is mended, the same call reads the rows again and encodes only those without stored codes: shards are
+identified by the content of the rows and of the hasher. The output does not depend on the batch size or on
+interruptions.
 """
 
 from __future__ import annotations
@@ -100,24 +101,20 @@ def encode_file(
     with Shards(path, -(-n_bits // 8)) as shards:
         resumed = done = 0
         digest = b""
-        try:
-            if suffix == ".parquet":
-                read_ids(source)  # refuses missing and repeated ids before the work
-            columns = digest_beside(source)
-            for batch in source.batches(size):
-                rows = batch.shape[0]
-                digest = work.add(batch)
-                if shards.take_up(rows, digest):
-                    resumed += rows
-                else:
-                    shards.store(_encoded(hasher, batch, source, done), digest)
-                done += rows
-                tell(progress, f"encoding {source.name}", done, n)
-            digest = _joined(digest, columns)
-            _require_unchanged(before, source, lambda: work_digest(hasher, source, identity) == digest.hex())
-        except ValueError:  # the input must change, so these shards are useless
-            shards.discard()
-            raise
+        if suffix == ".parquet":
+            read_ids(source)  # refuses missing and repeated ids before the work
+        columns = digest_beside(source)
+        for batch in source.batches(size):
+            rows = batch.shape[0]
+            digest = work.add(batch)
+            if shards.take_up(rows, digest):
+                resumed += rows
+            else:
+                shards.store(_encoded(hasher, batch, source, done), digest)
+            done += rows
+            tell(progress, f"encoding {source.name}", done, n)
+        digest = _joined(digest, columns)
+        _require_unchanged(before, source, lambda: work_digest(hasher, source, identity) == digest.hex())
         written = Hashed()
 
         def result() -> Encoded:

@@ -66,6 +66,8 @@ class Shards:
         return self
 
     def __exit__(self, *_: object) -> None:
+        if self._folder.is_dir() and not any(self._folder.glob("[0-9]*")):  # there is nothing to go on with
+            self.discard()
         if self._lock is not None:
             os.close(self._lock)
 
