@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copy
 import pickle
+import threading
 from typing import Any
 
 import numpy as np
 import pytest
 
-from hashlearn.search import BACKENDS, FaissHNSW, FaissIVF, FaissMultiHash, HammingIndex, faiss_backends
+from hashlearn.search import BACKENDS, FaissHNSW, FaissIVF, FaissMultiHash, HammingIndex, code_table, faiss_backends
 from hashlearn.search.ids import NOTHING
 from hashlearn.search.interface import NOWHERE
 from tests.search.codes import APPROXIMATE, EXACT, available, engine, filled, nearest, random_codes, within
@@ -272,3 +273,51 @@ def test_the_caller_s_arrays_are_copied() -> None:
     ids += 10
     np.testing.assert_array_equal(index.codes, before)
     np.testing.assert_array_equal(index.ids, np.arange(5))
+
+
+@pytest.mark.parametrize("kind", ["codes", "codes and where", "margins", "radius"])
+def test_codes_that_are_removed_just_before_a_search_are_not_found(kind: str) -> None:
+    codes, index = random_codes(5, 16), HammingIndex(16)
+    index.add(codes)
+
+    class Late:
+        """A lock that another thread had first, to remove codes."""
+
+        def __enter__(self) -> None:
+            kept = 0 if kind == "radius" else 2
+            if len(index) == 5:
+                index._table.remove(np.arange(kept, 5))
+
+        def __exit__(self, *_: object) -> None: ...
+
+    index._lock = Late()  # type: ignore[assignment]
+    search = {
+        "codes": lambda: index.search(codes, 5),
+        "codes and where": lambda: index.search(codes, 5, where=[0]),
+        "margins": lambda: index.search(k=5, margins=np.ones((1, 16))),
+        "radius": lambda: index.search_radius(codes, 3),
+    }
+    with pytest.raises(ValueError, match=r"2 item|nothing to search"):
+        search[kind]()
+
+
+@pytest.mark.parametrize("part", ["ids", "codes"])
+def test_codes_that_are_added_while_others_are_read_stay(part: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    codes, index = random_codes(30, 16), HammingIndex(16)
+    index.add(codes[:10])
+    index.add(codes[10:20])
+    adding = threading.Thread(target=index.add, args=(codes[20:],))
+    join = np.concatenate
+
+    def slowly(parts: Any) -> Any:
+        monkeypatch.undo()
+        joined = join(parts)
+        adding.start()
+        adding.join(0.2)  # it waits until all is read
+        return joined
+
+    monkeypatch.setattr(code_table.np, "concatenate", slowly)
+    assert len(getattr(index, part)) in (20, 30)
+    adding.join()
+    np.testing.assert_array_equal(index.ids, np.arange(30))
+    np.testing.assert_array_equal(index.codes, codes)

@@ -88,7 +88,8 @@ class HammingIndex:
     @property
     def ids(self) -> IdArray:
         """All ids, ascending: int64, or objects that are text or UUIDs."""
-        return self._table.ids.copy()
+        with self._lock:
+            return self._table.ids.copy()
 
     @property
     def id_type(self) -> str | None:
@@ -98,7 +99,8 @@ class HammingIndex:
     @property
     def codes(self) -> NDArray[np.uint8]:
         """All codes, in the order of `ids`."""
-        return self._table.codes.copy()
+        with self._lock:
+            return self._table.codes.copy()
 
     def add(self, codes: Any, ids: Any = None) -> IdArray:
         """Add codes under new ids (None: the next free integers, from 0) and return the ids. All are added, or none."""
@@ -147,20 +149,18 @@ class HammingIndex:
         if margins is not None:
             return self._search_margins(margins, k, where)
         codes = checked_codes(codes, self.n_bits)
-        k = require_k(k, len(self))
         if where is None:
-            engine, ids = self._current()
+            k, engine, ids = self._current(k)
             rows, distances = engine.nearest(codes, k)
             return SearchResult(ids_at(ids, rows), distances)
-        ids, stored = self._seen(where)
+        k, ids, stored = self._seen(where, k)
         return ranked(codes, stored, ids, self.n_bits, k, str(self.id_type))
 
     def _search_margins(self, margins: Any, k: Any, where: Any) -> ScoredResult:
         margins = finite_float64(margins, "margins", ndim=2, may_be_empty=True)
         if margins.shape[1] != self.n_bits:
             raise ValueError(f"margins must have {self.n_bits} columns, one for each bit, got shape {margins.shape}")
-        k = require_k(k, len(self))
-        ids, stored = self._seen(where)
+        k, ids, stored = self._seen(where, k)
         indices, scores = no_ids((len(margins), k), str(self.id_type)), np.full((len(margins), k), -np.inf)
         kept = min(k, len(ids))
         if kept:
@@ -174,36 +174,36 @@ class HammingIndex:
         ``where`` is a mask or ids.
         """
         codes = checked_codes(codes, self.n_bits)
-        require_k(1, len(self))  # refuses an empty index
         radius = require_radius(radius)
         engine: Engine
         if where is None:
-            engine, ids = self._current()
+            _, engine, ids = self._current(1)
         else:
-            ids, stored = self._seen(where)
+            _, ids, stored = self._seen(where, 1)
             engine = Scan(stored, self.n_bits)
         limits, rows, distances = engine.within(codes, radius)
         return RadiusResult(limits, ids[rows], distances)
 
-    def _seen(self, where: Any) -> tuple[IdArray, NDArray[np.uint8]]:
-        """Ids and codes that a search with ``where`` may find, ids ascending."""
+    def _seen(self, where: Any, k: Any) -> tuple[int, IdArray, NDArray[np.uint8]]:
+        """The checked k, and ids and codes that a search with ``where`` may find, ids ascending."""
         with self._lock:
             ids, codes = self._table.ids, self._table.codes
+        k = require_k(k, len(ids))
         if where is None:
-            return ids, codes
+            return k, ids, codes
         rows = _selected(where, ids, self.id_type)
-        return ids[rows], codes[rows]
+        return k, ids[rows], codes[rows]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write codes, ids and settings into one file, atomically. A loaded index builds its engine again."""
-        header = {
-            "n_bits": self.n_bits,
-            "backend": self.backend.name,
-            "settings": asdict(self.backend),  # type: ignore[call-overload]
-            "next_id": self._table.next_id,
-            **({} if self.model is None else {"model": self.model}),
-        }
         with self._lock:
+            header = {
+                "n_bits": self.n_bits,
+                "backend": self.backend.name,
+                "settings": asdict(self.backend),  # type: ignore[call-overload]
+                "next_id": self._table.next_id,
+                **({} if self.model is None else {"model": self.model}),
+            }
             write_table(path, header, self._table.ids, self._table.codes, self.id_type or INTEGER)
 
     @classmethod
@@ -227,10 +227,11 @@ class HammingIndex:
         require_same_model(index.model, model, repr(os.fspath(path)))
         return index
 
-    def _current(self) -> tuple[Engine, IdArray]:
-        """The engine, updated to all codes, and the id of each of its rows."""
+    def _current(self, k: Any) -> tuple[int, Engine, IdArray]:
+        """The checked k, the engine, updated to all codes, and the id of each of its rows."""
         with self._lock:
             table = self._table
+            k = require_k(k, len(table))  # here, because another thread may have removed codes
             state = (table.rewritten, len(table))
             if self._engine is None or self._engine_state != state:
                 rewritten, n = self._engine_state
@@ -238,7 +239,7 @@ class HammingIndex:
                 if self._engine is None or not (only_grown and self._engine.extend(table.codes[n:])):
                     self._engine = self.backend.build(table.codes, self.n_bits)
                 self._engine_state = state
-            return self._engine, table.ids
+            return k, self._engine, table.ids
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name not in ("_engine", "_engine_state", "_lock")}
