@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hashlearn.search.stores import PostgresStore
+from hashlearn.search.stores import PostgresStore, load_codes
+from hashlearn.search.stores.arrow import to_arrow
 from hashlearn.search.stores.base import Batch
 from hashlearn.search.stores.postgres import copying
 from tests.search.codes import engine, nearest, random_codes
@@ -74,7 +75,8 @@ def test_a_killed_process_in_the_middle_of_copy_leaves_nothing(postgres_url: str
         store.upsert(OLD, np.arange(1000))
     code = f"""
 import os, signal, numpy as np
-from hashlearn.search.stores import PostgresStore
+from hashlearn.search.stores import PostgresStore, load_codes
+from hashlearn.search.stores.arrow import to_arrow
 from hashlearn.search.stores.postgres import copying
 whole = copying.blocks
 def interrupted(*arguments):
@@ -231,6 +233,38 @@ def test_names_that_postgresql_would_change_are_refused(postgres_url: str, name:
     if not isinstance(name, tuple):
         with pytest.raises(ValueError, match=r"columns must be (two names|a name)"):
             PostgresStore.create(postgres_url, "fine", 33, columns=("id", name))
+
+
+@pytest.mark.parametrize("name", ["a" * 64, "ü" * 32, "xmin", "ctid", "tableoid", "\ud800"])
+def test_columns_that_postgresql_would_change_or_has_are_refused(postgres_url: str, observer: Any, name: str) -> None:
+    for settings in ({"fields": {name: str}}, {"columns": (name, "code")}):
+        with pytest.raises(ValueError, match=r"^(fields|columns) must (be a name|not name)"):
+            PostgresStore.create(postgres_url, "long_fields", 33, **settings)
+    assert observer.execute("SELECT to_regclass('long_fields')").fetchone() == (None,)
+
+
+def test_a_role_without_rights_is_a_permission_error(postgres_url: str, psycopg: Any, observer: Any) -> None:
+    with PostgresStore.create(postgres_url, "others_table", 33) as store:
+        store.upsert(OLD[:1], [1])
+    observer.execute("DO $$ BEGIN CREATE ROLE guest; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
+    observer.execute("GRANT CREATE ON SCHEMA public TO guest")
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute("SET ROLE guest")
+        store = PostgresStore.create(connection, "others_table", 33)
+        source = to_arrow(OLD[:3], [1, 2, 3], 33)
+        for call in (
+            lambda: store.search(OLD[:1], 1),
+            lambda: store.upsert(OLD[:1], [1]),
+            lambda: store.count(),
+            lambda: load_codes(store, source),
+            lambda: PostgresStore.create(connection, ("pg_catalog", "mine"), 33),
+        ):
+            with pytest.raises(PermissionError, match="PostgreSQL refuses it: permission denied for"):
+                call()
+        assert store.unfinished_loads() == {}
+        connection.execute("SET default_transaction_read_only = on")
+        with pytest.raises(PermissionError, match="read-only transaction"):
+            PostgresStore.create(connection, "another_table", 33)
 
 
 def test_columns_are_two_names(postgres_url: str) -> None:

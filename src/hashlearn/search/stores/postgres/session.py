@@ -82,19 +82,20 @@ class Session:
         pieces = {key: self._sql.SQL(piece) for key, piece in more.items()}
         names = {key: self._identifier(parts, "%%") for key, parts in self.names.items()}
         statement = self._sql.SQL(text).format(**names, **pieces, type=self._type)
-        return self._cursor().execute(statement, parameters)
+        return self.execute(statement, parameters)
 
     @contextmanager
     def copying(self, table: str) -> Iterator[Any]:
         """COPY in binary format into the table of this name."""
         names = {key: self._identifier(parts, "%") for key, parts in self.names.items()}
         statement = self._sql.SQL("COPY {" + table + "} FROM STDIN (FORMAT BINARY)").format(**names)
-        with self._cursor() as cursor, cursor.copy(statement) as copy:
+        with _missing_rights(), self._cursor() as cursor, cursor.copy(statement) as copy:
             yield copy
 
-    def execute(self, text: str, parameters: Any) -> Any:
+    def execute(self, text: Any, parameters: Any) -> Any:
         """Execute a statement as it is written."""
-        return self._cursor().execute(text, parameters)
+        with _missing_rights():
+            return self._cursor().execute(text, parameters)
 
     @property
     def is_free(self) -> bool:
@@ -147,6 +148,16 @@ def refused_condition(described: str) -> Iterator[None]:
         yield
     except wrong as error:
         raise ValueError(f"where does not fit the columns of {described}: {_one_line(error)}") from None
+
+
+@contextmanager
+def _missing_rights() -> Iterator[None]:
+    """A right that the role does not have, or a server that is read-only, as a PermissionError."""
+    errors = package("psycopg.errors")
+    try:
+        yield
+    except (errors.InsufficientPrivilege, errors.ReadOnlySqlTransaction) as error:
+        raise PermissionError(errno.EACCES, f"PostgreSQL refuses it: {_one_line(error)}") from None
 
 
 @contextmanager

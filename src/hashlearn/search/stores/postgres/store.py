@@ -7,7 +7,7 @@ table as it was. Rows of a table of the user's own without a code are ignored an
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Self
 
@@ -36,6 +36,7 @@ from hashlearn.search.stores.postgres.session import (
 
 WIDEST_GRAPH_SEARCH = 1000  # pgvector's limit on hnsw.ef_search
 MOST_NAME_BYTES = 63  # PostgreSQL cuts longer names silently
+SYSTEM_COLUMNS = ("tableoid", "xmin", "cmin", "xmax", "cmax", "ctid")  # every table has them
 
 
 class PostgresStore(Store):
@@ -93,11 +94,12 @@ class PostgresStore(Store):
         """
         psycopg = package("psycopg")
         parts = _checked_names((table,) if isinstance(table, str) else table, "table", (1, 2))
-        names = _checked_names(columns, "columns", (2,))
+        names = _checked_columns(_checked_names(columns, "columns", (2,)), "columns")
         if names[0] == names[1]:
             raise ValueError(f"columns must be two different names, got {columns!r}")
         n_bits, model = require_n_bits(n_bits), checked_model(model)
         asked = None if fields is None else checked_field_types(fields, taken=names)
+        _checked_columns(asked or (), "fields")
         wanted_ids = None if id_type is None else checked_id_type(id_type)
         if not isinstance(connection, str | psycopg.Connection):
             kind = type(connection).__name__
@@ -301,4 +303,11 @@ def _checked_names(names: Any, argument: str, counts: tuple[int, ...]) -> tuple[
     if isinstance(names, str) or not isinstance(names, Sequence) or len(names) not in counts:
         wanted = "a name, or (schema, name)" if argument == "table" else "two names"
         raise ValueError(f"{argument} must be {wanted}, got {names!r}")
+    return tuple(checked_name(name, argument, MOST_NAME_BYTES) for name in names)
+
+
+def _checked_columns(names: Iterable[str], argument: str) -> tuple[str, ...]:
+    for name in names:
+        if name in SYSTEM_COLUMNS:
+            raise ValueError(f"{argument} must not name {name!r}, a column that PostgreSQL adds to every table")
     return tuple(checked_name(name, argument, MOST_NAME_BYTES) for name in names)
