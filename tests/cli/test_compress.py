@@ -86,6 +86,11 @@ class TestVerify:
         refused(*command, "--queries", "narrow.npy", words="--queries: narrow.npy: has 10 feature(s) a row")
         refused(*command, "--queries", "none.npy", words="there is no such file")
         refused("verify", "none", "--database", "D.npy", "--queries", "Q.npy", words="there is no such model file")
+        for file, names in (("D", range(64)), ("Q", reversed(range(64)))):
+            header = ",".join(f"x{name}" for name in names)
+            np.savetxt(f"{file}.csv", np.load(f"{file}.npy"), "%g", ",", header=header, comments="")
+        words = "--queries: Q.csv: its column 0 is 'x63', and in D.csv it is 'x0'"
+        refused(*command[:3], "D.csv", "--queries", "Q.csv", words=words)
         without = ["verify", "plain.hashlearn", "--database", "D.npy", "--queries", "Q.npy"]
         refused(*without, words="is a model without a promise; `hashlearn compress` makes one")
 

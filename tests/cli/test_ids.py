@@ -50,15 +50,15 @@ def test_answers_are_in_the_ids_of_the_user(folder: Path, ids: list[Any], column
     expected = [[item if isinstance(item, int) else str(item) for item in row] for row in nearest(ids, 4)]
     answer("encode", "model", "docs.parquet", "-o", "codes.parquet")
     for database in (["--database", "docs.parquet"], ["--database-codes", "codes.parquet"]):
-        found = answer("search", "model", *database, "--queries", "asked.parquet", "-k", 4)["neighbours"]
+        found = answer("search", "model", *database, "--queries", "asked.parquet", "-k", 4)["neighbors"]
         assert [item["ids"] for item in found] == expected
         assert [item["query"] for item in found] == [f"query {i}" for i in range(40)]
     by_floats = ["-k", 1, "--rescore", "docs.parquet", "--depth", N]
     rescored = answer("search", "model", *database, "--queries", "Q.npy", *by_floats)
     cosines = (X[N : N + 40] @ X[:N].T) / np.linalg.norm(X[:N], axis=1)
     best = [str(ids[row]) for row in cosines.argmax(axis=1)]
-    assert [str(item["ids"][0]) for item in rescored["neighbours"]] == best
-    assert [item["query"] for item in rescored["neighbours"]] == list(range(40))
+    assert [str(item["ids"][0]) for item in rescored["neighbors"]] == best
+    assert [item["query"] for item in rescored["neighbors"]] == list(range(40))
 
 
 def test_a_line_of_text_stays_one_line(folder: Path) -> None:
@@ -110,7 +110,7 @@ def test_a_csv_file_from_fit_to_search(folder: Path) -> None:
     found = answer("search", "of csv", "--database-codes", "codes.parquet", "--queries", "digits.csv", "-k", 1)
     codes = LSH(n_bits=12, random_state=0).fit(X[:N]).encode(X[:N])
     same = [np.flatnonzero((codes == code).all(axis=1)) for code in codes]
-    assert [item["ids"][0] for item in found["neighbours"]] == [min(f"digit-{row}" for row in rows) for rows in same]
+    assert [item["ids"][0] for item in found["neighbors"]] == [min(f"digit-{row}" for row in rows) for rows in same]
     assert sum(len(rows) == 1 for rows in same) > 100
 
 

@@ -23,11 +23,11 @@ def test_search_is_brute_force(folder: Path) -> None:
     hasher = load("model")
     distances = hamming_distances(hasher.encode(X[QUERIES]), hasher.encode(X[:N]))
     nearest = np.argsort(distances, axis=1, kind="stable")[:, :5]
-    assert [item["ids"] for item in found["neighbours"]] == nearest.tolist()
-    assert found["neighbours"][7]["distances"] == distances[7, nearest[7]].tolist()
+    assert [item["ids"] for item in found["neighbors"]] == nearest.tolist()
+    assert found["neighbors"][7]["distances"] == distances[7, nearest[7]].tolist()
     assert (found["k"], found["n_database"], found["n_queries"], found["exact"]) == (5, N, 40, True)
     lines = invoke("search", "model", "--database", "X.npy", "--queries", "Q.npy", "-k", 2).stdout.splitlines()
-    first = found["neighbours"][0]
+    first = found["neighbors"][0]
     assert lines[0] == "0\t" + "  ".join(
         f"{i} ({d})" for i, d in zip(first["ids"][:2], first["distances"], strict=False)
     )
@@ -38,11 +38,11 @@ def test_a_radius_instead_of_k_and_codes_instead_of_rows(folder: Path) -> None:
     found = answer("search", "model", "--database-codes", "codes.npy", "--queries", "Q.npy", "--radius", 1)
     hasher = load("model")
     distances = hamming_distances(hasher.encode(X[QUERIES]), hasher.encode(X[:N]))
-    assert [sorted(item["ids"]) for item in found["neighbours"]] == [np.flatnonzero(d <= 1).tolist() for d in distances]
+    assert [sorted(item["ids"]) for item in found["neighbors"]] == [np.flatnonzero(d <= 1).tolist() for d in distances]
     pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     answer("encode", "model", "X.npy", "-o", "codes.parquet")
     again = answer("search", "model", "--database-codes", "codes.parquet", "--queries", "Q.npy", "--radius", 1)
-    assert again["neighbours"] == found["neighbours"]
+    assert again["neighbors"] == found["neighbors"]
 
 
 def test_codes_of_another_model_are_refused(folder: Path) -> None:
@@ -73,6 +73,9 @@ def test_a_model_without_names_refuses_files_with_columns_in_other_orders(folder
     refused("evaluate", "model", *files, "--database-labels", "y.npy", "--query-labels", "yq.npy", words=words)
     words = "queries.csv: its column 0 is 'x63', and in rows.csv it is 'x0'"
     refused("search", "model", *files, "--rescore", "rows.csv", words=words)
+    words = "rows.csv: its column 0 is 'x0', and in queries.csv it is 'x63'"
+    refused("search", "model", *files[:2], "--queries", "Q.npy", "--rescore", "queries.csv", words=words)
+    words = "queries.csv: its column 0 is 'x63', and in rows.csv it is 'x0'"
     renamed = Path("queries.csv").read_text().replace("x", "y")
     Path("queries.csv").write_text(renamed)
     words = words.replace("x63", "y63")
@@ -84,9 +87,9 @@ def test_asymmetric_search_is_that_of_the_margins(folder: Path) -> None:
     expected = asymmetric_search(hasher.decision_function(X[QUERIES]), hasher.encode(X[:N]), 5)
     files = ["--database", "X.npy", "--queries", "Q.npy", "-k", 5, "--asymmetric"]
     found = answer("search", "model", *files)
-    assert [item["ids"] for item in found["neighbours"]] == expected.indices.tolist()
-    assert [item["scores"] for item in found["neighbours"]] == expected.scores.tolist()
-    assert (found["asymmetric"], found["exact"], "distances" in found["neighbours"][0]) == (True, True, False)
+    assert [item["ids"] for item in found["neighbors"]] == expected.indices.tolist()
+    assert [item["scores"] for item in found["neighbors"]] == expected.scores.tolist()
+    assert (found["asymmetric"], found["exact"], "distances" in found["neighbors"][0]) == (True, True, False)
     line = invoke("search", "model", *files).stdout.splitlines()[0]
     first = zip(expected.indices[0], expected.scores[0], strict=True)
     assert line == "0\t" + "  ".join(f"{i} ({score:.4g})" for i, score in first)
@@ -109,8 +112,8 @@ def test_candidates_are_rescored_by_rows_of_a_file(folder: Path, asymmetric: boo
     for name in names:
         files = ["--database-codes", "codes.npy", "--queries", "Q.npy", "--rescore", name]
         found = answer("search", "model", *files, *rescoring)
-        assert [item["ids"] for item in found["neighbours"]] == expected.indices.tolist()
-        assert [item["scores"] for item in found["neighbours"]] == expected.scores.tolist()
+        assert [item["ids"] for item in found["neighbors"]] == expected.indices.tolist()
+        assert [item["scores"] for item in found["neighbors"]] == expected.scores.tolist()
         assert (found["depth"], found["metric"], found["k"]) == (30, "l2", 4)
     assert answer("search", "model", *files, "-k", 40)["depth"] == N
 

@@ -65,7 +65,7 @@ def test_sixty_thousand_rows_are_learned_encoded_and_searched_within_two_gigabyt
     np.save(folder / "Q.npy", np.load(folder / "X.npy")[:20])
     near = limited(folder, "search", "model", "--database-codes", "codes.npy", "--queries", "Q.npy", "-k", "5")
     labels = np.load(folder / "y.npy")
-    right = [labels[item["ids"]] == labels[item["query"]] for item in near["neighbours"]]
+    right = [labels[item["ids"]] == labels[item["query"]] for item in near["neighbors"]]
     assert np.mean(right) > 0.9
 
 

@@ -187,10 +187,9 @@ def verify_command(model: Path, database: str, queries: str, bar: ProgressBar) -
     from hashlearn.compression import Compression, verify
 
     plan = options.loaded(model, bar, Compression.load)
-    rows, asked = (
-        _read(options.rows_for(plan.hasher, address, flag), flag)
-        for address, flag in ((database, "--database"), (queries, "--queries"))
-    )
+    source = options.rows_for(plan.hasher, database, "--database")
+    query_source = options.rows_for(plan.hasher, queries, "--queries", like=source)
+    rows, asked = _read(source, "--database"), _read(query_source, "--queries")
     bar.begin("searching")
     with warnings.catch_warnings(record=True) as heard, refusals(options={"queries": "--queries", "k": "--database"}):
         warnings.simplefilter("always")

@@ -62,13 +62,14 @@ def search_command(
         index = HammingIndex(hasher.n_bits, backend)
     vectors = None if rescore is None else options.rows_for(hasher, rescore, "--rescore")
     asked = options.rows_for(hasher, queries, "--queries", like=vectors)
+    named = asked if asked.names is not None else vectors
     names = options.ids_of(asked, "--queries", distinct=False)
     rows = _query_rows(asked) if asymmetric or vectors is not None else None
     if asymmetric:
         wanted = {"margins": _margins(hasher, rows)}
     else:
         wanted = {"codes": options.codes_for(hasher, model, queries, None, "--queries", bar, batch_rows)[0]}
-    codes, read_ids = options.codes_for(hasher, model, database, database_codes, "--database", bar, batch_rows, asked)
+    codes, read_ids = options.codes_for(hasher, model, database, database_codes, "--database", bar, batch_rows, named)
     ids = read_ids()
     if vectors is not None:
         _require_same_rows(vectors, ids)
@@ -83,7 +84,7 @@ def search_command(
         if vectors is not None:
             found = rescored(found, rows, vectors, k, metric=metric, ids=ids)
     spent = time.perf_counter() - began
-    neighbours = _listed(found, names)
+    neighbors = _listed(found, names)
     report = {
         "model": str(model),
         "n_bits": hasher.n_bits,
@@ -91,13 +92,13 @@ def search_command(
         "exact": asymmetric or index.backend.exact,
         "asymmetric": asymmetric,
         "n_database": len(index),
-        "n_queries": len(neighbours),
+        "n_queries": len(neighbors),
         **({"k": k} if radius is None else {"radius": radius}),
         **({} if vectors is None else {"depth": depth, "metric": metric}),
         "seconds": spent,
-        "neighbours": neighbours,
+        "neighbors": neighbors,
     }
-    return report, "\n".join(_line(*row.values()) for row in neighbours)
+    return report, "\n".join(_line(*row.values()) for row in neighbors)
 
 
 def _require_fitting(k: int, radius: int | None, asymmetric: bool, rescore: str | None, depth: int | None) -> None:
