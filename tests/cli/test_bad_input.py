@@ -233,10 +233,13 @@ def test_what_cannot_be_done_here_is_exit_code_1(folder: Path, monkeypatch: pyte
     encode = ["encode", "model", "X.npy", "-o", "codes.npy"]
     for error, words in (
         (OSError(28, "No space left on device"), "No space left on device"),
-        (MemoryError(), "not enough memory"),
+        (MemoryError(), "not enough memory; give fewer rows, or a smaller --batch-rows"),
         (ImportError("reading needs pyarrow: pip install 'hashlearn[parquet]'"), "pip install 'hashlearn[parquet]'"),
     ):
         with monkeypatch.context() as patch:
             patch.setattr("hashlearn.streams.encode_file", fail(error))
             refused(*encode, words=words, code=1)
     assert invoke(*encode).exit_code == 0
+    with monkeypatch.context() as patch:  # a command without the option does not name it
+        patch.setattr("hashlearn.near_duplicates", fail(MemoryError()), raising=False)
+        assert invoke("duplicates", "X.npy", "-o", "p.csv").stderr == "Error: not enough memory\n"

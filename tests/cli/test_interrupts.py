@@ -69,6 +69,52 @@ def test_ctrl_c_in_the_fit_command(folder: Path) -> None:
     assert sorted(path.name for path in folder.iterdir()) == sorted([*before, "begun"])
 
 
+# Python runs this file before everything else. Ctrl-C comes when a module is imported, or a file opened. Like some
+# packages, the import replaces the exception.
+CTRL_C = """
+import os, signal, sys
+
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == os.environ["CTRL_C_AT"]:
+            sys.meta_path.remove(self)
+            try:
+                signal.raise_signal(signal.SIGINT)
+            except KeyboardInterrupt:
+                raise RuntimeError
+
+def hook(event, arguments):
+    if event == "open" and arguments[0] == os.environ["CTRL_C_AT"]:
+        exec("signal.raise_signal(signal.SIGINT)")
+
+sys.meta_path.insert(0, Finder())
+sys.addaudithook(hook)
+"""
+
+
+@pytest.mark.parametrize("at", ["click", "hashlearn.cli.exits", "hashlearn.streams", "numpy", "first/model"])
+def test_ctrl_c_at_any_time_is_exit_code_130(folder: Path, at: str) -> None:
+    Path("first").mkdir()
+    Path("first/sitecustomize.py").write_text(CTRL_C)
+    Path("model").rename("first/model")
+    path = os.pathsep.join(filter(None, ("first", os.environ.get("PYTHONPATH"))))
+    environment = {**os.environ, "PYTHONPATH": path, "CTRL_C_AT": at}
+    command = [*HASHLEARN, "encode", "first/model", "X.npy", "-o", "codes.npy"]
+    done = subprocess.run(command, capture_output=True, env=environment, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (130, b"", b"Interrupted before there was an answer.\n")
+    ignored = ["sh", "-c", 'trap "" INT; exec "$@"', "sh", *command]
+    assert subprocess.run(ignored, capture_output=True, env=environment, timeout=60).returncode == 0
+
+
+def test_ctrl_c_before_the_command_begins(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("hashlearn.cli._Commands.parse_args", interrupted)
+    said = invoke("encode", "model", "X.npy", "-o", "codes.npy")
+    assert (said.exit_code, said.stdout, said.stderr.strip()) == (130, "", "Interrupted before there was an answer.")
+
+
 def test_a_time_limit_ends_inference_with_usable_codes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(bqp.METHODS, "endless", Endless)
     for monotone in (True, False):

@@ -33,6 +33,8 @@ from hashlearn.cli import (
 )
 from hashlearn.cli.exits import Failure, InputError, Interrupted, end_with
 
+NO_ANSWER = "Interrupted before there was an answer."
+
 
 class _Commands(click.Group):
     """A group in which Ctrl-C and errors of the system end any command with one line and an exit code."""
@@ -40,9 +42,13 @@ class _Commands(click.Group):
     def main(self, *args: Any, **extra: Any) -> Any:
         """Run the whole command line; ``--help`` and ``--version`` write to standard output as well."""
         try:
-            return super().main(*args, **extra)
-        except (MemoryError, OSError) as error:
+            # In its standalone mode, click ends with exit code 1 after Ctrl-C outside of a command.
+            code = super().main(*args, **{**extra, "standalone_mode": False})
+        except (click.Abort, KeyboardInterrupt):
+            end_with(Interrupted(NO_ANSWER))
+        except (click.ClickException, MemoryError, OSError) as error:
             end_with(error)
+        sys.exit(code)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Refuse arguments with characters that cannot occur in a file name."""
@@ -60,7 +66,7 @@ class _Commands(click.Group):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            raise Interrupted("Interrupted before there was an answer.") from None
+            raise Interrupted(NO_ANSWER) from None
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})

@@ -1,8 +1,8 @@
 """How a command ends: exit codes, and the errors that end it with a message instead of a traceback.
 
 `refusals` wraps calls of the library, whose ValueError, TypeError and KeyError are about the user's input. `end_with`
-handles errors of the system, such as files and memory, anywhere in a command. Any other exception is a bug of ours, and
-its traceback is shown.
+shows these, and errors of the system, such as files and memory, anywhere in a command. Any other exception is a bug of
+ours, and its traceback is shown.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def refusal(error: MemoryError | OSError, about: str = "") -> click.ClickExcepti
     """An error of the system as one line: exit code 2 for a wrong file name, else 1."""
     before = f"{about}: " if about else ""
     if isinstance(error, MemoryError):
-        return Failure(f"{before}not enough memory{_detail(error)}; give fewer rows, or a smaller --batch-rows")
+        return Failure(f"{before}not enough memory{_detail(error)}{_memory_advice()}")
     text = error.strerror or one_line(error)
     if error.filename:
         text = f"{os.fsdecode(error.filename)}: {text}"
@@ -79,12 +79,22 @@ def refusal(error: MemoryError | OSError, about: str = "") -> click.ClickExcepti
     return (InputError if users else Failure)(before + text)
 
 
-def end_with(error: MemoryError | OSError) -> NoReturn:
-    """End the process with one line about an error of the system, which may be about standard output itself."""
-    shown = Failure(refusal(error, "standard output").message) if _is_of_echo(error) else refusal(error)
+def end_with(error: click.ClickException | MemoryError | OSError) -> NoReturn:
+    """End the process with one line about an error. One of the system may be about standard output itself."""
+    if isinstance(error, click.ClickException):
+        shown = error
+    else:
+        shown = Failure(refusal(error, "standard output").message) if _is_of_echo(error) else refusal(error)
     with suppress(OSError):  # standard error may be full as well
         shown.show()
     sys.exit(shown.exit_code)
+
+
+def _memory_advice() -> str:
+    """What the user of this command can do; a command that takes no batches has no such option."""
+    context = click.get_current_context(silent=True)
+    has_batches = context is not None and any(option.name == "batch_rows" for option in context.command.params)
+    return "; give fewer rows, or a smaller --batch-rows" if has_batches else ""
 
 
 def _is_of_echo(error: BaseException) -> bool:

@@ -117,12 +117,21 @@ def test_few_processes_where_memory_is_short(tmp_path, monkeypatch):
     assert len(outcome.finished) == 4
 
 
-def test_an_interrupted_fit_is_never_stored_even_if_the_solver_makes_do(tmp_path):
+@pytest.mark.parametrize("own_handler", [False, True])
+def test_an_interrupted_fit_is_never_stored_even_if_the_solver_makes_do(tmp_path, own_handler):
+    def press(*_):
+        raise KeyboardInterrupt
+
+    handler = press if own_handler else signal.default_int_handler
     wanted = plan("inference", ["digits"], ["Quick", "Interrupted"], [2], 1)
-    with pytest.raises(KeyboardInterrupt):
-        run(wanted, tmp_path, load=fakes.load)
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run(wanted, tmp_path, load=fakes.load)
+        assert signal.getsignal(signal.SIGINT) is handler
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert [cell.method for cell in read(tmp_path, wanted.cells).records] == ["Quick"]
-    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
 def start(folder, jobs, pids):

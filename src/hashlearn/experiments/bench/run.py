@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from statistics import fmean
+from types import FrameType
 from typing import Any
 
 from hashlearn.core.memory import available_memory
@@ -248,14 +249,15 @@ def _noticing_interrupts() -> Iterator[Callable[[], None]]:
         if pressed.is_set():
             raise KeyboardInterrupt
 
-    def press(*_: object) -> None:
-        pressed.set()
-        raise KeyboardInterrupt
-
     before = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or before is not signal.default_int_handler:
-        yield check  # someone else's handler, or nobody's to install
+    if threading.current_thread() is not threading.main_thread() or not callable(before):
+        yield check  # Ctrl-C is ignored, or its handler cannot be set here
         return
+
+    def press(number: int, frame: FrameType | None) -> None:
+        pressed.set()
+        before(number, frame)
+
     signal.signal(signal.SIGINT, press)
     try:
         yield check
