@@ -75,6 +75,17 @@ def test_upsert_replaces_and_remove_removes(open_store: Opener) -> None:
     np.testing.assert_array_equal(found.distances, expected.distances)
 
 
+@pytest.mark.parametrize("open_store", ["lancedb"], indirect=True)
+def test_lancedb_removes_many_ids_in_one_version(open_store: Opener, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hashlearn.search.stores.lancedb.IDS_AT_ONCE", 10)
+    with open_store(33) as store:
+        store.upsert(random_codes(60, 33), np.arange(60))
+        before = store.table.version  # type: ignore[attr-defined]
+        assert store.remove(np.arange(5, 95)) == 55
+        assert store.table.version == before + 1  # type: ignore[attr-defined]
+        assert len(store) == 5
+
+
 def test_approximate_search_finds_most(open_store: Opener) -> None:
     codes, queries = random_codes(2000, 64), random_codes(30, 64, seed=1)
     with open_store(64) as store:

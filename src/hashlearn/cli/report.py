@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
 
 from hashlearn.cli import options
-from hashlearn.cli.exits import refusals
+from hashlearn.cli.exits import InputError, refusals
 
 
 @click.command("report", short_help="One self-contained HTML page from the stored results of bench.")
@@ -36,10 +37,12 @@ def report_command(
     from hashlearn.experiments.report import exports
     from hashlearn.experiments.report.page import results_page
 
-    options.require_place(output)
-    for file, option in ((csv_file, "--csv"), (latex_file, "--latex")):
-        if file is not None:
-            options.require_place(file, output, option=option)
+    asked = ((output, "--output"), (csv_file, "--csv"), (latex_file, "--latex"))
+    places = [(file, option) for file, option in asked if file is not None]
+    for file, option in places:
+        options.require_place(file, option=option)
+    if len({os.path.realpath(file) for file, _ in places}) < len(places):
+        raise InputError("--output, --csv and --latex: two of them name the same file; name one for each")
     with refusals():
         found = results.read(folder)
         page = results_page(found, title=title)

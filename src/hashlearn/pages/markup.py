@@ -9,7 +9,7 @@ _VOID = frozenset({"br", "img", "input", "meta"})
 
 
 class Markup(str):
-    """Text that is already HTML. Only `element`, `join` and literals of this package create it."""
+    """Text that is already HTML: made by `element` or `join`, or a whole style sheet, script or JSON of a page."""
 
     __slots__ = ()
 

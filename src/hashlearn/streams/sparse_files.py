@@ -1,7 +1,7 @@
-"""Reads a sparse matrix that `scipy.sparse.save_npz` wrote as CSR. Every part is checked before scipy sees it.
+"""Reads a sparse matrix that `scipy.sparse.save_npz` wrote: CSR, CSC, COO, BSR or DIA. The result is CSR.
 
-Sizes are compared before data are read, and indices before anything is converted. CSR, CSC, COO, BSR and DIA are read.
-All but CSR can claim any number of rows in a small file, and an empty row costs memory too. Their number of rows is
+Every part is checked before scipy sees it: sizes before data are read, and indices before anything is converted. All
+formats but CSR can claim any number of rows in a small file, and an empty row costs memory too. Their number of rows is
 therefore limited by the number of stored entries.
 """
 

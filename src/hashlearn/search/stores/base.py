@@ -88,9 +88,9 @@ class Store(ABC):
     ``where`` says which rows a call may see: a mapping such as ``{"lang": "en"}``, a condition such as
     ``column("year") >= 2020``, or ids.
 
-    A new store sets ``packages`` and ``extra``, has a classmethod ``create`` whose first arguments are a path and
-    ``n_bits``, and implements `_count`, `_close`, `_upsert`, `_remove` and either `_ask` or `_search`.
-    A store without columns sets ``has_fields`` to False.
+    A new store sets ``packages`` and ``extra``, and has a classmethod ``create`` whose first arguments are a path or
+    connection, a table if the engine has tables, and ``n_bits``. It implements `_count`, `_close`, `_upsert`, `_remove`
+    and either `_ask` or `_search`. A store without columns sets ``has_fields`` to False.
     """
 
     packages: ClassVar[tuple[str, ...]]  # the modules it imports

@@ -26,7 +26,7 @@ from hashlearn.search.stores.base import Batch, Encoder, Store, Where, checked_n
 from hashlearn.search.stores.conditions import Condition, as_literal, as_sql
 from hashlearn.search.stores.fields import checked_field_types
 
-IDS_AT_ONCE = 10_000  # in one filter
+IDS_AT_ONCE = 10_000  # for more, a search reads all rows
 QUERIES_AT_ONCE = 64
 MOST_NAME_BYTES = 249  # the folder of a table is called NAME.lance, and file systems allow 255 bytes
 CREATE_ATTEMPTS = 10
@@ -36,6 +36,9 @@ TAKEN = ("id", "code", "_distance", "_rowid", "_rowaddr", "query_index")  # colu
 
 class LanceStore(Store):
     """A table (id, code and more columns). Open it with `create`.
+
+    If another writer stores one of the ids of an `add` at the same moment, `add` raises RuntimeError and the other rows
+    are stored. `add` still stores nothing if an id was there before.
 
     >>> store = LanceStore.create("codes.lance", "codes", 32)  # doctest: +SKIP
     """
@@ -149,11 +152,8 @@ class LanceStore(Store):
         return 0
 
     def _remove(self, where: Any) -> int:
-        if isinstance(where, Condition):
-            filters = [_filter(where)]
-        else:
-            filters = [self._among(where[first : first + IDS_AT_ONCE]) for first in range(0, len(where), IDS_AT_ONCE)]
-        return sum(int(self.table.delete(text).num_deleted_rows) for text in filters)
+        text = _filter(where) if isinstance(where, Condition) else self._among(where)
+        return int(self.table.delete(text).num_deleted_rows)
 
     def _search(self, codes: NDArray[np.uint8], k: int, exact: bool, where: Where) -> SearchResult:
         """Among given ids, all codes are read and compared here. LanceDB filters by conditions before it searches."""
