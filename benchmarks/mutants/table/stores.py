@@ -204,9 +204,9 @@ MUTANTS = [
     Mutant(
         "rows of a load into PostgreSQL become visible batch by batch",
         "search/stores/postgres/loading.py",
-        "            with self.session.transaction():\n                self._copy(batch)\n",
-        "            with self.session.transaction():\n                self._copy(batch)\n"
-        "                self._merge(self._count(name), refuse_known, alone=True)\n",
+        "                with self.session.transaction():\n                    self._copy(batch)\n",
+        "                with self.session.transaction():\n                    self._copy(batch)\n"
+        "                    self._merge(self._count(name), refuse_known, alone=True)\n",
         INTERRUPTED,
     ),
     Mutant(

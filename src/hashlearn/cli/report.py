@@ -37,11 +37,11 @@ def report_command(
     from hashlearn.experiments.report import exports
     from hashlearn.experiments.report.page import results_page
 
-    asked = ((output, "--output"), (csv_file, "--csv"), (latex_file, "--latex"))
-    places = [(file, option) for file, option in asked if file is not None]
-    for file, option in places:
-        options.require_place(file, option=option)
-    if len({os.path.realpath(file) for file, _ in places}) < len(places):
+    outputs = {"--output": output, "--csv": csv_file, "--latex": latex_file}
+    places = {option: place for option, place in outputs.items() if place is not None}
+    for option, place in places.items():
+        options.require_place(place, option=option)
+    if len({os.path.realpath(place) for place in places.values()}) < len(places):
         raise InputError("--output, --csv and --latex: two of them name the same file; name one for each")
     with refusals():
         found = results.read(folder)
