@@ -149,6 +149,8 @@ SPELLINGS = [
     "host=127.0.0.1 port={}",
     "dbname=postgresql://me:{}@127.0.0.1:1/x host=127.0.0.1 port=1",
     "service=none password={}",
+    "postgresql://127.0.0.1:1/?sslmode={}@127.0.0.1:1/db",
+    "postgresql://127.0.0.1:1/?hostaddr={}@127.0.0.1:1/db",
     "host=127.0.0.1 port=1 password={}\udcff",
 ]
 

@@ -16,6 +16,7 @@ from hashlearn.core.packages import require
 _LOCKS: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()
 _LOCKS_LOCK = threading.Lock()
 
+SECRET = ("password", "sslpassword")  # libpq repeats neither
 SHOWN = ("service", "host", "hostaddr", "port", "dbname", "user")  # parts of an address that are no secret
 # The reason that libpq gives is repeated only if the parts that it may hold look like names. Others may be a piece of a
 # password that was not encoded.
@@ -42,7 +43,7 @@ def connected(address: str) -> Any:
             raise ValueError(f"connection has a host or port that cannot be one: {ENCODED}")
         return psycopg.connect(address, autocommit=True)
     except psycopg.OperationalError as error:
-        usual = all(re.fullmatch(USUAL[key], parts.get(key, "")) for key in USUAL)
+        usual = all(re.fullmatch(USUAL.get(key, "[^@]*"), value) for key, value in parts.items() if key not in SECRET)
         raise ConnectionError(f"cannot connect to PostgreSQL: {_one_line(error) if usual else ENCODED}") from None
     except (psycopg.Error, UnicodeError):
         raise ValueError(NO_ADDRESS) from None
