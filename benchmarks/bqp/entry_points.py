@@ -30,8 +30,8 @@ from hashlearn import bqp
 
 ENDINGS = {
     "max-cut": (".mc", ".mtx", ".edges", ".csv.gz"),
-    "qubo": (".sparse", ".qubo", ".mtx.gz", ".edges", ".csv", ".coo"),
-    "ising": (".mtx", ".edgelist", ".csv", ".coo"),
+    "qubo": (".sparse", ".qubo", ".coo", ".coo.gz"),
+    "ising": (".coo", ".coo.gz"),
 }
 
 
@@ -151,9 +151,7 @@ def _file_entries(instance: Instance, folder: Path) -> Iterator[Entry]:
     is_cut = instance.sense == "max-cut"
     for ending in ENDINGS[instance.sense]:
         numbered = ending.startswith((".mc", ".mtx", ".sparse", ".qubo"))
-        if ending.startswith(".mtx") and instance.sense == "ising" and (i == j).any():
-            continue
-        given = None if numbered or ending == ".coo" else labels
+        given = None if numbered or ending.startswith(".coo") else labels
         problem = bqp.Problem(instance.sense, len(labels), i, j, w, 0.0, is_cut, given)  # type: ignore[arg-type]
 
         def run(options: dict[str, Any], problem: bqp.Problem = problem, ending: str = ending) -> Claim:

@@ -15,12 +15,15 @@ Every file may be gzipped (``.gz``). Reading takes one pass, O(lines) time and m
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from hashlearn.bqp.modeling.problem import SENSES, Problem, Sense
 from hashlearn.bqp.problem_files import counted, labeled, matrix_market
@@ -47,7 +50,7 @@ class Format:
     endings: tuple[str, ...]
     read: Callable[[Lines, Any], Problem]
     write: Callable[[Problem], Iterator[str]]
-    senses: tuple[Sense, ...]  # that can be written; the first one is meant unless a sense is given
+    senses: tuple[Sense, ...]  # that can be written; the only one if the file does not state its sense
     numbered: bool = True  # variables have numbers, no labels
     states_sense: bool = False
 
@@ -56,9 +59,9 @@ FORMATS: dict[str, Format] = {
     "rudy": Format((".txt", ".rud", ".gset", ".mc"), counted.read_counted, counted.write_counted, ("max-cut",)),
     "biqmac": Format((".sparse",), counted.read_counted, counted.write_counted, ("qubo",)),
     "qbsolv": Format((".qubo",), counted.read_qbsolv, counted.write_qbsolv, ("qubo",)),
-    "mtx": Format((".mtx",), matrix_market.read_matrix_market, matrix_market.write_matrix_market, SENSES),
-    "edges": Format((".edges", ".edgelist"), labeled.read_edges, labeled.write_edges, SENSES, numbered=False),
-    "csv": Format((".csv",), labeled.read_csv, labeled.write_csv, SENSES, numbered=False),
+    "mtx": Format((".mtx",), matrix_market.read_matrix_market, matrix_market.write_matrix_market, ("max-cut",)),
+    "edges": Format((".edges", ".edgelist"), labeled.read_edges, labeled.write_edges, ("max-cut",), numbered=False),
+    "csv": Format((".csv",), labeled.read_csv, labeled.write_csv, ("max-cut",), numbered=False),
     "coo": Format((".coo",), labeled.read_coo, labeled.write_coo, ("qubo", "ising"), False, states_sense=True),
 }
 
@@ -104,7 +107,8 @@ def write_problem(problem: Problem, path: str | os.PathLike[str], format: str | 
     """Write a problem to a file, which replaces an old one only when it is complete. `read_problem` gives it back.
 
     Weights are written so that reading gives the same floats. What the format cannot say is refused: an offset,
-    maximized energies, labels, or another kind of problem.
+    maximized energies, labels other than the numbers 0 to n − 1, or another kind of problem than the one as which
+    `read_problem` takes such a file.
 
     Parameters
     ----------
@@ -123,9 +127,16 @@ def write_problem(problem: Problem, path: str | os.PathLike[str], format: str | 
     0 0 -1.5
     0 1 2
     """
+    if not isinstance(problem, Problem):
+        raise TypeError(
+            f"problem must be a Problem, got {type(problem).__name__}; make one with qubo_problem, ising_problem or "
+            "max_cut_problem"
+        )
     path = Path(path)
     name = _format_name(path, format)
     _require_sayable(problem, path, name)
+    if FORMATS[name].numbered:
+        problem = _in_order(problem)
     try:
         content = "".join(FORMATS[name].write(problem)).encode()
     except ValueError as error:
@@ -148,14 +159,36 @@ def _require_sayable(problem: Problem, path: Path, name: str) -> None:
     """Refuse what files of this format cannot say."""
     chosen = FORMATS[name]
     if problem.sense not in chosen.senses:
-        able = ", ".join(other for other, known in FORMATS.items() if problem.sense in known.senses)
-        raise ValueError(f"{path}: format {name!r} holds no {problem.sense} problem; use one of {able}")
+        endings = " or ".join(known.endings[0] for known in FORMATS.values() if problem.sense in known.senses)
+        raise ValueError(
+            f"{path}: a file of format {name!r} is read as a {' or '.join(chosen.senses)} problem, and this is a "
+            f"{problem.sense} problem; use the ending {endings}"
+        )
     if problem.offset:
         raise ValueError(f"{path}: the problem has the offset {problem.offset:g}, which no file can say; leave it out")
     if problem.maximize and problem.sense != "max-cut":
         raise ValueError(f"{path}: the energy is maximized, and files are minimized; negate all coefficients")
     if problem.n == 0:
         raise ValueError(f"{path}: the problem has no variables")
-    labels = None if problem.labels is None else list(problem.labels)
-    if chosen.numbered and labels not in (None, list(range(problem.n)), list(range(1, problem.n + 1))):
-        raise ValueError(f"{path}: format {name!r} numbers its variables and has no labels; use edges, csv or coo")
+    if chosen.numbered and _first_number(problem) is None:
+        other = ", or use the ending .edges or .csv" if problem.sense == "max-cut" else ""
+        raise ValueError(
+            f"{path}: format {name!r} numbers its variables and has no labels; "
+            f"rename them to 0 to {problem.n - 1}{other}"
+        )
+
+
+def _first_number(problem: Problem) -> int | None:
+    """0 or 1 if the labels are the n integers from there on, in any order; else None."""
+    if problem.labels is None:
+        return 0
+    labels = {label for label in problem.labels if isinstance(label, int | np.integer)}
+    return next((first for first in (0, 1) if labels == set(range(first, first + problem.n))), None)
+
+
+def _in_order(problem: Problem) -> Problem:
+    """The problem with its variables in the order of their numbers."""
+    if problem.labels is None:
+        return problem
+    number = np.array(problem.labels, dtype=np.int64) - (_first_number(problem) or 0)
+    return dataclasses.replace(problem, i=number[problem.i], j=number[problem.j], labels=None)

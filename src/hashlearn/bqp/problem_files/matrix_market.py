@@ -36,14 +36,9 @@ def read_matrix_market(lines: Lines, sense: Sense) -> Problem:
 
 
 def write_matrix_market(problem: Problem) -> Iterator[str]:
-    """The lines of a Matrix Market file: the weights of a cut as a symmetric matrix, else the terms as they are."""
-    symmetric = problem.sense == "max-cut"
-    if problem.sense == "ising" and np.any(problem.i == problem.j):
-        raise ValueError("a Matrix Market file has no place for the fields h of an Ising problem; write a .coo file")
-    i, j = problem.i, problem.j
-    if symmetric:
-        i, j = np.maximum(i, j), np.minimum(i, j)
-    yield f"%%MatrixMarket matrix coordinate real {'symmetric' if symmetric else 'general'}\n"
+    """The lines of a Matrix Market file: the weights of a cut as a symmetric matrix."""
+    i, j = np.maximum(problem.i, problem.j), np.minimum(problem.i, problem.j)
+    yield "%%MatrixMarket matrix coordinate real symmetric\n"
     yield f"{problem.n} {problem.n} {len(problem.w)}\n"
     for row, column, w in zip((i + 1).tolist(), (j + 1).tolist(), problem.w.tolist(), strict=True):
         yield f"{row} {column} {written(w)}\n"
