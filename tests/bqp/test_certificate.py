@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from hashlearn import bqp
 from hashlearn.bqp.operators import LowRank, Sparse, as_operator
-from hashlearn.bqp.sdr import chebyshev
+from hashlearn.bqp.sdr import chebyshev, growth
 from hashlearn.bqp.sdr.certificate import dual_bound, low_rank_bound, shifted_bound
 from hashlearn.bqp.sdr.chebyshev import metric
 
@@ -175,3 +176,15 @@ def test_too_low_an_end_of_the_spectrum_costs_a_restart_and_no_bound(monkeypatch
     restarted = chebyshev.chebyshev_test(A, y, np.random.default_rng(0), 1.0)
     assert right.bound > y.sum() - 2.0
     assert restarted.bound > y.sum() - 2.0
+
+
+def test_restarts_of_a_test_count_in_its_probability():
+    """Every restart draws new vectors, and eight relaxations make all their tests."""
+    assert 8 * growth.MOST_TESTS * growth.MOST_RESTARTS * growth.FAILURE_PROBABILITY <= 1e-9
+    t = growth._component()
+    assert (2.0 * NormalDist().cdf(t) - 1.0) ** growth.COLUMNS == pytest.approx(growth.FAILURE_PROBABILITY)
+
+
+def test_the_kernel_of_a_test_lets_nan_show():
+    """A bound rests on its norms: flags that assume finite numbers would let a compiler hide NaN."""
+    assert not set(chebyshev._sparse_step.targetoptions["fastmath"]) & {"fast", "nnan", "ninf"}

@@ -28,6 +28,7 @@ from numba import njit
 
 from hashlearn.bqp.error_bounds import below, sum_below
 from hashlearn.bqp.operators import Dense, LowRank, Operator, Sparse, SparsePlusLowRank
+from hashlearn.bqp.rows.numpy_flips import FAST
 from hashlearn.bqp.sdr.growth import (
     COLUMNS,
     LARGEST_GROWTH,
@@ -232,7 +233,7 @@ def _step(M: Operator, shifted: FloatArray, Z: FloatArray, previous: FloatArray,
     return float(sum(map_threads(lambda edge: _sparse_step(*parts, *edge), edges)))
 
 
-@njit(cache=True, nogil=True, fastmath=True)
+@njit(cache=True, nogil=True, fastmath=FAST)  # a bound rests on it, so NaN and infinity must show
 def _sparse_step(data, indices, indptr, shifted, Z, previous, factor, first, last):  # type: ignore[no-untyped-def]
     """Written out for eight columns: compilers keep the sums in registers only then."""
     total = 0.0
