@@ -4,6 +4,7 @@ import itertools
 import json
 import threading
 import time
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -269,11 +270,11 @@ def test_the_exact_bound_of_a_node_is_that_of_its_dual_point(seed):
     """Also after contractions, where positions in the node are not the original variables."""
     A = signed_graph(20, seed)
     problem = ExactProblem(bqp.as_operator(A))
-    node = root(A).child(2, 7, -1).child(0, 5, 1).child(1, 2, 1)
+    node = problem.settled(root(A).child(2, 7, -1).child(0, 5, 1).child(1, 2, 1))
     relaxation = bound.strengthen(node, 1e9, lambda leaf: False, lambda leaf: None, lambda z: None, lambda: None)
     dual, proven = problem.certified(node, relaxation.leaf)
     assert dual.cuts
-    assert problem.real(proven) == pytest.approx(relaxation.leaf.bound, abs=1e-3)
+    assert problem.real(proven - node.constant) == pytest.approx(relaxation.leaf.bound, abs=1e-3)
 
 
 def test_contraction_leaves_its_input():
@@ -331,4 +332,37 @@ def test_claims_are_exact_for_integers_and_close_otherwise():
     reals = ExactProblem(bqp.as_operator(random_symmetric(10, 0)))
     value = reals.integer_value(np.ones(10))
     assert reals.claim(value) < value
-    assert reals.real(value) - reals.real(reals.claim(value)) <= 1e-9 * max(abs(reals.real(value)), 1.0)
+    assert reals.real(value) - reals.real(reals.claim(value)) <= 1e-9 * abs(reals.real(value))
+
+
+@pytest.mark.parametrize(("n", "penalty"), [(14, 1e3), (14, 1e9), (16, 1e13)])
+def test_penalties_beside_small_terms_are_proven_to_the_end(n, penalty):
+    """The tolerance is relative to the caller's objective, and the proof is about the caller's coefficients."""
+    problem = bqp.qubo_problem(penalized(n, penalty, n))
+    for method in ("branch_and_bound", "exact"):
+        answer = bqp.solve_problem(problem, method=method, random_state=0)
+        assert answer.status is Status.OPTIMAL
+        assert answer.gap <= 1e-9
+        assert Fraction(answer.energy) == pytest.approx(least_energy(problem), rel=1e-15)
+        assert Fraction(answer.lower_bound) <= least_energy(problem)
+        if method == "branch_and_bound":
+            verdict = check_proof(problem, answer.solution.details["proof"])
+            assert verdict.accepted, verdict.reason
+            assert problem.is_optimal(*(problem.exact_objective(v) for v in (verdict.value, verdict.bound)))
+
+
+def penalized(n: int, penalty: float, seed: int) -> np.ndarray:
+    """A QUBO of tenths, with a penalty on some pairs of ones."""
+    rng = np.random.default_rng(seed)
+    Q = np.triu(np.round(rng.standard_normal((n, n)), 1))
+    Q[np.triu(rng.random((n, n)) < 0.15, 1)] = penalty
+    return Q
+
+
+def least_energy(problem: bqp.Problem) -> Fraction:
+    """By fractions, of all assignments."""
+    scale = 2**60  # a multiple of all denominators
+    w = [int(Fraction(weight) * scale) for weight in problem.w.tolist()]
+    Z = ((np.arange(2**problem.n)[:, None] >> np.arange(problem.n)) & 1).astype(bool)
+    total = sum((Z[:, i] & Z[:, j]).astype(object) * k for i, j, k in zip(problem.i, problem.j, w, strict=True))
+    return Fraction(int(total.min()), scale)

@@ -175,3 +175,35 @@ def test_huge_and_tiny_weights_have_valid_bounds(size):
         optimum = min(sum(v * int(x[i]) * int(x[j]) for i, j, v in entries) for x in X[: 2 ** (A.n - 1)])
         solution = bqp.solve(scaled, "auto", random_state=0)
         assert Fraction(solution.bound) <= optimum
+
+
+def test_the_start_value_is_that_of_the_callers_problem():
+    """Elimination sets a variable that is gone to its best sign, which must not flatter the start."""
+    path = sp.csr_array(np.eye(6, k=1) + np.eye(6, k=-1))
+    solution = bqp.solve(path, "local_search", x0=np.ones(6), random_state=0)
+    assert solution.details["start_value"] == 10.0
+    assert solution.value == -10.0
+
+
+@pytest.mark.parametrize("penalty", [1e3, 1e9, 1e15])
+@pytest.mark.parametrize("method", ["auto", "local_search"])
+def test_a_tree_with_penalties_is_proven_exactly(method, penalty):
+    """Float64 rounds the eliminations; they are repeated in fractions."""
+    rng = np.random.default_rng(0)
+    edges = [
+        (int(rng.integers(k)), k, float(rng.integers(-30, 31)) / 10.0 + penalty * (k % 3 == 0)) for k in range(1, 40)
+    ]
+    problem = bqp.ising_problem({k: 0.1 * (k % 7) - 0.3 for k in range(40)}, {(i, j): w for i, j, w in edges})
+    answer = bqp.solve_problem(problem, method=method, random_state=0)
+    least = [[Fraction(0)] * 2 for _ in range(40)]  # of the subtree, for the spins −1 and +1
+    fields = dict(
+        zip(problem.i[problem.i == problem.j].tolist(), problem.w[problem.i == problem.j].tolist(), strict=True)
+    )
+    for k in range(39, -1, -1):
+        for side, spin in enumerate((-1, 1)):
+            least[k][side] += spin * Fraction(fields.get(k, 0.0))
+            for i, j, w in edges:
+                if i == k:
+                    least[k][side] += min(least[j][t] + spin * s * Fraction(w) for t, s in enumerate((-1, 1)))
+    assert problem.evaluate(problem.assignment(answer.solution.x)) == min(least[0])
+    assert (answer.status, answer.gap) == (bqp.Status.OPTIMAL, 0.0)

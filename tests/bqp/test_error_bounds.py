@@ -330,3 +330,10 @@ def test_a_factor_that_cancels_is_no_proof_for_products():
     x = np.sign(P[:, 0])
     reached = (exact(P[:, 0]) @ exact(x)) ** 2 - (exact(near[:, 0]) @ exact(x)) ** 2
     assert Fraction(bound) <= reached
+
+
+def test_sizes_that_cannot_be_computed_are_named_with_the_limit_that_they_pass():
+    with pytest.raises(ValueError, match="has size 1e-300, below 1e-289; multiply A by a constant first"):
+        bqp.solve(np.array([[0.0, 1e-300], [1e-300, 0.0]]), "exact")
+    with pytest.raises(ValueError, match=r"has size 1e\+299, above 1e\+2.., the product of its factors; multiply P by"):
+        bqp.solve(LowRank([[1e119], [1e119]], [1e60]), "exact")

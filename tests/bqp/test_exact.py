@@ -1,6 +1,7 @@
 """Exact enumeration: the optimum of everything small, proven, and a clear refusal of the rest."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 import hashlearn.bqp.methods.exact as exact
 from hashlearn import bqp
-from hashlearn.bqp import Exact, LowRank, Sparse, Status, as_operator
+from hashlearn.bqp import Exact, LowRank, Sparse, Status, as_operator, exact_form
 from tests.bqp.problems import PROBLEMS, all_signs, brute_force, random_low_rank, random_symmetric, repeated_rows
 
 ENUMERABLE = [
@@ -72,9 +73,27 @@ def test_every_point_can_win():
 def test_bound_is_exact_for_integers_and_a_hair_lower_otherwise():
     integers = bqp.solve(random_symmetric(12, 0, integers=True), "exact")
     assert integers.bound == integers.value
-    A = random_symmetric(12, 0)
+    A = random_low_rank(12, 3, 0)
     floats = bqp.solve(A, "exact")
-    assert floats.value - 1e-11 * np.abs(A).sum() <= floats.bound < floats.value
+    assert floats.value - 1e-11 * A.magnitudes().sum() <= floats.bound < floats.value
+
+
+def test_an_array_is_enumerated_without_rounding():
+    """Values that differ in the last digits of sums that float64 rounds, and entries of any range."""
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        n = int(rng.integers(1, 8))
+        A = rng.choice([0.0, 0.1, 0.3, -0.7, 1e15, -1e9, 1e-200, 1e100], size=(n, n))
+        A = np.tril(A) + np.tril(A, -1).T
+        whole = [[Fraction(a) for a in row] for row in A]
+        values = [sum(whole[i][j] * int(s[i] * s[j]) for i in range(n) for j in range(n)) for s in all_signs(n)]
+        form = as_operator(A).exact_form()
+        x, bound = form.enumerated(np.zeros(n, np.int64), 0)
+        assert bound == min(values) == form.value(x)
+        solution = bqp.solve(A, "exact")
+        assert solution.status is Status.OPTIMAL
+        assert solution.exact_bound in (bound, None)  # None: integers that float64 adds without rounding
+        assert Fraction(solution.bound) <= bound
 
 
 def test_rounding_does_not_pick_the_wrong_point():
@@ -129,11 +148,12 @@ def test_refuses_what_is_too_large(monkeypatch, A, words):
 def test_ticks_and_time_limit(monkeypatch):
     monkeypatch.setattr("hashlearn.bqp.solution.SECONDS_BETWEEN_REPORTS", 0.0)
     monkeypatch.setattr(exact, "RUNS_PER_PIECE", 1)
-    stages = []
-    A = random_symmetric(16, 0)
-    bqp.solve(A, "exact", progress=lambda p: stages.append((p.stage, p.fraction)))
-    assert stages[-1] == ("enumeration", 1.0)
-    assert len(stages) == 2**15 // exact.FLIPS + 1  # and one at the end
+    monkeypatch.setattr(exact_form, "STEPS_PER_PIECE", exact.FLIPS)
+    for A in (random_symmetric(16, 0), random_symmetric(16, 0, integers=True)):
+        stages = []
+        bqp.solve(A, "exact", progress=lambda p, stages=stages: stages.append((p.stage, p.fraction)))
+        assert stages[-1] == ("enumeration", 1.0)
+        assert len(stages) == 2**15 // exact.FLIPS + 1  # and one at the end
     late = bqp.solve(A, "exact", time_limit=1e-9)
     assert late.status is Status.TIME_LIMIT
     assert late.bound == -np.inf

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hashlearn import bqp
 from hashlearn.bqp import Dense, LowRank, Operator, Sparse, SparsePlusLowRank, as_operator, diagonal_operator
 from tests.bqp.problems import random_sparse, random_symmetric
 
@@ -276,3 +277,12 @@ def test_diagonal_operator():
     close(diagonal_operator([1, -2]).toarray(), [[1.0, 0.0], [0.0, -2.0]])
     with pytest.raises(ValueError, match="entries must have 1 dimension"):
         diagonal_operator(np.eye(2))
+
+
+def test_a_negative_factor_keeps_errors_positive():
+    """A sum of an array and its rounding: the error bound of −A is that of A."""
+    A = bqp.as_operator(np.array([[0.0, 0.1], [0.1, 0.0]])) + bqp.as_operator(np.array([[0.0, 0.2], [0.2, 0.0]]))
+    S = bqp.as_operator(sp.csr_array(A.toarray())) + bqp.as_operator(sp.csr_array(A.toarray()))
+    for operator in (A, S):
+        assert np.all(operator.entry_error() > 0.0)
+        np.testing.assert_array_equal(operator.scaled(-1.0).entry_error(), operator.entry_error())

@@ -7,6 +7,7 @@ import json
 import math
 import subprocess
 import sys
+import tracemalloc
 from fractions import Fraction
 from pathlib import Path
 
@@ -386,3 +387,42 @@ def test_the_verifier_runs_as_a_file_of_its_own(proven, tmp_path):
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "True"
+
+
+def test_a_problem_is_proven_for_its_own_coefficients():
+    """h = 2⁵³ / 2 + 0.1 rounds in A; the proof and its check count with the coefficients."""
+    problem = bqp.qubo_problem({("a", "b"): 2.0**53, ("b", "b"): 0.1, ("a", "a"): -0.3})
+    answer = bqp.solve_problem(problem, method="branch_and_bound", random_state=0)
+    proof = answer.solution.details["proof"]
+    verdict = check_proof(problem, proof)
+    assert verdict.accepted, verdict.reason
+    assert problem.exact_objective(verdict.value) == problem.exact_objective(verdict.bound) == Fraction(-0.3)
+    assert check_proof(problem.operator, proof) == verdict
+    assert not check_proof(problem.operator.toarray(), proof).accepted  # the rounded matrix is another problem
+
+
+def test_open_nodes_take_little_memory():
+    """Groups are made on the way down, not kept for every open node."""
+    n = 300
+    A = np.ones((n, n)) - np.eye(n)
+    N, exponent = exact_matrix(A)
+    wide = [{"branch": [1, 2]}]
+    wide += [
+        {"parent": (k - 1) // 2, "sign": 1 - 2 * (k % 2), "branch": [1, 3 + k.bit_length()]} for k in range(1, 40_000)
+    ]
+    head = {"format": "hashlearn bqp proof", "version": 1, "problem": proof_check.digest(N, exponent), "n": n}
+    content = head | {"exponent": exponent, "value": n * n - n, "bound": 0, "x": [1] * n, "nodes": wide}
+    tracemalloc.start()
+    verdict = check_proof(A, content)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert "is missing" in verdict.reason
+    assert peak < 50e6
+
+
+def test_files_that_unpack_to_very_much_are_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(proof_check, "LARGEST_CONTENT", 10**6)
+    bomb = tmp_path / "bomb.json.gz"
+    bomb.write_bytes(gzip.compress(b"[" + b"[]," * 20_000 + b"[]]"))
+    with pytest.raises(ValueError, match="no proof is that large"):
+        read_proof(bomb)

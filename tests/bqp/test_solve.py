@@ -391,3 +391,36 @@ def test_a_limit_that_is_an_upper_bound_ends_a_solve(method):
     """Searches do not go on until it (tests/inference), but nothing goes on beyond it."""
     A = np.triu(np.random.default_rng(0).standard_normal((300, 300)), 1)
     assert bqp.solve(A + A.T, method, time_limit=AtMost(1e-3), random_state=0).status == bqp.Status.TIME_LIMIT
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "said"),
+    [
+        (
+            lambda: bqp.solve(np.eye(2), time_limit="5"),
+            TypeError,
+            "time_limit must be a positive number of seconds or None",
+        ),
+        (lambda: bqp.solve(np.eye(2), "tabu"), ValueError, "got 'tabu'; did you mean 'local_search'"),
+        (lambda: bqp.qubo(np.eye(2), maximize=True), TypeError, r"qubo\(\) got an .* 'maximize'; use sense='max'"),
+        (lambda: bqp.ising([1.0], metod="sdr"), TypeError, r"ising\(\) got an .* 'metod'; did you mean 'method'"),
+        (lambda: bqp.max_cut([(0, 1)], seed=1), TypeError, r"max_cut\(\) got an unexpected keyword argument 'seed'"),
+        (
+            lambda: bqp.solve_problem(bqp.ising_problem([1.0]), limit=1),
+            TypeError,
+            r"solve_problem\(\) got an unexpected keyword argument 'limit'",
+        ),
+    ],
+)
+def test_mistakes_are_named_in_the_callers_words(call, kind, said):
+    with pytest.raises(kind, match=said):
+        call()
+
+
+def test_optimal_means_a_gap_of_1e_9_also_near_zero():
+    """The gap is relative to the bound, whatever the entries of A are."""
+    A = np.array([[0.0, 1.0], [1.0, 0.0]])
+    assert bqp.solve(A, Claims(-2.0 - 4e-9)).status == "converged"
+    near_zero = np.diag([1.0, -1.0]) + 1e-14 * A
+    solution = bqp.solve(near_zero, Claims(-5e-13))
+    assert (solution.status, solution.gap > 0.5) == ("converged", True)

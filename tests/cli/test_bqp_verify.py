@@ -70,3 +70,22 @@ def test_there_is_no_proof_of_other_methods_or_of_open_trees(tmp_path: Path) -> 
     with pytest.raises(Failure, match="the same value"):
         write_proof(path, bqp.solve([[2.0]], "branch_and_bound", random_state=0))
     assert not list(tmp_path.iterdir())
+
+
+def test_weights_that_float64_cannot_add_are_proven_as_they_are(tmp_path: Path) -> None:
+    """2⁵³ + 0.1 rounds in A. The least energy is 0, not the 0.05 that is left of the rounded problem."""
+    file, proof = tmp_path / "large.sparse", tmp_path / "proof.json"
+    file.write_text("2 2\n1 2 4503599627370496\n2 2 0.1\n")
+    assert invoke("bqp", file, "--method", "branch_and_bound", "--proof", proof).exit_code == 0
+    report = json.loads(invoke("bqp-verify", file, proof, "--json").stdout)
+    assert (report["accepted"], report["optimal"], report["value"], report["bound"]) == (True, True, 0.0, 0.0)
+
+
+def test_too_little_memory_is_said_in_words(files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_memory(path: Path) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("hashlearn.bqp.proof_check.read_proof", no_memory)
+    result = invoke("bqp-verify", *files)
+    assert result.exit_code == 1
+    assert "there is not enough memory to check a proof of this size" in result.stderr

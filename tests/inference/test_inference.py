@@ -319,3 +319,13 @@ def test_given_codes_as_bits_or_signs():
     from_bits = inference.start_codes(bits, X, 4, np.random.default_rng(0))
     from_signs = inference.start_codes(2 * bits.astype(int) - 1, X, 4, np.random.default_rng(0))
     np.testing.assert_array_equal(from_bits, from_signs)
+
+
+def test_a_bit_of_a_chain_is_compared_with_the_start_itself():
+    """Elimination improves the start of a sparse bit before it is measured, and the start must not get that credit."""
+    Y = targets.Pairs(dissimilar=[(i, i + 1) for i in range(29)]).build(
+        np.zeros((30, 2)), None, np.random.default_rng(0)
+    )
+    codes, _ = inference.infer_codes(Y, np.ones((30, 1)), solver="local_search", rng=np.random.default_rng(0))
+    z = codes[:, 0].astype(float)
+    assert abs(z[:-1] @ z[1:] + 29.0) < 1e-12

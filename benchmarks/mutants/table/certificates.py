@@ -208,15 +208,15 @@ MUTANTS = [
     Mutant(
         "optimal without the rounding of the value",
         "bqp/solve.py",
-        "return value - bound <= allowed < np.inf and value + value_error(operator) + slack - bound <= allowed",
-        "return value - bound <= allowed < np.inf",
+        "optimal = is_optimal(value + value_error(operator) + slack, bound)",
+        "optimal = is_optimal(value, bound)",
         ("tests/bqp/test_solve.py",),
     ),
     Mutant(
         "a solver's own word for optimal is believed",
         "bqp/solve.py",
-        "    elif status == Status.OPTIMAL:\n        status = Status.CONVERGED\n",
-        "",
+        "status = Status.OPTIMAL if optimal else Status.CONVERGED",
+        "status = Status.OPTIMAL",
         ("tests/bqp/test_solve.py",),
     ),
     Mutant(

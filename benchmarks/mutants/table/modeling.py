@@ -13,8 +13,8 @@ MUTANTS = [
     Mutant(
         "linear coefficients count once in the constant of a QUBO",
         "bqp/modeling/problem.py",
-        "sum_of(pair) + 2 * sum_of(alone)",
-        "sum_of(pair) + sum_of(alone)",
+        "(pair + 2 * alone) / 4",
+        "(pair + alone) / 4",
         PROBLEM,
     ),
     Mutant(
@@ -68,9 +68,9 @@ MUTANTS = [
     ),
     Mutant(
         "an integer problem is called optimal within a tolerance",
-        "bqp/modeling/solutions.py",
-        "Status.OPTIMAL if met else Status.CONVERGED if status == Status.OPTIMAL else status",
-        "Status.OPTIMAL if met else status",
+        "bqp/modeling/problem.py",
+        "return objective == bound if self.is_lattice else is_optimal(",
+        "return is_optimal(",
         CUT,
     ),
     Mutant(

@@ -32,8 +32,9 @@ MUTANTS = [
     Mutant(
         "a tree with a missing child is accepted",
         "bqp/proof_check.py",
-        "_require(not open_nodes,",
-        "_require(True,",
+        '_require(child is not None, f"a child of node {index} is missing")\n'
+        "                assert child is not None\n",
+        "if child is None:\n                    continue\n",
         CHECK,
     ),
     Mutant(
@@ -60,8 +61,8 @@ MUTANTS = [
     Mutant(
         "both children of a node are read as the one with equal signs",
         "bqp/proof_check.py",
-        "groups = place[0].joined(place[1], place[2], sign)",
-        "groups = place[0].joined(place[1], place[2], 1)",
+        "groups.joined(i, j, sign)",
+        "groups.joined(i, j, 1)",
         CHECK,
     ),
     Mutant(

@@ -16,6 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from hashlearn.bqp.exact_form import ExactForm
 from hashlearn.bqp.operators import Dense, LowRank, Operator, Sparse, SparsePlusLowRank
 from hashlearn.core.arrays import EPS, FloatArray
 
@@ -66,6 +67,13 @@ class Contracted:
     def anchor(self) -> int:
         """The variable that stands for the fixed ones."""
         return len(self.free)
+
+    def exact(self, form: ExactForm) -> ExactForm:
+        """The integers of ``operator`` from those of the original A."""
+        columns, signs = np.full(form.n, self.anchor), np.ones(form.n)
+        columns[self.free] = np.arange(len(self.free))
+        signs[self.fixed] = self.signs
+        return form.contracted(columns, signs, self.slack)
 
     def expand(self, x: FloatArray) -> FloatArray:
         """Signs of the original variables."""

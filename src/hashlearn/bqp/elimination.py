@@ -9,19 +9,23 @@ Forests and rings are solved by this alone, and a random 3-regular graph keeps 6
 of the smaller problem is tighter too, as it takes the best sign x_i, not the best unit vector.
 
 Integers stay exact: the problem is multiplied by a power of two first, and a variable whose new weights would need
-more digits stays. For other numbers ``slack`` bounds the rounding. Cost: O(nonzeros).
+more digits stays. For other numbers ``slack`` bounds the rounding, and `repeated_exactly` eliminates the same variables
+in fractions. Cost: O(nonzeros).
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numba import njit
 from numpy.typing import NDArray
 
+from hashlearn.bqp.exact_form import ExactForm
 from hashlearn.bqp.operators import LARGEST_EXACT, Sparse
 from hashlearn.core.arrays import EPS, FloatArray
 
@@ -55,17 +59,70 @@ class Eliminated:
     order: IntArray  # the eliminated variables
     neighbors: IntArray  # of each when it was eliminated; −1: fewer than three
     weights: FloatArray  # of the edges to them
+    exact: ExactElimination | None = None  # the same steps in fractions
 
     def expand(self, z: FloatArray) -> FloatArray:
         """Signs of all variables: z for those that are left, and the best for the others."""
         x = np.ones(self.n)
         x[self.kept] = z
+        if self.exact is not None:
+            self.exact.complete(x)
+            return x
         _complete(self.order, self.neighbors, self.weights, x)
         return x
 
     def collapse(self, x: FloatArray) -> FloatArray:
         """The signs of the variables that are left."""
         return x[self.kept]
+
+
+class ExactElimination(NamedTuple):
+    """min xᵀAx = unit · min zᵀBz + constant without rounding, with the unit of `Eliminated`."""
+
+    form: ExactForm  # B
+    constant: Fraction
+    steps: list[tuple[int, dict[int, Fraction]]]  # an eliminated variable, and its weights when it was eliminated
+
+    def complete(self, x: FloatArray) -> None:
+        """Set the best sign of each eliminated variable, the last one first."""
+        for i, weights in reversed(self.steps):
+            x[i] = -1.0 if sum(w * int(x[j]) for j, w in weights.items()) > 0 else 1.0
+
+
+def repeated_exactly(found: Eliminated, form: ExactForm) -> ExactElimination | None:
+    """The same eliminations in fractions. None if a variable has more neighbors, since float64 lost tiny weights."""
+    i, j, numbers, exponent = form.entries
+    edges: list[dict[int, Fraction]] = [{} for _ in range(form.n)]
+    constant, unit = Fraction(0), Fraction(2) ** exponent
+    for a, b, number in zip(i.tolist(), j.tolist(), numbers, strict=True):
+        if a == b:
+            constant += number * unit
+        else:
+            edges[a][b] = edges[a].get(b, Fraction(0)) + number * unit
+    steps = []
+    for v in found.order.tolist():
+        weights = {b: w for b, w in edges[v].items() if w}
+        if len(weights) > MOST_NEIGHBORS:
+            return None
+        steps.append((v, weights))
+        names = list(weights)
+        w0, w1, w2 = [*weights.values(), Fraction(0), Fraction(0), Fraction(0)][:3]
+        same, flipped = -abs(w0 + w1 + w2), (-abs(w1 + w2 - w0), -abs(w0 - w1 + w2), -abs(w0 + w1 - w2))
+        constant += (same + sum(flipped)) / 2
+        for b in list(edges[v]):
+            del edges[b][v]
+        for k, (p, q) in enumerate(((1, 2), (0, 2), (0, 1))):
+            if q < len(names):
+                a, b, new = names[p], names[q], (same + 2 * flipped[k] - sum(flipped)) / 4
+                edges[a][b] = edges[b][a] = edges[a].get(b, Fraction(0)) + new
+    place = {v: k for k, v in enumerate(found.kept.tolist())}
+    left = [(place[a], place[b], w) for a in place for b, w in edges[a].items() if w]
+    power = max((w.denominator for _, _, w in left), default=1)  # denominators are powers of two
+    rows, columns = (np.array([entry[side] for entry in left], np.int64) for side in (0, 1))
+    whole = np.array([int(w * power) for _, _, w in left] + [0], dtype=object)[:-1]
+    entries = rows, columns, whole, 1 - power.bit_length()
+    smaller = ExactForm(len(place), lambda: entries, form.zero + constant, form.rounding + 2.0 * found.slack)
+    return ExactElimination(smaller.scaled(1 - math.frexp(found.unit)[1]), constant, steps)
 
 
 def eliminated(A: Sparse) -> Eliminated | None:

@@ -14,6 +14,7 @@ low rank plus low rank is low rank, and sparse plus low rank stays a pair.
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import scipy.sparse as sp
@@ -40,6 +41,17 @@ LEAST_EXPONENT, LARGEST_EXPONENT = -960, 900
 def below(number: float) -> float:
     """The largest float64 that is smaller than ``number``."""
     return math.nextafter(number, -math.inf)
+
+
+def float_at_most(exact: Fraction) -> float:
+    """The largest float64 that is not above ``exact``."""
+    nearest = float(exact)
+    return nearest if Fraction(nearest) <= exact else below(nearest)
+
+
+def float_at_least(exact: Fraction) -> float:
+    """The smallest float64 that is not below ``exact``."""
+    return -float_at_most(-exact)
 
 
 def sum_below(numbers: FloatArray) -> float:
@@ -81,11 +93,11 @@ def leveled(A: Operator) -> tuple[Operator, float, float]:
         return A, 1.0, 0.0
     limit = LARGEST_EXPONENT - 2 * A.n.bit_length()
     if not LEAST_EXPONENT <= exponent <= limit:
-        raise ValueError(
-            f"A has entries of size 1e{round(exponent * math.log10(2.0)):+d}, but values are computed for sizes from "
-            f"1e{round(LEAST_EXPONENT * math.log10(2.0)):+d} to 1e{round(limit * math.log10(2.0)):+d}; "
-            "multiply A by a constant first"
+        shown, least, most = (f"1e{round(e * math.log10(2.0)):+d}" for e in (exponent, LEAST_EXPONENT, limit))
+        allowed = (
+            f"below {least}; multiply A" if exponent < 0 else f"above {most}, the product of its factors; multiply P"
         )
+        raise ValueError(f"the largest entry of A has size {shown}, {allowed} by a constant first")
     divided = _divided(A, exponent)
     return divided, math.ldexp(1.0, exponent), divided.scale()
 

@@ -18,6 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from hashlearn.bqp.exact_form import ExactForm
 from hashlearn.bqp.rows import Rows, Tall, TallArray, checked_matrix, rows_of
 from hashlearn.bqp.rows.numpy_rows import is_small
 from hashlearn.core.arrays import EPS, FloatArray, is_tensor
@@ -34,6 +35,7 @@ class Operator(ABC):
 
     n: int
     error: FloatArray | float = 0.0  # for each row, the most by which rounding changed the stored entries
+    form: ExactForm | None = None  # of the problem that A stands for, where its entries are rounded
 
     @property
     def tall(self) -> Tall:
@@ -72,6 +74,12 @@ class Operator(ABC):
     def entry_error(self) -> FloatArray:
         """For each row, the most by which the entries of `toarray` can be off, added up."""
         return np.broadcast_to(np.asarray(self.error), (self.n,))
+
+    def exact_form(self) -> ExactForm | None:
+        """A in integers; None for low-rank parts, and if sums of entries were rounded."""
+        if self.form is not None or not isinstance(self, Dense | Sparse) or np.any(self.error):
+            return self.form
+        return ExactForm.of_floats(self.array if isinstance(self, Dense) else self.matrix)
 
     @abstractmethod
     def scaled(self, factor: float) -> Operator:
@@ -149,7 +157,7 @@ class Dense(Operator):
         return not np.any(self.error) and _are_exact(self.magnitudes().sum(), self.array)
 
     def scaled(self, factor: float) -> Dense:
-        return trusted(Dense, array=factor * self.array, n=self.n, error=factor * self.error)
+        return trusted(Dense, array=factor * self.array, n=self.n, error=abs(factor) * self.error)
 
     def restricted(self, index: NDArray[np.intp]) -> Dense:
         return trusted(Dense, array=self.array[np.ix_(index, index)], n=len(index), error=_entries(self.error, index))
@@ -203,7 +211,7 @@ class Sparse(Operator):
         return not np.any(self.error) and _are_exact(self.magnitudes().sum(), self.matrix.data)
 
     def scaled(self, factor: float) -> Sparse:
-        return trusted(Sparse, matrix=sp.csr_array(factor * self.matrix), n=self.n, error=factor * self.error)
+        return trusted(Sparse, matrix=sp.csr_array(factor * self.matrix), n=self.n, error=abs(factor) * self.error)
 
     def restricted(self, index: NDArray[np.intp]) -> Sparse:
         part = sp.csr_array(self.matrix[index][:, index])

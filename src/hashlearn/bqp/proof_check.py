@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 FORMAT, VERSION = "hashlearn bqp proof", 1
 LARGEST_FILE = 1 << 29  # bytes, unpacked
+LARGEST_CONTENT = 1 << 30  # bytes of its lists, objects and numbers in memory, about
 LONGEST_INTEGER = 8192  # bits
 LONGEST_CUT = 15  # entries
 CUTS_AT_ONCE = 4096  # which bounds the memory
@@ -63,10 +64,11 @@ class Dual(NamedTuple):
 def check_proof(A: Any, proof: Any) -> Verdict:
     """Whether ``proof`` (what `read_proof` returns) proves that no signs have xᵀAx below its bound.
 
-    A is an array or has ``toarray()``; its float64 entries are taken exactly. If value and bound of an accepted verdict
-    are equal, the signs in the proof are optimal.
+    A is an array or has ``toarray()``; its float64 entries are taken exactly. A `Problem` counts with its own
+    coefficients, which float64 entries of A may round. If value and bound of an accepted verdict are equal, the signs
+    in the proof are optimal.
     """
-    N, exponent = exact_matrix(A)
+    N, exponent = exact_matrix(getattr(A, "operator", A))
     try:
         content = getattr(proof, "content", proof)
         _require(isinstance(content, Mapping), "the proof is not a JSON object")
@@ -104,6 +106,10 @@ def read_proof(path: str | os.PathLike[str]) -> Any:
             raise ValueError(f"{os.fspath(path)}: the gzip file is damaged: {error}") from None
     if len(data) > LARGEST_FILE:
         raise ValueError(f"{os.fspath(path)}: has more than {LARGEST_FILE:,} bytes; no proof is that large")
+    if 64 * data.count(b"[") + 240 * data.count(b"{") + 40 * data.count(b",") > LARGEST_CONTENT:
+        raise ValueError(
+            f"{os.fspath(path)}: would need over {LARGEST_CONTENT >> 30} GiB of memory; no proof is that large"
+        )
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -112,23 +118,36 @@ def read_proof(path: str | os.PathLike[str]) -> Any:
 
 def exact_matrix(A: Any) -> tuple[IntArray, int]:
     """``(N, e)`` with A = N · 2^e and Python integers N that are not all even."""
+    form = A.exact_form() if hasattr(A, "exact_form") else None
+    if form is not None:
+        return reduced(form.N, form.exponent)
     array = np.asarray(A.toarray() if hasattr(A, "toarray") else A)
     known = array.dtype.kind in "iub" or array.dtype in (np.float64, np.float32)
     if array.ndim != 2 or len(array) != array.shape[1] or not array.size or not known:
         raise ValueError(f"A must be a square matrix of real numbers, got shape {array.shape} of {array.dtype}")
     if not np.isfinite(array).all() or not np.array_equal(array, array.T):
         raise ValueError("A must be finite and exactly symmetric")
-    N, exponent = array.astype(object), 0
-    if array.dtype.kind == "f":
-        mantissas, exponents = np.frexp(array.astype(np.float64))
-        exponent = int(exponents[mantissas != 0.0].min(initial=0)) - 53
-        powers = [1 << max(int(q) - 53 - exponent, 0) for q in exponents.flat]
-        N = (mantissas * 2.0**53).astype(np.int64).astype(object) * np.array(powers, object).reshape(array.shape)
+    return reduced(*exact_integers(array))
+
+
+def reduced(N: IntArray, exponent: int) -> tuple[IntArray, int]:
+    """The same numbers with integers that are not all even."""
     common = math.gcd(*N.flat)
     if common == 0:
         return N, 0
     power = common & -common
     return N // power, exponent + power.bit_length() - 1
+
+
+def exact_integers(array: NDArray[Any]) -> tuple[IntArray, int]:
+    """``(N, e)`` with array = N · 2^e and Python integers N."""
+    if array.dtype.kind != "f":
+        return array.astype(object), 0
+    mantissas, exponents = np.frexp(array.astype(np.float64))
+    exponent = int(exponents[mantissas != 0.0].min(initial=0)) - 53
+    powers = [1 << max(int(q) - 53 - exponent, 0) for q in exponents.flat]
+    whole = (mantissas * 2.0**53).astype(np.int64).astype(object)
+    return whole * np.array(powers, object).reshape(array.shape), exponent
 
 
 def digest(N: IntArray, exponent: int) -> str:
@@ -258,27 +277,24 @@ def _square(L: NDArray[np.int64], limb: int) -> IntArray:
 def _check_tree(N: IntArray, nodes: Any, bound: int) -> int:
     """Every inner node has both children, and every leaf proves the bound. Returns the number of leaves."""
     _require(isinstance(nodes, list) and bool(nodes), "nodes must be a list that is not empty")
-    open_nodes: dict[tuple[int, int], tuple[Groups, int, int]] = {}  # (parent, sign) → parent's groups, i, j
+    children = _children(nodes)
     lattice, n_leaves = Lattice.of(N), 0
-    for index, node in enumerate(nodes):
-        where = f"node {index}"
-        _require(isinstance(node, dict), f"{where}: is not an object")
-        if index == 0:
-            _require(node.get("parent") is None and node.get("sign") is None, f"{where}: the root has no parent")
-            groups = Groups.all_apart(len(N))
-        else:
-            parent, sign = (_integer(node.get(key), f"{where}: {key}") for key in ("parent", "sign"))
-            place = open_nodes.pop((parent, sign), None)
-            _require(place is not None, f"{where}: node {_shown(parent)} has no open child with sign {_shown(sign)}")
-            assert place is not None
-            groups = place[0].joined(place[1], place[2], sign)
+    # Depth first, so that the groups of at most one node for each level are in memory.
+    open_nodes = [(0, Groups.all_apart(len(N)))]
+    while open_nodes:
+        index, groups = open_nodes.pop()
+        node, where = nodes[index], f"node {index}"
         kinds = [kind for kind in ("branch", "dual", "enumerate") if kind in node]
         _require(len(kinds) == 1, f"{where}: must have one of branch, dual and enumerate, has {len(kinds)}")
         if kinds == ["branch"]:
             i, j = (v - 1 for v in _integers(node["branch"], f"{where}: branch", 2))
             _require(0 <= i < len(N) and 0 <= j < len(N), f"{where}: branch names a variable outside 1..{len(N)}")
             _require(groups.group[i] != groups.group[j], f"{where}: the variables of branch are in one group already")
-            open_nodes[index, 1] = open_nodes[index, -1] = (groups, i, j)
+            for sign in (-1, 1):
+                child = children.pop((index, sign), None)
+                _require(child is not None, f"a child of node {index} is missing")
+                assert child is not None
+                open_nodes.append((child, groups.joined(i, j, sign)))
             continue
         n_leaves += 1
         if kinds == ["dual"]:
@@ -289,8 +305,26 @@ def _check_tree(N: IntArray, nodes: Any, bound: int) -> int:
             proven = Fraction(enumerated_bound(N, groups)[0])
         reached = lattice.ceiling(proven)
         _require(reached >= bound, f"{where}: only {_shown(reached)} is proven, the claimed bound is {_shown(bound)}")
-    _require(not open_nodes, f"a child of node {min(open_nodes, default=(0, 0))[0]} is missing")
+    if children:
+        (parent, sign), index = next(iter(children.items()))
+        raise Refused(f"node {index}: node {_shown(parent)} has no open child with sign {_shown(sign)}")
     return n_leaves
+
+
+def _children(nodes: list[Any]) -> dict[tuple[int, int], int]:
+    """(parent, sign) → the node, for all nodes but the root; a parent comes before its children."""
+    children: dict[tuple[int, int], int] = {}
+    for index, node in enumerate(nodes):
+        where = f"node {index}"
+        _require(isinstance(node, dict), f"{where}: is not an object")
+        if index == 0:
+            _require(node.get("parent") is None and node.get("sign") is None, f"{where}: the root has no parent")
+            continue
+        parent, sign = (_integer(node.get(key), f"{where}: {key}") for key in ("parent", "sign"))
+        fits = 0 <= parent < index and abs(sign) == 1 and (parent, sign) not in children
+        _require(fits, f"{where}: node {_shown(parent)} has no open child with sign {_shown(sign)}")
+        children[parent, sign] = index
+    return children
 
 
 def read_dual(dual: Any, n: int, where: str) -> Dual:

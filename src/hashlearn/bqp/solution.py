@@ -13,21 +13,25 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.bqp.constraints import Cardinality
+from hashlearn.bqp.error_bounds import float_at_most, value_error
+from hashlearn.bqp.exact_form import ExactForm
 from hashlearn.bqp.operators import Dense, Operator, Sparse
 from hashlearn.bqp.rows import TallArray
 from hashlearn.core.progress import Progress, ProgressCallback
+from hashlearn.core.thresholds import LARGEST_ENUMERATED
 
 
 class Status(StrEnum):
     """How a solve ended. None of these is an error: the best point found is always returned."""
 
-    OPTIMAL = "optimal"  # value and bound meet
+    OPTIMAL = "optimal"  # value and bound meet: see `is_optimal`
     CONVERGED = "converged"  # the method ended by its own rule
     ITERATION_LIMIT = "iteration_limit"
     TIME_LIMIT = "time_limit"
@@ -53,11 +57,12 @@ class Solution:
     value : xᵀAx, recomputed from x at the end
     bound : no x has a smaller value (−inf if the method proves nothing)
     gap : (value − bound) / |bound|, at least 0; inf without a bound
-    status : how the solve ended
+    status : how the solve ended; "optimal" only if the gap is at most 1e-9, the rounding of the value included
     trace : the improvements of value and bound, in order
     method : the solver's name
     seconds : wall-clock time of the solve
     details : more results of this method, e.g. ``relaxation_value``, ``rank`` and ``relaxation_gap`` of "sdr"
+    exact_bound : the bound as a fraction, if the method proved it in integers for the exact problem; else None
     """
 
     x: NDArray[np.int8]
@@ -69,6 +74,7 @@ class Solution:
     method: str
     seconds: float
     details: Mapping[str, Any] = field(default_factory=dict)
+    exact_bound: Fraction | None = None
 
     def __repr__(self) -> str:
         return (
@@ -77,14 +83,33 @@ class Solution:
         )
 
 
-def relative_gap(value: float, bound: float) -> float:
-    """(value − bound) / |bound|: 0 when they meet, inf when there is no bound."""
-    if np.isneginf(bound):
-        return float("inf")
-    difference = max(float(value) - float(bound), 0.0)
-    if difference == 0.0:
+def relative_gap(value: float | Fraction, bound: float | Fraction) -> float:
+    """(value − bound) / |bound|: 0 when they meet, inf when there is no bound. Fractions are not rounded."""
+    if not math.isfinite(bound):
+        return math.inf
+    if value <= bound:
         return 0.0
-    return difference / abs(float(bound)) if bound != 0.0 else float("inf")
+    try:
+        if isinstance(value, Fraction) and isinstance(bound, Fraction):
+            return float((value - bound) / abs(bound))
+        return (float(value) - float(bound)) / abs(float(bound))
+    except (ZeroDivisionError, OverflowError):
+        return math.inf
+
+
+# The largest relative gap at which an answer is called optimal, and its only tolerance.
+OPTIMAL_GAP = 1e-9
+
+
+def is_optimal(value: float | Fraction, bound: float | Fraction) -> bool:
+    """Whether a lower bound proves a value optimal. All "optimal" of the package come from here.
+
+    ``value`` must include what rounding may have hidden, and both must be in the units in which the gap is reported.
+
+    >>> is_optimal(-4.2, -4.2000001), is_optimal(0.0, -1e-300)
+    (False, False)
+    """
+    return relative_gap(value, bound) <= OPTIMAL_GAP
 
 
 TRACE_LIMIT = 10_000
@@ -186,6 +211,8 @@ class Run:
         self.details: dict[str, Any] = {}
         self.trace: list[TraceEntry] = []
         self.bound = -np.inf
+        self.exact: ExactForm | None = None  # of A
+        self.exact_bound: Fraction | None = None
         self.x: TallArray | None = None  # until the first offer
         self.value = np.inf
         self._lattice = Lattice.of(A)
@@ -202,9 +229,9 @@ class Run:
         self._parent: Run | None = None
         self._ended: Callable[[], bool] = lambda: False
 
-    def restate(self, A: Operator, unit: float, constant: float) -> None:
+    def restate(self, A: Operator, unit: float, constant: float, exact: ExactForm | None) -> None:
         """Take a smaller form of the problem, whose values v stand for unit · (v + constant), before any offer."""
-        self.A, self.constant = A, constant
+        self.A, self.constant, self.exact = A, constant, exact
         self.unit *= unit
         if self._lattice is not None:
             self._lattice = self._lattice.moved(unit, constant)
@@ -217,16 +244,16 @@ class Run:
         part = Run.__new__(Run)
         part.__dict__.update(self.__dict__)
         part.method, part.details, part.trace = method, {}, []
-        part.x, part.value, part.bound = None, np.inf, -np.inf
+        part.x, part.value, part.bound, part.exact_bound = None, np.inf, -np.inf, None
         part._progress, part._parent, part._ended = None, self, ended
         return part
 
     def settle(self, parts: Iterable[Run]) -> None:
         """Take the point of the first of ``parts`` that has the best value. It does not depend on who was faster."""
-        found = [part for part in parts if part.x is not None]
-        if found:
-            best = min(found, key=lambda part: part.value)
-            self.x, self.value = best.x, best.value
+        self.x, self.value = None, np.inf
+        for part in parts:
+            if part.x is not None and self._improves(part.x, part.value):
+                self.x, self.value = part.x, part.value
 
     @property
     def seconds(self) -> float:
@@ -238,7 +265,7 @@ class Run:
         if value is None:
             value = self.A.value(x)
         with self._lock:
-            if not value < self.value:
+            if not self._improves(x, value):
                 return False
             self.x, self.value = self.A.tall.copy(x), float(value)
             self._record()
@@ -246,11 +273,33 @@ class Run:
                 self._parent.offer(x, value)
         return True
 
-    def offer_bound(self, bound: float) -> bool:
+    def _improves(self, x: TallArray, value: float) -> bool:
+        """Whether x is better than the best so far, by exact values if float64 is too coarse to tell."""
+        if self.x is None or self.exact is None:
+            return value < self.value
+        doubt = 2.0 * (self._value_error + self.exact.rounding)
+        told_apart = self.A.n > LARGEST_ENUMERATED and doubt <= 0.1 * OPTIMAL_GAP * abs(value + float(self.exact.zero))
+        if told_apart or not abs(value - self.value) <= doubt:
+            return value < self.value
+        return self.exact.value(x) < self.exact.value(self.x)
+
+    @cached_property
+    def _value_error(self) -> float:
+        return value_error(self.A)
+
+    def offer_bound(self, bound: float | Fraction) -> bool:
         """Store a proven lower bound if it is higher than the best so far; returns whether it is.
 
-        If A holds integers, the bound is raised to the next value that xᵀAx can take.
+        A fraction is a bound for ``exact``, a float one for the float64 operator A. If A holds integers, the bound is
+        raised to the next value that xᵀAx can take.
         """
+        if isinstance(bound, Fraction):
+            with self._lock:
+                self.exact_bound = bound if self.exact_bound is None else max(bound, self.exact_bound)
+                if self._parent is not None:
+                    self._parent.offer_bound(bound)
+            assert self.exact is not None
+            bound = float_at_most(bound - Fraction(self.exact.rounding))
         if self._lattice is not None:
             bound = self._lattice.raised(bound)
         with self._lock:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+import numbers
 import time
 from collections.abc import Mapping
+from fractions import Fraction
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -13,27 +16,30 @@ from numpy.typing import ArrayLike
 from hashlearn.bqp import merging
 from hashlearn.bqp.branch_and_bound import BranchAndBound
 from hashlearn.bqp.constraints import Cardinality, checked_cardinality, contracted
-from hashlearn.bqp.elimination import Eliminated, eliminated
-from hashlearn.bqp.error_bounds import below, constant_bound, leveled, value_error
+from hashlearn.bqp.elimination import Eliminated, eliminated, repeated_exactly
+from hashlearn.bqp.error_bounds import below, constant_bound, float_at_most, leveled, value_error
 from hashlearn.bqp.methods.augmented_lagrangian import AugmentedLagrangian
 from hashlearn.bqp.methods.auto import Auto
-from hashlearn.bqp.methods.exact import Exact
+from hashlearn.bqp.methods.exact import Exact, enumerate_signs
 from hashlearn.bqp.methods.graph_cut import GraphCut
 from hashlearn.bqp.methods.local_search import LocalSearch
 from hashlearn.bqp.methods.nopt import NonlinearOptimization
 from hashlearn.bqp.methods.spectral import Spectral
 from hashlearn.bqp.operators import LowRank, Operator, Sparse, as_operator
 from hashlearn.bqp.sdr import SemidefiniteRelaxation
-from hashlearn.bqp.solution import Run, Solution, Status, relative_gap, status_of
+from hashlearn.bqp.solution import Run, Solution, Status, is_optimal, relative_gap, status_of
 from hashlearn.core.checks import generator
 from hashlearn.core.names import did_you_mean
 from hashlearn.core.progress import ProgressCallback
 from hashlearn.core.progress_bar import compilations_told, watched
 from hashlearn.core.threads import one_blas_thread
-from hashlearn.core.thresholds import ELIMINATION_SECONDS, ELIMINATION_SHARE
-
-# The status is "optimal" if bound and value are this close, relative to the bound or to a thousandth of the scale.
-OPTIMALITY_TOLERANCE = 1e-9
+from hashlearn.core.thresholds import (
+    ELIMINATION_SECONDS,
+    ELIMINATION_SHARE,
+    EXACTLY_ELIMINATED_ENTRIES,
+    LARGEST_ENUMERATED,
+    LARGEST_TREE,
+)
 
 
 @runtime_checkable
@@ -57,6 +63,8 @@ METHODS: dict[str, type[Solver]] = {
     "exact": Exact,
     "branch_and_bound": BranchAndBound,
 }
+FAR_OFF = Fraction(1, 10**12)  # beyond this relative error a value of float64 is replaced by the exact one, rounded
+OTHER_NAMES = {"tabu": "local_search", "annealing": "local_search"}  # of what a method does, for hints
 
 
 def solve(
@@ -111,8 +119,9 @@ def solve(
     started = time.perf_counter()
     operator = as_operator(A)
     solver = configured(method, max_iter)
-    if time_limit is not None and not time_limit > 0:
-        raise ValueError(f"time_limit must be a positive number of seconds or None, got {time_limit!r}")
+    if time_limit is not None and (not isinstance(time_limit, numbers.Real) or not time_limit > 0):
+        kind = ValueError if isinstance(time_limit, numbers.Real) else TypeError
+        raise kind(f"time_limit must be a positive number of seconds or None, got {time_limit!r}")
     if cardinality is not None and not getattr(solver, "takes_cardinality", False):
         able = ", ".join(repr(name) for name, made in METHODS.items() if getattr(made, "takes_cardinality", False))
         raise ValueError(f"method {solver.name!r} takes no cardinality; use {able}")
@@ -130,26 +139,37 @@ def solve(
     start = None if x0 is None else operator.tall.signs(x0, operator.n)
 
     with one_blas_thread(), watched(progress, verbose) as report, compilations_told(None) as compiling:
+        form = operator.exact_form() if operator.n <= LARGEST_TREE else None
         operator, unit, size = leveled(operator)
+        if form is not None and unit != 1.0:
+            form = form.scaled(1 - math.frexp(unit)[1])
         inner = contracted(operator, fixed) if fixed else None
         problem = operator
         if inner is not None:
             problem, size = inner.operator, inner.operator.scale()
         constraint = None if cardinality is None else checked_cardinality(cardinality, operator.n, inner)
         run = Run(problem, solver.name, time_limit, report, unit, constraint, started, compiling)
+        run.exact = form if form is None or inner is None else inner.exact(form)
         smaller = _without_few_neighbors(problem, solver, run)
         if smaller is not None:
-            run.restate(smaller.operator, smaller.unit, smaller.constant)
+            run.restate(smaller.operator, smaller.unit, smaller.constant, smaller.exact and smaller.exact.form)
             run.details["eliminated"] = problem.n - smaller.operator.n
         steps = [step for step in (inner, smaller) if step is not None]
         try:
             if start is not None:
+                given = start
                 for step in steps:
                     start = step.collapse(start)
                 _require_sum(start, constraint)
                 run.offer(start)
-                run.tell(start_value=run.value)
-            if run.A.n == 1 or size == 0.0:  # all x have the same value
+                # An elimination sets the variables that are gone to their best, so its value may be better than x0's.
+                run.details["start_value"] = unit * (run.value if smaller is None else operator.value(given))
+            if run.exact is not None and (run.A.n == 1 or (size == 0.0 and run.A.n <= LARGEST_ENUMERATED)):
+                status = Status.CONVERGED
+                best, least = enumerate_signs(run.A, cardinality=constraint, exact=run.exact)
+                run.offer(best)
+                run.offer_bound(least)
+            elif run.A.n == 1 or size == 0.0:  # all x have the same value
                 status = Status.CONVERGED
                 run.offer(_some_signs(run))
                 run.offer_bound(constant_bound(run.A))
@@ -171,10 +191,21 @@ def solve(
         proven = smaller.unit * (proven + smaller.constant)
         run.details.pop("proof", None)  # it is about the smaller problem
     bound = min(proven if slack == 0.0 else below(proven - slack), value)
-    if _is_proven(operator, value, bound, size, slack):
-        status = Status.OPTIMAL
-    elif status == Status.OPTIMAL:
-        status = Status.CONVERGED
+    exact_bound = run.exact_bound
+    if exact_bound is not None and form is not None:
+        if smaller is not None:
+            assert smaller.exact is not None
+            exact_bound = Fraction(smaller.unit) * exact_bound + smaller.exact.constant
+        exact_value = form.value(x)
+        if abs(Fraction(value) - exact_value) > FAR_OFF * abs(exact_value):
+            value = float(exact_value)
+        bound = min(max(bound, float_at_most(exact_bound - Fraction(form.rounding))), value)
+        optimal = is_optimal(exact_value, exact_bound)
+    else:
+        optimal = is_optimal(value + value_error(operator) + slack, bound)
+    optimal = optimal and is_optimal(value, bound)
+    if optimal or status == Status.OPTIMAL:
+        status = Status.OPTIMAL if optimal else Status.CONVERGED
     return Solution(
         x=operator.tall.as_int8(x),
         value=unit * value,
@@ -185,6 +216,7 @@ def solve(
         method=solver.name,
         seconds=run.seconds,
         details=run.details,
+        exact_bound=None if exact_bound is None else Fraction(unit) * exact_bound,
     )
 
 
@@ -192,7 +224,12 @@ def _without_few_neighbors(A: Operator, solver: Solver, run: Run) -> Eliminated 
     """A without its variables of few neighbors, for solvers that search, if that leaves them enough of their time."""
     if not getattr(solver, "eliminates", False) or not isinstance(A, Sparse) or run.cardinality is not None:
         return None
-    return eliminated(A) if ELIMINATION_SECONDS * A.matrix.nnz < ELIMINATION_SHARE * run.seconds_left else None
+    if ELIMINATION_SECONDS * A.matrix.nnz >= ELIMINATION_SHARE * run.seconds_left:
+        return None
+    found = eliminated(A)
+    if found is not None and run.exact is not None and A.matrix.nnz <= EXACTLY_ELIMINATED_ENTRIES:
+        found = dataclasses.replace(found, exact=repeated_exactly(found, run.exact))
+    return found
 
 
 def _some_signs(run: Run) -> Any:
@@ -203,12 +240,6 @@ def _some_signs(run: Run) -> Any:
 def _require_sum(x0: Any, cardinality: Cardinality | None) -> None:
     if cardinality is not None and not cardinality.holds(x0):
         raise ValueError("x0 must have the sum that cardinality asks for")
-
-
-def _is_proven(operator: Operator, value: float, bound: float, size: float, slack: float) -> bool:
-    """Whether bound and value meet, even if the true value is higher by the rounding of its evaluation."""
-    allowed = OPTIMALITY_TOLERANCE * max(abs(bound), 1e-3 * size)
-    return value - bound <= allowed < np.inf and value + value_error(operator) + slack - bound <= allowed
 
 
 def _solved_on_host(
@@ -233,7 +264,8 @@ def configured(method: str | Solver, max_iter: int | None = None, argument: str 
     """The solver of a name, or the given one, with ``max_iter``; ``argument`` names it in errors."""
     if isinstance(method, str):
         if method not in METHODS:
-            hint = did_you_mean(method, METHODS)
+            meant = OTHER_NAMES.get(method)
+            hint = f"; did you mean {meant!r}?" if meant else did_you_mean(method, METHODS)
             raise ValueError(f"{argument} must be one of {', '.join(METHODS)}, got {method!r}{hint}")
         solver = METHODS[method]()
     elif isinstance(method, Solver) and not isinstance(method, type):

@@ -38,8 +38,10 @@ def bqp_verify_command(file: Path, proof: Path, sense: Sense | None, format: str
     with refusals(str(proof)), regular_file(proof):
         pass
     with refusals():
-        content = read_proof(proof)
-        verdict = check_proof(problem.operator, content)
+        try:
+            verdict = check_proof(problem, read_proof(proof))
+        except MemoryError:
+            raise Failure(f"{proof}: there is not enough memory to check a proof of this size") from None
     if as_json or verdict.accepted:
         options.show(as_json, _report(file, proof, problem, verdict), _text(proof, problem, verdict))
     if not verdict.accepted:
@@ -60,6 +62,13 @@ def write_proof(path: Path, solution: Solution) -> None:
         raise Failure(f"--proof: no proof was written, since the status is {str(solution.status)!r}, not 'optimal'")
 
 
+def _is_optimal(problem: Problem, verdict: Verdict) -> bool:
+    """Whether an accepted proof makes its assignment optimal, by the rule of `bqp.solve_problem`."""
+    if not verdict.accepted or verdict.value is None or verdict.bound is None:
+        return False
+    return problem.is_optimal(problem.exact_objective(verdict.value), problem.exact_objective(verdict.bound))
+
+
 def _report(file: Path, proof: Path, problem: Problem, verdict: Verdict) -> dict[str, Any]:
     """What --json prints; values are in the file's own sense, None if the proof is refused."""
     return {
@@ -67,9 +76,9 @@ def _report(file: Path, proof: Path, problem: Problem, verdict: Verdict) -> dict
         "proof": str(proof),
         "accepted": verdict.accepted,
         "reason": verdict.reason,
-        "value": None if verdict.value is None else problem.objective(float(verdict.value)),
-        "bound": None if verdict.bound is None else problem.objective_bound(float(verdict.bound)),
-        "optimal": verdict.accepted and verdict.value == verdict.bound,
+        "value": None if verdict.value is None else problem.objective(verdict.value),
+        "bound": None if verdict.bound is None else problem.rounded_bound(problem.exact_objective(verdict.bound)),
+        "optimal": _is_optimal(problem, verdict),
         "leaves": verdict.n_leaves,
     }
 
@@ -78,13 +87,13 @@ def _text(proof: Path, problem: Problem, verdict: Verdict) -> str:
     if verdict.value is None or verdict.bound is None:
         return ""
     name = "cut" if problem.sense == "max-cut" else "energy"
-    optimal = verdict.value == verdict.bound
+    optimal = _is_optimal(problem, verdict)
     return pairs(
         [
             ("proof", proof.name),
             ("problem", f"{problem.name}  ({problem.sense}, n = {problem.n:,})"),
-            (name, number(problem.objective(float(verdict.value)))),
-            ("bound", number(problem.objective_bound(float(verdict.bound)))),
+            (name, number(problem.objective(verdict.value))),
+            ("bound", number(problem.rounded_bound(problem.exact_objective(verdict.bound)))),
             ("leaves", f"{verdict.n_leaves:,}"),
             ("verdict", "accepted, optimal" if optimal else f"accepted, no {name} is better than the bound"),
         ]

@@ -172,3 +172,24 @@ BAD = [
 def test_bad_input_is_refused_by_name(call: Any, error: type[Exception], said: str) -> None:
     with pytest.raises(error, match=said):
         call()
+
+
+LARGE = (1e3, 1e6, 1e9, 1e12, 1e15)
+
+
+@pytest.mark.parametrize("method", ["auto", "exact", "branch_and_bound", "local_search"])
+@pytest.mark.parametrize("penalty", LARGE)
+def test_penalties_do_not_hide_small_terms(penalty: float, method: str) -> None:
+    Q = [[0, 0, 0, 0.5], [0, -1.1, penalty, penalty], [0, 0, -2.9, -1.3], [0, 0, 0, 0]]
+    answer = bqp.qubo(Q, method=method, random_state=0)
+    assert (answer.energy, answer.gap, answer.status.value) == (-4.2, 0.0, "optimal")
+    assert -4.2 - 1e-15 <= answer.lower_bound <= -4.2
+    shifted = bqp.qubo(Q, offset=-penalty, sense="max", method=method, random_state=0)
+    assert shifted.status.value == "optimal"
+
+
+def test_an_offset_that_cancels_the_energy_counts_in_the_gap() -> None:
+    answer = bqp.ising({"a": 0.1, "b": -0.7}, {("a", "b"): 1e6}, offset=1e6, method="sdr", random_state=0)
+    assert (answer.status.value == "optimal") == (answer.gap <= 1e-9)
+    exact = bqp.ising({"a": 0.1, "b": -0.7}, {("a", "b"): 1e6}, offset=1e6, method="exact")
+    assert (exact.energy, exact.gap, exact.status.value) == (pytest.approx(-0.8), 0.0, "optimal")

@@ -55,6 +55,7 @@ def strengthen(
     report: Callable[[Leaf], Any],
     round_signs: Callable[[FloatArray], Any],
     between: Callable[[], Any],
+    most_rounds: int | None = None,
 ) -> Relaxation:
     """Rounds until ``prunes`` accepts a dual point with a bound above ``threshold``, or progress is slow.
 
@@ -69,7 +70,7 @@ def strengthen(
     polished, last, estimate = 0, -np.inf, -np.inf
     is_root = node.parent is None
     widest = 3 if is_root else WIDEST
-    for number in range(MOST_ROUNDS):
+    for number in range(most_rounds or MOST_ROUNDS):
         V, cuts, sizes = node.V, node.cuts, node.cuts.sizes
         steps = max(
             1,

@@ -24,6 +24,7 @@ from concurrent.futures import TimeoutError as NotYet
 from contextlib import nullcontext
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -34,18 +35,21 @@ from hashlearn.bqp.branch_and_bound.cuts import Cuts
 from hashlearn.bqp.branch_and_bound.problem import ExactProblem
 from hashlearn.bqp.branch_and_bound.proof import dual_entry, proof_of
 from hashlearn.bqp.branch_and_bound.tree import Leaf, Node
+from hashlearn.bqp.methods.exact import enumerate_signs
 from hashlearn.bqp.methods.local_search import LocalSearch
 from hashlearn.bqp.operators import Operator
-from hashlearn.bqp.proof_check import Dual, Groups, enumerated_bound
+from hashlearn.bqp.proof_check import MOST_ENUMERATED, Dual, Groups, enumerated_bound
 from hashlearn.bqp.sdr import SemidefiniteRelaxation
 from hashlearn.bqp.solution import OutOfTime, Run, Status
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import whole_number
 from hashlearn.core.threads import n_threads
-from hashlearn.core.thresholds import ENUMERATED_NODE, LARGEST_TREE
+from hashlearn.core.thresholds import ENUMERATED_NODE, LARGEST_ENUMERATED, LARGEST_TREE
 
 MOVES_PER_VARIABLE = 300  # of the tabu search for the first incumbent
 FIRST_RANK = 12
+MOST_COARSE_NODES = 2000  # that are branched on since float64 is too coarse for their largest entries
+COARSE_ROUNDS = 6  # of the relaxation of such a node
 AT_ONCE = 2  # nodes; the tree does not depend on the number of threads
 
 
@@ -58,8 +62,10 @@ class BranchAndBound:
 
     ``details["proof"]`` of an optimal solution is a `Proof`. Its ``save(path)`` writes a file that
     ``hashlearn bqp-verify`` checks in exact arithmetic. For integer A the bound is the value. Otherwise it lies below
-    by at most 5e-10, relative. Under a time limit the bound is the lowest of the open nodes, and there is no proof.
-    Beyond 500 variables no tree is built, and the method is "sdr".
+    by at most 5e-10, relative to the caller's objective. Entries so large that float64 would hide that are branched on
+    first; if 2,000 nodes do not resolve them, the best bound comes back with status "converged". Under a time limit
+    the bound is the lowest of the open nodes, and there is no proof. Beyond 500 variables no tree is built, and the
+    method is "sdr".
 
     Parameters
     ----------
@@ -88,7 +94,11 @@ class BranchAndBound:
         if A.n > LARGEST_TREE:
             return SemidefiniteRelaxation().run(A, run, rng, x0)
         LocalSearch(max_iter=MOVES_PER_VARIABLE * A.n).run(A, run, rng, x0)
-        return _Tree(ExactProblem(A), run, rng).close(self.max_iter)
+        if run.exact is not None and A.n <= LARGEST_ENUMERATED and not A.is_exact():  # the tree still writes the proof
+            x, least = enumerate_signs(A, partial(run.tick, "enumeration"), exact=run.exact)
+            run.offer(x)
+            run.offer_bound(least)
+        return _Tree(ExactProblem(A, run.exact), run, rng).close(self.max_iter)
 
 
 @dataclass(eq=False)
@@ -99,6 +109,7 @@ class _Result:
     bound: Fraction
     leaf: dict[str, Any] | None = None
     pair: tuple[int, int] | None = None
+    coarse: bool = False
 
 
 class _Tree:
@@ -113,13 +124,16 @@ class _Tree:
         self._max_nodes: int | None = None
         assert run.x is not None
         self.x, self.value = run.x, problem.integer_value(run.x)
+        self._base = self.value  # against which constants are compared
+        self._lowest: Fraction | None = None  # bound of the leaves
+        self._coarse = 0
         C = problem.array.copy()
         np.fill_diagonal(C, 0.0)
         n = len(C)
         V = rng.standard_normal((n, min(n, FIRST_RANK)))
         V /= np.linalg.norm(V, axis=1)[:, None]
         diagonal = problem.array.diagonal().copy()
-        self._push(Node(Groups.all_apart(n), C, diagonal, V, Cuts.none(), None, -math.inf))
+        self._push(problem.settled(Node(Groups.all_apart(n), C, diagonal, V, Cuts.none(), None, -math.inf)))
 
     def close(self, max_nodes: int | None) -> Status:
         """Process nodes until none is open, or until there are ``max_nodes``."""
@@ -130,6 +144,8 @@ class _Tree:
                 while self._heap:
                     if max_nodes is not None and len(self.entries) >= max_nodes:
                         return Status.ITERATION_LIMIT
+                    if self._coarse > MOST_COARSE_NODES:
+                        return Status.CONVERGED
                     nodes = [heapq.heappop(self._heap)[2] for _ in range(min(AT_ONCE, len(self._heap)))]
                     above = self.problem.above(self.value)
                     for node, result in zip(nodes, self._processed(nodes, above, pool), strict=True):
@@ -160,16 +176,16 @@ class _Tree:
 
     def _process(self, node: Node, above: int, between: Callable[[], Any]) -> _Result:
         problem = self.problem
-        best_x, best_value = self.x, problem.real(self.value)
+        best_x, best_value = self.x, problem.real(self.value - node.constant)
 
         def round_signs(z: FloatArray) -> None:
             nonlocal best_x, best_value
             z = _descended(node.C, z)
-            value = float(z @ node.C @ z + node.diagonal.sum())
+            value = float(z @ node.C @ z)
             if value < best_value - 1e-12 * abs(best_value):
                 best_x, best_value = node.expanded(z), value
 
-        if node.m <= ENUMERATED_NODE:
+        if node.m <= (ENUMERATED_NODE if problem.is_exact else MOST_ENUMERATED):
             value, z = enumerated_bound(problem.N, node.groups)
             if value < self.value:
                 best_x = node.expanded(z.astype(np.float64))
@@ -182,11 +198,17 @@ class _Tree:
             return certified[1] > above
 
         report = _Reports(self, node) if node.parent is None else (lambda leaf: None)
-        relaxation = strengthen(node, problem.real(above), prunes, report, round_signs, between)
+        coarse = problem.is_too_coarse(node, self.value)
+        rounds = COARSE_ROUNDS if coarse else None
+        threshold = problem.real(above - node.constant)
+        relaxation = strengthen(node, threshold, prunes, report, round_signs, between, rounds)
         if relaxation.pruned or prunes(relaxation.leaf):
             assert certified is not None
             return _Result(best_x, certified[1], leaf={"dual": dual_entry(certified[0])})
         assert certified is not None
+        if coarse:
+            i, j = np.unravel_index(int(np.abs(node.C).argmax()), node.C.shape)
+            return _Result(best_x, certified[1], pair=(int(min(i, j)), int(max(i, j))), coarse=True)
         return _Result(best_x, certified[1], pair=choose_pair(node, relaxation.X, between))
 
     def _record(self, node: Node, result: _Result) -> None:
@@ -198,32 +220,38 @@ class _Tree:
         self._run.details["nodes"] = node.index + 1
         entry: dict[str, Any] = {} if node.parent is None else {"parent": node.parent, "sign": node.sign}
         node.bound = result.bound if node.bound is None else max(node.bound, result.bound)
+        self._coarse += result.coarse
         if result.leaf is not None:
+            self._lowest = node.bound if self._lowest is None else min(self._lowest, node.bound)
             self.entries.append(entry | result.leaf)
             return
         assert result.pair is not None
         i, j = result.pair
         self.entries.append(entry | {"branch": [node.variable(i) + 1, node.variable(j) + 1]})
         for sign in (1, -1):
-            self._push(node.child(i, j, sign))
+            self._push(self.problem.settled(node.child(i, j, sign)))
 
     def _push(self, node: Node) -> None:
-        heapq.heappush(self._heap, (node.estimate, self._pushed, node))
+        heapq.heappush(self._heap, (self.problem.real(node.constant - self._base) + node.estimate, self._pushed, node))
         self._pushed += 1
 
     def _offer_open_bound(self) -> None:
         bounds = [node.bound for _, _, node in self._heap if node.bound is not None]
-        self.offer_bound(min([Fraction(self.problem.claim(self.value)), *bounds]))
+        self.offer_bound(min([Fraction(self._claim()), *bounds]))
+
+    def _claim(self) -> int:
+        """What the leaves so far prove, at most the value."""
+        return self.value if self._lowest is None else min(self.value, self.problem.lattice.ceiling(self._lowest))
 
     def offer_bound(self, bound: Fraction) -> None:
         """Offer a bound on the whole problem, in units of N."""
-        self._run.offer_bound(self.problem.float_bound(bound))
+        self._run.offer_bound(self.problem.proven(bound))
 
     def _finish(self) -> None:
         problem, run = self.problem, self._run
         unit = math.frexp(run.unit)[1] - 1  # `solve` may have divided A by a power of two
         signs = [int(s) for s in self.x]
-        claim = problem.claim(self.value)
+        claim = self._claim()
         run.details["proof"] = proof_of(problem.N, problem.exponent + unit, signs, self.value, claim, self.entries)
 
     def _tick(self) -> None:
@@ -246,7 +274,7 @@ class _Reports:
             return
         problem = self._tree.problem
         bound = problem.certified(self._node, leaf)[1]
-        self._tree.offer_bound(min(bound, Fraction(problem.claim(self._tree.value))))
+        self._tree.offer_bound(min(bound, Fraction(self._tree.value)))
         now = time.perf_counter()
         self._next = now + 20.0 * (now - started)
 

@@ -12,13 +12,16 @@ from fractions import Fraction
 import numpy as np
 
 from hashlearn.bqp.branch_and_bound.cuts import Cuts
-from hashlearn.bqp.proof_check import Dual, Groups
+from hashlearn.bqp.proof_check import Dual, Groups, IntArray
 from hashlearn.core.arrays import FloatArray
 
 
 @dataclass(eq=False)
 class Node:
-    """One node. ``C`` has a zero diagonal; the value of z is zᵀCz + Σ ``diagonal``."""
+    """One node. ``C`` has a zero diagonal; the value of z is zᵀCz + Σ ``diagonal`` + ``constant`` · 2^exponent.
+
+    The constant is an integer, since it may be much larger than what is left of the problem.
+    """
 
     groups: Groups
     C: FloatArray
@@ -26,11 +29,17 @@ class Node:
     V: FloatArray
     cuts: Cuts
     bound: Fraction | None  # proven, of the parent until this node has its own; in units of the integer matrix
-    estimate: float  # of the relaxation, which orders the nodes
+    estimate: float  # of the relaxation, without the constant
     parent: int | None = None
     sign: int | None = None
     depth: int = 0
     index: int = field(default=0)
+    whole_diagonal: IntArray = field(default_factory=lambda: np.zeros(0, dtype=object))
+
+    @property
+    def constant(self) -> int:
+        """What the diagonal of the integer matrix adds to every value."""
+        return int(self.whole_diagonal.sum())
 
     @property
     def m(self) -> int:
@@ -48,7 +57,7 @@ class Node:
         turn = sign * int(self.groups.sign[first]) * int(self.groups.sign[second])
         return Node(
             self.groups.joined(first, second, turn), C, diagonal, V, self.cuts.merged(i, j, sign), self.bound,
-            self.estimate, self.index, turn, self.depth + 1,
+            self.estimate, self.index, turn, self.depth + 1, whole_diagonal=self.whole_diagonal,
         )  # fmt: skip
 
     def variable(self, i: int) -> int:
@@ -90,8 +99,10 @@ def exact_dual(node: Node, leaf: Leaf, exponent: int, digits: int) -> Dual:
     signs = node.groups.sign[first]
     y = [0] * len(node.groups.group)
     diagonal = np.bincount((np.abs(members) - 1)[members != 0], _repeated(whole, members), minlength=node.m)
+    shift = exponent + digits
     for i, v in enumerate(first):
-        y[v] = int(np.floor(np.ldexp(leaf.y[i] + node.diagonal[i], digits) - diagonal[i]))
+        own = int(node.whole_diagonal[i])
+        y[v] = int(np.floor(np.ldexp(leaf.y[i], digits) - diagonal[i])) + (own << shift if shift > 0 else own >> -shift)
     position = np.abs(members) - 1
     variables = np.where(members == 0, 0, np.sign(members) * signs[position] * (first[position] + 1))
     cuts = [[v for v in row if v] for row in variables.tolist()]

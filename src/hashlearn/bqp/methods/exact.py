@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -18,6 +20,7 @@ from numpy.typing import NDArray
 
 from hashlearn.bqp.constraints import Cardinality
 from hashlearn.bqp.error_bounds import below
+from hashlearn.bqp.exact_form import ExactForm
 from hashlearn.bqp.merging import Merged, merge_identical_rows
 from hashlearn.bqp.operators import LowRank, Operator
 from hashlearn.bqp.solution import Run, Status
@@ -33,9 +36,9 @@ RUNS_PER_PIECE = 1 << 13
 class Exact:
     """Tries all signs of up to 24 variables, or distinct rows: the optimum, with a bound that proves it.
 
-    The bound equals the value when all entries of A are integers (their sums are exact in float64). Otherwise it lies
-    lower by what rounding could have hidden, at most 4e-12 · Σ|a_ij| and mostly a tenth of that. Where low-rank parts
-    of A cancel, that is measured against the parts, and the status is "optimal" only if the gap is still below 1e-9.
+    An array or a sparse matrix is enumerated in integers (`hashlearn.bqp.exact_form`), so the bound is the value. With
+    low-rank parts the bound lies lower by what rounding could have hidden, at most 4e-12 · Σ|a_ij| and mostly a tenth
+    of that, measured against the parts where they cancel. Then the status is "optimal" only if the gap is at most 1e-9.
 
     Examples
     --------
@@ -57,28 +60,36 @@ class Exact:
         """Offer the optimum and its bound."""
         merged = merge_identical_rows(A, worthwhile=0.0) if run.cardinality is None else Merged(A, None)
         _require_few(A, merged.operator.n)
-        x, bound = enumerate_signs(merged.operator, lambda fraction: run.tick("enumeration", fraction), run.cardinality)
+        between = partial(run.tick, "enumeration")
+        x, bound = enumerate_signs(merged.operator, between, run.cardinality, run.exact)
         run.offer(merged.expand(x))
         run.offer_bound(bound)
         return Status.CONVERGED
 
 
 def enumerate_signs(
-    operator: Operator, between: Callable[[float], Any] | None = None, cardinality: Cardinality | None = None
-) -> tuple[FloatArray, float]:
+    operator: Operator,
+    between: Callable[[float], Any] | None = None,
+    cardinality: Cardinality | None = None,
+    exact: ExactForm | None = None,
+) -> tuple[FloatArray, float | Fraction]:
     """The signs of smallest xᵀAx and a bound that no signs go below, for few variables.
 
     ``between`` is called with the fraction done. Among points of equal value the first met is returned. With a
-    ``cardinality`` only signs that keep it count.
+    ``cardinality`` only signs that keep it count. With ``exact``, the integers of the operator, the bound is the
+    least value, as a fraction.
 
     >>> from hashlearn.bqp import as_operator
     >>> enumerate_signs(as_operator([[0.0, 1.0], [1.0, 0.0]]))
     (array([ 1., -1.]), -2.0)
     """
-    A, n = operator.toarray(), operator.n
+    n = operator.n
+    weights, wanted = _sum_of(cardinality, n)
+    if exact is not None and (exact.rounding > 0.0 or not operator.is_exact()):
+        return exact.enumerated(weights, wanted, between)
+    A = operator.toarray()
     total = 1 << (n - 1)
     best_x, best_value = np.ones(n), np.inf
-    weights, wanted = _sum_of(cardinality, n)
     for first in range(0, total, FLIPS * RUNS_PER_PIECE):
         codes, values = _best_of_runs(A, first, min(total, first + FLIPS * RUNS_PER_PIECE), FLIPS, weights, wanted)
         # The few best are computed again, because rounding added up in their values.

@@ -9,6 +9,7 @@ sweeps of O(n · rank) replace tabu moves, and no n × n array exists.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -110,7 +111,7 @@ class LocalSearch:
             return self._descend(small, merged, run, rng, x0)
         if small.n <= LARGEST_ENUMERATED and self.max_iter is None:
             run.details["engine"] = "enumeration"
-            x, bound = enumerate_signs(small, lambda fraction: run.tick("enumeration", fraction), cardinality)
+            x, bound = enumerate_signs(small, partial(run.tick, "enumeration"), cardinality, run.exact)
             run.offer(merged.expand(x))
             run.offer_bound(bound)
             return Status.CONVERGED

@@ -96,12 +96,14 @@ def common_exponent(w: FloatArray) -> int | None:
     return lowest
 
 
-def float_at_least(exact: Fraction) -> float:
-    """The smallest float that is not below ``exact``."""
-    nearest = float(exact)
-    return nearest if Fraction(nearest) >= exact else math.nextafter(nearest, math.inf)
-
-
 def sum_of(parts: Iterable[float]) -> Fraction:
-    """The sum of floats, rounded once."""
-    return Fraction(math.fsum(parts))
+    """The sum of floats, without rounding.
+
+    >>> sum_of([1e300, 0.5, -1e300])
+    Fraction(1, 2)
+    """
+    rest, total = list(parts), Fraction(0)
+    while part := math.fsum(rest):  # the sum, rounded once; what it leaves is summed next
+        total += Fraction(part)
+        rest.append(-part)
+    return total

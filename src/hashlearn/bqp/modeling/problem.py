@@ -6,7 +6,8 @@ objective = C + slope · xᵀAx. C and the slope are fractions, so values and bo
 
 Weights that are multiples of one power of two, such as integers, become integers in A. Then A is exact, and bounds are
 rounded to a value that the objective can have. Other weights stay as they are, or are scaled by a power of two if they
-are huge or tiny. ``rounding`` bounds what their sums lose. Time and memory are O(number of terms).
+are huge or tiny. ``rounding`` bounds what their sums lose. Solvers that compute in integers take the weights themselves
+(`Operator.exact_form`). Time and memory are O(number of terms).
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
 
@@ -23,9 +24,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from hashlearn.bqp.modeling.exact_numbers import IntArray, common_exponent, float_at_least, require_summable, sum_of
+from hashlearn.bqp.error_bounds import float_at_least
+from hashlearn.bqp.exact_form import Entries, ExactForm
+from hashlearn.bqp.modeling.exact_numbers import IntArray, common_exponent, require_summable, sum_of
 from hashlearn.bqp.operators import Dense, Operator, Sparse
-from hashlearn.bqp.solution import Lattice, relative_gap
+from hashlearn.bqp.proof_check import exact_integers
+from hashlearn.bqp.solution import Lattice, is_optimal, relative_gap
 from hashlearn.core.arrays import EPS, FloatArray
 from hashlearn.core.checks import signs
 from hashlearn.core.thresholds import DENSE_SHARE
@@ -108,11 +112,15 @@ class Problem:
         """Whether all weights are multiples of one power of two, so that bounds are rounded to possible values."""
         return self._form.is_exact
 
-    def objective(self, value: float) -> float:
+    def objective(self, value: float | Fraction) -> float:
         """The owner's objective, a cut or an energy, where xᵀAx = ``value``."""
         if not math.isfinite(value):
             return math.copysign(math.inf, self._form.slope * value)
-        return float(self._form.constant + self._form.slope * Fraction(value))
+        return float(self.exact_objective(Fraction(value)))
+
+    def exact_objective(self, value: Fraction) -> Fraction:
+        """The owner's objective where the exact xᵀAx is ``value``, without rounding."""
+        return self._form.constant + self._form.slope * value
 
     def objective_bound(self, bound: float) -> float:
         """A proven bound on the owner's optimum from a lower bound on xᵀAx, rounded to the safe side.
@@ -121,30 +129,42 @@ class Problem:
         """
         if not math.isfinite(bound):
             return -math.copysign(math.inf, self._form.slope)
-        exact = self.exact_bound(bound)
-        return float_at_least(exact) if self.maximize else -float_at_least(-exact)
+        return self.rounded_bound(self.exact_bound(bound))
 
     def exact_bound(self, bound: float) -> Fraction:
         """`objective_bound` as a fraction, for a finite bound."""
         form = self._form
         if form.lattice is not None:
             bound = form.lattice.raised(bound)
-        return form.constant + form.slope * Fraction(bound) + (1 if self.maximize else -1) * Fraction(form.rounding)
+        return self.exact_objective(Fraction(bound)) + (1 if self.maximize else -1) * Fraction(form.rounding)
+
+    def proven_bound(self, bound: float, exact_bound: Fraction | None) -> Fraction:
+        """The better of two bounds on the optimum: from a finite one on A in float64, and one on the exact xᵀAx."""
+        from_floats = self.exact_bound(bound)
+        if exact_bound is None:
+            return from_floats
+        return (min if self.maximize else max)(from_floats, self.exact_objective(exact_bound))
+
+    def is_optimal(self, objective: Fraction, bound: Fraction) -> bool:
+        """Whether a bound proves an objective optimal: by a gap of 1e-9, or exactly if `is_lattice`."""
+        sign = -1 if self.maximize else 1
+        return objective == bound if self.is_lattice else is_optimal(sign * objective, sign * bound)
+
+    def rounded_bound(self, exact: Fraction) -> float:
+        """A bound in the owner's units as a float, rounded to the safe side."""
+        return float_at_least(exact) if self.maximize else -float_at_least(-exact)
 
     def objective_gap(self, value: float, bound: float) -> float:
         """|objective − bound| / |bound| in the owner's units; inf without a bound, or if 0 and not met."""
         return self.gap(self.objective(value), self.objective_bound(bound))
 
-    def gap(self, objective: float, objective_bound: float) -> float:
+    def gap(self, objective: float | Fraction, objective_bound: float | Fraction) -> float:
         """|objective − bound| / |bound|, both in the owner's units."""
-        sign = -1.0 if self.maximize else 1.0
+        sign = -1 if self.maximize else 1
         return relative_gap(sign * objective, sign * objective_bound)
 
     def evaluate(self, assignment: ArrayLike) -> Fraction:
-        """The owner's objective of an assignment in the order of the variables, from the terms.
-
-        It is exact if `is_lattice`; otherwise the terms' sum is rounded once.
-        """
+        """The owner's objective of an assignment in the order of the variables, from the terms, without rounding."""
         own = np.asarray(assignment)
         left, right = own[self.i], own[self.j]
         if self.sense == "max-cut":
@@ -153,7 +173,7 @@ class Problem:
             parts = self.w[(left != 0) & (right != 0)]
         else:
             parts = self.w * np.where(self.i == self.j, left, left * right)
-        return Fraction(self.offset) + sum_of(parts)
+        return Fraction(self.offset) + sum_of(parts.tolist())
 
     def assignment(self, x: ArrayLike) -> NDArray[np.int8]:
         """The owner's variables from the signs x of eq. (5): sides or spins ±1, or 0 and 1 for a QUBO."""
@@ -208,13 +228,9 @@ def _spin_form(problem: Problem) -> _Form:
     linear = problem.i == problem.j
     i, j, pair, alone = problem.i[~linear], problem.j[~linear], c[~linear], c[linear]
     h = np.bincount(problem.i[linear], alone, minlength=n).astype(np.float64)
-    if sense == "max-cut":
-        constant, J = sum_of(pair), -pair
-    elif sense == "qubo":
+    J = -pair if sense == "max-cut" else pair
+    if sense == "qubo":
         h = 2.0 * h + np.bincount(i, pair, minlength=n) + np.bincount(j, pair, minlength=n)
-        constant, J = sum_of(pair) + 2 * sum_of(alone), pair
-    else:
-        constant, J = Fraction(0), pair
     unit = Fraction(2) ** exponent / factor
     sign = -1 if problem.maximize else 1
     half = sp.coo_array((sign * J, (np.minimum(i, j), np.maximum(i, j))), shape=(n, n)).tocsr()
@@ -225,16 +241,52 @@ def _spin_form(problem: Problem) -> _Form:
         divisor = math.gcd(_gcd(half.data), _gcd(h)) or 1
         half.data, h = half.data / divisor, h / divisor  # scipy would multiply by 1 / divisor, which is rounded
     rounding = 0.0 if exact else _rounding(n, problem.i, problem.j, w)
-    operator = _operator(half, h)
-    constant = Fraction(problem.offset) + unit * constant
+    # A field whose rounded entries are all 0 is kept, since the exact ones may not be.
+    operator = _operator(half, h, bool(h.any()) or n == 0 or (not exact and (sense == "qubo" or bool(linear.any()))))
+    constant, slope = _constant(problem), sign * unit * divisor / 2
+    # `solve` takes the integers of a rounded A from the weights.
+    own = operator.exact_form()
+    assert own is not None
+    entries = own.make if exact else partial(_entries, problem, exponent, sign)
+    operator.__dict__["form"] = ExactForm(
+        operator.n, entries, constant / slope, float_at_least(Fraction(rounding) / abs(slope))
+    )
     lattice = Lattice.of(operator) if exact else None
-    return _Form(operator, constant, sign * unit * divisor / 2, rounding, exact, lattice)
+    return _Form(operator, constant, slope, rounding, exact, lattice)
 
 
-def _operator(half: sp.csr_array, h: FloatArray) -> Operator:
-    """A = [J h; hᵀ 0] with J = half + halfᵀ; without h if it is 0 and there is a variable."""
+def _constant(problem: Problem) -> Fraction:
+    """What the objective adds to the terms h·s and J·s·s."""
+    linear = problem.i == problem.j
+    if problem.sense == "ising":
+        return Fraction(problem.offset)
+    if problem.sense == "max-cut":
+        return Fraction(problem.offset) + sum_of(problem.w.tolist()) / 2
+    pair, alone = sum_of(problem.w[~linear].tolist()), sum_of(problem.w[linear].tolist())
+    return Fraction(problem.offset) + (pair + 2 * alone) / 4
+
+
+def _entries(problem: Problem, exponent: int, sign: int) -> Entries:
+    """The entries of A from the weights over 2^exponent: places, integers, and the exponent of their unit."""
+    numbers, own = exact_integers(problem.w)
+    numbers = sign * numbers
+    linear = problem.i == problem.j
+    i, j, pair = problem.i[~linear], problem.j[~linear], numbers[~linear]
+    fields, parts = [problem.i[linear]], [numbers[linear]]
+    if problem.sense == "max-cut":
+        pair = -pair
+    elif problem.sense == "qubo":
+        fields, parts = [*fields, i, j], [2 * parts[0], pair, pair]
+    field, h = np.concatenate(fields), np.concatenate(parts)
+    anchor = np.full(len(field), problem.n)
+    rows, columns = np.concatenate([i, j, field, anchor]), np.concatenate([j, i, anchor, field])
+    return rows, columns, np.concatenate([pair, pair, h, h]), own - exponent
+
+
+def _operator(half: sp.csr_array, h: FloatArray, anchored: bool) -> Operator:
+    """A = [J h; hᵀ 0] with J = half + halfᵀ; only J if it is not ``anchored``."""
     n = half.shape[0]
-    if h.any() or n == 0:
+    if anchored:
         column = sp.coo_array((h, (np.arange(n), np.full(n, n))), shape=(n + 1, n + 1))
         half = half.tocoo()
         half = sp.csr_array(sp.coo_array((half.data, half.coords), shape=(n + 1, n + 1)) + column)

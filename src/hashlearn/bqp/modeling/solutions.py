@@ -1,13 +1,14 @@
 """Answers in the words of the caller: `CutSolution`, `QuboSolution` and `IsingSolution`, made by `solve_problem`.
 
 The objective is computed from the terms of the problem, not from xᵀAx. Where all weights are multiples of one power of
-two, such as integers, the bound is rounded to a value that the objective can have. If the two meet, the status is
-"optimal" and the gap 0.
+two, such as integers, the bound is rounded to a value that the objective can have, and the status is "optimal" if the
+two meet. For other weights it is "optimal" if the gap of the objective is at most 1e-9. Both are compared as fractions.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import math
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
@@ -34,9 +35,9 @@ class CutSolution:
     ----------
     cut : the sum of the weights of all edges between the two sides
     upper_bound : no cut is larger; inf if the method proves nothing
-    gap : (upper_bound − cut) / |upper_bound|; 0 if the cut is proven to be largest
+    gap : (upper_bound − cut) / |upper_bound|, compared without rounding; 0 if the cut is proven to be largest
     sides : dict from node to −1 or +1; for a matrix an int8 array
-    status : how the solve ended; "optimal" if no cut is larger
+    status : how the solve ended; "optimal" only if the gap is at most 1e-9, and 0 for integer weights
     seconds : wall-clock time of the solve
     problem, solution : the `Problem`, and the `Solution` of its operator
     """
@@ -76,9 +77,9 @@ class QuboSolution:
     ----------
     energy : the objective of the assignment, in the caller's own sense
     bound : no energy is smaller (larger for ``sense="max"``); infinite if the method proves nothing
-    gap : |energy − bound| / |bound|; 0 if the energy is proven to be optimal
+    gap : |energy − bound| / |bound|, compared without rounding; 0 if the energy is proven to be optimal
     assignment : dict from label to 0 or 1 (−1 or +1 for a model of spins); for a matrix an int8 array
-    status : how the solve ended; "optimal" if no assignment is better
+    status : how the solve ended; "optimal" only if the gap is at most 1e-9, and 0 for integer coefficients
     seconds : wall-clock time of the solve
     problem, solution : the `Problem`, and the `Solution` of its operator
     """
@@ -115,9 +116,9 @@ class IsingSolution:
     ----------
     energy : Σ h_i s_i + Σ J_ij s_i s_j + offset of the spins
     lower_bound : no energy is smaller; −inf if the method proves nothing
-    gap : (energy − lower_bound) / |lower_bound|; 0 if the energy is proven to be lowest
+    gap : (energy − lower_bound) / |lower_bound|, compared without rounding; 0 if the energy is proven to be lowest
     spins : dict from label to −1 or +1; for arrays an int8 array
-    status : how the solve ended; "optimal" if no energy is lower
+    status : how the solve ended; "optimal" only if the gap is at most 1e-9, and 0 for integer coefficients
     seconds : wall-clock time of the solve
     problem, solution : the `Problem`, and the `Solution` of its operator
     """
@@ -161,6 +162,7 @@ def solve_problem(
     >>> bqp.solve_problem(bqp.qubo_problem({("a", "b"): 2, ("a", "a"): -1}), method="exact").assignment
     {'a': 1, 'b': 0}
     """
+    _require_known(options, "solve_problem")
     if problem.sense == "max-cut":
         return solved(CutSolution, problem, fixed, cardinality, "cardinality", options)
     if problem.sense == "ising" and not problem.maximize:
@@ -177,6 +179,7 @@ def solved(
     options: Mapping[str, Any],
 ) -> Kind:
     """`solve_problem` with an answer of this kind; ``count_name`` names the argument ``count`` in errors."""
+    _require_known(options, {CutSolution: "max_cut", QuboSolution: "qubo", IsingSolution: "ising"}[kind])
     passed = dict(options)
     if fixed is not None:
         passed["fixed"] = _fixed_signs(problem, fixed)
@@ -193,19 +196,27 @@ def solved(
     return _answer(kind, problem, solve(problem.operator, **passed))
 
 
+def _require_known(options: Mapping[str, Any], function: str) -> None:
+    """Refuse what `solve` does not take, in the name of the function that was called."""
+    known = list(inspect.signature(solve).parameters)[1:]
+    for name in options:
+        if name not in known:
+            hint = "; use sense='max'" if name == "maximize" and function == "qubo" else did_you_mean(name, known)
+            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{hint}")
+
+
 def _answer(kind: type[Kind], problem: Problem, solution: Solution) -> Kind:
     """The solution of a problem's operator in the problem's own words."""
     values = problem.assignment(solution.x)
-    exact = problem.evaluate(values)
-    objective, bound = float(exact), problem.objective_bound(solution.bound)
-    status, gap = solution.status, problem.gap(objective, bound)
-    if problem.is_lattice:
-        met = math.isfinite(bound) and problem.exact_bound(solution.bound) == exact
-        gap = 0.0 if met else gap
-        status = Status.OPTIMAL if met else Status.CONVERGED if status == Status.OPTIMAL else status
-    elif gap == 0.0:
-        status = Status.OPTIMAL
-    return kind(objective, bound, gap, problem.labeled(values), status, solution.seconds, problem, solution)
+    objective, status = problem.evaluate(values), solution.status
+    bound, gap, optimal = problem.objective_bound(-math.inf), math.inf, False
+    if math.isfinite(solution.bound):
+        proven = problem.proven_bound(solution.bound, solution.exact_bound)
+        bound, gap = problem.rounded_bound(proven), problem.gap(objective, proven)
+        optimal = problem.is_optimal(objective, proven)
+    if optimal or status == Status.OPTIMAL:
+        status = Status.OPTIMAL if optimal else Status.CONVERGED
+    return kind(float(objective), bound, gap, problem.labeled(values), status, solution.seconds, problem, solution)
 
 
 def in_words(problem: Problem, progress: Callable[[SolverProgress], Any]) -> Callable[[SolverProgress], Any]:

@@ -12,6 +12,7 @@ one −1 exchange their signs while that lowers the value (`PairedSwaps`).
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -123,8 +124,8 @@ class _Shifted(Run):
     def offer(self, x: Any, value: float | None = None) -> bool:
         return False
 
-    def offer_bound(self, bound: float) -> bool:
-        better = self._run.offer_bound(below(bound - self._shift))
+    def offer_bound(self, bound: float | Fraction) -> bool:
+        better = self._run.offer_bound(below(float(bound) - self._shift))
         self.improved = self.improved or better
         return better
 
