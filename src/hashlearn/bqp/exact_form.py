@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -46,12 +46,7 @@ class ExactForm:
     @classmethod
     def of_floats(cls, A: Any) -> ExactForm:
         """The form of the float64 entries of an array, or of a scipy.sparse matrix."""
-
-        def entries() -> Entries:
-            coo = sp.coo_array(A)
-            return *coo.coords, *exact_integers(coo.data)
-
-        return cls(A.shape[0], entries)
+        return cls(A.shape[0], partial(_of_floats, A))
 
     @cached_property
     def entries(self) -> Entries:
@@ -117,6 +112,11 @@ class ExactForm:
             if between is not None:
                 between(last / total)
         return best_x, self.value(best_x)
+
+
+def _of_floats(A: Any) -> Entries:
+    coo = sp.coo_array(A)
+    return *coo.coords, *exact_integers(coo.data)
 
 
 def _limbs(N: IntArray) -> NDArray[np.int64]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import pickle
 from fractions import Fraction
 from typing import Any
 
@@ -108,3 +109,10 @@ def test_weights_far_apart_lose_only_what_the_rounding_says() -> None:
 def test_a_problem_shows_what_it_is() -> None:
     assert repr(bqp.qubo_problem(np.eye(2), sense="max")) == "Problem(max qubo, n=2, terms=2)"
     assert repr(bqp.max_cut_problem([("a", "b")])) == "Problem(max-cut, n=2, terms=1)"
+
+
+@pytest.mark.parametrize("weight", [1.0, 0.1])
+def test_answers_are_pickled_with_their_problem(weight: float) -> None:
+    answer = bqp.qubo({("a", "b"): weight, ("b", "b"): -3.0 * weight}, method="exact")
+    again = pickle.loads(pickle.dumps(answer))
+    assert (again.energy, again.problem.operator.n) == (answer.energy, answer.problem.operator.n)
