@@ -11,7 +11,7 @@ from scipy.stats import multinomial
 
 from hashlearn.compression.compress import _certified
 from hashlearn.compression.contenders import Contender, OwnContender, Ranks, Rows, found
-from hashlearn.compression.promise import accepts, fewest_values
+from hashlearn.compression.promise import TABLE_SHARE, accepts, fewest_values
 from hashlearn.compression.records import Certificate
 from hashlearn.compression.splitting import Split
 from hashlearn.compression.testing import (

@@ -287,6 +287,18 @@ class Run:
     def _value_error(self) -> float:
         return value_error(self.A)
 
+    @property
+    def is_proven(self) -> bool:
+        """Whether the bound proves the best point optimal for the caller's objective, whatever rounding may hide."""
+        if self.x is None or not math.isfinite(self.bound):
+            return False
+        if self.exact is None:
+            return is_optimal(self.value + self._value_error, self.bound)
+        bound = Fraction(self.bound) - Fraction(self.exact.rounding)
+        if self.exact_bound is not None:
+            bound = max(bound, self.exact_bound)
+        return is_optimal(self.exact.value(self.x) + self.exact.zero, bound + self.exact.zero)
+
     def offer_bound(self, bound: float | Fraction) -> bool:
         """Store a proven lower bound if it is higher than the best so far; returns whether it is.
 

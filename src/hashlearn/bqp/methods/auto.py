@@ -15,11 +15,10 @@ from typing import ClassVar
 import numpy as np
 
 from hashlearn.bqp.branch_and_bound import BranchAndBound
-from hashlearn.bqp.branch_and_bound.problem import CLOSE
 from hashlearn.bqp.methods.local_search import LocalSearch
 from hashlearn.bqp.operators import LowRank, Operator
 from hashlearn.bqp.sdr import SemidefiniteRelaxation
-from hashlearn.bqp.solution import Run, Status, relative_gap, status_of
+from hashlearn.bqp.solution import Run, Status, status_of
 from hashlearn.core.checks import positive, whole_number
 from hashlearn.core.threads import one_blas_thread
 from hashlearn.core.thresholds import LARGEST_PROVEN, PROVING_WORK
@@ -104,7 +103,7 @@ class Auto:
                 finally:
                     stop.set()
             max_nodes = PROVING_WORK // A.n if self.max_nodes is None else self.max_nodes
-            if provable and not has_limit and max_nodes and relative_gap(run.value, run.bound) > CLOSE:
+            if provable and not has_limit and max_nodes and not run.is_proven:
                 run.settle(parts)  # the tree begins with a point that does not depend on who was faster
                 parts.append(run.part(BranchAndBound.name, lambda: False))
                 status_of(BranchAndBound(max_nodes), A, parts[-1], proof_rng, run.x)
