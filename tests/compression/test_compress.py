@@ -16,7 +16,7 @@ from sklearn.datasets import load_digits
 from hashlearn import compress, load, metrics
 from hashlearn.compression import Compression, verify
 from hashlearn.compression.contenders import OwnContender, Rows, sizes_of
-from hashlearn.compression.promise import LARGEST_CONFIDENCE, log_stake
+from hashlearn.compression.promise import LARGEST_CONFIDENCE, TABLE_SHARE, log_stake
 from hashlearn.compression.stored import to_json
 from hashlearn.core.progress import Progress
 from hashlearn.hashers import LSH
@@ -158,10 +158,11 @@ def test_all_codes_that_were_tested_share_the_confidence(plan: Compression, tmp_
     c = plan.certificate
     values = np.repeat(np.arange(c.k + 1) / c.k, c.found)
     stake = log_stake(values, c.promised, c.bet)
-    alone = 1.0 - math.exp(0.1 - stake)  # accepted for one code, not for ten
+    alone = 1.0 - math.exp(0.2 - stake)  # accepted for one code, not for ten
     for count, is_accepted in ((1, True), (10, False)):
         changed = replace(c, confidence=min(alone, LARGEST_CONFIDENCE), tested=(*c.tested, *["another"] * (count - 1)))
-        assert changed.accepted() == (math.log(count) < stake + math.log1p(-changed.confidence)) == is_accepted
+        needed = math.log(count / (1.0 - TABLE_SHARE)) - math.log1p(-changed.confidence)
+        assert changed.accepted() == (needed < stake) == is_accepted
 
 
 def test_a_plan_is_read_once(plan: Compression, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
