@@ -274,7 +274,9 @@ def test_details_and_progress_are_in_the_units_of_the_problem():
     ids=["dense, tiny", "low rank, tiny", "low rank, huge"],
 )
 def test_sizes_whose_values_would_lose_digits_are_refused_by_name(A):
-    with pytest.raises(ValueError, match=r"A has entries of size 1e[+-]\d+, .* multiply A by a constant first"):
+    with pytest.raises(
+        ValueError, match=r"A has entries of size 1e[+-]\d+, .* from 1e-289 to 1e\+120, and to 1e\+2.. for"
+    ):
         bqp.solve(A, "exact")
 
 
@@ -330,10 +332,3 @@ def test_a_factor_that_cancels_is_no_proof_for_products():
     x = np.sign(P[:, 0])
     reached = (exact(P[:, 0]) @ exact(x)) ** 2 - (exact(near[:, 0]) @ exact(x)) ** 2
     assert Fraction(bound) <= reached
-
-
-def test_sizes_that_cannot_be_computed_are_named_with_the_limit_that_they_pass():
-    with pytest.raises(ValueError, match="has size 1e-300, below 1e-289; multiply A by a constant first"):
-        bqp.solve(np.array([[0.0, 1e-300], [1e-300, 0.0]]), "exact")
-    with pytest.raises(ValueError, match=r"has size 1e\+299, above 1e\+2.., the product of its factors; multiply P by"):
-        bqp.solve(LowRank([[1e119], [1e119]], [1e60]), "exact")

@@ -31,6 +31,7 @@ from hashlearn.bqp.operators import (
     trusted,
 )
 from hashlearn.core.arrays import EPS, FloatArray
+from hashlearn.core.checks import LARGEST_ENTRY
 
 # Problems of other sizes are scaled by a power of two first.
 SAFE_SIZES = (1e-60, 1e60)
@@ -93,11 +94,12 @@ def leveled(A: Operator) -> tuple[Operator, float, float]:
         return A, 1.0, 0.0
     limit = LARGEST_EXPONENT - 2 * A.n.bit_length()
     if not LEAST_EXPONENT <= exponent <= limit:
-        shown, least, most = (f"1e{round(e * math.log10(2.0)):+d}" for e in (exponent, LEAST_EXPONENT, limit))
-        allowed = (
-            f"below {least}; multiply A" if exponent < 0 else f"above {most}, the product of its factors; multiply P"
+        exponents = exponent, LEAST_EXPONENT, limit
+        shown, least, most = (f"1e{round(e * math.log10(2.0)):+d}" for e in exponents)
+        raise ValueError(
+            f"A has entries of size {shown}, but values are computed from {least} to {LARGEST_ENTRY:.0e}, and to "
+            f"{most} for products of low-rank factors; multiply A by a constant first"
         )
-        raise ValueError(f"the largest entry of A has size {shown}, {allowed} by a constant first")
     divided = _divided(A, exponent)
     return divided, math.ldexp(1.0, exponent), divided.scale()
 
