@@ -67,9 +67,7 @@ def test_queries_that_equal_a_row_are_left_out_with_a_warning() -> None:
     rows = X.copy()
     rows[0, 0], copies = 0.0, X[:30].copy()
     copies[0, 0] = -0.0  # the same number
-    with pytest.warns(
-        UserWarning, match="30 of 230 queries equal a database row.*recall is that of the others"
-    ):
+    with pytest.warns(UserWarning, match="30 of 230 queries equal a database row.*recall is that of the others"):
         made = split(rows, np.concatenate([QUERIES, copies]))
     assert len(made.rows.choosing) + len(made.rows.testing) == 200
     assert made.testing_rows.max() < 200

@@ -204,7 +204,7 @@ def test_any_number_of_rows_and_queries(n_rows, n_queries):
         (NEW * 1e30, ValueError, "queries has an entry of size .*whose square overflows"),
         (NEW[0], ValueError, "queries cannot be used: Expected 2D array"),
         (NEW[:0], ValueError, "queries cannot be used: it has no rows"),
-        ([["a"] * 64], ValueError, "queries cannot be used: .*convert string to float"),
+        ([["a"] * 64], ValueError, "queries cannot be used: .*no numbers in column 0"),
         (sp.csr_array(NEW), TypeError, "queries must be of the kind of X, ndarray, got csr_array"),
     ],
 )

@@ -24,7 +24,7 @@ def test_learned_bits_have_the_form_of_ubinary_and_find_more():
 
 
 def test_recall_counts_by_hand(monkeypatch):
-    monkeypatch.setattr(example, "NEIGHBOURS", 2)
+    monkeypatch.setattr(example, "NEIGHBORS", 2)
     rows = np.array([[1.0, 0.0], [0.8, 0.6], [0.0, 1.0]])
     codes = np.array([[0b11], [0b10], [0b11]], dtype=np.uint8)
     assert example.recall(codes[:1], codes, rows[:1], rows) == 0.5  # by cosine 0 and 1, by code 0 and 2

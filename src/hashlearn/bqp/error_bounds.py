@@ -32,6 +32,7 @@ from hashlearn.bqp.operators import (
 )
 from hashlearn.core.arrays import EPS, FloatArray
 from hashlearn.core.checks import LARGEST_ENTRY
+from hashlearn.core.thresholds import LARGEST_TREE
 
 # Problems of other sizes are scaled by a power of two first.
 SAFE_SIZES = (1e-60, 1e60)
@@ -73,11 +74,16 @@ def value_error(A: Operator) -> float:
 
 def constant_bound(A: Operator) -> float:
     """A bound for a problem in which no signs are better than others: one variable, or products that are all 0."""
-    value = A.value(A.tall.ones(A.n))
-    error = value_error(A)
-    if A.n > 1:
-        error += A.total_magnitude() if isinstance(A, LowRank) else float(A.magnitudes().sum())
-    return below(value - error) if error > 0.0 else value
+    if A.n == 1:
+        value, error = A.value(A.tall.ones(1)), value_error(A)
+        return below(value - error) if error > 0.0 else value
+    if not isinstance(A, LowRank):
+        total = float(A.magnitudes().sum() + A.entry_error().sum())
+    elif A.n <= LARGEST_TREE and A.tall.on_host:  # entries whose parts cancel are far below their magnitudes
+        total = float(np.abs(A.toarray()).sum() + A.entry_error().sum())
+    else:
+        total = A.total_magnitude() + value_error(A)
+    return below(-(1.0 + A.n * EPS) * total) if total > 0.0 else 0.0
 
 
 def leveled(A: Operator) -> tuple[Operator, float, float]:

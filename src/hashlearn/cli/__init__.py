@@ -41,6 +41,8 @@ class _Commands(click.Group):
 
     def main(self, *args: Any, **extra: Any) -> Any:
         """Run the whole command line; ``--help`` and ``--version`` write to standard output as well."""
+        if not extra.get("standalone_mode", True):
+            return super().main(*args, **extra)
         try:
             # In its standalone mode, click ends with exit code 1 after Ctrl-C outside of a command.
             code = super().main(*args, **{**extra, "standalone_mode": False})

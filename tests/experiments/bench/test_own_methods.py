@@ -107,7 +107,8 @@ def test_the_commands_of_the_page_run(folder: Path) -> None:
     assert len(lines) == 3
     for line in lines:
         ended = invoke(*shlex.split(line)[1:])
-        assert (ended.exit_code, ended.stderr) == (0, ""), line
+        notes = [note for note in ended.stderr.splitlines() if " cells, " not in note]  # a line for each cell
+        assert (ended.exit_code, notes) == (0, []), line
     assert "my_module:MyHasher" in Path("table.csv").read_text("utf-8")
     assert len(read("by-neighbors").records) == 2
 

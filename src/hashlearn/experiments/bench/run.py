@@ -143,8 +143,7 @@ def _run_dataset(
         asked.record(work.folder, plan, dataset)
     except Exception as error:  # whatever is wrong with this data set, the next one may work
         outcome.not_loaded[dataset] = str(error)
-        for cell in cells:
-            clock.ended(cell, None)
+        clock.leave_out(cells)
         return
     processes = min(len(cells), _affordable(jobs, data, len(drawn.train)))
     if processes < min(jobs, len(cells)):
@@ -305,6 +304,11 @@ class Clock:
         if seconds is not None:
             self._seen.append((cell, seconds))
         self.tell(str(cell))
+
+    def leave_out(self, cells: Iterable[Cell]) -> None:
+        """Count cells that cannot be run, without a report of each."""
+        for cell in cells:
+            self._left.pop(cell, None)
 
     def seconds_left(self) -> float | None:
         """Estimate for the remaining cells, minus the time since the last one ended; None before any has."""
