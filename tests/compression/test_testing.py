@@ -305,3 +305,12 @@ def test_a_false_promise_is_as_rare_as_said_with_all_choices(both: float, larger
         if certificate.promised > means[winner.bytes_per_row] + 1e-9:
             false += float(multinomial.pmf([a, b, n - a - b], n, chances))
     assert 0.0 < false <= 1.0 - claim.confidence
+
+
+def test_other_codes_are_tried_only_if_the_queries_can_show_them() -> None:
+    perfect = np.ones((300, K), np.int64)
+    for n, is_enough in ((300, True), (100, False)):
+        code = replace(contender(15.0), testing=perfect[:n])
+        evidence = Evidence([code], CLAIM, N, n_codes=40)
+        assert evidence.can_show_others == is_enough
+        assert is_enough == (bound_of_recall(evidence._table_claim, code, CLAIM.max_depth)[0] >= CLAIM.recall)

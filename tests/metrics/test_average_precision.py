@@ -223,6 +223,7 @@ CODES, LABELS = np.zeros((3, 2), np.uint8), np.array([0, 1, 0])
         ({"database_labels": [0, 1, 2, 3]}, ValueError, r"database_labels .* 3 expected, got 4"),
         ({"query_labels": [0, 1, np.nan]}, ValueError, r"query_labels must not hold missing values, got nan"),
         ({"query_labels": ["a", "b", None]}, ValueError, r"query_labels must not hold missing values, got None"),
+        ({"query_labels": [0, "0", 1]}, TypeError, r"query_labels and database_labels must be of one kind"),
         ({"query_labels": ["a", "b", "c"]}, TypeError, r"must be of one kind, got dtypes <U1 and int64"),
         ({"query_labels": np.zeros((3, 4))}, ValueError, r"both be 1-D classes or both 2-D 0/1 indicators"),
         ({"query_labels": np.zeros((3, 1, 1))}, ValueError, r"query_labels must be 1-D classes or 2-D"),

@@ -146,7 +146,7 @@ def compress(
         own = _explored(rows, claim, names, modes, most, progress)
         tell(progress, "testing the promise", 0, None)
         evidence = Evidence(own, claim, len(rows.database), _most_codes(rows, names, modes, most, peers))
-        if not any(map(evidence.keeps, evidence.finalists)):
+        if evidence.can_show_others and not any(map(evidence.keeps, evidence.finalists)):
             _explore_on(own, evidence, rows, claim, names, modes, most, progress)
         outcome = evidence.outcome(own)
         winner = outcome.accepted

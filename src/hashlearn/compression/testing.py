@@ -17,7 +17,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from hashlearn.compression.contenders import Contender, OwnContender, Ranks, found
-from hashlearn.compression.promise import LARGEST_BET, TABLE_SHARE, accepts, best_bet, lower_bound, shared
+from hashlearn.compression.promise import (
+    LARGEST_BET,
+    TABLE_SHARE,
+    accepts,
+    best_bet,
+    fewest_values,
+    lower_bound,
+    shared,
+)
 from hashlearn.core.arrays import FloatArray
 
 SMALLEST_CLAIM = 0.01  # that a bet is fitted to
@@ -82,6 +90,12 @@ class Evidence:
         self._finalist_claim = claim.shared(len(self.finalists), 1.0 - TABLE_SHARE)
         self._table_claim = claim.shared(STATEMENTS * n_codes, TABLE_SHARE)
         self._bounds: dict[Contender, Bounds] = {}
+
+    @property
+    def can_show_others(self) -> bool:
+        """Whether there are enough testing queries to show the claim of a code that is no finalist."""
+        needed = fewest_values(self._claim.recall, self._table_claim.confidence)
+        return len(self.finalists[0].testing) >= needed
 
     def bounds(self, contender: Contender) -> Bounds:
         """The best that is shown of a code, by the table's part of the error and by that of a finalist."""

@@ -25,9 +25,7 @@ def checked_labels(labels: Any, n: int, name: str = "y", rows: str = "X") -> NDA
     """
     require_unmasked(labels, name)
     labels = to_numpy(labels)
-    array = np.asarray(labels.toarray() if hasattr(labels, "toarray") else labels)
-    if array.dtype.kind == "U" and isinstance(labels, list | tuple):  # NumPy writes the numbers of a list as text
-        array = np.asarray(labels, dtype=object)
+    array = label_array(labels.toarray() if hasattr(labels, "toarray") else labels)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array.ravel()
     if array.ndim not in (1, 2):
@@ -47,6 +45,19 @@ def checked_labels(labels: Any, n: int, name: str = "y", rows: str = "X") -> NDA
     if array.ndim == 2 and not np.isin(array, (0, 1)).all():
         raise ValueError(f"a two-dimensional {name} must hold 0/1 indicators, one column a label")
     return of_one_type(array, name)
+
+
+def label_array(labels: Any) -> NDArray[Any]:
+    """Labels as an array. Numbers beside text in a list stay numbers, where NumPy would write them as text.
+
+    >>> label_array([1, "1"])
+    array([1, '1'], dtype=object)
+    """
+    array = np.asarray(labels)
+    if not isinstance(labels, list | tuple) or array.dtype.kind != "U":
+        return array
+    objects = np.asarray(labels, dtype=object)
+    return array if all(isinstance(value, str) for value in objects.flat) else objects
 
 
 def of_one_type(labels: NDArray[Any], name: str) -> NDArray[Any]:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hashlearn import bqp
 from hashlearn.bits import pack_signs
 from hashlearn.core.arrays import FloatArray
-from hashlearn.core.labels import of_one_type
+from hashlearn.core.labels import label_array, of_one_type
 from hashlearn.core.packages import require
 from hashlearn.core.progress import ProgressCallback
 from hashlearn.distributed.blocks import found_files
@@ -124,4 +124,4 @@ def _values(data: Any, labels: Any) -> NDArray[Any]:
         if hasattr(data, "columns"):
             return np.asarray(data[labels].compute())
         return np.concatenate([read_labels(f"{file}::{labels}") for file in found_files(data)])
-    return np.asarray(labels.compute() if hasattr(labels, "compute") else labels)
+    return label_array(labels.compute() if hasattr(labels, "compute") else labels)

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from hashlearn.bits import as_words, pack_bits, packed_codes
 from hashlearn.bits.tensors import items_at_once, packed_to_signs, require_comparable, sign_distances
 from hashlearn.core.arrays import FloatArray, is_tensor, to_numpy
+from hashlearn.core.labels import label_array
 from hashlearn.core.names import deprecated
 
 WordArray: TypeAlias = NDArray[np.uint64]
@@ -99,7 +100,7 @@ def _codes(codes: Any, name: str) -> NDArray[np.uint8]:
 
 def _labels(labels: Any, name: str, n: int, codes_name: str) -> NDArray[Any]:
     try:
-        array = np.asarray(labels)
+        array = label_array(labels)
     except ValueError as error:
         raise ValueError(f"{name} must be a rectangular array: {error}") from None
     if array.ndim not in (1, 2):
