@@ -92,6 +92,20 @@ def test_rows_that_need_more_than_a_code_are_only_updated(postgres_url: str, dat
     assert rows(database, "SELECT id, title FROM strict ORDER BY id") == [("a", "first"), ("b", "second")]
 
 
+def test_new_rows_without_the_columns_of_the_user_s_are_told(postgres_url: str, database: Any) -> None:
+    database.execute("CREATE TABLE docs (id text PRIMARY KEY, lang text, body text, seen boolean DEFAULT false)")
+    database.execute("INSERT INTO docs VALUES ('a', 'en', 'first')")
+    said = r"table \"docs\" gets 2 new row\(s\) without values in 'lang', 'body'; insert such rows before their codes"
+    with PostgresStore.create(postgres_url, "docs", 33, add_column=True) as store:
+        store.upsert(CODES[:1], ["a"])
+        with pytest.warns(UserWarning, match=said) as told:
+            store.upsert(CODES[:3], ["a", "b", "c"])
+        assert told[0].filename == __file__
+        store.upsert(CODES[:3], ["a", "b", "c"])  # they are there now
+        with pytest.warns(UserWarning, match="gets 1 new row"):
+            store.add(CODES[3:4], ["d"])
+
+
 def test_ids_that_the_database_makes_are_only_updated(postgres_url: str, database: Any) -> None:
     database.execute("CREATE TABLE made (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, code bit(33))")
     database.execute("INSERT INTO made DEFAULT VALUES")
@@ -157,7 +171,8 @@ def test_every_column_of_the_user_s_can_be_in_where(postgres_url: str, articles:
 
 def test_fields_are_columns_of_the_user_s(postgres_url: str, articles: Any) -> None:
     with PostgresStore.create(postgres_url, "articles", 33, fields={"price": float, "open": bool}) as store:
-        store.upsert(CODES[:3], [1, 2, 50], {"price": [9.25, None, 3], "open": [None, True, False]})
+        with pytest.warns(UserWarning, match="gets 1 new row.* without values in 'day', 'mood'"):
+            store.upsert(CODES[:3], [1, 2, 50], {"price": [9.25, None, 3], "open": [None, True, False]})
         assert store.count(column("price") > 9) == 1
     found = rows(articles, "SELECT id, price::float, open, day::text FROM articles WHERE code IS NOT NULL ORDER BY id")
     assert found == [(1, 9.25, None, "2024-01-02"), (2, None, True, "2024-01-03"), (50, 3.0, False, None)]

@@ -6,6 +6,7 @@ Statements name it ``{beside}``.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -41,6 +42,8 @@ def merge(
         session.run("LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE")
     if refuse_known is not None:
         _refuse(session, table, "EXISTS", "{code} IS NOT NULL AND " + SAME_ID, refuse_known)
+    if table.takes_new_ids and table.left_empty:
+        _warn_of_new_rows(session, table, described)
     if table.takes_new_ids and not alone:
         stored = _upsert(session, table, only_missing=refuse_known is not None)
     elif alone and table.made_here and _is_empty(session) and _without_key(session):
@@ -60,6 +63,17 @@ def merge(
         raise RuntimeError(
             f"{described} reports that {stored} of {n_rows} rows are stored, and nothing is kept. If another writer "
             "has changed it at the same moment, try again; if not, a trigger or a rule of the table keeps old rows"
+        )
+
+
+def _warn_of_new_rows(session: Session, table: Table, described: str) -> None:
+    """Rows that are made here have no values in the user's other columns."""
+    there = f"SELECT 1 FROM {{table}} AS stored WHERE {SAME_ID}"
+    if count := session.run(f"SELECT count(*) FROM {{beside}} AS new WHERE NOT EXISTS ({there})").fetchone()[0]:
+        warnings.warn(
+            f"{described} gets {count} new row(s) without values in {', '.join(map(repr, table.left_empty))}; insert "
+            "such rows before their codes",
+            stacklevel=6,
         )
 
 

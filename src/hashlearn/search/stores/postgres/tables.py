@@ -71,6 +71,7 @@ class Table:
     model: str | None
     made_here: bool
     takes_new_ids: bool  # whether rows with only id, code and fields can be inserted
+    left_empty: tuple[str, ...]  # the columns that are NULL in such rows
 
     @property
     def ordered(self) -> str:
@@ -118,8 +119,9 @@ def _made_or_found(session: Session, wanted: Wanted, described: str) -> Table:
     id_type = _require_key(session, oid, columns, id_name, there)
     fields = _fields(columns, wanted.fields, (id_name, code_name), there)
     noted = MODEL_COMMENT.search(columns[code_name].comment)
-    others = [column for name, column in columns.items() if name not in (id_name, code_name, *fields)]
-    complete = all(column.has_default or column.identity or not column.never_null for column in others)
+    others = {name: column for name, column in columns.items() if name not in (id_name, code_name, *fields)}
+    left_empty = tuple(name for name, column in others.items() if not column.has_default and not column.identity)
+    complete = not any(columns[name].never_null for name in left_empty)
     mark = session.run("SELECT coalesce(obj_description(%s, 'pg_class'), '')", (oid,)).fetchone()[0]
     return Table(
         schema=schema,
@@ -129,6 +131,7 @@ def _made_or_found(session: Session, wanted: Wanted, described: str) -> Table:
         model=noted and noted[1],
         made_here=mark == TABLE_COMMENT,
         takes_new_ids=complete and columns[id_name].identity != "a",
+        left_empty=left_empty,
     )
 
 
