@@ -55,6 +55,18 @@ def test_sparse_rows_and_columns_of_parquet(given: Path) -> None:
     assert second["texts"] == TEXTS.tolist()
 
 
+def test_ids_of_a_file_are_shown(given: Path) -> None:
+    write_parquet(given)
+    parquet, arrow = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
+    ids = [f"doc-{row}" for row in range(N)]
+    table = parquet.read_table("lists.parquet").append_column("id", arrow.array(ids))
+    parquet.write_table(table, "with ids.parquet")
+    answer("explore", "model", "with ids.parquet", "-o", "page.html")
+    assert data_of(Path("page.html"))["ids"] == ids
+    answer("explore", "model", "lists.parquet::row", "-o", "page.html")
+    assert data_of(Path("page.html"))["ids"] is None
+
+
 def test_a_model_with_named_columns_is_not_warned_about(given: Path) -> None:
     write_parquet(given)
     assert invoke("fit", "columns.parquet", "--method", "lsh", "--bits", 8, "-o", "named").exit_code == 0

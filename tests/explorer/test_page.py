@@ -50,6 +50,13 @@ def test_codes_classes_texts_and_images_are_complete(tmp_path: Path) -> None:
     np.testing.assert_array_equal([found[row] for row in range(N)], IMAGES)
 
 
+def test_items_have_their_ids(tmp_path: Path) -> None:
+    write_page(HASHER, X, tmp_path / "page.html", ids=np.arange(N) + 1000)
+    assert data_of(tmp_path / "page.html")["ids"] == [str(1000 + row) for row in range(N)]
+    with pytest.raises(ValueError, match=f"ids must have {N} entries, one for each row of X, got 3"):
+        write_page(HASHER, X, tmp_path / "page.html", ids=["a", "b", "c"])
+
+
 def test_places_fill_the_map_and_follow_the_first_axis(tmp_path: Path) -> None:
     write_page(HASHER, X, tmp_path / "page.html")
     found = decoded(data_of(tmp_path / "page.html")["places"], "<u2").reshape(N, 2)

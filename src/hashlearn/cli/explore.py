@@ -54,9 +54,10 @@ def explore_command(
     with refusals("--images"):
         shown["images"] = None if images is None else read_images(images)
     classes = options.labels_for(labels, source)
+    ids = None if source.columns.id is None else options.ids_of(source, "", distinct=False)
     with warnings.catch_warnings(), refusals(options=FLAGS):
         warnings.filterwarnings("ignore", "X does not have valid feature names")  # `rows_for` has compared them
-        page = write_page(hasher, source, output, labels=classes, progress=bar, **shown, **settings)
+        page = write_page(hasher, source, output, labels=classes, ids=ids, progress=bar, **shown, **settings)
     spent = time.perf_counter() - began
     report = {"model": str(model), "page": str(output), **page._asdict(), "seconds": spent}
     del report["path"]

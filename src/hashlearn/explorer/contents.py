@@ -63,12 +63,12 @@ def cut(text: Any) -> str:
     return whole if len(whole) <= MOST_LETTERS else whole[: MOST_LETTERS - 1].rstrip() + "…"
 
 
-def checked_texts(texts: Any, n: int) -> list[str]:
+def checked_texts(texts: Any, n: int, name: str = "texts") -> list[str]:
     """A text of each row, cut."""
     found = texts.tolist() if hasattr(texts, "tolist") else texts
     if isinstance(found, str) or not hasattr(found, "__len__") or len(found) != n:
         count = f"{len(found):,}" if hasattr(found, "__len__") and not isinstance(found, str) else type(found).__name__
-        raise ValueError(f"texts must have {n:,} entries, one for each row of X, got {count}")
+        raise ValueError(f"{name} must have {n:,} entries, one for each row of X, got {count}")
     return [cut(text) for text in found]
 
 

@@ -105,9 +105,9 @@ class Explorer {
     const about =
       marked < 0
         ? "Point at an item below, or move to it by keyboard, to see which bits differ."
-        : `${counted(differing, "bit")} differ${differing === 1 ? "s" : ""} from item ${marked}.`;
+        : `${counted(differing, "bit")} differ${differing === 1 ? "s" : ""} from ${this.items.name(marked)}.`;
     at("differing").textContent = about;
-    at("barcode").setAttribute("aria-label", `Code of item ${chosen}, ${counted(this.codes.nBits, "bit")}. ${about}`);
+    at("barcode").setAttribute("aria-label", `Code of ${this.items.name(chosen)}, ${counted(this.codes.nBits, "bit")}. ${about}`);
   }
 
   mark(row) {
@@ -125,7 +125,7 @@ class Explorer {
   }
 
   nearestInWords() {
-    const named = this.state.neighbors.slice(0, 3).map((row) => `item ${row} at ${counted(this.codes.distance[row], "bit")}`);
+    const named = this.state.neighbors.slice(0, 3).map((row) => `${this.items.name(row)} at ${counted(this.codes.distance[row], "bit")}`);
     return named.length ? `Nearest: ${named.join(", ")}.` : "There are no other items.";
   }
 

@@ -10,6 +10,7 @@ class Items {
       const bytes = bytesOf(data.classes.of);
       this.classOf = this.classNames.length > 256 ? new Uint16Array(bytes.buffer) : bytes;
     }
+    this.ids = data.ids;
     this.texts = data.texts || [];
     this.lowerTexts = null; // made by the first search
     this.images = data.images || null;
@@ -37,6 +38,11 @@ class Items {
     return this.order ? this.order[slot] : slot;
   }
 
+  /** What a row is called: by its id, or by its number if the page has no ids. */
+  name(row) {
+    return `item ${this.ids ? this.ids[row] : row}`;
+  }
+
   className(row) {
     return this.classOf ? this.classNames[this.classOf[row]] : null;
   }
@@ -55,7 +61,7 @@ class Items {
     const place = slot % (columns * columns);
     const canvas = Object.assign(document.createElement("canvas"), { width, height });
     canvas.setAttribute("role", "img");
-    canvas.setAttribute("aria-label", `picture of item ${row}`);
+    canvas.setAttribute("aria-label", `picture of ${this.name(row)}`);
     const from = [(place % columns) * width, Math.floor(place / columns) * height];
     const sheet = this.sheets[Math.floor(slot / (columns * columns))];
     canvas.getContext("2d").drawImage(sheet, ...from, width, height, 0, 0, width, height);
@@ -64,7 +70,7 @@ class Items {
 
   /** A sentence about a row, for people who hear the page. */
   said(row) {
-    return [`Item ${row}`, this.className(row), this.text(row)].filter((part) => part !== null).join(", ");
+    return [this.name(row).replace("i", "I"), this.className(row), this.text(row)].filter((part) => part !== null).join(", ");
   }
 
   /** Rows whose text holds every word, in parts of words too. */
@@ -90,7 +96,7 @@ class Items {
     line("note", note);
     line("class", this.className(row));
     line("text", this.text(row));
-    line("number", `item ${row}`);
+    line("number", this.name(row));
     parent.replaceChildren(...[this.picture(row), about].filter(Boolean));
   }
 }

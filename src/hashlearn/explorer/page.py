@@ -55,6 +55,7 @@ def write_page(
     texts: Any = None,
     images: Any = None,
     labels: Any = None,
+    ids: Any = None,
     title: str | None = None,
     max_bytes: int = 5_000_000,
     thumbnail: int = 32,
@@ -69,9 +70,10 @@ def write_page(
     texts : a text for each row; long ones are cut
     images : uint8 (n, h, w) or (n, h, w, 3), an image for each row
     labels : a class for each row, numbers or text; classes have colors
+    ids : an id for each row, which the page shows instead of the row's number
     title : name of the collection, shown above the page
-    max_bytes : the largest file. Codes and map are always complete; if not all texts and images fit, random rows have
-        them, and the page says how many
+    max_bytes : the largest file. Codes, map, classes and ids are always complete; if not all texts and images fit,
+        random rows have them, and the page says how many
     thumbnail : the longest side of an image in the page, in pixels
     progress : called with a `hashlearn.core.progress.Progress` after each block of rows
     """
@@ -81,6 +83,7 @@ def write_page(
     whole_number(thumbnail, "thumbnail", least=4, most=256)
     _require_space(n * (-(-n_bits // 8) + 4) * 4 // 3, n, n_bits, max_bytes)  # before the rows are encoded
     data: dict[str, Any] = {"count": n, "bits": n_bits, "classes": None if labels is None else class_data(labels, n)}
+    data["ids"] = None if ids is None else checked_texts(ids, n, "ids")
     held_texts = None if texts is None else checked_texts(texts, n)
     held_images = None if images is None else checked_images(images, n)
     codes, places = codes_and_places(hasher, X, progress)
