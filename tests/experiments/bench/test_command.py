@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from click.testing import CliRunner
 
@@ -82,6 +84,15 @@ def test_several_data_sets_by_comma_or_again(tmp_path, monkeypatch):
     assert asked == ["mnist", "cifar10", "digits"]
     assert ended.exit_code == 2
     assert "cifar10: cifar10 is not there" in ended.output
+
+
+def test_a_file_of_that_name_in_the_current_folder_is_named(tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()  # not the data folder
+    monkeypatch.chdir(tmp_path / "here")
+    Path("20news.npz").touch()
+    ended = bench("inference", "--dataset", "20news", out=tmp_path / "results")
+    assert ended.exit_code == 2
+    assert "unknown data set '20news'; did you mean the file '20news.npz'?" in ended.output
 
 
 @pytest.mark.parametrize(

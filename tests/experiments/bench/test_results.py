@@ -52,6 +52,14 @@ def test_missing_are_the_cells_that_were_asked_for(folder):
     assert read(folder).missing == tuple(Cell("inference", "digits", *pair) for pair in pairs)
 
 
+def test_methods_are_shown_in_the_order_in_which_they_were_asked_for():
+    names = ("mine:Mine", "ITQ", "SDH", "KSH")
+    records = [{"cell": {"table": "supervised", "dataset": "d", "method": name, "n_bits": 8}} for name in sorted(names)]
+    asked_for = {("supervised", "d"): asked.Asked("d.npz", runs=(asked.Run(names, (8,), 1),))}
+    assert blocks(records, asked_for)[0].methods == list(names)
+    assert blocks(records)[0].methods == ["KSH", "ITQ", "SDH", "mine:Mine"]
+
+
 def test_of_results_that_do_not_tell_what_was_asked_only_gaps_are_missing(folder, record):
     other = Cell("inference", "digits", "SDR", 4, 0)
     write_cell(folder, other, as_text({**record, "cell": {**record["cell"], "method": "SDR", "n_bits": 4, "draw": 0}}))

@@ -116,9 +116,8 @@ class Block:
 
     @cached_property
     def methods(self) -> list[str]:
-        """The methods measured, in the paper's order, then the others."""
-        order = (*METHODS, *PEERS)
-        return sorted({record["cell"]["method"] for record in self.records}, key=lambda name: rank(name, order))
+        """The methods measured, in the order in which they were asked for. Others follow in the paper's order."""
+        return sorted({record["cell"]["method"] for record in self.records}, key=lambda name: rank(name, self._order))
 
     def label(self, method: str) -> str:
         """A short name for figures: the class of a method from outside, unless another method has that name too."""
@@ -172,7 +171,7 @@ class Block:
         """For each method, measured here or published in the paper, one entry for each code length."""
         rows = {}
         comparable = self.is_published and self.metric == self.table.metric
-        for method in dict.fromkeys([*METHODS, *self.methods]):
+        for method in dict.fromkeys([*self._order, *self.methods]):
             published = [
                 paper_value(self.table.name, self.dataset, method, n_bits) if comparable else None
                 for n_bits in self.lengths
@@ -180,6 +179,11 @@ class Block:
             if method in self.methods or any(value is not None for value in published):
                 rows[method] = [self.score(method, *pair) for pair in zip(self.lengths, published, strict=True)]
         return rows
+
+    @cached_property
+    def _order(self) -> list[str]:
+        asked = (method for run in self.asked.runs for method in run.methods) if self.asked else ()
+        return [*dict.fromkeys([*asked, *METHODS, *PEERS])]
 
     @cached_property
     def _groups(self) -> dict[tuple[str, int], list[Record]]:

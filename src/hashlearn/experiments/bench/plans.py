@@ -13,7 +13,7 @@ from hashlearn.experiments.bench.own_methods import is_own, method_named
 from hashlearn.experiments.bench.peers import PEERS
 from hashlearn.experiments.bench.splits import AllRows
 from hashlearn.experiments.bench.tables import PAPER_DATASETS, RETRIEVAL, TABLES, Cell, Table
-from hashlearn.experiments.datasets.own_files import SUFFIXES
+from hashlearn.experiments.datasets.own_files import SUFFIXES, near_file
 
 MOST_BITS = 4096
 STORED_NAMES = {"neighbors": "neighbours"}  # tables whose folder in stored results has another name
@@ -149,7 +149,12 @@ def _source(given: str, known: Sequence[str] | None) -> tuple[str, str]:
         if stem.lower() in {*RETRIEVAL, *PAPER_DATASETS}:
             raise ValueError(f"{given}: results would be taken for those of {stem.lower()!r}; rename the file")
         return stem, given
-    name = given.strip() if known is None else known_name(given, known, "data set")
+    try:
+        name = given.strip() if known is None else known_name(given, known, "data set")
+    except ValueError:
+        if not (hint := near_file(given)):
+            raise
+        raise ValueError(f"unknown data set {given!r}{hint}") from None
     if not name or Path(name).name != name:
         raise ValueError(f"a data set is a name or the path of an {', '.join(SUFFIXES)} file, got {given!r}")
     return name, name

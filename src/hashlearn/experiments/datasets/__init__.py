@@ -32,7 +32,15 @@ from hashlearn.experiments.datasets.features import AlexNetFC7, Gist, Hog, Image
 from hashlearn.experiments.datasets.files import data_folder, expanded
 from hashlearn.experiments.datasets.images import Digits, ImageSource
 from hashlearn.experiments.datasets.mnist import Mnist
-from hashlearn.experiments.datasets.own_files import GIVEN, LICENCE, SUFFIXES, count_samples, file_has_labels, read_file
+from hashlearn.experiments.datasets.own_files import (
+    GIVEN,
+    LICENCE,
+    SUFFIXES,
+    count_samples,
+    file_has_labels,
+    near_file,
+    read_file,
+)
 from hashlearn.experiments.datasets.sun397 import Sun397
 
 __all__ = [
@@ -131,8 +139,7 @@ def _file_path(name: str) -> Path:
     if name in files:
         return files[name]
     names = [*DATASETS, *files]
-    here = [repr(name + suffix) for suffix in SUFFIXES if Path(name + suffix).is_file()]
-    hint = f"; did you mean the file {here[0]}?" if here else did_you_mean(name, names) or "."
+    hint = near_file(name) or did_you_mean(name, names) or "."
     raise ValueError(
         f"unknown data set {name!r}{hint} Known: {', '.join(names)}, or the path to an {', '.join(SUFFIXES)} file"
     )

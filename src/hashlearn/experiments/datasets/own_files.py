@@ -48,6 +48,12 @@ def read_file(path: Path) -> DataSet:
     return DataSet(path.stem, GIVEN, X, labels, class_names, is_query, None, provenance, parts)
 
 
+def near_file(name: str) -> str:
+    """A hint for an unknown name, if a file that is called so is in the current folder, and nothing otherwise."""
+    here = [name + suffix for suffix in SUFFIXES if Path(name + suffix).is_file()]
+    return f"; did you mean the file {here[0]!r}?" if here else ""
+
+
 def count_samples(path: Path) -> int | None:
     """Number of samples; None if the file cannot be read."""
     from hashlearn.streams.numpy_files import npz_names, numpy_array
