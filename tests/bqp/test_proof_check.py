@@ -73,6 +73,11 @@ REASONS = {
 }
 
 
+def test_coefficients_that_are_no_problem_yet_are_refused_in_words(proven):
+    with pytest.raises(ValueError, match="A must be a Problem or a square matrix of real numbers, got dict"):
+        check_proof({("a", "b"): 1.0}, proven[1])
+
+
 def test_100_forgeries_are_refused(proven):
     A, content = proven
     kinds = set()

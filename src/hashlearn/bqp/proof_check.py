@@ -124,7 +124,8 @@ def exact_matrix(A: Any) -> tuple[IntArray, int]:
     array = np.asarray(A.toarray() if hasattr(A, "toarray") else A)
     known = array.dtype.kind in "iub" or array.dtype in (np.float64, np.float32)
     if array.ndim != 2 or len(array) != array.shape[1] or not array.size or not known:
-        raise ValueError(f"A must be a square matrix of real numbers, got shape {array.shape} of {array.dtype}")
+        what = f"shape {array.shape} of {array.dtype}" if array.ndim else type(A).__name__
+        raise ValueError(f"A must be a Problem or a square matrix of real numbers, got {what}")
     if not np.isfinite(array).all() or not np.array_equal(array, array.T):
         raise ValueError("A must be finite and exactly symmetric")
     return reduced(*exact_integers(array))

@@ -97,11 +97,11 @@ def read_codes(
     compared if the file beside it, ``codes.npy.json``, describes it. ``model_name`` is for the error.
     """
     path, part = split_address(address)
-    suffix = _suffix(path)
+    if path.suffix.lower() not in (".npy", ".parquet"):
+        raise ValueError(f"{address}: codes are npy or Parquet; hashlearn.search.stores opens and searches stores")
+    _suffix(path)
     try:
         _require_no_part(path, part)
-        if suffix not in (".npy", ".parquet"):
-            raise ValueError("codes are npy or Parquet")
         return read_code_file(path, n_bits, model, model_name)
     except (TypeError, ValueError) as error:
         text = str(error)
