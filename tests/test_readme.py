@@ -56,6 +56,12 @@ def test_no_page_installs_from_an_index_what_is_only_in_a_checkout() -> None:
         assert not re.search(r"pip install [^\n`#]*hashlearn", path.read_text("utf-8")), path
 
 
+def test_examples_of_readme_run_without_extras() -> None:
+    text = "\n".join(blocks(ROOT / "README.md", "python"))
+    imported = set(re.findall(r"^>>> (?:import|from) (\w+)", text, re.MULTILINE))
+    assert imported <= {"hashlearn", "numpy", "random", "scipy", "sklearn"}
+
+
 def test_readme_has_a_python_example_and_the_two_commands() -> None:
     readme = ROOT / "README.md"
     assert any(">>>" in text for text in blocks(readme, "python"))
