@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from hashlearn import load
-from hashlearn.compression import Compression
+from hashlearn.cli.compress import _row
+from hashlearn.compression import Compression, FrontierRow
 from tests.cli.files import X, answer, invoke, refused
 
 QUICK = ["--family", "pca_sign", "--recall", "0.9"]
@@ -46,6 +47,11 @@ def test_what_cannot_be_promised(files: Path) -> None:
     found = answer("compress", "D.npy", "-o", "m.hashlearn", "--family", "pca_sign", "--codes-only", "--max-bytes", 4)
     assert not found["kept"]
     assert 0.0 < found["certificate"]["promised"] < 0.95
+
+
+def test_bounds_in_the_table_are_rounded_down() -> None:
+    row = FrontierRow(8, "itq", "hamming", None, 0.9699, 0.9496, 0.5, 0.4499, 1.0, 1.0)
+    assert _row(row)[4:8] == ("50.0 %", "44.9 %", "97.0 %", "94.9 %")
 
 
 def test_texts_on_the_page(files: Path) -> None:

@@ -104,22 +104,22 @@ class Evidence:
         return self._bounds[contender]
 
     def _tested(self, contender: Contender) -> Bounds:
-        deepest, table = self._claim.max_depth, self._table_claim
+        k, deepest, table = self._claim.k, self._claim.max_depth, self._table_claim
         bet = bet_on(table, contender, self._n_rows)
         depths = [(shown_depth(table, contender, self._n_rows, bet), bet)]
-        recalls = [bound_of_recall(table, contender, deepest)]
+        of_codes = bound_of_recall(table, contender, k)
+        recalls = [of_codes, bound_of_recall(table, contender, deepest)]  # more candidates find no less
         if contender in self.finalists:
             bet = bet_on(self._finalist_claim, contender, deepest)
             depths.append((shown_depth(self._finalist_claim, contender, deepest, bet), bet))
             recalls.append((shown_recall(self._finalist_claim, contender, deepest, bet), bet))
-        recall, recall_bet = max(recalls)
-        if recall >= self._claim.recall:
-            depths.append((deepest, recall_bet))
-        depth, bet = min(((depth, bet) for depth, bet in depths if depth is not None), default=(None, recall_bet))
-        codes_recall, _ = bound_of_recall(table, contender, self._claim.k)
+        best = max(recalls)
+        depths += [(at, bet) for at, (recall, bet) in ((k, of_codes), (deepest, best)) if recall >= self._claim.recall]
+        depth, bet = min(((depth, bet) for depth, bet in depths if depth is not None), default=(None, 0.0))
+        recall, codes_recall = best[0], best[0] if deepest == k else of_codes[0]
         if depth is None or depth > deepest:
-            return Bounds(depth, recall, codes_recall, recall_bet)
-        at_k = self._claim.recall if depth == self._claim.k else 0.0
+            return Bounds(depth, recall, codes_recall, best[1])
+        at_k = self._claim.recall if depth == k else 0.0
         return Bounds(depth, max(recall, self._claim.recall), max(codes_recall, at_k), bet)
 
     def keeps(self, contender: Contender) -> bool:
