@@ -155,6 +155,18 @@ def test_if_no_code_surely_passes_the_one_with_the_best_recall_is_tested_too() -
     assert finalists([large, small], CLAIM) == [small, large]
 
 
+@pytest.mark.parametrize(("n", "most"), [(50, 1), (55, 2), (1000, 3)])
+def test_few_queries_have_so_few_finalists_that_the_best_can_be_shown(n: int, most: int) -> None:
+    """One finalist takes 46 queries that find everything, two take 53, and three 57."""
+    smaller = [contender(40.0, n=n, size=size, seed=size) for size in (4, 8)]
+    own = [*smaller, contender(0.1, n=n, size=12)]
+    assert finalists(own, CLAIM)[-1] is own[2]
+    assert len(finalists(own, CLAIM)) == most
+    winner, certificate = promise_of(own, CLAIM)
+    assert certificate.kept
+    assert winner is own[2] or n > 100
+
+
 def test_the_smallest_code_is_promised_at_its_smallest_depth() -> None:
     own = [contender(scale, size=size, seed=size) for scale, size in ((5.0, 16), (12.0, 12), (20.0, 8))]
     winner, certificate = promise_of(own, CLAIM)

@@ -158,7 +158,7 @@ def finalists(own: list[OwnContender], claim: Claim) -> list[OwnContender]:
     """Codes that may keep the claim, smallest first, up to the first size at which one surely does.
 
     Only the codes that may need the fewest candidates of their size are finalists. If none surely keeps the claim, the
-    one with the best recall is a finalist too.
+    one with the best recall is a finalist too. Where queries are few, there are fewer finalists.
     """
     tested: list[OwnContender] = []
     for size in sorted({contender.bytes_per_row for contender in own}):
@@ -169,13 +169,25 @@ def finalists(own: list[OwnContender], claim: Claim) -> list[OwnContender]:
             if expected_depth(claim, contender, claim.max_depth, -1.0) <= min(depths):
                 tested.append(contender)
         if any(_expects(claim, contender, claim.max_depth, DOUBT) for contender in likely):
-            return tested
-    safest = _safest(own, claim)
-    return tested if safest in tested else [*tested, safest]
+            return _affordable(tested, claim, doubts=0.0)
+    safest = _best_first(own, claim)[0]
+    return _affordable(tested if safest in tested else [*tested, safest], claim, -DOUBT)
 
 
-def _safest(own: list[OwnContender], claim: Claim) -> OwnContender:
-    return max(own, key=lambda contender: float(found(contender.choosing, claim.max_depth).mean()))
+def _affordable(tested: list[OwnContender], claim: Claim, doubts: float) -> list[OwnContender]:
+    """As many of these codes as can share the error so that the best of them may still be shown; the best of them."""
+    best_first = _best_first(tested, claim)
+    for n in range(len(tested), 1, -1):
+        part = claim.shared(n, 1.0 - TABLE_SHARE)
+        is_enough = len(best_first[0].testing) >= fewest_values(part.recall, part.confidence)
+        if is_enough and _expects(part, best_first[0], part.max_depth, doubts):
+            return [contender for contender in tested if contender in best_first[:n]]
+    return best_first[:1]
+
+
+def _best_first(own: list[OwnContender], claim: Claim) -> list[OwnContender]:
+    """By the recall of the choosing queries."""
+    return sorted(own, key=lambda contender: -float(found(contender.choosing, claim.max_depth).mean()))
 
 
 def is_likely(claim: Claim, contender: Contender) -> bool:
