@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from hashlearn import load
-from hashlearn.compression import Compression
+from hashlearn.cli.compress import _row
+from hashlearn.compression import Compression, FrontierRow
+from hashlearn.persistence import model_file
 from tests.cli.files import X, answer, invoke, refused
 
 QUICK = ["--family", "pca_sign", "--recall", "0.9"]
@@ -48,6 +50,11 @@ def test_what_cannot_be_promised(files: Path) -> None:
     assert 0.0 < found["certificate"]["promised"] < 0.95
 
 
+def test_bounds_in_the_table_are_rounded_down() -> None:
+    row = FrontierRow(8, "itq", "hamming", None, 0.9699, 0.9496, 0.5, 0.4499, 1.0, 1.0)
+    assert _row(row)[4:8] == ("50.0 %", "44.9 %", "97.0 %", "94.9 %")
+
+
 def test_texts_on_the_page(files: Path) -> None:
     pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     names = [f"image <{row}>" for row in range(1400)]
@@ -72,6 +79,16 @@ class TestVerify:
         result = invoke("verify", "m.hashlearn", "--database", "D.npy", "--queries", "Q.npy")
         assert result.exit_code == 0, result.output
         assert "The promise of recall@10 of at least 90 %" in result.stdout
+
+    @pytest.mark.parametrize("command", ["describe m.hashlearn", "verify m.hashlearn --database D.npy --queries Q.npy"])
+    def test_the_model_is_read_and_built_once(self, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A file that is replaced between two reads would mix two models."""
+        steps: list[str] = []
+        for step in ("read_header", "_built"):
+            real = getattr(model_file, step)
+            monkeypatch.setattr(model_file, step, lambda *a, step=step, real=real: steps.append(step) or real(*a))
+        assert invoke(*command.split()).exit_code == 0
+        assert steps == ["read_header", "_built"]
 
     def test_broken_exits_1(self) -> None:
         np.save("other.npy", np.random.default_rng(0).permuted(X[1400:], axis=1))

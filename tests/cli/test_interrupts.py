@@ -115,6 +115,15 @@ def test_ctrl_c_before_the_command_begins(folder: Path, monkeypatch: pytest.Monk
     assert (said.exit_code, said.stdout, said.stderr.strip()) == (130, "", "Interrupted before there was an answer.")
 
 
+def test_an_end_of_file_is_no_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ended(*_: Any) -> None:
+        raise EOFError("nothing is left")
+
+    monkeypatch.setattr("hashlearn.cli._Commands.parse_args", ended)
+    said = invoke("encode", "model", "X.npy", "-o", "codes.npy")
+    assert (said.exit_code, str(said.exception)) == (1, "nothing is left")
+
+
 def test_a_time_limit_ends_inference_with_usable_codes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(bqp.METHODS, "endless", Endless)
     for monotone in (True, False):

@@ -270,6 +270,37 @@ def test_sizes_that_gain_nothing_end_a_family(monkeypatch: pytest.MonkeyPatch) -
     assert 12 < max(row.bytes_per_row for row in plan.frontier) < 128
 
 
+def test_sizes_that_gain_by_the_testing_queries_are_tried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The choosing queries find everything at every size, so they see no gain."""
+    real = compress_module.contenders
+
+    def made(*arguments: Any) -> list[OwnContender]:
+        codes = real(*arguments)
+        for place, code in enumerate(codes):
+            n, share = len(code.testing), code.bytes_per_row / 48
+            testing = np.where(np.arange(n)[:, None] < share * n, 1, 10**6) * np.ones_like(code.testing)
+            codes[place] = replace(code, choosing=np.ones_like(code.choosing), testing=testing)
+        return codes
+
+    monkeypatch.setattr(compress_module, "contenders", made)
+    rows = np.random.default_rng(0).normal(size=(2500, 400))
+    plan = compress(rows, recall=0.9, families=["pca_sign"], mode="hamming")
+    assert plan.certificate.kept
+    assert plan.bytes_per_row == 48
+
+
+def test_bounds_are_rounded_down(plan: Compression) -> None:
+    """94.9967 % must not read as 95 %, nor 99.996 % as 100 %."""
+    counts = (0,) * 9 + (1, 10**9)
+    almost = replace(plan.certificate, recall=0.95, promised=0.949_996_7)
+    assert "at least 94.9996 %" in str(replace(plan, certificate=almost))
+    high = replace(plan.certificate, recall=0.999_96, promised=0.999_96, found=counts)
+    assert "at least 99.996 %" in str(replace(plan, certificate=high))
+    undecided = replace(verify(plan, X[:1400], X[1400:]), kept=None, promised=0.999_96, bound=0.949_96)
+    assert "at least 99.996 % is not decided" in str(undecided)
+    assert "show 94.9 %" in str(undecided)
+
+
 def test_codes_above_128_bytes_are_tried_if_they_are_allowed() -> None:
     rows, none = np.empty((3000, 2000)), np.empty((0, 10), np.int64)
     some = Rows(rows, None, rows[:0], rows[:0], none, none, "cosine", 0)

@@ -155,6 +155,18 @@ def test_if_no_code_surely_passes_the_one_with_the_best_recall_is_tested_too() -
     assert finalists([large, small], CLAIM) == [small, large]
 
 
+@pytest.mark.parametrize(("n", "most"), [(50, 1), (55, 2), (1000, 3)])
+def test_few_queries_have_so_few_finalists_that_the_best_can_be_shown(n: int, most: int) -> None:
+    """One finalist takes 46 queries that find everything, two take 53, and three 57."""
+    smaller = [contender(40.0, n=n, size=size, seed=size) for size in (4, 8)]
+    own = [*smaller, contender(0.1, n=n, size=12)]
+    assert finalists(own, CLAIM)[-1] is own[2]
+    assert len(finalists(own, CLAIM)) == most
+    winner, certificate = promise_of(own, CLAIM)
+    assert certificate.kept
+    assert winner is own[2] or n > 100
+
+
 def test_the_smallest_code_is_promised_at_its_smallest_depth() -> None:
     own = [contender(scale, size=size, seed=size) for scale, size in ((5.0, 16), (12.0, 12), (20.0, 8))]
     winner, certificate = promise_of(own, CLAIM)
@@ -233,7 +245,7 @@ def test_the_verdict_is_the_best_that_is_shown_of_any_code() -> None:
 
 def test_a_bound_of_recall_shows_the_largest_depth() -> None:
     """The bet on a depth is fitted where all is found, and loses at smaller depths; the bet on the recall wins."""
-    choosing, testing = np.ones((100, K), np.int64), np.ones((2000, K), np.int64)
+    choosing, testing = np.full((100, K), 50), np.full((2000, K), 50)  # nothing is found without floats
     choosing[:9], testing[:100] = N, N  # these queries find nothing within the largest depth
     own = [contender(5.0, size=8), replace(contender(1.0, size=16), choosing=choosing, testing=testing)]
     evidence = Evidence(own, CLAIM, N, 2)
@@ -242,6 +254,22 @@ def test_a_bound_of_recall_shows_the_largest_depth() -> None:
     assert CLAIM.recall < bounds.recall < 0.95
     assert bounds.depth == CLAIM.max_depth
     assert accepts(found(testing, CLAIM.max_depth), CLAIM.recall, bounds.bet, CLAIM.confidence)
+
+
+def test_a_bound_without_floats_shows_depth_k_and_the_recall_of_more_candidates() -> None:
+    """No row of the table says that codes alone keep a recall that the row, or the verdict, refuses."""
+    n, rng, shown = 300, np.random.default_rng(0), 0
+    for _ in range(200):
+        choosing, testing = (np.where(rng.random((m, 1)) < 0.955, 1, N) * np.ones((1, K), int) for m in (60, n))
+        for deepest in (K, 100):
+            claim = replace(CLAIM, max_depth=deepest)
+            own = [replace(contender(1.0), choosing=choosing, testing=testing)]
+            bounds = Evidence(own, claim, N, 3).bounds(own[0])
+            assert bounds.codes_recall <= bounds.recall
+            assert (bounds.codes_recall >= claim.recall) == (bounds.depth == K)
+            assert deepest > K or bounds.codes_recall == bounds.recall
+            shown += bounds.depth == K
+    assert 20 < shown < 380
 
 
 def test_promise_and_table_share_the_error() -> None:

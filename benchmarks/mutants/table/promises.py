@@ -70,8 +70,8 @@ MUTANTS = [
     Mutant(
         "the bound of the table does not count for the verdict",
         "compression/testing.py",
-        "depths.append((deepest, recall_bet))",
-        "pass",
+        "((k, of_codes), (deepest, best)) if",
+        "((k, of_codes),) if",
         TESTING,
     ),
     Mutant(

@@ -13,8 +13,9 @@ import click
 from hashlearn.cli import options
 from hashlearn.cli.exits import InputError, refusals
 from hashlearn.cli.fit import notices, rows_like
-from hashlearn.cli.text_tables import pairs, percent, seconds, table
+from hashlearn.cli.text_tables import pairs, seconds, table
 from hashlearn.core.progress_bar import ProgressBar
+from hashlearn.pages.formatting import rounded_down
 
 FLAGS = {
     "recall": "--recall",
@@ -154,13 +155,14 @@ def compress_command(
         "seconds": spent,
         "notes": notices(heard),
     }
-    how = HOW_TO_READ.format(k=certificate.k, depth=certificate.max_depth, recall=percent(certificate.recall))
+    how = HOW_TO_READ.format(k=certificate.k, depth=certificate.max_depth, recall=f"{100 * certificate.recall:.10g} %")
     files = [("model", str(output)), *([] if page is None else [("page", str(page))]), ("seconds", seconds(spent))]
     return report, f"{plan}\n\n{table(HEADER, [_row(row) for row in plan.frontier])}\n\n{how}\n\n{pairs(files)}"
 
 
 def _row(row: Any) -> tuple[str, ...]:
-    recalls = (row.codes_recall, row.codes_bound, row.recall, row.bound)
+    bounds = rounded_down(row.codes_bound, 3), rounded_down(row.bound, 3)  # 94.96 % must not read as 95.0 %
+    recalls = (row.codes_recall, bounds[0], row.recall, bounds[1])
     return (
         str(row.bytes_per_row),
         row.family,

@@ -248,7 +248,8 @@ def _explore_on(
     """
 
     def recall_of(codes: list[OwnContender]) -> float:
-        return max((float(found(code.choosing, claim.max_depth).mean()) for code in codes), default=0.0)
+        ranks = (np.concatenate([code.choosing, code.testing]) for code in codes)
+        return max((float(found(of_code, claim.max_depth).mean()) for of_code in ranks), default=0.0)
 
     work = _Work(progress, names, ", since smaller codes failed the test")
     enough = min((contender.bytes_per_row for contender in own if evidence.keeps(contender)), default=max_bytes)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 
 from hashlearn.compression.records import Certificate, FrontierRow
-from hashlearn.pages.formatting import ABSENT, fixed, seconds
+from hashlearn.pages.formatting import ABSENT, fixed, rounded_down, seconds
 from hashlearn.pages.markup import Markup, element, join
 from hashlearn.pages.plots import Axis, Frame, Line, line_plot, linear_axis, log_axis, marked_log_axis
 from hashlearn.pages.series_styles import look_of, swatch
@@ -34,7 +33,7 @@ def at_least(bound: float) -> str:
     >>> print(at_least(0.91199), at_least(0.95))
     91.1 % 95.0 %
     """
-    return percent(math.floor(1000.0 * bound + 1e-6) / 1000.0, 1)
+    return percent(rounded_down(bound, 3), 1)
 
 
 def frontier_figures(rows: Sequence[FrontierRow], promise: Certificate) -> list[Markup]:

@@ -163,7 +163,7 @@ class NearDuplicates:
         if not self.exact:
             verdict = (
                 f"At most {100 * self.promised_missed:.6g} % of a row's near-duplicates are missed, averaged over rows "
-                f"that have one, at {100 * self.confidence:.6g} % confidence.\n"
+                f"that have one, at {100 * self.confidence:.10g} % confidence.\n"
                 f"The promise rests on {self.n_with_duplicates:,} rows that have one, "
                 f"of {self.n_checked:,} random rows; codes differ in at most {self.radius} bits."
             )

@@ -58,7 +58,7 @@ class Certificate:
     own_queries: bool  # False: rows of X, kept out of the database
     found: tuple[int, ...]
     bet: float
-    tested: tuple[str, ...]  # every code that was tested, in words
+    tested: tuple[str, ...]  # the finalists and the chosen code, in words
     model: str | None  # digest of the hasher
     data: str  # digest of the database
     queries: str  # digest of the queries
@@ -84,7 +84,7 @@ class Certificate:
         return sum(j * count for j, count in enumerate(self.found)) / (self.k * sum(self.found))
 
     def accepted(self) -> bool:
-        """Run the test again on the stored numbers. All codes that were tested share the confidence."""
+        """Run the test again on the stored numbers. The codes in ``tested`` share the error."""
         counts = np.array(self.found, np.int64)
         numbers = np.flatnonzero(counts)
         confidence = shared(self.confidence, max(1, len(self.tested)), 1.0 - TABLE_SHARE)

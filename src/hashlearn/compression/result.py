@@ -10,6 +10,7 @@ from hashlearn.compression.records import Certificate, Example, FrontierRow
 from hashlearn.compression.searcher import Searcher
 from hashlearn.compression.stored import from_json, to_json
 from hashlearn.hashers import BaseHasher
+from hashlearn.pages.formatting import rounded_down
 from hashlearn.persistence import PersistenceError, load_with_description, save
 
 
@@ -94,11 +95,10 @@ class Compression:
         condition = f", {c.condition}" if c.condition else ""
         codes = f"{self.bytes_per_row} bytes a row ({c.family}, {c.mode} search)"
         neighbors = f"the {c.k:,} nearest neighbors" if c.k > 1 else "nearest neighbors"
-        kept = f"at least {100 * c.promised:.4g} % of {neighbors}"
+        kept = f"at least {100 * rounded_down(c.promised, 6):.10g} % of {neighbors}"
         lines = [f"{codes} keep {kept} at {100 * c.confidence:.10g} % confidence{condition}."]
         if not c.kept:
-            lines.insert(
-                0, f"A recall of {100 * c.recall:g} % cannot be promised with depth {c.max_depth:,}. The best:"
-            )
+            how = f"with depth {c.max_depth:,}" if c.keep_floats else "by the codes alone"
+            lines.insert(0, f"A recall of {100 * c.recall:.10g} % cannot be promised {how}. The best:")
         lines.append(f"Measured: {100 * c.measured:.1f} % on {c.n_testing:,} queries, {c.n_database:,} database rows.")
         return "\n".join(lines)

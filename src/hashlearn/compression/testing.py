@@ -104,22 +104,22 @@ class Evidence:
         return self._bounds[contender]
 
     def _tested(self, contender: Contender) -> Bounds:
-        deepest, table = self._claim.max_depth, self._table_claim
+        k, deepest, table = self._claim.k, self._claim.max_depth, self._table_claim
         bet = bet_on(table, contender, self._n_rows)
         depths = [(shown_depth(table, contender, self._n_rows, bet), bet)]
-        recalls = [bound_of_recall(table, contender, deepest)]
+        of_codes = bound_of_recall(table, contender, k)
+        recalls = [of_codes, bound_of_recall(table, contender, deepest)]  # more candidates find no less
         if contender in self.finalists:
             bet = bet_on(self._finalist_claim, contender, deepest)
             depths.append((shown_depth(self._finalist_claim, contender, deepest, bet), bet))
             recalls.append((shown_recall(self._finalist_claim, contender, deepest, bet), bet))
-        recall, recall_bet = max(recalls)
-        if recall >= self._claim.recall:
-            depths.append((deepest, recall_bet))
-        depth, bet = min(((depth, bet) for depth, bet in depths if depth is not None), default=(None, recall_bet))
-        codes_recall, _ = bound_of_recall(table, contender, self._claim.k)
+        best = max(recalls)
+        depths += [(at, bet) for at, (recall, bet) in ((k, of_codes), (deepest, best)) if recall >= self._claim.recall]
+        depth, bet = min(((depth, bet) for depth, bet in depths if depth is not None), default=(None, 0.0))
+        recall, codes_recall = best[0], best[0] if deepest == k else of_codes[0]
         if depth is None or depth > deepest:
-            return Bounds(depth, recall, codes_recall, recall_bet)
-        at_k = self._claim.recall if depth == self._claim.k else 0.0
+            return Bounds(depth, recall, codes_recall, best[1])
+        at_k = self._claim.recall if depth == k else 0.0
         return Bounds(depth, max(recall, self._claim.recall), max(codes_recall, at_k), bet)
 
     def keeps(self, contender: Contender) -> bool:
@@ -158,7 +158,7 @@ def finalists(own: list[OwnContender], claim: Claim) -> list[OwnContender]:
     """Codes that may keep the claim, smallest first, up to the first size at which one surely does.
 
     Only the codes that may need the fewest candidates of their size are finalists. If none surely keeps the claim, the
-    one with the best recall is a finalist too.
+    one with the best recall is a finalist too. Where queries are few, there are fewer finalists.
     """
     tested: list[OwnContender] = []
     for size in sorted({contender.bytes_per_row for contender in own}):
@@ -169,13 +169,25 @@ def finalists(own: list[OwnContender], claim: Claim) -> list[OwnContender]:
             if expected_depth(claim, contender, claim.max_depth, -1.0) <= min(depths):
                 tested.append(contender)
         if any(_expects(claim, contender, claim.max_depth, DOUBT) for contender in likely):
-            return tested
-    safest = _safest(own, claim)
-    return tested if safest in tested else [*tested, safest]
+            return _affordable(tested, claim, doubts=0.0)
+    safest = _best_first(own, claim)[0]
+    return _affordable(tested if safest in tested else [*tested, safest], claim, -DOUBT)
 
 
-def _safest(own: list[OwnContender], claim: Claim) -> OwnContender:
-    return max(own, key=lambda contender: float(found(contender.choosing, claim.max_depth).mean()))
+def _affordable(tested: list[OwnContender], claim: Claim, doubts: float) -> list[OwnContender]:
+    """As many of these codes as can share the error so that the best of them may still be shown; the best of them."""
+    best_first = _best_first(tested, claim)
+    for n in range(len(tested), 1, -1):
+        part = claim.shared(n, 1.0 - TABLE_SHARE)
+        is_enough = len(best_first[0].testing) >= fewest_values(part.recall, part.confidence)
+        if is_enough and _expects(part, best_first[0], part.max_depth, doubts):
+            return [contender for contender in tested if contender in best_first[:n]]
+    return best_first[:1]
+
+
+def _best_first(own: list[OwnContender], claim: Claim) -> list[OwnContender]:
+    """By the recall of the choosing queries."""
+    return sorted(own, key=lambda contender: -float(found(contender.choosing, claim.max_depth).mean()))
 
 
 def is_likely(claim: Claim, contender: Contender) -> bool:

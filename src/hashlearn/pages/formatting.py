@@ -18,6 +18,16 @@ def in_sentence(title: str) -> str:
     return title[:1].lower() + title[1:]
 
 
+def rounded_down(share: float, decimals: int) -> float:
+    """A lower bound as it is shown, so that "at least" stays true.
+
+    >>> rounded_down(0.91199, 3), rounded_down(0.95, 3)
+    (0.911, 0.95)
+    """
+    scale = 10.0**decimals
+    return math.floor(scale * share + 1e-6) / scale
+
+
 def fixed(x: float | None, decimals: int = 2) -> str:
     """A number with a fixed count of decimals, a dash if there is none.
 

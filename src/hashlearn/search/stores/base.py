@@ -136,7 +136,7 @@ class Store(ABC):
                 self._upsert(Batch(codes, ids, values), replace)
 
     def remove(self, ids: Any = None, *, where: Any = None) -> int:
-        """Remove the rows with these ids, or those that fulfil ``where``, and return how many there were."""
+        """Remove the rows with these ids, or those that fulfill ``where``, and return how many there were."""
         if (ids is None) == (where is None):
             raise ValueError(f"remove takes either ids or where, got {'neither' if ids is None else 'both'}")
         seen = self._checked_where(where) if ids is None else checked_ids(ids, id_type=self.id_type)
@@ -146,7 +146,7 @@ class Store(ABC):
             return self._remove(seen)
 
     def count(self, where: Any = None) -> int:
-        """How many codes there are, or how many of them fulfil ``where``."""
+        """How many codes there are, or how many of them fulfill ``where``."""
         seen = self._checked_where(where)
         with self._lock:
             return self._count(seen)
@@ -222,7 +222,7 @@ class Store(ABC):
 
     @abstractmethod
     def _remove(self, where: Any) -> int:
-        """Remove the rows with these ids, at least one, or those that fulfil a condition; return how many."""
+        """Remove the rows with these ids, at least one, or those that fulfill a condition; return how many."""
 
     def _ask(
         self, codes: NDArray[np.uint8], count: int, exact: bool, where: Where

@@ -24,7 +24,7 @@ Value = str | int | float | bool
 
 
 class Condition:
-    """What a row must fulfil. Combine conditions with ``&``, ``|`` and ``~``."""
+    """What a row must fulfill. Combine conditions with ``&``, ``|`` and ``~``."""
 
     def __and__(self, other: Condition) -> Condition:
         return _Joined("AND", (self, as_condition(other)))

@@ -238,7 +238,7 @@ class SqliteVecStore(Store):
             return len(seen)
 
     def _seen(self, where: Where) -> tuple[str, list[Any]]:
-        """A SELECT of the ids that are there and fulfil ``where``, with its parameters."""
+        """A SELECT of the ids that are there and fulfill ``where``, with its parameters."""
         if isinstance(where, Condition):
             text, values = as_sql(where, quoted=quoted, placeholder="?")
             return f"SELECT id FROM {self._fields_table} WHERE {text}", list(values)
