@@ -168,7 +168,7 @@ def _precision(name: str) -> Iterator[None]:
             restore()
 
 
-def _set_precision(name: str) -> Callable[[], None]:
+def _set_precision(name: str) -> Callable[[], Any]:
     """Set it; returns what sets it back."""
     try:
         before = torch.get_float32_matmul_precision()
