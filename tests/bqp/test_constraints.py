@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from hashlearn import bqp
 from hashlearn.bqp.proof_check import check_proof
-from hashlearn.bqp.solution import Lattice
+from hashlearn.bqp.solution import AtMost, Lattice, OutOfTime
 from tests.bqp.problems import random_symmetric, signed_graph
 
 N = 9
@@ -205,3 +205,22 @@ def test_auto_stops_when_a_tree_of_real_numbers_is_closed():
     assert solution.status.value == "optimal"
     assert solution.value > solution.bound
     assert solution.seconds < 60.0
+
+
+def test_a_proof_of_auto_that_the_time_ends_is_no_end_by_its_own_rule(monkeypatch):
+    def too_late(*arguments):
+        raise OutOfTime
+
+    monkeypatch.setattr(bqp.BranchAndBound, "run", too_late)
+    assert bqp.solve(random_symmetric(40, 0), random_state=0, time_limit=AtMost(60.0)).status == "time_limit"
+
+
+def test_auto_names_no_time_limit_where_its_bound_ended_a_part():
+    """The bound is the value, and the rounding of the value keeps it from being called optimal."""
+    A = bqp.LowRank([[-0.4], [-0.4]], [0.2])
+    assert {bqp.solve(A, random_state=seed).status.value for seed in range(20)} == {"converged"}
+
+
+def test_a_low_rank_problem_without_entries_may_have_fixed_variables():
+    solution = bqp.solve(bqp.LowRank([[1.0], [2.0], [3.0]], [0.0]), fixed={0: -1, 1: 1})
+    assert (solution.x[:2].tolist(), solution.value, solution.status) == ([-1, 1], 0.0, "optimal")

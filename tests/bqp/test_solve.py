@@ -6,6 +6,7 @@ import signal
 import sys
 import threading
 import time
+from fractions import Fraction
 from types import SimpleNamespace
 from typing import ClassVar
 
@@ -229,6 +230,16 @@ def test_a_value_that_is_mostly_rounding_is_not_optimal():
     value = A.value([1.0, 1.0])
     assert bqp.solve(A, Claims(value)).status == "converged"
     assert bqp.solve(A.toarray(), Claims(float(A.toarray().sum()))).status == "optimal"
+
+
+def test_the_better_of_a_bound_in_integers_and_one_in_floats_decides():
+    class Both(Claims):
+        def run(self, A, run, rng, x0):
+            run.offer_bound(Fraction(-9))
+            return super().run(A, run, rng, x0)
+
+    solution = bqp.solve(-np.eye(4), Both(-4.0))
+    assert (solution.value, solution.bound, solution.gap, solution.status) == (-4.0, -4.0, 0.0, "optimal")
 
 
 def test_a_bound_of_zero_below_the_value_does_not_make_it_optimal():

@@ -18,6 +18,7 @@ from hashlearn.linalg.tensors import (  # noqa: E402
     CHUNK,
     block_products,
     buffer,
+    full_products,
     gram64,
     rough_products,
     thin_product,
@@ -132,6 +133,23 @@ def test_reported_sums_are_in_float32_whatever_the_user_allows(monkeypatch):
     finally:
         torch.set_float32_matmul_precision(before)
     assert precisions == ["highest", "highest"]
+
+
+def test_the_newer_switches_of_pytorch_are_set_and_set_back():
+    """They make `torch.get_float32_matmul_precision` raise."""
+    switches = torch.backends.cuda.matmul, torch.backends.mkldnn.matmul
+    if not all(hasattr(switch, "fp32_precision") for switch in switches):
+        pytest.skip("this PyTorch has no such switches")
+    before = [switch.fp32_precision for switch in switches]
+    torch.backends.mkldnn.matmul.fp32_precision = "bf16"
+    try:
+        with full_products():
+            assert [switch.fp32_precision for switch in switches] == ["ieee", "ieee"]
+        assert [switch.fp32_precision for switch in switches] == [before[0], "bf16"]
+        P = TorchRows(torch.ones((300, 2)))
+        np.testing.assert_array_equal(P.transposed(P.P[:, 0]), [300.0, 300.0])
+    finally:
+        torch.backends.mkldnn.matmul.fp32_precision = before[1]
 
 
 def test_a_descent_is_reused_for_the_next_bit_and_freed_with_its_rows():

@@ -118,7 +118,7 @@ def _congruent(A: Operator, C: sp.csr_array) -> Operator:
     if isinstance(A, LowRank):
         if not A.rows.on_host:
             raise ValueError("fixed takes problems of NumPy arrays; copy P to the host first")
-        return LowRank(C.T @ A.P, A.weights)
+        return LowRank.unchecked(C.T @ A.P, A.weights)
     assert isinstance(A, Sparse)
     matrix = sp.csr_array(C.T @ A.matrix @ C)
     return Sparse(sp.csr_array(0.5 * (matrix + matrix.T)))

@@ -281,7 +281,7 @@ class LowRank(Operator):
     @cached_property
     def _scale_of_some_rows(self) -> float:
         some = self.rows.take(np.arange(0, self.n, max(1, self.n // SCALE_ROWS)))
-        return LowRank(some, self.weights).scale() * (self.n / len(some)) ** 1.5
+        return LowRank.unchecked(some, self.weights).scale() * (self.n / len(some)) ** 1.5
 
     def diagonal(self) -> TallArray:
         return self.rows.diagonal(self.weights)

@@ -200,7 +200,7 @@ def solve(
         if abs(Fraction(value) - exact_value) > FAR_OFF * abs(exact_value):
             value = float(exact_value)
         bound = min(max(bound, float_at_most(exact_bound - Fraction(form.rounding))), value)
-        optimal = is_optimal(exact_value, exact_bound)
+        optimal = is_optimal(exact_value, max(exact_bound, Fraction(bound) - Fraction(form.rounding)))
     else:
         optimal = is_optimal(value + value_error(operator) + slack, bound)
     optimal = optimal and is_optimal(value, bound)
@@ -254,7 +254,7 @@ def _solved_on_host(
     """Solve a small problem on a device as a NumPy array; the signs come back as a tensor on the device."""
     rows = operator.rows
     start = None if x0 is None else rows.to_numpy(rows.signs(x0, operator.n))
-    host = LowRank(rows.to_host(), operator.weights)
+    host = LowRank.unchecked(rows.to_host(), operator.weights)
     options: dict[str, Any] = {"time_limit": time_limit, "progress": progress, "verbose": verbose}
     solution = solve(host, solver, random_state=rng, x0=start, **options)
     return dataclasses.replace(solution, x=rows.as_int8(rows.from_numpy(solution.x.astype(np.float64))))

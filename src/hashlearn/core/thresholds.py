@@ -56,7 +56,8 @@ ARPACK_SCALING = 300
 LAPACK_SHIFT, TRY_ENOUGH = 1000, 400
 
 # Semidefinite relaxation: up to this n a low-rank problem goes to the general method. At 20 to 64 random rows of rank 8
-# to 32 both took about 1 ms for a gap of 1e-4; with A positive definite 0.3 to 12 ms against 21 to 150.
+# to 32 both took about 1 ms for a gap of 1e-4; with A positive definite 0.3 to 12 ms against 21 to 150. It is slower
+# for the bits of 21 to 64 classes: 35 to 100 ms against 8 to 27.
 SMALL = 64
 # Eq. (13) is a sum over pairs. It is reported without being asked for up to this many terms: 0.025 s.
 EXPECTATION_PAIRS = 1_000_000

@@ -12,8 +12,9 @@ values and bounds are computed elsewhere, from the rows as they are.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -160,12 +161,30 @@ def full_products() -> AbstractContextManager[None]:
 def _precision(name: str) -> Iterator[None]:
     """PyTorch has one precision for the process, so only one of our threads at a time may need a certain one."""
     with _one_precision:
-        before = torch.get_float32_matmul_precision()
-        torch.set_float32_matmul_precision(name)
+        restore = _set_precision(name)
         try:
             yield
         finally:
-            torch.set_float32_matmul_precision(before)
+            restore()
+
+
+def _set_precision(name: str) -> Callable[[], Any]:
+    """Set it; returns what sets it back."""
+    try:
+        before = torch.get_float32_matmul_precision()
+    except RuntimeError:  # it was set by PyTorch's newer switches, which must not be mixed with the older one
+        switches = torch.backends.cuda.matmul, torch.backends.mkldnn.matmul
+        return partial(_set_switches, switches, _set_switches(switches, ["ieee" if name == "highest" else "tf32"] * 2))
+    torch.set_float32_matmul_precision(name)
+    return partial(torch.set_float32_matmul_precision, before)
+
+
+def _set_switches(switches: tuple[Any, ...], names: list[str]) -> list[str]:
+    """Set PyTorch's switches of precision; returns what they were."""
+    before = [switch.fp32_precision for switch in switches]
+    for switch, name in zip(switches, names, strict=True):
+        switch.fp32_precision = name
+    return before
 
 
 def small_factor(B: Tensor, length: int) -> Tensor:

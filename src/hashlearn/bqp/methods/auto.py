@@ -102,13 +102,13 @@ class Auto:
                         run.tick("relaxation")
                 finally:
                     stop.set()
+            endings = [searched, relaxation.result()]
             max_nodes = PROVING_WORK // A.n if self.max_nodes is None else self.max_nodes
             if provable and not has_limit and max_nodes and not run.is_proven:
                 run.settle(parts)  # the tree begins with a point that does not depend on who was faster
                 parts.append(run.part(BranchAndBound.name, lambda: False))
-                status_of(BranchAndBound(max_nodes), A, parts[-1], proof_rng, run.x)
-            endings = [searched, relaxation.result()]
-            return Status.TIME_LIMIT if Status.TIME_LIMIT in endings and not closed.is_set() else Status.CONVERGED
+                endings.append(status_of(BranchAndBound(max_nodes), A, parts[-1], proof_rng, run.x))
+            return Status.TIME_LIMIT if Status.TIME_LIMIT in endings and not is_proven() else Status.CONVERGED
         finally:
             for part in reversed(parts):
                 run.details.update(part.details)
