@@ -17,12 +17,12 @@ WIDTH, HEIGHT = 920, 340
 TOP, STEP, BAR = 78, 25, 15
 LEFT, RIGHT = 28, 480  # where the two halves begin
 NAMES, LONGEST = 226, 170  # widths of the names and of a bar of 100 %
-EMBEDDINGS = "embeddings_clinc150"
+EMBEDDINGS, CLASSIFIER = "embeddings_clinc150", "embeddings_classifier"
 FOUND = "mAP by intent"
 WITH_LABELS = {  # name in the picture: stored result and its cell
-    "hashlearn, 8 bytes": (EMBEDDINGS, f"[64][labels][{FOUND}]"),
-    "classifier, labels kept, 1 byte": ("embeddings_classifier", f"[its known label][{FOUND}]"),
-    "classifier, 1 byte": ("embeddings_classifier", f"[its predicted class][{FOUND}]"),
+    "hashlearn, defaults, 8 bytes": (CLASSIFIER, f"[its code of 8 bytes][{FOUND}]"),
+    "classifier, labels kept, 1 byte": (CLASSIFIER, f"[its known label][{FOUND}]"),
+    "classifier, 1 byte": (CLASSIFIER, f"[its predicted class][{FOUND}]"),
     "floats, 1,536 bytes": (EMBEDDINGS, f"[–][cosine of the 384 floats][{FOUND}]"),
     "ITQ without labels, 8 bytes": (EMBEDDINGS, f"[64][ITQ][{FOUND}]"),
     "signs of PCA, 8 bytes": (EMBEDDINGS, f"[64][sign code after PCA][{FOUND}]"),

@@ -62,6 +62,11 @@ def test_readme_names_every_extra() -> None:
     assert "docs/registry.md" in section
 
 
+def test_every_picture_is_shown_by_a_page() -> None:
+    pages = "".join(path.read_text("utf-8") for path in MARKDOWN)
+    assert [path.name for path in (ROOT / "docs").glob("*.svg") if f"{path.name})" not in pages] == []
+
+
 def test_pictures_are_well_formed_and_describe_themselves() -> None:
     for path in (ROOT / "docs").glob("*.svg"):
         root = ElementTree.parse(path).getroot()

@@ -12,7 +12,7 @@ pytest.importorskip("benchmarks.front_picture", reason="benchmarks/ is not impor
 
 from benchmarks.claims.stored import read_all
 from benchmarks.embedding_codes import _class_bytes
-from benchmarks.front_picture import picture
+from benchmarks.front_picture import WITH_LABELS, WITHOUT_LABELS, picture
 
 ROOT = Path(__file__).parents[2]
 
@@ -36,6 +36,13 @@ def test_codes_without_labels_are_compared_at_one_size_and_by_one_search() -> No
         changed = [row, "1 / 2 / 3", "4 / 5.67 / 6", "7 / 8 / 9"]
         rows = [changed if cells[0] == row else cells for cells in stored.rows]
         assert ">5.7<" in picture(read_all(ROOT) | {"frontier_clinc150": replace(stored, rows=rows)})
+
+
+def test_our_bars_name_their_settings() -> None:
+    ours = [name for bars in (WITH_LABELS, WITHOUT_LABELS) for name in bars if name.startswith("hashlearn")]
+    assert len(ours) == 3
+    for name in ours:
+        assert "defaults" in name or "full settings, GPU" in name
 
 
 def test_the_bar_of_a_linear_classifier_ranks_by_equal_classes() -> None:
