@@ -479,6 +479,8 @@ def test_columns_of_text_are_named(plan: Compression) -> None:
             refused(titled)
     with pytest.raises(ValueError, match=f"queries {words}"):
         verify(plan, X, titled)
+    with pytest.raises(ValueError, match="X has text or other values that are no numbers in column 'day', Timestamp"):
+        compress(frame.assign(day=np.datetime64("2026-01-01", "ns")))
 
 
 def test_queries_from_the_database_are_left_out() -> None:

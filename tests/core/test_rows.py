@@ -166,3 +166,11 @@ def test_a_frame_of_numbers_is_not_cut_into_columns(monkeypatch: pytest.MonkeyPa
     frame = pd.DataFrame({"a": [1.0, 2.0], "b": [1, 2], "c": [True, False], "d": pd.Categorical(["x", "y"])})
     assert as_rows(frame) is frame
     assert as_rows(frame[:0]).shape == (0, 4)
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_masks_inside_of_a_list_are_refused(kind: type) -> None:
+    vectors = kind([np.ma.masked_array(row, mask=number == 2) for number, row in enumerate(X)])
+    with pytest.raises(ValueError, match=r"queries\[2\] has 4 masked entries"):
+        as_rows(vectors, "queries")
+    assert np.array_equal(as_rows(vectors[:2]), X[:2])

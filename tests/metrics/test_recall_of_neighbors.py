@@ -7,6 +7,7 @@ import pytest
 
 from hashlearn import metrics
 from hashlearn.search import HammingIndex, asymmetric_search, rescore
+from hashlearn.streams import open_rows
 
 RNG = np.random.default_rng(0)
 
@@ -127,6 +128,28 @@ def test_columns_of_vectors_and_frames_are_rows(package):
     for given in (column, frame):
         assert np.array_equal(metrics.float_neighbors(given[:5], given, 3), expected)
         assert np.array_equal(rescore(every, given[:5], given, 3).indices, expected)
+
+
+@pytest.mark.parametrize("package", ["pandas", "polars", "pyarrow"])
+def test_columns_in_another_order_are_refused(package, tmp_path):
+    module = pytest.importorskip(package)
+    rows = RNG.normal(size=(30, 3))
+
+    def frame(names):
+        return (module.table if package == "pyarrow" else module.DataFrame)(
+            {name: rows[:, "abc".index(name)] for name in names}
+        )
+
+    file = tmp_path / "rows.csv"
+    np.savetxt(file, rows, delimiter=",", header="a,b,c", comments="")
+    message = "must have the columns of database{} in the same order, got 'c' as column 1 instead of 'b'"
+    with pytest.raises(ValueError, match="queries " + message.format("")):
+        metrics.float_neighbors(frame("acb"), frame("abc"), 3)
+    for database in (frame("abc"), open_rows(file)):
+        with pytest.raises(ValueError, match="query_vectors " + message.format("_vectors")):
+            rescore(np.zeros((30, 1), int), frame("acb"), database, 1)
+        rescore(np.zeros((30, 1), int), rows, database, 1)
+    assert np.array_equal(metrics.float_neighbors(frame("abc"), rows, 3), metrics.float_neighbors(rows, rows, 3))
 
 
 def test_large_offsets_do_not_hide_distances():

@@ -350,6 +350,18 @@ def test_a_row_that_a_trigger_drops_is_named_and_nothing_is_left(
         assert (store.count(), store.unfinished_loads()) == (before, {})
 
 
+def test_an_error_that_a_trigger_raises_is_a_value_error(path: Path, postgres_url: str) -> None:
+    engine("pyarrow.parquet")
+    with PostgresStore.create(postgres_url, "load_raises", 33, id_type="string") as store:
+        run = store.connection.execute
+        run("CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION $$not today$$; END'")
+        run("CREATE TRIGGER refuses BEFORE INSERT ON load_raises FOR EACH ROW EXECUTE FUNCTION refuse()")
+        for load in (lambda: load_codes(store, path), lambda: store.upsert(CODES, IDS["string"])):
+            with pytest.raises(ValueError, match='"load_raises" refuses the rows, and nothing is stored: not today'):
+                load()
+        assert (len(store), store.unfinished_loads()) == (0, {})
+
+
 def test_a_load_that_fails_leaves_no_table(name: str, place: Any) -> None:
     engine("pyarrow.parquet")
     year = [1] * (N - 1) + [2**63]

@@ -10,16 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator
 from sklearn.utils import check_array
-from sklearn.utils.validation import validate_data
 
 from hashlearn.compression.contenders import Rows
 from hashlearn.compression.promise import TABLE_SHARE, fewest_values, shared
 from hashlearn.core.arrays import to_numpy
 from hashlearn.core.checks import LARGEST_FEATURE, require_k, whole_number
 from hashlearn.core.labels import checked_labels, require_unmasked
-from hashlearn.core.rows import as_rows, require_finite, require_numbers
+from hashlearn.core.rows import as_rows, column_names, require_finite, require_numbers, require_same_columns
 from hashlearn.metrics import float_neighbors
 from hashlearn.search import VectorFile
 
@@ -79,7 +77,7 @@ def split_rows(
         asked = checked_rows(_taken(X, np.sort(asked_rows)), "X")[np.argsort(np.argsort(asked_rows))]
     else:
         queries = as_rows(queries, "queries")
-        require_same_columns(queries, names, "queries", "X")
+        require_same_columns(feature_names(queries), names, "queries", "X")
         asked = checked_rows(queries, "queries")
         if asked.shape[1] != database.shape[1]:
             shapes = f"{asked.shape[1]} and {database.shape[1]}"
@@ -130,29 +128,11 @@ def digest(rows: NDArray[Any]) -> str:
 
 
 def feature_names(X: Any) -> NDArray[Any] | None:
-    """The names of columns, taken as scikit-learn does: of frames, and only if all of them are text.
-
-    A column of vectors must be an array already, so call `as_rows` first.
-    """
-    if isinstance(X, VectorFile):
-        names = getattr(X, "names", None)
-        return None if names is None else np.array(names, object)
-    learner = BaseEstimator()
-    validate_data(learner, X, reset=True, skip_check_array=True, ensure_2d=False)
-    return getattr(learner, "feature_names_in_", None)
-
-
-def require_same_columns(rows: Any, names: Any, name: str, owner: str) -> None:
-    """Refuse named columns that are not ``names``, the columns of ``owner``, in this order. Hashers refuse them too."""
-    given = feature_names(rows)
-    if given is None or names is None:
-        return
-    for place, (here, there) in enumerate(zip(given, names, strict=False)):
-        if here != there:
-            raise ValueError(
-                f"{name} must have the columns of {owner} in the same order, got {here!r} as column {place} instead of "
-                f"{there!r}"
-            )
+    """The names of the columns of a file or a frame; None if there are none. Call `as_rows` first."""
+    if not isinstance(X, VectorFile):
+        return column_names(X)
+    names = getattr(X, "names", None)
+    return None if names is None else np.array(names, object)
 
 
 def checked_rows(X: Any, name: str, least: int = 1) -> NDArray[Any]:
@@ -163,7 +143,7 @@ def checked_rows(X: Any, name: str, least: int = 1) -> NDArray[Any]:
         rows: NDArray[Any] = check_array(
             given, dtype=(np.float64, np.float32), input_name=name, ensure_min_samples=0, ensure_all_finite=False
         )
-    except ValueError:
+    except (ValueError, TypeError):  # a TypeError: dates
         require_numbers(given, name)
         raise
     if len(rows) < least:

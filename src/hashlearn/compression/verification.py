@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from hashlearn.compression.contenders import asked, found
 from hashlearn.compression.promise import SPREAD, accepts, lower_bound, refutes, spread_of_bets
 from hashlearn.compression.result import Compression
-from hashlearn.compression.splitting import checked_rows, digest, require_same_columns, usable_queries, warn_of_repeats
+from hashlearn.compression.splitting import checked_rows, digest, feature_names, usable_queries, warn_of_repeats
 from hashlearn.core.checks import require_k
-from hashlearn.core.rows import as_rows
+from hashlearn.core.rows import as_rows, require_same_columns
 from hashlearn.hashers import BaseHasher
 from hashlearn.metrics import float_neighbors
 from hashlearn.pages.formatting import rounded_down
@@ -93,7 +93,7 @@ def verify(plan: Compression, database: Any, queries: Any) -> Verification:
 def _rows_for(hasher: BaseHasher, X: Any, name: str) -> NDArray[Any]:
     """Checked rows with the columns that the hasher learned from."""
     X = as_rows(X, name)
-    require_same_columns(X, getattr(hasher, "feature_names_in_", None), name, "the model")
+    require_same_columns(feature_names(X), getattr(hasher, "feature_names_in_", None), name, "the model")
     rows = checked_rows(X, name)
     if rows.shape[1] != hasher.n_features_in_:
         raise ValueError(f"{name} must have {hasher.n_features_in_} columns, as the model does, got {rows.shape[1]}")

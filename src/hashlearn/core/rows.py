@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from hashlearn.core.arrays import FloatArray, is_tensor, to_numpy
 from hashlearn.core.checks import finite_float64
+from hashlearn.core.labels import require_unmasked
 from hashlearn.core.packages import require
 
 ARROW_LISTS = ("list", "large_list", "fixed_size_list")
@@ -51,6 +52,37 @@ def float64_rows(X: Any, name: str, *, may_be_empty: bool = False) -> FloatArray
     dtype('float64')
     """
     return finite_float64(to_numpy(as_rows(X, name)), name, ndim=2, may_be_empty=may_be_empty)
+
+
+def column_names(X: Any) -> NDArray[Any] | None:
+    """The names of columns, taken as scikit-learn does: of frames, and only if all of them are text.
+
+    A column of vectors must be an array already, so call `as_rows` first.
+    """
+    from sklearn.base import BaseEstimator
+    from sklearn.utils.validation import validate_data
+
+    learner = BaseEstimator()
+    validate_data(learner, X, reset=True, skip_check_array=True, ensure_2d=False)
+    return getattr(learner, "feature_names_in_", None)
+
+
+def require_same_columns(names: Any, expected: Any, rows: str, owner: str) -> None:
+    """Refuse names of the columns of ``rows`` that are not those of ``owner``, in this order. None: no names.
+
+    >>> require_same_columns(["b", "a"], ["a", "b"], "queries", "X")
+    Traceback (most recent call last):
+        ...
+    ValueError: queries must have the columns of X in the same order, got 'b' as column 0 instead of 'a'
+    """
+    if names is None or expected is None:
+        return
+    for place, (here, there) in enumerate(zip(names, expected, strict=False)):
+        if here != there:
+            raise ValueError(
+                f"{rows} must have the columns of {owner} in the same order, got {here!r} as column {place} instead of "
+                f"{there!r}"
+            )
 
 
 def require_numbers(X: Any, name: str) -> None:
@@ -246,6 +278,8 @@ def _stacked(vectors: Any, name: str) -> Any:
     if len(vectors) and is_tensor(vectors[0]):
         vectors = [to_numpy(vector) for vector in vectors]
     values = vectors.tolist() if isinstance(vectors, np.ndarray) else vectors
+    for row, vector in enumerate(values):
+        require_unmasked(vector, f"{name}[{row}]")
     try:
         return np.asarray(values)
     except ValueError:

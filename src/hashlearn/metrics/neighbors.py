@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from hashlearn.core.arrays import EPS, FloatArray, to_numpy
 from hashlearn.core.checks import require_k, whole_number
 from hashlearn.core.names import require_choice
-from hashlearn.core.rows import float64_rows
+from hashlearn.core.rows import as_rows, column_names, float64_rows, require_same_columns
 from hashlearn.core.threads import map_threads, one_blas_thread
 from hashlearn.linalg.unit_rows import RAISE, SMALLEST, raised_rows, scale_to_unit
 
@@ -79,6 +79,8 @@ def float_neighbors(queries: Any, database: Any, k: int = 10, *, metric: str = "
     array([[1, 0]])
     """
     require_choice(metric, "metric", METRICS)
+    queries, database = as_rows(queries, "queries"), as_rows(database, "database")
+    require_same_columns(column_names(queries), column_names(database), "queries", "database")
     asked, rows = float64_rows(queries, "queries"), float64_rows(database, "database")
     if asked.shape[1] != rows.shape[1]:
         raise ValueError(

@@ -21,7 +21,7 @@ from hashlearn.core.arrays import FloatArray, to_numpy
 from hashlearn.core.checks import finite_float64, require_k
 from hashlearn.core.labels import require_unmasked
 from hashlearn.core.names import require_choice
-from hashlearn.core.rows import as_rows, float64_rows
+from hashlearn.core.rows import as_rows, column_names, float64_rows, require_same_columns
 from hashlearn.core.threads import map_threads, n_threads
 from hashlearn.linalg.unit_rows import RAISE, SMALLEST, raised_rows
 from hashlearn.search.ids import NOTHING, IdArray, are_found, checked_ids, order_of, rows_in_any_order, shown
@@ -58,10 +58,14 @@ def rescore(
     array([[2, 1]])
     """
     require_choice(metric, "metric", METRICS)
+    query_vectors = as_rows(query_vectors, "query_vectors")
     queries = np.ascontiguousarray(float64_rows(query_vectors, "query_vectors", may_be_empty=True))
     if metric == "cosine":
         queries = raised_rows(queries)
     database = _opened(database_vectors)
+    require_same_columns(
+        column_names(query_vectors), getattr(database, "names", None), "query_vectors", "database_vectors"
+    )
     if database.n_features != queries.shape[1]:
         raise ValueError(
             "query_vectors and database_vectors must have as many columns, "
@@ -110,7 +114,9 @@ class _ArrayVectors:
 
     def __init__(self, vectors: Any) -> None:
         require_unmasked(vectors, "database_vectors")
-        self.array = np.asarray(to_numpy(as_rows(vectors, "database_vectors")))
+        rows = as_rows(vectors, "database_vectors")
+        self.names = column_names(rows)
+        self.array = np.asarray(to_numpy(rows))
         if self.array.ndim != 2 or self.array.dtype.kind not in "fiu":
             shape, dtype = self.array.shape, self.array.dtype
             raise ValueError(f"database_vectors must be numbers in 2 dimensions, got shape {shape}, dtype {dtype}")

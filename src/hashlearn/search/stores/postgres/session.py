@@ -132,11 +132,11 @@ class Session:
 
 @contextmanager
 def refused_rows(described: str) -> Iterator[None]:
-    """Rows that break a rule of the table, such as a CHECK or the length of a column, as a ValueError."""
+    """Rows that break a rule of the table, such as a CHECK, the length of a column or a trigger, as a ValueError."""
     psycopg = package("psycopg")
     try:
         yield
-    except (psycopg.IntegrityError, psycopg.DataError) as error:
+    except (psycopg.IntegrityError, psycopg.DataError, psycopg.errors.RaiseException) as error:
         raise ValueError(f"{described} refuses the rows, and nothing is stored: {_one_line(error)}") from None
 
 
