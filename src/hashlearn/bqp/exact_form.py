@@ -55,7 +55,7 @@ class ExactForm:
 
     @property
     def exponent(self) -> int:
-        """Of the unit of N."""
+        """A = N · 2^exponent."""
         return self.entries[3]
 
     @cached_property
