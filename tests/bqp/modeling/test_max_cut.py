@@ -167,7 +167,7 @@ BAD = [
         r"\[0, 1\] = 1 and graph\[1, 0\] = 2; pass",
     ),
     (
-        lambda: {"graph": sp.triu(np.ones((3, 3)), 1)},
+        lambda: {"graph": sp.triu(sp.coo_array(np.ones((3, 3))), 1)},
         ValueError,
         r"graph\[1, 0\] = 0; pass graph \+ graph\.T",
     ),

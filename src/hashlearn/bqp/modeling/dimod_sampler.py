@@ -87,7 +87,7 @@ class DimodSampler:
             if answers and options.get("method", Auto.name) == Auto.name:
                 passed["method"] = Auto(max_nodes=0)  # one proof is enough
             answers.append(solved(QuboSolution, problem, fixed, cardinality, "cardinality", passed))
-        rows = np.array([problem.assignment(answer.solution.x) for answer in answers])
+        samples = [dict(zip(problem.index, problem.assignment(answer.solution.x), strict=True)) for answer in answers]
         best = min(answers, key=lambda answer: (answer.energy, answer.gap))  # with the best bound for this energy
         info = {
             "bound": best.bound if math.isfinite(best.bound) else None,
@@ -97,7 +97,6 @@ class DimodSampler:
             "method": best.solution.method,
         }
         energies = [answer.energy for answer in answers]
-        samples = (rows.reshape(reads, problem.n), list(problem.index))
         return self._dimod.SampleSet.from_samples(samples, vartype=model.vartype, energy=energies, info=info)
 
     def sample_qubo(self, Q: Any, **parameters: Any) -> Any:
