@@ -253,6 +253,20 @@ def test_larger_codes_are_tried_before_a_recall_is_refused(monkeypatch: pytest.M
     assert max(row.bytes_per_row for row in plan.frontier) == 8  # no code larger than one that is shown
 
 
+@pytest.mark.parametrize("may_go_on", [True, False])
+def test_codes_that_are_sure_are_fitted_if_none_can_be_tried_after_the_test(
+    monkeypatch: pytest.MonkeyPatch, may_go_on: bool
+) -> None:
+    """Codes below 8 bytes are likely to keep the recall, but the testing queries refuse them."""
+    unlucky(monkeypatch, size=6)
+    monkeypatch.setattr(compress_module, "can_show_others", lambda *_: may_go_on)
+    monkeypatch.setattr(compress_module, "is_likely", lambda _, code: code.bytes_per_row >= 4)
+    monkeypatch.setattr(compress_module, "is_sure", lambda _, code: code.bytes_per_row >= 8)
+    plan = compress(X, recall=0.8, families=["itq"], mode="hamming")
+    assert plan.certificate.kept
+    assert plan.bytes_per_row == 8
+
+
 def test_a_recall_is_refused_only_if_no_size_up_to_max_bytes_keeps_it(monkeypatch: pytest.MonkeyPatch) -> None:
     unlucky(monkeypatch, size=8)
     plan = compress(X, recall=0.8, families=["pca_sign", "itq"], max_bytes=6, mode="hamming")

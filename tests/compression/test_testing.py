@@ -20,9 +20,11 @@ from hashlearn.compression.testing import (
     Evidence,
     bet_on,
     bound_of_recall,
+    can_show_others,
     expected_depth,
     finalists,
     is_likely,
+    is_sure,
     measured_depth,
     outcome_of,
     shown_depth,
@@ -146,6 +148,17 @@ def test_codes_are_tested_up_to_the_first_that_surely_passes() -> None:
     )
     assert not is_likely(CLAIM, close)
     assert finalists([larger, close, hopeless, sure], CLAIM) == [close, sure]
+
+
+def test_the_last_test_goes_on_to_a_code_that_passes_although_finalists_share_the_error() -> None:
+    scales = {8: 36.0, 12: 32.0, 16: 29.0, 24: 24.0, 32: 12.0}
+    codes = [
+        replace(c, testing=c.testing[:100]) for c in (contender(scale, size=size) for size, scale in scales.items())
+    ]
+    first, last = (finalists(codes, CLAIM, is_last_test) for is_last_test in (False, True))
+    assert not is_sure(CLAIM, first[-1])
+    assert is_sure(CLAIM, last[-1])
+    assert not any(is_sure(CLAIM, code) for code in last[:-1])
 
 
 def test_if_no_code_surely_passes_the_one_with_the_best_recall_is_tested_too() -> None:
@@ -340,5 +353,5 @@ def test_other_codes_are_tried_only_if_the_queries_can_show_them() -> None:
     for n, is_enough in ((300, True), (100, False)):
         code = replace(contender(15.0), testing=perfect[:n])
         evidence = Evidence([code], CLAIM, N, n_codes=40)
-        assert evidence.can_show_others == is_enough
+        assert can_show_others(CLAIM, 40, n) == is_enough
         assert is_enough == (bound_of_recall(evidence._table_claim, code, CLAIM.max_depth)[0] >= CLAIM.recall)

@@ -11,7 +11,7 @@ finalists, larger codes are tried until one is shown. The smallest code that is 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,7 @@ from hashlearn.compression.promise import require_confidence
 from hashlearn.compression.records import Certificate
 from hashlearn.compression.result import Compression
 from hashlearn.compression.splitting import Split, split_rows
-from hashlearn.compression.testing import Claim, Evidence, Outcome, is_likely
+from hashlearn.compression.testing import Claim, Evidence, Outcome, can_show_others, is_likely, is_sure
 from hashlearn.core.checks import generator, require_share, whole_number
 from hashlearn.core.names import require_choice
 from hashlearn.core.progress import Progress, ProgressCallback, tell
@@ -143,10 +143,12 @@ def compress(
             depth = min(wanted, len(rows.database))
         claim = Claim(float(recall), float(confidence), rows.k, depth)
         modes = MODES if mode == "auto" else (mode,)
-        own = _explored(rows, claim, names, modes, most, progress)
+        n_codes = _most_codes(rows, names, modes, most, peers)
+        may_go_on = can_show_others(claim, n_codes, len(rows.testing))
+        own = _explored(rows, claim, names, modes, most, is_likely if may_go_on else is_sure, progress)
         tell(progress, "testing the promise", 0, None)
-        evidence = Evidence(own, claim, len(rows.database), _most_codes(rows, names, modes, most, peers))
-        if evidence.can_show_others and not any(map(evidence.keeps, evidence.finalists)):
+        evidence = Evidence(own, claim, len(rows.database), n_codes)
+        if may_go_on and not any(map(evidence.keeps, evidence.finalists)):
             _explore_on(own, evidence, rows, claim, names, modes, most, progress)
         outcome = evidence.outcome(own)
         winner = outcome.accepted
@@ -184,13 +186,14 @@ def _explored(
     names: list[str],
     modes: tuple[str, ...],
     max_bytes: int,
+    is_enough: Callable[[Claim, Contender], bool],
     progress: ProgressCallback | None,
 ) -> list[OwnContender]:
     """Fit codes until the choosing queries know the smallest size that keeps the claim, family by family.
 
     Quick families go up in size until one keeps it. The quickest goes on, so that the frontier shows what more bytes
     give. Slow ones start at the smallest size that keeps it, and go down while they keep it. If no quick one does, slow
-    ones start at as many bits as there are features.
+    ones start at as many bits as there are features. ``is_enough`` is stricter if no code can be tried after the test.
     """
     tried: list[OwnContender] = []
     work = _Work(progress, names)
@@ -198,10 +201,10 @@ def _explored(
     def keeps(family: str, n_bits: int) -> bool:
         made = contenders(family, n_bits, rows, modes, work.begin(family, n_bits))
         tried.extend(made)
-        return any(is_likely(claim, contender) for contender in made)
+        return any(is_enough(claim, contender) for contender in made)
 
     for family in names:
-        sizes, likely = sizes_of(family, rows, max_bytes), [c.bytes_per_row for c in tried if is_likely(claim, c)]
+        sizes, likely = sizes_of(family, rows, max_bytes), [c.bytes_per_row for c in tried if is_enough(claim, c)]
         if family not in SLOW:
             enough = next((n_bits for n_bits in sizes if keeps(family, n_bits)), None)
             if family == QUICKEST and enough is not None:
@@ -217,18 +220,18 @@ def _explored(
             all(keeps(family, n_bits) for n_bits in reversed(sizes[:first]))
         elif not likely:
             any(keeps(family, n_bits) for n_bits in sizes[first + 1 :])
-    if not tried:
-        raise ValueError(
-            f"max_bytes={max_bytes} leaves nothing to try for {rows.database.shape[1]} features; the smallest codes "
-            f"have {SIZES[0]} bytes, no code has more bits than the {len(rows.database)} database row(s), and families "
-            "such as 'pca_sign' have at most one bit for each feature"
-        )
     return tried
 
 
 def _most_codes(rows: Rows, names: list[str], modes: tuple[str, ...], max_bytes: int, peers: bool) -> int:
     """How many codes could be tried and shown. Each has its part of the error, so queries must not decide this."""
     sizes = [n_bits for family in names for n_bits in sizes_of(family, rows, max_bytes)]
+    if not sizes:
+        raise ValueError(
+            f"max_bytes={max_bytes} leaves nothing to try for {rows.database.shape[1]} features; the smallest codes "
+            f"have {SIZES[0]} bytes, no code has more bits than the {len(rows.database)} database row(s), and families "
+            "such as 'pca_sign' have at most one bit for each feature"
+        )
     return len(sizes) * len(modes) + len(set(sizes)) * peers
 
 

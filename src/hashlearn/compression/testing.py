@@ -30,6 +30,7 @@ from hashlearn.core.arrays import FloatArray
 
 SMALLEST_CLAIM = 0.01  # that a bet is fitted to
 STATEMENTS = 3  # of the table about each code: a depth, the recall at the largest depth, the recall without floats
+USUAL_FINALISTS = 4
 DOUBT = 2.0  # standard errors of a mean: so far below the claim a code may still keep it, so far above it surely does
 
 
@@ -85,17 +86,11 @@ class Evidence:
     """
 
     def __init__(self, own: list[OwnContender], claim: Claim, n_rows: int, n_codes: int) -> None:
-        self.finalists = finalists(own, claim)
+        self.finalists = finalists(own, claim, not can_show_others(claim, n_codes, len(own[0].testing)))
         self._claim, self._n_rows = claim, n_rows
         self._finalist_claim = claim.shared(len(self.finalists), 1.0 - TABLE_SHARE)
-        self._table_claim = claim.shared(STATEMENTS * n_codes, TABLE_SHARE)
+        self._table_claim = _of_the_table(claim, n_codes)
         self._bounds: dict[Contender, Bounds] = {}
-
-    @property
-    def can_show_others(self) -> bool:
-        """Whether there are enough testing queries to show the claim of a code that is no finalist."""
-        needed = fewest_values(self._claim.recall, self._table_claim.confidence)
-        return len(self.finalists[0].testing) >= needed
 
     def bounds(self, contender: Contender) -> Bounds:
         """The best that is shown of a code, by the table's part of the error and by that of a finalist."""
@@ -149,16 +144,26 @@ class Evidence:
         return Outcome(accepted, depth, promised, self.bounds(accepted).bet, tuple(words))
 
 
+def _of_the_table(claim: Claim, n_codes: int) -> Claim:
+    return claim.shared(STATEMENTS * n_codes, TABLE_SHARE)
+
+
+def can_show_others(claim: Claim, n_codes: int, n_testing: int) -> bool:
+    """Whether so many testing queries can show the claim of a code that is no finalist."""
+    return n_testing >= fewest_values(claim.recall, _of_the_table(claim, n_codes).confidence)
+
+
 def outcome_of(own: list[OwnContender], claim: Claim, n_rows: int) -> Outcome:
     """The verdict if no more than these codes can be tried."""
     return Evidence(own, claim, n_rows, len(own)).outcome(own)
 
 
-def finalists(own: list[OwnContender], claim: Claim) -> list[OwnContender]:
+def finalists(own: list[OwnContender], claim: Claim, is_last_test: bool = False) -> list[OwnContender]:
     """Codes that may keep the claim, smallest first, up to the first size at which one surely does.
 
     Only the codes that may need the fewest candidates of their size are finalists. If none surely keeps the claim, the
-    one with the best recall is a finalist too. Where queries are few, there are fewer finalists.
+    one with the best recall is a finalist too. Where queries are few, there are fewer finalists, and more so if no code
+    can be tried after this test.
     """
     tested: list[OwnContender] = []
     for size in sorted({contender.bytes_per_row for contender in own}):
@@ -168,7 +173,9 @@ def finalists(own: list[OwnContender], claim: Claim) -> list[OwnContender]:
         for contender in likely:
             if expected_depth(claim, contender, claim.max_depth, -1.0) <= min(depths):
                 tested.append(contender)
-        if any(_expects(claim, contender, claim.max_depth, DOUBT) for contender in likely):
+        if is_last_test and any(is_sure(claim, contender) for contender in likely):
+            return _affordable(tested, claim, DOUBT)
+        if not is_last_test and any(_expects(claim, contender, claim.max_depth, DOUBT) for contender in likely):
             return _affordable(tested, claim, doubts=0.0)
     safest = _best_first(own, claim)[0]
     return _affordable(tested if safest in tested else [*tested, safest], claim, -DOUBT)
@@ -193,6 +200,11 @@ def _best_first(own: list[OwnContender], claim: Claim) -> list[OwnContender]:
 def is_likely(claim: Claim, contender: Contender) -> bool:
     """Whether the choosing queries expect the claim to be accepted at ``max_depth``."""
     return _expects(claim, contender, claim.max_depth, doubts=1.0)
+
+
+def is_sure(claim: Claim, contender: Contender) -> bool:
+    """Whether the choosing queries hardly doubt that the claim will be accepted, though finalists share the error."""
+    return _expects(claim.shared(USUAL_FINALISTS, 1.0 - TABLE_SHARE), contender, claim.max_depth, DOUBT)
 
 
 def expected_depth(claim: Claim, contender: Contender, deepest: int, doubts: float = 0.0) -> int:
