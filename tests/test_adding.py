@@ -132,6 +132,6 @@ def test_nothing_else_is_needed(scratch: Scratch) -> None:
     assert documents.returncode == 0, documents.stdout
     contracts = sorted({path for kind in KINDS.values() for path in kind.contract})
     done = run_tests(scratch, *contracts, only="toy or Toy")
-    assert done.returncode == 0, done.stdout
+    assert done.returncode == 0, done.stdout + done.stderr
     for name in KINDS:
         assert (ROOT / f"src/hashlearn/{KINDS[name].folder}/{name}.py").exists() is False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Mapping
+from contextlib import ExitStack
 from typing import Any, Self
 
 import numpy as np
@@ -38,19 +39,23 @@ class ToyStore(Store):
         fields: Mapping[str, Any] | None = None,
     ) -> Self:
         """Open the table, or make it if there is none."""
-        opened = cls._package("sqlite3").connect(path, timeout=60, isolation_level=None, check_same_thread=False)
-        store = cls(opened, n_bits, hasher, model, id_type)
-        store._take_fields({}, fields)
-        with store.connection as connection:
-            connection.execute("begin immediate")
-            connection.execute("create table if not exists codes (id primary key, code blob)")
-            connection.execute("create table if not exists made (only integer primary key, bits, model, ids)")
-            made = (store.n_bits, store.model, store.id_type)
-            connection.execute("insert or ignore into made values (0, ?, ?, ?)", made)
-            bits, made_by, ids = connection.execute("select bits, model, ids from made").fetchone()
-        store._require_bits(bits)
-        store._take_ids(ids, id_type)
-        store._require_model(made_by)
+        connect = cls._package("sqlite3").connect
+        with ExitStack() as on_error:
+            opened = connect(path, timeout=60, isolation_level=None, check_same_thread=False)
+            on_error.callback(opened.close)
+            store = cls(opened, n_bits, hasher, model, id_type)
+            store._take_fields({}, fields)
+            with opened as connection:
+                connection.execute("begin immediate")
+                connection.execute("create table if not exists codes (id primary key, code blob)")
+                connection.execute("create table if not exists made (only integer primary key, bits, model, ids)")
+                made = (store.n_bits, store.model, store.id_type)
+                connection.execute("insert or ignore into made values (0, ?, ?, ?)", made)
+                bits, made_by, ids = connection.execute("select bits, model, ids from made").fetchone()
+            store._require_bits(bits)
+            store._take_ids(ids, id_type)
+            store._require_model(made_by)
+            on_error.pop_all()
         return store
 
     def _count(self, where: Where = None) -> int:
