@@ -65,18 +65,6 @@ def test_principal_axes_of_many_columns_are_found(n: int) -> None:
         np.testing.assert_allclose(axes.scores(rows).var(axis=0), axes.variances, rtol=1e-6)
 
 
-def test_principal_axes_draw_from_the_generator_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Refused(np.random.RandomState):
-        def __init__(self, seed: Any = None) -> None:
-            pytest.fail("a legacy generator")
-
-    monkeypatch.setattr(np.random, "RandomState", Refused)
-    monkeypatch.setattr("hashlearn.linalg.principal_axes.MAX_COVARIANCE", 10)
-    X = np.random.default_rng(0).standard_normal((60, 20))
-    first, second = (principal_axes(X, 2, np.random.default_rng(1)).directions for _ in range(2))
-    np.testing.assert_array_equal(first, second)
-
-
 def test_labels_and_kernels_learn_from_wide_sparse_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     labels = np.arange(300) % 3
     rows = sp.csr_array(WIDE + sp.csr_array((np.ones(300), (np.arange(300), labels)), shape=WIDE.shape))

@@ -91,7 +91,8 @@ def _leading_singular_vectors(
     """Singular values, largest first, and right vectors as columns, by a randomized SVD (Halko et al. 2011)."""
     wide = shape[0] < shape[1]  # iterate on the shorter side
     forth, back = (transposed, product) if wide else (product, transposed)
-    V = rng.standard_normal((min(shape), count + OVERSAMPLED))
+    draws = np.random.RandomState(int(rng.integers(2**31)))
+    V = draws.normal(size=(min(shape), count + OVERSAMPLED))
     for _ in range(POWER_ITERATIONS):
         V = np.linalg.qr(back(np.linalg.qr(forth(V))[0]))[0]
     Q = np.linalg.qr(forth(V))[0]
