@@ -11,7 +11,7 @@ finalists, larger codes are tried until one is shown. The smallest code that is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -145,7 +145,9 @@ def compress(
         modes = MODES if mode == "auto" else (mode,)
         n_codes = _most_codes(rows, names, modes, most, peers)
         may_go_on = can_show_others(claim, n_codes, len(rows.testing))
-        own = _explored(rows, claim, names, modes, most, is_likely if may_go_on else is_sure, progress)
+        own = _explored(rows, claim, names, modes, most, progress)
+        if not may_go_on and not any(is_sure(claim, contender) for contender in own):
+            _explore_on(own, None, rows, claim, names, modes, most, progress)
         tell(progress, "testing the promise", 0, None)
         evidence = Evidence(own, claim, len(rows.database), n_codes)
         if may_go_on and not any(map(evidence.keeps, evidence.finalists)):
@@ -186,14 +188,13 @@ def _explored(
     names: list[str],
     modes: tuple[str, ...],
     max_bytes: int,
-    is_enough: Callable[[Claim, Contender], bool],
     progress: ProgressCallback | None,
 ) -> list[OwnContender]:
     """Fit codes until the choosing queries know the smallest size that keeps the claim, family by family.
 
     Quick families go up in size until one keeps it. The quickest goes on, so that the frontier shows what more bytes
     give. Slow ones start at the smallest size that keeps it, and go down while they keep it. If no quick one does, slow
-    ones start at as many bits as there are features. ``is_enough`` is stricter if no code can be tried after the test.
+    ones start at as many bits as there are features.
     """
     tried: list[OwnContender] = []
     work = _Work(progress, names)
@@ -201,10 +202,10 @@ def _explored(
     def keeps(family: str, n_bits: int) -> bool:
         made = contenders(family, n_bits, rows, modes, work.begin(family, n_bits))
         tried.extend(made)
-        return any(is_enough(claim, contender) for contender in made)
+        return any(is_likely(claim, contender) for contender in made)
 
     for family in names:
-        sizes, likely = sizes_of(family, rows, max_bytes), [c.bytes_per_row for c in tried if is_enough(claim, c)]
+        sizes, likely = sizes_of(family, rows, max_bytes), [c.bytes_per_row for c in tried if is_likely(claim, c)]
         if family not in SLOW:
             enough = next((n_bits for n_bits in sizes if keeps(family, n_bits)), None)
             if family == QUICKEST and enough is not None:
@@ -237,7 +238,7 @@ def _most_codes(rows: Rows, names: list[str], modes: tuple[str, ...], max_bytes:
 
 def _explore_on(
     own: list[OwnContender],
-    evidence: Evidence,
+    evidence: Evidence | None,
     rows: Rows,
     claim: Claim,
     names: list[str],
@@ -247,15 +248,20 @@ def _explore_on(
 ) -> None:
     """Add larger codes of each family, up to the first that is shown to keep the claim, while they gain recall.
 
-    No code larger than one that is shown is tried, so slow families go up to the size that is enough for a quick one.
+    Before the test, without ``evidence``, only the choosing queries are looked at: up to the first that is sure. No
+    code larger than the first one is tried, so slow families go up to the size that is enough for a quick one.
     """
 
+    def is_enough(code: OwnContender) -> bool:
+        return is_sure(claim, code) if evidence is None else evidence.keeps(code)
+
     def recall_of(codes: list[OwnContender]) -> float:
-        ranks = (np.concatenate([code.choosing, code.testing]) for code in codes)
+        ranks = (np.concatenate([code.choosing, code.testing] if evidence else [code.choosing]) for code in codes)
         return max((float(found(of_code, claim.max_depth).mean()) for of_code in ranks), default=0.0)
 
-    work = _Work(progress, names, ", since smaller codes failed the test")
-    enough = min((contender.bytes_per_row for contender in own if evidence.keeps(contender)), default=max_bytes)
+    reason = "since smaller codes failed the test" if evidence else "since no more codes can be tried after the test"
+    work = _Work(progress, names, f", {reason}")
+    enough = min((contender.bytes_per_row for contender in own if is_enough(contender)), default=max_bytes)
     for family in names:
         of_family = [contender for contender in own if contender.family == family]
         largest = max((contender.hasher.n_bits for contender in of_family), default=0)
@@ -264,7 +270,7 @@ def _explore_on(
             if n_bits > largest and without_gain < PATIENCE:
                 made = contenders(family, n_bits, rows, modes, work.begin(family, n_bits))
                 own += made
-                if any(map(evidence.keeps, made)):
+                if any(map(is_enough, made)):
                     enough = made[0].bytes_per_row
                     break
                 without_gain = 0 if recall_of(made) > best else without_gain + 1

@@ -203,8 +203,14 @@ def is_likely(claim: Claim, contender: Contender) -> bool:
 
 
 def is_sure(claim: Claim, contender: Contender) -> bool:
-    """Whether the choosing queries hardly doubt that the claim will be accepted, though finalists share the error."""
-    return _expects(claim.shared(USUAL_FINALISTS, 1.0 - TABLE_SHARE), contender, claim.max_depth, DOUBT)
+    """Whether the choosing queries hardly doubt that the claim will be accepted, if a few finalists share the error.
+
+    Where queries are too few to be shared, it is the only finalist.
+    """
+    parts = (claim.shared(n, 1.0 - TABLE_SHARE) for n in range(USUAL_FINALISTS, 0, -1))
+    n_testing = len(contender.testing)
+    part = next((part for part in parts if n_testing >= fewest_values(part.recall, part.confidence)), None)
+    return part is not None and _expects(part, contender, claim.max_depth, DOUBT)
 
 
 def expected_depth(claim: Claim, contender: Contender, deepest: int, doubts: float = 0.0) -> int:
