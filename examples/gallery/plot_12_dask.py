@@ -22,7 +22,7 @@ settings = {"n_bits": 16, "chunk_rows": 800, "solver": "passes", "hash_function"
 
 codes = {"no Dask": distributed.fit(X, n_workers=0, **settings).training_codes}
 for n_workers in (1, 3):
-    workers = {"n_workers": n_workers, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
+    workers = {"n_workers": n_workers, "threads_per_worker": 1, "processes": False, "dashboard_address": ":0"}
     with Client(**workers) as client:
         name = f"{n_workers} worker{'s' * (n_workers > 1)}"
         codes[name] = distributed.fit(X, client=client, **settings).training_codes

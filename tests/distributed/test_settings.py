@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import socket
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -82,3 +85,15 @@ def test_columns_are_named_once(tmp_path):
     pq.write_table(pa.table({"a": X[:, 0], "b": X[:, 1]}), tmp_path / "rows.parquet")
     with pytest.raises(ValueError, match="columns must name each column once, got 'a' 2 times"):
         distributed.fit(tmp_path / "rows.parquet", n_bits=2, columns=["a", "a"], n_workers=0)
+
+
+def test_the_port_of_another_cluster_is_left_alone():
+    """Dask would warn that its usual port is in use, and warnings are errors here."""
+    pytest.importorskip("distributed")
+    with socket.socket() as other:
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        with contextlib.suppress(OSError):  # a cluster has it already
+            other.bind(("", 8787))
+            other.listen()
+        with cluster.connected(n_workers=1) as client:
+            assert len(cluster.workers_of(client)) == 1

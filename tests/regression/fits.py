@@ -623,7 +623,7 @@ def dask_client() -> Any:
     """A client whose two workers are threads of this process."""
     from distributed import Client
 
-    return Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=None)
+    return Client(processes=False, n_workers=2, threads_per_worker=1, dashboard_address=":0")
 
 
 def results(fits: Iterable[Fit]) -> Iterator[tuple[Fit, Result, float]]:

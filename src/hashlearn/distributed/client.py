@@ -50,7 +50,7 @@ def connected(
         raise ValueError(TOO_LITTLE.format(f"memory_limit={memory_limit!r} is {limit / 1e6:,.0f} MB"))
     with (
         distributed.LocalCluster(
-            n_workers=workers, threads_per_worker=1, memory_limit=memory_limit, dashboard_address=None
+            n_workers=workers, threads_per_worker=1, memory_limit=memory_limit, dashboard_address=":0"
         ) as cluster,
         distributed.Client(cluster) as opened,
     ):
