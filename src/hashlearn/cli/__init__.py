@@ -47,7 +47,7 @@ class _Commands(click.Group):
             # In its standalone mode, click ends with exit code 1 after Ctrl-C outside of a command.
             code = super().main(*args, **{**extra, "standalone_mode": False})
         except (click.Abort, KeyboardInterrupt) as error:
-            if isinstance(error.__cause__, EOFError):  # click takes it for Ctrl-C; it is a bug of ours
+            if isinstance(error.__cause__, EOFError):  # click turns it into Abort, but it is an error of the program
                 raise error.__cause__ from None
             end_with(Interrupted(NO_ANSWER))
         except (click.ClickException, MemoryError, OSError) as error:

@@ -246,10 +246,10 @@ def _explore_on(
     max_bytes: int,
     progress: ProgressCallback | None,
 ) -> None:
-    """Add larger codes of each family, up to the first that is shown to keep the claim, while they gain recall.
+    """Add larger codes of each family while they gain recall, up to the first that is enough.
 
-    Before the test, without ``evidence``, only the choosing queries are looked at: up to the first that is sure. No
-    code larger than the first one is tried, so slow families go up to the size that is enough for a quick one.
+    A code is enough if ``evidence`` shows that it keeps the claim. Before the test, without ``evidence``, it is enough
+    if the choosing queries are sure of it. No family goes beyond the smallest size that is enough for another one.
     """
 
     def is_enough(code: OwnContender) -> bool:

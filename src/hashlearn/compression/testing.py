@@ -30,7 +30,7 @@ from hashlearn.core.arrays import FloatArray
 
 SMALLEST_CLAIM = 0.01  # that a bet is fitted to
 STATEMENTS = 3  # of the table about each code: a depth, the recall at the largest depth, the recall without floats
-USUAL_FINALISTS = 4
+USUAL_FINALISTS = 4  # that `is_sure` expects to share the error
 DOUBT = 2.0  # standard errors of a mean: so far below the claim a code may still keep it, so far above it surely does
 
 
@@ -89,7 +89,7 @@ class Evidence:
         self.finalists = finalists(own, claim, not can_show_others(claim, n_codes, len(own[0].testing)))
         self._claim, self._n_rows = claim, n_rows
         self._finalist_claim = claim.shared(len(self.finalists), 1.0 - TABLE_SHARE)
-        self._table_claim = _of_the_table(claim, n_codes)
+        self._table_claim = _table_claim(claim, n_codes)
         self._bounds: dict[Contender, Bounds] = {}
 
     def bounds(self, contender: Contender) -> Bounds:
@@ -144,13 +144,14 @@ class Evidence:
         return Outcome(accepted, depth, promised, self.bounds(accepted).bet, tuple(words))
 
 
-def _of_the_table(claim: Claim, n_codes: int) -> Claim:
+def _table_claim(claim: Claim, n_codes: int) -> Claim:
+    """The claim for one statement of the table."""
     return claim.shared(STATEMENTS * n_codes, TABLE_SHARE)
 
 
 def can_show_others(claim: Claim, n_codes: int, n_testing: int) -> bool:
-    """Whether so many testing queries can show the claim of a code that is no finalist."""
-    return n_testing >= fewest_values(claim.recall, _of_the_table(claim, n_codes).confidence)
+    """Whether ``n_testing`` queries are enough to accept a code that is tested with the table's part of the error."""
+    return n_testing >= fewest_values(claim.recall, _table_claim(claim, n_codes).confidence)
 
 
 def outcome_of(own: list[OwnContender], claim: Claim, n_rows: int) -> Outcome:
@@ -162,8 +163,8 @@ def finalists(own: list[OwnContender], claim: Claim, is_last_test: bool = False)
     """Codes that may keep the claim, smallest first, up to the first size at which one surely does.
 
     Only the codes that may need the fewest candidates of their size are finalists. If none surely keeps the claim, the
-    one with the best recall is a finalist too. Where queries are few, there are fewer finalists, and more so if no code
-    can be tried after this test.
+    one with the best recall is a finalist too. With few queries there are fewer finalists, so that each has a larger
+    part of the error. The last test needs a finalist that `is_sure`, since no other code can be tried after it.
     """
     tested: list[OwnContender] = []
     for size in sorted({contender.bytes_per_row for contender in own}):
@@ -182,7 +183,7 @@ def finalists(own: list[OwnContender], claim: Claim, is_last_test: bool = False)
 
 
 def _affordable(tested: list[OwnContender], claim: Claim, doubts: float) -> list[OwnContender]:
-    """As many of these codes as can share the error so that the best of them may still be shown; the best of them."""
+    """The best of these codes: as many as can share the error if the best one is still to be accepted."""
     best_first = _best_first(tested, claim)
     for n in range(len(tested), 1, -1):
         part = claim.shared(n, 1.0 - TABLE_SHARE)
@@ -193,7 +194,7 @@ def _affordable(tested: list[OwnContender], claim: Claim, doubts: float) -> list
 
 
 def _best_first(own: list[OwnContender], claim: Claim) -> list[OwnContender]:
-    """By the recall of the choosing queries."""
+    """The codes by the recall of their choosing queries, the highest first."""
     return sorted(own, key=lambda contender: -float(found(contender.choosing, claim.max_depth).mean()))
 
 
@@ -203,9 +204,9 @@ def is_likely(claim: Claim, contender: Contender) -> bool:
 
 
 def is_sure(claim: Claim, contender: Contender) -> bool:
-    """Whether the choosing queries hardly doubt that the claim will be accepted, if a few finalists share the error.
+    """Whether the choosing queries expect the claim to be accepted, with a margin of `DOUBT` standard errors.
 
-    Where queries are too few to be shared, it is the only finalist.
+    The code shares the error with other finalists: four in all, or fewer if queries are too few for four.
     """
     parts = (claim.shared(n, 1.0 - TABLE_SHARE) for n in range(USUAL_FINALISTS, 0, -1))
     n_testing = len(contender.testing)

@@ -169,10 +169,10 @@ def _precision(name: str) -> Iterator[None]:
 
 
 def _set_precision(name: str) -> Callable[[], Any]:
-    """Set it; returns what sets it back."""
+    """Set PyTorch's precision of products. Returns a function that restores the old one."""
     try:
         before = torch.get_float32_matmul_precision()
-    except RuntimeError:  # it was set by PyTorch's newer switches, which must not be mixed with the older one
+    except RuntimeError:  # the user set the newer switches, and PyTorch refuses to mix them with the older one
         switches = torch.backends.cuda.matmul, torch.backends.mkldnn.matmul
         return partial(_set_switches, switches, _set_switches(switches, ["ieee" if name == "highest" else "tf32"] * 2))
     torch.set_float32_matmul_precision(name)
@@ -180,7 +180,7 @@ def _set_precision(name: str) -> Callable[[], Any]:
 
 
 def _set_switches(switches: tuple[Any, ...], names: list[str]) -> list[str]:
-    """Set PyTorch's switches of precision; returns what they were."""
+    """Set the newer switches. Returns their old values."""
     before = [switch.fp32_precision for switch in switches]
     for switch, name in zip(switches, names, strict=True):
         switch.fp32_precision = name

@@ -178,7 +178,7 @@ def _what_else(start: bytes, file_size: int) -> str:
         return f"truncated, or no model file: {file_size} bytes"
     if start[8:9] == b"{":
         return "this may be a safetensors file, but no model of hashlearn: its header does not open with a SHA-256"
-    return "not a model file of hashlearn; hashlearn.search.stores opens stores"
+    return "not a model file of hashlearn; to open a store, use its class in hashlearn.search.stores"
 
 
 def plain(array: NDArray[Any], name: str) -> NDArray[Any]:

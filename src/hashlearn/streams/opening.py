@@ -98,7 +98,9 @@ def read_codes(
     """
     path, part = split_address(address)
     if path.suffix.lower() not in (".npy", ".parquet"):
-        raise ValueError(f"{address}: codes are npy or Parquet; hashlearn.search.stores opens and searches stores")
+        raise ValueError(
+            f"{address}: codes are npy or Parquet files; to search a store, use its class in hashlearn.search.stores"
+        )
     _suffix(path)
     try:
         _require_no_part(path, part)

@@ -49,7 +49,7 @@ def read_file(path: Path) -> DataSet:
 
 
 def near_file(name: str) -> str:
-    """A hint for an unknown name, if a file that is called so is in the current folder, and nothing otherwise."""
+    """A hint that names a file of the current folder, if only its ending is missing; else an empty string."""
     here = [name + suffix for suffix in SUFFIXES if Path(name + suffix).is_file()]
     return f"; did you mean the file {here[0]!r}?" if here else ""
 
