@@ -130,7 +130,6 @@ def test_evaluate_is_the_metrics(folder: Path) -> None:
         "yq.npy",
     ]
     found = answer("evaluate", "model", *files, "-k", 7, "--neighbors", 4, "--radius", 3)
-    assert found == answer("evaluate", "model", *files, "-k", 7, "--neighbours", 4, "--radius", 3)  # the old spelling
     hasher = load("model")
     arguments = (hasher.encode(X[QUERIES]), hasher.encode(X[:N]), Y[QUERIES], Y[:N])
     assert found["mean_average_precision"] == metrics.mean_average_precision(*arguments)

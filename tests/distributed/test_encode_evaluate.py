@@ -180,13 +180,12 @@ def test_parquet_files_without_rows_are_left_out(fitted, tmp_path):
         distributed.fit(rows / "part-00.parquet", n_workers=0)
 
 
-@pytest.mark.parametrize("ties", ["expected", "optimistic", "pessimistic"])
-def test_merged_counts_give_the_metrics_of_all_codes(fitted, ties):
+def test_merged_counts_give_the_metrics_of_all_codes(fitted):
     X, y, hasher = fitted
     codes = hasher.encode(X)
     blocks = [(codes[a : a + 200], y[a : a + 200]) for a in range(0, 900, 200)]
-    found = distributed.evaluate(codes[:40], y[:40], blocks, ties=ties, n_workers=0)
-    wanted = metrics.mean_average_precision(codes[:40], codes, y[:40], y, ties=ties)
+    found = distributed.evaluate(codes[:40], y[:40], blocks, n_workers=0)
+    wanted = metrics.mean_average_precision(codes[:40], codes, y[:40], y)
     assert found.mean_average_precision == pytest.approx(wanted, rel=1e-12)
     assert found.precision_within_radius == metrics.precision_within_radius(codes[:40], codes, y[:40], y)
     assert found.n_database == 900
@@ -208,11 +207,6 @@ def test_evaluation_of_files_on_workers(fitted, tmp_path):
     codes = hasher.encode(X)
     wanted = metrics.mean_average_precision(codes[:30], codes, y[:30], y)
     assert found.mean_average_precision == pytest.approx(wanted, rel=1e-12)
-
-
-def test_order_among_ties_needs_all_blocks():
-    with pytest.raises(ValueError, match="ties must be one of"):
-        distributed.evaluate(np.zeros((1, 1), np.uint8), [0], [], ties="stable", n_workers=0)
 
 
 @pytest.mark.parametrize("second", ["reversed", "renamed"])

@@ -33,11 +33,10 @@ def ranked_value(relevant: NDArray[np.bool_], average: str, top_k: int | None = 
             total += 0.5 * (before + precision) if average == "trapezoid" else precision
         before = precision
     if hits == 0:
-        return float("nan") if average == "successful" else 0.0
+        return 0.0
     return total / (hits if average == "top_k" else min(n_relevant, last))
 
 
-def in_order(distances: NDArray[np.intp], relevant: NDArray[np.bool_], ties: str) -> NDArray[np.bool_]:
-    """Relevance by rank, by a sort."""
-    second = {"stable": np.arange(len(relevant)), "optimistic": ~relevant, "pessimistic": relevant}[ties]
-    return relevant[np.lexsort((second, distances))]
+def in_order(distances: NDArray[np.intp], relevant: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Relevance by rank, by a stable sort."""
+    return relevant[np.argsort(distances, kind="stable")]

@@ -32,31 +32,10 @@ MUTANTS = [
         PRECISION,
     ),
     Mutant(
-        "the pooled curve starts at precision 1",
-        "metrics/average_precision.py",
-        "np.concatenate([curve.precision[first : first + 1], curve.precision[first:]])",
-        "np.concatenate([[1.0], curve.precision[first:]])",
-        PRECISION,
-    ),
-    Mutant(
-        "radii at which nothing is found pull the pooled curve to 0",
-        "metrics/average_precision.py",
-        "first = int(np.argmax(curve.retrieved > 0))",
-        "first = 0",
-        PRECISION,
-    ),
-    Mutant(
         "precision within a radius leaves out the items at the radius",
         "metrics/retrieval.py",
         "last = min(radius, counts.retrieved.shape[1] - 1) + 1",
         "last = min(radius, counts.retrieved.shape[1] - 1)",
-        NEAREST,
-    ),
-    Mutant(
-        "recall of the macro curve is divided by the items of all queries",
-        "metrics/retrieval.py",
-        "np.broadcast_to(relevant[:, -1:], relevant.shape)",
-        "np.broadcast_to(relevant[:, -1:].sum(), relevant.shape)",
         NEAREST,
     ),
     Mutant(
@@ -68,9 +47,9 @@ MUTANTS = [
     ),
     Mutant(
         "true neighbors at the k-th distance never count",
-        "metrics/retrieval.py",
-        "nearer = counts.retrieved.cumsum(axis=1) - counts.retrieved",
-        "nearer = counts.retrieved.cumsum(axis=1)",
+        "metrics/tie_rules.py",
+        "nearer = retrieved.cumsum(axis=1) - retrieved",
+        "nearer = retrieved.cumsum(axis=1)",
         ("tests/metrics/test_neighbors.py",),
     ),
     Mutant(

@@ -76,17 +76,10 @@ MUTANTS = [
         INDEX,
     ),
     Mutant(
-        "pessimistic hits at k are optimistic",
-        "metrics/tie_rules.py",
-        "out[i] += max(0, left - (n - r))",
-        "out[i] += min(left, r)",
-        (*PRECISION, *NEAREST),
-    ),
-    Mutant(
         "a distance that rank top_k cuts counts whole",
         "metrics/tie_rules.py",
-        "places = min(n, top_k - N)",
-        "places = n",
+        "_random_order(R, N, n, r, min(n, top_k - N), harmonic)",
+        "_random_order(R, N, n, r, n, harmonic)",
         PRECISION,
     ),
     Mutant(
@@ -101,13 +94,6 @@ MUTANTS = [
         "metrics/tie_rules.py",
         "before = 1.0 + q * (places - 1)",
         "before = q * (places - 1)",
-        PRECISION,
-    ),
-    Mutant(
-        "pessimistic precision counts ranks as if relevant items came first",
-        "metrics/tie_rules.py",
-        "_one_after_another(R, N + n - r, max(0, places - (n - r)), harmonic)",
-        "_one_after_another(R, N, max(0, places - (n - r)), harmonic)",
         PRECISION,
     ),
     Mutant(

@@ -97,11 +97,9 @@ def _require_fitting(output: Path, id_column: str | None, number_rows: bool, kee
 @options.rows_option("--query-labels", "Their labels", required=True)
 @click.option("--radius", type=int, default=2, help="Radius in bits of the precision within a radius.")
 @click.option("-k", type=int, help="Also precision and recall among the k nearest.")
-@click.option(
-    "--neighbors", "--neighbours", "neighbors", type=int, help="Also the accuracy of a vote of this many nearest rows."
-)
-@click.option("--ties", default="expected", help="How equal distances are ranked.")
-@click.option("--average", default="plain", help="Convention of average precision.")
+@click.option("--neighbors", type=int, help="Also the accuracy of a vote of this many nearest rows.")
+@click.option("--ties", default="expected", help="How equal distances are ranked: expected or stable.")
+@click.option("--average", default="plain", help="Convention of average precision: plain, trapezoid or top_k.")
 @click.option("--top-k", type=int, help="Average precision of this many nearest rows only.")
 @options.batch_option
 @options.answers

@@ -14,19 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.core.checks import require_radius
-from hashlearn.core.names import require_choice
 from hashlearn.distributed.block_cache import combined, one_core
 from hashlearn.distributed.blocks import found_files, has_no_rows
 from hashlearn.distributed.client import connected
 from hashlearn.distributed.moments import plus, tree
-from hashlearn.metrics.average_precision import finisher, mean_over_queries
+from hashlearn.metrics.average_precision import finisher
 from hashlearn.metrics.counting import CountArray, Counts, count_pairs
 from hashlearn.metrics.inputs import make_task
 from hashlearn.metrics.retrieval import PrecisionRecallCurve, curve_of_totals, totals, within
 from hashlearn.streams import read_labels
 from hashlearn.streams.opening import read_codes, split_address
 
-TIES = ("expected", "optimistic", "pessimistic")
 Source = tuple[Any, Any]  # codes and labels of a block: arrays, or the addresses of files
 
 
@@ -48,7 +46,6 @@ def evaluate(
     n_bits: int | None = None,
     model: str | None = None,
     radius: int = 2,
-    ties: str = "expected",
     client: Any = None,
     address: str | None = None,
     n_workers: int | None = None,
@@ -64,7 +61,7 @@ def evaluate(
         the same order, as ``FILE::COLUMN`` where they have several columns
     n_bits : of the codes, where they are in files
     model : digest of the hasher; Parquet files with codes of another model are refused
-    radius, ties : as in `hashlearn.metrics`; ties in database order ("stable") would need all blocks at once
+    radius : as in `hashlearn.metrics`; ties are averaged over
     client, address, n_workers, memory_limit : as in `fit`; ``n_workers=0`` counts in this process
 
     >>> codes = np.array([[0b0000], [0b0001], [0b0111]], dtype=np.uint8)
@@ -72,7 +69,6 @@ def evaluate(
     >>> evaluate(codes[:1], [1], blocks, n_workers=0).precision_within_radius
     0.5
     """
-    require_choice(ties, "ties", TIES)
     require_radius(radius)
     blocks = list(database) if database_labels is None else _pairs(database, database_labels)
     if not blocks:
@@ -89,9 +85,9 @@ def evaluate(
     retrieved, relevant = total
     counts = Counts.without_order(retrieved, relevant, np.zeros(len(queries), np.int32))
     n = int(counts.retrieved[0].sum())
-    precisions = finisher(n, ties, "plain", None)(counts)
+    precisions = finisher(n, "expected", "plain", None)(counts)
     return BlockEvaluation(
-        mean_over_queries(precisions, "plain"),
+        float(precisions.mean()),
         float(within(counts, radius).mean()),
         curve_of_totals(totals(counts)),
         n,

@@ -1,4 +1,4 @@
-"""Average precision of a Hamming ranking: five conventions and four tie rules, by name.
+"""Average precision of a Hamming ranking: three conventions and two tie rules, by name.
 
 A query ranks the whole database by distance. Let rel(i) be 1 if the item at rank i is relevant, hits(i) the number of
 relevant items up to rank i, P(i) = hits(i)/i the precision there, and R the number of relevant items in the database.
@@ -13,15 +13,10 @@ K is ``top_k``, or the size of the database if that is None.
                       Recall changes at relevant items only, by 1/R. The paper's authors use it in their public code
 ``"top_k"``           Σ_{i ≤ K} rel(i) P(i) / hits(K): divided by the number found, not by the number that exists; 0
                       if nothing was found. Needs ``top_k``
-``"successful"``      plain, averaged only over the queries with a relevant item among the first K
-``"pooled"``          area under the precision–recall curve of all pairs within radius 0, 1, …, by trapezoids. The
-                      first precision extends to recall 0. See `precision_recall_curve`. No ``top_k``
 ====================  =================================================================================================
 
 ``ties`` orders items at equal distance. ``"expected"`` is the exact mean over all their orders. ``"stable"`` takes them
-in database order, as a stable sort and the paper's authors do. ``"optimistic"`` puts relevant items first,
-``"pessimistic"`` last. One combination has no closed form and is refused: ``ties="expected"`` with
-``average="successful"`` and a ``top_k``, because it is then random which queries are successful.
+in database order, as a stable sort and the paper's authors do.
 """
 
 from __future__ import annotations
@@ -36,10 +31,9 @@ from hashlearn.core.checks import require_k
 from hashlearn.core.names import require_choice
 from hashlearn.metrics.counting import Counts, count_pairs, ratio
 from hashlearn.metrics.inputs import Task, make_task
-from hashlearn.metrics.retrieval import PrecisionRecallCurve, pooled_curve
-from hashlearn.metrics.tie_rules import TIES, expected_top_k_average, harmonic_numbers, sums_by_rule
+from hashlearn.metrics.tie_rules import TIES, expected_sums, expected_top_k_average, harmonic_numbers
 
-AVERAGES = ("plain", "trapezoid", "top_k", "successful", "pooled")
+AVERAGES = ("plain", "trapezoid", "top_k")
 
 
 def mean_average_precision(
@@ -59,21 +53,18 @@ def mean_average_precision(
     query_codes, database_codes : uint8 arrays (n_samples, n_bytes), packed.
     query_labels, database_labels : classes (n_samples,), or 0/1 indicators (n_samples, n_labels) where sharing any
         label makes an item relevant.
-    ties : "expected", "stable", "optimistic" or "pessimistic": the order of items at equal distance.
-    average : "plain", "trapezoid", "top_k", "successful" or "pooled": see the formulas in the module docstring.
+    ties : "expected" or "stable": the order of items at equal distance.
+    average : "plain", "trapezoid" or "top_k": see the formulas in the module docstring.
     top_k : only the first ``top_k`` ranks count.
 
     >>> database = np.array([[0b0000], [0b0001], [0b0001], [0b0011]], dtype=np.uint8)
     >>> mean_average_precision(database[:1], database, ["a"], ["a", "b", "a", "b"])  # (1 + (2/2 + 2/3)/2) / 2
     0.9166666666666666
-    >>> mean_average_precision(database[:1], database, ["a"], ["a", "b", "a", "b"], ties="pessimistic")  # (1 + 2/3) / 2
-    0.8333333333333334
+    >>> mean_average_precision(database[:1], database, ["a"], ["a", "b", "a", "b"], ties="stable")  # (1 + 2/3) / 2
+    0.8333333333333333
     """
-    task = make_task(query_codes, database_codes, query_labels, database_labels)
-    require_conventions(task, ties, average, top_k)
-    if average == "pooled":
-        return area(pooled_curve(task))
-    return mean_over_queries(_per_query(task, ties, average, top_k), average)
+    arguments = (query_codes, database_codes, query_labels, database_labels)
+    return float(average_precision(*arguments, ties=ties, average=average, top_k=top_k).mean())
 
 
 def average_precision(
@@ -88,18 +79,14 @@ def average_precision(
 ) -> FloatArray:
     """Average precision of each query, shape (n_queries,); parameters as in `mean_average_precision`.
 
-    With ``average="successful"``, queries outside the mean are nan. ``"pooled"`` has no values for single queries.
-
     >>> codes = np.array([[0b00], [0b11]], dtype=np.uint8)
     >>> average_precision(codes, codes, [0, 1], [0, 0])
     array([1., 0.])
     """
     task = make_task(query_codes, database_codes, query_labels, database_labels)
     require_conventions(task, ties, average, top_k)
-    if average == "pooled":
-        others = ", ".join(repr(name) for name in AVERAGES if name != "pooled")
-        raise ValueError(f"average='pooled' is one curve for all queries and has no value for each; {others} do")
-    return _per_query(task, ties, average, top_k)
+    finish, before = finisher(task.n_database, ties, average, top_k), average == "trapezoid"
+    return np.concatenate(count_pairs(task, finish, database_order=ties == "stable", before=before, top_k=top_k))
 
 
 def require_conventions(task: Task, ties: str, average: str, top_k: int | None) -> None:
@@ -110,13 +97,6 @@ def require_conventions(task: Task, ties: str, average: str, top_k: int | None) 
         require_k(top_k, task.n_database, "top_k")
     if average == "top_k" and top_k is None:
         raise ValueError("average='top_k' divides by the hits among the first top_k items: give top_k")
-    if average == "pooled" and top_k is not None:
-        raise ValueError(f"average='pooled' is taken over radii, not ranks, and has no top_k; got top_k={top_k}")
-    if average == "successful" and top_k is not None and ties == "expected":
-        raise ValueError(
-            "ties='expected' with average='successful' has no closed form when top_k is given: which queries are "
-            "successful is then random; ties='stable', 'optimistic' and 'pessimistic' do, and so does top_k=None"
-        )
 
 
 def finisher(n_database: int, ties: str, average: str, top_k: int | None) -> Callable[[Counts], FloatArray]:
@@ -125,40 +105,15 @@ def finisher(n_database: int, ties: str, average: str, top_k: int | None) -> Cal
     harmonic = harmonic_numbers(0 if ties == "stable" else n_database)
 
     def finish(counts: Counts) -> FloatArray:
-        if average == "top_k" and ties == "expected":
+        if ties == "stable":
+            at, before = counts.precision_sum, counts.before_sum
+        elif average == "top_k":
             averages: FloatArray = expected_top_k_average(counts.retrieved, counts.relevant, last, harmonic)
             return averages
-        if ties == "stable":
-            at, before, hits = counts.precision_sum, counts.before_sum, counts.top_k_hits.astype(np.float64)
         else:
-            at, before, hits = sums_by_rule(counts.retrieved, counts.relevant, ties, last, harmonic)
+            at, before = expected_sums(counts.retrieved, counts.relevant, last, harmonic)
         total = 0.5 * (at + before) if average == "trapezoid" else at
-        best = hits if average == "top_k" else np.minimum(counts.n_relevant, last)
-        out = ratio(total, best)
-        return np.where(hits > 0, out, np.nan) if average == "successful" else out
+        best = counts.top_k_hits if average == "top_k" else np.minimum(counts.n_relevant, last)
+        return ratio(total, best)
 
     return finish
-
-
-def mean_over_queries(values: FloatArray, average: str) -> float:
-    """The mean of the convention: over all queries, or over the successful ones."""
-    if average != "successful":
-        return float(values.mean())
-    successful = ~np.isnan(values)
-    if not successful.any():
-        raise ValueError("average='successful' has no query to average over: none has a relevant item in its ranking")
-    return float(values[successful].mean())
-
-
-def area(curve: PrecisionRecallCurve) -> float:
-    """Area under a curve by trapezoids. The first precision extends to recall 0; 0 if nothing is relevant."""
-    first = int(np.argmax(curve.retrieved > 0))
-    recall = np.concatenate([[0.0], curve.recall[first:]])
-    precision = np.concatenate([curve.precision[first : first + 1], curve.precision[first:]])
-    return float(np.sum(np.diff(recall) * 0.5 * (precision[1:] + precision[:-1])))
-
-
-def _per_query(task: Task, ties: str, average: str, top_k: int | None) -> FloatArray:
-    finish = finisher(task.n_database, ties, average, top_k)
-    before = average == "trapezoid"
-    return np.concatenate(count_pairs(task, finish, database_order=ties == "stable", before=before, top_k=top_k))

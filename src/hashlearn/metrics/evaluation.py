@@ -9,8 +9,7 @@ import numpy as np
 
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import require_k, require_radius
-from hashlearn.core.names import deprecated
-from hashlearn.metrics.average_precision import area, finisher, mean_over_queries, require_conventions
+from hashlearn.metrics.average_precision import finisher, require_conventions
 from hashlearn.metrics.counting import CountArray, Counts, count_pairs, ratio
 from hashlearn.metrics.inputs import make_task
 from hashlearn.metrics.retrieval import (
@@ -29,8 +28,7 @@ class Evaluation:
     """The result of `evaluate`: fractions in [0, 1], None for what was not requested, and the arguments.
 
     ``per_query`` holds an array with one value for each query under the name of each function that was computed:
-    "average_precision" (not for ``average="pooled"``), "precision_within_radius", "precision_at_k", "recall_at_k" and
-    "knn_accuracy" (0 or 1).
+    "average_precision", "precision_within_radius", "precision_at_k", "recall_at_k" and "knn_accuracy" (0 or 1).
     """
 
     mean_average_precision: float
@@ -38,7 +36,7 @@ class Evaluation:
     precision_at_k: float | None
     recall_at_k: float | None
     knn_accuracy: float | None
-    curve: PrecisionRecallCurve  # pooled, by radius
+    curve: PrecisionRecallCurve  # of all pairs, by radius
     per_query: dict[str, FloatArray]
     ties: str
     average: str
@@ -46,12 +44,6 @@ class Evaluation:
     radius: int
     k: int | None
     neighbors: int | None
-
-    @property
-    def neighbours(self) -> int | None:
-        """The old name of ``neighbors``, deprecated."""
-        deprecated("Evaluation.neighbours", "neighbors")
-        return self.neighbors
 
 
 def evaluate(
@@ -66,22 +58,17 @@ def evaluate(
     radius: int = 2,
     k: int | None = None,
     neighbors: int | None = None,
-    neighbours: int | None = None,
 ) -> Evaluation:
-    """Mean average precision, precision within ``radius`` and the pooled precision–recall curve, in one pass.
+    """Mean average precision, precision within ``radius`` and the precision–recall curve, in one pass.
 
     ``k`` adds precision and recall among the k nearest. ``neighbors`` adds the accuracy of a vote of that many nearest
-    items (classes only); ``neighbours`` is its old name, deprecated. Each number equals that of the function of its
-    name with the same arguments.
+    items (classes only). Each number equals that of the function of its name with the same arguments.
 
     >>> database = np.array([[0b0000], [0b0001], [0b1110]], dtype=np.uint8)
     >>> found = evaluate(database[:1], database, [1], [1, 0, 1], neighbors=1)
     >>> found.mean_average_precision, found.precision_within_radius, found.knn_accuracy
     (0.8333333333333333, 0.5, 1.0)
     """
-    if neighbours is not None:
-        deprecated("evaluate(neighbours=...)", "evaluate(neighbors=...)")
-        neighbors = neighbours
     task = make_task(query_codes, database_codes, query_labels, database_labels)
     require_conventions(task, ties, average, top_k)
     require_radius(radius)
@@ -89,12 +76,10 @@ def evaluate(
         require_k(k, task.n_database)
     if neighbors is not None:
         require_vote(task, neighbors, "neighbors")
-    precisions = None if average == "pooled" else finisher(task.n_database, ties, average, top_k)
+    precisions = finisher(task.n_database, ties, average, top_k)
 
     def finish(counts: Counts) -> tuple[CountArray, dict[str, FloatArray]]:
-        values = {"precision_within_radius": within(counts, radius)}
-        if precisions is not None:
-            values["average_precision"] = precisions(counts)
+        values = {"average_precision": precisions(counts), "precision_within_radius": within(counts, radius)}
         if k is not None:
             hits = hits_finisher(counts, k, ties)
             values |= {"precision_at_k": hits / k, "recall_at_k": ratio(hits, counts.n_relevant)}
@@ -108,7 +93,7 @@ def evaluate(
     per_query = {name: np.concatenate([values[name] for _, values in parts]) for name in parts[0][1]}
     means = {name: float(values.mean()) for name, values in per_query.items()}
     return Evaluation(
-        area(curve) if average == "pooled" else mean_over_queries(per_query["average_precision"], average),
+        means["average_precision"],
         means["precision_within_radius"],
         means.get("precision_at_k"),
         means.get("recall_at_k"),

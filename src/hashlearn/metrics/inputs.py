@@ -14,9 +14,8 @@ from numpy.typing import NDArray
 
 from hashlearn.bits import as_words, pack_bits, packed_codes
 from hashlearn.bits.tensors import items_at_once, packed_to_signs, require_comparable, sign_distances
-from hashlearn.core.arrays import FloatArray, is_tensor, to_numpy
+from hashlearn.core.arrays import is_tensor, to_numpy
 from hashlearn.core.labels import label_array
-from hashlearn.core.names import deprecated
 
 WordArray: TypeAlias = NDArray[np.uint64]
 
@@ -79,14 +78,6 @@ def make_task(query_codes: Any, database_codes: Any, query_labels: Any, database
     on_device = DeviceCodes(*tensors, *classes[:2]) if tensors is not None and classes[2] else None
     words, planes = as_words(query_codes), np.ascontiguousarray(as_words(database_codes).T)
     return Task(words, planes, *classes[:2], *sets, classes[2], 8 * width, on_device)
-
-
-def averaged(values: FloatArray, per_query: bool, name: str) -> float:
-    """The mean; with the deprecated ``per_query=True`` of metric ``name``, the values themselves."""
-    if per_query:
-        deprecated(f"{name}(per_query=True)", f"evaluate(...).per_query[{name!r}]", stacklevel=4)
-        return values  # type: ignore[return-value]
-    return float(values.mean())
 
 
 def _codes(codes: Any, name: str) -> NDArray[np.uint8]:

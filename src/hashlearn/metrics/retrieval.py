@@ -13,10 +13,10 @@ import numpy as np
 from hashlearn.bits import as_words
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import require_k, require_radius
-from hashlearn.core.names import deprecated, require_choice
+from hashlearn.core.names import require_choice
 from hashlearn.metrics.counting import CountArray, Counts, count_pairs, ratio
-from hashlearn.metrics.inputs import Task, averaged, make_task
-from hashlearn.metrics.tie_rules import TIES, hits_by_rule
+from hashlearn.metrics.inputs import Task, make_task
+from hashlearn.metrics.tie_rules import TIES, chances, expected_hits
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,12 +36,11 @@ def precision_within_radius(
     database_labels: Any,
     *,
     radius: int = 2,
-    per_query: bool = False,
 ) -> float:
     """Fraction of relevant items among those at distance ``radius`` or less, averaged over all queries.
 
-    With the default radius it is the paper's precision@2. A query that finds nothing counts 0. ``per_query`` is
-    deprecated: `evaluate` returns the values of each query.
+    With the default radius it is the paper's precision@2. A query that finds nothing counts 0. `evaluate`
+    returns the values of each query.
 
     >>> database = np.array([[0b0000], [0b0001], [0b0111]], dtype=np.uint8)
     >>> precision_within_radius(database[:1], database, [1], [1, 0, 1], radius=2)
@@ -50,21 +49,15 @@ def precision_within_radius(
     task = make_task(query_codes, database_codes, query_labels, database_labels)
     require_radius(radius)
     values = np.concatenate(count_pairs(task, lambda counts: within(counts, radius)))
-    return averaged(values, per_query, "precision_within_radius")
+    return float(values.mean())
 
 
 def precision_recall_curve(
-    query_codes: Any,
-    database_codes: Any,
-    query_labels: Any,
-    database_labels: Any,
-    *,
-    average: str = "pooled",
+    query_codes: Any, database_codes: Any, query_labels: Any, database_labels: Any
 ) -> PrecisionRecallCurve:
-    """Precision and recall within each radius.
+    """Precision and recall within each radius, of all pairs of all queries as one set.
 
-    ``average="pooled"`` treats all pairs of all queries as one set. ``"macro"`` averages the precision and recall of
-    each query. Precision counts 0 if nothing is found, and so does recall if nothing is relevant.
+    Precision counts 0 if nothing is found, and so does recall if nothing is relevant.
 
     >>> database = np.array([[0b0000], [0b0001], [0b0111]], dtype=np.uint8)
     >>> curve = precision_recall_curve(database[:1], database, [1], [1, 0, 1])
@@ -72,8 +65,7 @@ def precision_recall_curve(
     (array([1.   , 0.5  , 0.5  , 0.667]), array([0.5, 0.5, 0.5, 1. ]))
     """
     task = make_task(query_codes, database_codes, query_labels, database_labels)
-    require_choice(average, "average", ("pooled", "macro"))
-    return pooled_curve(task) if average == "pooled" else _macro_curve(task)
+    return curve_of_totals(np.sum(count_pairs(task, totals), axis=0))
 
 
 def within(counts: Counts, radius: int) -> FloatArray:
@@ -88,27 +80,10 @@ def totals(counts: Counts) -> CountArray:
 
 
 def curve_of_totals(at_distance: CountArray) -> PrecisionRecallCurve:
-    """The pooled curve from the sum of the `totals` of all blocks."""
+    """The curve from the sum of the `totals` of all blocks."""
     retrieved, relevant = np.cumsum(at_distance, axis=1)
     precision, recall = ratio(relevant, retrieved), ratio(relevant, np.full_like(relevant, relevant[-1]))
     return PrecisionRecallCurve(np.arange(len(retrieved)), precision, recall, retrieved)
-
-
-def pooled_curve(task: Task) -> PrecisionRecallCurve:
-    """The curve of all pairs as one set."""
-    return curve_of_totals(np.sum(count_pairs(task, totals), axis=0))
-
-
-def _macro_curve(task: Task) -> PrecisionRecallCurve:
-    def finish(counts: Counts) -> tuple[FloatArray, FloatArray, CountArray]:
-        retrieved, relevant = np.cumsum(counts.retrieved, axis=1), np.cumsum(counts.relevant, axis=1)
-        recall = ratio(relevant, np.broadcast_to(relevant[:, -1:], relevant.shape))
-        return ratio(relevant, retrieved).sum(axis=0), recall.sum(axis=0), retrieved.sum(axis=0)
-
-    parts = count_pairs(task, finish)
-    precision, recall, retrieved = (np.sum([part[which] for part in parts], axis=0) for which in range(3))
-    n = task.n_queries
-    return PrecisionRecallCurve(np.arange(len(retrieved)), precision / n, recall / n, retrieved)
 
 
 def precision_at_k(
@@ -119,20 +94,18 @@ def precision_at_k(
     *,
     k: int,
     ties: str = "expected",
-    per_query: bool = False,
 ) -> float:
     """hits(k)/k: the fraction of relevant items among the k nearest, averaged over all queries.
 
     ``ties`` says which items at the distance of rank k are taken: "expected" averages over all orders, "stable" takes
-    them in database order, "optimistic" relevant ones first, "pessimistic" relevant ones last. ``per_query`` is
-    deprecated: `evaluate` returns the values of each query.
+    them in database order. `evaluate` returns the values of each query.
 
     >>> database = np.array([[0b0000], [0b0001], [0b0010]], dtype=np.uint8)
     >>> precision_at_k(database[:1], database, [1], [1, 0, 1], k=2)  # 1 for sure and then 1 or 0
     0.75
     """
     task = make_task(query_codes, database_codes, query_labels, database_labels)
-    return averaged(_hits_at_k(task, k, ties)[0] / k, per_query, "precision_at_k")
+    return float((_hits_at_k(task, k, ties)[0] / k).mean())
 
 
 def recall_at_k(
@@ -143,18 +116,17 @@ def recall_at_k(
     *,
     k: int,
     ties: str = "expected",
-    per_query: bool = False,
 ) -> float:
     """hits(k)/R: the fraction of the R relevant items of the database that are among the k nearest.
 
-    This is averaged over all queries; those with R = 0 count 0. ``ties`` and ``per_query`` as in `precision_at_k`.
+    This is averaged over all queries; those with R = 0 count 0. ``ties`` as in `precision_at_k`.
 
     >>> database = np.array([[0b0000], [0b0001], [0b0010]], dtype=np.uint8)
     >>> recall_at_k(database[:1], database, [1], [1, 0, 1], k=2)
     0.75
     """
     task = make_task(query_codes, database_codes, query_labels, database_labels)
-    return averaged(ratio(*_hits_at_k(task, k, ties)), per_query, "recall_at_k")
+    return float(ratio(*_hits_at_k(task, k, ties)).mean())
 
 
 def knn_accuracy(
@@ -201,15 +173,9 @@ def neighbor_recall(query_codes: Any, database_codes: Any, neighbors: Any, *, k:
         )
     if truth.min() < 0 or truth.max() >= n_database:
         raise ValueError(f"neighbors must be rows of the database, 0 to {n_database - 1}, got {truth.max()}")
-    found = np.concatenate(count_pairs(task, lambda counts: _chances(counts, k)))
+    found = np.concatenate(count_pairs(task, lambda counts: chances(counts.retrieved, k)))
     differing = np.bitwise_count(task.queries[:, None, :] ^ as_words(database)[truth])
     return float(np.take_along_axis(found, differing.sum(axis=2, dtype=np.int64), axis=1).mean())
-
-
-def neighbour_recall(query_codes: Any, database_codes: Any, neighbours: Any, *, k: int = 10) -> float:
-    """The old name of `neighbor_recall`, deprecated."""
-    deprecated("neighbour_recall", "neighbor_recall")
-    return neighbor_recall(query_codes, database_codes, neighbours, k=k)
 
 
 def require_vote(task: Task, k: int, name: str) -> None:
@@ -223,7 +189,7 @@ def hits_finisher(counts: Counts, k: int, ties: str) -> FloatArray:
     """hits(k) of each query of a block."""
     if ties == "stable":
         return counts.k_hits.astype(np.float64)
-    return hits_by_rule(counts.retrieved, counts.relevant, ties, k)
+    return expected_hits(counts.retrieved, counts.relevant, k)
 
 
 def voted_rightly(counts: Counts) -> FloatArray:
@@ -240,9 +206,3 @@ def _hits_at_k(task: Task, k: int, ties: str) -> FloatArray:
         return np.stack([hits_finisher(counts, k, ties), counts.n_relevant])
 
     return np.concatenate(count_pairs(task, finish, database_order=ties == "stable", k=k), axis=1)
-
-
-def _chances(counts: Counts, k: int) -> FloatArray:
-    """Probability of being among the first k, for each query of a block and each distance."""
-    nearer = counts.retrieved.cumsum(axis=1) - counts.retrieved
-    return np.clip(k - nearer, 0, counts.retrieved) / np.maximum(counts.retrieved, 1)

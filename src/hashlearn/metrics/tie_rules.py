@@ -6,10 +6,8 @@ expected up to that place, q = (r − 1)/(n − 1). The expected sum of precisio
 
     (r/n) Σ_t (R + 1 + (t − 1) q) / (N + t)  =  (r/n) [ (R + 1) h + q (n − (N + 1) h) ],   h = H(N + n) − H(N)
 
-with harmonic numbers H. With the relevant items first it is Σ_i (R + i)/(N + i) = r − (N − R)(H(N + r) − H(N)). With
-the relevant items last it is the same with N + n − r for N. We store H in two doubles, so that differences stay exact.
-The cost is O(n_bits) for each query. Only the top-k convention with random ties needs a sum over the possible numbers
-of hits at the distance of rank k.
+with harmonic numbers H. We store H in two doubles, so that differences stay exact. The cost is O(n_bits) for each
+query. Only the top-k convention needs a sum over the possible numbers of hits at the distance of rank k.
 """
 
 from __future__ import annotations
@@ -20,33 +18,23 @@ from numba import njit
 from hashlearn.core.arrays import FloatArray
 from hashlearn.metrics.counting import CountArray
 
-TIES = ("expected", "stable", "optimistic", "pessimistic")
-EXPECTED, OPTIMISTIC, PESSIMISTIC = TIES.index("expected"), TIES.index("optimistic"), TIES.index("pessimistic")
+TIES = ("expected", "stable")
 
 
-def sums_by_rule(
-    retrieved: CountArray, relevant: CountArray, ties: str, top_k: int, harmonic: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """For each query, over the relevant items among the first ``top_k``: Σ of the precision at the item, Σ of the
-    precision one rank before it (1 before the first rank), and their number; expectations for ties="expected".
+def expected_hits(retrieved: CountArray, relevant: CountArray, k: int) -> FloatArray:
+    """Expected number of relevant items among the first k, for each query.
 
-    One relevant and one other item at the same distance: rank 1 or 2 with equal chance, so (1/1 + 1/2)/2.
-
-    >>> sums_by_rule(np.array([[2]]), np.array([[1]]), "expected", 2, harmonic_numbers(2))
-    (array([0.75]), array([0.5]), array([1.]))
-    """
-    at, before, hits = _sums(retrieved, relevant, TIES.index(ties), top_k, harmonic)
-    return at, before, hits
-
-
-def hits_by_rule(retrieved: CountArray, relevant: CountArray, ties: str, k: int) -> FloatArray:
-    """Relevant items among the first k, for each query: the expected number, the most, or the fewest.
-
-    >>> hits_by_rule(np.array([[1, 4]]), np.array([[1, 2]]), "expected", 3)
+    >>> expected_hits(np.array([[1, 4]]), np.array([[1, 2]]), 3)
     array([2.])
     """
-    hits: FloatArray = _hits(retrieved, relevant, TIES.index(ties), k)
+    hits: FloatArray = (chances(retrieved, k) * relevant).sum(axis=1)
     return hits
+
+
+def chances(retrieved: CountArray, k: int) -> FloatArray:
+    """Probability of an item to be among the first k, for each query and each distance."""
+    nearer = retrieved.cumsum(axis=1) - retrieved
+    return np.clip(k - nearer, 0, retrieved) / np.maximum(retrieved, 1)
 
 
 @njit(cache=True, nogil=True)
@@ -61,6 +49,31 @@ def harmonic_numbers(n):  # type: ignore[no-untyped-def]
         high = total
         out[0, t], out[1, t] = high, low
     return out
+
+
+@njit(cache=True, nogil=True)
+def expected_sums(retrieved, relevant, top_k, harmonic):  # type: ignore[no-untyped-def]
+    """For each query, over the relevant items among the first ``top_k``: the expected Σ of the precision at the item
+    and Σ of the precision one rank before it (1 before the first rank).
+
+    One relevant and one other item at the same distance: rank 1 or 2 with equal chance, so (1/1 + 1/2)/2.
+
+    >>> expected_sums(np.array([[2]]), np.array([[1]]), 2, harmonic_numbers(2))
+    (array([0.75]), array([0.5]))
+    """
+    n_queries, n_distances = retrieved.shape
+    at, before = np.zeros(n_queries), np.zeros(n_queries)
+    for i in range(n_queries):
+        N, R = 0, 0
+        for d in range(n_distances):
+            n, r = retrieved[i, d], relevant[i, d]
+            here = _random_order(R, N, n, r, min(n, top_k - N), harmonic)
+            at[i] += here[0]
+            before[i] += here[1]
+            N, R = N + n, R + r
+            if top_k <= N:
+                break
+    return at, before
 
 
 @njit(cache=True, nogil=True)
@@ -110,52 +123,6 @@ def _expected_ratio(total, R, N, n, r, m, harmonic):  # type: ignore[no-untyped-
 
 
 @njit(cache=True, nogil=True)
-def _sums(retrieved, relevant, rule, top_k, harmonic):  # type: ignore[no-untyped-def]
-    n_queries, n_distances = retrieved.shape
-    at, before = np.zeros(n_queries), np.zeros(n_queries)
-    for i in range(n_queries):
-        N, R = 0, 0
-        for d in range(n_distances):
-            n, r = retrieved[i, d], relevant[i, d]
-            if r > 0:
-                places = min(n, top_k - N)
-                if rule == EXPECTED:
-                    here = _random_order(R, N, n, r, places, harmonic)
-                elif rule == OPTIMISTIC:
-                    here = _one_after_another(R, N, min(r, places), harmonic)
-                else:
-                    here = _one_after_another(R, N + n - r, max(0, places - (n - r)), harmonic)
-                at[i] += here[0]
-                before[i] += here[1]
-            N, R = N + n, R + r
-            if top_k <= N:
-                break
-    return at, before, _hits(retrieved, relevant, rule, top_k)
-
-
-@njit(cache=True, nogil=True)
-def _hits(retrieved, relevant, rule, k):  # type: ignore[no-untyped-def]
-    n_queries, n_distances = retrieved.shape
-    out = np.zeros(n_queries)
-    for i in range(n_queries):
-        left = k
-        for d in range(n_distances):
-            n, r = retrieved[i, d], relevant[i, d]
-            if n <= left:
-                out[i] += r
-            elif rule == EXPECTED:
-                out[i] += left * r / n
-            elif rule == OPTIMISTIC:
-                out[i] += min(left, r)
-            else:
-                out[i] += max(0, left - (n - r))
-            left -= min(n, left)
-            if left == 0:
-                break
-    return out
-
-
-@njit(cache=True, nogil=True)
 def _random_order(R, N, n, r, places, harmonic):  # type: ignore[no-untyped-def]
     """Expected sums of precisions at and before the relevant items in the first ``places`` of a distance."""
     if r == 0 or places == 0:
@@ -168,16 +135,6 @@ def _random_order(R, N, n, r, places, harmonic):  # type: ignore[no-untyped-def]
     else:
         before = 1.0 + q * (places - 1)
     return at * r / n, before * r / n
-
-
-@njit(cache=True, nogil=True)
-def _one_after_another(R, N, r, harmonic):  # type: ignore[no-untyped-def]
-    """Sums of precisions at and before r relevant items that follow each other from rank N + 1 on."""
-    if r == 0:
-        return 0.0, 0.0
-    at = r - (N - R) * _harmonic_difference(N, N + r, harmonic)
-    before = r - (N - R) * _harmonic_difference(max(N - 1, 0), N + r - 1, harmonic)  # r for N = R = 0
-    return at, before
 
 
 @njit(cache=True, nogil=True)
