@@ -10,7 +10,7 @@ import pytest
 
 from hashlearn import load, persistence
 from hashlearn.hashers import HASHERS
-from hashlearn.search.stores.exports import read_parquet
+from hashlearn.search.stores.arrow import read_parquet
 from tests.cli.files import N, X, Y, answer, invoke, write_parquet
 from tests.persistence.models import QUICK
 

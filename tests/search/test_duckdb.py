@@ -14,8 +14,8 @@ import pytest
 
 from hashlearn.bits import hamming_distances
 from hashlearn.search.stores import DuckDBStore, column
+from hashlearn.search.stores.arrow import write_parquet
 from hashlearn.search.stores.base import Batch
-from hashlearn.search.stores.exports import write_parquet
 from tests.search.codes import engine, nearest, random_codes
 
 CODES = random_codes(200, 33)

@@ -11,7 +11,7 @@ import pytest
 
 from hashlearn.search import HammingIndex
 from hashlearn.search.model_digest import checked_model, require_same_model
-from hashlearn.search.stores import exports
+from hashlearn.search.stores import arrow
 from tests.search.codes import engine, random_codes
 from tests.search.test_index_files import with_header
 
@@ -70,23 +70,23 @@ def test_a_forged_model_in_an_index_file_is_refused(tmp_path: Path, lie: Any) ->
 def test_parquet_holds_the_model(tmp_path: Path) -> None:
     parquet = engine("pyarrow.parquet")
     codes, ids, path = random_codes(9, 12), np.arange(9), tmp_path / "a.parquet"
-    exports.write_parquet(path, codes, ids, 12, model=MODEL)
+    arrow.write_parquet(path, codes, ids, 12, model=MODEL)
     assert parquet.read_schema(path).metadata[b"hashlearn.model"] == MODEL.encode()
     for model in (None, MODEL):
-        np.testing.assert_array_equal(exports.read_parquet(path, model=model)[0], codes)
+        np.testing.assert_array_equal(arrow.read_parquet(path, model=model)[0], codes)
     with pytest.raises(ValueError, match=REFUSED):
-        exports.read_parquet(path, model=OTHER)
+        arrow.read_parquet(path, model=OTHER)
     with pytest.raises(ValueError, match=NO_DIGEST):
-        exports.write_parquet(path, codes, ids, 12, model="x")
-    exports.write_parquet(path, codes, ids, 12)
+        arrow.write_parquet(path, codes, ids, 12, model="x")
+    arrow.write_parquet(path, codes, ids, 12)
     assert b"hashlearn.model" not in parquet.read_schema(path).metadata
-    np.testing.assert_array_equal(exports.read_parquet(path, model=OTHER)[0], codes)
+    np.testing.assert_array_equal(arrow.read_parquet(path, model=OTHER)[0], codes)
 
 
 @pytest.mark.parametrize("lie", [b"", b"x", b"\xff" * 64, MODEL.upper().encode()])
 def test_forged_metadata_are_refused(lie: bytes) -> None:
     engine("pyarrow")
-    table = exports.to_arrow(random_codes(9, 12), np.arange(9), 12, model=MODEL)
+    table = arrow.to_arrow(random_codes(9, 12), np.arange(9), 12, model=MODEL)
     forged = table.replace_schema_metadata({**table.schema.metadata, b"hashlearn.model": lie})
     with pytest.raises(ValueError, match=f"{NO_DIGEST}|metadata of to_arrow"):
-        exports.from_arrow(forged)
+        arrow.from_arrow(forged)

@@ -1,10 +1,9 @@
-"""Which code keeps which recall: the frontier, the promise, its certificate and its page; near-duplicates; mteb."""
+"""Which code keeps which recall: the frontier, the promise, its certificate and its page; near-duplicates."""
 
 from __future__ import annotations
 
 from hashlearn.compression.compress import compress
 from hashlearn.compression.contenders import FAMILIES
-from hashlearn.compression.mteb_model import MtebModel
 from hashlearn.compression.near_duplicates import NearDuplicates, near_duplicates
 from hashlearn.compression.records import Certificate, Example, FrontierRow
 from hashlearn.compression.result import Compression
@@ -17,7 +16,6 @@ __all__ = [
     "Compression",
     "Example",
     "FrontierRow",
-    "MtebModel",
     "NearDuplicates",
     "Searcher",
     "Verification",

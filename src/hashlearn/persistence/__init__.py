@@ -1,13 +1,11 @@
 """Fitted hashers as files: one safe file for each model, and ONNX for other runtimes.
 
 A model file is safetensors with a SHA-256 over every byte. Writing it is atomic, and reading it runs no code. The ONNX
-graph computes margins and packed bytes from features, and is compared with `encode` before it is written. A
-`BatchEncoder` takes a model file to the worker processes of Ray and Spark, and into queries of Polars and DuckDB.
+graph computes margins and packed bytes from features, and is compared with `encode` before it is written.
 """
 
 from __future__ import annotations
 
-from hashlearn.persistence.batch_encoder import BatchEncoder
 from hashlearn.persistence.container import PersistenceError
 from hashlearn.persistence.encode_cost import EncodeCost, encode_cost
 from hashlearn.persistence.formats import FORMAT_VERSION
@@ -17,7 +15,6 @@ from hashlearn.persistence.values import fingerprint
 
 __all__ = [
     "FORMAT_VERSION",
-    "BatchEncoder",
     "EncodeCost",
     "OnnxReport",
     "PersistenceError",

@@ -17,7 +17,6 @@ from hashlearn.search.faiss_files import read_faiss, write_faiss
 from hashlearn.search.index import BACKENDS, HammingIndex
 from hashlearn.search.interface import RadiusResult, ScoredResult, SearchResult
 from hashlearn.search.pairs import pairs_within
-from hashlearn.search.polars_expressions import hamming_expression
 from hashlearn.search.ranks import worst_ranks
 from hashlearn.search.rescoring import VectorFile, rescore
 from hashlearn.search.scan import NumPy, nearest_codes
@@ -35,7 +34,6 @@ __all__ = [
     "SearchResult",
     "VectorFile",
     "asymmetric_search",
-    "hamming_expression",
     "nearest_codes",
     "pairs_within",
     "read_faiss",

@@ -1,6 +1,6 @@
 """Stores: codes in PostgreSQL, SQLite, DuckDB, LanceDB, or files of usearch and FAISS. `STORES` lists them by name.
 
-`export_codes` fills one from a Parquet file of codes. `exports` writes the same codes in the formats of other engines.
+`export_codes` fills one from a Parquet file of codes.
 Every store needs its own optional packages, which are imported when the store is opened.
 """
 

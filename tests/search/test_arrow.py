@@ -1,0 +1,57 @@
+"""Codes in Parquet and Arrow come back as they were."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hashlearn.search.ids import TEXT, UUID
+from hashlearn.search.stores import arrow
+from tests.search.codes import engine, random_codes, some_ids
+
+WIDTHS = [12, 33, 64, 100]
+KINDS = pytest.mark.parametrize("id_type", [TEXT, UUID])
+IDS = np.random.default_rng(0).permutation(1000)[:80]
+
+
+@pytest.mark.parametrize("n_bits", WIDTHS)
+@pytest.mark.parametrize("n", [0, 80])
+def test_parquet(tmp_path: Path, n_bits: int, n: int) -> None:
+    engine("pyarrow")
+    codes = random_codes(80, n_bits)[:n]
+    arrow.write_parquet(tmp_path / "a.parquet", codes, IDS[:n], n_bits)
+    back, ids, bits = arrow.read_parquet(tmp_path / "a.parquet")
+    np.testing.assert_array_equal(back, codes)
+    np.testing.assert_array_equal(ids, IDS[:n])
+    assert bits == n_bits
+
+
+@KINDS
+def test_parquet_with_text_and_uuids(tmp_path: Path, id_type: str) -> None:
+    pyarrow = engine("pyarrow")
+    codes, ids = random_codes(80, 33), some_ids(id_type, 80)
+    arrow.write_parquet(tmp_path / "a.parquet", codes, ids, 33, fields={"lang": ["en"] * 80})
+    back, back_ids, _ = arrow.read_parquet(tmp_path / "a.parquet")
+    np.testing.assert_array_equal(back, codes)
+    assert back_ids.tolist() == ids
+    table = engine("pyarrow.parquet").read_table(tmp_path / "a.parquet")
+    assert table["id"].type == (pyarrow.string() if id_type == TEXT else pyarrow.uuid())
+    assert table["lang"].to_pylist() == ["en"] * 80
+
+
+def test_arrow_slices_chunks_and_foreign_tables() -> None:
+    pyarrow = engine("pyarrow")
+    codes = random_codes(80, 33)
+    table = arrow.to_arrow(codes, IDS, 33)
+    np.testing.assert_array_equal(arrow.from_arrow(table.slice(7, 20))[0], codes[7:27])
+    joined = pyarrow.concat_tables([table.slice(0, 30), table.slice(30)])
+    np.testing.assert_array_equal(arrow.from_arrow(joined)[0], codes)
+    assert table["code"][0].as_py() == codes[0].tobytes()
+    with pytest.raises(ValueError, match="metadata of to_arrow"):
+        arrow.from_arrow(table.replace_schema_metadata({}))
+    with pytest.raises(ValueError, match="bit order 'little'"):
+        arrow.from_arrow(table.replace_schema_metadata({"hashlearn.n_bits": "33", "hashlearn.bit_order": "little"}))
+    with pytest.raises(ValueError, match=r"5 byte\(s\)|6 byte\(s\)"):
+        arrow.from_arrow(table.replace_schema_metadata({"hashlearn.n_bits": "41", "hashlearn.bit_order": "big"}))
