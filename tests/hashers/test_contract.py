@@ -28,7 +28,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "ksh": {"n_anchors": 40, "max_iter": 50},
     "bre": {"n_anchors": 10, "n_pairs": 20, "n_sweeps": 1},
     "sdh": {"n_anchors": 100},
-    "cosdish": {"n_rounds": 2, "n_alternations": 1},
     "one_hot_class": {"hash_function": "kernel_ridge"},
     "class_score_lsh": {"hash_function": "kernel_ridge"},
     "alm_hashing": {"max_iter": 3},
@@ -47,7 +46,7 @@ def make(name: str, n_bits: int = 12, **parameters: Any) -> Any:
 def configurations() -> list[Any]:
     """Few bits and cheap settings; scikit-learn's data have as few as one feature."""
     few = {"sign_codes": 1, "fasthash": 2}
-    cheap = {"fasthash": {"n_trees": 2}, "cosdish": {"n_columns": 5}, "bre": {"n_anchors": 5}, "ksh": {"n_anchors": 20}}
+    cheap = {"fasthash": {"n_trees": 2}, "bre": {"n_anchors": 5}, "ksh": {"n_anchors": 20}}
     chosen = [make(name, few.get(name, 3), random_state=None, **cheap.get(name, {})) for name in HASHERS]
     return [*chosen, hashers.SignCodes(1, features="pca", threshold="median")]
 

@@ -542,7 +542,7 @@ def _hashers() -> Iterator[Fit]:
         "binary_autoencoder": {"max_iter": 5},
         "sign_codes": {"threshold": "median"},
     }
-    supervised = ("two_step", "tsh", "fasthash", "ksh", "bre", "itq_cca", "sdh", "cosdish", "one_hot_class")
+    supervised = ("two_step", "tsh", "fasthash", "ksh", "bre", "itq_cca", "sdh", "one_hot_class")
     unsupervised = ("itq", "binary_autoencoder", "spherical_hashing", "kmeans_hashing", "nmf_hashing", "alm_hashing")
     others = ("lsh", "spectral_hashing", "sign_codes")
     # Hashers by name: one that is new has no codes on record, and can be added when the record is rewritten.

@@ -6,7 +6,6 @@ from hashlearn.hashers.base import BaseHasher
 from hashlearn.hashers.baselines.binary_autoencoder import BinaryAutoencoder
 from hashlearn.hashers.baselines.bre import BRE
 from hashlearn.hashers.baselines.class_scores import ClassScoreLSH, OneHotClass
-from hashlearn.hashers.baselines.cosdish import COSDISH
 from hashlearn.hashers.baselines.fasthash import FastHash
 from hashlearn.hashers.baselines.itq import ITQ, ITQCCA
 from hashlearn.hashers.baselines.kmeans_hashing import KMeansHashing
@@ -30,7 +29,6 @@ HASHERS: dict[str, type[BaseHasher]] = {
     "bre": BRE,
     "itq_cca": ITQCCA,
     "sdh": SDH,
-    "cosdish": COSDISH,
     "one_hot_class": OneHotClass,
     "class_score_lsh": ClassScoreLSH,
     # without
@@ -48,7 +46,6 @@ HASHERS: dict[str, type[BaseHasher]] = {
 
 __all__ = [
     "BRE",
-    "COSDISH",
     "HASHERS",
     "ITQ",
     "ITQCCA",
