@@ -44,7 +44,6 @@ def test_demo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = json.loads(result.stdout)
     assert [row["method"] for row in found["rows"]] == [row.method for row in small.rows]
     assert Path(found["output"]).read_text("utf-8").startswith("<!doctype html>")
-    refused("demo", "--solvers", "--json", words="--json: not with --solvers")
 
 
 def test_script_in_labels_names_and_title_comes_out_as_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
