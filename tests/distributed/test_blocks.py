@@ -309,19 +309,3 @@ def test_ctrl_c_is_passed_on_and_nothing_stays_cached(with_labels):
     with pytest.raises(KeyboardInterrupt):
         distributed.fit(X, y if with_labels else None, n_bits=4, solver=Interrupted(), chunk_rows=100, n_workers=0)
     assert not block_cache._caches
-
-
-def test_old_words_work_and_are_said_to_be_old():
-    X, y = clustered(300, 5)
-    options = {"n_bits": 4, "chunk_rows": 100, "n_workers": 0, "random_state": 0}
-    with pytest.warns(DeprecationWarning, match="labels is now called y"):
-        old = distributed.fit(X, labels=y, **options)
-    np.testing.assert_array_equal(old.training_codes, distributed.fit(X, y, **options).training_codes)
-    with pytest.warns(DeprecationWarning, match="'linear' is now called linear_ridge"):
-        old = distributed.fit(X, solver="passes", hash_function="linear", **options)
-    new = distributed.fit(X, solver="passes", hash_function="linear_ridge", **options)
-    np.testing.assert_array_equal(old.encode(X), new.encode(X))
-    with pytest.warns(DeprecationWarning, match=r"'nystroem' is now called KernelRidge\(n_landmarks=1000\)"):
-        old = distributed.fit(X, solver="passes", hash_function="nystroem", **options)
-    new = distributed.fit(X, solver="passes", hash_function=KernelRidge(n_landmarks=1000), **options)
-    np.testing.assert_array_equal(old.encode(X), new.encode(X))

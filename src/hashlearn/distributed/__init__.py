@@ -1,4 +1,4 @@
-"""Learning, encoding and evaluation over blocks of rows: on Dask, or block by block in this process.
+"""Learning and encoding over blocks of rows: on Dask, or block by block in this process.
 
 >>> import numpy as np
 >>> from hashlearn import distributed
@@ -11,7 +11,6 @@
 from __future__ import annotations
 
 from hashlearn.distributed.encoding import EncodedFiles, encode
-from hashlearn.distributed.evaluation import BlockEvaluation, evaluate
 from hashlearn.distributed.fitting import fit
 
-__all__ = ["BlockEvaluation", "EncodedFiles", "encode", "evaluate", "fit"]
+__all__ = ["EncodedFiles", "encode", "fit"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -47,7 +46,6 @@ def fit(
     address: str | None = None,
     n_workers: int | None = None,
     memory_limit: Any = "auto",
-    labels: Any = None,
 ) -> TwoStepHasher:
     """Learn codes and hash functions over blocks of rows. Parameters of `TwoStepHasher` mean here what they mean there.
 
@@ -75,7 +73,6 @@ def fit(
     client, address : Dask client, or address of a scheduler, to work on
     n_workers, memory_limit : of a cluster started here, when neither is given. ``n_workers=0`` is no cluster: this
         process works through the blocks on its own threads
-    labels : old name of y
 
     Returns
     -------
@@ -94,9 +91,6 @@ def fit(
     >>> hasher.encode(X).shape, hasher.training_codes.shape
     ((600, 1), (600, 1))
     """
-    if labels is not None:
-        warnings.warn("labels is now called y, and goes in version 0.2", DeprecationWarning, stacklevel=2)
-        y = labels
     whole_number(n_bits, "n_bits", least=1, most=MAX_BITS)
     whole_number(n_sweeps, "n_sweeps", least=1)
     require_seconds(time_limit)

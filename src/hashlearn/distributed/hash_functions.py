@@ -6,7 +6,6 @@ ridge regression on landmarks drawn by seed takes two: for a sample of rows (γ,
 
 from __future__ import annotations
 
-import warnings
 from operator import getitem
 from typing import Any
 
@@ -31,15 +30,10 @@ from hashlearn.hash_functions.kernels import choose_gamma
 from hashlearn.hash_functions.linear import ridge_margins
 
 SAMPLE_ROWS = 20_000  # that γ is chosen by
-OLD_NAMES = {"linear": "linear_ridge", "nystroem": "KernelRidge(n_landmarks=1000)"}
 
 
 def block_hash_function(value: Any, n: int, with_labels: bool) -> LinearRidge | KernelRidge:
     """A hash function for n rows from a name, or itself; only those whose fit is a sum over rows."""
-    if isinstance(value, str) and value in OLD_NAMES:
-        message = f"hash_function {value!r} is now called {OLD_NAMES[value]}; the old name goes in version 0.2"
-        warnings.warn(message, DeprecationWarning, stacklevel=3)
-        return LinearRidge() if value == "linear" else KernelRidge(n_landmarks=1000)
     if is_automatic(value):
         chosen = automatic(n, with_labels)
         assert isinstance(chosen, LinearRidge | KernelRidge)

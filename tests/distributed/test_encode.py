@@ -1,4 +1,4 @@
-"""Files of codes and merged counts are those of one process."""
+"""Files of codes are those of one process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hashlearn import distributed, metrics
+from hashlearn import distributed
 from hashlearn.distributed.encoding import Mark, read_mark, write_mark
 from hashlearn.hashers import LSH
 from hashlearn.persistence import fingerprint
@@ -52,20 +52,14 @@ def test_another_model_is_not_taken_for_this_one(fitted, tmp_path):
 
 
 def test_files_of_codes_name_their_model(fitted, tmp_path):
-    X, y, hasher = fitted
+    X, _, hasher = fitted
     files = write_files(tmp_path / "rows", X)
     found = distributed.encode(hasher, files, tmp_path / "codes", n_workers=0)
     hasher.save(tmp_path / "model.hashlearn")
     again = distributed.encode(tmp_path / "model.hashlearn", files, tmp_path / "again", n_workers=0)
     assert again.sha256 == found.sha256
-    model, other = fingerprint(hasher), fingerprint(LSH(n_bits=12, random_state=1).fit(X))
-    assert {pq.read_schema(file).metadata[b"hashlearn.model"].decode() for file in found.files} == {model}
-    blocks = [(str(file), y[300 * part : 300 * part + 300]) for part, file in enumerate(found.files)]
-    arguments = {"n_bits": 12, "n_workers": 0}
-    queries = (hasher.encode(X[:5]), y[:5], blocks)
-    assert distributed.evaluate(*queries, model=model, **arguments).n_database == 900
-    with pytest.raises(ValueError, match=f"has codes of model {model[:12]}, not of {other[:12]}"):
-        distributed.evaluate(*queries, model=other, **arguments)
+    models = {pq.read_schema(file).metadata[b"hashlearn.model"].decode() for file in found.files}
+    assert models == {fingerprint(hasher)}
 
 
 def encoded(hasher, folder, **options):
@@ -171,42 +165,8 @@ def test_parquet_files_without_rows_are_left_out(fitted, tmp_path):
     pq.write_table(table.select(["x"]).slice(0, 0), only_rows / "part-00.parquet")
     codes = distributed.encode(hasher, only_rows, tmp_path / "codes", n_workers=0)
     assert (codes.rows, len(codes.files)) == (900, 3)
-    labels = [f"{file}::label" for file in sorted(rows.glob("*.parquet"))]
-    found = distributed.evaluate(
-        hasher.encode(X[:30]), y[:30], tmp_path / "codes", database_labels=labels, n_bits=12, n_workers=0
-    )
-    assert found.n_database == 900
     with pytest.raises(ValueError, match=r"part-00\.parquet: has no rows"):
         distributed.fit(rows / "part-00.parquet", n_workers=0)
-
-
-def test_merged_counts_give_the_metrics_of_all_codes(fitted):
-    X, y, hasher = fitted
-    codes = hasher.encode(X)
-    blocks = [(codes[a : a + 200], y[a : a + 200]) for a in range(0, 900, 200)]
-    found = distributed.evaluate(codes[:40], y[:40], blocks, n_workers=0)
-    wanted = metrics.mean_average_precision(codes[:40], codes, y[:40], y)
-    assert found.mean_average_precision == pytest.approx(wanted, rel=1e-12)
-    assert found.precision_within_radius == metrics.precision_within_radius(codes[:40], codes, y[:40], y)
-    assert found.n_database == 900
-
-
-def test_evaluation_of_files_on_workers(fitted, tmp_path):
-    pytest.importorskip("distributed")
-    from distributed import Client, LocalCluster
-
-    X, y, hasher = fitted
-    files = write_files(tmp_path / "rows", X, y)
-    with LocalCluster(n_workers=1, processes=False, dashboard_address=":0") as cluster, Client(cluster) as client:
-        rows = write_files(tmp_path / "only_rows", X)
-        encoded = distributed.encode(hasher, rows, tmp_path / "codes", client=client)
-        labels = [f"{file}::label" for file in sorted(files.glob("*.parquet"))]
-        found = distributed.evaluate(
-            hasher.encode(X[:30]), y[:30], encoded.files, database_labels=labels, n_bits=12, client=client
-        )
-    codes = hasher.encode(X)
-    wanted = metrics.mean_average_precision(codes[:30], codes, y[:30], y)
-    assert found.mean_average_precision == pytest.approx(wanted, rel=1e-12)
 
 
 @pytest.mark.parametrize("second", ["reversed", "renamed"])
