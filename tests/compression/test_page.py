@@ -15,7 +15,6 @@ from hashlearn.compression.engine_settings import hamming_settings
 from hashlearn.compression.page import verdict, write_page
 from hashlearn.compression.records import Example
 from hashlearn.compression.result import Compression
-from hashlearn.pages.series_styles import look_of
 from tests.compression import plans
 
 
@@ -88,22 +87,6 @@ def test_every_row_of_the_frontier_is_in_the_table_and_the_chosen_one_is_marked(
     assert text.count('class="ring"') == 3
     alone = page(plans.plan(keep_floats=False), tmp_path)
     assert re.findall('data-plot="(.*?)"', alone) == kinds[:2]
-
-
-def test_families_and_peers_differ_without_color() -> None:
-    names = [
-        "ranking_linear",
-        "ranking_mlp",
-        "pca_sign",
-        "itq",
-        "sign",
-        "two_step",
-        "FAISS PQ",
-        "OPQ",
-        "FAISS ITQ",
-        "RaBitQ 1 bit",
-    ]
-    assert len({(look_of(name).marker, look_of(name).dash) for name in names}) == len(names)
 
 
 def test_names_and_texts_are_escaped_and_nothing_is_fetched(tmp_path: Path) -> None:

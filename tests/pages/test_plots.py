@@ -1,17 +1,15 @@
-"""Axes and plots: laws of ticks and labels, and what a figure holds."""
+"""Axes and plots: laws of ticks, and what a figure holds."""
 
 from __future__ import annotations
 
 import re
 
 import numpy as np
-import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as st
 
-from hashlearn.experiments.bench.tables import TABLES, Table
-from hashlearn.pages.plots import HEIGHT, WIDTH, Line, line_plot, linear_axis, log_axis, spaced
-from hashlearn.pages.series_styles import look_of
+from hashlearn.pages.plots import HEIGHT, WIDTH, Line, line_plot, linear_axis, log_axis
+from hashlearn.pages.series_styles import look
 
 numbers = st.floats(-1e9, 1e9).filter(lambda x: x == 0 or abs(x) > 1e-6)
 
@@ -33,24 +31,11 @@ def test_a_log_axis_shows_every_value_and_zeros_at_the_bottom(values: list[float
     assert axis.fraction(0.0) == 0.0
 
 
-@given(st.lists(st.floats(0.0, 200.0), min_size=1, max_size=12))
-@example([200.0, 200.0])
-@example([0.0, 1.0, 200.0])
-def test_labels_keep_their_order_and_their_distance(places: list[float]) -> None:
-    moved = spaced(places, gap=14.0, low=0.0, high=200.0)
-    order = np.argsort(places, kind="stable")
-    assert np.all(np.diff(np.array(moved)[order]) >= 14.0 - 1e-9)
-    assert min(moved) >= -1e-9
-    assert max(moved) <= 200.0 + 1e-9
-    if len(places) == 1 or np.min(np.diff(np.sort(places))) >= 14.0:
-        assert np.allclose(moved, places)
-
-
 def test_a_plot_maps_values_to_places_and_names_every_line() -> None:
-    lines = [Line("a<b", [0, 1], [0, 10], look_of("SDR")), Line("AL", [0, 1], [10, 0], look_of("AL"), [2.0, None])]
+    lines = [Line("a<b", [0, 1], [0, 10], look(0)), Line("AL", [0, 1], [10, 0], look(1), [2.0, None])]
     axis = linear_axis([0, 10])
     figure = line_plot(lines, linear_axis([0, 1], 2), axis, title="T", x_title="x", y_title="y", kind="test")
-    assert figure.count("a&lt;b") == 3  # legend, label, description
+    assert figure.count("a&lt;b") == 2  # legend, description
     assert "a<b" not in figure
     assert figure.count('class="whiskers"') == 1
     paths = re.findall(r'<path d="M([\d.]+) ([\d.]+)L([\d.]+) ([\d.]+)" class="line"', figure)
@@ -62,6 +47,7 @@ def test_a_plot_maps_values_to_places_and_names_every_line() -> None:
     assert 0 < by < ay < HEIGHT
 
 
-@pytest.mark.parametrize("table", TABLES.values(), ids=TABLES)
-def test_methods_of_one_figure_differ_without_colour(table: Table) -> None:
-    assert len({(look_of(name).marker, look_of(name).dash) for name in table.methods}) == len(table.methods)
+def test_series_of_one_figure_differ_without_color() -> None:
+    styles = [look(place) for place in range(24)]
+    assert len({(style.marker, style.dash) for style in styles}) == 24
+    assert len({style.color for style in styles[:8]}) == 8

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from hashlearn.compression.records import Certificate, FrontierRow
 from hashlearn.pages.formatting import ABSENT, fixed, rounded_down, seconds
 from hashlearn.pages.markup import Markup, element, join
 from hashlearn.pages.plots import Axis, Frame, Line, line_plot, linear_axis, log_axis, marked_log_axis
-from hashlearn.pages.series_styles import look_of, swatch
+from hashlearn.pages.series_styles import Look, look, swatch
 from hashlearn.pages.tables import plain_table
 
 MODES = {"asymmetric": "asymmetric search", "hamming": "search by Hamming distance"}
@@ -38,9 +38,11 @@ def at_least(bound: float) -> str:
 
 def frontier_figures(rows: Sequence[FrontierRow], promise: Certificate) -> list[Markup]:
     """Against bytes: recall of the codes alone, recall after rescoring, candidates needed; for each kind of search."""
+    styles = _styles(rows)
     asked, whisker = 100.0 * promise.recall, "A whisker goes down to the bound."
     figures = _figures(
         rows,
+        styles,
         lambda row: 100.0 * row.codes_recall,
         lambda row: 100.0 * row.codes_bound,
         asked,
@@ -53,6 +55,7 @@ def frontier_figures(rows: Sequence[FrontierRow], promise: Certificate) -> list[
         return figures
     figures += _figures(
         rows,
+        styles,
         lambda row: 100.0 * row.recall,
         lambda row: 100.0 * row.bound,
         asked,
@@ -63,6 +66,7 @@ def frontier_figures(rows: Sequence[FrontierRow], promise: Certificate) -> list[
     )
     return figures + _figures(
         [row for row in rows if row.depth is not None],
+        styles,
         lambda row: float(row.depth or 0),
         kind="depth",
         title="Candidates to rescore",
@@ -73,6 +77,7 @@ def frontier_figures(rows: Sequence[FrontierRow], promise: Certificate) -> list[
 
 def _figures(
     rows: Sequence[FrontierRow],
+    styles: Mapping[str, Look],
     value: Callable[[FrontierRow], float],
     low: Callable[[FrontierRow], float] | None = None,
     asked: float | None = None,
@@ -96,7 +101,7 @@ def _figures(
         of_mode = [row for row in rows if row.mode == mode]
         if of_mode:
             figure = line_plot(
-                _lines(of_mode, value, low),
+                _lines(of_mode, styles, value, low),
                 sizes,
                 axis,
                 title=f"{title}, {words}",
@@ -120,19 +125,20 @@ def frontier_table(rows: Sequence[FrontierRow], promise: Certificate) -> Markup:
         element("strong", "Everything that was measured"),
         f" Bounds (“at least”) and candidates hold together at {percent(promise.confidence)} confidence.",
     ]
-    lines = (_table_row(row, promise.keep_floats) for row in rows)
+    styles = _styles(rows)
+    lines = (_table_row(row, styles[row.family], promise.keep_floats) for row in rows)
     table = plain_table("measured", caption, heads, lines, "Everything that was measured")
     summary = element("summary", f"All {len(rows)} measurements as a table")
     return element("details", summary, table, open=len(rows) <= MOST_ROWS_OPEN)
 
 
-def _table_row(row: FrontierRow, rescored: bool) -> Markup:
+def _table_row(row: FrontierRow, style: Look, rescored: bool) -> Markup:
     mark = None
     if row.chosen:
         mark = element("span", "✓ chosen", class_="verdict better")
     elif row.is_peer:
         mark = element("span", "peer", class_="verdict within")
-    name = element("th", swatch(look_of(row.family)), element("span", row.family), " ", mark, scope="row")
+    name = element("th", swatch(style), element("span", row.family), " ", mark, scope="row")
     texts = [f"{row.bytes_per_row:,}", row.mode, percent(row.codes_recall, 1), at_least(row.codes_bound)]
     if rescored:
         candidates = ABSENT if row.depth is None else f"{row.depth:,}"
@@ -143,6 +149,7 @@ def _table_row(row: FrontierRow, rescored: bool) -> Markup:
 
 def _lines(
     rows: Sequence[FrontierRow],
+    styles: Mapping[str, Look],
     value: Callable[[FrontierRow], float],
     low: Callable[[FrontierRow], float] | None,
 ) -> list[Line]:
@@ -151,8 +158,12 @@ def _lines(
     for _, family in sorted({(row.is_peer, row.family) for row in rows}):
         own = sorted((row for row in rows if row.family == family), key=lambda row: row.bytes_per_row)
         sizes = [float(row.bytes_per_row) for row in own]
-        lines.append(Line(family, sizes, [*map(value, own)], look_of(family), lows=[*map(low, own)] if low else ()))
+        lines.append(Line(family, sizes, [*map(value, own)], styles[family], lows=[*map(low, own)] if low else ()))
     return lines
+
+
+def _styles(rows: Sequence[FrontierRow]) -> dict[str, Look]:
+    return {family: look(place) for place, family in enumerate(dict.fromkeys(row.family for row in rows))}
 
 
 def _bytes_axis(sizes: Sequence[int]) -> Axis:

@@ -1,4 +1,4 @@
-"""Line plots as inline SVG: axes, ticks, grid, markers, deviations, a legend, and each line's name beside it.
+"""Line plots as inline SVG: axes, ticks, grid, markers, deviations and a legend.
 
 Drawn for about 420 pixels of width, so that letters stay readable on a phone. Colors and fonts are the style sheet's.
 """
@@ -9,17 +9,12 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-from scipy.optimize import isotonic_regression
-
 from hashlearn.pages.formatting import compact
-from hashlearn.pages.markup import Markup, element, join
+from hashlearn.pages.markup import Markup, element
 from hashlearn.pages.series_styles import Look, marker, stroke, swatch
 
 WIDTH, HEIGHT = 420.0, 280.0
-LEFT, TOP, BOTTOM, PAD = 54.0, 30.0, 42.0, 10.0
-LETTER = 8.2  # upper limit of the width of a letter of a label
-LABEL_GAP = 14.0
+LEFT, RIGHT, TOP, BOTTOM, PAD = 54.0, 8.0, 30.0, 42.0, 10.0
 _ROUND_STEPS = (1.0, 2.0, 5.0, 10.0)
 
 
@@ -43,13 +38,12 @@ class Frame:
 
     x: Axis
     y: Axis
-    right: float
     top: float = TOP
     bottom: float = HEIGHT - BOTTOM
 
     def at_x(self, value: float) -> float:
         """Horizontal place of a value."""
-        return LEFT + PAD + self.x.fraction(value) * (WIDTH - self.right - LEFT - 2 * PAD)
+        return LEFT + PAD + self.x.fraction(value) * (WIDTH - RIGHT - LEFT - 2 * PAD)
 
     def at_y(self, value: float) -> float:
         """Vertical place of a value."""
@@ -65,17 +59,13 @@ def line_plot(
     x_title: str,
     y_title: str,
     kind: str,
-    labels_inside: bool = False,
     note: str | None = None,
     behind: Callable[[Frame], Markup] | None = None,
     in_front: Callable[[Frame], Markup] | None = None,
     x_text: Callable[[float], str] = compact,
 ) -> Markup:
-    """A figure. Names are at the lines' ends, or with ``labels_inside`` where lines are far apart."""
-    longest = max(len(line.name) for line in lines)
-    right = 8.0 if labels_inside else 14.0 + LETTER * min(longest, 16)
-    frame = Frame(x, y, right, TOP if behind is None else TOP + 18.0)
-    names = _inside_labels if labels_inside else _end_labels
+    """A figure with its legend. ``behind`` and ``in_front`` draw what belongs under and over the lines."""
+    frame = Frame(x, y, TOP if behind is None else TOP + 18.0)
     described = f"{title}. {y_title} against {x_title}, for {', '.join(line.name for line in lines)}."
     picture = element(
         "svg",
@@ -83,7 +73,6 @@ def line_plot(
         _grid(frame, x_title, y_title, x_text),
         behind(frame) if behind else None,
         (_line(frame, line, place) for place, line in enumerate(lines)),
-        names(frame, lines),
         in_front(frame) if in_front else None,
         viewBox=f"0 0 {WIDTH:g} {HEIGHT:g}",
         role="img",
@@ -98,7 +87,7 @@ def legend(lines: Sequence[Line]) -> Markup:
 
 
 def _grid(frame: Frame, x_title: str, y_title: str, x_text: Callable[[float], str]) -> Markup:
-    bottom, right = frame.bottom, WIDTH - frame.right
+    bottom, right = frame.bottom, WIDTH - RIGHT
     parts = []
     for tick in frame.y.ticks:
         at = frame.at_y(tick)
@@ -141,58 +130,8 @@ def _marked(places: list[tuple[float, float]], count: int | None, shift: int) ->
     return [min(places, key=lambda place: abs(place[0] - x)) for x in wanted]
 
 
-def _end_labels(frame: Frame, lines: Sequence[Line]) -> Markup:
-    """Names right of the lines' last points, moved apart if they would touch, with leaders to the lines."""
-    wished = [frame.at_y(line.y[-1]) for line in lines]
-    placed = spaced(wished, LABEL_GAP, TOP, frame.bottom)
-    edge = WIDTH - frame.right
-    parts = []
-    for line, wish, place in zip(lines, wished, placed, strict=True):
-        begin = frame.at_x(line.x[-1]) + 5
-        leader = f"M{begin:.1f} {wish:.1f}L{edge + 8:.1f} {place:.1f}"
-        parts.append(element("path", d=leader, class_="leader", stroke=line.look.stroke))
-        parts.append(_text(_short(line.name), edge + 11, place + 4, "start", "label", line.look.stroke))
-    return element("g", parts)
-
-
-def _inside_labels(frame: Frame, lines: Sequence[Line]) -> Markup:
-    """Names above or below their lines, touching no line and no other name. A name that does not fit is left out."""
-    grid = np.linspace(frame.at_x(frame.x.low), frame.at_x(frame.x.high), 121)
-    heights = np.array([_heights(frame, line, grid) for line in lines])
-    placed: list[tuple[float, float, float]] = []  # middle x, middle y, half a width
-    parts = []
-    for line, own in zip(lines, heights, strict=True):
-        half = 0.5 * LETTER * len(_short(line.name))
-        best: tuple[float, float, float] | None = None
-        for x in grid[::4]:
-            beside = np.abs(grid - x) <= half
-            if grid[0] > x - half or x + half > grid[-1] or np.isnan(own[beside]).any():
-                continue
-            for y in (own[beside].min() - 10.0, own[beside].max() + 10.0):
-                clear = np.nanmin(np.abs(heights[:, beside] - y)) >= 9.0 and frame.top <= y <= frame.bottom - 8.0
-                alone = all(abs(x - px) > half + ph or abs(y - py) > LABEL_GAP for px, py, ph in placed)
-                away = abs(y - own[beside].mean())
-                if clear and alone and (best is None or away < best[0] - 0.1):
-                    best = (away, float(x), float(y))
-        if best is not None:
-            _, x, y = best
-            placed.append((x, y, half))
-            parts.append(_text(_short(line.name), x, y + 4, "middle", "label halo", line.look.stroke))
-    return join(parts)
-
-
-def _heights(frame: Frame, line: Line, places: np.ndarray) -> np.ndarray:
-    """The height of the line at each horizontal place; NaN beyond its ends."""
-    x, y = np.array([frame.at_x(v) for v in line.x]), np.array([frame.at_y(v) for v in line.y])
-    return np.where((places >= x[0]) & (places <= x[-1]), np.interp(places, x, y), np.nan)
-
-
-def _text(text: str, x: float, y: float, anchor: str, kind: str, fill: str | None = None) -> Markup:
-    return element("text", text, x=f"{x:.1f}", y=f"{y:.1f}", text_anchor=anchor, class_=kind, fill=fill)
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= 16 else name[:15] + "…"
+def _text(text: str, x: float, y: float, anchor: str, kind: str) -> Markup:
+    return element("text", text, x=f"{x:.1f}", y=f"{y:.1f}", text_anchor=anchor, class_=kind)
 
 
 @dataclass(frozen=True)
@@ -272,18 +211,3 @@ def marked_log_axis(ticks: Sequence[float], values: Iterable[float] = ()) -> Axi
     held = [*ticks, *values]
     low, high = min(held), max(held)
     return Axis(low, high, tuple(ticks), log=True) if low < high else marked_axis([low])
-
-
-def spaced(places: Sequence[float], gap: float, low: float, high: float) -> list[float]:
-    """Move the places as little as possible so that they are ``gap`` apart, in order, inside [low, high] if they fit.
-
-    >>> spaced([10.0, 11.0, 40.0], gap=12.0, low=0.0, high=50.0)
-    [4.5, 16.5, 40.0]
-    """
-    order = np.argsort(places, kind="stable")
-    steps = gap * np.arange(len(places))
-    # Less their steps, places in order must not decrease: the nearest such sequence is an isotonic regression.
-    nearest = isotonic_regression(np.asarray(places, dtype=float)[order] - steps).x
-    moved = np.empty(len(places))
-    moved[order] = np.clip(nearest, low, max(low, high - steps[-1])) + steps
-    return [float(place) for place in moved]

@@ -21,9 +21,8 @@ from hashlearn.experiments.bench.peers import PEERS
 from hashlearn.experiments.bench.plans import plan
 from hashlearn.experiments.bench.results import read
 from hashlearn.experiments.bench.splits import AllRows
-from hashlearn.experiments.bench.tables import TABLES, Cell
+from hashlearn.experiments.bench.tables import Cell
 from hashlearn.hashers import ITQ, SignCodes
-from hashlearn.pages.series_styles import look_of
 from tests.experiments.bench import fakes
 
 DIGITS = datasets.load("digits")
@@ -224,8 +223,3 @@ def test_bad_input(arguments, message, tmp_path):
     ended = CliRunner().invoke(bench_command, [*arguments, "--out", str(tmp_path)])
     assert ended.exit_code == 2
     assert message in ended.output
-
-
-def test_lines_of_one_figure_differ_without_color():
-    names = (*TABLES["frontier"].methods, *PEERS)
-    assert len({(look_of(name).marker, look_of(name).dash) for name in names}) == len(names)

@@ -15,9 +15,10 @@ import numpy as np
 from hashlearn.experiments.bench.blocks import Block, Record, finite, metric
 from hashlearn.experiments.bench.choices import metric_title
 from hashlearn.experiments.dataset_names import dataset_name
+from hashlearn.experiments.report.tables import look_in
 from hashlearn.pages.markup import Markup, element, join
 from hashlearn.pages.plots import Axis, Frame, Line, line_plot, linear_axis, log_axis, marked_axis
-from hashlearn.pages.series_styles import Look, look_of
+from hashlearn.pages.series_styles import Look
 
 _TENTHS = (0.0, 20.0, 40.0, 60.0, 80.0, 100.0)
 MAX_POINTS = 120
@@ -50,7 +51,9 @@ def _against_length(block: Block, key: str, title: str, y_title: str, kind: str)
         means = {n_bits: entry.mean for n_bits, entry in found.items() if entry.mean is not None}
         if means:
             deviations = [found[n_bits].deviation for n_bits in means]
-            lines.append(Line(block.label(method), list(means), list(means.values()), look_of(method), deviations))
+            lines.append(
+                Line(block.label(method), list(means), list(means.values()), look_in(block, method), deviations)
+            )
     if not lines:
         return None
     reach = [
@@ -77,7 +80,7 @@ def curve_figure(block: Block, n_bits: int) -> Markup | None:
         curve = _mean_curve(block.at(method, n_bits))
         if curve is not None:
             recall, precision = curve
-            lines.append(Line(block.label(method), list(recall), list(precision), look_of(method), markers=4))
+            lines.append(Line(block.label(method), list(recall), list(precision), look_in(block, method), markers=4))
     if not lines:
         return None
     return line_plot(
@@ -88,7 +91,6 @@ def curve_figure(block: Block, n_bits: int) -> Markup | None:
         x_title="recall, %",
         y_title="precision, %",
         kind="curve",
-        labels_inside=True,
     )
 
 
@@ -130,8 +132,12 @@ def bound_figures(block: Block) -> list[Markup]:
     traces = {method: steps(records[0]) for method in block.methods if (records := block.at(method, n_bits))}
     proven = {method: trace for method, trace in traces.items() if any(step.bound is not None for step in trace)}
     where = f"{dataset_name(block.dataset)}, {n_bits} bits"
-    figures = [_bound_figure(method, trace, where) for method, trace in proven.items()]
-    return [f for f in [*figures, _gap_figure(proven, where), _objective_figure(block, n_bits, where)] if f is not None]
+    figures = [_bound_figure(block, method, trace, where) for method, trace in proven.items()]
+    return [
+        f
+        for f in [*figures, _gap_figure(block, proven, where), _objective_figure(block, n_bits, where)]
+        if f is not None
+    ]
 
 
 def steps(record: Record) -> list[Step]:
@@ -148,11 +154,11 @@ def steps(record: Record) -> list[Step]:
     return found
 
 
-def _bound_figure(method: str, trace: list[Step], where: str) -> Markup:
+def _bound_figure(block: Block, method: str, trace: list[Step], where: str) -> Markup:
     bounded = [(place, step.bound) for place, step in enumerate(trace) if step.bound is not None]
     places, bounds = zip(*bounded, strict=True)
     lines = [
-        Line("value", range(len(trace)), [step.value for step in trace], look_of(method), markers=0, width=3.6),
+        Line("value", range(len(trace)), [step.value for step in trace], look_in(block, method), markers=0, width=3.6),
         Line("bound", places, bounds, _BOUND, markers=0, width=1.4),
     ]
     return line_plot(
@@ -169,13 +175,13 @@ def _bound_figure(method: str, trace: list[Step], where: str) -> Markup:
     )
 
 
-def _gap_figure(proven: dict[str, list[Step]], where: str) -> Markup | None:
+def _gap_figure(block: Block, proven: dict[str, list[Step]], where: str) -> Markup | None:
     lines = []
     for method, trace in proven.items():
         known = [(place, max(step.gap, GAP_FLOOR)) for place, step in enumerate(trace) if step.gap is not None]
         if known:
             places, gaps = zip(*known, strict=True)
-            lines.append(Line(method, places, gaps, look_of(method), markers=6, width=1.6))
+            lines.append(Line(method, places, gaps, look_in(block, method), markers=6, width=1.6))
     if not lines:
         return None
     longest = max((proven[line.name] for line in lines), key=len)
@@ -202,7 +208,7 @@ def _objective_figure(block: Block, n_bits: int, where: str) -> Markup | None:
         known = [(sweep, y) for sweep, y in enumerate(map(finite, objectives), start=1) if y is not None]
         if known:
             sweeps, values = zip(*known, strict=True)
-            lines.append(Line(method, sweeps, values, look_of(method)))
+            lines.append(Line(method, sweeps, values, look_in(block, method)))
     if not lines:
         return None
     return line_plot(

@@ -5,10 +5,9 @@ from __future__ import annotations
 from hashlearn.experiments.bench.blocks import Block, metric, number_in
 from hashlearn.experiments.bench.summary import FRONTIER_COLUMNS, frontier_lines
 from hashlearn.experiments.dataset_names import dataset_name
-from hashlearn.experiments.report.tables import method_cell
+from hashlearn.experiments.report.tables import look_in, method_cell
 from hashlearn.pages.markup import Markup, element
 from hashlearn.pages.plots import Line, line_plot, linear_axis, marked_log_axis
-from hashlearn.pages.series_styles import look_of
 from hashlearn.pages.tables import plain_table
 
 _TITLES = {
@@ -27,7 +26,7 @@ def frontier_figures(block: Block) -> list[Markup]:
 def frontier_table(block: Block) -> Markup:
     """One row for each method and size."""
     rows = [
-        element("tr", method_cell(method), (element("td", text) for text in texts))
+        element("tr", method_cell(block, method), (element("td", text) for text in texts))
         for method, *texts in frontier_lines(block)
     ]
     caption = [
@@ -48,7 +47,7 @@ def _figure(block: Block, key: str, title: str) -> Markup | None:
                 points.append((size.mean, recall.mean, recall.deviation))
         if points:
             sizes, recalls, deviations = zip(*points, strict=True)
-            lines.append(Line(block.label(method), sizes, recalls, look_of(method), deviations))
+            lines.append(Line(block.label(method), sizes, recalls, look_in(block, method), deviations))
     if not lines:
         return None
     return line_plot(

@@ -12,10 +12,11 @@ import numpy as np
 
 from hashlearn.experiments.bench.blocks import Block
 from hashlearn.experiments.dataset_names import dataset_name
+from hashlearn.experiments.report.tables import look_in
 from hashlearn.pages.formatting import counted
 from hashlearn.pages.markup import Markup, element
 from hashlearn.pages.png import data_uri
-from hashlearn.pages.series_styles import look_of, swatch
+from hashlearn.pages.series_styles import Look, swatch
 
 Gallery = Mapping[str, Any]  # what `hashlearn.experiments.bench.cell` makes
 
@@ -33,14 +34,14 @@ def gallery(block: Block, opened: bool = False) -> Markup | None:
             lengths.add(cell["n_bits"])
     if not stored:
         return None
-    queries = queries_and_neighbors(stored)
+    queries = queries_and_neighbors(stored, {method: look_in(block, method) for method in stored})
     bits = " and ".join(str(n_bits) for n_bits in sorted(lengths))
     title = element("strong", f"{block.table.title}, {dataset_name(block.dataset)}, {bits} bits")
     summary = element("summary", title, f" {counted(len(queries), 'query', 'queries')}")
     return element("details", summary, queries, class_="part gallery", open=opened, data_gallery=block.key)
 
 
-def queries_and_neighbors(galleries: Mapping[str, Gallery]) -> list[Markup]:
+def queries_and_neighbors(galleries: Mapping[str, Gallery], styles: Mapping[str, Look]) -> list[Markup]:
     """A section for each query, with what each method found. Methods share their queries."""
     found: dict[tuple[str, str], list[tuple[str, Any, Gallery]]] = {}
     for method, held in galleries.items():
@@ -54,17 +55,17 @@ def queries_and_neighbors(galleries: Mapping[str, Gallery]) -> list[Markup]:
                 _picture(rows[0][2], image, f"Query: {label}"),
                 element("h4", element("small", "query"), label),
             ),
-            element("div", (_row(*row) for row in rows), class_="rows"),
+            element("div", (_row(styles[method], method, *rest) for method, *rest in rows), class_="rows"),
             class_="query",
         )
         for (image, label), rows in found.items()
     ]
 
 
-def _row(method: str, query: Mapping[str, Any], held: Gallery) -> Markup:
+def _row(style: Look, method: str, query: Mapping[str, Any], held: Gallery) -> Markup:
     neighbors, wanted = query["neighbours"], str(query["label"])
     right = sum(str(neighbor["label"]) == wanted for neighbor in neighbors)
-    name = element("p", swatch(look_of(method)), method, element("span", f" {right} of {len(neighbors)}"))
+    name = element("p", swatch(style), method, element("span", f" {right} of {len(neighbors)}"))
     figures = [_neighbor(held, neighbor, wanted) for neighbor in neighbors]
     return element("div", name, element("div", figures, class_="neighbours"), class_="found")
 

@@ -30,6 +30,7 @@ from hashlearn.experiments.report.tables import (
 from hashlearn.pages.document import document
 from hashlearn.pages.formatting import counted, fixed, in_sentence, listed, seconds
 from hashlearn.pages.markup import Markup, element
+from hashlearn.pages.series_styles import look
 from hashlearn.pages.tables import plain_table
 
 TITLE = "Learned binary codes, measured beside the paper"
@@ -195,7 +196,9 @@ def digits_page(result: DigitsResult, promise_page: str | None = None) -> str:
         f"a share. The other scores count images of the same digit. All of it took {result.seconds:.1f} s."
     )
     header = element("header", element("h1", f"Handwritten digits in {n_bits} bits"), element("p", about))
-    pictures = queries_and_neighbors(result.galleries)
+    pictures = queries_and_neighbors(
+        result.galleries, {method: look(place) for place, method in enumerate(result.galleries)}
+    )
     legend = element("p", "The nearest images and their distances in bits; ✓ shows the query’s digit, ✗ another.")
     sections = [
         ("scores", "How good the codes are", plain_table("demo", None, _HEADS, _score_rows(result), "Scores")),

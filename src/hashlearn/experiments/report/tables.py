@@ -11,7 +11,7 @@ from hashlearn.experiments.bench.choices import metric_title
 from hashlearn.experiments.dataset_names import dataset_name
 from hashlearn.pages.formatting import ABSENT, counted, fixed, listed, seconds, signed
 from hashlearn.pages.markup import Markup, element, join
-from hashlearn.pages.series_styles import look_of, swatch
+from hashlearn.pages.series_styles import Look, look, swatch
 from hashlearn.pages.tables import plain_table, table
 
 Part = tuple[Block, Mapping[str, list[Entry]]]  # a block, and its entries beside the paper's, by method
@@ -107,7 +107,7 @@ def comparison_table(block: Block, rows: Mapping[str, list[Entry]]) -> Markup:
         f" Learned without labels: {listed(block.without_labels)}." if block.without_labels else None,
     ]
     cells = {method: [_compared(*pair) for pair in zip(row, best, strict=True)] for method, row in rows.items()}
-    return _by_length(caption, block.lengths, cells, "results")
+    return _by_length(block, caption, cells, "results")
 
 
 def other_tables(block: Block) -> dict[str, Markup]:
@@ -122,7 +122,7 @@ def other_tables(block: Block) -> dict[str, Markup]:
             contents = {method: [_value(*pair) for pair in zip(row, best, strict=True)] for method, row in rows.items()}
             caption = element("strong", f"{heading(name)}, %, {dataset_name(block.dataset)}")
             kind = re.sub(r"\W", "-", name)
-            found[heading(name)] = _by_length(caption, block.lengths, contents, kind)
+            found[heading(name)] = _by_length(block, caption, contents, kind)
     return found
 
 
@@ -142,7 +142,7 @@ def seconds_table(block: Block) -> Markup:
         bar = element("span", style=f"width:{100.0 * fit / slowest:.1f}%", class_="bar") if fit > 0.0 else None
         lengths = [mean_cell(block, method, n_bits, duration("fit"), seconds) for n_bits in block.lengths]
         stages = [mean_cell(block, method, longest, duration(stage), seconds) for stage in _STAGES]
-        rows.append(element("tr", method_cell(method), lengths, element("td", bar, class_="track"), stages))
+        rows.append(element("tr", method_cell(block, method), lengths, element("td", bar, class_="track"), stages))
     heads = ["method", *(f"fit, {n_bits} bits" for n_bits in block.lengths), "", "of it inference", *_STAGES[1:]]
     caption = f"Mean over draws; the bar and the last three columns are for {longest} bits."
     return plain_table("seconds", caption, heads, rows, f"Seconds, {block.table.title}, {block.dataset}")
@@ -153,9 +153,14 @@ def verdict_mark(verdict: Verdict, text: str | None = None) -> Markup:
     return element("span", f"{verdict.sign} {text or verdict.value}", class_=f"verdict {verdict.value}")
 
 
-def method_cell(method: str) -> Markup:
+def look_in(block: Block, method: str) -> Look:
+    """The style of a method everywhere in its block; methods that were not run come last."""
+    return look(block.methods.index(method) if method in block.methods else len(block.methods))
+
+
+def method_cell(block: Block, method: str) -> Markup:
     """The first cell of a method's row."""
-    return element("th", swatch(look_of(method)), element("span", method), scope="row")
+    return element("th", swatch(look_in(block, method)), element("span", method), scope="row")
 
 
 def mean_cell(block: Block, method: str, n_bits: int, reader: Reader, form: Callable[[float], str]) -> Markup:
@@ -164,13 +169,13 @@ def mean_cell(block: Block, method: str, n_bits: int, reader: Reader, form: Call
     return element("td", ABSENT if mean is None else form(mean))
 
 
-def _by_length(caption: object, lengths: Sequence[int], rows: Mapping[str, Iterable[Markup]], kind: str) -> Markup:
+def _by_length(block: Block, caption: object, rows: Mapping[str, Iterable[Markup]], kind: str) -> Markup:
     body = []
     for method, contents in rows.items():
-        pairs = zip(lengths, contents, strict=True)
+        pairs = zip(block.lengths, contents, strict=True)
         cells = [element("td", content, data_bits=f"{n_bits} bits") for n_bits, content in pairs]
-        body.append(element("tr", method_cell(method), cells))
-    heads = ["method", *(f"{n_bits} bits" for n_bits in lengths)]
+        body.append(element("tr", method_cell(block, method), cells))
+    heads = ["method", *(f"{n_bits} bits" for n_bits in block.lengths)]
     return table(caption, heads, body, class_="by-length", data_table=kind)
 
 
@@ -206,8 +211,8 @@ def bit_table(block: Block) -> Markup | None:
     rows = [
         element(
             "tr",
-            method_cell(method),
-            element("td", _strip(block.at(method, n_bits)[0], method)),
+            method_cell(block, method),
+            element("td", _strip(block.at(method, n_bits)[0], look_in(block, method))),
             (mean_cell(block, method, n_bits, _statistic(name), form) for name, form in _STATISTICS.items()),
         )
         for method in known
@@ -226,7 +231,7 @@ def _statistic(name: str) -> Reader:
     return lambda record: finite(_statistics(record).get(name))
 
 
-def _strip(record: Record, method: str) -> Markup | str:
+def _strip(record: Record, style: Look) -> Markup | str:
     """One bar for each bit, up if ones prevail and down if zeros do. The frame means all ones and all zeros."""
     balance = _statistics(record).get("balance")
     shares = [finite(share) for share in balance] if isinstance(balance, list) else []
@@ -245,7 +250,7 @@ def _strip(record: Record, method: str) -> Markup | str:
         element("title", f"Share of ones in each bit: {min(known):.2f} to {max(known):.2f}"),
         element("rect", x=0.5, y=0.5, width=width - 1, height=_STRIP_HEIGHT - 1, class_="strip-frame"),
         element("path", d=f"M0 {middle:g}H{width}", class_="grid"),
-        element("g", bars, fill=look_of(method).stroke),
+        element("g", bars, fill=style.stroke),
         viewBox=f"0 0 {width} {_STRIP_HEIGHT:g}",
         width=width,
         height=int(_STRIP_HEIGHT),
