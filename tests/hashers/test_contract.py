@@ -28,8 +28,6 @@ SETTINGS: dict[str, dict[str, Any]] = {
     "ksh": {"n_anchors": 40, "max_iter": 50},
     "bre": {"n_anchors": 10, "n_pairs": 20, "n_sweeps": 1},
     "sdh": {"n_anchors": 100},
-    "one_hot_class": {"hash_function": "kernel_ridge"},
-    "class_score_lsh": {"hash_function": "kernel_ridge"},
     "alm_hashing": {"max_iter": 3},
     "nmf_hashing": {"max_iter": 20},
 }
@@ -213,7 +211,7 @@ def test_names_are_labels_too(name):
 
 @pytest.mark.parametrize("name", SUPERVISED)
 def test_indicators_are_labels_too_or_are_refused(name):
-    if name in ("one_hot_class", "class_score_lsh", "ranking"):
+    if name == "ranking":
         with pytest.raises(ValueError, match="one class for each sample"):
             make(name).fit(X[TRAIN], indicators())
         return

@@ -19,7 +19,7 @@ from hashlearn import TwoStepHasher
 from hashlearn.bits import pack_bits
 from hashlearn.hash_functions import DistinctBits, LinearMargins
 from hashlearn.hash_functions.fitted import PANEL_ROWS, PANELS_PER_TASK, TASKS
-from hashlearn.hashers import ITQ, ITQCCA, LSH, KMeansHashing, OneHotClass, SignCodes, SpectralHashing
+from hashlearn.hashers import ITQ, ITQCCA, LSH, KMeansHashing, SignCodes, SpectralHashing
 
 D, L = 6, 5
 N = 3 * PANEL_ROWS + 7
@@ -70,7 +70,6 @@ HASHERS = {
     "roots": TwoStepHasher(L, hash_function="linear_ridge", scaling="root", random_state=0).fit(X, Y),
     "spectral": SpectralHashing(L).fit(X),
     "k-means": KMeansHashing(4, random_state=0).fit(X),
-    "class": OneHotClass(L, hash_function="linear_svm", random_state=0).fit(X, Y),
     "constant": _constant_bits(),
     "blind": _blind_to_features(),
 }

@@ -30,8 +30,6 @@ PARAMETERS = {
     "spectral_hashing": {},
     "spherical_hashing": {},
     "kmeans_hashing": {"bits_per_subspace": 2},
-    "one_hot_class": {"hash_function": "linear_svm"},
-    "class_score_lsh": {"hash_function": hash_functions.Trees(n_trees=3, max_depth=2)},
     "binary_autoencoder": {"max_iter": 3},
 }
 # Kinds of a later format: its number, the hasher, the parameters.

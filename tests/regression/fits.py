@@ -542,12 +542,12 @@ def _hashers() -> Iterator[Fit]:
         "binary_autoencoder": {"max_iter": 5},
         "sign_codes": {"threshold": "median"},
     }
-    supervised = ("two_step", "tsh", "fasthash", "ksh", "bre", "itq_cca", "sdh", "one_hot_class")
+    supervised = ("two_step", "tsh", "fasthash", "ksh", "bre", "itq_cca", "sdh")
     unsupervised = ("itq", "binary_autoencoder", "spherical_hashing", "kmeans_hashing", "nmf_hashing", "alm_hashing")
     others = ("lsh", "spectral_hashing", "sign_codes")
     # Hashers by name: one that is new has no codes on record, and can be added when the record is rewritten.
-    for name in (*supervised, "class_score_lsh", *unsupervised, *others):
-        labels = name in (*supervised, "class_score_lsh")
+    for name in (*supervised, *unsupervised, *others):
+        labels = name in supervised
         for rows in ("digits", "200 x 3" if name in ("lsh", "two_step") else "digits in float32"):
             yield Fit(f"hasher {name} | {rows}", name, rows, {"n_bits": 8, **quick.get(name, {})}, labels)
 

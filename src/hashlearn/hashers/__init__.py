@@ -5,7 +5,6 @@ from __future__ import annotations
 from hashlearn.hashers.base import BaseHasher
 from hashlearn.hashers.baselines.binary_autoencoder import BinaryAutoencoder
 from hashlearn.hashers.baselines.bre import BRE
-from hashlearn.hashers.baselines.class_scores import ClassScoreLSH, OneHotClass
 from hashlearn.hashers.baselines.fasthash import FastHash
 from hashlearn.hashers.baselines.itq import ITQ, ITQCCA
 from hashlearn.hashers.baselines.kmeans_hashing import KMeansHashing
@@ -29,8 +28,6 @@ HASHERS: dict[str, type[BaseHasher]] = {
     "bre": BRE,
     "itq_cca": ITQCCA,
     "sdh": SDH,
-    "one_hot_class": OneHotClass,
-    "class_score_lsh": ClassScoreLSH,
     # without
     "ranking": RankingHasher,
     "itq": ITQ,
@@ -56,11 +53,9 @@ __all__ = [
     "ALMHashing",
     "BaseHasher",
     "BinaryAutoencoder",
-    "ClassScoreLSH",
     "FastHash",
     "KMeansHashing",
     "NMFHashing",
-    "OneHotClass",
     "RankingHasher",
     "SignCodes",
     "SpectralHashing",

@@ -14,7 +14,6 @@ import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +25,8 @@ import hashlearn
 from hashlearn.core.atomic_files import regular_file, write_atomically
 from hashlearn.core.checks import LARGEST_FEATURE
 from hashlearn.hash_functions import FittedHashFunctions
-from hashlearn.hash_functions.stored import stored_array
-from hashlearn.hashers import HASHERS, BaseHasher, ClassScoreLSH, OneHotClass, TwoStepHasher
+from hashlearn.hashers import HASHERS, BaseHasher, TwoStepHasher
 from hashlearn.hashers.base import MAX_BITS
-from hashlearn.hashers.baselines.class_scores import ClassScorer
 from hashlearn.persistence.container import (
     Header,
     PersistenceError,
@@ -281,40 +278,24 @@ def _built(model: dict[str, Any], arrays: dict[str, Any]) -> BaseHasher:
 def _require_consistent(hasher: Any) -> None:
     """Check that the parts of a hasher fit each other, so that encoding cannot fail."""
     get_tags(hasher)  # scikit-learn reads them for every input, and they depend on parameters
-    steps = [hasher.hash_functions_, *([hasher.hyperplanes_] if isinstance(hasher, ClassScoreLSH) else [])]
-    if not all(isinstance(step, FittedHashFunctions) for step in steps):
+    functions = hasher.hash_functions_
+    if not isinstance(functions, FittedHashFunctions):
         raise PersistenceError("a model must have hash functions")
-    _require_finite_margins(steps)
+    if not functions.margin_bound(LARGEST_FEATURE) <= LARGEST_MARGIN:  # infinity minus infinity is NaN
+        raise PersistenceError(
+            f"the arrays of its hash functions ({functions.kind}) are too large: margins of rows with entries up to "
+            f"{LARGEST_FEATURE:.0e} in size could exceed {LARGEST_MARGIN:.0e}"
+        )
     if isinstance(hasher, TwoStepHasher) and hasher.scaling_ not in ("none", "root"):
         raise PersistenceError("scaling_ must be 'none' or 'root'")
-    widths = [(hasher.n_features_in_, steps[0].n_features), *((a.n_bits, b.n_features) for a, b in pairwise(steps))]
-    width = steps[-1].n_bits
-    if isinstance(hasher, ClassScorer):
-        widths += [(len(hasher.classes_), steps[0].n_bits)]
-    if isinstance(hasher, OneHotClass):
-        codewords = stored_array(dict(vars(hasher)), "codewords_", (width, None), "i")
-        if len(codewords) < 2 or not np.isin(codewords, (-1, 1)).all():
-            raise PersistenceError("codewords_ must be two codewords or more of -1 and +1")
-        width = codewords.shape[1]
+    widths = [(hasher.n_features_in_, functions.n_features), (functions.n_bits, hasher.n_bits)]
     names = getattr(hasher, "feature_names_in_", None)
     if names is not None:
         if not isinstance(names, np.ndarray) or names.ndim != 1 or names.dtype.kind not in "UO":
             raise PersistenceError("feature_names_in_ must be strings")
         widths += [(len(names), hasher.n_features_in_)]
     whole = type(hasher.n_bits) is int and type(hasher.n_features_in_) is int
-    if not whole or any(a != b for a, b in [*widths, (width, hasher.n_bits)]):
+    if not whole or any(a != b for a, b in widths):
         raise PersistenceError("the model's features, functions and bits do not fit each other")
     if hasher.n_features_in_ < 1 or not 1 <= hasher.n_bits <= MAX_BITS:
         raise PersistenceError(f"a model must have at least one feature, and from 1 to {MAX_BITS} bits")
-
-
-def _require_finite_margins(steps: list[FittedHashFunctions]) -> None:
-    """Refuse models whose margins could overflow on an accepted row: infinity minus infinity is NaN."""
-    entry = LARGEST_FEATURE
-    for step in steps:
-        entry = step.margin_bound(entry)
-        if not entry <= LARGEST_MARGIN:
-            raise PersistenceError(
-                f"the arrays of its hash functions ({step.kind}) are too large: margins of rows with entries up to "
-                f"{LARGEST_FEATURE:.0e} in size could exceed {LARGEST_MARGIN:.0e}"
-            )

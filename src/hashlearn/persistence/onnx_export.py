@@ -18,7 +18,7 @@ import hashlearn
 from hashlearn import bits
 from hashlearn.core.atomic_files import output_place, write_atomically
 from hashlearn.hash_functions import KernelExpansion
-from hashlearn.hashers import BaseHasher, ClassScoreLSH, OneHotClass
+from hashlearn.hashers import BaseHasher
 from hashlearn.hashers.two_step import scaled
 from hashlearn.persistence.container import PersistenceError
 from hashlearn.persistence.onnx_graph import ML_DOMAIN, ML_OPSET, Graph, Piece, margins_of, optional
@@ -107,18 +107,6 @@ def _encoder(graph: Graph, hasher: Any, rows: NDArray[Any]) -> Piece:
     scaling = getattr(hasher, "scaling_", "none")
     features = graph.signed_roots("features") if scaling == "root" else "features"
     piece = margins_of(graph, features, hasher.hash_functions_, scaled(rows, scaling))
-    if isinstance(hasher, ClassScoreLSH):
-        planes = hasher.hyperplanes_
-        size = (
-            piece.size @ np.abs(planes.weights)
-            if piece.size.shape[1] > 1
-            else piece.size * np.abs(planes.weights).sum(0)
-        )
-        piece = Piece(graph.affine(piece.margins, planes.weights, planes.intercepts), size + np.abs(planes.intercepts))
-    elif isinstance(hasher, OneHotClass):
-        piece = Piece(
-            _codeword_margins(graph, piece.margins, hasher.codewords_), 2.0 * piece.size.max(1, keepdims=True)
-        )
     margins = graph.op("Identity", piece.margins, output="margins")
     n_bits, n_bytes = int(hasher.n_bits), -(-int(hasher.n_bits) // 8)
     ones = graph.cast(graph.op("GreaterOrEqual", margins, graph.constant(0.0, graph.dtype)), np.int32)
@@ -131,17 +119,6 @@ def _encoder(graph: Graph, hasher: Any, rows: NDArray[Any]) -> Piece:
     total = graph.op("ReduceSum", weighed, graph.integers(2), keepdims=0)
     graph.op("Cast", total, to=graph.onnx.TensorProto.UINT8, output="codes")
     return piece
-
-
-def _codeword_margins(graph: Graph, scores: str, codewords: NDArray[np.int8]) -> str:
-    """The best class's codeword times its lead, as `OneHotClass` has it."""
-    best = graph.op("ArgMax", scores, axis=1, keepdims=0)
-    words = graph.op("Gather", graph.real(codewords.astype(np.float64)), best, axis=0)
-    graph.nodes.append(
-        graph.onnx.helper.make_node("TopK", [scores, graph.integers(2)], ["top_scores", "top_classes"], axis=1)
-    )
-    lead = graph.op("Gemm", "top_scores", graph.constant([[1.0], [-1.0]], graph.dtype))
-    return graph.op("Mul", words, graph.op("Max", lead, graph.constant(np.finfo(graph.dtype).tiny, graph.dtype)))
 
 
 def _serialized(graph: Graph, hasher: Any, opset: int) -> bytes:

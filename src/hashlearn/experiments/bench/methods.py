@@ -162,8 +162,6 @@ METHODS: dict[str, Method] = {
         _named("NMF", "nmf_hashing", UNSUPERVISED),
         _named("ALM", "alm_hashing", UNSUPERVISED),
         _named("SDH", "sdh", SUPERVISED),
-        _named("One-hot", "one_hot_class", SUPERVISED),
-        _named("Class-score LSH", "class_score_lsh", SUPERVISED),
         _named("LSH", "lsh", UNSUPERVISED),
         _named("Spectral", "spectral_hashing", UNSUPERVISED),
         _named("Sign", "sign_codes", UNSUPERVISED, features="pca"),

@@ -125,7 +125,7 @@ _UNSEEN = {
     "clinc150_minilm": "unseen, 100",
 }
 PAPER_DATASETS = ("mnist", "cifar10", "sun397")
-_BEYOND = ("SDR", "AL", "SDR distance", "ITQ", "SDH", "Sign", "One-hot")
+_BEYOND = ("SDR", "AL", "SDR distance", "ITQ", "SDH", "Sign")
 
 _READINGS = (
     "SDR and AL aim at thresholded distances, “SDR distance” and “AL distance” at squared ones; the paper does not say "
