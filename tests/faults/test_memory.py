@@ -58,7 +58,7 @@ def limited(folder: Path, *arguments: str) -> dict:
 def test_sixty_thousand_rows_are_learned_encoded_and_searched_within_two_gigabytes(folder: Path) -> None:
     """The default hash function takes a minute; HASHLEARN_SLOW=1 tries it."""
     slow = os.environ.get("HASHLEARN_SLOW") == "1"
-    function = [] if slow else ["--hash-function", "logistic"]
+    function = [] if slow else ["--hash-function", "linear_ridge"]
     found = limited(folder, "fit", "X.npy", "--labels", "y.npy", "-o", "model", "--bits", "8", *function)
     assert found["n_samples"] == N
     assert limited(folder, "encode", "model", "X.npy", "-o", "codes.npy")["rows"] == N

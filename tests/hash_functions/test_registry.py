@@ -14,7 +14,6 @@ from hashlearn.hash_functions import (
     RBFSVM,
     KernelRidge,
     LinearSVM,
-    Logistic,
     SklearnHashFunctions,
     Trees,
     accepts_sparse,
@@ -48,7 +47,7 @@ def test_a_specification_stays_itself():
 def test_an_unknown_name_is_answered_with_the_nearest():
     with pytest.raises(ValueError, match="did you mean 'rbf_svm'"):
         as_hash_function("rbfsvm")
-    with pytest.raises(ValueError, match="rbf_svm, linear_svm, trees, kernel_ridge, logistic"):
+    with pytest.raises(ValueError, match="rbf_svm, linear_svm, trees, kernel_ridge, linear_ridge"):
         as_hash_function("zzz")
 
 
@@ -104,8 +103,8 @@ def test_a_classifier_class_is_told_to_be_called():
         (lambda: KernelRidge(sharpen=4.0, alpha="cv"), "sharpen does not go with 'cv'"),
         (lambda: KernelRidge(sharpen=4.0, gamma="cv"), "sharpen does not go with 'cv'"),
         (lambda: LinearSVM(C=None), "C must be a positive number"),
-        (lambda: Logistic(C=True), "C must be a positive number"),
-        (lambda: Logistic(max_iter=0), "max_iter must be an integer of at least 1"),
+        (lambda: LinearSVM(C=True), "C must be a positive number"),
+        (lambda: LinearSVM(max_iter=0), "max_iter must be an integer of at least 1"),
         (lambda: Trees(n_trees=0), "n_trees must be an integer of at least 1"),
         (lambda: Trees(learning_rate=0.0), "learning_rate must be a positive number"),
     ],

@@ -74,7 +74,7 @@ def test_any_number_of_bits(n_bits):
     assert hasher.encode(X[TEST]).shape == (300, -(-n_bits // 8))
 
 
-@pytest.mark.parametrize("parameters", [{}, {"hash_function": "logistic"}, {"hash_function": "kernel_ridge"}])
+@pytest.mark.parametrize("parameters", [{}, {"hash_function": "linear_svm"}, {"hash_function": "kernel_ridge"}])
 @pytest.mark.parametrize("labels", [True, False])
 def test_threads_memory_order_and_batches_never_change_codes(parameters, labels, monkeypatch):
     answers = []
@@ -105,7 +105,7 @@ def test_float16_integers_and_lists_are_welcome(supervised):
         np.testing.assert_array_equal(supervised.encode(data), supervised.encode(X[TEST]))
 
 
-@pytest.mark.parametrize("hash_function", ["linear_svm", "logistic", "rbf_svm"])
+@pytest.mark.parametrize("hash_function", ["linear_svm", "rbf_svm"])
 def test_sparse_features_give_the_same_codes(hash_function):
     dense = fitted(8, hash_function=hash_function, n_sweeps=1)
     sparse = TwoStepHasher(8, hash_function=hash_function, n_sweeps=1, random_state=0)

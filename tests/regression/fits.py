@@ -287,7 +287,7 @@ def _solver_objects() -> Iterator[Fit]:
 
 
 def _hash_functions() -> Iterator[Fit]:
-    names = ["rbf_svm", "linear_svm", "trees", "kernel_ridge", "logistic", "linear_ridge", *HASH_FUNCTIONS]
+    names = ["rbf_svm", "linear_svm", "trees", "kernel_ridge", "linear_ridge", *HASH_FUNCTIONS]
     for name in names:
         yield _two_step(f"hash function {name}", labels=True, hash_function=name, n_bits=4 if name == "trees" else 8)
     for name in ("kernel_ridge", "linear_svm", "sharpened kernel ridge", "kernel ridge on landmarks"):

@@ -15,7 +15,7 @@ from hashlearn.hash_functions.estimators import EstimatorMargins, SklearnHashFun
 from hashlearn.hash_functions.expansion import KernelExpansion, SharpenedExpansion
 from hashlearn.hash_functions.fitted import FittedHashFunctions
 from hashlearn.hash_functions.kernel_ridge import KernelRidge
-from hashlearn.hash_functions.linear import LinearMargins, LinearRidge, LinearSVM, Logistic
+from hashlearn.hash_functions.linear import LinearMargins, LinearRidge, LinearSVM
 from hashlearn.hash_functions.network import NetworkMargins
 from hashlearn.hash_functions.rbf_svm import RBFSVM
 from hashlearn.hash_functions.trees import ForestMargins, Trees
@@ -34,7 +34,6 @@ __all__ = [
     "LinearMargins",
     "LinearRidge",
     "LinearSVM",
-    "Logistic",
     "NetworkMargins",
     "SharpenedExpansion",
     "SklearnHashFunctions",
@@ -53,7 +52,6 @@ HASH_FUNCTIONS: dict[str, type[HashFunction]] = {
     "linear_svm": LinearSVM,
     "trees": Trees,
     "kernel_ridge": KernelRidge,
-    "logistic": Logistic,
     "linear_ridge": LinearRidge,
 }
 __all__ += sorted({kind.__name__ for kind in HASH_FUNCTIONS.values()} - {*__all__})  # also those not in the list

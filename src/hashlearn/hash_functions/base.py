@@ -69,8 +69,8 @@ class HashFunction(ABC):
         if self.forms_scatter and sp.issparse(X) and size > LARGEST_DENSE_FORM:
             raise ValueError(
                 f"{self.name} forms a dense matrix of columns × columns, and X is sparse with {X.shape[1]:,} columns, "
-                f"which take {size / 1e9:,.1f} GB; choose linear_svm or logistic, which keep X sparse, or reduce the "
-                "columns with sklearn.decomposition.TruncatedSVD"
+                f"which take {size / 1e9:,.1f} GB; choose linear_svm, which keeps X sparse, or reduce the columns "
+                "with sklearn.decomposition.TruncatedSVD"
             )
 
     @abstractmethod
