@@ -32,7 +32,7 @@ SHOWN_FAILURES = 10
 DATASETS_HELP = (
     "Data sets, or paths of .npz, .npy or .parquet files; several with commas or repeated.  [default: the table's]"
 )
-METHODS_HELP = "Such as SDR,AL, or my_module:MyHasher for a class of yours.  [default: the table's]"
+METHODS_HELP = "Such as SDR,AL, or my_module:MyHasher for a hasher of yours.  [default: the table's]"
 PROTOCOL_HELP = (
     "How samples are drawn: own (the file's split), 120, 500, 100, knn, digits, all-rows, unseen-120, unseen-500, "
     "unseen-100 or unseen-digits.  [default: own if a file has a split, else the table's]"
@@ -101,7 +101,7 @@ def bench_command(
     If a file has a split, its rows marked "train" are learned from and searched, and its rows marked "test" are the
     queries. Files without labels y can be used in the tables neighbors and frontier.
 
-    A class of yours needs a parameter n_bits, fit(X) or fit(X, y), and decision_function(X) or transform(X).
+    A class of yours is a hashlearn.hashers.BaseHasher with fit(X) or fit(X, y), and decision_function(X).
 
     Each cell (a method, a code length, a draw) is stored in a file of its own as soon as it is done. After Ctrl-C or
     a kill the same command runs only what is missing. Where standard error is no terminal, a line tells of every cell

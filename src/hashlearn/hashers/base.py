@@ -127,6 +127,8 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 f"decision_function of {type(self).__name__} must return margins of shape (n_samples, {self.n_bits}), "
                 f"one column for each of n_bits, got shape {tuple(margins.shape)}"
             )
+        if not is_tensor(margins) and not np.isfinite(margins).all():
+            raise ValueError(f"decision_function of {type(self).__name__} returned NaN or infinity")
         return finish(margins)
 
     def _evaluated(self, X: Any, finish: Callable[[Any], Any]) -> Any:

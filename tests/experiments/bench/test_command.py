@@ -111,7 +111,7 @@ def test_a_file_of_that_name_in_the_current_folder_is_named(tmp_path, monkeypatc
         (["inference", "--metric", "map@0"], "metric must be map, map@K, p@N (K and N positive)"),
         (["inference", "--methods", "no_such_module_of_mine:My"], "there is no module 'no_such_module_of_mine'"),
         (["inference", "--methods", "json:My"], "json:My: __init__.py has no class 'My'"),
-        (["inference", "--methods", "fractions:Fraction"], "the class has no parameter n_bits"),
+        (["inference", "--methods", "fractions:Fraction"], "must be a hashlearn.hashers.BaseHasher"),
         (["inference", "--methods", "my/module:My"], "a method of your own is written module:Class"),
     ],
 )

@@ -16,15 +16,13 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from hashlearn.bits import unpack_bits
 from hashlearn.cli import main
-from hashlearn.experiments.bench.methods import UNSUPERVISED, Request
-from hashlearn.experiments.bench.own_methods import own_method
+from hashlearn.experiments.bench.methods import UNSUPERVISED
 from hashlearn.experiments.bench.results import read
 
 N_TRAIN, N_VAL, N_TEST, N_CLASSES, N_FEATURES = 150, 30, 40, 4, 8
 PAGE = (Path(__file__).parents[3] / "docs" / "own-methods.md").read_text("utf-8")
-# A whole hasher in 30 lines that knows nothing of the package.
+# A whole hasher in 30 lines.
 MY_HASHER = re.findall(r"^```python\n# my_module.py\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)[0]
 
 
@@ -38,6 +36,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HASHLEARN_DATA", str(tmp_path / "no data"))
     monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # a file is changed within a second here
     modules = set(sys.modules)
     rng = np.random.default_rng(0)
     n = N_TRAIN + N_VAL + N_TEST
@@ -49,7 +48,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     Path("own_of_test.py").write_text(MY_HASHER)
     yield tmp_path
     for name in set(sys.modules) - modules:
-        if name.startswith(("own_of", "packed_of", "odd_of", "my_module")):
+        if name.startswith(("own_of", "others_of", "odd_of", "my_module")):
             del sys.modules[name]
 
 
@@ -127,14 +126,20 @@ def test_the_printed_command_runs_as_it_stands_and_measures_the_same(folder: Pat
     assert drawn["asked"] == {"train_per_class": 20, "queries": 30}
 
 
+def _change(source: str) -> None:
+    """A new version of the class, as a new process would import it."""
+    Path("own_of_test.py").write_text(source)
+    del sys.modules["own_of_test"]
+
+
 def test_a_changed_class_is_run_again_and_nothing_else(folder: Path) -> None:
     assert "6 cell(s) run" in invoke(*BENCH).output
     assert "0 cell(s) run, 6 stored before" in invoke(*BENCH).output
-    Path("own_of_test.py").write_text(MY_HASHER.replace("range(20)", "range(30)"))
+    _change(MY_HASHER.replace("range(20)", "range(30)"))
     ended = invoke(*BENCH)
     assert "2 cell(s) run, 4 stored before" in ended.output
     assert "2 stored cell(s) had other code or lacked a metric" in ended.output
-    Path("own_of_test.py").write_text(MY_HASHER.replace("return self\n", "raise KeyError('no')\n"))
+    _change(MY_HASHER.replace("return self\n", "raise KeyError('no')\n"))
     ended = invoke(*BENCH)
     assert ended.exit_code == 1
     assert {cell.method for cell in read("results").records} == {"LSH", "SDH"}  # no result of other code is shown
@@ -164,55 +169,41 @@ def test_cells_that_lack_a_metric_are_run_again_with_it(folder: Path) -> None:
     assert "metric 'p@1000' needs 1,000 rows in the database, got 150" in too_many.output
 
 
-PACKED = """
+OTHERS = """
 import numpy as np
-class Base:
-    def __init__(self, n_bits): self.n_bits = n_bits
+from hashlearn.hashers import BaseHasher
+class Reals(BaseHasher):
     def fit(self, X): return self
-class Bits(Base):
-    def transform(self, X): return (X[:, : self.n_bits] > 0).astype(np.uint8)
-class Signs(Base):
-    def transform(self, X): return np.where(X[:, : self.n_bits] > 0, 1, -1)
-class Reals(Base):
-    def transform(self, X): return X[:, : self.n_bits]
-class Narrow(Base):
-    def transform(self, X): return X[:, :1]
-class Zero(Base):
-    def decision_function(self, X): return np.zeros((len(X), self.n_bits))
-class Nan(Base):
+    def decision_function(self, X): return X[:, : self.n_bits]
+class Narrow(Reals):
+    def decision_function(self, X): return X[:, :1]
+class Nan(Reals):
     def decision_function(self, X): return np.full((len(X), self.n_bits), np.nan)
-class Words(Base):
-    def transform(self, X): return np.full((len(X), self.n_bits), "a")
 """
 
 
-def test_bits_signs_and_reals_are_the_same_codes(folder: Path) -> None:
-    Path("packed_of_test.py").write_text(PACKED)
-    X = np.random.default_rng(1).normal(size=(50, 6))
-    request = Request(5, 0, UNSUPERVISED, "mine", "rbf_svm", np.zeros(50, np.int64))
-    for name in ("Bits", "Signs", "Reals"):
-        hasher = own_method(f"packed_of_test:{name}").build(request).fit(X)
-        np.testing.assert_array_equal(unpack_bits(hasher.encode(X), 5), X[:, :5] > 0)
-        np.testing.assert_array_equal(hasher.decision_function(X) >= 0.0, X[:, :5] > 0)
-    assert unpack_bits(own_method("packed_of_test:Zero").build(request).fit(X).encode(X), 5).all()
-    for name, said in (
-        ("Narrow", r"transform of packed_of_test:Narrow must return shape \(50, 5\), got \(50, 1\)"),
-        ("Nan", "decision_function of packed_of_test:Nan returned NaN or infinity"),
-        ("Words", "transform of packed_of_test:Words must return numbers"),
-    ):
-        with pytest.raises(ValueError, match=said):
-            own_method(f"packed_of_test:{name}").build(request).fit(X).encode(X)
+def test_margins_that_are_none_fail_their_cell_with_the_reason(folder: Path) -> None:
+    Path("others_of_test.py").write_text(OTHERS)
+    names = "others_of_test:Reals,others_of_test:Narrow,others_of_test:Nan"
+    ended = invoke("bench", "unsupervised", "--dataset", FILE, "--methods", names, "--bits", 4, "--draws", 1)
+    assert ended.exit_code == 1
+    assert {cell.method for cell in read("results").records} == {"others_of_test:Reals"}
+    assert "decision_function of Narrow must return margins of shape (n_samples, 4)" in ended.output
+    assert "decision_function of Nan returned NaN or infinity" in ended.output
 
 
 def test_own_classes_are_rows_of_the_frontier_if_they_need_no_labels(folder: Path) -> None:
-    Path("packed_of_test.py").write_text(PACKED)
+    Path("others_of_test.py").write_text(OTHERS)
     bench = ("bench", "frontier", FILE, "--bits", 8, "--draws", 1, "--methods")
-    ended = invoke(*bench, "packed_of_test:Reals,LSH", "--json")
+    ended = invoke(*bench, "others_of_test:Reals,LSH", "--json")
     assert ended.exit_code == 0, ended.output
     values = json.loads(ended.stdout)["values"]["it's mine"]
-    assert values["asymmetric@10"]["packed_of_test:Reals"]["8"]["values"][0] > 10.0
+    assert values["asymmetric@10"]["others_of_test:Reals"]["8"]["values"][0] > 10.0
     refused = invoke(*bench, MINE)
     assert (refused.exit_code, f"method {MINE} is not unsupervised" in refused.stderr) == (2, True)
+
+
+BASE = "from hashlearn.hashers import BaseHasher\nclass My(BaseHasher):\n"
 
 
 @pytest.mark.parametrize(
@@ -220,11 +211,16 @@ def test_own_classes_are_rows_of_the_frontier_if_they_need_no_labels(folder: Pat
     [
         ("class Other: pass", "odd_of_test.py has no class 'My'"),
         ("My = 3", "odd_of_test.py has no class 'My'"),
-        ("class My:\n def fit(self, X): pass\n def transform(self, X): pass", "no parameter n_bits, only none"),
-        ("class My:\n def __init__(self, n_bits, depth): pass", "parameter 'depth' of the class has no default"),
-        ("class My:\n def __init__(self, n_bits): pass", "neither decision_function"),
-        ("class My:\n def __init__(self, n_bits): pass\n def transform(self, X): pass", "the class has no fit"),
-        ("import no_such_package_at_all", "cannot be imported: No module named 'no_such_package_at_all'"),
+        ("class My:\n def fit(self, X): pass", "the class must be a hashlearn.hashers.BaseHasher"),
+        (f"{BASE} def decision_function(self, X): pass", "the class has no fit"),
+        (
+            f"{BASE} def __init__(self, n_bits, depth): pass\n def fit(self, X): pass",
+            "with n_bits and random_state alone",
+        ),
+        (
+            "import no_such_package_at_all",
+            "cannot be imported: ModuleNotFoundError: No module named 'no_such_package_at_all'",
+        ),
         ("class My(:", "cannot be imported: SyntaxError"),
         ("1 / 0", "cannot be imported: ZeroDivisionError"),
     ],

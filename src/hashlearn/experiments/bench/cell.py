@@ -72,7 +72,7 @@ def run_cell(
         warnings.simplefilter("always")
         say("learning")
         started = time.perf_counter()
-        hasher.fit(data.X[split.train], labels if setting == SUPERVISED else None)
+        hasher.fit(data.X[split.train], *([labels] if setting == SUPERVISED else []))
         fitted = time.perf_counter()
         say("encoding")
         database, queries = _encode(hasher, data.X, split)

@@ -19,7 +19,7 @@ from hashlearn import metrics
 from hashlearn.experiments.bench.cell import SCHEMA, Stage, configuration_of, machine, nearest_vectors, versions
 from hashlearn.experiments.bench.coders import Coder, HasherBits, Rankings, Rows
 from hashlearn.experiments.bench.methods import UNSUPERVISED, Request
-from hashlearn.experiments.bench.own_methods import is_own, method_named
+from hashlearn.experiments.bench.own_methods import method_named
 from hashlearn.experiments.bench.peers import PEERS
 from hashlearn.experiments.bench.splits import AllRows
 from hashlearn.experiments.bench.tables import TABLES, Cell
@@ -77,7 +77,7 @@ def _coder(cell: Cell, data: DataSet, metric: str, stage: Stage) -> tuple[Coder,
     function = TABLES[cell.table].hash_function
     method = method_named(cell.method)
     hasher = method.build(Request(cell.n_bits, cell.draw, UNSUPERVISED, cell.dataset, function, data.y))
-    choices = {} if is_own(cell.method) else hasher.get_params(deep=False)
+    choices = hasher.get_params(deep=False)
     if "metric" in choices:
         hasher.set_params(metric=metric)
     configuration = {**configuration_of(hasher), **method.configuration}

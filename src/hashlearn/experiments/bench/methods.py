@@ -55,7 +55,7 @@ class Method:
     """One row of a table."""
 
     name: str
-    hasher: str  # its key in HASHERS
+    hasher: str | type[BaseHasher]  # its key in HASHERS, or the class
     settings: tuple[str, ...]
     parameters: Parameters
     configuration: Mapping[str, Any] = field(default_factory=dict, compare=False)  # stored beside the parameters
@@ -75,7 +75,7 @@ class Method:
 
     def build(self, request: Request) -> BaseHasher:
         """The hasher, not yet fitted."""
-        make: Callable[..., BaseHasher] = HASHERS[self.hasher]
+        make: Callable[..., BaseHasher] = HASHERS[self.hasher] if isinstance(self.hasher, str) else self.hasher
         return make(n_bits=request.n_bits, random_state=request.seed, **self.parameters(request))
 
 
