@@ -60,21 +60,7 @@ def _without_labels() -> dict[str, dict[str, Any]]:
     trials |= {f"dimension={d}": {"target": replace(default, dimension=float(d))} for d in (8, 16, 24, 32, 48)}
     trials["metric='euclidean'"] = {"target": replace(default, metric="euclidean")}
     trials["scaling='root'"] = {"scaling": "root"}
-    sharpened = KernelRidge(sharpen=4.0)
-    trials["sharpen=4"] = {"hash_function": sharpened}
-    for metric in ("cosine", "euclidean"):
-        graph = targets.Neighbors(metric=metric)
-        trials[f"clusters, {metric}"] = {
-            "target": targets.Clusters(neighbors=graph),
-            "solver": "local_search",
-        }
-        for count in ("auto", 12, 24):
-            clusters = targets.Clusters(count, graph)
-            trials[f"clusters, {metric}, n_clusters={count}, sharpen=4"] = {
-                "target": clusters,
-                "solver": "local_search",
-                "hash_function": sharpened,
-            }
+    trials["sharpen=4"] = {"hash_function": KernelRidge(sharpen=4.0)}
     trials["init='pca'"] = {"init": "pca"}
     trials["hash_function='rbf_svm'"] = {"hash_function": "rbf_svm"}
     trials |= {f"target={name!r}": {"target": name} for name in ("distance", "thresholded_distance")}

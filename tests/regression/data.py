@@ -153,7 +153,6 @@ TARGETS: dict[str, Callable[[Rows], Any]] = {
     "distance, not centered": lambda rows: targets.Distance(center=False),
     "thresholded distance, 10 %": lambda rows: targets.ThresholdedDistance(fraction=0.1),
     "neighbors, euclidean": lambda rows: targets.Neighbors(n_neighbors=5, n_components=20, metric="euclidean"),
-    "5 clusters": lambda rows: targets.Clusters(n_clusters=5),
     "labels and neighbors, weight 0.5": lambda rows: targets.LabelsAndNeighbors(labels_weight=0.5),
     "dense similarity": _cosines,
     "sparse similarity": _far_and_near,

@@ -145,7 +145,7 @@ def _by_size(fit: Fit, solver: str, rows: Any) -> str | None:
     if not solver.startswith("local_search") or solver.endswith("of bqp"):
         return None
     target = fit.settings.get("target", "labels" if fit.labels else "")
-    if target in ("labels", "shared_labels", "clusters") and fit.rows != "digits, 80 classes":
+    if target in ("labels", "shared_labels") and fit.rows != "digits, 80 classes":
         return None
     if fit.way in ("blocks", "dask"):
         chunks = fit.settings["chunk_rows"]
@@ -238,7 +238,6 @@ def _targets_and_solvers() -> Iterator[Fit]:
         ("thresholded_distance", "digits", False),
         ("neighbors", "digits", False),
         ("labels_and_neighbors", "digits, some unlabeled", True),
-        ("clusters", "digits", False),
         ("dense similarity", "digits", False),
         ("sparse similarity", "digits", False),
         ("sparse similarity with background", "digits", False),
@@ -252,14 +251,13 @@ def _targets_and_solvers() -> Iterator[Fit]:
                 if target not in ("labels", "distance", "thresholded_distance", "pairs"):
                     continue
                 settings |= {"n_bits": 3, "n_sweeps": 1}
-            if solver.startswith("local_search") and target in ("labels", "shared_labels", "clusters"):
+            if solver.startswith("local_search") and target in ("labels", "shared_labels"):
                 settings |= {"n_bits": 3}  # so that few rows are distinct: only then is the default search short
             yield _two_step(f"{target} | {solver}", rows, labels, **settings)
     for target in (
         "distance, not centered",
         "thresholded distance, 10 %",
         "neighbors, euclidean",
-        "5 clusters",
         "auto",
         "paper",
     ):
@@ -309,16 +307,15 @@ def _choices() -> Iterator[Fit]:
         yield _two_step(f"{target} | seed 1", labels=labels, target=target, random_state=1)
         for scaling in ("none", "root"):
             yield _two_step(f"{target} | scaling {scaling}", labels=labels, target=target, scaling=scaling)
-    for target, labels in (("labels", True), ("clusters", False)):
-        for spread in (False, True):
-            for arrange in (False, True) if labels else (spread,):
-                yield _two_step(
-                    f"{target} | spread {spread}, arrange {arrange}",
-                    labels=labels,
-                    target=target,
-                    spread=spread,
-                    arrange=arrange,
-                )
+    for spread in (False, True):
+        for arrange in (False, True):
+            yield _two_step(
+                f"labels | spread {spread}, arrange {arrange}",
+                labels=True,
+                target="labels",
+                spread=spread,
+                arrange=arrange,
+            )
     for labels in (False, True):
         for solver in ("sdr as in inference", "al as in inference"):
             settings = {"n_bits": 8, "solver": solver, "n_sweeps": 2}
@@ -357,7 +354,6 @@ def _kinds_of_rows() -> Iterator[Fit]:
 def _sizes() -> Iterator[Fit]:
     """Fits on both sides of every number of rows at which an algorithm changes."""
     yield _two_step("450 digits | neighbors", "450 digits", target="neighbors")
-    yield _two_step("450 digits | clusters", "450 digits", target="clusters", n_bits=4)
     yield _two_step("700 digits | many label sets", "digits with many label sets", True, n_bits=4, n_sweeps=1)
     few: dict[str, Any] = {"n_bits": 3, "n_sweeps": 1}
     for solver in ("sdr as in inference", "al as in inference", "local_search as in inference"):
@@ -444,7 +440,6 @@ def _tensors() -> Iterator[Fit]:
         for init in ("pca", "itq", "random", "given") if dtype == "float32" else ("pca",):
             yield _two_step(f"{small} | init {init}", small, target="distance", init=init)
     large = "tensors, 1200 digits, float32"
-    yield _two_step(f"{large} | clusters", large, target="clusters", n_sweeps=1)
     yield _two_step(f"{large} | not monotone", large, target="distance", n_bits=3, n_sweeps=1, monotone=False)
     yield _two_step(f"{large} | SDR object", large, target="distance", n_bits=4, solver="SDR object", n_sweeps=1)
     for rows in ("tensors, 1200 digits with zero rows", "tensors, 1200 digits with duplicate rows"):

@@ -42,8 +42,7 @@ class TwoStepHasher(BitPredictor):
     n_bits : code length L
     target : what the codes preserve: "auto" (labels if y is given, else neighbors), "labels", "shared_labels"
         (multi-label), "neighbors" (of the nearest-neighbor graph), "labels_and_neighbors" (y = −1: no label),
-        "clusters" (of the graph, for few bits), "distance", "thresholded_distance", a target object, or your own n × n
-        similarity
+        "distance", "thresholded_distance", a target object, or your own n × n similarity
     solver : how each bit is solved: "auto" (a relaxation for classes and for up to 16,384 signs, else single flips
         from the bits as they stand), a name of `bqp.METHODS` (that method with its defaults), a preset
         (`inference.PRESETS`: "sweeps", "passes", …), or a solver object
@@ -57,9 +56,9 @@ class TwoStepHasher(BitPredictor):
         is given and no entry of X is negative
     n_sweeps : passes over all bits, max_iter of Algorithm 1. "auto" is 3, and 5 if solver "auto" takes single flips
     monotone : replace a bit only by a better one, and stop if no bit improves; False is the literal paper
-    spread : with labels or clusters, among codes of equal objective (near-equal if classes differ in size) prefer
+    spread : with labels, among codes of equal objective (near-equal if classes differ in size) prefer
         codewords that are far apart; precision within a radius rises much at few bits. False is the literal paper
-    arrange : with labels or clusters, give codewords that are near each other to classes that are easily confused,
+    arrange : with labels, give codewords that are near each other to classes that are easily confused,
         estimated on the training samples by leave-one-out; False is the literal paper
     random_state : seed or Generator; the same seed gives the same codes for any thread count, memory and batch size
     n_jobs : threads for fitting hash functions; None or -1 for all cores
@@ -171,7 +170,7 @@ class TwoStepHasher(BitPredictor):
         )
         self.target_ = target
         self.codes_, X = to_numpy(codes), to_numpy(given)
-        classes = target.classes(labels, self.codes_) if self.arrange else None
+        classes = target.classes(labels) if self.arrange else None
         if classes is not None:
             self.codes_ = arranged(X, classes, self.codes_, rng)
         self.hash_functions_ = self.hash_function_.fit(X, self.codes_, rng, n_jobs=self.n_jobs, progress=progress)

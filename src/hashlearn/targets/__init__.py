@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from hashlearn import bqp
 from hashlearn.core.names import deprecated, did_you_mean
 from hashlearn.targets.base import Target, centered_unit_rows
-from hashlearn.targets.labels import UNLABELED, Clusters, Labels, LabelsAndNeighbors, SharedLabels
+from hashlearn.targets.labels import UNLABELED, Labels, LabelsAndNeighbors, SharedLabels
 from hashlearn.targets.neighbors import Neighbors
 from hashlearn.targets.similarities import Distance, Pairs, Similarity, ThresholdedDistance
 
@@ -21,7 +21,6 @@ __all__ = [
     "AUTOMATIC",
     "TARGETS",
     "UNLABELED",
-    "Clusters",
     "Distance",
     "Labels",
     "LabelsAndNeighbors",
@@ -42,7 +41,6 @@ TARGETS: dict[str, type[Target]] = {
     "thresholded_distance": ThresholdedDistance,
     "neighbors": Neighbors,
     "labels_and_neighbors": LabelsAndNeighbors,
-    "clusters": Clusters,
 }
 __all__ += sorted({kind.__name__ for kind in TARGETS.values()} - {*__all__})  # also those that the list does not name
 

@@ -33,7 +33,7 @@ class Target(ABC):
         """This target with every "auto" decided for codes of this length."""
         return self
 
-    def classes(self, y: np.ndarray | None, codes: NDArray[np.int8]) -> NDArray[Any] | None:
+    def classes(self, y: np.ndarray | None) -> NDArray[Any] | None:
         """The class of every sample, if this target wants one codeword for each class, else None."""
         return None
 

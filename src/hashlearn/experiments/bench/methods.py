@@ -129,7 +129,7 @@ def _tuned(request: Request) -> dict[str, Any]:
         return TUNED_WITH_LABELS if request.n_bits <= FEW_BITS else {}
     if request.n_bits <= FEW_BITS:
         graph = targets.Neighbors(metric=METRIC.get(request.dataset, "cosine"))
-        return {"target": targets.Clusters(neighbors=graph), "hash_function": SHARPENED}
+        return {"target": graph}
     return TUNED.get(request.dataset, {})
 
 
