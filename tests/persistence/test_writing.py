@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hashlearn.core.atomic_files import UNFINISHED, _write_all, replacing, write_atomically
+from hashlearn.core.atomic_files import write_atomically
 from hashlearn.persistence import PersistenceError, load
 from tests.persistence.models import TEST, X, fitted, unfitted
 
@@ -73,19 +73,6 @@ def test_a_write_that_fails_halfway_leaves_nothing_behind(two_models, monkeypatc
                 other.save(path)
         assert os.listdir(path.parent) == ["model"]
         np.testing.assert_array_equal(load(path).encode(X[TEST]), one.encode(X[TEST]))
-
-
-def test_writes_that_take_a_part_go_on_with_the_rest():
-    class Reluctant:
-        taken = b""
-
-        def write(self, data):
-            self.taken += bytes(data[:3])
-            return min(3, len(data))
-
-    file = Reluctant()
-    _write_all(file, memoryview(b"0123456789"))
-    assert file.taken == b"0123456789"
 
 
 def test_bytes_are_on_disk_before_the_file_takes_its_place_and_its_name_after(tmp_path, monkeypatch):
@@ -158,29 +145,6 @@ def test_permissions_and_links_stay(two_models, tmp_path):
     assert link.is_symlink()
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
     np.testing.assert_array_equal(load(path).encode(X[TEST]), other.encode(X[TEST]))
-
-
-def test_what_kills_left_is_removed_by_the_next_writer(tmp_path):
-    pytest.importorskip("fcntl", reason="needs file locks")
-    left, foreign = (tmp_path / f".{name}{UNFINISHED}" for name in ("model.1", "other.1"))
-    for path in (left, foreign):
-        path.write_bytes(b"half")
-    with replacing(tmp_path / "model") as beside:  # still being written, so it stays
-        write_atomically(tmp_path / "model", [b"whole"])
-        assert sorted(path.name for path in tmp_path.iterdir()) == sorted([beside.name, foreign.name, "model"])
-        beside.write_bytes(b"newer")
-    assert (tmp_path / "model").read_bytes() == b"newer"
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([foreign.name, "model"])
-
-
-def test_without_locks_the_age_decides(tmp_path, monkeypatch):
-    monkeypatch.setattr("hashlearn.core.atomic_files.fcntl", None)
-    old, fresh = (tmp_path / f".model.{number}{UNFINISHED}" for number in (1, 2))
-    for path in (old, fresh):
-        path.write_bytes(b"half")
-    os.utime(old, (0, 0))
-    write_atomically(tmp_path / "model", [b"whole"])
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([fresh.name, "model"])
 
 
 def special_files(folder):

@@ -1,18 +1,15 @@
 """Write a file completely or not at all; read only regular files, and completely.
 
-A new file is written under a temporary name in the same folder, flushed to disk, checked and renamed. `Hashed` computes
-the checksum of what is written. A read from a pipe or a device could wait forever, so `regular_file` refuses them.
+A new file is written under a temporary name in the same folder, flushed to disk, checked and renamed. A read from a
+pipe or a device could wait forever, so `regular_file` refuses them.
 """
 
 from __future__ import annotations
 
 import contextlib
-import glob
-import hashlib
 import os
 import secrets
 import stat
-import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,14 +18,8 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-try:
-    import fcntl
-except ImportError:  # a system without file locks: only their age tells that files are unfinished
-    fcntl = None  # type: ignore[assignment]
-
 UNFINISHED = ".unfinished"
-STALE_SECONDS = 3600.0
-LONGEST_NAME = 255 - 40  # bytes; the names of the unfinished file and of its mark are longer
+LONGEST_NAME = 255 - 40  # bytes; the name of the unfinished file is longer
 OPEN_FILES = ("/dev/std", "/dev/fd/", "/proc/")  # names of files that a process has open
 KINDS = {
     stat.S_IFDIR: "a folder",
@@ -64,25 +55,23 @@ def output_place(path: str | os.PathLike[str]) -> Path:
 
 @contextmanager
 def replacing(path: Path, check: Callable[[Path], Any] | None = None) -> Iterator[Path]:
-    """An empty file to write to, which replaces ``path`` when the block ends without an error.
+    """A new file to write to, which replaces ``path`` when the block ends without an error.
 
     After a kill at any moment, or on a full disk, ``path`` is the old file or the new one. ``check`` is called with the
-    finished file before it replaces ``path``; if it raises, the old file stays. The next writer of ``path`` removes
-    unfinished files that a kill left: writers hold a lock on theirs, and a kill releases it.
+    finished file before it replaces ``path``; if it raises, the old file stays. Of two writers the last one wins. A
+    kill leaves the unfinished file, which can be removed.
     """
     place = output_place(path)  # a link stays a link
-    remove_unfinished(place.parent, f".{glob.escape(place.name)}.*")
     beside = place.with_name(f".{place.name}.{secrets.token_hex(8)}{UNFINISHED}")
     try:
-        with _locked(beside):
-            yield beside
-            with open(beside, "rb") as file:
-                os.fsync(file.fileno())
-            if check is not None:
-                check(beside)
-            with contextlib.suppress(FileNotFoundError):
-                os.chmod(beside, place.stat().st_mode & 0o777)
-            os.replace(beside, place)
+        yield beside
+        with open(beside, "rb") as file:
+            os.fsync(file.fileno())
+        if check is not None:
+            check(beside)
+        with contextlib.suppress(FileNotFoundError):
+            os.chmod(beside, place.stat().st_mode & 0o777)
+        os.replace(beside, place)
     except BaseException:
         with contextlib.suppress(OSError):
             beside.unlink()
@@ -92,87 +81,8 @@ def replacing(path: Path, check: Callable[[Path], Any] | None = None) -> Iterato
 
 def write_atomically(path: Path, parts: Iterable[Any], check: Callable[[Path], Any] | None = None) -> None:
     """Write ``parts`` one after another, all or nothing; ``check`` as in `replacing`."""
-    with replacing(path, check) as beside, open(beside, "wb", buffering=0) as file:
-        for part in parts:
-            _write_all(file, memoryview(part))
-
-
-@contextmanager
-def only_writer_in(path: Path) -> Iterator[None]:
-    """Hold a lock on the folder of a file: other processes that save in it wait."""
-    folder = Path(os.path.realpath(path)).parent
-    if fcntl is None or not folder.is_dir():
-        yield
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
-
-
-def remove_unfinished(folder: Path, pattern: str) -> None:
-    """Remove unfinished files that kills left: those that no process has locked, or that are an hour old."""
-    with contextlib.suppress(OSError):
-        for left in list(folder.glob(pattern + UNFINISHED)):
-            with contextlib.suppress(OSError):
-                _remove_if_left(left)
-
-
-def _remove_if_left(left: Path) -> None:
-    handle = os.open(left, os.O_RDWR | getattr(os, "O_NONBLOCK", 0))
-    try:
-        if try_lock(handle) or time.time() - os.fstat(handle).st_mtime > STALE_SECONDS:
-            left.unlink()
-    finally:
-        os.close(handle)
-
-
-@contextmanager
-def _locked(beside: Path) -> Iterator[None]:
-    """Create the file and hold a lock on it, so that others see that it is still being written."""
-    if fcntl is None:
-        yield
-        return
-    handle = _created(beside)
-    while not _is(beside, handle):  # another writer removed it before it was locked
-        os.close(handle)
-        handle = _created(beside)
-    try:
-        yield
-    finally:
-        os.close(handle)
-
-
-def _created(beside: Path) -> int:
-    handle = os.open(beside, os.O_RDWR | os.O_CREAT, 0o666)
-    with contextlib.suppress(OSError):  # not every file system has locks
-        fcntl.flock(handle, fcntl.LOCK_EX)
-    return handle
-
-
-def _is(path: Path, handle: int) -> bool:
-    try:
-        return os.path.samestat(os.stat(path), os.fstat(handle))
-    except FileNotFoundError:
-        return False
-
-
-def try_lock(handle: int) -> bool | None:
-    """Lock an open file without waiting: False if another process holds the lock, None on a system without locks."""
-    if fcntl is None:
-        return None
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        return False if isinstance(error, BlockingIOError) else None
-    return True
-
-
-def _write_all(file: Any, data: memoryview) -> None:
-    while len(data):
-        data = data[file.write(data) :]
+    with replacing(path, check) as beside, open(beside, "wb") as file:
+        file.writelines(parts)
 
 
 def _sync_folder(folder: Path) -> None:
@@ -213,25 +123,6 @@ def bytes_of(array: NDArray[Any]) -> memoryview:
     [1, 2, 3, 4]
     """
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
-
-
-class Hashed:
-    """Counts and hashes bytes on their way into a file.
-
-    >>> written = Hashed()
-    >>> b"".join(written.watched([b"ab", b"c"])), written.bytes
-    (b'abc', 3)
-    """
-
-    def __init__(self) -> None:
-        self.bytes, self.digest = 0, hashlib.sha256()
-
-    def watched(self, parts: Iterable[Any]) -> Iterator[Any]:
-        """The same parts."""
-        for part in parts:
-            self.digest.update(part)
-            self.bytes += memoryview(part).nbytes
-            yield part
 
 
 def read_into(file: Any, block: memoryview) -> None:

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import hashlearn
-from hashlearn.core.atomic_files import output_place, remove_unfinished, write_atomically
+from hashlearn.core.atomic_files import output_place, write_atomically
 from hashlearn.core.progress import ProgressCallback, tell
 from hashlearn.distributed.block_cache import one_core, same
 from hashlearn.distributed.blocks import found_files, has_no_rows
@@ -201,7 +201,7 @@ def read_mark(output: Path) -> Mark | None:
 def remove_stale(folder: Path, targets: Iterable[Path]) -> None:
     """Remove codes of inputs that are gone; refuse a folder with codes of other inputs.
 
-    Only files that have their mark's digest are removed, and what kills left unfinished.
+    Only files that have their mark's digest are removed, and shards that kills left.
     """
     kept = {place.name for place in targets}
     stale, other = [], []
@@ -223,7 +223,6 @@ def remove_stale(folder: Path, targets: Iterable[Path]) -> None:
     for output in stale:
         for place in (output, sidecar_of(output), _place(output)):
             place.unlink(missing_ok=True)
-    remove_unfinished(folder, ".*")
     for shards in folder.glob(".*.shards"):
         output = folder / shards.name.removeprefix(".").removesuffix(".shards")
         if output.name not in kept:

@@ -12,14 +12,14 @@ from __future__ import annotations
 import hashlib
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.core.atomic_files import Hashed, write_atomically
+from hashlearn.core.atomic_files import write_atomically
 from hashlearn.core.progress import ProgressCallback, tell
 from hashlearn.streams.code_files import CodesFile, npy_bytes, parquet_bytes, require_own_sidecar, write_sidecar
 from hashlearn.streams.id_columns import digest_beside, read_ids
@@ -115,27 +115,33 @@ def encode_file(
             tell(progress, f"encoding {source.name}", done, n)
         digest = _joined(digest, columns)
         _require_unchanged(before, source, lambda: work_digest(hasher, source, identity) == digest.hex())
-        written = Hashed()
+        written = hashlib.sha256()
 
-        def result() -> Encoded:
+        def hashed(parts: Iterable[Any]) -> Iterator[Any]:
+            for part in parts:
+                written.update(part)
+                yield part
+
+        def result(place: Path) -> Encoded:
             carried = source.columns.id if suffix == ".parquet" else None
-            return Encoded(n, resumed, n_bits, written.bytes, written.digest.hexdigest(), digest.hex(), carried)
+            n_bytes = place.stat().st_size
+            return Encoded(n, resumed, n_bits, n_bytes, written.hexdigest(), digest.hex(), carried)
 
-        def complete(_: Path) -> None:
+        def complete(place: Path) -> None:
             # Ids and kept columns were read again while the file was written.
             _require_unchanged(before, source, lambda: work_digest(hasher, source, identity) == digest.hex())
             if finished is not None:
-                finished(result())
+                finished(result(place))
 
         if suffix == ".npy":
             parts = npy_bytes(shards.codes(), n, n_bits)
         else:
             parts = parquet_bytes(shards.codes(), source, n_bits, first_id, work.model, model_name)
-        write_atomically(path, written.watched(parts), check=complete)
+        write_atomically(path, hashed(parts), check=complete)
         if suffix == ".npy":
-            write_sidecar(path, CodesFile(n, n_bits, work.model, model_name or None), written.digest.hexdigest())
+            write_sidecar(path, CodesFile(n, n_bits, work.model, model_name or None), written.hexdigest())
         shards.discard()
-    return result()
+    return result(path)
 
 
 def work_digest(hasher: Any, source: RowSource, identity: str = "") -> str:

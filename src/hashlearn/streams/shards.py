@@ -1,7 +1,6 @@
 """Codes of batches ("shards") in a folder beside the output, each in a file that is complete or absent.
 
 .codes.npy.shards/0000000017      codes of shard 17, the digest of hasher and rows, the SHA-256 of both
-.codes.npy.shards/lock            locked while a process works here; a kill releases the lock
 
 A shard is reused only if it holds the digest of the same hasher and of the same rows up to its last one. File
 names, sizes and times play no part, so another file under the same name is not mistaken for the old one. Shards of
@@ -13,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
 import re
 import secrets
 from collections.abc import Iterator
@@ -25,18 +23,17 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 import hashlearn
-from hashlearn.core.atomic_files import UNFINISHED, bytes_of, output_place, try_lock, write_atomically
+from hashlearn.core.atomic_files import UNFINISHED, bytes_of, output_place, write_atomically
 from hashlearn.persistence.values import fingerprint
 
 DIGEST_BYTES = 32
-OURS = re.compile(r"\d{10}|lock|\..*" + re.escape(UNFINISHED))
+OURS = re.compile(r"\d{10}|\..*" + re.escape(UNFINISHED))
 
 
 def discard_shards(output: Path) -> None:
-    """Remove the folder that a killed process left, unless another process works in it."""
+    """Remove the folder that a killed process left."""
     if folder_of(output).is_dir():
-        with contextlib.suppress(ValueError), Shards(output, 0) as left:
-            left.discard()
+        Shards(output, 0).discard()
 
 
 def folder_of(output: Path) -> Path:
@@ -45,7 +42,7 @@ def folder_of(output: Path) -> Path:
 
 
 class Shards:
-    """The folder of one output, locked while the ``with`` block runs."""
+    """The folder of one output."""
 
     def __init__(self, output: Path, width: int) -> None:
         self._output = output
@@ -56,20 +53,11 @@ class Shards:
     def __enter__(self) -> Shards:
         output_place(self._output)
         self._folder.mkdir(exist_ok=True)
-        handle = os.open(self._folder / "lock", os.O_RDWR | os.O_CREAT, 0o600)
-        locked = try_lock(handle)
-        self._lock = handle if locked else None
-        if not locked:
-            os.close(handle)
-        if locked is False:
-            raise ValueError(f"{self._output}: another process is writing it just now")
         return self
 
     def __exit__(self, *_: object) -> None:
         if self._folder.is_dir() and not any(self._folder.glob("[0-9]*")):  # there is nothing to go on with
             self.discard()
-        if self._lock is not None:
-            os.close(self._lock)
 
     def take_up(self, n_rows: int, work: bytes) -> bool:
         """Whether the next shard is there already, with the codes of ``n_rows`` rows and this digest."""
@@ -89,7 +77,7 @@ class Shards:
         for shard, (n_rows, work) in enumerate(self._stored):
             data = self._read(shard, n_rows, work)
             if data is None:
-                raise ValueError(f"{self._path(shard)}: was damaged just now; run again")
+                raise ValueError(f"{self._path(shard)}: was damaged or removed just now; run again")
             yield np.frombuffer(data, np.uint8, n_rows * self._width).reshape(-1, self._width)
 
     def discard(self) -> None:

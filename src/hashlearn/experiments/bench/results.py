@@ -14,7 +14,6 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from hashlearn.core.atomic_files import remove_unfinished as remove_unfinished_files
 from hashlearn.core.atomic_files import write_atomically
 from hashlearn.experiments.bench import asked
 from hashlearn.experiments.bench.asked import Asked, ResultError, read_asked
@@ -151,13 +150,6 @@ def write_error(folder: Path, cell: Cell, error: str, trace: str) -> None:
     """Store the error of a failed cell and its traceback, beside the place of its result."""
     held = {"schema": SCHEMA, "cell": asdict(cell), "error": error, "traceback": trace, "versions": versions()}
     _write(_error_paths(folder, cell)[0], as_text(held))
-
-
-def remove_unfinished(folder: Path) -> None:
-    """Remove half-written files of runs that were killed."""
-    for table in TABLES:
-        for places in ("*/*/.*", "*/.*"):
-            remove_unfinished_files(folder / table, places)
 
 
 def _write(path: Path, text: str) -> None:

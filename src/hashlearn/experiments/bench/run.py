@@ -28,7 +28,7 @@ from hashlearn.experiments.bench.choices import Choice
 from hashlearn.experiments.bench.own_methods import is_own, method_named
 from hashlearn.experiments.bench.plans import Plan
 from hashlearn.experiments.bench.protocols import SHORT_OF
-from hashlearn.experiments.bench.results import copy_from_twin, read, remove_unfinished
+from hashlearn.experiments.bench.results import copy_from_twin, read
 from hashlearn.experiments.bench.splits import Split
 from hashlearn.experiments.bench.tables import Cell
 from hashlearn.experiments.bench.workers import Finished, Work, in_processes
@@ -86,7 +86,6 @@ def run(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise ResultError(f"{folder}: cannot be made a results folder: {error.strerror or error}") from None
-    remove_unfinished(folder)
     stored = dict(read(folder, plan.cells).records)
     _require_same_options(plan, stored)
     again = [cell for cell, record in stored.items() if not _is_current(plan, cell, record)]

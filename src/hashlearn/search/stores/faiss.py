@@ -14,7 +14,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.core.atomic_files import only_writer_in
 from hashlearn.core.checks import require_k
 from hashlearn.search.faiss_backends import search_index
 from hashlearn.search.faiss_files import Kind, as_kind, faiss_index, read_about, read_index, write_index
@@ -95,14 +94,12 @@ class FaissStore(Store):
             if self.path is None or not self._unsaved:
                 return
             index, ids = self._built()
-            with only_writer_in(self.path):
-                if os.path.lexists(self.path) and read_about(self.path).mark != self._mark:
-                    raise ValueError(
-                        f"{self._described} was written by another store after this one read it; nothing is saved. "
-                        "Open it again and repeat the changes"
-                    )
-                settings = self.id_type, self.n_bits, self.kind, self.model
-                self._mark = write_index(self.path, index, ids, *settings)
+            if os.path.lexists(self.path) and read_about(self.path).mark != self._mark:
+                raise ValueError(
+                    f"{self._described} was written by another store after this one read it; nothing is saved. "
+                    "Open it again and repeat the changes"
+                )
+            self._mark = write_index(self.path, index, ids, self.id_type, self.n_bits, self.kind, self.model)
             self._unsaved = False
 
     def _built(self) -> tuple[Any, IdArray]:

@@ -17,7 +17,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.core.atomic_files import only_writer_in, replacing
+from hashlearn.core.atomic_files import replacing
 from hashlearn.core.checks import require_k
 from hashlearn.search.candidates import ranked
 from hashlearn.search.ids import INTEGER, NOTHING, IdArray, as_objects, no_ids
@@ -96,7 +96,7 @@ class UsearchStore(Store):
                 raise RuntimeError(f"an upsert into {self._described} failed half-way; open it again, nothing is saved")
             if self.path is None or not self._unsaved:
                 return
-            with only_writer_in(self.path), replacing(self.path) as beside:
+            with replacing(self.path) as beside:
                 there = read_ending(self.path)
                 if there is not None and there.mark != self._mark:
                     raise ValueError(
