@@ -60,7 +60,6 @@ def _without_labels() -> dict[str, dict[str, Any]]:
     trials |= {f"dimension={d}": {"target": replace(default, dimension=float(d))} for d in (8, 16, 24, 32, 48)}
     trials["metric='euclidean'"] = {"target": replace(default, metric="euclidean")}
     trials["scaling='root'"] = {"scaling": "root"}
-    trials["sharpen=4"] = {"hash_function": KernelRidge(sharpen=4.0)}
     trials["init='pca'"] = {"init": "pca"}
     trials["hash_function='rbf_svm'"] = {"hash_function": "rbf_svm"}
     trials |= {f"target={name!r}": {"target": name} for name in ("distance", "thresholded_distance")}
@@ -77,7 +76,6 @@ def _with_labels() -> dict[str, dict[str, Any]]:
     trials["confused classes far apart"] = {"kind": FarApart}
     trials["spread=False"] = {"spread": False}
     trials |= {f"alpha={alpha}": {"hash_function": KernelRidge(alpha=alpha)} for alpha in (0.01, 0.03, 0.3)}
-    trials |= {f"sharpen={b}": {"hash_function": KernelRidge(sharpen=float(b))} for b in (2, 4, 8)}
     trials["hash_function='rbf_svm'"] = {"hash_function": "rbf_svm"}
     trials["the paper's"] = {"hash_function": "rbf_svm", "scaling": "none", "arrange": False, "spread": False}
     return trials

@@ -33,7 +33,6 @@ def main() -> None:
                     alpha=options.alpha or "loo",
                     max_gram_rows=options.max_gram_rows,
                     n_landmarks=options.landmarks,
-                    sharpen=options.sharpen,
                 )
                 hasher = TwoStepHasher(n_bits, hash_function=function, random_state=draw)
                 began = time.perf_counter()
@@ -65,7 +64,6 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--draws", type=int, default=1)
     parser.add_argument("--alpha", type=float, help="default: chosen by leave-one-out errors")
     parser.add_argument("--landmarks", type=int, default=KernelRidge().n_landmarks)
-    parser.add_argument("--sharpen", type=float, help="of the codewords' scores; default: not at all")
     parser.add_argument("--max-gram-rows", type=int, help="rows up to which the whole Gram matrix is used")
     return parser.parse_args()
 

@@ -14,7 +14,7 @@ from sklearn.datasets import load_digits
 from benchmarks.mutated_files import damaged, forged, forged_index
 from hashlearn import load, persistence
 from hashlearn.core.checks import LARGEST_FEATURE
-from hashlearn.hash_functions import HASH_FUNCTIONS, KernelRidge, Trees
+from hashlearn.hash_functions import HASH_FUNCTIONS, Trees
 from hashlearn.hashers import HASHERS, KSH, LSH, TwoStepHasher
 from hashlearn.search import FaissHNSW, FaissIVF, FaissMultiHash, HammingIndex
 
@@ -37,10 +37,7 @@ class ModelFiles:
         X, y = X[:60, 16:32], y[:60]
         for name, kind in HASHERS.items():
             kind(8, **QUICK.get(name, {})).set_params(random_state=0).fit(X, y).save(folder / name)
-        functions = {name: name for name in HASH_FUNCTIONS} | {
-            "trees": Trees(n_trees=3, max_depth=3),
-            "sharpened": KernelRidge(sharpen=4.0),
-        }
+        functions = {name: name for name in HASH_FUNCTIONS} | {"trees": Trees(n_trees=3, max_depth=3)}
         for name, function in functions.items():
             hasher = TwoStepHasher(12, hash_function=function, random_state=0).fit(X, y)
             hasher.save(folder / f"two_step-{name}", codes=False)

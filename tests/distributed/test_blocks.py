@@ -186,7 +186,6 @@ def test_bad_rows_are_named(tmp_path):
         ({"target": "neighbors"}, "target must be"),
         ({"target": "labels"}, "needs y, the labels"),
         ({"hash_function": "rbf_svm"}, "hash_function must be"),
-        ({"hash_function": KernelRidge(sharpen=4.0)}, "must do without sharpen"),
         ({"init": "random"}, "init must be"),
         ({"chunk_rows": 0}, "chunk_rows must be positive"),
         ({"chunk_rows": (3, 4)}, "add up to the 100 rows"),

@@ -24,8 +24,6 @@ SPECS = {name: make() for name, make in HASH_FUNCTIONS.items()} | {
     "trees": Trees(n_trees=20),
     "rbf_svm, landmarks": RBFSVM(max_gram_rows=100, n_landmarks=80),
     "kernel_ridge, landmarks": KernelRidge(max_gram_rows=100, n_landmarks=80),
-    "kernel_ridge, sharpened": KernelRidge(sharpen=8.0),
-    "kernel_ridge, sharpened landmarks": KernelRidge(sharpen=8.0, max_gram_rows=100, n_landmarks=80),
     "a tree": as_hash_function(DecisionTreeClassifier(max_depth=8)),
     "naive Bayes": as_hash_function(GaussianNB(var_smoothing=1e-3)),
 }
@@ -210,7 +208,7 @@ def test_sparse_rows_before_do_not_change_the_margins_of_dense_ones(monkeypatch)
     np.testing.assert_array_equal(fitted.decision_function(narrow), fresh.decision_function(narrow))
 
 
-@pytest.mark.parametrize("name", ["rbf_svm", "linear_svm", "kernel_ridge, sharpened"])
+@pytest.mark.parametrize("name", ["rbf_svm", "linear_svm"])
 def test_float64_steps_in_where_the_place_in_a_panel_matters(name, monkeypatch):
     X, codes, X_new, _ = learn_and_new()
     narrow = X_new.astype(np.float32)

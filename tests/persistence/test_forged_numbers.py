@@ -116,7 +116,6 @@ def test_entries_whose_margins_would_overflow_are_refused(tmp_path: Path, name: 
         "linear": "weights",
         "cosine": "weights",
         "kernel_expansion": "coefficients",
-        "sharpened_expansion": "coefficients",
         "forests": "forest_leaves",
         "spheres": "centres",
         "codewords": "weights",

@@ -54,25 +54,9 @@ def test_every_hash_function_gives_the_same_codes(choice, dtype, tmp_path):
     assert np.mean(codes != hasher.encode(X.astype(dtype))) <= 1e-3
 
 
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("sharpen", [0.5, 4.0, 1e4])
-def test_sharpened_scores_give_the_same_codes(sharpen, dtype, tmp_path):
-    path, sample = tmp_path / "encoder.onnx", X[TEST].astype(dtype)
-    hasher = two_step(hash_function=hash_functions.KernelRidge(sharpen=sharpen))
-    assert isinstance(hasher.hash_functions_, hash_functions.SharpenedExpansion)
-    assert export_onnx(hasher, path, sample=sample, dtype=dtype).differing == 0
-    assert export_onnx(hasher, path, dtype=dtype).differing == 0
-    margins, codes = outputs(path, sample)
-    np.testing.assert_array_equal(codes, hasher.encode(sample))
-    assert margins.shape == (400, 5)
-    if dtype == "float64":
-        np.testing.assert_allclose(margins, hasher.decision_function(sample), atol=1e-12 * (1.0 + sharpen))
-
-
 def test_sparse_points_and_constant_bits(tmp_path):
-    for choice in ("kernel_ridge", hash_functions.KernelRidge(sharpen=4.0)):
-        sparse = two_step(sp.csr_array(X[TRAIN]), hash_function=choice)
-        assert export_onnx(sparse, tmp_path / "sparse.onnx", sample=sp.csr_array(X[TEST])).differing == 0
+    sparse = two_step(sp.csr_array(X[TRAIN]), hash_function="kernel_ridge")
+    assert export_onnx(sparse, tmp_path / "sparse.onnx", sample=sp.csr_array(X[TEST])).differing == 0
     codes = np.where(Y[TRAIN, None] > [4, 4, 9, -1], 1, -1).astype(np.int8)
     codes[:, 1] *= -1
     for columns in (slice(0, 4), slice(2, 4)):  # repeated, mirrored, never, always; then nothing but constants

@@ -88,7 +88,6 @@ def test_trees_too_deep_to_be_stored_say_so(tmp_path, monkeypatch):
     "parameters",
     [
         {"solver": bqp.AugmentedLagrangian(penalty=0.1), "hash_function": hash_functions.KernelRidge(alpha=2.0)},
-        {"hash_function": hash_functions.KernelRidge(sharpen=2.0)},
         {"solver": inference.Passes("al"), "target": "distance"},
         {"solver": inference.Passes(bqp.AugmentedLagrangian(max_iter=3)), "target": "distance"},
         {"solver": bqp.SemidefiniteRelaxation(tol=1e-2), "target": targets.ThresholdedDistance(fraction=0.1)},

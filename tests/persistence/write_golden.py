@@ -34,11 +34,6 @@ PARAMETERS = {
 }
 # Kinds of a later format: its number, the hasher, the parameters.
 SINCE = {
-    "sharpened": (
-        3,
-        "two_step",
-        {"solver": bqp.LocalSearch(n_starts=2), "hash_function": hash_functions.KernelRidge(gamma=0.02, sharpen=4.0)},
-    ),
     "ranking": (3, "ranking", {"hidden": 4, "metric": "euclidean"}),
 }
 

@@ -80,7 +80,6 @@ NOT_LOW_RANK = ("thresholded_distance", "thresholded distance, 10 %", "dense sim
 OLD_HASH_FUNCTIONS = {"linear": LinearRidge(), "nystroem": KernelRidge(max_gram_rows=1, n_landmarks=1000)}
 # Hash functions that are no plain name.
 HASH_FUNCTIONS: dict[str, Any] = {
-    "sharpened kernel ridge": KernelRidge(sharpen=4.0),
     "kernel ridge on landmarks": KernelRidge(max_gram_rows=1, n_landmarks=60),
     "kernel ridge by cv": KernelRidge(alpha="cv", gamma="cv"),
     "kernel ridge, fixed": KernelRidge(alpha=0.1, gamma="median"),
@@ -288,7 +287,7 @@ def _hash_functions() -> Iterator[Fit]:
     names = ["rbf_svm", "linear_svm", "trees", "kernel_ridge", "linear_ridge", *HASH_FUNCTIONS]
     for name in names:
         yield _two_step(f"hash function {name}", labels=True, hash_function=name, n_bits=4 if name == "trees" else 8)
-    for name in ("kernel_ridge", "linear_svm", "sharpened kernel ridge", "kernel ridge on landmarks"):
+    for name in ("kernel_ridge", "linear_svm", "kernel ridge on landmarks"):
         yield _two_step(f"hash function {name}, distance", target="distance", hash_function=name)
 
 

@@ -12,7 +12,7 @@ from hashlearn.hash_functions.automatic import automatic, is_automatic
 from hashlearn.hash_functions.base import HashFunction
 from hashlearn.hash_functions.distinct_bits import DistinctBits, distinct_bits, every_bit
 from hashlearn.hash_functions.estimators import EstimatorMargins, SklearnHashFunctions
-from hashlearn.hash_functions.expansion import KernelExpansion, SharpenedExpansion
+from hashlearn.hash_functions.expansion import KernelExpansion
 from hashlearn.hash_functions.fitted import FittedHashFunctions
 from hashlearn.hash_functions.kernel_ridge import KernelRidge
 from hashlearn.hash_functions.linear import LinearMargins, LinearRidge, LinearSVM
@@ -35,7 +35,6 @@ __all__ = [
     "LinearRidge",
     "LinearSVM",
     "NetworkMargins",
-    "SharpenedExpansion",
     "SklearnHashFunctions",
     "Trees",
     "accepts_sparse",
@@ -58,7 +57,7 @@ __all__ += sorted({kind.__name__ for kind in HASH_FUNCTIONS.values()} - {*__all_
 
 # Fitted functions that can be rebuilt from plain arrays; `hashlearn.persistence` adds those of single hashers.
 STORABLE: dict[str, type[FittedHashFunctions]] = {
-    kind.kind: kind for kind in (KernelExpansion, LinearMargins, ForestMargins, SharpenedExpansion, NetworkMargins)
+    kind.kind: kind for kind in (KernelExpansion, LinearMargins, ForestMargins, NetworkMargins)
 }
 
 

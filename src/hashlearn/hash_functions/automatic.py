@@ -27,7 +27,7 @@ def automatic(n: int, with_labels: bool) -> HashFunction:
     >>> automatic(10_000, with_labels=True) == KernelRidge(), automatic(2_000_000, with_labels=True) == LinearRidge()
     (True, True)
     >>> automatic(10_000, with_labels=False)
-    KernelRidge(alpha='loo', gamma='neighbors', max_gram_rows=5000, n_landmarks=1000, sharpen=None)
+    KernelRidge(alpha='loo', gamma='neighbors', max_gram_rows=5000, n_landmarks=1000)
     """
     if n > thresholds.LARGEST_KERNEL_ROWS:
         return LinearRidge()

@@ -31,7 +31,6 @@ from hashlearn.core.memory import FLOAT64_BYTES, memory_share
 from hashlearn.core.threads import ROWS_PER_BLOCK, on_this_thread, sum_row_blocks
 from hashlearn.core.thresholds import LARGEST_GRAM_ROWS
 from hashlearn.hash_functions.base import HashFunction, Training
-from hashlearn.hash_functions.expansion import FittedTo
 from hashlearn.hash_functions.fitted import Rows
 from hashlearn.hash_functions.kernels import RBFPoints, check_gamma, choose_gamma
 
@@ -181,7 +180,7 @@ class NystroemFeatures(Landmarks):
         return block.T @ block
 
 
-def nystroem_ridge(features: NystroemFeatures, codes: FittedTo, alpha: float) -> FloatArray:
+def nystroem_ridge(features: NystroemFeatures, codes: NDArray[np.int8], alpha: float) -> FloatArray:
     """Coefficients that minimize Σ (y − f)² + alpha ‖f‖², all bits in one Cholesky solve, no intercept."""
     m = features.m
     moments = features.sum_blocks(lambda a, b: features.rows(a, b).T.astype(np.float64) @ codes[a:b])

@@ -9,7 +9,6 @@ At most 1,000 rows are drawn for it: the best α depends on how noisy the codes 
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -21,14 +20,7 @@ from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import positive
 from hashlearn.core.threads import one_blas_thread
 from hashlearn.hash_functions.base import Training
-from hashlearn.hash_functions.expansion import (
-    Codewords,
-    FittedTo,
-    KernelExpansion,
-    SharpenedExpansion,
-    check_sharpen,
-    few_codewords,
-)
+from hashlearn.hash_functions.expansion import KernelExpansion
 from hashlearn.hash_functions.fitted import Rows
 from hashlearn.hash_functions.kernel_method import KernelMethod, nystroem_ridge
 from hashlearn.hash_functions.kernels import RBFPoints
@@ -37,8 +29,6 @@ DEFAULT_ALPHA = 0.1
 ALPHAS = (0.1, 0.03, 0.3, 0.01, 1.0)  # candidates of "loo"; the first of equals wins
 MOST_ROWS = 1000
 FEWEST_ROWS = 20
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -53,17 +43,12 @@ class KernelRidge(KernelMethod):
     max_gram_rows : with more rows than this, Nyström landmarks replace the Gram matrix; None: 20,000.
         A matrix that takes more than half of the machine's memory is refused
     n_landmarks : number of rows drawn as landmarks then
-    sharpen : None, or a number b. If few codes are distinct (with labels: one for each class), codewords are scored,
-        and margins are softmax(b · scores) @ codewords minus an offset (see `expansion`). Values from 2 to 8 raise the
-        precision within a small radius, most with few bits, and cost some mean average precision (docs/quality.md).
-        It cannot be combined with "cv"
     """
 
     alpha: float | str = "loo"
     gamma: float | str = "neighbors"
     max_gram_rows: int | None = None
     n_landmarks: int = 3000
-    sharpen: float | None = None
 
     name: ClassVar[str] = "kernel_ridge"
 
@@ -73,16 +58,10 @@ class KernelRidge(KernelMethod):
         if not isinstance(self.alpha, str):
             positive(self.alpha, "alpha")
         self._check_kernel()
-        if self.sharpen is not None:
-            check_sharpen(self.sharpen)
-            if "cv" in (self.alpha, self.gamma):
-                raise ValueError("sharpen does not go with 'cv', which judges bits; there is alpha='loo'")
 
     def _fit(self, data: Training) -> KernelExpansion:
         """There is one solve, so ``n_jobs`` changes nothing."""
-        X, bits = data.X, data.bits
-        words = few_codewords(data.codes) if self.sharpen is not None else ""
-        y: FittedTo = words if isinstance(words, Codewords) else data.codes
+        X, y, bits = data.X, data.codes, data.bits
         with one_blas_thread():
             gamma, alpha, origin = self._choose(data, self.alpha, DEFAULT_ALPHA)
             if self.alpha == "loo":
@@ -97,12 +76,6 @@ class KernelRidge(KernelMethod):
                 K = RBFPoints(X, gamma).gram() if bits.n_distinct else np.empty((0, 0))
                 coefficients = _solve(K, y[: len(K)], alpha)
         data.tell_done()
-        if isinstance(words, Codewords) and self.sharpen is not None:
-            title = f"{title}, scores of {len(words.words)} codewords sharpened by {self.sharpen:g}, {bits.describe()}"
-            return SharpenedExpansion(points, gamma, coefficients, words.words, self.sharpen, bits, title)
-        if words:
-            log.warning("%s: not sharpened because %s", self.name, words)
-            title = f"{title}, not sharpened because {words}"
         intercepts = np.zeros(bits.n_distinct)
         return KernelExpansion(points, gamma, coefficients, intercepts, bits, f"{title}, {bits.describe()}")
 
@@ -127,7 +100,7 @@ def leave_one_out_errors(K: FloatArray, y: NDArray[np.floating], alpha: float) -
     return (inverse @ y) / inverse.diagonal()[:, None]
 
 
-def alpha_by_leave_one_out(X: Rows, codes: FittedTo, gamma: float, rng: np.random.Generator) -> float | None:
+def alpha_by_leave_one_out(X: Rows, codes: NDArray[np.int8], gamma: float, rng: np.random.Generator) -> float | None:
     """The α of `ALPHAS` with the smallest mean squared error; None if there are too few rows or no bits."""
     n = X.shape[0]
     if n < FEWEST_ROWS or codes.shape[1] == 0:

@@ -48,8 +48,7 @@ class TwoStepHasher(BitPredictor):
         (`inference.PRESETS`: "sweeps", "passes", …), or a solver object
     hash_function : how bits are predicted: "auto" (kernel ridge; without labels on 1,000 landmarks past 5,000 rows), a
         name in `hashlearn.hash_functions.HASH_FUNCTIONS` ("kernel_ridge", "rbf_svm" (the paper's), …), an object of
-        that module, or any scikit-learn classifier. With labels ``KernelRidge(sharpen=4.0)`` finds more within a small
-        radius, and ranks a little worse
+        that module, or any scikit-learn classifier
     init : start codes: "auto" (ITQ on the target's own factor if it has one, else "pca"), "pca" (the paper's),
         "itq", "random", or an array (n_samples, n_bits) of ±1 or 0/1
     scaling : of the features: "none", "root" (sgn(x) · √|x|, for pixels, histograms, energies), or "auto": "root" if y

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from hashlearn.core.packages import require
 from hashlearn.hash_functions import DistinctBits, FittedHashFunctions, KernelExpansion, LinearMargins, NetworkMargins
-from hashlearn.hash_functions.expansion import SharpenedExpansion
 from hashlearn.hash_functions.kernels import RBFPoints
 from hashlearn.hash_functions.trees import Forest, ForestMargins, TreeMargins, as_forests
 from hashlearn.hashers.baselines.kmeans_hashing import CodewordMargins
@@ -158,15 +157,6 @@ def _kernel(graph: Graph, x: str, functions: KernelExpansion, rows: NDArray[Any]
     return Piece(margins, (1.0 + distances)[:, None] * (np.abs(coefficients).sum(axis=0) + np.abs(intercepts)))
 
 
-def _sharpened(graph: Graph, x: str, functions: SharpenedExpansion, rows: NDArray[Any]) -> Piece:
-    """softmax(sharpen · scores) @ levels; words being ±1, a margin moves by at most sharpen times what a score does."""
-    scores = _kernel(graph, x, functions, rows)
-    scaled = graph.op("Mul", scores.margins, graph.constant(functions.sharpen, graph.dtype))
-    shares = graph.op("Softmax", scaled, axis=1)
-    margins = graph.op("MatMul", shares, graph.constant(functions.levels, graph.dtype))
-    return Piece(margins, 2.0 + functions.sharpen * scores.size.max(axis=1, keepdims=True))
-
-
 def _linear(graph: Graph, x: str, functions: LinearMargins, rows: NDArray[Any]) -> Piece:
     size = np.abs(rows) @ np.abs(functions.weights) + np.abs(functions.intercepts)
     return Piece(graph.affine(x, functions.weights, functions.intercepts), size)
@@ -258,7 +248,6 @@ def _trees(graph: Graph, x: str, forests: list[Forest]) -> Piece:
 
 KINDS: dict[type[FittedHashFunctions], Callable[..., Piece]] = {
     KernelExpansion: _kernel,
-    SharpenedExpansion: _sharpened,
     LinearMargins: _linear,
     NetworkMargins: _network,
     CosineMargins: _cosine,

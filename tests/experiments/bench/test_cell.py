@@ -53,12 +53,6 @@ def test_record_is_strict_json_with_every_part(al):
     assert al["provenance"]["source"] == "made up"
 
 
-def test_a_hash_function_that_is_an_object_is_recorded_with_its_parameters():
-    record = run_cell(Cell("supervised", "digits", "hashlearn tuned", 6, 0), DATA)
-    assert "sharpen=4.0" in strict(as_text(record))["configuration"]["parameters"]["hash_function"]
-    assert record["digest"] == run_cell(Cell("supervised", "digits", "hashlearn tuned", 6, 0), DATA)["digest"]
-
-
 def test_numbers_are_those_of_the_codes(al):
     split = PROTOCOLS["digits"].draw(DATA, 1)
     labels = DATA.y[split.train]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-from dataclasses import replace
 from importlib import resources
 
 import numpy as np
@@ -14,7 +13,6 @@ from hashlearn.experiments.bench.blocks import published_value
 from hashlearn.experiments.bench.methods import METHODS, MIXED, SUPERVISED, UNSUPERVISED, Request
 from hashlearn.experiments.bench.plans import plan
 from hashlearn.experiments.bench.tables import TABLES, Cell
-from hashlearn.hash_functions import KernelRidge
 from hashlearn.hashers import HASHERS
 
 LABELS = np.array([0, 0, 1])
@@ -45,14 +43,10 @@ def test_methods_without_labels_may_stand_beside_those_with_labels_and_not_the_o
     assert METHODS["SDH"].setting_in(UNSUPERVISED) is None
 
 
-def test_hashlearn_tuned_is_another_thing_with_labels_than_without():
+def test_hashlearn_tuned_follows_the_data_set():
     tuned = METHODS["hashlearn tuned"]
-    assert tuned.setting_in(MIXED) == UNSUPERVISED
-    assert tuned.build(replace(request(), n_bits=8)).hash_function == KernelRidge(sharpen=4.0)
-    assert tuned.build(request()).hash_function == "auto"
-    assert tuned.build(request(UNSUPERVISED)).get_params()["scaling"] == "root"
-    assert tuned.build(request(UNSUPERVISED)).hash_function == "auto"
-    assert plan("supervised", methods=["hashlearn tuned"]).methods == ("hashlearn tuned",)
+    assert tuned.build(request(UNSUPERVISED, "cifar10")).target == targets.Neighbors(metric="euclidean")
+    assert tuned.build(request(UNSUPERVISED, "digits")).target == "auto"
 
 
 def test_only_rows_of_our_own_spread_codewords():

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn import bqp, targets
-from hashlearn.hash_functions import KernelRidge
 from hashlearn.hashers import HASHERS, BaseHasher
 
 SUPERVISED, UNSUPERVISED = "supervised", "unsupervised"
@@ -24,15 +23,11 @@ MIXED = "mixed"  # setting of a table that runs every method in the first of its
 # 32 bits): docs/reproduction.md.
 NEAREST_SHARE: dict[str, float] = {"mnist": 0.02, "cifar10": 0.01}
 DEFAULT_NEAREST_SHARE = 0.02
-METRIC = {"cifar10": "euclidean"}  # of the neighbor graph, if not the default
 # "hashlearn tuned": what differs from the defaults, chosen the same way (docs/quality.md).
 TUNED: dict[str, dict[str, Any]] = {
     "mnist": {"scaling": "root"},
-    "cifar10": {"target": targets.Neighbors(metric=METRIC["cifar10"])},
+    "cifar10": {"target": targets.Neighbors(metric="euclidean")},
 }
-SHARPENED = KernelRidge(sharpen=4.0)
-TUNED_WITH_LABELS: dict[str, Any] = {"hash_function": SHARPENED}
-FEW_BITS = 8  # with more bits, sharpened scores lose mAP and gain nothing
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,22 +119,13 @@ def _named(name: str, hasher: str, *settings: str, **parameters: Any) -> Method:
     return Method(name, hasher, settings, chosen)
 
 
-def _tuned(request: Request) -> dict[str, Any]:
-    if request.setting == SUPERVISED:
-        return TUNED_WITH_LABELS if request.n_bits <= FEW_BITS else {}
-    if request.n_bits <= FEW_BITS:
-        graph = targets.Neighbors(metric=METRIC.get(request.dataset, "cosine"))
-        return {"target": graph}
-    return TUNED.get(request.dataset, {})
-
-
 BOTH = (SUPERVISED, UNSUPERVISED)
 
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
         Method("hashlearn", "two_step", BOTH, lambda request: {}),  # the library's defaults
-        Method("hashlearn tuned", "two_step", (UNSUPERVISED, SUPERVISED), _tuned),
+        Method("hashlearn tuned", "two_step", (UNSUPERVISED,), lambda request: TUNED.get(request.dataset, {})),
         Method("SDR", "two_step", BOTH, _two_step(_relaxed)),
         Method("AL", "two_step", BOTH, _two_step("al")),
         Method("SDR plain", "two_step", (SUPERVISED,), _two_step(_relaxed, spread=False)),
