@@ -194,7 +194,6 @@ def test_searches(folder: Path) -> None:
             words=f"k must be an integer from 1 to the 300 item(s) that there are to find, got {k}",
         )
     refused("search", "model", *files, "--radius", -1, words="radius must be an integer of at least 0, got -1")
-    refused("search", "model", *files, "--backend", "numpyy", words="--backend: backend must be one of")
     refused("search", "model", "--queries", "Q.npy", words="--database: give either --database or --database-codes")
     for given, words in (
         (["--radius", 2, "--asymmetric"], "--radius: is a distance in bits"),

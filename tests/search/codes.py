@@ -13,9 +13,6 @@ from hashlearn.bits import hamming_distances, pack_bits
 from hashlearn.search import HammingIndex
 from hashlearn.search.ids import INTEGER, TEXT, UUID
 
-EXACT = ["numpy", "faiss_flat"]
-APPROXIMATE = ["faiss_ivf", "faiss_hnsw", "faiss_multi_hash"]
-
 
 def random_codes(n: int, n_bits: int, seed: int = 0) -> np.ndarray:
     """Few ones, so that codes are near each other and most distances occur many times."""
@@ -37,11 +34,11 @@ def within(query: np.ndarray, codes: np.ndarray, ids: np.ndarray, radius: int) -
     return found[0][near], distances[0][near]
 
 
-def filled(backend: Any, n_bits: int, n: int = 300, seed: int = 0) -> tuple[HammingIndex, np.ndarray, np.ndarray]:
+def filled(n_bits: int, n: int = 300, seed: int = 0) -> tuple[HammingIndex, np.ndarray, np.ndarray]:
     """An index, its codes and their ids, which are in no order."""
     codes = random_codes(n, n_bits, seed)
     ids = np.random.default_rng(seed).permutation(5 * n)[:n]
-    index = HammingIndex(n_bits, backend)
+    index = HammingIndex(n_bits)
     index.add(codes, ids)
     return index, codes, ids
 
@@ -63,10 +60,3 @@ def engine(*modules: str) -> Any:
         warnings.simplefilter("ignore")
         found = [pytest.importorskip(module, reason=f"{module} is not installed") for module in modules]
     return found[0]
-
-
-def available(backend: str) -> str:
-    """The name of the backend, or a skip where its package is missing."""
-    if backend.startswith("faiss"):
-        engine("faiss")
-    return backend

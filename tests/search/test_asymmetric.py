@@ -9,7 +9,7 @@ import pytest
 
 from hashlearn.bits import pack_bits, unpack_signs
 from hashlearn.search import HammingIndex, SearchResult, asymmetric, asymmetric_search
-from tests.search.codes import APPROXIMATE, EXACT, available, filled, random_codes
+from tests.search.codes import filled, random_codes
 
 
 def plain(margins: Any, codes: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -148,9 +148,8 @@ def test_small_groups_of_queries_change_nothing(monkeypatch: pytest.MonkeyPatch)
     check(np.random.default_rng(0).standard_normal((9, 20)), random_codes(300, 20), 5)
 
 
-@pytest.mark.parametrize("backend", [*EXACT, *APPROXIMATE])
-def test_an_index_answers_margins_by_its_ids(backend: str) -> None:
-    index, codes, ids = filled(available(backend), 21)
+def test_an_index_answers_margins_by_its_ids() -> None:
+    index, codes, ids = filled(21)
     margins = np.random.default_rng(0).integers(-2, 3, (6, 21))
     by_id = np.argsort(ids)
     rows, scores = plain(margins, codes[by_id], 40)
@@ -170,7 +169,7 @@ def test_the_result_is_a_search_result() -> None:
 
 
 def test_bad_margins_are_refused_by_an_index() -> None:
-    index, codes, _ = filled("numpy", 12)
+    index, codes, _ = filled(12)
     margins = np.zeros((2, 12))
     with pytest.raises(ValueError, match="either codes or margins, got both"):
         index.search(codes, 1, margins=margins)  # type: ignore[call-overload]

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hashlearn.search import FaissFlat, FaissHNSW, FaissIVF, HammingIndex, faiss_files, read_faiss, write_faiss
+from hashlearn.search import HammingIndex
 from hashlearn.search.ids import ID_TYPES, INTEGER, TEXT, UUID, are_found
-from hashlearn.search.stores import FaissStore
+from hashlearn.search.stores import FaissHNSW, FaissIVF, FaissStore, faiss_files, faiss_kinds, read_faiss, write_faiss
 from hashlearn.search.stores.base import Batch
 from tests.search.codes import engine, random_codes, some_ids
 
@@ -86,7 +86,7 @@ def test_files_come_back(tmp_path: Path, kind: str, id_type: str, n: int) -> Non
     with FaissStore.create(tmp_path / "b", 12, kind=kind, id_type=id_type) as store:
         store.add(codes, ids)
     with FaissStore.create(tmp_path / "b", 12) as store:
-        assert (len(store), store.id_type, store.kind) == (n, id_type, faiss_files.as_kind(kind))
+        assert (len(store), store.id_type, store.kind) == (n, id_type, faiss_kinds.as_kind(kind))
         assert store.index.ids.tolist() == sorted(ids)
         store.upsert(random_codes(200, 12, seed=2), some_ids(id_type, 200))
     with FaissStore.create(tmp_path / "b", 12, kind=kind, id_type=id_type) as store:
@@ -313,7 +313,7 @@ def test_a_full_disk_leaves_the_old_file_and_no_litter(
 def test_kills_leave_the_old_file_or_the_new_one(tmp_path: Path) -> None:
     code = """
 import sys, numpy as np
-from hashlearn.search import write_faiss
+from hashlearn.search.stores import write_faiss
 print("ready", flush=True)
 while True:
     for n in (2_000, 3_000):
@@ -353,4 +353,40 @@ def test_bad_input_of_write_faiss(tmp_path: Path) -> None:
         with pytest.raises(kind, match=words):
             write_faiss(tmp_path / "a", given, ids, 12, **settings)
     assert list(tmp_path.iterdir()) == []
-    assert faiss_files.as_kind("flat") == FaissFlat()
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "values"),
+    [
+        (FaissHNSW, "search_width", (2**31 - 1, 2**63, None, 0, 8.0, True)),
+        (FaissHNSW, "n_links", (513, None, 1)),
+        (FaissIVF, "n_lists", (2**31, 0)),
+        (FaissIVF, "n_probes", (2**64, -1)),
+    ],
+)
+def test_settings_have_limits(kind: Any, name: str, values: tuple[Any, ...]) -> None:
+    for value in values:
+        with pytest.raises(ValueError, match=f"{name} must be an integer from"):
+            kind(**{name: value})
+
+
+@pytest.mark.parametrize("kind", [FaissHNSW(512, 2**14, 2**18), FaissIVF(2**20, 2**20)])
+def test_the_largest_settings_work(kind: Any) -> None:
+    codes = random_codes(40, 33)
+    store = FaissStore.create(None, 33, kind=kind)
+    store.add(codes, range(40))
+    assert (store.search(codes, 1, exact=False).distances == 0).all()
+
+
+@KINDS
+def test_any_number_of_threads_builds_the_same_index(kind: str) -> None:
+    faiss, codes = engine("faiss"), random_codes(2000, 64)
+    before, answers = faiss.omp_get_max_threads(), []
+    for threads in (1, 3):
+        faiss.omp_set_num_threads(threads)
+        store = FaissStore.create(None, 64, kind=kind)
+        store.add(codes, range(2000))
+        answers.append(store.search(codes[:50], 10, exact=False).indices)
+        assert faiss.omp_get_max_threads() == threads
+    faiss.omp_set_num_threads(before)
+    np.testing.assert_array_equal(answers[0], answers[1])

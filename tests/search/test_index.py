@@ -1,25 +1,20 @@
-"""`HammingIndex` against brute force: every backend, any width, ties, radii and changes."""
+"""`HammingIndex` against brute force: any width, ties, radii and changes."""
 
 from __future__ import annotations
 
-import copy
-import pickle
 import threading
 from typing import Any
 
 import numpy as np
 import pytest
 
-from hashlearn.search import BACKENDS, FaissHNSW, FaissIVF, FaissMultiHash, HammingIndex, code_table, faiss_backends
-from hashlearn.search.ids import NOTHING
-from hashlearn.search.interface import NOWHERE
-from tests.search.codes import APPROXIMATE, EXACT, available, engine, filled, nearest, random_codes, within
+from hashlearn.search import HammingIndex, code_table
+from tests.search.codes import filled, nearest, random_codes, within
 
 
-@pytest.mark.parametrize("backend", EXACT)
 @pytest.mark.parametrize("n_bits", [1, 12, 33, 64, 100])
-def test_the_nearest_with_ties_by_id(backend: str, n_bits: int) -> None:
-    index, codes, ids = filled(available(backend), n_bits)
+def test_the_nearest_with_ties_by_id(n_bits: int) -> None:
+    index, codes, ids = filled(n_bits)
     queries = random_codes(20, n_bits, seed=1)
     for k in (1, 7, 299, 300):
         found = index.search(queries, k)
@@ -29,13 +24,12 @@ def test_the_nearest_with_ties_by_id(backend: str, n_bits: int) -> None:
         assert (found.indices.dtype, found.distances.dtype) == (np.int64, np.int32)
 
 
-@pytest.mark.parametrize("backend", EXACT)
-def test_many_blocks_and_far_items_first(backend: str) -> None:
+def test_many_blocks_and_far_items_first() -> None:
     """Distances fall along the database, so that what is kept is forgotten again and again."""
     n = 20_000
     bits = np.arange(100) < np.linspace(100, 0, n)[:, None]
     codes = np.packbits(bits, axis=1)
-    index = HammingIndex(100, available(backend))
+    index = HammingIndex(100)
     index.add(codes)
     query = np.zeros((1, 13), np.uint8)
     for k in (1, 500, 5000):
@@ -45,47 +39,16 @@ def test_many_blocks_and_far_items_first(backend: str) -> None:
         np.testing.assert_array_equal(found.distances, expected[1])
 
 
-class Careless:
-    """FAISS's flat index, but of equally near items it takes the last ones first."""
-
-    def __init__(self, codes: np.ndarray) -> None:
-        self.codes, self.ntotal, self.d = codes, len(codes), 8 * codes.shape[1]
-
-    def search(self, queries: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray]:
-        rows, distances = nearest(queries, self.codes[::-1], np.arange(self.ntotal), k)
-        return distances, self.ntotal - 1 - rows
-
-    def range_search(self, queries: np.ndarray, radius: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        found = [within(query, self.codes[::-1], np.arange(self.ntotal), radius - 1) for query in queries]
-        limits = np.cumsum([0, *(len(rows) for rows, _ in found)])
-        rows, distances = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        return limits, distances.astype(np.float32), self.ntotal - 1 - rows
-
-
-@pytest.mark.parametrize("batch", [1, 10**9])
-def test_ties_by_id_from_an_engine_that_breaks_them_otherwise(batch: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(faiss_backends, "HITS_PER_BATCH", batch)
-    codes, queries = random_codes(300, 12), random_codes(20, 12, seed=1)
-    engine_with_ties = faiss_backends.FlatEngine(Careless(codes))
-    for k in (1, 7, 299, 300):
-        rows, distances = engine_with_ties.nearest(queries, k)
-        expected = nearest(queries, codes, np.arange(300), k)
-        np.testing.assert_array_equal(rows, expected[0])
-        np.testing.assert_array_equal(distances, expected[1])
-
-
-@pytest.mark.parametrize("backend", EXACT)
-def test_all_codes_equal(backend: str) -> None:
-    index = HammingIndex(33, available(backend))
+def test_all_codes_equal() -> None:
+    index = HammingIndex(33)
     index.add(np.repeat(random_codes(1, 33), 9000, axis=0), np.arange(9000)[::-1])
     found = index.search(random_codes(3, 33, seed=1), 4)
     np.testing.assert_array_equal(found.indices, np.tile(np.arange(4), (3, 1)))
 
 
-@pytest.mark.parametrize("backend", [*EXACT, *APPROXIMATE])
 @pytest.mark.parametrize("n_bits", [12, 33, 100])
-def test_radius_is_inclusive_and_exact_with_every_backend(backend: str, n_bits: int) -> None:
-    index, codes, ids = filled(available(backend), n_bits)
+def test_radius_is_inclusive(n_bits: int) -> None:
+    index, codes, ids = filled(n_bits)
     queries = np.concatenate([codes[:5], random_codes(10, n_bits, seed=1)])
     for radius in (0, 1, 2, 9, n_bits, n_bits + 3):
         found = index.search_radius(queries, radius)
@@ -98,27 +61,19 @@ def test_radius_is_inclusive_and_exact_with_every_backend(backend: str, n_bits: 
     assert (found.limits.dtype, found.indices.dtype, found.distances.dtype) == (np.int64, np.int64, np.int32)
 
 
-@pytest.mark.parametrize("backend", EXACT)
-def test_threads_change_nothing(backend: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    index, codes, ids = filled(available(backend), 12, n=5000)
+def test_threads_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    index, codes, ids = filled(12, n=5000)
     queries = random_codes(150, 12, seed=1)
     expected = nearest(queries, codes, ids, 10)
     for threads in ("1", "2", "5"):
         monkeypatch.setenv("HASHLEARN_NUM_THREADS", threads)
-        if backend != "numpy":
-            faiss = engine("faiss")
-            before = faiss.omp_get_max_threads()
-            faiss.omp_set_num_threads(int(threads))
         found, near = index.search(queries, 10), index.search_radius(queries, 1)
-        if backend != "numpy":
-            faiss.omp_set_num_threads(before)
         np.testing.assert_array_equal(found.indices, expected[0])
         np.testing.assert_array_equal(near[7].indices, within(queries[7], codes, ids, 1)[0])
 
 
-@pytest.mark.parametrize("backend", [*EXACT, *APPROXIMATE])
-def test_batches_strides_and_order_of_the_queries_change_nothing(backend: str) -> None:
-    index, _, _ = filled(available(backend), 33)
+def test_batches_strides_and_order_of_the_queries_change_nothing() -> None:
+    index, _, _ = filled(33)
     queries = random_codes(64, 33, seed=1)
     together = index.search(queries, 5)
     one_by_one = [index.search(query[None], 5).indices[0] for query in queries]
@@ -132,10 +87,9 @@ def test_batches_strides_and_order_of_the_queries_change_nothing(backend: str) -
     assert len(index.search_radius(queries[:0], 5)) == 0
 
 
-@pytest.mark.parametrize("backend", EXACT)
-def test_order_of_adding_changes_nothing(backend: str) -> None:
-    index, codes, ids = filled(available(backend), 33)
-    other = HammingIndex(33, backend)
+def test_order_of_adding_changes_nothing() -> None:
+    index, codes, ids = filled(33)
+    other = HammingIndex(33)
     for part in np.array_split(np.random.default_rng(3).permutation(len(ids)), 7):
         other.add(codes[part], ids[part])
         other.search(codes[:2], 1)
@@ -145,10 +99,9 @@ def test_order_of_adding_changes_nothing(backend: str) -> None:
     np.testing.assert_array_equal(other.codes, codes[np.argsort(ids)])
 
 
-@pytest.mark.parametrize("backend", [*EXACT, *APPROXIMATE])
-def test_add_and_remove(backend: str) -> None:
+def test_add_and_remove() -> None:
     codes = random_codes(400, 16)
-    index = HammingIndex(16, available(backend))
+    index = HammingIndex(16)
     np.testing.assert_array_equal(index.add(codes[:100]), np.arange(100))
     index.search(codes[:1], 1)
     np.testing.assert_array_equal(index.add(codes[100:]), np.arange(100, 400))
@@ -157,7 +110,7 @@ def test_add_and_remove(backend: str) -> None:
     index.remove(np.arange(0, 400, 2))
     assert len(index) == 200
     found = index.search(codes[:50], 20).indices
-    assert (found[found != NOTHING] % 2 == 1).all()
+    assert (found % 2 == 1).all()
     index.remove([399])
     assert index.add(codes[:1])[0] == 400  # an id is not used twice
     index.remove(index.ids)
@@ -184,75 +137,15 @@ def test_an_id_that_is_there_is_refused_and_nothing_is_added(again: int) -> None
     np.testing.assert_array_equal(index.ids, [3, 7, 9])
 
 
-@pytest.mark.parametrize("backend", [*EXACT, *APPROXIMATE])
-def test_codes_that_take_the_place_of_removed_ones_are_found(backend: str) -> None:
+def test_codes_that_take_the_place_of_removed_ones_are_found() -> None:
     codes = random_codes(200, 64)
-    index = HammingIndex(64, available(backend))
+    index = HammingIndex(64)
     index.add(codes[:100])
     index.search(codes[:1], 1)
     index.remove(np.arange(10))
     index.add(codes[100:110], np.arange(10))  # as many as before, and other codes
     found = index.search_radius(codes[100:110], 0)
     assert [place in items.indices for place, items in enumerate(found)] == [True] * 10
-
-
-@pytest.mark.parametrize("backend", APPROXIMATE)
-def test_approximate_backends_find_most_and_report_true_distances(backend: str) -> None:
-    index, codes, ids = filled(available(backend), 64, n=3000)
-    queries = codes[:100]
-    found = index.search(queries, 10)
-    expected_distances = nearest(queries, codes, ids, 10)[1]
-    there = found.indices != NOTHING
-    assert (found.distances[~there] == NOWHERE).all()
-    order = np.argsort(ids)
-    rows = order[np.searchsorted(ids[order], np.where(there, found.indices, ids[0]))]
-    true = np.array([[np.bitwise_count(codes[i] ^ q).sum() for i in row] for row, q in zip(rows, queries, strict=True)])
-    np.testing.assert_array_equal(found.distances[there], true[there])
-    assert (found.distances <= expected_distances[:, -1:]).mean() > 0.3
-    pairs = list(zip(found.distances.ravel().tolist(), found.indices.ravel().tolist(), strict=True))
-    assert all(pairs[i : i + 10] == sorted(pairs[i : i + 10]) for i in range(0, len(pairs), 10))
-
-
-@pytest.mark.parametrize("backend", APPROXIMATE)
-def test_approximate_backends_are_built_the_same_with_any_number_of_threads(backend: str) -> None:
-    available(backend)
-    faiss = engine("faiss")
-    before, answers = faiss.omp_get_max_threads(), []
-    for threads in (1, 3):
-        faiss.omp_set_num_threads(threads)
-        index, codes, _ = filled(backend, 64, n=2000)
-        answers.append(index.search(codes[:50], 10).indices)
-        assert faiss.omp_get_max_threads() == threads
-    faiss.omp_set_num_threads(before)
-    np.testing.assert_array_equal(answers[0], answers[1])
-
-
-@pytest.mark.parametrize(
-    "backend", [FaissIVF(n_lists=8, n_probes=8), FaissHNSW(n_links=8, search_width=400), FaissMultiHash(n_hashes=2)]
-)
-def test_backend_objects(backend: Any) -> None:
-    engine("faiss")
-    index, codes, ids = filled(backend, 20)
-    found = index.search(codes, 3)
-    expected = nearest(codes, codes, ids, 3)[1]
-    assert (found.distances == expected).mean() > 0.9
-    assert repr(backend) in repr(index)
-
-
-@pytest.mark.parametrize("backend", EXACT)
-def test_copies_and_pickles(backend: str) -> None:
-    index, codes, _ = filled(available(backend), 12)
-    expected = index.search(codes, 5).indices
-    for other in (copy.deepcopy(index), pickle.loads(pickle.dumps(index))):
-        np.testing.assert_array_equal(other.search(codes, 5).indices, expected)
-        other.add(codes)
-        assert len(index) == 300
-
-
-def test_every_backend_is_listed_and_auto_is_exact() -> None:
-    assert [*BACKENDS] == [*EXACT, *APPROXIMATE]
-    assert {name for name, backend in BACKENDS.items() if backend.exact} == set(EXACT)
-    assert HammingIndex(8).backend.name == "numpy"
 
 
 def test_what_the_index_returns_is_a_copy() -> None:

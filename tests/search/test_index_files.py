@@ -16,16 +16,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hashlearn.search import FaissHNSW, FaissIVF, FaissMultiHash, HammingIndex, code_table
+from hashlearn.search import HammingIndex, code_table
 from hashlearn.search.ids import ID_TYPES, INTEGER, TEXT, UUID
-from hashlearn.search.interface import MOST_BITS
 from tests.search.codes import random_codes, some_ids
 
 REFUSED = "cannot be loaded|is not a valid index"
 
 
-def saved(path: Path, n: int = 40, n_bits: int = 33, backend: Any = "numpy", id_type: str = INTEGER) -> HammingIndex:
-    index = HammingIndex(n_bits, backend)
+def saved(path: Path, n: int = 40, n_bits: int = 33, id_type: str = INTEGER) -> HammingIndex:
+    index = HammingIndex(n_bits)
     index.add(random_codes(n, n_bits), np.arange(n)[::-1] * 3 if id_type == INTEGER else some_ids(id_type, n))
     index.save(path)
     return index
@@ -50,7 +49,7 @@ def test_round_trip(tmp_path: Path, n_bits: int, n: int, id_type: str) -> None:
     other = HammingIndex.load(tmp_path / "a")
     np.testing.assert_array_equal(other.ids, index.ids)
     np.testing.assert_array_equal(other.codes, index.codes)
-    assert (other.n_bits, other.backend, len(other)) == (n_bits, index.backend, n)
+    assert (other.n_bits, len(other)) == (n_bits, n)
     assert other.id_type == index.id_type == (id_type if n else None)
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
@@ -71,7 +70,7 @@ def test_files_with_integers_are_those_of_format_1(tmp_path: Path) -> None:
     index = HammingIndex(12)
     index.add(np.array([[1, 16], [2, 32]], np.uint8), [7, 5])
     index.save(tmp_path / "a")
-    text = b'{"backend": "numpy", "format": 1, "n": 2, "n_bits": 12, "next_id": 8, "settings": {}}'
+    text = b'{"format": 1, "n": 2, "n_bits": 12, "next_id": 8}'
     whole = b"hashlearn index\n" + len(text).to_bytes(8, "little") + text
     whole += (5).to_bytes(8, "little") + (7).to_bytes(8, "little") + bytes([2, 32, 1, 16])
     assert (tmp_path / "a").read_bytes() == whole + code_table.hashlib.sha256(whole).digest()
@@ -92,12 +91,11 @@ def test_format_2_byte_by_byte(tmp_path: Path) -> None:
     assert (tmp_path / "a").read_bytes()[:-32].endswith(b"}" + ids[1].bytes + ids[0].bytes + bytes([2, 1]))
 
 
-def test_settings_and_the_next_id_come_back(tmp_path: Path) -> None:
-    index = saved(tmp_path / "a", backend=FaissHNSW(search_width=77))
+def test_the_next_id_comes_back(tmp_path: Path) -> None:
+    index = saved(tmp_path / "a")
     index.remove([117])
     index.save(tmp_path / "a")
     other = HammingIndex.load(tmp_path / "a")
-    assert other.backend == FaissHNSW(search_width=77)
     assert other.add(random_codes(1, 33))[0] == 118
 
 
@@ -142,25 +140,9 @@ def test_two_thousand_flipped_bytes_are_all_detected(tmp_path: Path, id_type: st
         ({"format": 2}, "header is damaged"),
         ({"format": 0}, "header is damaged"),
         ({"format": None}, "header is damaged"),
-        ({"backend": "os.system"}, "not a valid index"),
-        ({"settings": {"code": "1"}}, "not a valid index"),
-        ({"settings": None}, "not a valid index"),
         ({"next_id": "x"}, "not a valid index"),
         ({"next_id": 1e308}, "next_id must be an integer from 0"),
         ({"next_id": -1}, "next_id must be an integer from 0"),
-        *(
-            ({"backend": backend, "settings": {name: value}}, f"not a valid index: {name} must be")
-            for backend, name, values in [
-                ("faiss_hnsw", "search_width", (2**31 - 1, 2**63, None, 0, 8.0, True)),
-                ("faiss_hnsw", "build_width", (2**31 - 1, None)),
-                ("faiss_hnsw", "n_links", (2**31 - 1, None, 1)),
-                ("faiss_multi_hash", "flips", (2**31 - 1, 5, None, -1)),
-                ("faiss_multi_hash", "n_hashes", (2**31, 0)),
-                ("faiss_ivf", "n_lists", (2**31, 0)),
-                ("faiss_ivf", "n_probes", (2**64, -1)),
-            ]
-            for value in values
-        ),
     ],
 )
 def test_lying_headers_are_refused(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
@@ -226,20 +208,6 @@ def test_bad_text_behind_a_right_checksum_is_refused(tmp_path: Path, old: Any, n
         HammingIndex.load(tmp_path / "a")
 
 
-LARGEST = [FaissHNSW(512, 2**14, 2**18), FaissMultiHash(None, 4), FaissMultiHash(MOST_BITS, 4), FaissIVF(2**20, 2**20)]
-
-
-@pytest.mark.parametrize("backend", LARGEST)
-@pytest.mark.parametrize("n_bits", [1, 33])
-def test_the_largest_settings_work(tmp_path: Path, backend: Any, n_bits: int) -> None:
-    pytest.importorskip("faiss")
-    saved(tmp_path / "a", n_bits=n_bits, backend=backend)
-    index = HammingIndex.load(tmp_path / "a")
-    found = index.search(random_codes(2, n_bits), 3)
-    assert found.indices.shape == (2, 3)
-    assert (index.search(index.codes[:1], 1).distances == 0).all()
-
-
 def test_pipes_devices_and_folders_are_refused_at_once(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     for path, what in ((tmp_path / "pipe", "a pipe"), (tmp_path, "a folder"), (Path("/dev/zero"), "a device")):
@@ -249,7 +217,7 @@ def test_pipes_devices_and_folders_are_refused_at_once(tmp_path: Path) -> None:
 
 def test_pad_bits_and_ids_are_checked_behind_a_right_checksum(tmp_path: Path) -> None:
     codes = np.full((3, 2), 255, np.uint8)
-    header = {"n_bits": 12, "backend": "numpy", "settings": {}, "next_id": 0}
+    header = {"n_bits": 12, "next_id": 0}
     code_table.write_table(tmp_path / "a", header, np.arange(3), codes)
     with pytest.raises(ValueError, match="zero past bit 12"):
         HammingIndex.load(tmp_path / "a")

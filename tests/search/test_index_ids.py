@@ -1,4 +1,4 @@
-"""`HammingIndex` with ids of every kind, and with filters: the answers of a full sort, whatever the backend."""
+"""`HammingIndex` with ids of every kind, and with filters: the answers of a full sort."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ import pytest
 from hashlearn.search import HammingIndex, asymmetric_search
 from hashlearn.search.ids import ID_TYPES, INTEGER, TEXT, UUID, are_found, as_objects, checked_ids
 from hashlearn.search.interface import NOWHERE
-from tests.search.codes import APPROXIMATE, EXACT, available, engine, random_codes, some_ids
+from tests.search.codes import engine, random_codes, some_ids
 
 KINDS = pytest.mark.parametrize("id_type", ID_TYPES)
-BACKENDS = pytest.mark.parametrize("backend", [*EXACT, *APPROXIMATE])
 
 
 def full_sort(queries: np.ndarray, codes: np.ndarray, ids: Any, k: int) -> tuple[list[list[Any]], list[list[int]]]:
@@ -37,10 +36,9 @@ def as_lists(ids: np.ndarray) -> list[list[Any]]:
 
 
 @KINDS
-@pytest.mark.parametrize("backend", EXACT)
-def test_the_nearest_with_ties_by_id(id_type: str, backend: str) -> None:
+def test_the_nearest_with_ties_by_id(id_type: str) -> None:
     ids, codes, queries = some_ids(id_type, 300), random_codes(300, 12), random_codes(10, 12, seed=1)
-    index = HammingIndex(12, available(backend))
+    index = HammingIndex(12)
     assert index.id_type is None
     assert index.add(codes[:200], ids[:200]).tolist() == ids[:200]
     index.search(codes[:1], 1)
@@ -64,10 +62,9 @@ def test_the_nearest_with_ties_by_id(id_type: str, backend: str) -> None:
 
 
 @KINDS
-@BACKENDS
-def test_upsert_and_remove(id_type: str, backend: str) -> None:
+def test_upsert_and_remove(id_type: str) -> None:
     ids, codes = some_ids(id_type, 60), random_codes(90, 33)
-    index = HammingIndex(33, available(backend))
+    index = HammingIndex(33)
     index.upsert(codes[:40], ids[:40])
     index.search(codes[:1], 1)
     before = index.codes
@@ -87,7 +84,7 @@ def test_upsert_and_remove(id_type: str, backend: str) -> None:
 
 
 def test_an_upsert_reaches_the_next_search_and_no_earlier_one() -> None:
-    index = HammingIndex(8, "numpy")
+    index = HammingIndex(8)
     index.add(random_codes(5, 8))
     seen = index._table.codes
     before = seen.copy()
@@ -99,11 +96,10 @@ def test_an_upsert_reaches_the_next_search_and_no_earlier_one() -> None:
 
 
 @KINDS
-@BACKENDS
-def test_filters_are_exact_with_every_backend(id_type: str, backend: str) -> None:
+def test_filters_are_exact(id_type: str) -> None:
     ids, codes = some_ids(id_type, 200), random_codes(200, 20)
     queries, margins = random_codes(6, 20, seed=1), np.random.default_rng(0).standard_normal((6, 20))
-    index = HammingIndex(20, available(backend))
+    index = HammingIndex(20)
     index.add(codes, ids)
     row = {item: place for place, item in enumerate(ids)}
     for count in (0, 1, 5, 60, 200):

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
 import pytest
 
-from hashlearn.search import FaissHNSW, FaissMultiHash, HammingIndex
-from tests.search.codes import EXACT, available, filled, random_codes
+from hashlearn.search import HammingIndex
+from tests.search.codes import filled, random_codes
 
 
-@pytest.mark.parametrize("backend", EXACT)
-def test_bad_numbers_are_refused(backend: str) -> None:
-    index = HammingIndex(12, available(backend))
+def test_bad_numbers_are_refused() -> None:
+    index = HammingIndex(12)
     codes = random_codes(5, 12)
     for call in (lambda: index.search(codes, 1), lambda: index.search_radius(codes, 1)):
         with pytest.raises(ValueError, match="nothing to search: no code has been added"):
@@ -28,7 +26,7 @@ def test_bad_numbers_are_refused(backend: str) -> None:
             index.search_radius(codes, radius)
     for n_bits in (0, -3, 2.0, True, None, 10**6):
         with pytest.raises(ValueError, match=r"n_bits must be an integer from 1 to"):
-            HammingIndex(n_bits, backend)
+            HammingIndex(n_bits)
 
 
 def test_bad_codes_are_refused_and_nothing_is_added() -> None:
@@ -53,7 +51,7 @@ def test_bad_codes_are_refused_and_nothing_is_added() -> None:
 
 
 def test_bad_ids_are_refused_and_nothing_changes() -> None:
-    index, codes, ids = filled("numpy", 12, n=10)
+    index, codes, ids = filled(12, n=10)
     wrong: list[tuple[Any, type[Exception], str]] = [
         ([1, 2], ValueError, r"one entry for each of the 10 code\(s\)"),
         ([1.0] * 10, TypeError, "ids must be integers"),
@@ -73,21 +71,3 @@ def test_bad_ids_are_refused_and_nothing_changes() -> None:
     index.add(codes[:1], [2**63 - 1])
     with pytest.raises(ValueError, match="would not fit 64 bits"):
         index.add(codes[:1])
-
-
-def test_unknown_backend_suggests_the_nearest() -> None:
-    with pytest.raises(ValueError, match=r"did you mean 'faiss_hnsw'\?"):
-        HammingIndex(8, "faiss_hsnw")
-    with pytest.raises(ValueError, match=r"backend must be one of 'auto', 'numpy'"):
-        HammingIndex(8, 3)
-    with pytest.raises(ValueError, match=r"search_width must be an integer from 2 to 262144"):
-        FaissHNSW(search_width=0)
-    with pytest.raises(ValueError, match=r"n_hashes must be None or"):
-        FaissMultiHash(n_hashes=0)
-
-
-def test_a_missing_package_is_named_as_pip_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "faiss", None)
-    index, codes, _ = filled("faiss_flat", 8)
-    with pytest.raises(ImportError, match=r"backend 'faiss_flat' needs faiss.*pip install 'faiss-cpu>="):
-        index.search(codes, 1)

@@ -69,13 +69,6 @@ MUTANTS = [
         STORES,
     ),
     Mutant(
-        "FAISS: a tie at the k-th place is not looked for",
-        "search/faiss_backends.py",
-        "search_index(self.index, queries, min(k + 1, self.index.ntotal))",
-        "search_index(self.index, queries, min(k, self.index.ntotal))",
-        INDEX,
-    ),
-    Mutant(
         "a distance that rank top_k cuts counts whole",
         "metrics/tie_rules.py",
         "_random_order(R, N, n, r, min(n, top_k - N), harmonic)",

@@ -112,8 +112,8 @@ def _index(file: Path, bar: ProgressBar) -> tuple[dict[str, Any], str]:
         index = HammingIndex.load(file)
     size, id_type = file.stat().st_size, getattr(index, "id_type", "int64")
     about = {"rows": len(index), "n_bits": index.n_bits, "model": index.model, "id_type": id_type}
-    report = {"file": str(file), "kind": "index", **about, "backend": index.backend.name, "bytes": size}
-    codes = f"{len(index):,} of {index.n_bits:,} bits, backend {index.backend.name}"
+    report = {"file": str(file), "kind": "index", **about, "bytes": size}
+    codes = f"{len(index):,} of {index.n_bits:,} bits"
     lines = [
         ("index", codes),
         *_about_ids(id_type),

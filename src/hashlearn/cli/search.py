@@ -28,7 +28,6 @@ CANDIDATES = 10  # that --rescore ranks for each neighbor, without --depth
 @options.rows_option("--rescore", "Rank candidates again by these float rows of the database")
 @click.option("--depth", type=int, help=f"Candidates of each query for --rescore.  [default: {CANDIDATES} times k]")
 @click.option("--metric", default="cosine", help="Score of --rescore: cosine, l2 or dot.")
-@click.option("--backend", default="auto", help="Engine; an unknown name lists them all.")
 @options.batch_option
 @options.answers
 def search_command(
@@ -42,7 +41,6 @@ def search_command(
     rescore: str | None,
     depth: int | None,
     metric: str,
-    backend: str,
     batch_rows: int | None,
     bar: ProgressBar,
 ) -> tuple[dict[str, Any], str]:
@@ -58,8 +56,7 @@ def search_command(
 
     _require_fitting(k, radius, asymmetric, rescore, depth)
     hasher = options.loaded(model, bar)
-    with refusals("--backend"):
-        index = HammingIndex(hasher.n_bits, backend)
+    index = HammingIndex(hasher.n_bits)
     vectors = None if rescore is None else options.rows_for(hasher, rescore, "--rescore")
     asked = options.rows_for(hasher, queries, "--queries", like=vectors)
     named = asked if asked.names is not None else vectors
@@ -88,8 +85,6 @@ def search_command(
     report = {
         "model": str(model),
         "n_bits": hasher.n_bits,
-        "backend": index.backend.name,
-        "exact": asymmetric or index.backend.exact,
         "asymmetric": asymmetric,
         "n_database": len(index),
         "n_queries": len(neighbors),
@@ -138,9 +133,8 @@ def _margins(hasher: Any, rows: Any) -> Any:
 
 
 def _listed(found: Any, names: Any) -> list[dict[str, Any]]:
-    """The neighbors of each query. Places that an approximate engine could not fill are left out."""
+    """The neighbors of each query."""
     from hashlearn.search import RadiusResult, ScoredResult
-    from hashlearn.search.ids import are_found
 
     name = "scores" if isinstance(found, ScoredResult) else "distances"
     if isinstance(found, RadiusResult):
@@ -148,7 +142,7 @@ def _listed(found: Any, names: Any) -> list[dict[str, Any]]:
     else:
         each = list(zip(found.indices, getattr(found, name), strict=True))
     return [
-        {"query": query, "ids": _plain(ids[are_found(ids)]), name: values[are_found(ids)].tolist()}
+        {"query": query, "ids": _plain(ids), name: values.tolist()}
         for query, (ids, values) in zip(_plain(names), each, strict=True)
     ]
 

@@ -1,4 +1,4 @@
-"""Packed codes → neighbors: exact search, FAISS if it is installed, and `stores` for databases.
+"""Packed codes → neighbors: exact search in memory, and `stores` for databases and other engines.
 
 >>> import numpy as np
 >>> from hashlearn.search import HammingIndex
@@ -12,23 +12,15 @@ array([[2, 0]])
 from __future__ import annotations
 
 from hashlearn.search.asymmetric import asymmetric_search
-from hashlearn.search.faiss_backends import FaissFlat, FaissHNSW, FaissIVF, FaissMultiHash
-from hashlearn.search.faiss_files import read_faiss, write_faiss
-from hashlearn.search.index import BACKENDS, HammingIndex
+from hashlearn.search.index import HammingIndex
 from hashlearn.search.interface import RadiusResult, ScoredResult, SearchResult
 from hashlearn.search.pairs import pairs_within
 from hashlearn.search.ranks import worst_ranks
 from hashlearn.search.rescoring import VectorFile, rescore
-from hashlearn.search.scan import NumPy, nearest_codes
+from hashlearn.search.scan import nearest_codes
 
 __all__ = [
-    "BACKENDS",
-    "FaissFlat",
-    "FaissHNSW",
-    "FaissIVF",
-    "FaissMultiHash",
     "HammingIndex",
-    "NumPy",
     "RadiusResult",
     "ScoredResult",
     "SearchResult",
@@ -36,8 +28,6 @@ __all__ = [
     "asymmetric_search",
     "nearest_codes",
     "pairs_within",
-    "read_faiss",
     "rescore",
     "worst_ranks",
-    "write_faiss",
 ]

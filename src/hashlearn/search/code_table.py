@@ -1,11 +1,11 @@
 """Codes and their ids in ascending order of id, in memory and in one file.
 
-Engines are built from the table, so an engine that breaks ties by row breaks them by id. Adding ids above the last one
-is cheap; every other change costs one pass over all codes. A file holds:
+A search breaks ties by row, which is by id. Adding ids above the last one is cheap; every other change costs one pass
+over all codes. A file holds:
 
     16 bytes  b"hashlearn index\\n"
      8 bytes  length of the header, little-endian
-     …        header: JSON with format, n_bits, n, backend, settings, next_id; model, if it is known
+     …        header: JSON with format, n_bits, n, next_id; model, if it is known
      …        ids, ascending; see below
      n ⌈n_bits/8⌉  packed codes
     32 bytes  SHA-256 of everything before
@@ -66,7 +66,6 @@ class CodeTable:
         self.n_bits = n_bits
         self.id_type: str | None = None  # that of the first ids
         self.next_id = 0  # larger than every integer that was ever an id
-        self.rewritten = 0  # how often rows have moved or changed; if it is unchanged, new rows follow the old ones
         self._n = 0
         self._ids: list[IdArray] = [empty_ids(INTEGER)]  # in parts, which are joined when they are read
         self._codes = [np.zeros((0, -(-n_bits // 8)), np.uint8)]
@@ -124,7 +123,6 @@ class CodeTable:
                 changed = self.codes.copy()  # a search in another thread may still read the old ones
                 changed[rows[known]] = codes[known]
                 self._codes = [changed]
-                self.rewritten += 1
                 sorted_ids, codes = sorted_ids[~known], codes[~known]
         if len(sorted_ids) == 0:
             return
@@ -157,7 +155,6 @@ class CodeTable:
     def _select(self, rows: NDArray[np.int64]) -> None:
         """Keep only these rows, in this order."""
         self._ids, self._codes, self._n = [self.ids[rows]], [self.codes[rows]], len(rows)
-        self.rewritten += 1
 
 
 def _joined(parts: list[NDArray[Any]]) -> NDArray[Any]:

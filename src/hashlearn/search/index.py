@@ -1,38 +1,23 @@
-"""`HammingIndex`: packed codes in, neighbors out. Every engine behaves in the same way."""
+"""`HammingIndex`: packed codes in, neighbors out, by an exact scan of all codes."""
 
 from __future__ import annotations
 
 import os
 import threading
 from collections.abc import Set
-from dataclasses import asdict
 from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.core.checks import finite_float64, require_k, require_radius, whole_number
-from hashlearn.core.names import require_choice
 from hashlearn.search.asymmetric import asymmetric_search
 from hashlearn.search.candidates import ranked
 from hashlearn.search.code_table import CodeTable, read_table, write_table
-from hashlearn.search.faiss_backends import FaissFlat, FaissHNSW, FaissIVF, FaissMultiHash
-from hashlearn.search.ids import INTEGER, IdArray, checked_ids, ids_at, no_ids, rows_of
-from hashlearn.search.interface import (
-    Backend,
-    Engine,
-    RadiusResult,
-    ScoredResult,
-    SearchResult,
-    checked_codes,
-    require_n_bits,
-)
+from hashlearn.search.ids import INTEGER, IdArray, checked_ids, no_ids, rows_of
+from hashlearn.search.interface import RadiusResult, ScoredResult, SearchResult, checked_codes, require_n_bits
 from hashlearn.search.model_digest import checked_model, require_same_model
-from hashlearn.search.scan import NumPy, Scan
-
-BACKENDS: dict[str, type[Any]] = {
-    backend.name: backend for backend in (NumPy, FaissFlat, FaissIVF, FaissHNSW, FaissMultiHash)
-}
+from hashlearn.search.scan import Scan
 
 
 class HammingIndex:
@@ -41,18 +26,15 @@ class HammingIndex:
     Parameters
     ----------
     n_bits : length of a code; codes have ⌈n_bits / 8⌉ bytes, big-endian, pad bits zero, as ``encode`` returns them
-    backend : "auto" or "numpy" (exact, nothing to install), "faiss_flat" (exact), "faiss_ivf", "faiss_hnsw",
-        "faiss_multi_hash" (approximate), or a backend object such as ``FaissHNSW(search_width=256)``
     model : digest of the hasher that makes the codes, from `hashlearn.persistence.fingerprint`; `save` stores it
 
-    Exact backends give identical answers, including ties, which are broken by id. "auto" is "numpy". The first search
-    after a change updates the engine: adding ids in ascending order extends it, every other change rebuilds it.
+    Every search is exact, and ties are broken by id. The first search after a change copies all codes once. For
+    approximate searches, see `hashlearn.search.stores.FaissStore`.
 
     Ids are integers from 0 to 2⁶³ − 1, text or UUIDs. An index has one kind of ids, that of the first ids added.
 
     ``where`` says which codes a call may see: a boolean mask in the order of `ids`, or a collection of ids, of which
-    those that are not in the index match nothing. With ``where``, a search compares the selected codes only and is
-    exact with every backend. Its cost is proportional to the number of selected codes.
+    those that are not in the index match nothing. With ``where``, a search compares the selected codes only.
 
     Examples
     --------
@@ -70,20 +52,18 @@ class HammingIndex:
     array([[1, 2]])
     """
 
-    def __init__(self, n_bits: int, backend: str | Backend = "auto", model: str | None = None) -> None:
+    def __init__(self, n_bits: int, model: str | None = None) -> None:
         self.n_bits = require_n_bits(n_bits)
-        self.backend = as_backend(backend)
         self.model = checked_model(model)
         self._table = CodeTable(self.n_bits)
-        self._engine: Engine | None = None
-        self._engine_state = (-1, 0)  # state of the table when the engine was last updated
+        self._scan: Scan | None = None  # of all codes; None after a change
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
         return len(self._table)
 
     def __repr__(self) -> str:
-        return f"HammingIndex(n_bits={self.n_bits}, backend={self.backend!r}): {len(self)} code(s)"
+        return f"HammingIndex(n_bits={self.n_bits}): {len(self)} code(s)"
 
     @property
     def ids(self) -> IdArray:
@@ -105,11 +85,13 @@ class HammingIndex:
     def add(self, codes: Any, ids: Any = None) -> IdArray:
         """Add codes under new ids (None: the next free integers, from 0) and return the ids. All are added, or none."""
         with self._lock:
+            self._scan = None
             return self._table.add(codes, ids)
 
     def upsert(self, codes: Any, ids: Any) -> None:
         """Store each code under its id, in place of the code that is there. All are stored, or none."""
         with self._lock:
+            self._scan = None
             self._table.upsert(codes, ids)
 
     def remove(self, ids: Any = None, *, where: Any = None) -> int:
@@ -120,6 +102,7 @@ class HammingIndex:
         if (ids is None) == (where is None):
             raise ValueError(f"remove takes either ids or where, got {'neither' if ids is None else 'both'}")
         with self._lock:
+            self._scan = None
             if ids is not None:
                 return self._table.remove(ids)
             return self._table.remove_rows(_selected(where, self._table.ids, self.id_type))
@@ -139,7 +122,7 @@ class HammingIndex:
         """The k nearest of each code, nearest first, ties by id; k from 1 to ``len(index)``.
 
         With ``margins``, what ``decision_function`` returns, instead of codes: the k with the highest score
-        Σ_b margin_b · sign_b, see `asymmetric_search`. That search is exact with every backend.
+        Σ_b margin_b · sign_b, see `asymmetric_search`.
 
         ``where`` is a mask or ids. If it selects fewer than k codes, the last places hold nothing.
         """
@@ -150,9 +133,9 @@ class HammingIndex:
             return self._search_margins(margins, k, where)
         codes = checked_codes(codes, self.n_bits)
         if where is None:
-            k, engine, ids = self._current(k)
-            rows, distances = engine.nearest(codes, k)
-            return SearchResult(ids_at(ids, rows), distances)
+            k, scan, ids = self._current(k)
+            rows, distances = scan.nearest(codes, k)
+            return SearchResult(ids[rows], distances)
         k, ids, stored = self._seen(where, k)
         return ranked(codes, stored, ids, self.n_bits, k, str(self.id_type))
 
@@ -169,19 +152,15 @@ class HammingIndex:
         return ScoredResult(indices, scores)
 
     def search_radius(self, codes: Any, radius: int, *, where: Any = None) -> RadiusResult:
-        """All items at distance ``radius`` or less, nearest first, ties by id. Exact with every backend.
-
-        ``where`` is a mask or ids.
-        """
+        """All items at distance ``radius`` or less, nearest first, ties by id. ``where`` is a mask or ids."""
         codes = checked_codes(codes, self.n_bits)
         radius = require_radius(radius)
-        engine: Engine
         if where is None:
-            _, engine, ids = self._current(1)
+            _, scan, ids = self._current(1)
         else:
             _, ids, stored = self._seen(where, 1)
-            engine = Scan(stored, self.n_bits)
-        limits, rows, distances = engine.within(codes, radius)
+            scan = Scan(stored, self.n_bits)
+        limits, rows, distances = scan.within(codes, radius)
         return RadiusResult(limits, ids[rows], distances)
 
     def _seen(self, where: Any, k: Any) -> tuple[int, IdArray, NDArray[np.uint8]]:
@@ -195,12 +174,10 @@ class HammingIndex:
         return k, ids[rows], codes[rows]
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write codes, ids and settings into one file, atomically. A loaded index builds its engine again."""
+        """Write codes and ids into one file, atomically."""
         with self._lock:
             header = {
                 "n_bits": self.n_bits,
-                "backend": self.backend.name,
-                "settings": asdict(self.backend),  # type: ignore[call-overload]
                 "next_id": self._table.next_id,
                 **({} if self.model is None else {"model": self.model}),
             }
@@ -211,12 +188,12 @@ class HammingIndex:
         """Read a file of `save`. Loading runs no code from the file, and a checksum covers every byte.
 
         ValueError: the file is damaged, of another kind or of a newer format; it has codes of another ``model``;
-        settings, ids or codes are invalid; or the path is a pipe, a device or a folder.
+        ids or codes are invalid; or the path is a pipe, a device or a folder.
         """
         header, ids, codes = read_table(path)
         try:
             made_by = checked_model(header.get("model"))
-            index = cls(header["n_bits"], BACKENDS[header["backend"]](**header["settings"]), made_by)
+            index = cls(header["n_bits"], made_by)
             index._table.add(codes, ids)
             next_id = whole_number(header["next_id"], "next_id", least=0, most=2**63)
             index._table.next_id = max(index._table.next_id, next_id)
@@ -227,34 +204,19 @@ class HammingIndex:
         require_same_model(index.model, model, repr(os.fspath(path)))
         return index
 
-    def _current(self, k: Any) -> tuple[int, Engine, IdArray]:
-        """The checked k, the engine, updated to all codes, and the id of each of its rows."""
+    def _current(self, k: Any) -> tuple[int, Scan, IdArray]:
+        """The checked k, a scan of all codes, and the id of each of its rows."""
         with self._lock:
-            table = self._table
-            k = require_k(k, len(table))  # here, because another thread may have removed codes
-            state = (table.rewritten, len(table))
-            if self._engine is None or self._engine_state != state:
-                rewritten, n = self._engine_state
-                only_grown = rewritten == table.rewritten
-                if self._engine is None or not (only_grown and self._engine.extend(table.codes[n:])):
-                    self._engine = self.backend.build(table.codes, self.n_bits)
-                self._engine_state = state
-            return k, self._engine, table.ids
+            k = require_k(k, len(self._table))  # here, because another thread may have removed codes
+            if self._scan is None:
+                self._scan = Scan(self._table.codes, self.n_bits)
+            return k, self._scan, self._table.ids
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in ("_engine", "_engine_state", "_lock")}
+        return {name: value for name, value in vars(self).items() if name not in ("_scan", "_lock")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _engine=None, _engine_state=(-1, 0), _lock=threading.Lock())
-
-
-def as_backend(backend: Any) -> Backend:
-    """A backend object from its name; an object is returned unchanged."""
-    if not isinstance(backend, tuple(BACKENDS.values())):
-        require_choice(backend, "backend", ["auto", *BACKENDS])
-        backend = NumPy() if backend == "auto" else BACKENDS[backend]()
-    known: Backend = backend
-    return known
+        vars(self).update(state, _scan=None, _lock=threading.Lock())
 
 
 def _selected(where: Any, ids: IdArray, id_type: str | None) -> NDArray[np.int64]:

@@ -8,8 +8,7 @@ queries in each thread, independent of n. Tensors are searched on their own devi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -20,7 +19,7 @@ from hashlearn.bits.hamming import distances_to_all
 from hashlearn.bits.tensors import items_at_once, packed_to_signs, require_comparable, sign_distances
 from hashlearn.core.checks import require_k
 from hashlearn.core.threads import map_threads, n_threads
-from hashlearn.search.interface import ByteArray, DistanceArray, Engine, RowArray, SearchResult
+from hashlearn.search.interface import ByteArray, DistanceArray, RowArray, SearchResult
 
 ITEMS_PER_BLOCK = 4096
 ITEMS_AT_ONCE = 64  # items are compared one by one only if the smallest distance of these is small enough
@@ -29,20 +28,8 @@ NUMBERS_PER_GROUP = 4_000_000
 TENSOR_QUERIES_AT_ONCE = 1024
 
 
-@dataclass(frozen=True)
-class NumPy:
-    """Exact search on all cores, with nothing to install. It compares every code."""
-
-    name: ClassVar[str] = "numpy"
-    exact: ClassVar[bool] = True
-
-    def build(self, codes: ByteArray, n_bits: int) -> Engine:
-        """A `Scan` of the codes."""
-        return Scan(codes, n_bits)
-
-
 class Scan:
-    """An engine that compares every code. Words of one position are stored together, block by block."""
+    """Codes in a form that can be searched. Words of one position are stored together, block by block."""
 
     def __init__(self, codes: NDArray[np.uint8], n_bits: int) -> None:
         self.n, self.n_bits = len(codes), n_bits
@@ -52,10 +39,6 @@ class Scan:
         padded[: self.n] = words
         in_blocks = padded.reshape(n_blocks, ITEMS_PER_BLOCK, words.shape[1])
         self.blocks = np.ascontiguousarray(in_blocks.transpose(0, 2, 1))
-
-    def extend(self, codes: ByteArray) -> bool:
-        """Always False: a new engine costs no more than one copy."""
-        return False
 
     def nearest(self, queries: ByteArray, k: int) -> tuple[RowArray, DistanceArray]:
         """Rows and distances of the k nearest, by distance and then by row, shape (n_queries, k)."""

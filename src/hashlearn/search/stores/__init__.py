@@ -10,6 +10,8 @@ from hashlearn.search.stores.base import Encoder, Store
 from hashlearn.search.stores.conditions import Column, Condition, column
 from hashlearn.search.stores.duckdb import DuckDBStore
 from hashlearn.search.stores.faiss import FaissStore
+from hashlearn.search.stores.faiss_files import read_faiss, write_faiss
+from hashlearn.search.stores.faiss_kinds import FaissFlat, FaissHNSW, FaissIVF
 from hashlearn.search.stores.lancedb import LanceStore
 from hashlearn.search.stores.loading import Loaded, export_codes, load_codes
 from hashlearn.search.stores.postgres import PostgresStore
@@ -31,6 +33,9 @@ __all__ = [
     "Condition",
     "DuckDBStore",
     "Encoder",
+    "FaissFlat",
+    "FaissHNSW",
+    "FaissIVF",
     "FaissStore",
     "LanceStore",
     "Loaded",
@@ -41,5 +46,7 @@ __all__ = [
     "column",
     "export_codes",
     "load_codes",
+    "read_faiss",
+    "write_faiss",
 ]
 __all__ += sorted({store.__name__ for store in STORES.values()} - {*__all__})  # also those not in the list

@@ -1,7 +1,7 @@
 """FAISS: codes in memory, and one file that ``faiss.read_index_binary`` reads without this package.
 
-`hashlearn.search.faiss_files` describes the file. Every save writes a random mark into it. A store overwrites a file
-only if its mark is the one that the store has read.
+`hashlearn.search.stores.faiss_files` describes the file. Every save writes a random mark into it. A store overwrites a
+file only if its mark is the one that the store has read.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.core.checks import require_k
-from hashlearn.search.faiss_backends import search_index
-from hashlearn.search.faiss_files import Kind, as_kind, faiss_index, read_about, read_index, write_index
 from hashlearn.search.ids import INTEGER, IdArray, ids_at
 from hashlearn.search.index import HammingIndex
 from hashlearn.search.interface import SearchResult
 from hashlearn.search.stores.base import Batch, Encoder, Store, Where
+from hashlearn.search.stores.faiss_files import faiss_index, read_about, read_index, write_index
+from hashlearn.search.stores.faiss_kinds import Kind, as_kind, search_index
 
 
 class FaissStore(Store):

@@ -23,7 +23,7 @@ import uuid
 import zipfile
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, TypeAlias
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,20 +31,16 @@ from numpy.typing import NDArray
 from hashlearn.core.atomic_files import regular_file, replacing
 from hashlearn.core.checks import whole_number
 from hashlearn.core.names import require_choice
-from hashlearn.core.packages import require
-from hashlearn.search.faiss_backends import FaissFlat, FaissHNSW, FaissIVF, one_thread
 from hashlearn.search.ids import INTEGER, UUID, IdArray, checked_id_type, checked_ids, empty_ids, type_of
 from hashlearn.search.interface import checked_codes, require_n_bits
 from hashlearn.search.model_digest import checked_model, require_same_model
+from hashlearn.search.stores.faiss_kinds import KINDS, FaissFlat, Kind, as_kind, faiss_package, one_thread
 
 FORMAT = 1
 ABOUT, IDS = "about.json", "ids.json"
 BLOCK = 1 << 20
 
 NO_ARCHIVE = (zipfile.BadZipFile, KeyError, TypeError, ValueError, RuntimeError, OSError, EOFError, struct.error)
-
-Kind: TypeAlias = FaissFlat | FaissHNSW | FaissIVF
-KINDS: dict[str, type[Any]] = {"flat": FaissFlat, "hnsw": FaissHNSW, "ivf": FaissIVF}
 
 
 class FaissAbout(NamedTuple):
@@ -99,18 +95,9 @@ def read_faiss(path: str | os.PathLike[str], *, model: str | None = None) -> tup
     return found.codes, found.ids, found.about.n_bits
 
 
-def as_kind(kind: Any) -> Kind:
-    """The settings of an index, from a name or unchanged."""
-    if not isinstance(kind, tuple(KINDS.values())):
-        require_choice(kind, "kind", KINDS)
-        kind = KINDS[kind]()
-    known: Kind = kind
-    return known
-
-
 def faiss_index(codes: NDArray[np.uint8], ids: IdArray, kind: Kind) -> Any:
     """An ``IndexBinaryIDMap2`` with these codes. Without codes it is flat, because lists need codes to be trained."""
-    faiss = _faiss()
+    faiss = faiss_package()
     index = faiss.IndexBinaryIDMap2((kind if len(codes) else FaissFlat()).empty(codes))
     with one_thread(faiss):
         index.add_with_ids(codes, ids if ids.dtype.kind == "i" else np.arange(len(ids)))
@@ -133,7 +120,7 @@ def write_index(
         "mark": mark,
     }
     with replacing(Path(path)) as beside:
-        _faiss().write_index_binary(index, os.fspath(beside))
+        faiss_package().write_index_binary(index, os.fspath(beside))
         with open(beside, "rb") as file:
             about["index_bytes"] = os.fstat(file.fileno()).st_size
             about["index_sha256"] = _sha256(file, about["index_bytes"])
@@ -159,7 +146,7 @@ def read_index(path: str | os.PathLike[str]) -> FaissFile:
             if _sha256(file, about.index_bytes) != about.index_sha256:
                 raise ValueError("the checksum of its index is wrong: it is damaged")
             file.seek(0)
-            faiss = _faiss()
+            faiss = faiss_package()
             index = faiss.read_index_binary(faiss.PyCallbackIOReader(file.read, BLOCK))
         return _checked(about, index, names)
     except (ValueError, TypeError, AttributeError, IndexError, RuntimeError) as error:
@@ -217,7 +204,7 @@ def _member(archive: zipfile.ZipFile, name: str, size: int) -> bytes:
 
 def _checked(about: FaissAbout, index: Any, names: list[Any]) -> FaissFile:
     """Codes and ids out of an index, if they are what the file says."""
-    faiss = _faiss()
+    faiss = faiss_package()
     width = -(-about.n_bits // 8)
     if not isinstance(index, faiss.IndexBinaryIDMap2) or (index.d, index.ntotal) != (8 * width, about.n):
         raise ValueError(f"its index is not one of {about.n} code(s) of {about.n_bits} bits under ids")
@@ -256,7 +243,3 @@ def _sha256(file: BinaryIO, size: int) -> str:
         digest.update(block)
         size -= len(block)
     return digest.hexdigest()
-
-
-def _faiss() -> Any:
-    return require("faiss", "faiss", "a file of FAISS")
