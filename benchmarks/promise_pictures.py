@@ -94,7 +94,7 @@ def sizes(plan: Compression) -> Picture:
     promise = plan.certificate
     lines: dict[str, list[tuple[float, float]]] = {}
     for row in plan.frontier:
-        if not row.is_peer and row.mode == promise.mode and row.depth is not None and row.bytes_per_row <= MOST_BYTES:
+        if row.mode == promise.mode and row.depth is not None and row.bytes_per_row <= MOST_BYTES:
             lines.setdefault(row.family, []).append((row.bytes_per_row, row.depth))
     shown = sorted({size for line in lines.values() for size, _ in line})
     deepest = max(depth for line in lines.values() for _, depth in line)

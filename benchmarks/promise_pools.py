@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hashlearn.compression.contenders import MODES, OwnContender, Ranks, Rows, contenders
+from hashlearn.compression.contenders import MODES, Contender, Ranks, Rows, contenders
 from hashlearn.compression.splitting import CHOOSING_SHARE
 from hashlearn.experiments import datasets
 from hashlearn.hashers import SignCodes
@@ -36,15 +36,15 @@ class Pool:
     """Contenders with the ranks of all queries of the pool as their testing ranks."""
 
     name: str
-    codes: list[OwnContender]
+    codes: list[Contender]
     n_database: int
     n_queries: int
 
-    def drawn(self, choosing: Ranks, testing: Ranks) -> list[OwnContender]:
+    def drawn(self, choosing: Ranks, testing: Ranks) -> list[Contender]:
         """The contenders with these queries of the pool."""
         return [replace(c, choosing=c.testing[choosing], testing=c.testing[testing]) for c in self.codes]
 
-    def split(self, asked: Ranks) -> list[OwnContender]:
+    def split(self, asked: Ranks) -> list[Contender]:
         """The contenders with these queries, of which a fifth choose."""
         return self.drawn(*np.split(asked, [len(asked) // CHOOSING_SHARE]))
 
@@ -79,7 +79,7 @@ def pool_of(name: str, folder: Path | None) -> Pool:
     codes = []
     for key, testing in ranks.items():
         family, size, mode = key.split(",")
-        codes.append(OwnContender(family, mode, int(size), 0.0, EMPTY, testing, SignCodes(8 * int(size)), NO_CODES))
+        codes.append(Contender(family, mode, int(size), 0.0, EMPTY, testing, SignCodes(8 * int(size)), NO_CODES))
     return Pool(name, codes, n, len(codes[0].testing))
 
 

@@ -40,7 +40,7 @@ from benchmarks.ranking_codes import BANKING, TRAVEL
 from hashlearn import compress
 from hashlearn.compression import verify
 from hashlearn.compression.compress import CANDIDATES
-from hashlearn.compression.contenders import OwnContender, Ranks, found
+from hashlearn.compression.contenders import Contender, Ranks, found
 from hashlearn.compression.testing import Claim, bet_on, measured_depth, outcome_of, shown_depth, smallest
 from hashlearn.experiments import datasets
 
@@ -153,13 +153,13 @@ def tightness(options: argparse.Namespace) -> None:
     record(options.json, table.columns, named_once(table.rows))
 
 
-def betting(claim: Claim, contender: OwnContender) -> float:
+def betting(claim: Claim, contender: Contender) -> float:
     """The depth that our test promises."""
     bet = bet_on(claim, contender, claim.max_depth)
     return shown_depth(claim, contender, claim.max_depth, bet) or math.inf
 
 
-def fixed(claim: Claim, contender: OwnContender, test: Callable[[Claim, float, int], bool]) -> float:
+def fixed(claim: Claim, contender: Contender, test: Callable[[Claim, float, int], bool]) -> float:
     """The depth that another test promises on the same testing queries."""
 
     def holds(depth: int) -> bool:

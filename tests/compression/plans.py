@@ -51,7 +51,6 @@ def frontier() -> tuple[FrontierRow, ...]:
         if (row.family, row.bytes_per_row) == ("ranking_linear", 8):
             chosen = row.mode == "asymmetric"
             found[place] = replace(row, depth=DEPTH if chosen else HAMMING_DEPTH, chosen=chosen)
-    found += [frontier_row("FAISS PQ", size, "asymmetric", 0.55, is_peer=True) for size in (8, 16, 32)]
     return tuple(sorted(found, key=lambda row: row.bytes_per_row))
 
 

@@ -15,7 +15,7 @@ from sklearn.datasets import load_digits
 
 from hashlearn import compress, load, metrics
 from hashlearn.compression import Compression, verify
-from hashlearn.compression.contenders import OwnContender, Rows, sizes_of
+from hashlearn.compression.contenders import Contender, Rows, sizes_of
 from hashlearn.compression.promise import LARGEST_CONFIDENCE, TABLE_SHARE, log_stake
 from hashlearn.compression.stored import to_json
 from hashlearn.core.progress import Progress
@@ -212,15 +212,6 @@ def test_learned_codes_are_tried() -> None:
     assert "ranking_linear" in {row.family for row in plan.frontier}
 
 
-def test_peers_are_measured_and_never_chosen() -> None:
-    pytest.importorskip("faiss")
-    plan = compress(X, recall=0.9, families=["pca_sign"], peers=True)
-    peers = [row for row in plan.frontier if row.is_peer]
-    assert {row.bytes_per_row for row in peers} == {plan.bytes_per_row}  # the smallest that is tried
-    assert not any(row.chosen for row in peers)
-    assert all(0.3 < row.codes_recall <= row.recall for row in peers)
-
-
 def test_the_frontier_shows_what_more_bytes_give() -> None:
     plan = compress(X, recall=0.5, families=["pca_sign", "itq"])
     sizes = {
@@ -233,7 +224,7 @@ def unlucky(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
     """Codes up to this size find nothing for the testing queries, whatever the choosing queries say."""
     real = compress_module.contenders
 
-    def made(*arguments: Any) -> list[OwnContender]:
+    def made(*arguments: Any) -> list[Contender]:
         return [
             replace(c, testing=np.full_like(c.testing, 10**6)) if c.bytes_per_row <= size else c
             for c in real(*arguments)
@@ -288,7 +279,7 @@ def test_sizes_that_gain_by_the_testing_queries_are_tried(monkeypatch: pytest.Mo
     """The choosing queries find everything at every size, so they see no gain."""
     real = compress_module.contenders
 
-    def made(*arguments: Any) -> list[OwnContender]:
+    def made(*arguments: Any) -> list[Contender]:
         codes = real(*arguments)
         for place, code in enumerate(codes):
             n, share = len(code.testing), code.bytes_per_row / 48

@@ -81,7 +81,6 @@ def test_every_row_of_the_frontier_is_in_the_table_and_the_chosen_one_is_marked(
     assert table is not None
     assert table[1].count("<tr>") == 1 + len(plans.frontier())
     assert table[1].count("✓ chosen") == 1
-    assert table[1].count(">peer<") == 3
     kinds = [f"{what}-{mode}" for what in ("codes", "rescored", "depth") for mode in ("asymmetric", "hamming")]
     assert re.findall('data-plot="(.*?)"', text) == kinds
     assert text.count('class="ring"') == 3

@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import multinomial
 
 from hashlearn.compression.compress import _certified
-from hashlearn.compression.contenders import Contender, OwnContender, Ranks, Rows, found
+from hashlearn.compression.contenders import Contender, Ranks, Rows, found
 from hashlearn.compression.promise import TABLE_SHARE, accepts, fewest_values
 from hashlearn.compression.records import Certificate
 from hashlearn.compression.splitting import Split
@@ -46,13 +46,13 @@ def ranks(n: int, scale: float, seed: int) -> Ranks:
 
 def contender(
     scale: float, testing: float | None = None, n: int = 500, size: int = 8, mode: str = "hamming", seed: int = 0
-) -> OwnContender:
+) -> Contender:
     """With ranks of this scale; ``testing`` is the scale of the testing queries if it is another."""
     both = ranks(n // 4, scale, seed), ranks(n, scale if testing is None else testing, seed + 1)
-    return OwnContender("itq", mode, size, 0.0, *both, HASHER, np.empty((0, 1), np.uint8))
+    return Contender("itq", mode, size, 0.0, *both, HASHER, np.empty((0, 1), np.uint8))
 
 
-def promise_of(own: list[OwnContender], claim: Claim) -> tuple[OwnContender, Certificate]:
+def promise_of(own: list[Contender], claim: Claim) -> tuple[Contender, Certificate]:
     shown, chosen = own[0].testing, own[0].choosing
     rows = Rows(np.empty((N, 1)), None, chosen, shown, chosen, shown, "cosine", 0)
     outcome = outcome_of(own, claim, N)

@@ -98,7 +98,6 @@ def compress_command(
     130: Ctrl-C.
     """
     from hashlearn import compress
-    from hashlearn.core.packages import is_installed
     from hashlearn.streams import open_rows, read_labels
 
     of_texts = (options.texts_file(texts, features), options.texts_file(query_texts, queries))
@@ -132,7 +131,6 @@ def compress_command(
                 queries=own,
                 keep_floats=not codes_only,
                 families=families or None,
-                peers=(page is not None or settings["thorough"]) and is_installed("faiss"),
                 random_state=seed,
                 progress=bar,
                 **settings,
@@ -169,7 +167,7 @@ def _row(row: Any) -> tuple[str, ...]:
         row.mode,
         "–" if row.depth is None else f"{row.depth:,}",
         *(f"{100 * recall:.1f} %" for recall in recalls),
-        "–" if row.ms_per_query is None else f"{row.ms_per_query:.2f}",
+        f"{row.ms_per_query:.2f}",
         seconds(row.fit_seconds),
         "chosen" if row.chosen else "",
     )

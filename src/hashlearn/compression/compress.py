@@ -23,14 +23,12 @@ from hashlearn.compression.contenders import (
     SIZES,
     SLOW,
     Contender,
-    OwnContender,
     Rows,
     contenders,
     found,
     sizes_of,
 )
 from hashlearn.compression.frontier import examples_of, frontier_of, growth_of
-from hashlearn.compression.peers import product_quantizers
 from hashlearn.compression.promise import require_confidence
 from hashlearn.compression.records import Certificate
 from hashlearn.compression.result import Compression
@@ -66,7 +64,6 @@ def compress(
     mode: str = "auto",
     families: Iterable[str] | None = None,
     thorough: bool = False,
-    peers: bool = False,
     n_queries: int | None = None,
     max_rows: int = 100_000,
     random_state: int | None = 0,
@@ -96,8 +93,6 @@ def compress(
         candidates, in hashlearn only) or "auto" (both; the one with fewer candidates)
     families : names in `hashlearn.compression.FAMILIES`; None: all but "ranking_mlp", and "two_step" with labels only
     thorough : try "ranking_mlp" too, which takes minutes
-    peers : measure FAISS's product quantizer too, for the frontier: from half the chosen size up to it, or at all sizes
-        if ``thorough``
     n_queries : how many queries to use; None: all that are given
     max_rows : with more rows a random sample of this many is the database, and the promise is for this many rows
     random_state : seed, an integer; the certificate states it
@@ -143,7 +138,7 @@ def compress(
             depth = min(wanted, len(rows.database))
         claim = Claim(float(recall), float(confidence), rows.k, depth)
         modes = MODES if mode == "auto" else (mode,)
-        n_codes = _most_codes(rows, names, modes, most, peers)
+        n_codes = _most_codes(rows, names, modes, most)
         may_go_on = can_show_others(claim, n_codes, len(rows.testing))
         own = _explored(rows, claim, names, modes, most, progress)
         if not may_go_on and not any(is_sure(claim, contender) for contender in own):
@@ -154,12 +149,7 @@ def compress(
             _explore_on(own, evidence, rows, claim, names, modes, most, progress)
         outcome = evidence.outcome(own)
         winner = outcome.accepted
-        tried: list[Contender] = [*own]
-        if peers:
-            size, sizes = winner.bytes_per_row, {contender.bytes_per_row for contender in own}
-            shown = sizes if thorough else {other for other in sizes if size <= 2 * other <= 2 * size}
-            tried += product_quantizers(shown, rows, progress)
-    table = frontier_of(tried, claim, evidence, rows, winner)
+    table = frontier_of(own, claim, evidence, rows, winner)
     examples = examples_of(winner, outcome.depth, keep_floats, split)
     growth = growth_of(winner, rows, claim.recall) if outcome.is_kept(claim) and outcome.depth > rows.k else None
     if split.names is not None:
@@ -189,14 +179,14 @@ def _explored(
     modes: tuple[str, ...],
     max_bytes: int,
     progress: ProgressCallback | None,
-) -> list[OwnContender]:
+) -> list[Contender]:
     """Fit codes until the choosing queries know the smallest size that keeps the claim, family by family.
 
     Quick families go up in size until one keeps it. The quickest goes on, so that the frontier shows what more bytes
     give. Slow ones start at the smallest size that keeps it, and go down while they keep it. If no quick one does, slow
     ones start at as many bits as there are features.
     """
-    tried: list[OwnContender] = []
+    tried: list[Contender] = []
     work = _Work(progress, names)
 
     def keeps(family: str, n_bits: int) -> bool:
@@ -224,7 +214,7 @@ def _explored(
     return tried
 
 
-def _most_codes(rows: Rows, names: list[str], modes: tuple[str, ...], max_bytes: int, peers: bool) -> int:
+def _most_codes(rows: Rows, names: list[str], modes: tuple[str, ...], max_bytes: int) -> int:
     """How many codes could be tried and shown. Each has its part of the error, so queries must not decide this."""
     sizes = [n_bits for family in names for n_bits in sizes_of(family, rows, max_bytes)]
     if not sizes:
@@ -233,11 +223,11 @@ def _most_codes(rows: Rows, names: list[str], modes: tuple[str, ...], max_bytes:
             f"have {SIZES[0]} bytes, no code has more bits than the {len(rows.database)} database row(s), and families "
             "such as 'pca_sign' have at most one bit for each feature"
         )
-    return len(sizes) * len(modes) + len(set(sizes)) * peers
+    return len(sizes) * len(modes)
 
 
 def _explore_on(
-    own: list[OwnContender],
+    own: list[Contender],
     evidence: Evidence | None,
     rows: Rows,
     claim: Claim,
@@ -252,10 +242,10 @@ def _explore_on(
     if the choosing queries are sure of it. No family goes beyond the smallest size that is enough for another one.
     """
 
-    def is_enough(code: OwnContender) -> bool:
+    def is_enough(code: Contender) -> bool:
         return is_sure(claim, code) if evidence is None else evidence.keeps(code)
 
-    def recall_of(codes: list[OwnContender]) -> float:
+    def recall_of(codes: list[Contender]) -> float:
         ranks = (np.concatenate([code.choosing, code.testing] if evidence else [code.choosing]) for code in codes)
         return max((float(found(of_code, claim.max_depth).mean()) for of_code in ranks), default=0.0)
 

@@ -60,17 +60,11 @@ class Contender:
     fit_seconds: float
     choosing: Ranks = field(repr=False)
     testing: Ranks = field(repr=False)
+    hasher: BaseHasher = field(repr=False)
+    codes: NDArray[np.uint8] = field(repr=False)  # of the database
 
     def __str__(self) -> str:
         return f"{self.family}, {self.bytes_per_row} bytes, {self.mode}"
-
-
-@dataclass(frozen=True, eq=False)
-class OwnContender(Contender):
-    """A contender with one of our hashers. Only such a one can be chosen."""
-
-    hasher: BaseHasher = field(repr=False)
-    codes: NDArray[np.uint8] = field(repr=False)  # of the database
 
 
 def found(ranks: Ranks, depth: int) -> FloatArray:
@@ -94,7 +88,7 @@ def sizes_of(family: str, rows: Rows, max_bytes: int) -> list[int]:
 
 def contenders(
     family: str, n_bits: int, rows: Rows, modes: tuple[str, ...], progress: ProgressCallback | None
-) -> list[OwnContender]:
+) -> list[Contender]:
     """Fit one code and search it in each mode."""
     hasher = _HASHERS[family](n_bits, rows, progress)
     began = time.perf_counter()
@@ -108,7 +102,7 @@ def contenders(
         choosing, testing = (
             worst_ranks(true, codes, n_bits, **asked(hasher, queries, mode)) for queries, true in rows.both()
         )
-        made.append(OwnContender(family, mode, codes.shape[1], seconds, choosing, testing, hasher, codes))
+        made.append(Contender(family, mode, codes.shape[1], seconds, choosing, testing, hasher, codes))
     return made
 
 

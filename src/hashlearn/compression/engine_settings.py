@@ -31,9 +31,7 @@ def hamming_depth(plan: Compression) -> int | None:
         return promise.depth
     size = plan.bytes_per_row
     same = [
-        row
-        for row in plan.frontier
-        if (row.family, row.bytes_per_row, row.mode, row.is_peer) == (promise.family, size, "hamming", False)
+        row for row in plan.frontier if (row.family, row.bytes_per_row, row.mode) == (promise.family, size, "hamming")
     ]
     if not same:
         return None

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hashlearn.compression.contenders import Contender, OwnContender, Rows, asked, found
+from hashlearn.compression.contenders import Contender, Rows, asked, found
 from hashlearn.compression.records import Example, FrontierRow
 from hashlearn.compression.searcher import Searcher
 from hashlearn.compression.splitting import Split
@@ -40,16 +40,13 @@ def frontier_of(
             ms_per_query=_milliseconds(contender, rows, bounds.depth or claim.max_depth),
             fit_seconds=contender.fit_seconds,
             chosen=contender is winner,
-            is_peer=not isinstance(contender, OwnContender),
         )
         table.append(row)
     return tuple(table)
 
 
-def _milliseconds(contender: Contender, rows: Rows, depth: int) -> float | None:
-    """Time of a query, encoding and rescoring included, in a batch on all cores. None for another library's codes."""
-    if not isinstance(contender, OwnContender):
-        return None
+def _milliseconds(contender: Contender, rows: Rows, depth: int) -> float:
+    """Time of a query, encoding and rescoring included, in a batch on all cores."""
     searcher = _searcher(contender, rows, depth)
     queries = rows.testing[:TIMED_QUERIES]
     searcher.search(queries[:1], rows.k)  # compiles kernels, builds the engine
@@ -58,12 +55,12 @@ def _milliseconds(contender: Contender, rows: Rows, depth: int) -> float | None:
     return 1000.0 * (time.perf_counter() - began) / len(queries)
 
 
-def _searcher(contender: OwnContender, rows: Rows, depth: int, keep_floats: bool = True) -> Searcher:
+def _searcher(contender: Contender, rows: Rows, depth: int, keep_floats: bool = True) -> Searcher:
     settings: dict[str, Any] = {"mode": contender.mode, "metric": rows.metric, "codes": contender.codes}
     return Searcher(contender.hasher, rows.database, depth=depth, keep_floats=keep_floats, **settings)
 
 
-def examples_of(winner: OwnContender, depth: int, keep_floats: bool, split: Split) -> tuple[Example, ...]:
+def examples_of(winner: Contender, depth: int, keep_floats: bool, split: Split) -> tuple[Example, ...]:
     """The testing queries that lost most neighbors, worst first. Queries that lost none are not examples."""
     rows = split.rows
     values = found(winner.testing, depth)
@@ -83,7 +80,7 @@ def examples_of(winner: OwnContender, depth: int, keep_floats: bool, split: Spli
     )
 
 
-def growth_of(contender: OwnContender, rows: Rows, recall: float) -> float:
+def growth_of(contender: Contender, rows: Rows, recall: float) -> float:
     """The exponent in depth ∝ n ** growth, from half of the database and all of it; an estimate on the safe side."""
     hasher, codes, n = contender.hasher, contender.codes, len(rows.database)
     queries = np.concatenate([rows.choosing, rows.testing])

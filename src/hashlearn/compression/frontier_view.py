@@ -133,11 +133,7 @@ def frontier_table(rows: Sequence[FrontierRow], promise: Certificate) -> Markup:
 
 
 def _table_row(row: FrontierRow, style: Look, rescored: bool) -> Markup:
-    mark = None
-    if row.chosen:
-        mark = element("span", "✓ chosen", class_="verdict better")
-    elif row.is_peer:
-        mark = element("span", "peer", class_="verdict within")
+    mark = element("span", "✓ chosen", class_="verdict better") if row.chosen else None
     name = element("th", swatch(style), element("span", row.family), " ", mark, scope="row")
     texts = [f"{row.bytes_per_row:,}", row.mode, percent(row.codes_recall, 1), at_least(row.codes_bound)]
     if rescored:
@@ -153,9 +149,9 @@ def _lines(
     value: Callable[[FrontierRow], float],
     low: Callable[[FrontierRow], float] | None,
 ) -> list[Line]:
-    """One line for each family, peers last."""
+    """One line for each family."""
     lines = []
-    for _, family in sorted({(row.is_peer, row.family) for row in rows}):
+    for family in sorted({row.family for row in rows}):
         own = sorted((row for row in rows if row.family == family), key=lambda row: row.bytes_per_row)
         sizes = [float(row.bytes_per_row) for row in own]
         lines.append(Line(family, sizes, [*map(value, own)], styles[family], lows=[*map(low, own)] if low else ()))

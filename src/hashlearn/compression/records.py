@@ -27,10 +27,9 @@ class FrontierRow:
     bound: float
     codes_recall: float  # measured, of the first k by code, without floats
     codes_bound: float
-    ms_per_query: float | None
+    ms_per_query: float
     fit_seconds: float
     chosen: bool = False
-    is_peer: bool = False  # another library's codes, to compare with; never chosen
 
 
 @dataclass(frozen=True)

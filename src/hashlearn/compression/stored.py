@@ -38,7 +38,7 @@ def from_json(promise: Any) -> tuple[Certificate, tuple[FrontierRow, ...]]:
     frontier = tuple(_record(FrontierRow, row) for row in promise["frontier"])
     _require_possible(certificate)
     for row in frontier:
-        _require_names(row.mode, "" if row.is_peer else row.family)
+        _require_names(row.mode, row.family)
         if max(row.recall, row.bound, row.codes_recall, row.codes_bound) > 1.0:
             raise ValueError("recalls and bounds of the frontier must be from 0 to 1")
         if not 1 <= row.bytes_per_row <= MAX_BITS or row.depth == 0:
@@ -72,10 +72,8 @@ def _require_possible(c: Certificate) -> None:
 
 
 def _require_names(mode: str, family: str) -> None:
-    """``family`` is empty for another library's codes, which have any name."""
     require_choice(mode, "mode", MODES)
-    if family:
-        require_choice(family, "family", FAMILIES)
+    require_choice(family, "family", FAMILIES)
 
 
 def _record(kind: type[Record], stored: Any) -> Record:

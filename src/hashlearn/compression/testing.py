@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hashlearn.compression.contenders import Contender, OwnContender, Ranks, found
+from hashlearn.compression.contenders import Contender, Ranks, found
 from hashlearn.compression.promise import (
     LARGEST_BET,
     TABLE_SHARE,
@@ -57,7 +57,7 @@ class Claim:
 class Outcome:
     """What the testing queries show."""
 
-    accepted: OwnContender
+    accepted: Contender
     depth: int
     promised: float
     bet: float
@@ -85,7 +85,7 @@ class Evidence:
     not, has its part of the error too. So more codes may be tried after a look at the testing queries.
     """
 
-    def __init__(self, own: list[OwnContender], claim: Claim, n_rows: int, n_codes: int) -> None:
+    def __init__(self, own: list[Contender], claim: Claim, n_rows: int, n_codes: int) -> None:
         self.finalists = finalists(own, claim, not can_show_others(claim, n_codes, len(own[0].testing)))
         self._claim, self._n_rows = claim, n_rows
         self._finalist_claim = claim.shared(len(self.finalists), 1.0 - TABLE_SHARE)
@@ -122,7 +122,7 @@ class Evidence:
         depth = self.bounds(contender).depth
         return depth is not None and depth <= self._claim.max_depth
 
-    def outcome(self, own: list[OwnContender]) -> Outcome:
+    def outcome(self, own: list[Contender]) -> Outcome:
         """The smallest code that is shown to keep the claim, at its smallest depth; else the highest recall shown."""
         kept = [
             (contender.bytes_per_row, depth, place)
@@ -154,19 +154,19 @@ def can_show_others(claim: Claim, n_codes: int, n_testing: int) -> bool:
     return n_testing >= fewest_values(claim.recall, _table_claim(claim, n_codes).confidence)
 
 
-def outcome_of(own: list[OwnContender], claim: Claim, n_rows: int) -> Outcome:
+def outcome_of(own: list[Contender], claim: Claim, n_rows: int) -> Outcome:
     """The verdict if no more than these codes can be tried."""
     return Evidence(own, claim, n_rows, len(own)).outcome(own)
 
 
-def finalists(own: list[OwnContender], claim: Claim, is_last_test: bool = False) -> list[OwnContender]:
+def finalists(own: list[Contender], claim: Claim, is_last_test: bool = False) -> list[Contender]:
     """Codes that may keep the claim, smallest first, up to the first size at which one surely does.
 
     Only the codes that may need the fewest candidates of their size are finalists. If none surely keeps the claim, the
     one with the best recall is a finalist too. With few queries there are fewer finalists, so that each has a larger
     part of the error. The last test needs a finalist that `is_sure`, since no other code can be tried after it.
     """
-    tested: list[OwnContender] = []
+    tested: list[Contender] = []
     for size in sorted({contender.bytes_per_row for contender in own}):
         of_size = [contender for contender in own if contender.bytes_per_row == size]
         likely = [contender for contender in of_size if _expects(claim, contender, claim.max_depth, -DOUBT)]
@@ -182,7 +182,7 @@ def finalists(own: list[OwnContender], claim: Claim, is_last_test: bool = False)
     return _affordable(tested if safest in tested else [*tested, safest], claim, -DOUBT)
 
 
-def _affordable(tested: list[OwnContender], claim: Claim, doubts: float) -> list[OwnContender]:
+def _affordable(tested: list[Contender], claim: Claim, doubts: float) -> list[Contender]:
     """The best of these codes: as many as can share the error if the best one is still to be accepted."""
     best_first = _best_first(tested, claim)
     for n in range(len(tested), 1, -1):
@@ -193,7 +193,7 @@ def _affordable(tested: list[OwnContender], claim: Claim, doubts: float) -> list
     return best_first[:1]
 
 
-def _best_first(own: list[OwnContender], claim: Claim) -> list[OwnContender]:
+def _best_first(own: list[Contender], claim: Claim) -> list[Contender]:
     """The codes by the recall of their choosing queries, the highest first."""
     return sorted(own, key=lambda contender: -float(found(contender.choosing, claim.max_depth).mean()))
 
