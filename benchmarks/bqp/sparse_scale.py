@@ -85,7 +85,7 @@ def sdr(W: sp.csr_array, options: argparse.Namespace) -> dict[str, Any]:
     """Ours: relaxation, bound, rounding and flips."""
     from hashlearn import bqp
 
-    solver = bqp.SemidefiniteRelaxation(tol=options.gap, proof_limit=0, n_draws=8, polish=2, moves=0)
+    solver = bqp.SemidefiniteRelaxation(tol=options.gap, proof_limit=0, n_draws=8, polish=2)
     solution = bqp.solve(W, solver, random_state=0)
     value, gap = (float(solution.details[f"relaxation_{name}"]) for name in ("value", "gap"))
     return {"value": value, "bound": value / (1.0 - gap)}  # before it is raised to a value that integers can have

@@ -82,11 +82,6 @@ ELIMINATION_SECONDS, ELIMINATION_SHARE = 1e-6, 0.05
 LARGEST_DENSIFIED = 2048
 # Up to this n all signs are enumerated: 0.007 s at 20 variables.
 LARGEST_ENUMERATED = 20
-# A sparse problem of more variables is annealed unless options of tabu walks are given. In 8 s its cuts were at least
-# those of 10 s of walks on G14, G22, G51 and generated graphs of 1,000 to 3,000 nodes. Smaller ones were not measured.
-LARGEST_WALKED = 500
-# A larger sparse problem descends by sweeps before each tabu walk: sweeps read memory in order.
-SWEEPS_FIRST = 4096
 
 # Max-cut, QUBO and Ising problems become a dense A if more than this share of its entries is not 0. At n = 1000 a dense
 # product takes as long as a sparse one with a share of 0.22, and "sdr" takes 5 s as dense, 7.5 s as sparse at 0.4.

@@ -73,7 +73,7 @@ def chosen(solver: Any, target: bqp.Operator, n_bits: int, monotone: bool = True
     if not (isinstance(name, str) and name in PRESETS):
         found = name if isinstance(name, Passes) else configured_solver(name)
         return Chosen(found, found)
-    if name == "tabu" and target.n > thresholds.LARGEST_DENSIFIED and isinstance(target, bqp.LowRank):
+    if name == "tabu" and target.n > thresholds.LARGEST_DENSIFIED and not isinstance(target, bqp.Dense):
         most = thresholds.LARGEST_DENSIFIED
         raise ValueError(f"solver 'tabu' makes A dense: at most {most:,} rows, got {target.n:,}; 'sweeps' takes any")
     preset = PRESETS[name](target.n)

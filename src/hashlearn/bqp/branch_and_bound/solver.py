@@ -37,7 +37,7 @@ from hashlearn.bqp.branch_and_bound.proof import dual_entry, proof_of
 from hashlearn.bqp.branch_and_bound.tree import Leaf, Node
 from hashlearn.bqp.methods.exact import enumerate_signs
 from hashlearn.bqp.methods.local_search import LocalSearch
-from hashlearn.bqp.operators import Operator
+from hashlearn.bqp.operators import Dense, Operator
 from hashlearn.bqp.proof_check import MOST_ENUMERATED, Dual, Groups, enumerated_bound
 from hashlearn.bqp.sdr import SemidefiniteRelaxation
 from hashlearn.bqp.solution import OutOfTime, Run, Status
@@ -93,7 +93,7 @@ class BranchAndBound:
         """Offer the incumbent, then bounds until they meet it."""
         if A.n > LARGEST_TREE:
             return SemidefiniteRelaxation().run(A, run, rng, x0)
-        LocalSearch(max_iter=MOVES_PER_VARIABLE * A.n).run(A, run, rng, x0)
+        LocalSearch(max_iter=MOVES_PER_VARIABLE * A.n).run(Dense.unchecked(A.toarray()), run, rng, x0)
         if run.exact is not None and A.n <= LARGEST_ENUMERATED and not A.is_exact():  # the tree still writes the proof
             x, least = enumerate_signs(A, partial(run.tick, "enumeration"), exact=run.exact)
             run.offer(x)

@@ -1,4 +1,4 @@
-"""The search on large sparse problems: anneals, whose results are recombined or annealed again.
+"""The search on sparse problems: anneals, whose results are recombined or annealed again.
 
 A short trial decides how. Eight short anneals are recombined by cluster crossover (`hashlearn.bqp.methods.clusters`).
 If that gains more than the standard deviation of their values, the search goes on so (`CLUSTERS`). On tori with 6,000
@@ -6,7 +6,7 @@ nodes it gains 2 to 9 standard deviations, on other kinds of graphs at most 0.7.
 spends half of its budget on a few long anneals and the other half on repeated cycles of mild heat from the best of them
 (`CYCLES`).
 
-The budget is a number of elementary steps, which makes a run deterministic, or the time limit.
+The budget is a number of sweeps, which makes a run deterministic, or the time limit.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from hashlearn.bqp.solution import Run
 from hashlearn.core.arrays import FloatArray
 
 CLUSTERS, CYCLES, ONE_ANNEAL = "anneals and cluster crossover", "anneals and cycles of heat", "one anneal"
-# The default budget in steps of about a nanosecond, and the fewest sweeps whatever they cost.
-STEPS, FEWEST_SWEEPS = 1.5e9, 60
+# The default budget in steps of about a nanosecond, from this many variables on (smaller problems get their share of
+# it), and the fewest sweeps, whatever they cost.
+STEPS, FULL_BUDGET_FROM, FEWEST_SWEEPS = 1.5e9, 500, 60
 # With fewer sweeps than this the whole budget is one anneal.
 ONE_ANNEAL_SWEEPS = 1000
 FIRST_PASSES = 2
@@ -47,15 +48,19 @@ RESERVED_FRACTION, RESERVED_SWEEPS = 0.02, 4
 class AnnealedSearch:
     """One search on one sparse problem, which offers its points to ``run``."""
 
-    def __init__(self, A: Sparse, run: Run, rng: np.random.Generator, n_starts: int | None) -> None:
+    def __init__(
+        self, A: Sparse, run: Run, rng: np.random.Generator, n_starts: int | None, max_sweeps: int | None
+    ) -> None:
         self._run, self._rng = run, rng
         self._annealer = Annealer(without_diagonal(A.matrix), float(A.diagonal().sum()))
         self._fresh_anneals = n_starts or FRESH_ANNEALS
         self._most_fresh = n_starts or MOST_FRESH
-        self._limited = bool(np.isfinite(run.seconds_left))
+        self._limited = max_sweeps is None and bool(np.isfinite(run.seconds_left))
         self._spent = 0.0
-        self._budget = max(STEPS, FEWEST_SWEEPS * self._annealer.steps_per_sweep)
-        self._seconds_per_sweep = 1e-9 * self._annealer.steps_per_sweep
+        steps = self._annealer.steps_per_sweep
+        own = max(STEPS * min(1.0, A.n / FULL_BUDGET_FROM), FEWEST_SWEEPS * steps)
+        self._budget = own if max_sweeps is None else max_sweeps * steps
+        self._seconds_per_sweep = 1e-9 * steps
 
     def search(self, start: FloatArray | None) -> Walk:
         """Anneal until the budget is used up; returns the best point."""

@@ -21,8 +21,7 @@ from numba import njit
 from numpy.typing import NDArray
 
 from hashlearn.bqp.constraints import Cardinality
-from hashlearn.bqp.methods.tabu import Walk
-from hashlearn.bqp.methods.tournament import draw
+from hashlearn.bqp.methods.tabu import Walk, draw
 from hashlearn.core.arrays import FloatArray
 
 # Temperatures of a full anneal. HOT multiplies the root mean square of the row norms, COLD their geometric mean.

@@ -1,6 +1,6 @@
 """Local search for min xᵀAx, eq. (5): anneals on sparse problems, tabu walks or sweeps in a pool on the others.
 
-A tabu move costs O(n) for a dense A and O(degree · log n) for a sparse one, a sweep of an anneal O(nonzeros). The
+A tabu move costs O(n), a sweep of an anneal O(nonzeros). The
 default budget is a fixed amount of work, one to three seconds, or a few moves for each variable if that is more.
 Identical rows of a low-rank A (alone or plus sparse) are merged. Up to 2,048 variables it is then made dense. Beyond,
 sweeps of O(n · rank) replace tabu moves, and no n × n array exists.
@@ -27,7 +27,7 @@ from hashlearn.bqp.solution import Run, Status
 from hashlearn.bqp.sweeps import CoordinateSweeps, split_parts
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import whole_number
-from hashlearn.core.thresholds import LARGEST_DENSIFIED, LARGEST_ENUMERATED, LARGEST_WALKED, SWEEPS_FIRST
+from hashlearn.core.thresholds import LARGEST_DENSIFIED, LARGEST_ENUMERATED
 
 # The default budgets: elementary steps of all tabu walks, multiply-adds of all sweeps, and the least of each.
 TABU_STEPS = 1e9
@@ -45,12 +45,11 @@ class LocalSearch:
 
     **Variables of few neighbors are eliminated** from a sparse A first (`hashlearn.bqp.elimination`), which is exact.
 
-    **Sparse problems of more than 500 variables are annealed** (`AnnealedSearch`). Eight short anneals are recombined
+    **Sparse problems are annealed** (`AnnealedSearch`). Eight short anneals are recombined
     as a trial. If clusters of variables can be exchanged to advantage, as on tori, many anneals are recombined so.
     Otherwise, as on random graphs, the best of a few long anneals is heated mildly and annealed again, many times.
-    ``max_iter``, ``tenure`` and ``patience`` belong to tabu walks, and giving one of them chooses these instead.
 
-    **Smaller and dense problems are walked** by 1-flip tabu search with random tenure and aspiration (`TabuWalks`).
+    **Dense problems are walked** by 1-flip tabu search with random tenure and aspiration (`TabuWalks`).
     A walk improves each start (x0 first, if given; random signs), and the results form a pool. From then on two of the
     pool are drawn, and one is mirrored if that makes them agree on more variables. Their child has the signs they
     share; the others are random, and 2 % of all are flipped. A walk improves the child, which replaces the worst of the
@@ -116,11 +115,12 @@ class LocalSearch:
             run.offer_bound(bound)
             return Status.CONVERGED
         start = None if x0 is None else merged.collapse(x0)
-        if isinstance(small, Sparse) and cardinality is None and self._anneals(small.n):
-            AnnealedSearch(small, run, rng, self.n_starts).search(start)
+        if isinstance(small, Sparse) and cardinality is None:
+            AnnealedSearch(small, run, rng, self.n_starts, self.max_iter).search(start)
+            if self.max_iter is not None:
+                return Status.ITERATION_LIMIT
             return Status.CONVERGED if np.isinf(run.seconds_left) else Status.TIME_LIMIT
-        walked = Dense if cardinality is not None else Dense | Sparse
-        if not isinstance(small, walked) and small.n <= LARGEST_DENSIFIED:
+        if not isinstance(small, Dense) and small.n <= LARGEST_DENSIFIED:
             small = Dense(small.toarray())
         if cardinality is not None:
             start = (
@@ -140,13 +140,10 @@ class LocalSearch:
             run.offer(merged.expand(end))
         return Status.CONVERGED if self.max_iter is None else Status.ITERATION_LIMIT
 
-    def _anneals(self, n: int) -> bool:
-        return n > LARGEST_WALKED and self.max_iter is None and self.tenure is None and self.patience is None
-
     def _engine(self, A: Operator, run: Run) -> Engine:
         if run.cardinality is not None:
             return _SwapTabu(A, self, run) if isinstance(A, Dense) else _Swaps(A, self.n_starts, run)
-        return _Tabu(A, self) if isinstance(A, Dense | Sparse) else _Sweeps(A, self.n_starts)
+        return _Tabu(A, self) if isinstance(A, Dense) else _Sweeps(A, self.n_starts)
 
     def _descend(self, A: LowRank, merged: Merged, run: Run, rng: np.random.Generator, x0: TallArray | None) -> Status:
         """Rows that are not NumPy arrays: single flips from every start, all starts in the same passes."""
@@ -196,28 +193,21 @@ class _Sweeps:
 
 
 class _Tabu:
-    """Tabu walks: a move is one flip. A large sparse problem descends by sweeps first, which use memory in order."""
+    """Tabu walks: a move is one flip."""
 
     name = "tabu walks in a pool"
 
-    def __init__(self, A: Dense | Sparse, options: LocalSearch) -> None:
+    def __init__(self, A: Dense, options: LocalSearch) -> None:
         self.n = n = A.n
         self._walks = TabuWalks(A)
-        self._first = _Sweeps(A) if isinstance(A, Sparse) and n > SWEEPS_FIRST else None
         self.budget = max(int(TABU_STEPS / self._walks.steps_per_move), 2 * n)
         self._tenure = options.tenure or max(4, n // 20)
         self._patience = options.patience or max(2000, n, min(10 * n, self.budget // 25))
         self.n_starts = options.n_starts or _between(FEWEST_STARTS, self.budget // (6 * self._patience), MOST_STARTS)
 
     def improve(self, x: FloatArray, rng: np.random.Generator, max_moves: int, between: Between) -> Walk:
-        made = 0
-        if self._first is not None:
-            x, _, made = self._first.improve(x, rng, max_moves, between)
         tenure = round(self._tenure * 2.0 ** rng.uniform(-0.5, 0.5))
-        walk = self._walks.walk(
-            x, rng, tenure=tenure, patience=self._patience, max_moves=max_moves - made, between=between
-        )
-        return walk._replace(moves=made + walk.moves)
+        return self._walks.walk(x, rng, tenure=tenure, patience=self._patience, max_moves=max_moves, between=between)
 
 
 class _SwapTabu:

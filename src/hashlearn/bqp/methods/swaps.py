@@ -19,8 +19,7 @@ import scipy.sparse as sp
 from numba import njit
 
 from hashlearn.bqp.constraints import Cardinality
-from hashlearn.bqp.methods.tabu import PIECE, ROUNDING, Walk
-from hashlearn.bqp.methods.tournament import below
+from hashlearn.bqp.methods.tabu import PIECE, ROUNDING, Walk, below
 from hashlearn.bqp.operators import Dense, Operator, Sparse
 from hashlearn.bqp.sweeps import split_parts
 from hashlearn.core.arrays import FloatArray

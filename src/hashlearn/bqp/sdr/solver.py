@@ -8,8 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hashlearn.bqp.merging import Merged, merge_identical_rows
-from hashlearn.bqp.methods.tabu import TabuWalks, Walk
-from hashlearn.bqp.operators import Dense, LowRank, Operator, Sparse
+from hashlearn.bqp.operators import LowRank, Operator
 from hashlearn.bqp.rows import TallArray
 from hashlearn.bqp.sdr.cardinality import solve_with_cardinality
 from hashlearn.bqp.sdr.certificate import diagonal_bound
@@ -54,7 +53,6 @@ class SemidefiniteRelaxation:
     certify : whether the bound from sampled rows is proven; without a proof there is no bound
     proof_limit : rows up to which an A that is not low rank is factored to prove its bound, O(n³); beyond, and if the
         time limit is too short for that, products alone bound it (`chebyshev`), with probability 1 − 1e-9
-    moves : tabu moves for each variable, from the best points of a dense or sparse A after their descent; 0: none
 
     Notes
     -----
@@ -94,7 +92,6 @@ class SemidefiniteRelaxation:
     max_flip_passes: int = 1000
     certify: bool = True
     sampled: bool = False
-    moves: int = 20
 
     name: ClassVar[str] = "sdr"
     takes_cardinality: ClassVar[bool] = True
@@ -102,7 +99,6 @@ class SemidefiniteRelaxation:
 
     def __post_init__(self) -> None:
         limits = {"n_draws": 1, "polish": 0, "rank": 2, "max_iter": 1, "proof_limit": 0, "max_flip_passes": 1}
-        limits["moves"] = 0
         for field, least in limits.items():
             whole_number(getattr(self, field), field, least=least)
         if self.tol is not None:
@@ -205,9 +201,7 @@ class SemidefiniteRelaxation:
             return
         if x0 is not None:
             X = tall.joined(X, merged.collapse(x0))
-        best = self._offer_columns(A, X, merged, run)
-        if isinstance(A, Dense | Sparse) and self.moves:
-            walk_from(A, best, self.moves * A.n, run, rng)
+        self._offer_columns(A, X, merged, run)
 
     def _valued_in_groups(self, relaxation: Relaxation, normals: FloatArray, merged: Merged, run: Run) -> FloatArray:
         """The values of all draws; the best one of each group is offered at once, as time may be short."""
@@ -220,24 +214,12 @@ class SemidefiniteRelaxation:
             run.tick("rounding")
         return np.concatenate(values)
 
-    def _offer_columns(self, A: Operator, X: TallArray, merged: Merged, run: Run) -> TallArray:
-        """Descend from every column of X, offer the best result and return it."""
+    def _offer_columns(self, A: Operator, X: TallArray, merged: Merged, run: Run) -> None:
+        """Descend from every column of X and offer the best result."""
         X = polish_all(A, X, lambda: run.tick("polish"), self.max_flip_passes)
         values = column_values(A, X)
         best = int(np.argmin(values))
         run.offer(merged.expand(X[:, best]), float(values[best]))
-        return X[:, best]
-
-
-def walk_from(A: Dense | Sparse, x: FloatArray, moves: int, run: Run, rng: np.random.Generator) -> None:
-    """A tabu walk from the signs x, which offers what it finds."""
-
-    def between(walk: Walk) -> None:
-        run.offer(walk.x, walk.value)
-        run.tick("tabu")
-
-    tenure = max(4, A.n // 20)
-    TabuWalks(A).walk(x, rng, tenure=tenure, patience=moves, max_moves=moves, between=between)
 
 
 def _expected_value(relaxation: Relaxation) -> float | None:
