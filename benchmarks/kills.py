@@ -72,7 +72,7 @@ class Work:
 
 class Encode(Work):
     name = "encode, input replaced"
-    kept, outputs = ("model", "rows.npy", "codes.npy.json"), ("codes.npy",)
+    kept, outputs = ("model", "rows.npy"), ("codes.npy",)
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)

@@ -21,7 +21,7 @@ from hashlearn.streams import encode_file, encode_rows, open_rows, read_codes
 
 N_ROWS, N_FEATURES, N_BITS = 60, 8, 12
 MODEL = "a" * 64
-LAYOUTS = ("csr", "csc", "coo", "bsr", "dia")
+FORMATS = ["csr", "coo", "xyz", "lil", ""]
 
 
 class Features:
@@ -61,44 +61,26 @@ class Features:
 
 
 class SparseFeatures(Features):
-    """npz that `scipy.sparse.save_npz` writes, in all layouts."""
+    """npz of CSR that `scipy.sparse.save_npz` writes."""
 
     suffix = ".npz"
 
     def data(self, rng: np.random.Generator) -> bytes:
-        layout = LAYOUTS[rng.integers(len(LAYOUTS))]
-        rows = sp.random_array((N_ROWS, N_FEATURES), density=0.4, rng=rng, format="csr").asformat(layout)
+        rows = sp.random_array((N_ROWS, N_FEATURES), density=0.4, rng=rng, format="csr")
         file = io.BytesIO()
         sp.save_npz(file, rows, compressed=False)
         with np.load(io.BytesIO(file.getvalue())) as stored:
             parts = {name: stored[name] for name in stored.files}
-        return _mutated_npz(parts, rng, [*LAYOUTS, "xyz", "lil", ""])
+        return _mutated_npz(parts, rng, FORMATS)
 
     def expected(self, path: Path) -> np.ndarray | None:
         """Entry by entry, in Python."""
         with np.load(path) as stored:
             parts = {name: stored[name].tolist() for name in stored.files}
-        layout, dense = parts["format"].decode(), np.zeros(parts["shape"])
-        data = parts["data"]
-        if layout == "coo":
-            places = zip(parts["row"], parts["col"], data, strict=True)
-        elif layout == "dia":
-            offsets = parts["offsets"]
-            places = ((j - offsets[k], j, v) for k, line in enumerate(data) for j, v in enumerate(line))
-            places = (place for place in places if 0 <= place[0] < dense.shape[0] and place[1] < dense.shape[1])
-        else:
-            ends, blocks = parts["indptr"], data if layout == "bsr" else [[[v]] for v in data]
-            lines = ((line, q) for line in range(len(ends) - 1) for q in range(ends[line], ends[line + 1]))
-            cells = ((line, parts["indices"][q], blocks[q]) for line, q in lines)
-            places = (
-                (i * len(block) + a, j * len(block[0]) + b, v)
-                for i, j, block in cells
-                for a, values in enumerate(block)
-                for b, v in enumerate(values)
-            )
-            places = ((j, i, v) for i, j, v in places) if layout == "csc" else places
-        for i, j, value in places:
-            dense[i, j] += value
+        ends, dense = parts["indptr"], np.zeros(parts["shape"])
+        lines = ((line, q) for line in range(len(ends) - 1) for q in range(ends[line], ends[line + 1]))
+        for line, q in lines:
+            dense[line, parts["indices"][q]] += parts["data"][q]
         return dense.astype(np.float32 if np.load(path)["data"].dtype == np.float32 else np.float64)
 
 

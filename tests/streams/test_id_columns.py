@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import os
 import uuid
 from pathlib import Path
@@ -14,7 +13,6 @@ import pytest
 
 from hashlearn.core.progress import Progress
 from hashlearn.hashers import LSH
-from hashlearn.persistence import fingerprint
 from hashlearn.streams import describe_codes, encode_file, open_rows, read_codes, read_ids, read_labels
 from hashlearn.streams.encoding import work_digest
 
@@ -166,24 +164,6 @@ def test_ids_of_queries_may_repeat() -> None:
     for ids in (["a", "b", "a"], [IDS["uuid"][0]] * 3, [3, 1, 3]):
         write("rows.parquet", column(ids))
         assert read_ids(open_rows("rows.parquet"), distinct=False).tolist() == ids
-
-
-def test_a_description_of_other_codes_is_not_believed(hasher: Any) -> None:
-    np.save("rows.npy", ROWS)
-    other = LSH(n_bits=12, random_state=1).fit(ROWS)
-    encode_file(hasher, open_rows("rows.npy"), "codes.npy", model_name="old")
-    described = json.loads(Path("codes.npy.json").read_text())
-    assert (described["model"], described["model_name"], described["rows"]) == (fingerprint(hasher), "old", N)
-    np.save("codes.npy", other.encode(ROWS))  # by somebody else; the description stays
-    assert describe_codes("codes.npy") == (N, None, None, None, "int64", ())
-    assert len(read_codes("codes.npy", 12, fingerprint(other))[0]) == N
-    encode_file(other, open_rows("rows.npy"), "codes.npy")
-    assert describe_codes("codes.npy").model == fingerprint(other)
-    for content in (b"{}", b"[" * 9999, b"mine"):
-        Path("mine.npy.json").write_bytes(content)
-        with pytest.raises(ValueError, match=r"mine\.npy\.json: is in the way"):
-            encode_file(hasher, open_rows("rows.npy"), "mine.npy")
-        assert Path("mine.npy.json").read_bytes() == content
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Sparse npz files: every layout is read right; parts that do not fit are refused before scipy indexes with them."""
+"""Sparse npz files: CSR is read right; parts that do not fit are refused before scipy indexes with them."""
 
 from __future__ import annotations
 
@@ -13,14 +13,11 @@ import scipy.sparse as sp
 from hashlearn.streams import open_rows
 
 ROWS = sp.random_array((60, 8), density=0.4, rng=np.random.default_rng(0), format="csr")
-LAYOUTS = ("csr", "csc", "coo", "bsr", "dia")
 
 
-def parts(layout: str) -> dict[str, np.ndarray]:
-    matrix = ROWS.asformat(layout)
-    names = {"coo": ("row", "col"), "dia": ("offsets",)}.get(layout, ("indices", "indptr"))
-    shape, name = np.array(matrix.shape), np.array(layout.encode())
-    return {"data": matrix.data, "shape": shape, "format": name, **{key: getattr(matrix, key) for key in names}}
+def parts() -> dict[str, np.ndarray]:
+    arrays = {name: getattr(ROWS, name) for name in ("data", "indices", "indptr")}
+    return {**arrays, "shape": np.array(ROWS.shape), "format": np.array(b"csr")}
 
 
 def placed(array: np.ndarray, place: Any, value: Any) -> np.ndarray:
@@ -29,68 +26,61 @@ def placed(array: np.ndarray, place: Any, value: Any) -> np.ndarray:
     return array
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", ["f4", "f8", ">f8", "f2", "i1", "b1"])
 @pytest.mark.parametrize("index", ["i4", "i8", "u8"])
-def test_every_layout_and_dtype_is_read(tmp_path: Path, layout: str, dtype: str, index: str) -> None:
+def test_every_dtype_is_read(tmp_path: Path, dtype: str, index: str) -> None:
     path = tmp_path / "x.npz"
-    content = parts(layout)
+    content = parts()
     content["data"] = (10.0 * content["data"]).astype(dtype)
-    for name in ("indices", "indptr", "row", "col"):
-        if name in content:
-            content[name] = content[name].astype(index)
+    for name in ("indices", "indptr"):
+        content[name] = content[name].astype(index)
     np.savez_compressed(path, **content)
     rows = open_rows(path).read()
-    expected = ROWS.asformat(layout, copy=True)
+    expected = ROWS.copy()
     expected.data = content["data"].astype(np.float64)
     np.testing.assert_array_equal(rows.toarray(), expected.toarray())
     assert rows.dtype == (np.float32 if dtype == "f4" else np.float64)
 
 
-CASES: list[tuple[str, str, Any, str]] = [
-    ("csr", "indices", lambda a: placed(a, 3, 2**30), "indices must lie from 0 to 7"),
-    ("csr", "indices", lambda a: placed(a, 3, -1), "indices must lie from 0 to 7"),
-    ("csr", "indices", lambda a: placed(a, 3, 8), "indices must lie from 0 to 7"),
-    ("csr", "indices", lambda a: placed(a.astype("u8"), 3, 2**63), "indices must lie from 0 to 7"),
-    ("csr", "indices", lambda a: a.astype(float), "indices must be integers"),
-    ("csr", "indices", lambda a: a[:-1], "indices must have"),
-    ("csr", "indptr", lambda a: placed(placed(a, slice(1, -1), 2**30), -1, 0), "indptr must go from 0"),
-    ("csr", "indptr", lambda a: placed(a, 5, 0), "indptr must not decrease"),
-    ("csr", "indptr", lambda a: placed(placed(a, slice(1, -2), 2**31 - 1), -2, -(2**31)), "indptr must not decrease"),
-    ("csr", "indptr", lambda a: a[:-1], "indptr must have 61 entries, got 60"),
-    ("csr", "shape", lambda a: np.array([60, 2**64 - 1], "u8"), "shape must be two whole numbers"),
-    ("csr", "shape", lambda a: a[None], "shape must be two whole numbers"),
-    ("csr", "shape", lambda a: np.zeros(1000, int), "shape is too long"),
-    ("csr", "format", lambda a: np.array(b"lil"), "format must be one of csr, csc, bsr, coo, dia, got 'lil'"),
-    ("csr", "data", lambda a: a + 1j, "data holds complex numbers"),
-    ("csc", "indptr", lambda a: placed(a, 1, 2**30), "indptr must not decrease"),
-    ("csc", "indices", lambda a: placed(a, 1, 60), "indices must lie from 0 to 59"),
-    ("csc", "shape", lambda a: np.array([2**40, 8]), "it claims 1,099,511,627,776 rows"),
-    ("coo", "row", lambda a: placed(a, 1, 60), "row must lie from 0 to 59"),
-    ("coo", "col", lambda a: placed(a, 1, -1), "col must lie from 0 to 7"),
-    ("coo", "shape", lambda a: np.array([2**40, 8]), "it claims 1,099,511,627,776 rows"),
-    ("bsr", "indices", lambda a: placed(a, 1, 2**20), "indices must lie from 0 to"),
-    ("bsr", "data", lambda a: np.zeros((len(a), 0, 0)), "blocks of 0 × 0 do not fill"),
-    ("bsr", "data", lambda a: np.zeros((len(a), 7, 1)), "blocks of 7 × 1 do not fill"),
-    ("dia", "offsets", lambda a: placed(a, 0, 2**30), "offsets must lie from -59 to 7"),
-    ("dia", "offsets", lambda a: placed(a, 0, a[1]), "offsets must be distinct"),
-    ("dia", "shape", lambda a: np.array([2**40, 8]), "it claims 1,099,511,627,776 rows"),
+CASES: list[tuple[str, Any, str]] = [
+    ("indices", lambda a: placed(a, 3, 2**30), "indices must lie from 0 to 7"),
+    ("indices", lambda a: placed(a, 3, -1), "indices must lie from 0 to 7"),
+    ("indices", lambda a: placed(a, 3, 8), "indices must lie from 0 to 7"),
+    ("indices", lambda a: placed(a.astype("u8"), 3, 2**63), "indices must lie from 0 to 7"),
+    ("indices", lambda a: a.astype(float), "indices must be integers"),
+    ("indices", lambda a: a[:-1], "data must hold"),
+    ("indptr", lambda a: placed(placed(a, slice(1, -1), 2**30), -1, 0), "indptr must go from 0"),
+    ("indptr", lambda a: placed(a, 5, 0), "indptr must not decrease"),
+    ("indptr", lambda a: placed(placed(a, slice(1, -2), 2**31 - 1), -2, -(2**31)), "indptr must not decrease"),
+    ("indptr", lambda a: a[:-1], "indptr must have 61 entries, got 60"),
+    ("shape", lambda a: np.array([60, 2**64 - 1], "u8"), "shape must be two whole numbers"),
+    ("shape", lambda a: a[None], "shape must be two whole numbers"),
+    ("shape", lambda a: np.zeros(1000, int), "shape is too long"),
+    ("shape", lambda a: np.array([2**40, 8]), "indptr must have 1099511627777 entries"),
+    ("format", lambda a: np.array(b"coo"), "its format is 'coo'; save it as CSR"),
+    ("format", lambda a: np.array([b"csr", b"csr"]), "its format is 'csr csr'; save it as CSR"),
+    ("data", lambda a: a + 1j, "data holds complex numbers"),
 ]
 
 
-@pytest.mark.parametrize(("layout", "part", "change", "words"), CASES)
-def test_parts_that_do_not_fit_are_refused_by_name(
-    tmp_path: Path, layout: str, part: str, change: Any, words: str
-) -> None:
+@pytest.mark.parametrize(("part", "change", "words"), CASES)
+def test_parts_that_do_not_fit_are_refused_by_name(tmp_path: Path, part: str, change: Any, words: str) -> None:
     path = tmp_path / "x.npz"
-    content = parts(layout)
+    content = parts()
     np.savez(path, **{**content, part: change(content[part])})
     with pytest.raises(ValueError, match=rf"x\.npz: cannot be read as a sparse matrix: .*{words}"):
         open_rows(path)
 
 
+@pytest.mark.parametrize("layout", ["csc", "coo", "bsr", "dia"])
+def test_other_formats_are_to_be_saved_as_csr(tmp_path: Path, layout: str) -> None:
+    sp.save_npz(tmp_path / "x.npz", ROWS.asformat(layout))
+    with pytest.raises(ValueError, match=rf"its format is '{layout}'; save it as CSR, scipy\.sparse\.save_npz"):
+        open_rows(tmp_path / "x.npz")
+
+
 def test_a_missing_part_is_named(tmp_path: Path) -> None:
-    content = parts("csr")
+    content = parts()
     del content["indptr"]
     np.savez(tmp_path / "x.npz", **content)
     with pytest.raises(ValueError, match="must have the part 'indptr'"):

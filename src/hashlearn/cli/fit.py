@@ -171,12 +171,13 @@ def _given(settings: tuple[str, ...]) -> dict[str, Any]:
 
 def _rows(source: RowSource, hasher: Any, method: str) -> Any:
     """The rows to learn from, in memory."""
-    from hashlearn.streams.rows import SparseRows
+    import scipy.sparse as sp
 
-    if isinstance(source, SparseRows) and not hasher._takes_sparse():
-        raise InputError(f"{source.name}: method {method!r} needs dense rows, these are sparse; try --method two_step")
     with refusals():
-        return source.read()
+        rows = source.read()
+    if sp.issparse(rows) and not hasher._takes_sparse():
+        raise InputError(f"{source.name}: method {method!r} needs dense rows, these are sparse; try --method two_step")
+    return rows
 
 
 def rows_like(address: str, source: RowSource) -> Any:

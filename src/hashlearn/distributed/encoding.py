@@ -28,7 +28,6 @@ from hashlearn.distributed.blocks import found_files, has_no_rows
 from hashlearn.distributed.client import connected
 from hashlearn.persistence.values import fingerprint
 from hashlearn.streams import Encoded, encode_file, open_rows
-from hashlearn.streams.code_files import sidecar_of
 from hashlearn.streams.encoding import require_columns, work_digest
 from hashlearn.streams.shards import discard_shards
 
@@ -221,7 +220,7 @@ def remove_stale(folder: Path, targets: Iterable[Path]) -> None:
             "give all inputs in one call, name another folder, or remove these files"
         )
     for output in stale:
-        for place in (output, sidecar_of(output), _place(output)):
+        for place in (output, _place(output)):
             place.unlink(missing_ok=True)
     for shards in folder.glob(".*.shards"):
         output = folder / shards.name.removeprefix(".").removesuffix(".shards")

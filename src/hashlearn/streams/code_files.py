@@ -1,15 +1,12 @@
 """Files of codes: what they say about themselves, how they are written and read.
 
 A Parquet file has ids, kept columns and, in its metadata, the number of bits and the model's digest. An npy file has
-only codes. A file beside it, ``codes.npy.json``, holds the rest, with the SHA-256 of the npy file: it counts only while
-that is right, so a file of codes that was replaced is not described by the old one.
+codes only.
 """
 
 from __future__ import annotations
 
-import hashlib
 import io
-import json
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -18,20 +15,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.core.atomic_files import output_place, regular_file, write_atomically
+from hashlearn.core.atomic_files import regular_file
 from hashlearn.core.packages import require
 from hashlearn.search.ids import IdArray
-from hashlearn.search.interface import checked_codes, require_n_bits
-from hashlearn.search.model_digest import checked_model, require_same_model
+from hashlearn.search.interface import checked_codes
+from hashlearn.search.model_digest import require_same_model
 from hashlearn.search.stores.arrow import about_codes, from_arrow, ids_from_arrow, to_arrow
 from hashlearn.streams.columns import GROUP_ROWS
 from hashlearn.streams.numpy_files import numpy_array
 from hashlearn.streams.parquet_files import damage_named
 from hashlearn.streams.rows import RowSource, rebatched
 
-KIND = "hashlearn codes"
 MODEL_NAME = "hashlearn.model_name"  # key of the metadata of a Parquet file
-LARGEST_SIDECAR = 65_536
 PURPOSE = "Parquet files of codes"
 
 
@@ -66,7 +61,7 @@ def describe_codes(path: str | os.PathLike[str]) -> CodesFile:
     codes = numpy_array(file)
     if codes.dtype != np.uint8 or codes.ndim != 2:
         raise ValueError(f"{file}: has {codes.dtype} of shape {codes.shape}; codes are uint8 (n, bytes)")
-    return read_sidecar(file) or CodesFile(len(codes), None, None, None)
+    return CodesFile(len(codes), None, None, None)
 
 
 def read_code_file(
@@ -80,11 +75,7 @@ def read_code_file(
         _require_fitting(file, _about_table(table.schema, table.num_rows), n_bits, model, model_name)
         codes, ids, _ = from_arrow(table)
         return codes, ids
-    codes = numpy_array(file)
-    about = read_sidecar(file)
-    if about is not None:
-        _require_fitting(file, about, n_bits, model, model_name)
-    codes = checked_codes(codes, n_bits)
+    codes = checked_codes(numpy_array(file), n_bits)
     return codes, np.arange(len(codes))
 
 
@@ -98,53 +89,6 @@ def _require_fitting(file: Path, about: CodesFile, n_bits: int, model: str | Non
     require_same_model(about.model, model, f"{file}:", stored_name=about.model_name, model_name=model_name)
     if about.n_bits != n_bits:
         raise ValueError(f"these are codes of {about.n_bits} bits, the model makes {n_bits}")
-
-
-def sidecar_of(path: Path) -> Path:
-    """The file that describes an npy file of codes."""
-    return path.with_name(f"{path.name}.json")
-
-
-def write_sidecar(path: Path, about: CodesFile, sha256: str) -> None:
-    """Describe the npy file ``path``, which has this digest."""
-    described = {"kind": KIND, **about._asdict(), "ids": "row numbers", "sha256": sha256}
-    del described["id_type"], described["fields"]
-    write_atomically(sidecar_of(path), [json.dumps(described, indent=1).encode() + b"\n"])
-
-
-def read_sidecar(path: Path) -> CodesFile | None:
-    """What the file beside an npy file says of it; None if there is none, or if it describes other codes."""
-    described = _sidecar(path)
-    if described is None:
-        return None
-    with open(path, "rb") as file:
-        if hashlib.file_digest(file, "sha256").hexdigest() != described.get("sha256"):
-            return None
-    try:
-        name = described.get("model_name")
-        rows, n_bits = int(described["rows"]), require_n_bits(described["n_bits"])
-        return CodesFile(rows, n_bits, checked_model(described["model"]), name if isinstance(name, str) else None)
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{sidecar_of(path)}: is damaged: {error}; remove it, or encode again") from None
-
-
-def require_own_sidecar(path: Path) -> None:
-    """Refuse to replace a file beside the output that is not a description of codes."""
-    place = sidecar_of(path)
-    output_place(place)
-    if place.exists() and _sidecar(path) is None:
-        raise ValueError(f"{place}: is in the way, because codes are described there; move it, or name another output")
-
-
-def _sidecar(path: Path) -> dict[str, Any] | None:
-    place = sidecar_of(path)
-    if not place.is_file() or place.stat().st_size > LARGEST_SIDECAR:
-        return None
-    try:
-        found = json.loads(place.read_bytes())
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) and found.get("kind") == KIND else None
 
 
 def npy_bytes(codes: Iterable[NDArray[np.uint8]], n_rows: int, n_bits: int) -> Iterator[Any]:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from hashlearn.core.atomic_files import write_atomically
 from hashlearn.core.progress import ProgressCallback, tell
-from hashlearn.streams.code_files import CodesFile, npy_bytes, parquet_bytes, require_own_sidecar, write_sidecar
+from hashlearn.streams.code_files import npy_bytes, parquet_bytes
 from hashlearn.streams.id_columns import digest_beside, read_ids
 from hashlearn.streams.rows import RowSource
 from hashlearn.streams.shards import Shards, WorkDigest
@@ -76,8 +76,7 @@ def encode_file(
     hasher : fitted
     source : rows, from `open_rows`
     output : a Parquet file with columns id and code, and the columns that the source keeps; or an npy file, uint8 (n,
-        ⌈n_bits/8⌉), which has no place for ids. The metadata of a Parquet file hold the hasher's digest. For an npy
-        file it is in a file beside it, ``codes.npy.json``, which `read_codes` compares
+        ⌈n_bits/8⌉), which has no place for ids. The metadata of a Parquet file hold the hasher's digest
     batch_rows : rows encoded and stored at a time; None: 64 MB of features
     identity : a name for a hasher that cannot be saved, such as one with a classifier of your own. Without a name, a
         later call does not reuse its shards. Every other hasher is identified by its content
@@ -93,8 +92,6 @@ def encode_file(
         raise ValueError(f"{path}: codes are written as .npy or .parquet, got {path.suffix or 'no ending'!r}")
     if batch_rows is not None and batch_rows < 1:
         raise ValueError(f"batch_rows must be a positive integer, got {batch_rows!r}")
-    if suffix == ".npy":
-        require_own_sidecar(path)
     size = default_batch_rows(source.n_features) if batch_rows is None else batch_rows
     n, work, before = source.n_rows, WorkDigest(hasher, identity), source.path.stat()
     n_bits = int(hasher.n_bits)
@@ -138,8 +135,6 @@ def encode_file(
         else:
             parts = parquet_bytes(shards.codes(), source, n_bits, first_id, work.model, model_name)
         write_atomically(path, hashed(parts), check=complete)
-        if suffix == ".npy":
-            write_sidecar(path, CodesFile(n, n_bits, work.model, model_name or None), written.hexdigest())
         shards.discard()
     return result(path)
 

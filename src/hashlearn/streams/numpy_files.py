@@ -1,7 +1,7 @@
 """npy and npz files: the header is checked against the size of the file, and nothing is unpickled.
 
-``part`` names an array of an npz; None stands for an npy file. Rows are read in order, a batch at a time, and members
-of an npz are decompressed meanwhile, so both may be larger than memory.
+``part`` names an array of an npz; None stands for an npy file. Rows of an npy are read a batch at a time, so it may be
+larger than memory. Arrays of an npz are read whole.
 """
 
 from __future__ import annotations
@@ -39,30 +39,28 @@ class Header(NamedTuple):
 
 
 class NumpyRows(RowSource):
-    """Rows of an npy file, or of one array of an npz."""
+    """Rows of an npy file."""
 
-    def __init__(self, path: Path, part: str | None = None) -> None:
-        self._header = numpy_header(path, part)
+    def __init__(self, path: Path) -> None:
+        self._header = numpy_header(path)
         shape = self._header.shape
-        require_matrix(shape, self._header.dtype, _name(path, part))
-        super().__init__(path, part, (shape[0], shape[1]))
+        require_matrix(shape, self._header.dtype, str(path))
+        super().__init__(path, None, (shape[0], shape[1]))
 
     def _pieces(self, size: int, first: int, last: int) -> Iterator[Any]:
         header = self._header
         counts = [(at, min(size, last - at)) for at in range(first, last, size)]
         if header.by_columns:  # a row is scattered over the whole array
-            rows = numpy_array(self.path, self.part)
+            rows = numpy_array(self.path)
             yield from (np.array(rows[at : at + count], order="C") for at, count in counts)
             return
-        with _opened(self.path, self.part) as (file, _), _damage_named(f"{self.name}: is damaged"):
+        with open(self.path, "rb") as file:
             file.seek(header.start + first * self.n_features * header.dtype.itemsize)
             for _, count in counts:
                 entries = _read(file, count * self.n_features, header.dtype, self.name)
                 yield entries.reshape(count, self.n_features)
 
     def _picked(self, rows: NDArray[np.int64]) -> Iterator[Any]:
-        if self.part is not None:
-            return super()._picked(rows)
         array, size = numpy_array(self.path), max(1, PICKED_NUMBERS // self.n_features)
         return (np.asarray(array[rows[at : at + size]]) for at in range(0, len(rows), size))
 
@@ -81,8 +79,12 @@ def numpy_array(path: Path, part: str | None = None) -> NDArray[Any]:
         order: Literal["F", "C"] = "F" if header.by_columns else "C"
         if part is None and 0 not in header.shape:
             return np.memmap(path, header.dtype, "r", offset=header.start, shape=header.shape, order=order)
-        with _damage_named(f"{name}: is damaged"):
-            return _read(file, math.prod(header.shape), header.dtype, name).reshape(header.shape, order=order)
+        try:
+            with _damage_named(f"{name}: is damaged"):
+                return _read(file, math.prod(header.shape), header.dtype, name).reshape(header.shape, order=order)
+        except MemoryError:
+            words = "does not fit into memory; save it as npy or Parquet, which are read in batches"
+            raise MemoryError(f"{name}: {words}") from None
 
 
 def npz_names(path: Path) -> list[str]:

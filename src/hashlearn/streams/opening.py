@@ -18,7 +18,7 @@ from hashlearn.streams import csv_files, parquet_files
 from hashlearn.streams.code_files import read_code_file
 from hashlearn.streams.columns import Wanted
 from hashlearn.streams.numpy_files import NumpyRows, chosen, npz_names, numpy_array
-from hashlearn.streams.rows import RowSource, SparseRows
+from hashlearn.streams.rows import MatrixRows, RowSource
 from hashlearn.streams.sparse_files import SPARSE_PARTS, read_sparse
 
 PART = "::"
@@ -37,7 +37,7 @@ def open_rows(
 
     Parameters
     ----------
-    address : an npy file; an npz, with ``::NAME`` where it has several arrays, or one that
+    address : an npy file; an npz, with ``::NAME`` where it has several arrays, or a CSR matrix that
         `scipy.sparse.save_npz` wrote; a Parquet file of numeric columns or with one column of lists, or a CSV file of
         numeric columns, where ``::a,b,c`` picks columns
     names : columns to take from a Parquet or CSV file, in this order, where it has them all and ``address`` names none
@@ -55,8 +55,9 @@ def open_rows(
     if suffix == ".npz":
         arrays = npz_names(path)
         if part is None and set(arrays) >= SPARSE_PARTS:
-            return SparseRows(path, read_sparse(path, arrays))
-        return NumpyRows(path, chosen(part, arrays, str(path), "array"))
+            return MatrixRows(path, None, read_sparse(path, arrays))
+        name = chosen(part, arrays, str(path), "array")
+        return MatrixRows(path, name, numpy_array(path, name))
     _require_no_part(path, part)
     return NumpyRows(path)
 
@@ -93,8 +94,8 @@ def read_codes(
 ) -> tuple[NDArray[np.uint8], IdArray]:
     """Packed codes and their ids, from what `encode_file` wrote; in an npy the row is the id.
 
-    With ``model``, a digest of `hashlearn.persistence.fingerprint`, codes of another model are refused. An npy file is
-    compared if the file beside it, ``codes.npy.json``, describes it. ``model_name`` is for the error.
+    With ``model``, a digest of `hashlearn.persistence.fingerprint`, a Parquet file with codes of another model is
+    refused. ``model_name`` is for the error.
     """
     path, part = split_address(address)
     if path.suffix.lower() not in (".npy", ".parquet"):

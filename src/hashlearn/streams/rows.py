@@ -84,13 +84,13 @@ class RowSource(ABC):
         """Arrays (size, n_features) of rows, in order."""
 
 
-class SparseRows(RowSource):
-    """Rows of a CSR matrix in memory: a file does not store its parts row by row."""
+class MatrixRows(RowSource):
+    """Rows of an array or a CSR matrix in memory, from an npz."""
 
-    def __init__(self, path: Path, rows: Any) -> None:
-        require_matrix(rows.shape, rows.dtype, str(path))
-        super().__init__(path, None, rows.shape)
-        self._rows = rows
+    def __init__(self, path: Path, part: str | None, rows: Any) -> None:
+        require_matrix(rows.shape, rows.dtype, str(path) if part is None else f"{path}::{part}")
+        super().__init__(path, part, rows.shape)
+        self._rows = rows if sp.issparse(rows) else np.ascontiguousarray(rows)
 
     def _pieces(self, size: int, first: int, last: int) -> Iterator[Any]:
         for at in range(first, last, size):
