@@ -19,8 +19,6 @@ from click.shell_completion import BashComplete
 
 from hashlearn import TwoStepHasher, bqp, inference
 from hashlearn.cli import main
-from hashlearn.core.progress import Progress
-from hashlearn.core.progress_bar import ProgressBar
 from tests.cli.files import N, X, Y, answer, invoke
 from tests.cli.solvers import Endless, Interrupted
 
@@ -183,10 +181,10 @@ def test_ctrl_c_in_encode_keeps_what_is_done(folder: Path, monkeypatch: pytest.M
 def test_bars_are_drawn_on_a_terminal_and_nowhere_else(folder: Path) -> None:
     pty, fcntl, termios = (pytest.importorskip(m, reason="needs a terminal") for m in ("pty", "fcntl", "termios"))
     code = (
-        "import time; from hashlearn.core.progress_bar import ProgressBar\n"
+        "from hashlearn.core.progress_bar import ProgressBar\n"
         "from hashlearn.core.progress import Progress\n"
         "with ProgressBar(quiet=False) as bar:\n"
-        "    bar(Progress('encoding', 3, 4)); time.sleep(1.0); bar.begin('searching'); time.sleep(0.5)\n"
+        "    bar(Progress('encoding', 3, 4)); bar.begin('searching')\n"
     )
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 100, 0, 0))
@@ -194,18 +192,10 @@ def test_bars_are_drawn_on_a_terminal_and_nowhere_else(folder: Path) -> None:
     os.close(theirs)
     shown = os.read(ours, 100_000).decode()
     os.close(ours)
-    assert re.search(r"encoding .* 3/4, 00:0\d", shown)
+    assert re.search(r"encoding .* 3/4, \? left, 00:0\d", shown)
     assert re.search(r"searching 00:0\d", shown)
     piped = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, timeout=60)
     assert piped.stderr == piped.stdout == b""
-
-
-def test_quick_steps_and_quiet_ones_draw_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    for quiet in (True, False):
-        with ProgressBar(quiet) as bar:
-            bar(Progress("encoding", 1, 2))
-            bar.begin("searching")
-    assert capsys.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

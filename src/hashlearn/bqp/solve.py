@@ -29,9 +29,10 @@ from hashlearn.bqp.operators import LowRank, Operator, Sparse, as_operator
 from hashlearn.bqp.sdr import SemidefiniteRelaxation
 from hashlearn.bqp.solution import Run, Solution, Status, is_optimal, relative_gap, status_of
 from hashlearn.core.checks import generator
+from hashlearn.core.compilation import compilation_clock
 from hashlearn.core.names import did_you_mean
 from hashlearn.core.progress import ProgressCallback
-from hashlearn.core.progress_bar import compilations_told, watched
+from hashlearn.core.progress_bar import watched
 from hashlearn.core.threads import one_blas_thread
 from hashlearn.core.thresholds import (
     ELIMINATION_SECONDS,
@@ -138,7 +139,7 @@ def solve(
             raise ValueError(f"method {solver.name!r} takes NumPy arrays; for this kind of rows use {able}")
     start = None if x0 is None else operator.tall.signs(x0, operator.n)
 
-    with one_blas_thread(), watched(progress, verbose) as report, compilations_told(None) as compiling:
+    with one_blas_thread(), watched(progress, verbose) as report, compilation_clock() as compiling:
         form = operator.exact_form() if operator.n <= LARGEST_TREE else None
         operator, unit, size = leveled(operator)
         if form is not None and unit != 1.0:

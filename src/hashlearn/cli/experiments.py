@@ -15,7 +15,7 @@ from hashlearn import __version__
 from hashlearn.cli import options
 from hashlearn.cli.exits import FAILED, InputError, Interrupted, refusals
 from hashlearn.cli.text_tables import pairs, table
-from hashlearn.core.progress_bar import ProgressBar, duration
+from hashlearn.core.progress_bar import ProgressBar
 from hashlearn.pages.formatting import ABSENT
 
 if TYPE_CHECKING:
@@ -156,6 +156,17 @@ class _Lines:
             left = progress.seconds_left
             about = "" if left is None or progress.done == progress.total else f", about {duration(left)} left"
             click.echo(f"{progress.done}/{progress.total} cells, {progress.stage}{about}", err=True)
+
+
+def duration(seconds: float) -> str:
+    """A rounded duration.
+
+    >>> duration(42.4), duration(400.0), duration(20000.0)
+    ('42 s', '7 min', '5.6 h')
+    """
+    if seconds < 90.0:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60.0:.0f} min" if seconds < 5400.0 else f"{seconds / 3600.0:.1f} h"
 
 
 def _dataset_names(given: str) -> list[str]:

@@ -83,7 +83,6 @@ def fit_command(
         rows = _rows(given.source, hasher, method)
         asked = {} if queries is None else {"queries": rows_like(queries, given.source)}
         bar.begin("learning")
-        bar.time_limit = named.get("time_limit")
         if "progress" in hasher.get_params():
             hasher.set_params(progress=bar)
         began = time.perf_counter()

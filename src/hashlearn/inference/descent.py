@@ -13,8 +13,8 @@ import numpy as np
 
 from hashlearn import bqp
 from hashlearn.bqp.rows.numpy_rows import NumpyRows
+from hashlearn.core.compilation import compilation_clock
 from hashlearn.core.progress import ProgressCallback, tell
-from hashlearn.core.progress_bar import compilations_told
 from hashlearn.core.threads import one_blas_thread
 from hashlearn.inference.array_rows import MAX_PASSES, ArrayRows
 from hashlearn.inference.codebook import spread_codewords
@@ -121,7 +121,7 @@ def descend(
     deadline = float("inf") if time_limit is None else time.perf_counter() + time_limit
     report.start_objective = bits.objective()
     settled = False
-    with compilations_told(None) as compiling:
+    with compilation_clock() as compiling:
         for sweep in range(1, n_sweeps + 1):
             last = settled or sweep == n_sweeps
             for bit in range(bits.n_bits):

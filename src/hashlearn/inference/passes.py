@@ -19,7 +19,7 @@ import numpy as np
 from hashlearn import bqp
 from hashlearn.bqp.solution import AtMost, OutOfTime, relative_gap
 from hashlearn.core.arrays import FloatArray
-from hashlearn.core.progress_bar import compilations_told
+from hashlearn.core.compilation import compilation_clock
 from hashlearn.inference.objective import objective_of_products
 from hashlearn.inference.proofs import ProofSums, bit_bound, sample_factor
 from hashlearn.inference.report import BitRecord
@@ -113,7 +113,7 @@ class BitsByPasses:
     def one_bit(self, sweep: int, bit: int, seconds: float, last: bool) -> BitRecord:
         """Lower the value of one bit, or leave it."""
         began = time.perf_counter()
-        with compilations_told(None) as compiling:
+        with compilation_clock() as compiling:
 
             def tick() -> None:
                 if time.perf_counter() - began - compiling() > seconds:
