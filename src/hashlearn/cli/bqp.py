@@ -60,10 +60,6 @@ def bqp_command(
     \b
       .txt .rud .gset .mc  rudy, Gset, BiqMac: max-cut, 'n m' and lines 'i j w'
       .sparse              BiqMac: QUBO, 'n m' and lines 'i j w'
-      .qubo                qbsolv: QUBO, 'p qubo 0 maxNodes nNodes nCouplers'
-      .mtx                 Matrix Market: weights, Q or J, by --sense
-      .edges .edgelist     lines 'u v w' with any labels, by --sense
-      .csv                 lines 'u,v,w' with any labels, by --sense
       .coo                 dimod COO: QUBO or Ising, by '# vartype='
 
     Ctrl-C stops the solver, prints the best so far with status "interrupted" and ends with exit code 130. Exit
