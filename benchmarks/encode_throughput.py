@@ -28,7 +28,7 @@ def main() -> None:
     X = rng.random((max(options.rbf_rows, options.linear_rows), FEATURES), dtype=np.float32)
     learned, labels = X[: 2 * LANDMARKS], rng.integers(0, 10, 2 * LANDMARKS)
     function = KernelRidge(max_gram_rows=LANDMARKS, n_landmarks=LANDMARKS)
-    rbf = TwoStepHasher(BITS, hash_function=function, scaling="none", arrange=False, random_state=0)
+    rbf = TwoStepHasher(BITS, hash_function=function, arrange=False, random_state=0)
     rbf.fit(learned, labels)
     points, rows = rbf.hash_functions_.points.astype(np.float32), X[: options.rbf_rows]
     print(f"{len(points)} landmarks, {BITS} bits, {FEATURES} features, float32")

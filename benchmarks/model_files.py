@@ -59,8 +59,7 @@ def large_model(megabytes: float) -> TwoStepHasher:
     """A hasher with as many support vectors as fill the file; nothing is learned."""
     rng = np.random.default_rng(0)
     m = int(megabytes * 1e6 / (4 * N_FEATURES + 8 * N_BITS))
-    hasher = TwoStepHasher(n_bits=N_BITS, scaling="none", random_state=0)
-    hasher.scaling_ = "none"
+    hasher = TwoStepHasher(n_bits=N_BITS, random_state=0)
     points, coefficients = rng.standard_normal((m, N_FEATURES), dtype=np.float32), rng.standard_normal((m, N_BITS))
     hasher.hash_functions_ = KernelExpansion(points, 1e-3, coefficients, np.zeros(N_BITS), every_bit(N_BITS), "large")
     hasher.n_features_in_, hasher.n_samples_fit_ = N_FEATURES, m

@@ -121,8 +121,8 @@ def test_labels_that_no_two_rows_share_are_refused(name: str, labels: Any) -> No
 
 
 def test_targets_without_labels_take_any_y() -> None:
-    first = TwoStepHasher(4, target="neighbors", scaling="none", random_state=0).fit(X, X[:, 0])  # as a Pipeline would
-    second = TwoStepHasher(4, target="neighbors", scaling="none", random_state=0).fit(X)
+    first = TwoStepHasher(4, target="neighbors", random_state=0).fit(X, X[:, 0])  # as a Pipeline would
+    second = TwoStepHasher(4, target="neighbors", random_state=0).fit(X)
     np.testing.assert_array_equal(first.encode(X), second.encode(X))
 
 

@@ -64,10 +64,9 @@ HASHERS = {
     "LSH": LSH(L, random_state=0).fit(X),
     "SignCodes": SignCodes(L).fit(X),
     "ITQCCA": ITQCCA(3, random_state=0).fit(X, Y),
-    "linear ridge": TwoStepHasher(L, hash_function="linear_ridge", scaling="none", random_state=0).fit(X, Y),
-    "RBF": TwoStepHasher(L, scaling="none", random_state=0).fit(X[:200], Y[:200]),
-    "trees": TwoStepHasher(L, hash_function="trees", scaling="none", random_state=0).fit(X[:200], Y[:200]),
-    "roots": TwoStepHasher(L, hash_function="linear_ridge", scaling="root", random_state=0).fit(X, Y),
+    "linear ridge": TwoStepHasher(L, hash_function="linear_ridge", random_state=0).fit(X, Y),
+    "RBF": TwoStepHasher(L, random_state=0).fit(X[:200], Y[:200]),
+    "trees": TwoStepHasher(L, hash_function="trees", random_state=0).fit(X[:200], Y[:200]),
     "spectral": SpectralHashing(L).fit(X),
     "k-means": KMeansHashing(4, random_state=0).fit(X),
     "constant": _constant_bits(),
@@ -157,7 +156,7 @@ def test_finite_rows_whose_margins_overflow_have_the_bits_they_had() -> None:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_bits_and_bytes_are_those_of_the_margins(dtype: Any, name: str) -> None:
     hasher, A = HASHERS[name], X.astype(dtype)
-    margins = hasher._margins(hasher._validated(A, reset=False))
+    margins = hasher.hash_functions_.decision_function(A)
     given = hasher.decision_function(A)
     assert given.dtype == margins.dtype
     np.testing.assert_array_equal(given, margins)

@@ -183,20 +183,23 @@ def _fitted(fit: Fit, client: Any) -> Result:
     if settings.get("init") == "given":
         settings["init"] = given_codes(rows.X, settings["n_bits"])
     y = rows.y if fit.labels else None
+    X, new = rows.X, rows.new
+    if fit.way == "two_step" and fit.labels and X.min() >= 0.0:  # as `TwoStepHasher` did when the record was made
+        X, new = (part.sqrt() if hasattr(part, "sqrt") else np.sqrt(part) for part in (X, new))
     if fit.way == "blocks":
-        hasher = distributed.fit(rows.X, y, n_workers=0, **settings)
+        hasher = distributed.fit(X, y, n_workers=0, **settings)
     elif fit.way == "dask":
-        hasher = distributed.fit(rows.X, y, client=client, **settings)
+        hasher = distributed.fit(X, y, client=client, **settings)
     elif fit.way == "paper":
-        hasher = TwoStepHasher.paper(**settings).fit(rows.X, y)
+        hasher = TwoStepHasher.paper(**settings).fit(X, y)
     else:
-        hasher = HASHERS[fit.way](**settings).fit(rows.X, y)
+        hasher = HASHERS[fit.way](**settings).fit(X, y)
     codes = {}
     if hasattr(hasher, "training_codes"):
         codes["training"] = hasher.training_codes
     elif hasattr(hasher, "codes_"):
         codes["training"] = pack_signs(np.asarray(hasher.codes_))
-    encoded = hasher.encode(rows.new)
+    encoded = hasher.encode(new)
     codes["held out"] = encoded if isinstance(encoded, np.ndarray) else encoded.cpu().numpy()
     report = getattr(hasher, "inference_report_", None)
     if report is None:
@@ -304,8 +307,6 @@ def _choices() -> Iterator[Fit]:
         for n_bits in (1, 12, 20):
             yield _two_step(f"{target} | {n_bits} bits", labels=labels, target=target, n_bits=n_bits)
         yield _two_step(f"{target} | seed 1", labels=labels, target=target, random_state=1)
-        for scaling in ("none", "root"):
-            yield _two_step(f"{target} | scaling {scaling}", labels=labels, target=target, scaling=scaling)
     for spread in (False, True):
         for arrange in (False, True):
             yield _two_step(

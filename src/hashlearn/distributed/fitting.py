@@ -115,7 +115,6 @@ def fit(
         hash_function=spec,
         init=init,
         n_sweeps=n_sweeps,
-        scaling="none",
         arrange=False,
         random_state=random_state,
         time_limit=time_limit,
@@ -141,7 +140,7 @@ def fit(
         hasher.hash_functions_ = fit_over_blocks(spec, executor, known, codes, n_bits, rng)
         tell(progress, "hash functions", 1, 1)
     hasher.inference_report_ = report
-    hasher.scaling_, hasher.hash_function_ = "none", spec
+    hasher.hash_function_ = spec
     hasher.target_ = Labels() if wanted == "labels" else Distance()
     hasher.n_features_in_, hasher.n_samples_fit_ = table.n_features, table.n
     if table.names is not None:

@@ -62,25 +62,11 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     _takes_tensors: ClassVar[bool] = False  # whether codes of a PyTorch tensor are a tensor on its device
     _learns_from_labels: ClassVar[bool] = False  # False: ``fit`` ignores y
     _needs_labels: ClassVar[bool] = False  # True: ``fit`` refuses to work without y
-    _plain_margins: ClassVar[bool] = True  # whether margins are those of ``hash_functions_``, unchanged
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        if "_margins" in vars(cls) and "_plain_margins" not in vars(cls):
-            cls._plain_margins = False
         if cls._needs_labels:
             cls._learns_from_labels = True
-
-    def _margins(self, X: Any) -> NDArray[Any]:
-        """Real margins (n, n_bits) for validated X."""
-        return self.hash_functions_.decision_function(X)
-
-    def _row_functions(self) -> FittedHashFunctions | None:
-        """The fitted hash functions if the margins are theirs unchanged, else None.
-
-        If given, input is checked panel by panel during evaluation instead of in a separate pass.
-        """
-        return self.hash_functions_ if self._plain_margins else None
 
     def _takes_sparse(self) -> bool:
         return self._accepts_sparse
@@ -134,13 +120,13 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
     def _evaluated(self, X: Any, finish: Callable[[Any], Any]) -> Any:
         """``finish`` applied to the margins. Dense rows are checked panel by panel, so that memory is read once."""
         check_is_fitted(self)
-        functions = self._row_functions()
+        functions = self.hash_functions_
         if is_tensor(X) or not isinstance(functions, FittedHashFunctions):
             X = self._validated(X, reset=False)
             if X.shape[0] == 0:
                 none = (0, int(self.n_bits))
                 return finish(X.new_empty(none) if is_tensor(X) else np.empty(none, X.dtype))
-            return finish(self._margins(X))
+            return finish(functions.decision_function(X))
         X = self._validated(X, reset=False, entries=False)
         if hasattr(X, "toarray"):
             self._require_usable_entries(X)

@@ -159,10 +159,9 @@ def _default_choices(y: Any) -> Choices:
     functions = (KernelRidge(alpha="cv", gamma="cv"), RBFSVM(C=1.0), RBFSVM(), LinearSVM())
     if y is not None:
         of_labels = (targets.LabelsAndNeighbors(labels_weight=0.9),) if np.ndim(y) == 1 else ()
-        return {"scaling": ("none", "root"), "hash_function": functions, "target": of_labels}
+        return {"hash_function": functions, "target": of_labels}
     return {
         "target": (targets.Neighbors(metric="euclidean"), targets.Distance(), targets.ThresholdedDistance(0.01)),
-        "scaling": ("root",),
         "hash_function": functions,
         "solver": ("sweeps",),
     }

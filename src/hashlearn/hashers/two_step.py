@@ -1,8 +1,7 @@
 """The paper's method as one estimator: infer codes for the training samples, then learn to predict them.
 
-Features can be scaled before: histograms, pixels and filter energies are skewed, and a few large entries dominate every
-distance. With their square roots (the Hellinger map) all entries matter to kernels and neighbors. Measurements are in
-docs/quality.md.
+Histograms, pixels and filter energies are skewed, and a few large entries dominate every distance. With their square
+roots, ``X ** 0.5``, all entries matter to kernels and neighbors; docs/quality.md has measurements.
 """
 
 from __future__ import annotations
@@ -11,23 +10,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from hashlearn import bqp
 from hashlearn.core.arrays import is_tensor, tensor_like, to_numpy
 from hashlearn.core.checks import generator
 from hashlearn.core.labels import checked_labels, require_classes
-from hashlearn.core.names import require_choice
 from hashlearn.core.progress import ProgressCallback, tell
 from hashlearn.core.progress_bar import watched
-from hashlearn.hash_functions import FittedHashFunctions, as_hash_function, automatic, is_automatic
+from hashlearn.hash_functions import as_hash_function, automatic, is_automatic
 from hashlearn.hashers.arrangement import arranged
 from hashlearn.hashers.base import BitPredictor
 from hashlearn.inference import infer_codes, start_codes
 from hashlearn.targets import Target, as_target
-
-SCALINGS = ("auto", "none", "root")
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -51,8 +45,6 @@ class TwoStepHasher(BitPredictor):
         that module, or any scikit-learn classifier
     init : start codes: "auto" (ITQ on the target's own factor if it has one, else "pca"), "pca" (the paper's),
         "itq", "random", or an array (n_samples, n_bits) of ±1 or 0/1
-    scaling : of the features: "none", "root" (sgn(x) · √|x|, for pixels, histograms, energies), or "auto": "root" if y
-        is given and no entry of X is negative
     n_sweeps : passes over all bits, max_iter of Algorithm 1. "auto" is 3, and 5 if solver "auto" takes single flips
     monotone : replace a bit only by a better one, and stop if no bit improves; False is the literal paper
     spread : with labels, among codes of equal objective (near-equal if classes differ in size) prefer
@@ -77,7 +69,6 @@ class TwoStepHasher(BitPredictor):
     hash_function_ : the specification that was used, what "auto" became
     hash_functions_ : the fitted predictors
     target_ : the target object that was used
-    scaling_ : "none" or "root", what "auto" became
     n_features_in_, feature_names_in_ : as in scikit-learn
 
     Examples
@@ -91,7 +82,6 @@ class TwoStepHasher(BitPredictor):
     """
 
     _takes_tensors = True
-    _plain_margins = True  # unless features are scaled
     _learns_from_labels = True
 
     target: Any = "auto"
@@ -99,7 +89,6 @@ class TwoStepHasher(BitPredictor):
     hash_function: Any = "auto"
     init: Any = "auto"
     n_sweeps: int | str = "auto"
-    scaling: str = "auto"
     monotone: bool = True
     spread: bool = True
     arrange: bool = True
@@ -121,7 +110,6 @@ class TwoStepHasher(BitPredictor):
             "target": "paper",
             "init": "pca",
             "hash_function": "rbf_svm",
-            "scaling": "none",
             "spread": False,
             "arrange": False,
             "monotone": False,
@@ -149,16 +137,14 @@ class TwoStepHasher(BitPredictor):
         self.hash_function_ = given_function or automatic(X.shape[0], target.needs_labels)
         self.hash_function_.require_rows(X)
         rng = generator(self.random_state)
-        self.scaling_ = settled_scaling(self.scaling, X, labels is not None)
-        X = given = scaled(X, self.scaling_)
         target = target.for_bits(self.n_bits)
         tell(progress, "target", 0, 1)
-        wanted = build_target(target, X, labels, rng)
-        if is_tensor(X) and wanted.tall.on_host:  # no low rank: inference is NumPy's, and so is its start
-            X = to_numpy(X)
+        Y = build_target(target, X, labels, rng)
+        # Without a low-rank factor inference is NumPy's, and so is its start.
+        rows = to_numpy(X) if is_tensor(X) and Y.tall.on_host else X
         codes, self.inference_report_ = infer_codes(
-            wanted,
-            start_codes(self.init, X, self.n_bits, rng, wanted),
+            Y,
+            start_codes(self.init, rows, self.n_bits, rng, Y),
             solver=self.solver,
             n_sweeps=self.n_sweeps,
             monotone=self.monotone,
@@ -168,18 +154,12 @@ class TwoStepHasher(BitPredictor):
             progress=progress,
         )
         self.target_ = target
-        self.codes_, X = to_numpy(codes), to_numpy(given)
+        self.codes_, X = to_numpy(codes), to_numpy(X)
         classes = target.classes(labels) if self.arrange else None
         if classes is not None:
             self.codes_ = arranged(X, classes, self.codes_, rng)
         self.hash_functions_ = self.hash_function_.fit(X, self.codes_, rng, n_jobs=self.n_jobs, progress=progress)
         return self
-
-    def _margins(self, X: Any) -> NDArray[Any]:
-        return self.hash_functions_.decision_function(scaled(X, self.scaling_))
-
-    def _row_functions(self) -> FittedHashFunctions | None:
-        return super()._row_functions() if self.scaling_ == "none" else None
 
 
 def build_target(target: Target, X: Any, labels: np.ndarray | None, rng: np.random.Generator) -> bqp.Operator:
@@ -188,33 +168,3 @@ def build_target(target: Target, X: Any, labels: np.ndarray | None, rng: np.rand
         return target.build(X, labels, rng)
     wanted = target.build(to_numpy(X), labels, rng)
     return bqp.LowRank(tensor_like(wanted.P, X), wanted.weights) if isinstance(wanted, bqp.LowRank) else wanted
-
-
-def settled_scaling(scaling: Any, X: Any, has_labels: bool) -> str:
-    """``"none"`` or ``"root"``; "auto" is "root" if there are labels and no entry is negative.
-
-    >>> settled_scaling("auto", np.array([[0.0, 4.0]]), has_labels=True)
-    'root'
-    """
-    require_choice(scaling, "scaling", SCALINGS)
-    if scaling != "auto":
-        return scaling
-    entries = X.data if sp.issparse(X) else X
-    return "root" if has_labels and len(entries) and entries.min() >= 0.0 else "none"
-
-
-def scaled(X: Any, scaling: str) -> Any:
-    """X unchanged, or sgn(x) · √|x| of every entry, with the same dtype and sparsity.
-
-    >>> scaled(np.array([[4.0, -9.0]]), "root")
-    array([[ 2., -3.]])
-    """
-    if scaling == "none":
-        return X
-    if sp.issparse(X):
-        roots = X.copy()
-        roots.data = scaled(X.data, scaling)
-        return roots
-    if is_tensor(X):
-        return X.sign() * X.abs().sqrt()
-    return np.copysign(np.sqrt(np.abs(X)), X)

@@ -25,7 +25,7 @@ import hashlearn
 from hashlearn.core.atomic_files import regular_file, write_atomically
 from hashlearn.core.checks import LARGEST_FEATURE
 from hashlearn.hash_functions import FittedHashFunctions
-from hashlearn.hashers import HASHERS, BaseHasher, TwoStepHasher
+from hashlearn.hashers import HASHERS, BaseHasher
 from hashlearn.hashers.base import MAX_BITS
 from hashlearn.persistence.container import (
     Header,
@@ -286,8 +286,6 @@ def _require_consistent(hasher: Any) -> None:
             f"the arrays of its hash functions ({functions.kind}) are too large: margins of rows with entries up to "
             f"{LARGEST_FEATURE:.0e} in size could exceed {LARGEST_MARGIN:.0e}"
         )
-    if isinstance(hasher, TwoStepHasher) and hasher.scaling_ not in ("none", "root"):
-        raise PersistenceError("scaling_ must be 'none' or 'root'")
     widths = [(hasher.n_features_in_, functions.n_features), (functions.n_bits, hasher.n_bits)]
     names = getattr(hasher, "feature_names_in_", None)
     if names is not None:

@@ -19,7 +19,6 @@ from hashlearn import bits
 from hashlearn.core.atomic_files import output_place, write_atomically
 from hashlearn.hash_functions import KernelExpansion
 from hashlearn.hashers import BaseHasher
-from hashlearn.hashers.two_step import scaled
 from hashlearn.persistence.container import PersistenceError
 from hashlearn.persistence.onnx_graph import ML_DOMAIN, ML_OPSET, Graph, Piece, margins_of, optional
 from hashlearn.persistence.values import HASHER_NAMES
@@ -98,15 +97,11 @@ def _sample_rows(hasher: Any, sample: Any) -> NDArray[Any]:
         drawn = functions.points[rng.integers(functions.points.shape[0], size=SAMPLE_ROWS)]
         drawn = drawn.toarray() if hasattr(drawn, "toarray") else drawn
         rows = drawn + rng.standard_normal(drawn.shape) * 0.3 * (drawn.std() or 1.0)
-        if getattr(hasher, "scaling_", "none") == "root":
-            rows = rows * np.abs(rows)  # the points are roots of features
     return rows
 
 
 def _encoder(graph: Graph, hasher: Any, rows: NDArray[Any]) -> Piece:
-    scaling = getattr(hasher, "scaling_", "none")
-    features = graph.signed_roots("features") if scaling == "root" else "features"
-    piece = margins_of(graph, features, hasher.hash_functions_, scaled(rows, scaling))
+    piece = margins_of(graph, "features", hasher.hash_functions_, rows)
     margins = graph.op("Identity", piece.margins, output="margins")
     n_bits, n_bytes = int(hasher.n_bits), -(-int(hasher.n_bits) // 8)
     ones = graph.cast(graph.op("GreaterOrEqual", margins, graph.constant(0.0, graph.dtype)), np.int32)

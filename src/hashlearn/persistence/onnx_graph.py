@@ -82,10 +82,6 @@ class Graph:
         is_far = self.op("Greater", self.op("Mul", norms, largest), self.constant(smallest, self.dtype))
         return self.op("Mul", scaled, self.op("Div", self.cast(is_far, self.dtype), self.op("Max", norms, tiny)))
 
-    def signed_roots(self, rows: str) -> str:
-        """sgn(x) · √|x|."""
-        return self.op("Mul", self.op("Sign", rows), self.op("Sqrt", self.op("Abs", rows)))
-
     def trees(self, rows: str, **attributes: Any) -> str:
         """An operator TreeEnsemble, which needs `ML_DOMAIN`."""
         self.uses_trees = True

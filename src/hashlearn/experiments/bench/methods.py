@@ -25,7 +25,6 @@ NEAREST_SHARE: dict[str, float] = {"mnist": 0.02, "cifar10": 0.01}
 DEFAULT_NEAREST_SHARE = 0.02
 # "hashlearn tuned": what differs from the defaults, chosen the same way (docs/quality.md).
 TUNED: dict[str, dict[str, Any]] = {
-    "mnist": {"scaling": "root"},
     "cifar10": {"target": targets.Neighbors(metric="euclidean")},
 }
 
@@ -90,7 +89,6 @@ def _two_step(solver: str | Callable[[Request], Any], *, distance: bool = False,
             "solver": solver if isinstance(solver, str) else solver(request),
             "hash_function": request.hash_function,
             "init": "pca",
-            "scaling": "none",
             "arrange": False,
         }
         return chosen if spread else {**chosen, "spread": False}

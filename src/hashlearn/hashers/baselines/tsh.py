@@ -68,7 +68,6 @@ class TSH(TwoStepHasher):
             hash_function=hash_function,
             init=init,
             n_sweeps=n_sweeps,
-            scaling="none",
             spread=False,
             arrange=False,
             random_state=random_state,
