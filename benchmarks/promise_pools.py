@@ -12,8 +12,8 @@ from pathlib import Path
 
 import numpy as np
 
-from hashlearn.compression.contenders import MODES, Contender, Ranks, Rows, contenders
-from hashlearn.compression.splitting import CHOOSING_SHARE
+from hashlearn.compression.contenders import MODES, Contender, contenders
+from hashlearn.compression.splitting import CHOOSING_SHARE, Ranks, Split
 from hashlearn.experiments import datasets
 from hashlearn.hashers import SignCodes
 from hashlearn.metrics import float_neighbors
@@ -49,7 +49,7 @@ class Pool:
         return self.drawn(*np.split(asked, [len(asked) // CHOOSING_SHARE]))
 
 
-def rows_of(name: str) -> Rows:
+def rows_of(name: str) -> Split:
     """Database and pool, drawn at random where there are more rows than needed."""
     source, features, metric = TASKS[name]
     data, rng = datasets.load(source, features), np.random.default_rng(0)
@@ -58,7 +58,8 @@ def rows_of(name: str) -> Rows:
         asked, others = (rng.permutation(np.flatnonzero(part)) for part in (data.is_query, ~data.is_query))
     queries, database = data.X[asked[:POOL]], data.X[np.sort(others[:DATABASE])]
     true = float_neighbors(queries, database, K, metric=metric)
-    return Rows(database, None, queries[:1], queries, true[:1], true, metric, 0)
+    numbers = np.arange(len(database)), np.arange(len(queries))
+    return Split(database, None, queries[:1], queries, true[:1], true, metric, 0, *numbers, len(database))
 
 
 def pool_of(name: str, folder: Path | None) -> Pool:

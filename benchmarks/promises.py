@@ -40,7 +40,8 @@ from benchmarks.ranking_codes import BANKING, TRAVEL
 from hashlearn import compress
 from hashlearn.compression import verify
 from hashlearn.compression.compress import CANDIDATES
-from hashlearn.compression.contenders import Contender, Ranks, found
+from hashlearn.compression.contenders import Contender, found
+from hashlearn.compression.splitting import Ranks
 from hashlearn.compression.testing import Claim, bet_on, measured_depth, outcome_of, shown_depth, smallest
 from hashlearn.experiments import datasets
 

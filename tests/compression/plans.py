@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from hashlearn.compression.records import Certificate, Example, FrontierRow
-from hashlearn.compression.result import Compression
+from hashlearn.compression.result import Certificate, Compression, Example, FrontierRow
 from hashlearn.hashers import LSH
 
 N_ROWS, N_FEATURES, N_BITS, K = 2000, 32, 64, 10

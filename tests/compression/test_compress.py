@@ -15,9 +15,9 @@ from sklearn.datasets import load_digits
 
 from hashlearn import compress, load, metrics
 from hashlearn.compression import Compression, verify
-from hashlearn.compression.contenders import Contender, Rows, sizes_of
+from hashlearn.compression.contenders import Contender, sizes_of
 from hashlearn.compression.promise import LARGEST_CONFIDENCE, TABLE_SHARE, log_stake
-from hashlearn.compression.stored import to_json
+from hashlearn.compression.splitting import Split
 from hashlearn.core.progress import Progress
 from hashlearn.hashers import LSH
 from hashlearn.persistence import PersistenceError, model_file, save
@@ -138,8 +138,8 @@ def test_changed_promise_is_refused(plan: Compression, tmp_path: Path, change: d
     ],
 )
 def test_changed_frontier_is_refused(plan: Compression, tmp_path: Path, change: dict[str, Any], words: str) -> None:
-    promise = to_json(plan.certificate, plan.frontier)
-    promise["frontier"][0] |= change
+    row, *others = (asdict(row) for row in plan.frontier)
+    promise = {"certificate": asdict(plan.certificate), "frontier": [row | change, *others]}
     save(plan.hasher, tmp_path / "model", promise=promise)
     with pytest.raises(PersistenceError, match=words):
         Compression.load(tmp_path / "model")
@@ -148,7 +148,7 @@ def test_changed_frontier_is_refused(plan: Compression, tmp_path: Path, change: 
 def test_counts_of_any_size_take_no_memory(plan: Compression, tmp_path: Path) -> None:
     n = 2**63 - 1
     changed = replace(plan.certificate, n_testing=n, found=(0,) * plan.certificate.k + (n,))
-    save(plan.hasher, tmp_path / "model", promise=to_json(changed, plan.frontier))
+    replace(plan, certificate=changed).save(tmp_path / "model")
     assert (
         Compression.load(tmp_path / "model").certificate.measured == 1.0
     )  # a list with an entry for each would not fit
@@ -308,7 +308,7 @@ def test_bounds_are_rounded_down(plan: Compression) -> None:
 
 def test_codes_above_128_bytes_are_tried_if_they_are_allowed() -> None:
     rows, none = np.empty((3000, 2000)), np.empty((0, 10), np.int64)
-    some = Rows(rows, None, rows[:0], rows[:0], none, none, "cosine", 0)
+    some = Split(rows, None, rows[:0], rows[:0], none, none, "cosine", 0, none, none, 3000)
     assert [sizes_of("itq", some, most)[-1] for most in (128, 192, 1000)] == [1024, 1536, 1536]
     assert sizes_of("ranking_linear", some, 1000)[-1] == 2048
 

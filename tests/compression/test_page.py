@@ -13,8 +13,7 @@ import pytest
 
 from hashlearn.compression.engine_settings import hamming_settings
 from hashlearn.compression.page import verdict, write_page
-from hashlearn.compression.records import Example
-from hashlearn.compression.result import Compression
+from hashlearn.compression.result import Compression, Example
 from tests.compression import plans
 
 

@@ -10,10 +10,10 @@ import pytest
 from scipy.stats import multinomial
 
 from hashlearn.compression.compress import _certified
-from hashlearn.compression.contenders import Contender, Ranks, Rows, found
+from hashlearn.compression.contenders import Contender, found
 from hashlearn.compression.promise import TABLE_SHARE, accepts, fewest_values
-from hashlearn.compression.records import Certificate
-from hashlearn.compression.splitting import Split
+from hashlearn.compression.result import Certificate
+from hashlearn.compression.splitting import Ranks, Split
 from hashlearn.compression.testing import (
     STATEMENTS,
     Claim,
@@ -54,9 +54,8 @@ def contender(
 
 def promise_of(own: list[Contender], claim: Claim) -> tuple[Contender, Certificate]:
     shown, chosen = own[0].testing, own[0].choosing
-    rows = Rows(np.empty((N, 1)), None, chosen, shown, chosen, shown, "cosine", 0)
     outcome = outcome_of(own, claim, N)
-    split = Split(rows, shown, shown, N, "", "")
+    split = Split(np.empty((N, 1)), None, chosen, shown, chosen, shown, "cosine", 0, shown, shown, N)
     return outcome.accepted, _certified(outcome, claim, split, keep_floats=True, own_queries=True, growth=None)
 
 

@@ -91,8 +91,8 @@ MUTANTS = [
     Mutant(
         "queries that choose test too",
         "compression/splitting.py",
-        "asked[:n_choosing], asked[n_choosing:]",
-        "asked[:n_choosing], asked",
+        "testing=asked[n_choosing:]",
+        "testing=asked",
         SPLIT,
     ),
     Mutant(

@@ -5,8 +5,7 @@ from __future__ import annotations
 from hashlearn.compression.compress import compress
 from hashlearn.compression.contenders import FAMILIES
 from hashlearn.compression.near_duplicates import NearDuplicates, near_duplicates
-from hashlearn.compression.records import Certificate, Example, FrontierRow
-from hashlearn.compression.result import Compression
+from hashlearn.compression.result import Certificate, Compression, Example, FrontierRow
 from hashlearn.compression.searcher import Searcher
 from hashlearn.compression.verification import Verification, verify
 

@@ -23,28 +23,24 @@ from hashlearn.compression.contenders import (
     SIZES,
     SLOW,
     Contender,
-    Rows,
     contenders,
     found,
     sizes_of,
 )
 from hashlearn.compression.frontier import examples_of, frontier_of, growth_of
 from hashlearn.compression.promise import require_confidence
-from hashlearn.compression.records import Certificate
-from hashlearn.compression.result import Compression
-from hashlearn.compression.splitting import Split, split_rows
+from hashlearn.compression.result import Certificate, Compression
+from hashlearn.compression.splitting import Split, digest, split_rows
 from hashlearn.compression.testing import Claim, Evidence, Outcome, can_show_others, is_likely, is_sure
-from hashlearn.core.checks import generator, require_share, whole_number
+from hashlearn.core.checks import require_share, whole_number
 from hashlearn.core.names import require_choice
-from hashlearn.core.progress import Progress, ProgressCallback, tell
+from hashlearn.core.progress import ProgressCallback, tell
 from hashlearn.core.progress_bar import watched
 from hashlearn.metrics.neighbors import METRICS
 from hashlearn.persistence import fingerprint
 
 MAX_BYTES = 128  # of a code, without max_bytes
 CANDIDATES = 20  # for each neighbor that is wanted, without max_depth
-WEIGHTS = {"ranking_linear": 20.0, "ranking_mlp": 60.0, "two_step": 10.0}  # seconds of a fit; the others take one
-USUAL_FITS = 3  # of a family
 PATIENCE = 2  # larger sizes in a row that gain no recall end a family
 QUICKEST, SIZES_SHOWN = "pca_sign", 4  # shown up to four times the size that is enough
 
@@ -128,30 +124,28 @@ def compress(
             metric=metric,
             n_queries=n_queries,
             max_rows=max_rows,
-            rng=generator(seed),
             seed=seed,
         )
-        rows = split.rows
-        depth = rows.k
+        depth = split.k
         if keep_floats:
-            wanted = CANDIDATES * rows.k if max_depth is None else whole_number(max_depth, "max_depth", least=rows.k)
-            depth = min(wanted, len(rows.database))
-        claim = Claim(float(recall), float(confidence), rows.k, depth)
+            wanted = CANDIDATES * split.k if max_depth is None else whole_number(max_depth, "max_depth", least=split.k)
+            depth = min(wanted, len(split.database))
+        claim = Claim(float(recall), float(confidence), split.k, depth)
         modes = MODES if mode == "auto" else (mode,)
-        n_codes = _most_codes(rows, names, modes, most)
-        may_go_on = can_show_others(claim, n_codes, len(rows.testing))
-        own = _explored(rows, claim, names, modes, most, progress)
+        n_codes = _most_codes(split, names, modes, most)
+        may_go_on = can_show_others(claim, n_codes, len(split.testing))
+        own = _explored(split, claim, names, modes, most, progress)
         if not may_go_on and not any(is_sure(claim, contender) for contender in own):
-            _explore_on(own, None, rows, claim, names, modes, most, progress)
+            _explore_on(own, None, split, claim, names, modes, most, progress)
         tell(progress, "testing the promise", 0, None)
-        evidence = Evidence(own, claim, len(rows.database), n_codes)
+        evidence = Evidence(own, claim, len(split.database), n_codes)
         if may_go_on and not any(map(evidence.keeps, evidence.finalists)):
-            _explore_on(own, evidence, rows, claim, names, modes, most, progress)
+            _explore_on(own, evidence, split, claim, names, modes, most, progress)
         outcome = evidence.outcome(own)
         winner = outcome.accepted
-    table = frontier_of(own, claim, evidence, rows, winner)
+    table = frontier_of(own, claim, evidence, split, winner)
     examples = examples_of(winner, outcome.depth, keep_floats, split)
-    growth = growth_of(winner, rows, claim.recall) if outcome.is_kept(claim) and outcome.depth > rows.k else None
+    growth = growth_of(winner, split, claim.recall) if outcome.is_kept(claim) and outcome.depth > split.k else None
     if split.names is not None:
         winner.hasher.feature_names_in_ = split.names
     certificate = _certified(outcome, claim, split, keep_floats, queries is not None, growth)
@@ -173,7 +167,7 @@ def _family_names(families: Iterable[str] | None, has_labels: bool, thorough: bo
 
 
 def _explored(
-    rows: Rows,
+    split: Split,
     claim: Claim,
     names: list[str],
     modes: tuple[str, ...],
@@ -187,15 +181,14 @@ def _explored(
     ones start at as many bits as there are features.
     """
     tried: list[Contender] = []
-    work = _Work(progress, names)
 
     def keeps(family: str, n_bits: int) -> bool:
-        made = contenders(family, n_bits, rows, modes, work.begin(family, n_bits))
+        made = contenders(family, n_bits, split, modes, _stage(progress, family, n_bits))
         tried.extend(made)
         return any(is_likely(claim, contender) for contender in made)
 
     for family in names:
-        sizes, likely = sizes_of(family, rows, max_bytes), [c.bytes_per_row for c in tried if is_likely(claim, c)]
+        sizes, likely = sizes_of(family, split, max_bytes), [c.bytes_per_row for c in tried if is_likely(claim, c)]
         if family not in SLOW:
             enough = next((n_bits for n_bits in sizes if keeps(family, n_bits)), None)
             if family == QUICKEST and enough is not None:
@@ -206,7 +199,7 @@ def _explored(
         sizes = [n_bits for n_bits in sizes if not likely or n_bits <= 8 * min(likely)]
         if not sizes:
             continue
-        first = len(sizes) - 1 if likely else int(np.argmin(np.abs(np.array(sizes) - rows.database.shape[1])))
+        first = len(sizes) - 1 if likely else int(np.argmin(np.abs(np.array(sizes) - split.database.shape[1])))
         if keeps(family, sizes[first]):
             all(keeps(family, n_bits) for n_bits in reversed(sizes[:first]))
         elif not likely:
@@ -214,14 +207,14 @@ def _explored(
     return tried
 
 
-def _most_codes(rows: Rows, names: list[str], modes: tuple[str, ...], max_bytes: int) -> int:
+def _most_codes(split: Split, names: list[str], modes: tuple[str, ...], max_bytes: int) -> int:
     """How many codes could be tried and shown. Each has its part of the error, so queries must not decide this."""
-    sizes = [n_bits for family in names for n_bits in sizes_of(family, rows, max_bytes)]
+    sizes = [n_bits for family in names for n_bits in sizes_of(family, split, max_bytes)]
     if not sizes:
         raise ValueError(
-            f"max_bytes={max_bytes} leaves nothing to try for {rows.database.shape[1]} features; the smallest codes "
-            f"have {SIZES[0]} bytes, no code has more bits than the {len(rows.database)} database row(s), and families "
-            "such as 'pca_sign' have at most one bit for each feature"
+            f"max_bytes={max_bytes} leaves nothing to try for {split.database.shape[1]} features; the smallest codes "
+            f"have {SIZES[0]} bytes, no code has more bits than the {len(split.database)} database row(s), and "
+            "families such as 'pca_sign' have at most one bit for each feature"
         )
     return len(sizes) * len(modes)
 
@@ -229,7 +222,7 @@ def _most_codes(rows: Rows, names: list[str], modes: tuple[str, ...], max_bytes:
 def _explore_on(
     own: list[Contender],
     evidence: Evidence | None,
-    rows: Rows,
+    split: Split,
     claim: Claim,
     names: list[str],
     modes: tuple[str, ...],
@@ -250,15 +243,14 @@ def _explore_on(
         return max((float(found(of_code, claim.max_depth).mean()) for of_code in ranks), default=0.0)
 
     reason = "since smaller codes failed the test" if evidence else "since no more codes can be tried after the test"
-    work = _Work(progress, names, f", {reason}")
     enough = min((contender.bytes_per_row for contender in own if is_enough(contender)), default=max_bytes)
     for family in names:
         of_family = [contender for contender in own if contender.family == family]
         largest = max((contender.hasher.n_bits for contender in of_family), default=0)
         best, without_gain = recall_of(of_family), 0
-        for n_bits in sizes_of(family, rows, enough):
+        for n_bits in sizes_of(family, split, enough):
             if n_bits > largest and without_gain < PATIENCE:
-                made = contenders(family, n_bits, rows, modes, work.begin(family, n_bits))
+                made = contenders(family, n_bits, split, modes, _stage(progress, family, n_bits, f", {reason}"))
                 own += made
                 if any(map(is_enough, made)):
                     enough = made[0].bytes_per_row
@@ -267,59 +259,42 @@ def _explore_on(
                 best = max(best, recall_of(made))
 
 
-class _Work:
-    """Progress over all fits, whose number is not known before: a family is taken for three fits."""
-
-    def __init__(self, progress: ProgressCallback | None, names: list[str], reason: str = "") -> None:
-        self._progress, self._names, self._done, self._reason = progress, names, 0.0, reason
-        self._begun: list[str] = []
-
-    def begin(self, family: str, n_bits: int) -> ProgressCallback | None:
-        """Tell of a new fit; returns the callback for it."""
-        self._begun.append(family)
-        before, weight, stage = self._done, WEIGHTS.get(family, 1.0), f"{family}, {-(-n_bits // 8)} bytes"
-        stage += self._reason
-        self._done += weight
-        later = self._names[self._names.index(family) + 1 :]
-        more = max(0, USUAL_FITS - self._begun.count(family)) * weight
-        total = self._done + more + USUAL_FITS * sum(WEIGHTS.get(name, 1.0) for name in later)
-
-        def watch(progress: Progress) -> None:
-            tell(self._progress, stage, before + weight * (progress.fraction or 0.0), total)
-
-        watch(Progress(stage, 0, 1))
-        return None if self._progress is None else watch
+def _stage(progress: ProgressCallback | None, family: str, n_bits: int, reason: str = "") -> ProgressCallback:
+    """Tell of a new fit; returns the callback for it."""
+    stage = f"{family}, {-(-n_bits // 8)} bytes{reason}"
+    tell(progress, stage, 0, None)
+    return lambda fit: tell(progress, stage, fit.done, fit.total)
 
 
 def _certified(
     outcome: Outcome, claim: Claim, split: Split, keep_floats: bool, own_queries: bool, growth: float | None
 ) -> Certificate:
-    winner, rows = outcome.accepted, split.rows
+    winner = outcome.accepted
     values = found(winner.testing, outcome.depth)
     return Certificate(
         recall=claim.recall,
         promised=outcome.promised,
         k=claim.k,
         confidence=claim.confidence,
-        metric=rows.metric,
+        metric=split.metric,
         mode=winner.mode,
         depth=outcome.depth,
         max_depth=claim.max_depth,
         keep_floats=keep_floats,
         n_bits=int(winner.hasher.n_bits),
         family=winner.family,
-        n_database=len(rows.database),
+        n_database=len(split.database),
         n_rows=split.n_rows,
-        n_choosing=len(rows.choosing),
-        n_testing=len(rows.testing),
+        n_choosing=len(split.choosing),
+        n_testing=len(split.testing),
         own_queries=own_queries,
         found=tuple(np.bincount(np.rint(values * claim.k).astype(int), minlength=claim.k + 1).tolist()),
         bet=outcome.bet,
         tested=outcome.tested,
         model=fingerprint(winner.hasher),
-        data=split.data_digest,
-        queries=split.queries_digest,
-        seed=rows.seed,
+        data=digest(split.database),
+        queries=digest(np.concatenate([split.choosing, split.testing])),
+        seed=split.seed,
         growth=growth,
         versions={"hashlearn": hashlearn.__version__, "numpy": np.__version__},
     )

@@ -14,40 +14,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hashlearn.compression.splitting import Ranks, Split
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.progress import ProgressCallback
 from hashlearn.hashers import ITQ, BaseHasher, RankingHasher, SignCodes, TwoStepHasher
 from hashlearn.search import worst_ranks
 
-Ranks = NDArray[np.int64]
-
 MODES = ("hamming", "asymmetric")
 SIZES = (4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512)  # bytes
 QUICK, SLOW = ("pca_sign", "itq", "sign", "two_step"), ("ranking_linear", "ranking_mlp")
 FAMILIES = (*QUICK, *SLOW)
-
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """The rows that codes are learned from, the queries that choose among them, and those that test the choice."""
-
-    database: NDArray[Any]
-    labels: NDArray[Any] | None
-    choosing: NDArray[Any]
-    testing: NDArray[Any]
-    true_choosing: Ranks  # rows of the database: the k nearest of each query by floats
-    true_testing: Ranks
-    metric: str
-    seed: int | None
-
-    @property
-    def k(self) -> int:
-        """How many neighbors count."""
-        return int(self.true_testing.shape[1])
-
-    def both(self) -> tuple[tuple[NDArray[Any], Ranks], tuple[NDArray[Any], Ranks]]:
-        """Queries and their true neighbors: those that choose, and those that test."""
-        return (self.choosing, self.true_choosing), (self.testing, self.true_testing)
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,9 +53,9 @@ def found(ranks: Ranks, depth: int) -> FloatArray:
     return shares
 
 
-def sizes_of(family: str, rows: Rows, max_bytes: int) -> list[int]:
+def sizes_of(family: str, split: Split, max_bytes: int) -> list[int]:
     """The numbers of bits to try, ascending."""
-    n, n_features = rows.database.shape
+    n, n_features = split.database.shape
     if family == "sign":
         return [n_features] if n_features <= min(8 * max_bytes, n) else []
     most = n if family in ("ranking_linear", "ranking_mlp", "two_step") else min(n, n_features)
@@ -87,20 +63,21 @@ def sizes_of(family: str, rows: Rows, max_bytes: int) -> list[int]:
 
 
 def contenders(
-    family: str, n_bits: int, rows: Rows, modes: tuple[str, ...], progress: ProgressCallback | None
+    family: str, n_bits: int, split: Split, modes: tuple[str, ...], progress: ProgressCallback | None
 ) -> list[Contender]:
     """Fit one code and search it in each mode."""
-    hasher = _HASHERS[family](n_bits, rows, progress)
+    hasher = _HASHERS[family](n_bits, split, progress)
     began = time.perf_counter()
-    hasher.fit(rows.database, rows.labels if family == "two_step" else None)
+    hasher.fit(split.database, split.labels if family == "two_step" else None)
     seconds = time.perf_counter() - began
     if "progress" in hasher.get_params():
         hasher.set_params(progress=None)
-    codes = hasher.encode(rows.database)
+    codes = hasher.encode(split.database)
+    pairs = ((split.choosing, split.true_choosing), (split.testing, split.true_testing))
     made = []
     for mode in modes:
         choosing, testing = (
-            worst_ranks(true, codes, n_bits, **asked(hasher, queries, mode)) for queries, true in rows.both()
+            worst_ranks(true, codes, n_bits, **asked(hasher, queries, mode)) for queries, true in pairs
         )
         made.append(Contender(family, mode, codes.shape[1], seconds, choosing, testing, hasher, codes))
     return made
@@ -113,18 +90,18 @@ def asked(hasher: BaseHasher, queries: Any, mode: str) -> dict[str, Any]:
     )
 
 
-def _ranking(encoder: str) -> Callable[[int, Rows, ProgressCallback | None], BaseHasher]:
-    def build(n_bits: int, rows: Rows, progress: ProgressCallback | None) -> BaseHasher:
-        return RankingHasher(n_bits, encoder=encoder, metric=rows.metric, random_state=rows.seed, progress=progress)
+def _ranking(encoder: str) -> Callable[[int, Split, ProgressCallback | None], BaseHasher]:
+    def build(n_bits: int, split: Split, progress: ProgressCallback | None) -> BaseHasher:
+        return RankingHasher(n_bits, encoder=encoder, metric=split.metric, random_state=split.seed, progress=progress)
 
     return build
 
 
-_HASHERS: dict[str, Callable[[int, Rows, ProgressCallback | None], BaseHasher]] = {
-    "pca_sign": lambda n_bits, rows, _: SignCodes(n_bits, features="pca", random_state=rows.seed),
-    "itq": lambda n_bits, rows, _: ITQ(n_bits, random_state=rows.seed),
-    "sign": lambda n_bits, rows, _: SignCodes(n_bits),
-    "two_step": lambda n_bits, rows, progress: TwoStepHasher(n_bits, random_state=rows.seed, progress=progress),
+_HASHERS: dict[str, Callable[[int, Split, ProgressCallback | None], BaseHasher]] = {
+    "pca_sign": lambda n_bits, split, _: SignCodes(n_bits, features="pca", random_state=split.seed),
+    "itq": lambda n_bits, split, _: ITQ(n_bits, random_state=split.seed),
+    "sign": lambda n_bits, split, _: SignCodes(n_bits),
+    "two_step": lambda n_bits, split, progress: TwoStepHasher(n_bits, random_state=split.seed, progress=progress),
     "ranking_linear": _ranking("linear"),
     "ranking_mlp": _ranking("mlp"),
 }

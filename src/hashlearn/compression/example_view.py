@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hashlearn.compression.records import Example
-from hashlearn.compression.result import Compression
+from hashlearn.compression.result import Compression, Example
 from hashlearn.core.arrays import to_numpy
 from hashlearn.pages.markup import Markup, element
 from hashlearn.pages.png import data_uri

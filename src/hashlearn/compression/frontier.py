@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from hashlearn.compression.contenders import Contender, Rows, asked, found
-from hashlearn.compression.records import Example, FrontierRow
+from hashlearn.compression.contenders import Contender, asked, found
+from hashlearn.compression.result import Example, FrontierRow
 from hashlearn.compression.searcher import Searcher
 from hashlearn.compression.splitting import Split
 from hashlearn.compression.testing import Claim, Evidence, measured_depth
@@ -22,7 +22,7 @@ SLOWEST_GROWTH = 0.5  # measured exponents were 0.2 to 0.46, and larger than sam
 
 
 def frontier_of(
-    tried: list[Contender], claim: Claim, evidence: Evidence, rows: Rows, winner: Contender
+    tried: list[Contender], claim: Claim, evidence: Evidence, split: Split, winner: Contender
 ) -> tuple[FrontierRow, ...]:
     """A row for each contender, smallest codes first. All bounds and the promise hold together."""
     table = []
@@ -37,7 +37,7 @@ def frontier_of(
             bound=bounds.recall,
             codes_recall=float(found(contender.testing, claim.k).mean()),
             codes_bound=bounds.codes_recall,
-            ms_per_query=_milliseconds(contender, rows, bounds.depth or claim.max_depth),
+            ms_per_query=_milliseconds(contender, split, bounds.depth or claim.max_depth),
             fit_seconds=contender.fit_seconds,
             chosen=contender is winner,
         )
@@ -45,51 +45,50 @@ def frontier_of(
     return tuple(table)
 
 
-def _milliseconds(contender: Contender, rows: Rows, depth: int) -> float:
+def _milliseconds(contender: Contender, split: Split, depth: int) -> float:
     """Time of a query, encoding and rescoring included, in a batch on all cores."""
-    searcher = _searcher(contender, rows, depth)
-    queries = rows.testing[:TIMED_QUERIES]
-    searcher.search(queries[:1], rows.k)  # compiles kernels, builds the engine
+    searcher = _searcher(contender, split, depth)
+    queries = split.testing[:TIMED_QUERIES]
+    searcher.search(queries[:1], split.k)  # compiles kernels, builds the engine
     began = time.perf_counter()
-    searcher.search(queries, rows.k)
+    searcher.search(queries, split.k)
     return 1000.0 * (time.perf_counter() - began) / len(queries)
 
 
-def _searcher(contender: Contender, rows: Rows, depth: int, keep_floats: bool = True) -> Searcher:
-    settings: dict[str, Any] = {"mode": contender.mode, "metric": rows.metric, "codes": contender.codes}
-    return Searcher(contender.hasher, rows.database, depth=depth, keep_floats=keep_floats, **settings)
+def _searcher(contender: Contender, split: Split, depth: int, keep_floats: bool = True) -> Searcher:
+    settings: dict[str, Any] = {"mode": contender.mode, "metric": split.metric, "codes": contender.codes}
+    return Searcher(contender.hasher, split.database, depth=depth, keep_floats=keep_floats, **settings)
 
 
 def examples_of(winner: Contender, depth: int, keep_floats: bool, split: Split) -> tuple[Example, ...]:
     """The testing queries that lost most neighbors, worst first. Queries that lost none are not examples."""
-    rows = split.rows
     values = found(winner.testing, depth)
     worst = np.argsort(values, kind="stable")[:EXAMPLES]
     worst = worst[values[worst] < 1.0]
     if not len(worst):
         return ()
-    searcher = _searcher(winner, rows, depth, keep_floats)
-    answers = searcher.search(rows.testing[worst], rows.k).indices
+    searcher = _searcher(winner, split, depth, keep_floats)
+    answers = searcher.search(split.testing[worst], split.k).indices
     return tuple(
         Example(
             int(split.testing_rows[place]),
-            tuple(split.database_rows[rows.true_testing[place]].tolist()),
+            tuple(split.database_rows[split.true_testing[place]].tolist()),
             tuple(split.database_rows[answer].tolist()),
         )
         for place, answer in zip(worst, answers, strict=True)
     )
 
 
-def growth_of(contender: Contender, rows: Rows, recall: float) -> float:
+def growth_of(contender: Contender, split: Split, recall: float) -> float:
     """The exponent in depth ∝ n ** growth, from half of the database and all of it; an estimate on the safe side."""
-    hasher, codes, n = contender.hasher, contender.codes, len(rows.database)
-    queries = np.concatenate([rows.choosing, rows.testing])
-    order = np.random.default_rng(rows.seed).permutation(n)
-    sizes = [max(rows.k, round(share * n)) for share in SUBSAMPLES]
+    hasher, codes, n = contender.hasher, contender.codes, len(split.database)
+    queries = np.concatenate([split.choosing, split.testing])
+    order = np.random.default_rng(split.seed).permutation(n)
+    sizes = [max(split.k, round(share * n)) for share in SUBSAMPLES]
     depths = []
     for size in sizes:
         part = np.sort(order[:size])
-        true = float_neighbors(queries, rows.database[part], rows.k, metric=rows.metric)
+        true = float_neighbors(queries, split.database[part], split.k, metric=split.metric)
         ranks = worst_ranks(true, codes[part], hasher.n_bits, **asked(hasher, queries, contender.mode))
         depths.append(measured_depth(ranks, recall))
     return max(SLOWEST_GROWTH, math.log(depths[1] / depths[0]) / math.log(sizes[1] / sizes[0]))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from hashlearn.compression.records import Certificate, FrontierRow
+from hashlearn.compression.result import Certificate, FrontierRow
 from hashlearn.pages.formatting import ABSENT, fixed, rounded_down, seconds
 from hashlearn.pages.markup import Markup, element, join
 from hashlearn.pages.plots import Axis, Frame, Line, line_plot, linear_axis, log_axis, marked_log_axis

@@ -18,8 +18,7 @@ from hashlearn.compression.engine_settings import (
 )
 from hashlearn.compression.example_view import Contents, example_parts
 from hashlearn.compression.frontier_view import MODES, at_least, frontier_figures, frontier_table, percent
-from hashlearn.compression.records import Certificate
-from hashlearn.compression.result import Compression
+from hashlearn.compression.result import Certificate, Compression
 from hashlearn.compression.savings_view import DOLLARS_PER_GB, float_bytes, savings
 from hashlearn.core.atomic_files import write_atomically
 from hashlearn.core.checks import positive, whole_number

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from hashlearn.compression.frontier_view import percent
-from hashlearn.compression.records import FLOAT_BYTES
-from hashlearn.compression.result import Compression
+from hashlearn.compression.result import FLOAT_BYTES, Compression
 from hashlearn.pages.formatting import ABSENT
 from hashlearn.pages.markup import Markup, element
 from hashlearn.pages.tables import plain_table

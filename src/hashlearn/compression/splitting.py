@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from scipy.sparse import issparse
 from sklearn.utils import check_array
 
-from hashlearn.compression.contenders import Rows
 from hashlearn.compression.promise import TABLE_SHARE, fewest_values, shared
 from hashlearn.core.arrays import to_numpy
-from hashlearn.core.checks import LARGEST_FEATURE, require_k, whole_number
+from hashlearn.core.checks import LARGEST_FEATURE, generator, require_k, whole_number
 from hashlearn.core.labels import checked_labels, require_unmasked
 from hashlearn.core.rows import as_rows, column_names, require_finite, require_numbers, require_same_columns
 from hashlearn.metrics import float_neighbors
@@ -27,18 +26,30 @@ CHOOSING_SHARE = 5  # one query in five chooses, the others test
 FEWEST_CHOOSING = 10
 READ_ROWS = 65_536
 
+Ranks = NDArray[np.int64]
+
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Rows, and where they come from."""
+    """The rows that codes are learned from, the queries that choose among them, and those that test the choice."""
 
-    rows: Rows
+    database: NDArray[Any]
+    labels: NDArray[Any] | None
+    choosing: NDArray[Any]
+    testing: NDArray[Any]
+    true_choosing: Ranks  # rows of the database: the k nearest of each query by floats
+    true_testing: Ranks
+    metric: str
+    seed: int | None
     database_rows: NDArray[np.int64]  # the row of X that each database row is
     testing_rows: NDArray[np.int64]  # the row of the queries, or of X if there are none, that each testing query is
     n_rows: int
-    data_digest: str  # of the database
-    queries_digest: str
     names: NDArray[Any] | None = None  # of the columns of X
+
+    @property
+    def k(self) -> int:
+        """How many neighbors count."""
+        return int(self.true_testing.shape[1])
 
 
 def split_rows(
@@ -52,14 +63,13 @@ def split_rows(
     metric: str,
     n_queries: Any,
     max_rows: Any,
-    rng: np.random.Generator,
     seed: int | None,
 ) -> Split:
     """Check all rows and split them. Queries that equal a database row are left out, because every code finds those.
 
     X may be a file that `hashlearn.streams.open_rows` opened; only the rows that are used are read from it.
     """
-    needed = _queries_needed(recall, confidence)
+    needed, rng = _queries_needed(recall, confidence), generator(seed)
     X = as_rows(X)
     names = feature_names(X)
     X = X if isinstance(X, VectorFile) else _matrix(X)
@@ -92,11 +102,21 @@ def split_rows(
     if len(asked) < needed:
         raise ValueError(_too_few(len(asked), needed, recall, confidence))
     n_choosing = max(len(asked) // CHOOSING_SHARE, FEWEST_CHOOSING)
-    choosing, testing = asked[:n_choosing], asked[n_choosing:]
     true = float_neighbors(asked, database, k, metric=metric)
-    parts = (choosing, testing, true[:n_choosing], true[n_choosing:])
-    rows = Rows(database, labels, *parts, metric, seed)
-    return Split(rows, database_rows, asked_rows[n_choosing:], n_rows, digest(database), digest(asked), names)
+    return Split(
+        database=database,
+        labels=labels,
+        choosing=asked[:n_choosing],
+        testing=asked[n_choosing:],
+        true_choosing=true[:n_choosing],
+        true_testing=true[n_choosing:],
+        metric=metric,
+        seed=seed,
+        database_rows=database_rows,
+        testing_rows=asked_rows[n_choosing:],
+        n_rows=n_rows,
+        names=names,
+    )
 
 
 def _matrix(X: Any) -> Any:

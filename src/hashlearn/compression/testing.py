@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hashlearn.compression.contenders import Contender, Ranks, found
+from hashlearn.compression.contenders import Contender, found
 from hashlearn.compression.promise import (
     LARGEST_BET,
     TABLE_SHARE,
@@ -26,6 +26,7 @@ from hashlearn.compression.promise import (
     lower_bound,
     shared,
 )
+from hashlearn.compression.splitting import Ranks
 from hashlearn.core.arrays import FloatArray
 
 SMALLEST_CLAIM = 0.01  # that a bet is fitted to
