@@ -182,7 +182,7 @@ def test_bad_features(folder: Path) -> None:
 
 
 def test_objects_are_shown_without_their_defaults() -> None:
-    assert module._plain(KernelRidge(alpha="cv", gamma="cv")) == "KernelRidge(alpha='cv', gamma='cv')"
+    assert module._plain(KernelRidge(alpha=0.3, gamma="scale")) == "KernelRidge(alpha=0.3, gamma='scale')"
     nested = LabelsAndNeighbors(neighbors=Neighbors(metric="euclidean"), labels_weight=0.875)
     assert module._plain(nested) == "LabelsAndNeighbors(neighbors=Neighbors(metric='euclidean'), labels_weight=0.875)"
     assert module._plain(np.ones(1)) == "array([1.])"

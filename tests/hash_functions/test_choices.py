@@ -1,4 +1,4 @@
-"""γ rules, selection on held-out rows, landmarks beyond the limit."""
+"""γ rules, landmarks beyond the limit."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from sklearn.svm import LinearSVC
 from hashlearn import TwoStepHasher
 from hashlearn.hash_functions import RBFSVM, KernelRidge, kernel_method
 from hashlearn.hash_functions import kernels as kernels_module
-from hashlearn.hash_functions.base import Training
-from hashlearn.hash_functions.distinct_bits import distinct_bits
 from hashlearn.hash_functions.kernels import RBFPoints, choose_gamma
 from tests.hash_functions.digits import bit_accuracy, learn_and_new
 
@@ -31,8 +29,6 @@ def test_gamma_rules_are_their_definitions(rng, convert, monkeypatch):
     squared = pairwise_distances(X) ** 2
     nearest = np.sort(squared + np.diag(np.full(len(X), np.inf)), axis=1)[:, :50]
     assert choose_gamma("neighbors", convert(X), rng)[0] == pytest.approx(1 / nearest.mean())
-    median = np.median(squared[np.triu_indices(len(X), 1)])
-    assert choose_gamma("median", convert(X), rng)[0] == pytest.approx(1 / median)
     assert choose_gamma("scale", convert(X), rng)[0] == pytest.approx(1 / (64 * X.var()))
     assert choose_gamma(0.25, convert(X), rng) == (0.25, "given")
 
@@ -44,7 +40,7 @@ def test_a_sample_of_rows_gives_nearly_the_same_gamma(rng, monkeypatch):
     assert sampled == pytest.approx(choose_gamma("neighbors", X, rng)[0], rel=0.2)
 
 
-@pytest.mark.parametrize("rule", ["neighbors", "median", "scale"])
+@pytest.mark.parametrize("rule", ["neighbors", "scale"])
 def test_equal_rows_have_a_finite_gamma(rng, rule):
     for n in (1, 2, 100):
         assert choose_gamma(rule, np.ones((n, 3)), rng)[0] == 1.0
@@ -64,56 +60,6 @@ def test_gram_is_the_kernel(dtype):
     tolerance = 1e-5 if dtype == np.float32 else 1e-12
     np.testing.assert_allclose(K, np.exp(-0.3 * pairwise_distances(X) ** 2), atol=tolerance)
     np.testing.assert_allclose(points.kernel(X[:20].astype(dtype)), K[:20], atol=tolerance)
-
-
-@pytest.mark.parametrize("spec", [RBFSVM, KernelRidge])
-def test_cv_finds_a_gamma_where_the_default_is_bad(rng, spec):
-    """A circle cut in 24 alternating arcs: any γ that sees more than one arc at once is too wide."""
-    data = np.random.default_rng(2)
-    angle = data.uniform(0.0, 2.0 * np.pi, 600)
-    X = np.column_stack([4.0 * np.cos(angle), 4.0 * np.sin(angle), 0.01 * data.standard_normal((600, 1))])
-    codes = np.where(np.sin(12.0 * angle) > 0.0, 1, -1)[:, None].astype(np.int8)
-    bad = spec(gamma="scale").fit(X[:400], codes[:400], rng).decision_function(X[400:])
-    chosen = spec(gamma="cv").fit(X[:400], codes[:400], rng)
-    assert bit_accuracy(bad, codes[400:]) < 0.7
-    assert bit_accuracy(chosen.decision_function(X[400:]), codes[400:]) > 0.9
-    assert "cv" in chosen.description
-
-
-def test_cv_of_the_strength(rng):
-    """Labels that are wrong twice in ten: a strong C learns the noise by heart."""
-    data = np.random.default_rng(3)
-    X = data.standard_normal((900, 2))
-    clean = np.where(X[:, :1] > 0.0, 1, -1).astype(np.int8)
-    noisy = clean * np.where(data.random((900, 1)) < 0.2, -1, 1).astype(np.int8)
-    chosen = RBFSVM(C="cv", gamma=10.0).fit(X[:600], noisy[:600], rng)
-    assert "C=1," in chosen.description
-    alone = RBFSVM(gamma=10.0).fit(X[:600], noisy[:600], rng)
-    better, worse = (bit_accuracy(f.decision_function(X[600:]), clean[600:]) for f in (chosen, alone))
-    assert better > worse
-
-
-def test_cv_tries_every_strength_on_the_same_kernel(rng):
-    """Ridge regression of one half by the other, written out; candidates come with the default first."""
-    X, codes, _, _ = learn_and_new()
-    K, K_held = RBFPoints(X[:200], 0.05).gram(), RBFPoints(X[:200], 0.05).kernel(X[200:])
-    before = K.copy()
-    for alpha in (0.1, 1.0, 0.01):
-        expected = K_held @ np.linalg.solve(before + alpha * np.eye(200), codes[:200].astype(float))
-        np.testing.assert_allclose(KernelRidge()._trial(K, codes[:200], K_held, alpha), expected, atol=1e-8)
-    np.testing.assert_array_equal(K, before)
-
-
-def test_cv_keeps_the_defaults_among_equals(rng, monkeypatch):
-    X, codes, _, _ = learn_and_new()
-    monkeypatch.setattr(KernelRidge, "_trial", lambda self, K, y, K_held, _: np.ones((len(K_held), y.shape[1])))
-    data = Training(X, codes, distinct_bits(codes), rng, None, None)
-    assert KernelRidge()._select(data, [0.05, 0.2], [1.0, 10.0, 0.1])[1:] == (0.05, 1.0)
-
-
-def test_cv_with_too_few_rows_is_the_default(rng):
-    X, codes, _, _ = learn_and_new()
-    assert "too few rows for cv" in RBFSVM(gamma="cv", C="cv").fit(X[:12], codes[:12], rng).description
 
 
 @pytest.mark.parametrize("spec", [RBFSVM, KernelRidge])

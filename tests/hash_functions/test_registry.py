@@ -85,7 +85,7 @@ def test_a_classifier_class_is_told_to_be_called():
     ("make", "message"),
     [
         (lambda: RBFSVM(C=0), "C must be a positive number"),
-        (lambda: RBFSVM(C="best"), "C must be a positive number or 'cv'"),
+        (lambda: RBFSVM(C="best"), "C must be a positive number"),
         (lambda: RBFSVM(gamma="auto"), "gamma must be a positive number or one of 'neighbors'"),
         (lambda: RBFSVM(gamma=-1.0), "gamma must be a positive number"),
         (lambda: RBFSVM(gamma=float("nan")), "gamma must be a positive number"),
@@ -93,7 +93,7 @@ def test_a_classifier_class_is_told_to_be_called():
         (lambda: RBFSVM(max_gram_rows=0), "max_gram_rows must be an integer of at least 1"),
         (lambda: RBFSVM(n_landmarks=2.5), "n_landmarks must be an integer of at least 1"),
         (lambda: KernelRidge(alpha=-1), "alpha must be a positive number"),
-        (lambda: KernelRidge(alpha="auto"), "alpha must be a positive number, 'loo' or 'cv'"),
+        (lambda: KernelRidge(alpha="auto"), "alpha must be a positive number or 'loo'"),
         (lambda: LinearSVM(C=None), "C must be a positive number"),
         (lambda: LinearSVM(C=True), "C must be a positive number"),
         (lambda: LinearSVM(max_iter=0), "max_iter must be an integer of at least 1"),

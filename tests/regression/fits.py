@@ -81,8 +81,6 @@ OLD_HASH_FUNCTIONS = {"linear": LinearRidge(), "nystroem": KernelRidge(max_gram_
 # Hash functions that are no plain name.
 HASH_FUNCTIONS: dict[str, Any] = {
     "kernel ridge on landmarks": KernelRidge(max_gram_rows=1, n_landmarks=60),
-    "kernel ridge by cv": KernelRidge(alpha="cv", gamma="cv"),
-    "kernel ridge, fixed": KernelRidge(alpha=0.1, gamma="median"),
     "linear ridge, alpha 10": LinearRidge(alpha=10.0),
     "rbf_svm, C 10": RBFSVM(C=10.0),
     "decision tree of scikit-learn": DecisionTreeClassifier(max_depth=5, random_state=0),
@@ -485,7 +483,6 @@ def _blocks() -> Iterator[Fit]:
     for name in ("linear", "linear_ridge", "nystroem", "linear ridge, alpha 10", "kernel ridge on landmarks"):
         for labels in (False, True):
             yield _in_blocks(f"hash function {name}, labels {labels}", labels=labels, hash_function=name)
-    yield _in_blocks("hash function kernel ridge, fixed", hash_function="kernel ridge, fixed")
     for init in ("itq", "pca"):
         yield _in_blocks(f"init {init}", init=init)
     for n_sweeps in (1, 5):

@@ -25,7 +25,6 @@ from hashlearn.hash_functions import (
     is_automatic,
 )
 from hashlearn.hash_functions.kernel_method import Landmarks
-from hashlearn.hash_functions.kernel_ridge import DEFAULT_ALPHA, alpha_by_leave_one_out
 from hashlearn.hash_functions.kernels import choose_gamma
 from hashlearn.hash_functions.linear import ridge_margins
 
@@ -42,11 +41,11 @@ def block_hash_function(value: Any, n: int, with_labels: bool) -> LinearRidge | 
         return LinearRidge()
     if value == "kernel_ridge":
         return KernelRidge()
-    if isinstance(value, LinearRidge | KernelRidge) and "cv" not in (value.alpha, getattr(value, "gamma", None)):
+    if isinstance(value, LinearRidge | KernelRidge):
         return value
     raise ValueError(
-        "hash_function must be 'auto', 'linear_ridge', 'kernel_ridge', LinearRidge(...) or KernelRidge(...) without "
-        f"'cv' (others are not sums over blocks of rows), got {value!r}"
+        "hash_function must be 'auto', 'linear_ridge', 'kernel_ridge', LinearRidge(...) or KernelRidge(...) "
+        f"(others are not sums over blocks of rows), got {value!r}"
     )
 
 
@@ -72,11 +71,8 @@ def fit_over_blocks(
     chosen = np.sort(rng.choice(len(rows), min(spec.n_landmarks, len(rows)), replace=False))
     landmarks = Landmarks(rows[chosen], gamma)
     gram, products = executor.reduce_rows(landmark_sums, plus, landmarks, bits.columns, n_bits, each=each)
-    alpha = DEFAULT_ALPHA if isinstance(spec.alpha, str) else float(spec.alpha)
-    if spec.alpha == "loo":
-        packed = np.concatenate([block[index] for block, index in zip(codes, sampled, strict=True)])
-        signs = _signs(packed, bits.columns, n_bits).astype(np.int8)
-        alpha = alpha_by_leave_one_out(rows, signs, gamma, rng) or alpha
+    packed = np.concatenate([block[index] for block, index in zip(codes, sampled, strict=True)])
+    alpha = spec.weight(rows, _signs(packed, bits.columns, n_bits).astype(np.int8), gamma, rng)
     coefficients = landmarks.ridge(gram, products, alpha)
     title = f"kernel ridge, gamma={gamma:.4g} ({origin}), alpha={alpha:.4g}, {landmarks.m} Nyström landmarks"
     intercepts = np.zeros(bits.n_distinct)

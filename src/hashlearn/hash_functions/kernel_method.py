@@ -1,9 +1,4 @@
-"""What kernel ridge regression and the RBF-SVM share: ``"cv"``, and Nyström landmarks for many rows.
-
-``"cv"`` selects γ and the strength (C or alpha) by accuracy on held-out rows. At most 1,500 rows and 4 distinct bits
-are drawn, and a third of the rows is held out. Every point of a small grid around the defaults is fitted on the rest:
-γ times 1/64 … 64, the strength times 1/10, 1, 10. The best mean accuracy wins; among equals the one nearest the
-defaults. A parameter that is a number or a rule is not changed. With fewer than 20 rows the defaults are used.
+"""What kernel ridge regression and the RBF-SVM share: Nyström landmarks for many rows.
 
 Landmarks avoid the n × n Gram matrix: functions are combinations of m landmark kernels (Nyström). Φ = K_nm L⁻ᵀ with
 LLᵀ = K_mm turns the kernel problem into a linear one with m features. Φ is computed block by block of rows. It is
@@ -15,8 +10,7 @@ O(n m (n_features + m)) once, then O(n m n_bits) for each pass.
 from __future__ import annotations
 
 import logging
-from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import nullcontext
 from functools import partial
 from math import isqrt
@@ -32,13 +26,7 @@ from hashlearn.core.threads import ROWS_PER_BLOCK, on_this_thread, sum_row_block
 from hashlearn.core.thresholds import LARGEST_GRAM_ROWS
 from hashlearn.hash_functions.base import HashFunction, Training
 from hashlearn.hash_functions.fitted import Rows
-from hashlearn.hash_functions.kernels import RBFPoints, check_gamma, choose_gamma
-
-GAMMA_FACTORS = (1.0, 0.25, 4.0, 1 / 16, 16.0, 1 / 64, 64.0)
-STRENGTH_FACTORS = (1.0, 10.0, 0.1)
-MOST_ROWS = 1500
-MOST_BITS = 4
-FEWEST_ROWS = 20
+from hashlearn.hash_functions.kernels import RBFPoints, check_gamma
 
 log = logging.getLogger(__name__)
 JITTER = 1e-6  # on the diagonal of K_mm, whose entries are 1: landmarks may be equal
@@ -56,10 +44,6 @@ class KernelMethod(HashFunction):
     gamma: float | str
     max_gram_rows: int | None
     n_landmarks: int
-
-    @abstractmethod
-    def _trial(self, K: FloatArray, codes: NDArray[np.int8], K_held: FloatArray, strength: float) -> FloatArray:
-        """Margins of held-out rows, from their kernel with the training rows, after a fit on the Gram matrix K."""
 
     def require_rows(self, X: Rows) -> None:
         """Refuse a Gram matrix that takes more than half of this machine's memory."""
@@ -80,37 +64,6 @@ class KernelMethod(HashFunction):
         if self.max_gram_rows is not None:
             whole_number(self.max_gram_rows, "max_gram_rows", least=1)
         whole_number(self.n_landmarks, "n_landmarks", least=1)
-
-    def _choose(self, data: Training, strength: float | str, default: float) -> tuple[float, float, str]:
-        """γ, the strength, and the source of γ in words."""
-        gamma, origin = choose_gamma(self.gamma, data.X, data.rng)
-        value = default if isinstance(strength, str) else float(strength)
-        if "cv" not in (self.gamma, strength):
-            return gamma, value, origin
-        gammas = [gamma * factor for factor in (GAMMA_FACTORS if self.gamma == "cv" else (1.0,))]
-        strengths = [value * factor for factor in (STRENGTH_FACTORS if strength == "cv" else (1.0,))]
-        if data.X.shape[0] < FEWEST_ROWS or data.bits.n_distinct == 0:
-            return gamma, value, f"{origin}, too few rows for cv"
-        accuracy, gamma, value = self._select(data, gammas, strengths)
-        return gamma, value, f"{'cv' if self.gamma == 'cv' else origin}, {accuracy:.3f} of held-out bits right"
-
-    def _select(
-        self, data: Training, gammas: Sequence[float], strengths: Sequence[float]
-    ) -> tuple[float, float, float]:
-        """The best accuracy on held-out rows, its γ and its strength; the defaults come first among the candidates."""
-        X, codes, rng = data.X, data.codes, data.rng
-        rows = rng.permutation(X.shape[0])[:MOST_ROWS]
-        bits = np.sort(rng.permutation(codes.shape[1])[:MOST_BITS])
-        held, train = np.split(rows, [len(rows) // 3])
-        y, y_held = codes[np.ix_(train, bits)], codes[np.ix_(held, bits)]
-        tried = []
-        for gamma in gammas:
-            points = RBFPoints(X[train], gamma)
-            K, K_held = points.gram(), points.kernel(X[held])
-            for strength in strengths:
-                margins = self._trial(K, y, K_held, strength)
-                tried.append((float(np.mean((margins >= 0.0) == (y_held > 0))), gamma, strength))
-        return max(tried, key=lambda candidate: candidate[0])
 
     def _landmarks(self, data: Training, gamma: float) -> tuple[NystroemFeatures, str] | None:
         """Nyström features and why they are used, in words; None if the Gram matrix is small enough."""

@@ -23,9 +23,8 @@ from hashlearn.hash_functions.base import Training
 from hashlearn.hash_functions.expansion import KernelExpansion
 from hashlearn.hash_functions.fitted import Rows
 from hashlearn.hash_functions.kernel_method import KernelMethod, nystroem_ridge
-from hashlearn.hash_functions.kernels import RBFPoints
+from hashlearn.hash_functions.kernels import RBFPoints, choose_gamma
 
-DEFAULT_ALPHA = 0.1
 ALPHAS = (0.1, 0.03, 0.3, 0.01, 1.0)  # candidates of "loo"; the first of equals wins
 MOST_ROWS = 1000
 FEWEST_ROWS = 20
@@ -37,9 +36,8 @@ class KernelRidge(KernelMethod):
 
     Parameters
     ----------
-    alpha : weight of ‖f‖²; "loo": the best of five by leave-one-out errors; or "cv"
-    gamma : "neighbors", "median", "scale" (see `kernels`), a positive number, or "cv"; "cv" selects on held-out
-        rows from a grid around the default (see `kernel_method`)
+    alpha : weight of ‖f‖², or "loo": the best of five by leave-one-out errors
+    gamma : "neighbors", "scale" (see `kernels`), or a positive number
     max_gram_rows : with more rows than this, Nyström landmarks replace the Gram matrix; None: 20,000.
         A matrix that takes more than half of the machine's memory is refused
     n_landmarks : number of rows drawn as landmarks then
@@ -53,8 +51,8 @@ class KernelRidge(KernelMethod):
     name: ClassVar[str] = "kernel_ridge"
 
     def __post_init__(self) -> None:
-        if isinstance(self.alpha, str) and self.alpha not in ("loo", "cv"):
-            raise ValueError(f"alpha must be a positive number, 'loo' or 'cv', got {self.alpha!r}")
+        if isinstance(self.alpha, str) and self.alpha != "loo":
+            raise ValueError(f"alpha must be a positive number or 'loo', got {self.alpha!r}")
         if not isinstance(self.alpha, str):
             positive(self.alpha, "alpha")
         self._check_kernel()
@@ -63,9 +61,8 @@ class KernelRidge(KernelMethod):
         """There is one solve, so ``n_jobs`` changes nothing."""
         X, y, bits = data.X, data.codes, data.bits
         with one_blas_thread():
-            gamma, alpha, origin = self._choose(data, self.alpha, DEFAULT_ALPHA)
-            if self.alpha == "loo":
-                alpha = alpha_by_leave_one_out(X, y, gamma, data.rng) or alpha
+            gamma, origin = choose_gamma(self.gamma, X, data.rng)
+            alpha = self.weight(X, y, gamma, data.rng)
             title = f"kernel ridge, gamma={gamma:.4g} ({origin}), alpha={alpha:.4g}"
             many = self._landmarks(data, gamma)
             if many is not None:
@@ -79,8 +76,9 @@ class KernelRidge(KernelMethod):
         intercepts = np.zeros(bits.n_distinct)
         return KernelExpansion(points, gamma, coefficients, intercepts, bits, f"{title}, {bits.describe()}")
 
-    def _trial(self, K: FloatArray, codes: NDArray[np.int8], K_held: FloatArray, strength: float) -> FloatArray:
-        return K_held @ _solve(K.copy(), codes, strength)
+    def weight(self, X: Rows, codes: NDArray[np.int8], gamma: float, rng: np.random.Generator) -> float:
+        """α as it is given, or chosen for these codes."""
+        return alpha_by_leave_one_out(X, codes, gamma, rng) if isinstance(self.alpha, str) else float(self.alpha)
 
 
 def _solve(K: FloatArray, y: NDArray[Any], alpha: float) -> FloatArray:
@@ -100,11 +98,11 @@ def leave_one_out_errors(K: FloatArray, y: NDArray[np.floating], alpha: float) -
     return (inverse @ y) / inverse.diagonal()[:, None]
 
 
-def alpha_by_leave_one_out(X: Rows, codes: NDArray[np.int8], gamma: float, rng: np.random.Generator) -> float | None:
-    """The α of `ALPHAS` with the smallest mean squared error; None if there are too few rows or no bits."""
+def alpha_by_leave_one_out(X: Rows, codes: NDArray[np.int8], gamma: float, rng: np.random.Generator) -> float:
+    """The α of `ALPHAS` with the smallest mean squared error; the first if there are too few rows or no bits."""
     n = X.shape[0]
     if n < FEWEST_ROWS or codes.shape[1] == 0:
-        return None
+        return ALPHAS[0]
     rows = np.arange(n) if n <= MOST_ROWS else np.sort(rng.choice(n, MOST_ROWS, replace=False))
     K, y = RBFPoints(X[rows], gamma).gram(), codes[rows].astype(np.float64)
     return min(ALPHAS, key=lambda alpha: float(np.mean(leave_one_out_errors(K, y, alpha) ** 2)))

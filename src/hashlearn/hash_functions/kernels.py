@@ -6,11 +6,9 @@ not centered and stay sparse.
 
 γ is a number, or one of these rules:
 ``"neighbors"`` 1 / mean squared distance to the 50 nearest neighbors, the rule of the two-step literature
-``"median"``    1 / median squared distance between rows
 ``"scale"``     1 / (n_features · variance of all entries of X), scikit-learn's
 
-Distances are those of at most 500 rows, drawn with the generator, to all rows ("neighbors") or to each other
-("median"): O(n · n_features).
+Distances are those of at most 500 rows, drawn with the generator, to all rows: O(n · n_features).
 """
 
 from __future__ import annotations
@@ -31,7 +29,7 @@ from hashlearn.hash_functions.fitted import Rows
 GRAM_BLOCK = 512
 NEIGHBORS = 50
 SAMPLED_ROWS = 500
-RULES = {"neighbors": "50-NN rule", "median": "median rule", "scale": "scale rule"}
+RULES = {"neighbors": "50-NN rule", "scale": "scale rule"}
 # A squared distance below this fraction of the squared norms is rounding: the rows are equal.
 ROUNDING = 1e-13
 
@@ -109,11 +107,11 @@ def _squared_norms(rows: Rows) -> NDArray[Any]:
 
 
 def check_gamma(gamma: Any) -> None:
-    """Refuse a value that is neither a rule, nor "cv", nor a positive number."""
+    """Refuse a value that is neither a rule nor a positive number."""
     if isinstance(gamma, str):
-        if gamma not in RULES and gamma != "cv":
-            wanted = ", ".join(f"'{name}'" for name in (*RULES, "cv"))
-            raise ValueError(f"gamma must be a positive number or one of {wanted}, got {gamma!r}")
+        if gamma not in RULES:
+            rules = ", ".join(f"'{name}'" for name in RULES)
+            raise ValueError(f"gamma must be a positive number or one of {rules}, got {gamma!r}")
         return
     positive(gamma, "gamma")
 
@@ -122,22 +120,21 @@ def choose_gamma(gamma: float | str, X: Rows, rng: np.random.Generator) -> tuple
     """γ and its source in words; γ is 1 if all distances are zero."""
     if not isinstance(gamma, str):
         return float(gamma), "given"
-    rule = "neighbors" if gamma == "cv" else gamma
-    size = _variance(X) * X.shape[1] if rule == "scale" else _typical_squared_distance(rule, X, rng)
+    size = _variance(X) * X.shape[1] if gamma == "scale" else _typical_squared_distance(X, rng)
     with np.errstate(over="ignore", divide="ignore"):
         value = float(1.0 / np.float64(size))
-    return (value, RULES[rule]) if 0.0 < value < np.inf else (1.0, f"{RULES[rule]}, all rows equal")
+    return (value, RULES[gamma]) if 0.0 < value < np.inf else (1.0, f"{RULES[gamma]}, all rows equal")
 
 
-def _typical_squared_distance(rule: str, X: Rows, rng: np.random.Generator) -> float:
+def _typical_squared_distance(X: Rows, rng: np.random.Generator) -> float:
+    """The mean to the nearest neighbors; if all of them are copies, the median between rows, or their mean."""
     n = X.shape[0]
     if n < 2:
         return 0.0
     sample = np.arange(n) if n <= SAMPLED_ROWS else np.sort(rng.choice(n, SAMPLED_ROWS, replace=False))
-    if rule == "neighbors":
-        size = float(_nearest(X, sample, min(NEIGHBORS, n - 1)).mean())
-        if size > 0.0:
-            return size
+    size = float(_nearest(X, sample, min(NEIGHBORS, n - 1)).mean())
+    if size > 0.0:
+        return size
     rows = X[sample]
     center = _center(rows)
     distances = _squared_distances(_float64(rows, center), _float64(rows, center))

@@ -22,9 +22,8 @@ from hashlearn.hash_functions.base import Training
 from hashlearn.hash_functions.expansion import KernelExpansion
 from hashlearn.hash_functions.fitted import Rows
 from hashlearn.hash_functions.kernel_method import KernelMethod, nystroem_svm
-from hashlearn.hash_functions.kernels import RBFPoints
+from hashlearn.hash_functions.kernels import RBFPoints, choose_gamma
 
-DEFAULT_C = 10.0
 CACHE_MEGABYTES = 500
 
 
@@ -34,9 +33,8 @@ class RBFSVM(KernelMethod):
 
     Parameters
     ----------
-    C : weight of the hinge loss, or "cv"
-    gamma : "neighbors", "median", "scale" (see `kernels`), a positive number, or "cv"; "cv" selects on held-out
-        rows from a grid around the default (see `kernel_method`)
+    C : weight of the hinge loss
+    gamma : "neighbors", "scale" (see `kernels`), or a positive number
     tol : LibSVM's stopping tolerance
     max_gram_rows : with more rows than this, Nyström landmarks replace the Gram matrix; None: 20,000.
         A matrix that takes more than half of the machine's memory is refused
@@ -57,7 +55,7 @@ class RBFSVM(KernelMethod):
     'RBF-SVM, gamma=0.5 (given), C=10, 4 support vectors, 1 of 2 bits fitted (1 repeated or complementary)'
     """
 
-    C: float | str = DEFAULT_C
+    C: float = 10.0
     gamma: float | str = "neighbors"
     tol: float = 1e-3
     max_gram_rows: int | None = None
@@ -66,52 +64,40 @@ class RBFSVM(KernelMethod):
     name: ClassVar[str] = "rbf_svm"
 
     def __post_init__(self) -> None:
-        if isinstance(self.C, str) and self.C != "cv":
-            raise ValueError(f"C must be a positive number or 'cv', got {self.C!r}")
-        if not isinstance(self.C, str):
-            positive(self.C, "C")
+        positive(self.C, "C")
         positive(self.tol, "tol")
         self._check_kernel()
 
     def _fit(self, data: Training) -> KernelExpansion:
         with one_blas_thread():
-            gamma, C, origin = self._choose(data, self.C, DEFAULT_C)
+            gamma, origin = choose_gamma(self.gamma, data.X, data.rng)
             many = self._landmarks(data, gamma)
             if many is None:
-                points, coefficients, intercepts = self._fit_gram(data, gamma, C)
+                points, coefficients, intercepts = self._fit_gram(data, gamma)
                 words = f"{len(coefficients)} support vectors"
             else:
                 features, words = many
-                coefficients, intercepts = nystroem_svm(features, data.codes, C)
+                coefficients, intercepts = nystroem_svm(features, data.codes, self.C)
                 points = features.landmarks
                 data.tell_done()
-        title = f"RBF-SVM, gamma={gamma:.4g} ({origin}), C={C:.4g}, {words}, {data.bits.describe()}"
+        title = f"RBF-SVM, gamma={gamma:.4g} ({origin}), C={self.C:.4g}, {words}, {data.bits.describe()}"
         return KernelExpansion(points, gamma, coefficients, intercepts, data.bits, title)
 
-    def _fit_gram(self, data: Training, gamma: float, C: float) -> tuple[Rows, FloatArray, FloatArray]:
+    def _fit_gram(self, data: Training, gamma: float) -> tuple[Rows, FloatArray, FloatArray]:
         """Support vectors, coefficients and intercepts."""
         if data.bits.n_distinct == 0:
             return data.X[:0], np.zeros((0, 0)), np.zeros(0)
         K = RBFPoints(data.X, gamma).gram()
-        machines = fit_each(lambda y: _fit_one(K, y, C, self.tol), list(data.codes.T), data.n_jobs, data.progress)
+        machines = fit_each(lambda y: _fit_one(K, y, self.C, self.tol), list(data.codes.T), data.n_jobs, data.progress)
         columns, intercepts = zip(*machines, strict=True)
         coefficients = np.column_stack(columns)
         support = np.flatnonzero(coefficients.any(axis=1))
         return data.X[support], coefficients[support], np.array(intercepts)
 
-    def _trial(self, K: FloatArray, codes: NDArray[np.int8], K_held: FloatArray, strength: float) -> FloatArray:
-        machines = fit_each(lambda y: _fit_one(K, y, strength, self.tol), list(codes.T), None, None)
-        return np.column_stack([K_held @ coefficients + intercept for coefficients, intercept in machines])
-
 
 def _fit_one(K: FloatArray, y: NDArray[np.int8], C: float, tol: float) -> tuple[FloatArray, float]:
-    """Coefficients of all rows and the intercept, for one bit on the shared Gram matrix.
-
-    A sample of rows may hold a single class; its margin is then constant.
-    """
+    """Coefficients of all rows and the intercept, for one bit on the shared Gram matrix."""
     coefficients = np.zeros(len(y))
-    if (y == y[0]).all():
-        return coefficients, float(y[0])
     svc = SVC(kernel="precomputed", C=C, tol=tol, cache_size=CACHE_MEGABYTES).fit(K, y)
     coefficients[svc.support_] = svc.dual_coef_.ravel()
     return coefficients, float(svc.intercept_[0])

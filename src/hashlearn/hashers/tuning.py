@@ -22,7 +22,7 @@ from hashlearn.core.arrays import is_tensor
 from hashlearn.core.checks import generator
 from hashlearn.core.progress import Progress, ProgressCallback
 from hashlearn.core.rows import as_rows
-from hashlearn.hash_functions import RBFSVM, KernelRidge, LinearSVM
+from hashlearn.hash_functions import RBFSVM, LinearSVM
 from hashlearn.hashers.two_step import TwoStepHasher
 
 TRUE_NEIGHBORS = 10
@@ -156,7 +156,7 @@ def tune(
 
 def _default_choices(y: Any) -> Choices:
     """Alternatives to the defaults; those that mattered most in the ablations come first."""
-    functions = (KernelRidge(alpha="cv", gamma="cv"), RBFSVM(C=1.0), RBFSVM(), LinearSVM())
+    functions = (RBFSVM(C=1.0), RBFSVM(), LinearSVM())
     if y is not None:
         of_labels = (targets.LabelsAndNeighbors(labels_weight=0.9),) if np.ndim(y) == 1 else ()
         return {"hash_function": functions, "target": of_labels}

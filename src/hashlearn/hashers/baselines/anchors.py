@@ -34,8 +34,6 @@ def anchor_gamma(gamma: float | str, X: Any, rng: np.random.Generator) -> tuple[
     (0.25, 'mean rule')
     """
     if gamma != "mean":
-        if gamma == "cv":
-            raise ValueError("gamma must be a positive number, 'mean', 'neighbors', 'median' or 'scale', got 'cv'")
         check_gamma(gamma)
         return choose_gamma(gamma, X, rng)
     distance = 2.0 * _mean_square_about_mean(X)  # the mean of ‖x − x'‖² over all pairs

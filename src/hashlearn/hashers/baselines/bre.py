@@ -48,7 +48,7 @@ class BRE(BaseHasher):
     n_bits : code length
     n_anchors : for each bit, rows drawn as its anchors
     n_pairs : random partners drawn for each sample; more of them reduce overfitting to the drawn pairs
-    gamma : of the kernel exp(−γ‖x − a‖²): "mean" (1 / (2 · mean squared distance)), "neighbors", "median", "scale", or
+    gamma : of the kernel exp(−γ‖x − a‖²): "mean" (1 / (2 · mean squared distance)), "neighbors", "scale", or
         a positive number
     n_sweeps : passes over all weights, at most
     tol : a sweep that lowers the objective by less, relatively, is the last

@@ -39,7 +39,7 @@ class KSH(BaseHasher):
     n_bits : code length
     n_anchors : rows drawn as anchors
     gamma : of the kernel exp(−γ‖x − a‖²): "mean" (1 / (2 · mean squared distance), the authors'), "neighbors",
-        "median", "scale", or a positive number
+        "scale", or a positive number
     max_iter : gradient steps for a bit, at most
     tol : relative change of the smoothed objective that ends them
     random_state : seed or Generator, for the anchors

@@ -35,7 +35,7 @@ class SDH(BaseHasher):
     ----------
     n_bits : code length
     n_anchors : rows drawn as anchors of the kernel
-    gamma : of the kernel exp(−γ‖x − a‖²): "neighbors" (see `hash_functions.kernels`), "mean", "median", "scale" or
+    gamma : of the kernel exp(−γ‖x − a‖²): "neighbors" (see `hash_functions.kernels`), "mean", "scale" or
         a positive number
     regularization, fidelity, smoothness : λ and ν of the paper, and a ridge on the hash functions
     max_iter : rounds over B, W and F; fewer if a round changes no code
