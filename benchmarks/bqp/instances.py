@@ -19,8 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.bqp.mnist import data_file, training_set
-from hashlearn.bqp import LowRank
-from hashlearn.bqp.problem_files import Problem, read_problem
+from hashlearn.bqp import LowRank, Problem, read_problem
 
 FloatArray = NDArray[np.float64]
 ROWS_PER_BLOCK = 16_384

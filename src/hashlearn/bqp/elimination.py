@@ -23,13 +23,10 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 from numba import njit
-from numpy.typing import NDArray
 
 from hashlearn.bqp.exact_form import ExactForm
 from hashlearn.bqp.operators import LARGEST_EXACT, Sparse
-from hashlearn.core.arrays import EPS, FloatArray
-
-IntArray = NDArray[np.int64]
+from hashlearn.core.arrays import EPS, FloatArray, IntArray
 
 MOST_NEIGHBORS = 3
 # To find the edge between two neighbors, the shorter of their lists is searched. If both are longer than this, the

@@ -185,7 +185,8 @@ def _terms(
         (~np.isfinite(w), "w must be finite"),
     ):
         if bad.any():
-            raise ValueError(f"{words}, and are not at row {bad.argmax()}: {rows[bad.argmax()]!r}")
+            row = int(bad.argmax())
+            raise ValueError(f"{words}, and are not at row {row}: {rows[row]!r}")
     return i - first, j - first, w
 
 

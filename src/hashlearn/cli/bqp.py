@@ -16,8 +16,8 @@ from hashlearn.core.progress_bar import ProgressBar
 
 if TYPE_CHECKING:
     from hashlearn.bqp import SolverProgress
+    from hashlearn.bqp.modeling import Sense
     from hashlearn.bqp.modeling.solutions import AnySolution
-    from hashlearn.bqp.problem_files import Sense
 
 DEFAULT_METHOD = "auto"
 

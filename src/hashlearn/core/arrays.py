@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 FloatArray: TypeAlias = NDArray[np.float64]
+IntArray: TypeAlias = NDArray[np.int64]
 EPS = float(np.finfo(np.float64).eps)
 Tensor: TypeAlias = Any  # torch.Tensor, which type checkers without PyTorch do not know
 

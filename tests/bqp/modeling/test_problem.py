@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hashlearn import bqp
-from hashlearn.bqp.modeling.exact_numbers import common_exponent
+from hashlearn.bqp.modeling.problem import common_exponent
 from hashlearn.bqp.operators import Dense, Sparse
 
 INTEGERS = st.integers(-50, 50).map(float)

@@ -69,11 +69,6 @@ def test_models_of_dimod_keep_their_labels_and_energies(vartype: str, kind: Any)
         assert set(answer.assignment.values()) <= ({0, 1} if vartype == "BINARY" else {-1, 1})
 
 
-def test_integers_of_a_model_are_not_rounded() -> None:
-    with pytest.raises(ValueError, match="float64 cannot hold exactly"):
-        bqp.qubo(dimod.DictBQM({"a": 2**53 + 1}, {}, 0, "BINARY"))
-
-
 H = np.array([1.0, -2.0, 0.0])
 J = np.array([[0.0, 2.0, -1.0], [1.0, 0.0, 0.5], [0.0, 0.0, 0.0]])
 SPINS = {s: H @ np.array(s) + np.array(s) @ J @ np.array(s) - 3.0 for s in itertools.product((-1, 1), repeat=3)}
@@ -137,21 +132,20 @@ def test_huge_and_tiny_coefficients(scale: float) -> None:
 BAD = [
     (lambda: bqp.qubo(np.ones((2, 3))), ValueError, r"Q must be square, got shape \(2, 3\)"),
     (lambda: bqp.qubo([[1, 2], [3]]), ValueError, "Q must be a rectangular array"),
-    (lambda: bqp.qubo([[math.nan]]), ValueError, r"Q\[0, 0\] must be finite, got"),
+    (lambda: bqp.qubo([[math.nan]]), ValueError, r"Q\[0, 0\] must be finite in float64, got"),
     (lambda: bqp.qubo(sp.csr_array([[0.0, math.inf], [0.0, 0.0]])), ValueError, r"Q\[0, 1\] must be finite"),
     (lambda: bqp.qubo([["a"]]), TypeError, "Q must hold numbers"),
     (lambda: bqp.qubo([[1j]]), TypeError, "Q must be real"),
-    (lambda: bqp.qubo(np.array([[2**53 + 1]])), ValueError, r"Q\[0, 0\] is 9007199254740993, which float64"),
     (lambda: bqp.qubo({("a", "b", "c"): 1}), ValueError, r"pairs of labels \(u, v\) as keys, got \('a', 'b', 'c'\)"),
     (lambda: bqp.qubo({"ab": 1}), ValueError, "pairs of labels"),
-    (lambda: bqp.qubo({("a", "b"): "x"}), TypeError, r"Q of \('a', 'b'\) must be a number, got 'x'"),
-    (lambda: bqp.qubo({("a", "a"): math.nan}), ValueError, "Q of 'a' must be finite, got nan"),
+    (lambda: bqp.qubo({("a", "b"): "x"}), TypeError, r"Q of \('a', 'b'\) must be a real number, got 'x'"),
+    (lambda: bqp.qubo({("a", "a"): math.nan}), ValueError, "Q of 'a' must be finite in float64, got nan"),
     (lambda: bqp.qubo({("a", "a"): 1}, linear=[1.0]), TypeError, "linear must be a dict too"),
     (lambda: bqp.qubo(np.eye(2), linear={0: 1.0}), TypeError, "linear must be an array here"),
     (lambda: bqp.qubo(np.eye(2), linear=[1.0]), ValueError, "linear must have 2 entries"),
     (lambda: bqp.qubo(np.eye(2), sense="minimum"), ValueError, "sense must be 'min' or 'max'"),
     (lambda: bqp.qubo(np.eye(2), offset=math.inf), ValueError, "offset must be finite"),
-    (lambda: bqp.qubo(np.eye(2), offset="1"), TypeError, "offset must be a number"),
+    (lambda: bqp.qubo(np.eye(2), offset="1"), TypeError, "offset must be a real number"),
     (lambda: bqp.qubo(np.eye(2), time_limit=0.0), ValueError, "time_limit must be a positive"),
     (lambda: bqp.qubo(np.eye(2), cardinality=3), ValueError, "cardinality must be an integer from 0 to 2, got 3"),
     (lambda: bqp.qubo(np.eye(2), fixed={0: -1}), ValueError, r"fixed\[0\] must be 0 or 1, got -1"),

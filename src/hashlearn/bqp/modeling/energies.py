@@ -13,12 +13,11 @@ from typing import Any, Literal
 import numpy as np
 import scipy.sparse as sp
 
-from hashlearn.bqp.modeling.exact_numbers import IntArray, exact_float, exact_floats
-from hashlearn.bqp.modeling.labels import Terms
-from hashlearn.bqp.modeling.matrices import entries
+from hashlearn.bqp.modeling.labels import Terms, real_number
+from hashlearn.bqp.modeling.matrices import entries, finite_numbers
 from hashlearn.bqp.modeling.problem import Problem
 from hashlearn.bqp.modeling.solutions import IsingSolution, QuboSolution, solved
-from hashlearn.core.arrays import FloatArray
+from hashlearn.core.arrays import FloatArray, IntArray
 
 
 def qubo(
@@ -75,7 +74,7 @@ def qubo_problem(Q: Any, *, linear: Any = None, offset: float = 0.0, sense: Lite
     """
     if sense not in ("min", "max"):
         raise ValueError(f"sense must be 'min' or 'max', got {sense!r}")
-    maximize, offset = sense == "max", exact_float(offset, "offset")
+    maximize, offset = sense == "max", real_number(offset, "offset")
     dimod = sys.modules.get("dimod")
     if dimod is not None and isinstance(Q, dimod.BinaryQuadraticModel):
         if linear is not None or offset:
@@ -132,13 +131,13 @@ def ising_problem(h: Any = None, J: Any = None, offset: float = 0.0) -> Problem:
     """
     if h is None and J is None:
         raise ValueError("ising needs h or J; both are None")
-    offset = exact_float(offset, "offset")
+    offset = real_number(offset, "offset")
     if isinstance(J, Mapping) or (J is None and isinstance(h, Mapping)):
         problem = _of_dict("ising", h, J or {}, offset, False, "J", "h")
     elif isinstance(h, Mapping):
         raise TypeError("h is a dict of labels, and J a matrix; pass both as dicts, or both as arrays")
     elif J is None:
-        field = exact_floats(h, "h")
+        field = finite_numbers(h, "h")
         none = np.empty(0, np.int64)
         problem = _with_linear(Problem("ising", field.size, none, none, np.empty(0), offset), h, "h")
     else:
@@ -151,20 +150,15 @@ def ising_problem(h: Any = None, J: Any = None, offset: float = 0.0) -> Problem:
 def model_problem(model: Any, maximize: bool = False) -> Problem:
     """The `Problem` of a dimod ``BinaryQuadraticModel``: its energy, its labels, its kind of variables."""
     sense: Literal["qubo", "ising"] = "ising" if model.vartype.name == "SPIN" else "qubo"
-    offset = exact_float(model.offset, "the offset of the model")
-    if model.dtype == object:  # numbers of Python, which must not be rounded
-        terms = Terms(model.variables)
-        for v, bias in model.linear.items():
-            terms.add(v, v, bias, "the bias of")
-        for (u, v), bias in model.quadratic.items():
-            terms.add(u, v, bias, "the bias of")
-        return Problem(sense, len(terms.number), *terms.arrays(), offset, maximize, terms.labels)
+    offset = real_number(model.offset, "the offset of the model")
     labels = tuple(model.variables)
     linear, (rows, columns, biases), _ = model.to_numpy_vectors(variable_order=labels)
     own = np.arange(len(labels))
     i, j = (np.concatenate(parts).astype(np.int64) for parts in ((own, rows), (own, columns)))
-    w = exact_floats(
-        np.concatenate([linear, biases]), "the model", lambda k: f"the bias of ({labels[i[k]]!r}, {labels[j[k]]!r})"
+    w = finite_numbers(
+        np.concatenate([linear, biases]).astype(np.float64),
+        "the model",
+        lambda k: f"the bias of ({labels[i[k]]!r}, {labels[j[k]]!r})",
     )
     return Problem(sense, len(labels), i, j, w, offset, maximize, labels)
 
@@ -194,7 +188,7 @@ def _with_linear(problem: Problem, linear: Any, name: str) -> Problem:
         return problem
     if isinstance(linear, Mapping):
         raise TypeError(f"{name} must be an array here, since the matrix has no labels; got a dict")
-    bias = exact_floats(linear.toarray().ravel() if sp.issparse(linear) else linear, name)
+    bias = finite_numbers(linear.toarray().ravel() if sp.issparse(linear) else linear, name)
     if bias.shape != (problem.n,):
         raise ValueError(f"{name} must have {problem.n} entries, one for each variable, got shape {bias.shape}")
     own = np.arange(problem.n)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
+import numbers
 from array import array
 from collections.abc import Callable, Hashable, Iterable
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
 
-from hashlearn.bqp.modeling.exact_numbers import IntArray, exact_float
-from hashlearn.core.arrays import FloatArray
+from hashlearn.core.arrays import FloatArray, IntArray
 
 
 class Terms:
@@ -46,7 +48,20 @@ class Terms:
 
 
 def _checked(weight: Any, what: str, u: Any, v: Any) -> float:
-    return exact_float(weight, f"{what} {u!r}" if v is u else f"{what} ({u!r}, {v!r})")
+    return real_number(weight, f"{what} {u!r}" if v is u else f"{what} ({u!r}, {v!r})")
+
+
+def real_number(value: Any, name: str) -> float:
+    """A finite number as float64."""
+    if not isinstance(value, numbers.Real | Decimal | np.bool):
+        raise TypeError(f"{name} must be a real number, got {value!r} ({type(value).__name__})")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if not math.isfinite(number):
+        raise ValueError(f"{name} must be finite in float64, got {value!r}")
+    return number
 
 
 def parallel_note(i: IntArray, j: IntArray, n: int, label: Callable[[int], Any], name: str) -> tuple[str, ...]:

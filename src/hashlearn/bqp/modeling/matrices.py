@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from hashlearn.bqp.modeling.exact_numbers import IntArray, exact_floats
-from hashlearn.core.arrays import FloatArray
-from hashlearn.core.checks import SYMMETRY_TOLERANCE, require_whole
+from hashlearn.core.arrays import FloatArray, IntArray
+from hashlearn.core.checks import SYMMETRY_TOLERANCE, numeric_array, require_whole
 
 Entries = tuple[int, IntArray, IntArray, FloatArray]  # n, i, j, w
 
@@ -22,8 +22,8 @@ def entries(matrix: Any, name: str) -> Entries:
         if coo.ndim != 2 or coo.shape[0] != coo.shape[1]:
             raise ValueError(f"{name} must be square, got shape {coo.shape}")
         i, j = (coordinates.astype(np.int64) for coordinates in coo.coords)
-        return coo.shape[0], i, j, exact_floats(coo.data, name, lambda k: f"{name}[{i[k]}, {j[k]}]")
-    array = exact_floats(matrix, name)
+        return coo.shape[0], i, j, finite_numbers(coo.data, name, lambda k: f"{name}[{i[k]}, {j[k]}]")
+    array = finite_numbers(matrix, name)
     if array.ndim != 2 or array.shape[0] != array.shape[1]:
         raise ValueError(f"{name} must be square, got shape {array.shape}")
     i, j = np.nonzero(array)
@@ -51,3 +51,15 @@ def halved(n: int, i: IntArray, j: IntArray, w: FloatArray, name: str) -> Entrie
             f"{summed[b, a]:.6g}; pass {name} + {name}.T if it holds every edge once"
         )
     return n, i, j, np.where(i == j, w, w / 2.0)
+
+
+def finite_numbers(values: Any, name: str, at: Callable[[int], str] | None = None) -> FloatArray:
+    """An array of finite numbers as float64, in its shape; ``at`` names its k-th entry in errors."""
+    with np.errstate(over="ignore"):
+        floats = numeric_array(values, name).astype(np.float64)
+    bad = np.flatnonzero(~np.isfinite(floats))
+    if len(bad):
+        k = int(bad[0])
+        where = at(k) if at else f"{name}[{', '.join(str(int(q)) for q in np.unravel_index(k, floats.shape))}]"
+        raise ValueError(f"{where} must be finite in float64, got {floats.flat[k]}")
+    return floats

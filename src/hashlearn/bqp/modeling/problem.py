@@ -2,7 +2,8 @@
 
 Every objective is C + Σ h_i s_i + Σ_{i<j} J_ij s_i s_j in signs s: a cut with J = −w / 2, a QUBO by z = (1 + s) / 2.
 With one more variable, the anchor, the linear part is exact as well: A = [J h; hᵀ 0], up to a factor, and
-objective = C + slope · xᵀAx. C and the slope are fractions, so values and bounds are translated without rounding.
+objective = C + slope · xᵀAx. Coefficients are taken as float64. C and the slope are fractions, so values and bounds are
+translated without rounding.
 
 Weights that are multiples of one power of two, such as integers, become integers in A. Then A is exact, and bounds are
 rounded to a value that the objective can have. Other weights stay as they are, or are scaled by a power of two if they
@@ -13,7 +14,7 @@ are huge or tiny. ``rounding`` bounds what their sums lose. Solvers that compute
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
@@ -26,11 +27,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from hashlearn.bqp.error_bounds import float_at_least
 from hashlearn.bqp.exact_form import Entries, ExactForm
-from hashlearn.bqp.modeling.exact_numbers import IntArray, common_exponent, require_summable, sum_of
 from hashlearn.bqp.operators import Dense, Operator, Sparse
 from hashlearn.bqp.proof_check import exact_integers
 from hashlearn.bqp.solution import Lattice, is_optimal, relative_gap
-from hashlearn.core.arrays import EPS, FloatArray
+from hashlearn.core.arrays import EPS, FloatArray, IntArray
 from hashlearn.core.checks import signs
 from hashlearn.core.thresholds import DENSE_SHARE
 
@@ -42,6 +42,10 @@ _FACTOR: dict[Sense, int] = {"max-cut": 2, "qubo": 4, "ising": 1}
 # Weights below this fraction of the largest are left out of A: their squares could underflow in a solver, and all of
 # them together are far less than the rounding that is counted anyway.
 NEGLIGIBLE = 2.0**-120
+# Sums of integers up to this size are exact in float64, also four times as large.
+LARGEST_SUM = 2**50
+# Most lists of fractions show themselves in this many entries.
+FIRST = 1000
 # The largest weight may have a binary exponent in this range; beyond, weights are scaled.
 _EXPONENTS = range(-200, 201)
 
@@ -81,7 +85,9 @@ class Problem:
             there &= self.i != self.j
         if not there.all():
             self.__dict__.update(i=self.i[there], j=self.j[there], w=self.w[there])
-        require_summable(self.w, self.offset, "weights" if self.sense == "max-cut" else "coefficients")
+        largest = np.abs(self.w).max(initial=abs(self.offset))
+        if largest and math.log2(largest) + math.log2(len(self.w) + 1) > 1018:
+            raise ValueError(f"numbers up to {largest:.3g} add up to more than float64 holds; scale the problem first")
 
     def __repr__(self) -> str:
         kind = f"{'max' if self.maximize else 'min'} " if self.sense != "max-cut" else ""
@@ -307,3 +313,36 @@ def _rounding(n: int, i: IntArray, j: IntArray, w: FloatArray) -> float:
     terms = int((np.bincount(i, minlength=n) + np.bincount(j, minlength=n)).max())
     # Halves of the smallest floats are rounded too, by less than the last summand.
     return 4.0 * EPS * (terms + 5) * float(np.abs(w).sum()) + len(w) * 5e-324
+
+
+def common_exponent(w: FloatArray) -> int | None:
+    """The largest e such that all w are integers times 2^e, if their absolute sum is then small enough; else None.
+
+    >>> common_exponent(np.array([0.25, 3.0])), common_exponent(np.array([0.1]))
+    (-2, None)
+    """
+    w = w[w != 0.0]
+    if not len(w):
+        return 0
+    if len(w) > FIRST and common_exponent(w[:FIRST]) is None:
+        return None
+    mantissas, exponents = np.frexp(w)
+    digits = np.ldexp(mantissas, 53).astype(np.int64)
+    trailing = np.frexp((digits & -digits).astype(np.float64))[1] - 1
+    lowest = int((exponents - 53 + trailing).min())
+    if int(exponents.max()) - lowest > 50 or np.abs(np.ldexp(w, -lowest)).sum() >= LARGEST_SUM:
+        return None
+    return lowest
+
+
+def sum_of(parts: Iterable[float]) -> Fraction:
+    """The sum of floats, without rounding.
+
+    >>> sum_of([1e300, 0.5, -1e300])
+    Fraction(1, 2)
+    """
+    rest, total = list(parts), Fraction(0)
+    while part := math.fsum(rest):  # the sum, rounded once; what it leaves is summed next
+        total += Fraction(part)
+        rest.append(-part)
+    return total
