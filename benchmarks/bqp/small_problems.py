@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,10 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hashlearn import bqp
-
 SENSES = ("max-cut", "qubo", "ising")
-CONSTRAINED = "fixed" in inspect.signature(bqp.solve).parameters
 EPS = Fraction(1, 2**52)
 
 
@@ -30,7 +26,6 @@ class Instance:
     offset: float = 0.0
     maximize: bool = False
     fixed: dict[Any, int] = field(default_factory=dict)
-    count: int | None = None  # of variables that are 1 or +1
 
     @cached_property
     def values(self) -> tuple[int, int]:
@@ -67,8 +62,6 @@ class Instance:
         allowed = np.ones(len(grid), dtype=bool)
         for label, value in self.fixed.items():
             allowed &= grid[:, column[label]] == value
-        if self.count is not None:
-            allowed &= (grid == 1).sum(axis=1) == self.count
         best = (max if self.maximize else min)(totals[allowed].tolist())
         return Fraction(self.offset) + Fraction(best, 2**exponent)
 
@@ -93,8 +86,6 @@ def violations(instance: Instance, claim: Claim) -> list[str]:
         found.append(f"objective {claim.objective!r}, but its assignment has {float(exact)!r}")
     if any(claim.assignment[label] != value for label, value in instance.fixed.items()):
         found.append("a fixed variable has another value")
-    if instance.count is not None and sum(v == 1 for v in claim.assignment.values()) != instance.count:
-        found.append("the cardinality is another one")
     if np.isnan(claim.bound) or (np.isfinite(claim.bound) and sign * Fraction(claim.bound) > sign * instance.optimum):
         found.append(f"bound {claim.bound!r} cuts off the optimum {float(instance.optimum)!r}")
     if not np.isfinite(claim.bound) and sign * claim.bound > 0:
@@ -144,11 +135,7 @@ def random_instance(seed: int) -> Instance:
     offset = float(rng.choice([0.0, 0.0, 3.0, 0.1])) if sense != "max-cut" else 0.0
     maximize = sense == "max-cut" or (sense == "qubo" and rng.random() < 0.4)
     instance = Instance(sense, weights, labels, tuple(terms), offset, maximize)
-    if not CONSTRAINED or rng.random() < 0.4:
+    if rng.random() < 0.4:
         return instance
     fixed = {label: int(rng.choice(instance.values)) for label in labels if rng.random() < 0.25}
-    count = None
-    if rng.random() < 0.5:
-        given = sum(value == 1 for value in fixed.values())
-        count = given + int(rng.integers(0, n - len(fixed) + 1))
-    return Instance(sense, weights, labels, tuple(terms), offset, maximize, fixed, count)
+    return Instance(sense, weights, labels, tuple(terms), offset, maximize, fixed)

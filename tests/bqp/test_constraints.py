@@ -1,4 +1,4 @@
-"""Fixed variables and cardinalities, against enumeration that shares no code with the solvers."""
+"""Fixed variables, against enumeration that shares no code with the solvers."""
 
 from __future__ import annotations
 
@@ -14,17 +14,13 @@ from hashlearn.bqp.solution import AtMost, Lattice, OutOfTime
 from tests.bqp.problems import random_symmetric, signed_graph
 
 N = 9
-TAKES_CARDINALITY = [name for name, made in bqp.METHODS.items() if getattr(made, "takes_cardinality", False)]
-REFUSES = [name for name in bqp.METHODS if name not in TAKES_CARDINALITY]
 
 
-def best(A, fixed=None, total=None):
-    """The smallest xᵀAx among all signs that keep the constraints."""
+def best(A, fixed):
+    """The smallest xᵀAx among all signs with the fixed ones."""
     X = np.array(list(itertools.product((1.0, -1.0), repeat=len(A))))
-    for i, sign in (fixed or {}).items():
+    for i, sign in fixed.items():
         X = X[X[:, i] == sign]
-    if total is not None:
-        X = X[X.sum(axis=1) == total]
     return np.einsum("ki,ij,kj->k", X, A, X).min()
 
 
@@ -60,45 +56,6 @@ def test_fixed_variables_in_every_method(method, seed, form):
         assert solution.value == pytest.approx(optimum)
 
 
-@pytest.mark.parametrize("form", range(4))
-@pytest.mark.parametrize("total", [-5, 1, 3, 9])
-@pytest.mark.parametrize("method", TAKES_CARDINALITY)
-def test_cardinality(method, total, form):
-    A, array = forms(total + 5)[form]
-    for fixed in (None, {0: 1, 3: 1, 5: -1}):
-        if fixed and total == 9:
-            continue
-        solution = bqp.solve(A, method, random_state=0, cardinality=total, fixed=fixed)
-        assert solution.x.sum() == total
-        assert all(solution.x[i] == sign for i, sign in (fixed or {}).items())
-        assert solution.value == pytest.approx(solution.x @ array @ solution.x)
-        optimum = best(array, fixed, total)
-        slack = 1e-9 * np.abs(array).sum()
-        assert optimum - slack <= solution.value
-        assert solution.bound <= optimum + slack
-        if method in ("exact", "auto", "local_search"):
-            assert solution.value == pytest.approx(optimum)
-
-
-@pytest.mark.parametrize("method", TAKES_CARDINALITY)
-def test_a_planted_bisection_is_found(method):
-    """Two halves that hold together: the smallest cut between equal halves is the planted one."""
-    rng = np.random.default_rng(0)
-    n = 20 if method == "exact" else 60
-    halves = rng.permutation(np.repeat([1.0, -1.0], n // 2))
-    W = np.where(np.outer(halves, halves) > 0, rng.random((n, n)) < 0.7, rng.random((n, n)) < 0.1).astype(float)
-    W = np.triu(W, 1) + np.triu(W, 1).T
-    solution = bqp.solve(-W, method, random_state=0, cardinality=0)
-    assert abs(solution.x @ halves) == n
-    assert solution.bound <= solution.value
-
-
-@pytest.mark.parametrize("method", REFUSES)
-def test_methods_without_cardinality_refuse_it_by_name(method):
-    with pytest.raises(ValueError, match=f"method '{method}' takes no cardinality; use 'auto', 'sdr'"):
-        bqp.solve(np.eye(4), method, cardinality=0)
-
-
 @pytest.mark.parametrize(
     ("arguments", "kind", "message"),
     [
@@ -106,11 +63,6 @@ def test_methods_without_cardinality_refuse_it_by_name(method):
         ({"fixed": {4: 1}}, ValueError, "fixed must map variables 0 to 3 to [+]1 or -1, got the variable 4"),
         ({"fixed": {0: 0}}, ValueError, "got 0 for variable 0"),
         ({"fixed": {True: 1}}, ValueError, "got the variable True"),
-        ({"cardinality": 1}, ValueError, "cardinality must be the sum of 4 signs, an even number from -4 to 4, got 1"),
-        ({"cardinality": 6}, ValueError, "got 6; for k signs of [+]1 give 2 · k − 4"),
-        ({"cardinality": 0.5}, TypeError, "cardinality must be a whole number"),
-        ({"cardinality": 4, "fixed": {0: -1}}, ValueError, "no signs have that sum"),
-        ({"cardinality": 0, "x0": [1, 1, 1, 1]}, ValueError, "x0 must have the sum that cardinality asks for"),
         ({"fixed": {0: 1, 1: 1}, "x0": [1, -1, 1, 1]}, ValueError, "x0 must have the signs of the fixed variables"),
     ],
 )
@@ -193,11 +145,10 @@ def test_auto_proves_no_longer_than_its_nodes_allow(monkeypatch):
         bqp.Auto(max_nodes=-1)
 
 
-def test_auto_proves_nothing_beyond_its_size_and_under_a_cardinality(monkeypatch):
+def test_auto_proves_nothing_beyond_its_size(monkeypatch):
     monkeypatch.setattr("hashlearn.bqp.methods.auto.LARGEST_PROVEN", 40)
     assert "nodes" in bqp.solve(signed_graph(40, 0), random_state=0).details
     assert "nodes" not in bqp.solve(signed_graph(41, 0), random_state=0).details
-    assert "nodes" not in bqp.solve(signed_graph(40, 0), random_state=0, cardinality=0).details
 
 
 def test_auto_stops_when_a_tree_of_real_numbers_is_closed():

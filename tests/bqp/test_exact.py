@@ -88,7 +88,7 @@ def test_an_array_is_enumerated_without_rounding():
         whole = [[Fraction(a) for a in row] for row in A]
         values = [sum(whole[i][j] * int(s[i] * s[j]) for i in range(n) for j in range(n)) for s in all_signs(n)]
         form = as_operator(A).exact_form()
-        x, bound = form.enumerated(np.zeros(n, np.int64), 0)
+        x, bound = form.enumerated()
         assert bound == min(values) == form.value(x)
         solution = bqp.solve(A, "exact")
         assert solution.status is Status.OPTIMAL

@@ -80,7 +80,7 @@ def test_auto_relaxes_sparse_tensors_and_other_methods_refuse_them():
     assert solution.bound <= solution.value < 0.0
     with pytest.raises(ValueError, match="method 'local_search' takes no sparse tensor; use 'sdr'"):
         bqp.solve(tensor(W), "local_search")
-    with pytest.raises(ValueError, match="fixed and cardinality take problems in NumPy arrays"):
+    with pytest.raises(ValueError, match="fixed takes problems in NumPy arrays"):
         bqp.solve(tensor(W), "sdr", fixed={0: 1})
 
 

@@ -1,9 +1,7 @@
-"""Constraints on the signs: fixed variables, and the sum of all signs (`Cardinality`).
+"""Fixed variables.
 
 All fixed variables are replaced by one, the *anchor*: x_i = s_i · x_anchor. This is exact, and x ↔ −x lets the anchor
 be +1, so every solver takes fixed variables. `Contracted` holds the smaller problem and translates signs.
-
-A cardinality stays a constraint. Solvers that take it say so (``takes_cardinality``) and read ``Run.cardinality``.
 """
 
 from __future__ import annotations
@@ -19,38 +17,6 @@ from numpy.typing import NDArray
 from hashlearn.bqp.exact_form import ExactForm
 from hashlearn.bqp.operators import Dense, LowRank, Operator, Sparse, SparsePlusLowRank
 from hashlearn.core.arrays import EPS, FloatArray
-
-
-@dataclass(frozen=True)
-class Cardinality:
-    """Σ x_i = ``total`` over all variables but the ``anchor``, which is +1 itself; None: there is no anchor.
-
-    Without an anchor x and −x are equally good for the objective, and only one of them has the sum.
-    """
-
-    total: int
-    anchor: int | None = None
-
-    def holds(self, x: FloatArray) -> bool:
-        """Whether the signs x, or −x, keep the constraint."""
-        return self.oriented(x) is not None
-
-    def oriented(self, x: FloatArray) -> FloatArray | None:
-        """x or −x, whichever keeps the constraint; None if neither does."""
-        if self.anchor is not None:
-            x = x * x[self.anchor]
-            return x if x.sum() - 1.0 == self.total else None
-        total = x.sum()
-        return x if total == self.total else -x if total == -self.total else None
-
-    def some_signs(self, n: int) -> FloatArray:
-        """Signs that keep the constraint, the first ones +1."""
-        x = np.full(n, -1.0)
-        free = np.arange(n) if self.anchor is None else np.delete(np.arange(n), self.anchor)
-        x[free[: (len(free) + self.total) // 2]] = 1.0
-        if self.anchor is not None:
-            x[self.anchor] = 1.0
-        return x
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,25 +101,3 @@ def _checked_fixed(fixed: Mapping[Any, Any], n: int) -> tuple[NDArray[np.intp], 
             raise ValueError(f"fixed must map variables to +1 or -1, got {sign!r} for variable {i}")
     index = np.array(sorted(int(i) for i in fixed), dtype=np.intp)
     return index, np.array([float(fixed[int(i)]) for i in index])
-
-
-def checked_cardinality(total: Any, n: int, inner: Contracted | None) -> Cardinality:
-    """Σx = ``total`` over all n variables, as a constraint on the variables of the contracted problem."""
-    if isinstance(total, bool) or not isinstance(total, int | np.integer):
-        raise TypeError(f"cardinality must be a whole number, the sum of all signs, got {total!r}")
-    total = int(total)
-    if abs(total) > n or (n - total) % 2:
-        parity = "even" if n % 2 == 0 else "odd"
-        raise ValueError(
-            f"cardinality must be the sum of {n} signs, an {parity} number from {-n} to {n}, got {total}; "
-            f"for k signs of +1 give 2 · k − {n}"
-        )
-    if inner is None:
-        return Cardinality(total)
-    rest = total - int(inner.signs.sum())
-    if abs(rest) > len(inner.free):
-        raise ValueError(
-            f"cardinality is {total}, but the fixed variables sum to {int(inner.signs.sum())} and "
-            f"only {len(inner.free)} variables are free; no signs have that sum"
-        )
-    return Cardinality(rest, inner.anchor)

@@ -91,24 +91,23 @@ class ExactForm:
 
         return ExactForm(int(columns.max()) + 1, entries, self.zero, self.rounding + 2.0 * slack)
 
-    def enumerated(
-        self, weights: NDArray[np.int64], wanted: int, between: Callable[[float], Any] | None = None
-    ) -> tuple[FloatArray, Fraction]:
-        """The signs of smallest xᵀAx and that value, among those with |weights · x| = ``wanted``.
+    def enumerated(self, between: Callable[[float], Any] | None = None) -> tuple[FloatArray, Fraction]:
+        """The signs of smallest xᵀAx and that value.
 
         >>> form = ExactForm.of_floats(np.array([[0.0, 1e20], [1e20, 0.1]]))
-        >>> x, value = form.enumerated(np.zeros(2, np.int64), 0)
+        >>> x, value = form.enumerated()
         >>> x, value + 2 * 10**20 == Fraction(0.1)
         (array([ 1., -1.]), True)
         """
         limbs = _limbs(self.N)
         total = 1 << (self.n - 1)
-        x, best_x = np.ones(self.n), np.zeros(self.n)
+        x, best_x = np.ones(self.n), np.ones(self.n)
         products = limbs.sum(axis=2)
-        value, best = products.sum(axis=1), np.zeros(len(limbs), np.int64)
+        value = products.sum(axis=1)
+        best = value.copy()
         for first in range(0, total, STEPS_PER_PIECE):
             last = min(total, first + STEPS_PER_PIECE)
-            _visit(limbs, x, products, value, best_x, best, weights, wanted, first, last)
+            _visit(limbs, x, products, value, best_x, best, first, last)
             if between is not None:
                 between(last / total)
         return best_x, self.value(best_x)
@@ -129,23 +128,19 @@ def _limbs(N: IntArray) -> NDArray[np.int64]:
 
 
 @njit(cache=True, nogil=True)
-def _visit(limbs, x, products, value, best_x, best, weights, wanted, first, last):  # type: ignore[no-untyped-def]
+def _visit(limbs, x, products, value, best_x, best, first, last):  # type: ignore[no-untyped-def]
     """The points ``first`` to ``last`` of the Gray code; x, products and value are those of ``first``.
 
-    The state is moved on to the point ``last``. ``best_x`` is 0 until a point counts.
+    The state is moved on to the point ``last``.
     """
     n_limbs, n = limbs.shape[0], limbs.shape[1]
     for step in range(first, last):
-        total = 0
-        for i in range(n):
-            total += weights[i] if x[i] > 0.0 else -weights[i]
-        if abs(total) == wanted:
-            carry = 0  # of value − best; what is left of it at the top has the sign of the difference
-            for k in range(n_limbs):
-                carry = (value[k] - best[k] + carry) >> LIMB
-            if carry < 0 or best_x[0] == 0.0:
-                best_x[:] = x
-                best[:] = value
+        carry = 0  # of value − best; what is left of it at the top has the sign of the difference
+        for k in range(n_limbs):
+            carry = (value[k] - best[k] + carry) >> LIMB
+        if carry < 0:
+            best_x[:] = x
+            best[:] = value
         i, rest = 1, step + 1
         while not rest & 1:
             rest >>= 1

@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.bqp.constraints import Cardinality
 from hashlearn.bqp.error_bounds import float_at_most, value_error
 from hashlearn.bqp.exact_form import ExactForm
 from hashlearn.bqp.operators import Dense, Operator, Sparse
@@ -200,14 +199,12 @@ class Run:
         time_limit: float | None = None,
         progress: ProgressCallback | None = None,
         unit: float = 1.0,
-        cardinality: Cardinality | None = None,
         started: float | None = None,
         paused: Callable[[], float] = lambda: 0.0,
     ) -> None:
         self.A = A
         self.unit, self.constant = unit, 0.0  # of values and bounds that the user sees: see `shown`
         self.method = method
-        self.cardinality = cardinality
         self.details: dict[str, Any] = {}
         self.trace: list[TraceEntry] = []
         self.bound = -np.inf

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from hashlearn.bqp import merging
 from hashlearn.bqp.branch_and_bound import BranchAndBound
-from hashlearn.bqp.constraints import Cardinality, checked_cardinality, contracted
+from hashlearn.bqp.constraints import contracted
 from hashlearn.bqp.elimination import Eliminated, eliminated, repeated_exactly
 from hashlearn.bqp.error_bounds import below, constant_bound, float_at_most, leveled, value_error
 from hashlearn.bqp.methods.augmented_lagrangian import AugmentedLagrangian
@@ -77,7 +77,6 @@ def solve(
     max_iter: int | None = None,
     x0: ArrayLike | None = None,
     fixed: Mapping[int, int] | None = None,
-    cardinality: int | None = None,
     progress: ProgressCallback | None = None,
     verbose: bool = False,
 ) -> Solution:
@@ -93,8 +92,6 @@ def solve(
     max_iter : overrides the solver's own iteration limit
     x0 : signs to start from, if the method can use a start; the answer is never worse than x0
     fixed : signs that some variables must have, such as ``{0: 1, 5: -1}``; every method takes them
-    cardinality : the sum that all signs must have, such as 0 for two halves of equal size. "auto", "sdr",
-        "local_search" and "exact" take it; the others refuse it
     progress : called with a `SolverProgress` between steps, ten times a second at most, and once at the end
     verbose : show a progress bar on standard error
 
@@ -123,13 +120,10 @@ def solve(
     if time_limit is not None and (not isinstance(time_limit, numbers.Real) or not time_limit > 0):
         kind = ValueError if isinstance(time_limit, numbers.Real) else TypeError
         raise kind(f"time_limit must be a positive number of seconds or None, got {time_limit!r}")
-    if cardinality is not None and not getattr(solver, "takes_cardinality", False):
-        able = ", ".join(repr(name) for name, made in METHODS.items() if getattr(made, "takes_cardinality", False))
-        raise ValueError(f"method {solver.name!r} takes no cardinality; use {able}")
     rng = generator(random_state)
     if not operator.tall.on_host:
-        if fixed or cardinality is not None:
-            raise ValueError("fixed and cardinality take problems in NumPy arrays; copy the tensor to the host first")
+        if fixed:
+            raise ValueError("fixed takes problems in NumPy arrays; copy the tensor to the host first")
         if operator.n <= merging.HOST_ROWS and isinstance(operator, LowRank):
             return _solved_on_host(operator, solver, rng, time_limit, x0, progress, verbose)
         if not isinstance(operator, LowRank) and not isinstance(solver, Auto | SemidefiniteRelaxation):
@@ -148,8 +142,7 @@ def solve(
         problem = operator
         if inner is not None:
             problem, size = inner.operator, inner.operator.scale()
-        constraint = None if cardinality is None else checked_cardinality(cardinality, operator.n, inner)
-        run = Run(problem, solver.name, time_limit, report, unit, constraint, started, compiling)
+        run = Run(problem, solver.name, time_limit, report, unit, started, compiling)
         run.exact = form if form is None or inner is None else inner.exact(form)
         smaller = _without_few_neighbors(problem, solver, run)
         if smaller is not None:
@@ -161,28 +154,24 @@ def solve(
                 given = start
                 for step in steps:
                     start = step.collapse(start)
-                _require_sum(start, constraint)
                 run.offer(start)
                 # An elimination sets the variables that are gone to their best, so its value may be better than x0's.
                 run.details["start_value"] = unit * (run.value if smaller is None else operator.value(given))
             if run.exact is not None and (run.A.n == 1 or (size == 0.0 and run.A.n <= LARGEST_ENUMERATED)):
                 status = Status.CONVERGED
-                best, least = enumerate_signs(run.A, cardinality=constraint, exact=run.exact)
+                best, least = enumerate_signs(run.A, exact=run.exact)
                 run.offer(best)
                 run.offer_bound(least)
             elif run.A.n == 1 or size == 0.0:  # all x have the same value
                 status = Status.CONVERGED
-                run.offer(_some_signs(run))
+                run.offer(run.A.tall.ones(run.A.n))
                 run.offer_bound(constant_bound(run.A))
             else:
                 status = status_of(solver, run.A, run, rng, start)
             run.report_end()
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
-        x = _some_signs(run) if run.x is None else run.x
-        if constraint is not None:
-            x = constraint.oriented(x)
-            assert x is not None, f"method {solver.name!r} offered signs that break the cardinality"
+        x = run.A.tall.ones(run.A.n) if run.x is None else run.x
         for step in reversed(steps):
             x = step.expand(x)
         # On a device every offered value was computed in float64 already, which saves a pass over P.
@@ -223,7 +212,7 @@ def solve(
 
 def _without_few_neighbors(A: Operator, solver: Solver, run: Run) -> Eliminated | None:
     """A without its variables of few neighbors, for solvers that search, if that leaves them enough of their time."""
-    if not getattr(solver, "eliminates", False) or not isinstance(A, Sparse) or run.cardinality is not None:
+    if not getattr(solver, "eliminates", False) or not isinstance(A, Sparse):
         return None
     if ELIMINATION_SECONDS * A.matrix.nnz >= ELIMINATION_SHARE * run.seconds_left:
         return None
@@ -231,16 +220,6 @@ def _without_few_neighbors(A: Operator, solver: Solver, run: Run) -> Eliminated 
     if found is not None and run.exact is not None and A.matrix.nnz <= EXACTLY_ELIMINATED_ENTRIES:
         found = dataclasses.replace(found, exact=repeated_exactly(found, run.exact))
     return found
-
-
-def _some_signs(run: Run) -> Any:
-    """Signs that keep the constraints of ``run``."""
-    return run.A.tall.ones(run.A.n) if run.cardinality is None else run.cardinality.some_signs(run.A.n)
-
-
-def _require_sum(x0: Any, cardinality: Cardinality | None) -> None:
-    if cardinality is not None and not cardinality.holds(x0):
-        raise ValueError("x0 must have the sum that cardinality asks for")
 
 
 def _solved_on_host(

@@ -147,16 +147,9 @@ def test_weights_that_overflow_are_refused() -> None:
         bqp.max_cut([(0, 1, 1.7e308), (1, 2, 1.7e308)])
 
 
-def test_fixed_sides_and_size() -> None:
+def test_fixed_sides() -> None:
     answer = bqp.max_cut(graph(), fixed={"a": 1, "b": 1}, method="exact")
     assert (answer.cut, answer.upper_bound, answer.sides["a"], answer.sides["b"]) == (7.0, 7.0, 1, 1)
-    answer = bqp.max_cut(graph(), size=1, method="exact")
-    assert answer.partition[0] == ["a"]
-    assert (answer.cut, answer.upper_bound) == (8.0, 8.0)
-    both = bqp.max_cut(matrix(), size=3, fixed={0: -1}, method="exact")
-    assert both.sides.tolist() == [-1, 1, 1, 1]
-    none = bqp.max_cut([], nodes="abc", size=1)
-    assert (len(none.partition[0]), none.status.value) == (1, "optimal")
 
 
 BAD = [
@@ -210,7 +203,6 @@ BAD = [
     (lambda: {"graph": [("anna", 1)], "fixed": {"ana": 1}}, ValueError, "did you mean 'anna'"),
     (lambda: {"graph": [(0, 1)], "fixed": {0: 0}}, ValueError, r"fixed\[0\] must be -1 or \+1, got 0"),
     (lambda: {"graph": [(0, 1)], "fixed": [(0, 1)]}, TypeError, "fixed must be a dict"),
-    (lambda: {"graph": [(0, 1)], "size": 3}, ValueError, "size must be an integer from 0 to 2, got 3"),
 ]
 
 

@@ -20,7 +20,6 @@ import scipy.sparse as sp
 from numba import njit
 from numpy.typing import NDArray
 
-from hashlearn.bqp.constraints import Cardinality
 from hashlearn.bqp.methods.tabu import Walk, draw
 from hashlearn.core.arrays import FloatArray
 
@@ -33,7 +32,6 @@ PIECE = 20_000_000
 VISIT, NEIGHBOR = 8.0, 0.5
 LARGEST_FLOAT32 = 2.0**24  # integers up to here are exact in float32
 FEWEST_SWEEPS = 4
-PENALTY = 0.25  # of an unbalanced sum, times the hottest temperature
 MOST_PASSES = 1000
 
 Between = Callable[[], Any]
@@ -108,37 +106,6 @@ class Annealer:
             made += count
             done += step * count
         return self._ended(x, gain, made, between)
-
-    def anneal_balanced(
-        self,
-        x: FloatArray,
-        cardinality: Cardinality,
-        rng: np.random.Generator,
-        n_sweeps: int,
-        heat: float,
-        between: Between,
-    ) -> FloatArray:
-        """An anneal in which PENALTY · (Σx − total)² replaces the constraint, which the signs x must satisfy.
-
-        Then the flips of largest gain bring back the sum.
-        """
-        x, gain = self._state(x)
-        random = rng.integers(1, 2**63, size=1, dtype=np.uint64)
-        penalty = self.dtype.type(PENALTY * self._hot)
-        surplus, anchor = np.zeros(1, np.int64), -1 if cardinality.anchor is None else cardinality.anchor
-        for temperature in np.geomspace(max(heat * self._hot, self._cold), self._cold, n_sweeps).astype(self.dtype):
-            for first in range(0, self.n, self._most_visits):
-                last = min(first + self._most_visits, self.n)
-                _balanced_sweep(
-                    *self._parts, x, gain, temperature, penalty, self._quantiles, random, surplus, anchor, first, last
-                )
-                between()
-        if anchor >= 0:
-            gain[anchor] = -np.inf
-        candidates = np.flatnonzero((x == np.sign(surplus[0])) & (gain > -np.inf))
-        changed = candidates[np.argsort(-gain[candidates], kind="stable")[: abs(int(surplus[0])) // 2]]
-        x[changed] = -x[changed]
-        return x.astype(np.float64)
 
     def descend(self, x: Signs, between: Callable[[Walk], Any] | None = None, max_passes: int = MOST_PASSES) -> Walk:
         """Flips that lower the value until there are none. ``between`` gets what was found so far."""
@@ -217,20 +184,6 @@ def _sweeps(  # type: ignore[no-untyped-def]
             if g < 0.0 and -g > temperature * quantiles[draw(random) >> np.uint64(52)]:
                 continue
             _flip(data, indices, indptr, x, gain, i)
-
-
-@njit(cache=True, nogil=True)
-def _balanced_sweep(  # type: ignore[no-untyped-def]
-    data, indices, indptr, x, gain, temperature, penalty, quantiles, random, surplus, anchor, first, last
-):
-    """One sweep with a penalty on ``surplus`` = Σx − total, which it updates. The anchor keeps its sign."""
-    for i in range(first, last):
-        # Flipping x_i lowers penalty · surplus² by 4 · penalty · (x_i · surplus − 1).
-        g = gain[i] + penalty * (x[i] * surplus[0] - 1.0)
-        if i == anchor or (g < 0.0 and -g > temperature * quantiles[draw(random) >> np.uint64(52)]):
-            continue
-        surplus[0] -= np.int64(2.0 * x[i])
-        _flip(data, indices, indptr, x, gain, i)
 
 
 @njit(cache=True, nogil=True)

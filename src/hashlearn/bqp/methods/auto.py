@@ -59,7 +59,6 @@ class Auto:
     name: ClassVar[str] = "auto"
     eliminates: ClassVar[bool] = True  # `solve` takes variables of few neighbors from a sparse A first
     any_rows: ClassVar[bool] = True
-    takes_cardinality: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         positive(self.tol, "tol")
@@ -70,7 +69,7 @@ class Auto:
         """Offer the points of both, and the bound."""
         search_rng, relaxation_rng, proof_rng = rng.spawn(3)
         stop, closed = threading.Event(), threading.Event()
-        provable = A.n <= LARGEST_PROVEN and run.cardinality is None
+        provable = A.n <= LARGEST_PROVEN
         has_limit = bool(np.isfinite(run.seconds_left))
 
         def is_proven() -> bool:

@@ -16,12 +16,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numba import njit
-from numpy.typing import NDArray
 
-from hashlearn.bqp.constraints import Cardinality
 from hashlearn.bqp.error_bounds import below
 from hashlearn.bqp.exact_form import ExactForm
-from hashlearn.bqp.merging import Merged, merge_identical_rows
+from hashlearn.bqp.merging import merge_identical_rows
 from hashlearn.bqp.operators import LowRank, Operator
 from hashlearn.bqp.solution import Run, Status
 from hashlearn.core.arrays import EPS, FloatArray
@@ -54,14 +52,13 @@ class Exact:
     """
 
     name: ClassVar[str] = "exact"
-    takes_cardinality: ClassVar[bool] = True
 
     def run(self, A: Operator, run: Run, rng: np.random.Generator, x0: np.ndarray | None) -> Status:
         """Offer the optimum and its bound."""
-        merged = merge_identical_rows(A, worthwhile=0.0) if run.cardinality is None else Merged(A, None)
+        merged = merge_identical_rows(A, worthwhile=0.0)
         _require_few(A, merged.operator.n)
         between = partial(run.tick, "enumeration")
-        x, bound = enumerate_signs(merged.operator, between, run.cardinality, run.exact)
+        x, bound = enumerate_signs(merged.operator, between, run.exact)
         run.offer(merged.expand(x))
         run.offer_bound(bound)
         return Status.CONVERGED
@@ -70,53 +67,36 @@ class Exact:
 def enumerate_signs(
     operator: Operator,
     between: Callable[[float], Any] | None = None,
-    cardinality: Cardinality | None = None,
     exact: ExactForm | None = None,
 ) -> tuple[FloatArray, float | Fraction]:
     """The signs of smallest xᵀAx and a bound that no signs go below, for few variables.
 
-    ``between`` is called with the fraction done. Among points of equal value the first met is returned. With a
-    ``cardinality`` only signs that keep it count. With ``exact``, the integers of the operator, the bound is the
-    least value, as a fraction.
+    ``between`` is called with the fraction done. Among points of equal value the first met is returned. With
+    ``exact``, the integers of the operator, the bound is the least value, as a fraction.
 
     >>> from hashlearn.bqp import as_operator
     >>> enumerate_signs(as_operator([[0.0, 1.0], [1.0, 0.0]]))
     (array([ 1., -1.]), -2.0)
     """
     n = operator.n
-    weights, wanted = _sum_of(cardinality, n)
     if exact is not None and (exact.rounding > 0.0 or not operator.is_exact()):
-        return exact.enumerated(weights, wanted, between)
+        return exact.enumerated(between)
     A = operator.toarray()
     total = 1 << (n - 1)
     best_x, best_value = np.ones(n), np.inf
     for first in range(0, total, FLIPS * RUNS_PER_PIECE):
-        codes, values = _best_of_runs(A, first, min(total, first + FLIPS * RUNS_PER_PIECE), FLIPS, weights, wanted)
+        codes, values = _best_of_runs(A, first, min(total, first + FLIPS * RUNS_PER_PIECE), FLIPS)
         # The few best are computed again, because rounding added up in their values.
         for k in np.argsort(values, kind="stable")[:8]:
             x = _signs_of(int(codes[k]), n)
             value = float(x @ (A @ x))
-            if value < best_value and np.isfinite(values[k]):
+            if value < best_value:
                 best_x, best_value = x, value
         if between is not None:
             between(min(1.0, (first + FLIPS * RUNS_PER_PIECE) / total))
     if operator.is_exact():
         return best_x, best_value
     return best_x, below(best_value - _rounding(A) - float(operator.entry_error().sum()))
-
-
-def _sum_of(cardinality: Cardinality | None, n: int) -> tuple[NDArray[np.int64], int]:
-    """Weights w and a sum s: signs with |w · x| = s keep the constraint, they or their opposite.
-
-    The anchor weighs more than all others together, so its sign relative to them is part of the sum.
-    """
-    weights = np.full(n, 0 if cardinality is None else 1, dtype=np.int64)
-    if cardinality is None:
-        return weights, 0
-    if cardinality.anchor is None:
-        return weights, abs(cardinality.total)
-    weights[cardinality.anchor] = 2 * n
-    return weights, 2 * n + cardinality.total
 
 
 def _require_few(A: Operator, n_merged: int) -> None:
@@ -149,11 +129,8 @@ def _signs_of(code: int, n: int) -> FloatArray:
 
 
 @njit(cache=True, nogil=True)
-def _best_of_runs(A, first, last, flips, weights, wanted):  # type: ignore[no-untyped-def]
-    """For each run of ``flips`` consecutive Gray codes from ``first`` on: the best code and its value.
-
-    Only signs with |weights · x| = ``wanted`` count; the value of a run without any is inf.
-    """
+def _best_of_runs(A, first, last, flips):  # type: ignore[no-untyped-def]
+    """For each run of ``flips`` consecutive Gray codes from ``first`` on: the best code and its value."""
     n = A.shape[0]
     n_runs = (last - first + flips - 1) // flips
     codes = np.empty(n_runs, np.int64)
@@ -166,14 +143,13 @@ def _best_of_runs(A, first, last, flips, weights, wanted):  # type: ignore[no-un
         x[0] = 1.0
         for k in range(n - 1):
             x[k + 1] = -1.0 if (code >> k) & 1 else 1.0
-        value, total = 0.0, 0
+        value = 0.0
         for i in range(n):
             product[i] = 0.0
             for j in range(n):
                 product[i] += A[i, j] * x[j]
             value += x[i] * product[i]
-            total += weights[i] if x[i] > 0.0 else -weights[i]
-        best, best_code = (value if abs(total) == wanted else np.inf), code
+        best, best_code = value, code
         for step in range(begin + 1, min(begin + flips, last)):
             k = 0
             while not (step >> k) & 1:
@@ -182,10 +158,9 @@ def _best_of_runs(A, first, last, flips, weights, wanted):  # type: ignore[no-un
             i = k + 1
             value += 4.0 * (A[i, i] - x[i] * product[i])
             x[i] = -x[i]
-            total += 2 * weights[i] if x[i] > 0.0 else -2 * weights[i]
             for j in range(n):
                 product[j] += 2.0 * x[i] * A[i, j]
-            if value < best and abs(total) == wanted:
+            if value < best:
                 best, best_code = value, code
         codes[r], values[r] = best_code, best
     return codes, values

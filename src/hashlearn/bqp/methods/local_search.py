@@ -16,10 +16,8 @@ import numpy as np
 
 from hashlearn.bqp.merging import Merged, merge_identical_rows
 from hashlearn.bqp.methods.annealed_search import AnnealedSearch
-from hashlearn.bqp.methods.annealing import Annealer, without_diagonal
 from hashlearn.bqp.methods.exact import enumerate_signs
-from hashlearn.bqp.methods.pool import Between, Engine, Pool, random_signs
-from hashlearn.bqp.methods.swaps import PairedSwaps, SwapWalks, feasible
+from hashlearn.bqp.methods.pool import Between, Pool
 from hashlearn.bqp.methods.tabu import TabuWalks, Walk
 from hashlearn.bqp.operators import Dense, LowRank, Operator, Sparse, split
 from hashlearn.bqp.rows import TallArray
@@ -35,8 +33,6 @@ SWEEP_STEPS, FEWEST_SWEEPS, FEWEST_SWEEPS_PER_START = 2e9, 24, 12
 MOST_STARTS, FEWEST_STARTS = 16, 2
 # Walks without a better value after which the default search ends, for each place in the pool.
 IDLE_WALKS = 20
-# Swaps on a sparse problem: the sweeps of the anneal before each descent, and how hot it begins.
-SWAP_SWEEPS, SWAP_HEAT = (4, 500), (0.3, 1.0)
 
 
 @dataclass(frozen=True)
@@ -62,9 +58,7 @@ class LocalSearch:
     batches of rows at a time, and are not recombined.
 
     Problems of up to 20 variables, identical rows merged, are enumerated, which proves the optimum; ``max_iter`` turns
-    that off. Under a cardinality moves are swaps (`hashlearn.bqp.methods.swaps`): tabu walks by swaps up to
-    2,048 variables or if A is dense, else descents by swaps, after an anneal if A is sparse. ``details["engine"]`` of
-    the solution says which search ran.
+    that off. ``details["engine"]`` of the solution says which search ran.
 
     Parameters
     ----------
@@ -92,7 +86,6 @@ class LocalSearch:
     patience: int | None = None
 
     name: ClassVar[str] = "local_search"
-    takes_cardinality: ClassVar[bool] = True
     eliminates: ClassVar[bool] = True  # `solve` takes variables of few neighbors from a sparse A first
     any_rows: ClassVar[bool] = True  # low-rank problems of every kind of rows, not of NumPy arrays only
 
@@ -103,31 +96,25 @@ class LocalSearch:
 
     def run(self, A: Operator, run: Run, rng: np.random.Generator, x0: np.ndarray | None) -> Status:
         """Offer ever better points until the budget or the time limit ends it."""
-        cardinality = run.cardinality
-        merged = merge_identical_rows(A) if cardinality is None else Merged(A, None)
+        merged = merge_identical_rows(A)
         small = merged.operator
         if isinstance(small, LowRank) and not small.rows.on_host:
             return self._descend(small, merged, run, rng, x0)
         if small.n <= LARGEST_ENUMERATED and self.max_iter is None:
             run.details["engine"] = "enumeration"
-            x, bound = enumerate_signs(small, partial(run.tick, "enumeration"), cardinality, run.exact)
+            x, bound = enumerate_signs(small, partial(run.tick, "enumeration"), run.exact)
             run.offer(merged.expand(x))
             run.offer_bound(bound)
             return Status.CONVERGED
         start = None if x0 is None else merged.collapse(x0)
-        if isinstance(small, Sparse) and cardinality is None:
+        if isinstance(small, Sparse):
             AnnealedSearch(small, run, rng, self.n_starts, self.max_iter).search(start)
             if self.max_iter is not None:
                 return Status.ITERATION_LIMIT
             return Status.CONVERGED if np.isinf(run.seconds_left) else Status.TIME_LIMIT
         if not isinstance(small, Dense) and small.n <= LARGEST_DENSIFIED:
             small = Dense(small.toarray())
-        if cardinality is not None:
-            start = (
-                feasible(random_signs(small.n, rng), cardinality, rng) if start is None else cardinality.oriented(start)
-            )
-            run.offer(start)
-        engine = self._engine(small, run)
+        engine = _Tabu(small, self) if isinstance(small, Dense) else _Sweeps(small, self.n_starts)
         run.details["engine"] = engine.name
         pool = Pool(engine, merged, run, rng)
         if self.max_iter is not None:
@@ -139,11 +126,6 @@ class LocalSearch:
             end = CoordinateSweeps(small).descend(pool.best.x, between=lambda: run.tick("local search", 1.0))
             run.offer(merged.expand(end))
         return Status.CONVERGED if self.max_iter is None else Status.ITERATION_LIMIT
-
-    def _engine(self, A: Operator, run: Run) -> Engine:
-        if run.cardinality is not None:
-            return _SwapTabu(A, self, run) if isinstance(A, Dense) else _Swaps(A, self.n_starts, run)
-        return _Tabu(A, self) if isinstance(A, Dense) else _Sweeps(A, self.n_starts)
 
     def _descend(self, A: LowRank, merged: Merged, run: Run, rng: np.random.Generator, x0: TallArray | None) -> Status:
         """Rows that are not NumPy arrays: single flips from every start, all starts in the same passes."""
@@ -208,55 +190,6 @@ class _Tabu:
     def improve(self, x: FloatArray, rng: np.random.Generator, max_moves: int, between: Between) -> Walk:
         tenure = round(self._tenure * 2.0 ** rng.uniform(-0.5, 0.5))
         return self._walks.walk(x, rng, tenure=tenure, patience=self._patience, max_moves=max_moves, between=between)
-
-
-class _SwapTabu:
-    """Tabu walks by swaps: a move is one swap."""
-
-    name = "tabu walks by swaps in a pool"
-
-    def __init__(self, A: Dense, options: LocalSearch, run: Run) -> None:
-        assert run.cardinality is not None
-        self.n = n = A.n
-        self._walks = SwapWalks(A, run.cardinality.anchor)
-        self.budget = max(int(TABU_STEPS / self._walks.steps_per_move), n)
-        self._tenure = options.tenure or max(4, n // 20)
-        self._patience = options.patience or max(1000, min(5 * n, self.budget // 25))
-        self.n_starts = options.n_starts or _between(FEWEST_STARTS, self.budget // (6 * self._patience), MOST_STARTS)
-
-    def improve(self, x: FloatArray, rng: np.random.Generator, max_moves: int, between: Between) -> Walk:
-        tenure = round(self._tenure * 2.0 ** rng.uniform(-0.5, 0.5))
-        return self._walks.walk(x, rng, tenure=tenure, patience=self._patience, max_moves=max_moves, between=between)
-
-
-class _Swaps:
-    """Descent by swaps, after an anneal with a penalty if A is sparse: a move is a sweep of either."""
-
-    name = "swaps in a pool"
-
-    def __init__(self, A: Operator, n_starts: int | None, run: Run) -> None:
-        assert run.cardinality is not None
-        self.n, self._cardinality = A.n, run.cardinality
-        self._swaps = PairedSwaps(A, run.cardinality.anchor)
-        self.budget = max(int(SWEEP_STEPS / self._swaps.steps_per_pass), FEWEST_SWEEPS)
-        self.n_starts = n_starts or _between(FEWEST_STARTS, self.budget // 100, MOST_STARTS)
-        self._annealer = None
-        if isinstance(A, Sparse):
-            self.name = "anneals and swaps in a pool"
-            self._annealer = Annealer(without_diagonal(A.matrix))
-            affordable = 1e9 * run.seconds_left / self._annealer.steps_per_sweep
-            self._sweeps = _between(SWAP_SWEEPS[0], int(min(0.1 * affordable, self.budget // 4)), SWAP_SWEEPS[1])
-
-    def improve(self, x: FloatArray, rng: np.random.Generator, max_moves: int, between: Between) -> Walk:
-        made = 0
-        if self._annealer is not None:
-            unknown = Walk(x, np.inf, 0)
-            made = min(self._sweeps, max_moves)
-            x = self._annealer.anneal_balanced(
-                x, self._cardinality, rng, made, rng.uniform(*SWAP_HEAT), lambda: between(unknown)
-            )
-        walk = self._swaps.descend(x, max(1, max_moves - made), between)
-        return walk._replace(moves=made + walk.moves)
 
 
 def _between(least: int, wanted: int, most: int) -> int:

@@ -7,9 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from hashlearn.bqp.constraints import Cardinality
 from hashlearn.bqp.merging import Merged
-from hashlearn.bqp.methods.swaps import feasible
 from hashlearn.bqp.methods.tabu import Walk
 from hashlearn.bqp.solution import Run
 from hashlearn.core.arrays import FloatArray
@@ -20,7 +18,7 @@ Between = Callable[[Walk], Any]
 
 
 class Engine(Protocol):
-    """What improves a point: tabu walks, sweeps, or swaps."""
+    """What improves a point: tabu walks or sweeps."""
 
     name: str
     n: int
@@ -32,16 +30,10 @@ class Engine(Protocol):
 
 
 class Pool:
-    """The best points so far. A walk of the engine improves each new one.
-
-    Under a cardinality new points get the right sum by changing as few signs as possible, drawn at random.
-    """
+    """The best points so far. A walk of the engine improves each new one."""
 
     def __init__(self, engine: Engine, merged: Merged, run: Run, rng: np.random.Generator) -> None:
         self._engine, self._merged, self._run, self._rng = engine, merged, run, rng
-        self._cardinality = run.cardinality
-        # Whether −x is as good as x.
-        self._mirrors = run.cardinality is None or run.cardinality == Cardinality(0)
         self._members: list[Walk] = []
 
     @property
@@ -105,20 +97,12 @@ class Pool:
         """Two members' common signs, the others drawn at random, a few of all flipped."""
         rng, n, count = self._rng, self._engine.n, len(self._members)
         a, b = (self._members[k].x for k in rng.choice(count, size=2, replace=count < 2))
-        if self._mirrors and a @ b < 0.0:
+        if a @ b < 0.0:
             b = -b
         x = np.where(a == b, a, self._random_signs())
         flipped = rng.integers(0, n, size=max(1, int(PERTURBED_FRACTION * n)))
         x[flipped] = -x[flipped]
-        return self._feasible(x)
+        return x
 
     def _random_signs(self) -> FloatArray:
-        return self._feasible(random_signs(self._engine.n, self._rng))
-
-    def _feasible(self, x: FloatArray) -> FloatArray:
-        return x if self._cardinality is None else feasible(x, self._cardinality, self._rng)
-
-
-def random_signs(n: int, rng: np.random.Generator) -> FloatArray:
-    """Independent signs."""
-    return np.where(rng.integers(0, 2, size=n) == 0, -1.0, 1.0)
+        return np.where(self._rng.integers(0, 2, size=self._engine.n) == 0, -1.0, 1.0)

@@ -17,7 +17,7 @@ from hashlearn.bqp.modeling.solutions import QuboSolution, solved
 from hashlearn.core.checks import whole_number
 from hashlearn.core.packages import require
 
-PARAMETERS = ("num_reads", "time_limit", "seed", "method", "max_iter", "fixed", "cardinality")
+PARAMETERS = ("num_reads", "time_limit", "seed", "method", "max_iter", "fixed")
 
 
 class DimodSampler:
@@ -65,8 +65,7 @@ class DimodSampler:
             branch and bound in the first one only
         time_limit : seconds for all of them together
         seed : makes the samples reproducible
-        **parameters : ``method``, ``max_iter``, ``fixed`` and ``cardinality``, as for `qubo`; others are ignored with
-            dimod's warning
+        **parameters : ``method``, ``max_iter`` and ``fixed``, as for `qubo`; others are ignored with dimod's warning
 
         Returns
         -------
@@ -80,13 +79,13 @@ class DimodSampler:
         reads = whole_number(num_reads, "num_reads", least=1)
         if time_limit is not None:
             options["time_limit"] = time_limit / reads
-        fixed, cardinality = options.pop("fixed", None), options.pop("cardinality", None)
+        fixed = options.pop("fixed", None)
         answers: list[QuboSolution] = []
         for child in np.random.SeedSequence(seed).spawn(reads):
             passed = options | {"random_state": child}
             if answers and options.get("method", Auto.name) == Auto.name:
                 passed["method"] = Auto(max_nodes=0)  # one proof is enough
-            answers.append(solved(QuboSolution, problem, fixed, cardinality, "cardinality", passed))
+            answers.append(solved(QuboSolution, problem, fixed, passed))
         samples = [dict(zip(problem.index, problem.assignment(answer.solution.x), strict=True)) for answer in answers]
         best = min(answers, key=lambda answer: (answer.energy, answer.gap))  # with the best bound for this energy
         info = {

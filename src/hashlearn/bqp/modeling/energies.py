@@ -27,7 +27,6 @@ def qubo(
     offset: float = 0.0,
     sense: Literal["min", "max"] = "min",
     fixed: Mapping[Any, int] | None = None,
-    cardinality: int | None = None,
     **options: Any,
 ) -> QuboSolution:
     """Minimize (or maximize) zᵀQz + linearᵀz + offset over z of 0 and 1, with a proven bound.
@@ -44,7 +43,6 @@ def qubo(
     offset : a constant
     sense : "min" or "max"
     fixed : variables that are given, as ``{label: 0 or 1}`` (for a matrix the label is the index)
-    cardinality : the number of variables that are 1
     **options : passed to `solve`: ``method``, ``time_limit``, ``random_state``, ``max_iter``, ``verbose``; ``x0``
         with values 0 and 1 and ``progress`` are in the words of the QUBO
 
@@ -62,7 +60,7 @@ def qubo(
     [1, 0]
     """
     problem = qubo_problem(Q, linear=linear, offset=offset, sense=sense)
-    return solved(QuboSolution, problem, fixed, cardinality, "cardinality", options)
+    return solved(QuboSolution, problem, fixed, options)
 
 
 def qubo_problem(Q: Any, *, linear: Any = None, offset: float = 0.0, sense: Literal["min", "max"] = "min") -> Problem:
@@ -92,7 +90,6 @@ def ising(
     offset: float = 0.0,
     *,
     fixed: Mapping[Any, int] | None = None,
-    cardinality: int | None = None,
     **options: Any,
 ) -> IsingSolution:
     """Minimize Σ h_i s_i + Σ J_ij s_i s_j + offset over spins s of −1 and +1, with a proven bound.
@@ -105,7 +102,6 @@ def ising(
         counts every pair twice; pass ``np.triu(J)`` if that is not meant.
     offset : a constant
     fixed : spins that are given, as ``{label: -1 or 1}``
-    cardinality : the number of spins that are +1
     **options : as for `qubo`
 
     Returns
@@ -119,7 +115,7 @@ def ising(
     >>> answer.energy, answer.status.value, answer.spins
     (-3.5, 'optimal', {'a': -1, 'b': 1, 'c': 1})
     """
-    return solved(IsingSolution, ising_problem(h, J, offset), fixed, cardinality, "cardinality", options)
+    return solved(IsingSolution, ising_problem(h, J, offset), fixed, options)
 
 
 def ising_problem(h: Any = None, J: Any = None, offset: float = 0.0) -> Problem:

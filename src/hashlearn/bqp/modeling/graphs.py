@@ -26,7 +26,6 @@ def max_cut(
     weight: str = "weight",
     nodes: Iterable[Hashable] | None = None,
     fixed: Mapping[Any, int] | None = None,
-    size: int | None = None,
     **options: Any,
 ) -> CutSolution:
     """Find a large cut of a graph, and prove that no cut is larger than a bound.
@@ -44,7 +43,6 @@ def max_cut(
     weight : the edge attribute of networkx that holds the weights
     nodes : all nodes of an edge list, in order, to keep nodes without edges
     fixed : sides that are given, as ``{node: 1 or -1}``
-    size : the number of nodes on side +1
     **options : passed to `solve`: ``method``, ``time_limit``, ``random_state``, ``max_iter``, ``verbose``; ``x0``
         with sides and ``progress`` are in the words of the graph
 
@@ -62,7 +60,7 @@ def max_cut(
     True
     """
     problem = max_cut_problem(graph, weight=weight, nodes=nodes)
-    return solved(CutSolution, problem, fixed, size, "size", options)
+    return solved(CutSolution, problem, fixed, options)
 
 
 def max_cut_problem(graph: Any, *, weight: str = "weight", nodes: Iterable[Hashable] | None = None) -> Problem:

@@ -21,7 +21,6 @@ from hashlearn.bqp.modeling.problem import Problem
 from hashlearn.bqp.solution import Solution, SolverProgress, Status
 from hashlearn.bqp.solve import solve
 from hashlearn.core.arrays import FloatArray
-from hashlearn.core.checks import whole_number
 from hashlearn.core.names import did_you_mean
 
 Values: TypeAlias = "dict[Any, int] | NDArray[np.int8]"
@@ -140,16 +139,13 @@ AnySolution: TypeAlias = CutSolution | QuboSolution | IsingSolution
 Kind = TypeVar("Kind", CutSolution, QuboSolution, IsingSolution)
 
 
-def solve_problem(
-    problem: Problem, *, fixed: Mapping[Any, int] | None = None, cardinality: int | None = None, **options: Any
-) -> AnySolution:
+def solve_problem(problem: Problem, *, fixed: Mapping[Any, int] | None = None, **options: Any) -> AnySolution:
     """Solve a `Problem`, for example from a file, and answer in its own words.
 
     Parameters
     ----------
     problem : from `read_problem`, `max_cut_problem`, `qubo_problem` or `ising_problem`
     fixed : variables that are given, as ``{label: value}``
-    cardinality : the number of variables that are 1 (of a QUBO) or +1
     **options : passed to `solve`; ``x0`` (values of the variables) and ``progress`` are in the problem's words
 
     Returns
@@ -164,31 +160,20 @@ def solve_problem(
     """
     _require_known(options, "solve_problem")
     if problem.sense == "max-cut":
-        return solved(CutSolution, problem, fixed, cardinality, "cardinality", options)
+        return solved(CutSolution, problem, fixed, options)
     if problem.sense == "ising" and not problem.maximize:
-        return solved(IsingSolution, problem, fixed, cardinality, "cardinality", options)
-    return solved(QuboSolution, problem, fixed, cardinality, "cardinality", options)
+        return solved(IsingSolution, problem, fixed, options)
+    return solved(QuboSolution, problem, fixed, options)
 
 
-def solved(
-    kind: type[Kind],
-    problem: Problem,
-    fixed: Mapping[Any, int] | None,
-    count: int | None,
-    count_name: str,
-    options: Mapping[str, Any],
-) -> Kind:
-    """`solve_problem` with an answer of this kind; ``count_name`` names the argument ``count`` in errors."""
+def solved(kind: type[Kind], problem: Problem, fixed: Mapping[Any, int] | None, options: Mapping[str, Any]) -> Kind:
+    """`solve_problem` with an answer of this kind."""
     _require_known(options, {CutSolution: "max_cut", QuboSolution: "qubo", IsingSolution: "ising"}[kind])
     passed = dict(options)
     if fixed is not None:
         passed["fixed"] = _fixed_signs(problem, fixed)
-    if count is not None:
-        passed["cardinality"] = 2 * whole_number(count, count_name, least=0, most=problem.n) - problem.n
-    if problem.anchor is not None and (fixed or count is not None):
-        passed["fixed"] = passed.get("fixed", {}) | {problem.anchor: 1}
-        if count is not None:
-            passed["cardinality"] += 1  # the anchor
+        if fixed and problem.anchor is not None:
+            passed["fixed"] |= {problem.anchor: 1}
     if passed.get("x0") is not None:
         passed["x0"] = _start(problem, passed["x0"])
     if passed.get("progress") is not None:

@@ -2,7 +2,7 @@
 
 ``solver`` runs it all · ``compressed`` solves low-rank problems in rank × k numbers · ``factored`` all others, by the
 sweeps of ``mixing`` and the steps of ``newton`` · ``certificate``, ``chebyshev`` and ``growth`` prove bounds ·
-``relaxation`` holds the result and draws signs from it · ``cardinality`` keeps a sum · ``device``: sparse tensors.
+``relaxation`` holds the result and draws signs from it · ``device``: sparse tensors.
 """
 
 from __future__ import annotations

@@ -11,9 +11,8 @@ import numpy as np
 
 from hashlearn.core.arrays import FloatArray
 
-# One relaxation makes this many of these tests at most, and one solve at most eight relaxations: six under a
-# cardinality. Each restart of a test draws new vectors, and any of them may be the last. Together they fail with
-# probability 1e-9 at most.
+# One relaxation makes this many of these tests at most, and one solve at most eight relaxations. Each restart of a
+# test draws new vectors, and any of them may be the last. Together they fail with probability 1e-9 at most.
 MOST_TESTS = 128
 MOST_RESTARTS = 3  # of a test that began with too low an estimate of the largest eigenvalue
 FAILURE_PROBABILITY = 1e-9 / (8 * MOST_TESTS * MOST_RESTARTS)

@@ -10,7 +10,6 @@ import numpy as np
 from hashlearn.bqp.merging import Merged, merge_identical_rows
 from hashlearn.bqp.operators import LowRank, Operator
 from hashlearn.bqp.rows import TallArray
-from hashlearn.bqp.sdr.cardinality import solve_with_cardinality
 from hashlearn.bqp.sdr.certificate import diagonal_bound
 from hashlearn.bqp.sdr.compressed import LOOSE, relax_low_rank, relax_on_samples
 from hashlearn.bqp.sdr.factored import columns_for, relax_factored
@@ -94,7 +93,6 @@ class SemidefiniteRelaxation:
     sampled: bool = False
 
     name: ClassVar[str] = "sdr"
-    takes_cardinality: ClassVar[bool] = True
     any_rows: ClassVar[bool] = True  # low-rank problems of every kind of rows, not of NumPy arrays only
 
     def __post_init__(self) -> None:
@@ -108,9 +106,6 @@ class SemidefiniteRelaxation:
         """Offers the rounded and improved draws, and the dual bound."""
         if not A.tall.on_host and not isinstance(A, LowRank):
             return self._on_device(A, run, rng)
-        cardinality = run.cardinality
-        if cardinality is not None:
-            return solve_with_cardinality(A, cardinality, self.relaxed, self.n_draws, run, rng, x0)
         first_bound = -np.inf
         if not isinstance(A, LowRank) or (A.rows.on_host and run.seconds_left < np.inf):
             first_bound = diagonal_bound(A)
@@ -149,19 +144,12 @@ class SemidefiniteRelaxation:
         run.details.update(relaxation_gap=relative_gap(found.value, found.bound), rank=found.width)
         return Status.CONVERGED if found.value - found.bound <= gap * abs(found.bound) else Status.ITERATION_LIMIT
 
-    def relaxed(self, A: Operator, run: Run, rng: np.random.Generator) -> Relaxation:
-        """The relaxation of A alone, its rows not merged."""
-        tolerance = Tolerance(self._gap(A), A.scale(), self.max_iter, self.proof_limit)
-        return self._relax(Merged(A, None), tolerance, run, rng, early=False)
-
     def _gap(self, A: Operator) -> float:
         if self.tol is not None:
             return self.tol
         return TIGHT if isinstance(A, LowRank) or A.n <= self.proof_limit else WIDE
 
-    def _relax(
-        self, merged: Merged, tolerance: Tolerance, run: Run, rng: np.random.Generator, early: bool = True
-    ) -> Relaxation:
+    def _relax(self, merged: Merged, tolerance: Tolerance, run: Run, rng: np.random.Generator) -> Relaxation:
         A = merged.operator
         if isinstance(A, LowRank) and ((A.n > SMALL and A.n > A.rank // 4) or not A.rows.on_host):
             if (self.sampled and A.n > 2 * RELAXED_ROWS) or (tolerance.relative >= LOOSE and not A.rows.on_host):
@@ -176,7 +164,7 @@ class SemidefiniteRelaxation:
             X = draw(draws, some.standard_normal((V.shape[1], EARLY_DRAWS)))
             self._offer_columns(A, X, merged, run)
 
-        early = early and self.polish > 0 and (run.seconds_left < np.inf or A.n >= EARLY_ROWS)
+        early = self.polish > 0 and (run.seconds_left < np.inf or A.n >= EARLY_ROWS)
         return relax_factored(A, tolerance, 2 * self.rank, rng, run, on_the_way if early else None)
 
     def _round(
