@@ -1,13 +1,12 @@
 """Rows as people have them: vectors in a column of a frame, in an Arrow array or in a list, as one array.
 
-pandas, Polars and PyArrow are never imported here. An object of theirs is recognized by the module of its type. Arrow
-vectors in one chunk without missing values are not copied.
+pandas, Polars and PyArrow are never imported here. An object of theirs is recognized by the module of its type.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, NoReturn
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -16,9 +15,8 @@ from numpy.typing import NDArray
 from hashlearn.core.arrays import FloatArray, is_tensor, to_numpy
 from hashlearn.core.checks import finite_float64
 from hashlearn.core.labels import require_unmasked
-from hashlearn.core.packages import require
 
-ARROW_LISTS = ("list", "large_list", "fixed_size_list")
+VECTOR_TYPES = ("object", "list", "large_list", "fixed_size_list", "array")  # how the names of dtypes begin
 
 
 def as_rows(X: Any, name: str = "X") -> Any:
@@ -33,13 +31,8 @@ def as_rows(X: Any, name: str = "X") -> Any:
         ...
     ValueError: X has 1 number(s) at row 1, and 2 at row 0; all rows must have the same length
     """
-    package = type(X).__module__.partition(".")[0]
-    if package == "pandas":
-        return _from_pandas(X, name)
-    if package == "polars":
-        return _from_polars(X, name)
-    if package == "pyarrow":
-        return _from_arrow(X, name)
+    if type(X).__module__.partition(".")[0] in ("pandas", "polars", "pyarrow"):
+        return _from_frame(X, name)
     if isinstance(X, list | tuple) or (isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 1):
         return _stacked(X, name)
     return X
@@ -153,124 +146,47 @@ def all_equal(X: Any) -> bool:
     return True
 
 
-def _from_pandas(X: Any, name: str) -> Any:
-    if X.ndim == 1:
-        return _pandas_vectors(X, name) if _has_pandas_vectors(X) or (len(X) == 0 and X.dtype == object) else X
-    if not any(map(_can_hold_vectors, set(X.dtypes))):  # a frame of numbers, perhaps of thousands of columns
-        return X
-    columns = [X.iloc[:, place] for place in range(X.shape[1])]
-    if X.shape == (0, 1) and columns[0].dtype == object:
-        return np.empty(0)
-    found = [column for column in columns if _has_pandas_vectors(column)]
-    return _pandas_vectors(_only(found, columns, name), name) if found else X
-
-
-def _has_pandas_vectors(column: Any) -> bool:
-    if column.dtype == object:
-        known = (value for value in column if not (value is None or (isinstance(value, float) and value != value)))
-        first = next(known, None)
-        return _is_vector(first) and np.asarray(first).dtype.kind in "fiub"
-    return _can_hold_vectors(column.dtype)
-
-
-def _can_hold_vectors(dtype: Any) -> bool:
-    return str(dtype).startswith(("object", *ARROW_LISTS))  # lists of an ArrowDtype
-
-
-def _pandas_vectors(column: Any, name: str) -> Any:
-    if column.dtype == object:
-        return _stacked(column.tolist(), name)
-    return _from_arrow(_pyarrow().array(column), name)
-
-
-def _from_polars(X: Any, name: str) -> Any:
-    if type(X).__name__ == "LazyFrame":
+def _from_frame(X: Any, name: str) -> Any:
+    """The column of vectors that ``X`` is, or that is its only column; ``X`` itself if it has no such column."""
+    if hasattr(X, "collect"):
         raise TypeError(f"{name} is a Polars LazyFrame, whose rows are not there yet; pass {name}.collect()")
-    if not hasattr(X, "get_columns"):
-        return _polars_vectors(X, name) if _has_polars_vectors(X) else X
-    columns = X.get_columns()
-    found = [column for column in columns if _has_polars_vectors(column)]
-    return _polars_vectors(_only(found, columns, name), name) if found else X
+    columns = _columns(X)
+    vectors = [label for label, column in columns if _holds_vectors(column, len(columns) == 1)]
+    if not vectors:
+        return X
+    if len(columns) > 1:
+        others = [repr(label) for label, _ in columns if label not in vectors]
+        beside = f", beside {', '.join(others[:3])}{', …' if len(others) > 3 else ''}" if others else ""
+        what, choice = f"a column of vectors, {vectors[0]!r}", "pass the vectors alone"
+        if len(vectors) > 1:
+            what, choice = f"columns of vectors, {' and '.join(map(repr, vectors))}", "pass one of them"
+        raise ValueError(f"{name} has {what}{beside}; {choice}: {name} = {name}[{vectors[0]!r}]")
+    values = np.asarray(columns[0][1])
+    return values if values.ndim == 2 else _stacked(values, name)
 
 
-def _has_polars_vectors(column: Any) -> bool:
-    inner = getattr(column.dtype, "inner", None)  # of a List or an Array
-    return inner is not None and inner.is_numeric()
+def _columns(X: Any) -> Sequence[tuple[Any, Any]]:
+    """Names and values of the columns of a frame; those of a pandas frame of numbers, which may be thousands, are left
+    out. A column alone has no name."""
+    if hasattr(X, "get_columns"):  # Polars
+        return [(column.name, column) for column in X.get_columns()]
+    if hasattr(X, "column_names"):  # Arrow
+        return list(zip(X.column_names, X.columns, strict=True))
+    if getattr(X, "ndim", 1) == 1:
+        return [(None, X)]
+    if not any(str(dtype).startswith(VECTOR_TYPES) for dtype in set(X.dtypes)):
+        return []
+    return [(label, X.iloc[:, place]) for place, label in enumerate(X.columns)]
 
 
-def _polars_vectors(column: Any, name: str) -> Any:
-    if column.null_count():
-        _refuse_missing(int(np.argmax(column.is_null().to_numpy())), name)
-    if hasattr(column.dtype, "size"):  # an Array: every vector has this length
-        return column.explode().to_numpy().reshape(len(column), column.dtype.size)
-    length = _common_length(column.list.len().to_numpy(), name)
-    return column.explode().to_numpy().reshape(len(column), length) if length else np.empty(0)
-
-
-def _from_arrow(X: Any, name: str) -> Any:
-    if hasattr(X, "column_names"):  # a Table or a RecordBatch
-        columns = [_Named(label, X.column(place)) for place, label in enumerate(X.column_names)]
-        found = [column for column in columns if _has_arrow_vectors(column.values)]
-        return _arrow_vectors(_only(found, columns, name).values, name) if found else X
-    return _arrow_vectors(X, name) if hasattr(X, "type") and _has_arrow_vectors(X) else X
-
-
-class _Named:
-    """An Arrow column, which does not know its name."""
-
-    def __init__(self, name: str, values: Any) -> None:
-        self.name, self.values = name, values
-
-
-def _has_arrow_vectors(column: Any) -> bool:
-    types, kind = _pyarrow().types, column.type
-    is_list = types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind)
-    return bool(is_list and (types.is_floating(kind.value_type) or types.is_integer(kind.value_type)))
-
-
-def _arrow_vectors(column: Any, name: str) -> Any:
-    if column.null_count:
-        _refuse_missing(int(np.argmax(np.asarray(column.is_null()))), name)
-    if hasattr(column.type, "list_size"):
-        length = column.type.list_size
-    else:
-        length = _common_length(np.asarray(_pyarrow("pyarrow.compute").list_value_length(column)), name)
-    chunks = getattr(column, "chunks", [column])
-    parts = [chunk.flatten().to_numpy(zero_copy_only=False) for chunk in chunks]
-    values = parts[0] if len(parts) == 1 else np.concatenate(parts or [np.empty(0)])
-    return values.reshape(len(column), length) if length else np.empty(0)
-
-
-def _pyarrow(module: str = "pyarrow") -> Any:
-    return require(module, "parquet", "reading Arrow columns")  # whoever has such a column has the package
-
-
-def _only(found: Sequence[Any], columns: Sequence[Any], name: str) -> Any:
-    """The one column of a frame, if it is the only one; else an error that says how to choose one."""
-    if len(columns) == 1:
-        return columns[0]
-    vectors = [column.name for column in found]
-    others = [repr(column.name) for column in columns if column.name not in vectors]
-    what = f"a column of vectors, {vectors[0]!r}" if len(vectors) == 1 else f"columns of vectors, {_listed(vectors)}"
-    beside = f", beside {', '.join(others[:3])}{', …' if len(others) > 3 else ''}" if others else ""
-    choice = "pass the vectors alone" if len(vectors) == 1 else "pass one of them"
-    raise ValueError(f"{name} has {what}{beside}; {choice}: {name} = {name}[{vectors[0]!r}]")
-
-
-def _listed(names: Iterable[Any]) -> str:
-    return " and ".join(map(repr, names))
-
-
-def _common_length(lengths: NDArray[Any], name: str) -> int:
-    """The length of all vectors; 0 if there are none."""
-    if len(lengths) == 0:
-        return 0
-    lengths = lengths.astype(np.int64)
-    wrong = lengths != lengths[0]
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        _refuse_ragged(row, int(lengths[row]), int(lengths[0]), name)
-    return int(lengths[0])
+def _holds_vectors(column: Any, is_only: bool) -> bool:
+    dtype = str(column.dtype if hasattr(column, "dtype") else column.type).lower()
+    if dtype != "object":
+        return dtype.startswith(VECTOR_TYPES) and "str" not in dtype
+    known = (value for value in column if not (value is None or (isinstance(value, float) and value != value)))
+    first = next(known, None)
+    is_numeric = _is_vector(first) and np.asarray(first).dtype.kind in "fiub"
+    return is_numeric or (is_only and len(column) == 0)
 
 
 def _stacked(vectors: Any, name: str) -> Any:
@@ -286,22 +202,15 @@ def _stacked(vectors: Any, name: str) -> Any:
         length = None
         for row, vector in enumerate(values):
             if not _is_vector(vector):
-                _refuse_missing(row, name, vector)
+                raise ValueError(f"{name} has no vector at row {row}, got {vector!r}; leave such rows out") from None
             length = len(vector) if length is None else length
             if len(vector) != length:
-                _refuse_ragged(row, len(vector), length, name)
+                raise ValueError(
+                    f"{name} has {len(vector)} number(s) at row {row}, and {length} at row 0; "
+                    "all rows must have the same length"
+                ) from None
         raise
 
 
 def _is_vector(value: Any) -> bool:
     return isinstance(value, list | tuple) or getattr(value, "ndim", 0) > 0
-
-
-def _refuse_missing(row: int, name: str, found: Any = None) -> NoReturn:
-    raise ValueError(f"{name} has no vector at row {row}, got {found!r}; leave such rows out")
-
-
-def _refuse_ragged(row: int, length: int, first: int, name: str) -> NoReturn:
-    raise ValueError(
-        f"{name} has {length} number(s) at row {row}, and {first} at row 0; all rows must have the same length"
-    )
