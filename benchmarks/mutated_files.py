@@ -10,8 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from hashlearn.persistence.container import BLANK, DTYPES
-from hashlearn.search import code_table
+from hashlearn.core.container import BLANK, DTYPES
 
 ODD = (
     None,
@@ -98,14 +97,15 @@ def rewritten(data: bytes, edit: Callable[[dict[str, Any], dict[str, Any], bytea
     """The file after ``edit(header, model, payload)`` changed them in place, with digests as a forger has them."""
     length = int.from_bytes(data[:8], "little")
     header, payload = json.loads(data[8 : 8 + length]), bytearray(data[8 + length :])
-    model = json.loads(header["__metadata__"]["model"])
+    kind = "model" if "model" in header["__metadata__"] else "index"
+    model = json.loads(header["__metadata__"][kind])
     edit(header, model, payload)
     sums = model.get("sha256")
     for name, entry in header.items():
         offsets = entry.get("data_offsets") if isinstance(entry, dict) else None
         if isinstance(sums, dict) and isinstance(offsets, list) and [type(o) for o in offsets] == [int, int]:
             sums[name] = hashlib.sha256(payload[offsets[0] : offsets[1]]).hexdigest()
-    header["__metadata__"] |= {"model": json.dumps(model), "sha256": BLANK.decode()}
+    header["__metadata__"] |= {kind: json.dumps(model), "sha256": BLANK.decode()}
     first = {"__metadata__": {"sha256": BLANK.decode(), **header["__metadata__"]}}
     text = json.dumps(first | header, separators=(",", ":")).encode()
     blank = len(text).to_bytes(8, "little") + text
@@ -113,23 +113,21 @@ def rewritten(data: bytes, edit: Callable[[dict[str, Any], dict[str, Any], bytea
 
 
 def forged_index(data: bytes, rng: np.random.Generator) -> bytes:
-    """An index file with values of its header, ids or codes replaced, and its digest made anew."""
-    start = len(code_table.MAGIC) + code_table.LENGTH_BYTES
-    length = int.from_bytes(data[len(code_table.MAGIC) : start], "little")
-    header, body = json.loads(data[start : start + length]), bytearray(data[start + length : -code_table.DIGEST_BYTES])
-    for _ in range(rng.integers(1, 4)):
-        way = rng.integers(4)
-        if way == 0 and body:
-            at = 8 * int(rng.integers(max(1, len(body) // 8)))
-            number = ODD_INTEGERS[rng.integers(len(ODD_INTEGERS))]
-            body[at : at + 8] = number.to_bytes(8, "little", signed=True)[: len(body[at : at + 8])]
-        elif way == 1 and body:
-            body[int(rng.integers(len(body)))] ^= 1 << int(rng.integers(8))
-        else:
-            edit_somewhere(header, rng)
-    text = json.dumps(header).encode()
-    whole = code_table.MAGIC + len(text).to_bytes(code_table.LENGTH_BYTES, "little") + text + bytes(body)
-    return whole + hashlib.sha256(whole).digest()
+    """An index file with values of its description, ids or codes replaced, and its digests made anew."""
+
+    def edit(header: dict[str, Any], about: dict[str, Any], body: bytearray) -> None:
+        for _ in range(rng.integers(1, 4)):
+            way = rng.integers(4)
+            if way == 0 and body:
+                at = 8 * int(rng.integers(max(1, len(body) // 8)))
+                number = ODD_INTEGERS[rng.integers(len(ODD_INTEGERS))]
+                body[at : at + 8] = number.to_bytes(8, "little", signed=number < 0)[: len(body[at : at + 8])]
+            elif way == 1 and body:
+                body[int(rng.integers(len(body)))] ^= 1 << int(rng.integers(8))
+            else:
+                edit_somewhere(header["codes"] if way == 2 else about, rng)
+
+    return rewritten(data, edit)
 
 
 def odd_array(array: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -165,9 +165,9 @@ def test_models_and_outputs(folder: Path) -> None:
     Path("cut").write_bytes(whole[:300])
     for model, words in (
         ("nowhere", "nowhere: there is no such model file"),
-        ("pickle", "this is a pickle, not a model file"),
+        ("pickle", "this is a pickle, no file of hashlearn"),
         ("cut", "truncated"),
-        ("X.npy", "not a model file"),
+        ("X.npy", "neither a model nor an index"),
         (".", "is a folder, not a model file"),
     ):
         refused("encode", model, "X.npy", "-o", "codes.npy", words=words)

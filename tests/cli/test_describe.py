@@ -68,7 +68,7 @@ def test_a_store_is_no_model_and_no_file_of_codes(folder: Path) -> None:
     refused(
         "describe",
         "codes.db",
-        words="not a model file of hashlearn; to open a store, use its class in hashlearn.search.stores",
+        words="neither a model nor an index of hashlearn; to open a store, use its class in hashlearn.search.stores",
     )
     search = ["search", "model", "--queries", "Q.npy", "--database-codes"]
     refused(*search, "codes.db", words="codes.db: codes are npy or Parquet files; to search a store, use its class")

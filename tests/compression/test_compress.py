@@ -18,10 +18,11 @@ from hashlearn.compression import Compression, verify
 from hashlearn.compression.contenders import Contender, sizes_of
 from hashlearn.compression.promise import LARGEST_CONFIDENCE, TABLE_SHARE, log_stake
 from hashlearn.compression.splitting import Split
+from hashlearn.core import container
+from hashlearn.core.container import read_header
 from hashlearn.core.progress import Progress
 from hashlearn.hashers import LSH
-from hashlearn.persistence import PersistenceError, model_file, save
-from hashlearn.persistence.container import read_header
+from hashlearn.persistence import PersistenceError, save
 from hashlearn.persistence.values import fingerprint
 from hashlearn.streams import open_rows
 
@@ -169,7 +170,7 @@ def test_a_plan_is_read_once(plan: Compression, tmp_path: Path, monkeypatch: pyt
     """A file that is replaced between two reads would give a hasher with another model's promise."""
     plan.save(tmp_path / "plan")
     reads = []
-    monkeypatch.setattr(model_file, "read_header", lambda *given: reads.append(given) or read_header(*given))
+    monkeypatch.setattr(container, "read_header", lambda *given: reads.append(given) or read_header(*given))
     Compression.load(tmp_path / "plan")
     assert len(reads) == 1
 

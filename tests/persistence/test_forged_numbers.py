@@ -13,10 +13,10 @@ from benchmarks.mutated_files import rewritten
 
 from hashlearn import TwoStepHasher, load
 from hashlearn.core.checks import LARGEST_FEATURE
+from hashlearn.core.container import DTYPES
 from hashlearn.hash_functions import DistinctBits, ForestMargins, LinearMargins, every_bit
 from hashlearn.hashers import HASHERS, LSH
 from hashlearn.persistence import PersistenceError
-from hashlearn.persistence.container import DTYPES
 from hashlearn.targets import Similarity
 from tests.persistence.models import TRAIN, X, Y, fitted, unfitted
 

@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 from benchmarks.mutated_files import rewritten
 
+from hashlearn.core.container import LARGEST_HEADER, MOST_VALUES
 from hashlearn.hashers import HASHERS
 from hashlearn.persistence import PersistenceError, describe, fingerprint, load, save
-from hashlearn.persistence.container import LARGEST_HEADER, MOST_VALUES
 from tests.persistence.models import TRAIN, X, assert_same_codes, fitted, unfitted
-from tests.persistence.test_golden import FILES
 
 PROMISE = {"recall": 0.95, "found": (0, 3, 97), "kept": True, "seed": None, "versions": {"naïve": "1.0"}}
 AS_JSON = {**PROMISE, "found": [0, 3, 97]}
@@ -73,11 +72,6 @@ def test_the_digest_of_a_file_is_the_fingerprint_of_its_hasher(name: str, tmp_pa
     for codes in (True, False):
         save(hasher, tmp_path / "model", codes=codes, notes="other notes")
         assert describe(tmp_path / "model")["digest"] == fingerprint(hasher)
-
-
-@pytest.mark.parametrize("path", FILES, ids=lambda path: f"{path.parent.name}-{path.stem}")
-def test_files_of_earlier_versions_have_the_digest_of_their_hasher(path: Path) -> None:
-    assert describe(path)["digest"] == fingerprint(load(path))
 
 
 def test_models_with_other_codes_have_other_digests(tmp_path: Path) -> None:

@@ -148,7 +148,7 @@ def test_non_contiguous_arrays_are_stored_right(tmp_path):
 
 def test_description_tells_what_is_there_without_the_arrays(tmp_path, monkeypatch):
     save(fitted("two_step"), tmp_path / "model", notes="first 120 digits")
-    monkeypatch.setattr("hashlearn.persistence.model_file.read_arrays", None)
+    monkeypatch.setattr("hashlearn.core.container._read_arrays", None)
     found = describe(tmp_path / "model")
     assert (found["method"], found["class"], found["n_bits"], found["n_features"]) == (
         "two_step",

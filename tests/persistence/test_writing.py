@@ -96,7 +96,7 @@ def test_bytes_are_on_disk_before_the_file_takes_its_place_and_its_name_after(tm
 def test_what_was_written_is_read_back_before_it_takes_its_place(two_models, monkeypatch):
     path, one, other = two_models
     one.save(path)
-    monkeypatch.setattr("hashlearn.persistence.model_file.digests", lambda arrays: dict.fromkeys(arrays, "0" * 64))
+    monkeypatch.setattr("hashlearn.core.container.digests", lambda arrays: dict.fromkeys(arrays, "0" * 64))
     with pytest.raises(PersistenceError, match="damaged"):
         other.save(path)
     np.testing.assert_array_equal(load(path).encode(X[TEST]), one.encode(X[TEST]))

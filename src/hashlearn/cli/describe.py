@@ -14,8 +14,6 @@ from hashlearn.cli.exits import one_line, refusals
 from hashlearn.cli.text_tables import number, pairs
 from hashlearn.core.progress_bar import ProgressBar
 
-INDEX = b"hashlearn index\n"  # the first bytes of an index
-
 
 @click.command("describe", short_help="What a model is, what it was learned from, what encoding costs; codes, indexes.")
 @click.argument("file", type=click.Path(path_type=Path))
@@ -34,18 +32,14 @@ def describe_command(file: Path, bar: ProgressBar) -> tuple[dict[str, Any], str]
 
 def _way(file: Path) -> Callable[[Path, ProgressBar], tuple[dict[str, Any], str]]:
     """How to describe it, by its ending or its first bytes."""
-    from hashlearn.core.atomic_files import regular_file
+    from hashlearn.core.container import has_kind
+    from hashlearn.search.index import FILE
 
     if not file.exists():
         raise FileNotFoundError(f"{file}: there is no such file")
-    try:
-        with regular_file(file) as (opened, _):
-            start = opened.read(len(INDEX))
-    except ValueError as error:
-        raise ValueError(f"{file}: {error}") from None
     if file.suffix.lower() in (".parquet", ".npy"):
         return _codes
-    return _index if start == INDEX else _model
+    return _index if has_kind(file, FILE) else _model
 
 
 def _model(file: Path, bar: ProgressBar) -> tuple[dict[str, Any], str]:

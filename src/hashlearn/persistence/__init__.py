@@ -6,10 +6,9 @@ graph computes margins and packed bytes from features, and is compared with `enc
 
 from __future__ import annotations
 
-from hashlearn.persistence.container import PersistenceError
+from hashlearn.core.container import PersistenceError
 from hashlearn.persistence.encode_cost import EncodeCost, encode_cost
-from hashlearn.persistence.formats import FORMAT_VERSION
-from hashlearn.persistence.model_file import describe, load, load_with_description, save
+from hashlearn.persistence.model_file import FORMAT_VERSION, describe, load, load_with_description, save
 from hashlearn.persistence.onnx_export import OnnxReport, export_onnx
 from hashlearn.persistence.values import fingerprint
 

@@ -14,7 +14,6 @@ import platform
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,23 +21,22 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 import hashlearn
-from hashlearn.core.atomic_files import regular_file, write_atomically
 from hashlearn.core.checks import LARGEST_FEATURE
+from hashlearn.core.container import (
+    Contents,
+    Kind,
+    PersistenceError,
+    read_container,
+    read_description,
+    write_container,
+)
 from hashlearn.hash_functions import FittedHashFunctions
 from hashlearn.hashers import HASHERS, BaseHasher
 from hashlearn.hashers.base import MAX_BITS
-from hashlearn.persistence.container import (
-    Header,
-    PersistenceError,
-    digests,
-    file_parts,
-    read_arrays,
-    read_header,
-    strict_json,
-)
-from hashlearn.persistence.formats import FORMAT, FORMAT_VERSION, up_to_date
 from hashlearn.persistence.values import FITTED_NAME, HASHER_NAMES, Reader, Writer, digest_of
 
+FORMAT_VERSION = 4  # to be increased with every change of what a file holds
+MODEL = Kind("model", "hashlearn", FORMAT_VERSION)
 LONGEST_NOTE = 10_000
 LARGEST_MARGIN = 1e300  # twice this is still finite
 
@@ -105,15 +103,12 @@ def save(
         "left_out": left_out,
         "provenance": _provenance(hasher, notes),
         **promised,
-        "sha256": digests(writer.arrays),
     }
     try:
         _built(model, writer.arrays)
     except (PersistenceError, ValueError, TypeError) as error:
         raise PersistenceError(f"this hasher cannot be stored, for `load` would refuse it: {error}") from error
-    text = json.dumps(model, separators=(",", ":"), allow_nan=False)
-    metadata = {"format": FORMAT, "format_version": str(FORMAT_VERSION), "model": text}
-    write_atomically(Path(path), file_parts(metadata, writer.arrays), check=_read)
+    write_container(path, MODEL, model, writer.arrays, check=lambda beside: read_container(beside, MODEL))
 
 
 def load(path: str | os.PathLike[str]) -> Any:
@@ -121,18 +116,18 @@ def load(path: str | os.PathLike[str]) -> Any:
 
     No code from the file is run, and there is no pickle. Checksums detect accidental damage. A forged file can carry
     valid checksums, so shapes, sizes, indices, dtypes and numbers are checked as well; docs/models.md lists the checks.
-    A file that fails one, or that a newer hashlearn wrote, is a `PersistenceError`.
+    A file that fails one, or that has another format, is a `PersistenceError`.
     """
-    _, _, model, arrays = _read(Path(path))
+    contents = read_container(path, MODEL)
     with _model_errors(path):
-        return _built(model, arrays)
+        return _built(contents.description, contents.arrays)
 
 
 def load_with_description(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
     """What `load` and `describe` return, from one read, so that both are about the same file."""
-    header, size, model, arrays = _read(Path(path))
+    contents = read_container(path, MODEL)
     with _model_errors(path):
-        return _built(model, arrays), _described(header, size, model)
+        return _built(contents.description, contents.arrays), _described(contents)
 
 
 def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
@@ -142,17 +137,18 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     there is none), parameters, changed (the parameters that differ from their defaults), left_out, provenance, arrays
     (dtype, shape and SHA-256 of each), bytes. All is JSON.
     """
-    with _file_errors(path), regular_file(path) as (file, size):
-        header = read_header(file, size)
+    contents = read_description(path, MODEL)
     with _model_errors(path):
-        return _described(header, size, _model(header))
+        return _described(contents)
 
 
-def _described(header: Header, size: int, model: dict[str, Any]) -> dict[str, Any]:
+def _described(contents: Contents) -> dict[str, Any]:
+    model = contents.description
+    _checked_promise(model.get("promise", {}))
     n_bits, sha256 = model["parameters"]["n_bits"], model["sha256"]
-    shapes = {name: (dtype, shape) for name, dtype, shape, *_ in header.entries}
+    shapes = {name: (dtype, shape) for name, dtype, shape, *_ in contents.header.entries}
     return {
-        "format_version": int(header.metadata["format_version"]),
+        "format_version": FORMAT_VERSION,
         "method": model["method"],
         "class": HASHERS[model["method"]].__name__,
         "n_bits": n_bits,
@@ -167,7 +163,7 @@ def _described(header: Header, size: int, model: dict[str, Any]) -> dict[str, An
             name: {"dtype": str(dtype), "shape": list(shape), "sha256": sha256[name]}
             for name, (dtype, shape) in shapes.items()
         },
-        "bytes": size,
+        "bytes": contents.size,
     }
 
 
@@ -179,15 +175,6 @@ def _changed(method: str, parameters: dict[str, Any]) -> dict[str, Any]:
         for name, value in parameters.items()
         if name not in known or value != Writer().json(known[name].default, name)
     }
-
-
-@contextmanager
-def _file_errors(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Name the file in errors about its bytes."""
-    try:
-        yield
-    except ValueError as error:
-        raise PersistenceError(f"{str(path)!r}: {error}") from error
 
 
 @contextmanager
@@ -242,26 +229,8 @@ def _provenance(hasher: BaseHasher, notes: str) -> dict[str, Any]:
     }
 
 
-def _read(path: Path) -> tuple[Header, int, dict[str, Any], dict[str, Any]]:
-    """The header of a file, its size in bytes, the model's description, brought up to date, and the verified arrays."""
-    with _file_errors(path), regular_file(path) as (file, size):
-        header = read_header(file, size)
-        model = _model(header)
-        expected = model.get("sha256")
-        if not isinstance(expected, dict):
-            raise PersistenceError("the header must state a SHA-256 for every array")
-        return header, size, model, read_arrays(file, header, expected)
-
-
-def _model(header: Header) -> dict[str, Any]:
-    if header.metadata.get("format") != FORMAT:
-        raise PersistenceError(f"this is a file of format {header.metadata.get('format')!r}, not a model of hashlearn")
-    model = up_to_date(strict_json(header.metadata.get("model", "")), header.metadata.get("format_version", ""))
-    _checked_promise(model.get("promise", {}))
-    return model
-
-
 def _built(model: dict[str, Any], arrays: dict[str, Any]) -> BaseHasher:
+    _checked_promise(model.get("promise", {}))
     method = model["method"]
     if method not in HASHERS:
         raise PersistenceError(f"unknown method {method!r}; this version of hashlearn has {', '.join(HASHERS)}")

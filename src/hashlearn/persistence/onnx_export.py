@@ -17,9 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 import hashlearn
 from hashlearn import bits
 from hashlearn.core.atomic_files import output_place, write_atomically
+from hashlearn.core.container import PersistenceError
 from hashlearn.hash_functions import KernelExpansion
 from hashlearn.hashers import BaseHasher
-from hashlearn.persistence.container import PersistenceError
 from hashlearn.persistence.onnx_graph import ML_DOMAIN, ML_OPSET, Graph, Piece, margins_of, optional
 from hashlearn.persistence.values import HASHER_NAMES
 

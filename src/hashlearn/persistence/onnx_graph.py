@@ -13,6 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from hashlearn.core.container import PersistenceError
 from hashlearn.core.packages import require
 from hashlearn.hash_functions import DistinctBits, FittedHashFunctions, KernelExpansion, LinearMargins, NetworkMargins
 from hashlearn.hash_functions.kernels import RBFPoints
@@ -21,7 +22,6 @@ from hashlearn.hashers.baselines.kmeans_hashing import CodewordMargins
 from hashlearn.hashers.baselines.spectral_hashing import CosineMargins
 from hashlearn.hashers.baselines.spherical_hashing import SphereMargins
 from hashlearn.linalg.unit_rows import ZERO_ROW
-from hashlearn.persistence.container import PersistenceError
 
 ML_DOMAIN = "ai.onnx.ml"
 ML_OPSET = 5  # the first with TreeEnsemble, whose arithmetic may be float64

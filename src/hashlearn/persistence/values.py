@@ -21,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from hashlearn import bqp
 from hashlearn.core.checks import checked_csr
+from hashlearn.core.container import Arrays, PersistenceError, digests, plain
 from hashlearn.hash_functions import HASH_FUNCTIONS, STORABLE, FittedHashFunctions
 from hashlearn.hashers import HASHERS
 from hashlearn.hashers.baselines.binary_autoencoder import Round
@@ -30,7 +31,6 @@ from hashlearn.hashers.baselines.spherical_hashing import SphereMargins
 from hashlearn.hashers.ranking import Check, RankingReport
 from hashlearn.inference import Passes
 from hashlearn.inference.report import BitRecord, InferenceReport
-from hashlearn.persistence.container import Arrays, PersistenceError, digests, plain
 from hashlearn.targets import TARGETS, Pairs, Similarity
 
 # Dataclasses and named tuples, stored field by field.
@@ -64,7 +64,6 @@ FITTED_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_]*_")
 # Python objects take far more memory than they do in a file.
 MOST_STRINGS, MOST_RECORDS = 2**20, 2**18
 LAST_LETTER = 0x10FFFF
-OLD_FIELDS = {"centre": "center"}  # spellings in files of earlier versions
 
 
 class Writer:
@@ -186,7 +185,7 @@ class Reader:
         return FUNCTIONS[state["kind"]].from_state(state)
 
     def _record(self, json: dict[str, Any]) -> Any:
-        fields = {OLD_FIELDS.get(name, name): self.value(value) for name, value in json["fields"].items()}
+        fields = {name: self.value(value) for name, value in json["fields"].items()}
         return RECORDS[json["kind"]](**fields)
 
     def _table(self, json: dict[str, Any]) -> list[Any]:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
+import uuid
 from collections.abc import Set
 from typing import Any, overload
 
@@ -11,13 +13,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.core.checks import finite_float64, require_k, require_radius, whole_number
+from hashlearn.core.container import Kind, plain, read_container, write_container
 from hashlearn.search.asymmetric import asymmetric_search
 from hashlearn.search.candidates import ranked
-from hashlearn.search.code_table import CodeTable, read_table, write_table
-from hashlearn.search.ids import INTEGER, IdArray, checked_ids, no_ids, rows_of
+from hashlearn.search.code_table import CodeTable
+from hashlearn.search.ids import TEXT, UUID, IdArray, checked_id_type, checked_ids, no_ids, rows_of
 from hashlearn.search.interface import RadiusResult, ScoredResult, SearchResult, checked_codes, require_n_bits
 from hashlearn.search.model_digest import checked_model, require_same_model
 from hashlearn.search.scan import Scan
+
+FILE = Kind("index", "hashlearn index", 1)
 
 
 class HammingIndex:
@@ -176,30 +181,38 @@ class HammingIndex:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write codes and ids into one file, atomically."""
         with self._lock:
-            header = {
+            ids = self._table.ids
+            about = {
                 "n_bits": self.n_bits,
+                "id_type": self.id_type,
                 "next_id": self._table.next_id,
-                **({} if self.model is None else {"model": self.model}),
+                "model": self.model,
             }
-            write_table(path, header, self._table.ids, self._table.codes, self.id_type or INTEGER)
+            if ids.dtype.kind == "O":
+                text = json.dumps([str(item) for item in ids.tolist()], ensure_ascii=False)
+                ids = np.frombuffer(text.encode(), np.uint8)
+            arrays = {"ids": plain(ids, "ids"), "codes": self._table.codes}
+            write_container(path, FILE, about, arrays)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], model: str | None = None) -> HammingIndex:
         """Read a file of `save`. Loading runs no code from the file, and a checksum covers every byte.
 
-        ValueError: the file is damaged, of another kind or of a newer format; it has codes of another ``model``;
-        ids or codes are invalid; or the path is a pipe, a device or a folder.
+        ValueError: the file is damaged, of another kind or of another format; it has codes of another ``model``; ids or
+        codes are invalid; or the path is a pipe, a device or a folder.
         """
-        header, ids, codes = read_table(path)
+        about, arrays, *_ = read_container(path, FILE)
         try:
-            made_by = checked_model(header.get("model"))
-            index = cls(header["n_bits"], made_by)
-            index._table.add(codes, ids)
-            next_id = whole_number(header["next_id"], "next_id", least=0, most=2**63)
+            index, id_type = cls(about["n_bits"], about["model"]), about["id_type"]
+            ids: Any = arrays["ids"]
+            if id_type in (TEXT, UUID):
+                ids = json.loads(ids.tobytes())
+                ids = [uuid.UUID(item) for item in ids] if id_type == UUID else ids
+            index._table.id_type = None if id_type is None else checked_id_type(id_type)
+            index._table.add(arrays["codes"], ids)
+            next_id = whole_number(about["next_id"], "next_id", least=0, most=2**63)
             index._table.next_id = max(index._table.next_id, next_id)
-            if header["id_type"] != INTEGER or next_id:
-                index._table.id_type = header["id_type"]
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError, AttributeError, RecursionError) as error:
             raise ValueError(f"{os.fspath(path)!r} is not a valid index: {error}") from None
         require_same_model(index.model, model, repr(os.fspath(path)))
         return index

@@ -1,10 +1,10 @@
-"""Named arrays and a few strings in one file, with a SHA-256 over every byte. Independent of hashers.
+"""Named arrays and a description in one file, with a SHA-256 over every byte: model files and index files.
 
 The layout is that of safetensors, so its readers can open our files: eight bytes of length, JSON with the place and the
 meaning of every array, then the data. The JSON opens with a SHA-256 of itself, over the eight bytes and the header with
 the 64 digits as zeros. The header is parsed only if this digest is right, and nothing is allocated before all sizes
 agree with the size of the file. A file is opened once, so a file that is replaced meanwhile is read as it was. The
-arrays share one buffer: memory is the file's size. Threads hash blocks while the next ones are read.
+arrays share one buffer: memory is the file's size.
 
 We do not use the safetensors package (0.8.0 was tried), because we would lose guards and save nothing:
 
@@ -20,20 +20,19 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.core.atomic_files import bytes_of, read_into
-from hashlearn.core.threads import n_threads
+from hashlearn.core.atomic_files import bytes_of, read_into, regular_file, write_atomically
 
 Arrays = dict[str, NDArray[Any]]
 BLOCK = 2**20
-MOST_HASHERS = 4
 OPENING = b'{"__metadata__":{"sha256":"'
 DIGITS = 64
 BLANK = b"0" * DIGITS
@@ -47,7 +46,15 @@ NAMES = {np.dtype(dtype): name for name, dtype in DTYPES.items()}
 
 
 class PersistenceError(ValueError):
-    """A hasher cannot be stored or exported, or a file is damaged, too new, or no model file."""
+    """A hasher cannot be stored or exported, or a file is damaged, of another version, or of another kind."""
+
+
+class Kind(NamedTuple):
+    """A kind of file. One version is read; files of all others are refused."""
+
+    name: str  # also the key of the description in the header
+    format: str  # as the header states it
+    version: int
 
 
 class Entry(NamedTuple):
@@ -67,6 +74,82 @@ class Header(NamedTuple):
     entries: list[Entry]  # in the order of their data
 
 
+class Contents(NamedTuple):
+    """What `read_container` returns."""
+
+    description: dict[str, Any]
+    arrays: Arrays
+    header: Header
+    size: int  # of the file, in bytes
+
+
+def write_container(
+    path: str | os.PathLike[str],
+    kind: Kind,
+    description: Mapping[str, Any],
+    arrays: Arrays,
+    check: Callable[[Path], Any] | None = None,
+) -> None:
+    """Write a file, all or nothing. ``arrays`` come from `plain`, and ``check`` is that of `write_atomically`."""
+    text = json.dumps({**description, "sha256": digests(arrays)}, separators=(",", ":"), allow_nan=False)
+    metadata = {"format": kind.format, "format_version": str(kind.version), kind.name: text}
+    write_atomically(Path(path), file_parts(metadata, arrays), check)
+
+
+def read_container(path: str | os.PathLike[str], kind: Kind) -> Contents:
+    """The verified description and arrays of a file, or a `PersistenceError` that names it."""
+    with naming_the_file(path), regular_file(path) as (file, size):
+        header = read_header(file, size)
+        description = _description(header, kind)
+        return Contents(description, _read_arrays(file, header, description["sha256"]), header, size)
+
+
+def read_description(path: str | os.PathLike[str], kind: Kind) -> Contents:
+    """As `read_container`, without reading the arrays."""
+    with naming_the_file(path), regular_file(path) as (file, size):
+        header = read_header(file, size)
+        return Contents(_description(header, kind), {}, header, size)
+
+
+def has_kind(path: str | os.PathLike[str], kind: Kind) -> bool:
+    """Whether the header of a file, which may be damaged, states this kind.
+
+    >>> has_kind("/dev/null", Kind("model", "hashlearn", 3))
+    False
+    """
+    try:
+        with regular_file(path) as (file, size):
+            return read_header(file, size).metadata.get("format") == kind.format
+    except ValueError:
+        return False
+
+
+@contextmanager
+def naming_the_file(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Name the file in errors about what is in it."""
+    try:
+        yield
+    except ValueError as error:
+        raise PersistenceError(f"{str(path)!r}: {error}") from error
+
+
+def _description(header: Header, kind: Kind) -> dict[str, Any]:
+    metadata = header.metadata
+    if metadata.get("format") != kind.format:
+        raise PersistenceError(f"this is a file of format {metadata.get('format')!r}, and no {kind.name} of hashlearn")
+    version = metadata.get("format_version")
+    if version != str(kind.version):
+        raise PersistenceError(
+            f"this {kind.name} has format {version}, and this hashlearn reads format {kind.version} only; install the "
+            f"hashlearn that wrote it, or make the {kind.name} again"
+        )
+    description = strict_json(metadata.get(kind.name, ""))
+    digests_of_arrays = description.get("sha256")
+    if not isinstance(digests_of_arrays, dict) or set(digests_of_arrays) != {entry.name for entry in header.entries}:
+        raise PersistenceError("the header must state a SHA-256 for every array, and for no other")
+    return description
+
+
 def build_header(metadata: Mapping[str, str], arrays: Sequence[tuple[str, NDArray[Any]]]) -> bytes:
     """The length and the header, for arrays in this order."""
     first, entries = 0, {}
@@ -82,7 +165,7 @@ def build_header(metadata: Mapping[str, str], arrays: Sequence[tuple[str, NDArra
     text += b" " * (-(8 + len(text)) % ALIGNMENT)
     if len(text) > LARGEST_HEADER:
         raise PersistenceError(
-            f"the model's description takes {len(text):,} bytes, {LARGEST_HEADER:,} are allowed; it holds too many "
+            f"the description takes {len(text):,} bytes, {LARGEST_HEADER:,} are allowed; it holds too many "
             "separate values"
         )
     blank = len(text).to_bytes(8, "little") + text
@@ -168,17 +251,17 @@ def _entry(name: str, value: Any) -> Entry:
 
 
 def _what_else(start: bytes, file_size: int) -> str:
-    """The likely kind of a file that is no model file."""
-    never = "hashlearn never unpickles, for that can run any code; fit again and call hasher.save(path)"
+    """The likely kind of a file that is not ours."""
+    never = "hashlearn never unpickles, for that can run any code; make it again and call save(path)"
     if start[:1] == b"\x80":
-        return f"this is a pickle, not a model file; {never}"
+        return f"this is a pickle, no file of hashlearn; {never}"
     if start[:2] == b"PK":
-        return f"this is a zip archive (npz, joblib, torch?), not a model file; {never}"
+        return f"this is a zip archive (npz, joblib, torch?), no file of hashlearn; {never}"
     if file_size < 8 + len(OPENING) + DIGITS:
-        return f"truncated, or no model file: {file_size} bytes"
+        return f"truncated, or no file of hashlearn: {file_size} bytes"
     if start[8:9] == b"{":
-        return "this may be a safetensors file, but no model of hashlearn: its header does not open with a SHA-256"
-    return "not a model file of hashlearn; to open a store, use its class in hashlearn.search.stores"
+        return "this may be a safetensors file, but none of hashlearn: its header does not open with a SHA-256"
+    return "neither a model nor an index of hashlearn; to open a store, use its class in hashlearn.search.stores"
 
 
 def plain(array: NDArray[Any], name: str) -> NDArray[Any]:
@@ -210,35 +293,19 @@ def read_header(file: BinaryIO, file_size: int) -> Header:
     return parse_header(start + _read(file, 8 + length - len(start)), file_size)
 
 
-def read_arrays(file: BinaryIO, header: Header, expected: Mapping[str, Any]) -> Arrays:
+def _read_arrays(file: BinaryIO, header: Header, expected: Mapping[str, Any]) -> Arrays:
     """Every array, verified against its SHA-256 in ``expected``."""
-    if set(expected) != {entry.name for entry in header.entries}:
-        raise PersistenceError("the header must state a SHA-256 for every array, and for no other")
-    entries = header.entries
-    buffer = np.empty(entries[-1].last if entries else 0, dtype=np.uint8)
+    buffer = np.empty(header.entries[-1].last if header.entries else 0, dtype=np.uint8)
     memory = bytes_of(buffer)
-    found = {entry.name: hashlib.sha256() for entry in entries}
-    with ExitStack() as stack:
-        count = min(MOST_HASHERS, n_threads(), len(entries)) if len(buffer) > BLOCK else 0
-        # One thread each, so that blocks stay in order.
-        workers = [stack.enter_context(ThreadPoolExecutor(1)) for _ in range(count)]
-        waiting: list[Future[None]] = []
-        by_size = sorted(range(len(entries)), key=lambda i: entries[i].first - entries[i].last)
-        worker_of = {i: workers[rank % count] for rank, i in enumerate(by_size)} if count else {}
-        for i, entry in enumerate(entries):
-            for first in range(entry.first, entry.last, BLOCK):
-                block = memory[first : min(first + BLOCK, entry.last)]
-                read_into(file, block)
-                if count:
-                    waiting.append(worker_of[i].submit(found[entry.name].update, block))
-                else:
-                    found[entry.name].update(block)
-        for future in waiting:
-            future.result()
-    for name, digest in found.items():
-        if digest.hexdigest() != expected[name]:
-            raise PersistenceError(f"array {name!r} does not have the SHA-256 it should have: the file is damaged")
-    return {entry.name: _view(buffer, entry) for entry in entries}
+    for entry in header.entries:
+        digest = hashlib.sha256()
+        for first in range(entry.first, entry.last, BLOCK):
+            block = memory[first : min(first + BLOCK, entry.last)]
+            read_into(file, block)
+            digest.update(block)
+        if digest.hexdigest() != expected[entry.name]:
+            raise PersistenceError(f"array {entry.name!r} does not have its SHA-256: the file is damaged")
+    return {entry.name: _view(buffer, entry) for entry in header.entries}
 
 
 def _view(buffer: NDArray[np.uint8], entry: Entry) -> NDArray[Any]:
