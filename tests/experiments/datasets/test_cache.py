@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from hashlearn.experiments.datasets import Gist, Hog, SourceFile
-from hashlearn.experiments.datasets.features import cached, parameters
 from hashlearn.experiments.datasets.files import user_cache
+from hashlearn.experiments.datasets.image_features import cached, parameters
 
 FILES = (SourceFile("a", "00", 1), SourceFile("b", "11", 2))
 ROWS = np.arange(6, dtype=np.float32).reshape(2, 3)

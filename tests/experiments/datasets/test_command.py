@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from hashlearn.cli.experiments import datasets_command
-from hashlearn.experiments.datasets import mnist
+from hashlearn.experiments.datasets.images import Mnist
 from tests.experiments.datasets.written import mnist_files
 
 
@@ -23,7 +23,7 @@ def run(*arguments: str) -> str:
 
 
 def test_table_shows_what_is_present(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mnist, "FILES", mnist_files(folder))
+    monkeypatch.setattr(Mnist, "checksums", mnist_files(folder))
     np.savez(folder / "mine.npz", X=np.eye(1234), y=np.arange(1234))
     lines = run().splitlines()
     assert lines[0] == f"Data folder: {folder}"

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from hashlearn.experiments import datasets
-from hashlearn.experiments.datasets import DATASETS, DataError, DataSet, Gist, MissingDataError, Provenance, mnist
+from hashlearn.experiments.datasets import DATASETS, DataError, DataSet, Gist, MissingDataError, Provenance
+from hashlearn.experiments.datasets.images import Mnist
 from tests.experiments.datasets.written import mnist_files
 
 
@@ -78,10 +79,11 @@ def test_known_lists_all_with_what_is_missing(folder: Path) -> None:
 
 
 def test_known_sees_what_is_present(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mnist, "FILES", mnist_files(folder))
+    monkeypatch.setattr(Mnist, "checksums", mnist_files(folder))
     assert datasets.known()[0].present
-    (folder / mnist.FILES[2].path).unlink()
-    assert datasets.known()[0].missing == (mnist.FILES[2].path,)
+    path = "mnist/t10k-images-idx3-ubyte.gz"
+    (folder / path).unlink()
+    assert datasets.known()[0].missing == (path,)
 
 
 def test_every_data_set_is_documented() -> None:

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import numpy as np
 
-from hashlearn.experiments.datasets.files import CanonicalFile
+from hashlearn.experiments.datasets.files import PublishedFile
 
 
-def canonical(folder: Path, path: str, content: bytes, urls: tuple[str, ...] = ()) -> CanonicalFile:
+def canonical(folder: Path, path: str, content: bytes, urls: tuple[str, ...] = ()) -> PublishedFile:
     """Write ``content``; what the file would be known by."""
     target = folder / path
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(content)
-    return CanonicalFile(path, len(content), f"sha256:{hashlib.sha256(content).hexdigest()}", urls)
+    return PublishedFile(path, f"sha256:{hashlib.sha256(content).hexdigest()}", urls)
 
 
 def idx(array: np.ndarray) -> bytes:
@@ -25,16 +25,22 @@ def idx(array: np.ndarray) -> bytes:
     return gzip.compress(header + array.astype(np.uint8).tobytes())
 
 
-def mnist_files(folder: Path, n_train: int = 6, n_test: int = 4) -> tuple[CanonicalFile, ...]:
+def mnist_files(folder: Path, n_train: int = 6, n_test: int = 4) -> dict[str, str]:
+    """Name → SHA-256 of the files that are written."""
     rng = np.random.default_rng(0)
-    return tuple(
+    files = [
         canonical(folder, f"mnist/{part}-{kind}.gz", idx(array))
         for part, n in (("train", n_train), ("t10k", n_test))
         for kind, array in (
             ("images-idx3-ubyte", rng.integers(0, 256, (n, 28, 28))),
             ("labels-idx1-ubyte", np.arange(n) % 10),
         )
-    )
+    ]
+    return checksums(files)
+
+
+def checksums(files: list[PublishedFile]) -> dict[str, str]:
+    return {file.path.rpartition("/")[2]: file.checksum.removeprefix("sha256:") for file in files}
 
 
 def cifar_batches(n: int = 3) -> dict[str, bytes]:

@@ -5,7 +5,7 @@
 <DataSet digits: 1,797 × 64 pixels, 10 classes>
 
 Files are looked for in ``$HASHLEARN_DATA``, else in the user's cache folder. Missing files are downloaded, and every
-file is verified when it is read. Adding a data set is its file and one line in `DATASETS`.
+file is verified when it is read. Adding a data set is its class and one line in `DATASETS`.
 
 A file of yours is a data set too (`own_files`): an ``.npz`` in the data folder by its stem, any ``.npz``, ``.npy`` or
 ``.parquet`` by its path.
@@ -18,7 +18,6 @@ from pathlib import Path
 
 from hashlearn.core.names import did_you_mean
 from hashlearn.core.progress import ProgressCallback
-from hashlearn.experiments.datasets.cifar10 import Cifar10
 from hashlearn.experiments.datasets.dataset import (
     DataError,
     DataSet,
@@ -28,10 +27,10 @@ from hashlearn.experiments.datasets.dataset import (
     Source,
     SourceFile,
 )
-from hashlearn.experiments.datasets.features import AlexNetFC7, Gist, Hog, ImageFeatures
+from hashlearn.experiments.datasets.features import Gist, Hog
 from hashlearn.experiments.datasets.files import data_folder, expanded
-from hashlearn.experiments.datasets.images import Digits, ImageSource
-from hashlearn.experiments.datasets.mnist import Mnist
+from hashlearn.experiments.datasets.image_features import ImageFeatures
+from hashlearn.experiments.datasets.images import Cifar10, Digits, ImageSource, Mnist
 from hashlearn.experiments.datasets.own_files import (
     GIVEN,
     LICENCE,
@@ -45,7 +44,6 @@ from hashlearn.experiments.datasets.sun397 import Sun397
 
 __all__ = [
     "DATASETS",
-    "AlexNetFC7",
     "DataError",
     "DataSet",
     "Gist",

@@ -22,10 +22,7 @@ from numpy.typing import NDArray
 
 from hashlearn.core.packages import require
 from hashlearn.core.progress import ProgressCallback
-from hashlearn.experiments.datasets.image_features import ImageFeatures, cached, check_images, in_batches, parameters
-from hashlearn.experiments.datasets.sun397 import AlexNetFC7
-
-__all__ = ["IMAGE_FEATURES", "AlexNetFC7", "Gist", "Hog", "ImageFeatures", "cached", "parameters"]
+from hashlearn.experiments.datasets.image_features import ImageFeatures, check_images, in_batches
 
 Floats = NDArray[np.float32]
 GIST_BATCH = 32  # the spectra of a batch of CIFAR-10 take 2.4 MB and fit in the cache

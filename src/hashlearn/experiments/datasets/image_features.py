@@ -10,6 +10,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -100,11 +101,12 @@ def cached(
     """
     key = json.dumps([described, sorted(file.sha256 for file in files)], sort_keys=True)
     file_name = f"{name}-{described['name']}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.npy"
-    places = list(dict.fromkeys([folder / SUBFOLDER / file_name, user_cache() / SUBFOLDER / file_name]))
+    places = [folder / SUBFOLDER / file_name, user_cache() / SUBFOLDER / file_name]
     for path in places:
-        rows = _stored(path, shape)
-        if rows is not None:
-            return rows
+        with suppress(OSError, ValueError, EOFError):  # absent or damaged
+            rows: NDArray[np.float32] = np.load(path, allow_pickle=False)
+            if rows.shape == shape and rows.dtype == np.float32:
+                return rows
     rows = compute()
     for path in places:
         try:
@@ -114,18 +116,4 @@ def cached(
             break
         except OSError as error:
             _log.info("features cannot be cached at %s: %s", path, error)
-    return rows
-
-
-def _stored(path: Path, shape: tuple[int, int]) -> NDArray[np.float32] | None:
-    try:
-        rows: NDArray[np.float32] = np.load(path, allow_pickle=False)
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, EOFError, MemoryError) as error:
-        _log.warning("%s is damaged and will be computed again: %s", path, error)
-        return None
-    if rows.shape != shape or rows.dtype != np.float32:
-        _log.warning("%s has shape %s and type %s and will be computed again", path, rows.shape, rows.dtype)
-        return None
     return rows

@@ -1,10 +1,11 @@
-"""Data sets of images: pixels as they are, or features computed once and cached; and the digits, as the smallest one.
+"""Data sets of images: pixels as they are, or features computed once and cached.
 
-The digits are scikit-learn's 1,797 handwritten digits of 8 × 8 gray levels: no download, no canonical test part.
+Files are verified before they are read, so their layout needs no checks.
 """
 
 from __future__ import annotations
 
+import gzip
 from abc import abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hashlearn.core.packages import require
 from hashlearn.core.progress import ProgressCallback
 from hashlearn.experiments.datasets.dataset import DataSet, Provenance, Source, SourceFile
-from hashlearn.experiments.datasets.features import IMAGE_FEATURES, ImageFeatures, cached, parameters
-from hashlearn.experiments.datasets.files import provenance_of
+from hashlearn.experiments.datasets.features import IMAGE_FEATURES
+from hashlearn.experiments.datasets.files import PublishedFile, absent, download, obtain, provenance_of
+from hashlearn.experiments.datasets.image_features import ImageFeatures, cached, parameters
 
 PIXELS = "pixels"
 BRIGHTEST = 16
@@ -59,7 +62,7 @@ class ImageSource(Source):
 
 
 class Digits(ImageSource):
-    """The digits that come with scikit-learn. Gray levels 0 … 16 become 0 … 255."""
+    """The 1,797 digits that come with scikit-learn, without a canonical test part. Levels 0 … 16 become 0 … 255."""
 
     name = "digits"
     features = ("pixels",)
@@ -83,3 +86,90 @@ class Digits(ImageSource):
             0,
             (provenance_of(file, "sklearn/datasets/data/digits.csv.gz"),) if file.is_file() else (),
         )
+
+
+class Mnist(ImageSource):
+    """60,000 + 10,000 handwritten digits of 28 × 28 gray levels, as four gzipped IDX files."""
+
+    name = "mnist"
+    features = ("pixels",)
+    samples = 70_000
+    home = "http://yann.lecun.com/exdb/mnist/"
+    licence = "no formal licence; cite LeCun, Bottou, Bengio and Haffner, Proceedings of the IEEE 86 (1998)"
+    how = "downloaded on first use (12 MB)"
+    # The home page refuses automated downloads. The copies are hosted by PyTorch and by the CVD Foundation.
+    mirrors = ("https://ossci-datasets.s3.amazonaws.com/mnist/", "https://storage.googleapis.com/cvdf-datasets/mnist/")
+    checksums = {  # noqa: RUF012 - training images, training labels, test images, test labels
+        "train-images-idx3-ubyte.gz": "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
+        "train-labels-idx1-ubyte.gz": "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
+        "t10k-images-idx3-ubyte.gz": "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
+        "t10k-labels-idx1-ubyte.gz": "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
+    }
+
+    def missing(self, folder: Path) -> list[str]:
+        return [file.path for file in absent(self._files(), folder)]
+
+    def images(self, folder: Path, progress: ProgressCallback | None) -> LabeledImages:
+        files = obtain(self.name, self._files(), folder, progress)
+        train, train_labels, test, test_labels = (self._entries(folder / file.path) for file in files)
+        images = np.concatenate([train, test]).reshape(-1, 28, 28)
+        y = np.concatenate([train_labels, test_labels]).astype(np.int64)
+        return LabeledImages(images, y, tuple("0123456789"), len(test_labels), files)
+
+    def _files(self) -> list[PublishedFile]:
+        return [
+            PublishedFile(f"mnist/{name}", f"sha256:{sha256}", tuple(mirror + name for mirror in self.mirrors))
+            for name, sha256 in self.checksums.items()
+        ]
+
+    def _entries(self, path: Path) -> NDArray[np.uint8]:
+        """The bytes after a header of four bytes and four for each dimension."""
+        return np.frombuffer(gzip.decompress(path.read_bytes()), np.uint8, offset=16 if "idx3" in path.name else 8)
+
+
+class Cifar10(ImageSource):
+    """50,000 + 10,000 color images of 32 × 32 pixels in ten classes, as six binary files or the archive of them.
+
+    An image is a label byte and 3,072 bytes: red, green, blue, 32 × 32 each.
+    """
+
+    name = "cifar10"
+    features = ("gist", "hog", "pixels")
+    samples = 60_000
+    home = "https://www.cs.toronto.edu/~kriz/cifar.html"
+    licence = "no formal licence; cite Krizhevsky, Learning Multiple Layers of Features from Tiny Images (2009)"
+    how = "downloaded on first use (170 MB)"
+    archive = PublishedFile(
+        "cifar-10-binary.tar.gz",
+        "md5:c32a1d4ab5d03f1284b67883e8d87530",  # as on its web page
+        ("https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz",),
+    )
+    checksums = {  # noqa: RUF012 - the training batches in order, then the test batch
+        "data_batch_1.bin": "cee916563c9f80d84e3cc88e17fdc0941787f1244f00a67874d45b261883ada5",
+        "data_batch_2.bin": "a591ca11fa1708a91ee40f54b3da4784ccd871ecf2137de63f51ada8b3fa57ed",
+        "data_batch_3.bin": "bbe8596564c0f86427f876058170b84dac6670ddf06d79402899d93ceea26f67",
+        "data_batch_4.bin": "014e562d6e23c72197cc727519169a60359f5eccd8945ad5a09d710285ff4e48",
+        "data_batch_5.bin": "755304fc0b379caeae8c14f0dac912fbc7d6cd469eb67a1029a08a39453a9add",
+        "test_batch.bin": "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b",
+    }
+    classes = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+
+    def missing(self, folder: Path) -> list[str]:
+        files = absent(self._files(), folder)
+        return [file.path for file in files] if absent([self.archive], folder) else []
+
+    def images(self, folder: Path, progress: ProgressCallback | None) -> LabeledImages:
+        batches = self._files()
+        if absent(batches, folder):
+            untar = require("pooch", "data", "unpacking").Untar([file.path for file in batches], extract_dir=".")
+            download(self.name, self.archive, folder, progress, untar)
+        files = obtain(self.name, batches, folder)
+        rows = [np.fromfile(folder / file.path, np.uint8).reshape(-1, 1 + 3 * 32 * 32) for file in files]
+        images = np.concatenate(rows)[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
+        y = np.concatenate(rows)[:, 0].astype(np.int64)
+        return LabeledImages(np.ascontiguousarray(images), y, self.classes, len(rows[-1]), files)
+
+    def _files(self) -> list[PublishedFile]:
+        return [
+            PublishedFile(f"cifar-10-batches-bin/{name}", f"sha256:{sha256}") for name, sha256 in self.checksums.items()
+        ]

@@ -8,19 +8,20 @@ fc7 are the 4,096 activations before the last layer of a network trained on Imag
 parallelizing convolutional neural networks, arXiv:1404.5997. Five convolutions are followed by two fully connected
 layers, whose second, after its rectifier, is fc7. Layers are plain torch with the names of torchvision's weights, so
 that its file loads and torchvision is not needed. Needs torch and Pillow.
+
+Deviations: the paper used Caffe's AlexNet, whose weights need Caffe; this is the one-tower variant with torchvision's
+weights. The effect is not measured, because SUN397 was not available.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-import pickle
 import warnings
 from collections import defaultdict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,8 +29,8 @@ from numpy.typing import NDArray
 from hashlearn.core.packages import require
 from hashlearn.core.progress import ProgressCallback, tell
 from hashlearn.experiments.datasets.dataset import DataError, DataSet, MissingDataError, Provenance, Source, SourceFile
-from hashlearn.experiments.datasets.files import CanonicalFile, absent, obtain
-from hashlearn.experiments.datasets.image_features import cached, parameters
+from hashlearn.experiments.datasets.files import PublishedFile, absent, obtain
+from hashlearn.experiments.datasets.image_features import cached
 
 FOLDER = "SUN397"
 ARCHIVE = "http://vision.princeton.edu/projects/2010/SUN/SUN397.tar.gz"
@@ -37,13 +38,12 @@ ARCHIVE_MD5 = "8ca2778205c41d23104230ba66911c7a"
 MORE_THAN = 500
 CATEGORIES = 42
 SUFFIXES = (".jpg", ".jpeg", ".png")
-WEIGHTS = CanonicalFile(
+WEIGHTS = PublishedFile(
     "alexnet-owt-7be5be79.pth",
-    244_408_911,
     "sha256:7be5be791159472b1fbf3c69796f7cb30dca7ad8466c2df70058c37116cdee02",
     ("https://download.pytorch.org/models/alexnet-owt-7be5be79.pth",),
 )
-N_FEATURES = 4096
+N_FEATURES, RESIZE, CROP, BATCH = 4096, 256, 224, 64
 EXTRA = "torch"
 PURPOSE = "AlexNet's fc7"
 MEAN = np.array([0.485, 0.456, 0.406], np.float32)  # of ImageNet's red, green and blue
@@ -83,13 +83,13 @@ class Sun397(Source):
                 stacklevel=3,
             )
         paths = [path for images in categories.values() for path in images]
-        fc7 = AlexNetFC7()
         files = (_manifest(root, paths), *obtain(self.name, [WEIGHTS], folder, progress))
-        described, shape, weights = parameters(fc7), (len(paths), fc7.n_features), folder / WEIGHTS.path
-        X = cached(self.name, described, files, shape, folder, lambda: fc7.compute_files(paths, weights, progress))
+        described = {"name": "fc7", "version": 1, "resize": RESIZE, "crop": CROP}
+        shape, weights = (len(paths), N_FEATURES), folder / WEIGHTS.path
+        X = cached(self.name, described, files, shape, folder, lambda: compute_fc7(paths, weights, progress))
         y = np.repeat(np.arange(len(categories)), [len(images) for images in categories.values()]).astype(np.int64)
         provenance = Provenance(self.home, self.licence, files, described)
-        return DataSet(self.name, fc7.name, X, y, tuple(categories), None, None, provenance)
+        return DataSet(self.name, "fc7", X, y, tuple(categories), None, None, provenance)
 
 
 def large_categories(root: Path) -> dict[str, list[Path]]:
@@ -117,99 +117,48 @@ def _manifest(root: Path, paths: list[Path]) -> SourceFile:
     return SourceFile(f"{FOLDER} (names and sizes)", hashlib.sha256("".join(lines).encode()).hexdigest(), sum(sizes))
 
 
-@dataclass(frozen=True)
-class AlexNetFC7:
-    """fc7 of image files: shorter side to ``resize`` pixels, the middle ``crop`` × ``crop``, ImageNet's statistics.
-
-    Deviations: the paper used Caffe's AlexNet, whose weights need Caffe; this is the one-tower variant with
-    torchvision's weights. The effect is not measured, because SUN397 was not available.
-    """
-
-    name: ClassVar[str] = "fc7"
-    version: ClassVar[int] = 1
-
-    resize: int = 256
-    crop: int = 224
-    batch: int = 64
-
-    @property
-    def n_features(self) -> int:
-        """Number of features of an image."""
-        return N_FEATURES
-
-    def compute_files(
-        self, paths: Sequence[Path], weights: Path, progress: ProgressCallback | None = None
-    ) -> NDArray[np.float32]:
-        """Image files → float32 (n, 4096), with the network whose torchvision ``state_dict`` is in ``weights``."""
-        torch = require("torch", EXTRA, PURPOSE)
-        network = load_network(weights)
-        rows = np.empty((len(paths), N_FEATURES), np.float32)
-        with torch.inference_mode():
-            for first in range(0, len(paths), self.batch):
-                last = min(first + self.batch, len(paths))
-                pixels = np.stack([self.pixels(path) for path in paths[first:last]])
-                rows[first:last] = network(torch.from_numpy(pixels)).numpy()
-                tell(progress, "AlexNet fc7", last, len(paths))
-        return rows
-
-    def pixels(self, path: Path) -> NDArray[np.float32]:
-        """What the network sees of a file: (3, crop, crop)."""
-        Image = require("PIL.Image", EXTRA, PURPOSE)
-        try:
-            with Image.open(path) as file:
-                image = file.convert("RGB")
-        except (OSError, ValueError, Image.DecompressionBombError) as error:
-            raise DataError(f"{path}: cannot be read as an image: {error}") from None
-        scale = self.resize / min(image.size)
-        width, height = (max(self.resize, int(side * scale)) for side in image.size)
-        left, top = round((width - self.crop) / 2.0), round((height - self.crop) / 2.0)
-        image = image.resize((width, height), Image.Resampling.BILINEAR)
-        image = image.crop((left, top, left + self.crop, top + self.crop))
-        scaled = (np.asarray(image, np.float32) / np.float32(255.0) - MEAN) / DEVIATION
-        return np.ascontiguousarray(scaled.transpose(2, 0, 1))
-
-
-def load_network(weights: Path) -> Callable[[Any], Any]:
-    """(n, 3, height, width) → fc7 (n, 4096), evaluating; only tensors are read from the file, never code."""
+def compute_fc7(paths: list[Path], weights: Path, progress: ProgressCallback | None) -> NDArray[np.float32]:
+    """Image files → float32 (n, 4096), with the network whose torchvision ``state_dict`` is in ``weights``."""
     torch = require("torch", EXTRA, PURPOSE)
-    with torch.device("meta"):  # shapes only: 61 million random numbers would be overwritten at once
-        network = _layers(torch)
+    network = fc7_network(torch.load(weights, map_location="cpu", weights_only=True))
+    rows = np.empty((len(paths), N_FEATURES), np.float32)
+    with torch.inference_mode():
+        for first in range(0, len(paths), BATCH):
+            last = min(first + BATCH, len(paths))
+            rows[first:last] = network(torch.from_numpy(np.stack([pixels(path) for path in paths[first:last]]))).numpy()
+            tell(progress, "AlexNet fc7", last, len(paths))
+    return rows
+
+
+def pixels(path: Path) -> NDArray[np.float32]:
+    """What the network sees of a file, (3, 224, 224): shorter side to 256 pixels, the middle, ImageNet's statistics."""
+    Image = require("PIL.Image", EXTRA, PURPOSE)
     try:
-        network.load_state_dict(torch.load(weights, map_location="cpu", weights_only=True), assign=True)
-    except (RuntimeError, pickle.UnpicklingError, EOFError, TypeError, AttributeError) as error:
-        reason = str(error).strip().partition("\n")[0]
-        raise DataError(f"{weights}: not the weights of torchvision's AlexNet: {reason}") from None
-    network.float().eval()
+        with Image.open(path) as file:
+            image = file.convert("RGB")
+    except (OSError, ValueError, Image.DecompressionBombError) as error:
+        raise DataError(f"{path}: cannot be read as an image: {error}") from None
+    scale = RESIZE / min(image.size)
+    width, height = (max(RESIZE, int(side * scale)) for side in image.size)
+    left, top = round((width - CROP) / 2.0), round((height - CROP) / 2.0)
+    image = image.resize((width, height), Image.Resampling.BILINEAR).crop((left, top, left + CROP, top + CROP))
+    scaled = (np.asarray(image, np.float32) / np.float32(255.0) - MEAN) / DEVIATION
+    return np.ascontiguousarray(scaled.transpose(2, 0, 1))
 
-    def fc7(x: Any) -> Any:
-        x = torch.flatten(network.avgpool(network.features(x)), 1)
-        return network.classifier[:6](x)
 
-    return fc7
-
-
-def _layers(torch: Any) -> Any:
-    """The whole network; the numbers of its layers are part of the weights' names."""
-    nn = torch.nn
-
-    def convolution(n_in: int, n_out: int, side: int, **how: int) -> list[Any]:
-        return [nn.Conv2d(n_in, n_out, side, **how), nn.ReLU()]
-
-    def pool() -> Any:
-        return nn.MaxPool2d(3, stride=2)
-
-    network = nn.Module()
-    network.features = nn.Sequential(
-        *convolution(3, 64, 11, stride=4, padding=2), pool(),
-        *convolution(64, 192, 5, padding=2), pool(),
-        *convolution(192, 384, 3, padding=1),
-        *convolution(384, 256, 3, padding=1),
-        *convolution(256, 256, 3, padding=1), pool(),
-    )  # fmt: skip
-    network.avgpool = nn.AdaptiveAvgPool2d(6)
-    network.classifier = nn.Sequential(
+def fc7_network(state: Mapping[str, Any]) -> Any:
+    """(n, 3, 224, 224) → fc7 (n, 4096), evaluating. Layers are numbered as in the weights' names."""
+    nn = require("torch", EXTRA, PURPOSE).nn
+    sizes_of_layers = [(3, 64, 11, 4, 2), (64, 192, 5, 1, 2)]
+    sizes_of_layers += [(192, 384, 3, 1, 1), (384, 256, 3, 1, 1), (256, 256, 3, 1, 1)]
+    layers = []
+    for place, sizes in enumerate(sizes_of_layers):
+        layers += [nn.Conv2d(*sizes), nn.ReLU()] + ([nn.MaxPool2d(3, stride=2)] if place in (0, 1, 4) else [])
+    classifier = nn.Sequential(
         nn.Dropout(), nn.Linear(256 * 6 * 6, N_FEATURES), nn.ReLU(),
         nn.Dropout(), nn.Linear(N_FEATURES, N_FEATURES), nn.ReLU(),
-        nn.Linear(N_FEATURES, 1000),
     )  # fmt: skip
-    return network
+    network = nn.ModuleDict({"features": nn.Sequential(*layers), "classifier": classifier})
+    network.load_state_dict({name: part for name, part in state.items() if not name.startswith("classifier.6.")})
+    network.eval()
+    return nn.Sequential(network["features"], nn.Flatten(), network["classifier"])
