@@ -3,7 +3,7 @@
     python -m benchmarks.store_loading --rows 1000000
 
 Ours: one call, from a Parquet file of codes to a closed store. Its time holds reading the file, checking that no id
-occurs twice, making the table, the table beside that a rerun would go on with, and the move into the table. The store's
+occurs twice, making the table, and in PostgreSQL the move from a temporary table. The store's
 own way gets the same rows ready-made in memory: PostgreSQL COPY of bytes in its binary format into a table with its
 primary key, SQLite executemany into the same ``vec0`` table in one transaction, FAISS add_with_ids and
 write_index_binary, DuckDB INSERT from an Arrow table, LanceDB create_table from one. The last column adds the time in
@@ -33,7 +33,7 @@ from hashlearn.search.stores.arrow import ids_to_arrow, write_parquet
 from hashlearn.search.stores.base import Batch
 from hashlearn.search.stores.postgres import copying
 from hashlearn.search.stores.postgres.tables import NEW_IDS
-from hashlearn.search.stores.sqlite_loading import code_values, id_values
+from hashlearn.search.stores.sqlite_session import code_values, id_values
 
 BITS = 64
 KINDS = ("int64", "string", "uuid")

@@ -215,5 +215,5 @@ def test_ctrl_c_says_how_to_go_on(codes: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("hashlearn.search.stores.loading.export_codes", interrupted)
     said = invoke("export", "codes.parquet", "--to", "duckdb", "--path", "a")
     assert (said.exit_code, said.stdout) == (130, "")
-    assert said.stderr == "Interrupted. The store shows nothing of this file yet; the same command completes it.\n"
+    assert said.stderr == "Interrupted. The store is as it was before.\n"
     assert np.load("X.npy").shape == (N, 64)

@@ -139,6 +139,6 @@ def test_readers_see_all_rows_of_a_load_or_none(tmp_path: Path, duckdb: Any) -> 
                 yield Batch(CODES[first : first + 100], np.array(ids[first : first + 100], object), {})
                 assert len(reader) == 0
 
-        store._load(batches(), True, "x")
+        store._load(batches(), True)
         assert len(reader) == 200
         assert reader.search(CODES[3:4], 1).indices[0, 0] == nearest(CODES[3:4], CODES, np.array(ids), 1)[0][0, 0]

@@ -17,7 +17,6 @@ import pytest
 from hashlearn.search import HammingIndex
 from hashlearn.search.ids import ID_TYPES, INTEGER, TEXT, UUID, are_found
 from hashlearn.search.stores import FaissHNSW, FaissIVF, FaissStore, faiss_files, faiss_kinds, read_faiss, write_faiss
-from hashlearn.search.stores.base import Batch
 from tests.search.codes import engine, random_codes, some_ids
 
 KINDS = pytest.mark.parametrize("kind", ["flat", "hnsw", "ivf"])
@@ -148,29 +147,6 @@ def test_settings_and_model_stay_with_the_file(tmp_path: Path) -> None:
     with FaissStore.create(path, 12) as store, pytest.raises(ValueError, match="give the ids that may be found"):
         store.search(codes, 1, where={"lang": "en"})
     assert path.read_bytes() == before
-
-
-def test_loading_puts_in_all_batches_or_none(tmp_path: Path) -> None:
-    codes, ids = random_codes(90, 12), np.array(some_ids(TEXT, 90), object)
-    parts = [Batch(codes[at : at + 30], ids[at : at + 30], {}) for at in (0, 30, 60)]
-    with FaissStore.create(tmp_path / "a", 12, id_type=TEXT) as store:
-        assert store._load(iter(parts), False, "source") == 0
-        assert len(store) == 90
-        for again in (parts, [*parts[:1], *parts[:1]]):
-            with pytest.raises(ValueError, match=r"ids must be (new|distinct)"):
-                store._load(again, False, "source")
-        store._load(parts, True, "source")
-        assert store._load([], True, "none") == 0
-    with FaissStore.create(tmp_path / "a", 12) as store:
-        assert store.index.ids.tolist() == sorted(ids)
-
-    def broken() -> Any:
-        yield Batch(codes[:5], np.array([f"new {i}" for i in range(5)], object), {})
-        raise ConnectionError("lost")
-
-    with pytest.raises(ConnectionError), FaissStore.create(tmp_path / "a", 12) as store:
-        store._load(broken(), False, "source")
-    assert len(FaissStore.create(tmp_path / "a", 12)) == 90
 
 
 def test_a_file_that_another_store_has_written_is_not_overwritten(tmp_path: Path) -> None:

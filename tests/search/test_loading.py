@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import re
 import subprocess
 import sys
@@ -15,12 +14,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hashlearn.search.stores import PostgresStore, SqliteVecStore, Store, export_codes, load_codes
+from hashlearn.search.stores import PostgresStore, SqliteVecStore, Store, export_codes, load_codes, sqlite_vec
 from hashlearn.search.stores.arrow import to_arrow, write_parquet
-from hashlearn.search.stores.postgres import loading
 from tests.search import server
 from tests.search.codes import engine, random_codes
-from tests.search.conftest import OPENERS
+from tests.search.conftest import Opener
 from tests.toys.toy_store import ToyStore
 
 N, BATCH = 1000, 300
@@ -83,53 +81,80 @@ def test_a_file_and_a_table_become_a_store(name: str, place: Any, kind: str, tmp
     table = to_arrow(CODES, IDS[kind], 33, model="a" * 64, fields=FIELDS)
     engine("pyarrow.parquet").write_table(table, path, row_group_size=170)
     done = export_codes(path, name, *place, batch_rows=BATCH, progress=told.append)
-    assert (done.rows, done.resumed_rows) == (N, 0)
+    assert done == N
     assert [(step.done, step.total) for step in told][-1] == (N, N)
     assert len(told) >= N // BATCH
     with opened(name, place) as store:
         assert (store.id_type, store.model, list(store.fields)) == (kind, "a" * 64, list(FIELDS))
         assert_whole(store, IDS[kind])
         assert store.remove(IDS[kind][:N:2]) == N // 2
-        assert load_codes(store, table.slice(0, N), batch_rows=BATCH).rows == N  # half of them replace rows
+        assert load_codes(store, table.slice(0, N), batch_rows=BATCH) == N  # half of them replace rows
         assert_whole(store, IDS[kind])
-        assert store.unfinished_loads() == {}
-    with pytest.raises(ValueError, match=r"ids must be new, but .* is in .* already \(1000 such id"):
+    with pytest.raises(ValueError, match=r"ids must be new, but .* is in .* already \("):
         export_codes(path, name, *place, duplicates="refuse")
-    with opened(name, place) as store:
-        assert store.unfinished_loads() == {}
 
 
-def test_an_interrupted_load_goes_on(name: str, place: Any, path: Path) -> None:
+class Stop(Exception):
+    """Raised in the middle of a load."""
+
+
+def test_a_load_that_ends_early_leaves_the_store_as_it_was(open_store: Opener, path: Path) -> None:
     def stop(step: Any) -> None:
         if step.done >= 2 * BATCH:
-            raise KeyboardInterrupt
+            raise Stop
 
-    with pytest.raises(KeyboardInterrupt):
-        export_codes(path, name, *place, batch_rows=BATCH, progress=stop)
-    with opened(name, place) as store:
-        assert len(store) == 0
-        assert list(store.unfinished_loads().values()) == [2 * BATCH]
-    assert export_codes(path, name, *place, batch_rows=77).resumed_rows == 2 * BATCH
-    with opened(name, place) as store:
+    with open_store(33, id_type="string") as store:
+        store.upsert(CODES[:2] & 0, IDS["string"][:2])
+        with pytest.raises((Stop, RuntimeError)):  # LanceDB has an error of its own
+            load_codes(store, path, batch_rows=BATCH, progress=stop)
+        assert len(store) == 2
+        assert store.search(CODES[:1] & 0, 2).distances.tolist() == [[0, 0]]
+        assert load_codes(store, path, batch_rows=77) == N
         assert_whole(store, IDS["string"])
-        assert store.unfinished_loads() == {}
 
 
-def test_what_loads_of_other_sources_left_is_listed_and_dropped(name: str, place: Any, path: Path) -> None:
-    def stop(step: Any) -> None:
-        raise KeyboardInterrupt
+KILLED = """
+import os, signal, sys
+from hashlearn.search.stores import export_codes
+def kill(step):
+    if step.done >= 600:
+        os.kill(os.getpid(), signal.SIGKILL)
+export_codes(*sys.argv[1:], batch_rows=300, progress=kill, fields={})
+"""
 
-    others = [to_arrow(CODES[: 100 * n], IDS["string"][: 100 * n], 33) for n in (1, 2)]
-    with opened(name, place, id_type="string") as store:
-        for other in others:
-            with pytest.raises(KeyboardInterrupt):
-                load_codes(store, other, batch_rows=50, progress=stop)
-        assert list(store.unfinished_loads().values()) == [50, 50]
-        assert store.drop_unfinished_loads() == 2
-        with pytest.raises(KeyboardInterrupt):
-            load_codes(store, others[0], progress=stop)
-        load_codes(store, path)  # columns that the store does not keep are left out
-        assert store.unfinished_loads() == {}
+
+def test_a_kill_leaves_the_store_as_it_was(name: str, place: Any, path: Path) -> None:
+    with opened(name, place, id_type="string", model="a" * 64) as store:
+        store.upsert(CODES[:2] & 0, IDS["string"][:2])
+    command = [sys.executable, "-W", "ignore", "-c", KILLED, str(path), name, *map(str, place)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == -9, done.stderr
+    with opened(name, place) as store:
+        assert len(store) == 2
+        assert store.search(CODES[:1] & 0, 2).distances.tolist() == [[0, 0]]
+        assert load_codes(store, path) == N
+        assert_whole(store, IDS["string"])
+
+
+def test_two_loads_at_once(name: str, place: Any, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """PostgreSQL stores one after the other; SQLite refuses the second."""
+    monkeypatch.setattr(sqlite_vec, "BUSY_MS", 10)
+    first, refused = to_arrow(CODES[:10], [f"first {number}" for number in range(10)], 33), []
+
+    def second(step: Any) -> None:
+        if step.done == BATCH:
+            try:
+                export_codes(first, name, *place, fields=None)
+            except BlockingIOError as error:
+                refused.append(str(error))
+
+    export_codes(path, name, *place, batch_rows=BATCH, progress=second, fields={}, model=None)
+    with opened(name, place) as store:
+        if name == "postgres":
+            assert (len(store), refused) == (N + 10, [])
+            store.remove([f"first {number}" for number in range(10)])
+        else:
+            assert re.search(r"another process writes to table .*; try again when it has ended", refused[0])
         assert_whole(store, IDS["string"])
 
 
@@ -141,7 +166,7 @@ def test_an_id_twice_in_the_source_is_refused_by_name(name: str, place: Any, kin
     with opened(name, place, id_type=kind) as store:
         with pytest.raises(ValueError, match=f"ids must be distinct, got {re.escape(repr(ids[7]))} more than once"):
             load_codes(store, twice, batch_rows=BATCH)
-        assert (len(store), store.unfinished_loads()) == (0, {})
+        assert len(store) == 0
 
 
 def test_sources_that_do_not_fit_are_refused(name: str, place: Any, path: Path, tmp_path: Path) -> None:
@@ -176,8 +201,8 @@ def test_sources_that_do_not_fit_are_refused(name: str, place: Any, path: Path, 
         for wrong in ({"duplicates": "keep"}, {"batch_rows": 0}):
             with pytest.raises(ValueError, match=next(iter(wrong))):
                 load_codes(store, good, **wrong)  # type: ignore[arg-type]
-        assert load_codes(store, good.slice(0, 0)).rows == len(store) == 0
-        assert load_codes(store, good).rows == len(store) == 3
+        assert load_codes(store, good.slice(0, 0)) == len(store) == 0
+        assert load_codes(store, good) == len(store) == 3
     with pytest.raises(ValueError, match="to must be"):
         export_codes(path, "mysql", *place)
     large = good.set_column(0, "id", pa.array([1, 2**63, 2], pa.uint64()))
@@ -185,7 +210,7 @@ def test_sources_that_do_not_fit_are_refused(name: str, place: Any, path: Path, 
         export_codes(large, name, *place[:-1], place[-1] + "_large")
 
 
-def test_a_lost_connection_leaves_nothing_and_the_next_call_goes_on(path: Path, postgres_url: str) -> None:
+def test_a_lost_connection_leaves_nothing(path: Path, postgres_url: str) -> None:
     engine("pyarrow.parquet")
     with engine("psycopg").connect(postgres_url, autocommit=True) as observer:
         store = PostgresStore.create(postgres_url, "load_lost", 33, id_type="string")
@@ -199,7 +224,7 @@ def test_a_lost_connection_leaves_nothing_and_the_next_call_goes_on(path: Path, 
         store.close()
         assert observer.execute("SELECT count(*) FROM load_lost").fetchone() == (0,)
     with PostgresStore.create(postgres_url, "load_lost", 33) as store:
-        assert load_codes(store, path).resumed_rows == 2 * BATCH
+        assert load_codes(store, path) == N
         assert_whole(store, IDS["string"])
     with pytest.raises(ConnectionError, match="cannot connect to PostgreSQL"):
         export_codes(path, "postgres", "host=/nowhere", "load_lost")
@@ -225,7 +250,7 @@ def test_a_full_disk_of_the_server(path: Path, postgres_url: str) -> None:
         assert raised.value.errno == errno.ENOSPC
         assert len(store) == 0
         run("DROP TRIGGER full_disk ON load_full")
-        assert load_codes(store, path).resumed_rows == N
+        assert load_codes(store, path) == N
         assert_whole(store, IDS["string"])
 
 
@@ -242,7 +267,7 @@ def test_a_full_disk_of_sqlite(path: Path, tmp_path: Path) -> None:
             with pytest.raises(OSError, match=r"disk (is|may be) full"):
                 store.upsert(np.repeat(CODES, 9, axis=0), [str(number) for number in range(9 * N)])
         store.connection.execute("PRAGMA max_page_count = 100000")
-        assert load_codes(store, path).resumed_rows > 0
+        assert load_codes(store, path) == N
         assert_whole(store, IDS["string"])
 
 
@@ -253,7 +278,7 @@ def test_a_load_inside_a_transaction_of_the_user_s(path: Path, postgres_url: str
         store = PostgresStore.create(connection, "load_inside", 33, id_type="string")
         connection.commit()
         for end, count in ((connection.rollback, 0), (connection.commit, N)):
-            assert load_codes(store, path, batch_rows=BATCH).rows == len(store) == N
+            assert load_codes(store, path, batch_rows=BATCH) == len(store) == N
             assert observer.execute("SELECT count(*) FROM load_inside").fetchone() == (0,)
             end()
             assert observer.execute("SELECT count(*) FROM load_inside").fetchone() == (count,)
@@ -269,29 +294,7 @@ def test_without_the_right_to_make_tables(path: Path, postgres_url: str) -> None
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute("SET ROLE limited")
         store = PostgresStore.create(connection, "load_limited", 33)
-        assert load_codes(store, path).rows == N
-        assert_whole(store, IDS["string"])
-
-
-def test_the_same_source_twice_at_once(name: str, place: Any, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loading, "LOCK_TIMEOUT", "50ms")
-    refused: list[str] = []
-
-    def second(step: Any) -> None:
-        if step.done == BATCH:
-            try:
-                export_codes(path, name, *place)
-            except BlockingIOError as error:
-                refused.append(str(error))
-
-    try:
-        export_codes(path, name, *place, batch_rows=BATCH, progress=second)
-    except BlockingIOError as error:
-        refused.append(str(error))
-    assert len(refused) == 1
-    assert re.search("another process (is loading the same source|has loaded)", refused[0])
-    export_codes(path, name, *place)
-    with opened(name, place) as store:
+        assert load_codes(store, path) == N
         assert_whole(store, IDS["string"])
 
 
@@ -311,7 +314,7 @@ def test_a_table_of_the_user_s_own_is_loaded_in_place(path: Path, postgres_url: 
         connection.execute("CREATE TABLE load_own (id text PRIMARY KEY, title text NOT NULL, lang varchar(5))")
         connection.cursor().executemany("INSERT INTO load_own VALUES (%s, 'mine', 'xx')", [(i,) for i in IDS["string"]])
         settings: dict[str, Any] = {"add_column": True, "fields": {"lang": str}}
-        assert export_codes(path, "postgres", connection, "load_own", **settings).rows == N
+        assert export_codes(path, "postgres", connection, "load_own", **settings) == N
         found = connection.execute("SELECT count(code), count(DISTINCT title), count(lang) FROM load_own").fetchone()
         assert found == (N, 1, N - N // 3)
         connection.execute("DELETE FROM load_own WHERE id = %s", (IDS["string"][3],))
@@ -347,7 +350,7 @@ def test_a_row_that_a_trigger_drops_is_named_and_nothing_is_left(
         words = "did not take the row of id" if event == "insert" else "999 of 1000 rows are stored, and nothing"
         with pytest.raises((ValueError, RuntimeError), match=words):
             store.upsert(CODES, IDS["string"])
-        assert (store.count(), store.unfinished_loads()) == (before, {})
+        assert store.count() == before
 
 
 def test_an_error_that_a_trigger_raises_is_a_value_error(path: Path, postgres_url: str) -> None:
@@ -359,50 +362,12 @@ def test_an_error_that_a_trigger_raises_is_a_value_error(path: Path, postgres_ur
         for load in (lambda: load_codes(store, path), lambda: store.upsert(CODES, IDS["string"])):
             with pytest.raises(ValueError, match='"load_raises" refuses the rows, and nothing is stored: not today'):
                 load()
-        assert (len(store), store.unfinished_loads()) == (0, {})
-
-
-def test_a_load_that_fails_leaves_no_table(name: str, place: Any) -> None:
-    engine("pyarrow.parquet")
-    year = [1] * (N - 1) + [2**63]
-    source = to_arrow(CODES, IDS["int64"], 33).append_column("year", engine("pyarrow").array(year, "uint64"))
-    with opened(name, place, fields={"year": int}) as store:
-        with pytest.raises(ValueError, match=r"fields\['year'\] must be integer or None"):
-            load_codes(store, source, batch_rows=BATCH)
-        assert (len(store), store.unfinished_loads()) == (0, {})
+        assert len(store) == 0
 
 
 def test_a_store_without_a_way_of_its_own_gets_one_upsert(tmp_path: Path) -> None:
     engine("pyarrow.parquet")
     with ToyStore.create(tmp_path / "toy", 33) as store:
         table = to_arrow(CODES, IDS["int64"], 33, fields=FIELDS)
-        assert load_codes(store, table, batch_rows=BATCH).rows == N
+        assert load_codes(store, table, batch_rows=BATCH) == N
         assert_whole(store, IDS["int64"])
-
-
-def test_loads_killed_at_ten_points_lose_nothing(tmp_path: Path) -> None:
-    engine("apsw", "sqlite_vec", "pyarrow.parquet")
-    out = tmp_path / "kills.json"
-    command = [sys.executable, "-W", "ignore", "-m", "benchmarks.load_kills", "--stores", *SQL, "--json", str(out)]
-    sizes = ["--rows", "1200", "--batch-rows", "300", "--points", "10", "--postgres", server.start()]
-    done = subprocess.run([*command, *sizes], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stdout + done.stderr
-    rows = json.loads(out.read_text())["rows"]
-    assert [row[0] for row in rows] == [name for name in SQL for _ in range(10)]
-    assert {row[-1] for row in rows} == {"all new"}
-    for name in SQL:
-        assert {row[3] for row in rows if row[0] == name} == {"old", "new"}
-        assert any(0 < int(row[4]) < 1200 for row in rows if row[0] == name)  # goes on in the middle
-
-
-def test_a_kill_before_a_file_is_written_leaves_the_old_one(tmp_path: Path) -> None:
-    engine("pyarrow.parquet")
-    others = [name for name in OPENERS if name not in (*SQL, "lancedb")]  # lancedb takes seconds to import
-    out = tmp_path / "kills.json"
-    command = [sys.executable, "-W", "ignore", "-m", "benchmarks.load_kills", "--json", str(out), "--points", "1"]
-    sizes = ["--rows", "300", "--batch-rows", "100"]
-    done = subprocess.run([*command, *sizes, "--stores", *others], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stdout + done.stderr
-    rows = json.loads(out.read_text())["rows"]
-    assert {tuple(row[2:4]) for row in rows} == {("after a batch", "old")}
-    assert {row[-1] for row in rows} == {"all new"}

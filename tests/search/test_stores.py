@@ -211,32 +211,6 @@ def test_columns_are_declared_once_and_wrong_values_are_refused_by_their_row(ope
         assert store.fields == {"year": "integer", 'It\'s a "text"': "text"}
 
 
-def test_a_load_that_fails_leaves_the_store_as_it_was(tmp_path: Path) -> None:
-    codes = random_codes(300, 12)
-
-    def batches(fails: bool) -> Any:
-        for first in (0, 100, 200):
-            yield Batch(codes[first : first + 100], np.arange(first, first + 100), {})
-        if fails:
-            raise OSError("the file ends too early")
-
-    for name in ("usearch", "lancedb", "duckdb"):
-        engine(*STORES[name].packages)
-        with OPENERS[name](tmp_path, "t", 12) as store:
-            store.upsert(codes[:5], np.arange(100, 105))
-            before = store.search(codes, 5).indices.tolist()
-            with pytest.raises((OSError, RuntimeError, ValueError), match="ends too early"):
-                store._load(batches(fails=True), True, "x")
-            with pytest.raises(ValueError, match=r"ids must be new, but 100 is in .* \(5 such id"):
-                store._load(batches(fails=False), False, "x")
-            assert store.search(codes, 5).indices.tolist() == before
-            assert len(store) == 5
-            assert store._load(batches(fails=False), True, "x") == 0
-            np.testing.assert_array_equal(store.search(codes, 3).indices, nearest(codes, codes, np.arange(300), 3)[0])
-        with OPENERS[name](tmp_path, "t", 12) as store:
-            assert len(store) == 300
-
-
 @pytest.mark.parametrize("open_store", ["usearch", "lancedb", "duckdb"], indirect=True)
 def test_a_full_disk_leaves_the_store_as_it_was(open_store: Opener) -> None:
     resource = pytest.importorskip("resource", reason="this system has no limits on the size of files")
@@ -250,14 +224,14 @@ def test_a_full_disk_leaves_the_store_as_it_was(open_store: Opener) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))  # Python ignores the signal: writing fails
     try:
         with pytest.raises(Exception, match=r"could not be written, nothing is saved|File too large"):
-            store._load([Batch(codes[:rows], np.arange(rows), {})], True, "x")
+            store._load([Batch(codes[:rows], np.arange(rows), {})], True)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         store._close_after_error()
     with open_store(256) as store:
         assert len(store) == 50
         np.testing.assert_array_equal(store.search(codes[:50], 1).indices.ravel(), np.arange(50))
-        store._load([Batch(codes[:200], np.arange(200), {})], True, "x")
+        store._load([Batch(codes[:200], np.arange(200), {})], True)
         assert len(store) == 200
 
 

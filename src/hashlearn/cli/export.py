@@ -59,8 +59,8 @@ def export_command(source: Path, to: str | None, bar: ProgressBar, **given: Any)
 
     ONNX: features → margins → packed codes, written once onnxruntime gave the codes of encode.
 
-    Stores: ids, codes and kept columns become visible all at once. After Ctrl-C or a kill the same command completes
-    the work, and nothing is stored twice. Exit code 1: it cannot be done here (is the package installed, does the
+    Stores: ids, codes and kept columns become visible all at once. After Ctrl-C or a kill the store is as it was
+    before. Exit code 1: it cannot be done here (is the package installed, does the
     server answer?), 2: bad input, 130: Ctrl-C.
     """
     is_codes, name = source.suffix.lower() == ".parquet", ALIASES.get(to or ONNX, to or ONNX)
@@ -137,7 +137,7 @@ def _to_store(
     bar.begin("opening the store")
     began = time.perf_counter()
     with _errors(STORES[name].packages):
-        done = export_codes(
+        rows = export_codes(
             source,
             name,
             *place,
@@ -157,15 +157,13 @@ def _to_store(
         "n_bits": about.n_bits,
         "id_type": about.id_type,
         "model": about.model,
-        "rows": done.rows,
-        "resumed_rows": done.resumed_rows,
+        "rows": rows,
         "seconds": spent,
         "notes": [] if STORES[name].has_fields or not about.fields else [_left_out(name, about.fields)],
     }
-    resumed = f", {done.resumed_rows:,} of them sent before" if done.resumed_rows else ""
     text = [
         ("store", f"{name}, {where}" + (f", table {of_table}" if of_table else "")),
-        ("rows", f"{done.rows:,} of {about.n_bits} bits{resumed}"),
+        ("rows", f"{rows:,} of {about.n_bits} bits"),
         ("seconds", seconds(spent)),
     ]
     return report, pairs(text)
@@ -207,9 +205,7 @@ def _errors(packages: tuple[str, ...]) -> Iterator[None]:
         with refusals():
             yield
     except KeyboardInterrupt:
-        raise Interrupted(
-            "Interrupted. The store shows nothing of this file yet; the same command completes it."
-        ) from None
+        raise Interrupted("Interrupted. The store is as it was before.") from None
     except click.ClickException:
         raise
     except Exception as error:

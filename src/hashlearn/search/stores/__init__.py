@@ -13,7 +13,7 @@ from hashlearn.search.stores.faiss import FaissStore
 from hashlearn.search.stores.faiss_files import read_faiss, write_faiss
 from hashlearn.search.stores.faiss_kinds import FaissFlat, FaissHNSW, FaissIVF
 from hashlearn.search.stores.lancedb import LanceStore
-from hashlearn.search.stores.loading import Loaded, export_codes, load_codes
+from hashlearn.search.stores.loading import export_codes, load_codes
 from hashlearn.search.stores.postgres import PostgresStore
 from hashlearn.search.stores.sqlite_vec import SqliteVecStore
 from hashlearn.search.stores.usearch import UsearchStore
@@ -38,7 +38,6 @@ __all__ = [
     "FaissIVF",
     "FaissStore",
     "LanceStore",
-    "Loaded",
     "PostgresStore",
     "SqliteVecStore",
     "Store",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Protocol, Self, TypeAlias
 
 import numpy as np
@@ -65,17 +65,6 @@ class Batch:
         return self._ids
 
 
-class Batches(Protocol):
-    """All rows of a source, one batch at a time."""
-
-    n_rows: int
-
-    def __iter__(self) -> Iterator[Batch]: ...
-
-    def after(self, n_rows: int) -> Iterator[Batch]:
-        """The batches behind the first ``n_rows`` rows."""
-
-
 class Store(ABC):
     """Codes under ids in an engine of its own. With a ``hasher``, vectors can be given instead of codes.
 
@@ -96,7 +85,6 @@ class Store(ABC):
     packages: ClassVar[tuple[str, ...]]  # the modules it imports
     extra: ClassVar[str]  # of pyproject.toml, which installs them
     has_fields: ClassVar[bool] = True  # whether it can keep more columns than id and code
-    resumes: ClassVar[bool] = False  # whether `_load` goes on where an interrupted call ended
     _described: str = "the store"  # the table or file, for errors
 
     def __init__(
@@ -206,19 +194,15 @@ class Store(ABC):
     def _upsert(self, batch: Batch, replace: bool) -> None:
         """Store checked rows, at least one. Without ``replace``, `_refuse_known` ids that are there already."""
 
-    def _load(self, batches: Batches, replace: bool, source: str) -> int:
-        """Store many batches so that all become visible, or none; return how many rows an earlier call had left.
-
-        ``source`` identifies the rows: a call that was interrupted and a later one for the same rows have the same. It
-        is empty unless the store ``resumes``.
-        Ids are distinct, also across batches. By default, all rows are one `_upsert`.
+    def _load(self, batches: Iterable[Batch], replace: bool) -> None:
+        """Store many batches, whose ids are distinct, so that all become visible, or none. By default, all rows are one
+        `_upsert`.
         """
         parts = list(batches)
         if parts:
             fields = {name: [value for part in parts for value in part.fields[name]] for name in self.fields}
             codes, ids = (np.concatenate(arrays) for arrays in zip(*((p.codes, p.ids) for p in parts), strict=True))
             self._upsert(Batch(codes, ids, fields), replace)
-        return 0
 
     @abstractmethod
     def _remove(self, where: Any) -> int:

@@ -137,9 +137,9 @@ class DuckDBStore(Store):
         self.connection.close()
 
     def _upsert(self, batch: Batch, replace: bool) -> None:
-        self._load([batch], replace, "")
+        self._load([batch], replace)
 
-    def _load(self, batches: Iterable[Batch], replace: bool, source: str) -> int:
+    def _load(self, batches: Iterable[Batch], replace: bool) -> None:
         """All batches in one transaction."""
         names = [quoted(name) for name in ("id", "code", *self.fields)]
         insert = (
@@ -155,7 +155,6 @@ class DuckDBStore(Store):
                     if not (replace or empty):
                         self._refuse_stored()
                     self.connection.execute(insert + (replacing if replace and not empty else ""))
-        return 0
 
     def _refuse_stored(self) -> None:
         known = f"SELECT min(id), count(*) FROM {self.table} WHERE id IN (SELECT CAST(id AS {self._kind}) FROM {GIVEN})"

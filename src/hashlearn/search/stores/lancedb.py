@@ -122,9 +122,9 @@ class LanceStore(Store):
         """There is nothing to close."""
 
     def _upsert(self, batch: Batch, replace: bool) -> None:
-        self._load([batch], replace, "")
+        self._load([batch], replace)
 
-    def _load(self, batches: Iterable[Batch], replace: bool, source: str) -> int:
+    def _load(self, batches: Iterable[Batch], replace: bool) -> None:
         """One merge of all batches, which is one new version of the table."""
         if not replace and self._count():
             batches = list(batches)
@@ -149,7 +149,6 @@ class LanceStore(Store):
                 f"another writer stored {n - stored} of these ids in {self._described} at the same moment; its rows "
                 f"stay, and the other {stored} are stored"
             )
-        return 0
 
     def _remove(self, where: Any) -> int:
         text = _filter(where) if isinstance(where, Condition) else self._among(where)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Self
 
@@ -20,12 +20,13 @@ from numpy.typing import NDArray
 from hashlearn.search.ids import INTEGER, UUID, checked_id_type
 from hashlearn.search.interface import SearchResult, require_n_bits
 from hashlearn.search.model_digest import checked_model
-from hashlearn.search.stores.base import Batch, Batches, Encoder, Store, Where, checked_name
+from hashlearn.search.stores.base import Batch, Encoder, Store, Where, checked_name
 from hashlearn.search.stores.conditions import Condition, as_sql, quoted
 from hashlearn.search.stores.fields import checked_field_types
-from hashlearn.search.stores.sqlite_loading import PREFIX, Loader, code_values, id_values, plain_errors, writing
+from hashlearn.search.stores.sqlite_session import code_values, id_values, plain_errors, writing
 
 MOST_NEIGHBORS, MOST_TIES = 32, 128
+BUSY_MS = 10_000  # how long a call waits for another writer
 MOST_BITS = 8192  # vec0's limit on dimensions
 REGISTRY = "hashlearn_stores"  # the table that says what every store in the file is
 REGISTRY_KEY = {"name": "TEXT", "n_bits": "INTEGER"}
@@ -40,7 +41,6 @@ class SqliteVecStore(Store):
     """
 
     packages, extra = ("apsw", "sqlite_vec"), "sqlite-vec"
-    resumes = True
 
     def __init__(
         self,
@@ -76,8 +76,8 @@ class SqliteVecStore(Store):
         """
         apsw, sqlite_vec = (cls._package(name) for name in cls.packages)
         name = checked_name(table, "table")
-        if name.lower() == REGISTRY or name.lower().startswith(("sqlite_", PREFIX)):
-            raise ValueError(f"table must not be {REGISTRY!r} or begin with 'sqlite_' or {PREFIX!r}, got {name!r}")
+        if name.lower() == REGISTRY or name.lower().startswith("sqlite_"):
+            raise ValueError(f"table must not be {REGISTRY!r} or begin with 'sqlite_', got {name!r}")
         if require_n_bits(n_bits) > MOST_BITS:
             raise ValueError(f"n_bits must be at most {MOST_BITS} for sqlite-vec, got {n_bits}")
         model = checked_model(model)
@@ -87,7 +87,7 @@ class SqliteVecStore(Store):
             connection = apsw.Connection(place)
         try:
             store = cls(connection, name, n_bits, hasher, model, id_type, asked)
-            connection.set_busy_timeout(10_000)
+            connection.set_busy_timeout(BUSY_MS)
             connection.enable_load_extension(True)
             connection.load_extension(sqlite_vec.loadable_path())
             connection.enable_load_extension(False)
@@ -96,16 +96,6 @@ class SqliteVecStore(Store):
             connection.close()
             raise
         return store
-
-    def unfinished_loads(self) -> dict[str, int]:
-        """The tables that interrupted loads into this table have left, with their numbers of rows."""
-        with self._lock:
-            return self._loader().unfinished()
-
-    def drop_unfinished_loads(self) -> int:
-        """Drop the tables of `unfinished_loads`, and return how many. A load that is running then ends in an error."""
-        with self._lock, self._writing():
-            return self._loader().drop_unfinished()
 
     def _count(self, where: Where = None) -> int:
         if where is None:
@@ -195,27 +185,23 @@ class SqliteVecStore(Store):
             yield
 
     def _upsert(self, batch: Batch, replace: bool) -> None:
-        ids = id_values(batch, self.id_type)
+        self._load([batch], replace)
+
+    def _load(self, batches: Iterable[Batch], replace: bool) -> None:
+        """All batches in one transaction."""
+        many = self.connection.executemany
+        codes_text = f"INSERT INTO {self.table} (id, code) VALUES (?, vec_bit(?))"
+        fields_text = f"INSERT INTO {self._fields_table} VALUES ({', '.join('?' * (1 + len(self.fields)))})"
         with self._writing():
-            known = self._known(ids)
-            if known and not replace:
-                self._refuse_known(self._required_id(known[0]), len(known))
-            self._delete(known)
-            many = self.connection.executemany
-            many(
-                f"INSERT INTO {self.table} (id, code) VALUES (?, vec_bit(?))", zip(ids, code_values(batch), strict=True)
-            )
-            if self.fields:
-                places = ", ".join("?" * (1 + len(self.fields)))
-                many(
-                    f"INSERT INTO {self._fields_table} VALUES ({places})", zip(ids, *batch.fields.values(), strict=True)
-                )
-
-    def _load(self, batches: Batches, replace: bool, source: str) -> int:
-        return self._loader().load(batches, replace, source)
-
-    def _loader(self) -> Loader:
-        return Loader(self)
+            for batch in batches:
+                ids = id_values(batch, self.id_type)
+                known = self._known(ids)
+                if known and not replace:
+                    self._refuse_known(self._required_id(known[0]), len(known))
+                self._delete(known)
+                many(codes_text, zip(ids, code_values(batch), strict=True))
+                if self.fields:
+                    many(fields_text, zip(ids, *batch.fields.values(), strict=True))
 
     def _known(self, ids: list[Any]) -> list[Any]:
         """Those of the ids that are there, in order."""

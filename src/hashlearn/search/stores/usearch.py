@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Self
 
@@ -22,7 +22,7 @@ from hashlearn.core.checks import require_k
 from hashlearn.search.candidates import ranked
 from hashlearn.search.ids import INTEGER, NOTHING, IdArray, as_objects, no_ids
 from hashlearn.search.interface import NOWHERE, SearchResult
-from hashlearn.search.stores.base import Batch, Batches, Encoder, Store, Where
+from hashlearn.search.stores.base import Batch, Encoder, Store, Where
 from hashlearn.search.stores.usearch_files import Ending, as_bytes, read_ending
 
 
@@ -154,11 +154,10 @@ class UsearchStore(Store):
             self._next_key += len(new)
         self._whole = self._unsaved = True
 
-    def _load(self, batches: Batches, replace: bool, source: str) -> int:
+    def _load(self, batches: Iterable[Batch], replace: bool) -> None:
         """All rows in memory, then one atomic save. If a batch cannot be read, nothing has changed."""
-        super()._load(batches, replace, source)
+        super()._load(batches, replace)
         self.save()
-        return 0
 
     def _remove(self, where: Any) -> int:
         there, keys = self._there(where)

@@ -2,8 +2,8 @@
 
 ``bit(n)`` has the bit order of packed codes (the first bit is the highest of the first byte), so codes are sent
 unchanged, in COPY's binary format. The files: `store` the class, `tables` what a table must have, `session` statements
-and transactions, `copying` the format of COPY, `merging` from a table beside into the table, `loading` many rows,
-`rescoring` two-stage search.
+and transactions, `copying` the format of COPY, `merging` from a table beside into the table, `rescoring`
+two-stage search.
 """
 
 from __future__ import annotations

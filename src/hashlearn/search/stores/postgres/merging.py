@@ -1,7 +1,6 @@
 """From a table beside into the table of codes: new rows are inserted, rows that are there get new codes and fields.
 
-The table beside has the columns id, code, f0, f1, … It is temporary for an upsert, and kept between calls for a load.
-Statements name it ``{beside}``.
+The table beside is temporary and has the columns id, code, f0, f1, … Statements name it ``{beside}``.
 """
 
 from __future__ import annotations
@@ -73,7 +72,7 @@ def _warn_of_new_rows(session: Session, table: Table, described: str) -> None:
         warnings.warn(
             f"{described} gets {count} new row(s) without values in {', '.join(map(repr, table.left_empty))}; insert "
             "such rows before their codes",
-            stacklevel=6,
+            stacklevel=7,
         )
 
 

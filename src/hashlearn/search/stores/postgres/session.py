@@ -86,10 +86,10 @@ class Session:
         return self.execute(statement, parameters)
 
     @contextmanager
-    def copying(self, table: str) -> Iterator[Any]:
-        """COPY in binary format into the table of this name."""
-        names = {key: self._identifier(parts, "%") for key, parts in self.names.items()}
-        statement = self._sql.SQL("COPY {" + table + "} FROM STDIN (FORMAT BINARY)").format(**names)
+    def copying(self) -> Iterator[Any]:
+        """COPY in binary format into the temporary table."""
+        beside = self._identifier(self.names["beside"], "%")
+        statement = self._sql.SQL("COPY {beside} FROM STDIN (FORMAT BINARY)").format(beside=beside)
         with _missing_rights(), self._cursor() as cursor, cursor.copy(statement) as copy:
             yield copy
 
@@ -165,7 +165,7 @@ def _missing_rights() -> Iterator[None]:
 def lost_connections(described: str) -> Iterator[None]:
     """A full disk or a lost connection during a load as an OSError that says what to do."""
     psycopg = package("psycopg")
-    again = "nothing is visible; load the same source again and it goes on behind the rows that have arrived"
+    again = "nothing is stored; load the same source again"
     try:
         yield
     except psycopg.errors.DiskFull as error:

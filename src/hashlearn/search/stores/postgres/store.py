@@ -1,7 +1,7 @@
 """`PostgresStore`: codes in a table of PostgreSQL, made here or the user's own.
 
-An upsert is one transaction: COPY into a temporary table, then one INSERT … ON CONFLICT. A lost connection leaves the
-table as it was. Rows of a table of the user's own without a code are ignored and stay unchanged.
+An upsert or a load is one transaction: COPY into a temporary table, then a merge. A kill or a lost connection leaves
+the table as it was. Rows of a table of the user's own without a code are ignored and stay unchanged.
 """
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ from hashlearn.core.checks import require_k, whole_number
 from hashlearn.search.ids import TEXT, are_found, checked_id_type, no_ids
 from hashlearn.search.interface import ScoredResult, SearchResult, checked_codes, require_n_bits
 from hashlearn.search.model_digest import checked_model
-from hashlearn.search.stores.base import Batch, Batches, Encoder, Store, Where, checked_name
+from hashlearn.search.stores.base import Batch, Encoder, Store, Where, checked_name
 from hashlearn.search.stores.conditions import Condition, as_sql
 from hashlearn.search.stores.fields import checked_field_types
 from hashlearn.search.stores.postgres import copying, rescoring, tables
-from hashlearn.search.stores.postgres.loading import Loader
 from hashlearn.search.stores.postgres.merging import columns_beside, merge
 from hashlearn.search.stores.postgres.session import (
     Session,
@@ -48,7 +47,6 @@ class PostgresStore(Store):
     """
 
     packages, extra = ("psycopg",), "postgres"
-    resumes = True
 
     def __init__(
         self,
@@ -62,8 +60,8 @@ class PostgresStore(Store):
         super().__init__(n_bits, hasher, model)
         self.connection, self._closes = connection, False
         self._lock = shared_lock(connection, self._lock)
-        new = f"hashlearn_incoming_{secrets.token_hex(8)}"
-        names: dict[str, Sequence[str]] = {"table": table, "id": columns[:1], "code": columns[1:], "new": (new,)}
+        beside = ("pg_temp", f"hashlearn_incoming_{secrets.token_hex(8)}")
+        names: dict[str, Sequence[str]] = {"table": table, "id": columns[:1], "code": columns[1:], "beside": beside}
         self._session = Session(connection, names, n_bits)
         self._run = self._session.run
         self._described = f"table {self._session.quoted(*table)}"
@@ -182,16 +180,6 @@ class PostgresStore(Store):
         piece = self._where(seen, as_text=True)[0]
         return rescoring.two_stage_sql(self._session, self._table, self.n_bits, piece, exact=exact, **settings)
 
-    def unfinished_loads(self) -> dict[str, int]:
-        """The tables that interrupted loads into this table have left, with their numbers of rows."""
-        with self._lock, self._session.transaction():
-            return self._loader().unfinished()
-
-    def drop_unfinished_loads(self) -> int:
-        """Drop the tables of `unfinished_loads`, but not of loads that are running, and return how many."""
-        with self._lock:
-            return self._loader().drop_unfinished()
-
     def _open(self, wanted: tables.Wanted) -> None:
         self._table = found = tables.opened(self._session, wanted, self._described)
         self._take_ids(found.id_type, wanted.id_type)
@@ -219,22 +207,25 @@ class PostgresStore(Store):
             self.connection.close()
 
     def _upsert(self, batch: Batch, replace: bool) -> None:
-        session, table = self._session, self._table
+        self._put_all([batch], replace, alone=False)
+
+    def _load(self, batches: Iterable[Batch], replace: bool) -> None:
+        with lost_connections(self._described):
+            # In a transaction of the user's, a lock would stay until it ends.
+            self._put_all(batches, replace, alone=self._session.is_free)
+
+    def _put_all(self, batches: Iterable[Batch], replace: bool, *, alone: bool) -> None:
+        """Copy all rows into a temporary table and merge it, in one transaction."""
+        session, n_rows = self._session, 0
         with refused_rows(self._described), session.transaction():
-            self._run("CREATE TEMP TABLE {new} " + columns_beside(table) + " ON COMMIT DROP")
-            session.names["beside"] = ("pg_temp", *session.names["new"])
-            with session.copying("beside") as copy:
-                copying.write_rows(copy, batch, self.id_type, self.n_bits, self.fields)
+            self._run("CREATE TABLE {beside} " + columns_beside(self._table) + " ON COMMIT DROP")
+            for batch in batches:
+                with session.copying() as copy:
+                    copying.write_rows(copy, batch, self.id_type, self.n_bits, self.fields)
+                n_rows += len(batch.codes)
             refuse = None if replace else self._refuse_known
-            merge(session, table, len(batch.codes), self._described, refuse, alone=False)
+            merge(session, self._table, n_rows, self._described, refuse, alone=alone)
             self._run("DROP TABLE {beside}")
-
-    def _load(self, batches: Batches, replace: bool, source: str) -> int:
-        with lost_connections(self._described), refused_rows(self._described):
-            return self._loader().load(batches, None if replace else self._refuse_known, source)
-
-    def _loader(self) -> Loader:
-        return Loader(self._session, self._table, self.n_bits, self._described)
 
     def _remove(self, where: Any) -> int:
         piece, values = self._where(where)
