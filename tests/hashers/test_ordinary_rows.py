@@ -58,7 +58,7 @@ def test_compress_tune_and_near_duplicates_take_a_column_of_vectors() -> None:
         compress(X, queries=pd.Series([X[0], None, *X[:500]]), **options)
     found = near_duplicates(pd.Series(list(X[:50])), similarity=0.99)
     np.testing.assert_array_equal(found.pairs, near_duplicates(X[:50], similarity=0.99).pairs)
-    tuned = tune(pd.DataFrame(X[:120], columns=[f"p{i}" for i in range(64)]), n_bits=4, choices={}, random_state=0)
+    tuned = tune(pd.DataFrame(X[:120], columns=[f"p{i}" for i in range(64)]), n_bits=4, grid={}, random_state=0)
     assert len(tuned.hasher.feature_names_in_) == 64
 
 
