@@ -102,8 +102,8 @@ bench-search: $(READY)            ## Engines and stores on 100,000 codes; search
 bench-models: $(READY)            ## Load a 100 MB model file against reading it
 	$(BIN)/python -m benchmarks.model_files
 
-bench-frontier: $(READY)          ## Recall of float neighbors against bytes: ours, FAISS and others, on the digits
-	$(BIN)/hashlearn bench frontier --draws 1
+bench-frontier: $(READY)          ## Recall of float neighbors against bytes: ours and those of FAISS, on the digits
+	$(BIN)/python -m benchmarks.frontier measure
 
 bench-promises: $(READY)          ## How often promises about recall are broken, and how many candidates they cost
 	$(BIN)/python -m benchmarks.promises validity --ranks results/promise-ranks

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from hashlearn.experiments.bench.plans import Plan
     from hashlearn.experiments.bench.results import Results
     from hashlearn.experiments.bench.run import Outcome, RunProgress
-    from hashlearn.experiments.bench.splits import AllRows
     from hashlearn.experiments.bench.summary import Summary
     from hashlearn.experiments.bench.tables import Cell
     from hashlearn.experiments.datasets import Known
@@ -43,8 +42,7 @@ DRAWS_HELP = (
 )
 METRIC_HELP = (
     "map, map@K, p@N (of the first N) or precision-radius (within 2 bits; precision@2 in a CSV), repeatable, the most "
-    "important first.  [default: the table's]  "
-    "frontier: cosine or euclidean, by which true neighbors are nearest.  [default: cosine]"
+    "important first.  [default: the table's]"
 )
 DATASETS_HEADER = ("data set", "samples", "present", "features (default first)")
 
@@ -55,7 +53,6 @@ DATASETS_HEADER = ("data set", "samples", "present", "features (default first)")
 @click.option("--dataset", "datasets", multiple=True, metavar="NAMES", help=DATASETS_HELP)
 @click.option("--methods", metavar="NAMES", help=METHODS_HELP)
 @click.option("--bits", metavar="NUMBERS", help="Code lengths, such as 8,16.  [default: the table's]")
-@click.option("--bytes", "sizes", metavar="NUMBERS", help="Code lengths in bytes, such as 4,8,16, instead of --bits.")
 @click.option("--protocol", metavar="NAME", help=PROTOCOL_HELP)
 @click.option(
     "--train-per-class", metavar="N|all", help="Labels to learn from in each class.  [default: the protocol's]"
@@ -83,7 +80,6 @@ def bench_command(
     datasets: tuple[str, ...],
     methods: str | None,
     bits: str | None,
-    sizes: str | None,
     protocol: str | None,
     train_per_class: str | None,
     queries: int | None,
@@ -94,12 +90,12 @@ def bench_command(
     as_json: bool,
     quiet: bool,
 ) -> None:
-    """Run one of the paper's tables: inference, supervised, unsupervised or knn; or one of three more: unseen (classes
-    that nothing was learned from), neighbors (nearest rows of the original vectors) or frontier (recall of these
-    against bytes, FAISS and other packages beside ours). DATA names data sets as --dataset does.
+    """Run one of the paper's tables: inference, supervised, unsupervised or knn; or one of two more: unseen (classes
+    that nothing was learned from) or neighbors (nearest rows of the original vectors). DATA names data sets as
+    --dataset does.
 
     If a file has a split, its rows marked "train" are learned from and searched, and its rows marked "test" are the
-    queries. Files without labels y can be used in the tables neighbors and frontier.
+    queries. Files without labels y can be used in the table neighbors.
 
     A class of yours is a hashlearn.hashers.BaseHasher with fit(X) or fit(X, y), and decision_function(X).
 
@@ -116,15 +112,14 @@ def bench_command(
     with refusals():
         names = [name for given in (*data, *datasets) for name in _dataset_names(given)]
         present = [found.name for found in known()]
-        all_rows, choice = _choices(table, protocol, train_per_class, queries, metrics)
+        choice = _choice(protocol, train_per_class, queries, metrics)
         wanted = plan(
             table,
             names,
             _split(methods, "--methods"),
-            _lengths(bits, sizes),
+            _numbers(bits, "--bits"),
             draws,
             present,
-            all_rows,
             choice,
             has_labels,
         )
@@ -177,23 +172,15 @@ def _dataset_names(given: str) -> list[str]:
     return _split(given, "--dataset")
 
 
-def _choices(
-    table: str, protocol: str | None, train_per_class: str | None, queries: int | None, metrics: tuple[str, ...]
-) -> tuple[AllRows | None, Choice | None]:
-    """The options of the frontier, or those of the other tables."""
+def _choice(protocol: str | None, train_per_class: str | None, queries: int | None, metrics: tuple[str, ...]) -> Choice:
     from hashlearn.experiments.bench.choices import Choice
-    from hashlearn.experiments.bench.splits import AllRows
 
     train: int | str | None = train_per_class
     if train_per_class is not None and train_per_class != "all":
         if not re.fullmatch("[1-9][0-9]{0,8}", train_per_class):
             raise ValueError(f"--train-per-class must be a positive integer or 'all', got {train_per_class!r}")
         train = int(train_per_class)
-    if table.strip().casefold() != "frontier":
-        return None, Choice(protocol, train, queries, metrics)
-    if len(metrics) > 1:
-        raise ValueError("--metric of the frontier is one of cosine and euclidean; name it once")
-    return AllRows(metrics[0] if metrics else "cosine", queries), Choice(protocol, train)
+    return Choice(protocol, train, queries, metrics)
 
 
 def _split(given: str | None, option: str) -> list[str]:
@@ -203,12 +190,6 @@ def _split(given: str | None, option: str) -> list[str]:
     if not all(parts):
         raise ValueError(f"{option} must be names with commas between them, got {given!r}")
     return parts
-
-
-def _lengths(bits: str | None, sizes: str | None) -> list[int]:
-    if bits is not None and sizes is not None:
-        raise ValueError("--bits and --bytes both give code lengths; name one of them")
-    return _numbers(bits, "--bits") + [8 * size for size in _numbers(sizes, "--bytes")]
 
 
 def _numbers(given: str | None, option: str) -> list[int]:
@@ -242,7 +223,7 @@ def _bench_report(plan: Plan, found: Results, out: Path) -> dict[str, Any]:
     failed = {str(cell): why for cell, why in found.failed.items()}
     missing = [str(cell) for cell in found.missing]
     protocols = {cell.dataset: record["protocol"] for cell, record in reversed(list(found.records.items()))}
-    report = {
+    return {
         "table": plan.table.name,
         "results": str(out),
         "protocols": protocols,
@@ -251,20 +232,11 @@ def _bench_report(plan: Plan, found: Results, out: Path) -> dict[str, Any]:
         "failed": failed,
         "tracebacks": {str(cell): str(failure.path) for cell, failure in found.failures.items()},
     }
-    if plan.table.all_rows is not None:
-        report["bytes"] = {str(cell): record["bytes_per_row"] for cell, record in found.records.items()}
-        report["not_installed"] = list(plan.not_installed)
-    return report
 
 
 def _bench_tables(plan: Plan, found: Results) -> str:
-    from hashlearn.experiments.bench.summary import frontier_table
-
     parts = []
     for dataset in plan.datasets:
-        if plan.table.all_rows is not None:
-            parts += [f"{text}\n" for text in frontier_table(found, plan, dataset)]
-            continue
         shown = list(_summaries(plan, found, dataset).values())
         parts += [f"{summary.title}\n\n{summary.markdown()}\n" for summary in shown]
         if shown[-1].protocol:
@@ -284,8 +256,6 @@ def _missing(plan: Plan, found: Results) -> list[str]:
         lines.append(f"Traceback: {found.failures[cells[0]].path}")
     if waiting:
         lines.append(f"Not run: {len(waiting)} of {len(plan.cells)} cells, {_few(waiting)}")
-    if plan.not_installed:
-        lines.append(f"Not installed: {', '.join(plan.not_installed)}")
     return lines
 
 

@@ -192,17 +192,6 @@ def test_margins_that_are_none_fail_their_cell_with_the_reason(folder: Path) -> 
     assert "decision_function of Nan returned NaN or infinity" in ended.output
 
 
-def test_own_classes_are_rows_of_the_frontier_if_they_need_no_labels(folder: Path) -> None:
-    Path("others_of_test.py").write_text(OTHERS)
-    bench = ("bench", "frontier", FILE, "--bits", 8, "--draws", 1, "--methods")
-    ended = invoke(*bench, "others_of_test:Reals,LSH", "--json")
-    assert ended.exit_code == 0, ended.output
-    values = json.loads(ended.stdout)["values"]["it's mine"]
-    assert values["asymmetric@10"]["others_of_test:Reals"]["8"]["values"][0] > 10.0
-    refused = invoke(*bench, MINE)
-    assert (refused.exit_code, f"method {MINE} is not unsupervised" in refused.stderr) == (2, True)
-
-
 BASE = "from hashlearn.hashers import BaseHasher\nclass My(BaseHasher):\n"
 
 

@@ -170,7 +170,7 @@ def test_neighbors_of_files_without_labels(folder: Path, suffix: str) -> None:
 def test_without_labels_methods_and_tables_that_need_them_are_refused_or_left_out(folder: Path) -> None:
     np.save("files/rows.npy", np.zeros((30, 4)))
     for arguments, said in (
-        (("supervised",), "data set 'rows' has no y, and table 'supervised' needs labels; 'neighbors' and"),
+        (("supervised",), "data set 'rows' has no y, and table 'supervised' needs labels; 'neighbors' does not"),
         (("neighbors", "--methods", "SDH"), "method SDH learns from labels, and data set 'rows' has no y"),
         (("neighbors", "--metric", "map"), "has no y; --metric and a number for --train-per-class need labels"),
     ):

@@ -69,11 +69,8 @@ class Asked:
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """The stored names of the metrics asked for, in labels' tables."""
-        try:
-            return tuple(map(stored_name, self.options.get("metric") or ()))
-        except ValueError:  # of the frontier, whose metric is one between vectors
-            return ()
+        """The stored names of the metrics asked for."""
+        return tuple(map(stored_name, self.options.get("metric") or ()))
 
     def cells(self, table: str, dataset: str) -> Iterator[Cell]:
         """Every cell asked for, once."""
@@ -89,7 +86,7 @@ def record(folder: Path, plan: Plan, dataset: str) -> None:
     table, before = plan.table.name, read_asked(folder, plan.table.name, dataset)
     source = plan.datasets[dataset]
     run = Run(plan.methods, plan.bits, plan.n_draws)
-    after = (before or Asked(source)).with_run(source, _options(plan), run)
+    after = (before or Asked(source)).with_run(source, plan.choice.options(), run)
     if after == before:
         return
     runs = [{"methods": list(r.methods), "bits": list(r.bits), "draws": r.n_draws} for r in after.runs]
@@ -117,10 +114,3 @@ def read_asked(folder: Path, table: str, dataset: str) -> Asked | None:
         raise
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         raise ResultError(f"{path}: is damaged; delete it, and the next run writes it again") from None
-
-
-def _options(plan: Plan) -> dict[str, Any]:
-    if plan.table.all_rows is None:
-        return plan.choice.options()
-    given = {"metric": [plan.table.all_rows.metric], "queries": plan.table.all_rows.most_queries}
-    return {name: value for name, value in given.items() if value}

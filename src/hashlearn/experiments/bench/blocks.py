@@ -19,7 +19,6 @@ from typing import Any
 
 from hashlearn.experiments.bench.asked import Asked
 from hashlearn.experiments.bench.methods import METHODS, SUPERVISED, UNSUPERVISED
-from hashlearn.experiments.bench.peers import PEERS
 from hashlearn.experiments.bench.splits import ALL
 from hashlearn.experiments.bench.tables import PAPER_DATASETS, TABLES, Table, rank
 
@@ -183,7 +182,7 @@ class Block:
     @cached_property
     def _order(self) -> list[str]:
         asked = (method for run in self.asked.runs for method in run.methods) if self.asked else ()
-        return [*dict.fromkeys([*asked, *METHODS, *PEERS])]
+        return [*dict.fromkeys([*asked, *METHODS])]
 
     @cached_property
     def _groups(self) -> dict[tuple[str, int], list[Record]]:
@@ -229,11 +228,6 @@ def metric(name: str) -> Reader:
 def duration(stage: str) -> Reader:
     """Reads the seconds of one stage of a record."""
     return lambda record: finite((record.get("seconds") or {}).get(stage))
-
-
-def number_in(part: str) -> Reader:
-    """Reads a part of a record that is one number."""
-    return lambda record: finite(record.get(part))
 
 
 def finite(value: object) -> float | None:

@@ -28,9 +28,6 @@ METRIC_TITLES = {
     "knn_accuracy": "accuracy of 4 nearest neighbours",
     "neighbours@10": "true neighbours among the nearest 10 codes",
     "neighbours@100": "true neighbours among the nearest 100 codes",
-    "hamming@10": "recall@10 of a search by Hamming distance",
-    "asymmetric@10": "recall@10 of an asymmetric search",
-    "rescored@10": "recall@10 with the first 100 rescored by floats",
 }
 
 

@@ -149,10 +149,6 @@ METHODS: dict[str, Method] = {
         _named("LSH", "lsh", UNSUPERVISED),
         _named("Spectral", "spectral_hashing", UNSUPERVISED),
         _named("Sign", "sign_codes", UNSUPERVISED, features="pca"),
-        _named("Sign cut", "sign_codes", UNSUPERVISED, threshold="mean"),
-        _named("Ranking", "ranking", UNSUPERVISED, encoder="mlp"),
-        _named("Ranking linear", "ranking", UNSUPERVISED, encoder="linear"),
-        _named("Ranking full", "ranking", UNSUPERVISED, hidden=2048, batch_size=2048, n_steps=3000),
     )
 }
 # A hasher that no line above names is a method under its class name, with its own defaults.

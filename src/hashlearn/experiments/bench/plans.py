@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from hashlearn.core.names import known_name
 from hashlearn.experiments.bench.choices import Choice
 from hashlearn.experiments.bench.methods import METHODS, SUPERVISED
 from hashlearn.experiments.bench.own_methods import is_own, method_named
-from hashlearn.experiments.bench.peers import PEERS
-from hashlearn.experiments.bench.splits import AllRows
 from hashlearn.experiments.bench.tables import PAPER_DATASETS, RETRIEVAL, TABLES, Cell, Table
 from hashlearn.experiments.datasets.own_files import SUFFIXES, near_file
 
@@ -28,7 +26,6 @@ class Plan:
     methods: tuple[str, ...]
     bits: tuple[int, ...]
     n_draws: int
-    not_installed: tuple[str, ...] = ()  # peers of the table that need a package
     choice: Choice = field(default_factory=Choice)
 
     @property
@@ -45,7 +42,6 @@ class Plan:
             for draw in range(self.n_draws)
             for n_bits in self.bits
             for method in self.methods
-            if method not in PEERS or PEERS[method].fits(n_bits)
         ]
 
 
@@ -56,7 +52,6 @@ def plan(
     bits: Sequence[int] | None = None,
     n_draws: int = 3,
     known_datasets: Sequence[str] | None = None,
-    all_rows: AllRows | None = None,
     choice: Choice | None = None,
     has_labels: Callable[[str], bool] = lambda source: True,
 ) -> Plan:
@@ -70,7 +65,6 @@ def plan(
     bits : code lengths; None: the paper's
     n_draws : draws 0, 1, …, n_draws − 1
     known_datasets : names to check ``datasets`` against; None: no check
-    all_rows : metric and queries of a table that scores searches; None: the table's
     choice : protocol, its sizes and metrics; None: the table's
     has_labels : says of a data set's source whether it has labels. Without labels, the paper's methods that need them
         are left out, and others are refused
@@ -81,30 +75,17 @@ def plan(
     table = known_name(table, [*TABLES, *STORED_NAMES], "table")
     chosen = TABLES[STORED_NAMES.get(table, table)]
     choice = choice or Choice()
-    if all_rows is not None:
-        if chosen.all_rows is None:
-            raise ValueError(f"table {chosen.name!r} has its own queries and metric; 'frontier' lets you choose them")
-        chosen = replace(chosen, all_rows=all_rows)
-    if chosen.all_rows is not None and choice != Choice():
-        raise ValueError(f"table {chosen.name!r} learns from all rows: it has no protocol and no training size")
     sources: dict[str, str] = {}
     for given in datasets or chosen.datasets:
         name, source = _source(given, known_datasets)
         if sources.setdefault(name, source) != source:
             raise ValueError(f"{sources[name]} and {source}: results of both would be called {name!r}; rename one")
     labeled = {name: has_labels(source) for name, source in sources.items()}
-    absent = tuple(name for name in chosen.peers if not methods and not PEERS[name].installed)
-    known = [*METHODS, *chosen.peers]
-    names = [
-        name if is_own(name) else known_name(name, known, "method")
-        for name in methods or (*chosen.methods, *chosen.peers)
-    ]
-    names = [name for name in names if name not in absent]
+    names = [name if is_own(name) else known_name(name, METHODS, "method") for name in methods or chosen.methods]
     if not methods and not all(labeled.values()):
-        names = [name for name in names if name in PEERS or METHODS[name].setting_in(chosen.setting, False)]
+        names = [name for name in names if METHODS[name].setting_in(chosen.setting, False)]
     for name in names:
-        if name not in PEERS:
-            _require_place(chosen, name, labeled)
+        _require_place(chosen, name, labeled)
     lengths = list(bits) if bits else list(chosen.bits)
     for length in lengths:
         if not 1 <= length <= MOST_BITS:
@@ -114,7 +95,7 @@ def plan(
     for name, has in labeled.items():
         _require_labels(chosen, choice, name, has)
     order = tuple(dict.fromkeys(names))
-    return Plan(chosen, sources, order, tuple(sorted(set(lengths))), n_draws, absent, choice)
+    return Plan(chosen, sources, order, tuple(sorted(set(lengths))), n_draws, choice)
 
 
 def _require_place(table: Table, name: str, labeled: Mapping[str, bool]) -> None:
@@ -132,12 +113,10 @@ def _require_place(table: Table, name: str, labeled: Mapping[str, bool]) -> None
 
 def _require_labels(table: Table, choice: Choice, dataset: str, has_labels: bool) -> None:
     """Refuse a data set without labels where they are needed."""
-    if has_labels or table.all_rows is not None:
+    if has_labels:
         return
     if table.euclidean is None:
-        raise ValueError(
-            f"data set {dataset!r} has no y, and table {table.name!r} needs labels; 'neighbors' and 'frontier' do not"
-        )
+        raise ValueError(f"data set {dataset!r} has no y, and table {table.name!r} needs labels; 'neighbors' does not")
     if choice.metrics or choice.train_per_class not in (None, "all"):
         raise ValueError(f"data set {dataset!r} has no y; --metric and a number for --train-per-class need labels")
 

@@ -159,7 +159,7 @@ PROTOCOLS: dict[str, AnyProtocol] = {
     protocol.name: protocol
     for protocol in (
         OwnSplit(),
-        AllRows("euclidean"),
+        AllRows(),
         Protocol("500 per class", train_per_class=500),
         _SUN397,
         # The paper: 2,000 images, 200 a class, "as training set". A k-NN classifier's training set is what it searches.

@@ -19,7 +19,6 @@ from hashlearn.experiments.bench import asked
 from hashlearn.experiments.bench.asked import Asked, ResultError, read_asked
 from hashlearn.experiments.bench.cell import SCHEMA, versions
 from hashlearn.experiments.bench.methods import METHODS
-from hashlearn.experiments.bench.peers import PEERS
 from hashlearn.experiments.bench.plans import Plan
 from hashlearn.experiments.bench.tables import TABLES, Cell, rank
 
@@ -191,7 +190,7 @@ def _wanted(folder: Path, files: Iterable[Cell]) -> tuple[dict[tuple[str, str], 
 def _order(cell: Cell) -> tuple[Any, ...]:
     """The tables' order, then that of methods, then lengths and draws."""
     dataset = rank(cell.dataset, TABLES[cell.table].datasets)
-    method = rank(cell.method, (*METHODS, *PEERS))
+    method = rank(cell.method, METHODS)
     return (rank(cell.table, TABLES), dataset, method, cell.n_bits, cell.draw)
 
 

@@ -113,7 +113,7 @@ def run(
             if cells:
                 features = plan.table.features.get(dataset)
                 choice = _with_stored_metrics(plan, dataset, folder)
-                work = Work(folder, load or datasets.load, source, features, max(plan.bits), plan.table, choice)
+                work = Work(folder, load or datasets.load, source, features, max(plan.bits), choice)
                 _run_dataset(plan, cells, work, jobs, outcome, clock, stored)
             else:
                 asked.record(folder, plan, dataset)
@@ -160,13 +160,9 @@ def _run_dataset(
 def _require_same_options(plan: Plan, stored: Mapping[Cell, Mapping[str, Any]]) -> None:
     """Refuse to show stored cells beside options that they were not made with."""
     now = plan.choice.sizes
-    if plan.table.all_rows is not None:
-        now = {"metric": plan.table.all_rows.metric, "queries": plan.table.all_rows.most_queries}
     for cell, record in stored.items():
         drawn = record["protocol"]
         before = drawn.get("asked")
-        if plan.table.all_rows is not None:
-            before = {"metric": drawn.get("metric"), "queries": drawn.get("most_queries")}
         if before != now and not _has_usual_protocol(drawn, now):
             raise ResultError(
                 f"{cell.dataset}: its stored results were made with {_words(before)}, now asked for {_words(now)}; "
@@ -188,7 +184,7 @@ def _words(sizes: Mapping[str, Any] | None) -> str:
 def _is_current(plan: Plan, cell: Cell, record: Mapping[str, Any]) -> bool:
     """Whether a stored record is what running the cell now would store."""
     drawn, sizes = record["protocol"], plan.choice.sizes
-    same_split = plan.table.all_rows is not None or drawn.get("asked") == sizes or _has_usual_protocol(drawn, sizes)
+    same_split = drawn.get("asked") == sizes or _has_usual_protocol(drawn, sizes)
     has_metrics = set(plan.choice.extra_metrics) <= set(record["metrics"])
     return same_split and has_metrics and not _has_changed(cell, record)
 
@@ -207,8 +203,8 @@ def _with_stored_metrics(plan: Plan, dataset: str, folder: Path) -> Choice:
 
 
 def _check_same_queries(stored: Mapping[Cell, Mapping[str, Any]], dataset: str, drawn: Split) -> None:
-    """Refuse to add to a table whose stored cells have another protocol, other queries or another metric."""
-    for part, words in (("name", "protocol"), ("queries", "queries"), ("metric", "neighbors by")):
+    """Refuse to add to a table whose stored cells have another protocol or other queries."""
+    for part, words in (("name", "protocol"), ("queries", "queries")):
         now = drawn.description.get(part)
         for cell, record in stored.items():
             before = record["protocol"].get(part, now)

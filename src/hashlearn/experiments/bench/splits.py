@@ -12,9 +12,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.core.names import require_choice
 from hashlearn.experiments.datasets import DataSet
-from hashlearn.metrics.neighbors import METRICS
 
 IndexArray = NDArray[np.intp]
 ALL = "all"  # training samples of a class
@@ -87,17 +85,12 @@ class AllRows:
 
     Parameters
     ----------
-    metric : between float vectors; the nearest of a query are what should be found
     most_queries : a random choice of this many queries is asked if there are more
     """
 
-    metric: str = "cosine"
     most_queries: int | None = None
 
     name: ClassVar[str] = "all rows"
-
-    def __post_init__(self) -> None:
-        require_choice(self.metric, "metric", METRICS)
 
     def draw(self, data: DataSet, seed: int) -> Split:
         """The split of this seed. The same seed gives the same split."""
@@ -114,7 +107,6 @@ class AllRows:
         description = {
             "name": self.name,
             "queries": queries,
-            "metric": self.metric,
             "most_queries": self.most_queries,
             "n_train": len(database),
             "n_database": len(database),

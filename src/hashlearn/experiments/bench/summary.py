@@ -6,22 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from hashlearn.experiments.bench.blocks import Block, Entry, Reader, duration, metric, number_in, published_value
+from hashlearn.experiments.bench.blocks import Block, Entry, metric, published_value
 from hashlearn.experiments.bench.choices import metric_title
 from hashlearn.experiments.bench.plans import Plan
 from hashlearn.experiments.bench.results import Results
 from hashlearn.experiments.bench.splits import AllRows, OwnSplit
-from hashlearn.pages.formatting import ABSENT, fixed, seconds
-
-# Columns of the frontier after the method: their heads, and what they read.
-FRONTIER_COLUMNS: dict[str, Reader] = {
-    "bytes a row": number_in("bytes_per_row"),
-    "asymmetric": metric("asymmetric@10"),
-    "Hamming": metric("hamming@10"),
-    "100 rescored": metric("rescored@10"),
-    "fit, s": duration("fit"),
-    "rows encoded a second": number_in("encoded_per_second"),
-}
+from hashlearn.pages.formatting import ABSENT
 
 
 @dataclass(frozen=True)
@@ -66,29 +56,6 @@ def summarise(results: Results, plan: Plan, dataset: str, metric_name: str) -> S
     return Summary(title, _protocol(block), plan.n_draws, plan.bits, rows)
 
 
-def frontier_table(results: Results, plan: Plan, dataset: str) -> list[str]:
-    """Title, table in Markdown and protocol of the frontier."""
-    block = _block(results, plan, dataset)
-    title = f"{plan.table.title}, {dataset} ({block.features}): recall@10 in %, {_over(plan, block)}"
-    return [title, _aligned(["method", *FRONTIER_COLUMNS], frontier_lines(block)), _protocol(block)]
-
-
-def frontier_lines(block: Block) -> list[list[str]]:
-    """The method and the `FRONTIER_COLUMNS` of each method and size, by size, then by recall."""
-    lines = []
-    for n_bits in block.lengths:
-        found = {
-            method: [block.entry(method, n_bits, reader) for reader in FRONTIER_COLUMNS.values()]
-            for method in block.methods
-            if block.at(method, n_bits)
-        }
-        for method in sorted(found, key=lambda name: -(found[name][1].mean or 0.0)):
-            size, *recalls, fit, rate = found[method]
-            texts = [fixed(size.mean, 0), *(entry_text(entry, len(entry.values)) for entry in recalls)]
-            lines.append([method, *texts, seconds(fit.mean), f"{rate.mean:,.0f}" if rate.mean else ABSENT])
-    return lines
-
-
 def _block(results: Results, plan: Plan, dataset: str) -> Block:
     """The stored records of one data set."""
     records = tuple(record for cell, record in results.records.items() if cell.dataset == dataset)
@@ -126,10 +93,9 @@ def _protocol(block: Block) -> str:
     if not drawn:
         return ""
     if drawn["name"] == AllRows.name:
-        by = "" if block.table.all_rows is None else f"; neighbors by {drawn['metric']} distance"
         return (
             f"Protocol {drawn['name']!r}: {drawn['n_database']:,} rows learned from and searched; "
-            f"{drawn['n_queries']:,} queries ({drawn['queries']}){by}"
+            f"{drawn['n_queries']:,} queries ({drawn['queries']})"
         )
     left_out = f" ({drawn['n_classes_left_out']} smaller ones left out)" if drawn.get("n_classes_left_out") else ""
     unseen = drawn.get("unseen_classes")

@@ -1,9 +1,8 @@
-"""The paper's four tables and three more: what is compared, on what, how it is measured.
+"""The paper's four tables and two more: what is compared, on what, how it is measured.
 
 Retrieval by labels rewards a good classifier. Therefore queries of "unseen" belong to classes that nothing was learned
 from, and "neighbors" scores the nearest rows of the original vectors: there, labels only draw the training samples.
-Stored results call this table "neighbours"; both words are accepted. "frontier" compares bytes: other packages have
-rows there, everything is learned from the whole database, and searches are scored, not codes.
+Stored results call this table "neighbours"; both words are accepted.
 
 A data set that no table names is taken in its own split, if it has one. Else training samples are drawn class by class,
 and all rows are learned from where only neighbors of vectors are scored.
@@ -17,9 +16,8 @@ from pathlib import Path
 
 from hashlearn.experiments.bench.choices import Choice
 from hashlearn.experiments.bench.methods import MIXED, SUPERVISED, UNSUPERVISED
-from hashlearn.experiments.bench.peers import PEERS
 from hashlearn.experiments.bench.protocols import PROTOCOLS, AnyProtocol, Protocol
-from hashlearn.experiments.bench.splits import AllRows, OwnSplit
+from hashlearn.experiments.bench.splits import OwnSplit
 from hashlearn.experiments.datasets import DataSet
 
 
@@ -74,25 +72,19 @@ class Table:
     protocols: Mapping[str, str] = field(default_factory=dict)  # data set → its own protocol
     other_protocol: str = "120 per class"  # for the other data sets
     features: Mapping[str, str] = field(default_factory=dict)  # data set → features other than its default
-    peers: tuple[str, ...] = ()  # other packages' methods
-    all_rows: AllRows | None = None  # its protocol for all data sets, if searches are scored
 
     @property
     def shown_metrics(self) -> tuple[str, ...]:
         """The table's own metric first."""
-        if self.all_rows is not None:
-            return (self.metric, "hamming@10", "rescored@10")
         own = (self.metric, "neighbours@100") if self.euclidean else (self.metric,)
         return tuple(dict.fromkeys((*own, "map")))
 
     def protocol(self, dataset: str) -> AnyProtocol:
         """How samples of this data set are drawn, unless it has a split of its own and no table names it."""
-        return self.all_rows or PROTOCOLS[self.protocols.get(dataset, self.other_protocol)]
+        return PROTOCOLS[self.protocols.get(dataset, self.other_protocol)]
 
     def protocol_for(self, data: DataSet, choice: Choice) -> AnyProtocol:
         """How samples of this data set are drawn with these options."""
-        if self.all_rows is not None:
-            return self.all_rows
         if choice.protocol is not None:
             return choice.applied_to(PROTOCOLS[choice.protocol])
         usual = self.protocol(data.name)
@@ -103,7 +95,7 @@ class Table:
 
     def runs_like(self, other: Table, dataset: str) -> bool:
         """Whether a cell of this table is the same run in the other one."""
-        parts = ("setting", "hash_function", "neighbors", "euclidean", "all_rows")
+        parts = ("setting", "hash_function", "neighbors", "euclidean")
         return (
             all(getattr(self, part) == getattr(other, part) for part in parts)
             and self.protocol(dataset) == other.protocol(dataset)
@@ -206,19 +198,6 @@ TABLES: dict[str, Table] = {
             protocols=RETRIEVAL,
             other_protocol="all rows",
             euclidean=10,
-        ),
-        Table(
-            "frontier",
-            "Recall against bytes",
-            "Each query's 10 nearest float vectors should be found. No labels are involved, and bytes count everything "
-            "that a row stores.",
-            "asymmetric@10",
-            UNSUPERVISED,
-            ("Ranking", "Ranking linear", "Sign", "Sign cut", "ITQ"),
-            ("digits",),
-            bits=(32, 64),
-            peers=tuple(PEERS),
-            all_rows=AllRows(),
         ),
     )
 }

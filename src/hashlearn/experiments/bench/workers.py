@@ -27,9 +27,8 @@ from typing import Any
 from hashlearn.core.threads import n_threads
 from hashlearn.experiments.bench.cell import Stage, run_cell
 from hashlearn.experiments.bench.choices import Choice
-from hashlearn.experiments.bench.frontier import run_frontier_cell
 from hashlearn.experiments.bench.results import as_text, write_cell, write_error
-from hashlearn.experiments.bench.tables import Cell, Table
+from hashlearn.experiments.bench.tables import Cell
 from hashlearn.experiments.datasets import DataSet
 
 THREAD_VARIABLES = (
@@ -59,18 +58,14 @@ class Work:
     source: str
     features: str | None
     gallery_bits: int  # code length for which draw 0 gets a gallery
-    table: Table
     choice: Choice
 
     def try_cell(self, cell: Cell, data: DataSet, stage: Stage) -> Finished:
         """Run and store one cell. Its errors are stored and returned; only Ctrl-C and failed writes are raised."""
         started = time.perf_counter()
         try:
-            if self.table.all_rows is not None:
-                record = run_frontier_cell(cell, data, self.table.all_rows, stage)
-            else:
-                with_gallery = cell.draw == 0 and cell.n_bits == self.gallery_bits
-                record = run_cell(cell, data, choice=self.choice, with_gallery=with_gallery, stage=stage)
+            with_gallery = cell.draw == 0 and cell.n_bits == self.gallery_bits
+            record = run_cell(cell, data, choice=self.choice, with_gallery=with_gallery, stage=stage)
             record["cell"]["source"] = self.source
             text = as_text(record)
         except Exception as error:

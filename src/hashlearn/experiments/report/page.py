@@ -12,7 +12,6 @@ from hashlearn.experiments.bench.digits import DigitsResult
 from hashlearn.experiments.bench.results import Results
 from hashlearn.experiments.dataset_names import dataset_name, features_name
 from hashlearn.experiments.report.figures import bound_figures, curve_figure, main_figure
-from hashlearn.experiments.report.frontier import frontier_figures, frontier_table
 from hashlearn.experiments.report.gallery import gallery, queries_and_neighbors
 from hashlearn.experiments.report.provenance import commands, missing_part, provenance_part
 from hashlearn.experiments.report.tables import (
@@ -119,14 +118,12 @@ def _block(part: Part) -> Markup:
     block, rows = part
     curves = {n_bits: curve_figure(block, n_bits) for n_bits in block.lengths}
     longest = curves.pop(block.lengths[-1])
-    is_frontier = block.table.all_rows is not None
-    numbers = {} if is_frontier else other_tables(block)
     return element(
         "article",
         element("h3", dataset_name(block.dataset), element("small", _drawn(block))),
-        frontier_table(block) if is_frontier else comparison_table(block, rows),
-        element("div", frontier_figures(block) if is_frontier else main_figure(block), longest, class_="plots"),
-        [_details(f"{name} in numbers", content) for name, content in numbers.items()],
+        comparison_table(block, rows),
+        element("div", main_figure(block), longest, class_="plots"),
+        [_details(f"{name} in numbers", content) for name, content in other_tables(block).items()],
         _details("Precision and recall at the other lengths", element("div", curves.values(), class_="plots"))
         if any(curves.values())
         else None,

@@ -88,13 +88,9 @@ def commands(blocks: Sequence[Block], folder: str) -> list[str]:
 
 def _guessed(block: Block) -> Asked:
     """What must have been asked for results that do not tell."""
-    drawn = block.records[0].get("protocol") or {}
-    options = {"metric": drawn.get("metric"), "queries": drawn.get("most_queries")}
-    if block.table.all_rows is None:
-        options = {}
     source = block.records[0]["cell"].get("source", block.dataset)  # the path, if one was given
     run = Run(tuple(block.methods), tuple(block.lengths), block.last_draw + 1)
-    return Asked(source, {name: value for name, value in options.items() if value}, (run,))
+    return Asked(source, runs=(run,))
 
 
 def provenance_part(records: Sequence[Record], blocks: Sequence[Block]) -> list[Markup]:
