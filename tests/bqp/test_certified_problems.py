@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hashlearn import bqp
-from hashlearn.bqp.theory import expected_value_bound, shift_to_negative_semidefinite, theorem_1_interval
+from hashlearn.bqp.theory import shift_to_negative_semidefinite
 from tests.bqp.test_sdr import KINDS, random_problem
 
 
@@ -35,7 +35,7 @@ def _check_theorem_1(A, solution, best, slack):
     expected, relaxed = solution.details["expected_value"], solution.details["relaxation_value"]
     _, top = shift_to_negative_semidefinite(A)
     # For B = A − λ₁ I, everything is lower by n λ₁.
-    low, high = theorem_1_interval(min(best - A.n * top, 0.0))
-    loose = slack + 1e-5 * (abs(best) + abs(A.n * top))
-    assert low - loose <= expected - A.n * top <= high + loose
-    assert expected <= expected_value_bound(relaxed, top, A.n) + loose
+    shift, ratio = A.n * top, 2.0 / np.pi
+    loose = slack + 1e-5 * (abs(best) + abs(shift))
+    assert best - shift - loose <= expected - shift <= ratio * (best - shift) + loose
+    assert expected - shift <= ratio * (relaxed - shift) + loose

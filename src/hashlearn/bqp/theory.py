@@ -1,4 +1,4 @@
-"""The paper's results on the semidefinite relaxation as functions: Prop. 1, eq. (13) and Theorem 1.
+"""The paper's results on the semidefinite relaxation as functions: Prop. 1 and eq. (13).
 
 Solvers need none of them, except to report eq. (13). They check a solver against the theory. Memory is O(n · k) plus
 one block of rows. Eq. (13) takes O(nnz · k) time for a sparse A and O(n² (k + rank)) otherwise.
@@ -59,33 +59,6 @@ def expected_rounding_value(A: Any, V: ArrayLike) -> float:
         raise ValueError(f"V must have rows of unit length, but row {worst} has length {lengths[worst]:.6g}")
     rows = rows / lengths[:, None]
     return float(A.diagonal().sum() + (2.0 / np.pi) * _off_diagonal_sum(A, rows))
-
-
-def theorem_1_interval(shifted_optimum: float) -> tuple[float, float]:
-    """Theorem 1: for B ⪯ 0 with optimum f_opt, E[xᵀBx] over roundings (11) lies in [f_opt, (2/π) f_opt].
-
-    >>> theorem_1_interval(-np.pi)
-    (-3.141592653589793, -2.0)
-    """
-    if not shifted_optimum <= 0.0:
-        raise ValueError(
-            "shifted_optimum must be the optimum of a negative semidefinite problem and so at most 0, "
-            f"got {shifted_optimum!r}; see shift_to_negative_semidefinite"
-        )
-    return float(shifted_optimum), float(2.0 / np.pi * shifted_optimum)
-
-
-def expected_value_bound(relaxation_value: float, top_eigenvalue: float, n: int) -> float:
-    """Theorem 1 for A itself: E[xᵀAx] ≤ (2/π) f_SDR + (1 − 2/π) n λ₁, with f_SDR the optimum of (10) for A.
-
-    By the proof of Theorem 1, E[xᵀBx] ≤ (2/π) f_SDR(B) with B = A − λ₁ I. Both xᵀAx and trace(A X) exceed
-    their counterparts for B by n λ₁, as diag(X) = 1; adding n λ₁ to both sides gives the bound. It holds with
-    f_opt(A) in place of f_SDR(A) too, which is never smaller.
-
-    >>> round(expected_value_bound(relaxation_value=-3.0, top_eigenvalue=2.0, n=3), 4)
-    0.2704
-    """
-    return float(2.0 / np.pi * relaxation_value + (1.0 - 2.0 / np.pi) * n * top_eigenvalue)
 
 
 def _off_diagonal_sum(A: Operator, V: FloatArray) -> float:

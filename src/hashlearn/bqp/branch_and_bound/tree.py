@@ -32,7 +32,6 @@ class Node:
     estimate: float  # of the relaxation, without the constant
     parent: int | None = None
     sign: int | None = None
-    depth: int = 0
     index: int = field(default=0)
     whole_diagonal: IntArray = field(default_factory=lambda: np.zeros(0, dtype=object))
 
@@ -57,7 +56,7 @@ class Node:
         turn = sign * int(self.groups.sign[first]) * int(self.groups.sign[second])
         return Node(
             self.groups.joined(first, second, turn), C, diagonal, V, self.cuts.merged(i, j, sign), self.bound,
-            self.estimate, self.index, turn, self.depth + 1, whole_diagonal=self.whole_diagonal,
+            self.estimate, self.index, turn, whole_diagonal=self.whole_diagonal,
         )  # fmt: skip
 
     def variable(self, i: int) -> int:

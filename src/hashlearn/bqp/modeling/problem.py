@@ -160,10 +160,6 @@ class Problem:
         """A bound in the owner's units as a float, rounded to the safe side."""
         return float_at_least(exact) if self.maximize else -float_at_least(-exact)
 
-    def objective_gap(self, value: float, bound: float) -> float:
-        """|objective − bound| / |bound| in the owner's units; inf without a bound, or if 0 and not met."""
-        return self.gap(self.objective(value), self.objective_bound(bound))
-
     def gap(self, objective: float | Fraction, objective_bound: float | Fraction) -> float:
         """|objective − bound| / |bound|, both in the owner's units."""
         sign = -1 if self.maximize else 1

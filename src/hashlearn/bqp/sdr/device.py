@@ -11,7 +11,6 @@ Memory: V, one product of the largest color, and for the test three blocks of ei
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -272,13 +271,6 @@ def draws(A: ColoredMatrix, V: Tensor, count: int) -> Tensor:
     """Signs of ``count`` random projections of V, float32."""
     normals = torch.randn((V.shape[1], count), generator=A.generator, device=V.device)
     return torch.where(V @ normals < 0, -1.0, 1.0)
-
-
-def timed(device: Any) -> float:
-    """The clock after all work on the device has ended."""
-    if torch.device(device).type == "cuda":
-        torch.cuda.synchronize()
-    return time.perf_counter()
 
 
 def _coordinates(matrix: Tensor) -> tuple[Tensor, Tensor, Tensor]:

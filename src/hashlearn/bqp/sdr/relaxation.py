@@ -73,16 +73,15 @@ class Relaxation:
 
 
 def draw_values(relaxation: Relaxation, normals: FloatArray) -> FloatArray:
-    """xᵀAx of the rounded signs of every column of ``normals`` (k × draws)."""
+    """xᵀAx of the rounded signs of every column of ``normals`` (k × draws), for a low-rank A."""
     A, B = relaxation.operator, relaxation.low_rank_factor
-    if isinstance(A, LowRank):
-        if B is not None:
-            products = A.rows.draw_products(B, normals)
-        else:
-            P = A.P
-            products = sum_row_blocks(lambda a, b: P[a:b].T @ _signs(relaxation, normals, a, b), A.n, A.rank)
-        return A.weights @ (products * products)
-    return np.concatenate([column_values(A, draw(relaxation, some)) for some in groups_of_draws(A, normals)])
+    assert isinstance(A, LowRank)
+    if B is not None:
+        products = A.rows.draw_products(B, normals)
+    else:
+        P = A.P
+        products = sum_row_blocks(lambda a, b: P[a:b].T @ _signs(relaxation, normals, a, b), A.n, A.rank)
+    return A.weights @ (products * products)
 
 
 def groups_of_draws(A: Operator, normals: FloatArray) -> list[FloatArray]:

@@ -233,11 +233,6 @@ class SquaredHinge:
             W, momentum = moved, following
         return W
 
-    def losses(self, signs: NDArray[np.int8], W: FloatArray) -> FloatArray:
-        """The value of the loss for each bit."""
-        missing = np.maximum(1.0 - signs * self.margins(W).astype(np.float64), 0.0)
-        return 0.5 * (W * W).sum(axis=0) + self.C * (missing * missing).sum(axis=0)
-
     def _gradient(self, y: NDArray[Any], W: FloatArray) -> FloatArray:
         narrow = W.astype(self.X.dtype)
 
