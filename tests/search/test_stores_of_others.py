@@ -12,8 +12,7 @@ import pytest
 
 from hashlearn.search.stores import DuckDBStore, LanceStore, SqliteVecStore, UsearchStore, column
 from hashlearn.search.stores.base import Batch
-from hashlearn.search.stores.lancedb import PRIMARY_KEY
-from hashlearn.search.stores.usearch_files import ENDING, MAGIC, MAGIC_WITH_MODEL
+from hashlearn.search.stores.usearch_files import ENDING
 from tests.search.codes import engine, random_codes
 
 CODES = random_codes(5, 32)
@@ -129,24 +128,6 @@ def test_sqlite_files_that_cannot_be_used_are_plain_errors(tmp_path: Path, apsw:
             store.upsert(CODES, range(5))
 
 
-def test_sqlite_files_from_before_models_had_a_place_are_opened(tmp_path: Path, apsw: Any) -> None:
-    path = tmp_path / "mine.db"
-    with SqliteVecStore.create(path, "codes", 32, model="a" * 64) as store:
-        store.upsert(CODES, np.arange(5))
-        for later in ("model", "id_type", "fields"):
-            store.connection.execute(f"ALTER TABLE hashlearn_stores DROP COLUMN {later}")
-    before = path.read_bytes()
-    with pytest.raises(ValueError, match="with codes of 32 bits"):
-        SqliteVecStore.create(path, "codes", 25)
-    assert path.read_bytes() == before
-    with SqliteVecStore.create(path, "codes", 32, model="b" * 64) as store:
-        assert (len(store), store.model) == (5, None)
-    with SqliteVecStore.create(path, "more", 32, model="b" * 64) as store:
-        assert store.model == "b" * 64
-    with pytest.raises(ValueError, match='table "more" has codes of model bbbbbbbbbbbb, not of aaaaaaaaaaaa'):
-        SqliteVecStore.create(path, "more", 32, model="a" * 64)
-
-
 def test_a_wrong_model_makes_no_file(tmp_path: Path, apsw: Any) -> None:
     engine("usearch.index", "lancedb", "pyarrow", "duckdb")
     kinds = ((SqliteVecStore, ("codes",)), (LanceStore, ("codes",)), (DuckDBStore, ("codes",)), (UsearchStore, ()))
@@ -229,29 +210,6 @@ def test_lancedb_refuses_what_is_not_its_own(tmp_path: Path, extra: list[str], m
     with pytest.raises(ValueError, match=r"was not made by this version of LanceStore: .* id int64, code"):
         LanceStore.create(tmp_path, "codes", 32)
     assert theirs.list_versions()[-1]["version"] == 1
-
-
-def test_files_and_tables_from_before_ids_had_kinds_are_opened(tmp_path: Path) -> None:
-    engine("usearch.index", "lancedb")
-    pa = engine("pyarrow")
-    columns = [
-        pa.field("id", pa.int64(), nullable=False, metadata=PRIMARY_KEY),
-        pa.field("code", pa.list_(pa.uint8(), 4), nullable=False),
-    ]
-    schema = pa.schema(columns, metadata={"n_bits": "32"})
-    engine("lancedb").connect(tmp_path).create_table("codes", schema=schema)
-    with LanceStore.create(tmp_path, "codes", 32) as store:
-        store.upsert(CODES, np.arange(5))
-        assert (store.id_type, store.fields, len(store)) == ("int64", {}, 5)
-    for model, ending in ((None, MAGIC), ("a" * 64, b"\xaa" * 32 + MAGIC_WITH_MODEL)):
-        path = tmp_path / f"{model}.usearch"
-        with UsearchStore.create(path, 32, model=model) as store:
-            store.upsert(CODES, np.arange(5))
-            store.index.save(str(tmp_path / "theirs"))
-        # The file is as it was: usearch's bytes, the model if it is known, and 36 bytes.
-        theirs = (tmp_path / "theirs").read_bytes()
-        assert path.read_bytes()[: -(16 + 4)] == theirs + ending
-        assert path.read_bytes()[-20:-16] == (32).to_bytes(4, "little")
 
 
 def test_lancedb_refuses_columns_that_it_could_not_filter_by(tmp_path: Path) -> None:

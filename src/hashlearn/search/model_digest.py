@@ -1,7 +1,7 @@
 """Which model made the codes. Codes of two models must not be compared, though their widths may be equal.
 
 A model is named by its digest, the SHA-256 that `hashlearn.persistence.fingerprint` computes. Codes in an array have no
-place for it, and older files and tables do not hold it. Such codes are accepted.
+place for it, and not every file and table holds it. Such codes are accepted.
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ class LanceStore(Store):
         """Take what the table holds. Refuse a table that `LanceStore` did not make, or made for something else."""
         there = self.table.schema
         metadata = {key.decode(): value.decode() for key, value in (there.metadata or {}).items()}
-        n_bits, kind = metadata.get("n_bits", ""), metadata.get("id_type", INTEGER)
+        n_bits, kind = metadata.get("n_bits", ""), metadata.get("id_type", "")
         columns = {field.name: field_type(field.type) for field in there if field.name not in ("id", "code")}
         known = {name: word for name, word in columns.items() if word is not None}
         ours = n_bits.isdigit() and kind in ID_TYPES and columns == known

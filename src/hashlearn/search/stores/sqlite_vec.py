@@ -29,8 +29,7 @@ MOST_NEIGHBORS, MOST_TIES = 32, 128
 BUSY_MS = 10_000  # how long a call waits for another writer
 MOST_BITS = 8192  # vec0's limit on dimensions
 REGISTRY = "hashlearn_stores"  # the table that says what every store in the file is
-REGISTRY_KEY = {"name": "TEXT", "n_bits": "INTEGER"}
-REGISTRY_MORE = {"model": "TEXT", "id_type": "TEXT", "fields": "TEXT"}  # added to files of earlier versions
+REGISTRY_COLUMNS = "(name TEXT PRIMARY KEY, n_bits INTEGER, model TEXT, id_type TEXT, fields TEXT)"
 FIELD_TYPES = {"text": "TEXT", "integer": "INTEGER", "real": "REAL", "boolean": "INTEGER"}
 
 
@@ -119,10 +118,7 @@ class SqliteVecStore(Store):
                 self._make_new()
                 return
             own_name, kind, text = there
-            known = run(
-                f"SELECT n_bits, model, coalesce(id_type, ?), coalesce(fields, '{{}}') FROM {REGISTRY} WHERE name = ?",
-                (INTEGER, own_name),
-            ).fetchone()
+            known = run(f"SELECT n_bits, model, id_type, fields FROM {REGISTRY} WHERE name = ?", (own_name,)).fetchone()
             if known is None or kind != "table" or not text.startswith("CREATE VIRTUAL TABLE"):
                 raise ValueError(
                     f"{self._described} is there already and was not made by SqliteVecStore; choose another name"
@@ -152,7 +148,7 @@ class SqliteVecStore(Store):
         run = self.connection.execute
         run(f"CREATE VIRTUAL TABLE {self.table} {self._columns_text}")
         old = run(f"SELECT id_type, fields FROM {REGISTRY} WHERE name = ? COLLATE NOCASE", (self._name,)).fetchone()
-        if old is not None and self._has_fields_table(old[0] or INTEGER, json.loads(old[1] or "{}")):
+        if old is not None and self._has_fields_table(old[0], json.loads(old[1])):
             run(f"DROP TABLE {self._fields_table}")
         if self.fields:
             if list(run("SELECT 1 FROM sqlite_schema WHERE name = ? COLLATE NOCASE", (f"{self._name}_fields",))):
@@ -160,7 +156,7 @@ class SqliteVecStore(Store):
             run(f"CREATE TABLE {self._fields_table} {_fields_text(self.id_type, self.fields)}")
         run(f"DELETE FROM {REGISTRY} WHERE name = ? COLLATE NOCASE", (self._name,))
         row = (self._name, self.n_bits, self.model, self.id_type, json.dumps(self.fields))
-        run(f"INSERT INTO {REGISTRY} (name, n_bits, model, id_type, fields) VALUES (?, ?, ?, ?, ?)", row)
+        run(f"INSERT INTO {REGISTRY} VALUES (?, ?, ?, ?, ?)", row)
 
     def _has_fields_table(self, id_type: str, fields: Mapping[str, str]) -> bool:
         """Whether the table of fields is there, as this store makes it. Another of its name is the user's own."""
@@ -170,14 +166,9 @@ class SqliteVecStore(Store):
 
     def _make_registry(self) -> None:
         run = self.connection.execute
-        run(f"CREATE TABLE IF NOT EXISTS {REGISTRY} (name TEXT PRIMARY KEY, n_bits INTEGER NOT NULL)")
-        columns = dict(run(f"SELECT name, type FROM pragma_table_info('{REGISTRY}')"))
-        known = REGISTRY_KEY | REGISTRY_MORE
-        if not REGISTRY_KEY.items() <= columns.items() <= known.items():
+        run(f"CREATE TABLE IF NOT EXISTS {REGISTRY} {REGISTRY_COLUMNS}")
+        if not run("SELECT sql FROM sqlite_schema WHERE name = ?", (REGISTRY,)).get.endswith(REGISTRY_COLUMNS):
             raise ValueError(f"the file has a table {REGISTRY} of another kind; SqliteVecStore needs this name")
-        for name, kind in REGISTRY_MORE.items():
-            if name not in columns:
-                run(f"ALTER TABLE {REGISTRY} ADD COLUMN {name} {kind}")
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
