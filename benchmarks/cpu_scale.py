@@ -24,10 +24,10 @@ N_FEATURES, N_BITS = 128, 32
 
 def rows(n: int) -> np.ndarray:
     rng = np.random.default_rng(0)
-    centres = rng.standard_normal((256, N_FEATURES))
+    centers = rng.standard_normal((256, N_FEATURES))
     X = rng.standard_normal((n, N_FEATURES))
     for first in range(0, n, 65_536):  # no second array of this size
-        X[first : first + 65_536] += centres[rng.integers(256, size=len(X[first : first + 65_536]))]
+        X[first : first + 65_536] += centers[rng.integers(256, size=len(X[first : first + 65_536]))]
     return X
 
 

@@ -31,7 +31,7 @@ FILE_ROWS = 1 << 19  # 256 MB
 def write_rows(folder: Path, gigabytes: float) -> tuple[list[Path], int]:
     """Files whose content depends on their number alone, so that a small set is the beginning of a large one."""
     folder.mkdir(parents=True, exist_ok=True)
-    centres = np.random.default_rng(0).standard_normal((256, N_FEATURES), dtype=np.float32)
+    centers = np.random.default_rng(0).standard_normal((256, N_FEATURES), dtype=np.float32)
     total, files = int(gigabytes * 1e9) // (4 * N_FEATURES), []
     for number, first in enumerate(range(0, total, FILE_ROWS)):
         count = min(FILE_ROWS, total - first)
@@ -41,7 +41,7 @@ def write_rows(folder: Path, gigabytes: float) -> tuple[list[Path], int]:
             continue
         rng = np.random.default_rng([1, number])
         rows = rng.standard_normal((count, N_FEATURES), dtype=np.float32)
-        rows += centres[rng.integers(len(centres), size=count)]
+        rows += centers[rng.integers(len(centers), size=count)]
         column = pa.FixedSizeListArray.from_arrays(pa.array(rows.ravel()), N_FEATURES)
         beside = path.with_suffix(".tmp")
         pq.write_table(pa.table({"x": column}), beside, row_group_size=1 << 16, compression=None, use_dictionary=False)

@@ -63,7 +63,7 @@ def _run(data: tuple[Any, ...], c: dict[str, Any], options: argparse.Namespace) 
     solver: Any = bqp.AugmentedLagrangian.literal() if c["solver"] == "literal_al" else c["solver"]
     named = {
         "thresholded_distance": targets.ThresholdedDistance(options.fraction),
-        "uncentred_distance": targets.Distance(center=False),
+        "uncentered_distance": targets.Distance(center=False),
     }
     target: Any = named.get(c["target"], c["target"])
     hasher = TwoStepHasher(
@@ -131,7 +131,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--bits", type=int, nargs="+", default=[8, 16, 24, 32])
     parser.add_argument("--solvers", nargs="+", help="al and a relaxation; also: sweeps, nopt, literal_al, …")
     parser.add_argument(
-        "--targets", nargs="+", default=["distance", "thresholded_distance"], help="also: uncentred_distance"
+        "--targets", nargs="+", default=["distance", "thresholded_distance"], help="also: uncentered_distance"
     )
     parser.add_argument("--fraction", type=float, default=0.02, help="q of the thresholded target")
     parser.add_argument("--inits", nargs="+", default=["pca"])

@@ -28,7 +28,7 @@ ROWS_PER_BLOCK = 16_384
 def mnist_bit(n: int, supervised: bool, n_bits: int = 16, seed: int = 0) -> LowRank:
     """The first bit of ``n`` training images of MNIST, drawn evenly from the ten classes.
 
-    Supervised: principal components of the pixels. Unsupervised: pixels centred, rows scaled to unit norm,
+    Supervised: principal components of the pixels. Unsupervised: pixels centered, rows scaled to unit norm,
     and the principal components of those rows.
     """
     X, labels = _mnist_sample(n, seed)
@@ -46,7 +46,7 @@ def mixture_bit(
     """The first bit of a mixture of ``n_classes`` Gaussians in ``n_features`` dimensions, rows scaled to unit
     norm.
 
-    Centres and noise are standard normal and the centres are moved to mean zero. Samples are generated in
+    Centers and noise are standard normal and the centers are moved to mean zero. Samples are generated in
     blocks, twice where they are not kept, so that memory stays near that of P.
     """
     blocks = _Mixture(n, n_features, n_classes, seed)
@@ -157,8 +157,8 @@ def _unsupervised_weights(n_features: int, n_bits: int) -> FloatArray:
 
 
 def _covariance(X: FloatArray) -> FloatArray:
-    centred = X - X.mean(axis=0)
-    return centred.T @ centred / len(X)
+    centered = X - X.mean(axis=0)
+    return centered.T @ centered / len(X)
 
 
 def _principal_components(mean: FloatArray, covariance: FloatArray, n_bits: int) -> tuple[FloatArray, FloatArray]:
@@ -182,14 +182,14 @@ class _Mixture:
 
     def __init__(self, n: int, n_features: int, n_classes: int, seed: int) -> None:
         self.n, self.seed = n, seed
-        centres = np.random.default_rng(seed).standard_normal((n_classes, n_features))
-        self.centres = centres - centres.mean(axis=0)
+        centers = np.random.default_rng(seed).standard_normal((n_classes, n_features))
+        self.centers = centers - centers.mean(axis=0)
 
     def __iter__(self) -> Iterator[tuple[slice, FloatArray, NDArray[np.intp]]]:
         for number, rows in enumerate(_row_blocks(self.n)):
             rng = np.random.default_rng([self.seed, number])
             size = rows.stop - rows.start
-            labels = rng.integers(len(self.centres), size=size)
-            X = self.centres[labels] + rng.standard_normal((size, self.centres.shape[1]))
+            labels = rng.integers(len(self.centers), size=size)
+            X = self.centers[labels] + rng.standard_normal((size, self.centers.shape[1]))
             X /= np.linalg.norm(X, axis=1, keepdims=True)
             yield rows, X, labels

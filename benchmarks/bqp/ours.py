@@ -20,7 +20,7 @@ OURS: dict[str, Callable[[], Solver]] = {
     **{name: solver for name, solver in bqp.METHODS.items() if name not in ("exact", "branch_and_bound")},
     "sdr without polish": lambda: bqp.SemidefiniteRelaxation(polish=0),
     "literal al": lambda: bqp.AugmentedLagrangian.literal(),
-    "sequential spectral": lambda: bqp.Spectral(binarisation="sequential"),
+    "sequential spectral": lambda: bqp.Spectral(binarization="sequential"),
 }
 
 

@@ -63,7 +63,7 @@ def _values(options: argparse.Namespace, report: Report) -> None:
         ["solver", *(row[0] for row in rows)],
         [[label, *(row[i + 1] for row in rows)] for i, label in enumerate(labels)],
     )
-    report.say("Literal AL against its own start, the sequentially binarised spectral vector (eqs. 19 to 22):")
+    report.say("Literal AL against its own start, the sequentially binarized spectral vector (eqs. 19 to 22):")
     report.table(
         ["instance", "start", "literal al", "equal"],
         [_literal_row(label, outcomes) for label, outcomes in table.items()],

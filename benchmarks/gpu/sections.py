@@ -25,13 +25,13 @@ def embeddings(n: int, n_features: int, device: str, seed: int = 0) -> tuple[Any
     latent = min(64, n_features)
     spectrum = torch.linspace(1.0, 0.2, latent, device=device)
     mixing = torch.randn((latent, n_features), generator=generator, device=device) / latent**0.5
-    centres = torch.randn((100, latent), generator=generator, device=device)
+    centers = torch.randn((100, latent), generator=generator, device=device)
     labels = torch.randint(0, 100, (n,), generator=generator, device=device)
     X = torch.empty((n, n_features), device=device)
     for first in range(0, n, 100_000):
         rows = slice(first, min(first + 100_000, n))
         count = rows.stop - rows.start
-        hidden = centres[labels[rows]] + torch.randn((count, latent), generator=generator, device=device)
+        hidden = centers[labels[rows]] + torch.randn((count, latent), generator=generator, device=device)
         X[rows] = (hidden * spectrum) @ mixing
         X[rows] += 0.3 * torch.randn((count, n_features), generator=generator, device=device)
     X /= X.norm(dim=1, keepdim=True)

@@ -49,9 +49,9 @@ def small_mnist(tmp_path, monkeypatch):
 
 
 def other_bits(X: np.ndarray) -> np.ndarray:
-    """Bits 2 … L of the PCA start by another route: the singular vectors of the centred data."""
-    centred = X - X.mean(axis=0)
-    projections = centred @ np.linalg.svd(centred, full_matrices=False)[2][:L].T
+    """Bits 2 … L of the PCA start by another route: the singular vectors of the centered data."""
+    centered = X - X.mean(axis=0)
+    projections = centered @ np.linalg.svd(centered, full_matrices=False)[2][:L].T
     return np.where(projections >= projections.mean(axis=0), 1.0, -1.0)[:, 1:]
 
 

@@ -1,4 +1,4 @@
-"""Spectral relaxation, eq. (19), and its two binarisations."""
+"""Spectral relaxation, eq. (19), and its two binarizations."""
 
 from __future__ import annotations
 
@@ -83,11 +83,11 @@ def test_relaxation_is_a_lower_bound_and_has_length_root_n() -> None:
     assert 10.0 * smallest <= optimum
 
 
-@pytest.mark.parametrize("binarisation", ["sign", "sequential"])
-def test_planted_signs_are_found(binarisation: str) -> None:
+@pytest.mark.parametrize("binarization", ["sign", "sequential"])
+def test_planted_signs_are_found(binarization: str) -> None:
     planted = np.where(np.random.default_rng(0).random(200) < 0.5, -1.0, 1.0)
     A = LowRank(planted[:, None], [-1.0])
-    solution = bqp.solve(A, method=Spectral(binarisation), random_state=0)  # type: ignore[arg-type]
+    solution = bqp.solve(A, method=Spectral(binarization), random_state=0)  # type: ignore[arg-type]
     assert solution.value == -(200.0**2)
     assert abs(planted @ solution.x) == 200.0
 
@@ -103,6 +103,6 @@ def test_sign_of_zero_is_plus() -> None:
     np.testing.assert_array_equal(sign(np.array([0.0, -0.0, -1e-300, 3.0])), [1.0, 1.0, -1.0, 1.0])
 
 
-def test_unknown_binarisation_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"binarisation must be one of sign, sequential, got 'round'"):
+def test_unknown_binarization_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"binarization must be one of sign, sequential, got 'round'"):
         Spectral("round")  # type: ignore[arg-type]

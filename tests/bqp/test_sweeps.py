@@ -34,7 +34,7 @@ def some_signs(n: int, seed: int = 0) -> np.ndarray:
     return np.where(np.random.default_rng(seed).random(n) < 0.5, -1.0, 1.0)
 
 
-def test_binarise_is_equation_21(A):
+def test_binarize_is_equation_21(A):
     rng = np.random.default_rng(0)
     x = rng.standard_normal(A.n)
     for order in (np.arange(A.n), rng.permutation(A.n)):

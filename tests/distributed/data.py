@@ -11,9 +11,9 @@ import pyarrow.parquet as pq
 
 def clustered(n: int = 3000, d: int = 24, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
-    centres = rng.standard_normal((12, d))
+    centers = rng.standard_normal((12, d))
     y = rng.integers(12, size=n)
-    return (2.0 + centres[y] + 0.7 * rng.standard_normal((n, d))).astype(np.float32), y
+    return (2.0 + centers[y] + 0.7 * rng.standard_normal((n, d))).astype(np.float32), y
 
 
 def as_list_column(X: np.ndarray) -> pa.Array:

@@ -76,19 +76,19 @@ def test_it_ends_where_codes_are_the_encoder_and_reconstructs_better_than_pca_si
     hasher = BinaryAutoencoder(12, random_state=0).fit(X)
     assert hasher.n_iter_ < hasher.max_iter
     assert np.mean((hasher.transform(X) > 0) == (hasher.codes_ > 0)) > 0.999
-    centred = X - X.mean(axis=0)
-    signs = np.sign(centred @ np.linalg.svd(centred, full_matrices=False)[2][:12].T)
+    centered = X - X.mean(axis=0)
+    signs = np.sign(centered @ np.linalg.svd(centered, full_matrices=False)[2][:12].T)
     design = np.column_stack([signs, np.ones(len(X))])
-    residual = centred - design @ np.linalg.lstsq(design, centred, rcond=None)[0]
-    assert hasher.reconstruction_error_ < np.sum(residual**2) / np.sum(centred**2)
+    residual = centered - design @ np.linalg.lstsq(design, centered, rcond=None)[0]
+    assert hasher.reconstruction_error_ < np.sum(residual**2) / np.sum(centered**2)
 
 
 def test_reconstruction_error_is_that_of_least_squares():
     hasher = BinaryAutoencoder(8, random_state=0).fit(X)
-    centred = X - X.mean(axis=0)
+    centered = X - X.mean(axis=0)
     design = np.column_stack([hasher.codes_, np.ones(len(X))])
-    residual = centred - design @ np.linalg.lstsq(design, centred, rcond=None)[0]
-    assert hasher.reconstruction_error_ == pytest.approx(np.sum(residual**2) / np.sum(centred**2), rel=1e-4)
+    residual = centered - design @ np.linalg.lstsq(design, centered, rcond=None)[0]
+    assert hasher.reconstruction_error_ == pytest.approx(np.sum(residual**2) / np.sum(centered**2), rel=1e-4)
 
 
 @pytest.mark.parametrize("parameters", [{"penalty": 0.0}, {"penalty_growth": 1.0}, {"max_iter": 0}, {"C": -1.0}])

@@ -77,8 +77,8 @@ def test_pairs_of_distances():
     np.testing.assert_allclose(pairs.distances, expected, atol=1e-12)
     same = distance_pairs(sp.csr_array(X[TRAIN]), 20, np.random.default_rng(0))
     np.testing.assert_allclose(same.distances, pairs.distances)
-    centred = X[TRAIN] - X[TRAIN].mean(axis=0)
-    assert distance_pairs(centred, 20, np.random.default_rng(0)).distances.max() == 1.0
+    centered = X[TRAIN] - X[TRAIN].mean(axis=0)
+    assert distance_pairs(centered, 20, np.random.default_rng(0)).distances.max() == 1.0
 
 
 def test_bad_parameters_are_named():

@@ -30,8 +30,8 @@ def test_margins_are_a_rotation_of_the_principal_components():
 def test_more_bits_than_features_keep_all_distances():
     narrow = X[:200, 18:22]
     margins = ITQ(10, random_state=0).fit(narrow).decision_function(narrow)
-    centred = narrow - narrow.mean(axis=0)
-    np.testing.assert_allclose(margins @ margins.T, centred @ centred.T, atol=1e-8 * np.abs(centred).max() ** 2)
+    centered = narrow - narrow.mean(axis=0)
+    np.testing.assert_allclose(margins @ margins.T, centered @ centered.T, atol=1e-8 * np.abs(centered).max() ** 2)
 
 
 def test_a_rotated_cube_is_found():

@@ -31,10 +31,3 @@ def test_angles_are_seen_from_the_mean():
 
 def test_more_bits_than_samples_and_features():
     assert LSH(100, random_state=0).fit(np.eye(2)).encode(np.eye(2)).shape == (2, 13)
-
-
-def test_the_old_spelling_of_center_still_works():
-    rows = np.random.default_rng(0).random((20, 5))
-    with pytest.warns(DeprecationWarning, match="center"):
-        old = LSH(8, centre=False, random_state=0).fit(rows)
-    np.testing.assert_array_equal(old.encode(rows), LSH(8, center=False, random_state=0).fit(rows).encode(rows))

@@ -32,7 +32,7 @@ def test_two_spheres_share_a_quarter(hasher):
 
 
 def test_bits_say_who_is_inside(hasher):
-    distances = np.linalg.norm(X[:, None] - hasher.centres_, axis=2)
+    distances = np.linalg.norm(X[:, None] - hasher.centers_, axis=2)
     np.testing.assert_array_equal(hasher.transform(X), distances <= hasher.radii_)
 
 

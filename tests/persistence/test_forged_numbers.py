@@ -117,7 +117,7 @@ def test_entries_whose_margins_would_overflow_are_refused(tmp_path: Path, name: 
         "cosine": "weights",
         "kernel_expansion": "coefficients",
         "forests": "forest_leaves",
-        "spheres": "centres",
+        "spheres": "centers",
         "codewords": "weights",
     }[kind]
     forged(path, f"hash_functions_/{array}", lambda numbers: numbers.fill(1.7e308))

@@ -60,7 +60,7 @@ SOLVERS: dict[str, Any] = {
     "local search object, short": bqp.LocalSearch(n_starts=2, max_iter=2000),
     "local search object, few sweeps": bqp.LocalSearch(n_starts=2, max_iter=10),
     "spectral object": bqp.Spectral(),
-    "spectral object, sequential": bqp.Spectral(binarisation="sequential"),
+    "spectral object, sequential": bqp.Spectral(binarization="sequential"),
     "nopt object": bqp.NonlinearOptimization(),
     "graph cut object": bqp.GraphCut(),
 }

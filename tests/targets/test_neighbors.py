@@ -14,9 +14,9 @@ RNG = np.random.default_rng(0)
 
 def blobs(n_each=40, n_features=5, seed=0):
     rng = np.random.default_rng(seed)
-    centres = 6.0 * np.eye(3, n_features)
+    centers = 6.0 * np.eye(3, n_features)
     y = np.repeat(np.arange(3), n_each)
-    return centres[y] + rng.standard_normal((len(y), n_features)), y
+    return centers[y] + rng.standard_normal((len(y), n_features)), y
 
 
 def test_weights_count_shared_neighbours():

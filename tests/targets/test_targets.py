@@ -35,12 +35,12 @@ def test_shared_labels_factored_and_sparse(limit, monkeypatch):
     np.testing.assert_allclose(Y.toarray(), np.where(y @ y.T > 0, 1.0, -1.0), atol=1e-12)
 
 
-@pytest.mark.parametrize("centre", [True, False])
-def test_distance_is_one_minus_half_the_squared_distance(centre):
-    rows = X - X.mean(axis=0) if centre else X
+@pytest.mark.parametrize("center", [True, False])
+def test_distance_is_one_minus_half_the_squared_distance(center):
+    rows = X - X.mean(axis=0) if center else X
     rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     squared = ((rows[:, None] - rows) ** 2).sum(axis=2)  # s_ij, between 0 and c = 4
-    np.testing.assert_allclose(built(targets.Distance(centre)).toarray(), 1.0 - squared / 2.0, atol=1e-12)
+    np.testing.assert_allclose(built(targets.Distance(center)).toarray(), 1.0 - squared / 2.0, atol=1e-12)
 
 
 def test_thresholded_distance_marks_the_nearest_of_each():
@@ -111,22 +111,6 @@ def test_as_target_takes_names_objects_and_matrices():
         targets.as_target(targets.Labels, None)
     with pytest.raises(TypeError, match="target must be a name"):
         targets.as_target(3, None)
-
-
-@pytest.mark.parametrize("kind", [targets.Distance, targets.ThresholdedDistance])
-def test_the_old_spelling_of_center_still_works(kind):
-    with pytest.warns(DeprecationWarning, match="center"):
-        old = kind(centre=False)
-    assert old == kind(center=False)
-
-
-def test_old_names_still_work():
-    with pytest.warns(DeprecationWarning, match="centered_unit_rows"):
-        assert targets.centred_unit_rows is targets.centered_unit_rows
-    with pytest.warns(DeprecationWarning, match="UNLABELED"):
-        assert targets.UNLABELLED == targets.UNLABELED
-    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
-        _ = targets.nothing
 
 
 def test_indicators_are_refused_by_targets_of_classes():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import warnings
 from collections.abc import Collection, Iterable
 
 CLOSE = 0.5  # similarity from which a name is worth suggesting
@@ -52,11 +51,6 @@ def known_name(given: str, choices: Iterable[str], what: str) -> str:
     raise ValueError(
         f"unknown {what} {given!r}{hint or ';'} {'T' if hint else 't'}here are {', '.join(by_plain.values())}"
     )
-
-
-def deprecated(old: str, new: str, stacklevel: int = 3) -> None:
-    """Warn that ``new`` replaces ``old``, which goes in the next version; level 3 points at the caller's caller."""
-    warnings.warn(f"{old} will be removed in the next version; use {new}", DeprecationWarning, stacklevel=stacklevel)
 
 
 def _plain(name: str) -> str:

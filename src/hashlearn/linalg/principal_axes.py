@@ -22,17 +22,17 @@ OVERSAMPLED, POWER_ITERATIONS = 10, 4  # of the randomized SVD
 
 
 class PrincipalAxes(NamedTuple):
-    """Scores of x are (x / scale − centre) @ directions; scale is X's largest entry, so that no square overflows."""
+    """Scores of x are (x / scale − center) @ directions; scale is X's largest entry, so that no square overflows."""
 
     scale: float
-    centre: FloatArray  # (n_features,), the mean of X / scale
+    center: FloatArray  # (n_features,), the mean of X / scale
     directions: FloatArray  # (n_features, n_components), orthonormal columns, most variance first
     variances: FloatArray  # (n_components,), of the scores
 
     def scores(self, X: Any) -> FloatArray:
-        """Centred scores, (n, n_components)."""
+        """Centered scores, (n, n_components)."""
         scores = np.empty((X.shape[0], self.directions.shape[1]))
-        offset = self.centre @ self.directions
+        offset = self.center @ self.directions
 
         def block(a: int, b: int) -> None:
             if issparse(X):
@@ -46,7 +46,7 @@ class PrincipalAxes(NamedTuple):
 
     def _rows(self, block: Any) -> FloatArray:
         dense = block.toarray() if issparse(block) else block
-        return np.asarray(dense, dtype=np.float64) / self.scale - self.centre
+        return np.asarray(dense, dtype=np.float64) / self.scale - self.center
 
     def _products(self, X: Any) -> tuple[Product, Product]:
         """Products with `_rows` of all of X and with its transpose; of sparse rows nothing dense is formed."""
@@ -54,8 +54,8 @@ class PrincipalAxes(NamedTuple):
             dense = self._rows(X)
             return lambda V: dense @ V, lambda U: dense.T @ U
         rows = X.astype(np.float64) / self.scale
-        columns, centre = rows.T, self.centre
-        return lambda V: rows @ V - centre @ V, lambda U: columns @ U - np.multiply.outer(centre, U.sum(axis=0))
+        columns, center = rows.T, self.center
+        return lambda V: rows @ V - center @ V, lambda U: columns @ U - np.multiply.outer(center, U.sum(axis=0))
 
 
 def principal_axes(X: Any, n_components: int, rng: np.random.Generator) -> PrincipalAxes:
@@ -67,8 +67,8 @@ def principal_axes(X: Any, n_components: int, rng: np.random.Generator) -> Princ
     """
     n, n_features = X.shape
     scale = float(max(X.max(), -X.min())) or 1.0
-    centre = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel() / scale
-    whole = PrincipalAxes(scale, centre, np.empty((n_features, 0)), np.empty(0))
+    center = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel() / scale
+    whole = PrincipalAxes(scale, center, np.empty((n_features, 0)), np.empty(0))
     count = min(n_components, n_features, n)
 
     def scatter(a: int, b: int) -> FloatArray:

@@ -182,11 +182,11 @@ def _network(graph: Graph, x: str, functions: NetworkMargins, rows: NDArray[Any]
 
 
 def _spheres(graph: Graph, x: str, functions: SphereMargins, rows: NDArray[Any]) -> Piece:
-    power = functions.squared_radii - np.square(functions.centres).sum(axis=1)
+    power = functions.squared_radii - np.square(functions.centers).sum(axis=1)
     seen = graph.op(
         "Sub", graph.op("Div", x, graph.constant(functions.scale, graph.dtype)), graph.real(functions.origin)
     )
-    pull = graph.affine(seen, 2.0 * functions.centres.T, power)
+    pull = graph.affine(seen, 2.0 * functions.centers.T, power)
     size = np.square(np.abs(rows / functions.scale) + np.abs(functions.origin)).sum(axis=1)[:, None]
     return Piece(graph.op("Sub", pull, graph.squared_norms(seen)), 2.0 * size + 2.0 * np.abs(power).max())
 

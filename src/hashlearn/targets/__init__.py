@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from hashlearn import bqp
-from hashlearn.core.names import deprecated, did_you_mean
+from hashlearn.core.names import did_you_mean
 from hashlearn.targets.base import Target, centered_unit_rows
 from hashlearn.targets.labels import UNLABELED, Labels, LabelsAndNeighbors, SharedLabels
 from hashlearn.targets.neighbors import Neighbors
@@ -76,15 +76,6 @@ def as_target(target: Any, y: np.ndarray | None) -> Target:
     if isinstance(target, np.ndarray | bqp.Operator) or sp.issparse(target):
         return Similarity(target)
     raise TypeError(f"target must be a name, a target object or an n × n similarity, got {type(target).__name__}")
-
-
-def __getattr__(name: str) -> Any:
-    """Names of version 0.1 in British spelling."""
-    new = {"UNLABELLED": "UNLABELED", "centred_unit_rows": "centered_unit_rows"}.get(name)
-    if new is None:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    deprecated(f"targets.{name}", f"targets.{new}")
-    return globals()[new]
 
 
 def __dir__() -> list[str]:

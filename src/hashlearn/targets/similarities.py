@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import InitVar, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,7 +11,6 @@ from numpy.typing import ArrayLike
 from sklearn.neighbors import NearestNeighbors
 
 from hashlearn import bqp
-from hashlearn.core.names import deprecated
 from hashlearn.targets.base import Target, centered_unit_rows
 
 
@@ -34,13 +33,9 @@ class Distance(Target):
     """
 
     center: bool = True
-    centre: InitVar[bool | None] = None
 
     name: ClassVar[str] = "distance"
     takes_tensors: ClassVar[bool] = True
-
-    def __post_init__(self, centre: bool | None) -> None:
-        _take_old_spelling(self, centre)
 
     def build(self, X: Any, y: np.ndarray | None, rng: np.random.Generator) -> bqp.Operator:
         rows = centered_unit_rows(X, self.center)
@@ -62,12 +57,10 @@ class ThresholdedDistance(Target):
 
     fraction: float = 0.02
     center: bool = True
-    centre: InitVar[bool | None] = None
 
     name: ClassVar[str] = "thresholded_distance"
 
-    def __post_init__(self, centre: bool | None) -> None:
-        _take_old_spelling(self, centre)
+    def __post_init__(self) -> None:
         if not (isinstance(self.fraction, int | float | np.number) and 0.0 < self.fraction < 1.0):
             raise ValueError(f"fraction must lie strictly between 0 and 1, got {self.fraction!r}")
 
@@ -83,12 +76,6 @@ class ThresholdedDistance(Target):
         near = sp.csr_array(near.maximum(near.T) + sp.eye_array(n, format="csr"))
         near.data[:] = 2.0
         return bqp.Sparse(near) + background
-
-
-def _take_old_spelling(target: Distance | ThresholdedDistance, centre: bool | None) -> None:
-    if centre is not None:
-        deprecated(f"{type(target).__name__}(centre=...)", "center=...", stacklevel=5)
-        object.__setattr__(target, "center", centre)
 
 
 @dataclass(frozen=True, eq=False)

@@ -27,7 +27,7 @@ class Spectral:
 
     Parameters
     ----------
-    binarisation : "sign" or "sequential"
+    binarization : "sign" or "sequential"
         "sign" takes sgn(x_i), with sgn(0) = +1. "sequential" decides one element after the other, each
         given those already decided and those still continuous (eqs. 20 and 21): the start of the paper's
         Algorithm 2.
@@ -45,19 +45,19 @@ class Spectral:
     -6.0
     """
 
-    binarisation: Literal["sign", "sequential"] = "sign"
+    binarization: Literal["sign", "sequential"] = "sign"
 
     name: ClassVar[str] = "spectral"
 
     def __post_init__(self) -> None:
-        if self.binarisation not in BINARIZATIONS:
-            raise ValueError(f"binarisation must be one of {', '.join(BINARIZATIONS)}, got {self.binarisation!r}")
+        if self.binarization not in BINARIZATIONS:
+            raise ValueError(f"binarization must be one of {', '.join(BINARIZATIONS)}, got {self.binarization!r}")
 
     def run(self, A: Operator, run: Run, rng: np.random.Generator, x0: np.ndarray | None) -> Status:
         """Offer one point."""
         _, x = spectral_relaxation(A, run, rng)
         run.tick("binarize", 0.9)
-        run.offer(sign(x) if self.binarisation == "sign" else CoordinateSweeps(A).binarize(x))
+        run.offer(sign(x) if self.binarization == "sign" else CoordinateSweeps(A).binarize(x))
         return Status.CONVERGED
 
 

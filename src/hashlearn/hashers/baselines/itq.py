@@ -76,7 +76,7 @@ class ITQ(BaseHasher):
             R, errors = itq_rotation(V, random_rotation(V.shape[1], rng), self.n_iter)
             weights = axes.directions @ R[:n_components]
         self.quantization_errors_ = np.array(errors) / X.shape[0]
-        self.hash_functions_ = linear_functions(weights, axes.centre * axes.scale, f"ITQ, {self.n_iter} steps")
+        self.hash_functions_ = linear_functions(weights, axes.center * axes.scale, f"ITQ, {self.n_iter} steps")
         return self
 
 

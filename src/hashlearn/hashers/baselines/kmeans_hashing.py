@@ -106,7 +106,7 @@ class KMeansHashing(BaseHasher):
                 weights.append(2.0 * axes.directions[:, components] @ found.codewords.T)
                 offsets.append(-(found.codewords**2).sum(axis=1))
             columns = np.hstack(weights)
-            constant = np.concatenate(offsets) - axes.centre @ columns
+            constant = np.concatenate(offsets) - axes.center @ columns
         self.hash_functions_ = CodewordMargins(columns, constant, np.array(sizes), axes.scale)
         return self
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.core.checks import generator
-from hashlearn.core.names import deprecated, require_choice
+from hashlearn.core.names import require_choice
 from hashlearn.hash_functions.linear import linear_functions
 from hashlearn.hashers.base import MAX_BITS, BaseHasher
 from hashlearn.linalg.gram import column_means
@@ -31,7 +31,6 @@ class LSH(BaseHasher):
     n_bits : code length; any number of bits for any number of features
     center : measure angles from the mean of the training samples; False: from the origin, as in the publication
     random_state : seed or Generator, for the hyperplanes
-    centre : deprecated spelling of ``center``
 
     Deviations
     ----------
@@ -57,18 +56,13 @@ class LSH(BaseHasher):
     """
 
     center: bool = True
-    centre: bool | None = None
 
     def fit(self, X: Any, y: Any = None) -> LSH:
         """Draw the hyperplanes and, if wanted, take the mean; y is ignored."""
         X = self._validated(X, reset=True)
         self._check_n_bits(MAX_BITS)  # nothing is learned from the samples, so a few are enough
         weights = generator(self.random_state).standard_normal((X.shape[1], self.n_bits))
-        center = self.center
-        if self.centre is not None:
-            deprecated("LSH(centre=...)", "center=...")
-            center = self.centre
-        origin = column_means(X) if center else np.zeros(X.shape[1])
+        origin = column_means(X) if self.center else np.zeros(X.shape[1])
         self.hash_functions_ = linear_functions(weights, origin, "random hyperplanes")
         return self
 
@@ -129,4 +123,4 @@ class SignCodes(BaseHasher):
             values = values.toarray() if hasattr(values, "toarray") else values
             return np.eye(n_features, self.n_bits), np.zeros(n_features), values
         axes = principal_axes(X, self.n_bits, generator(self.random_state))
-        return axes.directions, axes.centre * axes.scale, axes.scores(X) * axes.scale
+        return axes.directions, axes.center * axes.scale, axes.scores(X) * axes.scale

@@ -59,7 +59,7 @@ class SpectralHashing(BaseHasher):
         axis, k = self.modes_.T
         sides = lengths[axis]
         frequency = np.pi * k / np.where(sides > 0.0, sides, 1.0)
-        linear = linear_functions(axes.directions[:, axis] * frequency, axes.centre * axes.scale, "spectral hashing")
+        linear = linear_functions(axes.directions[:, axis] * frequency, axes.center * axes.scale, "spectral hashing")
         intercepts = linear.intercepts - lower[axis] * frequency
         self.hash_functions_ = CosineMargins(linear.weights, intercepts, linear.bits, linear.description)
         return self

@@ -20,7 +20,7 @@ from hashlearn.hash_functions.fitted import PanelFunction
 from hashlearn.hash_functions.stored import largest_entry, stored_array, stored_number
 from hashlearn.hashers.base import BaseHasher
 
-POINTS_PER_CENTRE = 5
+POINTS_PER_CENTER = 5
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ class SphericalHashing(BaseHasher):
 
     Attributes
     ----------
-    centres_, radii_ : (n_bits, n_features) and (n_bits,), in the units of X
+    centers_, radii_ : (n_bits, n_features) and (n_bits,), in the units of X
     overlaps_ : share of the samples inside both of two spheres, (n_bits, n_bits)
     n_iter_, converged_ : how it ended
     hash_functions_ : the fitted functions
@@ -81,23 +81,23 @@ class SphericalHashing(BaseHasher):
         rows -= origin.astype(X.dtype)
 
         n = len(rows)
-        drawn = [rng.choice(n, min(POINTS_PER_CENTRE, n), replace=False) for _ in range(self.n_bits)]
-        centres = np.array([rows[five].mean(axis=0, dtype=np.float64) for five in drawn])
-        squared_radii, overlaps = _balanced(rows, centres)
+        drawn = [rng.choice(n, min(POINTS_PER_CENTER, n), replace=False) for _ in range(self.n_bits)]
+        centers = np.array([rows[five].mean(axis=0, dtype=np.float64) for five in drawn])
+        squared_radii, overlaps = _balanced(rows, centers)
         for n_iter in range(1, self.max_iter + 1):
             self.n_iter_ = n_iter
             excess = 4.0 * overlaps - 1.0
             np.fill_diagonal(excess, 0.0)
-            centres += 0.5 / self.n_bits * (excess.sum(axis=1)[:, None] * centres - excess @ centres)
-            squared_radii, overlaps = _balanced(rows, centres)
+            centers += 0.5 / self.n_bits * (excess.sum(axis=1)[:, None] * centers - excess @ centers)
+            squared_radii, overlaps = _balanced(rows, centers)
             self.converged_ = self._is_even(overlaps)
             if self.converged_:
                 break
         else:
             log.warning("spherical hashing: overlaps still uneven after %d moves", self.max_iter)
         self.overlaps_ = overlaps
-        self.centres_, self.radii_ = (centres + origin) * scale, np.sqrt(squared_radii) * scale
-        self.hash_functions_ = SphereMargins(centres, squared_radii, origin, scale)
+        self.centers_, self.radii_ = (centers + origin) * scale, np.sqrt(squared_radii) * scale
+        self.hash_functions_ = SphereMargins(centers, squared_radii, origin, scale)
         return self
 
     def _is_even(self, overlaps: NDArray[np.float64]) -> bool:
@@ -107,10 +107,10 @@ class SphericalHashing(BaseHasher):
         return bool(np.abs(pairs - 1.0).mean() <= self.mean_tol and pairs.std() <= self.deviation_tol)
 
 
-def _balanced(rows: NDArray[Any], centres: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _balanced(rows: NDArray[Any], centers: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Squared radii that have half the rows inside, and the share of rows inside both of two spheres."""
     n = len(rows)
-    turned = centres.T.astype(rows.dtype)
+    turned = centers.T.astype(rows.dtype)
 
     def distances(a: int, b: int) -> NDArray[Any]:
         block = rows[a:b]
@@ -118,7 +118,7 @@ def _balanced(rows: NDArray[Any], centres: NDArray[Any]) -> tuple[NDArray[np.flo
 
     with one_blas_thread():
         squares = np.concatenate(map_row_blocks(distances, n, rows.shape[1])).astype(np.float64)
-        squares += (centres * centres).sum(axis=1)
+        squares += (centers * centers).sum(axis=1)
         middle = np.partition(squares, (n // 2 - 1, n // 2), axis=0)[n // 2 - 1 : n // 2 + 1]
         squared_radii = np.maximum(middle.mean(axis=0), 0.0)
         inside = (squares <= squared_radii).astype(np.float64)
@@ -129,15 +129,15 @@ class SphereMargins(FittedHashFunctions):
     """Margins radius² − ‖x − center‖², with x divided by ``scale`` and seen from ``origin``."""
 
     kind = "spheres"
-    stored = ("centres", "squared_radii", "origin", "scale")  # "centres" is the name in model files
+    stored = ("centers", "squared_radii", "origin", "scale")  # "centers" is the name in model files
 
-    def __init__(self, centres: NDArray[Any], squared_radii: NDArray[Any], origin: NDArray[Any], scale: float) -> None:
-        super().__init__(centres.shape[1], every_bit(len(centres)), f"{len(centres)} spheres")
-        self.centres, self.squared_radii, self.origin, self.scale = centres, squared_radii, origin, scale
+    def __init__(self, centers: NDArray[Any], squared_radii: NDArray[Any], origin: NDArray[Any], scale: float) -> None:
+        super().__init__(centers.shape[1], every_bit(len(centers)), f"{len(centers)} spheres")
+        self.centers, self.squared_radii, self.origin, self.scale = centers, squared_radii, origin, scale
 
     def _panel_function(self, dtype: np.dtype[Any], sparse: bool) -> tuple[PanelFunction, list[NDArray[Any]]]:
-        turned = np.ascontiguousarray(2.0 * self.centres.T, dtype=dtype)
-        power = (self.squared_radii - (self.centres * self.centres).sum(axis=1)).astype(dtype)
+        turned = np.ascontiguousarray(2.0 * self.centers.T, dtype=dtype)
+        power = (self.squared_radii - (self.centers * self.centers).sum(axis=1)).astype(dtype)
         origin, scale = self.origin.astype(dtype), dtype.type(self.scale)
 
         def margins(panel: NDArray[Any]) -> NDArray[Any]:
@@ -148,16 +148,16 @@ class SphereMargins(FittedHashFunctions):
 
     def margin_bound(self, entry: float) -> float:
         """‖x‖² + 2|x · center| + radius² + ‖center‖², with x as it is seen from ``origin``."""
-        x, center = entry / self.scale + largest_entry(self.origin), largest_entry(self.centres)
+        x, center = entry / self.scale + largest_entry(self.origin), largest_entry(self.centers)
         return self.n_features * (x + center) * (x + center) + largest_entry(self.squared_radii)
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> SphereMargins:
         n_features = int(state["n_features"])
-        centres = stored_array(state, "centres", (None, n_features))
-        radii = stored_array(state, "squared_radii", (len(centres),))
+        centers = stored_array(state, "centers", (None, n_features))
+        radii = stored_array(state, "squared_radii", (len(centers),))
         origin = stored_array(state, "origin", (n_features,))
-        return cls(centres, radii, origin, stored_number(state, "scale", most=LARGEST_FEATURE))
+        return cls(centers, radii, origin, stored_number(state, "scale", most=LARGEST_FEATURE))
 
 
 def spherical_hamming_distances(a: Any, b: Any) -> NDArray[np.float64]:
