@@ -20,13 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.claims.recording import add_option, record
+from benchmarks.frontier import QUANTIZERS, FaissITQ
 from hashlearn import RankingHasher
+from hashlearn.core.packages import require
 from hashlearn.experiments import datasets
-from hashlearn.experiments.bench.peers import PEERS
 from hashlearn.hashers import ITQ
 
 BITS, NOISE = 64, 0.03
-PEERS_TIMED = ("FAISS ITQ", "OPQ", "LSQ")
 MILLION, ENCODED = 1_000_000, 100_000
 
 
@@ -36,12 +36,17 @@ def fit(X: NDArray[Any], turns: int) -> dict[str, float]:
     def ranking(encoder: str) -> Callable[[], Any]:
         return lambda: RankingHasher(BITS, encoder=encoder, random_state=0).fit(X)
 
-    def peer(name: str) -> Callable[[], Any]:
-        return lambda: PEERS[name].build(BITS, X.shape[1], "cosine").fit(X)
+    def quantizer(name: str) -> Callable[[], Any]:
+        return lambda: (
+            require("faiss", "faiss", "this comparison")
+            .index_factory(X.shape[1], QUANTIZERS[name].format(n=BITS // 8))
+            .train(X)
+        )
 
     RankingHasher(8, n_steps=2, hidden=16, random_state=0).fit(X[:1000])  # compiles
     tasks = {f"RankingHasher, {encoder}": ranking(encoder) for encoder in ("mlp", "linear")}
-    seconds = show(in_turns({**tasks, **{name: peer(name) for name in PEERS_TIMED}}, turns))
+    tasks |= {"FAISS ITQ": lambda: FaissITQ(BITS).fit(X), **{name: quantizer(name) for name in ("OPQ", "LSQ")}}
+    seconds = show(in_turns(tasks, turns))
     return dict(zip(("mlp", "linear", "faiss_itq", "opq", "lsq"), seconds, strict=True))
 
 
