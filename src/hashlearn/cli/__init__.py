@@ -31,7 +31,7 @@ from hashlearn.cli import (
     search,
     tune,
 )
-from hashlearn.cli.exits import Failure, InputError, Interrupted, end_with
+from hashlearn.cli.exits import Failure, Interrupted, end_with
 
 NO_ANSWER = "Interrupted before there was an answer."
 
@@ -53,17 +53,6 @@ class _Commands(click.Group):
         except (click.ClickException, MemoryError, OSError) as error:
             end_with(error)
         sys.exit(code)
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Refuse arguments with characters that cannot occur in a file name."""
-        for argument in args:
-            try:
-                fits = b"\0" not in os.fsencode(argument)
-            except UnicodeEncodeError:
-                fits = False
-            if not fits:
-                raise InputError(f"{argument!a}: has a character that no file name can have")
-        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the chosen command."""

@@ -11,7 +11,6 @@ import errno
 import os
 import re
 import sys
-import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import IO, Any, NoReturn
@@ -80,11 +79,8 @@ def refusal(error: MemoryError | OSError, about: str = "") -> click.ClickExcepti
 
 
 def end_with(error: click.ClickException | MemoryError | OSError) -> NoReturn:
-    """End the process with one line about an error. One of the system may be about standard output itself."""
-    if isinstance(error, click.ClickException):
-        shown = error
-    else:
-        shown = Failure(refusal(error, "standard output").message) if _is_of_echo(error) else refusal(error)
+    """End the process with one line about an error."""
+    shown = error if isinstance(error, click.ClickException) else refusal(error)
     with suppress(OSError):  # standard error may be full as well
         shown.show()
     sys.exit(shown.exit_code)
@@ -95,12 +91,6 @@ def _memory_advice() -> str:
     context = click.get_current_context(silent=True)
     has_batches = context is not None and any(option.name == "batch_rows" for option in context.command.params)
     return "; give fewer rows, or a smaller --batch-rows" if has_batches else ""
-
-
-def _is_of_echo(error: BaseException) -> bool:
-    """Whether click raised it while printing: such an error names no file."""
-    frames = list(traceback.walk_tb(error.__traceback__))
-    return bool(frames) and frames[-1][0].f_globals.get("__name__") == click.echo.__module__
 
 
 def one_line(error: BaseException | str) -> str:

@@ -163,8 +163,6 @@ def _given(settings: tuple[str, ...]) -> dict[str, Any]:
             found[name] = json.loads(text)
         except ValueError:
             found[name] = text
-        except RecursionError:
-            raise InputError(f"--set: the value of {name} has too many brackets in brackets") from None
     return found
 
 
