@@ -31,7 +31,7 @@ def some_signs(n: int, seed: int = 0) -> np.ndarray:
     return np.where(np.random.default_rng(seed).random(n) < 0.5, -1.0, 1.0)
 
 
-def neighbours(n: int, degree: int, seed: int) -> sp.csr_array:
+def neighbors(n: int, degree: int, seed: int) -> sp.csr_array:
     """A sparse matrix with about ``degree`` random ±1 entries a row, made without an n × n array."""
     rng = np.random.default_rng(seed)
     i, j = rng.integers(0, n, (2, n * degree // 2))
@@ -58,7 +58,7 @@ LARGE = {
     "low rank, by sweeps": lambda: random_low_rank(2500, 5, 4),
     "low rank, repeated rows": lambda: repeated_rows(1000, weights=(-1.0, -0.5, 2.0)),
     "sparse plus low rank, made dense": lambda: as_operator(random_sparse(100, 5)) + random_low_rank(100, 3, 6),
-    "sparse plus low rank, by sweeps": lambda: as_operator(neighbours(2500, 6, 7)) + random_low_rank(2500, 3, 8),
+    "sparse plus low rank, by sweeps": lambda: as_operator(neighbors(2500, 6, 7)) + random_low_rank(2500, 3, 8),
 }
 
 
@@ -125,7 +125,7 @@ def test_inputs_are_untouched():
 
 
 def test_more_iterations_help():
-    A = Dense(neighbours(600, 6, 0).toarray())
+    A = Dense(neighbors(600, 6, 0).toarray())
     values = {
         count: np.mean([bqp.solve(A, LocalSearch(max_iter=count), random_state=seed).value for seed in range(3)])
         for count in (20_000, 300_000)
@@ -221,7 +221,7 @@ def test_a_long_walk_offers_on_the_way(monkeypatch):
         if progress.value < -1000.0:
             raise KeyboardInterrupt
 
-    solution = bqp.solve(neighbours(600, 6, 0).toarray(), "local_search", random_state=0, progress=stop)
+    solution = bqp.solve(neighbors(600, 6, 0).toarray(), "local_search", random_state=0, progress=stop)
     assert solution.status is Status.INTERRUPTED
     assert -2000.0 < solution.value < -1000.0
 
@@ -271,7 +271,7 @@ def test_any_options_work(n_starts, tenure, patience):
 
 WALKED = {
     "dense": lambda: Dense(random_symmetric(60, 3)),
-    "dense integers": lambda: Dense(neighbours(80, 5, 5).toarray()),
+    "dense integers": lambda: Dense(neighbors(80, 5, 5).toarray()),
     "two variables": lambda: Dense(np.array([[0.0, 1.0], [1.0, 0.0]])),
     "with a diagonal": lambda: Dense(random_symmetric(50, 6) + np.diag(np.arange(50.0))),
 }
@@ -327,7 +327,7 @@ class TestWalks:
 
 def test_walks_leave_local_optima():
     """Plain descent stops where it is; a tabu walk from the same local optimum finds better ones."""
-    A = Dense(neighbours(300, 6, 1).toarray())
+    A = Dense(neighbors(300, 6, 1).toarray())
     stuck = bqp.sweeps.CoordinateSweeps(A).descend(some_signs(300))
     walk = TabuWalks(A).walk(stuck, np.random.default_rng(0), tenure=15, patience=3000, max_moves=10**5)
     assert walk.value < A.value(stuck) - 20.0

@@ -35,7 +35,7 @@ def test_modes_by_hand():
     assert smoothest_modes(np.array([1.0, 0.0]), 3).tolist() == [[0, 1], [0, 2], [0, 3]]
 
 
-def test_neighbours_agree_more_than_strangers(box):
+def test_neighbors_agree_more_than_strangers(box):
     found = SpectralHashing(16).fit(box).transform(box)
     distance = np.linalg.norm(box[:1000, None] - box[None, :1000], axis=2)
     hamming = (found[:1000, None] != found[None, :1000]).sum(axis=2)

@@ -60,7 +60,7 @@ def test_labels_give_better_codes_than_signs_and_hash_functions_predict_them(sup
     assert agreement > 0.99
 
 
-def test_unlabelled_codes_keep_neighbours(unsupervised):
+def test_unlabelled_codes_keep_neighbors(unsupervised):
     assert unsupervised.target_.name == "distance"
     assert mean_average_precision(unsupervised) > 0.45
     default = fitted(y=None)

@@ -1,4 +1,4 @@
-"""The example for users of sentence-transformers: same form of codes, more neighbours found."""
+"""The example for users of sentence-transformers: same form of codes, more neighbors found."""
 
 import sys
 

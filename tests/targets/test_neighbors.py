@@ -1,4 +1,4 @@
-"""The neighbour graph and its embedding: small graphs worked out by hand, and laws on awkward data."""
+"""The neighbor graph and its embedding: small graphs worked out by hand, and laws on awkward data."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def blobs(n_each=40, n_features=5, seed=0):
     return centers[y] + rng.standard_normal((len(y), n_features)), y
 
 
-def test_weights_count_shared_neighbours():
+def test_weights_count_shared_neighbors():
     # On a line 0, 1, 2, …, 5: the two nearest of each, by hand.
     X = np.array([[0.0], [1.0], [2.1], [3.3], [4.6], [6.0]])
     lists = [{1, 2}, {0, 2}, {1, 3}, {2, 4}, {3, 5}, {4, 3}]
@@ -41,7 +41,7 @@ def test_equal_rows_are_one_node():
     np.testing.assert_array_equal(E[0], E[2])
 
 
-def test_many_copies_of_a_row_do_not_hide_its_neighbours():
+def test_many_copies_of_a_row_do_not_hide_its_neighbors():
     X, y = blobs()
     copied = np.concatenate([X, np.repeat(X[:1], 60, axis=0)])
     E = targets.Neighbors(5, 8, 3.0).embedding(copied, np.random.default_rng(0))

@@ -201,9 +201,9 @@ def _numbers(given: str | None, option: str) -> list[int]:
 
 def _summaries(plan: Plan, found: Results, dataset: str) -> dict[str, Summary]:
     """The metrics that a table shows, for one data set."""
-    from hashlearn.experiments.bench.summary import summarise
+    from hashlearn.experiments.bench.summary import summarize
 
-    all_of = {name: summarise(found, plan, dataset, name) for name in plan.shown_metrics}
+    all_of = {name: summarize(found, plan, dataset, name) for name in plan.shown_metrics}
     known = {name: one for name, one in all_of.items() if one.has_values}
     return known or all_of
 

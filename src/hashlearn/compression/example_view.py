@@ -78,7 +78,7 @@ def _group(title: str, rows: list[int], kind: str, database: Contents, k: int) -
     count = f" {len(rows)}" if kind == "new" else f" {len(rows)} of {k}"
     name = element("p", {"same": "✓ ", "other": "✗ ", "new": "→ "}[kind], title, element("small", count))
     if database.images is not None:
-        shown = element("div", (_figure(row, kind, title, database) for row in rows), class_="neighbours")
+        shown = element("div", (_figure(row, kind, title, database) for row in rows), class_="neighbors")
     elif database.texts is not None:
         items = (element("li", database.text(row), element("small", f" row {row:,}")) for row in rows)
         shown = element("ul", items, class_="texts")

@@ -46,8 +46,8 @@ class Quick(BaseHasher):
         self.planes_ = np.random.default_rng(self.random_state).normal(size=(X.shape[1], self.n_bits))
         return self
 
-    def _margins(self, X: Any) -> Any:
-        return X @ self.planes_
+    def decision_function(self, X: Any) -> Any:
+        return self._validated(X, reset=False) @ self.planes_
 
 
 class Slow(Quick):

@@ -125,14 +125,14 @@ def test_gallery_shows_the_same_queries_for_every_method_and_its_own_nearest():
     raw = {image.tobytes(): DATA.class_names[y] for image, y in zip(DATA.images, DATA.y, strict=True)}
     for query in gallery["queries"]:
         assert raw[base64.b64decode(query["image"])] == query["label"]
-        distances = [neighbour["distance"] for neighbour in query["neighbours"]]
+        distances = [neighbor["distance"] for neighbor in query["neighbors"]]
         assert len(distances) == NEAREST
         assert distances == sorted(distances)
-        assert all(raw[base64.b64decode(n["image"])] == n["label"] for n in query["neighbours"])
+        assert all(raw[base64.b64decode(n["image"])] == n["label"] for n in query["neighbors"])
     assert strict(as_text(records[0]))["gallery"] == records[0]["gallery"]
 
 
-def test_neighbours_at_equal_distance_come_by_index():
+def test_neighbors_at_equal_distance_come_by_index():
     record = run_cell(Cell("inference", "digits", "Quick", 3, 0), DATA, with_gallery=True)  # eight codes, many ties
     split = PROTOCOLS["digits"].draw(DATA, 0)
     hasher = fakes.Quick(3, random_state=0).fit(DATA.X[split.train])
@@ -142,7 +142,7 @@ def test_neighbours_at_equal_distance_come_by_index():
     shown = record["gallery"]["queries"][0]
     assert base64.b64decode(shown["image"]) == DATA.images[query].tobytes()
     expected = [DATA.images[split.database[item]].tobytes() for item in nearest]
-    assert [base64.b64decode(neighbour["image"]) for neighbour in shown["neighbours"]] == expected
+    assert [base64.b64decode(neighbor["image"]) for neighbor in shown["neighbors"]] == expected
 
 
 def test_no_gallery_without_images():
@@ -162,14 +162,14 @@ def test_warnings_are_kept_with_the_result(monkeypatch):
     assert record["warnings"] == ["UserWarning: not converged"]
 
 
-def test_neighbours_are_those_of_the_float_vectors():
-    record = run_cell(Cell("neighbours", "digits", "ITQ", 6, 0), DATA)
-    split = TABLES["neighbours"].protocol("digits").draw(DATA, 0)
+def test_neighbors_are_those_of_the_float_vectors():
+    record = run_cell(Cell("neighbors", "digits", "ITQ", 6, 0), DATA)
+    split = TABLES["neighbors"].protocol("digits").draw(DATA, 0)
     gaps = DATA.X[split.queries][:, None, :].astype(float) - DATA.X[split.database][None]
     truth = np.argsort((gaps**2).sum(axis=2), axis=1)[:, :10]
     assert np.array_equal(np.sort(nearest_vectors(DATA, split, 10)), np.sort(truth))
     found = record["metrics"]
-    assert 0.0 < found["neighbours@10"] < found["neighbours@100"] <= 1.0
+    assert 0.0 < found["neighbors@10"] < found["neighbors@100"] <= 1.0
 
 
 def test_classes_never_learned_from():

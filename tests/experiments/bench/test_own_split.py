@@ -161,8 +161,8 @@ def test_neighbors_of_files_without_labels(folder: Path, suffix: str) -> None:
     assert {record["cell"]["method"] for record in records} == {"ITQ", "Sign"}
     for record in records:
         assert counts(record) == {"n_train": 270, "n_database": 270, "n_queries": 30}
-        assert set(record["metrics"]) == {"neighbours@10", "neighbours@100"}
-        assert record["metrics"]["neighbours@10"] > 10 / 270
+        assert set(record["metrics"]) == {"neighbors@10", "neighbors@100"}
+        assert record["metrics"]["neighbors@10"] > 10 / 270
     assert "average precision" not in ended.output
     assert invoke("report", "results", "-o", "page.html").exit_code == 0
 

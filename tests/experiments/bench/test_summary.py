@@ -11,7 +11,7 @@ from hashlearn.experiments.bench.blocks import Entry
 from hashlearn.experiments.bench.plans import plan
 from hashlearn.experiments.bench.protocols import PROTOCOLS
 from hashlearn.experiments.bench.results import Results
-from hashlearn.experiments.bench.summary import summarise
+from hashlearn.experiments.bench.summary import summarize
 from hashlearn.experiments.bench.tables import Cell
 from tests.experiments.bench import fakes
 
@@ -30,7 +30,7 @@ def results(values):
 
 def summary(values, metric="precision@2", methods=("SDR",), bits=(8, 16)):
     """What three draws of these methods and lengths have for the values."""
-    return summarise(results(values), plan("inference", ["mnist"], methods, bits), "mnist", metric)
+    return summarize(results(values), plan("inference", ["mnist"], methods, bits), "mnist", metric)
 
 
 THREE = {("SDR", 8, 0): 0.87, ("SDR", 8, 1): 0.88, ("SDR", 8, 2): 0.92, ("SDR", 16, 0): 0.94}
@@ -65,7 +65,7 @@ def test_the_protocol_in_words():
     found = results(THREE)
     for record in found.records.values():
         record["protocol"] = drawn
-    assert summarise(found, plan("inference", ["mnist"]), "mnist", "map").protocol == (
+    assert summarize(found, plan("inference", ["mnist"]), "mnist", "map").protocol == (
         "Protocol '120 per class': 42 classes (60 smaller ones left out), 12 training samples of each, 504 in all; "
         "2,100 in the database; 420 queries (10 per class)"
     )

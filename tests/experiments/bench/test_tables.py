@@ -117,10 +117,6 @@ def test_registered_hashers_take_the_tables_hash_function_where_they_have_a_choi
     assert METHODS["NMF"].build(request(UNSUPERVISED, hash_function="linear_svm")).n_bits == 12
 
 
-def test_the_neighbors_table_has_two_spellings():
-    assert plan("neighbors").table is plan("neighbours").table is TABLES["neighbours"]
-
-
 def test_a_plan_is_the_whole_table_unless_a_part_is_asked_for():
     whole = plan("inference")
     assert len(whole.cells) == 3 * 4 * 4 * 3

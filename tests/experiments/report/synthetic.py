@@ -112,7 +112,7 @@ def cell(table: str, dataset: str, method: str, n_bits: int, draw: int = 0, draw
         "digest": hashlib.sha256(seed).hexdigest(),
         "provenance": {
             "source": "http://yann.lecun.com/exdb/mnist/",
-            "licence": "CC BY-SA 3.0",
+            "license": "CC BY-SA 3.0",
             "files": [{"path": "mnist/train-images-idx3-ubyte.gz", "sha256": "4" * 64, "size": 9912422}],
             "features": {"name": features},
         },
@@ -142,18 +142,18 @@ def _inference(method: str, n_bits: int, rng: np.random.Generator) -> dict[str, 
 
 
 def _gallery(dataset: str, method: str, n_bits: int) -> dict[str, Any] | None:
-    """Six queries, the same for every method, each with eight neighbours of which the later may be wrong."""
+    """Six queries, the same for every method, each with eight neighbors of which the later may be wrong."""
     if dataset not in CLASSES:
         return None
     rng = np.random.default_rng(len(method))
     queries = []
     for label in (0, 2, 4, 5, 7, 9):
-        neighbours = []
+        neighbors = []
         for place in range(8):
             found = label if rng.random() < 0.95 - 0.05 * place else int(rng.integers(10))
             distance = place // 3 + (found != label)
-            neighbours.append({**_picture(dataset, found, rng), "distance": distance})
-        queries.append({**_picture(dataset, label, np.random.default_rng(label)), "neighbours": neighbours})
+            neighbors.append({**_picture(dataset, found, rng), "distance": distance})
+        queries.append({**_picture(dataset, label, np.random.default_rng(label)), "neighbors": neighbors})
     shape = [24, 24] if dataset == "mnist" else [32, 32, 3]
     return {"image_shape": shape, "queries": queries}
 

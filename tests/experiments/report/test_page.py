@@ -120,8 +120,8 @@ def test_names_and_labels_are_escaped(cells: list[dict[str, Any]]) -> None:
         cell["digest"] = evil
         for query in (cell["gallery"] or {"queries": []})["queries"]:
             query["label"] = evil
-            for neighbour in query["neighbours"]:
-                neighbour["label"] = evil
+            for neighbor in query["neighbors"]:
+                neighbor["label"] = evil
     text = results_page(synthetic.results(poisoned), title=evil, paper_value=synthetic.paper_value)
     found = structure(text)
     assert evil not in text

@@ -147,7 +147,7 @@ def _evaluate(
         }
         curve = {"recall": found.curve.recall.tolist(), "precision": found.curve.precision.tolist()}
     if table.euclidean:
-        values |= neighbours_found(queries, database, nearest_vectors(data, split, table.euclidean))
+        values |= neighbor_recalls(queries, database, nearest_vectors(data, split, table.euclidean))
     return {"metrics": values, "curve": curve}
 
 
@@ -225,12 +225,12 @@ def nearest_vectors(data: DataSet, split: Split, n_neighbors: int) -> NDArray[np
     return found
 
 
-def neighbours_found(
+def neighbor_recalls(
     queries: NDArray[np.uint8], database: NDArray[np.uint8], truth: NDArray[np.int64]
 ) -> dict[str, float | None]:
-    """Recall of the true neighbours among the nearest 10 and 100 codes; None if there are fewer codes."""
+    """Recall of the true neighbors among the nearest 10 and 100 codes; None if there are fewer codes."""
     return {
-        f"neighbours@{k}": metrics.neighbor_recall(queries, database, truth, k=k) if k <= len(database) else None
+        f"neighbors@{k}": metrics.neighbor_recall(queries, database, truth, k=k) if k <= len(database) else None
         for k in RETRIEVED
     }
 
@@ -252,7 +252,7 @@ def gallery(
         "queries": [
             {
                 **_picture(data, split.queries[query]),
-                "neighbours": [
+                "neighbors": [
                     {**_picture(data, split.database[item]), "distance": int(distances[row, item])}
                     for item in nearest[row]
                 ],

@@ -25,9 +25,9 @@ AT = re.compile(r"(map|p)@([1-9]\d{0,8})")  # metrics of the first items of a ra
 METRIC_TITLES = {
     f"precision@{RADIUS}": "precision within 2 bits",
     "map": "mean average precision",
-    "knn_accuracy": "accuracy of 4 nearest neighbours",
-    "neighbours@10": "true neighbours among the nearest 10 codes",
-    "neighbours@100": "true neighbours among the nearest 100 codes",
+    "knn_accuracy": "accuracy of 4 nearest neighbors",
+    "neighbors@10": "true neighbors among the nearest 10 codes",
+    "neighbors@100": "true neighbors among the nearest 100 codes",
 }
 
 

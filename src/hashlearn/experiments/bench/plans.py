@@ -14,7 +14,6 @@ from hashlearn.experiments.bench.tables import PAPER_DATASETS, RETRIEVAL, TABLES
 from hashlearn.experiments.datasets.own_files import SUFFIXES, near_file
 
 MOST_BITS = 4096
-STORED_NAMES = {"neighbors": "neighbours"}  # tables whose folder in stored results has another name
 
 
 @dataclass(frozen=True)
@@ -72,8 +71,7 @@ def plan(
     >>> [str(cell) for cell in plan("knn", ["mnist"], ["sdr"], bits=[8], n_draws=1).cells]
     ['mnist, SDR, 8 bits, draw 0']
     """
-    table = known_name(table, [*TABLES, *STORED_NAMES], "table")
-    chosen = TABLES[STORED_NAMES.get(table, table)]
+    chosen = TABLES[known_name(table, TABLES, "table")]
     choice = choice or Choice()
     sources: dict[str, str] = {}
     for given in datasets or chosen.datasets:

@@ -39,7 +39,7 @@ class Summary:
         return _aligned(header, lines)
 
 
-def summarise(results: Results, plan: Plan, dataset: str, metric_name: str) -> Summary:
+def summarize(results: Results, plan: Plan, dataset: str, metric_name: str) -> Summary:
     """The means of a metric on one data set, for all methods and lengths of the plan, without results too."""
     table, block = plan.table, _block(results, plan, dataset)
     rows: dict[str, dict[int, Entry]] = {}

@@ -2,7 +2,6 @@
 
 Retrieval by labels rewards a good classifier. Therefore queries of "unseen" belong to classes that nothing was learned
 from, and "neighbors" scores the nearest rows of the original vectors: there, labels only draw the training samples.
-Stored results call this table "neighbours"; both words are accepted.
 
 A data set that no table names is taken in its own split, if it has one. Else training samples are drawn class by class,
 and all rows are learned from where only neighbors of vectors are scored.
@@ -76,7 +75,7 @@ class Table:
     @property
     def shown_metrics(self) -> tuple[str, ...]:
         """The table's own metric first."""
-        own = (self.metric, "neighbours@100") if self.euclidean else (self.metric,)
+        own = (self.metric, "neighbors@100") if self.euclidean else (self.metric,)
         return tuple(dict.fromkeys((*own, "map")))
 
     def protocol(self, dataset: str) -> AnyProtocol:
@@ -187,10 +186,10 @@ TABLES: dict[str, Table] = {
             other_protocol="unseen, 120",
         ),
         Table(
-            "neighbours",
-            "Neighbours of the original vectors",
+            "neighbors",
+            "Neighbors of the original vectors",
             "What should be found are each query's 10 nearest vectors by Euclidean distance; no labels are involved.",
-            "neighbours@10",
+            "neighbors@10",
             MIXED,
             _BEYOND,
             ("mnist", "clinc150_minilm"),

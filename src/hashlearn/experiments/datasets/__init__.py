@@ -33,7 +33,7 @@ from hashlearn.experiments.datasets.image_features import ImageFeatures
 from hashlearn.experiments.datasets.images import Cifar10, Digits, ImageSource, Mnist
 from hashlearn.experiments.datasets.own_files import (
     GIVEN,
-    LICENCE,
+    LICENSE,
     SUFFIXES,
     count_samples,
     file_has_labels,
@@ -90,13 +90,13 @@ def known() -> list[Known]:
     """Every data set: what it offers, where it comes from, and what of it is missing in the data folder."""
     folder = data_folder()
     found = [
-        Known(s.name, s.features, s.samples, s.home, s.licence, s.how, folder, tuple(s.missing(folder)))
+        Known(s.name, s.features, s.samples, s.home, s.license, s.how, folder, tuple(s.missing(folder)))
         for s in DATASETS.values()
     ]
     for stem, path in _npz_files(folder).items():
         samples = count_samples(path)
         how = "a file of yours" if samples is not None else "a file that cannot be read"
-        found.append(Known(stem, (GIVEN,), samples, f"the file {path.name}", LICENCE, how, folder, ()))
+        found.append(Known(stem, (GIVEN,), samples, f"the file {path.name}", LICENSE, how, folder, ()))
     return found
 
 

@@ -37,13 +37,13 @@ class Provenance:
     Attributes
     ----------
     source : the data set's web page
-    licence : its license, in words
+    license : its license, in words
     files : the files that were read
     features : name and parameters of the features computed from them
     """
 
     source: str
-    licence: str
+    license: str
     files: tuple[SourceFile, ...]
     features: dict[str, Any]
 
@@ -119,7 +119,7 @@ class Source(ABC):
     features : names of the features offered, default first
     samples : number of samples; None if it depends on the files
     home : the data set's web page
-    licence : its license, in words
+    license : its license, in words
     how : how to get it, in a sentence
     """
 
@@ -127,7 +127,7 @@ class Source(ABC):
     features: tuple[str, ...]
     samples: int | None
     home: str
-    licence: str
+    license: str
     how: str
 
     @abstractmethod
@@ -145,7 +145,7 @@ class Known:
 
     Attributes
     ----------
-    name, features, samples, home, licence, how : see `Source`
+    name, features, samples, home, license, how : see `Source`
     folder : the data folder
     missing : the files that the folder lacks, as paths relative to it
     """
@@ -154,7 +154,7 @@ class Known:
     features: tuple[str, ...]
     samples: int | None
     home: str
-    licence: str
+    license: str
     how: str
     folder: Path
     missing: tuple[str, ...]

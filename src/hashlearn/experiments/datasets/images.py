@@ -57,7 +57,7 @@ class ImageSource(Source):
             shape = (n, chosen.n_features)
             X = cached(self.name, described, found.files, shape, folder, lambda: chosen.compute(found.images, progress))
         is_query = np.arange(n) >= n - found.n_test if found.n_test else None
-        provenance = Provenance(self.home, self.licence, found.files, described)
+        provenance = Provenance(self.home, self.license, found.files, described)
         return DataSet(self.name, described["name"], X, found.y, found.class_names, is_query, found.images, provenance)
 
 
@@ -68,7 +68,7 @@ class Digits(ImageSource):
     features = ("pixels",)
     samples = 1_797
     home = "https://archive.ics.uci.edu/dataset/80"
-    licence = "CC BY 4.0; the test part of Alpaydin and Kaynak, Optical Recognition of Handwritten Digits (1998)"
+    license = "CC BY 4.0; the test part of Alpaydin and Kaynak, Optical Recognition of Handwritten Digits (1998)"
     how = "comes with scikit-learn"
 
     def missing(self, folder: Path) -> list[str]:
@@ -95,7 +95,7 @@ class Mnist(ImageSource):
     features = ("pixels",)
     samples = 70_000
     home = "http://yann.lecun.com/exdb/mnist/"
-    licence = "no formal licence; cite LeCun, Bottou, Bengio and Haffner, Proceedings of the IEEE 86 (1998)"
+    license = "no formal license; cite LeCun, Bottou, Bengio and Haffner, Proceedings of the IEEE 86 (1998)"
     how = "downloaded on first use (12 MB)"
     # The home page refuses automated downloads. The copies are hosted by PyTorch and by the CVD Foundation.
     mirrors = ("https://ossci-datasets.s3.amazonaws.com/mnist/", "https://storage.googleapis.com/cvdf-datasets/mnist/")
@@ -137,7 +137,7 @@ class Cifar10(ImageSource):
     features = ("gist", "hog", "pixels")
     samples = 60_000
     home = "https://www.cs.toronto.edu/~kriz/cifar.html"
-    licence = "no formal licence; cite Krizhevsky, Learning Multiple Layers of Features from Tiny Images (2009)"
+    license = "no formal license; cite Krizhevsky, Learning Multiple Layers of Features from Tiny Images (2009)"
     how = "downloaded on first use (170 MB)"
     archive = PublishedFile(
         "cifar-10-binary.tar.gz",

@@ -24,7 +24,7 @@ from hashlearn.experiments.datasets.files import provenance_of
 
 SUFFIXES = (".npz", ".npy", ".parquet")
 GIVEN = "given"
-LICENCE = "whatever its maker says"
+LICENSE = "whatever its maker says"
 KEYS = ("X", "y", "names", "split")
 NOT_FEATURES = ("y", "split", "id")  # columns of a Parquet file
 
@@ -44,7 +44,7 @@ def read_file(path: Path) -> DataSet:
         order = np.argsort(parts == "test", kind="stable")
         X, labels, parts = X[order], labels[order], parts[order]
         is_query = parts == "test"
-    provenance = Provenance(f"the file {path.name}", LICENCE, (provenance_of(path, path.name),), {"name": GIVEN})
+    provenance = Provenance(f"the file {path.name}", LICENSE, (provenance_of(path, path.name),), {"name": GIVEN})
     return DataSet(path.stem, GIVEN, X, labels, class_names, is_query, None, provenance, parts)
 
 

@@ -57,7 +57,7 @@ class Sun397(Source):
     features = ("fc7",)
     samples = None
     home = "https://vision.princeton.edu/projects/2010/SUN/"
-    licence = "no formal licence, images belong to their owners; cite Xiao et al., SUN Database, CVPR 2010"
+    license = "no formal license, images belong to their owners; cite Xiao et al., SUN Database, CVPR 2010"
     how = (
         f"download {ARCHIVE} (about 37 GB, md5 {ARCHIVE_MD5}) and unpack it in the data folder; the network's weights "
         "(244 MB) are downloaded on first use"
@@ -88,7 +88,7 @@ class Sun397(Source):
         shape, weights = (len(paths), N_FEATURES), folder / WEIGHTS.path
         X = cached(self.name, described, files, shape, folder, lambda: compute_fc7(paths, weights, progress))
         y = np.repeat(np.arange(len(categories)), [len(images) for images in categories.values()]).astype(np.int64)
-        provenance = Provenance(self.home, self.licence, files, described)
+        provenance = Provenance(self.home, self.license, files, described)
         return DataSet(self.name, "fc7", X, y, tuple(categories), None, None, provenance)
 
 

@@ -63,11 +63,11 @@ def queries_and_neighbors(galleries: Mapping[str, Gallery], styles: Mapping[str,
 
 
 def _row(style: Look, method: str, query: Mapping[str, Any], held: Gallery) -> Markup:
-    neighbors, wanted = query["neighbours"], str(query["label"])
+    neighbors, wanted = query["neighbors"], str(query["label"])
     right = sum(str(neighbor["label"]) == wanted for neighbor in neighbors)
     name = element("p", swatch(style), method, element("span", f" {right} of {len(neighbors)}"))
     figures = [_neighbor(held, neighbor, wanted) for neighbor in neighbors]
-    return element("div", name, element("div", figures, class_="neighbours"), class_="found")
+    return element("div", name, element("div", figures, class_="neighbors"), class_="found")
 
 
 def _neighbor(held: Gallery, neighbor: Mapping[str, Any], wanted: str) -> Markup:

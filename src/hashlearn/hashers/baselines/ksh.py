@@ -30,7 +30,7 @@ STEP_HALVINGS = 60
 class KSH(BaseHasher):
     """Kernel hash functions h(x) = sgn(aᵀk(x)) on anchors, greedily fitted so that Σ_b h_b h_bᵀ ≈ n_bits · Y.
 
-    With R the residual n_bits · Y − Σ_{earlier bits} hhᵀ, bit b maximises hᵀRh: first without the signs (the largest
+    With R the residual n_bits · Y − Σ_{earlier bits} hhᵀ, bit b maximizes hᵀRh: first without the signs (the largest
     generalized eigenvector of KᵀRK and KᵀK), then with a sigmoid in their place, by accelerated gradient steps. The
     second is used if its signs are better.
 
@@ -121,7 +121,7 @@ class KSH(BaseHasher):
 
 
 def _spectral(between: FloatArray, gram: FloatArray, n: int) -> FloatArray:
-    """a that maximises aᵀ(KᵀRK)a over ‖Ka‖² = n; its largest entry is positive."""
+    """a that maximizes aᵀ(KᵀRK)a over ‖Ka‖² = n; its largest entry is positive."""
     m = len(gram)
     if not gram.any():
         return np.zeros(m)
