@@ -119,7 +119,8 @@ def test_onnxruntime_gives_the_same_codes(n_hidden: int, unit_rows: bool, dtype:
     rows = np.random.default_rng(1).standard_normal((500, 64)).astype(dtype)
     rows[:5] *= np.array([[0.0], [1e-30], [1e-9], [1e17], [1.0]], dtype)
     report = export_onnx(hasher, path, sample=rows, dtype=dtype)
-    assert (report.rows, report.differing, report.within_rounding) == (500, 0, 0)
+    assert (report.rows, report.differing) == (500, 0)
+    assert report.within_rounding < 0.005 * report.bits
     functions = hasher.hash_functions_
     assert report.bytes < sum(getattr(functions, name).nbytes for name in ARRAYS) + 10_000
     session = runtime.InferenceSession(path, providers=["CPUExecutionProvider"])

@@ -1,13 +1,12 @@
-"""ONNX graphs: a builder of nodes, and every kind of fitted hash function as a piece from features to margins.
+"""ONNX graphs: a builder of nodes, and every kind of fitted hash function from features to margins.
 
-Each piece also states how large the terms of a margin's sum are. The rounding error of a runtime, in any order of
-addition, is a small multiple of machine precision times this size. The `onnx` package is imported with the first graph.
+The `onnx` package is imported with the first graph.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -18,9 +17,6 @@ from hashlearn.core.packages import require
 from hashlearn.hash_functions import DistinctBits, FittedHashFunctions, KernelExpansion, LinearMargins, NetworkMargins
 from hashlearn.hash_functions.kernels import RBFPoints
 from hashlearn.hash_functions.trees import Forest, ForestMargins, TreeMargins, as_forests
-from hashlearn.hashers.baselines.kmeans_hashing import CodewordMargins
-from hashlearn.hashers.baselines.spectral_hashing import CosineMargins
-from hashlearn.hashers.baselines.spherical_hashing import SphereMargins
 from hashlearn.linalg.unit_rows import ZERO_ROW
 
 ML_DOMAIN = "ai.onnx.ml"
@@ -96,44 +92,35 @@ def optional(package: str) -> Any:
 LEQ = 0  # TreeEnsemble's code for "true where x ≤ threshold"
 
 
-class Piece(NamedTuple):
-    """Margins in the graph, and the size of their terms for the sample rows, broadcastable to (n, n_bits)."""
-
-    margins: str
-    size: NDArray[np.float64]
-
-
-def margins_of(graph: Graph, x: str, functions: FittedHashFunctions, rows: NDArray[Any]) -> Piece:
-    """Margins of all bits; ``rows`` are what the export will be tried on."""
+def margins_of(graph: Graph, x: str, functions: FittedHashFunctions) -> str:
+    """Margins of all bits."""
     if functions.bits.n_distinct == 0:
         nothing = graph.op("Mul", graph.op("Gather", x, graph.integers(0), axis=1), graph.constant(0.0, graph.dtype))
-        return _expanded(graph, Piece(nothing, np.ones((1, 1))), functions.bits)
+        return _expanded(graph, nothing, functions.bits)
     way = KINDS.get(type(functions))
     if way is None:
         raise PersistenceError(
             f"{functions.description}: hash functions of kind {functions.kind!r} have no ONNX graph; "
             f"what has: {', '.join(sorted({kind.kind for kind in KINDS if kind is not TreeMargins}))}, and trees"
         )
-    return _expanded(graph, way(graph, x, functions, rows.astype(np.float64)), functions.bits)
+    return _expanded(graph, way(graph, x, functions), functions.bits)
 
 
-def _expanded(graph: Graph, piece: Piece, bits: DistinctBits) -> Piece:
+def _expanded(graph: Graph, margins: str, bits: DistinctBits) -> str:
     """All bits from the distinct ones: repeated, mirrored, or constant."""
     varying = bits.source >= 0
     source = np.maximum(bits.source, 0)
     factor, constant = np.where(varying, bits.signs, 0), np.where(varying, 0, bits.signs)
-    gathered = graph.op("Gather", piece.margins, graph.constant(source, np.int64), axis=1)
+    gathered = graph.op("Gather", margins, graph.constant(source, np.int64), axis=1)
     scaled = graph.op("Mul", gathered, graph.constant(factor, graph.dtype))
-    size = piece.size if piece.size.shape[1] == 1 else piece.size[:, source]
-    return Piece(graph.op("Add", scaled, graph.constant(constant, graph.dtype)), size)
+    return graph.op("Add", scaled, graph.constant(constant, graph.dtype))
 
 
-def _kernel(graph: Graph, x: str, functions: KernelExpansion, rows: NDArray[Any]) -> Piece:
+def _kernel(graph: Graph, x: str, functions: KernelExpansion) -> str:
     """exp(z·s − ‖z‖²/2 − ‖s‖²/2) @ coefficients + intercepts, as in `RBFPoints`."""
     coefficients, intercepts = functions.coefficients, functions.intercepts
     if len(coefficients) == 0:
-        none = np.zeros((functions.n_features, len(intercepts)))
-        return Piece(graph.affine(x, none, intercepts), np.abs(intercepts)[None, :])
+        return graph.affine(x, np.zeros((functions.n_features, len(intercepts))), intercepts)
     points = functions.points.toarray() if sp.issparse(functions.points) else functions.points
     ready = RBFPoints(points, functions.gamma, graph.dtype)
     assert ready.center is not None
@@ -148,72 +135,32 @@ def _kernel(graph: Graph, x: str, functions: KernelExpansion, rows: NDArray[Any]
     exponent = graph.op("Gemm", z, s, halves, transB=1)
     half = graph.op("Mul", graph.squared_norms(z), graph.constant(0.5, graph.dtype))
     exponent = graph.op("Min", graph.op("Sub", exponent, half), graph.constant(0.0, graph.dtype))
-    margins = graph.affine(graph.op("Exp", exponent), coefficients, intercepts)
-    distances = 2.0 * functions.gamma * np.square(rows - ready.center).sum(axis=1) + 2.0 * ready.half_norms.max()
-    return Piece(margins, (1.0 + distances)[:, None] * (np.abs(coefficients).sum(axis=0) + np.abs(intercepts)))
+    return graph.affine(graph.op("Exp", exponent), coefficients, intercepts)
 
 
-def _linear(graph: Graph, x: str, functions: LinearMargins, rows: NDArray[Any]) -> Piece:
-    size = np.abs(rows) @ np.abs(functions.weights) + np.abs(functions.intercepts)
-    return Piece(graph.affine(x, functions.weights, functions.intercepts), size)
+def _linear(graph: Graph, x: str, functions: LinearMargins) -> str:
+    return graph.affine(x, functions.weights, functions.intercepts)
 
 
-def _cosine(graph: Graph, x: str, functions: CosineMargins, rows: NDArray[Any]) -> Piece:
-    phases = _linear(graph, x, functions, rows)
-    return Piece(graph.op("Cos", phases.margins), 1.0 + phases.size)
-
-
-def _network(graph: Graph, x: str, functions: NetworkMargins, rows: NDArray[Any]) -> Piece:
+def _network(graph: Graph, x: str, functions: NetworkMargins) -> str:
     """r·W + c + max(0, r·V + e)·U."""
-    W, c, U = functions.weights, functions.intercepts, functions.output_weights
     if functions.unit_rows:
-        norms = np.linalg.norm(rows, axis=1, keepdims=True)
-        r, rows = graph.unit_rows(x, ZERO_ROW * functions.scale), rows / np.where(norms > 0.0, norms, 1.0)
+        r = graph.unit_rows(x, ZERO_ROW * functions.scale)
     else:
-        r, rows = graph.op("Div", x, graph.constant(functions.scale, graph.dtype)), rows / functions.scale
-    margins = graph.affine(r, W, c)
-    size = np.abs(rows) @ np.abs(W) + np.abs(c)
+        r = graph.op("Div", x, graph.constant(functions.scale, graph.dtype))
+    margins = graph.affine(r, functions.weights, functions.intercepts)
     if functions.n_hidden:
-        V, e = functions.hidden_weights, functions.hidden_intercepts
-        hidden = graph.op("Relu", graph.affine(r, V, e))
-        margins = graph.op("Gemm", hidden, graph.real(U), margins)
-        size += (np.abs(rows) @ np.abs(V) + np.abs(e)) @ np.abs(U)
-    return Piece(margins, size)
+        hidden = graph.op("Relu", graph.affine(r, functions.hidden_weights, functions.hidden_intercepts))
+        margins = graph.op("Gemm", hidden, graph.real(functions.output_weights), margins)
+    return margins
 
 
-def _spheres(graph: Graph, x: str, functions: SphereMargins, rows: NDArray[Any]) -> Piece:
-    power = functions.squared_radii - np.square(functions.centers).sum(axis=1)
-    seen = graph.op(
-        "Sub", graph.op("Div", x, graph.constant(functions.scale, graph.dtype)), graph.real(functions.origin)
-    )
-    pull = graph.affine(seen, 2.0 * functions.centers.T, power)
-    size = np.square(np.abs(rows / functions.scale) + np.abs(functions.origin)).sum(axis=1)[:, None]
-    return Piece(graph.op("Sub", pull, graph.squared_norms(seen)), 2.0 * size + 2.0 * np.abs(power).max())
-
-
-def _codewords(graph: Graph, x: str, functions: CodewordMargins, rows: NDArray[Any]) -> Piece:
-    """Bit t of a subspace: the best codeword that has it, less the best that has not."""
-    scaled = graph.op("Div", x, graph.constant(functions.scale, graph.dtype))
-    nearness = graph.affine(scaled, functions.weights, functions.offsets)
-    bits, first = [], 0
-    for size in map(int, functions.sizes):
-        block = graph.op("Slice", nearness, graph.integers(first), graph.integers(first + 2**size), graph.integers(1))
-        first += 2**size
-        for t in range(size):
-            apart = graph.op("Reshape", block, graph.integers(0, 2**t, 2, 2 ** (size - 1 - t)))
-            both = graph.op("ReduceMax", apart, graph.integers(1, 3), keepdims=0)
-            bits.append(graph.op("Gemm", both, graph.constant([[-1.0], [1.0]], graph.dtype)))
-    terms = np.abs(rows / functions.scale) @ np.abs(functions.weights) + np.abs(functions.offsets)
-    return Piece(graph.op("Concat", *bits, axis=1), 2.0 * terms.max(axis=1, keepdims=True))
-
-
-def _trees(graph: Graph, x: str, forests: list[Forest]) -> Piece:
+def _trees(graph: Graph, x: str, forests: list[Forest]) -> str:
     """All trees of all bits in one operator; node k of tree t is number t · n_nodes + k."""
     features, thresholds, leaves = (np.array([getattr(f, part) for f in forests]) for part in Forest._fields)
     n_bits, n_trees, n_nodes = features.shape
-    size = np.abs(leaves).max(axis=2).sum(axis=1)[None, :]
     if n_nodes == 0:  # every tree is a constant
-        return Piece(graph.affine(x, np.zeros((1, 1)), leaves.sum(axis=(1, 2))), size)
+        return graph.affine(x, np.zeros((1, 1)), leaves.sum(axis=(1, 2)))
     down = thresholds.astype(graph.dtype)
     if graph.dtype == np.float32:  # x ≤ t holds for a float32 x where x ≤ the largest float32 that is not above t
         down = np.where(down > thresholds, np.nextafter(down, np.float32(-np.inf)), down)
@@ -223,7 +170,7 @@ def _trees(graph: Graph, x: str, forests: list[Forest]) -> Piece:
     children = [np.where(is_leaf, tree * (n_nodes + 1) + c - n_nodes, tree * n_nodes + c) for c in (left, left + 1)]
     flags = np.broadcast_to(is_leaf, children[0].shape).ravel().astype(int).tolist()
     tensor = graph.onnx.numpy_helper.from_array
-    margins = graph.trees(
+    return graph.trees(
         x,
         n_targets=n_bits,
         aggregate_function=1,
@@ -239,16 +186,12 @@ def _trees(graph: Graph, x: str, forests: list[Forest]) -> Piece:
         leaf_targetids=np.repeat(np.arange(n_bits), n_trees * (n_nodes + 1)).tolist(),
         leaf_weights=tensor(leaves.ravel().astype(graph.dtype)),
     )
-    return Piece(margins, size)
 
 
-KINDS: dict[type[FittedHashFunctions], Callable[..., Piece]] = {
+KINDS: dict[type[FittedHashFunctions], Callable[..., str]] = {
     KernelExpansion: _kernel,
     LinearMargins: _linear,
     NetworkMargins: _network,
-    CosineMargins: _cosine,
-    SphereMargins: _spheres,
-    CodewordMargins: _codewords,
-    ForestMargins: lambda graph, x, functions, rows: _trees(graph, x, functions.forests),
-    TreeMargins: lambda graph, x, functions, rows: _trees(graph, x, as_forests(functions.estimators)),
+    ForestMargins: lambda graph, x, functions: _trees(graph, x, functions.forests),
+    TreeMargins: lambda graph, x, functions: _trees(graph, x, as_forests(functions.estimators)),
 }
