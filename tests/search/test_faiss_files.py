@@ -16,7 +16,7 @@ import pytest
 
 from hashlearn.search import HammingIndex
 from hashlearn.search.ids import ID_TYPES, INTEGER, TEXT, UUID, are_found
-from hashlearn.search.stores import FaissHNSW, FaissIVF, FaissStore, faiss_files, faiss_kinds, read_faiss, write_faiss
+from hashlearn.search.stores import FaissHNSW, FaissIVF, FaissStore, faiss_kinds, file_store, read_faiss, write_faiss
 from tests.search.codes import engine, random_codes, some_ids
 
 KINDS = pytest.mark.parametrize("kind", ["flat", "hnsw", "ivf"])
@@ -185,7 +185,7 @@ def test_files_that_are_not_ours_are_refused(tmp_path: Path) -> None:
     store = FaissStore.create(None, 16)
     store.path = tmp_path / "plain"
     store.upsert(random_codes(5, 16), np.arange(5))
-    with pytest.raises(ValueError, match="was not written by write_faiss"):
+    with pytest.raises(ValueError, match="was not written by hashlearn as a file of FAISS"):
         store.save()
 
 
@@ -196,7 +196,7 @@ def test_damage_is_refused_or_without_effect(tmp_path: Path, id_type: str) -> No
     write_faiss(tmp_path / "a", codes, ids, 33)
     content = (tmp_path / "a").read_bytes()
     rng, refused = np.random.default_rng(0), 0
-    index_bytes = faiss_files.read_about(tmp_path / "a").index_bytes
+    index_bytes = file_store.read_file(tmp_path / "a", "FAISS").index_bytes
     places = [*range(0, index_bytes, 7), *rng.integers(index_bytes, len(content), 200).tolist()]
     for place in places:
         damaged = bytearray(content)
@@ -220,13 +220,13 @@ def test_damage_is_refused_or_without_effect(tmp_path: Path, id_type: str) -> No
 @pytest.mark.parametrize(
     ("changes", "ids", "words"),
     [
-        ({"format": 2}, None, "its format is 2, and this version reads up to 1; update hashlearn"),
-        ({"n": 2**60}, None, "its index is not one of"),
+        ({"format": 2}, None, "its format is 2, and 'hashlearn codes in FAISS, format 1' can be read"),
         ({"n_bits": 41}, None, "its index is not one of"),
         ({"n_bits": "33"}, None, "n_bits must be"),
         ({"model": "x"}, None, "model must be the digest"),
-        ({"kind": "os"}, None, "kind must be one of"),
-        ({"settings": {"a": 1}}, None, "about.json is damaged"),
+        ({"settings": {"kind": "os"}}, None, "kind must be one of"),
+        ({"settings": {"kind": "flat", "a": 1}}, None, "unexpected keyword argument"),
+        ({"settings": 1}, None, "about.json is damaged"),
         ({"index_bytes": 2**40}, None, "index_bytes must be"),
         ({"index_sha256": "0"}, None, "the checksum of its index is wrong"),
         ({"mark": 7}, None, "about.json is damaged"),
@@ -275,7 +275,7 @@ def test_a_full_disk_leaves_the_old_file_and_no_litter(
     def fail(*arguments: Any, **settings: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    places = {"write_index_binary": engine("faiss"), "zip": faiss_files}
+    places = {"write_index_binary": engine("faiss"), "zip": file_store}
     monkeypatch.setattr(places.get(stage, os), "_put" if stage == "zip" else stage, fail)
     with pytest.raises(OSError, match="No space left"):
         store.save()

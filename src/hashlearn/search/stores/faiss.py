@@ -1,7 +1,6 @@
 """FAISS: codes in memory, and one file that ``faiss.read_index_binary`` reads without this package.
 
-`hashlearn.search.stores.faiss_files` describes the file. Every save writes a random mark into it. A store overwrites a
-file only if its mark is the one that the store has read.
+`hashlearn.search.stores.file_store` describes the file.
 """
 
 from __future__ import annotations
@@ -18,12 +17,13 @@ from hashlearn.core.checks import require_k
 from hashlearn.search.ids import INTEGER, IdArray, ids_at
 from hashlearn.search.index import HammingIndex
 from hashlearn.search.interface import SearchResult
-from hashlearn.search.stores.base import Batch, Encoder, Store, Where
-from hashlearn.search.stores.faiss_files import faiss_index, read_about, read_index, write_index
+from hashlearn.search.stores.base import Batch, Encoder, Where
+from hashlearn.search.stores.faiss_files import ENGINE, faiss_index, read_index, write_index
 from hashlearn.search.stores.faiss_kinds import Kind, as_kind, search_index
+from hashlearn.search.stores.file_store import FileStore
 
 
-class FaissStore(Store):
+class FaissStore(FileStore):
     """A binary index of FAISS in one file. Open it with `create`; `save` and `close` write it.
 
     FAISS returns the user's ids if they are integers. Text and UUIDs are in the file too, see `write_faiss`. The codes
@@ -32,11 +32,11 @@ class FaissStore(Store):
     >>> store = FaissStore.create("codes.faiss", 32, kind="hnsw")  # doctest: +SKIP
     """
 
-    packages, extra, has_fields = ("faiss",), "faiss", False
+    packages, extra, engine = ("faiss",), "faiss", ENGINE
 
     def __init__(
         self,
-        path: Path | None,
+        path: str | os.PathLike[str] | None,
         n_bits: int,
         kind: Kind,
         hasher: Encoder | None,
@@ -44,14 +44,10 @@ class FaissStore(Store):
         id_type: str | None,
         fields: Mapping[str, Any] | None,
     ) -> None:
-        super().__init__(n_bits, hasher, model, id_type, fields)
+        super().__init__(path, n_bits, hasher, model, id_type, fields)
         self._package("faiss")
-        self.path, self.kind = path, kind
-        self.index = HammingIndex(self.n_bits)
-        self._described = "the index" if path is None else f"index {str(path)!r}"
+        self.kind, self.index = kind, HammingIndex(self.n_bits)
         self._faiss: tuple[Any, IdArray] | None = None  # FAISS's index and the id of each row, until a code changes
-        self._mark: str | None = None  # that of the file when it was last read or written; None: there was no file
-        self._unsaved = True
 
     @classmethod
     def create(
@@ -71,36 +67,22 @@ class FaissStore(Store):
         the file; a new one is flat. A file that neither this store nor `write_faiss` wrote is refused.
         """
         asked = None if kind is None else as_kind(kind)
-        place = None if path is None else Path(path)
-        store = cls(place, n_bits, asked or as_kind("flat"), hasher, model, id_type, fields)
-        if place is None or not os.path.lexists(place):
+        store = cls(path, n_bits, asked or as_kind("flat"), hasher, model, id_type, fields)
+        if path is None or not store._is_there:
             return store
-        found = read_index(place)
-        about = found.about
-        store._require_bits(about.n_bits)
-        store._take_ids(about.id_type, id_type)
-        store._require_model(about.model)
-        same = type(asked) is type(about.kind) if isinstance(kind, str) else asked in (None, about.kind)
+        found = read_index(path)
+        store._take(found.about, id_type)
+        same = type(asked) is type(found.kind) if isinstance(kind, str) else asked in (None, found.kind)
         if not same:
-            raise ValueError(f"{store._described} is there already, as {about.kind} and not {asked}")
-        store.kind = about.kind
+            raise ValueError(f"{store._described} is there already, as {found.kind} and not {asked}")
+        store.kind = found.kind
         store.index.add(found.codes, found.ids)
-        store._faiss, store._mark, store._unsaved = (found.index, found.ids), about.mark, False
+        store._faiss = found.index, found.ids
         return store
 
-    def save(self) -> None:
-        """Write the file atomically. Refused if another store has written it since this one read it."""
-        with self._lock:
-            if self.path is None or not self._unsaved:
-                return
-            index, ids = self._built()
-            if os.path.lexists(self.path) and read_about(self.path).mark != self._mark:
-                raise ValueError(
-                    f"{self._described} was written by another store after this one read it; nothing is saved. "
-                    "Open it again and repeat the changes"
-                )
-            self._mark = write_index(self.path, index, ids, self.id_type, self.n_bits, self.kind, self.model)
-            self._unsaved = False
+    def _write(self, path: Path) -> str:
+        index, ids = self._built()
+        return write_index(path, index, ids, self.id_type, self.n_bits, self.kind, self.model)
 
     def _built(self) -> tuple[Any, IdArray]:
         """FAISS's index of all codes, and the ids of its rows."""
@@ -111,12 +93,6 @@ class FaissStore(Store):
 
     def _count(self, where: Where = None) -> int:
         return self.index.count(where)
-
-    def _close(self) -> None:
-        self.save()
-
-    def _close_after_error(self) -> None:
-        """The file stays as it was."""
 
     def _upsert(self, batch: Batch, replace: bool) -> None:
         put = self.index.upsert if replace else self.index.add

@@ -1,15 +1,12 @@
 """usearch: an HNSW graph over bits (``b1``, Hamming) in memory, saved to one file.
 
-usearch takes whole bytes, so codes stay padded; the order of bits does not matter. Its file has no checksum, so load
-only files of your own. usearch's keys are integers: ids that are text or UUIDs get numbers, and the ids are written
-behind usearch's bytes, see `hashlearn.search.stores.usearch_files`. A store overwrites a file only if its mark is the
-one that the store has read.
+usearch takes whole bytes, so codes stay padded; the order of bits does not matter. Its keys are integers: ids that are
+text or UUIDs get numbers. `hashlearn.search.stores.file_store` describes the file.
 """
 
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Self
@@ -17,16 +14,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.core.atomic_files import replacing
 from hashlearn.core.checks import require_k
 from hashlearn.search.candidates import ranked
-from hashlearn.search.ids import INTEGER, NOTHING, IdArray, as_objects, no_ids
+from hashlearn.search.ids import INTEGER, NOTHING, IdArray, as_objects, checked_ids, no_ids
 from hashlearn.search.interface import NOWHERE, SearchResult
-from hashlearn.search.stores.base import Batch, Encoder, Store, Where
-from hashlearn.search.stores.usearch_files import Ending, as_bytes, read_ending
+from hashlearn.search.stores.base import Batch, Encoder, Where
+from hashlearn.search.stores.file_store import FileStore, ids_of_names, read_file, write_file
 
 
-class UsearchStore(Store):
+class UsearchStore(FileStore):
     """A usearch index. Open it with `create`; `save` and `close` write it.
 
     It keeps ids and codes only, so ``where`` takes ids. A ``with`` block that ends in an error does not write the file.
@@ -34,11 +30,11 @@ class UsearchStore(Store):
     >>> store = UsearchStore.create("codes.usearch", 32)  # doctest: +SKIP
     """
 
-    packages, extra, has_fields = ("usearch.index",), "usearch", False
+    packages, extra, engine = ("usearch.index",), "usearch", "usearch"
 
     def __init__(
         self,
-        path: Path | None,
+        path: str | os.PathLike[str] | None,
         n_bits: int,
         hasher: Encoder | None,
         model: str | None,
@@ -46,17 +42,13 @@ class UsearchStore(Store):
         fields: Mapping[str, Any] | None,
         settings: dict[str, int],
     ) -> None:
-        super().__init__(n_bits, hasher, model, id_type, fields)
+        super().__init__(path, n_bits, hasher, model, id_type, fields)
         usearch = self._package("usearch.index")
         kinds = {"metric": usearch.MetricKind.Hamming, "dtype": usearch.ScalarKind.B1}
         self.index = usearch.Index(ndim=8 * self.n_bytes, **kinds, **settings)
-        self.path = path
-        self._described = "the index" if path is None else f"index {str(path)!r}"
-        self._mark: bytes | None = None  # mark of the file when it was last read or written; None: there was no file
-        self._unsaved, self._whole = True, True
+        self._whole = True
         self._keys: dict[Any, int] = {}  # usearch's key of each id that is text or a UUID
-        self._names: dict[int, Any] = {}  # the id of each key
-        self._next_key = 0
+        self._names: list[Any] = []  # the id of each key, or None
 
     @classmethod
     def create(
@@ -77,16 +69,12 @@ class UsearchStore(Store):
         A file that this store did not write is refused.
         """
         settings = {"connectivity": n_links, "expansion_add": build_width, "expansion_search": search_width}
-        store = cls(None if path is None else Path(path), n_bits, hasher, model, id_type, fields, settings)
-        ending = None if store.path is None else read_ending(store.path)
-        if ending is not None:
-            store._require_bits(ending.n_bits)
-            store._take_ids(ending.id_type, id_type)
-            store._require_model(ending.model)
-            store._mark = ending.mark
-            store.index.load(str(store.path))
-            store._take_names(ending)
-            store._unsaved = False
+        store = cls(path, n_bits, hasher, model, id_type, fields, settings)
+        if path is not None and store._is_there:
+            about, names = read_file(path, cls.engine, lambda about, _, names: (about, names))
+            store._take(about, id_type)
+            store.index.load(os.fspath(path))
+            store._take_names(names)
         return store
 
     def save(self) -> None:
@@ -94,44 +82,32 @@ class UsearchStore(Store):
         with self._lock:
             if not self._whole:
                 raise RuntimeError(f"an upsert into {self._described} failed half-way; open it again, nothing is saved")
-            if self.path is None or not self._unsaved:
-                return
-            with replacing(self.path) as beside:
-                there = read_ending(self.path)
-                if there is not None and there.mark != self._mark:
-                    raise ValueError(
-                        f"{self._described} was written by another store after this one read it; nothing is saved. "
-                        "Open it again and repeat the changes"
-                    )
-                mark = secrets.token_bytes(16)
-                keys = np.fromiter(self._names, np.uint64, len(self._names))
-                ids = as_objects(self._names.values())
-                try:
-                    self.index.save(str(beside))
-                except RuntimeError as error:  # a full disk, in words that do not say so
-                    raise OSError(f"{self._described} could not be written, nothing is saved: {error}") from None
-                with open(beside, "ab") as file:
-                    file.write(as_bytes(Ending(self.n_bits, mark, self.model, self.id_type, keys, ids)))
-            self._mark, self._unsaved = mark, False
+            super().save()
 
-    def _take_names(self, ending: Ending) -> None:
+    def _write(self, path: Path) -> str:
+        def write_index(place: str) -> None:
+            try:
+                self.index.save(place)
+            except RuntimeError as error:  # a full disk, in words that do not say so
+                raise OSError(f"{self._described} could not be written, nothing is saved: {error}") from None
+
+        about: dict[str, Any] = {"n_bits": self.n_bits, "id_type": self.id_type, "model": self.model}
+        return write_file(path, self.engine, write_index, **about, settings={}, ids=self._names)
+
+    def _take_names(self, names: list[Any]) -> None:
         """Take the ids of a file, each of which must have a code."""
         if self.id_type == INTEGER:
             return
-        if len(ending.ids) != len(self.index) or not np.all(self.index.contains(ending.keys)):
+        keys = [key for key, name in enumerate(names) if name is not None]
+        ids = checked_ids(ids_of_names([names[key] for key in keys], self.id_type), len(keys), self.id_type).tolist()
+        if len(ids) != len(self.index) or not np.all(self.index.contains(np.array(keys, np.uint64))):
             raise ValueError(f"{self._described} is damaged: it has {len(self.index)} codes and other ids")
-        self._names = dict(zip(ending.keys.tolist(), ending.ids.tolist(), strict=True))
-        self._keys = {item: key for key, item in self._names.items()}
-        self._next_key = max(self._names, default=-1) + 1
+        self._keys, self._names = dict(zip(ids, keys, strict=True)), [None] * len(names)
+        for item, key in self._keys.items():
+            self._names[key] = item
 
     def _count(self, where: Where = None) -> int:
         return len(self._there(where)[0]) if isinstance(where, np.ndarray) else len(self.index)
-
-    def _close(self) -> None:
-        self.save()
-
-    def _close_after_error(self) -> None:
-        """The file stays as it was."""
 
     def _upsert(self, batch: Batch, replace: bool) -> None:
         known, old = self._there(batch.ids)
@@ -141,7 +117,7 @@ class UsearchStore(Store):
             keys = batch.ids.astype(np.uint64)
         else:
             new = [item for item in batch.ids.tolist() if item not in self._keys]
-            numbers = dict(zip(new, range(self._next_key, self._next_key + len(new)), strict=True))
+            numbers = dict(zip(new, range(len(self._names), len(self._names) + len(new)), strict=True))
             keys = np.array([self._keys.get(item, numbers.get(item)) for item in batch.ids.tolist()], np.uint64)
         self._whole = False  # until all rows are in
         if len(old):
@@ -150,8 +126,7 @@ class UsearchStore(Store):
         self.index.add(keys, batch.codes, threads=1)
         if self.id_type != INTEGER:
             self._keys.update(numbers)
-            self._names.update({key: item for item, key in numbers.items()})
-            self._next_key += len(new)
+            self._names += new
         self._whole = self._unsaved = True
 
     def _load(self, batches: Iterable[Batch], replace: bool) -> None:
@@ -164,7 +139,7 @@ class UsearchStore(Store):
         if len(keys):
             self.index.remove(keys)
             for item in there.tolist() if self.id_type != INTEGER else ():
-                del self._names[self._keys.pop(item)]
+                self._names[self._keys.pop(item)] = None
             self._unsaved = True
         return len(keys)
 

@@ -1,0 +1,221 @@
+"""Stores in one file: what the engine reads by itself, and behind it ids and settings as a zip archive.
+
+Engines read their own bytes from the beginning and ignore what follows. A zip archive is read from its end, so every
+zip program reads the rest: ``about.json``, and ``ids.json`` unless ids are integers. Since all of it is one file, a
+kill leaves the old file or the new one, and never codes with the ids of other codes.
+
+Integer ids are the engine's keys. Text and UUIDs are in ``ids.json``, a list, and the engine's keys are places in it.
+
+A checksum detects accidental damage before the engine reads the file. A forged file can carry a valid checksum, and the
+engine's own reader then decides what happens. Load only files from a source that you trust.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import secrets
+import struct
+import uuid
+import zipfile
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO, ClassVar, NamedTuple
+
+from hashlearn.core.atomic_files import regular_file, replacing
+from hashlearn.core.checks import whole_number
+from hashlearn.search.ids import INTEGER, UUID, checked_id_type
+from hashlearn.search.interface import require_n_bits
+from hashlearn.search.model_digest import checked_model
+from hashlearn.search.stores.base import Encoder, Store
+
+ABOUT, IDS = "about.json", "ids.json"
+FORMAT = "hashlearn codes in {}, format 1"
+BLOCK = 1 << 20
+NO_ARCHIVE = (zipfile.BadZipFile, KeyError, TypeError, ValueError, RuntimeError, OSError, EOFError, struct.error)
+
+
+class About(NamedTuple):
+    """What a file says of itself."""
+
+    n_bits: int
+    id_type: str
+    model: str | None
+    settings: dict[str, Any]  # of the engine
+    index_bytes: int
+    mark: str  # random for every file
+
+
+def write_file(
+    path: str | os.PathLike[str],
+    engine: str,
+    write_index: Callable[[str], Any],
+    *,
+    n_bits: int,
+    id_type: str,
+    model: str | None,
+    settings: Mapping[str, Any],
+    ids: list[Any],
+) -> str:
+    """Write what ``write_index`` writes and all that belongs to it, atomically; return the mark of the file.
+
+    ``ids`` are text or UUIDs in the order of the engine's keys, or None where a key has no code.
+    """
+    about = {
+        "format": FORMAT.format(engine),
+        "n_bits": n_bits,
+        "id_type": id_type,
+        "model": checked_model(model),
+        "settings": dict(settings),
+        "mark": secrets.token_hex(16),
+    }
+    with replacing(Path(path)) as beside:
+        write_index(os.fspath(beside))
+        with open(beside, "rb") as file:
+            about["index_sha256"], about["index_bytes"] = hashlib.file_digest(file, "sha256").hexdigest(), file.tell()
+        with zipfile.ZipFile(beside, "a") as archive:
+            _put(archive, ABOUT, json.dumps(about, indent=1))
+            if id_type != INTEGER:
+                names = [None if item is None else str(item) for item in ids]
+                _put(archive, IDS, json.dumps(names, ensure_ascii=False))
+    return str(about["mark"])
+
+
+def read_file(
+    path: str | os.PathLike[str], engine: str, read_index: Callable[[About, BinaryIO, list[Any]], Any] | None = None
+) -> Any:
+    """What ``read_index`` makes of a file, of its start and of the ids; None: what the file says of itself.
+
+    Errors are a ValueError that names the file and says why it is refused.
+    """
+    try:
+        with regular_file(path) as (file, size):
+            about, sha256, ids = _read_about(file, size, engine)
+            if read_index is None:
+                return about
+            file.seek(0)
+            if _sha256(file, about.index_bytes) != sha256:
+                raise ValueError("the checksum of its index is wrong: it is damaged")
+            file.seek(0)
+            return read_index(about, file, ids)
+    except (ValueError, TypeError, AttributeError, IndexError, RuntimeError) as error:
+        raise ValueError(f"{os.fspath(path)!r} cannot be loaded: {error}") from None
+
+
+class FileStore(Store):
+    """A store in one file, whose codes are in memory. `save` and `close` write the file.
+
+    A store overwrites a file only if its mark is the one that the store has read.
+
+    A new store sets ``engine``, the engine's name, and implements `_write`.
+    """
+
+    has_fields = False
+    engine: ClassVar[str]
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str] | None,
+        n_bits: int,
+        hasher: Encoder | None,
+        model: str | None,
+        id_type: str | None,
+        fields: Mapping[str, Any] | None,
+    ) -> None:
+        super().__init__(n_bits, hasher, model, id_type, fields)
+        self.path = None if path is None else Path(path)
+        self._described = "the index" if path is None else f"index {os.fspath(path)!r}"
+        self._mark: str | None = None  # that of the file when it was last read or written; None: there was no file
+        self._unsaved = True
+
+    @property
+    def _is_there(self) -> bool:
+        return self.path is not None and os.path.lexists(self.path)
+
+    def _take(self, about: About, id_type: str | None) -> None:
+        """Take what the file says. Refuse codes of another width or model, and other ids than were asked for."""
+        self._require_bits(about.n_bits)
+        self._take_ids(about.id_type, id_type)
+        self._require_model(about.model)
+        self._mark, self._unsaved = about.mark, False
+
+    def save(self) -> None:
+        """Write the file atomically. Refused if another store has written it since this one read it."""
+        with self._lock:
+            if self.path is None or not self._unsaved:
+                return
+            if self._is_there and read_file(self.path, self.engine).mark != self._mark:
+                raise ValueError(
+                    f"{self._described} was written by another store after this one read it; nothing is saved. "
+                    "Open it again and repeat the changes"
+                )
+            self._mark = self._write(self.path)
+            self._unsaved = False
+
+    @abstractmethod
+    def _write(self, path: Path) -> str:
+        """Write all codes with `write_file`; return the mark of the file."""
+
+    def _close(self) -> None:
+        self.save()
+
+    def _close_after_error(self) -> None:
+        """The file stays as it was."""
+
+
+def ids_of_names(names: list[Any], id_type: str) -> list[Any]:
+    """The ids that ``ids.json`` holds as text."""
+    return [uuid.UUID(name) for name in names] if id_type == UUID else names
+
+
+def _put(archive: zipfile.ZipFile, name: str, text: str) -> None:
+    member = zipfile.ZipInfo(name)  # without a date, so that the same content gives the same bytes
+    member.external_attr = 0o644 << 16
+    archive.writestr(member, text)
+
+
+def _read_about(file: BinaryIO, size: int, engine: str) -> tuple[About, str, list[Any]]:
+    """What the archive says, the checksum of the index, and the ids."""
+    try:
+        with zipfile.ZipFile(file) as archive:
+            about = json.loads(_member(archive, ABOUT, size))
+            id_type = checked_id_type(about["id_type"])
+            names = json.loads(_member(archive, IDS, size)) if id_type != INTEGER else []
+    except NO_ARCHIVE:
+        raise ValueError(f"it was not written by hashlearn as a file of {engine}, or it is damaged") from None
+    try:
+        if about["format"] != FORMAT.format(engine):
+            raise ValueError(f"its format is {about['format']!r}, and {FORMAT.format(engine)!r} can be read")
+        if not (isinstance(about["mark"], str) and isinstance(about["settings"], dict) and isinstance(names, list)):
+            raise TypeError("mark, settings and ids.json must be text, a mapping and a list")
+        found = About(
+            require_n_bits(about["n_bits"]),
+            id_type,
+            checked_model(about["model"]),
+            about["settings"],
+            whole_number(about["index_bytes"], "index_bytes", least=1, most=size),
+            about["mark"],
+        )
+        return found, str(about["index_sha256"]), names
+    except KeyError as error:
+        raise ValueError(f"its about.json has no entry {error}") from None
+    except TypeError as error:
+        raise ValueError(f"its about.json is damaged: {error}") from None
+
+
+def _member(archive: zipfile.ZipFile, name: str, size: int) -> bytes:
+    """A member, which must be stored as it is, so that none is larger than the file."""
+    member = archive.getinfo(name)
+    if member.compress_type != zipfile.ZIP_STORED or member.file_size > size:
+        raise ValueError(f"{name} is compressed or larger than the file")
+    return archive.read(member)
+
+
+def _sha256(file: BinaryIO, size: int) -> str:
+    digest = hashlib.sha256()
+    while size > 0 and (block := file.read(min(size, BLOCK))):
+        digest.update(block)
+        size -= len(block)
+    return digest.hexdigest()
