@@ -59,16 +59,6 @@ def test_methods_are_shown_in_the_order_in_which_they_were_asked_for():
     assert blocks(records)[0].methods == ["KSH", "ITQ", "SDH", "mine:Mine"]
 
 
-def test_of_results_that_do_not_tell_what_was_asked_only_gaps_are_missing(folder, record):
-    other = Cell("inference", "digits", "SDR", 4, 0)
-    write_cell(folder, other, as_text({**record, "cell": {**record["cell"], "method": "SDR", "n_bits": 4, "draw": 0}}))
-    found = {(cell.method, cell.n_bits, cell.draw) for cell in read(folder).missing}
-    assert found == {(m, b, d) for m in ("SDR", "Quick") for b in (4, 8) for d in (0, 1)} - {
-        ("SDR", 4, 0),
-        ("Quick", 8, 1),
-    }
-
-
 def test_what_was_asked_is_written_once_and_runs_that_others_cover_are_dropped(folder):
     wide = plan("inference", ["digits"], ["Quick", "SDR"], [8, 16], 2)
     for wanted in (
@@ -102,9 +92,6 @@ def test_the_last_error_of_a_missing_cell_is_told_until_it_succeeds(folder, reco
     assert found.failed == {other: "RuntimeError: out of luck"}
     assert found.failures[other].traceback == "Traceback\n  somewhere\n"
     assert json.loads(found.failures[other].path.read_text())["cell"]["method"] == "SDR"
-    (folder / other.path).with_suffix(".error.json").unlink()
-    (folder / other.path).with_suffix(".error.txt").write_text("Traceback\nRuntimeError: of an older version\n")
-    assert read(folder).failed == {other: "RuntimeError: of an older version"}
     write_cell(folder, other, as_text({**record, "cell": {**record["cell"], "method": "SDR", "draw": 0}}))
     assert read(folder).failed == {}
     assert not list(folder.rglob("*.error.*"))

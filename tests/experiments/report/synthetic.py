@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from hashlearn.experiments.bench.asked import Asked, Run
 from hashlearn.experiments.bench.results import Results
 
 LENGTHS = {
@@ -63,7 +64,19 @@ def cells(blocks: Any = BLOCKS, draws: int = 3) -> list[dict[str, Any]]:
 
 def results(records: list[dict[str, Any]]) -> Results:
     """What `hashlearn.experiments.bench.results.read` would return for a folder with these records."""
-    return Results(Path("results"), dict(enumerate(records)), (), {})  # type: ignore[arg-type]
+    asked = {
+        (table, dataset): Asked(dataset, runs=(Run(METHODS[table], LENGTHS[table], 1 + max(draws)),))
+        for (table, dataset), draws in _draws(records).items()
+        if table in METHODS
+    }
+    return Results(Path("results"), dict(enumerate(records)), (), {}, asked=asked)  # type: ignore[arg-type]
+
+
+def _draws(records: list[dict[str, Any]]) -> dict[tuple[str, str], list[int]]:
+    draws: dict[tuple[str, str], list[int]] = {}
+    for record in records:
+        draws.setdefault((record["cell"]["table"], record["cell"]["dataset"]), []).append(record["cell"]["draw"])
+    return draws
 
 
 def cell(table: str, dataset: str, method: str, n_bits: int, draw: int = 0, draws: int = 1) -> dict[str, Any]:

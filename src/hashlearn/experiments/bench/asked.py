@@ -97,7 +97,7 @@ def record(folder: Path, plan: Plan, dataset: str) -> None:
 
 
 def read_asked(folder: Path, table: str, dataset: str) -> Asked | None:
-    """What was asked; None for results of a version that did not record it."""
+    """What was asked; None if that is not recorded."""
     path = folder / table / dataset / FILE
     if not path.exists():
         return None

@@ -148,11 +148,6 @@ class Block:
         same = every_row and str(protocol.get("queries")).startswith("canonical")
         return f"{n_draws} draws" + (" with the same training rows" if same else "")
 
-    @property
-    def last_draw(self) -> int:
-        """The number of the last draw, counted from 0."""
-        return max(int(record["cell"]["draw"]) for record in self.records)
-
     def at(self, method: str, n_bits: int) -> list[Record]:
         """The records of one method at one length, by draw."""
         return self._groups.get((method, n_bits), [])

@@ -19,12 +19,11 @@ from hashlearn.experiments.bench import asked
 from hashlearn.experiments.bench.asked import Asked, ResultError, read_asked
 from hashlearn.experiments.bench.cell import SCHEMA, versions
 from hashlearn.experiments.bench.methods import METHODS
-from hashlearn.experiments.bench.plans import Plan
 from hashlearn.experiments.bench.tables import TABLES, Cell, rank
 
 __all__ = ["Failure", "ResultError", "Results", "read", "read_cell"]
 
-CELL_FILE = re.compile(r"([1-9]\d*)-(0|[1-9]\d*)(\.error)?\.(?:json|txt)")
+CELL_FILE = re.compile(r"([1-9]\d*)-(0|[1-9]\d*)(\.error)?\.json")
 PARTS = ("cell", "protocol", "configuration", "versions", "machine", "seconds", "metrics", "curve", "digest")
 
 
@@ -45,11 +44,10 @@ class Results:
     ----------
     folder : the folder
     records : the stored record of each cell, in the tables' order
-    missing : cells without a record. When a whole folder is read, these are the cells that were asked for; if that is
-        not recorded, every method found at every code length found, with as many draws as the largest number found
+    missing : cells that were asked for and have no record
     failed : for each missing cell that was tried, its last error in one line
     failures : the same with tracebacks and files
-    asked : what was asked, by table and data set, where that is recorded
+    asked : what was asked, by table and data set
     """
 
     folder: Path
@@ -126,8 +124,7 @@ def as_text(record: Mapping[str, Any]) -> str:
 def write_cell(folder: Path, cell: Cell, text: str) -> None:
     """Store a record, whole or not at all, and remove an earlier error of the cell."""
     _write(folder / cell.path, text)
-    for path in _error_paths(folder, cell):
-        path.unlink(missing_ok=True)
+    _error_path(folder, cell).unlink(missing_ok=True)
 
 
 def copy_from_twin(folder: Path, cell: Cell, fits: Callable[[Cell, Mapping[str, Any]], bool]) -> bool:
@@ -148,7 +145,7 @@ def copy_from_twin(folder: Path, cell: Cell, fits: Callable[[Cell, Mapping[str, 
 def write_error(folder: Path, cell: Cell, error: str, trace: str) -> None:
     """Store the error of a failed cell and its traceback, beside the place of its result."""
     held = {"schema": SCHEMA, "cell": asdict(cell), "error": error, "traceback": trace, "versions": versions()}
-    _write(_error_paths(folder, cell)[0], as_text(held))
+    _write(_error_path(folder, cell), as_text(held))
 
 
 def _write(path: Path, text: str) -> None:
@@ -164,26 +161,20 @@ def _files(folder: Path) -> Iterator[tuple[Cell, bool]]:
             if path.is_dir() or (len(place) == 3 and path.name == asked.FILE):
                 continue
             match = CELL_FILE.fullmatch(path.name)
-            if len(place) == 4 and match is not None and (match[3] or path.suffix == ".json"):
+            if len(place) == 4 and match is not None:
                 yield Cell.of_file(table, place[1], place[2], int(match[1]), int(match[2])), match[3] is None
             elif path.suffix == ".json":
                 raise ResultError(f"{path}: is not a result of `hashlearn bench`; move it out of the results folder")
 
 
 def _wanted(folder: Path, files: Iterable[Cell]) -> tuple[dict[tuple[str, str], Asked], list[Cell]]:
-    """What was asked, and every cell that a page counts: asked for, or found."""
+    """What was asked, and every cell that a page counts: asked for, or stored."""
     wanted, known = set(files), {}
     for table, dataset in {(cell.table, cell.dataset) for cell in files}:
-        of_this = [cell for cell in files if (cell.table, cell.dataset) == (table, dataset)]
         found = read_asked(folder, table, dataset)
         if found is not None:
             known[table, dataset] = found
             wanted.update(found.cells(table, dataset))
-        else:
-            parts = [dict.fromkeys(values) for values in zip(*((c.method, c.n_bits) for c in of_this), strict=True)]
-            n_draws = max(cell.draw for cell in of_this) + 1
-            plan = Plan(TABLES[table], {dataset: dataset}, tuple(parts[0]), tuple(parts[1]), n_draws)
-            wanted.update(plan.cells)
     return known, sorted(wanted, key=_order)
 
 
@@ -194,22 +185,15 @@ def _order(cell: Cell) -> tuple[Any, ...]:
     return (rank(cell.table, TABLES), dataset, method, cell.n_bits, cell.draw)
 
 
-def _error_paths(folder: Path, cell: Cell) -> tuple[Path, Path]:
-    """Two files: the one in which the error of a cell is stored, and the one that earlier versions wrote."""
-    path = folder / cell.path
-    return path.with_suffix(".error.json"), path.with_suffix(".error.txt")
+def _error_path(folder: Path, cell: Cell) -> Path:
+    return (folder / cell.path).with_suffix(".error.json")
 
 
 def _failure(folder: Path, cell: Cell) -> Failure | None:
     """The last error of a cell; None if it has none that can be read."""
-    now, before = _error_paths(folder, cell)
+    path = _error_path(folder, cell)
     try:
-        held = json.loads(now.read_bytes())
-        return Failure(str(held["error"]), str(held["traceback"]), now)
+        held = json.loads(path.read_bytes())
+        return Failure(str(held["error"]), str(held["traceback"]), path)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
-        pass
-    try:
-        text = before.read_text("utf-8", errors="replace").strip()
-    except OSError:
         return None
-    return Failure(text.splitlines()[-1], text, before) if text else None

@@ -8,7 +8,6 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hashlearn.experiments.bench.asked import Asked, Run
 from hashlearn.experiments.bench.blocks import Block, Record, duration, metric
 from hashlearn.experiments.bench.results import Results
 from hashlearn.experiments.bench.tables import Cell
@@ -74,8 +73,8 @@ def commands(blocks: Sequence[Block], folder: str) -> list[str]:
     """The commands that measure every cell again and make this page from them."""
     lines = []
     for block in blocks:
-        asked = block.asked or _guessed(block)
-        for run in asked.runs:
+        asked = block.asked
+        for run in asked.runs if asked else ():
             words = ["hashlearn", "bench", block.table.name, "--dataset", asked.source]
             words += ["--methods", ",".join(run.methods), "--bits", ",".join(map(str, run.bits))]
             words += ["--draws", str(run.n_draws), "--out", folder]
@@ -84,13 +83,6 @@ def commands(blocks: Sequence[Block], folder: str) -> list[str]:
                     words += [f"--{name}", str(one)]
             lines.append(shlex.join(words))
     return [*lines, shlex.join(["hashlearn", "report", folder, "-o", "report.html"])]
-
-
-def _guessed(block: Block) -> Asked:
-    """What must have been asked for results that do not tell."""
-    source = block.records[0]["cell"].get("source", block.dataset)  # the path, if one was given
-    run = Run(tuple(block.methods), tuple(block.lengths), block.last_draw + 1)
-    return Asked(source, runs=(run,))
 
 
 def provenance_part(records: Sequence[Record], blocks: Sequence[Block]) -> list[Markup]:
