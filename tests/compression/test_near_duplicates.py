@@ -10,9 +10,8 @@ from scipy.stats import binom
 
 from hashlearn import near_duplicates
 from hashlearn.compression import NearDuplicates
-from hashlearn.compression.accepted_radius import accepted_radius
+from hashlearn.compression.near_duplicates import _SimilarRows, accepted_radius
 from hashlearn.compression.promise import fewest_values
-from hashlearn.compression.similar_rows import SimilarRows
 from hashlearn.core.progress import Progress
 from hashlearn.hashers import ITQ, LSH, SignCodes
 
@@ -90,7 +89,6 @@ def test_codes_that_exclude_too_little_give_an_exact_answer() -> None:
     found = near_duplicates(X, n_checked=500, missed=0.1, hasher=_Noise(n_bits=16), progress=seen.append)
     assert found.exact
     assert found_pairs(found) == true_pairs(X, 0.95)
-    assert {progress.stage for progress in seen} == {"checking rows by floats", "comparing all rows by floats"}
     assert seen[-1].fraction == 1.0
 
 
@@ -164,9 +162,9 @@ def test_pairs_close_to_the_similarity_are_decided_in_float64() -> None:
     cosines = 0.95 + 1e-9 * offsets
     X = np.concatenate([[[1.0, 0.0]], np.column_stack([cosines, np.sqrt(1.0 - cosines**2)])])
     expected = np.flatnonzero(offsets >= 0) + 1
-    similar = SimilarRows(X, 0.95, max_pairs=10_000)
+    similar = _SimilarRows(X, 0.95, max_pairs=10_000, progress=None)
     codes = np.zeros((len(X), 1), np.uint8)
-    for first, second, _ in (similar.all_pairs(), similar.of_rows(np.array([0])), similar.within(codes, 0)[1]):
+    for first, second, _ in (similar.by_floats(), similar.by_floats(np.array([0])), similar.by_codes(codes, 8, 0)[1]):
         np.testing.assert_array_equal(np.sort(second[first == 0]), expected)
 
 
@@ -182,12 +180,9 @@ def test_same_seed_same_answer_for_any_number_of_threads(monkeypatch: pytest.Mon
     np.testing.assert_array_equal(X, before)
 
 
-@pytest.mark.parametrize("hasher", [LSH(n_bits=64), ITQ(n_bits=16, n_iter=5), SignCodes(n_bits=20)])
-@pytest.mark.parametrize("fitted", [False, True])
-def test_any_hasher(hasher: Any, fitted: bool) -> None:
+@pytest.mark.parametrize("hasher", [SignCodes(n_bits=20), ITQ(n_bits=16, n_iter=5).fit(planted())])
+def test_any_hasher(hasher: Any) -> None:
     X = planted()
-    if fitted:
-        hasher.fit(X)
     given = dict(vars(hasher))
     found = by_codes(X, hasher=hasher)
     assert missed_share(found, true_pairs(X, 0.95)) <= 0.1
@@ -238,7 +233,6 @@ def test_the_verdict_says_what_is_promised() -> None:
     assert "at 99 % confidence" in said
     assert f"{len(found.keep()):,} rows remain" in said
     assert "so none is missed" in str(near_duplicates(np.eye(3)))
-    assert found.seconds > 0.0
 
 
 @pytest.mark.parametrize("settings", [{}, {"n_checked": 20}])
@@ -268,7 +262,6 @@ def test_too_many_pairs_are_refused(settings: dict[str, Any]) -> None:
         ({"n_checked": 0}, "n_checked must be an integer of at least 1, got 0"),
         ({"max_pairs": 1.5}, "max_pairs must be an integer of at least 1, got 1.5"),
         ({"random_state": -1}, "random_state must be"),
-        ({"hasher": LSH(n_bits=8).fit(np.eye(3))}, "hasher was fitted on 3 features, but X has 2"),
     ],
 )
 def test_bad_input(settings: dict[str, Any], words: str) -> None:

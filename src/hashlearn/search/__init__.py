@@ -14,7 +14,6 @@ from __future__ import annotations
 from hashlearn.search.asymmetric import asymmetric_search
 from hashlearn.search.index import HammingIndex
 from hashlearn.search.interface import RadiusResult, ScoredResult, SearchResult
-from hashlearn.search.pairs import pairs_within
 from hashlearn.search.ranks import worst_ranks
 from hashlearn.search.rescoring import VectorFile, rescore
 from hashlearn.search.scan import nearest_codes
@@ -27,7 +26,6 @@ __all__ = [
     "VectorFile",
     "asymmetric_search",
     "nearest_codes",
-    "pairs_within",
     "rescore",
     "worst_ranks",
 ]
