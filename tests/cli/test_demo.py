@@ -31,10 +31,10 @@ def test_searches_are_sorted_and_never_find_the_query(result):
     for gallery in result.galleries.values():
         assert len(gallery["queries"]) == SHOWN_QUERIES
         for query in gallery["queries"]:
-            distances = [image["distance"] for image in query["neighbors"]]
+            distances = [image["distance"] for image in query["neighbours"]]
             assert distances == sorted(distances)
             assert len(distances) == NEAREST
-            assert query["image"] not in [image["image"] for image in query["neighbors"]]
+            assert query["image"] not in [image["image"] for image in query["neighbours"]]
 
 
 def test_page_is_whole_self_contained_and_escaped(result):

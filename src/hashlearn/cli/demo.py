@@ -81,6 +81,6 @@ def _worked_search(result: DigitsResult) -> str:
     label = next(iter(shown.values()))["label"]
     lines = [f"A search: the images nearest to a {label}, with their distances in bits"]
     for name, query in shown.items():
-        found = "  ".join(f"{image['label']} ({image['distance']})" for image in query["neighbors"])
+        found = "  ".join(f"{image['label']} ({image['distance']})" for image in query["neighbours"])
         lines.append(f"{name:<{width}}  {found}")
     return "\n".join(lines)

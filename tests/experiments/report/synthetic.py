@@ -166,7 +166,7 @@ def _gallery(dataset: str, method: str, n_bits: int) -> dict[str, Any] | None:
             found = label if rng.random() < 0.95 - 0.05 * place else int(rng.integers(10))
             distance = place // 3 + (found != label)
             neighbors.append({**_picture(dataset, found, rng), "distance": distance})
-        queries.append({**_picture(dataset, label, np.random.default_rng(label)), "neighbors": neighbors})
+        queries.append({**_picture(dataset, label, np.random.default_rng(label)), "neighbours": neighbors})
     shape = [24, 24] if dataset == "mnist" else [32, 32, 3]
     return {"image_shape": shape, "queries": queries}
 

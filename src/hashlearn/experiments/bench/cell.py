@@ -252,7 +252,7 @@ def gallery(
         "queries": [
             {
                 **_picture(data, split.queries[query]),
-                "neighbors": [
+                "neighbours": [  # the key of stored results
                     {**_picture(data, split.database[item]), "distance": int(distances[row, item])}
                     for item in nearest[row]
                 ],
