@@ -68,22 +68,6 @@ def test_every_hash_function_comes_back(name, sparse, tmp_path):
         assert_same_codes(copy, hasher, sp.csr_array(X[TEST]))
 
 
-@pytest.mark.parametrize("depth", [1, 3, 9])
-def test_trees_as_plain_arrays_are_the_booster_to_the_last_digit(depth):
-    spec = hash_functions.Trees(n_trees=6, max_depth=depth, min_samples_leaf=2)
-    trees = spec.fit(X[:300], np.where(Y[:300, None] > [4, 7], 1, -1).astype(np.int8), np.random.default_rng(0))
-    arrays = hash_functions.fitted_from_state(trees.state())
-    for rows in (X, X.astype(np.float32), X - 0.5):
-        np.testing.assert_array_equal(arrays.decision_function(rows), trees.decision_function(rows))
-
-
-def test_trees_too_deep_to_be_stored_say_so(tmp_path, monkeypatch):
-    monkeypatch.setattr("hashlearn.hash_functions.trees.DEEPEST", 2)
-    hasher = two_step(hash_function=hash_functions.Trees(n_trees=3)).fit(X[TRAIN], Y[TRAIN])
-    with pytest.raises(PersistenceError, match="max_depth of at most 2"):
-        hasher.save(tmp_path / "model")
-
-
 @pytest.mark.parametrize(
     "parameters",
     [

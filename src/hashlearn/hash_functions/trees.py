@@ -24,34 +24,11 @@ from hashlearn.core.checks import positive, whole_number
 from hashlearn.core.jobs import fit_each
 from hashlearn.hash_functions.base import HashFunction, Training
 from hashlearn.hash_functions.distinct_bits import DistinctBits
-from hashlearn.hash_functions.estimators import EstimatorMargins
-from hashlearn.hash_functions.fitted import FittedHashFunctions, PanelFunction, Rows
+from hashlearn.hash_functions.fitted import FittedHashFunctions, PanelFunction
 from hashlearn.hash_functions.stored import largest_entry, require_range, stored_array
 
 SMALL_SAMPLE = 10  # min_samples_leaf is at most the number of rows divided by this
-DEEPEST = 12  # largest depth for `as_forests`; a complete tree has 2 ** depth leaves
-
-
-class TreeMargins(EstimatorMargins):
-    """Boosters. Trees treat rows one by one, so panels may have many rows and need no zero rows added."""
-
-    _panel_rows = 2048
-    _fill_up = False
-    _threads = True
-    _densify = True
-
-    def _panel_function(self, dtype: np.dtype[Any], sparse: bool) -> tuple[PanelFunction, list[NDArray[Any]]]:
-        margins, _ = super()._panel_function(dtype, sparse)
-
-        def on_one_thread(panel: Rows) -> NDArray[Any]:
-            with _one_openmp_thread():
-                return margins(panel)
-
-        return on_one_thread, []
-
-    def state(self) -> dict[str, Any]:
-        """The state of `ForestMargins`, which computes the same margins from plain arrays."""
-        return ForestMargins(as_forests(self.estimators), self.n_features, self.bits, self.description).state()
+DEEPEST = 12  # a complete tree has 2 ** depth leaves
 
 
 @dataclass(frozen=True)
@@ -63,7 +40,8 @@ class Trees(HashFunction):
 
     Parameters
     ----------
-    n_trees, max_depth, learning_rate : of the boosting
+    n_trees, learning_rate : of the boosting
+    max_depth : at most 12
     min_samples_leaf : lowered to a tenth of the rows if that is less
     """
 
@@ -76,11 +54,12 @@ class Trees(HashFunction):
     accepts_sparse: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        for field in ("n_trees", "max_depth", "min_samples_leaf"):
+        for field in ("n_trees", "min_samples_leaf"):
             whole_number(getattr(self, field), field, least=1)
+        whole_number(self.max_depth, "max_depth", least=1, most=DEEPEST)
         positive(self.learning_rate, "learning_rate")
 
-    def _fit(self, data: Training) -> TreeMargins:
+    def _fit(self, data: Training) -> ForestMargins:
         X, bits = data.X, data.bits
         if sp.issparse(X):
             raise TypeError("trees need dense X, got a sparse matrix; pass X.toarray(), or use linear_svm or rbf_svm")
@@ -100,7 +79,7 @@ class Trees(HashFunction):
 
         boosters = fit_each(fit_one, list(data.codes.T), data.n_jobs, data.progress)
         title = f"boosted trees, {self.n_trees} of depth {self.max_depth}"
-        return TreeMargins(boosters, X.shape[1], bits, f"{title}, {bits.describe()}")
+        return ForestMargins(as_forests(boosters), X.shape[1], bits, f"{title}, {bits.describe()}")
 
 
 def _one_openmp_thread() -> AbstractContextManager[Any]:
@@ -180,11 +159,6 @@ def as_forests(boosters: Sequence[Any]) -> list[Forest]:
     """
     grown = [[trees[0].nodes for trees in booster._predictors] for booster in boosters]
     depth = max((int(nodes["depth"].max()) for trees in grown for nodes in trees), default=0)
-    if depth > DEEPEST:
-        raise TypeError(
-            f"boosted trees of depth {depth} are too deep to be stored without pickle; max_depth of at most {DEEPEST} "
-            "can be"
-        )
     return [
         _forest(trees, float(booster._baseline_prediction.ravel()[0]), depth)
         for booster, trees in zip(boosters, grown, strict=True)

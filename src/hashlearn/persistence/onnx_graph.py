@@ -16,7 +16,7 @@ from hashlearn.core.container import PersistenceError
 from hashlearn.core.packages import require
 from hashlearn.hash_functions import DistinctBits, FittedHashFunctions, KernelExpansion, LinearMargins, NetworkMargins
 from hashlearn.hash_functions.kernels import RBFPoints
-from hashlearn.hash_functions.trees import Forest, ForestMargins, TreeMargins, as_forests
+from hashlearn.hash_functions.trees import Forest, ForestMargins
 from hashlearn.linalg.unit_rows import ZERO_ROW
 
 ML_DOMAIN = "ai.onnx.ml"
@@ -101,7 +101,7 @@ def margins_of(graph: Graph, x: str, functions: FittedHashFunctions) -> str:
     if way is None:
         raise PersistenceError(
             f"{functions.description}: hash functions of kind {functions.kind!r} have no ONNX graph; "
-            f"what has: {', '.join(sorted({kind.kind for kind in KINDS if kind is not TreeMargins}))}, and trees"
+            f"what has: {', '.join(sorted(kind.kind for kind in KINDS))}"
         )
     return _expanded(graph, way(graph, x, functions), functions.bits)
 
@@ -193,5 +193,4 @@ KINDS: dict[type[FittedHashFunctions], Callable[..., str]] = {
     LinearMargins: _linear,
     NetworkMargins: _network,
     ForestMargins: lambda graph, x, functions: _trees(graph, x, functions.forests),
-    TreeMargins: lambda graph, x, functions: _trees(graph, x, as_forests(functions.estimators)),
 }
