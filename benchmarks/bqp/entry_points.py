@@ -159,9 +159,7 @@ def _file_entries(instance: Instance, folder: Path) -> Iterator[Entry]:
                 constraints["fixed"] = {names[label]: value for label, value in instance.fixed.items()}
             answer = bqp.solve_problem(read, **constraints, **options)
             values = dict(zip(instance.labels, read.assignment(answer.solution.x).tolist(), strict=True))
-            if isinstance(answer, bqp.CutSolution):
-                return _claim(instance, values, answer.cut, answer.upper_bound, answer)
-            return _claim(instance, values, answer.energy, answer.lower_bound, answer)
+            return _claim(instance, values, answer.objective, answer.bound, answer)
 
         try:
             bqp.write_problem(problem, folder / f"problem{ending}")

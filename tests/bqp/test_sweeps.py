@@ -118,16 +118,3 @@ def test_split_parts_add_up():
         for i in range(9):
             dense[i, indices[indptr[i] : indptr[i + 1]]] += data[indptr[i] : indptr[i + 1]]
         np.testing.assert_allclose(dense, A.toarray(), atol=1e-12)
-
-
-def test_a_foreign_operator_is_named():
-    class Strange(Dense):
-        pass
-
-    class Foreign(Operator):
-        n = 2
-        __matmul__ = diagonal = row = toarray = scaled = restricted = None
-
-    assert CoordinateSweeps(Strange(np.eye(2))).A.n == 2
-    with pytest.raises(TypeError, match="Foreign"):
-        split_parts(Foreign())

@@ -16,9 +16,8 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-import scipy.sparse as sp
 
-from hashlearn.bqp.operators import Dense, LowRank, Operator, Sparse, SparsePlusLowRank
+from hashlearn.bqp.operators import Dense, LowRank, Operator
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.thresholds import DENSIFY_UP_TO, LAPACK_UP_TO
 from hashlearn.linalg.gram import gram
@@ -71,7 +70,7 @@ def smallest_weighted_eigenpair(
     (-1.0, array([ 1.581, -0.791]))
     """
     root = np.sqrt(weights)
-    value, u = smallest_eigenpair(_congruent(A, 1.0 / root), rng, tick)
+    value, u = smallest_eigenpair(A.congruent(1.0 / root), rng, tick)
     return value, np.sqrt(weights.sum()) * u / root
 
 
@@ -148,20 +147,6 @@ def _lanczos(A: Operator, rng: np.random.Generator, tick: Tick) -> tuple[float, 
         V[begun] = V[size]
         H[:] = 0.0
         H[range(begun), range(begun)] = theta[:begun]
-
-
-def _congruent(A: Operator, q: FloatArray) -> Operator:
-    """Diag(q) A Diag(q), of the same kind."""
-    if isinstance(A, Dense):
-        return Dense(A.array * np.multiply.outer(q, q))
-    if isinstance(A, Sparse):
-        coo = A.matrix.tocoo()
-        row, column = coo.coords
-        return Sparse(sp.csr_array((coo.data * (q[row] * q[column]), (row, column)), shape=A.shape))
-    if isinstance(A, SparsePlusLowRank):
-        return _congruent(A.sparse, q) + _congruent(A.low_rank, q)
-    assert isinstance(A, LowRank)
-    return LowRank(A.P * q[:, None], A.weights) if A.rank else A
 
 
 def _unit(v: FloatArray) -> FloatArray:

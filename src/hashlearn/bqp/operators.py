@@ -86,6 +86,10 @@ class Operator(ABC):
         """``factor`` · A, of the same kind."""
 
     @abstractmethod
+    def congruent(self, q: FloatArray) -> Operator:
+        """Diag(q) A Diag(q), of the same kind."""
+
+    @abstractmethod
     def restricted(self, index: NDArray[np.intp]) -> Operator:
         """The principal submatrix A[index][:, index], of the same kind."""
 
@@ -159,6 +163,11 @@ class Dense(Operator):
     def scaled(self, factor: float) -> Dense:
         return trusted(Dense, array=factor * self.array, n=self.n, error=abs(factor) * self.error)
 
+    def congruent(self, q: FloatArray) -> Dense:
+        array = self.array * q[:, None]
+        array *= q
+        return Dense.unchecked(array)
+
     def restricted(self, index: NDArray[np.intp]) -> Dense:
         return trusted(Dense, array=self.array[np.ix_(index, index)], n=len(index), error=_entries(self.error, index))
 
@@ -212,6 +221,11 @@ class Sparse(Operator):
 
     def scaled(self, factor: float) -> Sparse:
         return trusted(Sparse, matrix=sp.csr_array(factor * self.matrix), n=self.n, error=abs(factor) * self.error)
+
+    def congruent(self, q: FloatArray) -> Sparse:
+        indices, indptr = self.matrix.indices, self.matrix.indptr
+        data = self.matrix.data * (np.repeat(q, np.diff(indptr)) * q[indices])
+        return Sparse.unchecked(sp.csr_array((data, indices, indptr), shape=self.shape))
 
     def restricted(self, index: NDArray[np.intp]) -> Sparse:
         part = sp.csr_array(self.matrix[index][:, index])
@@ -311,6 +325,9 @@ class LowRank(Operator):
     def scaled(self, factor: float) -> LowRank:
         return LowRank.unchecked(self.rows, factor * self.weights)
 
+    def congruent(self, q: FloatArray) -> LowRank:
+        return LowRank.unchecked(np.ascontiguousarray(self.P * q[:, None]), self.weights)
+
     def restricted(self, index: NDArray[np.intp]) -> LowRank:
         return LowRank.unchecked(self.rows.take(index), self.weights)
 
@@ -355,6 +372,9 @@ class SparsePlusLowRank(Operator):
 
     def scaled(self, factor: float) -> SparsePlusLowRank:
         return SparsePlusLowRank(self.sparse.scaled(factor), self.low_rank.scaled(factor))
+
+    def congruent(self, q: FloatArray) -> SparsePlusLowRank:
+        return SparsePlusLowRank(self.sparse.congruent(q), self.low_rank.congruent(q))
 
     def restricted(self, index: NDArray[np.intp]) -> SparsePlusLowRank:
         return SparsePlusLowRank(self.sparse.restricted(index), self.low_rank.restricted(index))

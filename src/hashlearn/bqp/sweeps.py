@@ -26,8 +26,6 @@ PIECE = 20_000_000
 def split_parts(A: Operator) -> tuple[FloatArray, IntArray, IntArray, FloatArray, FloatArray]:
     """``(data, indices, indptr, P, weights)`` of a sparse, low-rank or mixed operator; an absent part is empty."""
     sparse, low_rank = split(A)
-    if sparse is None and low_rank is None:
-        raise TypeError(f"no coordinate steps for operator of type {type(A).__name__}")
     data, indices, indptr = np.empty(0), np.empty(0, np.int64), np.zeros(A.n + 1, np.int64)
     P, weights = np.empty((A.n, 0)), np.empty(0)
     if sparse is not None:

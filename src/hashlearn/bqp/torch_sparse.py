@@ -115,6 +115,9 @@ class TorchSparse(Operator):
     def scaled(self, factor: float) -> TorchSparse:
         return TorchSparse(self.matrix * factor)
 
+    def congruent(self, q: Any) -> NoReturn:
+        raise TypeError(NO_HOST)
+
     def restricted(self, index: Any) -> NoReturn:
         raise TypeError(NO_HOST)
 

@@ -17,7 +17,7 @@ from hashlearn.core.progress_bar import ProgressBar
 if TYPE_CHECKING:
     from hashlearn.bqp import SolverProgress
     from hashlearn.bqp.modeling import Sense
-    from hashlearn.bqp.modeling.solutions import AnySolution
+    from hashlearn.bqp.modeling.solutions import ProblemSolution
 
 DEFAULT_METHOD = "auto"
 
@@ -94,24 +94,15 @@ def bqp_command(
         raise click.exceptions.Exit(INTERRUPTED)
 
 
-def _value_and_bound(answer: AnySolution) -> tuple[float, float]:
-    from hashlearn.bqp import CutSolution
-
-    if isinstance(answer, CutSolution):
-        return answer.cut, answer.upper_bound
-    return answer.energy, answer.lower_bound
-
-
-def _report(file: Path, answer: AnySolution) -> dict[str, Any]:
+def _report(file: Path, answer: ProblemSolution) -> dict[str, Any]:
     """What --json prints; None where there is no bound."""
-    value, bound = _value_and_bound(answer)
     return {
         "file": str(file),
         "sense": answer.problem.sense,
         "n": answer.problem.n,
         "method": answer.solution.method,
-        "value": value,
-        "bound": _finite(bound),
+        "value": answer.objective,
+        "bound": _finite(answer.bound),
         "gap": _finite(answer.gap),
         "status": str(answer.status),
         "seconds": answer.seconds,
@@ -122,9 +113,8 @@ def _finite(x: float) -> float | None:
     return x if math.isfinite(x) else None
 
 
-def _text(answer: AnySolution) -> str:
-    problem = answer.problem
-    value, bound = _value_and_bound(answer)
+def _text(answer: ProblemSolution) -> str:
+    problem, bound = answer.problem, answer.bound
     if problem.sense == "max-cut":
         names, proof = ("cut", "upper bound"), f"{upper_bound(bound)}  (no cut is larger)"
     else:
@@ -133,7 +123,7 @@ def _text(answer: AnySolution) -> str:
         [
             ("file", f"{problem.name}  ({problem.sense}, n = {problem.n:,})"),
             ("method", answer.solution.method),
-            (names[0], number(value)),
+            (names[0], number(answer.objective)),
             (names[1], proof if math.isfinite(bound) else "none"),
             ("gap", percent(answer.gap)),
             ("status", str(answer.status)),

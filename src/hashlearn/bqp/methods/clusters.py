@@ -16,8 +16,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numba import njit
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 
 Signs = NDArray[Any]
 
@@ -38,75 +38,19 @@ def clusters(matrix: sp.csr_array, parents: Sequence[Signs]) -> Clusters:
     (array([0, 0, 1, 1], dtype=int32), array([[ 0., -1.],
            [-1.,  0.]]))
     """
-    x, key = parents[0], np.zeros(matrix.shape[0], np.uint64)
+    x, key = parents[0], np.zeros(matrix.shape[0], np.int64)
     for other in parents[1:]:
         key = 2 * key + (other == x)
-    # One type each, so that the kernels are compiled once.
-    columns, rows = matrix.indices.astype(np.int32, copy=False), matrix.indptr.astype(np.int64, copy=False)
-    cluster, count = _components(columns, rows, key)
-    data, indices, indptr = _contracted(matrix.data, columns, rows, x, cluster, count)
-    return Clusters(sp.csr_array((data, indices, indptr), shape=(count, count)), cluster)
-
-
-@njit(cache=True, nogil=True)
-def _components(indices, indptr, key):  # type: ignore[no-untyped-def]
-    """The connected component of each variable among those of its key, and how many there are."""
-    n = key.shape[0]
-    label = np.full(n, -1, np.int32)
-    stack = np.empty(n, np.int32)
-    count = 0
-    for i in range(n):
-        if label[i] >= 0:
-            continue
-        label[i] = count
-        stack[0], height = i, 1
-        while height > 0:
-            height -= 1
-            u = stack[height]
-            for q in range(indptr[u], indptr[u + 1]):
-                v = indices[q]
-                if label[v] < 0 and key[v] == key[u]:
-                    label[v] = count
-                    stack[height] = v
-                    height += 1
-        count += 1
-    return label, count
-
-
-@njit(cache=True, nogil=True)
-def _contracted(data, indices, indptr, x, cluster, count):  # type: ignore[no-untyped-def]
-    """CSR arrays of the sums of a_ij x_i x_j between clusters, without zeros."""
-    n = x.shape[0]
-    start = np.zeros(count + 1, np.int64)
-    for i in range(n):
-        start[cluster[i] + 1] += 1
-    for c in range(count):
-        start[c + 1] += start[c]
-    members, filled = np.empty(n, np.int64), start[:-1].copy()
-    for i in range(n):
-        members[filled[cluster[i]]] = i
-        filled[cluster[i]] += 1
-    sums, columns = np.empty(data.shape[0], data.dtype), np.empty(data.shape[0], np.int32)
-    rows = np.zeros(count + 1, np.int64)
-    place = np.full(count, -1, np.int64)  # of a column in the current row
-    used = 0
-    for c in range(count):
-        first = used
-        for r in range(start[c], start[c + 1]):
-            i = members[r]
-            for q in range(indptr[i], indptr[i + 1]):
-                d = cluster[indices[q]]
-                if d != c:
-                    if place[d] < 0:
-                        place[d] = used
-                        columns[used], sums[used] = d, 0.0
-                        used += 1
-                    sums[place[d]] += data[q] * x[i] * x[indices[q]]
-        last, used = used, first
-        for p in range(first, last):
-            place[columns[p]] = -1
-            if sums[p] != 0.0:
-                columns[used], sums[used] = columns[p], sums[p]
-                used += 1
-        rows[c + 1] = used
-    return sums[:used].copy(), columns[:used].copy(), rows
+    columns = matrix.indices
+    rows = np.repeat(np.arange(len(x), dtype=columns.dtype), np.diff(matrix.indptr))
+    together = key[rows] == key[columns]
+    joined = sp.coo_array(
+        (np.ones(np.count_nonzero(together), np.int8), (rows[together], columns[together])), matrix.shape
+    )
+    count, cluster = connected_components(joined.tocsr(), directed=False)
+    i, j = cluster[rows], cluster[columns]
+    between = i != j
+    weights = (matrix.data * x[rows] * x[columns])[between]
+    small = sp.coo_array((weights, (i[between], j[between])), shape=(count, count)).tocsr()
+    small.eliminate_zeros()
+    return Clusters(small, cluster)

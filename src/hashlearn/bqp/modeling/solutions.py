@@ -12,7 +12,8 @@ import inspect
 import math
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar
+from operator import attrgetter
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,33 +28,61 @@ Values: TypeAlias = "dict[Any, int] | NDArray[np.int8]"
 
 
 @dataclass(frozen=True, eq=False)
-class CutSolution:
-    """The largest cut found, and a bound that no cut exceeds.
+class ProblemSolution:
+    """The best answer to a `Problem` in its owner's words, and a bound on its optimum.
 
     Attributes
     ----------
-    cut : the sum of the weights of all edges between the two sides
-    upper_bound : no cut is larger; inf if the method proves nothing
-    gap : (upper_bound − cut) / |upper_bound|, compared without rounding; 0 if the cut is proven to be largest
-    sides : dict from node to −1 or +1; for a matrix an int8 array
+    objective : the cut or the energy, in the owner's own sense
+    bound : no objective is better; infinite if the method proves nothing
+    gap : |objective − bound| / |bound|, compared without rounding; 0 if the objective is proven to be optimal
+    values : dict from label to value; for a matrix an int8 array
     status : how the solve ended; "optimal" only if the gap is at most 1e-9, and 0 for integer weights
     seconds : wall-clock time of the solve
     problem, solution : the `Problem`, and the `Solution` of its operator
     """
 
-    cut: float
-    upper_bound: float
+    objective: float
+    bound: float
     gap: float
-    sides: Values
+    values: Values
     status: Status
     seconds: float
     problem: Problem
     solution: Solution
 
+    word: ClassVar[str] = "energy"  # for the objective
+
+    @property
+    def lower_bound(self) -> float:
+        """The optimum is at least this: the bound, or the objective if the largest is sought."""
+        return self.objective if self.problem.maximize else self.bound
+
+    @property
+    def upper_bound(self) -> float:
+        """The optimum is at most this: the objective, or the bound if the largest is sought."""
+        return self.bound if self.problem.maximize else self.objective
+
+    def __repr__(self) -> str:
+        side = "upper_bound" if self.problem.maximize else "lower_bound"
+        return (
+            f"{type(self).__name__}({self.word}={self.objective:.10g}, {side}={self.bound:.10g}, gap={self.gap:.3g}, "
+            f"status={self.status.value!r}, n={self.problem.n}, method={self.solution.method!r}, "
+            f"seconds={self.seconds:.3g})"
+        )
+
+
+class CutSolution(ProblemSolution):
+    """The largest cut and a bound that no cut exceeds. ``sides`` maps each node to −1 or +1."""
+
+    word = "cut"
+    cut = property(attrgetter("objective"))
+    sides = property(attrgetter("values"))
+
     @property
     def partition(self) -> tuple[list[Any], list[Any]]:
         """The nodes on side +1, and those on side −1."""
-        sides = self.sides.items() if isinstance(self.sides, dict) else enumerate(self.sides.tolist())
+        sides = self.values.items() if isinstance(self.values, dict) else enumerate(self.values.tolist())
         parts: tuple[list[Any], list[Any]] = ([], [])
         for node, side in sides:
             parts[side < 0].append(node)
@@ -64,82 +93,25 @@ class CutSolution:
         """What was done to the graph: parallel edges summed, self-loops left out."""
         return self.problem.notes
 
-    def __repr__(self) -> str:
-        return _shown(self, f"cut={self.cut:.10g}, upper_bound={self.upper_bound:.10g}")
+
+class QuboSolution(ProblemSolution):
+    """The best energy of a QUBO or of a binary quadratic model. ``assignment`` maps labels to 0 or 1, spins to ±1."""
+
+    energy = property(attrgetter("objective"))
+    assignment = property(attrgetter("values"))
 
 
-@dataclass(frozen=True, eq=False)
-class QuboSolution:
-    """The best assignment found for a QUBO or a binary quadratic model, and a bound on its optimum.
+class IsingSolution(ProblemSolution):
+    """The lowest energy of an Ising model. ``spins`` maps labels to −1 or +1."""
 
-    Attributes
-    ----------
-    energy : the objective of the assignment, in the caller's own sense
-    bound : no energy is smaller (larger for ``sense="max"``); infinite if the method proves nothing
-    gap : |energy − bound| / |bound|, compared without rounding; 0 if the energy is proven to be optimal
-    assignment : dict from label to 0 or 1 (−1 or +1 for a model of spins); for a matrix an int8 array
-    status : how the solve ended; "optimal" only if the gap is at most 1e-9, and 0 for integer coefficients
-    seconds : wall-clock time of the solve
-    problem, solution : the `Problem`, and the `Solution` of its operator
-    """
-
-    energy: float
-    bound: float
-    gap: float
-    assignment: Values
-    status: Status
-    seconds: float
-    problem: Problem
-    solution: Solution
-
-    @property
-    def lower_bound(self) -> float:
-        """The optimum is at least this: the proven bound, or for ``sense="max"`` the energy found."""
-        return self.energy if self.problem.maximize else self.bound
-
-    @property
-    def upper_bound(self) -> float:
-        """The optimum is at most this: the energy found, or for ``sense="max"`` the proven bound."""
-        return self.bound if self.problem.maximize else self.energy
-
-    def __repr__(self) -> str:
-        name = "upper_bound" if self.problem.maximize else "lower_bound"
-        return _shown(self, f"energy={self.energy:.10g}, {name}={self.bound:.10g}")
+    energy = property(attrgetter("objective"))
+    spins = property(attrgetter("values"))
 
 
-@dataclass(frozen=True, eq=False)
-class IsingSolution:
-    """The spins of lowest energy found, and a bound that no energy goes below.
-
-    Attributes
-    ----------
-    energy : Σ h_i s_i + Σ J_ij s_i s_j + offset of the spins
-    lower_bound : no energy is smaller; −inf if the method proves nothing
-    gap : (energy − lower_bound) / |lower_bound|, compared without rounding; 0 if the energy is proven to be lowest
-    spins : dict from label to −1 or +1; for arrays an int8 array
-    status : how the solve ended; "optimal" only if the gap is at most 1e-9, and 0 for integer coefficients
-    seconds : wall-clock time of the solve
-    problem, solution : the `Problem`, and the `Solution` of its operator
-    """
-
-    energy: float
-    lower_bound: float
-    gap: float
-    spins: Values
-    status: Status
-    seconds: float
-    problem: Problem
-    solution: Solution
-
-    def __repr__(self) -> str:
-        return _shown(self, f"energy={self.energy:.10g}, lower_bound={self.lower_bound:.10g}")
+Kind = TypeVar("Kind", bound=ProblemSolution)
 
 
-AnySolution: TypeAlias = CutSolution | QuboSolution | IsingSolution
-Kind = TypeVar("Kind", CutSolution, QuboSolution, IsingSolution)
-
-
-def solve_problem(problem: Problem, *, fixed: Mapping[Any, int] | None = None, **options: Any) -> AnySolution:
+def solve_problem(problem: Problem, *, fixed: Mapping[Any, int] | None = None, **options: Any) -> ProblemSolution:
     """Solve a `Problem`, for example from a file, and answer in its own words.
 
     Parameters
@@ -159,11 +131,8 @@ def solve_problem(problem: Problem, *, fixed: Mapping[Any, int] | None = None, *
     {'a': 1, 'b': 0}
     """
     _require_known(options, "solve_problem")
-    if problem.sense == "max-cut":
-        return solved(CutSolution, problem, fixed, options)
-    if problem.sense == "ising" and not problem.maximize:
-        return solved(IsingSolution, problem, fixed, options)
-    return solved(QuboSolution, problem, fixed, options)
+    kinds = {"max-cut": CutSolution, "ising": QuboSolution if problem.maximize else IsingSolution, "qubo": QuboSolution}
+    return solved(kinds[problem.sense], problem, fixed, options)
 
 
 def solved(kind: type[Kind], problem: Problem, fixed: Mapping[Any, int] | None, options: Mapping[str, Any]) -> Kind:
@@ -248,10 +217,3 @@ def _start(problem: Problem, x0: Any) -> FloatArray:
         raise ValueError(f"x0 must have {problem.n} values, one for each variable, got shape {x0.shape}")
     x = np.array([_sign(problem, value, f"x0[{k}]") for k, value in enumerate(x0.tolist())], dtype=np.float64)
     return x if problem.anchor is None else np.append(x, 1.0)
-
-
-def _shown(answer: AnySolution, numbers: str) -> str:
-    return (
-        f"{type(answer).__name__}({numbers}, gap={answer.gap:.3g}, status={answer.status.value!r}, "
-        f"n={answer.problem.n}, method={answer.solution.method!r}, seconds={answer.seconds:.3g})"
-    )

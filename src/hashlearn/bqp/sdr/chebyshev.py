@@ -23,7 +23,6 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg as la
-import scipy.sparse as sp
 from numba import njit
 
 from hashlearn.bqp.error_bounds import below, sum_below
@@ -68,7 +67,7 @@ def chebyshev_test(
     If A − Diag(y) is semidefinite the bound is Σy − ``loss``, or less tight if ``seconds`` end the recurrence early.
     """
     scale = 1.0 / np.sqrt(metric(A, y))
-    M = _scaled(A, scale)
+    M = A.congruent(scale)
     diagonal = -y * scale * scale
     lowered = 0.0
     if isinstance(M, SparsePlusLowRank) and (M.low_rank.weights > 0.0).all():
@@ -112,23 +111,6 @@ def metric(A: Operator, y: FloatArray) -> FloatArray:
         d = np.minimum(d, A.sparse.magnitudes())
     mean = float(d.mean())
     return np.maximum(d, LEAST_METRIC * mean) if mean > 0.0 else np.ones(A.n)
-
-
-def _scaled(A: Operator, scale: FloatArray) -> Operator:
-    """diag(scale) A diag(scale), of the same kind."""
-    if isinstance(A, SparsePlusLowRank):
-        sparse, low_rank = _scaled(A.sparse, scale), _scaled(A.low_rank, scale)
-        assert isinstance(sparse, Sparse)
-        assert isinstance(low_rank, LowRank)
-        return SparsePlusLowRank(sparse, low_rank)
-    if isinstance(A, LowRank):
-        return LowRank.unchecked(np.ascontiguousarray(A.P * scale[:, None]), A.weights)
-    if isinstance(A, Dense):
-        return Dense.unchecked(A.array * scale[:, None] * scale)
-    assert isinstance(A, Sparse)
-    matrix = A.matrix
-    data = matrix.data * np.repeat(scale, np.diff(matrix.indptr)) * scale[matrix.indices]
-    return Sparse.unchecked(sp.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape))
 
 
 def _roundings(A: Operator) -> float:
