@@ -84,11 +84,11 @@ class TestVerify:
     def test_the_model_is_read_and_built_once(self, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
         """A file that is replaced between two reads would mix two models."""
         steps: list[str] = []
-        for step in ("read_header", "_built"):
+        for step in ("read_container", "_built"):
             real = getattr(model_file, step)
             monkeypatch.setattr(model_file, step, lambda *a, step=step, real=real: steps.append(step) or real(*a))
         assert invoke(*command.split()).exit_code == 0
-        assert steps == ["read_header", "_built"]
+        assert steps == ["read_container", "_built"]
 
     def test_broken_exits_1(self) -> None:
         np.save("other.npy", np.random.default_rng(0).permuted(X[1400:], axis=1))

@@ -65,7 +65,11 @@ class _Commands(click.Group):
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "show_default": True})
 @click.version_option(__version__, prog_name="hashlearn")
 def main() -> None:
-    """Learned binary codes, and the certified solvers for the binary quadratic problems behind them."""
+    """Learned binary codes, and the certified solvers for the binary quadratic problems behind them.
+
+    Files of rows are npy, npz, Parquet or CSV; FILE::NAME picks an array of an npz or columns of a table. Exit codes: 0
+    for an answer, 1 if it cannot be done here (no space, a package missing), 2 for bad input, 130 after Ctrl-C.
+    """
     try:
         os.getcwd()
     except FileNotFoundError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import ROUND_CEILING, ROUND_FLOOR
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,8 +12,9 @@ import click
 from hashlearn.cli import options
 from hashlearn.cli.bqp_verify import write_proof
 from hashlearn.cli.exits import INTERRUPTED, InputError, refusals
-from hashlearn.cli.text_tables import lower_bound, number, pairs, percent, seconds, upper_bound, value_and_bound
+from hashlearn.cli.text_tables import number, pairs, percent
 from hashlearn.core.progress_bar import ProgressBar
+from hashlearn.pages.formatting import seconds
 
 if TYPE_CHECKING:
     from hashlearn.bqp import SolverProgress
@@ -62,8 +64,7 @@ def bqp_command(
       .sparse              BiqMac: QUBO, 'n m' and lines 'i j w'
       .coo                 dimod COO: QUBO or Ising, by '# vartype='
 
-    Ctrl-C stops the solver, prints the best so far with status "interrupted" and ends with exit code 130. Exit
-    code 2 means bad input.
+    Ctrl-C stops the solver and prints the best so far with status "interrupted".
     """
     from hashlearn import bqp
     from hashlearn.bqp import problem_files
@@ -80,7 +81,7 @@ def bqp_command(
         click.echo(f"Note: {note}", err=True)
 
     def numbers(progress: SolverProgress) -> str:
-        return value_and_bound(progress.value, progress.bound)
+        return f"value {number(progress.value, 6)}, bound {number(progress.bound, 6)}"
 
     with refusals(), ProgressBar(quiet, extra=numbers) as bar:
         answer = bqp.solve_problem(problem, method=method, random_state=seed, time_limit=time_limit, progress=bar)
@@ -116,9 +117,9 @@ def _finite(x: float) -> float | None:
 def _text(answer: ProblemSolution) -> str:
     problem, bound = answer.problem, answer.bound
     if problem.sense == "max-cut":
-        names, proof = ("cut", "upper bound"), f"{upper_bound(bound)}  (no cut is larger)"
+        names, proof = ("cut", "upper bound"), f"{number(bound, rounding=ROUND_CEILING)}  (no cut is larger)"
     else:
-        names, proof = ("energy", "lower bound"), f"{lower_bound(bound)}  (no energy is smaller)"
+        names, proof = ("energy", "lower bound"), f"{number(bound, rounding=ROUND_FLOOR)}  (no energy is smaller)"
     return pairs(
         [
             ("file", f"{problem.name}  ({problem.sense}, n = {problem.n:,})"),

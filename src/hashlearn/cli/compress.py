@@ -13,24 +13,10 @@ import click
 from hashlearn.cli import options
 from hashlearn.cli.exits import InputError, refusals
 from hashlearn.cli.fit import notices, rows_like
-from hashlearn.cli.text_tables import pairs, seconds, table
+from hashlearn.cli.text_tables import pairs, table
 from hashlearn.core.progress_bar import ProgressBar
-from hashlearn.pages.formatting import rounded_down
+from hashlearn.pages.formatting import rounded_down, seconds
 
-FLAGS = {
-    "recall": "--recall",
-    "confidence": "--confidence",
-    "k": "-k",
-    "max_bytes": "--max-bytes",
-    "max_depth": "--max-depth",
-    "max_rows": "--max-rows",
-    "queries": "--queries",
-    "n_queries": "--queries",
-    "y": "--labels",
-    "families": "--family",
-    "metric": "--metric",
-    "mode": "--mode",
-}
 HEADER = (
     "bytes",
     "family",
@@ -94,8 +80,7 @@ def compress_command(
     The original vectors must be kept: a search rescores its best candidates with them, unless --codes-only is given.
     Codes of several kinds and sizes are tried on queries that are kept out. A fifth of the queries choose, the others
     test the choice, so the promise is valid after all the choosing. If the recall asked for cannot be promised, the
-    best promise of the codes that were tried is written and said. Exit code 1: it cannot be done here, 2: bad input,
-    130: Ctrl-C.
+    best promise of the codes that were tried is written and said.
     """
     from hashlearn import compress
     from hashlearn.streams import open_rows, read_labels
@@ -124,7 +109,7 @@ def compress_command(
                 query_texts, queries or "", None if own is None else len(own), "--query-texts"
             ),
         }
-        with refusals(source.name, FLAGS):
+        with refusals(source.name):
             plan = compress(
                 source,
                 y,
@@ -191,7 +176,7 @@ def verify_command(model: Path, database: str, queries: str, bar: ProgressBar) -
     query_source = options.rows_for(plan.hasher, queries, "--queries", like=source)
     rows, asked = _read(source, "--database"), _read(query_source, "--queries")
     bar.begin("searching")
-    with warnings.catch_warnings(record=True) as heard, refusals(options={"queries": "--queries", "k": "--database"}):
+    with warnings.catch_warnings(record=True) as heard, refusals():
         warnings.simplefilter("always")
         found = verify(plan, rows, asked)
     report = {"model": str(model), **asdict(found), "ok": found.kept is not False, "notes": notices(heard)}

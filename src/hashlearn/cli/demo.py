@@ -10,8 +10,9 @@ import click
 
 from hashlearn import __version__
 from hashlearn.cli import options
-from hashlearn.cli.text_tables import percent, seconds, table
+from hashlearn.cli.text_tables import percent, table
 from hashlearn.core.progress_bar import ProgressBar
+from hashlearn.pages.formatting import seconds
 
 if TYPE_CHECKING:
     from hashlearn.compression import Compression

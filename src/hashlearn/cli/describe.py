@@ -23,7 +23,6 @@ def describe_command(file: Path, bar: ProgressBar) -> tuple[dict[str, Any], str]
 
     A model: class and changed parameters, what it was learned from, size, digest, its promise if hashlearn compress
     made it, and the time that encoding takes here, measured on made-up rows. Codes and an index: which model made them.
-    Exit code 1: it cannot be done here, 2: bad input, 130: Ctrl-C.
     """
     with refusals():
         described = _way(file)

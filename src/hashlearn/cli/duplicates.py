@@ -16,14 +16,6 @@ from hashlearn.core.progress_bar import ProgressBar
 if TYPE_CHECKING:
     from hashlearn.compression import NearDuplicates
 
-OPTIONS = {
-    "X": "FEATURES",
-    "similarity": "--similarity",
-    "missed": "--missed",
-    "confidence": "--confidence",
-    "n_bits": "--bits",
-    "max_pairs": "--max-pairs",
-}
 ENDINGS = (".csv", ".npy", ".parquet")
 
 
@@ -42,9 +34,7 @@ def duplicates_command(
 ) -> tuple[dict[str, Any], str]:
     """Write all pairs of rows of FEATURES with a cosine of at least --similarity.
 
-    FEATURES is npy, npz, Parquet or CSV; FILE::NAME picks an array of an npz or columns of a table. Rows are numbered
-    from 0. Floats verify every pair. The answer says what is promised about missed ones. Exit code 1: it cannot be done
-    here, 2: bad input, 130: Ctrl-C.
+    Rows are numbered from 0. Floats verify every pair. The answer says what is promised about missed ones.
     """
     from hashlearn import near_duplicates
     from hashlearn.core.atomic_files import write_atomically
@@ -57,7 +47,7 @@ def duplicates_command(
     with refusals():
         rows = open_rows(features).read()
     rows = rows.toarray() if hasattr(rows, "toarray") else rows
-    with refusals(options=OPTIONS):
+    with refusals():
         found = near_duplicates(rows, **settings, random_state=seed, progress=bar)
     with refusals("--output"):
         write_atomically(output, [_file(found, output.suffix.lower())])

@@ -11,7 +11,7 @@ import errno
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import IO, Any, NoReturn
 
@@ -21,6 +21,8 @@ FAILED = 1
 BAD_INPUT = 2
 INTERRUPTED = 130  # 128 + SIGINT: an interrupted answer must not look like a finished one to a script
 
+# Arguments of the library whose options have other names.
+ARGUMENTS = {"X": "features", "y": "labels", "n_queries": "queries", "random_state": "seed"}
 USERS_FAULT = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError, FileExistsError)
 WRONG_NAMES = {errno.ENAMETOOLONG, errno.ELOOP, errno.EINVAL}  # Python has no exceptions of their own for these
 
@@ -48,22 +50,33 @@ class Interrupted(click.ClickException):
 
 
 @contextmanager
-def refusals(about: str = "", options: Mapping[str, str] | None = None) -> Iterator[None]:
-    """Turn errors of the library into one line that begins with ``about``, an option or a file.
+def refusals(about: str = "") -> Iterator[None]:
+    """Turn errors of the library into one line that begins with an option or a file.
 
-    ``options`` (argument → option) names the option instead if the error begins with the name of an argument.
+    An error that begins with the name of an argument is about the option that sets it, any other about ``about``.
     """
     before = f"{about}: " if about else ""
     try:
         yield
     except (ValueError, TypeError, KeyError) as error:
         text = one_line(error)
-        option = (options or {}).get(re.split(r"\W", text, maxsplit=1)[0])
+        argument = re.match(r"(\w+)[ =\[]", text)
+        option = argument and _option_of(argument[1])
         raise InputError(f"{option}: {text}" if option else before + text) from None
     except ImportError as error:
         raise Failure(before + one_line(error)) from None
     except (MemoryError, OSError) as error:
         raise refusal(error, about) from None
+
+
+def _option_of(argument: str) -> str | None:
+    """The option of the running command that sets an argument of the library, such as --bits for n_bits."""
+    context = click.get_current_context(silent=True)
+    name = ARGUMENTS.get(argument, argument)
+    for parameter in context.command.params if context else ():
+        if parameter.name == name:
+            return parameter.opts[0] if isinstance(parameter, click.Option) else parameter.human_readable_name
+    return None
 
 
 def refusal(error: MemoryError | OSError, about: str = "") -> click.ClickException:

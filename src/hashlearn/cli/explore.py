@@ -11,10 +11,9 @@ import click
 
 from hashlearn.cli import options
 from hashlearn.cli.exits import refusals
-from hashlearn.cli.text_tables import pairs, seconds
+from hashlearn.cli.text_tables import pairs
 from hashlearn.core.progress_bar import ProgressBar
-
-FLAGS = {"images": "--images", "labels": "--labels", "max_bytes": "--max-bytes", "thumbnail": "--thumbnail"}
+from hashlearn.pages.formatting import seconds
 
 
 @click.command("explore", short_help="An HTML page to look through rows by their codes, in the browser alone.")
@@ -22,7 +21,7 @@ FLAGS = {"images": "--images", "labels": "--labels", "max_bytes": "--max-bytes",
 @options.features_argument
 @options.output_option("Where the page goes.", "explore.html")
 @click.option("--texts", metavar="COLUMN|FILE", help="Text of each row: a column of FEATURES, or a file.")
-@options.rows_option("--images", "Image of each row, uint8 (n, h, w) or (n, h, w, 3)", formats="npy or npz")
+@options.rows_option("--images", "Image of each row, uint8 (n, h, w) or (n, h, w, 3), npy or npz")
 @options.rows_option("--labels", "Class of each row, for colors")
 @click.option("--title", help="Name of the collection, on top of the page.")
 @click.option("--max-bytes", type=int, default=5_000_000, help="Largest page; with fewer texts and images if need be.")
@@ -40,8 +39,7 @@ def explore_command(
 ) -> tuple[dict[str, Any], str]:
     """Write a page with a map of the rows of FEATURES, in which a click shows the nearest rows by their codes.
 
-    FEATURES is npy, npz, Parquet or CSV; FILE::NAME picks an array of an npz or columns of a table. The page is one
-    file, needs no server and makes no request. Exit code 1: it cannot be done here, 2: bad input, 130: Ctrl-C.
+    The page is one file, needs no server and makes no request.
     """
     from hashlearn.explorer import write_page
     from hashlearn.streams import read_images
@@ -55,7 +53,7 @@ def explore_command(
         shown["images"] = None if images is None else read_images(images)
     classes = options.labels_for(labels, source)
     ids = None if source.columns.id is None else options.ids_of(source, "", distinct=False)
-    with warnings.catch_warnings(), refusals(options=FLAGS):
+    with warnings.catch_warnings(), refusals():
         warnings.filterwarnings("ignore", "X does not have valid feature names")  # `rows_for` has compared them
         page = write_page(hasher, source, output, labels=classes, ids=ids, progress=bar, **shown, **settings)
     spent = time.perf_counter() - began

@@ -18,9 +18,10 @@ import click
 from hashlearn.cli import options
 from hashlearn.cli.exits import InputError, one_line, refusals
 from hashlearn.cli.options import require_place
-from hashlearn.cli.text_tables import pairs, percent, seconds
+from hashlearn.cli.text_tables import pairs, percent
 from hashlearn.core.names import did_you_mean
 from hashlearn.core.progress_bar import ProgressBar
+from hashlearn.pages.formatting import seconds
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -65,10 +66,8 @@ def fit_command(
 ) -> tuple[dict[str, Any], str]:
     """Learn a hasher from FEATURES, a file of rows, and write it to a model file.
 
-    FEATURES is npy, npz, Parquet or CSV; FILE::NAME picks an array of an npz or columns of a table. Without labels
-    codes keep the nearest rows (ranking), with labels they keep classes together (two_step). To group similar rows
-    without labels take --method two_step. The model file takes its place whole or not at all. Exit code 1: it cannot be
-    done here, 2: bad input, 130: Ctrl-C.
+    Without labels codes keep the nearest rows (ranking), with labels they keep classes together (two_step). To group
+    similar rows without labels take --method two_step. The model file takes its place whole or not at all.
     """
     named = {name: value for name, value in named.items() if value is not None}
     parameters = _given(settings)

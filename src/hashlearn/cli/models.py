@@ -10,8 +10,9 @@ import click
 
 from hashlearn.cli import options
 from hashlearn.cli.exits import InputError, Interrupted, refusals
-from hashlearn.cli.text_tables import pairs, percent, seconds
+from hashlearn.cli.text_tables import pairs, percent
 from hashlearn.core.progress_bar import ProgressBar
+from hashlearn.pages.formatting import seconds
 
 
 @click.command("encode", short_help="Packed codes of a file of any size; resumable.")
@@ -35,9 +36,8 @@ def encode_command(
 ) -> tuple[dict[str, Any], str]:
     """Write the packed codes of FEATURES, a file of rows of any size, in batches.
 
-    FEATURES is npy, npz, Parquet or CSV; FILE::NAME picks an array of an npz or columns of a table. Codes are kept
-    batch by batch beside the output: after Ctrl-C or a kill the same command goes on, and the file comes out the same.
-    Exit code 1: it cannot be done here, 2: bad input, 130: Ctrl-C.
+    Codes are kept batch by batch beside the output: after Ctrl-C or a kill the same command goes on, and the file comes
+    out the same.
     """
     from hashlearn.streams import encode_file
 
@@ -117,7 +117,7 @@ def evaluate_command(
     """Score a Hamming ranking of the database for each query. Rows are relevant when they share a label.
 
     Labels are classes (n,), numbers or text, or 0/1 indicators (n, n_labels). All scores are fractions in [0, 1] in
-    the JSON. Exit code 1: it cannot be done here, 2: bad input, 130: Ctrl-C.
+    the JSON.
     """
     from hashlearn.metrics import evaluate
     from hashlearn.streams import read_labels

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from hashlearn.search.ids import IdArray
     from hashlearn.streams import RowSource
 
-FILE_HELP = "npy, npz, Parquet or CSV; FILE::NAME picks an array of an npz or columns of a table"
-
 model_argument = click.argument("model", type=click.Path(path_type=Path))
 features_argument = click.argument("features", metavar="FEATURES")
 bits_option = click.option("--bits", "n_bits", type=int, default=32, help="Code length.")
@@ -35,15 +33,13 @@ batch_option = click.option(
 )
 
 
-def rows_option(flag: str, what: str, *, required: bool = False, formats: str = FILE_HELP) -> Callable[..., Any]:
+def rows_option(flag: str, what: str, *, required: bool = False) -> Callable[..., Any]:
     """An option that names a file of rows, labels or codes."""
-    return click.option(flag, metavar="FILE", required=required, help=f"{what}: {formats}.")
+    return click.option(flag, metavar="FILE", required=required, help=f"{what}.")
 
 
 database_option = rows_option("--database", "Rows to search")
-database_codes_option = rows_option(
-    "--database-codes", "Instead: their codes, as encode wrote them", formats="npy or Parquet"
-)
+database_codes_option = rows_option("--database-codes", "Instead: their codes, npy or Parquet, as encode wrote them")
 queries_option = rows_option("--queries", "Rows to search for", required=True)
 
 

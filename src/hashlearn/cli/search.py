@@ -48,8 +48,7 @@ def search_command(
 
     Each line is a query: its id, then the ids of the nearest rows of the database with their distances in bits, nearest
     first, equal distances by id. Ids are those of the column "id" of a Parquet or CSV file, or those of the codes, and
-    else row numbers. With --asymmetric or --rescore, scores take the place of distances, highest first. Exit code 1: it
-    cannot be done here, 2: bad input, 130: Ctrl-C.
+    else row numbers. With --asymmetric or --rescore, scores take the place of distances, highest first.
     """
     from hashlearn.search import HammingIndex
     from hashlearn.search import rescore as rescored
@@ -76,7 +75,7 @@ def search_command(
         index.add(codes, ids)
     if depth is None:
         depth = k if vectors is None else min(CANDIDATES * k, len(index))
-    with refusals(options={"metric": "--metric"}):
+    with refusals():
         found: Any = index.search(k=depth, **wanted) if radius is None else index.search_radius(wanted["codes"], radius)
         if vectors is not None:
             found = rescored(found, rows, vectors, k, metric=metric, ids=ids)

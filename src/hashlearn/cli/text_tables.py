@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+from decimal import ROUND_HALF_EVEN, Context, Decimal
 
 from hashlearn.pages.formatting import ABSENT
 
@@ -12,8 +12,8 @@ from hashlearn.pages.formatting import ABSENT
 def number(x: float, digits: int = 8, rounding: str = ROUND_HALF_EVEN) -> str:
     """A number with grouped thousands and at most ``digits`` significant digits; a dash if it is not finite.
 
-    >>> number(11545.0), number(-0.25), number(float("inf"))
-    ('11,545', '-0.25', '–')
+    >>> number(11545.0), number(-0.25), number(float("inf")), number(12083.19500001, rounding="ROUND_CEILING")
+    ('11,545', '-0.25', '–', '12,083.196')
     """
     if not math.isfinite(x):
         return ABSENT
@@ -23,33 +23,6 @@ def number(x: float, digits: int = 8, rounding: str = ROUND_HALF_EVEN) -> str:
     return f"{shown:,f}" if shown else "0"
 
 
-def upper_bound(x: float) -> str:
-    """An upper bound, rounded up.
-
-    >>> upper_bound(12083.19500001)
-    '12,083.196'
-    """
-    return number(x, rounding=ROUND_CEILING)
-
-
-def lower_bound(x: float) -> str:
-    """A lower bound, rounded down.
-
-    >>> lower_bound(-12083.19500001)
-    '-12,083.196'
-    """
-    return number(x, rounding=ROUND_FLOOR)
-
-
-def value_and_bound(value: float, bound: float) -> str:
-    """Two numbers of a solve, for a progress bar.
-
-    >>> value_and_bound(5.0, float("-inf"))
-    'value 5, bound –'
-    """
-    return f"value {number(value, 6)}, bound {number(bound, 6)}"
-
-
 def percent(fraction: float) -> str:
     """A fraction in per cent; a dash if it is not finite.
 
@@ -57,15 +30,6 @@ def percent(fraction: float) -> str:
     ('4.45 %', '3e-07 %', '0 %', '–')
     """
     return f"{100.0 * fraction:.3g} %" if math.isfinite(fraction) else ABSENT
-
-
-def seconds(duration: float) -> str:
-    """A duration, to the millisecond below ten seconds.
-
-    >>> seconds(0.0312), seconds(12.34)
-    ('0.031', '12.3')
-    """
-    return f"{duration:.3f}" if duration < 10.0 else f"{duration:.1f}"
 
 
 def pairs(rows: Sequence[tuple[str, str]]) -> str:

@@ -13,14 +13,13 @@ from hashlearn.cli import options
 from hashlearn.cli.exits import refusals
 from hashlearn.cli.fit import described, notices, samples
 from hashlearn.cli.text_tables import number, pairs, table
-from hashlearn.cli.text_tables import seconds as seconds_text
 from hashlearn.core.progress_bar import ProgressBar
+from hashlearn.pages.formatting import seconds as seconds_text
 
 if TYPE_CHECKING:
     from hashlearn.core.progress import Progress
 
 SHARE = click.FloatRange(0.0, 1.0, min_open=True, max_open=True)
-OPTIONS = {"n_bits": "--bits", "seconds": "--seconds", "held_out": "--held-out", "y": "--labels"}
 
 
 @click.command("tune", short_help="Try configurations on held-out rows; writes the best as a model.")
@@ -45,8 +44,7 @@ def tune_command(
     """Choose target and hash function for FEATURES, a file of rows, and write the best to a model file.
 
     The defaults are tried first, then one change of them at a time. The score of held-out rows is mean average
-    precision with labels; without, minus the mean squared error of cosines that codes keep. Exit code 1: it cannot be
-    done here, 2: bad input, 130: Ctrl-C, and no model then.
+    precision with labels; without, minus the mean squared error of cosines that codes keep.
     """
     from hashlearn.hashers import tune
 
@@ -59,7 +57,7 @@ def tune_command(
 
         bar.begin("trying the defaults")
         began = time.perf_counter()
-        with refusals(options=OPTIONS):
+        with refusals():
             tuned = tune(
                 given.source.read(),
                 given.y,
