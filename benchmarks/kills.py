@@ -217,9 +217,8 @@ def _look(work: Work, counts: Counter[str], *, finished: bool, before: dict[str,
             counts["wrong: mixed, or of another input"] += not right
     if finished:
         found = {path.relative_to(work.folder).as_posix() for path in work.folder.rglob("*") if path.is_file()}
-        marks = {f"{Path(name).parent}/.{Path(name).name}.done" for name in work.outputs if "/" in name}
         inputs = {name for name in found if name.partition("/")[0] in work.kept}
-        counts["wrong: files left behind"] += len(found - inputs - marks - set(work.outputs))
+        counts["wrong: files left behind"] += len(found - inputs - set(work.outputs))
     for key in [key for key in counts if key.startswith("wrong") and not counts[key]]:
         del counts[key]
 

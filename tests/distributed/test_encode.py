@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 
 import numpy as np
@@ -12,10 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from hashlearn import distributed
-from hashlearn.distributed.encoding import Mark, read_mark, write_mark
 from hashlearn.hashers import LSH
 from hashlearn.persistence import fingerprint
 from hashlearn.streams import read_codes
+from hashlearn.streams.code_files import ORIGIN
 from tests.distributed.data import clustered, write_files
 
 
@@ -36,7 +35,6 @@ def test_encoding_gives_a_file_for_a_file_and_goes_on_after_a_stop(fitted, tmp_p
     first.files[1].unlink()
     again = distributed.encode(hasher, files, tmp_path / "codes", n_workers=0)
     assert again.resumed_files == 2
-    assert again.sha256 == first.sha256
 
 
 def test_another_model_is_not_taken_for_this_one(fitted, tmp_path):
@@ -57,13 +55,13 @@ def test_files_of_codes_name_their_model(fitted, tmp_path):
     found = distributed.encode(hasher, files, tmp_path / "codes", n_workers=0)
     hasher.save(tmp_path / "model.hashlearn")
     again = distributed.encode(tmp_path / "model.hashlearn", files, tmp_path / "again", n_workers=0)
-    assert again.sha256 == found.sha256
+    assert [file.read_bytes() for file in again.files] == [file.read_bytes() for file in found.files]
     models = {pq.read_schema(file).metadata[b"hashlearn.model"].decode() for file in found.files}
     assert models == {fingerprint(hasher)}
 
 
 def encoded(hasher, folder, **options):
-    return distributed.encode(hasher, folder / "rows", folder / "codes", suffix=".npy", n_workers=0, **options)
+    return distributed.encode(hasher, folder / "rows", folder / "codes", n_workers=0, **options)
 
 
 @pytest.fixture
@@ -85,36 +83,28 @@ def test_an_input_with_the_old_size_and_time_is_encoded_anew(fitted, done):
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     again = encoded(hasher, folder)
     assert again.resumed_files == 2
-    np.testing.assert_array_equal(np.load(again.files[1]), hasher.encode(-X[300:600]))
+    np.testing.assert_array_equal(read_codes(again.files[1], 12)[0], hasher.encode(-X[300:600]))
 
 
 def test_damaged_outputs_are_made_again(fitted, done):
     _, _, hasher = fitted
     folder, first = done
     whole = first.files[0].read_bytes()
-    first.files[0].write_bytes(whole[:-5] + bytes(5))
+    at = whole.index(read_codes(first.files[0], 12)[0].tobytes()[:8])
+    first.files[0].write_bytes(whole[:at] + bytes([whole[at] ^ 16]) + whole[at + 1 :])
     first.files[1].write_bytes(whole[:100])
-    again = encoded(hasher, folder)
-    assert (again.resumed_files, again.sha256) == (1, first.sha256)
+    assert encoded(hasher, folder).resumed_files == 1
     assert first.files[0].read_bytes() == whole
+    np.testing.assert_array_equal(read_codes(first.files[1], 12)[1], np.arange(300, 600))
 
 
-def test_a_mark_with_values_of_other_types_counts_for_nothing(tmp_path):
-    right = Mark("rows.npy", 0, "ab", 5, "cd")
-    for name, value in (("input", 5), ("first_id", 0.0), ("work_sha256", None), ("bytes", "5"), ("sha256", ["cd"])):
-        (tmp_path / ".codes.npy.done").write_text(json.dumps({**right._asdict(), name: value}))
-        assert read_mark(tmp_path / "codes.npy") is None
-    write_mark(tmp_path / "codes.npy", right)
-    assert read_mark(tmp_path / "codes.npy") == right
-
-
-@pytest.mark.parametrize("damage", [b"{", b"[]", b"", b"\xff\x00", b"null", b'{"work": 1}', b"[" * 100_000])
-def test_damaged_marks_are_made_again(fitted, done, damage):
+@pytest.mark.parametrize("damage", [b"[]", b"\xff", b"null", b'{"work": 1}', b"[" * 100_000])
+def test_files_with_damaged_metadata_are_made_again(fitted, done, damage):
     _, _, hasher = fitted
     folder, first = done
-    (folder / "codes" / ".part-2.npy.done").write_bytes(damage)
-    again = encoded(hasher, folder)
-    assert (again.resumed_files, again.sha256) == (2, first.sha256)
+    table = pq.read_table(first.files[2])
+    pq.write_table(table.replace_schema_metadata({**table.schema.metadata, ORIGIN.encode(): damage}), first.files[2])
+    assert encoded(hasher, folder).resumed_files == 2
     assert encoded(hasher, folder).resumed_files == 3
 
 
@@ -123,10 +113,8 @@ def test_a_model_file_that_was_replaced_is_read_again(fitted, tmp_path):
     np.save(tmp_path / "rows.npy", X)
     for model in (hasher, LSH(n_bits=12, random_state=1).fit(X)):
         model.save(tmp_path / "model")
-        found = distributed.encode(
-            tmp_path / "model", tmp_path / "rows.npy", tmp_path / "codes", suffix=".npy", n_workers=0
-        )
-        np.testing.assert_array_equal(np.load(found.files[0]), model.encode(X))
+        found = distributed.encode(tmp_path / "model", tmp_path / "rows.npy", tmp_path / "codes", n_workers=0)
+        np.testing.assert_array_equal(read_codes(found.files[0], 12)[0], model.encode(X))
 
 
 def test_codes_of_inputs_that_are_gone_are_removed(fitted, done):
@@ -134,22 +122,20 @@ def test_codes_of_inputs_that_are_gone_are_removed(fitted, done):
     folder, _ = done
     (folder / "rows" / "part-0.npy").unlink()
     assert encoded(hasher, folder).rows == 600
-    left = {path.name for path in (folder / "codes").iterdir()}
-    assert left == {place for name in ("part-1.npy", "part-2.npy") for place in (f".{name}.done", name)}
+    assert {path.name for path in (folder / "codes").iterdir()} == {"part-1.parquet", "part-2.parquet"}
 
 
 def test_codes_of_other_inputs_are_neither_removed_nor_mixed_with(fitted, done):
     _, _, hasher = fitted
-    folder, first = done
+    folder, _ = done
     before = sorted(path.name for path in (folder / "codes").iterdir())
     with pytest.raises(
-        ValueError, match=r"codes: holds codes that are not of these inputs \(part-0\.npy, part-2\.npy\)"
+        ValueError, match=r"codes: holds codes that are not of these inputs \(part-0\.parquet, part-2\.parquet\)"
     ):
-        distributed.encode(hasher, folder / "rows" / "part-1.npy", folder / "codes", suffix=".npy", n_workers=0)
-    (folder / "rows" / "part-0.npy").unlink()
-    first.files[0].write_bytes(b"the user's own")
-    with pytest.raises(ValueError, match=r"part-0\.npy"):
-        encoded(hasher, folder)
+        distributed.encode(hasher, folder / "rows" / "part-1.npy", folder / "codes", n_workers=0)
+    (folder / "codes" / "mine.parquet").write_bytes(b"the user's own")
+    assert encoded(hasher, folder).resumed_files == 3
+    (folder / "codes" / "mine.parquet").unlink()
     assert sorted(path.name for path in (folder / "codes").iterdir()) == before
 
 

@@ -7,6 +7,7 @@ codes only.
 from __future__ import annotations
 
 import io
+import json
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -26,7 +27,7 @@ from hashlearn.streams.numpy_files import numpy_array
 from hashlearn.streams.parquet_files import damage_named
 from hashlearn.streams.rows import RowSource, rebatched
 
-MODEL_NAME = "hashlearn.model_name"  # key of the metadata of a Parquet file
+MODEL_NAME, ORIGIN = "hashlearn.model_name", "hashlearn.origin"  # keys of the metadata of a Parquet file
 PURPOSE = "Parquet files of codes"
 
 
@@ -39,6 +40,35 @@ class CodesFile(NamedTuple):
     model_name: str | None  # name of the model's file
     id_type: str = "int64"
     fields: tuple[str, ...] = ()  # other columns
+
+
+class Origin(NamedTuple):
+    """What a Parquet file of codes was made from."""
+
+    input: str  # path of the rows
+    first_id: int
+    work_sha256: str  # of the hasher and the rows
+
+
+def read_origin(path: Path) -> Origin | None:
+    """The origin that `parquet_bytes` wrote into a file; None if it is not there or damaged."""
+    arrow, parquet = require("pyarrow", "parquet", PURPOSE), require("pyarrow.parquet", "parquet", PURPOSE)
+    try:
+        found = Origin(**json.loads((parquet.read_schema(path).metadata or {})[ORIGIN.encode()]))
+    except (arrow.ArrowException, OSError, KeyError, TypeError, ValueError, RecursionError):
+        return None
+    return found if [*map(type, found)] == [str, int, str] else None
+
+
+def is_whole(path: Path) -> bool:
+    """Whether every page of a Parquet file has its checksum."""
+    arrow, parquet = require("pyarrow", "parquet", PURPOSE), require("pyarrow.parquet", "parquet", PURPOSE)
+    try:
+        for _ in parquet.ParquetFile(path, page_checksum_verification=True).iter_batches():
+            pass
+    except (arrow.ArrowException, OSError):
+        return False
+    return True
 
 
 def describe_codes(path: str | os.PathLike[str]) -> CodesFile:
@@ -108,6 +138,7 @@ def parquet_bytes(
     first_id: int = 0,
     model: str | None = None,
     model_name: str = "",
+    origin: Origin | None = None,
 ) -> Iterator[Any]:
     """A Parquet file of `hashlearn.search.stores.arrow.to_arrow`: ids and kept columns of the source, and codes."""
     parquet = require("pyarrow.parquet", "parquet", "writing Parquet files")
@@ -116,10 +147,12 @@ def parquet_bytes(
     for group in rebatched(codes, GROUP_ROWS):
         ids, fields = _of_group(source, beside, first, len(group))
         table = to_arrow(group, ids, n_bits, model=model, fields=fields)
-        if model_name:
-            table = table.replace_schema_metadata({**table.schema.metadata, MODEL_NAME: model_name})
+        more = {MODEL_NAME: model_name} if model_name else {}
+        if origin is not None:
+            more[ORIGIN] = json.dumps(origin._asdict())
+        table = table.replace_schema_metadata({**table.schema.metadata, **more})
         if writer is None:
-            writer = parquet.ParquetWriter(sink, table.schema)
+            writer = parquet.ParquetWriter(sink, table.schema, write_page_checksum=True)
         writer.write_table(table, row_group_size=GROUP_ROWS)
         first += len(group)
         yield sink.taken()

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from hashlearn.core.atomic_files import write_atomically
 from hashlearn.core.progress import ProgressCallback, tell
-from hashlearn.streams.code_files import npy_bytes, parquet_bytes
+from hashlearn.streams.code_files import Origin, npy_bytes, parquet_bytes
 from hashlearn.streams.id_columns import digest_beside, read_ids
 from hashlearn.streams.rows import RowSource
 from hashlearn.streams.shards import Shards, WorkDigest
@@ -67,7 +67,7 @@ def encode_file(
     first_id: int = 0,
     model_name: str = "",
     progress: ProgressCallback | None = None,
-    finished: Callable[[Encoded], Any] | None = None,
+    origin: str = "",
 ) -> Encoded:
     """Write the packed codes of all rows to ``output``.
 
@@ -83,7 +83,7 @@ def encode_file(
     first_id : id of the first row, if the source has no ids and is a part of a larger data set
     model_name : name of the hasher's file, which errors about codes of two models show
     progress : called with a `hashlearn.core.progress.Progress` after each batch
-    finished : called with the result when the file is complete, just before it replaces ``output``
+    origin : path of the rows, which goes into the metadata of a Parquet file with `Encoded.work_sha256`
     """
     require_columns(hasher, source)
     path = Path(output)
@@ -119,24 +119,19 @@ def encode_file(
                 written.update(part)
                 yield part
 
-        def result(place: Path) -> Encoded:
-            carried = source.columns.id if suffix == ".parquet" else None
-            n_bytes = place.stat().st_size
-            return Encoded(n, resumed, n_bits, n_bytes, written.hexdigest(), digest.hex(), carried)
-
-        def complete(place: Path) -> None:
+        def complete(_: Path) -> None:
             # Ids and kept columns were read again while the file was written.
             _require_unchanged(before, source, lambda: work_digest(hasher, source, identity) == digest.hex())
-            if finished is not None:
-                finished(result(place))
 
         if suffix == ".npy":
             parts = npy_bytes(shards.codes(), n, n_bits)
         else:
-            parts = parquet_bytes(shards.codes(), source, n_bits, first_id, work.model, model_name)
+            made_from = Origin(origin, first_id, digest.hex()) if origin else None
+            parts = parquet_bytes(shards.codes(), source, n_bits, first_id, work.model, model_name, made_from)
         write_atomically(path, hashed(parts), check=complete)
         shards.discard()
-    return result(path)
+    carried = source.columns.id if suffix == ".parquet" else None
+    return Encoded(n, resumed, n_bits, path.stat().st_size, written.hexdigest(), digest.hex(), carried)
 
 
 def work_digest(hasher: Any, source: RowSource, identity: str = "") -> str:
