@@ -9,7 +9,7 @@ BENCH_READY := $(VENV)/.bench-ready
 DOCS_READY := $(VENV)/.docs-ready
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test coverage dist smoke docs claims lint format bench-bqp bench-bqp-growth bench-bqp-quality bench-cuts bench-mnist bench-encode bench-metrics bench-hashers bench-search bench-models bench-frontier bench-promises fuzz mutants lock clean
+.PHONY: help setup demo test coverage dist smoke docs claims lint format bench-bqp bench-bqp-growth bench-bqp-quality bench-cuts bench-encode bench-metrics bench-hashers bench-search bench-models bench-frontier bench-promises fuzz mutants lock clean
 
 help:            ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 22
@@ -82,10 +82,6 @@ bench-cuts: $(BENCH_READY)        ## Max-cut under a time limit: auto, local sea
 	$(BIN)/python -m benchmarks.bqp.cut_race --seconds 10 --seeds 1
 	$(BIN)/python -m benchmarks.bqp.proofs
 
-bench-mnist: $(READY)             ## The paper's protocol on MNIST, with and without labels: precision, mAP, seconds
-	$(BIN)/python -m benchmarks.mnist_retrieval --labels
-	$(BIN)/python -m benchmarks.mnist_retrieval --draws 1
-
 bench-encode: $(READY)            ## Fit and encode 32 bits: all at once against one SVC for each bit
 	$(BIN)/python -m benchmarks.hash_function_speed --peer-repeats 1 --repeats 1
 
@@ -95,9 +91,8 @@ bench-metrics: $(READY)           ## mAP and precision within a radius: counting
 bench-hashers: $(READY)           ## Fit and encode seconds of every hasher, 5,000 and 60,000 rows
 	$(BIN)/python -m benchmarks.hasher_speed
 
-bench-search: $(READY)            ## Engines and stores on 100,000 codes; search by margins against Hamming search
+bench-search: $(READY)            ## Engines and stores on 100,000 codes
 	$(BIN)/python -m benchmarks.search_engines
-	$(BIN)/python -m benchmarks.asymmetric_scan
 
 bench-models: $(READY)            ## Load a 100 MB model file against reading it
 	$(BIN)/python -m benchmarks.model_files

@@ -1,1 +1,0 @@
-"""Parts of `benchmarks.gpu_scale`."""
