@@ -33,6 +33,22 @@ def brute_force(A: Operator | np.ndarray) -> float:
     return float(np.einsum("ki,ij,kj->k", X, array, X, optimize=True).min())
 
 
+def some_signs(n: int, seed: int = 0) -> np.ndarray:
+    return np.where(np.random.default_rng(seed).random(n) < 0.5, -1.0, 1.0)
+
+
+def operators(n: int, seed: int) -> list[Operator]:
+    """Dense, sparse, low rank, low rank with repeated rows and a negative diagonal, sparse plus low rank."""
+    rng = np.random.default_rng(seed)
+    M = rng.standard_normal((n, n))
+    S = np.triu(np.where(rng.random((n, n)) < 0.4, rng.standard_normal((n, n)), 0.0), 1)
+    sparse = as_operator(sp.csr_array(S + S.T))
+    low_rank = LowRank(rng.standard_normal((n, 3)), rng.standard_normal(3))
+    distinct = rng.standard_normal((max(n // 3, 1), 3))
+    repeated = LowRank(distinct[rng.integers(0, len(distinct), n)], -rng.random(3))
+    return [as_operator(M + M.T), sparse, low_rank, repeated, sparse + low_rank]
+
+
 def random_symmetric(n: int, seed: int, integers: bool = False) -> np.ndarray:
     rng = np.random.default_rng(seed)
     half = rng.integers(-9, 10, (n, n)).astype(float) if integers else rng.standard_normal((n, n))

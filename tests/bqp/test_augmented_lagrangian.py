@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -15,36 +13,12 @@ from hashlearn import bqp
 from hashlearn.bqp import AugmentedLagrangian, Dense, LowRank, Operator, Spectral, as_operator, diagonal_operator
 from hashlearn.bqp.merging import merge_identical_rows
 from hashlearn.bqp.methods import augmented_lagrangian
-from hashlearn.bqp.methods.augmented_lagrangian import dual_feasible_start, lagrangian, row_norms
+from hashlearn.bqp.methods.augmented_lagrangian import dual_feasible_start, lagrangian
 from hashlearn.bqp.methods.spectral import sign
 from hashlearn.bqp.solution import OutOfTime, Run
-from hashlearn.core.threads import one_blas_thread
+from tests.bqp.problems import brute_force, operators
 
 LITERAL = AugmentedLagrangian.literal()
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    """As inside `solve`: two pools of threads would fight over the cores."""
-    with one_blas_thread():
-        yield
-
-
-def operators(n: int, seed: int) -> list[Operator]:
-    """Dense, sparse, low rank, low rank with repeated rows and a negative diagonal, sparse plus low rank."""
-    rng = np.random.default_rng(seed)
-    M = rng.standard_normal((n, n))
-    S = np.triu(np.where(rng.random((n, n)) < 0.4, rng.standard_normal((n, n)), 0.0), 1)
-    sparse = as_operator(sp.csr_array(S + S.T))
-    low_rank = LowRank(rng.standard_normal((n, 3)), rng.standard_normal(3))
-    distinct = rng.standard_normal((max(n // 3, 1), 3))
-    repeated = LowRank(distinct[rng.integers(0, len(distinct), n)], -rng.random(3))
-    return [as_operator(M + M.T), sparse, low_rank, repeated, sparse + low_rank]
-
-
-def brute_force(A: Operator) -> float:
-    X = np.array(list(itertools.product([-1.0, 1.0], repeat=A.n)))
-    return float(np.einsum("ij,ij->i", X @ A.toarray(), X).min())
 
 
 def random_graph(n: int, degree: float, seed: int) -> sp.csr_array:
@@ -106,13 +80,6 @@ def test_literal_returns_exactly_its_own_start(kind: int, seed: int) -> None:
     assert end.details["outer_iterations"] == 3  # line 3 may end it for t > 1 only
 
 
-def test_gradient_is_exactly_zero_at_the_papers_start() -> None:
-    A = operators(20, 6)[0]
-    x = np.where(np.random.default_rng(0).random(20) < 0.5, -1.0, 1.0)
-    _, gradient = lagrangian(x, A, multipliers=(A @ x) / x, mu=0.1)
-    np.testing.assert_array_equal(gradient, np.zeros(20))
-
-
 # -- the default ---------------------------------------------------------------------
 
 
@@ -164,14 +131,6 @@ def test_multipliers_reach_feasibility_without_growing_the_penalty() -> None:
         assert np.abs(iterates[-1] ** 2 - 1.0).max() < 1e-3
 
 
-def test_the_answer_is_flipped_to_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(augmented_lagrangian, "PASSES_PER_ITERATE", 0)
-    for seed in range(4):
-        A = operators(60, seed)[0]
-        solution = bqp.solve(A, method="al", random_state=0)
-        assert A.flip_gains(solution.x).min() >= -1e-9
-
-
 @pytest.mark.parametrize("kind", range(5))
 def test_default_beats_the_literal_version_on_average(kind: int) -> None:
     def deficit(method: AugmentedLagrangian) -> float:
@@ -195,14 +154,6 @@ def test_it_is_the_lagrangian_that_gains_and_not_the_flips_alone() -> None:
     assert np.mean(gains) > 0.0
 
 
-def test_a_problem_whose_optimum_is_known() -> None:
-    side = np.where(np.random.default_rng(1).random(300) < 0.5, -1.0, 1.0)
-    M = np.triu(np.random.default_rng(2).random((300, 300)) < 0.05, 1) * (side[:, None] != side)
-    bipartite = sp.csr_array((M + M.T).astype(float))
-    solution = bqp.solve(bipartite, method="al", random_state=0)
-    assert solution.value == -bipartite.sum()
-
-
 def test_start_is_dual_feasible_and_ignores_the_stored_diagonal() -> None:
     for A in operators(20, 9):
         run = Run(A)
@@ -213,28 +164,6 @@ def test_start_is_dual_feasible_and_ignores_the_stored_diagonal() -> None:
         if not isinstance(A, LowRank):
             shifted = dual_feasible_start(A + shift, Run(A + shift), np.random.default_rng(0))
             np.testing.assert_allclose(shifted.x, start.x, atol=1e-6)
-
-
-@pytest.mark.parametrize("kind", range(5))
-def testrow_norms(kind: int) -> None:
-    A = operators(15, 2)[kind]
-    if kind == 4:  # of a sum: as if its parts were orthogonal
-        parts = [np.linalg.norm(p.toarray(), axis=1) for p in (A.sparse, A.low_rank)]  # type: ignore[attr-defined]
-        expected = np.hypot(*parts)
-    else:
-        expected = np.linalg.norm(A.toarray(), axis=1)
-    np.testing.assert_allclose(row_norms(A), expected, rtol=1e-9)
-
-
-@pytest.mark.parametrize("method", [AugmentedLagrangian(), LITERAL])
-def test_never_worse_than_a_given_start(method: AugmentedLagrangian) -> None:
-    for seed in range(3):
-        for A in operators(10, seed):
-            X = np.array(list(itertools.product([-1.0, 1.0], repeat=10)))
-            best = X[np.argmin([A.value(x) for x in X])]
-            run = Run(A)
-            method.run(A, run, np.random.default_rng(0), best)
-            assert run.value == pytest.approx(brute_force(A))
 
 
 def test_identical_rows_are_one_variable(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -290,24 +219,6 @@ def test_degenerate_problems_are_solved(A: object, method: AugmentedLagrangian) 
     assert solution.value == pytest.approx(brute_force(as_operator(A)), abs=1e-12)
 
 
-@pytest.mark.parametrize("method", [AugmentedLagrangian(), LITERAL])
-@pytest.mark.parametrize("scale", [1e-100, 1e-8, 1e8, 1e100])
-@pytest.mark.parametrize("kind", range(5))
-def test_the_scale_of_the_matrix_does_not_matter(kind: int, scale: float, method: AugmentedLagrangian) -> None:
-    A = operators(9, 3)[kind]
-    plain = bqp.solve(A, method=method, random_state=0)
-    scaled = bqp.solve(A.scaled(scale), method=method, random_state=0)
-    assert scaled.value == pytest.approx(scale * plain.value, rel=1e-9)
-
-
-def test_factors_of_extreme_size_do_no_harm() -> None:
-    P = np.random.default_rng(0).standard_normal((8, 2))
-    expected = bqp.solve(LowRank(P, [1.0, -2.0]), method="al", random_state=0).value
-    for size in (1e-90, 1e90, 1e110):
-        solution = bqp.solve(LowRank(size * P, [1.0, -2.0]), method="al", random_state=0)
-        assert solution.value / size / size == pytest.approx(expected, rel=1e-9)
-
-
 def test_a_dominant_diagonal_hides_nothing() -> None:
     graph = random_graph(60, 6.0, 0)
     plain = bqp.solve(graph, method="al", random_state=0).value
@@ -317,26 +228,6 @@ def test_a_dominant_diagonal_hides_nothing() -> None:
 
 
 # -- conduct -------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("method", [AugmentedLagrangian(), LITERAL])
-def test_same_seed_same_answer_and_inputs_untouched(method: AugmentedLagrangian) -> None:
-    for A, copy in zip(operators(30, 5), operators(30, 5), strict=True):
-        first, second = (bqp.solve(A, method=method, random_state=3) for _ in range(2))
-        np.testing.assert_array_equal(first.x, second.x)
-        np.testing.assert_array_equal(A.toarray(), copy.toarray())
-
-
-def test_progress_is_told_and_time_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hashlearn.bqp.solution.SECONDS_BETWEEN_REPORTS", 0.0)
-    A = operators(40, 0)[0]
-    told: list[bqp.SolverProgress] = []
-    bqp.solve(A, method="al", random_state=0, progress=told.append)
-    assert {"smallest eigenvector", "augmented Lagrangian", "1-flip"} <= {p.stage for p in told}
-    fractions = [p.fraction for p in told if p.stage == "augmented Lagrangian"]
-    assert fractions == sorted(fractions)
-    assert 0.0 <= min(fractions) <= max(fractions) <= 1.0
-    assert bqp.solve(A, method="al", random_state=0, time_limit=1e-9).status == "time_limit"
 
 
 def test_status_says_when_the_iterations_ran_out() -> None:

@@ -12,9 +12,9 @@ import scipy.sparse as sp
 
 from hashlearn import bqp
 from hashlearn.bqp import BranchAndBound, Status
-from hashlearn.bqp.branch_and_bound import bound, branching, cuts, lagrangian, solver
+from hashlearn.bqp.branch_and_bound import bound, cuts, lagrangian, solver
 from hashlearn.bqp.branch_and_bound.problem import ExactProblem
-from hashlearn.bqp.branch_and_bound.tree import Node, contracted
+from hashlearn.bqp.branch_and_bound.tree import Node
 from hashlearn.bqp.proof_check import Groups, check_proof
 from tests.bqp.problems import PROBLEMS, all_signs, brute_force, random_low_rank, random_symmetric, signed_graph
 
@@ -155,16 +155,6 @@ def test_large_problems_get_the_relaxation(monkeypatch):
     assert solution.bound == pytest.approx(bqp.solve(A, "sdr", random_state=0).bound)
 
 
-def test_ctrl_c_returns_the_best_so_far():
-    def interrupt(progress):
-        if progress.stage == "branch and bound":
-            raise KeyboardInterrupt
-
-    solution = bqp.solve(hard_problem(40), "branch_and_bound", random_state=0, progress=interrupt)
-    assert solution.status is Status.INTERRUPTED
-    assert np.isfinite(solution.value)
-
-
 # ---- the parts ----
 
 
@@ -277,14 +267,6 @@ def test_the_exact_bound_of_a_node_is_that_of_its_dual_point(seed):
     assert problem.real(proven - node.constant) == pytest.approx(relaxation.leaf.bound, abs=1e-3)
 
 
-def test_contraction_leaves_its_input():
-    C, diagonal = random_symmetric(5, 0), np.ones(5)
-    before = C.copy()
-    contracted(C, diagonal, 1, 3, -1)
-    np.testing.assert_array_equal(C, before)
-    np.testing.assert_array_equal(diagonal, 1.0)
-
-
 def test_a_pentagonal_cut_closes_the_complete_graph_of_5():
     """The complete graph of 5: the relaxation gives −5 and violates no triangle. The pentagonal cut gives −4."""
     A = np.ones((5, 5)) - np.eye(5)
@@ -296,43 +278,6 @@ def test_a_pentagonal_cut_closes_the_complete_graph_of_5():
     assert bounds[0] == pytest.approx(-5.0, abs=0.1)
     assert relaxation.pruned
     assert relaxation.leaf.bound == pytest.approx(-4.0, abs=1e-5)
-
-
-def test_the_pair_to_branch_on_is_undecided(monkeypatch):
-    monkeypatch.setattr(bound, "MOST_ROUNDS", 1)
-    A = signed_graph(20, 3)
-    node = root(A)
-    relaxation = bound.strengthen(node, 1e9, lambda leaf: False, lambda leaf: None, lambda z: None, lambda: None)
-    i, j = branching.choose_pair(node, relaxation.X, lambda: None)
-    assert 0 <= i < j < 20
-    assert abs(relaxation.X[i, j]) < 0.9
-
-
-@pytest.mark.parametrize(
-    ("A", "step"),
-    [
-        (np.array([[0.0, 3.0], [3.0, 0.0]]), 12.0),
-        (np.array([[0.0, 6.0, 9.0], [6.0, 0.0, 0.0], [9.0, 0.0, 1.0]]), 12.0),
-        (np.array([[0.0, 0.75], [0.75, 0.0]]), 3.0),
-        (np.diag([1.0, 2.0]), 0.0),
-    ],
-)
-def test_lattice_of_values(A, step):
-    problem = ExactProblem(bqp.as_operator(A))
-    assert problem.real(problem.lattice.step) == step
-    values = {problem.integer_value(x) for x in all_signs(len(A))}
-    assert {problem.lattice.ceiling(value) for value in values} == values
-    if step:
-        assert {problem.lattice.ceiling(value - problem.lattice.step + 1) for value in values} == values
-
-
-def test_claims_are_exact_for_integers_and_close_otherwise():
-    whole = ExactProblem(bqp.as_operator(signed_graph(10, 0)))
-    assert whole.claim(-12) == -12
-    reals = ExactProblem(bqp.as_operator(random_symmetric(10, 0)))
-    value = reals.integer_value(np.ones(10))
-    assert reals.claim(value) < value
-    assert reals.real(value) - reals.real(reals.claim(value)) <= 1e-9 * abs(reals.real(value))
 
 
 @pytest.mark.parametrize(("n", "penalty"), [(14, 1e3), (14, 1e9), (16, 1e13)])

@@ -5,15 +5,8 @@ import pytest
 
 from hashlearn import bqp
 from hashlearn.bqp.theory import shift_to_negative_semidefinite
+from tests.bqp.problems import brute_force
 from tests.bqp.test_sdr import KINDS, random_problem
-
-
-def optimum(A: bqp.Operator) -> float:
-    """By brute force in NumPy, independent of `bqp.exact`: all signs with x_0 = 1, as bits of 0 … 2^(n−1)."""
-    codes = np.arange(1 << (A.n - 1))
-    X = 1.0 - 2.0 * ((codes[:, None] >> np.arange(A.n - 1)) & 1)
-    X = np.column_stack([np.ones(len(X)), X])
-    return float(np.einsum("ij,ij->i", X @ A.toarray(), X).min())
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -21,7 +14,7 @@ def test_bound_optimum_value_and_theorem_1(kind):
     for seed in range(100):
         rng = np.random.default_rng([seed, KINDS.index(kind), 7])
         A = random_problem(kind, rng, int(rng.integers(2, 17)))
-        best = optimum(A)
+        best = brute_force(A)
         slack = 1e-12 * np.abs(A.toarray()).sum() + 1e-300
         for method in ("sdr", "exact", "local_search"):
             solution = bqp.solve(A, method, random_state=seed)

@@ -10,7 +10,15 @@ import hashlearn.bqp.methods.graph_cut as graph_cut
 from hashlearn import bqp
 from hashlearn.bqp import Dense, GraphCut, LowRank, Sparse, SparsePlusLowRank, Status, as_operator
 from hashlearn.bqp.methods.graph_cut import Couplings, minimum_cut_signs
-from tests.bqp.problems import PROBLEMS, problem, random_low_rank, random_sparse, random_symmetric, supervised
+from tests.bqp.problems import (
+    PROBLEMS,
+    problem,
+    random_low_rank,
+    random_sparse,
+    random_symmetric,
+    some_signs,
+    supervised,
+)
 
 KINDS = {
     "dense": lambda: Dense(random_symmetric(40, 0)),
@@ -27,10 +35,6 @@ def A(request):
 
 def both_signs(n: int) -> np.ndarray:
     return 1.0 - 2.0 * (np.arange(2**n)[:, None] >> np.arange(n) & 1)
-
-
-def some_signs(n: int, seed: int = 0) -> np.ndarray:
-    return np.where(np.random.default_rng(seed).random(n) < 0.5, -1.0, 1.0)
 
 
 @settings(max_examples=80, deadline=None)
@@ -72,14 +76,6 @@ def test_a_block_that_would_get_worse_keeps_its_signs():
     np.testing.assert_array_equal(x, [1.0, -1.0, 1.0])
 
 
-def test_a_strong_pull_wins_and_a_weak_one_follows():
-    inside = np.full((6, 6), -1.0)
-    unary = np.array([-100.0, 0.1, 0.1, 0.1, 0.1, 0.1])
-    np.testing.assert_array_equal(minimum_cut_signs(inside, unary), np.ones(6))
-    unary[1] = 100.0
-    assert minimum_cut_signs(inside, unary)[1] == -1.0
-
-
 def test_one_block_given_the_others_is_solved_exactly(A):
     """If no pair of the block repels, its new signs are the best there are with the others held fixed."""
     index = np.array([3, 7, 11, 20, 21, 30, 35, 38])
@@ -97,13 +93,6 @@ def test_one_block_given_the_others_is_solved_exactly(A):
         assert before + gain == pytest.approx(A.value(x), rel=1e-10, abs=1e-8)
         assert A.value(x) == pytest.approx(best, rel=1e-6, abs=1e-6)
         np.testing.assert_allclose(couplings.field(index, x), (A @ x)[index], rtol=1e-9, atol=1e-9)
-
-
-def test_couplings_are_parts_of_the_matrix(A):
-    couplings = Couplings(A)
-    rows, columns = np.array([4, 0, 39]), np.array([1, 39, 5, 4])
-    for _ in range(2):  # the second time finds the scratch clean
-        np.testing.assert_allclose(couplings.part(rows, columns), A.toarray()[np.ix_(rows, columns)], atol=1e-12)
 
 
 @pytest.mark.parametrize("entry", PROBLEMS, ids=lambda p: p.name)
@@ -207,16 +196,6 @@ def test_labels_of_wrong_length_are_refused(A):
         bqp.solve(A, GraphCut(blocks=[0, 1, 1]))
 
 
-def test_max_iter_through_solve(A):
-    solution = bqp.solve(A, GraphCut(blocks=np.arange(40) % 3), max_iter=1, random_state=0)
-    assert solution.status is Status.ITERATION_LIMIT
-
-
-def test_same_seed_same_answer(A):
-    first, second = (bqp.solve(A, "graph_cut", random_state=3) for _ in range(2))
-    np.testing.assert_array_equal(first.x, second.x)
-
-
 def test_only_small_parts_become_dense(monkeypatch):
     for kind in (LowRank, Sparse, SparsePlusLowRank):
         monkeypatch.setattr(kind, "toarray", None)
@@ -225,13 +204,3 @@ def test_only_small_parts_become_dense(monkeypatch):
     monkeypatch.setattr(Couplings, "part", lambda s, r, c: asked.append(len(r) * len(c)) or part(s, r, c))
     bqp.solve(random_low_rank(600, 3, 0), GraphCut(max_block=20), random_state=0)
     assert max(asked) <= 20 * 20
-
-
-def test_ticks_and_time_limit(A, monkeypatch):
-    monkeypatch.setattr("hashlearn.bqp.solution.SECONDS_BETWEEN_REPORTS", 0.0)
-    stages = []
-    bqp.solve(A, "graph_cut", random_state=0, progress=lambda p: stages.append((p.stage, p.fraction)))
-    assert {stage for stage, _ in stages} == {"blocks", "graph cut"}
-    fractions = [fraction for stage, fraction in stages if stage == "graph cut"]
-    assert fractions == sorted(fractions)
-    assert bqp.solve(A, "graph_cut", time_limit=1e-9).status is Status.TIME_LIMIT

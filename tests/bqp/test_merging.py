@@ -122,12 +122,3 @@ def test_too_few_repeats_are_not_worth_a_copy():
 def test_collapse_takes_the_majority_and_plus_for_a_tie():
     merged = merge_identical_rows(LowRank([[1.0], [1.0], [1.0], [2.0], [2.0]], [-1.0]))
     np.testing.assert_array_equal(merged.collapse(np.array([-1.0, -1.0, 1.0, 1.0, -1.0])), [-1.0, 1.0])
-
-
-def test_inputs_are_untouched():
-    A = repeated_rows(4)
-    P, weights = A.P.copy(), A.weights.copy()
-    merged = merge_identical_rows(A)
-    merged.operator.P[:] = 0.0
-    np.testing.assert_array_equal(A.P, P)
-    np.testing.assert_array_equal(A.weights, weights)

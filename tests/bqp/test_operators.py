@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hashlearn import bqp
 from hashlearn.bqp import Dense, LowRank, Operator, Sparse, SparsePlusLowRank, as_operator, diagonal_operator
-from tests.bqp.problems import random_sparse, random_symmetric
+from tests.bqp.problems import random_sparse, random_symmetric, some_signs
 
 KINDS = ("dense", "sparse", "low rank", "sparse plus low rank")
 PAIRS = list(itertools.product(KINDS, KINDS))
@@ -31,10 +31,6 @@ def make(kind: str, n: int, seed: int) -> Operator:
         "low rank": low_rank,
         "sparse plus low rank": SparsePlusLowRank(sparse, low_rank),
     }[kind]
-
-
-def some_signs(n: int, seed: int) -> np.ndarray:
-    return np.where(np.random.default_rng(seed).random(n) < 0.5, -1.0, 1.0)
 
 
 def close(left: object, right: object) -> None:

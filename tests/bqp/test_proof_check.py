@@ -142,14 +142,6 @@ def test_false_claims_that_one_missing_check_would_accept():
     assert check_proof(A, content_of(A, [1, 1], -2, wrong)).value == 2  # a valid bound, below the value
 
 
-def test_the_reason_names_the_node(proven):
-    A, content = proven
-    forged = copy.deepcopy(content)
-    index = next(k for k, node in enumerate(forged["nodes"]) if "dual" in node)
-    forged["nodes"][index]["dual"]["y"][0] -= 10**15
-    assert check_proof(A, forged).reason.startswith(f"node {index}: only ")
-
-
 def test_the_proof_of_another_problem_is_refused(proven):
     A, content = proven
     other = A.copy()
@@ -269,13 +261,6 @@ def test_a_wrong_factor_costs_only_the_bound(seed, monkeypatch):
     for T in (-np.ones((9, 9), int), symmetric(rng.integers(-50, 50, (9, 9)))):
         found = float(proof_check._eigenvalue_bound(T.astype(object)))
         assert found <= np.linalg.eigvalsh(T.astype(float))[0] + 1e-9
-
-
-def test_products_of_factors_are_exact():
-    rng = np.random.default_rng(0)
-    L = np.tril(rng.integers(-(2**51), 2**51, (30, 30)))
-    expected = L.astype(object) @ L.astype(object).T
-    assert np.array_equal(proof_check._square(L, 26), expected)
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -1,7 +1,5 @@
 """The relaxation against known SDP values, brute force, and the laws it must obey."""
 
-import itertools
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -19,14 +17,9 @@ from hashlearn.bqp.sdr.relaxation import (
     polish_all,
 )
 from hashlearn.bqp.solution import Run
+from tests.bqp.problems import brute_force
 
 KINDS = ("dense", "sparse", "low rank", "repeated rows", "sparse plus low rank")
-
-
-def brute_force(A: Operator) -> float:
-    X = np.array(list(itertools.product((1.0, -1.0), repeat=A.n - 1))).reshape(-1, A.n - 1)
-    X = np.column_stack([np.ones(len(X)), X])
-    return float(np.einsum("ij,ij->i", X @ A.toarray(), X).min())
 
 
 def random_problem(kind: str, rng: np.random.Generator, n: int) -> Operator:

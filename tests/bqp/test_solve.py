@@ -17,8 +17,7 @@ from numba.core import event
 
 from hashlearn import bqp
 from hashlearn.bqp import solution as solution_module
-from hashlearn.bqp.solution import TRACE_LIMIT, AtMost, OutOfTime, Run
-from hashlearn.core.checks import signs
+from hashlearn.bqp.solution import TRACE_LIMIT, AtMost, Run
 from hashlearn.core.progress_bar import watched
 
 METHODS = list(bqp.METHODS)
@@ -79,13 +78,6 @@ def test_inputs_stay_untouched_and_may_be_read_only(method):
     np.testing.assert_array_equal(M, before)
 
 
-def test_the_start_is_copied():
-    given = np.ones(4)
-    start = signs(given, 4)
-    start[0] = -1.0
-    np.testing.assert_array_equal(given, np.ones(4))
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_never_worse_than_the_start(method):
     A = four_kinds()["dense"]
@@ -99,35 +91,6 @@ def test_huge_and_tiny_entries_scale_through(method):
     reference = bqp.solve(M, method, random_state=1).value
     for factor in (2.0**300, 2.0**-300):
         assert bqp.solve(M * factor, method, random_state=1).value == pytest.approx(reference * factor, rel=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("A", "error", "message"),
-    [
-        ([[0.0, 1.0], [2.0, 0.0]], ValueError, r"A must be symmetric, but A\[0, 1\] = 1 and A\[1, 0\] = 2"),
-        ([[0.0, np.nan], [np.nan, 0.0]], ValueError, r"A must be finite, got nan at index \(0, 1\)"),
-        ([[0.0, np.inf], [np.inf, 0.0]], ValueError, "A must be finite, got inf"),
-        (np.eye(2) * 1j, TypeError, "A must be real, got complex"),
-        (np.ones((2, 3)), ValueError, r"A must be square, got shape \(2, 3\)"),
-        (np.ones(3), ValueError, "A must have 2 dimension"),
-        (np.empty((0, 0)), ValueError, "A is empty"),
-        (sp.csr_array((0, 0)), ValueError, "empty|invalid"),
-        ([["a", "b"], ["b", "a"]], TypeError, "A must hold numbers"),
-        (np.full((2, 2), 1e200), ValueError, "scale it below"),
-        (sp.csr_array(np.array([[0.0, 1.0], [0.0, 0.0]])), ValueError, "A must be symmetric"),
-        ([[0.0, 1.0], [1.0 + 1e-6, 0.0]], ValueError, "A must be symmetric"),
-    ],
-)
-def test_bad_matrices_get_a_clear_error(A, error, message):
-    with pytest.raises(error, match=message):
-        bqp.solve(A)
-
-
-def test_asymmetry_by_rounding_is_averaged_away():
-    for convert in (np.array, sp.csr_array):
-        array = bqp.as_operator(convert([[0.0, 1.0], [1.0 + 1e-14, 0.0]])).toarray()
-        np.testing.assert_array_equal(array, array.T)
-        np.testing.assert_allclose(array, [[0.0, 1.0], [1.0, 0.0]], rtol=1e-13)
 
 
 @pytest.mark.parametrize(
@@ -382,12 +345,6 @@ def test_trace_improves_and_is_bounded_in_length():
     solution = bqp.solve(four_kinds(24)["dense"], "local_search", random_state=0)
     values = [entry.value for entry in solution.trace]
     assert values == sorted(values, reverse=True)
-
-
-def test_a_tick_past_the_limit_raises():
-    run = Run(bqp.as_operator(np.eye(3)), time_limit=1e-9)
-    with pytest.raises(OutOfTime):
-        run.tick("late")
 
 
 def test_repr_is_short_and_tells_the_essentials():

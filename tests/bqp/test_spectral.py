@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -13,19 +12,7 @@ from hashlearn import bqp
 from hashlearn.bqp import LowRank, Operator, Spectral, as_operator
 from hashlearn.bqp.methods.spectral import sign, spectral_relaxation
 from hashlearn.bqp.solution import Run
-from hashlearn.core.threads import one_blas_thread
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    """As inside `solve`: two pools of threads would fight over the cores."""
-    with one_blas_thread():
-        yield
-
-
-def random_symmetric(n: int, seed: int) -> np.ndarray:
-    M = np.random.default_rng(seed).standard_normal((n, n))
-    return M + M.T
+from tests.bqp.problems import random_symmetric
 
 
 def four_kinds(n: int, seed: int) -> list[Operator]:
@@ -90,17 +77,6 @@ def test_planted_signs_are_found(binarization: str) -> None:
     solution = bqp.solve(A, method=Spectral(binarization), random_state=0)  # type: ignore[arg-type]
     assert solution.value == -(200.0**2)
     assert abs(planted @ solution.x) == 200.0
-
-
-@pytest.mark.parametrize("A", [np.zeros((4, 4)), np.eye(3), -np.eye(3), np.array([[2.0]]), np.ones((2, 2))])
-def test_degenerate_matrices(A: np.ndarray) -> None:
-    solution = bqp.solve(A, method="spectral", random_state=0)
-    assert solution.value == pytest.approx(solution.x @ A @ solution.x)
-    assert set(np.unique(solution.x)) <= {-1, 1}
-
-
-def test_sign_of_zero_is_plus() -> None:
-    np.testing.assert_array_equal(sign(np.array([0.0, -0.0, -1e-300, 3.0])), [1.0, 1.0, -1.0, 1.0])
 
 
 def test_unknown_binarization_is_refused() -> None:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -14,14 +11,7 @@ from hashlearn.bqp.theory import (
     expected_rounding_value,
     shift_to_negative_semidefinite,
 )
-from hashlearn.core.threads import one_blas_thread
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    """As inside `solve`: two pools of threads would fight over the cores."""
-    with one_blas_thread():
-        yield
+from tests.bqp.problems import brute_force
 
 
 def operators(n: int, seed: int) -> list[Operator]:
@@ -37,11 +27,6 @@ def operators(n: int, seed: int) -> list[Operator]:
 def unit_rows(n: int, k: int, seed: int) -> np.ndarray:
     V = np.random.default_rng(seed).standard_normal((n, k))
     return V / np.linalg.norm(V, axis=1)[:, None]
-
-
-def brute_force(A: Operator) -> float:
-    X = np.array(list(itertools.product([-1.0, 1.0], repeat=A.n)))
-    return float(np.einsum("ij,ij->i", X @ A.toarray(), X).min())
 
 
 def mixing_method(A: np.ndarray, seed: int) -> tuple[np.ndarray, float]:
@@ -131,12 +116,6 @@ def test_equation_13_counts_the_diagonal_in_full() -> None:
     V = unit_rows(3, 3, 9) * (1.0 + 1e-8)  # unit to within rounding only
     assert expected_rounding_value(diagonal_operator(diagonal), V) == 4.0
     assert expected_rounding_value(Dense(np.diag(diagonal)), V) == 4.0
-
-
-def test_vectors_that_are_nearly_unit_are_taken_as_unit() -> None:
-    A = operators(10, 1)[0]
-    V = unit_rows(10, 3, 2)
-    assert expected_rounding_value(A, V * (1.0 + 5e-7)) == pytest.approx(expected_rounding_value(A, V), rel=1e-11)
 
 
 def test_wrong_vectors_are_refused() -> None:

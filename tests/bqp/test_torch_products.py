@@ -10,9 +10,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from hashlearn.bqp.rows.torch.cuda_graphs import CudaGraphs, Replayed  # noqa: E402
+from hashlearn.bqp.rows.torch.cuda_graphs import CudaGraphs  # noqa: E402
 from hashlearn.bqp.rows.torch.rows import TorchRows  # noqa: E402
-from hashlearn.bqp.rows.torch.steps import BlockMixing, FlipDescent, _largest_squares, flip_descent  # noqa: E402
+from hashlearn.bqp.rows.torch.steps import BlockMixing, FlipDescent, flip_descent  # noqa: E402
 from hashlearn.linalg.tensors import (  # noqa: E402
     BLOCK,
     CHUNK,
@@ -23,7 +23,6 @@ from hashlearn.linalg.tensors import (  # noqa: E402
     rough_products,
     thin_product,
     thin_sum,
-    whole_rows,
 )
 
 
@@ -43,36 +42,10 @@ def test_thin_products(aligned, columns):
         torch.testing.assert_close(thin_sum(P[part], V[part]), P[part].T @ V[part])
 
 
-def test_whole_rows_are_those_of_buffers_only():
-    P = rows(20, 13, True)
-    assert whole_rows(P).shape == (20, 16)
-    assert whole_rows(P[3:7]).shape == (4, 16)
-    assert not whole_rows(P)[:, 13:].any()
-    for other in (rows(20, 13, False), rows(20, 16, True), P[:, 1:], P[::2], rows(20, 13, False).T):
-        assert whole_rows(other) is other
-
-
 def test_the_gram_matrix_of_aligned_rows():
     P, d = rows(300, 13, True), torch.rand(300) + 0.5
     torch.testing.assert_close(gram64(P, d), P.T @ (P / d.double()[:, None]))
     torch.testing.assert_close(gram64(P, None), P.T @ P)
-
-
-def test_squares_come_from_above_and_near():
-    Z = rows(90, 7, False)
-    blocks = [slice(0, 40), slice(40, 90)]
-    for found, block in zip(_largest_squares(Z, blocks).tolist(), blocks, strict=True):
-        true = float(torch.linalg.eigvalsh(Z[block].T @ Z[block])[-1])
-        assert true * (1.0 - 1e-9) <= found <= true * 7 ** (1 / 16)
-    assert _largest_squares(Z[:, :0], blocks).tolist() == [0.0, 0.0]
-    assert float(_largest_squares(0.0 * Z, blocks).max()) < 1e-12
-
-
-def test_every_call_runs_where_nothing_is_recorded():
-    calls, counted = Replayed(torch.ones(1)), []
-    for _ in range(4):
-        calls(lambda: counted.append(1))
-    assert len(counted) == 4
 
 
 def test_precision_is_left_as_it_was():

@@ -137,17 +137,6 @@ def test_a_pass_flips_the_rows_that_help_one_after_the_other():
     np.testing.assert_array_equal(X, expected)
 
 
-def test_products_and_signs_of_all_rows():
-    target = some_target()
-    rows, P = ArrayRows(target, some_codes()), np.hstack([some_codes(), target.P])
-    among, cross = rows.products()
-    np.testing.assert_allclose(np.hstack([among, cross]), some_codes().T @ P, atol=1e-9)
-    q = np.random.default_rng(3).standard_normal(P.shape[1])
-    x, t = rows._signs(q)
-    np.testing.assert_array_equal(x, np.where(P @ q < 0.0, -1, 1))
-    np.testing.assert_allclose(t, P.T @ x, atol=1e-9)
-
-
 def test_the_estimate_from_all_rows_is_exact():
     P = np.hstack([some_codes(40), some_target(40).P])
     weights = np.r_[0.0, np.ones(N_BITS - 1), np.full(RANK, -float(N_BITS))]

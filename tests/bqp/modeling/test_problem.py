@@ -13,7 +13,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hashlearn import bqp
-from hashlearn.bqp.modeling.problem import common_exponent
 from hashlearn.bqp.operators import Dense, Sparse
 
 INTEGERS = st.integers(-50, 50).map(float)
@@ -91,24 +90,11 @@ def test_few_and_many_entries_become_sparse_and_dense() -> None:
     assert ring.anchor is None
 
 
-@pytest.mark.parametrize(
-    ("weights", "exponent"),
-    [([], 0), ([0.0], 0), ([3.0, 6.0], 0), ([4.0, 8.0], 2), ([0.5, 3.0], -1), ([0.1], None), ([1e300, 1.0], None)],
-)
-def test_common_exponent(weights: list[float], exponent: int | None) -> None:
-    assert common_exponent(np.array(weights)) == exponent
-
-
 def test_weights_far_apart_lose_only_what_the_rounding_says() -> None:
     problem = bqp.max_cut_problem([(0, 1, 1e300), (1, 2, 1e-300)])
     assert not problem.is_lattice
     assert 0.0 < problem.rounding < 1e287
     assert problem.operator.toarray().max() <= 1.0
-
-
-def test_a_problem_shows_what_it_is() -> None:
-    assert repr(bqp.qubo_problem(np.eye(2), sense="max")) == "Problem(max qubo, n=2, terms=2)"
-    assert repr(bqp.max_cut_problem([("a", "b")])) == "Problem(max-cut, n=2, terms=1)"
 
 
 @pytest.mark.parametrize("weight", [1.0, 0.1])
