@@ -52,7 +52,7 @@ def test_what_cannot_be_promised(files: Path) -> None:
 
 def test_bounds_in_the_table_are_rounded_down() -> None:
     row = FrontierRow(8, "itq", "hamming", None, 0.9699, 0.9496, 0.5, 0.4499, 1.0, 1.0)
-    assert _row(row)[4:8] == ("50.0 %", "44.9 %", "97.0 %", "94.9 %")
+    assert _row(row)[4:8] == ("50 %", "44.9 %", "97 %", "94.9 %")
 
 
 def test_texts_on_the_page(files: Path) -> None:

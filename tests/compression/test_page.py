@@ -18,12 +18,12 @@ from tests.compression import plans
 
 
 def said(plan: Compression) -> str:
-    return verdict(plan).replace("\u00a0", " ")
+    return verdict(plan)
 
 
 def page(plan: Compression, tmp_path: Path, **options: Any) -> str:
     write_page(plan, tmp_path / "page.html", **options)
-    return (tmp_path / "page.html").read_text("utf-8").replace("\u00a0", " ")
+    return (tmp_path / "page.html").read_text("utf-8")
 
 
 def test_a_kept_promise() -> None:
@@ -69,8 +69,8 @@ def test_memory_and_money(tmp_path: Path) -> None:
     assert len(cells(text, "2,000")) == len(cells(text, "1,000,000")) == 7
     assert "It is an assumption: AWS r6g.large" in text
     dear = page(plans.plan(keep_floats=False), tmp_path, dollars_per_gb=46.0)
-    assert cells(dear, "100,000,000")[3:] == [f"{46 * floats:,.0f}", "34.27"]
-    assert "$46 for a GiB of memory and month, as given" in dear
+    assert cells(dear, "100,000,000")[3:] == [f"{46 * floats:,.2f}", "34.27"]
+    assert "$46 for a GiB of memory and month." in dear
     assert "AWS" not in dear
 
 
@@ -135,7 +135,7 @@ def test_bad_input_is_named_and_the_old_page_stays(tmp_path: Path, options: dict
     before = page(plans.plan(), tmp_path)
     with pytest.raises(ValueError, match=message):
         write_page(plans.plan(), tmp_path / "page.html", **options)
-    assert (tmp_path / "page.html").read_text("utf-8").replace("\u00a0", " ") == before
+    assert (tmp_path / "page.html").read_text("utf-8") == before
 
 
 def test_query_contents_must_reach_the_examples(tmp_path: Path) -> None:

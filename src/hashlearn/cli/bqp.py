@@ -12,9 +12,9 @@ import click
 from hashlearn.cli import options
 from hashlearn.cli.bqp_verify import write_proof
 from hashlearn.cli.exits import INTERRUPTED, InputError, refusals
-from hashlearn.cli.text_tables import number, pairs, percent
+from hashlearn.cli.text_tables import number, pairs
 from hashlearn.core.progress_bar import ProgressBar
-from hashlearn.pages.formatting import seconds
+from hashlearn.pages.formatting import percent, seconds
 
 if TYPE_CHECKING:
     from hashlearn.bqp import SolverProgress
@@ -126,7 +126,7 @@ def _text(answer: ProblemSolution) -> str:
             ("method", answer.solution.method),
             (names[0], number(answer.objective)),
             (names[1], proof if math.isfinite(bound) else "none"),
-            ("gap", percent(answer.gap)),
+            ("gap", percent(answer.gap, 3)),
             ("status", str(answer.status)),
             ("seconds", seconds(answer.seconds)),
         ]

@@ -13,9 +13,10 @@ import click
 from hashlearn.cli import options
 from hashlearn.cli.exits import InputError, refusals
 from hashlearn.cli.fit import notices, rows_like
-from hashlearn.cli.text_tables import pairs, table
+from hashlearn.cli.text_tables import pairs
 from hashlearn.core.progress_bar import ProgressBar
-from hashlearn.pages.formatting import rounded_down, seconds
+from hashlearn.pages.formatting import at_least, percent, seconds
+from hashlearn.pages.tables import text_table
 
 HEADER = (
     "bytes",
@@ -138,20 +139,21 @@ def compress_command(
         "seconds": spent,
         "notes": notices(heard),
     }
-    how = HOW_TO_READ.format(k=certificate.k, depth=certificate.max_depth, recall=f"{100 * certificate.recall:.10g} %")
+    how = HOW_TO_READ.format(k=certificate.k, depth=certificate.max_depth, recall=percent(certificate.recall))
     files = [("model", str(output)), *([] if page is None else [("page", str(page))]), ("seconds", seconds(spent))]
-    return report, f"{plan}\n\n{table(HEADER, [_row(row) for row in plan.frontier])}\n\n{how}\n\n{pairs(files)}"
+    return report, f"{plan}\n\n{text_table(HEADER, [_row(row) for row in plan.frontier])}\n\n{how}\n\n{pairs(files)}"
 
 
 def _row(row: Any) -> tuple[str, ...]:
-    bounds = rounded_down(row.codes_bound, 3), rounded_down(row.bound, 3)  # 94.96 % must not read as 95.0 %
-    recalls = (row.codes_recall, bounds[0], row.recall, bounds[1])
     return (
         str(row.bytes_per_row),
         row.family,
         row.mode,
         "–" if row.depth is None else f"{row.depth:,}",
-        *(f"{100 * recall:.1f} %" for recall in recalls),
+        percent(row.codes_recall, 3),
+        at_least(row.codes_bound),
+        percent(row.recall, 3),
+        at_least(row.bound),
         f"{row.ms_per_query:.2f}",
         seconds(row.fit_seconds),
         "chosen" if row.chosen else "",

@@ -10,9 +10,9 @@ import click
 
 from hashlearn import __version__
 from hashlearn.cli import options
-from hashlearn.cli.text_tables import percent, table
 from hashlearn.core.progress_bar import ProgressBar
-from hashlearn.pages.formatting import seconds
+from hashlearn.pages.formatting import percent, seconds
+from hashlearn.pages.tables import text_table
 
 if TYPE_CHECKING:
     from hashlearn.compression import Compression
@@ -45,7 +45,7 @@ def demo_command(seed: int, n_bits: int, output: Path, as_json: bool, quiet: boo
     rows = [asdict(row) for row in result.rows]
     text = [
         f"hashlearn {__version__}: {result.n_images:,} handwritten digits in {n_bits} bits (seed {seed})\n",
-        table(HEADER, [_row(row) for row in result.rows]),
+        text_table(HEADER, [_row(row) for row in result.rows]),
         f"\n{HOW_TO_READ_CODES}",
         f"\n{_worked_search(result)}\n",
         f"Will binary codes hurt my search? hashlearn compress answers, here for the same digits:\n{plan}\n",
@@ -71,7 +71,7 @@ def _compressed(seed: int, page: Path, bar: ProgressBar) -> Compression:
 
 
 def _row(row: Any) -> tuple[str, ...]:
-    scores = (percent(row.neighbors), percent(row.precision), percent(row.mean_average_precision))
+    scores = (percent(row.neighbors, 3), percent(row.precision, 3), percent(row.mean_average_precision, 3))
     return (row.setting, row.method, *scores, seconds(row.fit_seconds), seconds(row.encode_seconds), "")
 
 

@@ -14,9 +14,10 @@ import click
 from hashlearn import __version__
 from hashlearn.cli import options
 from hashlearn.cli.exits import FAILED, InputError, Interrupted, refusals
-from hashlearn.cli.text_tables import pairs, table
+from hashlearn.cli.text_tables import pairs
 from hashlearn.core.progress_bar import ProgressBar
 from hashlearn.pages.formatting import ABSENT
+from hashlearn.pages.tables import text_table
 
 if TYPE_CHECKING:
     from hashlearn.experiments.bench.choices import Choice
@@ -238,7 +239,7 @@ def _bench_tables(plan: Plan, found: Results) -> str:
     parts = []
     for dataset in plan.datasets:
         shown = list(_summaries(plan, found, dataset).values())
-        parts += [f"{summary.title}\n\n{summary.markdown()}\n" for summary in shown]
+        parts += [f"{summary.title}\n\n{summary.text()}\n" for summary in shown]
         if shown[-1].protocol:
             parts.append(f"{shown[-1].protocol}\n")
     return "\n".join(parts)
@@ -284,7 +285,7 @@ def datasets_command(as_json: bool) -> None:
     with refusals():
         found, folder = datasets.known(), datasets.data_folder()
     text = f"Data folder: {folder}{'' if folder.is_dir() else ' (not there yet)'}\n\n"
-    text += table(DATASETS_HEADER, [_dataset_row(known) for known in found])
+    text += text_table(DATASETS_HEADER, [_dataset_row(known) for known in found])
     absent = [(known.name, f"{known.how}. Missing: {', '.join(known.missing)}") for known in found if not known.present]
     if absent:
         text += f"\n\nHow to get the rest\n{pairs(absent)}"

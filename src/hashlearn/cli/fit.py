@@ -18,10 +18,10 @@ import click
 from hashlearn.cli import options
 from hashlearn.cli.exits import InputError, one_line, refusals
 from hashlearn.cli.options import require_place
-from hashlearn.cli.text_tables import pairs, percent
+from hashlearn.cli.text_tables import pairs
 from hashlearn.core.names import did_you_mean
 from hashlearn.core.progress_bar import ProgressBar
-from hashlearn.pages.formatting import seconds
+from hashlearn.pages.formatting import percent, seconds
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -205,8 +205,8 @@ def _ranking_lines(report: RankingReport) -> list[tuple[str, str]]:
     lines = [("training", str(report).partition("\n")[0])]
     before, after = report.before, report.after
     if before and after:
-        hamming = f"Hamming {percent(before.hamming)} → {percent(after.hamming)}"
-        asymmetric = f"asymmetric {percent(before.asymmetric)} → {percent(after.asymmetric)}"
+        hamming = f"Hamming {percent(before.hamming, 3)} → {percent(after.hamming, 3)}"
+        asymmetric = f"asymmetric {percent(before.asymmetric, 3)} → {percent(after.asymmetric, 3)}"
         lines.append((f"recall@{report.k}", f"{hamming}, {asymmetric}, of {report.n_held_out} held-out rows"))
     return lines
 

@@ -10,9 +10,9 @@ import click
 
 from hashlearn.cli import options
 from hashlearn.cli.exits import InputError, Interrupted, refusals
-from hashlearn.cli.text_tables import pairs, percent
+from hashlearn.cli.text_tables import pairs
 from hashlearn.core.progress_bar import ProgressBar
-from hashlearn.pages.formatting import seconds
+from hashlearn.pages.formatting import percent, seconds
 
 
 @click.command("encode", short_help="Packed codes of a file of any size; resumable.")
@@ -144,5 +144,5 @@ def evaluate_command(
     about = {"model": str(model), "n_bits": hasher.n_bits, "n_database": len(codes), "n_queries": len(wanted)}
     curve = {name: getattr(found.curve, name)[: hasher.n_bits + 1].tolist() for name in ("precision", "recall")}
     counts = f"{len(wanted):,} queries, {len(codes):,} database rows, {hasher.n_bits} bits"
-    rows = [(titles[name], percent(score)) for name, score in scores.items() if score is not None]
+    rows = [(titles[name], percent(score, 3)) for name, score in scores.items() if score is not None]
     return {**about, **conventions, **scores, "curve": curve}, pairs([("of", counts), *rows])

@@ -12,9 +12,10 @@ import click
 from hashlearn.cli import options
 from hashlearn.cli.exits import refusals
 from hashlearn.cli.fit import described, notices, samples
-from hashlearn.cli.text_tables import number, pairs, table
+from hashlearn.cli.text_tables import number, pairs
 from hashlearn.core.progress_bar import ProgressBar
 from hashlearn.pages.formatting import seconds as seconds_text
+from hashlearn.pages.tables import text_table
 
 if TYPE_CHECKING:
     from hashlearn.core.progress import Progress
@@ -99,4 +100,4 @@ def _text(report: dict[str, Any], budget: float) -> str:
     ]
     if report["stopped"]:
         lines.append(("stopped", f"after {number(budget)} seconds, with trials left"))
-    return table(["changes from the defaults", "score", "seconds", ""], rows) + "\n\n" + pairs(lines)
+    return text_table(["changes from the defaults", "score", "seconds", ""], rows) + "\n\n" + pairs(lines)

@@ -9,10 +9,9 @@ import numpy as np
 
 from hashlearn.compression.result import Compression, Example
 from hashlearn.core.arrays import to_numpy
+from hashlearn.pages.formatting import cut
 from hashlearn.pages.markup import Markup, element
-from hashlearn.pages.png import data_uri
-
-MOST_LETTERS = 160  # of a text
+from hashlearn.pages.png import picture
 
 
 class Contents(NamedTuple):
@@ -35,17 +34,13 @@ class Contents(NamedTuple):
             return None
         pixels = np.asarray(to_numpy(self.images[row]))
         try:
-            address = data_uri(pixels)
+            return picture(pixels, label)
         except ValueError as error:
             raise ValueError(f"{self.name}images[{row}]: {error}") from None
-        return element("img", src=address, alt=label, width=pixels.shape[1], height=pixels.shape[0])
 
     def text(self, row: int) -> str | None:
         """The text of a row, cut if it is long."""
-        if self.texts is None:
-            return None
-        whole = " ".join(str(self.texts[row]).split())
-        return whole if len(whole) <= MOST_LETTERS else whole[: MOST_LETTERS - 1].rstrip() + "…"
+        return None if self.texts is None else cut(self.texts[row])
 
 
 def example_parts(plan: Compression, database: Contents, queries: Contents) -> list[Markup]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from hashlearn.compression.result import Certificate, FrontierRow
-from hashlearn.pages.formatting import ABSENT, fixed, rounded_down, seconds
+from hashlearn.pages.formatting import ABSENT, at_least, percent, seconds
 from hashlearn.pages.markup import Markup, element, join
 from hashlearn.pages.plots import Axis, Frame, Line, line_plot, linear_axis, log_axis, marked_log_axis
 from hashlearn.pages.series_styles import Look, look, swatch
@@ -14,26 +14,6 @@ from hashlearn.pages.tables import plain_table
 MODES = {"asymmetric": "asymmetric search", "hamming": "search by Hamming distance"}
 TICK_GAP = 1.6  # the smallest ratio of neighboring ticks on the axis of bytes
 MOST_ROWS_OPEN = 24  # a longer table is folded
-_NO_BREAK = "\u00a0"
-
-
-def percent(share: float, decimals: int | None = None) -> str:
-    """A share as it was given, or with fixed decimals.
-
-    >>> print(percent(0.95), percent(0.9995), percent(0.91234, 1))
-    95 % 99.95 % 91.2 %
-    """
-    number = f"{100.0 * share:.10g}" if decimals is None else fixed(100.0 * share, decimals)
-    return f"{number}{_NO_BREAK}%"
-
-
-def at_least(bound: float) -> str:
-    """A lower bound in per cent, rounded down so that it stays one.
-
-    >>> print(at_least(0.91199), at_least(0.95))
-    91.1 % 95.0 %
-    """
-    return percent(rounded_down(bound, 3), 1)
 
 
 def frontier_figures(rows: Sequence[FrontierRow], promise: Certificate) -> list[Markup]:
@@ -135,10 +115,10 @@ def frontier_table(rows: Sequence[FrontierRow], promise: Certificate) -> Markup:
 def _table_row(row: FrontierRow, style: Look, rescored: bool) -> Markup:
     mark = element("span", "✓ chosen", class_="verdict better") if row.chosen else None
     name = element("th", swatch(style), element("span", row.family), " ", mark, scope="row")
-    texts = [f"{row.bytes_per_row:,}", row.mode, percent(row.codes_recall, 1), at_least(row.codes_bound)]
+    texts = [f"{row.bytes_per_row:,}", row.mode, percent(row.codes_recall, 3), at_least(row.codes_bound)]
     if rescored:
         candidates = ABSENT if row.depth is None else f"{row.depth:,}"
-        texts += [percent(row.recall, 1), at_least(row.bound), candidates]
+        texts += [percent(row.recall, 3), at_least(row.bound), candidates]
     texts += [seconds(row.ms_per_query), seconds(row.fit_seconds)]
     return element("tr", name, (element("td", text) for text in texts))
 

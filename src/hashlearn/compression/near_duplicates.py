@@ -34,6 +34,7 @@ from hashlearn.core.threads import map_threads, one_blas_thread
 from hashlearn.hashers import LSH, BaseHasher
 from hashlearn.hashers.base import MAX_BITS
 from hashlearn.linalg.unit_rows import raised_rows
+from hashlearn.pages.formatting import percent
 from hashlearn.search import HammingIndex
 from hashlearn.search.interface import ByteArray, RowArray
 from hashlearn.search.rescoring import pair_scores
@@ -167,8 +168,8 @@ class NearDuplicates:
         promise = "All pairs were compared by floats, so none is missed."
         if not self.exact:
             promise = (
-                f"At most {100 * self.promised_missed:.6g} % of a row's near-duplicates are missed, averaged over rows "
-                f"that have one, at {100 * self.confidence:.10g} % confidence, by {self.n_with_duplicates:,} such rows "
+                f"At most {percent(self.promised_missed)} of a row's near-duplicates are missed, averaged over rows "
+                f"that have one, at {percent(self.confidence)} confidence, by {self.n_with_duplicates:,} such rows "
                 f"of {self.n_checked:,} random ones; codes differ in at most {self.radius} bits."
             )
         return (

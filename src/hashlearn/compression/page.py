@@ -17,15 +17,17 @@ from hashlearn.compression.engine_settings import (
     hashlearn_setting,
 )
 from hashlearn.compression.example_view import Contents, example_parts
-from hashlearn.compression.frontier_view import MODES, at_least, frontier_figures, frontier_table, percent
-from hashlearn.compression.result import Certificate, Compression
-from hashlearn.compression.savings_view import DOLLARS_PER_GB, float_bytes, savings
+from hashlearn.compression.frontier_view import MODES, frontier_figures, frontier_table
+from hashlearn.compression.result import FLOAT_BYTES, Certificate, Compression
 from hashlearn.core.atomic_files import write_atomically
 from hashlearn.core.checks import positive, whole_number
 from hashlearn.pages.document import document
-from hashlearn.pages.formatting import counted
+from hashlearn.pages.formatting import ABSENT, at_least, byte_size, counted, percent
 from hashlearn.pages.markup import Markup, element
+from hashlearn.pages.tables import plain_table
 
+DOLLARS_PER_GB = 4.6  # AWS r6g.large on demand, us-east-1: 16 GiB for $0.1008 an hour, 730 hours a month
+SHOWN_ROWS = (1_000_000, 100_000_000)
 QUESTION = "Will binary codes hurt my search?"
 
 
@@ -72,7 +74,7 @@ def page_text(
     positive(dollars_per_gb, "dollars_per_gb", or_zero=True)
     sections = [
         ("frontier", "What each size keeps", _frontier(plan)),
-        ("memory", "Memory and money", savings(plan, wanted, dollars_per_gb)),
+        ("memory", "Memory and money", _savings(plan, wanted, dollars_per_gb)),
         ("examples", "Queries whose neighbors changed", _examples(plan, database, queries)),
         ("settings", "Settings to copy", _settings(plan)),
         ("promise", "What the promise covers", _coverage(promise)),
@@ -93,7 +95,7 @@ def page_text(
 def verdict(plan: Compression) -> str:
     """The promise in one sentence, or two if less is promised than was asked for."""
     promise = plan.certificate
-    size = f"{counted(plan.bytes_per_row, 'byte')} a row instead of {float_bytes(plan):,}"
+    size = f"{counted(plan.bytes_per_row, 'byte')} a row instead of {_float_bytes(plan):,}"
     how = promise.condition or "by the codes alone"
     sure = f"{percent(promise.confidence)} confidence"
     neighbors = f"of the {promise.k} nearest neighbors" if promise.k > 1 else "of the nearest neighbors"
@@ -116,7 +118,7 @@ def _facts(plan: Compression, n_rows: int) -> Markup:
     if promise.keep_floats:
         search += f", then {promise.depth:,} candidates rescored by {promise.metric}"
     facts = {
-        "measured recall": f"{percent(promise.measured, 1)}, mean of the test queries",
+        "measured recall": f"{percent(promise.measured, 3)}, mean of the test queries",
         "test queries": f"{promise.n_testing:,} {kind}; {promise.n_choosing:,} others chose the code",
         "database searched": database,
         "code": f"{promise.family}, {promise.n_bits:,} bits",
@@ -138,6 +140,45 @@ def _frontier(plan: Compression) -> list[Markup]:
     figures = frontier_figures(plan.frontier, plan.certificate)
     table = frontier_table(plan.frontier, plan.certificate)
     return [element("p", about), element("div", figures, class_="plots"), table]
+
+
+def _savings(plan: Compression, n_rows: int, dollars_per_gb: float) -> list[Markup]:
+    """A table with a line for ``n_rows`` and for each of `SHOWN_ROWS`, and the price that it assumes."""
+    promise = plan.certificate
+    counts = sorted({n_rows, *SHOWN_ROWS})
+    caption = [
+        element("strong", f"{_float_bytes(plan):,} bytes of float32 become {plan.bytes_per_row:,} bytes of code"),
+        " Vectors alone, without ids or an index.",
+        " The floats stay on disk for rescoring; the price of the disk is not included."
+        if promise.keep_floats
+        else None,
+        " * estimated, not promised." if promise.keep_floats and counts[-1] > promise.n_database else None,
+    ]
+    heads = ["rows", "floats in memory", "codes in memory", "saved", "floats, $ a month", "codes, $ a month"]
+    heads += ["floats on disk", "candidates"] if promise.keep_floats else []
+    rows = [_savings_row(plan, count, dollars_per_gb) for count in counts]
+    price = f"The price is ${dollars_per_gb:g} for a GiB of memory and month."
+    if dollars_per_gb == DOLLARS_PER_GB:
+        price += " It is an assumption: AWS r6g.large on demand (us-east-1) has 16 GiB for $0.1008 an hour."
+    return [plain_table("memory", caption, heads, rows, "Memory and money"), element("p", price)]
+
+
+def _savings_row(plan: Compression, n_rows: int, dollars_per_gb: float) -> Markup:
+    promise = plan.certificate
+    floats, codes = n_rows * _float_bytes(plan), n_rows * plan.bytes_per_row
+    texts = [byte_size(floats), byte_size(codes), percent(1.0 - codes / floats, 3)]
+    texts += [f"{size / 2**30 * dollars_per_gb:,.2f}" for size in (floats, codes)]
+    if promise.keep_floats:
+        candidates = f"{promise.depth_for(n_rows):,}"
+        if n_rows > promise.n_database:
+            candidates = ABSENT if promise.growth is None else f"about {candidates}*"
+        texts += [byte_size(floats), candidates]
+    return element("tr", element("th", f"{n_rows:,}", scope="row"), (element("td", text) for text in texts))
+
+
+def _float_bytes(plan: Compression) -> int:
+    """Bytes of the float vector that a code stands for."""
+    return FLOAT_BYTES * int(plan.hasher.n_features_in_)
 
 
 def _examples(plan: Compression, database: Contents, queries: Contents) -> list[Markup]:

@@ -18,7 +18,7 @@ from hashlearn.core.names import require_choice
 from hashlearn.hashers import BaseHasher
 from hashlearn.hashers.base import MAX_BITS
 from hashlearn.metrics.neighbors import METRICS
-from hashlearn.pages.formatting import rounded_down
+from hashlearn.pages.formatting import at_least, percent
 from hashlearn.persistence import PersistenceError, load_with_description, save
 
 FLOAT_BYTES = 4  # of each number that a code replaces
@@ -209,12 +209,12 @@ class Compression:
         condition = f", {c.condition}" if c.condition else ""
         codes = f"{self.bytes_per_row} bytes a row ({c.family}, {c.mode} search)"
         neighbors = f"the {c.k:,} nearest neighbors" if c.k > 1 else "nearest neighbors"
-        kept = f"at least {100 * rounded_down(c.promised, 6):.10g} % of {neighbors}"
-        lines = [f"{codes} keep {kept} at {100 * c.confidence:.10g} % confidence{condition}."]
+        kept = f"at least {at_least(c.promised, 6)} of {neighbors}"
+        lines = [f"{codes} keep {kept} at {percent(c.confidence)} confidence{condition}."]
         if not c.kept:
             how = f"with depth {c.max_depth:,}" if c.keep_floats else "by the codes alone"
-            lines.insert(0, f"A recall of {100 * c.recall:.10g} % cannot be promised {how}. The best:")
-        lines.append(f"Measured: {100 * c.measured:.1f} % on {c.n_testing:,} queries, {c.n_database:,} database rows.")
+            lines.insert(0, f"A recall of {percent(c.recall)} cannot be promised {how}. The best:")
+        lines.append(f"Measured: {percent(c.measured, 3)} on {c.n_testing:,} queries, {c.n_database:,} database rows.")
         return "\n".join(lines)
 
 

@@ -16,7 +16,7 @@ from hashlearn.core.checks import require_k
 from hashlearn.core.rows import as_rows, require_same_columns
 from hashlearn.hashers import BaseHasher
 from hashlearn.metrics import float_neighbors
-from hashlearn.pages.formatting import rounded_down
+from hashlearn.pages.formatting import at_least, percent
 from hashlearn.search import worst_ranks
 
 
@@ -41,12 +41,11 @@ class Verification:
 
     def __str__(self) -> str:
         words = {True: "kept", False: "broken", None: "not decided"}[self.kept]
-        claim = f"recall@{self.k} of at least {100 * rounded_down(self.promised, 6):.10g} %"
-        what = f"{100 * self.measured:.1f} % measured on {self.n_queries:,} queries, {self.n_database:,} database rows"
+        claim = f"recall@{self.k} of at least {at_least(self.promised, 6)}"
+        what = f"{percent(self.measured, 3)} measured on {self.n_queries:,} queries, {self.n_database:,} database rows"
         lines = [f"The promise of {claim} is {words}: {what}, depth {self.depth:,}."]
         if self.kept is None:
-            shown = f"{100 * rounded_down(self.bound, 3):.1f} %"
-            lines.append(f"These queries show {shown} at {100 * self.confidence:.10g} % confidence.")
+            lines.append(f"These queries show {at_least(self.bound)} at {percent(self.confidence)} confidence.")
         return "\n".join(lines + [f"{remark[0].upper()}{remark[1:]}." for remark in self.remarks])
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,21 +16,13 @@ from numpy.typing import NDArray
 from hashlearn.core.arrays import to_numpy
 from hashlearn.core.labels import checked_labels
 from hashlearn.core.threads import map_threads
+from hashlearn.pages.formatting import cut
 from hashlearn.pages.png import data_uri
 
-MOST_LETTERS = 160  # of a text
 MOST_CLASSES = 2**16
 COLUMNS = 8  # thumbnails in a row, and rows, of one picture in the page
 AT_ONCE = 8  # pictures that are compressed before the bytes left are looked at again
 ORDER_BYTES = 5.4  # of a row's number: 4 bytes in base64
-
-
-class Contents(NamedTuple):
-    """The contents in the page, and for how many rows they are there."""
-
-    data: dict[str, Any]
-    n_texts: int
-    n_images: int
 
 
 def base64_of(array: NDArray[Any]) -> str:
@@ -51,16 +43,6 @@ def class_data(labels: Any, n: int) -> dict[str, Any]:
         "names": [cut(name) for name in names.tolist()],
         "of": base64_of(which.astype(np.uint16 if wide else np.uint8)),
     }
-
-
-def cut(text: Any) -> str:
-    """A text on one line of at most `MOST_LETTERS` letters that UTF-8 can hold.
-
-    >>> cut("two\\n lines"), len(cut("x" * 500))
-    ('two lines', 160)
-    """
-    whole = " ".join(str(text).split()).encode("utf-8", "replace").decode("utf-8")
-    return whole if len(whole) <= MOST_LETTERS else whole[: MOST_LETTERS - 1].rstrip() + "…"
 
 
 def checked_texts(texts: Any, n: int, name: str = "texts") -> list[str]:
@@ -90,7 +72,7 @@ def checked_images(images: Any, n: int) -> NDArray[np.uint8]:
 
 def contents_within(
     budget: int, n: int, texts: list[str] | None, images: NDArray[np.uint8] | None, thumbnail: int
-) -> Contents:
+) -> dict[str, Any]:
     """Texts and thumbnails of as many rows as fit into ``budget`` bytes. With both, texts may take half of it."""
     for_texts = 0 if texts is None else budget if images is None else budget // 2
     costs = np.array([len(json_text(text).encode()) + 1 for text in texts or ()], np.int64)
@@ -123,7 +105,7 @@ def contents_within(
         }
     if number_bytes:
         data["order"] = base64_of(order[: max(n_texts, n_images)].astype(np.uint32))
-    return Contents(data, n_texts, n_images)
+    return data
 
 
 def json_text(value: Any) -> str:

@@ -15,19 +15,16 @@ from hashlearn.core.atomic_files import output_place, write_atomically
 from hashlearn.core.checks import whole_number
 from hashlearn.core.progress import ProgressCallback
 from hashlearn.explorer.contents import (
-    MOST_LETTERS,
-    Contents,
     base64_of,
     checked_images,
     checked_texts,
     class_data,
     contents_within,
-    cut,
     json_text,
 )
 from hashlearn.explorer.encoding import codes_and_places, row_count
 from hashlearn.pages.document import document
-from hashlearn.pages.formatting import counted
+from hashlearn.pages.formatting import MOST_LETTERS, counted, cut
 from hashlearn.pages.markup import Markup, element
 
 SCRIPTS = ("codes.js", "map.js", "items.js", "explore.js")
@@ -88,14 +85,14 @@ def write_page(
     held_images = None if images is None else checked_images(images, n)
     codes, places = codes_and_places(hasher, X, progress)
     data |= {"codes": base64_of(codes), "places": base64_of(places)}
-    empty = Contents({}, 0, 0)
-    kinds = [kind for kind, held in (("texts", texts), ("images", images)) if held is not None]
-    smallest = len(_page(data, empty, kinds, title, max_bytes).encode()) + SPARE_BYTES
+    shown = {kind: 0 for kind, given in (("texts", texts), ("images", images)) if given is not None}
+    smallest = len(_page(data, shown, title, max_bytes).encode()) + SPARE_BYTES
     _require_space(smallest, n, n_bits, max_bytes)
     contents = contents_within(max_bytes - smallest, n, held_texts, held_images, thumbnail)
-    page = _page(data, contents, kinds, title, max_bytes).encode()
+    shown |= {kind: len(part) if kind == "texts" else part["count"] for kind, part in contents.items() if kind in shown}
+    page = _page(data | contents, shown, title, max_bytes).encode()
     write_atomically(Path(path), [page])
-    return ExplorerPage(os.fspath(path), len(page), n, n_bits, contents.n_texts, contents.n_images)
+    return ExplorerPage(os.fspath(path), len(page), n, n_bits, shown.get("texts", 0), shown.get("images", 0))
 
 
 def _require_space(needed: int, n: int, n_bits: int, max_bytes: int) -> None:
@@ -106,7 +103,7 @@ def _require_space(needed: int, n: int, n_bits: int, max_bytes: int) -> None:
         )
 
 
-def _page(data: dict[str, Any], contents: Contents, kinds: list[str], title: str | None, max_bytes: int) -> str:
+def _page(data: dict[str, Any], shown: dict[str, int], title: str | None, max_bytes: int) -> str:
     n, n_bits = data["count"], data["bits"]
     name = f"Explore {counted(n, 'item')}" if title is None else cut(title)
     header = element(
@@ -120,13 +117,11 @@ def _page(data: dict[str, Any], contents: Contents, kinds: list[str], title: str
             class_="lead",
         ),
     )
-    has_texts = "texts" in kinds
-    look = "explore with-texts" if has_texts else "explore"
     main = element(
         "main",
-        _map_part(data, contents.n_texts if has_texts else None),
+        _map_part(data, shown.get("texts")),
         _answer_part(n_bits, data["classes"] is not None),
-        class_=look,
+        class_="explore with-texts" if "texts" in shown else "explore",
     )
     return document(
         name,
@@ -134,8 +129,8 @@ def _page(data: dict[str, Any], contents: Contents, kinds: list[str], title: str
         element("noscript", element("p", "This page needs JavaScript: codes are searched in the browser.")),
         main,
         element("p", id="said", role="status", class_="unseen"),
-        _footer(n, kinds, contents, max_bytes),
-        element("script", Markup(json_text(data | contents.data)), type="application/json", id="data"),
+        _footer(n, shown, max_bytes),
+        element("script", Markup(json_text(data)), type="application/json", id="data"),
         element("script", Markup("\n".join(_file(script) for script in SCRIPTS))),
         head=(
             element("meta", http_equiv="Content-Security-Policy", content=POLICY),
@@ -209,18 +204,17 @@ def _slider(name: str, label: str, least: int, most: int) -> list[Markup]:
     return [element("label", label, for_=name), shown, slider]
 
 
-def _footer(n: int, kinds: list[str], contents: Contents, max_bytes: int) -> Markup:
+def _footer(n: int, shown: dict[str, int], max_bytes: int) -> Markup:
     facts = {
         "map": "the two main directions of the margins behind the bits, crowded parts spread out; "
         "items that are close on the map can have codes that differ",
         "distance": "the number of bits in which two codes differ; equal distances are sorted by item",
     }
-    for kind, held in (("texts", contents.n_texts), ("images", contents.n_images)):
-        if kind in kinds:
-            part = "all items" if held == n else f"{held:,} random items of {n:,}"
-            limit = "" if held == n else f", because the page was limited to {max_bytes:,} bytes"
-            facts[kind] = f"in the page for {part}{limit}"
-    if "texts" in kinds:
+    for kind, count in shown.items():
+        part = "all items" if count == n else f"{count:,} random items of {n:,}"
+        limit = "" if count == n else f", because the page was limited to {max_bytes:,} bytes"
+        facts[kind] = f"in the page for {part}{limit}"
+    if "texts" in shown:
         facts["texts"] += f"; cut after {MOST_LETTERS} letters"
     pairs = ((element("dt", name), element("dd", fact)) for name, fact in facts.items())
     return element("footer", element("dl", pairs, class_="facts"))

@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 
 ABSENT = "–"  # shown in place of a value that does not exist
+MOST_LETTERS = 160  # of a text on a page
+_UNITS = ("bytes", "KiB", "MiB", "GiB", "TiB", "PiB")
 _SUFFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
@@ -26,6 +28,24 @@ def rounded_down(share: float, decimals: int) -> float:
     """
     scale = 10.0**decimals
     return math.floor(scale * share + 1e-6) / scale
+
+
+def percent(share: float, digits: int = 10) -> str:
+    """A share in per cent; a dash if it is not finite.
+
+    >>> percent(0.95), percent(0.91234, 3), percent(3e-9), percent(float("inf"))
+    ('95 %', '91.2 %', '3e-07 %', '–')
+    """
+    return f"{100.0 * share:.{digits}g} %" if math.isfinite(share) else ABSENT
+
+
+def at_least(bound: float, decimals: int = 3) -> str:
+    """A lower bound in per cent, rounded down so that it stays one.
+
+    >>> at_least(0.91199), at_least(0.95), at_least(0.999_961, 6)
+    ('91.1 %', '95 %', '99.9961 %')
+    """
+    return percent(rounded_down(bound, decimals))
 
 
 def fixed(x: float | None, decimals: int = 2) -> str:
@@ -72,6 +92,28 @@ def seconds(duration: float | None) -> str:
         return ABSENT
     decimals = 3 if duration < 0.1 else 2 if duration < 10.0 else 1 if duration < 100.0 else 0
     return f"{duration:,.{decimals}f}"
+
+
+def byte_size(size: float) -> str:
+    """Bytes in the largest fitting unit.
+
+    >>> byte_size(640), byte_size(16_000_000), byte_size(1_536 * 10**8)
+    ('640 bytes', '15.3 MiB', '143 GiB')
+    """
+    power = 0
+    while size >= 999.5 and power + 1 < len(_UNITS):
+        size, power = size / 1024.0, power + 1
+    return f"{size:.3g} {_UNITS[power]}"
+
+
+def cut(text: object) -> str:
+    """A text on one line of at most `MOST_LETTERS` letters that UTF-8 can hold.
+
+    >>> cut("two\\n lines"), len(cut("x" * 500))
+    ('two lines', 160)
+    """
+    whole = " ".join(str(text).split()).encode("utf-8", "replace").decode("utf-8")
+    return whole if len(whole) <= MOST_LETTERS else whole[: MOST_LETTERS - 1].rstrip() + "…"
 
 
 def counted(count: int, one: str, many: str | None = None) -> str:

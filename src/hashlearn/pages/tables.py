@@ -1,4 +1,4 @@
-"""Tables of a page, which scroll inside it where they are too wide."""
+"""Tables of a page, which scroll inside it where they are too wide, and tables of text."""
 
 from __future__ import annotations
 
@@ -17,3 +17,19 @@ def table(caption: object, heads: Iterable[object], rows: Iterable[object], **at
     """A table with its caption and the heads of its columns."""
     head = element("thead", element("tr", (element("th", text, scope="col") for text in heads)))
     return element("table", element("caption", caption), head, element("tbody", rows), **attributes)
+
+
+def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table with its first and last columns aligned left and the others, which hold numbers, right."""
+    widths = [max(len(row[column]) for row in (header, *rows)) for column in range(len(header))]
+    last = len(header) - 1
+
+    def line(row: Sequence[str]) -> str:
+        cells = [
+            f"{cell:<{width}}" if column in (0, last) else f"{cell:>{width}}"
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        return "  ".join(cells).rstrip()
+
+    rule = "  ".join("─" * width for width in widths)
+    return "\n".join([line(header), rule, *map(line, rows)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ from hashlearn.experiments.bench.plans import Plan
 from hashlearn.experiments.bench.results import Results
 from hashlearn.experiments.bench.splits import AllRows, OwnSplit
 from hashlearn.pages.formatting import ABSENT
+from hashlearn.pages.tables import text_table
 
 
 @dataclass(frozen=True)
@@ -29,14 +30,14 @@ class Summary:
         """Whether anything is measured."""
         return any(entry.values for row in self.rows.values() for entry in row.values())
 
-    def markdown(self) -> str:
-        """A table in Markdown. Its columns are aligned, so that it reads as plain text too."""
+    def text(self) -> str:
+        """An aligned table."""
         header = ["method", *(f"L = {n_bits}" for n_bits in self.bits)]
         lines = [
             [method, *(entry_text(row[n_bits], self.n_draws) for n_bits in self.bits)]
             for method, row in self.rows.items()
         ]
-        return _aligned(header, lines)
+        return text_table(header, lines)
 
 
 def summarize(results: Results, plan: Plan, dataset: str, metric_name: str) -> Summary:
@@ -113,16 +114,3 @@ def _protocol(block: Block) -> str:
         f"samples of each, {drawn['n_train']:,} in all; {drawn['n_database']:,} in the database; "
         f"{drawn['n_queries']:,} queries ({drawn['queries']}{asked})"
     )
-
-
-def _aligned(header: Sequence[str], lines: Sequence[Sequence[str]]) -> str:
-    """A table in Markdown."""
-    widths = [max(map(len, column)) for column in zip(header, *lines, strict=True)]
-    rule = [f"{'-' * (widths[0] + 2)}", *(f"{'-' * (width + 1)}:" for width in widths[1:])]
-    return "\n".join([_line(header, widths), f"|{'|'.join(rule)}|", *(_line(line, widths) for line in lines)])
-
-
-def _line(texts: Sequence[str], widths: Sequence[int]) -> str:
-    """One row, its first column aligned left and the others right."""
-    first, *others = zip(texts, widths, strict=True)
-    return f"| {' | '.join([f'{first[0]:<{first[1]}}', *(f'{text:>{width}}' for text, width in others)])} |"

@@ -15,7 +15,7 @@ from hashlearn.experiments.dataset_names import dataset_name
 from hashlearn.experiments.report.tables import look_in
 from hashlearn.pages.formatting import counted
 from hashlearn.pages.markup import Markup, element
-from hashlearn.pages.png import data_uri
+from hashlearn.pages.png import picture
 from hashlearn.pages.series_styles import Look, swatch
 
 Gallery = Mapping[str, Any]  # what `hashlearn.experiments.bench.cell` makes
@@ -89,5 +89,4 @@ def _picture(held: Gallery, encoded: str, alt: str) -> Markup:
     if len(raw) != math.prod(shape):
         wanted = f"{math.prod(shape)} for shape {list(shape)}"
         raise ValueError(f"{held['cell']}: an image of the gallery has {len(raw)} bytes, not {wanted}")
-    pixels = np.frombuffer(raw, np.uint8).reshape(shape)
-    return element("img", src=data_uri(pixels), alt=alt, width=shape[1], height=shape[0])
+    return picture(np.frombuffer(raw, np.uint8).reshape(shape), alt)
