@@ -1,7 +1,7 @@
-"""How many edits a new solver, target, hash function, hasher or store needs: counted in a copy of the repository.
+"""A new solver, target, hash function or hasher needs its file, its registry line and its changelog line.
 
-Each toy of `tests/toys` is added to the copy by the edits of `EDITS`. Without the changelog and the generated page the
-tests of the registries fail; with them, they and the contract tests of every kind pass, and nothing else was edited.
+Each toy of `tests/toys` is added by these edits to a copy of the repository. Then the generated page is written, and
+the tests of the registries and the contract tests of every kind pass there.
 """
 
 from __future__ import annotations
@@ -26,37 +26,25 @@ class Kind(NamedTuple):
     folder: str  # of its file, below src/hashlearn
     registry: str  # the file of its registry
     name: str  # of the registry
-    most_edits: int
     contract: tuple[str, ...]  # tests that iterate over the registry
-    in_pyproject: str = ""  # a store names the packages that it needs
 
 
 KINDS = {
     "toy_solver": Kind(
-        "bqp/methods", "bqp/solve.py", "METHODS", 3, ("tests/bqp/test_solve.py", "tests/inference/test_presets.py")
+        "bqp/methods", "bqp/solve.py", "METHODS", ("tests/bqp/test_solve.py", "tests/inference/test_presets.py")
     ),
-    "toy_target": Kind("targets", "targets/__init__.py", "TARGETS", 3, ("tests/targets/test_targets.py",)),
+    "toy_target": Kind("targets", "targets/__init__.py", "TARGETS", ("tests/targets/test_targets.py",)),
     "toy_hash_function": Kind(
         "hash_functions",
         "hash_functions/__init__.py",
         "HASH_FUNCTIONS",
-        3,
         ("tests/hash_functions/test_every_method.py", "tests/persistence/test_round_trip.py"),
     ),
     "toy_hasher": Kind(
         "hashers/baselines",
         "hashers/__init__.py",
         "HASHERS",
-        3,
         ("tests/hashers/test_contract.py", "tests/persistence/test_round_trip.py", "tests/persistence/test_onnx.py"),
-    ),
-    "toy_store": Kind(
-        "search/stores",
-        "search/stores/__init__.py",
-        "STORES",
-        4,
-        ("tests/search/test_stores.py", "tests/search/test_stores_writers.py"),
-        'toy = ["numpy>=2.0"]',
     ),
 }
 PAGE = "docs/registry.md"
@@ -74,17 +62,11 @@ def edits(root: Path, name: str) -> dict[str, str]:
     begin = re.compile(rf"^{kind.name}: dict.* = {{\n", re.MULTILINE)
     line = f'    "{name}": {class_name(name)},\n'
     imported = f"from {module} import {class_name(name)}\n"
-    edited = {
+    return {
         f"src/hashlearn/{kind.folder}/{name}.py": (TOYS / f"{name}.py").read_text("utf-8"),
         registry: begin.sub(lambda found: imported + found[0] + line, (root / registry).read_text("utf-8")),
         "CHANGELOG.md": (root / "CHANGELOG.md").read_text("utf-8") + f"\n- `{class_name(name)}`.\n",
     }
-    if kind.in_pyproject:
-        section = "[project.optional-dependencies]\n"
-        text = (root / "pyproject.toml").read_text("utf-8")
-        text = text.replace('all = ["hashlearn[', f'all = ["hashlearn[{kind.in_pyproject.split()[0]},')
-        edited["pyproject.toml"] = text.replace(section, f"{section}{kind.in_pyproject}\n")
-    return edited
 
 
 def run(scratch: Scratch, *words: str) -> subprocess.CompletedProcess[str]:
@@ -99,33 +81,15 @@ def run_tests(scratch: Scratch, *paths: str, only: str) -> subprocess.CompletedP
 
 @pytest.fixture(scope="module")
 def scratch(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Scratch]:
-    """A copy in which every toy has its file and its registry line, and nothing more."""
+    """A copy in which every toy is added."""
     scratch = Scratch.copied(ROOT, tmp_path_factory.mktemp("adding") / "copy")
     for name in KINDS:
-        for path, text in list(edits(scratch.root, name).items())[:2]:
+        for path, text in edits(scratch.root, name).items():
             (scratch.root / path).write_text(text, "utf-8")
     return scratch
 
 
-@pytest.mark.parametrize("name", KINDS)
-def test_the_number_of_edits(name: str) -> None:
-    """By hand; one command writes the page of all names."""
-    assert len(edits(ROOT, name)) == KINDS[name].most_edits
-
-
-def test_what_is_forgotten_is_a_failing_test(scratch: Scratch) -> None:
-    """File and registry line are there: what fails asks for the changelog, the extra of a store, and the page."""
-    done = run_tests(scratch, "tests/test_registries.py", only="toy or page")
-    failed = set(re.findall(r"^FAILED tests/test_registries.py::(.*?)(?: - .*)?$", done.stdout, re.MULTILINE))
-    unnamed = {f"test_the_changelog_names_it[{name.removeprefix('toy_').replace('_', ' ')} {name}]" for name in KINDS}
-    page = "test_the_page_of_all_names_is_that_of_the_registries"
-    assert failed == unnamed | {page, "test_a_store_can_be_installed[toy_store]"}, done.stdout
-
-
 def test_nothing_else_is_needed(scratch: Scratch) -> None:
-    for name in KINDS:
-        for path, text in list(edits(scratch.root, name).items())[2:]:
-            (scratch.root / path).write_text(text, "utf-8")
     assert run(scratch, "benchmarks.registry_page", "--write").returncode == 0
     pages = ("tests/test_registries.py", "tests/test_docs.py", "tests/test_project.py")
     documents = run_tests(scratch, *pages, only="toy or page or extra")

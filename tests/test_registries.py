@@ -60,12 +60,6 @@ def test_it_is_public_and_has_its_name(kind: str, name: str, made: Any) -> None:
         assert issubclass(made, base)
 
 
-@pytest.mark.parametrize("kind", CLASSES)
-def test_no_name_is_exported_twice(kind: str) -> None:
-    names = CLASSES[kind][1].__all__
-    assert len(names) == len(set(names))
-
-
 def test_the_page_of_all_names_is_that_of_the_registries() -> None:
     written = registry_page.PAGE.read_text("utf-8")
     assert written == registry_page.page(), "run python -m benchmarks.registry_page --write"

@@ -13,7 +13,7 @@ pytest.importorskip("benchmarks.frontier", reason="benchmarks/ is not importable
 
 from benchmarks.claims.stored import read_all
 from benchmarks.embedding_codes import _class_bytes
-from benchmarks.frontier import CODES, QUANTIZERS, WITH_LABELS, WITHOUT_LABELS, main, picture
+from benchmarks.frontier import CODES, QUANTIZERS, main, picture
 
 from hashlearn import metrics
 from hashlearn.bits.hamming import hamming_distances
@@ -75,28 +75,6 @@ def test_the_picture_is_drawn_from_the_stored_results() -> None:
     results = read_all(ROOT)
     shown = (ROOT / "docs" / "front.svg").read_text("utf-8")
     assert picture(results) == shown, "python -m benchmarks.frontier draw"
-
-
-def test_another_result_is_another_picture() -> None:
-    results = read_all(ROOT)
-    stored = results["embeddings_clinc150"]
-    rows = [[*row[:2], "12.34", *row[3:]] if row[:2] == ["64", "ITQ"] else row for row in stored.rows]
-    assert ">12.3<" in picture(results | {"embeddings_clinc150": replace(stored, rows=rows)})
-
-
-def test_codes_without_labels_are_compared_at_one_size_and_by_one_search() -> None:
-    stored = read_all(ROOT)["frontier_clinc150"]
-    for row in ("`Ranking`", "`PQ`"):
-        changed = [row, "1 / 2 / 3", "4 / 5.67 / 6", "7 / 8 / 9"]
-        rows = [changed if cells[0] == row else cells for cells in stored.rows]
-        assert ">5.7<" in picture(read_all(ROOT) | {"frontier_clinc150": replace(stored, rows=rows)})
-
-
-def test_our_bars_name_their_settings() -> None:
-    ours = [name for bars in (WITH_LABELS, WITHOUT_LABELS) for name in bars if name.startswith("hashlearn")]
-    assert len(ours) == 3
-    for name in ours:
-        assert "defaults" in name or "full settings, GPU" in name
 
 
 def test_the_bar_of_a_linear_classifier_ranks_by_equal_classes() -> None:

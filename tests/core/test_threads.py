@@ -109,20 +109,6 @@ def test_a_child_counts_only_the_thread_that_forked() -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
-def test_a_fork_inside_the_block_leaves_it_in_the_child_too() -> None:
-    with one_blas_thread():
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DeprecationWarning)
-            child = os.fork()
-        if child == 0:
-            signal.alarm(30)
-    if child == 0:
-        os._exit(0 if blas_threads() == {2} else 3)
-    assert os.waitpid(child, 0)[1] == 0
-    assert blas_threads() == {2}
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_a_fork_while_another_thread_multiplies_does_not_hang() -> None:
     done, A = threading.Event(), np.random.default_rng(0).standard_normal((400, 400))
 

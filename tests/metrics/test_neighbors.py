@@ -30,19 +30,6 @@ def test_is_the_expectation_over_all_orders(k):
     assert metrics.neighbor_recall(queries, database, truth, k=k) == pytest.approx(expected, abs=0.02)
 
 
-def test_distinct_distances_need_no_expectation():
-    database = np.array([[0b0], [0b1], [0b11], [0b111]], dtype=np.uint8)
-    assert metrics.neighbor_recall(database[:1], database, [[0, 3]], k=2) == 0.5
-    assert metrics.neighbor_recall(database[:1], database, [[0, 1]], k=2) == 1.0
-
-
-def test_long_codes():
-    rng = np.random.default_rng(2)
-    database = pack_bits(rng.integers(0, 2, (50, 200), dtype=np.uint8))
-    nearest = np.argsort(hamming_distances(database[:5], database), axis=1)[:, :1]
-    assert metrics.neighbor_recall(database[:5], database, nearest, k=1) == 1.0
-
-
 @pytest.mark.parametrize(
     ("neighbors", "k", "words"),
     [

@@ -9,8 +9,6 @@ import errno
 import os
 import pickle
 import resource
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -186,37 +184,3 @@ def test_a_full_disk_leaves_the_old_file_and_no_litter(
     monkeypatch.undo()
     assert (tmp_path / "a").read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
-
-
-def test_kills_during_save_leave_the_old_file_or_the_new_one(tmp_path: Path) -> None:
-    """One process saves two indexes in turns until it is killed; whatever is there then loads and is one of them."""
-    code = """
-import sys, numpy as np
-from hashlearn.search import HammingIndex
-indexes = []
-for n in (20_000, 30_000):
-    index = HammingIndex(64)
-    index.add(np.full((n, 8), n // 10_000, np.uint8))
-    indexes.append(index)
-indexes[0].save(sys.argv[1])
-print("ready", flush=True)
-while True:
-    for index in indexes:
-        index.save(sys.argv[1])
-"""
-    seen = set()
-    for attempt in range(3):
-        process = subprocess.Popen(
-            [sys.executable, "-c", code, str(tmp_path / "a")], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-        )
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"ready\n"
-        for _ in range(10):
-            seen.add(len(HammingIndex.load(tmp_path / "a")))  # while it is being replaced, too
-        process.kill()
-        process.wait()
-        process.stdout.close()
-        index = HammingIndex.load(tmp_path / "a")
-        assert len(index) in (20_000, 30_000), attempt
-        assert (index.codes == len(index) // 10_000).all()
-    assert seen <= {20_000, 30_000}

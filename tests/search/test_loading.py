@@ -19,7 +19,6 @@ from hashlearn.search.stores.arrow import to_arrow, write_parquet
 from tests.search import server
 from tests.search.codes import engine, random_codes
 from tests.search.conftest import Opener
-from tests.toys.toy_store import ToyStore
 
 N, BATCH = 1000, 300
 CODES = random_codes(N, 33)
@@ -363,11 +362,3 @@ def test_an_error_that_a_trigger_raises_is_a_value_error(path: Path, postgres_ur
             with pytest.raises(ValueError, match='"load_raises" refuses the rows, and nothing is stored: not today'):
                 load()
         assert len(store) == 0
-
-
-def test_a_store_without_a_way_of_its_own_gets_one_upsert(tmp_path: Path) -> None:
-    engine("pyarrow.parquet")
-    with ToyStore.create(tmp_path / "toy", 33) as store:
-        table = to_arrow(CODES, IDS["int64"], 33, fields=FIELDS)
-        assert load_codes(store, table, batch_rows=BATCH) == N
-        assert_whole(store, IDS["int64"])
