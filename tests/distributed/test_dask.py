@@ -11,11 +11,10 @@ import pytest
 pytest.importorskip("distributed")
 dask_array = pytest.importorskip("dask.array")
 
-from hashlearn import distributed, load  # noqa: E402
+from hashlearn import RankingHasher, distributed, load  # noqa: E402
 from hashlearn.hash_functions import KernelRidge  # noqa: E402
 from hashlearn.streams import read_codes  # noqa: E402
 from tests.distributed.data import clustered, write_files  # noqa: E402
-from tests.hash_functions.network import NetworkHasher  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:unclosed:ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
@@ -48,7 +47,8 @@ def test_workers_give_the_codes_of_one_process(client, rows, tmp_path, solver):
 
 def test_workers_encode_with_a_network_as_one_process_does(client, rows, tmp_path):
     X, _ = rows
-    hasher, files = NetworkHasher(12).fit(X), write_files(tmp_path / "rows", X)
+    hasher = RankingHasher(12, n_steps=2, hidden=8, random_state=0).fit(X)
+    files = write_files(tmp_path / "rows", X)
     alone = distributed.encode(hasher, files, tmp_path / "alone", n_workers=0)
     there = distributed.encode(hasher, files, tmp_path / "there", client=client, batch_rows=300)
     for made in (alone, there):

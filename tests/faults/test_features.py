@@ -79,16 +79,6 @@ def test_columns_of_vectors_have_the_codes_of_their_array(name: str) -> None:
 
 
 @every_hasher
-def test_sparse_features_are_taken_or_refused_by_name(name: str) -> None:
-    rows = sp.csr_array(X[TRAIN])
-    if unfitted(name).__sklearn_tags__().input_tags.sparse:
-        assert unfitted(name).fit(rows, Y[TRAIN]).encode(rows).shape == (120, 2)
-        return
-    with pytest.raises(TypeError, match=r"[Ss]parse"):
-        unfitted(name).fit(rows, Y[TRAIN])
-
-
-@every_hasher
 @pytest.mark.parametrize("scale", [1e-300, 1e-160, 1e15])
 def test_tiny_and_large_units_give_finite_margins(name: str, scale: float) -> None:
     rows = np.random.default_rng(0).standard_normal((40, 6)) * scale
@@ -120,16 +110,6 @@ def test_features_that_tell_nothing_do_not_crash(name: str, data: str) -> None:
     assert np.isfinite(hasher.decision_function(rows)).all()
     codes = hasher.encode(rows)
     assert len(np.unique(codes, axis=0)) <= len(np.unique(rows, axis=0))  # equal rows, equal codes
-
-
-@every_hasher
-def test_one_class_is_refused_where_labels_are_needed(name: str) -> None:
-    looks_at_labels = unfitted(name).__sklearn_tags__().target_tags.required or name in ("two_step", "ranking", "bre")
-    if not looks_at_labels:
-        assert unfitted(name).fit(X[TRAIN], np.zeros(120)).encode(X[TRAIN]).shape == (120, 2)
-        return
-    with pytest.raises(ValueError, match="y holds only one class"):
-        unfitted(name).fit(X[TRAIN], np.zeros(120))
 
 
 ONE_PROCESS = """

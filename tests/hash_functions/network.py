@@ -1,14 +1,12 @@
-"""A made-up network, a hasher that has one, and the formula of its margins."""
+"""A made-up network, and the formula of its margins."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from hashlearn.hash_functions import NetworkMargins, every_bit
-from hashlearn.hashers import BaseHasher
 from hashlearn.linalg.unit_rows import ZERO_ROW
 
 
@@ -38,19 +36,3 @@ def direct_margins(functions: NetworkMargins, X: np.ndarray) -> np.ndarray:
     f = functions
     hidden = np.maximum(r @ f.hidden_weights.astype(np.float64) + f.hidden_intercepts, 0.0)
     return r @ f.weights.astype(np.float64) + f.intercepts + hidden @ f.output_weights.astype(np.float64)
-
-
-@dataclass(eq=False, repr=False, kw_only=True)
-class NetworkHasher(BaseHasher):
-    """A network that learned nothing, with the scale of X."""
-
-    n_hidden: int = 7
-    unit_rows: bool = True
-
-    _takes_tensors = True
-
-    def fit(self, X: Any, y: Any = None) -> NetworkHasher:
-        X, _ = self._training(X)
-        scale = float(np.sqrt(np.square(X).sum(axis=1).mean()))
-        self.hash_functions_ = made_up(X.shape[1], self.n_bits, self.n_hidden, unit_rows=self.unit_rows, scale=scale)
-        return self

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +13,6 @@ from hashlearn import bits, metrics
 
 X, Y = load_digits(return_X_y=True)
 TRAIN, TEST = slice(0, 300), slice(300, 600)
-CONSTANT = np.ones((40, 3))
 
 
 def indicators() -> np.ndarray:
@@ -27,19 +25,6 @@ def indicators() -> np.ndarray:
 
 def mean_average_precision(hasher: Any) -> float:
     return metrics.mean_average_precision(hasher.encode(X[TEST]), hasher.encode(X[TRAIN]), Y[TEST], Y[TRAIN])
-
-
-def check_codes_and_margins(hasher: Any) -> None:
-    """Shapes, types, and bits that are the signs of margins."""
-    n_bits = hasher.n_bits
-    out = hasher.transform(X[TEST])
-    margins = hasher.decision_function(X[TEST])
-    assert (out.shape, out.dtype, margins.shape) == ((300, n_bits), np.uint8, (300, n_bits))
-    np.testing.assert_array_equal(margins >= 0, out)
-    np.testing.assert_array_equal(bits.unpack_bits(hasher.encode(X[TEST]), n_bits), out)
-    assert hasher.decision_function(X[TEST].astype(np.float32)).dtype == np.float32
-    copy = pickle.loads(pickle.dumps(hasher))
-    np.testing.assert_array_equal(copy.encode(X[TEST]), hasher.encode(X[TEST]))
 
 
 def check_training_codes(hasher: Any) -> None:

@@ -22,7 +22,6 @@ def test_the_objective_never_rises_and_is_what_it_says(labels):
     pairs = distance_pairs(X[TRAIN], 20, rng) if labels is None else labeled_pairs(labels, 20, rng)
     hamming = (hasher.codes_[pairs.owners] != hasher.codes_[pairs.partners]).mean(axis=1)
     assert hasher.objectives_[-1] == pytest.approx(np.square(pairs.distances - hamming).mean())
-    laws.check_codes_and_margins(hasher)
     laws.check_training_codes(hasher)
 
 
@@ -83,9 +82,3 @@ def test_pairs_of_distances():
 
 def test_bad_parameters_are_named():
     laws.check_bad_parameters_are_named(make, n_anchors=0, n_pairs=0, gamma=0.0, n_sweeps=0, tol=0.0)
-
-
-@pytest.mark.filterwarnings("ignore:all 40 rows of X are equal")
-def test_without_labels_degenerate_features_do_not_crash():
-    for data in (laws.CONSTANT, np.zeros((40, 3)), np.eye(40) * 1e15):
-        assert np.isfinite(make(n_bits=3).fit(data).decision_function(data)).all()

@@ -27,7 +27,3 @@ def test_angles_are_seen_from_the_mean():
     np.testing.assert_array_equal(far, near)
     assert 0.4 < near.mean() < 0.6
     assert set(LSH(64, center=False, random_state=0).fit(X + 1000.0).transform(X + 1000.0).mean(axis=0)) <= {0.0, 1.0}
-
-
-def test_more_bits_than_samples_and_features():
-    assert LSH(100, random_state=0).fit(np.eye(2)).encode(np.eye(2)).shape == (2, 13)

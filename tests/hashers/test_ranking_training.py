@@ -11,7 +11,7 @@ from scipy.special import log_softmax, softmax
 from hashlearn import RankingHasher
 from hashlearn.hashers.ranking import network, training
 from hashlearn.hashers.ranking.network import OTHER_CLASS, Batch, Network, started
-from tests.hashers.supervised_laws import X, Y
+from tests.hashers.supervised_laws import X
 
 N, D, N_BITS, HIDDEN = 22, 6, 5, 9
 TEMPERATURE, LABEL_WEIGHT = 0.3, 0.2
@@ -136,17 +136,6 @@ def test_threads_never_change_a_parameter(hidden, monkeypatch):
     for name, value in answers[0].items():
         for other in answers[1:]:
             np.testing.assert_array_equal(other[name], value)
-
-
-def test_fits_on_any_number_of_threads_are_the_same(monkeypatch):
-    answers = []
-    for n_threads in ("1", "3"):
-        monkeypatch.setenv("HASHLEARN_NUM_THREADS", n_threads)
-        hasher = RankingHasher(12, n_steps=20, hidden=24, batch_size=64, random_state=0).fit(X[:600], Y[:600])
-        answers.append((hasher.hash_functions_.state(), hasher.ranking_report_.checks))
-    assert answers[0][1] == answers[1][1]
-    for name, value in answers[0][0].items():
-        np.testing.assert_array_equal(answers[1][0][name], value)
 
 
 def quick(**changes: Any) -> RankingHasher:

@@ -38,11 +38,6 @@ def test_principal_components(threshold):
     np.testing.assert_array_less(0.999, np.maximum(agreement, 1.0 - agreement))  # up to the sign of a component
 
 
-def test_balanced_components():
-    found = SignCodes(5, features="pca", threshold="median").fit(X).transform(X)
-    np.testing.assert_allclose(found.mean(axis=0), 0.5, atol=0.002)
-
-
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [

@@ -1,14 +1,10 @@
 """TwoStepHasher as its users meet it: what it returns, refuses, promises, and how well it retrieves."""
 
-import pickle
-
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
-from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import RidgeClassifier
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -39,15 +35,9 @@ def mean_average_precision(hasher):
     return metrics.mean_average_precision(hasher.encode(X[TEST]), hasher.encode(X[TRAIN]), Y[TEST], Y[TRAIN])
 
 
-def test_shapes_types_and_attributes(supervised):
-    assert supervised.transform(X[TEST]).shape == (300, 12)
-    assert supervised.transform(X[TEST]).dtype == np.uint8
-    assert supervised.encode(X[TEST]).shape == (300, 2)
+def test_attributes(supervised):
     assert supervised.codes_.shape == (400, 12)
     assert supervised.codes_.dtype == np.int8
-    margins = supervised.decision_function(X[TEST])
-    np.testing.assert_array_equal(margins >= 0, supervised.transform(X[TEST]))
-    np.testing.assert_array_equal(bits.unpack_bits(supervised.encode(X[TEST]), 12), supervised.transform(X[TEST]))
     assert supervised.target_.name == "labels"
     assert "sdr" in str(supervised.inference_report_)
 
@@ -68,20 +58,13 @@ def test_unlabelled_codes_keep_neighbors(unsupervised):
     assert mean_average_precision(default) > 0.5
 
 
-@pytest.mark.parametrize("n_bits", [1, 7, 12, 33])
-def test_any_number_of_bits(n_bits):
-    hasher = fitted(n_bits, hash_function="linear_svm", n_sweeps=1)
-    assert hasher.encode(X[TEST]).shape == (300, -(-n_bits // 8))
-
-
-@pytest.mark.parametrize("parameters", [{}, {"hash_function": "linear_svm"}, {"hash_function": "kernel_ridge"}])
 @pytest.mark.parametrize("labels", [True, False])
-def test_threads_memory_order_and_batches_never_change_codes(parameters, labels, monkeypatch):
+def test_threads_memory_order_and_batches_never_change_codes(labels, monkeypatch):
     answers = []
     for threads, order in (("1", "C"), ("2", "F"), ("3", "C")):
         monkeypatch.setenv("HASHLEARN_NUM_THREADS", threads)
         data = np.asarray(X, order=order)
-        hasher = TwoStepHasher(16, random_state=3, n_jobs=int(threads), **parameters)
+        hasher = TwoStepHasher(16, random_state=3, n_jobs=int(threads))
         hasher.fit(np.asarray(data[TRAIN], order=order), Y[TRAIN] if labels else None)
         answers.append((hasher.codes_, hasher.encode(data)))
     for codes, packed in answers[1:]:
@@ -93,25 +76,9 @@ def test_threads_memory_order_and_batches_never_change_codes(parameters, labels,
         np.testing.assert_array_equal(np.concatenate(pieces), whole)
 
 
-def test_float32_stays_float32_and_agrees(supervised):
-    single = TwoStepHasher(12, random_state=0).fit(X[TRAIN].astype(np.float32), Y[TRAIN])
-    margins = single.decision_function(X[TEST].astype(np.float32))
-    assert margins.dtype == np.float32
-    assert np.mean(single.encode(X[TEST].astype(np.float32)) == supervised.encode(X[TEST])) > 0.99
-
-
 def test_float16_integers_and_lists_are_welcome(supervised):
     for data in (X[TEST].astype(np.float16), X[TEST].astype(int), X[TEST].tolist()):
         np.testing.assert_array_equal(supervised.encode(data), supervised.encode(X[TEST]))
-
-
-@pytest.mark.parametrize("hash_function", ["linear_svm", "rbf_svm"])
-def test_sparse_features_give_the_same_codes(hash_function):
-    dense = fitted(8, hash_function=hash_function, n_sweeps=1)
-    sparse = TwoStepHasher(8, hash_function=hash_function, n_sweeps=1, random_state=0)
-    sparse.fit(sp.csr_array(X[TRAIN]), Y[TRAIN])
-    np.testing.assert_array_equal(sparse.codes_, dense.codes_)
-    assert np.mean(sparse.transform(sp.csr_array(X[TEST])) == dense.transform(X[TEST])) > 0.99
 
 
 def test_strings_objects_and_columns_as_labels(supervised):
@@ -165,17 +132,8 @@ def test_thresholded_target_object_and_pairs():
     assert np.count_nonzero(codes[0] != codes[1]) < np.count_nonzero(codes[0] != codes[2])
 
 
-def test_same_seed_same_model_other_seed_other_model():
-    first, second = fitted(8, init="random"), fitted(8, init="random")
-    np.testing.assert_array_equal(first.encode(X), second.encode(X))
-    third = TwoStepHasher(8, init="random", random_state=1).fit(X[TRAIN], Y[TRAIN])
-    assert (third.codes_ != first.codes_).any()
-
-
-def test_clone_pickle_pipeline_grid_search_and_set_output(supervised):
+def test_clone_pipeline_grid_search_and_set_output(supervised):
     assert clone(supervised).get_params() == supervised.get_params()
-    copy = pickle.loads(pickle.dumps(supervised))
-    np.testing.assert_array_equal(copy.encode(X[TEST]), supervised.encode(X[TEST]))
     pipeline = make_pipeline(PCA(20, random_state=0), TwoStepHasher(8, hash_function="linear_svm", random_state=0))
     assert pipeline.fit(X[TRAIN], Y[TRAIN]).transform(X[TEST]).shape == (300, 8)
     search = GridSearchCV(TwoStepHasher(hash_function="linear_svm", random_state=0), {"n_bits": [2, 12]}, cv=2)
@@ -200,47 +158,24 @@ def test_progress_names_both_stages():
     assert all(done <= total for _, done, total in heard)
 
 
-CONSTANT = np.ones((40, 3))
-
-
-@pytest.mark.filterwarnings("ignore:all 40 rows of X are equal")
-@pytest.mark.parametrize("data", [CONSTANT, np.tile(X[:2], (20, 1)), np.eye(40) * 1e15, np.eye(40) * 1e-300])
-@pytest.mark.parametrize("labels", [True, False])
-def test_degenerate_features_do_not_crash(data, labels):
-    y = np.arange(40) % 3 if labels else None
-    hasher = TwoStepHasher(4, random_state=0).fit(data, y)
-    assert np.isfinite(hasher.decision_function(data)).all()
-
-
 @pytest.mark.parametrize(
-    ("parameters", "X_bad", "y_bad", "error", "message"),
+    ("parameters", "rows", "y", "message"),
     [
-        ({}, np.where(X[TRAIN] > 15, np.nan, X[TRAIN]), Y[TRAIN], ValueError, "NaN"),
-        ({}, np.where(X[TRAIN] > 15, np.inf, X[TRAIN]), Y[TRAIN], ValueError, "infinity"),
-        ({}, (X[TRAIN] * 1e4).astype(np.float64) * 1e3, np.full(400, np.nan), ValueError, "y contains NaN"),
-        ({}, X[TRAIN], np.zeros(400), ValueError, "y holds only one class"),
-        ({}, X[TRAIN], Y[:399], ValueError, "inconsistent numbers of samples"),
-        ({}, X[TRAIN], [None] * 400, ValueError, "missing labels"),
-        ({}, X[TRAIN], np.full((400, 2), 3), ValueError, "0/1 indicators"),
-        ({"n_bits": 0}, X[TRAIN], Y[TRAIN], ValueError, "n_bits must be a positive integer, got 0"),
-        ({"n_bits": 2.5}, X[TRAIN], Y[TRAIN], ValueError, "n_bits must be a positive integer"),
-        ({"n_bits": 10**6}, X[TRAIN], Y[TRAIN], ValueError, "n_bits must be at most 4096"),
-        ({"n_bits": 64}, X[:20], Y[:20], ValueError, "n_bits=64 needs at least as many samples"),
-        ({"n_sweeps": 0}, X[TRAIN], Y[TRAIN], ValueError, "n_sweeps must be an integer of at least 1"),
-        ({"target": "labels"}, X[TRAIN], None, ValueError, "target 'labels' needs labels"),
-        ({"target": "label"}, X[TRAIN], Y[TRAIN], ValueError, "did you mean 'labels'"),
-        ({"solver": "sdrr"}, X[TRAIN], Y[TRAIN], ValueError, "did you mean 'sdr'"),
-        ({"hash_function": "rbf-svm"}, X[TRAIN], Y[TRAIN], ValueError, "did you mean 'rbf_svm'"),
-        ({"init": "pac"}, X[TRAIN], Y[TRAIN], ValueError, "did you mean 'pca'"),
-        ({}, np.eye(40) * 1e200, None, ValueError, "X has an entry of size 1e[+]200, whose square overflows"),
-        ({}, np.empty((0, 5)), None, ValueError, "0 sample"),
-        ({}, X[0], None, ValueError, "2D array"),
-        ({}, X[:1], None, ValueError, "1 sample"),
+        ({}, X[TRAIN], [None] * 400, "missing labels"),
+        ({}, X[TRAIN], np.full((400, 2), 3), "0/1 indicators"),
+        ({"n_bits": 2.5}, X[TRAIN], Y[TRAIN], "n_bits must be a positive integer"),
+        ({"n_bits": 64}, X[:20], Y[:20], "n_bits=64 needs at least as many samples"),
+        ({"n_sweeps": 0}, X[TRAIN], Y[TRAIN], "n_sweeps must be an integer of at least 1"),
+        ({"target": "labels"}, X[TRAIN], None, "target 'labels' needs labels"),
+        ({"target": "label"}, X[TRAIN], Y[TRAIN], "did you mean 'labels'"),
+        ({"solver": "sdrr"}, X[TRAIN], Y[TRAIN], "did you mean 'sdr'"),
+        ({"hash_function": "rbf-svm"}, X[TRAIN], Y[TRAIN], "did you mean 'rbf_svm'"),
+        ({"init": "pac"}, X[TRAIN], Y[TRAIN], "did you mean 'pca'"),
     ],
 )
-def test_bad_input_is_told_what_is_wrong(parameters, X_bad, y_bad, error, message):
-    with pytest.raises(error, match=message):
-        TwoStepHasher(**{"n_bits": 8, "random_state": 0, **parameters}).fit(X_bad, y_bad)
+def test_bad_input_is_told_what_is_wrong(parameters, rows, y, message):
+    with pytest.raises(ValueError, match=message):
+        TwoStepHasher(**{"n_bits": 8, "random_state": 0, **parameters}).fit(rows, y)
 
 
 def test_non_finite_after_float16():
@@ -248,13 +183,6 @@ def test_non_finite_after_float16():
         halves = (X[TRAIN] * 1e5).astype(np.float16)
     with pytest.raises(ValueError, match="infinity"):
         TwoStepHasher(8).fit(halves, Y[TRAIN])
-
-
-def test_transform_before_fit_and_wrong_width(supervised):
-    with pytest.raises(NotFittedError):
-        TwoStepHasher().transform(X)
-    with pytest.raises(ValueError, match="63 features, but TwoStepHasher is expecting 64"):
-        supervised.encode(X[:, :63])
 
 
 def test_auto_hash_function_is_recorded(monkeypatch, tmp_path):

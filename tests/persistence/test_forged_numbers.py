@@ -110,7 +110,7 @@ def test_scales_that_are_zero_negative_subnormal_or_huge_are_refused(
 def test_entries_whose_margins_would_overflow_are_refused(tmp_path: Path, name: str) -> None:
     path, kind = tmp_path / "model", fitted(name).hash_functions_.kind
     if kind == "network":
-        pytest.skip("its numbers are float32 and cannot overflow float64; see test_network")
+        pytest.skip("its numbers are float32 and cannot overflow float64; see test_ranking")
     fitted(name).save(path)
     array = {
         "linear": "weights",

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from benchmarks.mutated_files import rewritten
 
 from hashlearn import RankingHasher, distributed, load
-from hashlearn.persistence import PersistenceError, describe, export_onnx
+from hashlearn.core.checks import LARGEST_FEATURE
+from hashlearn.persistence import describe, export_onnx
 from hashlearn.streams import read_codes
 from tests.distributed.data import write_files
 from tests.persistence.models import TEST, X, assert_same_codes
+from tests.persistence.test_forged_numbers import forged
 
 KINDS = [(encoder, metric) for encoder in ("mlp", "linear") for metric in ("cosine", "euclidean")]
 every_kind = pytest.mark.parametrize(("encoder", "metric"), KINDS)
@@ -52,25 +53,14 @@ def test_a_model_whose_training_diverged_can_be_stored(tmp_path: Path) -> None:
     assert load(tmp_path / "model").ranking_report_ == hasher.ranking_report_
 
 
-@pytest.mark.parametrize(
-    ("changes", "match"),
-    [
-        ({"n_features": 63}, "weights must have shape"),
-        ({"weights": {"$": "array", "name": "hash_functions_/hidden_weights"}}, "weights must have shape"),
-        ({"output_weights": {"$": "array", "name": "hash_functions_/weights"}}, "output_weights must have shape"),
-        ({"unit_rows": 0}, "unit_rows must be true or false"),
-        ({"scale": -1.0}, "scale must be a number"),
-    ],
-)
-def test_other_widths_are_refused(changes: dict[str, Any], match: str, tmp_path: Path) -> None:
-    def edit(header: dict[str, Any], model: dict[str, Any], payload: bytearray) -> None:
-        model["fitted"]["hash_functions_"]["state"].update(changes)
-
-    path = tmp_path / "model"
-    fitted("mlp", "cosine").save(path)
-    path.write_bytes(rewritten(path.read_bytes(), edit))
-    with pytest.raises(PersistenceError, match=match):
-        load(path)
+@pytest.mark.parametrize("array", ["weights", "intercepts", "hidden_weights", "hidden_intercepts", "output_weights"])
+def test_the_largest_float32_numbers_give_finite_margins(array: str, tmp_path: Path) -> None:
+    fitted("mlp", "cosine").save(tmp_path / "model")
+    forged(tmp_path / "model", f"hash_functions_/{array}", lambda numbers: numbers.fill(np.finfo(np.float32).max))
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], (300, 64))
+    for rows in (signs, LARGEST_FEATURE * signs, np.zeros((1, 64))):
+        for dtype in (np.float64, np.float32):
+            assert np.isfinite(load(tmp_path / "model").decision_function(rows.astype(dtype))).all()
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -84,6 +74,8 @@ def test_onnxruntime_gives_the_same_codes(encoder: str, metric: str, dtype: str,
     assert (report.rows, report.differing) == (400, 0)
     session = runtime.InferenceSession(path, providers=["CPUExecutionProvider"])
     np.testing.assert_array_equal(session.run(["codes"], {"features": rows})[0], hasher.encode(rows))
+    odd = rows[:4] * np.array([[0.0], [1e-30], [1e-9], [1e16]], dtype)
+    assert export_onnx(hasher, path, sample=odd, dtype=dtype).differing == 0
 
 
 @pytest.mark.parametrize("encoder", ["mlp", "linear"])
