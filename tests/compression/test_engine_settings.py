@@ -133,9 +133,3 @@ def test_the_postgres_setting_runs(metric: str) -> None:
         assert len(connection.execute(query, asked[0]).fetchall()) == plans.K
         connection.rollback()
     require_best_of_the_candidates(found, plan, metric)
-
-
-def test_a_graph_is_not_offered_for_more_candidates_than_it_returns() -> None:
-    text = snippet(plans.plan(mode="hamming", depth=1001), "Postgre")
-    assert "hnsw (" not in text
-    assert "returns 1,000 candidates at most" in text

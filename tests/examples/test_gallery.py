@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import re
 import runpy
 import warnings
@@ -17,7 +16,6 @@ pyplot = pytest.importorskip("matplotlib.pyplot")
 GALLERY = Path(__file__).parents[2] / "examples" / "gallery"
 SCRIPTS = sorted(GALLERY.glob("plot_*.py"))
 NEEDS = {"03": ["faiss"], "10": ["psycopg"], "11": ["onnx", "onnxruntime"], "12": ["distributed"]}
-MOST_LINES = 60
 EACH_SCRIPT = pytest.mark.parametrize("path", SCRIPTS, ids=lambda path: path.stem)
 
 
@@ -44,23 +42,6 @@ def run(path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     figure = pyplot.gcf()
     figure.draw_without_rendering()
     return [figure.get_suptitle(), *(axes.get_title(where) for axes in figure.axes for where in ("left", "center"))]
-
-
-def test_there_are_twelve_and_a_header() -> None:
-    assert [path.stem.split("_")[1] for path in SCRIPTS] == [f"{number:02}" for number in range(1, 13)]
-    header = (GALLERY / "GALLERY_HEADER.rst").read_text("utf-8").splitlines()
-    assert header[1] == "=" * len(header[0]) != ""
-
-
-@EACH_SCRIPT
-def test_it_is_short_and_opens_with_a_title_and_a_paragraph(path: Path) -> None:
-    text = path.read_text("utf-8")
-    assert len(text.splitlines()) < MOST_LINES
-    title, line, empty, paragraph = (ast.get_docstring(ast.parse(text)) or "").split("\n", 3)
-    assert line == "=" * len(title)
-    assert not empty
-    assert len(paragraph.split()) > 15
-    assert "\n# %%\n# " in text
 
 
 @EACH_SCRIPT

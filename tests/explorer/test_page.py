@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 
 from hashlearn.explorer import write_page
@@ -77,15 +76,6 @@ def test_places_where_little_differs(margins: np.ndarray) -> None:
     assert (found[:, 1] == LARGEST // 2 + 1).all()
 
 
-def test_rows_of_every_kind_give_the_same_page(tmp_path: Path) -> None:
-    pandas = pytest.importorskip("pandas", reason="pandas is not installed")
-    texts = []
-    for rows in (X, X.tolist(), sp.coo_array(X), pandas.DataFrame(X)):
-        write_page(HASHER, rows, tmp_path / "page.html")
-        texts.append(data_of(tmp_path / "page.html")["codes"])
-    assert texts == texts[:1] * 4
-
-
 def test_many_rows_are_encoded_block_by_block(tmp_path: Path) -> None:
     rows = np.random.default_rng(0).standard_normal((10_000, 4))
     hasher = LSH(n_bits=9, random_state=0).fit(rows)
@@ -121,20 +111,6 @@ def test_the_budget_is_kept_and_used(tmp_path: Path, extra: int, kinds: tuple[st
     if "images" in kinds:
         assert all((picture == noise[row]).all() for row, picture in pictures(data).items())
     assert min(page.n_texts if "texts" in kinds else N, page.n_images if "images" in kinds else N) < N
-
-
-def test_a_hundred_thousand_codes_of_64_bits_fit_into_the_default(tmp_path: Path) -> None:
-    rows = np.random.default_rng(0).standard_normal((100_000, 8)).astype(np.float32)
-    texts = [f"a text of some length, which is the same for every row {row}" for row in range(len(rows))]
-    labels = np.arange(len(rows)) % 300
-    page = write_page(
-        LSH(n_bits=64, random_state=0).fit(rows), rows, tmp_path / "page.html", texts=texts, labels=labels
-    )
-    assert page.bytes <= 5_000_000
-    assert 20_000 < page.n_texts < 100_000
-    data = data_of(tmp_path / "page.html")
-    names = np.array(data["classes"]["names"]).astype(int)
-    np.testing.assert_array_equal(names[decoded(data["classes"]["of"], "<u2")], labels)
 
 
 def test_large_images_become_thumbnails(tmp_path: Path) -> None:

@@ -133,13 +133,6 @@ def test_radius_counts_the_items_within(browser: Browser, radius: int) -> None:
     assert text_of(browser, "within") == expected
 
 
-def test_radius_is_never_larger_than_the_bits_used(browser: Browser) -> None:
-    slide(browser, "radius", 30)
-    slide(browser, "bits", 8)
-    assert browser.evaluate("[at('radius').max, at('radius').value]") == ["8", "8"]
-    assert text_of(browser, "within").startswith(f"{N - 1} other items within 8 bits")
-
-
 def test_a_click_on_the_map_chooses_the_nearest_point(browser: Browser) -> None:
     x, y = browser.evaluate(
         "(b => [b.x + explorer.map.x(42), b.y + explorer.map.y(42)])(at('map').getBoundingClientRect())"
@@ -164,13 +157,6 @@ def test_bits_that_differ_from_the_neighbor_under_the_pointer_are_marked(browser
     assert on == bits[0].tolist()
     mouse(browser, "mouseMoved", 5, 5)
     assert browser.evaluate("document.querySelectorAll('#barcode .differs').length") == 0
-
-
-def test_pictures_are_those_of_the_items(browser: Browser) -> None:
-    pixels = "[...document.querySelector('#chosen canvas').getContext('2d').getImageData(0, 0, 8, 8).data]"
-    for row in (3, 64, N - 1):
-        browser.evaluate(f"explorer.choose({row})")
-        assert browser.evaluate(pixels)[::4] == IMAGES[row].ravel().tolist()
 
 
 def test_contents_of_some_items(opened: Browser, paths: dict[str, Path]) -> None:
@@ -241,24 +227,6 @@ def test_a_page_with_one_item_says_so(opened: Browser, paths: dict[str, Path]) -
     assert text_of(opened, "within") == "0 other items within 0 bits."
 
 
-def test_a_map_without_space_is_drawn_when_it_gets_some(browser: Browser) -> None:
-    settled = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
-    for style in ("display: none", ""):
-        browser.evaluate(f"at('map').parentElement.style = '{style}'")
-        browser.evaluate(settled)
-        assert browser.evaluate("explorer.map.width > 0") == (style == "")
-    assert browser.evaluate("at('map').width") > 300
-    assert browser.problems() == []
-
-
-def test_a_class_can_be_shown_alone(browser: Browser) -> None:
-    drawn = "(c => [...c.getContext('2d').getImageData(0, 0, c.width, c.height).data].join())(explorer.map.items)"
-    before = browser.evaluate(drawn)
-    browser.evaluate("(s => { s.value = 3; s.dispatchEvent(new Event('change')); })(at('classes'))")
-    assert browser.evaluate("explorer.map.highlighted") == 3
-    assert browser.evaluate(drawn) != before
-
-
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280])
 def test_screenshots(opened: Browser, paths: dict[str, Path], width: int, scheme: str, tmp_path: Path) -> None:
@@ -270,10 +238,3 @@ def test_screenshots(opened: Browser, paths: dict[str, Path], width: int, scheme
     assert (max(colors[:3]) < 60) == (scheme == "dark")
     ink = opened.evaluate("explorer.map.ink")
     assert ink == ("#e5e8ef" if scheme == "dark" else "#1c2230")
-
-
-def test_reduced_motion_has_no_transitions(browser: Browser) -> None:
-    duration = "getComputedStyle(document.querySelector('#nearest button')).transitionDuration"
-    assert browser.evaluate(duration) != "0s"
-    browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-reduced-motion", "value": "reduce"}])
-    assert browser.evaluate(duration) == "0s"

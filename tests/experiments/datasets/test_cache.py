@@ -58,14 +58,6 @@ def test_parameters_are_told_apart(folder: Path) -> None:
     assert compute.calls == 5
 
 
-def test_version_is_told_apart(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    compute = Counted()
-    get(folder, compute)
-    monkeypatch.setattr(Gist, "version", 2)
-    get(folder, compute)
-    assert compute.calls == 2
-
-
 @pytest.mark.parametrize("damage", ["cut", "empty", "shape", "type", "text"])
 def test_damaged_file_is_computed_anew(folder: Path, damage: str) -> None:
     compute = Counted()

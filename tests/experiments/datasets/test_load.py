@@ -86,14 +86,6 @@ def test_known_sees_what_is_present(folder: Path, monkeypatch: pytest.MonkeyPatc
     assert datasets.known()[0].missing == (path,)
 
 
-def test_every_data_set_is_documented() -> None:
-    text = (Path(__file__).parents[3] / "docs" / "datasets.md").read_text("utf-8")
-    for source in DATASETS.values():
-        assert f"`{source.name}`" in text
-        for features in source.features:
-            assert f"`{features}`" in text
-
-
 def test_folder_that_is_not_there_is_not_an_error(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HASHLEARN_DATA", str(folder / "nowhere"))
     assert [known.name for known in datasets.known()] == list(DATASETS)
