@@ -203,27 +203,6 @@ def test_larger_cuts_are_violated_and_valid(seed):
     assert len({cut.tobytes() for cut in known.members}) == len(known.members)
 
 
-def test_gradient_of_the_augmented_lagrangian():
-    m, V, sigma = 8, random_factor(8, 4, 1), 0.7
-    C = random_symmetric(m, 2)
-    np.fill_diagonal(C, 0.0)
-    known = cuts.Cuts.none().extended(cuts.violated(V @ V.T, cuts.Cuts.none(), 3, 0.0, 20))
-    known = known.with_gamma(np.linspace(0.1, 1.0, len(known.gamma)))
-    arguments = (known.members, known.sizes, known.gamma, sigma)
-
-    def value(W):
-        return lagrangian._evaluate(C, W, *arguments, np.empty((m, m)), np.empty((m, m)), np.empty_like(W))
-
-    G = np.empty_like(V)
-    lagrangian._evaluate(C, V, *arguments, np.empty((m, m)), np.empty((m, m)), G)
-    D = np.random.default_rng(0).standard_normal(V.shape)
-    D -= np.einsum("ij,ij->i", D, V)[:, None] * V
-    step = 1e-6
-    forward, backward = ((V + s * step * D) for s in (1, -1))
-    forward, backward = (W / np.linalg.norm(W, axis=1)[:, None] for W in (forward, backward))
-    assert (value(forward) - value(backward)) / (2 * step) == pytest.approx(np.sum(G * D), rel=1e-5)
-
-
 def root(A: np.ndarray, rank: int = 6) -> Node:
     n = len(A)
     C = A - np.diag(np.diag(A))

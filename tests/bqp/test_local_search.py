@@ -122,21 +122,6 @@ def test_more_iterations_help():
     assert values[300_000] < values[20_000]
 
 
-def test_offspring_keep_what_their_parents_share():
-    n, rng = 1000, np.random.default_rng(0)
-    A = Dense(ring(n).toarray())
-    pool = Pool(local_search._Tabu(A, LocalSearch()), merge_identical_rows(A), bqp.solution.Run(A), rng)
-    mother = some_signs(n, 1)
-    shared = np.arange(n) < 600
-    father = -np.where(shared, mother, -mother)  # agrees with the mother on 600 variables once mirrored
-    pool._members = [Walk(mother, 0.0, 1), Walk(father, 0.0, 1)]
-    for _ in range(20):
-        child = pool._offspring()
-        likeness = abs(child[shared] @ mother[shared]) / 600
-        assert 0.9 < likeness < 1.0  # 2 % are flipped
-        assert abs(child[~shared] @ mother[~shared]) / 400 < 0.3  # the others are drawn at random
-
-
 def test_the_pool_keeps_the_best_and_no_mirror_images():
     engine = local_search._Tabu(Dense(random_symmetric(30, 0)), LocalSearch())
     pool = Pool(engine, None, bqp.solution.Run(engine._walks.A), np.random.default_rng(0))
@@ -340,14 +325,3 @@ def test_tabu_keeps_a_flip_for_its_tenure():
         assert move - last.get(i, -100) >= 10
         last[i] = move
     assert len(last) == 40
-
-
-def test_budget_rules():
-    """Fewer starts and sweeps the larger the problem: deterministic, and few at n = 10⁶ and rank 80."""
-    small = local_search._Sweeps(random_low_rank(2500, 4, 0))
-    assert small.n_starts == local_search.MOST_STARTS
-    row = np.lib.stride_tricks.as_strided(np.ones(80), (10**6, 80), (0, 8))
-    huge = LowRank.unchecked(row, np.ones(80))
-    engine = local_search._Sweeps(huge)
-    assert engine.n_starts == 2
-    assert engine.budget == 24

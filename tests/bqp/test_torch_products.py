@@ -1,6 +1,5 @@
 """Thin products of aligned rows, and calls that a GPU would replay: the same numbers as by the plain way."""
 
-import copy
 import threading
 import weakref
 from types import SimpleNamespace
@@ -46,18 +45,6 @@ def test_the_gram_matrix_of_aligned_rows():
     P, d = rows(300, 13, True), torch.rand(300) + 0.5
     torch.testing.assert_close(gram64(P, d), P.T @ (P / d.double()[:, None]))
     torch.testing.assert_close(gram64(P, None), P.T @ P)
-
-
-def test_precision_is_left_as_it_was():
-    before = torch.get_float32_matmul_precision()
-    with rough_products(torch.ones(1)):
-        assert torch.get_float32_matmul_precision() == before
-    on_a_gpu = SimpleNamespace(device=torch.device("cuda"))
-    inside = rough_products(on_a_gpu)
-    inside.__enter__()
-    assert torch.get_float32_matmul_precision() == "high"
-    assert not inside.__exit__(None, None, None)
-    assert torch.get_float32_matmul_precision() == before
 
 
 def test_another_thread_does_not_change_the_precision_of_reported_sums(monkeypatch):
@@ -165,11 +152,3 @@ def test_a_mixing_is_reused_for_samples_of_the_same_rows_and_begins_anew():
     np.testing.assert_allclose(again.image(), fresh.image())
     other = graphs.begun(BlockMixing, samples[1], weights, V[1][:, :2].contiguous())
     assert other is not first
-
-
-def test_samples_share_the_graphs_of_their_rows_and_copies_do_not():
-    P = TorchRows(rows(500, 5, False))
-    assert P.sample(100, np.random.default_rng(0)).graphs is P.graphs
-    assert P.with_columns(np.ones(5, dtype=bool)).graphs is not P.graphs
-    P.flip_descent(np.ones(5), torch.ones((500, 1), dtype=torch.float64), lambda: None, 1)
-    assert copy.deepcopy(P).graphs._recorded == {}

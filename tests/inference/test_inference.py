@@ -12,7 +12,6 @@ from hashlearn import bqp, inference, targets
 from hashlearn.bqp.methods import annealed_search, local_search
 from hashlearn.bqp.methods.spectral import sign
 from hashlearn.inference.objective import frobenius_square, objective
-from hashlearn.inference.starts import _factor
 from hashlearn.inference.whole_bits import WholeBits
 from hashlearn.linalg.principal_axes import principal_axes
 
@@ -267,15 +266,6 @@ def test_itq_loses_less_than_pca():
 
     pca, itq = (inference.start_codes(name, X, 4, np.random.default_rng(0)) for name in ("pca", "itq"))
     assert loss(itq) < loss(pca)
-
-
-def test_the_factor_of_a_target_is_its_square_root():
-    Y = bqp.LowRank(X, [4.0, 1.0, 9.0, 1.0, 0.25, 1.0])
-    F = _factor(Y)
-    np.testing.assert_allclose(F @ F.T, Y.toarray(), atol=1e-9)
-    mixed = bqp.LowRank(X, [4.0, -1.0, 9.0, 1.0, 0.25, 0.0])
-    F = _factor(mixed)
-    np.testing.assert_allclose(F @ F.T, bqp.LowRank(X, [4.0, 0.0, 9.0, 1.0, 0.25, 0.0]).toarray(), atol=1e-9)
 
 
 def test_more_rotations_give_a_start_of_no_higher_objective(monkeypatch):

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from hashlearn import bqp
 from hashlearn.core import threads, thresholds
 from hashlearn.inference import Passes, array_rows, infer_codes, start_codes
-from hashlearn.inference.array_rows import ArrayRows, flip_passes
+from hashlearn.inference.array_rows import flip_passes
 from hashlearn.inference.descent import bits_in_memory
 from hashlearn.inference.objective import objective
 from hashlearn.inference.passes import Outcome, Proposal, agreed
@@ -135,35 +135,6 @@ def test_a_pass_flips_the_rows_that_help_one_after_the_other():
                 x[i] = -x[i]
     flip_passes(codes, factor, weights, A.diagonal(), X, T, max_passes=1)
     np.testing.assert_array_equal(X, expected)
-
-
-def test_the_estimate_from_all_rows_is_exact():
-    P = np.hstack([some_codes(40), some_target(40).P])
-    weights = np.r_[0.0, np.ones(N_BITS - 1), np.full(RANK, -float(N_BITS))]
-    present = P[:, 0].copy()
-    search = bqp.LocalSearch()
-
-    def estimate(n):
-        bits = by_passes(some_target(40), some_codes(40), Passes(search))
-        bits.n = n
-        return bits._on_sample(search, 0, weights, np.inf)
-
-    t = estimate(40)
-    A = (P * weights) @ P.T
-    assert weights @ (t * t) <= present @ A @ present
-    found = bqp.solve(A, search, random_state=0, x0=present).value
-    assert weights @ (t * t) == pytest.approx(found, rel=1e-9)
-    np.testing.assert_allclose(estimate(80), 2.0 * t, atol=1e-9)
-
-
-def test_a_sample_holds_rows_of_p_with_the_codes_as_they_stand():
-    target = some_target()
-    rows = ArrayRows(target, some_codes())
-    assert rows.sample(np.random.default_rng(0)).shape == (400, N_BITS + RANK)
-    rows.codes[:, 2] = 1
-    few = ArrayRows(some_target(90), some_codes(90))
-    np.testing.assert_array_equal(few.sample(np.random.default_rng(0)), np.hstack([some_codes(90), some_target(90).P]))
-    assert np.all(rows.sample(np.random.default_rng(0))[:, 2] == 1.0)
 
 
 def test_changes_of_parts_are_taken_together_or_one_by_one_or_replaced_by_the_candidate():
