@@ -53,8 +53,8 @@ ROWS = [
     ("missing_file.npy", "missing_file.npy: there is no such file"),
     ("words.txt", "words.txt: files of rows are .npy, .npz, .parquet, .csv, got '.txt'"),
     ("words.csv", "words.csv: its first line must name the columns, got numbers: 1, 2, 3"),
-    ("nan.npy", "nan.npy: holds nan at row 17, column 5; features must be finite numbers"),
-    ("infinite.npy", "infinite.npy: holds -inf at row 17, column 5"),
+    ("nan.npy", "nan.npy: contains NaN at row 17, column 5; features must be finite numbers"),
+    ("infinite.npy", "infinite.npy: contains -infinity at row 17, column 5"),
     ("huge.npy", "whose square overflows"),
     ("flat.npy", "flat.npy: has shape (64,); features must have 2 dimensions"),
     ("cube.npy", "cube.npy: has shape (300, 8, 8); features must have 2 dimensions"),
@@ -219,7 +219,9 @@ def test_searches(folder: Path) -> None:
     refused("evaluate", "model", *files, *labels, "--ties", "expectd", words="did you mean 'expected'?")
     refused("evaluate", "model", *files, *labels, "-k", 301, words="k must be an integer from 1 to the 300 item(s)")
     swapped = ["--database-labels", "yq.npy", "--query-labels", "y.npy"]
-    refused("evaluate", "model", *files, *swapped, words="query_labels must hold one label for each row")
+    refused(
+        "evaluate", "model", *files, *swapped, words="query_codes and query_labels have inconsistent numbers of samples"
+    )
 
 
 def test_what_cannot_be_done_here_is_exit_code_1(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

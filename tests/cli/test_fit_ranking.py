@@ -129,7 +129,7 @@ def test_steps_are_shown(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (["--queries", "nowhere.npy"], "--queries: nowhere.npy: there is no such file"),
         (["--queries", "narrow.npy"], "--queries: narrow.npy: has 3 feature(s) a row, X.npy has 64"),
-        (["--queries", "nan.npy"], "--queries: nan.npy: holds nan at row 2, column 5"),
+        (["--queries", "nan.npy"], "--queries: nan.npy: contains NaN at row 2, column 5"),
         (["--queries", "Q.npy", "--output", "Q.npy"], "--output Q.npy: is an input of this command"),
         (["--queries", "Q.npy", "--method", "itq"], "--queries: method 'itq' does not learn from queries"),
         (["--queries", "Q.npy", "--solver", "sdr"], "--solver: method 'ranking' has no solver; it has batch_size"),

@@ -142,6 +142,6 @@ def test_bad_features(folder: Path) -> None:
     rows = X[:N].copy()
     rows[17, 5] = np.nan
     np.save("nan.npy", rows)
-    refused("tune", "nan.npy", "-o", "new", words="nan.npy: holds nan at row 17, column 5")
+    refused("tune", "nan.npy", "-o", "new", words="nan.npy: contains NaN at row 17, column 5")
     refused("tune", "nowhere.npy", "-o", "new", words="nowhere.npy: there is no such file")
     refused("tune", "X.npy", words="Missing option '--output'")

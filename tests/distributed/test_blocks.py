@@ -171,9 +171,9 @@ def test_files_are_cut_one_by_one(tmp_path):
 def test_bad_rows_are_named(tmp_path):
     X, _ = clustered(100, 5)
     X[70, 2] = np.nan
-    with pytest.raises(ValueError, match=r"part-2\.parquet: holds nan"):
+    with pytest.raises(ValueError, match=r"part-2\.parquet: contains NaN"):
         distributed.fit(write_files(tmp_path / "rows", X), n_bits=4, n_workers=0)
-    with pytest.raises(ValueError, match="data, rows 50 to 99: holds nan in its row 20, column 2"):
+    with pytest.raises(ValueError, match="data, rows 50 to 99: contains NaN at row 20, column 2"):
         distributed.fit(X, n_bits=4, chunk_rows=50, n_workers=0)
     with pytest.raises(ValueError, match="5 features a row were expected"):
         checked_rows(np.zeros((3, 4)), "block", 5)

@@ -261,7 +261,7 @@ def test_two_stages_leave_places_empty_and_refuse_mistakes(documents: PostgresSt
     for vectors, message in ((VECTORS[:2], "a row for each of the 1 code"), (VECTORS[:1, :5], "different vector dim")):
         with pytest.raises(ValueError, match=message):
             documents.search_rescored(CODES[:1], vectors, 3, depth=10)
-    with pytest.raises(ValueError, match="vectors must be finite, got nan at row 0, column 0"):
+    with pytest.raises(ValueError, match="vectors contains NaN at row 0, column 0"):
         documents.search_rescored(CODES[:1], VECTORS[:1] * np.nan, 3, depth=10)
     with pytest.raises(ValueError, match=r"k must be an integer from 1 to the 42 item"):
         documents.search_rescored(CODES[:1], VECTORS[:1], 50, depth=60)

@@ -173,7 +173,7 @@ def test_ids_of_queries_may_repeat() -> None:
     [
         ("id,a,b\nx,1,2\ny,3,oops\n", "cannot be read as CSV: In CSV column #2: Row #3: .*'oops'"),
         ("id,a,b\nx,1,2\ny,,3\n", "has no value at row 1, column 'a'; every feature is needed"),
-        ("id,a,b\nx,1,2\ny,nan,3\n", "holds nan at row 1, column 0; features must be finite"),
+        ("id,a,b\nx,1,2\ny,nan,3\n", "contains NaN at row 1, column 0; features must be finite"),
         ("id,a,b\nx,1,2\ny,1\n", "cannot be read as CSV: .*Expected 3 columns, got 2"),
         ("1,2,3\n4,5,6\n", "its first line must name the columns, got numbers: 1, 2, 3"),
         ("id,a,a\nx,1,2\n", "has 2 columns named 'a'"),

@@ -59,7 +59,7 @@ def test_sparse_rows_stay_sparse(tmp_path: Path) -> None:
     np.testing.assert_array_equal(sp.vstack(parts).toarray(), wanted.toarray())
     wanted.data[3] = np.inf
     sp.save_npz(tmp_path / "rows.npz", wanted)
-    with pytest.raises(ValueError, match=r"holds inf at row \d+, column \d"):
+    with pytest.raises(ValueError, match=r"contains infinity at row \d+, column \d"):
         list(open_rows(tmp_path / "rows.npz").batches(20))
 
 
@@ -69,7 +69,7 @@ def test_the_place_of_what_is_not_finite_is_told(sources: list[RowSource], tmp_p
     np.save(tmp_path / "nan.npy", changed)
     source = open_rows(tmp_path / "nan.npy")
     assert len(list(source.batches(10, 0, 70))) == 7
-    with pytest.raises(ValueError, match="holds nan at row 70, column 2"):
+    with pytest.raises(ValueError, match="contains NaN at row 70, column 2"):
         list(source.batches(16, 5))
 
 
@@ -169,5 +169,5 @@ def test_a_picked_row_that_is_not_finite_is_named(tmp_path: Path) -> None:
     for name in ("rows.npy", "rows.npz"):
         source = open_rows(tmp_path / name)
         assert len(list(source.pick(np.array([3, 41]), 5))) == 1
-        with pytest.raises(ValueError, match="holds nan at row 40, column 2"):
+        with pytest.raises(ValueError, match="contains NaN at row 40, column 2"):
             list(source.pick(np.array([3, 30, 40, 50]), 1000))

@@ -82,9 +82,9 @@ MUTANTS = [
     ),
     Mutant(
         "missing labels pass for a class",
-        "metrics/inputs.py",
-        "    if missing.any():",
-        "    if False:",
+        "core/labels.py",
+        'if array.dtype.kind in "OMm" and any(',
+        "if False and any(",
         PRECISION,
     ),
     Mutant(

@@ -37,10 +37,8 @@ def checked_labels(labels: Any, n: int, name: str = "y", rows: str = "X") -> NDA
     if len(array) != n:
         raise ValueError(f"{rows} and {name} have inconsistent numbers of samples: {n} and {len(array)}")
     if array.dtype.kind == "f" and not np.isfinite(array).all():
-        raise ValueError(
-            f"{name} contains NaN or infinity; every sample needs a label (leave {name} out for unlabeled data)"
-        )
-    if array.dtype.kind == "O" and any(label is None or label != label for label in array.ravel()):
+        raise ValueError(f"{name} contains NaN or infinity; every sample needs a label")
+    if array.dtype.kind in "OMm" and any(label is None or label != label for label in array.ravel()):
         raise ValueError(f"{name} contains missing labels (None or NaN); every sample needs a label")
     if array.ndim == 2 and not np.isin(array, (0, 1)).all():
         raise ValueError(f"a two-dimensional {name} must hold 0/1 indicators, one column a label")

@@ -104,31 +104,31 @@ def require_numbers(X: Any, name: str) -> None:
                 ) from None
 
 
-def require_finite(X: Any, name: str) -> None:
+def require_finite(X: Any, name: str, row_numbers: Any = None) -> None:
     """Refuse NaN and infinity in dense rows, sparse rows or a tensor, and say where the first one is.
+
+    ``row_numbers`` are those that errors name, if they are not 0, 1, …
 
     >>> require_finite(np.array([[0.0, 1.0], [np.inf, np.nan]]), "X")
     Traceback (most recent call last):
         ...
-    ValueError: X contains NaN at row 1, column 1; features must be finite numbers
+    ValueError: X contains infinity at row 1, column 0; features must be finite numbers
     """
     entries = to_numpy(X)
-    entries = entries.tocoo() if sp.issparse(entries) else entries
-    values = entries.data if sp.issparse(entries) else entries
-    for is_wrong in (np.isnan, np.isinf):
-        wrong = is_wrong(values)
-        if wrong.any():
-            place = np.argwhere(wrong)[0]
-            if sp.issparse(entries):
-                rows, columns = entries.row[wrong], entries.col[wrong]
-                first = np.lexsort((columns, rows))[0]
-                place, value = (rows[first], columns[first]), values[wrong][first]
-            else:
-                value = values[tuple(place)]
-            what = "NaN" if np.isnan(value) else "infinity" if value > 0 else "-infinity"
-            raise ValueError(
-                f"{name} contains {what} at row {place[0]}, column {place[1]}; features must be finite numbers"
-            )
+    if np.isfinite(entries.data if sp.issparse(entries) else entries).all():
+        return
+    if sp.issparse(entries):
+        entries = sp.csr_array(entries)
+        row = np.searchsorted(entries.indptr, np.flatnonzero(~np.isfinite(entries.data))[0], side="right") - 1
+        entries = entries[[row]].toarray()
+    else:
+        row = int(np.argwhere(~np.isfinite(entries))[0, 0])
+        entries = entries[[row]]
+    column = int(np.flatnonzero(~np.isfinite(entries[0]))[0])
+    value = entries[0, column]
+    what = "NaN" if np.isnan(value) else "infinity" if value > 0 else "-infinity"
+    number = row if row_numbers is None else row_numbers[row]
+    raise ValueError(f"{name} contains {what} at row {number}, column {column}; features must be finite numbers")
 
 
 def all_equal(X: Any) -> bool:

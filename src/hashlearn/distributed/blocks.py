@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from hashlearn.core.checks import LARGEST_FEATURE
 from hashlearn.core.packages import require
+from hashlearn.core.rows import require_finite
 from hashlearn.streams import open_rows
 from hashlearn.streams.rows import described, require_matrix
 
@@ -178,9 +179,7 @@ def checked_rows(rows: Any, name: str, n_features: int) -> NDArray[Any]:
     array = np.ascontiguousarray(array, dtype=np.float32 if array.dtype == np.float32 else np.float64)
     largest = max(array.max(), -array.min()) if array.size else 0.0
     if not np.isfinite(largest):
-        row, column = np.argwhere(~np.isfinite(array))[0]
-        value = array[row, column]
-        raise ValueError(f"{name}: holds {value} in its row {row}, column {column}; features must be finite")
+        require_finite(array, f"{name}:")
     if largest > LARGEST_FEATURE:
         raise ValueError(f"{name}: has an entry of size {largest:.3g}, whose square overflows; scale the features")
     return array

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from hashlearn.bits import as_words, pack_bits, packed_codes
 from hashlearn.bits.tensors import items_at_once, packed_to_signs, require_comparable, sign_distances
 from hashlearn.core.arrays import is_tensor, to_numpy
-from hashlearn.core.labels import label_array
+from hashlearn.core.labels import checked_labels
 
 WordArray: TypeAlias = NDArray[np.uint64]
 
@@ -62,8 +62,8 @@ def make_task(query_codes: Any, database_codes: Any, query_labels: Any, database
             "query_codes and database_codes must have rows of equal width, "
             f"got shapes {query_codes.shape} and {database_codes.shape}"
         )
-    query_labels = _labels(to_numpy(query_labels), "query_labels", n, "query_codes")
-    database_labels = _labels(to_numpy(database_labels), "database_labels", len(database_codes), "database_codes")
+    query_labels = checked_labels(query_labels, n, "query_labels", "query_codes")
+    database_labels = checked_labels(database_labels, len(database_codes), "database_labels", "database_codes")
     if query_labels.ndim != database_labels.ndim:
         raise ValueError(
             "query_labels and database_labels must both be 1-D classes or both 2-D 0/1 indicators, "
@@ -89,24 +89,6 @@ def _codes(codes: Any, name: str) -> NDArray[np.uint8]:
     return array
 
 
-def _labels(labels: Any, name: str, n: int, codes_name: str) -> NDArray[Any]:
-    try:
-        array = label_array(labels)
-    except ValueError as error:
-        raise ValueError(f"{name} must be a rectangular array: {error}") from None
-    if array.ndim not in (1, 2):
-        raise ValueError(f"{name} must be 1-D classes or 2-D 0/1 indicators, got shape {array.shape}")
-    if len(array) != n:
-        raise ValueError(f"{name} must hold one label for each row of {codes_name}: {n} expected, got {len(array)}")
-    missing = array != array  # NaN and NaT
-    if array.dtype.kind == "O":
-        missing = np.reshape([value is None or bool(value != value) for value in array.flat], array.shape)
-    if missing.any():
-        where = tuple(int(i) for i in np.argwhere(missing)[0])
-        raise ValueError(f"{name} must not hold missing values, got {array[where]} at index {where}")
-    return array
-
-
 def _factorize(queries: NDArray[Any], database: NDArray[Any]) -> tuple[NDArray[np.int32], NDArray[np.int32], int]:
     """Classes 0, 1, … in the sorted order of all labels, and how many there are."""
     if _family(queries) != _family(database):
@@ -114,22 +96,14 @@ def _factorize(queries: NDArray[Any], database: NDArray[Any]) -> tuple[NDArray[n
             "query_labels and database_labels must be of one kind, "
             f"got dtypes {queries.dtype} and {database.dtype}: no label could ever be equal"
         )
-    try:
-        values, inverse = np.unique(np.concatenate([queries, database]), return_inverse=True)
-    except TypeError as error:
-        raise TypeError(f"query_labels and database_labels must be comparable with each other: {error}") from None
+    values, inverse = np.unique(np.concatenate([queries, database]), return_inverse=True)
     classes: NDArray[np.int32] = inverse.astype(np.int32)
     return classes[: len(queries)], classes[len(queries) :], len(values)
 
 
 def _family(array: NDArray[Any]) -> str:
-    """Numbers, text, bytes or dates. Labels of different families are never equal, even if NumPy can cast them."""
-    if array.dtype.kind == "O":
-        return "text" if all(isinstance(value, str) for value in array) else "objects"
-    for family, kinds in (("numbers", "biufc"), ("text", "UT"), ("bytes", "S"), ("dates", "M"), ("spans", "m")):
-        if array.dtype.kind in kinds:
-            return family
-    raise TypeError(f"labels must be numbers, strings or 0/1 indicators, got dtype {array.dtype}")
+    """Numbers, or the kind of dtype. Labels of different families are never equal, even if NumPy can cast them."""
+    return "numbers" if array.dtype.kind in "biuf" else array.dtype.kind
 
 
 def _label_sets(queries: NDArray[Any], database: NDArray[Any]) -> tuple[WordArray, WordArray]:
@@ -139,19 +113,8 @@ def _label_sets(queries: NDArray[Any], database: NDArray[Any]) -> tuple[WordArra
             "query_labels and database_labels must have the same columns, one for each label, "
             f"got shapes {queries.shape} and {database.shape}"
         )
-    if queries.shape[1] < 2:
-        raise ValueError(
-            f"2-D labels are 0/1 indicators, one column for each label, got shape {queries.shape}; "
-            "for classes pass 1-D arrays (labels.ravel())"
-        )
-    sets = []
-    for name, labels in (("query_labels", queries), ("database_labels", database)):
-        try:
-            sets.append(as_words(pack_bits(labels)))
-        except (TypeError, ValueError) as error:
-            message = str(error).replace("bits must", f"2-D {name} must", 1).partition(";")[0]
-            raise type(error)(message) from None
-    return sets[0], np.ascontiguousarray(sets[1].T)
+    query_sets, database_sets = (as_words(pack_bits(labels)) for labels in (queries, database))
+    return query_sets, np.ascontiguousarray(database_sets.T)
 
 
 class DeviceCodes:

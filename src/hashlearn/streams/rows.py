@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from hashlearn.core.rows import require_finite
 from hashlearn.streams.columns import Columns
 
 NUMBERS = "fiub"  # kinds of dtype that can be features
@@ -40,7 +41,7 @@ class RowSource(ABC):
         """Rows ``first`` to ``last`` in arrays of ``size`` rows, the last one shorter; NaN and infinity are refused."""
         last = self.n_rows if last is None else last
         for batch in self._pieces(size, first, last):
-            _require_finite(batch, range(first, last), self.name)
+            require_finite(batch, f"{self.name}:", range(first, last))
             first += batch.shape[0]
             yield batch
         if first != last:
@@ -61,7 +62,7 @@ class RowSource(ABC):
         """These rows, which ascend, in arrays of ``size`` rows. Only the parts of the file that hold them are read."""
         done = 0
         for batch in rebatched(self._picked(rows), size):
-            _require_finite(batch, rows[done:], self.name)
+            require_finite(batch, f"{self.name}:", rows[done:])
             done += len(batch)
             yield batch
 
@@ -134,18 +135,3 @@ def rebatched(pieces: Iterable[Any], size: int) -> Iterator[Any]:
                 held, count = [], 0
     if held:
         yield np.concatenate(held)
-
-
-def _require_finite(batch: Any, numbers: Sequence[int] | NDArray[np.int64], name: str) -> None:
-    """Refuse NaN and infinity; ``numbers`` are those of the rows in the file."""
-    entries = batch.data if sp.issparse(batch) else batch
-    if entries.dtype.kind != "f" or np.isfinite(entries).all():
-        return
-    if sp.issparse(batch):
-        batch = batch.tocoo()
-        wrong = ~np.isfinite(batch.data)
-        row, column, value = batch.row[wrong][0], batch.col[wrong][0], batch.data[wrong][0]
-    else:
-        row, column = np.argwhere(~np.isfinite(batch))[0]
-        value = batch[row, column]
-    raise ValueError(f"{name}: holds {value} at row {numbers[row]}, column {column}; features must be finite numbers")

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hashlearn.bits import unpack_bits
 from hashlearn.core.arrays import to_numpy
 from hashlearn.core.names import require_choice
-from hashlearn.core.rows import as_rows
+from hashlearn.core.rows import as_rows, require_finite
 from hashlearn.search.stores.postgres.session import Session
 from hashlearn.search.stores.postgres.tables import Table
 
@@ -67,9 +67,7 @@ def vector_text(vectors: Any, n: int) -> list[str]:
     array = np.asarray(to_numpy(as_rows(vectors, "vectors")), np.float32)
     if array.ndim != 2 or len(array) != n:
         raise ValueError(f"vectors must have a row for each of the {n} code(s), got shape {array.shape}")
-    if not np.isfinite(array).all():
-        row, column = np.argwhere(~np.isfinite(array))[0]
-        raise ValueError(f"vectors must be finite, got {array[row, column]} at row {row}, column {column}")
+    require_finite(array, "vectors")
     return [f"[{','.join(map(str, row))}]" for row in array.tolist()]
 
 
