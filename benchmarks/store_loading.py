@@ -17,7 +17,6 @@ import argparse
 import contextlib
 import statistics
 import tempfile
-import uuid
 from collections.abc import Callable
 from contextlib import ExitStack
 from importlib import import_module
@@ -33,10 +32,10 @@ from hashlearn.search.stores.arrow import ids_to_arrow, write_parquet
 from hashlearn.search.stores.base import Batch
 from hashlearn.search.stores.postgres import copying
 from hashlearn.search.stores.postgres.tables import NEW_IDS
-from hashlearn.search.stores.sqlite_session import code_values, id_values
+from hashlearn.search.stores.sqlite_session import code_values
 
 BITS = 64
-KINDS = ("int64", "string", "uuid")
+KINDS = ("int64", "string")
 MEASURED = ("postgres", "sqlite_vec", "faiss", "duckdb", "lancedb")
 COLUMNS = ("store", "ids", "ours, s", "rows a second", "its own way, s", "ours / own", "ours / (own + reading)")
 
@@ -72,14 +71,12 @@ def main() -> int:
 
 
 def rows_of(n: int, kind: str) -> tuple[np.ndarray, Any]:
-    """Random codes; integers ascend, text and UUIDs do not."""
+    """Random codes; integers ascend, text does not."""
     rng = np.random.default_rng(0)
     codes = rng.integers(0, 256, (n, BITS // 8), dtype=np.uint8)
     if kind == "int64":
         return codes, np.arange(n)
-    if kind == "string":
-        return codes, np.array([f"document-{number:09d}" for number in rng.permutation(n)], object)
-    return codes, np.array([uuid.UUID(bytes=raw.tobytes()) for raw in rng.integers(0, 256, (n, 16), np.uint8)], object)
+    return codes, np.array([f"document-{number:09d}" for number in rng.permutation(n)], object)
 
 
 def measured(
@@ -136,7 +133,7 @@ def own_sqlite(stack: ExitStack, kind: str, batch: Batch, path: Path, url: str |
     connection.load_extension(sqlite_vec.loadable_path())
     key = "INTEGER" if kind == "int64" else "TEXT"
     connection.execute(f"CREATE VIRTUAL TABLE own USING vec0(id {key} PRIMARY KEY, code bit[{BITS}])")
-    rows = list(zip(id_values(batch, kind), code_values(batch), strict=True))
+    rows = list(zip(batch.ids.tolist(), code_values(batch), strict=True))
 
     def work() -> None:
         with connection:
@@ -161,7 +158,7 @@ def own_duckdb(stack: ExitStack, kind: str, batch: Batch, path: Path, url: str |
     import pyarrow
 
     connection = stack.enter_context(duckdb.connect(str(path)))
-    key = {"int64": "BIGINT", "string": "VARCHAR", "uuid": "UUID"}[kind]
+    key = {"int64": "BIGINT", "string": "VARCHAR"}[kind]
     connection.execute(f"CREATE TABLE own (id {key} PRIMARY KEY, code BLOB)")
     rows = pyarrow.table({"id": ids_to_arrow(batch.ids), "code": pyarrow.array(code_values(batch))})
     connection.register("rows", rows)
@@ -172,9 +169,8 @@ def own_lancedb(stack: ExitStack, kind: str, batch: Batch, path: Path, url: str 
     import lancedb
     import pyarrow
 
-    ids = pyarrow.array([str(item) for item in batch.ids]) if kind == "uuid" else ids_to_arrow(batch.ids)
     codes = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(batch.codes.ravel()), BITS // 8)
-    rows = pyarrow.table({"id": ids, "code": codes})
+    rows = pyarrow.table({"id": ids_to_arrow(batch.ids), "code": codes})
     return lambda: lancedb.connect(path).create_table("own", rows)
 
 

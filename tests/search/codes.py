@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 import warnings
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 
 from hashlearn.bits import hamming_distances, pack_bits
 from hashlearn.search import HammingIndex
-from hashlearn.search.ids import INTEGER, TEXT, UUID
+from hashlearn.search.ids import INTEGER, TEXT
 
 
 def random_codes(n: int, n_bits: int, seed: int = 0) -> np.ndarray:
@@ -50,7 +49,6 @@ def some_ids(id_type: str, n: int = 60, seed: int = 0) -> list[Any]:
     return {
         INTEGER: [2**62 + number for number in numbers],
         TEXT: [f"{letters[number % 8]}{number}" for number in numbers],
-        UUID: [uuid.UUID(int=(number * 0x9E3779B97F4A7C15F39CC0605CEDC835) % 2**128) for number in numbers],
     }[id_type]
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import uuid
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from hashlearn.search.ids import TEXT, UUID
+from hashlearn.search.ids import TEXT
 from hashlearn.search.stores import arrow
 from tests.search.codes import engine, random_codes, some_ids
 
 WIDTHS = [12, 33, 64, 100]
-KINDS = pytest.mark.parametrize("id_type", [TEXT, UUID])
 IDS = np.random.default_rng(0).permutation(1000)[:80]
 
 
@@ -28,17 +28,27 @@ def test_parquet(tmp_path: Path, n_bits: int, n: int) -> None:
     assert bits == n_bits
 
 
-@KINDS
-def test_parquet_with_text_and_uuids(tmp_path: Path, id_type: str) -> None:
+def test_parquet_with_text(tmp_path: Path) -> None:
     pyarrow = engine("pyarrow")
-    codes, ids = random_codes(80, 33), some_ids(id_type, 80)
+    codes, ids = random_codes(80, 33), some_ids(TEXT, 80)
     arrow.write_parquet(tmp_path / "a.parquet", codes, ids, 33, fields={"lang": ["en"] * 80})
     back, back_ids, _ = arrow.read_parquet(tmp_path / "a.parquet")
     np.testing.assert_array_equal(back, codes)
     assert back_ids.tolist() == ids
     table = engine("pyarrow.parquet").read_table(tmp_path / "a.parquet")
-    assert table["id"].type == (pyarrow.string() if id_type == TEXT else pyarrow.uuid())
+    assert table["id"].type == pyarrow.string()
     assert table["lang"].to_pylist() == ["en"] * 80
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_uuids_are_read_as_text(named: bool) -> None:
+    pyarrow = engine("pyarrow")
+    ids = [uuid.UUID(int=7919 * number + 2**100) for number in range(80)]
+    storage = pyarrow.array([item.bytes for item in ids], pyarrow.binary(16))
+    column = pyarrow.ExtensionArray.from_storage(pyarrow.uuid(), storage) if named else storage
+    table = arrow.to_arrow(random_codes(80, 33), IDS, 33).set_column(0, "id", column)
+    assert arrow.about_codes(table.schema).id_type == TEXT
+    assert arrow.from_arrow(table)[1].tolist() == [str(item) for item in ids]
 
 
 def test_arrow_slices_chunks_and_foreign_tables() -> None:

@@ -128,9 +128,9 @@ def test_what_is_no_database_is_refused_by_name(tmp_path: Path, duckdb: Any, pla
 
 
 def test_readers_see_all_rows_of_a_load_or_none(tmp_path: Path, duckdb: Any) -> None:
-    path, ids = tmp_path / "a.duckdb", [uuid.UUID(int=number) for number in range(200)]
+    path, ids = tmp_path / "a.duckdb", [str(uuid.UUID(int=number)) for number in range(200)]
     with (
-        DuckDBStore.create(path, "codes", 33, id_type="uuid") as store,
+        DuckDBStore.create(path, "codes", 33, id_type="string") as store,
         DuckDBStore.create(path, "codes", 33) as reader,
     ):
 
@@ -142,3 +142,19 @@ def test_readers_see_all_rows_of_a_load_or_none(tmp_path: Path, duckdb: Any) -> 
         store._load(batches(), True)
         assert len(reader) == 200
         assert reader.search(CODES[3:4], 1).indices[0, 0] == nearest(CODES[3:4], CODES, np.array(ids), 1)[0][0, 0]
+
+
+def test_a_column_of_uuids_takes_and_gives_text(tmp_path: Path, duckdb: Any) -> None:
+    ids = sorted(str(uuid.UUID(int=7919 * number + 2**127)) for number in range(40))
+    with duckdb.connect(str(tmp_path / "a.duckdb")) as connection:
+        connection.execute("CREATE TABLE codes (id UUID PRIMARY KEY, code BIT NOT NULL)")
+        connection.execute("""COMMENT ON TABLE codes IS 'hashlearn {"n_bits": 33, "model": null}'""")
+    with DuckDBStore.create(tmp_path / "a.duckdb", "codes", 33) as store:
+        assert store.id_type == "string"
+        store.add(CODES[:40], ids)
+        with pytest.raises(ValueError, match=f"ids must be new, but '{ids[0]}' is in"):
+            store.add(CODES[:40], ids)
+        found = store.search(CODES[:3], 40).indices
+        np.testing.assert_array_equal(found, nearest(CODES[:3], CODES[:40], np.array(ids), 40)[0])
+        assert store.remove([ids[3], uuid.UUID(ids[4])]) == 2
+        assert store.count(where=ids[:6]) == 4

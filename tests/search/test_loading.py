@@ -6,7 +6,6 @@ import errno
 import re
 import subprocess
 import sys
-import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,7 +24,6 @@ CODES = random_codes(N, 33)
 IDS: dict[str, list[Any]] = {
     "int64": list(range(N, 0, -1)),
     "string": [f"it's {number}\n" for number in range(N)],
-    "uuid": [uuid.uuid5(uuid.NAMESPACE_URL, str(number)) for number in range(N)],
 }
 FIELDS: dict[str, list[Any]] = {
     "lang": [("en", "dé", None)[row % 3] for row in range(N)],

@@ -41,7 +41,7 @@ def sorted_by_distance(query: np.ndarray, codes: np.ndarray, ids: list[Any]) -> 
         ("text", TEXTS, "string"),
         ('text COLLATE "POSIX"', TEXTS, "string"),
         ("varchar(20)", TEXTS, "string"),
-        ("uuid", [uuid.UUID(int=2**127 + 5), uuid.UUID(int=3), uuid.UUID(int=4)], "uuid"),
+        ("uuid", [str(uuid.UUID(int=number)) for number in (2**127 + 5, 3, 4)], "string"),
     ],
 )
 def test_ids_of_a_table_that_is_there(
@@ -58,9 +58,23 @@ def test_ids_of_a_table_that_is_there(
         with pytest.raises(ValueError, match="ids must be new"):
             store.add(codes[:1], ids[:1])
         assert store.remove(ids[1:]) == len(ids) - 1
-    assert rows(database, f"SELECT id, title FROM {name}") == [(ids[0], "none")]
+    assert rows(database, f"SELECT id::text, title FROM {name}") == [(str(ids[0]), "none")]
     with pytest.raises(ValueError, match="is there already, with ids that are"):
-        PostgresStore.create(postgres_url, name, 33, id_type="string" if id_type != "string" else "uuid")
+        PostgresStore.create(postgres_url, name, 33, id_type="string" if id_type != "string" else "int64")
+
+
+def test_text_that_is_no_uuid_and_two_spellings_of_one_are_refused(postgres_url: str, database: Any) -> None:
+    database.execute("CREATE TABLE own_uuids (id uuid PRIMARY KEY, code bit(33))")
+    item = str(uuid.UUID(int=2**127 + 0xABC))
+    with PostgresStore.create(postgres_url, "own_uuids", 33) as store:
+        for ids in (["page"], [item, item.upper()]):
+            with pytest.raises(ValueError, match=r"own_uuids.* refuses the rows, and nothing is stored"):
+                store.upsert(CODES[: len(ids)], ids)
+        with pytest.raises(ValueError, match="where does not fit the columns"):
+            store.count(where=["page"])
+        store.upsert(CODES[:1], [uuid.UUID(item)])
+        assert store.search(CODES[:1], 1, where=[item.upper()]).indices.tolist() == [[item]]
+        assert len(store) == 1
 
 
 def test_the_code_column_is_added_on_request(postgres_url: str, database: Any) -> None:

@@ -141,14 +141,9 @@ def _listed(found: Any, names: Any) -> list[dict[str, Any]]:
     else:
         each = list(zip(found.indices, getattr(found, name), strict=True))
     return [
-        {"query": query, "ids": _plain(ids), name: values.tolist()}
-        for query, (ids, values) in zip(_plain(names), each, strict=True)
+        {"query": query, "ids": ids.tolist(), name: values.tolist()}
+        for query, (ids, values) in zip(names.tolist(), each, strict=True)
     ]
-
-
-def _plain(ids: Any) -> list[Any]:
-    """Ids as JSON has them: UUIDs as text."""
-    return [item if isinstance(item, int) else str(item) for item in ids.tolist()]
 
 
 def _line(query: Any, ids: list[Any], values: list[float]) -> str:

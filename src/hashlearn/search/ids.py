@@ -1,8 +1,8 @@
-"""Ids as people have them: 64-bit integers, text or UUIDs, one kind in one index or table.
+"""Ids as people have them: 64-bit integers or text, one kind in one index or table.
 
-Ids are arrays: int64, or objects that are all `str` or all `uuid.UUID`. Text is ordered by code points and UUIDs by
-their bytes, which is also the order of PostgreSQL (collation "C"), SQLite and DuckDB. A place where nothing was found
-holds −1 among integers and None among the others.
+Ids are arrays: int64, or objects that are all `str`. UUIDs are read as text. Text is ordered by code points, which is
+also the order of PostgreSQL (collation "C"), SQLite and DuckDB. A place where nothing was found holds −1 among integers
+and None among text.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from hashlearn.core.names import require_choice
 
 IdArray: TypeAlias = NDArray[Any]  # int64, or objects
 
-INTEGER, TEXT, UUID = "int64", "string", "uuid"
-ID_TYPES = (INTEGER, TEXT, UUID)
+INTEGER, TEXT = "int64", "string"
+ID_TYPES = (INTEGER, TEXT)
 NOTHING = -1  # the id of nothing found, among integers
 LARGEST_ID = 2**63 - 1
 MOST_ID_BYTES = 2000  # longer keys do not fit into an index of PostgreSQL
 WANTED_SHARE = 16  # from this share of all ids on, a dictionary finds objects faster than a bisection
-WORDS = {INTEGER: "integers", TEXT: "text", UUID: "UUIDs"}
+WORDS = {INTEGER: "integers", TEXT: "text"}
 
 
 def checked_ids(ids: Any, n: int | None = None, id_type: str | None = None, *, distinct: bool = True) -> IdArray:
@@ -70,10 +70,8 @@ def checked_id_type(id_type: Any) -> str:
 
 
 def type_of(ids: IdArray) -> str:
-    """The kind of checked ids, at least one: "int64", "string" or "uuid"."""
-    if ids.dtype.kind == "i":
-        return INTEGER
-    return UUID if isinstance(ids[0], uuid.UUID) else TEXT
+    """The kind of checked ids: "int64" or "string"."""
+    return INTEGER if ids.dtype.kind == "i" else TEXT
 
 
 def empty_ids(id_type: str) -> IdArray:
@@ -109,7 +107,7 @@ def order_of(ids: IdArray) -> NDArray[np.int64]:
     """The places of the ids in ascending order."""
     if ids.dtype.kind == "i":
         return np.argsort(ids, kind="stable")
-    values = [item.int for item in ids.tolist()] if len(ids) and type_of(ids) == UUID else ids.tolist()
+    values = ids.tolist()
     return np.array(sorted(range(len(values)), key=values.__getitem__), np.int64)
 
 
@@ -135,7 +133,7 @@ def rows_in_any_order(wanted: IdArray, ids: IdArray) -> NDArray[np.int64]:
 
 def shown(item: Any) -> str:
     """An id in a message, cut if it is long."""
-    text = repr(item.item() if isinstance(item, np.generic) else item)
+    text = repr(item.item() if isinstance(item, np.generic) else str(item) if isinstance(item, uuid.UUID) else item)
     return text if len(text) <= 80 else text[:77] + "…'"
 
 
@@ -148,7 +146,7 @@ def as_objects(values: Iterable[Any]) -> IdArray:
 
 
 def _of_one_kind(ids: Any) -> IdArray:
-    """Ids as an array of int64, text or UUIDs."""
+    """Ids as an array of int64 or text."""
     if isinstance(ids, str | int | uuid.UUID | np.integer) and not isinstance(ids, bool):
         ids = [ids]
     if isinstance(ids, Set):
@@ -164,7 +162,7 @@ def _of_one_kind(ids: Any) -> IdArray:
             return _as_int64(array)
         ids = array.tolist()
         if array.dtype.kind in "fbSc" and len(ids):
-            raise TypeError(f"ids must be integers, text or UUIDs, got dtype {array.dtype}{_remedy(ids[0])}")
+            raise TypeError(f"ids must be integers or text, got dtype {array.dtype}{_remedy(ids[0])}")
     return _from_values(ids)
 
 
@@ -175,25 +173,20 @@ def _from_values(values: Any) -> IdArray:
         if min(values) < 0 or max(values) > LARGEST_ID:
             raise ValueError(_out_of_range(next(item for item in values if not 0 <= item <= LARGEST_ID)))
         return np.array(values, np.int64)
-    if kinds and all(issubclass(kind, str) for kind in kinds):
-        texts = list(values) if kinds == {str} else [str.__str__(item) for item in values]
+    if all(issubclass(kind, str | uuid.UUID) for kind in kinds):
+        texts = list(values) if kinds == {str} else [str.__str__(v) if isinstance(v, str) else str(v) for v in values]
         _require_usable(texts)
         return as_objects(texts)
-    if all(issubclass(kind, uuid.UUID) for kind in kinds):  # drivers of databases have kinds of their own
-        return as_objects(values if kinds <= {uuid.UUID} else [uuid.UUID(int=item.int) for item in values])
     for place, item in enumerate(values):
         if item is None:
             raise ValueError(f"ids must not be missing, got None at place {place}")
         if not isinstance(item, int | str | uuid.UUID | np.integer) or isinstance(item, bool):
             kind = type(item).__name__
-            raise TypeError(f"ids must be integers, text or UUIDs, got {kind} at place {place}{_remedy(item)}")
-    place = next(place for place, item in enumerate(values) if _kind(item) != _kind(values[0]))
+            raise TypeError(f"ids must be integers or text, got {kind} at place {place}{_remedy(item)}")
+    of_text = isinstance(values[0], str | uuid.UUID)
+    place = next(place for place, item in enumerate(values) if isinstance(item, str | uuid.UUID) != of_text)
     first, other = type(values[0]).__name__, type(values[place]).__name__
     raise TypeError(f"ids must be all of one kind, got {first} at place 0 and {other} at place {place}")
-
-
-def _kind(item: Any) -> str:
-    return UUID if isinstance(item, uuid.UUID) else TEXT if isinstance(item, str) else INTEGER
 
 
 def _as_int64(array: NDArray[Any]) -> NDArray[np.int64]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import threading
-import uuid
 from collections.abc import Set
 from typing import Any, overload
 
@@ -17,7 +16,7 @@ from hashlearn.core.container import Kind, plain, read_container, write_containe
 from hashlearn.search.asymmetric import asymmetric_search
 from hashlearn.search.candidates import ranked
 from hashlearn.search.code_table import CodeTable
-from hashlearn.search.ids import TEXT, UUID, IdArray, checked_id_type, checked_ids, no_ids, rows_of
+from hashlearn.search.ids import TEXT, IdArray, checked_id_type, checked_ids, no_ids, rows_of
 from hashlearn.search.interface import RadiusResult, ScoredResult, SearchResult, checked_codes, require_n_bits
 from hashlearn.search.model_digest import checked_model, require_same_model
 from hashlearn.search.scan import Scan
@@ -36,7 +35,7 @@ class HammingIndex:
     Every search is exact, and ties are broken by id. The first search after a change copies all codes once. For
     approximate searches, see `hashlearn.search.stores.FaissStore`.
 
-    Ids are integers from 0 to 2⁶³ − 1, text or UUIDs. An index has one kind of ids, that of the first ids added.
+    Ids are integers from 0 to 2⁶³ − 1, or text. An index has one kind of ids, that of the first ids added.
 
     ``where`` says which codes a call may see: a boolean mask in the order of `ids`, or a collection of ids, of which
     those that are not in the index match nothing. With ``where``, a search compares the selected codes only.
@@ -72,13 +71,13 @@ class HammingIndex:
 
     @property
     def ids(self) -> IdArray:
-        """All ids, ascending: int64, or objects that are text or UUIDs."""
+        """All ids, ascending: int64, or objects that are text."""
         with self._lock:
             return self._table.ids.copy()
 
     @property
     def id_type(self) -> str | None:
-        """The kind of ids: "int64", "string" or "uuid". None: no id has been added yet."""
+        """The kind of ids: "int64" or "string". None: no id has been added yet."""
         return self._table.id_type
 
     @property
@@ -189,8 +188,7 @@ class HammingIndex:
                 "model": self.model,
             }
             if ids.dtype.kind == "O":
-                text = json.dumps([str(item) for item in ids.tolist()], ensure_ascii=False)
-                ids = np.frombuffer(text.encode(), np.uint8)
+                ids = np.frombuffer(json.dumps(ids.tolist(), ensure_ascii=False).encode(), np.uint8)
             arrays = {"ids": plain(ids, "ids"), "codes": self._table.codes}
             write_container(path, FILE, about, arrays)
 
@@ -205,14 +203,13 @@ class HammingIndex:
         try:
             index, id_type = cls(about["n_bits"], about["model"]), about["id_type"]
             ids: Any = arrays["ids"]
-            if id_type in (TEXT, UUID):
+            if id_type == TEXT:
                 ids = json.loads(ids.tobytes())
-                ids = [uuid.UUID(item) for item in ids] if id_type == UUID else ids
             index._table.id_type = None if id_type is None else checked_id_type(id_type)
             index._table.add(arrays["codes"], ids)
             next_id = whole_number(about["next_id"], "next_id", least=0, most=2**63)
             index._table.next_id = max(index._table.next_id, next_id)
-        except (KeyError, TypeError, ValueError, OverflowError, AttributeError, RecursionError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
             raise ValueError(f"{os.fspath(path)!r} is not a valid index: {error}") from None
         require_same_model(index.model, model, repr(os.fspath(path)))
         return index

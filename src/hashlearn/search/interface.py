@@ -26,8 +26,8 @@ NOWHERE = np.iinfo(np.int32).max
 class SearchResult:
     """The k nearest of each query, shape (n_queries, k): nearest first, equal distances by ascending id.
 
-    ``indices`` are ids: int64, or objects that are text or UUIDs. Exact searches fill every place, unless a filter
-    leaves fewer than k items. Places that are not filled come last and hold id −1 (None among text and UUIDs) and the
+    ``indices`` are ids: int64, or objects that are text. Exact searches fill every place, unless a filter
+    leaves fewer than k items. Places that are not filled come last and hold id −1 (None among text) and the
     largest int32 as distance.
     """
 
@@ -39,7 +39,7 @@ class ScoredResult(SearchResult):
     """The k best of each query by a real score, shape (n_queries, k): highest first, equal scores by ascending id.
 
     The distance is minus the score, so the nearest is first as in every `SearchResult`. Places that could not be filled
-    hold id −1 (None among text and UUIDs) and score −inf.
+    hold id −1 (None among text) and score −inf.
 
     >>> found = ScoredResult(np.array([[4, 7]]), np.array([[2.5, 1.0]]))
     >>> found

@@ -9,6 +9,7 @@ result.
 from __future__ import annotations
 
 import os
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -24,7 +25,16 @@ from hashlearn.core.names import require_choice
 from hashlearn.core.rows import as_rows, column_names, float64_rows, require_same_columns
 from hashlearn.core.threads import map_threads, n_threads
 from hashlearn.linalg.unit_rows import RAISE, SMALLEST, raised_rows
-from hashlearn.search.ids import NOTHING, IdArray, are_found, checked_ids, order_of, rows_in_any_order, shown
+from hashlearn.search.ids import (
+    NOTHING,
+    IdArray,
+    are_found,
+    as_objects,
+    checked_ids,
+    order_of,
+    rows_in_any_order,
+    shown,
+)
 from hashlearn.search.interface import RowArray, ScoredResult
 
 METRICS = ("cosine", "l2", "dot")
@@ -47,10 +57,10 @@ def rescore(
 ) -> ScoredResult:
     """The k best of each query's candidates by their float vectors; equal scores by ascending id.
 
-    ``candidates`` is a search result, or an array (n_queries, depth) of ids: −1 for none, None among text and UUIDs.
+    ``candidates`` is a search result, or an array (n_queries, depth) of ids: −1 for none, None among text.
     ``database_vectors`` is an array, which may be memory-mapped, the path of an npy file, or a file that
     `hashlearn.streams.open_rows` opened, Parquet for example. An id is a row of it, unless ``ids`` gives the id of each
-    row, as it must for text and UUIDs. ``metric`` is "cosine", "dot", or "l2", which scores by minus the Euclidean
+    row, as it must for text. ``metric`` is "cosine", "dot", or "l2", which scores by minus the Euclidean
     distance. The highest score is the best. A zero vector has cosine 0 with every vector.
 
     >>> database = np.array([[1.0, 0.0], [0.6, 0.8], [0.0, 1.0]])
@@ -134,7 +144,9 @@ def _candidate_ids(candidates: Any, n_queries: int) -> IdArray:
             f"candidates must be a search result or ids of shape ({n_queries}, m), one row for each query, "
             f"got shape {array.shape}, dtype {array.dtype}"
         )
-    return array.astype(np.int64 if array.dtype.kind in "iu" else object)
+    if array.dtype.kind in "iu":
+        return array.astype(np.int64)
+    return as_objects(str(v) if isinstance(v, uuid.UUID) else v for v in array.ravel().tolist()).reshape(array.shape)
 
 
 def _rows_of(wanted: IdArray, known: IdArray) -> RowArray:

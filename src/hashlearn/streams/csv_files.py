@@ -2,13 +2,12 @@
 
 Features are read in batches. Ids and kept columns are in memory: they are read once, when the file is opened, because
 their kind depends on all of their values. A column of ids is integers if every value is written as one (without a sign
-and without leading zeros), UUIDs if every value is one in lower case with hyphens, and else text. pyarrow finds the
-types of other columns; dates and times stay text.
+and without leading zeros), and else text. pyarrow finds the types of other columns; dates and
+times stay text.
 """
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -24,7 +23,6 @@ from hashlearn.streams.rows import RowSource, rebatched
 
 PURPOSE = "reading CSV files"
 WHOLE = r"^(0|[1-9][0-9]{0,18})$"
-UUID = r"^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
 
 
 class CsvRows(RowSource):
@@ -125,11 +123,8 @@ def _table(path: Path, columns: list[str], id_column: str | None) -> Any:
 
 
 def _typed_ids(column: Any) -> Any:
-    """Integers, UUIDs or text."""
+    """Integers or text."""
     arrow = require("pyarrow", "parquet", PURPOSE)
-    if _all_match(column, UUID):
-        storage = [None if text is None else uuid.UUID(text).bytes for text in column.to_pylist()]
-        return arrow.ExtensionArray.from_storage(arrow.uuid(), arrow.array(storage, arrow.binary(16)))
     try:
         return column.cast(arrow.int64()) if _all_match(column, WHOLE) else column
     except arrow.ArrowInvalid:  # an integer that is too large

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import uuid
 from typing import Any
 
 import numpy as np
@@ -77,9 +76,8 @@ def _require_distinct(column: Any, source: RowSource) -> None:
     seen: dict[Any, int] = {}
     for row, item in enumerate(column.to_pylist()):
         if item in seen:
-            again = shown(uuid.UUID(bytes=item) if isinstance(item, bytes) else item)
             raise ValueError(
-                f"{source.name}: column {source.columns.id!r} holds {again} at row {seen[item]} and again at row "
+                f"{source.name}: column {source.columns.id!r} holds {shown(item)} at row {seen[item]} and again at row "
                 f"{row}; ids must be distinct"
             )
         seen[item] = row

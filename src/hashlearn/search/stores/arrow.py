@@ -1,7 +1,7 @@
 """Codes as an Arrow table or a Parquet file: columns id and code, any others behind them, and metadata.
 
-The id column is int64, text, or Arrow's UUID. ``code`` is fixed-size binary. The metadata hold the number of bits, the
-bit order and the digest of the model, so that codes of another width or model are refused.
+The id column is int64 or text; UUIDs are read as text. ``code`` is fixed-size binary. The metadata hold the number of
+bits, the bit order and the digest of the model, so that codes of another width or model are refused.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from hashlearn.core.atomic_files import replacing
 from hashlearn.core.packages import require
-from hashlearn.search.ids import INTEGER, MOST_ID_BYTES, UUID, IdArray, as_objects, checked_ids, shown, type_of
+from hashlearn.search.ids import INTEGER, MOST_ID_BYTES, TEXT, IdArray, as_objects, checked_ids, shown
 from hashlearn.search.interface import checked_codes, require_n_bits
 from hashlearn.search.model_digest import checked_model, require_same_model
 
@@ -70,20 +70,7 @@ def codes_to_arrow(codes: NDArray[np.uint8]) -> Any:
 def ids_to_arrow(ids: IdArray) -> Any:
     """Checked ids as an array of Arrow."""
     pyarrow = require("pyarrow", "parquet", PURPOSE)
-    if len(ids) == 0 or type_of(ids) == INTEGER:
-        return pyarrow.array(ids.astype(np.int64), pyarrow.int64())
-    if type_of(ids) == UUID:
-        storage = pyarrow.array([item.bytes for item in ids.tolist()], pyarrow.binary(16))
-        return pyarrow.ExtensionArray.from_storage(pyarrow.uuid(), storage)
-    return pyarrow.array(ids.tolist(), pyarrow.string())
-
-
-def keys_to_arrow(ids: IdArray) -> Any:
-    """Checked ids as engines without a type for UUIDs take them: int64, or text."""
-    pyarrow = require("pyarrow", "parquet", PURPOSE)
-    if ids.dtype.kind == "i":
-        return pyarrow.array(ids)
-    return pyarrow.array(list(map(str, ids.tolist())), pyarrow.string())
+    return pyarrow.array(ids) if ids.dtype.kind == "i" else pyarrow.array(ids.tolist(), pyarrow.string())
 
 
 def ids_from_arrow(column: Any) -> IdArray:
@@ -92,13 +79,11 @@ def ids_from_arrow(column: Any) -> IdArray:
 
 
 def plain_id_column(column: Any) -> Any:
-    """The ids as Arrow's int64, text or 16 bytes each, refused if one is missing or an engine would change it."""
+    """The ids as Arrow's int64 or text, refused if one is missing or an engine would change it."""
     pyarrow = require("pyarrow", "parquet", PURPOSE)
     if column.null_count:
         raise ValueError(f"the id column has {column.null_count} row(s) without an id")
     column = comparable_column(column)
-    if column.type == pyarrow.binary(16):
-        return column
     if pyarrow.types.is_integer(column.type):
         return pyarrow.array(checked_ids(column.to_numpy(), distinct=False))
     if not pyarrow.types.is_string(column.type):
@@ -109,14 +94,18 @@ def plain_id_column(column: Any) -> Any:
 
 
 def comparable_column(column: Any) -> Any:
-    """The column in a type that Arrow can compare: UUIDs as 16 bytes, every kind of text as one."""
+    """The column in a type that Arrow can compare: UUIDs, also those of 16 bytes, and every kind of text as one."""
     pyarrow = require("pyarrow", "parquet", PURPOSE)
     if pyarrow.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    if isinstance(column.type, pyarrow.UuidType):
-        parts = [part.storage for part in getattr(column, "chunks", [column])]
-        return parts[0] if isinstance(column, pyarrow.Array) else pyarrow.chunked_array(parts, pyarrow.binary(16))
+    if isinstance(column.type, pyarrow.UuidType) or column.type == pyarrow.binary(16):
+        texts = pyarrow.array([item and _uuid_text(item) for item in column.to_pylist()], pyarrow.string())
+        return texts if isinstance(column, pyarrow.Array) else pyarrow.chunked_array([texts])
     return column.cast(pyarrow.string()) if field_type(column.type) == "text" else column
+
+
+def _uuid_text(item: uuid.UUID | bytes) -> str:
+    return str(uuid.UUID(bytes=item) if isinstance(item, bytes) else item)
 
 
 def _require_usable_text(column: Any) -> None:
@@ -135,8 +124,6 @@ def ids_of_column(column: Any) -> IdArray:
     pyarrow = require("pyarrow", "parquet", PURPOSE)
     if pyarrow.types.is_integer(column.type):
         return np.array(column.to_numpy(), np.int64)
-    if column.type == pyarrow.binary(16):
-        return as_objects(uuid.UUID(bytes=item) for item in column.to_pylist())
     return as_objects(column.to_pylist())
 
 
@@ -166,8 +153,7 @@ def about_codes(schema: Any) -> CodesAbout:
         raise ValueError(f"table has bit order {order!r}; only {BIT_ORDER!r} can be read")
     if width != -(-n_bits // 8):
         raise ValueError(f"table has codes of {width} byte(s), and its metadata say {n_bits} bits")
-    is_uuid = isinstance(kind, pyarrow.UuidType) or kind == pyarrow.binary(16)
-    id_type = INTEGER if pyarrow.types.is_integer(kind) else UUID if is_uuid else "string"
+    id_type = INTEGER if pyarrow.types.is_integer(kind) else TEXT
     others = [field for field in schema if field.name not in ("id", "code")]
     fields = {field.name: word for field in others if (word := field_type(field.type)) is not None}
     return CodesAbout(n_bits, id_type, checked_model(made_by), fields)

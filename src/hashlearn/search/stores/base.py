@@ -50,8 +50,8 @@ class Encoder(Protocol):
 class Batch:
     """Checked rows on their way into a store: ``codes``, ``ids`` and ``fields``.
 
-    Rows of a file have their ids in ``column``, an array of Arrow (int64, text, or UUIDs as 16 bytes). ``ids`` is then
-    made when it is first asked for, because objects of a million UUIDs take seconds.
+    Rows of a file have their ids in ``column``, an array of Arrow (int64 or text). ``ids`` is then
+    made when it is first asked for, because a million texts take a second.
     """
 
     def __init__(self, codes: NDArray[np.uint8], ids: IdArray | None, fields: Fields, column: Any = None) -> None:
@@ -71,8 +71,9 @@ class Store(ABC):
     ``model`` is the digest of the hasher that makes the codes, from `hashlearn.persistence.fingerprint`. It is stored
     when the table is made. A table without a digest is accepted, and stays without.
 
-    ``id_type`` is "int64", "string" or "uuid". ``fields`` declares more columns by name and type (`str`, `int`, `float`
-    or `bool`), for ``where``. None takes those of the table that is there; a new table gets integers and no columns.
+    ``id_type`` is "int64" or "string"; UUIDs are text. ``fields`` declares more columns by name and type (`str`, `int`,
+    `float` or `bool`), for ``where``. None takes those of the table that is there; a new table gets integers and no
+    columns.
 
     ``where`` says which rows a call may see: a mapping such as ``{"lang": "en"}``, a condition such as
     ``column("year") >= 2020``, or ids.
@@ -286,7 +287,7 @@ class Store(ABC):
                 f"{self._described} has a row with id {item}; ids must be from 0 to 2**63 - 1, because -1 stands for "
                 "nothing found"
             )
-        return item
+        return item if self.id_type == INTEGER else str(item)  # a UUID is text
 
     def _refuse_known(self, known: Any, count: int) -> None:
         """Refuse ids that are there already; ``known`` is one of them."""

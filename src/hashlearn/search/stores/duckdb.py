@@ -20,16 +20,17 @@ from typing import Any, NoReturn, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.search.ids import INTEGER, TEXT, UUID, IdArray
+from hashlearn.search.ids import INTEGER, TEXT, IdArray
 from hashlearn.search.interface import SearchResult, require_n_bits
 from hashlearn.search.model_digest import checked_model
-from hashlearn.search.stores.arrow import arrow_type, codes_to_arrow, keys_to_arrow
+from hashlearn.search.stores.arrow import arrow_type, codes_to_arrow, ids_to_arrow
 from hashlearn.search.stores.base import Batch, Encoder, Store, Where, checked_name
 from hashlearn.search.stores.conditions import Condition, as_sql, quoted
 
 MACRO = "CREATE MACRO IF NOT EXISTS hamming_bits(a, b) AS bit_count(xor(CAST(a AS BIT), CAST(b AS BIT)))"
 IN_MEMORY = ":memory:"
-ID_COLUMNS = {INTEGER: "BIGINT", TEXT: "VARCHAR", UUID: "UUID"}
+ID_COLUMNS = {INTEGER: "BIGINT", TEXT: "VARCHAR"}
+ID_TYPES = {"BIGINT": INTEGER, "VARCHAR": TEXT, "UUID": TEXT}  # of columns that are there
 FIELD_COLUMNS = {"text": "VARCHAR", "integer": "BIGINT", "real": "DOUBLE", "boolean": "BOOLEAN"}
 GIVEN = "hashlearn_given"  # the name of the rows or ids of a call in its statements
 
@@ -58,6 +59,7 @@ class DuckDBStore(Store):
         super().__init__(n_bits, hasher, model, id_type, fields)
         self.connection, self._name, self.table = connection, table, quoted(table)
         self._described = f"table {self.table}"
+        self._kind = ID_COLUMNS[self.id_type]  # the type of the id column
         self._writer = threading.RLock() if path == IN_MEMORY else _writers[os.path.realpath(path)]
 
     @classmethod
@@ -99,8 +101,7 @@ class DuckDBStore(Store):
             if run(f"SELECT 1 FROM duckdb_views() WHERE {same.format('view_name')}", [self._name]).fetchall():
                 self._refuse_foreign()
             columns = "".join(f", {quoted(name)} {FIELD_COLUMNS[word]}" for name, word in self.fields.items())
-            kind = ID_COLUMNS[self.id_type]
-            run(f"CREATE TABLE {self.table} (id {kind} PRIMARY KEY, code BIT NOT NULL{columns})")
+            run(f"CREATE TABLE {self.table} (id {self._kind} PRIMARY KEY, code BIT NOT NULL{columns})")
             about = json.dumps({"n_bits": self.n_bits, "model": self.model})
             run(f"COMMENT ON TABLE {self.table} IS 'hashlearn {about}'")
             run(MACRO)
@@ -108,13 +109,13 @@ class DuckDBStore(Store):
         n_bits, model = self._about(there[0][0])
         where = same.format("table_name")
         described = run(f"SELECT column_name, data_type FROM duckdb_columns() WHERE {where}", [self._name]).fetchall()
-        id_types = {kind: word for word, kind in ID_COLUMNS.items()}
         field_types = {kind: word for word, kind in FIELD_COLUMNS.items()}
         kinds = dict(described)
-        if kinds.get("id") not in id_types or kinds.get("code") != "BIT":
+        if kinds.get("id") not in ID_TYPES or kinds.get("code") != "BIT":
             self._refuse_foreign()
         self._require_bits(n_bits)
-        self._take_ids(id_types[kinds.pop("id")], id_type)
+        self._kind = kinds.pop("id")
+        self._take_ids(ID_TYPES[self._kind], id_type)
         self._take_fields({name: field_types[kind] for name, kind in kinds.items() if kind in field_types}, fields)
         self._require_model(model)
 
@@ -179,10 +180,6 @@ class DuckDBStore(Store):
         """The number of rows that a statement counts or changes. DuckDB wants every result to be read to its end."""
         return int(self.connection.execute(statement, parameters).fetchall()[0][0])
 
-    @property
-    def _kind(self) -> str:
-        return ID_COLUMNS[self.id_type]
-
     @contextmanager
     def _seen(self, where: Where) -> Iterator[tuple[str, list[Any]]]:
         """The end of a statement that sees these rows only, and its parameters."""
@@ -197,9 +194,9 @@ class DuckDBStore(Store):
 
     @contextmanager
     def _given(self, ids: IdArray, columns: dict[str, Any]) -> Iterator[None]:
-        """Make ids and columns readable for statements as a table. UUIDs are given as text."""
+        """Make ids and columns readable for statements as a table."""
         pyarrow = self._package("pyarrow")
-        self.connection.register(GIVEN, pyarrow.table({"id": keys_to_arrow(ids), **columns}))
+        self.connection.register(GIVEN, pyarrow.table({"id": ids_to_arrow(ids), **columns}))
         try:
             yield
         finally:

@@ -26,7 +26,7 @@ from hashlearn.search.stores.file_store import FileStore
 class FaissStore(FileStore):
     """A binary index of FAISS in one file. Open it with `create`; `save` and `close` write it.
 
-    FAISS returns the user's ids if they are integers. Text and UUIDs are in the file too, see `write_faiss`. The codes
+    FAISS returns the user's ids if they are integers. Text is in the file too, see `write_faiss`. The codes
     are held in memory. A ``with`` block that ends in an error does not write the file.
 
     >>> store = FaissStore.create("codes.faiss", 32, kind="hnsw")  # doctest: +SKIP

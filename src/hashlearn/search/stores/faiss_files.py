@@ -17,7 +17,7 @@ from hashlearn.search.ids import INTEGER, IdArray, checked_ids, empty_ids, type_
 from hashlearn.search.interface import checked_codes, require_n_bits
 from hashlearn.search.model_digest import require_same_model
 from hashlearn.search.stores.faiss_kinds import KINDS, FaissFlat, Kind, as_kind, faiss_package, one_thread
-from hashlearn.search.stores.file_store import BLOCK, About, ids_of_names, read_file, write_file
+from hashlearn.search.stores.file_store import BLOCK, About, read_file, write_file
 
 ENGINE = "FAISS"
 
@@ -51,7 +51,7 @@ def write_faiss(
     """
     codes = checked_codes(codes, require_n_bits(n_bits))
     ids = checked_ids(ids, len(codes))
-    chosen, id_type = as_kind(kind), type_of(ids) if len(ids) else INTEGER
+    chosen, id_type = as_kind(kind), type_of(ids)
     write_index(path, faiss_index(codes, ids, chosen), ids, id_type, n_bits, chosen, model)
 
 
@@ -116,7 +116,7 @@ def _read(about: About, file: BinaryIO, names: list[Any]) -> FaissFile:
     else:
         if not np.array_equal(numbers, np.arange(n)):
             raise ValueError("the ids of its index must be the places in ids.json")
-        ids = checked_ids(ids_of_names(names, about.id_type), n, about.id_type)
+        ids = checked_ids(names, n, about.id_type)
     return FaissFile(about, kind, index, checked_codes(codes, about.n_bits), ids if n else empty_ids(about.id_type))
 
 

@@ -4,7 +4,7 @@ Engines read their own bytes from the beginning and ignore what follows. A zip a
 zip program reads the rest: ``about.json``, and ``ids.json`` unless ids are integers. Since all of it is one file, a
 kill leaves the old file or the new one, and never codes with the ids of other codes.
 
-Integer ids are the engine's keys. Text and UUIDs are in ``ids.json``, a list, and the engine's keys are places in it.
+Integer ids are the engine's keys. Text is in ``ids.json``, a list, and the engine's keys are places in it.
 
 A checksum detects accidental damage before the engine reads the file. A forged file can carry a valid checksum, and the
 engine's own reader then decides what happens. Load only files from a source that you trust.
@@ -17,7 +17,6 @@ import json
 import os
 import secrets
 import struct
-import uuid
 import zipfile
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
@@ -26,7 +25,7 @@ from typing import Any, BinaryIO, ClassVar, NamedTuple
 
 from hashlearn.core.atomic_files import regular_file, replacing
 from hashlearn.core.checks import whole_number
-from hashlearn.search.ids import INTEGER, UUID, checked_id_type
+from hashlearn.search.ids import INTEGER, checked_id_type
 from hashlearn.search.interface import require_n_bits
 from hashlearn.search.model_digest import checked_model
 from hashlearn.search.stores.base import Encoder, Store
@@ -61,7 +60,7 @@ def write_file(
 ) -> str:
     """Write what ``write_index`` writes and all that belongs to it, atomically; return the mark of the file.
 
-    ``ids`` are text or UUIDs in the order of the engine's keys, or None where a key has no code.
+    ``ids`` are text in the order of the engine's keys, or None where a key has no code.
     """
     about = {
         "format": FORMAT.format(engine),
@@ -78,8 +77,7 @@ def write_file(
         with zipfile.ZipFile(beside, "a") as archive:
             _put(archive, ABOUT, json.dumps(about, indent=1))
             if id_type != INTEGER:
-                names = [None if item is None else str(item) for item in ids]
-                _put(archive, IDS, json.dumps(names, ensure_ascii=False))
+                _put(archive, IDS, json.dumps(ids, ensure_ascii=False))
     return str(about["mark"])
 
 
@@ -163,11 +161,6 @@ class FileStore(Store):
 
     def _close_after_error(self) -> None:
         """The file stays as it was."""
-
-
-def ids_of_names(names: list[Any], id_type: str) -> list[Any]:
-    """The ids that ``ids.json`` holds as text."""
-    return [uuid.UUID(name) for name in names] if id_type == UUID else names
 
 
 def _put(archive: zipfile.ZipFile, name: str, text: str) -> None:

@@ -2,14 +2,11 @@
 
 LanceDB takes whole bytes, so codes stay padded; the order of bits does not matter. Every change is a new version of the
 table and becomes visible as a whole. The id is declared as primary key, so that LanceDB notices when two writers insert
-the same id at once; the later writer then tries again on the new version. UUIDs are stored as text, because LanceDB's
-filters take text and compare it in the same order.
-"""
+the same id at once; the later writer then tries again on the new version."""
 
 from __future__ import annotations
 
 import os
-import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Self
 
@@ -18,10 +15,10 @@ from numpy.typing import NDArray
 
 from hashlearn.core.checks import require_k
 from hashlearn.search.candidates import ranked
-from hashlearn.search.ids import ID_TYPES, INTEGER, UUID, IdArray, as_objects, checked_id_type, no_ids
+from hashlearn.search.ids import ID_TYPES, INTEGER, IdArray, as_objects, checked_id_type, no_ids
 from hashlearn.search.interface import NOWHERE, SearchResult, require_n_bits
 from hashlearn.search.model_digest import checked_model
-from hashlearn.search.stores.arrow import arrow_type, field_type, keys_to_arrow
+from hashlearn.search.stores.arrow import arrow_type, field_type, ids_to_arrow
 from hashlearn.search.stores.base import Batch, Encoder, Store, Where, checked_name
 from hashlearn.search.stores.conditions import Condition, as_literal, as_sql
 from hashlearn.search.stores.fields import checked_field_types
@@ -188,17 +185,16 @@ class LanceStore(Store):
         n, few = int(self.table.count_rows()), len(ids) <= IDS_AT_ONCE
         query = self.table.search().select(columns).limit(max(1, n))
         found = (query.where(self._among(ids)) if few else query).to_arrow()
-        return found if few else found.filter(self._package("pyarrow.compute").is_in(found["id"], keys_to_arrow(ids)))
+        return found if few else found.filter(self._package("pyarrow.compute").is_in(found["id"], ids_to_arrow(ids)))
 
     def _among(self, ids: IdArray) -> str:
         """A filter for ids."""
-        values = ids.tolist() if self.id_type == INTEGER else map(str, ids.tolist())
-        return f"id IN ({', '.join(map(as_literal, values))})" if len(ids) else "(1 = 0)"
+        return f"id IN ({', '.join(map(as_literal, ids.tolist()))})" if len(ids) else "(1 = 0)"
 
     def _as_rows(self, batch: Batch) -> Any:
         pyarrow, schema = self._package("pyarrow"), self.table.schema
         codes = pyarrow.FixedSizeListArray.from_arrays(pyarrow.array(batch.codes.ravel()), self.n_bytes)
-        columns = {"id": keys_to_arrow(batch.ids), "code": codes, **batch.fields}
+        columns = {"id": ids_to_arrow(batch.ids), "code": codes, **batch.fields}
         # The table keeps the order in which its columns were declared.
         return pyarrow.table([pyarrow.array(columns[field.name], field.type) for field in schema], schema=schema)
 
@@ -207,8 +203,7 @@ class LanceStore(Store):
             ids: IdArray = column.to_numpy()
             self._required_id(ids.min(initial=0))
             return ids
-        texts = column.to_pylist()
-        return as_objects(map(uuid.UUID, texts) if self.id_type == UUID else texts)
+        return as_objects(column.to_pylist())
 
 
 def _schema(n_bits: int, id_type: str, fields: Mapping[str, str], model: str | None) -> Any:

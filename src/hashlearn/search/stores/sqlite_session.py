@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from typing import Any
 
 from hashlearn.core.packages import require
-from hashlearn.search.ids import INTEGER, TEXT
 from hashlearn.search.stores.base import Batch
 
 VEC0_FAILED = ("Internal sqlite-vec error", "disk is full")  # what vec0 says if SQLite cannot write
@@ -56,21 +55,7 @@ def plain_errors(described: str) -> Iterator[None]:
         raise BlockingIOError(f"another process writes to {described} ({error}); try again when it has ended") from None
 
 
-def id_values(batch: Batch, id_type: str) -> list[Any]:
-    """The ids as SQLite stores them: integers or text."""
-    if id_type == INTEGER:
-        return list(batch.ids.tolist())
-    if batch.column is None:
-        return [str(item) for item in batch.ids.tolist()]
-    values = batch.column.to_pylist()
-    return values if id_type == TEXT else [_uuid_text(value.hex()) for value in values]
-
-
 def code_values(batch: Batch) -> list[bytes]:
     """The bytes of each code."""
     width = batch.codes.shape[1]
     return list(batch.codes.view(f"V{width}").ravel().tolist())
-
-
-def _uuid_text(digits: str) -> str:
-    return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

@@ -1,6 +1,6 @@
 """SQLite with sqlite-vec: codes in a ``vec0`` table. Every query reads the whole table, so every search is exact.
 
-sqlite-vec takes whole bytes, so codes stay padded; the order of bits does not matter. UUIDs are stored as text. Fields
+sqlite-vec takes whole bytes, so codes stay padded; the order of bits does not matter. Fields
 are in a plain table ``NAME_fields`` beside, because columns of ``vec0`` take no NULL. sqlite-vec is loaded by apsw,
 because Python's own sqlite3 is often built without extensions.
 """
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import os
-import uuid
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Self
@@ -17,13 +16,13 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.search.ids import INTEGER, UUID, checked_id_type
+from hashlearn.search.ids import INTEGER, checked_id_type
 from hashlearn.search.interface import SearchResult, require_n_bits
 from hashlearn.search.model_digest import checked_model
 from hashlearn.search.stores.base import Batch, Encoder, Store, Where, checked_name
 from hashlearn.search.stores.conditions import Condition, as_sql, quoted
 from hashlearn.search.stores.fields import checked_field_types
-from hashlearn.search.stores.sqlite_session import code_values, id_values, plain_errors, writing
+from hashlearn.search.stores.sqlite_session import code_values, plain_errors, writing
 
 MOST_NEIGHBORS, MOST_TIES = 32, 128
 BUSY_MS = 10_000  # how long a call waits for another writer
@@ -185,7 +184,7 @@ class SqliteVecStore(Store):
         fields_text = f"INSERT INTO {self._fields_table} VALUES ({', '.join('?' * (1 + len(self.fields)))})"
         with self._writing():
             for batch in batches:
-                ids = id_values(batch, self.id_type)
+                ids = batch.ids.tolist()
                 known = self._known(ids)
                 if known and not replace:
                     self._refuse_known(self._required_id(known[0]), len(known))
@@ -220,7 +219,7 @@ class SqliteVecStore(Store):
             text, values = as_sql(where, quoted=quoted, placeholder="?")
             return f"SELECT id FROM {self._fields_table} WHERE {text}", list(values)
         listed = [] if where is None else where.tolist()
-        return self._known_text, [json.dumps([str(item) for item in listed] if self.id_type == UUID else listed)]
+        return self._known_text, [json.dumps(listed)]
 
     def _search(self, codes: NDArray[np.uint8], k: int, exact: bool, where: Where) -> SearchResult:
         with self.connection:
@@ -244,9 +243,6 @@ class SqliteVecStore(Store):
         distance = "vec_distance_hamming(vec_bit(code), vec_bit(?))"
         everything = f"SELECT id, {distance} AS distance FROM {self.table} WHERE TRUE{condition} ORDER BY distance, id"
         return list(self.connection.execute(everything + " LIMIT ?", (code, *values, k)))
-
-    def _required_id(self, item: Any) -> Any:
-        return uuid.UUID(item) if self.id_type == UUID else super()._required_id(item)
 
 
 def _id_column(id_type: str) -> str:

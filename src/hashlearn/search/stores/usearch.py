@@ -1,7 +1,7 @@
 """usearch: an HNSW graph over bits (``b1``, Hamming) in memory, saved to one file.
 
 usearch takes whole bytes, so codes stay padded; the order of bits does not matter. Its keys are integers: ids that are
-text or UUIDs get numbers. `hashlearn.search.stores.file_store` describes the file.
+text get numbers. `hashlearn.search.stores.file_store` describes the file.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from hashlearn.search.candidates import ranked
 from hashlearn.search.ids import INTEGER, NOTHING, IdArray, as_objects, checked_ids, no_ids
 from hashlearn.search.interface import NOWHERE, SearchResult
 from hashlearn.search.stores.base import Batch, Encoder, Where
-from hashlearn.search.stores.file_store import FileStore, ids_of_names, read_file, write_file
+from hashlearn.search.stores.file_store import FileStore, read_file, write_file
 
 
 class UsearchStore(FileStore):
@@ -47,7 +47,7 @@ class UsearchStore(FileStore):
         kinds = {"metric": usearch.MetricKind.Hamming, "dtype": usearch.ScalarKind.B1}
         self.index = usearch.Index(ndim=8 * self.n_bytes, **kinds, **settings)
         self._whole = True
-        self._keys: dict[Any, int] = {}  # usearch's key of each id that is text or a UUID
+        self._keys: dict[Any, int] = {}  # usearch's key of each id that is text
         self._names: list[Any] = []  # the id of each key, or None
 
     @classmethod
@@ -99,7 +99,7 @@ class UsearchStore(FileStore):
         if self.id_type == INTEGER:
             return
         keys = [key for key, name in enumerate(names) if name is not None]
-        ids = checked_ids(ids_of_names([names[key] for key in keys], self.id_type), len(keys), self.id_type).tolist()
+        ids = checked_ids([names[key] for key in keys], len(keys), self.id_type).tolist()
         if len(ids) != len(self.index) or not np.all(self.index.contains(np.array(keys, np.uint64))):
             raise ValueError(f"{self._described} is damaged: it has {len(self.index)} codes and other ids")
         self._keys, self._names = dict(zip(ids, keys, strict=True)), [None] * len(names)

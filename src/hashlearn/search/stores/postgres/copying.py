@@ -1,6 +1,6 @@
 """Rows in the binary format of COPY: the number of fields, then the size and the bytes of each; size −1 is NULL.
 
-Ids are bigint, text or uuid, codes are bit strings behind their length. All rows of a block are made at once.
+Ids are bigint or text, codes are bit strings behind their length. All rows of a block are made at once.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.search.ids import INTEGER, UUID
+from hashlearn.search.ids import INTEGER
 from hashlearn.search.stores.base import Batch
 
 START = b"PGCOPY\n\xff\r\n\0" + bytes(8)  # signature, no flags, no extension
@@ -65,9 +65,7 @@ def id_cells(ids: Any, id_type: str) -> Cells:
     if id_type == INTEGER:
         return 8, np.asarray(ids, ">i8").view(np.uint8)
     if not isinstance(ids, np.ndarray):
-        return _arrow_cells(ids, id_type)
-    if id_type == UUID:
-        return 16, np.frombuffer(b"".join([item.bytes for item in ids.tolist()]), np.uint8)
+        return _arrow_cells(ids)
     return _text_cells(ids.tolist())
 
 
@@ -96,12 +94,10 @@ def _put(out: Bytes, place: NDArray[np.int64], numbers: NDArray[Any]) -> None:
     out[place[:, None] + np.arange(width)] = numbers.view(np.uint8).reshape(-1, width)
 
 
-def _arrow_cells(column: Any, id_type: str) -> Cells:
-    """The buffers of Arrow as they are: offsets and text, or 16 bytes each."""
+def _arrow_cells(column: Any) -> Cells:
+    """The buffers of Arrow as they are: offsets and text."""
     buffers, first = column.buffers(), column.offset
     data = np.frombuffer(buffers[-1], np.uint8)
-    if id_type == UUID:
-        return 16, data[16 * first : 16 * (first + len(column))]
     offsets = np.frombuffer(buffers[1], np.int32)[first : first + len(column) + 1].astype(np.int64)
     return np.diff(offsets), data[offsets[0] : offsets[-1]]
 

@@ -9,11 +9,11 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from hashlearn.search.ids import INTEGER, TEXT, UUID, shown
+from hashlearn.search.ids import INTEGER, TEXT, shown
 from hashlearn.search.stores.postgres.session import Session, package
 from hashlearn.search.stores.postgres.tables import NEW_FIELDS, Table
 
-BESIDE_IDS = {INTEGER: "bigint", TEXT: "text", UUID: "uuid"}  # with no collation, which could differ from the table's
+BESIDE_IDS = {INTEGER: "bigint", TEXT: "text"}  # with no collation, which could differ from the table's
 SAME_ID = "stored.{id} = new.id"
 
 
@@ -37,6 +37,8 @@ def merge(
     ``alone`` is faster for many rows: other writers wait until the transaction ends. Readers do not, unless the table
     is empty and was made here: then its key is made after the rows.
     """
+    if table.has_uuids:  # two texts may be the same UUID
+        session.run("ALTER TABLE {beside} ALTER COLUMN id TYPE uuid USING id::uuid, ADD UNIQUE (id)")
     if alone:
         session.run("LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE")
     if refuse_known is not None:

@@ -7,8 +7,7 @@ the table as it was. Rows of a table of the user's own without a code are ignore
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -86,9 +85,9 @@ class PostgresStore(Store):
         store works inside its transaction, and you commit, unless it is in autocommit mode. ``table`` is a name or
         (schema, name). ``columns`` are the names of id and code.
 
-        A table of your own is accepted if its id column is a key of integers, text or UUIDs. ``add_column`` adds the
-        code column if it is missing. ``fields`` are then those of its columns that `upsert` writes, and all its columns
-        can be used in ``where``.
+        A table of your own is accepted if its id column is a key of integers, text or UUIDs, which are text here.
+        ``add_column`` adds the code column if it is missing. ``fields`` are then those of its columns that `upsert`
+        writes, and all its columns can be used in ``where``.
         """
         psycopg = package("psycopg")
         parts = _checked_names((table,) if isinstance(table, str) else table, "table", (1, 2))
@@ -148,7 +147,7 @@ class PostgresStore(Store):
         arguments = {"depth": depth, "vector_column": vector_column, "metric": metric, "where": where, "exact": exact}
         statement = self.two_stage_sql(k, **arguments)
         ids, scores = no_ids((len(codes), k), self.id_type), np.full((len(codes), k), -np.inf)
-        with self._lock, self._session.transaction(one_state=True), self._refused(where, vectors=True):
+        with self._lock, self._session.transaction(one_state=True), refused_condition(self._described):
             if not exact:
                 self._set_graph_width(depth, where is not None)
             for query, (code, vector) in enumerate(zip(rescoring.code_text(codes, self.n_bits), texts, strict=True)):
@@ -197,7 +196,7 @@ class PostgresStore(Store):
 
     def _count(self, where: Where = None) -> int:
         piece, values = self._where(where)
-        with self._session.transaction(), self._refused(where):
+        with self._session.transaction(), refused_condition(self._described):
             query = "SELECT count({code}) FROM {table} WHERE TRUE{where}"
             return int(self._run(query, values, where=piece).fetchone()[0])
 
@@ -229,7 +228,7 @@ class PostgresStore(Store):
 
     def _remove(self, where: Any) -> int:
         piece, values = self._where(where)
-        with self._session.transaction(), self._refused(where):
+        with self._session.transaction(), refused_condition(self._described):
             delete = "DELETE FROM {table} WHERE {code} IS NOT NULL{where}"
             return int(self._run(delete, values, where=piece).rowcount)
 
@@ -244,7 +243,7 @@ class PostgresStore(Store):
             "{code} IS NOT NULL{where} ORDER BY distance LIMIT %s) AS near ORDER BY near.distance, near.id{ordered}"
         )
         piece, values = self._where(where)
-        with self._session.transaction(one_state=True), self._refused(where):
+        with self._session.transaction(one_state=True), refused_condition(self._described):
             if not exact:
                 self._set_graph_width(k, where is not None)
             answers = [
@@ -277,17 +276,8 @@ class PostgresStore(Store):
             text, values = as_sql(where, quoted=quoted, placeholder=written if as_text else "%s")
             return f" AND {text}", list(values)
         listed = where.tolist()
-        key = quoted(self._session.names["id"][0])
-        return (f" AND {key} = ANY({written(listed)})", []) if as_text else (f" AND {key} = ANY(%s)", [listed])
-
-    @contextmanager
-    def _refused(self, where: Any, *, vectors: bool = False) -> Iterator[None]:
-        """Values that do not fit their columns as a ValueError."""
-        if isinstance(where, Condition | Mapping) or vectors:
-            with refused_condition(self._described):
-                yield
-        else:
-            yield
+        key, kind = quoted(self._session.names["id"][0]), "::uuid[]" if self._table.has_uuids else ""
+        return f" AND {key} = ANY({written(listed) if as_text else '%s'}{kind})", [] if as_text else [listed]
 
 
 def _checked_names(names: Any, argument: str, counts: tuple[int, ...]) -> tuple[str, ...]:

@@ -11,17 +11,17 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hashlearn.search.ids import INTEGER, TEXT, UUID
+from hashlearn.search.ids import INTEGER, TEXT
 from hashlearn.search.model_digest import DIGEST
 from hashlearn.search.stores.postgres.session import Session, package
 
 CREATE_ATTEMPTS = 4
 KINDS = {"v": "a view", "m": "a materialized view", "f": "a foreign table", "S": "a sequence", "i": "an index"}
-NEW_IDS = {INTEGER: "bigint", TEXT: 'text COLLATE "C"', UUID: "uuid"}
+NEW_IDS = {INTEGER: "bigint", TEXT: 'text COLLATE "C"'}
 NEW_FIELDS = {"text": 'text COLLATE "C"', "integer": "bigint", "real": "double precision", "boolean": "boolean"}
 # The types of columns that are there, without lengths, and what they hold.
-ID_TYPES = {"bigint": INTEGER, "integer": INTEGER, "smallint": INTEGER, "uuid": UUID}
-ID_TYPES |= {"text": TEXT, "character varying": TEXT}
+ID_TYPES = {"bigint": INTEGER, "integer": INTEGER, "smallint": INTEGER}
+ID_TYPES |= {"text": TEXT, "character varying": TEXT, "uuid": TEXT}
 FIELD_TYPES = {
     "text": {"text", "character varying"},
     "integer": {"bigint", "integer", "smallint"},
@@ -66,6 +66,7 @@ class Table:
 
     schema: str
     id_type: str
+    has_uuids: bool  # whether the id column is of type uuid
     fields: dict[str, str]
     columns: dict[str, str]  # all names and types
     model: str | None
@@ -76,7 +77,7 @@ class Table:
     @property
     def ordered(self) -> str:
         """What stands behind an id in ORDER BY: text goes by code points, whatever the column's collation is."""
-        return ' COLLATE "C"' if self.id_type == TEXT else ""
+        return ' COLLATE "C"' if self.id_type == TEXT and not self.has_uuids else ""
 
 
 def opened(session: Session, wanted: Wanted, described: str) -> Table:
@@ -126,6 +127,7 @@ def _made_or_found(session: Session, wanted: Wanted, described: str) -> Table:
     return Table(
         schema=schema,
         id_type=id_type,
+        has_uuids=columns[id_name].kind == "uuid",
         fields=fields,
         columns={name: column.type for name, column in columns.items()},
         model=noted and noted[1],
