@@ -11,7 +11,7 @@ from hashlearn.bqp import Dense, LocalSearch, LowRank, Sparse, SparsePlusLowRank
 from hashlearn.bqp.elimination import eliminated
 from hashlearn.bqp.merging import merge_identical_rows
 from hashlearn.bqp.methods.annealing import Annealer
-from hashlearn.bqp.methods.pool import Pool
+from hashlearn.bqp.methods.local_search import _Pool
 from hashlearn.bqp.methods.tabu import TabuWalks, Walk
 from tests.bqp.problems import (
     PROBLEMS,
@@ -124,7 +124,7 @@ def test_more_iterations_help():
 
 def test_the_pool_keeps_the_best_and_no_mirror_images():
     engine = local_search._Tabu(Dense(random_symmetric(30, 0)), LocalSearch())
-    pool = Pool(engine, None, bqp.solution.Run(engine._walks.A), np.random.default_rng(0))
+    pool = _Pool(engine, None, bqp.solution.Run(engine._walks.A), np.random.default_rng(0))
     walks = [Walk(some_signs(30, seed), float(seed % 7), 1) for seed in range(20)]
     entered = [pool._entered(walk, 5) for walk in walks]
     assert all(entered[:5])
@@ -136,9 +136,9 @@ def test_the_pool_keeps_the_best_and_no_mirror_images():
 def test_a_stale_pool_gets_fresh_starts(monkeypatch):
     """An engine that always ends at the same point: its pool never fills, so every few walks start afresh."""
     fresh = []
-    random_signs = Pool._random_signs
-    monkeypatch.setattr(Pool, "_offspring", lambda pool: np.ones(30))
-    monkeypatch.setattr(Pool, "_random_signs", lambda pool: fresh.append(1) or random_signs(pool))
+    random_signs = _Pool._random_signs
+    monkeypatch.setattr(_Pool, "_offspring", lambda pool: np.ones(30))
+    monkeypatch.setattr(_Pool, "_random_signs", lambda pool: fresh.append(1) or random_signs(pool))
     monkeypatch.setattr(local_search._Tabu, "improve", lambda *a: Walk(np.ones(30), 0.0, 1))
     bqp.solve(random_symmetric(30, 0), LocalSearch(n_starts=4, max_iter=100), random_state=0)
     assert 4 + 3 * 5 <= len(fresh) <= 4 + 3 * 15

@@ -1,8 +1,8 @@
 """The matrix A of eq. (5) as an operator: dense, sparse, low rank, or sparse plus low rank.
 
-Every operator has products ``A @ V`` with n-vectors and n × k arrays, its ``diagonal()``, the ``value(x)`` xᵀAx, the
-``flip_gains(x)`` of all single flips, and single rows ``row(i)``. There are four kinds and no others, because a sum
-becomes one of them at once (`error_bounds.added`).
+Every operator has products ``A @ V`` with n-vectors and n × k arrays, its ``diagonal()``, the ``value(x)`` xᵀAx and
+the ``flip_gains(x)`` of all single flips. There are four kinds and no others, because a sum becomes one of them at once
+(`error_bounds.added`).
 
 A product costs O(n²), O(nnz), O(n · rank) or the sum of the last two for each column.
 """
@@ -54,10 +54,6 @@ class Operator(ABC):
     @abstractmethod
     def diagonal(self) -> FloatArray:
         """The diagonal of A, shape (n,)."""
-
-    @abstractmethod
-    def row(self, i: int) -> FloatArray:
-        """Row i (and column i) of A, dense, shape (n,)."""
 
     @abstractmethod
     def toarray(self) -> FloatArray:
@@ -148,9 +144,6 @@ class Dense(Operator):
     def diagonal(self) -> FloatArray:
         return self.array.diagonal().copy()
 
-    def row(self, i: int) -> FloatArray:
-        return self.array[i].copy()
-
     def toarray(self) -> FloatArray:
         return self.array.copy()
 
@@ -206,9 +199,6 @@ class Sparse(Operator):
 
     def diagonal(self) -> FloatArray:
         return self.matrix.diagonal()
-
-    def row(self, i: int) -> FloatArray:
-        return self.matrix[[i]].toarray().ravel()
 
     def toarray(self) -> FloatArray:
         return self.matrix.toarray()
@@ -300,9 +290,6 @@ class LowRank(Operator):
     def diagonal(self) -> TallArray:
         return self.rows.diagonal(self.weights)
 
-    def row(self, i: int) -> TallArray:
-        return self.rows.product(self.weights * self.rows.take(np.array([i]))[0])
-
     def toarray(self) -> FloatArray:
         P = self.rows.to_host()
         A = (P * self.weights) @ P.T
@@ -351,9 +338,6 @@ class SparsePlusLowRank(Operator):
 
     def diagonal(self) -> FloatArray:
         return self.sparse.diagonal() + self.low_rank.diagonal()
-
-    def row(self, i: int) -> FloatArray:
-        return self.sparse.row(i) + self.low_rank.row(i)
 
     def toarray(self) -> FloatArray:
         return self.sparse.toarray() + self.low_rank.toarray()

@@ -52,10 +52,10 @@ class CoordinateSweeps:
             width = len(self._parts[0]) // A.n + self._parts[3].shape[1]
         self._rows_per_piece = max(1, PIECE // (2 * width + 1))
 
-    def binarize(self, x: FloatArray, order: IntArray | None = None) -> FloatArray:
+    def binarize(self, x: FloatArray) -> FloatArray:
         """Signs from a continuous x, one element after the other (eq. 21)."""
         x = np.array(x, dtype=np.float64)
-        self.sweep(x, self.products(x), order)
+        self.sweep(x, self.products(x))
         return x
 
     def descend(self, x: FloatArray, max_passes: int = 1000, between: Callable[[], Any] | None = None) -> FloatArray:
@@ -77,30 +77,22 @@ class CoordinateSweeps:
         P = self._parts[3]
         return P.T @ x
 
-    def sweep(
-        self,
-        x: FloatArray,
-        products: FloatArray,
-        order: IntArray | None = None,
-        between: Callable[[], Any] | None = None,
-    ) -> int:
+    def sweep(self, x: FloatArray, products: FloatArray, between: Callable[[], Any] | None = None) -> int:
         """One pass, which changes x and ``products`` in place; returns how many signs changed."""
-        if order is None:
-            order = np.arange(self.A.n)
         changed = 0
-        for first in range(0, len(order), self._rows_per_piece):
-            piece = order[first : first + self._rows_per_piece]
-            changed += self._step(*self._parts, self._diagonal, piece, x, products)
+        for first in range(0, self.A.n, self._rows_per_piece):
+            last = min(first + self._rows_per_piece, self.A.n)
+            changed += self._step(*self._parts, self._diagonal, first, last, x, products)
             if between is not None:
                 between()
         return changed
 
 
 @njit(cache=True, nogil=True)
-def _sweep_dense(A, diagonal, order, x, field):  # type: ignore[no-untyped-def]
+def _sweep_dense(A, diagonal, first, last, x, field):  # type: ignore[no-untyped-def]
     """Changes x, and ``field`` = A @ x with it. Ties keep the sign that x_i has (+1 for 0)."""
     changed = 0
-    for i in order:
+    for i in range(first, last):
         old = x[i]
         others = field[i] - diagonal[i] * old
         new = -1.0 if others > 0.0 else (1.0 if others < 0.0 else (1.0 if old >= 0.0 else -1.0))
@@ -112,11 +104,11 @@ def _sweep_dense(A, diagonal, order, x, field):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _sweep_split(data, indices, indptr, P, weights, diagonal, order, x, t):  # type: ignore[no-untyped-def]
+def _sweep_split(data, indices, indptr, P, weights, diagonal, first, last, x, t):  # type: ignore[no-untyped-def]
     """Changes x, and ``t`` = Pᵀx with it. The products with the sparse part are computed row by row."""
     changed = 0
     rank = P.shape[1]
-    for i in order:
+    for i in range(first, last):
         old = x[i]
         field = 0.0
         for j in range(rank):

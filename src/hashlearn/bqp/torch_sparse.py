@@ -109,9 +109,6 @@ class TorchSparse(Operator):
     def toarray(self) -> FloatArray:
         return to_float64(self.matrix.to_dense())
 
-    def row(self, i: int) -> FloatArray:
-        raise TypeError(NO_HOST)
-
     def scaled(self, factor: float) -> TorchSparse:
         return TorchSparse(self.matrix * factor)
 

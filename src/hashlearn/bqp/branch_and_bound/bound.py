@@ -1,4 +1,4 @@
-"""The bound of one node: rounds of minimization, cuts and dual points, until the node is pruned or progress is slow.
+"""One node: its bound by rounds of minimization, cuts and dual points, and the pair of variables to branch on.
 
 A round minimizes the augmented Lagrangian (`lagrangian`), updates the multipliers, and makes a dual point from V:
 y_i = v_iᵀ(MV)_i, shifted by λ_min(M − Diag(y)). Then violated cuts are added and slack ones dropped. Eigenvectors of
@@ -6,6 +6,10 @@ negative eigenvalues become new columns of V, which leads away from saddle point
 
 If the relaxation is tight, V is close to signs z. Take y_i = z_i (Mz)_i, with multipliers only for cuts that z meets
 with equality. If M − Diag(y) ⪰ 0, the bound of this dual point is exactly the value of z.
+
+Pairs with X_ij near 0 are undecided. A few of them are tried: both children's augmented Lagrangians are minimized for a
+few steps from the parent's V, with the parent's cuts. The pair with the largest product of both increases is chosen, as
+usual in strong branching. Cost: `CANDIDATES` · 2 · `TRIAL_STEPS` evaluations, a tenth of the work of a node.
 """
 
 from __future__ import annotations
@@ -35,6 +39,7 @@ POLISHING = 15  # rounds for a dual point once the relaxation is high enough
 HORIZON, ROOT_HORIZON = 5.0, 25.0
 # The root begins with cuts of 3 entries. Wider ones follow at these rounds, or when progress is slow.
 WIDER = (4, 7)
+CANDIDATES, TRIAL_STEPS = 12, 10  # pairs that are tried for branching, and the steps for each child
 WORK_PER_CALL = 2e9  # floating point operations between two ticks
 
 
@@ -167,3 +172,37 @@ def _with_rank(V: FloatArray, values: FloatArray, vectors: FloatArray) -> FloatA
     if V.shape[1] < 2:
         V = np.hstack([V, np.zeros((m, 1))])
     return np.ascontiguousarray(V / np.linalg.norm(V, axis=1)[:, None])
+
+
+def choose_pair(node: Node, X: FloatArray, between: Callable[[], Any]) -> tuple[int, int]:
+    """Positions i < j in the node."""
+    best, best_score = (0, 1), -np.inf
+    for i, j in _candidates(node, X):
+        rises = [max(_rise(node, i, j, sign), 1e-6 * abs(node.estimate)) for sign in (1, -1)]
+        score = float(np.log(rises[0] + 1e-300) + np.log(rises[1] + 1e-300))
+        if score > best_score:
+            best, best_score = (i, j), score
+        between()
+    return best
+
+
+def _candidates(node: Node, X: FloatArray) -> list[tuple[int, int]]:
+    """Undecided pairs of variables that are undecided towards the others too."""
+    m = node.m
+    undecided = 1.0 - np.abs(X)
+    strength = np.abs(node.C).sum(axis=1)
+    strength = strength / max(float(strength.max()), 1e-300)
+    score = undecided**2 * (1.0 + strength[:, None] + strength[None, :])
+    rows, columns = np.triu_indices(m, 1)
+    order = np.argsort(-score[rows, columns], kind="stable")[:CANDIDATES]
+    return [(int(rows[k]), int(columns[k])) for k in order]
+
+
+def _rise(node: Node, i: int, j: int, sign: int) -> float:
+    """How far the child's relaxation lies above the node's, after a few steps."""
+    child = node.child(i, j, sign)
+    X, M = np.empty((child.m, child.m)), np.empty((child.m, child.m))
+    sigma = PENALTY * max(float(np.sqrt((node.C**2).sum() / node.m)), 1e-300)
+    cuts = child.cuts
+    value = minimize(child.C, child.V, cuts.members, cuts.sizes, cuts.gamma, sigma, 0.0, TRIAL_STEPS, X, M)
+    return float(value + child.diagonal.sum() - node.estimate)

@@ -2,7 +2,7 @@
 
 A short tabu search gives the incumbent. Each node's bound is the semidefinite relaxation with cuts of three, five and
 seven entries (`cuts`), in factored form (`lagrangian`, `bound`). A node that is not pruned branches on a pair,
-x_i = x_j or x_i = −x_j, so its children have one variable less (`tree`, `branching`). Nodes are taken best first, two
+x_i = x_j or x_i = −x_j, so its children have one variable less (`tree`, `bound`). Nodes are taken best first, two
 at a time, on two threads. Pruning uses the lattice of values: for integer A they differ by a known step.
 
 Every leaf's dual point is rounded to integers and its bound computed exactly (`problem`). The tree and these points
@@ -29,8 +29,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hashlearn.bqp.branch_and_bound.bound import strengthen
-from hashlearn.bqp.branch_and_bound.branching import choose_pair
+from hashlearn.bqp.branch_and_bound.bound import choose_pair, strengthen
 from hashlearn.bqp.branch_and_bound.cuts import Cuts
 from hashlearn.bqp.branch_and_bound.problem import ExactProblem
 from hashlearn.bqp.branch_and_bound.proof import dual_entry, proof_of

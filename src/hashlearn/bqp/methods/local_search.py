@@ -1,23 +1,23 @@
 """Local search for min xᵀAx, eq. (5): anneals on sparse problems, tabu walks or sweeps in a pool on the others.
 
-A tabu move costs O(n), a sweep of an anneal O(nonzeros). The
-default budget is a fixed amount of work, one to three seconds, or a few moves for each variable if that is more.
-Identical rows of a low-rank A (alone or plus sparse) are merged. Up to 2,048 variables it is then made dense. Beyond,
-sweeps of O(n · rank) replace tabu moves, and no n × n array exists.
+A tabu move costs O(n), a sweep of an anneal O(nonzeros). The default budget is a fixed amount of work, one to three
+seconds, or a few moves for each variable if that is more. Identical rows of a low-rank A (alone or plus sparse) are
+merged. Up to 2,048 variables it is then made dense. Beyond, sweeps of O(n · rank) replace tabu moves, and no n × n
+array exists.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from hashlearn.bqp.merging import Merged, merge_identical_rows
 from hashlearn.bqp.methods.annealed_search import AnnealedSearch
 from hashlearn.bqp.methods.exact import enumerate_signs
-from hashlearn.bqp.methods.pool import Between, Pool
 from hashlearn.bqp.methods.tabu import TabuWalks, Walk
 from hashlearn.bqp.operators import Dense, LowRank, Operator, Sparse, split
 from hashlearn.bqp.rows import TallArray
@@ -33,6 +33,9 @@ SWEEP_STEPS, FEWEST_SWEEPS, FEWEST_SWEEPS_PER_START = 2e9, 24, 12
 MOST_STARTS, FEWEST_STARTS = 16, 2
 # Walks without a better value after which the default search ends, for each place in the pool.
 IDLE_WALKS = 20
+PERTURBED_FRACTION = 0.02  # of the signs of a child
+
+Between = Callable[[Walk], Any]
 
 
 @dataclass(frozen=True)
@@ -41,9 +44,9 @@ class LocalSearch:
 
     **Variables of few neighbors are eliminated** from a sparse A first (`hashlearn.bqp.elimination`), which is exact.
 
-    **Sparse problems are annealed** (`AnnealedSearch`). Eight short anneals are recombined
-    as a trial. If clusters of variables can be exchanged to advantage, as on tori, many anneals are recombined so.
-    Otherwise, as on random graphs, the best of a few long anneals is heated mildly and annealed again, many times.
+    **Sparse problems are annealed** (`AnnealedSearch`). Eight short anneals are recombined as a trial. If clusters of
+    variables can be exchanged to advantage, as on tori, many anneals are recombined so. Otherwise, as on random graphs,
+    the best of a few long anneals is heated mildly and annealed again, many times.
 
     **Dense problems are walked** by 1-flip tabu search with random tenure and aspiration (`TabuWalks`).
     A walk improves each start (x0 first, if given; random signs), and the results form a pool. From then on two of the
@@ -116,7 +119,7 @@ class LocalSearch:
             small = Dense(small.toarray())
         engine = _Tabu(small, self) if isinstance(small, Dense) else _Sweeps(small, self.n_starts)
         run.details["engine"] = engine.name
-        pool = Pool(engine, merged, run, rng)
+        pool = _Pool(engine, merged, run, rng)
         if self.max_iter is not None:
             pool.evolve(start, self.max_iter)
         else:
@@ -141,6 +144,85 @@ class LocalSearch:
         best = int(np.argmin(values))
         run.offer(merged.expand(X[:, best]), float(values[best]))
         return Status.CONVERGED if self.max_iter is None else Status.ITERATION_LIMIT
+
+
+class _Pool:
+    """The best points so far. A walk of the engine improves each new one."""
+
+    def __init__(self, engine: _Tabu | _Sweeps, merged: Merged, run: Run, rng: np.random.Generator) -> None:
+        self._engine, self._merged, self._run, self._rng = engine, merged, run, rng
+        self._members: list[Walk] = []
+
+    @property
+    def best(self) -> Walk:
+        """The member of smallest value."""
+        return self._members[0]
+
+    def evolve(self, start: FloatArray | None, max_iter: int | None, idle_walks: int | None = None) -> None:
+        """Walks until ``max_iter`` moves are made; None: until the time limit.
+
+        The search also ends after ``idle_walks`` walks for each place in the pool without a better value. It does not
+        if ``idle_walks`` or ``max_iter`` is None.
+        """
+        size = self._engine.n_starts
+        made = idle = stale = 0
+        best = np.inf
+        fresh = size
+        while max_iter is None or made < max_iter:
+            if fresh > 0:
+                x = self._random_signs() if start is None else start
+                start, fresh = None, fresh - 1
+            else:
+                x = self._offspring()
+            walk = self._improved(x, made, max_iter)
+            made += walk.moves
+            # The first walk compares with inf; a later one must gain more than rounding.
+            idle = 0 if best == np.inf or walk.value < best - 1e-12 * abs(best) else idle + 1
+            best = min(best, walk.value)
+            if max_iter is not None and idle_walks is not None and idle >= idle_walks * size:
+                return
+            stale = 0 if self._entered(walk, size) else stale + 1
+            if stale >= 2 * size:
+                self._members, fresh, stale = self._members[:1], size - 1, 0
+
+    def _improved(self, x: FloatArray, made: int, max_iter: int | None) -> Walk:
+        def between(walk: Walk) -> None:
+            self._offer(walk)
+            fraction = None if max_iter is None else min(1.0, (made + walk.moves) / max_iter)
+            self._run.tick("local search", fraction)
+
+        left = 2**62 if max_iter is None else max_iter - made
+        walk = self._engine.improve(x, self._rng, left, between)
+        self._offer(walk)
+        return walk
+
+    def _offer(self, walk: Walk) -> None:
+        if walk.value < self._run.value:
+            self._run.offer(self._merged.expand(walk.x), walk.value)
+
+    def _entered(self, walk: Walk, size: int) -> bool:
+        """Whether the walk's result is new and among the best ``size``."""
+        if any(abs(walk.x @ member.x) == self._engine.n for member in self._members):
+            return False
+        self._members.append(walk)
+        self._members.sort(key=lambda member: member.value)
+        if len(self._members) <= size:
+            return True
+        return self._members.pop() is not walk
+
+    def _offspring(self) -> FloatArray:
+        """Two members' common signs, the others drawn at random, a few of all flipped."""
+        rng, n, count = self._rng, self._engine.n, len(self._members)
+        a, b = (self._members[k].x for k in rng.choice(count, size=2, replace=count < 2))
+        if a @ b < 0.0:
+            b = -b
+        x = np.where(a == b, a, self._random_signs())
+        flipped = rng.integers(0, n, size=max(1, int(PERTURBED_FRACTION * n)))
+        x[flipped] = -x[flipped]
+        return x
+
+    def _random_signs(self) -> FloatArray:
+        return np.where(self._rng.integers(0, 2, size=self._engine.n) == 0, -1.0, 1.0)
 
 
 class _Sweeps:
