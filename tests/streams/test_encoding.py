@@ -325,15 +325,15 @@ from hashlearn import load
 from hashlearn.streams import encode_file, open_rows
 hasher = load("wide")
 hasher.encode(np.zeros((3, 2000)))
-pages = int(Path("/proc/self/statm").read_text().split()[0])
+pages = int(Path("/proc/self/statm").read_text().split()[5])  # of data; a mapped file is none
 limit = pages * resource.getpagesize() + 300 * 2**20
-resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 print(encode_file(hasher, open_rows(sys.argv[1]), "codes.npy", batch_rows=4000).rows)
 """
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc to know how much is in use")
-def test_a_file_larger_than_what_may_be_addressed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_larger_than_the_memory_that_may_be_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     hasher = LSH(n_bits=33, random_state=0).fit(np.random.default_rng(0).standard_normal((10, 2000)))
     hasher.save("wide")

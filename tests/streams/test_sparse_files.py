@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +54,7 @@ CASES: list[tuple[str, Any, str]] = [
     ("indptr", lambda a: a[:-1], "indptr must have 61 entries, got 60"),
     ("shape", lambda a: np.array([60, 2**64 - 1], "u8"), "shape must be two whole numbers"),
     ("shape", lambda a: a[None], "shape must be two whole numbers"),
-    ("shape", lambda a: np.zeros(1000, int), "shape is too long"),
+    ("shape", lambda a: np.zeros(1000, int), "shape must be two whole numbers"),
     ("shape", lambda a: np.array([2**40, 8]), "indptr must have 1099511627777 entries"),
     ("format", lambda a: np.array(b"coo"), "its format is 'coo'; save it as CSR"),
     ("format", lambda a: np.array([b"csr", b"csr"]), "its format is 'csr csr'; save it as CSR"),
@@ -85,16 +84,6 @@ def test_a_missing_part_is_named(tmp_path: Path) -> None:
     np.savez(tmp_path / "x.npz", **content)
     with pytest.raises(ValueError, match="must have the part 'indptr'"):
         open_rows(tmp_path / "x.npz")
-
-
-@pytest.mark.parametrize("packing", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
-def test_packings_that_numpy_does_not_write_are_refused(tmp_path: Path, packing: int) -> None:
-    path = tmp_path / "x.npz"
-    np.save(tmp_path / "x.npy", np.ones((4, 3)))
-    with zipfile.ZipFile(path, "w", packing) as archive:
-        archive.write(tmp_path / "x.npy", "X.npy")
-    with pytest.raises(ValueError, match=r"x\.npz::X: cannot be read: it is packed in another way"):
-        open_rows(path)
 
 
 def test_parquet_columns_of_one_name_are_refused(tmp_path: Path) -> None:

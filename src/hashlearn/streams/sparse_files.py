@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection
 from pathlib import Path
 
@@ -10,20 +9,15 @@ import numpy as np
 import scipy.sparse as sp
 
 from hashlearn.core.checks import checked_csr
-from hashlearn.streams.numpy_files import numpy_array, numpy_header
+from hashlearn.streams.numpy_files import numpy_array
 from hashlearn.streams.rows import NUMBERS, described
 
 SPARSE_PARTS = {"data", "shape", "format"}  # of what scipy.sparse.save_npz writes, whatever the format
-MOST_SMALL = 64  # bytes of "format", numbers of "shape"
 
 
 def read_sparse(path: Path, names: Collection[str]) -> sp.csr_array:
     """The matrix, from a file with these arrays. Errors are a ValueError that names the file."""
     try:
-        for part in ("format", "shape"):
-            header = numpy_header(path, part)
-            if math.prod(header.shape) > MOST_SMALL or header.dtype.itemsize > MOST_SMALL:
-                raise ValueError(f"{part} is too long")
         layout = np.atleast_1d(numpy_array(path, "format").astype(bytes)).tolist()
         if layout != [b"csr"]:
             shown = b" ".join(layout).decode("ascii", "replace")
@@ -31,14 +25,15 @@ def read_sparse(path: Path, names: Collection[str]) -> sp.csr_array:
         absent = [part for part in ("indices", "indptr") if part not in names]
         if absent:
             raise ValueError(f"it must have the part {absent[0]!r}")
-        dtype = numpy_header(path, "data").dtype
-        if dtype.kind not in NUMBERS:
-            raise ValueError(f"data holds {described(dtype)}; features must be numbers")
+        data = numpy_array(path, "data")
+        if data.dtype.kind not in NUMBERS:
+            raise ValueError(f"data holds {described(data.dtype)}; features must be numbers")
         # Sums of entries in one place must not wrap around, and scipy's kernels know native numbers only.
-        kind = np.float32 if dtype.kind == "f" and dtype.itemsize == 4 else np.float64
-        data = numpy_array(path, "data").astype(kind, copy=False)
+        kind = np.float32 if data.dtype.kind == "f" and data.dtype.itemsize == 4 else np.float64
         shape = np.atleast_1d(numpy_array(path, "shape")).tolist()
-        return checked_csr(data, numpy_array(path, "indices"), numpy_array(path, "indptr"), shape)
+        return checked_csr(
+            data.astype(kind, copy=False), numpy_array(path, "indices"), numpy_array(path, "indptr"), shape
+        )
     except ValueError as error:
         text = " ".join(str(error).split())
         before = f"{path}: cannot be read as a sparse matrix: "
