@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from hashlearn.bits.hamming import distances_to_all
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.threads import map_threads
-from hashlearn.metrics.inputs import DeviceCodes, Task
+from hashlearn.metrics.inputs import Task
 
 CountArray: TypeAlias = NDArray[np.int64]
 Result = TypeVar("Result")
@@ -50,12 +50,6 @@ class Counts:
         total: CountArray = self.relevant.sum(axis=1)
         return total
 
-    @classmethod
-    def without_order(cls, retrieved: CountArray, relevant: CountArray, actual: NDArray[np.int32]) -> Counts:
-        """Counts of a block whose votes and database order were not requested."""
-        none, zero = np.zeros(len(retrieved)), np.zeros(len(retrieved), np.int64)
-        return cls(retrieved, relevant, np.full(len(retrieved), -1, np.int32), actual, none, none, zero, zero)
-
 
 def count_pairs(
     task: Task,
@@ -73,8 +67,6 @@ def count_pairs(
     (with ``before``, ``before_sum`` too) and the hits up to ranks ``top_k`` and ``k`` (None: all ranks). ``voters`` > 0
     fills ``predicted``.
     """
-    if task.on_device is not None and not database_order and voters == 0:
-        return _count_on_device(task, task.on_device, finish)
     n = task.n_database
     step = min(max(1, PAIRS_PER_BLOCK // n), MOST_QUERIES_PER_BLOCK)
     last, k = n if top_k is None else top_k, n if k is None else k
@@ -95,13 +87,6 @@ def ratio(part: NDArray[Any], whole: NDArray[Any]) -> FloatArray:
     """part / whole, 0 where the whole is 0."""
     quotient: FloatArray = np.divide(part, whole, out=np.zeros(part.shape), where=whole > 0)
     return quotient
-
-
-def _count_on_device(task: Task, codes: DeviceCodes, finish: Callable[[Counts], Result]) -> list[Result]:
-    blocks = [
-        slice(first, first + MOST_QUERIES_PER_BLOCK) for first in range(0, task.n_queries, MOST_QUERIES_PER_BLOCK)
-    ]
-    return [finish(Counts.without_order(*codes.count(block), task.query_classes[block])) for block in blocks]
 
 
 @njit(cache=True, nogil=True)

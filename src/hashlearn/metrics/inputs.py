@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.bits import as_words, pack_bits, packed_codes
-from hashlearn.bits.tensors import items_at_once, packed_to_signs, require_comparable, sign_distances
-from hashlearn.core.arrays import is_tensor, to_numpy
+from hashlearn.core.arrays import to_numpy
 from hashlearn.core.labels import checked_labels
 
 WordArray: TypeAlias = NDArray[np.uint64]
@@ -38,7 +37,6 @@ class Task:
     database_sets: WordArray  # (n_label_words, n_database)
     classes: int  # number of classes, 0 if labels are sets
     largest_distance: int  # 8 · bytes in a code
-    on_device: DeviceCodes | None = None  # the codes again, if they are tensors and labels are classes
 
     @property
     def n_queries(self) -> int:
@@ -52,8 +50,7 @@ class Task:
 
 
 def make_task(query_codes: Any, database_codes: Any, query_labels: Any, database_labels: Any) -> Task:
-    """Check the four arrays and convert them for the kernels. Codes may be tensors on one device."""
-    tensors = (query_codes, database_codes) if is_tensor(query_codes) and is_tensor(database_codes) else None
+    """Check the four arrays and convert them for the kernels. Tensors are copied to the host, which counts as fast."""
     query_codes = _codes(to_numpy(query_codes), "query_codes")
     database_codes = _codes(to_numpy(database_codes), "database_codes")
     n, width = query_codes.shape
@@ -75,9 +72,8 @@ def make_task(query_codes: Any, database_codes: Any, query_labels: Any, database
         classes = _factorize(query_labels, database_labels)
     else:
         sets = _label_sets(query_labels, database_labels)
-    on_device = DeviceCodes(*tensors, *classes[:2]) if tensors is not None and classes[2] else None
     words, planes = as_words(query_codes), np.ascontiguousarray(as_words(database_codes).T)
-    return Task(words, planes, *classes[:2], *sets, classes[2], 8 * width, on_device)
+    return Task(words, planes, *classes[:2], *sets, classes[2], 8 * width)
 
 
 def _codes(codes: Any, name: str) -> NDArray[np.uint8]:
@@ -115,32 +111,3 @@ def _label_sets(queries: NDArray[Any], database: NDArray[Any]) -> tuple[WordArra
         )
     query_sets, database_sets = (as_words(pack_bits(labels)) for labels in (queries, database))
     return query_sets, np.ascontiguousarray(database_sets.T)
-
-
-class DeviceCodes:
-    """Codes and classes of queries and database on one device."""
-
-    def __init__(self, queries: Any, database: Any, query_classes: Any, database_classes: Any) -> None:
-        import torch
-
-        require_comparable(queries, database)
-        self._queries, self._database = packed_to_signs(queries), packed_to_signs(database)
-        self._query_classes = torch.as_tensor(query_classes, device=queries.device)
-        self._database_classes = torch.as_tensor(database_classes, device=queries.device)
-
-    def count(self, block: slice) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Items, and relevant items, at each distance, for a block of queries."""
-        import torch
-
-        queries, classes = self._queries[block], self._query_classes[block]
-        rows, width = len(queries), 2 * (queries.shape[1] + 1)
-        step = items_at_once(queries)
-        total = torch.zeros(rows * width, dtype=torch.int64, device=queries.device)
-        offset = (torch.arange(rows, device=queries.device) * width)[:, None]
-        for first in range(0, len(self._database), step):
-            part = slice(first, first + step)
-            keys = 2 * sign_distances(queries, self._database[part]).long()
-            keys += classes[:, None] == self._database_classes[part]
-            total += torch.bincount((keys + offset).flatten(), minlength=rows * width)
-        pairs_at = total.view(rows, -1, 2).cpu().numpy()
-        return pairs_at.sum(axis=2), np.ascontiguousarray(pairs_at[:, :, 1])
