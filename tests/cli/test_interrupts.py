@@ -223,7 +223,7 @@ def test_an_unknown_solver_is_told_every_solver(tmp_path: Path) -> None:
         ("hashlearn e", {"encode", "evaluate", "explore", "export"}),
         ("hashlearn des", {"describe"}),
         ("hashlearn encode --", {"--output", "--id-column", "--number-rows", "--keep", "--batch-rows", *EVERYWHERE}),
-        ("hashlearn export --to sq", {"sqlite", "sqlite_vec"}),
+        ("hashlearn export --to sq", {"sqlite_vec"}),
         ("hashlearn export --duplicates re", {"replace", "refuse"}),
         ("hashlearn fit --met", {"--method"}),
         ("hashlearn fit --method itq", {"itq", "itq_cca"}),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import time
 from dataclasses import dataclass
 from functools import partial, reduce
@@ -13,8 +12,8 @@ import pytest
 
 from hashlearn import bqp, distributed
 from hashlearn.bits import unpack_signs
-from hashlearn.distributed import block_cache, encoding
-from hashlearn.distributed.block_cache import BlockState, set_bit
+from hashlearn.distributed import block_cache
+from hashlearn.distributed.block_cache import BlockState
 from hashlearn.distributed.blocks import as_table, checked_rows
 from hashlearn.distributed.class_codes import shares
 from hashlearn.distributed.distance_codes import propose
@@ -115,17 +114,6 @@ def test_bounds_hold_and_are_close():
         assert 0.0 <= record.gap < 0.1
 
 
-def test_set_bit_leaves_the_others_alone():
-    rng = np.random.default_rng(0)
-    codes = rng.integers(0, 256, (50, 2)).astype(np.uint8)
-    wanted = np.unpackbits(codes, axis=1)
-    for bit in (0, 7, 9):
-        values = rng.random(50) < 0.5
-        wanted[:, bit] = values
-        set_bit(codes, bit, values)
-        np.testing.assert_array_equal(np.unpackbits(codes, axis=1), wanted)
-
-
 def test_distinct_bits_from_inner_products():
     rng = np.random.default_rng(0)
     codes = np.where(rng.random((40, 6)) < 0.5, -1, 1).astype(np.int8)
@@ -206,24 +194,12 @@ def test_missing_files_are_said():
         distributed.fit("nowhere/*.parquet")
 
 
-def test_what_is_sent_to_encode_leaves_the_codes_of_the_rows_behind():
-    X, _ = clustered(900, 8)
-    hasher = distributed.fit(X, n_bits=8, solver="passes", hash_function="linear_ridge", n_workers=0)
-    sent = pickle.loads(encoding._pickled(hasher))
-    assert not hasattr(sent, "training_codes")
-    assert len(hasher.training_codes) == 900
-    np.testing.assert_array_equal(sent.encode(X), hasher.encode(X))
-
-
 @pytest.mark.parametrize(
     ("solver", "words"),
     [
         ("auto", "sdr, n draws 20, polish 2, tol 0.001, on up to 10,000 sampled rows, extended to all rows"),
         ("passes", "single flips, all rows"),
-        ("sampled_al", "al, on up to 10,000 sampled rows, extended to all rows"),
-        ("spectral", "spectral, on up to 10,000 sampled rows, extended to all rows"),
         (bqp.AugmentedLagrangian(max_iter=3), "al, max iter 3, on up to 10,000 sampled rows, extended to all rows"),
-        (Passes(), "single flips, all rows"),
         (Passes("quick_sdr"), "sdr, tol 0.0001, on up to 10,000 sampled rows, extended to all rows"),
     ],
 )
@@ -237,25 +213,11 @@ def test_the_report_says_what_ran_in_blocks(solver, words):
     assert report.parameters.get("solver") == (known.get(inner, inner) if isinstance(inner, str) else inner)
 
 
-def test_the_report_says_what_ran_for_labels():
-    X, y = clustered(300, 5)
-    report = distributed.fit(X, y, n_bits=3, chunk_rows=100, n_workers=0).inference_report_
-    assert (report.solver, report.method) == ("auto", "sdr, tol 0.0001, all rows")
-
-
 @pytest.mark.parametrize("solver", PRESETS)
 def test_every_preset_runs_in_blocks(solver):
     X, _ = clustered(200, 5)
     report = distributed.fit(X, n_bits=3, n_sweeps=1, solver=solver, chunk_rows=70, n_workers=0).inference_report_
     assert report.final_objective <= report.start_objective
-
-
-@pytest.mark.parametrize("name", ["al", "spectral"])
-def test_a_name_of_a_method_is_its_default_object(name):
-    X, _ = clustered(300, 5)
-    options = {"n_bits": 4, "n_sweeps": 1, "chunk_rows": 100, "n_workers": 0, "random_state": 0}
-    named, given = (distributed.fit(X, solver=solver, **options) for solver in (name, bqp.METHODS[name]()))
-    np.testing.assert_array_equal(named.training_codes, given.training_codes)
 
 
 @dataclass(frozen=True)

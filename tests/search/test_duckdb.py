@@ -5,7 +5,6 @@ from __future__ import annotations
 import subprocess
 import sys
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,6 @@ import pytest
 
 from hashlearn.bits import hamming_distances
 from hashlearn.search.stores import DuckDBStore, column
-from hashlearn.search.stores.arrow import write_parquet
-from hashlearn.search.stores.base import Batch
 from tests.search.codes import engine, nearest, random_codes
 
 CODES = random_codes(200, 33)
@@ -51,15 +48,6 @@ def test_the_macro_answers_in_plain_sql(tmp_path: Path, duckdb: Any) -> None:
     assert rows_of(duckdb, path, "SELECT hamming_bits('0110'::BIT, '0011'::BIT)") == [(2,)]
     # DuckDB's own function of that name stays what it was.
     assert rows_of(duckdb, path, "SELECT hamming('duck', 'dock')") == [(1,)]
-
-
-def test_the_macro_reads_parquet_files_of_codes(tmp_path: Path, duckdb: Any) -> None:
-    write_parquet(tmp_path / "codes.parquet", CODES, np.arange(200), 33)
-    with DuckDBStore.create(tmp_path / "a.duckdb", "codes", 33):
-        pass
-    statement = f"SELECT id FROM '{tmp_path}/codes.parquet' ORDER BY hamming_bits(code, ?::BLOB), id LIMIT 4"
-    found = rows_of(duckdb, tmp_path / "a.duckdb", statement, CODES[7].tobytes())
-    assert [row[0] for row in found] == nearest(CODES[7:8], CODES, np.arange(200), 4)[0][0].tolist()
 
 
 def test_a_macro_of_that_name_is_left_alone(tmp_path: Path, duckdb: Any) -> None:
@@ -125,23 +113,6 @@ def test_what_is_no_database_is_refused_by_name(tmp_path: Path, duckdb: Any, pla
     with pytest.raises(OSError, match=r"database '.*' cannot be opened: "):
         DuckDBStore.create(tmp_path / place, "codes", 33)
     assert (tmp_path / "junk").read_bytes() == b"my notes" * 1000
-
-
-def test_readers_see_all_rows_of_a_load_or_none(tmp_path: Path, duckdb: Any) -> None:
-    path, ids = tmp_path / "a.duckdb", [str(uuid.UUID(int=number)) for number in range(200)]
-    with (
-        DuckDBStore.create(path, "codes", 33, id_type="string") as store,
-        DuckDBStore.create(path, "codes", 33) as reader,
-    ):
-
-        def batches() -> Iterator[Batch]:
-            for first in (0, 100):
-                yield Batch(CODES[first : first + 100], np.array(ids[first : first + 100], object), {})
-                assert len(reader) == 0
-
-        store._load(batches(), True)
-        assert len(reader) == 200
-        assert reader.search(CODES[3:4], 1).indices[0, 0] == nearest(CODES[3:4], CODES, np.array(ids), 1)[0][0, 0]
 
 
 def test_a_column_of_uuids_takes_and_gives_text(tmp_path: Path, duckdb: Any) -> None:

@@ -281,20 +281,6 @@ def test_a_load_inside_a_transaction_of_the_user_s(path: Path, postgres_url: str
             assert observer.execute("SELECT count(*) FROM load_inside").fetchone() == (count,)
 
 
-def test_without_the_right_to_make_tables(path: Path, postgres_url: str) -> None:
-    engine("pyarrow.parquet")
-    psycopg = engine("psycopg")
-    PostgresStore.create(postgres_url, "load_limited", 33, id_type="string").close()
-    with psycopg.connect(postgres_url, autocommit=True) as owner:
-        owner.execute("DO $$ BEGIN CREATE ROLE limited; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
-        owner.execute("GRANT SELECT, INSERT, UPDATE ON load_limited TO limited")
-    with psycopg.connect(postgres_url, autocommit=True) as connection:
-        connection.execute("SET ROLE limited")
-        store = PostgresStore.create(connection, "load_limited", 33)
-        assert load_codes(store, path) == N
-        assert_whole(store, IDS["string"])
-
-
 def test_a_key_that_others_refer_to_stays(path: Path, postgres_url: str) -> None:
     engine("pyarrow.parquet")
     with PostgresStore.create(postgres_url, "load_referred", 33, id_type="string") as store:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import threading
 import tracemalloc
 from collections.abc import Callable
@@ -13,25 +11,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hashlearn.search.stores import STORES, LanceStore, UsearchStore
+from hashlearn.search.stores import STORES, UsearchStore
 from hashlearn.search.stores.base import Batch
 from tests.search.codes import engine, random_codes
 from tests.search.conftest import Opener
 
-# Two stores of these have separate memory and conflict when they save. Tests of that are further below, and for FAISS
-# in test_faiss_files.py.
+# Two stores of these have separate memory and conflict when they save.
 IN_MEMORY = ("usearch", "faiss")
+FILES = pytest.mark.parametrize("open_store", IN_MEMORY, indirect=True)
 TABLES = pytest.mark.parametrize("open_store", [name for name in STORES if name not in IN_MEMORY], indirect=True)
-
-WRITER = """
-import sys, numpy as np
-from hashlearn.search.stores import LanceStore
-store = LanceStore.create(sys.argv[1], "codes", 32)
-print("ready", flush=True)
-sys.stdin.readline()
-for _ in range(5):
-    store.upsert(np.full((300, 4), int(sys.argv[2]), np.uint8), np.arange(300))
-"""
 
 
 def at_once(*calls: Callable[[], Any]) -> list[Any]:
@@ -86,28 +74,6 @@ def test_two_stores_write_the_same_ids(open_store: Opener) -> None:
         assert len(two) == 150  # a store sees what another one has written
 
 
-def test_two_processes_write_the_same_ids_to_lancedb(tmp_path: Path) -> None:
-    engine("lancedb", "pyarrow")
-    command = [sys.executable, "-W", "ignore", "-c", WRITER, str(tmp_path / "lance")]
-    pipe = subprocess.PIPE
-    writers = [
-        subprocess.Popen([*command, str(code)], stdin=pipe, stdout=pipe, stderr=pipe, text=True) for code in (1, 2)
-    ]
-    for writer in writers:
-        assert writer.stdout is not None
-        assert writer.stdout.readline() == "ready\n"
-    for writer in writers:
-        assert writer.stdin is not None
-        writer.stdin.write("\n")
-        writer.stdin.flush()
-    for writer in writers:
-        _, errors = writer.communicate(timeout=60)
-        assert writer.returncode == 0, errors
-    with LanceStore.create(tmp_path / "lance", "codes", 32) as store:
-        assert len(store) == 300
-        assert np.unique(store.search(np.zeros((1, 4), np.uint8), 300).indices).size == 300
-
-
 @TABLES
 def test_eight_threads_make_one_table(open_store: Opener) -> None:
     stores = at_once(*(lambda: open_store(32) for _ in range(8)))
@@ -116,39 +82,46 @@ def test_eight_threads_make_one_table(open_store: Opener) -> None:
         store.close()
 
 
-def test_a_usearch_file_that_another_store_has_written_is_not_overwritten(tmp_path: Path) -> None:
-    engine("usearch.index")
-    path, codes = tmp_path / "a.usearch", random_codes(5, 32)
-    one, two, reader = (UsearchStore.create(path, 32) for _ in range(3))
+@FILES
+def test_a_file_that_another_store_has_written_is_not_overwritten(open_store: Opener) -> None:
+    codes = random_codes(5, 32)
+    one, two, reader = (open_store(32) for _ in range(3))
     one.upsert(codes, np.arange(5))
     two.upsert(codes, np.arange(5) + 10)
     one.save()
     one.upsert(codes, np.arange(5) + 5)
     one.close()
-    with pytest.raises(ValueError, match=r"a\.usearch' was written by another store after this one read it"):
+    with pytest.raises(ValueError, match=r"store' was written by another store after this one read it; nothing is"):
         two.close()
-    later = UsearchStore.create(path, 32)
+    later = open_store(32)
     one.remove([0])
     one.save()
     assert len(later) == 10
     later.close()  # nothing was changed, so nothing is written
-    with UsearchStore.create(path, 32) as again:
+    with open_store(32) as again:
         assert len(again) == 9
     with pytest.raises(ValueError, match="written by another"):
         reader.save()
 
 
-def test_a_block_that_fails_does_not_save_usearch(tmp_path: Path) -> None:
-    engine("usearch.index")
-    path, codes = tmp_path / "a.usearch", random_codes(5, 32)
-    with UsearchStore.create(path, 32) as store:
+@FILES
+def test_a_block_that_fails_does_not_save(open_store: Opener) -> None:
+    codes = random_codes(5, 32)
+    with open_store(32) as store:
         store.upsert(codes, np.arange(5))
-    store = UsearchStore.create(path, 32)
+    store = open_store(32)
     store.remove(np.arange(5))
     with pytest.raises(TypeError, match="integers"), store:
         store.remove(["six"])
-    with UsearchStore.create(path, 32) as store:
+    with open_store(32) as store:
         assert len(store) == 5
+
+
+@FILES
+def test_without_a_path_nothing_is_written(open_store: Opener, tmp_path: Path) -> None:
+    with type(open_store(32)).create(None, 32) as store:  # type: ignore[attr-defined]
+        store.upsert(random_codes(5, 32), np.arange(5))
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_usearch_upsert_that_fails_half_way_is_never_saved(tmp_path: Path) -> None:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import shutil
-import signal
 import subprocess
 import sys
 import time
@@ -24,11 +22,6 @@ from hashlearn.streams import CodesFile, describe_codes, encode_file, encode_row
 from hashlearn.streams.encoding import work_digest
 
 ROWS = np.random.default_rng(0).standard_normal((1000, 16)).astype(np.float32)
-ENCODE = """
-import sys
-from hashlearn.cli import main
-main(["encode", "model", "rows.npy", "-o", "codes.npy", "--batch-rows", "20", "--json"])
-"""
 
 
 @pytest.fixture
@@ -101,25 +94,6 @@ def test_codes_of_a_hasher_without_a_digest_name_no_model(hasher: Any) -> None:
     assert len(read_codes("codes.parquet", 33, fingerprint(hasher))[0]) == 1000
 
 
-def test_kill_9_in_the_middle_and_the_same_command_again(hasher: Any) -> None:
-    source = open_rows("rows.npy")
-    expected = encode_file(hasher, source, "whole.npy").sha256
-    shards = Path(".codes.npy.shards")
-    for _ in range(5):  # on a busy machine it may end before we look
-        process = subprocess.Popen([sys.executable, "-c", ENCODE], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        deadline = time.monotonic() + 100
-        while time.monotonic() < deadline and process.poll() is None and len(list(shards.glob("0*"))) < 5:
-            time.sleep(0.001)
-        process.kill()
-        if process.wait(timeout=30) == -signal.SIGKILL:
-            break
-    resumed = len(list(shards.glob("0*")))
-    done = encode_file(hasher, source, "codes.npy", batch_rows=20)
-    assert (done.resumed_rows, done.sha256) == (20 * resumed, expected)
-    assert 5 <= resumed < 50
-    np.testing.assert_array_equal(np.load("codes.npy"), hasher.encode(ROWS))
-
-
 def stopped_halfway(hasher: Any, **changes: Any) -> None:
     arguments = {"batch_rows": 50, "identity": "a", **changes}
     with pytest.raises(Stop):
@@ -146,14 +120,6 @@ def swap_in(rows: np.ndarray, name: str) -> None:
     os.utime(name, ns=(before.st_atime_ns, before.st_mtime_ns))
     after = os.stat(name)
     assert (after.st_size, after.st_mtime_ns) == (before.st_size, before.st_mtime_ns)
-
-
-def test_an_input_of_the_same_name_size_and_time_is_not_taken_for_the_first(hasher: Any) -> None:
-    stopped_halfway(hasher)
-    swap_in(-ROWS, "rows.npy")
-    done = encode_file(hasher, open_rows("rows.npy"), "codes.npy", batch_rows=50, identity="a")
-    assert done.resumed_rows == 0
-    np.testing.assert_array_equal(np.load("codes.npy"), hasher.encode(-ROWS))
 
 
 def test_only_what_comes_before_a_change_is_taken_up(hasher: Any) -> None:
@@ -218,19 +184,6 @@ def test_the_digest_of_the_work_is_that_of_hasher_and_rows(hasher: Any) -> None:
     assert work_digest(hasher, open_rows("rows.npy")) not in found
 
 
-@pytest.mark.parametrize("damage", [b"", b"x" * 10, "copied", "folder gone"])
-def test_shards_know_their_place(hasher: Any, damage: Any) -> None:
-    expected = encode_file(hasher, open_rows("rows.npy"), "whole.npy").sha256
-    stopped_halfway(hasher)
-    third, seventh = (Path(f".codes.npy.shards/{shard:010d}") for shard in (3, 7))
-    if damage == "folder gone":
-        shutil.rmtree(".codes.npy.shards")
-    else:
-        seventh.write_bytes(third.read_bytes() if damage == "copied" else damage)
-    done = encode_file(hasher, open_rows("rows.npy"), "codes.npy", batch_rows=50, identity="a")
-    assert (done.resumed_rows, done.sha256) == (0 if damage == "folder gone" else 450, expected)
-
-
 def test_damaged_shards_are_made_again(hasher: Any) -> None:
     expected = encode_file(hasher, open_rows("rows.npy"), "whole.npy").sha256
     stopped_halfway(hasher)
@@ -242,26 +195,6 @@ def test_damaged_shards_are_made_again(hasher: Any) -> None:
     gone.unlink()
     done = encode_file(hasher, open_rows("rows.npy"), "codes.npy", batch_rows=50, identity="a")
     assert (done.resumed_rows, done.sha256) == (350, expected)
-
-
-def test_a_full_disk_keeps_what_is_done(hasher: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = encode_file(hasher, open_rows("rows.npy"), "codes.npy").sha256
-    before = Path("codes.npy").read_bytes()
-    real, calls = os.fsync, []
-
-    def full(handle: int) -> None:
-        calls.append(handle)
-        if len(calls) > 20:
-            raise OSError(28, "No space left on device")
-        real(handle)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(os, "fsync", full)
-        with pytest.raises(OSError, match="No space left"):
-            encode_file(hasher, open_rows("rows.npy"), "codes.npy", batch_rows=50)
-    assert Path("codes.npy").read_bytes() == before
-    done = encode_file(hasher, open_rows("rows.npy"), "codes.npy", batch_rows=50)
-    assert (done.resumed_rows > 0, done.sha256) == (True, expected)
 
 
 def test_two_at_once_mix_nothing_and_foreign_files_stay(hasher: Any) -> None:

@@ -20,7 +20,6 @@ from hashlearn.core.progress_bar import ProgressBar
 from hashlearn.pages.formatting import seconds
 
 ONNX = "onnx"
-ALIASES = {"pgvector": "postgres", "postgresql": "postgres", "sqlite": "sqlite_vec", "lance": "lancedb"}
 OF_ONNX = {"output": "--output", "sample": "--sample", "dtype": "--dtype", "opset": "--opset"}
 OF_STORES = {
     "url": "--url",
@@ -64,7 +63,7 @@ def export_command(source: Path, to: str | None, bar: ProgressBar, **given: Any)
     before. Exit code 1: it cannot be done here (is the package installed, does the
     server answer?), 2: bad input, 130: Ctrl-C.
     """
-    is_codes, name = source.suffix.lower() == ".parquet", ALIASES.get(to or ONNX, to or ONNX)
+    is_codes, name = source.suffix.lower() == ".parquet", to or ONNX
     if name != ONNX or is_codes:
         from hashlearn.search.stores import STORES
 

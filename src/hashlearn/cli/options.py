@@ -60,7 +60,6 @@ class _NamedOption(click.Option):
         """All names that the option takes."""
         from hashlearn import bqp, hash_functions, hashers, inference, targets
         from hashlearn.bqp.problem_files import FORMATS
-        from hashlearn.cli.export import ALIASES
         from hashlearn.hashers.ranking import ENCODERS
         from hashlearn.search.stores import STORES
 
@@ -72,7 +71,7 @@ class _NamedOption(click.Option):
             "hash functions": ["auto", *hash_functions.HASH_FUNCTIONS],
             "solvers of one problem": bqp.METHODS,
             "problem formats": FORMATS,
-            "places": ["onnx", *STORES, *ALIASES],
+            "places": ["onnx", *STORES],
         }
         return list(known[self.registry])
 
