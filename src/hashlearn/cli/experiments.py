@@ -20,10 +20,11 @@ from hashlearn.pages.formatting import ABSENT
 from hashlearn.pages.tables import text_table
 
 if TYPE_CHECKING:
+    from hashlearn.core.progress import Progress
     from hashlearn.experiments.bench.choices import Choice
     from hashlearn.experiments.bench.plans import Plan
     from hashlearn.experiments.bench.results import Results
-    from hashlearn.experiments.bench.run import Outcome, RunProgress
+    from hashlearn.experiments.bench.run import Outcome
     from hashlearn.experiments.bench.summary import Summary
     from hashlearn.experiments.bench.tables import Cell
     from hashlearn.experiments.datasets import Known
@@ -146,23 +147,10 @@ class _Lines:
     def __init__(self) -> None:
         self._done = 0.0
 
-    def __call__(self, progress: RunProgress) -> None:
+    def __call__(self, progress: Progress) -> None:
         if progress.done > self._done:
             self._done = progress.done
-            left = progress.seconds_left
-            about = "" if left is None or progress.done == progress.total else f", about {duration(left)} left"
-            click.echo(f"{progress.done}/{progress.total} cells, {progress.stage}{about}", err=True)
-
-
-def duration(seconds: float) -> str:
-    """A rounded duration.
-
-    >>> duration(42.4), duration(400.0), duration(20000.0)
-    ('42 s', '7 min', '5.6 h')
-    """
-    if seconds < 90.0:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60.0:.0f} min" if seconds < 5400.0 else f"{seconds / 3600.0:.1f} h"
+            click.echo(f"{progress.done}/{progress.total} cells, {progress.stage}", err=True)
 
 
 def _dataset_names(given: str) -> list[str]:

@@ -27,7 +27,7 @@ def test_a_table_is_run_shown_and_stored(tmp_path):
     ended = bench("inference", "--dataset", "digits", "--methods", "quick", "--bits", "8", out=tmp_path)
     assert ended.exit_code == 0, ended.output
     assert "digits (pixels): precision within 2 bits in %, mean ± standard deviation of 3 draws" in ended.output
-    assert "| Quick  |" in ended.output
+    assert "| Quick" in ended.output
     assert "3 cell(s) run, 0 stored before" in ended.output
     assert len(read(tmp_path).records) == 3
 
@@ -43,9 +43,7 @@ def test_a_line_for_each_cell_that_ends_where_nobody_watches(tmp_path, monkeypat
     options = ("inference", "--dataset", "digits", "--methods", "Quick,Broken", "--bits", "4,8", "--draws", "1")
     first = bench(*options, out=tmp_path / "a").stderr.splitlines()
     assert first[0].startswith("1/4 cells, digits, ")
-    assert first[0].endswith(" s left")
     assert [line.partition(", ")[0] for line in first] == ["1/4 cells", "2/4 cells", "3/4 cells", "4/4 cells"]
-    assert "left" not in first[-1]
     assert {line.split(", ")[2] for line in first} == {"Quick", "Broken"}
     assert bench(*options, "--quiet", out=tmp_path / "b").stderr == ""
     monkeypatch.setattr("click.testing._NamedTextIOWrapper.isatty", lambda stream: True)

@@ -15,7 +15,7 @@ import pytest
 from hashlearn.experiments.bench import run as run_module
 from hashlearn.experiments.bench.plans import plan
 from hashlearn.experiments.bench.results import ResultError, read
-from hashlearn.experiments.bench.run import Clock, run
+from hashlearn.experiments.bench.run import run
 from hashlearn.experiments.bench.tables import Cell
 from tests.experiments.bench import fakes
 
@@ -99,7 +99,7 @@ def test_processes_give_the_same_codes_as_none_and_one_that_dies_costs_one_cell(
     errors = {(ended.cell.method, ended.cell.n_bits): ended.error for ended in outcome.failed}
     assert errors == {
         ("Broken", 3): "RuntimeError: odd bits are beyond me",
-        ("Dying", 4): "the worker process died (killed by signal 9, perhaps out of memory)",
+        ("Dying", 4): "the worker process died, perhaps out of memory",
     }
     assert len(outcome.finished) == 8
     found = read(tmp_path / "two", wanted.cells)
@@ -215,25 +215,8 @@ def test_progress_counts_up_and_ends_complete(tmp_path):
     run(small_plan(), tmp_path, load=fakes.load, progress=heard.append)
     done = [event.done for event in heard]
     assert done == sorted(done)
-    assert (heard[0].done, heard[0].total, heard[0].seconds_left) == (0, 4, None)
-    assert (heard[-1].done, heard[-1].seconds_left) == (4, 0.0)
+    assert (heard[0].done, heard[0].total, heard[-1].done) == (0, 4, 4)
     assert any("learning" in event.stage for event in heard)
-
-
-def test_time_left_is_judged_by_cells_alike():
-    def cell(method, n_bits, draw):
-        return Cell("inference", "digits", method, n_bits, draw)
-
-    stored = {cell("SDR", 8, 0): {"seconds": {"fit": 3.0, "inference": 2.0, "encode": 1.0, "evaluate": None}}}
-    todo = [cell("SDR", 8, 1), cell("SDR", 16, 0), cell("AL", 8, 0), cell("AL", 8, 1)]
-    clock = Clock(todo, stored, None)
-    assert clock.seconds_left() == pytest.approx(4 * 4.0, abs=1.0)  # all by the one that was seen
-    clock.ended(todo[2], 10.0, parallel=2)
-    assert clock.seconds_left() == pytest.approx((4.0 + 4.0 + 10.0) / 2, abs=1.0)
-    clock.ended(todo[1], None)
-    assert clock.seconds_left() == pytest.approx(4.0 + 10.0, abs=1.0)
-    time.sleep(0.2)
-    assert clock.seconds_left() <= 4.0 + 10.0 - 0.2  # a cell is under way
 
 
 def test_a_run_that_another_table_has_is_copied(tmp_path):

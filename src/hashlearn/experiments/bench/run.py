@@ -1,25 +1,23 @@
 """Run the missing cells of a plan: resumable after a kill at any moment, one data set in memory at a time.
 
 A cell that fails is reported, and the others go on. With more than one job, cells run in as many processes as memory
-allows; the results are the same. The time left is estimated from the seconds of similar cells, stored or just finished.
+allows; the results are the same.
 """
 
 from __future__ import annotations
 
 import signal
 import threading
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from statistics import fmean
 from types import FrameType
 from typing import Any
 
 from hashlearn.core.memory import available_memory
-from hashlearn.core.progress import Progress, ProgressCallback
+from hashlearn.core.progress import Progress, ProgressCallback, tell
 from hashlearn.experiments import datasets
 from hashlearn.experiments.bench import asked
 from hashlearn.experiments.bench.asked import ResultError
@@ -37,7 +35,6 @@ from hashlearn.experiments.datasets import DataSet
 WORKER_BYTES = 2**29  # a worker's interpreter with its libraries and compiled kernels
 COPIES_OF_DATA = 2  # that a worker holds
 GRAM_MATRICES = 3  # that a worker holds
-PARTS = ("fit", "encode", "evaluate")  # of a record's seconds; inference is a part of fit
 
 
 @dataclass
@@ -70,7 +67,7 @@ def run(
     folder : the results folder, created if necessary
     jobs : number of processes, reduced if memory does not suffice. One job uses all cores by threads
     load : replaces `hashlearn.experiments.datasets.load`
-    progress : called with a `RunProgress` at every step
+    progress : called with a `Progress` at every step; ``done`` of ``total`` cells have ended
 
     Raises
     ------
@@ -102,19 +99,18 @@ def run(
         outcome.notes.append(f"{len(copied)} cell(s) are the same run in another table and were copied from there")
     with _noticing_interrupts() as check:
 
-        def told(at: RunProgress) -> None:
+        def say(what: str) -> None:
             check()
-            if progress is not None:
-                progress(at)
+            left_out = sum(cell.dataset in outcome.not_loaded for cell in todo)
+            tell(progress, what, len(outcome.finished) + left_out, len(todo))
 
-        clock = Clock(todo, stored, told)
         for dataset, source in plan.datasets.items():
             cells = [cell for cell in todo if cell.dataset == dataset]
             if cells:
                 features = plan.table.features.get(dataset)
                 choice = _with_stored_metrics(plan, dataset, folder)
                 work = Work(folder, load or datasets.load, source, features, max(plan.bits), choice)
-                _run_dataset(plan, cells, work, jobs, outcome, clock, stored)
+                _run_dataset(plan, cells, work, jobs, outcome, say, stored)
             else:
                 asked.record(folder, plan, dataset)
     return outcome
@@ -126,15 +122,15 @@ def _run_dataset(
     work: Work,
     jobs: int,
     outcome: Outcome,
-    clock: Clock,
+    say: Callable[[str], None],
     stored: Mapping[Cell, Mapping[str, Any]],
 ) -> None:
     dataset = cells[0].dataset
 
     def loading(at: Progress) -> None:
-        clock.tell(f"{dataset}: {at.stage} {at.done}/{at.total}")
+        say(f"{dataset}: {at.stage} {at.done}/{at.total}")
 
-    clock.tell(f"{dataset}: loading")
+    say(f"{dataset}: loading")
     try:
         data = work.load(work.source, features=work.features, progress=loading)
         drawn = draw(plan.table, data, 0, plan.choice)
@@ -142,19 +138,18 @@ def _run_dataset(
         asked.record(work.folder, plan, dataset)
     except Exception as error:  # whatever is wrong with this data set, the next one may work
         outcome.not_loaded[dataset] = str(error)
-        clock.leave_out(cells)
         return
     processes = min(len(cells), _affordable(jobs, data, len(drawn.train)))
     if processes < min(jobs, len(cells)):
         outcome.notes.append(f"{dataset}: memory allows {processes} of {jobs} processes")
     if processes == 1:
-        ending = _here(cells, data, work, clock)
+        ending = _here(cells, data, work, say)
     else:
-        ending = in_processes(cells, processes, work, lambda cell: clock.tell(str(cell)))
+        ending = in_processes(cells, processes, work, lambda cell: say(str(cell)))
     del data  # the workers have their own
     for ended in ending:
         outcome.finished.append(ended)
-        clock.ended(ended.cell, ended.seconds if ended.error is None else None, processes)
+        say(str(ended.cell))
 
 
 def _require_same_options(plan: Plan, stored: Mapping[Cell, Mapping[str, Any]]) -> None:
@@ -216,9 +211,9 @@ def _check_same_queries(stored: Mapping[Cell, Mapping[str, Any]], dataset: str, 
                 )
 
 
-def _here(cells: list[Cell], data: DataSet, work: Work, clock: Clock) -> Iterator[Finished]:
+def _here(cells: list[Cell], data: DataSet, work: Work, say: Callable[[str], None]) -> Iterator[Finished]:
     for cell in cells:
-        yield work.try_cell(cell, data, clock.stages_of(cell))
+        yield work.try_cell(cell, data, lambda what, cell=cell: say(f"{cell}: {what}"))
 
 
 def _affordable(jobs: int, data: DataSet, n_train: int) -> int:
@@ -257,74 +252,3 @@ def _noticing_interrupts() -> Iterator[Callable[[], None]]:
         yield check
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-@dataclass(frozen=True)
-class RunProgress(Progress):
-    """``done`` of ``total`` cells have ended."""
-
-    seconds_left: float | None  # None before any cell has ended
-
-
-class Clock:
-    """Counts cells and reports progress."""
-
-    def __init__(
-        self,
-        todo: Iterable[Cell],
-        stored: Mapping[Cell, Mapping[str, Any]],
-        progress: ProgressCallback | None,
-    ) -> None:
-        self._left = dict.fromkeys(todo)
-        self._total = len(self._left)
-        self._progress = progress
-        self._parallel = 1
-        self._last_end = time.perf_counter()
-        self._seen = [(cell, sum(record["seconds"].get(p) or 0.0 for p in PARTS)) for cell, record in stored.items()]
-
-    def tell(self, what: str) -> None:
-        """Report what is being done now."""
-        if self._progress is not None:
-            self._progress(RunProgress(what, self._total - len(self._left), self._total, self.seconds_left()))
-
-    def stages_of(self, cell: Cell) -> Callable[[str], None]:
-        """A function that reports a stage of this cell."""
-        return lambda what: self.tell(f"{cell}: {what}")
-
-    def ended(self, cell: Cell, seconds: float | None, parallel: int = 1) -> None:
-        """Count a cell as ended. ``seconds`` is None for a failed cell, which tells nothing about others."""
-        self._left.pop(cell, None)
-        self._parallel = parallel
-        self._last_end = time.perf_counter()
-        if seconds is not None:
-            self._seen.append((cell, seconds))
-        self.tell(str(cell))
-
-    def leave_out(self, cells: Iterable[Cell]) -> None:
-        """Count cells that cannot be run, without a report of each."""
-        for cell in cells:
-            self._left.pop(cell, None)
-
-    def seconds_left(self) -> float | None:
-        """Estimate for the remaining cells, minus the time since the last one ended; None before any has."""
-        if not self._seen:
-            return None
-        whole = sum(self._estimate(cell) for cell in self._left) / self._parallel
-        return max(0.0, whole - (time.perf_counter() - self._last_end))
-
-    def _estimate(self, cell: Cell) -> float:
-        """The mean of the most similar cells."""
-        for kind in _KINDS:
-            found = [seconds for other, seconds in self._seen if kind(other) == kind(cell)]
-            if found:
-                return fmean(found)
-        raise AssertionError("the last kind holds every cell")
-
-
-# What similar cells have in common, most similar first.
-_KINDS: tuple[Callable[[Cell], object], ...] = (
-    lambda cell: (cell.dataset, cell.n_bits, cell.method),
-    lambda cell: (cell.n_bits, cell.method),
-    lambda cell: cell.method,
-    lambda cell: None,
-)

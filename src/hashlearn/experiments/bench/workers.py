@@ -2,9 +2,6 @@
 
 Each worker loads the data set once, gets its share of the cores, and ignores Ctrl-C, which its parent handles. The
 process that runs a cell stores it atomically, so no kill loses a finished cell or leaves half of one.
-
-joblib and `concurrent.futures` cannot replace this: there, one killed worker breaks the whole pool. All running cells
-fail, and nobody learns which cell was to blame.
 """
 
 from __future__ import annotations
@@ -13,14 +10,13 @@ import multiprocessing
 import os
 import signal
 import threading
-import time
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
-from multiprocessing.connection import Connection, wait
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +41,6 @@ class Finished:
     """How one cell ended."""
 
     cell: Cell
-    seconds: float
     error: str | None = None  # in one line; the traceback is stored
 
 
@@ -62,7 +57,6 @@ class Work:
 
     def try_cell(self, cell: Cell, data: DataSet, stage: Stage) -> Finished:
         """Run and store one cell. Its errors are stored and returned; only Ctrl-C and failed writes are raised."""
-        started = time.perf_counter()
         try:
             with_gallery = cell.draw == 0 and cell.n_bits == self.gallery_bits
             record = run_cell(cell, data, choice=self.choice, with_gallery=with_gallery, stage=stage)
@@ -71,90 +65,77 @@ class Work:
         except Exception as error:
             text = f"{type(error).__name__}: {error}"
             write_error(self.folder, cell, text, traceback.format_exc())
-            return Finished(cell, time.perf_counter() - started, text)
+            return Finished(cell, text)
         stage("storing")
         write_cell(self.folder, cell, text)
-        return Finished(cell, time.perf_counter() - started)
+        return Finished(cell)
 
 
 def in_processes(
     cells: Sequence[Cell], jobs: int, work: Work, begun: Callable[[Cell], Any] = lambda cell: None
 ) -> Iterator[Finished]:
-    """Run cells in ``jobs`` processes and yield them as they end. ``begun`` is called with each cell that starts."""
-    waiting = deque(cells)
-    idle: list[_Worker] = []
-    busy: dict[Connection, _Worker] = {}
+    """Run cells in ``jobs`` processes and yield them as they end. ``begun`` is called with each cell that starts.
+
+    If a process dies, the pool ends, and nobody knows which of its running cells was to blame. So these run again, one
+    at a time, before the others go on in a new pool.
+    """
+    waiting, suspects = deque(cells), deque[Cell]()
+    others = set(multiprocessing.active_children())
     try:
-        while waiting or busy:
-            while waiting and len(busy) < jobs:
-                worker = idle.pop() if idle else _Worker(work, max(1, n_threads() // jobs))
-                busy[worker.connection] = worker
-                begun(waiting[0])
-                worker.give(waiting.popleft())
-            for connection in wait(list(busy)):
-                assert isinstance(connection, Connection)
-                ended = busy[connection].take()
-                worker = busy.pop(connection)
-                if worker.died:
-                    write_error(work.folder, ended.cell, str(ended.error), "")
-                    worker.end()
-                else:
-                    idle.append(worker)
-                yield ended
+        while waiting or suspects:
+            queue, width = (suspects, 1) if suspects else (waiting, jobs)
+            with _pool(width, work, max(1, n_threads() // jobs)) as pool:
+                running: dict[Future[Finished], Cell] = {}
+                dead: list[Cell] = []
+                while running or (queue and not dead):
+                    while queue and len(running) < width and not dead:
+                        cell = queue.popleft()
+                        begun(cell)
+                        try:
+                            running[pool.submit(_try_cell, cell)] = cell
+                        except BrokenProcessPool:
+                            dead.append(cell)
+                    for future in wait(running, return_when=FIRST_COMPLETED).done:
+                        cell = running.pop(future)
+                        try:
+                            yield future.result()
+                        except BrokenProcessPool:
+                            dead.append(cell)
+            if len(dead) == 1:
+                error = "the worker process died, perhaps out of memory"
+                write_error(work.folder, dead[0], error, "")
+                yield Finished(dead[0], error)
+            else:
+                suspects.extend(dead)
     finally:
-        for worker in [*idle, *busy.values()]:
-            worker.end()
+        for child in set(multiprocessing.active_children()) - others:
+            child.terminate()
 
 
-class _Worker:
-    """A process that runs one cell after another."""
-
-    def __init__(self, work: Work, threads: int) -> None:
-        self.died = False
-        context = multiprocessing.get_context("spawn")
-        self.connection, theirs = context.Pipe()
-        self.process: BaseProcess = context.Process(target=_serve, args=(theirs, work), daemon=True)
-        with _threads_of_children(threads):
-            self.process.start()
-        theirs.close()
-
-    def give(self, cell: Cell) -> None:
-        self.cell, self.started = cell, time.perf_counter()
-        with suppress(BrokenPipeError):  # it died between two cells: `take` notices
-            self.connection.send(cell)
-
-    def take(self) -> Finished:
-        """Wait for the cell. If the process died, the cell has failed."""
+@contextmanager
+def _pool(width: int, work: Work, threads: int) -> Iterator[ProcessPoolExecutor]:
+    context = multiprocessing.get_context("spawn")
+    with _threads_of_children(threads):
+        pool = ProcessPoolExecutor(width, context, initializer=_begin, initargs=(work,))
         try:
-            message = self.connection.recv()
-        except (EOFError, ConnectionResetError):
-            self.died = True
-            self.process.join()
-            code = self.process.exitcode or 0
-            why = f"killed by signal {-code}, perhaps out of memory" if code < 0 else f"exit code {code}"
-            return Finished(self.cell, time.perf_counter() - self.started, f"the worker process died ({why})")
-        if isinstance(message, BaseException):
-            raise message
-        assert isinstance(message, Finished)
-        return message
-
-    def end(self) -> None:
-        self.process.terminate()
-        self.process.join()
-        self.connection.close()
+            yield pool
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
 
 
-def _serve(connection: Connection, work: Work) -> None:
-    """The main function of a worker."""
+def _begin(work: Work) -> None:
+    """What a worker does first."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    data = work.load(work.source, features=work.features)
-    while True:
-        cell = connection.recv()
-        try:
-            connection.send(work.try_cell(cell, data, lambda what: None))
-        except OSError as error:  # the result could not be stored: no other could be either
-            connection.send(error)
+    _begun.append((work, work.load(work.source, features=work.features)))
+
+
+def _try_cell(cell: Cell) -> Finished:
+    work, data = _begun[0]
+    return work.try_cell(cell, data, lambda what: None)
+
+
+_begun: list[tuple[Work, DataSet]] = []  # of a worker: what it works on
 
 
 def _end_with_parent() -> None:
