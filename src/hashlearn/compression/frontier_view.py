@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from hashlearn.compression.result import Certificate, FrontierRow
 from hashlearn.pages.formatting import ABSENT, at_least, percent, seconds
 from hashlearn.pages.markup import Markup, element, join
-from hashlearn.pages.plots import Axis, Frame, Line, line_plot, linear_axis, log_axis, marked_log_axis
+from hashlearn.pages.plots import Axis, Frame, Line, line_plot, linear_axis, log_axis, marked_axis
 from hashlearn.pages.series_styles import Look, look, swatch
 from hashlearn.pages.tables import plain_table
 
@@ -148,7 +148,7 @@ def _bytes_axis(sizes: Sequence[int]) -> Axis:
     for size in sorted(set(sizes)):
         if not ticks or size >= TICK_GAP * ticks[-1]:
             ticks.append(size)
-    return marked_log_axis(ticks, sizes)
+    return marked_axis(ticks, sizes, log=True)
 
 
 def _marks(

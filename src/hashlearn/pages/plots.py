@@ -191,23 +191,12 @@ def log_axis(values: Iterable[float], floor: float) -> Axis:
     return Axis(ticks[0], ticks[-1], ticks[:: max(1, math.ceil(len(ticks) / 6))], log=True)
 
 
-def marked_axis(ticks: Sequence[float]) -> Axis:
-    """An axis with a tick at each of these places and nowhere else.
+def marked_axis(ticks: Sequence[float], values: Iterable[float] = (), log: bool = False) -> Axis:
+    """An axis with a tick at each of these places and nowhere else, long enough for the values too.
 
-    >>> marked_axis([8, 16, 32]).fraction(16), marked_axis([8]).fraction(8)
-    (0.3333333333333333, 0.5)
+    >>> marked_axis([8, 16, 32]).fraction(16), marked_axis([8]).fraction(8), marked_axis([8, 16], [4], log=True).low
+    (0.3333333333333333, 0.5, 4)
     """
-    if len(ticks) == 1:
-        return Axis(ticks[0] - 1.0, ticks[0] + 1.0, tuple(ticks))
-    return Axis(ticks[0], ticks[-1], tuple(ticks))
-
-
-def marked_log_axis(ticks: Sequence[float], values: Iterable[float] = ()) -> Axis:
-    """The same in decades, long enough for the values too.
-
-    >>> marked_log_axis([8, 16, 32]).fraction(16), marked_log_axis([8, 16], [4]).low
-    (0.5, 4)
-    """
-    held = [*ticks, *values]
-    low, high = min(held), max(held)
-    return Axis(low, high, tuple(ticks), log=True) if low < high else marked_axis([low])
+    shown = [*ticks, *values]
+    low, high = min(shown), max(shown)
+    return Axis(low, high, tuple(ticks), log) if low < high else Axis(low - 1.0, high + 1.0, tuple(ticks))

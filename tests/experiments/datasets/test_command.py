@@ -32,7 +32,7 @@ def test_table_shows_what_is_present(folder: Path, monkeypatch: pytest.MonkeyPat
     assert cells["cifar10"] == ["60,000", "no", "gist,", "hog,", "pixels"]
     assert cells["sun397"] == ["–", "no", "fc7"]
     assert cells["digits"] == ["1,797", "yes", "pixels"]
-    assert cells["mine"] == ["1,234", "yes", "given"]
+    assert cells["mine"] == ["–", "yes", "given"]
 
 
 def test_rest_is_explained(folder: Path) -> None:

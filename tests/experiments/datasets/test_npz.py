@@ -106,13 +106,6 @@ def test_nothing_is_unpickled(folder: Path) -> None:
         datasets.load("mine")
 
 
-def test_a_file_of_that_name_in_the_current_folder_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("20news.npz").touch()
-    with pytest.raises(ValueError, match=r"unknown data set '20news'; did you mean the file '20news\.npz'\?"):
-        datasets.load("20news")
-
-
 def test_other_features_are_refused(folder: Path) -> None:
     save(folder, X=X, y=Y)
     with pytest.raises(ValueError, match=r"features of mine\.npz must be 'given' or None, got 'gist'"):

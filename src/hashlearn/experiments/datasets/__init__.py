@@ -35,7 +35,6 @@ from hashlearn.experiments.datasets.own_files import (
     GIVEN,
     LICENSE,
     SUFFIXES,
-    count_samples,
     file_has_labels,
     near_file,
     read_file,
@@ -93,11 +92,10 @@ def known() -> list[Known]:
         Known(s.name, s.features, s.samples, s.home, s.license, s.how, folder, tuple(s.missing(folder)))
         for s in DATASETS.values()
     ]
-    for stem, path in _npz_files(folder).items():
-        samples = count_samples(path)
-        how = "a file of yours" if samples is not None else "a file that cannot be read"
-        found.append(Known(stem, (GIVEN,), samples, f"the file {path.name}", LICENSE, how, folder, ()))
-    return found
+    return found + [
+        Known(stem, (GIVEN,), None, f"the file {path.name}", LICENSE, "a file of yours", folder, ())
+        for stem, path in _npz_files(folder).items()
+    ]
 
 
 def _chosen(source: Source, features: str | ImageFeatures | None) -> str | ImageFeatures:

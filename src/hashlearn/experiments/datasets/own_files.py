@@ -54,16 +54,6 @@ def near_file(name: str) -> str:
     return f"; did you mean the file {here[0]!r}?" if here else ""
 
 
-def count_samples(path: Path) -> int | None:
-    """Number of samples; None if the file cannot be read."""
-    from hashlearn.streams.numpy_files import npz_names, numpy_array
-
-    try:
-        return len(numpy_array(path, "y" if "y" in npz_names(path) else "X"))
-    except (OSError, ValueError, TypeError):
-        return None
-
-
 def file_has_labels(path: Path) -> bool:
     """Whether the file has a part ``y``."""
     from hashlearn.streams.numpy_files import npz_names

@@ -18,24 +18,6 @@ from hashlearn.pages.tables import plain_table
 
 _SHOWN_DIGEST = 16
 _SOURCE = re.compile(r'File "[^"\n]*?((?:[^"/\\\n]+[/\\]){0,2}[^"/\\\n]+)"')  # its last folders and its name
-_FACT_NAMES = {
-    "name": "protocol",
-    "train_per_class": "training samples a class",
-    "n_train": "training samples",
-    "n_database": "database items",
-    "n_queries": "queries in all",
-    "n_classes": "classes",
-    "n_classes_left_out": "classes left out",
-    "class_size_above": "classes with more than",
-    "n_unused": "rows unused",
-    "most_queries": "queries at most",
-    "asked": "asked for",
-    "memory_gib": "memory, GiB",
-    "python": "Python",
-    "numpy": "NumPy",
-    "scipy": "SciPy",
-    "numba": "Numba",
-}
 _RECORD_HEADS = ("table", "data set", "method", "bits", "draw", "score, %", "mAP, %", "fit, s", "codes’ sha256")
 
 
@@ -135,7 +117,7 @@ def _pairs(facts: Mapping[str, Any]) -> list[Markup]:
         if value is None or value == {} or value == []:
             continue
         shown = f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else _plain(value)
-        parts += [element("dt", _FACT_NAMES.get(name, str(name).replace("_", " "))), element("dd", shown)]
+        parts += [element("dt", str(name).replace("_", " ")), element("dd", shown)]
     return parts
 
 

@@ -16,7 +16,6 @@ from hashlearn.pages.tables import plain_table, table
 
 Part = tuple[Block, Mapping[str, list[Entry]]]  # a block, and its entries beside the paper's, by method
 _STAGES = ("inference", "encode", "evaluate")
-_STRIP_HEIGHT = 26.0
 _STATISTICS: dict[str, Callable[[float], str]] = {
     "entropy": lambda value: fixed(value, 2),
     "mean_correlation": lambda value: fixed(value, 3),
@@ -212,13 +211,13 @@ def bit_table(block: Block) -> Markup | None:
         element(
             "tr",
             method_cell(block, method),
-            element("td", _strip(block.at(method, n_bits)[0], look_in(block, method))),
+            element("td", _range(block.at(method, n_bits)[0])),
             (mean_cell(block, method, n_bits, _statistic(name), form) for name, form in _STATISTICS.items()),
         )
         for method in known
     ]
     caption = f"At {n_bits} bits, codes of the whole database, mean over draws."
-    heads = ["method", "share of ones, bit by bit", "entropy of codes, bits", "mean |correlation|"]
+    heads = ["method", "share of ones in a bit", "entropy of codes, bits", "mean |correlation|"]
     heads += ["pairs with one code", "distinct codes"]
     return plain_table("bits", caption, heads, rows, f"Bit statistics, {block.table.title}, {block.dataset}")
 
@@ -231,31 +230,8 @@ def _statistic(name: str) -> Reader:
     return lambda record: finite(_statistics(record).get(name))
 
 
-def _strip(record: Record, style: Look) -> Markup | str:
-    """One bar for each bit, up if ones prevail and down if zeros do. The frame means all ones and all zeros."""
+def _range(record: Record) -> str:
+    """The smallest and the largest share of ones of a bit."""
     balance = _statistics(record).get("balance")
-    shares = [finite(share) for share in balance] if isinstance(balance, list) else []
-    known = [share for share in shares if share is not None]
-    if not known:
-        return ABSENT
-    middle = 0.5 * _STRIP_HEIGHT
-    bars = []
-    for place, share in enumerate(shares):
-        reach = 0.0 if share is None else (share - 0.5) * _STRIP_HEIGHT
-        top, height = middle - max(reach, 0.0), max(abs(reach), 0.6)
-        bars.append(element("rect", x=place * 5 + 1, y=f"{top:.1f}", width=3.4, height=f"{height:.1f}"))
-    width = 5 * len(shares) + 1
-    picture = element(
-        "svg",
-        element("title", f"Share of ones in each bit: {min(known):.2f} to {max(known):.2f}"),
-        element("rect", x=0.5, y=0.5, width=width - 1, height=_STRIP_HEIGHT - 1, class_="strip-frame"),
-        element("path", d=f"M0 {middle:g}H{width}", class_="grid"),
-        element("g", bars, fill=style.stroke),
-        viewBox=f"0 0 {width} {_STRIP_HEIGHT:g}",
-        width=width,
-        height=int(_STRIP_HEIGHT),
-        role="img",
-        class_="strip",
-    )
-    shown = element("span", f"{min(known):.2f} … {max(known):.2f}", class_="range")
-    return element("span", picture, shown, class_="strip-cell")
+    known = [share for share in map(finite, balance if isinstance(balance, list) else ()) if share is not None]
+    return f"{min(known):.2f} … {max(known):.2f}" if known else ABSENT
