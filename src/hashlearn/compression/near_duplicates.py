@@ -169,8 +169,9 @@ class NearDuplicates:
         if not self.exact:
             promise = (
                 f"At most {percent(self.promised_missed)} of a row's near-duplicates are missed, averaged over rows "
-                f"that have one, at {percent(self.confidence)} confidence, by {self.n_with_duplicates:,} such rows "
-                f"of {self.n_checked:,} random ones; codes differ in at most {self.radius} bits."
+                f"that have one, at {percent(self.confidence)} confidence.\nThis was tested with "
+                f"{self.n_with_duplicates:,} such rows of {self.n_checked:,} random ones; codes differ in at most "
+                f"{self.radius} bits."
             )
         return (
             f"{len(self.pairs):,} pairs of {self.n_rows:,} rows have a cosine of at least {self.similarity:.6g}.\n"
