@@ -102,11 +102,10 @@ def near_duplicates(
     require_confidence(confidence)
     n_bits = whole_number(n_bits, "n_bits", least=1, most=MAX_BITS)
     n_checked = ROWS_CHECKED if n_checked is None else whole_number(n_checked, "n_checked", least=1)
-    max_pairs = whole_number(max_pairs, "max_pairs", least=1)
     if hasher is not None and not isinstance(hasher, BaseHasher):
         raise TypeError(f"hasher must be a hasher of hashlearn.hashers, such as ITQ(n_bits=128), got {hasher!r}")
     rng = generator(random_state)
-    similar = _SimilarRows(rows, similarity, max_pairs, progress)
+    similar = _SimilarRows(rows, similarity, whole_number(max_pairs, "max_pairs", least=1), progress)
     order, claim = rng.permutation(n), 1.0 - missed
     fewest = fewest_values(claim, confidence) if claim < 1.0 else n  # rows with a near-duplicate that must test
     n_done, pairs = _checked(similar, order, n_checked, SPARE_ROWS * fewest * CHOOSING / (CHOOSING - 1))
@@ -115,13 +114,13 @@ def near_duplicates(
         hasher, given = (LSH(n_bits, random_state=rng), similar.unit) if hasher is None else (hasher, rows)
         if not hasattr(hasher, "n_features_in_"):
             hasher = clone(hasher).fit(given[np.sort(rng.choice(n, min(n, ROWS_TO_FIT), replace=False))])
-        codes = hasher.encode(given)
-        radius = accepted_radius(pairs, order, codes, hasher.n_bits, claim, confidence)
+        codes, n_bits = hasher.encode(given), hasher.n_bits
+        radius = accepted_radius(pairs, order, codes, n_bits, claim, confidence)
         if (hamming_distances(codes[order[:ROWS_TO_COUNT]], codes) <= radius).mean() > LARGEST_SHARE:
             radius, n_done, pairs = None, n, similar.by_floats()
     n_with_duplicates = len(np.unique(pairs[0] if n_done < n else pairs[:2]))
     if radius is not None:
-        n_candidates, near = similar.by_codes(codes, hasher.n_bits, radius)
+        n_candidates, near = similar.by_codes(codes, n_bits, radius)
         pairs = _joined([pairs, near])
     ends, cosines = similar.distinct(pairs)
     return NearDuplicates(
@@ -252,8 +251,7 @@ class _SimilarRows:
         self.similarity, self.max_pairs, self.progress = similarity, max_pairs, progress
         self.least = similarity - 4.0 * X.shape[1] * EPS  # equal rows count at similarity 1
         self.least_single = self.least - (X.shape[1] + 4) * float(np.finfo(np.float32).eps)
-        norms = np.linalg.norm(self.X, axis=1, keepdims=True)
-        norms[norms == 0.0] = 1.0
+        norms = np.maximum(np.linalg.norm(self.X, axis=1, keepdims=True), np.finfo(np.float64).tiny)
         self.unit = np.divide(self.X, norms, out=np.empty(X.shape, np.float32), casting="same_kind")
 
     def by_floats(self, rows: RowArray | None = None) -> Pairs:

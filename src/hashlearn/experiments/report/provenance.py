@@ -56,7 +56,9 @@ def commands(blocks: Sequence[Block], folder: str) -> list[str]:
     lines = []
     for block in blocks:
         asked = block.asked
-        for run in asked.runs if asked else ():
+        if asked is None:
+            continue
+        for run in asked.runs:
             words = ["hashlearn", "bench", block.table.name, "--dataset", asked.source]
             words += ["--methods", ",".join(run.methods), "--bits", ",".join(map(str, run.bits))]
             words += ["--draws", str(run.n_draws), "--out", folder]
