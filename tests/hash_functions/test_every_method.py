@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -138,15 +136,6 @@ def test_one_and_two_rows(name, n):
     np.testing.assert_array_equal(margins[:, 1:] >= 0, codes[:, 1:] > 0)
 
 
-def test_no_rows_give_no_margins(fitted):
-    assert fitted.decision_function(np.empty((0, 64), dtype=np.float32)).shape == (0, 8)
-
-
-def test_wrong_width_is_refused(fitted):
-    with pytest.raises(ValueError, match="X has 5 features, but the hash functions were fitted on 64"):
-        fitted.decision_function(np.zeros((2, 5)))
-
-
 def test_codes_that_are_not_signs_are_refused(name):
     X, codes, _, _ = learn_and_new()
     with pytest.raises(ValueError, match="only -1 and \\+1"):
@@ -166,12 +155,6 @@ def test_state_round_trip(name, fitted):
     again = fitted_from_state(state)
     np.testing.assert_array_equal(again.decision_function(X_new), fitted.decision_function(X_new))
     assert (again.description, again.n_features, again.n_bits) == (fitted.description, 64, 8)
-
-
-def test_pickle_round_trip(fitted):
-    X_new = learn_and_new()[2]
-    margins = fitted.decision_function(X_new)
-    np.testing.assert_array_equal(pickle.loads(pickle.dumps(fitted)).decision_function(X_new), margins)
 
 
 @pytest.mark.parametrize("sparse_name", SPARSE)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -11,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hashlearn.core.checks import LARGEST_FEATURE
-from hashlearn.hash_functions import DistinctBits, every_bit, fitted_from_state
+from hashlearn.hash_functions import every_bit, fitted_from_state
 from hashlearn.hash_functions.network import MOST_HIDDEN
 from tests.hash_functions.network import direct_margins, made_up
 
@@ -136,47 +134,6 @@ def test_the_bound_holds_for_the_largest_rows(n_features, unit_rows):
             assert np.abs(functions.decision_function(X)).max() <= bound < 1e60
             assert np.isfinite(functions.decision_function(X.astype(np.float32))).all()
     assert made_up(unit_rows=False, scale=1e-300).margin_bound(LARGEST_FEATURE) == np.inf
-
-
-def test_the_bound_counts_hidden_units_and_products_before_the_division():
-    functions = made_up(
-        1, 1, 50, weights=np.ones((1, 1)), hidden_weights=np.ones((1, 50)), output_weights=np.ones((50, 1))
-    )
-    assert functions.decision_function(np.ones((1, 1))) <= functions.margin_bound(1.0)
-    assert functions.margin_bound(LARGEST_FEATURE) >= LARGEST_FEATURE
-
-
-def test_repeated_mirrored_and_constant_bits():
-    bits = DistinctBits(np.array([0, 1]), np.array([0, 1, -1, 0]), np.array([1, 1, -1, -1], np.int8))
-    functions = made_up(n_bits=2, bits=bits)
-    X = random_rows(9, 20)
-    wanted = direct_margins(functions, X)
-    margins = functions.decision_function(X)
-    np.testing.assert_allclose(margins, np.column_stack([wanted, np.full(9, -1.0), -wanted[:, 0]]), atol=1e-12)
-    assert functions.decision_function(X[:0]).shape == (0, 4)
-    with pytest.raises(ValueError, match="X has 5 features, but the hash functions were fitted on 20"):
-        functions.decision_function(np.zeros((2, 5)))
-
-
-def test_float64_steps_in_where_the_place_in_a_panel_matters(monkeypatch):
-    monkeypatch.setattr("hashlearn.hash_functions.fitted.place_matters", lambda B: B.dtype == np.float32)
-    functions, X = made_up(), random_rows(50, 20).astype(np.float32)
-    wide = functions.decision_function(X.astype(np.float64)).astype(np.float32)
-    np.testing.assert_array_equal(functions.decision_function(X), wide)
-
-
-@pytest.mark.parametrize("unit_rows", [True, False])
-@pytest.mark.parametrize("n_hidden", [0, 7])
-def test_state_and_pickle_round_trips(n_hidden, unit_rows):
-    functions, X = made_up(n_hidden=n_hidden, unit_rows=unit_rows), random_rows(300, 20)
-    state = functions.state()
-    arrays = [name for name in functions.stored if isinstance(state[name], np.ndarray)]
-    assert {name: state[name].dtype for name in arrays} == dict.fromkeys(arrays, np.float32)
-    assert len(arrays) == 5
-    for again in (fitted_from_state(state), pickle.loads(pickle.dumps(functions))):
-        for rows in (X, X.astype(np.float32)):
-            np.testing.assert_array_equal(again.decision_function(rows), functions.decision_function(rows))
-        assert (again.unit_rows, again.scale, again.n_hidden) == (unit_rows, 5.0, n_hidden)
 
 
 SINGLE = np.float32

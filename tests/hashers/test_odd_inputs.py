@@ -12,7 +12,6 @@ import pytest
 from hashlearn import RankingHasher, TwoStepHasher, bits, streams
 from hashlearn.core.labels import checked_labels
 from hashlearn.hashers import BRE, HASHERS, ITQ, KSH, LSH, BinaryAutoencoder, SpectralHashing
-from hashlearn.targets import Neighbors
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((60, 8))
@@ -94,12 +93,6 @@ def test_every_integer_of_the_default_hasher_may_be_numpy_s() -> None:
     np.testing.assert_array_equal(small.encode(X), plain.encode(X))
 
 
-def test_a_target_takes_small_integers() -> None:
-    small = Neighbors(n_neighbors=np.uint8(7), n_components=np.uint8(64))  # type: ignore[arg-type]
-    one, two = (TwoStepHasher(4, target=target, random_state=0).fit(X) for target in (Neighbors(), small))
-    np.testing.assert_array_equal(one.encode(X), two.encode(X))
-
-
 @pytest.mark.parametrize("n_bits", [9, 12, 16])
 def test_packed_codes_take_small_integers(n_bits: int) -> None:
     codes = bits.pack_bits(RNG.random((5, n_bits)) < 0.5)
@@ -138,10 +131,3 @@ def test_nearly_as_many_classes_as_rows_are_questioned(caplog: pytest.LogCapture
 def test_a_single_class_is_told_what_happens_without_labels() -> None:
     with pytest.raises(ValueError, match=r"only one class.*leave y out: TwoStepHasher then groups .* neighbor graph"):
         TwoStepHasher(4).fit(X, np.zeros(60))
-
-
-def test_a_wrong_solver_is_named_by_its_argument() -> None:
-    with pytest.raises(ValueError, match=r"^solver must be one of .* got 'sdp'; did you mean 'sdr'"):
-        TwoStepHasher(4, solver="sdp").fit(X, Y)
-    with pytest.raises(TypeError, match=r"^solver must be a name or"):
-        TwoStepHasher(4, solver=5).fit(X, Y)

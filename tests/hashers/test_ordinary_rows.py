@@ -19,13 +19,6 @@ from tests.persistence.models import TEST, TRAIN, X, Y, fitted, unfitted
 CALLS = ("encode", "transform", "decision_function")
 
 
-@pytest.mark.parametrize("name", ["itq", "ranking", "sdh", "two_step"])
-def test_a_frame_of_vectors_is_learned_from(name: str) -> None:
-    hasher, again = fitted(name), unfitted(name).fit(pd.DataFrame({"embedding": list(X[TRAIN])}), Y[TRAIN])
-    np.testing.assert_array_equal(again.encode(X[TEST]), hasher.encode(X[TEST]))
-    assert not hasattr(again, "feature_names_in_")
-
-
 def test_frames_of_numbers_keep_their_names() -> None:
     names = [f"pixel {i}" for i in range(64)]
     frames = [pd.DataFrame(X, columns=names), pa.table(list(X.T), names)]

@@ -250,12 +250,6 @@ def test_pca_start_is_the_sign_of_the_components():
     np.testing.assert_allclose(principal_axes(sparse, 4, np.random.default_rng(0)).scores(sparse), ours, atol=1e-9)
 
 
-def test_more_bits_than_features_are_filled_up():
-    codes = inference.start_codes("pca", X, 20, np.random.default_rng(0))
-    assert codes.shape == (80, 20)
-    assert len(np.unique(codes, axis=1).T) == 20
-
-
 def test_itq_loses_less_than_pca():
     V = principal_axes(X, 4, np.random.default_rng(0)).scores(X)
 

@@ -128,30 +128,6 @@ def test_sampled_sdr_relaxes_a_sample_in_memory(monkeypatch):
     assert all(-np.inf < bit.bound <= bit.value for bit in report.bits)
 
 
-@pytest.mark.parametrize(
-    ("solver", "swept", "is_sampled"),
-    [("sdr", 200, False), ("sampled_sdr", 200, True), ("sampled_sdr", 1000, False)],
-)
-def test_the_report_says_what_was_relaxed_of_a_tensor(solver, swept, is_sampled, monkeypatch):
-    """The solver decides by tolerance and size of the sample; identical rows are merged before."""
-    torch = pytest.importorskip("torch")
-    from hashlearn.bqp.rows.torch.rows import TorchRows
-
-    monkeypatch.setattr(thresholds, "DEVICE_SAMPLE_ROWS", 500)
-    real = TorchRows.__init__
-
-    def small_samples(self, *arguments):
-        real(self, *arguments)
-        self.swept_rows = swept
-
-    monkeypatch.setattr(TorchRows, "__init__", small_samples)
-    target = small_target(1200)
-    tensors = bqp.LowRank(torch.tensor(target.P), target.weights)
-    start = torch.tensor(np.random.default_rng(0).choice([-1.0, 1.0], (1200, 3)))
-    _, report = infer_codes(tensors, start, solver=solver, n_sweeps=1, rng=np.random.default_rng(0))
-    assert ("relaxations of sampled rows" in report.method) == is_sampled
-
-
 def test_what_ran_for_presets_objects_and_passes():
     _, report = inferred("tabu")
     assert (report.solver, report.method) == ("tabu", "local_search, n starts 1, max iter 600, all rows")

@@ -111,21 +111,3 @@ def test_a_sweep_without_change_is_followed_by_one_with_proofs(monkeypatch):
     last = max(bit.sweep for bit in report.bits)
     assert all(np.isfinite(bit.gap) for bit in report.bits if bit.sweep == last)
     assert report.stopped_early == (last < 9)
-
-
-@pytest.mark.parametrize("solver", ["passes", "sampled_al", inference.Passes()])
-def test_passes_refuse_tensors(solver):
-    target = bqp.LowRank(torch.from_numpy(unit_rows(50, 3)), np.ones(3))
-    with pytest.raises(ValueError, match="passes need a target of low rank in a NumPy array; 'sweeps' works"):
-        inference.infer_codes(target, torch.ones((50, 2)), solver=solver)
-
-
-def test_the_report_says_what_ran_on_a_device(monkeypatch):
-    monkeypatch.setattr(thresholds, "DEVICE_SAMPLE_ROWS", 1000)
-    target, start = device_problem()
-    _, report = inference.infer_codes(target, start, n_sweeps=1, rng=np.random.default_rng(0))
-    assert report.solver == "auto"
-    assert report.parameters == {
-        "tol": 1e-1, "rank": 16, "n_draws": 16, "polish": 1, "max_iter": 1, "max_flip_passes": 3, "sampled": True
-    }  # fmt: skip
-    assert report.method.startswith("sdr, n draws 16, polish 1, tol 0.1, rank 16, ")
