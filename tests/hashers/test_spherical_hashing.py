@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from hashlearn import bits
-from hashlearn.hashers.baselines.spherical_hashing import SphericalHashing, spherical_hamming_distances
+from hashlearn.hashers.baselines.spherical_hashing import SphericalHashing
 
 X, _ = load_digits(return_X_y=True)
 
@@ -49,20 +48,6 @@ def test_not_converging_is_a_status(caplog):
     assert not hasher.converged_
     assert hasher.n_iter_ == 2
     assert "uneven" in caplog.text
-
-
-def test_spherical_distance_by_hand():
-    a = bits.pack_bits([[1, 1, 1, 0], [0, 0, 0, 0]])
-    b = bits.pack_bits([[1, 1, 0, 1], [0, 0, 0, 1], [0, 0, 0, 0]])
-    np.testing.assert_array_equal(spherical_hamming_distances(a, b), [[1.0, np.inf, np.inf], [np.inf, np.inf, 0.0]])
-
-
-def test_spherical_distance_is_hamming_over_common_ones(hasher):
-    found, packed = hasher.transform(X[:40]).astype(int), hasher.encode(X[:40])
-    different, common = (found[:, None] != found).sum(axis=2), found @ found.T
-    with np.errstate(divide="ignore", invalid="ignore"):
-        expected = np.where(different == 0, 0.0, different / common)
-    np.testing.assert_allclose(spherical_hamming_distances(packed, packed), expected)
 
 
 @pytest.mark.parametrize("parameters", [{"mean_tol": 0.0}, {"deviation_tol": -1.0}, {"max_iter": 0}])

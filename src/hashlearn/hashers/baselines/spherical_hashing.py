@@ -1,6 +1,7 @@
 """Spherical hashing: a bit says whether x lies inside a sphere; spheres hold half the data each and overlap evenly.
 
-A pass costs O(n · n_features · n_bits). The distance made for these codes, `spherical_hamming_distances`, is here too.
+A pass costs O(n · n_features · n_bits). The publication also has a distance of its own for these codes: the number of
+differing bits divided by that of common ones.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.bits import hamming_distances, packed_codes
 from hashlearn.core.checks import LARGEST_FEATURE, generator
 from hashlearn.core.threads import map_row_blocks, one_blas_thread
 from hashlearn.hash_functions import FittedHashFunctions, every_bit
@@ -57,10 +57,8 @@ class SphericalHashing(BaseHasher):
     --------
     >>> from sklearn.datasets import load_digits
     >>> X, _ = load_digits(return_X_y=True)
-    >>> hasher = SphericalHashing(n_bits=16, random_state=0).fit(X)
-    >>> packed = hasher.encode(X[:3])
-    >>> spherical_hamming_distances(packed, packed).diagonal()
-    array([0., 0., 0.])
+    >>> SphericalHashing(n_bits=16, random_state=0).fit(X).encode(X[:3]).shape
+    (3, 2)
     """
 
     _accepts_sparse = False
@@ -158,20 +156,3 @@ class SphereMargins(FittedHashFunctions):
         radii = stored_array(state, "squared_radii", (len(centers),))
         origin = stored_array(state, "origin", (n_features,))
         return cls(centers, radii, origin, stored_number(state, "scale", most=LARGEST_FEATURE))
-
-
-def spherical_hamming_distances(a: Any, b: Any) -> NDArray[np.float64]:
-    """Number of differing bits divided by number of common ones, for all pairs of packed codes, shape (n_a, n_b).
-
-    Two samples that share many spheres lie in a small region, so equal Hamming distances mean less there. Without
-    common ones the distance is infinite, unless no bit differs. The whole matrix is in memory.
-
-    >>> spherical_hamming_distances(np.array([[0b1110]], np.uint8), np.array([[0b0111], [0b0001]], np.uint8))
-    array([[ 1., inf]])
-    """
-    a, b = packed_codes(a, "a"), packed_codes(b, "b")
-    different = hamming_distances(a, b).astype(np.float64)
-    ones = np.bitwise_count(a).sum(axis=1, dtype=np.int64)[:, None] + np.bitwise_count(b).sum(axis=1, dtype=np.int64)
-    common = (ones - different) / 2.0
-    unrelated = np.where(different > 0.0, np.inf, 0.0)
-    return np.divide(different, common, out=unrelated, where=common > 0.0)
