@@ -27,7 +27,7 @@ def test_a_table_is_run_shown_and_stored(tmp_path):
     ended = bench("inference", "--dataset", "digits", "--methods", "quick", "--bits", "8", out=tmp_path)
     assert ended.exit_code == 0, ended.output
     assert "digits (pixels): precision within 2 bits in %, mean ± standard deviation of 3 draws" in ended.output
-    assert "| Quick" in ended.output
+    assert "\nQuick  " in ended.output
     assert "3 cell(s) run, 0 stored before" in ended.output
     assert len(read(tmp_path).records) == 3
 
