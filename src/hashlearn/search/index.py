@@ -15,8 +15,20 @@ from hashlearn.core.checks import finite_float64, require_k, require_radius, who
 from hashlearn.core.container import Kind, plain, read_container, write_container
 from hashlearn.search.asymmetric import asymmetric_search
 from hashlearn.search.candidates import ranked
-from hashlearn.search.code_table import CodeTable
-from hashlearn.search.ids import TEXT, IdArray, checked_id_type, checked_ids, no_ids, rows_of
+from hashlearn.search.ids import (
+    INTEGER,
+    LARGEST_ID,
+    TEXT,
+    IdArray,
+    checked_id_type,
+    checked_ids,
+    empty_ids,
+    no_ids,
+    order_of,
+    rows_of,
+    shown,
+    type_of,
+)
 from hashlearn.search.interface import RadiusResult, ScoredResult, SearchResult, checked_codes, require_n_bits
 from hashlearn.search.model_digest import checked_model, require_same_model
 from hashlearn.search.scan import Scan
@@ -59,12 +71,17 @@ class HammingIndex:
     def __init__(self, n_bits: int, model: str | None = None) -> None:
         self.n_bits = require_n_bits(n_bits)
         self.model = checked_model(model)
-        self._table = CodeTable(self.n_bits)
+        self.id_type: str | None = None  # "int64" or "string", that of the first ids
+        self._next_id = 0  # larger than every integer that was ever an id
+        # Ids, ascending, and codes, in parts that are joined when they are read. No array is changed in place, since a
+        # search in another thread may still read it.
+        self._ids: list[IdArray] = []
+        self._codes: list[NDArray[np.uint8]] = []
         self._scan: Scan | None = None  # of all codes; None after a change
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
-        return len(self._table)
+        return sum(map(len, self._ids))
 
     def __repr__(self) -> str:
         return f"HammingIndex(n_bits={self.n_bits}): {len(self)} code(s)"
@@ -73,30 +90,27 @@ class HammingIndex:
     def ids(self) -> IdArray:
         """All ids, ascending: int64, or objects that are text."""
         with self._lock:
-            return self._table.ids.copy()
-
-    @property
-    def id_type(self) -> str | None:
-        """The kind of ids: "int64" or "string". None: no id has been added yet."""
-        return self._table.id_type
+            return self._rows()[0].copy()
 
     @property
     def codes(self) -> NDArray[np.uint8]:
         """All codes, in the order of `ids`."""
         with self._lock:
-            return self._table.codes.copy()
+            return self._rows()[1].copy()
 
     def add(self, codes: Any, ids: Any = None) -> IdArray:
         """Add codes under new ids (None: the next free integers, from 0) and return the ids. All are added, or none."""
+        codes = checked_codes(codes, self.n_bits)
         with self._lock:
-            self._scan = None
-            return self._table.add(codes, ids)
+            ids = self._next_ids(len(codes)) if ids is None else checked_ids(ids, len(codes), self.id_type)
+            self._put(codes, ids, replace=False)
+            return ids
 
     def upsert(self, codes: Any, ids: Any) -> None:
         """Store each code under its id, in place of the code that is there. All are stored, or none."""
+        codes = checked_codes(codes, self.n_bits)
         with self._lock:
-            self._scan = None
-            self._table.upsert(codes, ids)
+            self._put(codes, checked_ids(ids, len(codes), self.id_type), replace=True)
 
     def remove(self, ids: Any = None, *, where: Any = None) -> int:
         """Remove codes by id, or those of ``where``, and return how many.
@@ -106,15 +120,23 @@ class HammingIndex:
         if (ids is None) == (where is None):
             raise ValueError(f"remove takes either ids or where, got {'neither' if ids is None else 'both'}")
         with self._lock:
-            self._scan = None
-            if ids is not None:
-                return self._table.remove(ids)
-            return self._table.remove_rows(_selected(where, self._table.ids, self.id_type))
+            stored, codes = self._rows()
+            if ids is None:
+                rows = _selected(where, stored, self.id_type)
+            else:
+                ids = checked_ids(ids, id_type=self.id_type)
+                rows = rows_of(ids, stored)
+                if (missing := ids[rows < 0]).size:
+                    raise KeyError(
+                        f"ids must be in the index, but {shown(missing[0])} is not ({len(missing)} such id(s))"
+                    )
+            self._ids, self._codes, self._scan = [np.delete(stored, rows)], [np.delete(codes, rows, axis=0)], None
+            return len(rows)
 
     def count(self, where: Any = None) -> int:
         """How many codes there are, or how many of them ``where`` selects."""
         with self._lock:
-            return len(self) if where is None else len(_selected(where, self._table.ids, self.id_type))
+            return len(self) if where is None else len(_selected(where, self._rows()[0], self.id_type))
 
     @overload
     def search(self, codes: Any, k: int, *, where: Any = None) -> SearchResult: ...
@@ -170,7 +192,7 @@ class HammingIndex:
     def _seen(self, where: Any, k: Any) -> tuple[int, IdArray, NDArray[np.uint8]]:
         """The checked k, and ids and codes that a search with ``where`` may find, ids ascending."""
         with self._lock:
-            ids, codes = self._table.ids, self._table.codes
+            ids, codes = self._rows()
         k = require_k(k, len(ids))
         if where is None:
             return k, ids, codes
@@ -180,17 +202,11 @@ class HammingIndex:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write codes and ids into one file, atomically."""
         with self._lock:
-            ids = self._table.ids
-            about = {
-                "n_bits": self.n_bits,
-                "id_type": self.id_type,
-                "next_id": self._table.next_id,
-                "model": self.model,
-            }
+            ids, codes = self._rows()
+            about = {"n_bits": self.n_bits, "id_type": self.id_type, "next_id": self._next_id, "model": self.model}
             if ids.dtype.kind == "O":
                 ids = np.frombuffer(json.dumps(ids.tolist(), ensure_ascii=False).encode(), np.uint8)
-            arrays = {"ids": plain(ids, "ids"), "codes": self._table.codes}
-            write_container(path, FILE, about, arrays)
+            write_container(path, FILE, about, {"ids": plain(ids, "ids"), "codes": codes})
 
     @classmethod
     def load(cls, path: str | os.PathLike[str], model: str | None = None) -> HammingIndex:
@@ -205,10 +221,9 @@ class HammingIndex:
             ids: Any = arrays["ids"]
             if id_type == TEXT:
                 ids = json.loads(ids.tobytes())
-            index._table.id_type = None if id_type is None else checked_id_type(id_type)
-            index._table.add(arrays["codes"], ids)
-            next_id = whole_number(about["next_id"], "next_id", least=0, most=2**63)
-            index._table.next_id = max(index._table.next_id, next_id)
+            index.id_type = None if id_type is None else checked_id_type(id_type)
+            index.add(arrays["codes"], ids)
+            index._next_id = max(index._next_id, whole_number(about["next_id"], "next_id", least=0, most=2**63))
         except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
             raise ValueError(f"{os.fspath(path)!r} is not a valid index: {error}") from None
         require_same_model(index.model, model, repr(os.fspath(path)))
@@ -217,10 +232,56 @@ class HammingIndex:
     def _current(self, k: Any) -> tuple[int, Scan, IdArray]:
         """The checked k, a scan of all codes, and the id of each of its rows."""
         with self._lock:
-            k = require_k(k, len(self._table))  # here, because another thread may have removed codes
+            ids, codes = self._rows()
+            k = require_k(k, len(ids))  # here, because another thread may have removed codes
             if self._scan is None:
-                self._scan = Scan(self._table.codes, self.n_bits)
-            return k, self._scan, self._table.ids
+                self._scan = Scan(codes, self.n_bits)
+            return k, self._scan, ids
+
+    def _rows(self) -> tuple[IdArray, NDArray[np.uint8]]:
+        """All ids and codes."""
+        if len(self._ids) != 1:
+            empty = empty_ids(self.id_type or INTEGER), np.zeros((0, -(-self.n_bits // 8)), np.uint8)
+            self._ids = [np.concatenate([empty[0], *self._ids])]
+            self._codes = [np.concatenate([empty[1], *self._codes])]
+        return self._ids[0], self._codes[0]
+
+    def _next_ids(self, n: int) -> IdArray:
+        if n and self.id_type == TEXT:
+            raise ValueError("ids must be given, because those in the index are text")
+        if n > LARGEST_ID - self._next_id:
+            raise ValueError(f"ids after {self._next_id - 1} would not fit 64 bits; give ids of your own")
+        return np.arange(self._next_id, self._next_id + n)
+
+    def _put(self, codes: NDArray[np.uint8], ids: IdArray, *, replace: bool) -> None:
+        """Store checked rows. Ids above the last one are cheap; others cost one pass over all codes."""
+        if len(ids) == 0:
+            return
+        if ids.dtype.kind == "i" and (ids[1:] > ids[:-1]).all():  # this takes less time than sorting
+            ids, codes = ids.copy(), codes.copy()  # the caller may change its own arrays
+        else:
+            order = order_of(ids)
+            ids, codes = ids[order], codes[order]
+        if not len(self) or ids[0] > self._ids[-1][-1]:
+            self._ids.append(ids)
+            self._codes.append(codes)
+        else:
+            stored, old = self._rows()
+            rows = rows_of(ids, stored)
+            known = rows >= 0
+            if known.any() and not replace:
+                raise ValueError(
+                    f"ids must be new, but {shown(ids[known][0])} is there already ({known.sum()} such id(s)); "
+                    "upsert replaces them"
+                )
+            old = old.copy()
+            old[rows[known]] = codes[known]
+            stored, old = np.concatenate([stored, ids[~known]]), np.concatenate([old, codes[~known]])
+            order = order_of(stored)
+            self._ids, self._codes = [stored[order]], [old[order]]
+        self._scan, self.id_type = None, type_of(ids)
+        if self.id_type == INTEGER:
+            self._next_id = max(self._next_id, int(ids[-1]) + 1)
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name not in ("_scan", "_lock")}
