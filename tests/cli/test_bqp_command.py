@@ -255,27 +255,6 @@ def test_bad_input_is_a_message_and_exit_code_2(
     assert triangle.read_text() == TRIANGLE
 
 
-def test_exact_refuses_what_is_too_large(tmp_path: Path) -> None:
-    path = tmp_path / "ring.txt"
-    path.write_text("60 60\n" + "".join(f"{i} {i % 60 + 1} {i}.5\n" for i in range(1, 61)))
-    result = invoke(path, "--method", "exact")
-    assert (result.exit_code, result.stdout) == (2, "")
-    assert "Error: " in result.stderr
-
-
-@pytest.mark.parametrize("method", list(bqp.METHODS))
-def test_every_method_on_a_cut_and_an_energy(method: str, triangle: Path, qubo: Path) -> None:
-    """These two are small enough for every method: the optimum lies between value and bound."""
-    for file, optimum, maximise in ((triangle, 2.0, True), (qubo, -7.0, False)):
-        result = invoke(file, "--method", method, "--json", "--time-limit", 20)
-        assert result.exit_code == 0, result.output
-        report = strict_json(result.stdout)
-        sign = -1.0 if maximise else 1.0
-        assert sign * report["value"] >= sign * optimum
-        if report["bound"] is not None:
-            assert sign * report["bound"] <= sign * optimum
-
-
 def test_version_and_help() -> None:
     assert __version__ in CliRunner().invoke(main, ["--version"]).stdout
     text = CliRunner().invoke(main, ["--help"]).stdout

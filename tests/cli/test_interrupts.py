@@ -13,11 +13,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from click.shell_completion import BashComplete
 
-from hashlearn import TwoStepHasher, bqp, inference
+from hashlearn import TwoStepHasher, bqp
 from hashlearn.cli import main
 from tests.cli.files import N, X, Y, answer, invoke
 from tests.cli.solvers import Endless, Interrupted
@@ -140,12 +139,6 @@ def test_a_time_limit_ends_inference_with_usable_codes(monkeypatch: pytest.Monke
         TwoStepHasher(8, time_limit=0.0).fit(X[:100])
 
 
-def test_a_limit_that_is_not_reached_changes_nothing() -> None:
-    with_limit = TwoStepHasher(8, time_limit=600.0, random_state=0).fit(X[:100], Y[:100])
-    np.testing.assert_array_equal(with_limit.codes_, TwoStepHasher(8, random_state=0).fit(X[:100], Y[:100]).codes_)
-    assert not with_limit.inference_report_.out_of_time
-
-
 def test_the_time_limit_of_the_fit_command(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(bqp.METHODS, "endless", Endless)
     result = invoke("fit", "X.npy", "-o", "new", "--bits", 8, "--solver", "endless", "--time-limit", 0.1, "--json")
@@ -206,15 +199,6 @@ def test_completion_is_emitted_for_every_shell(shell: str) -> None:
     done = subprocess.run(HASHLEARN, capture_output=True, text=True, env=environment, timeout=60)
     assert "hashlearn" in done.stdout
     assert f"{shell}_complete" in done.stdout
-
-
-def test_an_unknown_solver_is_told_every_solver(tmp_path: Path) -> None:
-    np.save(tmp_path / "rows.npy", np.eye(20))
-    said = invoke(
-        "fit", str(tmp_path / "rows.npy"), "--solver", "simplex", "--bits", "4", "-o", str(tmp_path / "model")
-    )
-    assert said.exit_code == 2
-    assert {"auto", *bqp.METHODS, *inference.PRESETS} <= set(re.split(r"[ ,();:.]+", said.stderr))
 
 
 @pytest.mark.parametrize(

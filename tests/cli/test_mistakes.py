@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -92,10 +91,8 @@ WRONG_FILES = [
     "missing.csv", "folder.csv", "empty.csv", "words.csv", "pipe.csv",
     "words.npy", "words.npz", "words.parquet", "words.txt", "cut.npy", "cut.npz", "objects.npy", "objects.npz",
     "loop.npy", "loop.npz", "loop", "dangling.npy", "pipe.npy", "pipe.npz", "pipe.parquet", "pipe",
-    "/dev/null", "/dev/zero", "zero.npy", "zero.npz", "lzma.npz", "bz2.npz", "deflated.npz", "encrypted.npz",
-    "deflated.npz::X", "deflated.npz::y", "lzma.npz::X", "bz2.npz::X", "encrypted.npz::X", "unknown packing.npz::X",
-    "far away.npz::X",
-    "unknown packing.npz", "name not text.npz", "far away.npz", "nothing.npz", "nan.npy", "nan.npz::X", "nan.npz::y",
+    "/dev/null", "/dev/zero", "zero.npy", "zero.npz", "deflated.npz", "encrypted.npz",
+    "deflated.npz::X", "deflated.npz::y", "encrypted.npz::X", "nothing.npz", "nan.npy", "nan.npz::X", "nan.npz::y",
     "small.npz::", "::X", "::", "small.npz::nothing", "X.npy::X", "small.npz::X::y", "complex.npy", "dates.npy",
     "records.npy", "no rows.npy", "no columns.npy", "number.npy", "cube.npy", "deep.json",
     "a" * 300 + ".npy", "a" * 300 + ".npz", "\udcff.npy", "~nobody/X.npz", "unreadable.npy",
@@ -109,41 +106,20 @@ ODD_VALUES = [
 ]  # fmt: skip
 
 
-def write_npz(name: str, packing: int = zipfile.ZIP_DEFLATED, array: Any = None) -> bytearray:
-    rows = np.random.default_rng(0).standard_normal((400, 6))
-    with zipfile.ZipFile(name, "w", packing) as archive:
-        for part, value in (("X", rows if array is None else array), ("y", np.arange(400) % 4)):
-            with archive.open(f"{part}.npy", "w") as file:
-                np.lib.format.write_array(file, value)
-    return bytearray(Path(name).read_bytes())
-
-
 def damaged_archives() -> None:
-    """Archives that each raise something else in the standard library."""
-    kinds = {"lzma": zipfile.ZIP_LZMA, "bz2": zipfile.ZIP_BZIP2, "deflated": zipfile.ZIP_DEFLATED}
-    for name, packing in kinds.items():
-        raw = write_npz(f"{name}.npz", packing)
-        for place in (120, 1500, len(raw) // 2):  # X and y are both damaged
-            raw[place : place + 30] = bytes(30)
-        last = raw.rfind(b"PK\3\4")
-        raw[last + 60 : last + 80] = bytes(20)
-        Path(f"{name}.npz").write_bytes(raw)
-    for name, at_local, at_central, value in (
-        ("encrypted", 6, 8, 1),
-        ("unknown packing", 8, 10, 77),
-        ("far away", None, 45, 200),
-    ):
-        raw = write_npz(f"{name}.npz")
-        for start, offset in ((b"PK\3\4", at_local), (b"PK\1\2", at_central)):
-            place = -1
-            while offset is not None and (place := raw.find(start, place + 1)) >= 0:
-                raw[place + offset] = value
-        Path(f"{name}.npz").write_bytes(raw)
-    raw = write_npz("name not text.npz")
-    place = raw.find(b"PK\1\2")
-    raw[place + 9] |= 8  # names are UTF-8
-    raw[place + 46] = 0xFF
-    Path("name not text.npz").write_bytes(raw)
+    """Archives with zeros in the middle of their arrays, and with arrays that are marked as encrypted."""
+    raw = bytearray(Path("small.npz").read_bytes())
+    for place in (120, 1500, len(raw) // 2):
+        raw[place : place + 30] = bytes(30)
+    last = raw.rfind(b"PK\3\4")
+    raw[last + 60 : last + 80] = bytes(20)
+    Path("deflated.npz").write_bytes(raw)
+    raw = bytearray(Path("small.npz").read_bytes())
+    for start, offset in ((b"PK\3\4", 6), (b"PK\1\2", 8)):
+        place = -1
+        while (place := raw.find(start, place + 1)) >= 0:
+            raw[place + offset] = 1
+    Path("encrypted.npz").write_bytes(raw)
 
 
 @pytest.fixture(scope="module")
@@ -160,7 +136,7 @@ def _written_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
         LSH(n_bits=8, random_state=0).fit(rows).save("model")
         many = np.random.default_rng(1).standard_normal((300, 6))
         compress(many, recall=0.3, families=["ranking_linear"], keep_floats=False).save("promise")
-        write_npz("small.npz")
+        np.savez_compressed("small.npz", X=many, y=np.arange(300) % 4)
         Path("graph.txt").write_text("3 3\n1 2 1\n2 3 1\n1 3 1\n")
         graph = bqp.read_problem("graph.txt").operator
         bqp.solve(graph, "branch_and_bound", random_state=0).details["proof"].save("proof.json")
@@ -245,57 +221,6 @@ def test_odd_values_of_every_option(folder: Path, name: str, tmp_path: Path, mon
             assert result.exception is None or isinstance(result.exception, SystemExit), (option, value[:50])
             if result.exit_code != 0:
                 complaint(result)
-
-
-@pytest.mark.parametrize("name", main.commands)
-def test_values_of_the_wrong_kind(folder: Path, name: str) -> None:
-    for parameter in main.commands[name].params:
-        if isinstance(parameter, click.Option) and not parameter.is_flag:
-            kind = parameter.type
-            if isinstance(kind, click.types.IntParamType | click.types.FloatParamType):
-                wrong = ["x", "", "1,5", "[1]"] + (["1.5"] if isinstance(kind, click.types.IntParamType) else [])
-            elif isinstance(kind, click.Choice):
-                wrong = ["x", ""]
-            elif isinstance(kind, click.Path):
-                wrong = ["", "no/such/x", ".", "a" * 300] if name != "demo" else ["."]
-                wrong = ["graph.txt"] if parameter.name == "out" else wrong
-            else:
-                continue
-            for value in wrong:
-                complaint(invoke(name, *WORKING[name], parameter.opts[0], value))
-
-
-@pytest.mark.parametrize(
-    ("setting", "words"),
-    [
-        ("solver=5", "solver must be"),
-        ("solver=[]", "solver must be"),
-        ("n_sweeps=" + "9" * 5000, "n_sweeps must be"),
-        ("n_sweeps=1e400", "n_sweeps must be"),
-        ("n_sweeps=NaN", "n_sweeps must be"),
-        ("target=5", "target must be"),
-        ("hash_function=[]", "hash_function must be"),
-        ("init={}", "init must be"),
-        ("random_state=x", "random_state"),
-        ("random_state=-1", "random_state"),
-        ("time_limit=x", "time_limit"),
-    ],
-)
-def test_settings_of_the_wrong_type(folder: Path, setting: str, words: str) -> None:
-    result = invoke("fit", "X.npy", "--labels", "y.npy", "-o", "new", "--bits", "4", "--set", setting)
-    assert words in complaint(result)
-
-
-def test_results_that_are_not_results(folder: Path, tmp_path: Path) -> None:
-    place = tmp_path / "supervised" / "d" / "SDH"
-    place.mkdir(parents=True)
-    cell = place / "8-0.json"
-    for content in ("", "{", "[]", "{}", '{"schema": 99}', "[" * 100_000, '{"schema": 1}'):
-        cell.write_text(content)
-        complaint(invoke("report", tmp_path, "-o", tmp_path / "page.html"))
-    cell.unlink()
-    os.mkfifo(cell)
-    complaint(invoke("report", tmp_path, "-o", tmp_path / "page.html"))
 
 
 def test_a_pipe_in_the_data_folder_is_no_data_set(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

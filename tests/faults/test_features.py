@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 
@@ -27,17 +26,6 @@ def spoiled(value: float, rows: Any = TRAIN) -> np.ndarray:
     changed = X[rows].copy()
     changed[7, 11] = value
     return changed
-
-
-@every_hasher
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-def test_nan_and_infinity_are_refused_in_fit_and_in_encode(name: str, value: float) -> None:
-    words = "NaN" if np.isnan(value) else "infinity"
-    with pytest.raises(ValueError, match=words):
-        unfitted(name).fit(spoiled(value), Y[TRAIN])
-    for call in CALLS:
-        with pytest.raises(ValueError, match=f"X contains .*{words} at row 7, column 11"):
-            getattr(fitted(name), call)(spoiled(value, TEST))
 
 
 @every_hasher
@@ -69,13 +57,6 @@ def test_an_empty_batch_has_no_codes(name: str) -> None:
         assert [part.dtype.kind for part in found] == ["u", "u", "f"]
     with pytest.raises(ValueError, match="has 63 features, but"):
         hasher.encode(X[:0, :63])
-
-
-@every_hasher
-def test_columns_of_vectors_have_the_codes_of_their_array(name: str) -> None:
-    hasher = fitted(name)
-    for column in (pd.Series(list(X[TEST])), pa.array(list(X[TEST])), list(X[TEST])):
-        np.testing.assert_array_equal(hasher.encode(column), hasher.encode(X[TEST]))
 
 
 @every_hasher

@@ -28,13 +28,6 @@ def test_a_promise_is_described_and_the_hasher_is_the_same(tmp_path: Path) -> No
     assert fingerprint(copy) == fingerprint(hasher) == describe(tmp_path / "promised")["digest"]
 
 
-def test_without_a_promise_the_header_has_no_such_key(tmp_path: Path) -> None:
-    save(fitted("lsh"), tmp_path / "model")
-    keys: list[str] = []
-    rewritten((tmp_path / "model").read_bytes(), lambda header, model, payload: keys.extend(model))
-    assert sorted(keys) == ["fitted", "left_out", "method", "parameters", "provenance", "sha256"]
-
-
 @pytest.mark.parametrize(
     ("promise", "match"),
     [

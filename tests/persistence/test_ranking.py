@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hashlearn import RankingHasher, distributed, load
+from hashlearn import RankingHasher, load
 from hashlearn.core.checks import LARGEST_FEATURE
 from hashlearn.persistence import describe, export_onnx
-from hashlearn.streams import read_codes
-from tests.distributed.data import write_files
 from tests.persistence.models import TEST, X, assert_same_codes
 from tests.persistence.test_forged_numbers import forged
 
@@ -76,12 +74,3 @@ def test_onnxruntime_gives_the_same_codes(encoder: str, metric: str, dtype: str,
     np.testing.assert_array_equal(session.run(["codes"], {"features": rows})[0], hasher.encode(rows))
     odd = rows[:4] * np.array([[0.0], [1e-30], [1e-9], [1e16]], dtype)
     assert export_onnx(hasher, path, sample=odd, dtype=dtype).differing == 0
-
-
-@pytest.mark.parametrize("encoder", ["mlp", "linear"])
-def test_files_of_rows_get_the_codes_of_one_array(encoder: str, tmp_path: Path) -> None:
-    hasher, rows = fitted(encoder, "cosine"), X[:900]
-    files = write_files(tmp_path / "rows", rows)
-    made = distributed.encode(hasher, files, tmp_path / "codes", n_workers=0, batch_rows=100)
-    codes = np.concatenate([read_codes(file, 11)[0] for file in made.files])
-    np.testing.assert_array_equal(codes, hasher.encode(rows))
