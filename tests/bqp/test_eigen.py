@@ -93,20 +93,6 @@ def test_columns_of_very_different_size() -> None:
     np.testing.assert_allclose(balanced @ u, value * u, atol=1e-9)
 
 
-def test_no_negative_eigenvalue_gives_a_null_vector() -> None:
-    A = LowRank(rng(2).standard_normal((40, 39)), np.ones(39))
-    value, u = smallest_eigenpair(A, rng())
-    assert value == pytest.approx(0.0, abs=1e-10)
-    assert np.linalg.norm(A @ u) < 1e-8
-
-
-@pytest.mark.parametrize("name", ["sparse", "low rank, negative", "zero, low rank", "identity"])
-def test_same_seed_same_pair(name: str) -> None:
-    first, second = (smallest_eigenpair(OPERATORS[name], rng(5)) for _ in range(2))
-    assert first[0] == second[0]
-    np.testing.assert_array_equal(first[1], second[1])
-
-
 def test_large_dense_goes_through_lanczos(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(eigen, "LAPACK_UP_TO", 50)
     monkeypatch.setattr(eigen, "_lapack", None)

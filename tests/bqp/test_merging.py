@@ -42,12 +42,6 @@ def test_only_rows_with_equal_entries_share_a_variable():
         np.testing.assert_allclose(merged.operator.P[group], len(rows) * rows[0], rtol=1e-13)
 
 
-def test_groups_are_numbered_as_they_appear():
-    merged = merge_identical_rows(LowRank([[5.0], [1.0], [5.0], [3.0], [1.0]], [-1.0]))
-    np.testing.assert_array_equal(merged.groups, [0, 1, 0, 2, 1])
-    np.testing.assert_array_equal(merged.operator.P.ravel(), [10.0, 2.0, 3.0])
-
-
 def test_repelling_rows_are_left_alone():
     merged = merge_identical_rows(LowRank([[1.0, 0.0], [0.0, 1.0]] * 3, [1.0, -1.0]))
     assert merged.operator.n == 4  # three copies of the first row, one variable for the second
@@ -67,17 +61,6 @@ def test_a_hash_collision_merges_nothing_wrong(monkeypatch):
     for group in range(merged.operator.n):
         rows = A.P[merged.groups == group]
         assert (rows == rows[0]).all()
-
-
-def test_blocks_of_rows_and_threads_change_nothing(monkeypatch):
-    A = a_few_rows(20_000, 9, 3, 1)
-    one, many = [], []
-    for threads, out in (("1", one), ("3", many)):
-        monkeypatch.setenv("HASHLEARN_NUM_THREADS", threads)
-        merged = merge_identical_rows(A)
-        out += [merged.operator.P, merged.groups]
-    np.testing.assert_array_equal(one[0], many[0])
-    np.testing.assert_array_equal(one[1], many[1])
 
 
 @pytest.mark.parametrize(

@@ -169,14 +169,6 @@ def test_bad_input_is_named(bad, error, message):
         bad()
 
 
-def test_products_of_many_rows_round_next_to_nothing():
-    rng = np.random.default_rng(0)
-    P = rng.standard_normal((70_001, 3)).astype(np.float32)
-    x = np.where(rng.random(len(P)) < 0.5, -1.0, 1.0)
-    found = rows_of(torch.from_numpy(P)).transposed(torch.from_numpy(x))
-    close(found, P.astype(np.float64).T @ x, 1e-6)
-
-
 @pytest.mark.parametrize("host_rows", [0, 1000])
 def test_a_tensor_of_zeros_is_a_problem(host_rows, monkeypatch):
     monkeypatch.setattr(merging, "HOST_ROWS", host_rows)

@@ -58,13 +58,6 @@ def test_a_name_of_a_method_is_its_default_object(name):
     assert report.parameters == by_object.parameters == {}
 
 
-@pytest.mark.parametrize("name", ["al", "spectral"])
-def test_a_name_of_a_method_means_the_same_for_any_number_of_rows(name, monkeypatch):
-    for limit in ("DEVICE_SAMPLE_ROWS", "DISTINCT_ROWS_SEEN", "ROTATION_ROWS"):
-        monkeypatch.setattr(thresholds, limit, 10)
-    assert inferred(name)[1].method == f"{name}, all rows"
-
-
 def test_what_ran_for_auto():
     _, report = inferred("auto")
     assert (report.solver, report.method) == ("auto", "sdr, tol 0.0001, all rows")

@@ -14,37 +14,10 @@ import torch
 
 from hashlearn.bqp.operators import LARGEST_EXACT, Operator
 from hashlearn.bqp.rows import Tall
-from hashlearn.core.arrays import EPS, FloatArray, Tensor, tensor_like, to_float64
-from hashlearn.linalg.tensors import checked_signs
+from hashlearn.bqp.rows.torch.tall import TorchTall
+from hashlearn.core.arrays import EPS, FloatArray, Tensor, to_float64
 
 SYMMETRY = 1e-8  # relative to the largest entry
-
-
-class TorchTall(Tall):
-    """Operations on n-vectors of signs as float32 tensors."""
-
-    on_host = False
-
-    def __init__(self, like: Tensor) -> None:
-        self.like = like
-
-    def signs(self, x: Any, n: int, name: str = "x0") -> Tensor:
-        return checked_signs(x, (n,), self.like, name)
-
-    def ones(self, n: int) -> Tensor:
-        return torch.ones(n, dtype=torch.float32, device=self.like.device)
-
-    def copy(self, x: Tensor) -> Tensor:
-        return x.to(torch.float32, copy=True)
-
-    def as_int8(self, x: Tensor) -> Tensor:
-        return x.to(torch.int8)
-
-    def to_numpy(self, x: Tensor) -> FloatArray:
-        return to_float64(x)
-
-    def from_numpy(self, x: FloatArray) -> Tensor:
-        return tensor_like(x, self.like)
 
 
 class TorchSparse(Operator):

@@ -19,6 +19,7 @@ from hashlearn.bqp.rows.merging import merge_rows
 from hashlearn.bqp.rows.numpy_rows import NumpyRows
 from hashlearn.bqp.rows.torch.cuda_graphs import CudaGraphs
 from hashlearn.bqp.rows.torch.steps import BlockMixing, flip_descent
+from hashlearn.bqp.rows.torch.tall import TorchTall
 from hashlearn.core.arrays import EPS, FloatArray, Tensor, tensor_like, to_float64
 from hashlearn.linalg.tensors import (
     ALIGNED,
@@ -28,7 +29,6 @@ from hashlearn.linalg.tensors import (
     SHORT_BLOCK,
     block_products,
     buffer,
-    checked_signs,
     chunks,
     full_products,
     gram64,
@@ -40,12 +40,11 @@ from hashlearn.linalg.tensors import (
 )
 
 
-class TorchRows(Rows):
+class TorchRows(TorchTall, Rows):
     """The passes over a tensor, which is not copied. A sample gets the ``graphs`` of the rows it is taken from."""
 
-    on_host = False
-
     def __init__(self, P: Tensor, graphs: CudaGraphs | None = None) -> None:
+        super().__init__(P)
         self.P = P
         self._is_sample = graphs is not None
         self.graphs = graphs or CudaGraphs()
@@ -55,35 +54,6 @@ class TorchRows(Rows):
         self.start_rows = 4_000 if on_cpu else 16_384
         self.jacobian_rows = 20_000 if on_cpu else 40_000
         self.swept_rows = 20_000 if on_cpu else 262_144
-
-    def signs(self, x: Any, n: int, name: str = "x0") -> Tensor:
-        return checked_signs(x, (n,), self.P, name)
-
-    def ones(self, n: int) -> Tensor:
-        return torch.ones(n, dtype=self.P.dtype, device=self.P.device)
-
-    def copy(self, x: Tensor) -> Tensor:
-        return x.to(self.P.dtype, copy=True)
-
-    def as_int8(self, x: Tensor) -> Tensor:
-        return x.to(torch.int8)
-
-    def dot(self, x: Tensor, y: Tensor) -> float:
-        return float((x * y).sum(dtype=torch.float64))
-
-    def joined(self, X: Tensor, x: Tensor) -> Tensor:
-        return torch.column_stack([X, x])
-
-    def to_numpy(self, x: Tensor) -> FloatArray:
-        return to_float64(x)
-
-    def from_numpy(self, x: FloatArray) -> Tensor:
-        return tensor_like(x, self.P)
-
-    def group_signs(self, x: Tensor, groups: Tensor, n_groups: int) -> Tensor:
-        # Sums of signs are whole numbers, exact in any order.
-        total = torch.zeros(n_groups, dtype=torch.float64, device=x.device).index_add_(0, groups, x.double())
-        return torch.where(total < 0.0, -1.0, 1.0).to(x.dtype)
 
     def image(self, B: FloatArray) -> tuple[FloatArray, Tensor]:
         V, norms = _unit_rows(self.P, tensor_like(B, self.P))
