@@ -14,20 +14,11 @@ from hashlearn.bqp.methods.graph_cut import GraphCut
 from hashlearn.bqp.methods.local_search import LocalSearch
 from hashlearn.bqp.methods.nopt import NonlinearOptimization
 from hashlearn.bqp.methods.spectral import Spectral
-from hashlearn.bqp.modeling import (
-    CutSolution,
-    DimodSampler,
-    IsingSolution,
-    Problem,
-    QuboSolution,
-    ising,
-    ising_problem,
-    max_cut,
-    max_cut_problem,
-    qubo,
-    qubo_problem,
-    solve_problem,
-)
+from hashlearn.bqp.modeling.dimod_sampler import DimodSampler
+from hashlearn.bqp.modeling.energies import ising, ising_problem, qubo, qubo_problem
+from hashlearn.bqp.modeling.graphs import max_cut, max_cut_problem
+from hashlearn.bqp.modeling.problem import Problem
+from hashlearn.bqp.modeling.solutions import CutSolution, IsingSolution, QuboSolution, solve_problem
 from hashlearn.bqp.operators import (
     Dense,
     LowRank,

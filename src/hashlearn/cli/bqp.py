@@ -18,7 +18,7 @@ from hashlearn.pages.formatting import percent, seconds
 
 if TYPE_CHECKING:
     from hashlearn.bqp import SolverProgress
-    from hashlearn.bqp.modeling import Sense
+    from hashlearn.bqp.modeling.problem import Sense
     from hashlearn.bqp.modeling.solutions import ProblemSolution
 
 DEFAULT_METHOD = "auto"

@@ -13,7 +13,7 @@ from hashlearn.cli.text_tables import number, pairs
 
 if TYPE_CHECKING:
     from hashlearn.bqp import Solution
-    from hashlearn.bqp.modeling import Problem, Sense
+    from hashlearn.bqp.modeling.problem import Problem, Sense
     from hashlearn.bqp.proof_check import Verdict
 
 
