@@ -209,7 +209,6 @@ def _bench_report(plan: Plan, found: Results, out: Path) -> dict[str, Any]:
         }
         for dataset in plan.datasets
     }
-    failed = {str(cell): why for cell, why in found.failed.items()}
     missing = [str(cell) for cell in found.missing]
     protocols = {cell.dataset: record["protocol"] for cell, record in reversed(list(found.records.items()))}
     return {
@@ -218,7 +217,7 @@ def _bench_report(plan: Plan, found: Results, out: Path) -> dict[str, Any]:
         "protocols": protocols,
         "values": values,
         "missing": missing,
-        "failed": failed,
+        "failed": {str(cell): failure.error for cell, failure in found.failures.items()},
         "tracebacks": {str(cell): str(failure.path) for cell, failure in found.failures.items()},
     }
 
@@ -238,7 +237,8 @@ def _missing(plan: Plan, found: Results) -> list[str]:
     lines = []
     cells_of: dict[str | None, list[Cell]] = {}  # by the error that they had; None: they were not run
     for cell in found.missing:
-        cells_of.setdefault(found.failed.get(cell), []).append(cell)
+        failure = found.failures.get(cell)
+        cells_of.setdefault(None if failure is None else failure.error, []).append(cell)
     waiting = list(map(str, cells_of.pop(None, [])))
     for error, cells in sorted(cells_of.items(), key=lambda item: -len(item[1])):
         lines.append(f"Failed: {len(cells)} cell(s), {_few(list(map(str, cells)))}: {error}")

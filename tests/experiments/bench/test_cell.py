@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -97,13 +96,6 @@ def test_without_labels_and_with_a_vote(method):
     assert strict(as_text(record))["metrics"] == record["metrics"]
 
 
-def test_methods_without_inference_have_none():
-    record = run_cell(Cell("inference", "digits", "Quick", 9, 0), DATA)
-    assert record["inference"] is None
-    assert record["seconds"]["inference"] is None
-    assert record["gallery"] is None
-
-
 def test_stages_are_told():
     heard = []
     run_cell(Cell("inference", "digits", "AL", 3, 0), DATA, stage=heard.append)
@@ -143,11 +135,6 @@ def test_neighbors_at_equal_distance_come_by_index():
     assert base64.b64decode(shown["image"]) == DATA.images[query].tobytes()
     expected = [DATA.images[split.database[item]].tobytes() for item in nearest]
     assert [base64.b64decode(neighbor["image"]) for neighbor in shown["neighbours"]] == expected
-
-
-def test_no_gallery_without_images():
-    data = replace(DATA, images=None)
-    assert run_cell(Cell("inference", "digits", "Quick", 8, 0), data, with_gallery=True)["gallery"] is None
 
 
 def test_warnings_are_kept_with_the_result(monkeypatch):

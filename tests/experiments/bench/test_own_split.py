@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
-import shlex
 from pathlib import Path
 from typing import Any
 
@@ -67,15 +64,6 @@ def test_tables_say_whether_draws_learn_from_the_same_rows(folder: Path) -> None
     assert "deviation of 2 draws\n" in drawn.stdout
 
 
-def test_without_split_queries_are_drawn(folder: Path) -> None:
-    save(Path("files/mine.npz"), split=False)
-    ended = invoke(*BENCH, "--draws", 1)
-    assert ended.exit_code == 0, ended.output
-    (record,) = read("results").cells
-    assert record["protocol"]["queries"] == "10 per class"
-    assert record["metrics"]["map"] > 0.4  # rows near a query may have its label
-
-
 def test_results_with_other_queries_are_not_filled_up(folder: Path) -> None:
     save(Path("files/mine.npz"), split=False)
     assert invoke(*BENCH, "--draws", 1).exit_code == 0
@@ -86,17 +74,6 @@ def test_results_with_other_queries_are_not_filled_up(folder: Path) -> None:
     assert "name another results folder, or give --protocol 120" in ended.output
     assert len(read("results").records) == 1
     assert invoke(*BENCH, "--draws", 2, "--protocol", "120").exit_code == 1  # the queries are others too
-
-
-def test_the_report_s_command_runs(folder: Path) -> None:
-    assert invoke(*BENCH, "--draws", 1).exit_code == 0
-    assert invoke("report", "results", "-o", "page.html").exit_code == 0
-    (block,) = re.findall(r'<pre data-part="commands">(.*?)</pre>', Path("page.html").read_text("utf-8"))
-    command = re.findall("<code>(.*?)</code>", block)[0]
-    assert "--dataset files/mine.npz" in command
-    again = invoke(*shlex.split(command)[1:], "--json")
-    assert again.exit_code == 0, again.output
-    assert json.loads(again.stdout)["missing"] == []
 
 
 def arrays(path: str) -> dict[str, Any]:

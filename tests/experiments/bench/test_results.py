@@ -89,11 +89,11 @@ def test_the_last_error_of_a_missing_cell_is_told_until_it_succeeds(folder, reco
     other = Cell("inference", "digits", "SDR", 8, 0)
     write_error(folder, other, "RuntimeError: out of luck", "Traceback\n  somewhere\n")
     found = read(folder)
-    assert found.failed == {other: "RuntimeError: out of luck"}
+    assert found.reason(other) == "failed: RuntimeError: out of luck"
     assert found.failures[other].traceback == "Traceback\n  somewhere\n"
     assert json.loads(found.failures[other].path.read_text())["cell"]["method"] == "SDR"
     write_cell(folder, other, as_text({**record, "cell": {**record["cell"], "method": "SDR", "draw": 0}}))
-    assert read(folder).failed == {}
+    assert read(folder).failures == {}
     assert not list(folder.rglob("*.error.*"))
 
 

@@ -68,7 +68,7 @@ def test_a_failing_cell_is_told_of_and_the_others_go_on(tmp_path):
     assert {ended.cell for ended in outcome.failed} == failed
     assert {ended.error for ended in outcome.failed} == {"RuntimeError: odd bits are beyond me"}
     found = read(tmp_path, wanted.cells)
-    assert set(found.missing) == failed == set(found.failed)
+    assert set(found.missing) == failed == set(found.failures)
     stored = json.loads((tmp_path / "inference/digits/Broken/3-0.error.json").read_text())
     assert "in fit" in stored["traceback"]
     again = run(wanted, tmp_path, load=fakes.load)
@@ -103,7 +103,7 @@ def test_processes_give_the_same_codes_as_none_and_one_that_dies_costs_one_cell(
     }
     assert len(outcome.finished) == 8
     found = read(tmp_path / "two", wanted.cells)
-    assert {(cell.method, cell.n_bits): text for cell, text in found.failed.items()} == errors
+    assert {(cell.method, cell.n_bits): text.error for cell, text in found.failures.items()} == errors
     run(small_plan(("Quick", "AL"), (3, 4), n_draws=1), tmp_path / "one", load=fakes.load)
     alone = digests(tmp_path / "one", wanted.cells)
     assert len(alone) == 4

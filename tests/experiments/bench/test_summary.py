@@ -25,7 +25,7 @@ def results(values):
         }
         for key, value in values.items()
     }
-    return Results(Path("."), records, (), {})
+    return Results(Path("."), records, ())
 
 
 def summary(values, metric="precision@2", methods=("SDR",), bits=(8, 16)):

@@ -69,7 +69,7 @@ def results(records: list[dict[str, Any]]) -> Results:
         for (table, dataset), draws in _draws(records).items()
         if table in METHODS
     }
-    return Results(Path("results"), dict(enumerate(records)), (), {}, asked=asked)  # type: ignore[arg-type]
+    return Results(Path("results"), dict(enumerate(records)), (), asked=asked)  # type: ignore[arg-type]
 
 
 def _draws(records: list[dict[str, Any]]) -> dict[tuple[str, str], list[int]]:

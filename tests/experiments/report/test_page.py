@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hashlearn.experiments.bench.results import Results
+from hashlearn.experiments.bench.results import Failure, Results
 from hashlearn.experiments.bench.tables import Cell
 from hashlearn.experiments.report import results_page
 from tests.experiments.report import synthetic
@@ -133,9 +133,9 @@ def test_missing_cells_are_listed_with_the_reason(cells: list[dict[str, Any]]) -
     records = {Cell(**{name: cell["cell"][name] for name in Cell.__dataclass_fields__}): cell for cell in cells}
     pairs = [("BRE", 8), ("BRE", 16), ("KSH", 8), ("AL", 8)]
     keys = tuple(Cell("inference", "mnist", method, n_bits, 0) for method, n_bits in pairs)
-    failed = {keys[2]: "MemoryError: <too much>"}
+    failures = {keys[2]: Failure("MemoryError: <too much>", "", Path("8-0.error.json"))}
     asked = synthetic.results(cells).asked
-    results = Results(Path("/somewhere/private/my results"), records, keys, failed, asked=asked)
+    results = Results(Path("/somewhere/private/my results"), records, keys, failures, asked)
     text = results_page(results, paper_value=synthetic.paper_value)
     rows = re.findall(r"<tr><th scope=\"row\">(\w+)</th><td>inference, MNIST</td>(.*?)</tr>", text)
     assert [

@@ -45,15 +45,13 @@ class Results:
     folder : the folder
     records : the stored record of each cell, in the tables' order
     missing : cells that were asked for and have no record
-    failed : for each missing cell that was tried, its last error in one line
-    failures : the same with tracebacks and files
+    failures : for each missing cell that was tried, its last error
     asked : what was asked, by table and data set
     """
 
     folder: Path
     records: Mapping[Cell, Mapping[str, Any]]
     missing: tuple[Cell, ...]
-    failed: Mapping[Cell, str]
     failures: Mapping[Cell, Failure] = field(default_factory=dict)
     asked: Mapping[tuple[str, str], Asked] = field(default_factory=dict)
 
@@ -64,7 +62,7 @@ class Results:
 
     def reason(self, cell: Cell) -> str:
         """Why a cell is missing, in words."""
-        return f"failed: {self.failed[cell]}" if cell in self.failed else "not run yet"
+        return f"failed: {self.failures[cell].error}" if cell in self.failures else "not run yet"
 
 
 def read(folder: str | Path, cells: Iterable[Cell] | None = None) -> Results:
@@ -86,7 +84,7 @@ def read(folder: str | Path, cells: Iterable[Cell] | None = None) -> Results:
     records = {cell: read_cell(folder, cell) for cell in present}
     missing = tuple(cell for cell in wanted if cell not in records)
     failures = {cell: failure for cell in missing if (failure := _failure(folder, cell))}
-    return Results(folder, records, missing, {cell: how.error for cell, how in failures.items()}, failures, known)
+    return Results(folder, records, missing, failures, known)
 
 
 def read_cell(folder: Path, cell: Cell) -> dict[str, Any]:
