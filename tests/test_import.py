@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -40,26 +39,3 @@ def test_unknown_attribute_is_an_attribute_error() -> None:
 
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         hashlearn.nothing  # noqa: B018
-
-
-def test_doctests_are_collected_without_pytorch() -> None:
-    """A finder hides PyTorch, as if it were not installed."""
-    code = """
-import sys
-from importlib.machinery import PathFinder
-
-import pytest
-
-class WithoutTorch(PathFinder):
-    @classmethod
-    def find_spec(cls, name, *arguments):
-        return None if name.partition(".")[0] == "torch" else super().find_spec(name, *arguments)
-
-sys.meta_path = [WithoutTorch if finder is PathFinder else finder for finder in sys.meta_path]
-sys.exit(pytest.main(["--collect-only", "-p", "no:cacheprovider", "src/hashlearn/bqp", "src/hashlearn/linalg"]))
-"""
-    root = Path(__file__).parents[1]
-    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
-    assert "src/hashlearn/bqp" in done.stdout
-    assert "torch" not in done.stdout

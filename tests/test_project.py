@@ -98,17 +98,6 @@ def test_workflow_has_pinned_actions_and_few_permissions(path: Path) -> None:
     assert all("timeout-minutes" in job for job in workflow["jobs"].values())
 
 
-def test_release_tries_the_wheel_before_it_is_published() -> None:
-    workflow = read(ROOT / ".github" / "workflows" / "release.yml")
-    assert workflow[True] == {"push": {"tags": ["v*"]}}  # YAML 1.1 reads the key `on` as true
-    build, publish = workflow["jobs"]["build"], workflow["jobs"]["publish"]
-    order = [step.get("run", step.get("uses", "")) for step in build["steps"]]
-    smoked = next(i for i, text in enumerate(order) if "smoke" in text.split())
-    assert smoked < next(i for i, text in enumerate(order) if text.startswith("actions/upload-artifact"))
-    assert publish["needs"] == "build"
-    assert publish["environment"] == "pypi"
-
-
 def test_pre_commit_has_the_versions_of_the_lock() -> None:
     repositories = {Path(entry["repo"]).name: entry for entry in read(ROOT / ".pre-commit-config.yaml")["repos"]}
     assert {repositories["ruff-pre-commit"]["rev"]} == {f"v{version}" for version in locked("ruff")}

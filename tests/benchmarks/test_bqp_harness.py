@@ -21,7 +21,7 @@ instances = pytest.importorskip("benchmarks.bqp.instances", reason=ROOT_HINT)
 
 from benchmarks.bqp import growth, quality, race  # noqa: E402
 from benchmarks.bqp.certificate import certified_bound, certified_gap  # noqa: E402
-from benchmarks.bqp.mnist import IMAGES, LABELS, DataMissing, read_idx  # noqa: E402
+from benchmarks.bqp.mnist import IMAGES, LABELS  # noqa: E402
 from benchmarks.bqp.peers import PEERS, NotInstalled  # noqa: E402
 from benchmarks.bqp.task import Task, measure  # noqa: E402
 
@@ -63,21 +63,6 @@ def check_unsupervised(A: bqp.LowRank, Z: np.ndarray, X: np.ndarray) -> None:
     np.testing.assert_allclose(A.diagonal(), -1.0, atol=1e-9)
 
 
-def test_idx_round_trip(tmp_path):
-    array = np.random.default_rng(0).integers(0, 256, (5, 3, 2))
-    write_idx(tmp_path / "a.gz", array)
-    np.testing.assert_array_equal(read_idx(tmp_path / "a.gz"), array)
-
-
-def test_missing_data_says_what_goes_where(tmp_path, monkeypatch):
-    monkeypatch.setenv("HASHLEARN_DATA", str(tmp_path))
-    with pytest.raises(DataMissing, match=str(tmp_path / "mnist" / IMAGES)):
-        instances.mnist_bit(10, supervised=True)
-    monkeypatch.delenv("HASHLEARN_DATA")
-    with pytest.raises(DataMissing, match="HASHLEARN_DATA"):
-        instances.mnist_bit(10, supervised=True)
-
-
 def test_mnist_bit_is_the_formula(small_mnist):
     pixels, labels = small_mnist
     n = len(labels)  # all of them: only their order is drawn
@@ -97,15 +82,6 @@ def test_mixture_bit_is_the_formula(monkeypatch):
     np.testing.assert_allclose(np.linalg.norm(X, axis=1), 1.0)
     check_supervised(instances.mixture_bit(n, supervised=True, seed=3), other_bits(X), labels)
     check_unsupervised(instances.mixture_bit(n, supervised=False, seed=3), other_bits(X), X)
-
-
-def test_a_stored_instance_comes_back(small_mnist, tmp_path):
-    arguments = {"n": 50, "supervised": True}
-    path = str(tmp_path / "stored.npz")
-    instances.store(path, "mnist", arguments)
-    built, stored = instances.build("mnist", **arguments), instances.build("stored", path=path)
-    np.testing.assert_array_equal(stored.P, built.P)
-    np.testing.assert_array_equal(instances.classes("stored", {"path": path}), instances.classes("mnist", arguments))
 
 
 @pytest.mark.parametrize("rank", [3, 20])

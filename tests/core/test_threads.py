@@ -53,16 +53,6 @@ def test_the_limit_lasts_until_the_last_user_leaves() -> None:
     assert blas_threads() == {2}
 
 
-def test_a_user_that_comes_first_and_leaves_first_restores_nothing() -> None:
-    other = Other()
-    other.start()
-    assert other.inside.wait(60)
-    with one_blas_thread(), one_blas_thread():
-        other.leave()
-        assert blas_threads() == {1}
-    assert blas_threads() == {2}
-
-
 def test_an_error_inside_restores_too() -> None:
     with pytest.raises(ZeroDivisionError), one_blas_thread():
         1 / 0  # noqa: B018

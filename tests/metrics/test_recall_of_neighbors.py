@@ -116,21 +116,6 @@ def test_lengths_of_single_rows_change_no_cosine():
 
 
 @pytest.mark.parametrize("package", ["pandas", "polars", "pyarrow"])
-def test_columns_of_vectors_and_frames_are_rows(package):
-    module = pytest.importorskip(package)
-    rows = RNG.normal(size=(30, 4))
-    column = getattr(module, "array" if package == "pyarrow" else "Series")(rows.tolist())
-    frame = (module.table if package == "pyarrow" else module.DataFrame)(
-        {name: rows[:, i] for i, name in enumerate("abcd")}
-    )
-    expected = metrics.float_neighbors(rows[:5], rows, 3)
-    every = np.tile(np.arange(30), (5, 1))
-    for given in (column, frame):
-        assert np.array_equal(metrics.float_neighbors(given[:5], given, 3), expected)
-        assert np.array_equal(rescore(every, given[:5], given, 3).indices, expected)
-
-
-@pytest.mark.parametrize("package", ["pandas", "polars", "pyarrow"])
 def test_columns_in_another_order_are_refused(package, tmp_path):
     module = pytest.importorskip(package)
     rows = RNG.normal(size=(30, 3))

@@ -6,11 +6,6 @@ is said in `tests.regression.record.difference`.
 
 from __future__ import annotations
 
-import json
-import os
-import platform
-import subprocess
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -24,8 +19,6 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
-HAS_OPENBLAS = "openblas" in str(record.facts()["BLAS"]) and platform.machine() == "x86_64"
-NUMPY_KERNELS = record.facts()["kernels of NumPy"] or []
 
 
 @pytest.fixture(scope="module")
@@ -93,36 +86,3 @@ def test_elsewhere_bits_decide_only_without_an_objective() -> None:
 )
 def test_on_the_machine_of_the_record_everything_is_equal(result: record.Result, same: bool) -> None:
     assert (not record.difference(result, _result([7, 1], 2.0, bound=1.0).recorded(), same_machine=True)) == same
-
-
-def _fingerprint_with(variable: str, value: str) -> str:
-    code = "from tests.regression import record; print(record.fingerprint())"
-    environment = {**os.environ, variable: value}
-    command = [sys.executable, "-W", "ignore", "-c", code]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
-
-
-@pytest.mark.parametrize(
-    ("variable", "values", "fact"),
-    [
-        pytest.param(
-            # Every x86 processor runs these kernels.
-            *("OPENBLAS_CORETYPE", ("Prescott", "Nehalem"), "BLAS"),
-            marks=pytest.mark.skipif(not HAS_OPENBLAS, reason="BLAS is no OpenBLAS for x86"),
-        ),
-        ("NUMBA_CPU_NAME", ("generic", "x86-64"), "kernels of Numba"),
-        pytest.param(
-            *("NPY_DISABLE_CPU_FEATURES", (" ".join(NUMPY_KERNELS), ""), "kernels of NumPy"),
-            marks=pytest.mark.skipif(not NUMPY_KERNELS, reason="NumPy has no kernels for this processor"),
-        ),
-        ("ATEN_CPU_CAPABILITY", ("default", "avx2"), "kernels of PyTorch"),
-    ],
-)
-def test_the_fingerprint_holds_what_chooses_kernels(variable: str, values: tuple[str, str], fact: str) -> None:
-    one, other = (json.loads(_fingerprint_with(variable, value)) for value in values)
-    assert [name for name in one if one[name] != other[name]] == [fact]
-
-
-def test_the_fingerprint_holds_versions() -> None:
-    names = {"Python", "numpy", "scipy", "scikit-learn", "numba", "machine"}
-    assert names <= {name for name, value in record.facts().items() if value}
