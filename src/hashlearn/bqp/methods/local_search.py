@@ -69,10 +69,6 @@ class LocalSearch:
         or fewer (2 at least) when n is so large that the default budget allows fewer than 3 walks for each
     max_iter : iterations in total, an iteration being a tabu move, or a sweep where sweeps are used. None: one to
         three seconds of work; under a ``time_limit``, until the limit
-    tenure : a flipped variable stays as it is for between ``tenure`` and twice as many moves, where each walk uses
-        between 0.7 and 1.4 times the number given; None: n / 20, at least 4
-    patience : moves without a new best after which a walk ends; None: 10 n, at least 2,000, but only n when n is so
-        large that the default budget allows fewer than 25 such walks. Sweeps end where no flip helps
 
     Examples
     --------
@@ -85,15 +81,13 @@ class LocalSearch:
 
     n_starts: int | None = None
     max_iter: int | None = None
-    tenure: int | None = None
-    patience: int | None = None
 
     name: ClassVar[str] = "local_search"
     eliminates: ClassVar[bool] = True  # `solve` takes variables of few neighbors from a sparse A first
     any_rows: ClassVar[bool] = True  # low-rank problems of every kind of rows, not of NumPy arrays only
 
     def __post_init__(self) -> None:
-        for field in ("n_starts", "max_iter", "tenure", "patience"):
+        for field in ("n_starts", "max_iter"):
             if getattr(self, field) is not None:
                 whole_number(getattr(self, field), field, least=1)
 
@@ -117,7 +111,7 @@ class LocalSearch:
             return Status.CONVERGED if np.isinf(run.seconds_left) else Status.TIME_LIMIT
         if not isinstance(small, Dense) and small.n <= LARGEST_DENSIFIED:
             small = Dense(small.toarray())
-        engine = _Tabu(small, self) if isinstance(small, Dense) else _Sweeps(small, self.n_starts)
+        engine = _Tabu(small, self.n_starts) if isinstance(small, Dense) else _Sweeps(small, self.n_starts)
         run.details["engine"] = engine.name
         pool = _Pool(engine, merged, run, rng)
         if self.max_iter is not None:
@@ -257,17 +251,21 @@ class _Sweeps:
 
 
 class _Tabu:
-    """Tabu walks: a move is one flip."""
+    """Tabu walks: a move is one flip.
+
+    A flipped variable is tabu for n / 20 moves or more, with some randomness. A walk ends after 10 n moves without a
+    new best; only n when n is so large that the default budget allows fewer than 25 such walks.
+    """
 
     name = "tabu walks in a pool"
 
-    def __init__(self, A: Dense, options: LocalSearch) -> None:
+    def __init__(self, A: Dense, n_starts: int | None) -> None:
         self.n = n = A.n
         self._walks = TabuWalks(A)
         self.budget = max(int(TABU_STEPS / self._walks.steps_per_move), 2 * n)
-        self._tenure = options.tenure or max(4, n // 20)
-        self._patience = options.patience or max(2000, n, min(10 * n, self.budget // 25))
-        self.n_starts = options.n_starts or _between(FEWEST_STARTS, self.budget // (6 * self._patience), MOST_STARTS)
+        self._tenure = max(4, n // 20)
+        self._patience = max(2000, n, min(10 * n, self.budget // 25))
+        self.n_starts = n_starts or _between(FEWEST_STARTS, self.budget // (6 * self._patience), MOST_STARTS)
 
     def improve(self, x: FloatArray, rng: np.random.Generator, max_moves: int, between: Between) -> Walk:
         tenure = round(self._tenure * 2.0 ** rng.uniform(-0.5, 0.5))

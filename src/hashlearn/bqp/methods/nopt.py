@@ -15,7 +15,6 @@ from scipy.optimize import Bounds, minimize
 from hashlearn.bqp.methods.spectral import sign, spectral_relaxation
 from hashlearn.bqp.operators import Operator
 from hashlearn.bqp.solution import Run, Status
-from hashlearn.bqp.sweeps import CoordinateSweeps
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import whole_number
 
@@ -29,10 +28,8 @@ class NonlinearOptimization:
     Parameters
     ----------
     max_iter : iterations of L-BFGS-B, 30 in two-step hashing
-    polish : also 1-flip the answer until no single flip improves it; not part of the published method
 
-    A start ``x0`` is polished when ``polish`` is set, and otherwise not used beyond `solve`'s promise that
-    the answer is never worse.
+    A start ``x0`` is not used beyond `solve`'s promise that the answer is never worse.
 
     Deviations
     ----------
@@ -50,28 +47,17 @@ class NonlinearOptimization:
     """
 
     max_iter: int = 30
-    polish: bool = False
 
     name: ClassVar[str] = "nopt"
 
     def __post_init__(self) -> None:
         whole_number(self.max_iter, "max_iter", least=1)
-        if not isinstance(self.polish, bool):
-            raise ValueError(f"polish must be True or False, got {self.polish!r}")
 
     def run(self, A: Operator, run: Run, rng: np.random.Generator, x0: np.ndarray | None) -> Status:
         """Offer the spectral signs, then the signs of the box-constrained minimizer."""
         start = sign(spectral_relaxation(A, run, rng)[1])
         relaxed, converged = self._descend_in_box(A, start, run)
-        candidates = [start, sign(relaxed)]
-        if x0 is not None:
-            candidates.append(x0)
-        for x in candidates:
-            run.offer(x)
-        if self.polish:
-            sweeps = CoordinateSweeps(A)
-            for x in candidates:
-                run.offer(sweeps.descend(x, between=lambda: run.tick("1-flip")))
+        run.offer(sign(relaxed))
         return Status.CONVERGED if converged else Status.ITERATION_LIMIT
 
     def _descend_in_box(self, A: Operator, start: FloatArray, run: Run) -> tuple[FloatArray, bool]:
