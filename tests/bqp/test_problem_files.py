@@ -55,38 +55,6 @@ def test_objective_is_the_files_own_for_every_assignment(
         assert found == own if integers else found == pytest.approx(own, rel=1e-12, abs=1e-11)
 
 
-def test_bound_is_rounded_to_the_safe_side(tmp_path: Path) -> None:
-    text = "3 2\n1 2 1\n2 3 0.1\n"  # 0.1 is no multiple of a coarse power of two
-    cut_problem = read_problem(write(tmp_path, text))
-    qubo_problem = read_problem(write(tmp_path, text), "qubo")
-    half = (1 + Fraction(0.1)) / 2
-    for bound in (-0.1, -1e-17, -1 / 3, -2.0):
-        assert half - Fraction(bound) / 4 <= Fraction(cut_problem.objective_bound(bound))
-        assert Fraction(qubo_problem.objective_bound(bound)) <= half + Fraction(bound) / 8
-        assert cut_problem.objective_bound(bound) == pytest.approx(float(half) - bound / 4, rel=1e-12)
-        assert qubo_problem.objective_bound(bound) == pytest.approx(float(half) + bound / 8, rel=1e-12)
-
-
-def test_bound_of_integer_weights_is_a_possible_value(tmp_path: Path) -> None:
-    triangle = read_problem(write(tmp_path, "3 3\n1 2\n2 3\n1 3\n"))  # cut 2, SDP bound 9/4
-    assert triangle.objective_bound(-3.0) == 2.0
-    square = read_problem(write(tmp_path, "4 4\n1 2\n2 3\n3 4\n4 1\n"))  # even degrees, so cuts are even
-    assert [square.objective_bound(bound) for bound in (-8.0, -7.9, 0.1, 8.0)] == [4.0, 2.0, 0.0, 0.0]
-    quarters = read_problem(write(tmp_path, "3 2\n1 2 0.75\n2 3 0.5\n"))
-    assert quarters.operator.toarray().max() == 3.0  # whole numbers of quarters
-    values = {quarters.objective_bound(bound) for bound in np.linspace(-10.0, 10.0, 101)}
-    assert values == {k / 4 for k in range(6)}
-
-
-def test_no_bound_stays_no_bound_and_gaps_are_in_the_files_units(tmp_path: Path) -> None:
-    path = write(tmp_path, "2 1\n1 2 1\n")
-    assert read_problem(path).objective_bound(-math.inf) == math.inf
-    assert read_problem(path, "qubo").objective_bound(-math.inf) == -math.inf
-    problem = read_problem(write(tmp_path, "3 3\n1 2 0.1\n2 3 0.1\n1 3 0.1\n"))  # cut 0.2, SDP bound 0.225
-    gap = problem.gap(problem.objective(-0.2), problem.objective_bound(-0.3))
-    assert gap == pytest.approx((2.25 - 2.0) / 2.25)
-
-
 @pytest.mark.parametrize(
     "text",
     [

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from hashlearn import RankingHasher, load
-from hashlearn.core.progress_bar import ProgressBar
 from hashlearn.hashers import HASHERS
 from tests.cli.files import N, X, Y, answer, invoke, refused, write_parquet
 
@@ -104,24 +103,6 @@ def test_columns_of_queries_are_found_by_name(folder: Path) -> None:
         assert invoke("fit", "columns.parquet", "-o", "new", "--queries", queries, *QUICK).exit_code == 0
         digests.add(answer("encode", "new", "X.npy", "-o", "codes.npy")["sha256"])
     assert len(digests) == 1
-
-
-def test_the_time_limit_of_training(folder: Path) -> None:
-    found = answer("fit", "X.npy", "-o", "new", "--time-limit", 0.2, "--set", "n_steps=100000", "--set", "hidden=16")
-    assert found["ranking"]["ending"].startswith("ended by the time limit")
-    assert found["seconds"] < 60.0
-    assert load("new").progress is None
-
-
-def test_steps_are_shown(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[tuple[str, float, float | None]] = []
-
-    def heard(bar: ProgressBar, progress: Any) -> None:
-        seen.append((progress.stage, progress.done, progress.total))
-
-    monkeypatch.setattr(ProgressBar, "__call__", heard)
-    assert invoke("fit", "X.npy", "-o", "new", *QUICK).exit_code == 0
-    assert [step for step in seen if step[0] == "ranking"] == [("ranking", step, 20) for step in range(1, 21)]
 
 
 @pytest.mark.parametrize(

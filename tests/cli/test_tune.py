@@ -13,7 +13,7 @@ import pytest
 
 from hashlearn import bqp, load
 from hashlearn.hashers import TwoStepHasher, tune, tuning
-from tests.cli.files import N, X, Y, answer, invoke, refused, write_parquet
+from tests.cli.files import N, X, Y, answer, invoke, refused
 
 LABELLED = ["tune", "X.npy", "--labels", "y.npy", "-o", "new", "--bits", 6]
 
@@ -107,12 +107,6 @@ def test_ctrl_c_leaves_the_old_model(folder: Path, monkeypatch: pytest.MonkeyPat
         assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
-def test_names_of_columns_are_kept(folder: Path) -> None:
-    write_parquet(folder)
-    answer("tune", "columns.parquet", "--labels", "y.npy", "-o", "new", "--bits", 6, "--seconds", 0.001)
-    assert list(load("new").feature_names_in_) == [f"pixel {i}" for i in range(64)]
-
-
 @pytest.mark.parametrize(
     ("options", "words"),
     [
@@ -136,12 +130,3 @@ def test_bad_options(folder: Path, options: list[str], words: str) -> None:
     output = [] if "--output" in options else ["-o", "new"]
     refused("tune", "X.npy", "--bits", 6, *output, *options, words=words)
     assert not (folder / "new").exists()
-
-
-def test_bad_features(folder: Path) -> None:
-    rows = X[:N].copy()
-    rows[17, 5] = np.nan
-    np.save("nan.npy", rows)
-    refused("tune", "nan.npy", "-o", "new", words="nan.npy: contains NaN at row 17, column 5")
-    refused("tune", "nowhere.npy", "-o", "new", words="nowhere.npy: there is no such file")
-    refused("tune", "X.npy", words="Missing option '--output'")

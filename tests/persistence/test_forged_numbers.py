@@ -14,7 +14,7 @@ from benchmarks.mutated_files import rewritten
 from hashlearn import TwoStepHasher, load
 from hashlearn.core.checks import LARGEST_FEATURE
 from hashlearn.core.container import DTYPES
-from hashlearn.hash_functions import DistinctBits, ForestMargins, LinearMargins, every_bit
+from hashlearn.hash_functions import LinearMargins, every_bit
 from hashlearn.hashers import HASHERS, LSH
 from hashlearn.persistence import PersistenceError
 from hashlearn.targets import Similarity
@@ -147,17 +147,6 @@ def test_rows_that_overflow_in_float32_get_the_margins_of_float64_cut_to_its_ran
     for i in range(3):
         alone = functions.decision_function(rows[i : i + 1].astype(np.float32))
         np.testing.assert_array_equal(alone, narrow[i : i + 1])
-
-
-def test_half_precision_is_refused() -> None:
-    bits = DistinctBits(np.arange(1), np.arange(1), np.ones(1, np.int8))
-    state = {**bits.state(), "n_features": 2, "description": "", "forest_leaves": np.zeros((1, 1, 2))}
-    state |= {"forest_features": np.zeros((1, 1, 1), np.int32), "forest_thresholds": np.zeros((1, 1, 1))}
-    assert ForestMargins.from_state(state).n_bits == 1
-    with pytest.raises(ValueError, match="forest_thresholds must be an array of real numbers, float32 or float64"):
-        ForestMargins.from_state({**state, "forest_thresholds": np.zeros((1, 1, 1), np.float16)})
-    with pytest.raises(ValueError, match=r"forest_thresholds must be finite or \+inf"):
-        ForestMargins.from_state({**state, "forest_thresholds": np.full((1, 1, 1), -np.inf)})
 
 
 def test_save_refuses_what_load_would_refuse(tmp_path: Path) -> None:

@@ -76,15 +76,6 @@ def test_any_number_of_bits_is_packed_as_encode_packs(n_bits, tmp_path):
     np.testing.assert_array_equal(outputs(tmp_path / "encoder.onnx", X)[1], hasher.encode(X))
 
 
-def test_a_graph_is_little_more_than_its_arrays(tmp_path):
-    hasher = fitted("ksh", "float32")
-    functions = hasher.hash_functions_
-    for dtype in ("float64", "float32"):
-        report = export_onnx(hasher, tmp_path / "encoder.onnx", dtype=dtype)
-        payload = functions.points.nbytes + functions.coefficients.astype(dtype).nbytes
-        assert report.bytes < payload + 20_000
-
-
 def test_the_opset_is_what_the_file_states(tmp_path):
     for opset in (18, 20):
         assert export_onnx(fitted("fasthash"), tmp_path / "encoder.onnx", opset=opset).opset == opset
@@ -104,12 +95,6 @@ def test_a_graph_that_gives_other_codes_is_not_written(tmp_path, monkeypatch):
     with pytest.raises(PersistenceError, match="bits differ"):
         export_onnx(hasher, tmp_path / "encoder.onnx")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_margins_within_rounding_of_zero_are_counted(tmp_path):
-    hasher = unfitted("sign_codes").fit(X[TRAIN])  # many pixels are 0, on the threshold
-    report = export_onnx(hasher, tmp_path / "encoder.onnx", sample=X[TEST])
-    assert report.within_rounding == np.sum(hasher.decision_function(X[TEST]) == 0.0)
 
 
 def test_what_has_no_graph_is_refused(tmp_path, monkeypatch):

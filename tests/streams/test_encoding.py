@@ -231,16 +231,6 @@ def test_an_input_that_changes_under_its_old_time_is_refused(hasher: Any) -> Non
     assert not Path("codes.npy").exists()
 
 
-def test_a_new_mode_is_no_change(hasher: Any) -> None:
-    def touch(progress: Progress) -> None:
-        time.sleep(0.05)
-        os.chmod("rows.npy", 0o640)
-
-    done = encode_file(hasher, open_rows("rows.npy"), "codes.npy", batch_rows=500, progress=touch)
-    np.testing.assert_array_equal(np.load("codes.npy"), hasher.encode(ROWS))
-    assert done.rows == 1000
-
-
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
 def test_an_output_that_is_no_regular_file_is_refused_before_the_work(hasher: Any) -> None:
     os.mkfifo("codes.npy")
