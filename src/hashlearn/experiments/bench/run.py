@@ -213,7 +213,11 @@ def _check_same_queries(stored: Mapping[Cell, Mapping[str, Any]], dataset: str, 
 
 def _here(cells: list[Cell], data: DataSet, work: Work, say: Callable[[str], None]) -> Iterator[Finished]:
     for cell in cells:
-        yield work.try_cell(cell, data, lambda what, cell=cell: say(f"{cell}: {what}"))
+        yield work.try_cell(cell, data, partial(_say_of, say, cell))
+
+
+def _say_of(say: Callable[[str], None], cell: Cell, what: str) -> None:
+    say(f"{cell}: {what}")
 
 
 def _affordable(jobs: int, data: DataSet, n_train: int) -> int:
