@@ -33,14 +33,6 @@ class Run:
     bits: tuple[int, ...]
     n_draws: int
 
-    def covers(self, other: Run) -> bool:
-        """Whether every cell of the other run is one of this."""
-        return (
-            set(other.methods) <= set(self.methods)
-            and set(other.bits) <= set(self.bits)
-            and other.n_draws <= self.n_draws
-        )
-
 
 @dataclass(frozen=True)
 class Asked:
@@ -50,7 +42,7 @@ class Asked:
     ----------
     source : the data set's name or path, as it was given
     options : other options of the command, by name; a list is an option given several times
-    runs : none covers another
+    runs : all different
     """
 
     source: str
@@ -62,10 +54,7 @@ class Asked:
         sizes, before = ({k: v for k, v in given.items() if k != "metric"} for given in (options, self.options))
         runs = self.runs if sizes == before else ()
         shown = options.get("metric") or self.options.get("metric")
-        merged = {**options, **({"metric": shown} if shown else {})}
-        if any(known.covers(run) for known in runs):
-            return Asked(source, merged, runs)
-        return Asked(source, merged, (*(known for known in runs if not run.covers(known)), run))
+        return Asked(source, {**options, **({"metric": shown} if shown else {})}, tuple(dict.fromkeys((*runs, run))))
 
     @property
     def metrics(self) -> tuple[str, ...]:

@@ -172,20 +172,9 @@ PROTOCOLS: dict[str, AnyProtocol] = {
         Protocol("unseen digits", train_per_class=60, queries_per_class=30, unseen_share=0.3),
     )
 }
-# What the command line calls them.
-SHORT_NAMES: dict[str, str] = {
-    "own": "own",
-    "120": "120 per class",
-    "500": "500 per class",
-    "100": "100 per class",
-    "knn": "knn",
-    "digits": "digits",
-    "all-rows": "all rows",
-    "unseen-120": "unseen, 120",
-    "unseen-500": "unseen, 500",
-    "unseen-100": "unseen, 100",
-    "unseen-digits": "unseen digits",
-}
+# What the command line calls them: "120" for "120 per class", "unseen-120" for "unseen, 120".
+SHORT_OF = {name: name.removesuffix(" per class").replace(", ", "-").replace(" ", "-") for name in PROTOCOLS}
+SHORT_NAMES = {short: name for name, short in SHORT_OF.items()}
 
 
 def protocol_named(name: str) -> AnyProtocol:
@@ -195,6 +184,3 @@ def protocol_named(name: str) -> AnyProtocol:
     ('120 per class', '120 per class')
     """
     return PROTOCOLS[SHORT_NAMES[known_name(SHORT_OF.get(name, name), SHORT_NAMES, "protocol")]]
-
-
-SHORT_OF = {name: short for short, name in SHORT_NAMES.items()}
