@@ -148,7 +148,7 @@ def test_labels(folder: Path, labels: str, words: str) -> None:
         (["--time-limit", "0"], "--time-limit"),
         (["--output", "nowhere/new"], "--output nowhere/new: its folder does not exist"),
         (["--output", "."], "is a folder; name a file in it"),
-        (["--output", "/dev/null"], "--output /dev/null: is a device; name a regular file"),
+        (["--output", "/dev/null"], "--output /dev/null: is not a regular file"),
         (["--output", "/dev/stdout"], "--output /dev/stdout: is not a regular file"),
         (["--output", "X.npy"], "--output X.npy: is an input of this command"),
     ],

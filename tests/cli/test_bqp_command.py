@@ -221,7 +221,7 @@ def test_interrupt_while_reading(triangle: Path, monkeypatch: pytest.MonkeyPatch
 
 BAD_INPUT = [
     (["{folder}/missing.txt"], "missing.txt: No such file"),
-    (["{folder}"], "is not a regular file but a folder"),
+    (["{folder}"], "is not a regular file"),
     (["{folder}/triangle.txt", "--method", "enumerat"], "did you mean 'enumerate'?"),
     (["{folder}/triangle.txt", "--method", ""], "method must be one of"),
     (["{folder}/triangle.txt", "--method", "small"], "n <= 2, got n = 3"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,6 @@ import pyarrow as pa
 import pytest
 
 from hashlearn import compress, near_duplicates
-from hashlearn.core.packages import is_installed
 from hashlearn.hashers import ITQ, LSH, BaseHasher, tune
 from hashlearn.persistence import PersistenceError
 from tests.persistence.models import TEST, TRAIN, X, Y, fitted, unfitted
@@ -22,7 +22,7 @@ CALLS = ("encode", "transform", "decision_function")
 def test_frames_of_numbers_keep_their_names() -> None:
     names = [f"pixel {i}" for i in range(64)]
     frames = [pd.DataFrame(X, columns=names), pa.table(list(X.T), names)]
-    if is_installed("polars"):
+    if find_spec("polars"):
         frames.append(import_module("polars").DataFrame(X, schema=names))
     for frame in frames:
         hasher = LSH(8, random_state=0).fit(frame)

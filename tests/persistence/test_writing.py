@@ -142,12 +142,11 @@ def special_files(folder):
     server = socket.socket(socket.AF_UNIX)
     server.bind(os.fspath(folder / "socket"))
     server.close()
-    words = {"pipe": "a pipe", "folder": "a folder", "loop": "leads to itself", "to_null": "a device"}
-    words |= {"to_pipe": "a pipe", "socket": "a socket"}
-    return [(folder / name, word) for name, word in words.items()] + [
-        (Path("/dev/null"), "a device"),
+    names = ("pipe", "loop", "to_null", "to_pipe", "socket")
+    return [(folder / name, "not a regular file") for name in names] + [
+        (folder / "folder", "is a folder"),
+        (Path("/dev/null"), "not a regular file"),
         (Path("/dev/stdout"), "not a regular file"),
-        (Path("/dev/fd/1"), "not a regular file"),
         (folder / "none" / "model", "folder does not exist"),
         (folder / ("m" * 250), "too long"),
     ]

@@ -41,8 +41,8 @@ MUTANTS = [
     Mutant(
         "evaluate forgets top_k for ties in database order",
         "metrics/evaluation.py",
-        "before=before, top_k=top_k, k=k, voters=neighbors or 0",
-        "before=before, top_k=None, k=k, voters=neighbors or 0",
+        "database_order=stable, top_k=top_k, k=k, voters=neighbors or 0",
+        "database_order=stable, top_k=None, k=k, voters=neighbors or 0",
         NEAREST,
     ),
     Mutant(

@@ -21,12 +21,6 @@ from numpy.typing import NDArray
 UNFINISHED = ".unfinished"
 LONGEST_NAME = 255 - 40  # bytes; the name of the unfinished file is longer
 OPEN_FILES = ("/dev/std", "/dev/fd/", "/proc/")  # names of files that a process has open
-KINDS = {
-    stat.S_IFDIR: "a folder",
-    stat.S_IFIFO: "a pipe",
-    stat.S_IFSOCK: "a socket",
-    stat.S_IFLNK: "a link that leads to itself",
-}
 
 
 def output_place(path: str | os.PathLike[str]) -> Path:
@@ -36,20 +30,15 @@ def output_place(path: str | os.PathLike[str]) -> Path:
     long call this first, and every writer calls it again.
     """
     place, name = Path(os.path.realpath(path)), os.fspath(path)
-    if os.path.abspath(path).startswith(OPEN_FILES):
+    is_special = os.path.lexists(place) and not os.path.isfile(place) and not os.path.isdir(place)
+    if is_special or os.path.abspath(path).startswith(OPEN_FILES):
         raise FileExistsError(f"{name}: is not a regular file; name one")
     if not place.parent.is_dir():
         raise FileNotFoundError(f"{name}: its folder does not exist")
     if len(os.fsencode(place.name)) > LONGEST_NAME:
         raise ValueError(f"{name}: this name is too long; it must have at most {LONGEST_NAME} bytes")
-    try:
-        mode = os.lstat(place).st_mode
-    except FileNotFoundError:
-        return place
-    if stat.S_ISDIR(mode):
+    if place.is_dir():
         raise IsADirectoryError(f"{name}: is a folder; name a file in it")
-    if not stat.S_ISREG(mode):
-        raise FileExistsError(f"{name}: is {kind_of(mode)}; name a regular file")
     return place
 
 
@@ -95,15 +84,6 @@ def _sync_folder(folder: Path) -> None:
             os.close(handle)
 
 
-def kind_of(mode: int) -> str:
-    """What is at a path that holds no regular file, in words; ``mode`` is its ``st_mode``.
-
-    >>> kind_of(stat.S_IFIFO), kind_of(stat.S_IFCHR)
-    ('a pipe', 'a device')
-    """
-    return KINDS.get(stat.S_IFMT(mode), "a device")
-
-
 @contextmanager
 def regular_file(path: str | os.PathLike[str]) -> Iterator[tuple[BinaryIO, int]]:
     """The file, open for reading, and its size; ValueError for a pipe, a device or a folder."""
@@ -111,7 +91,7 @@ def regular_file(path: str | os.PathLike[str]) -> Iterator[tuple[BinaryIO, int]]
     status = os.fstat(handle)
     if not stat.S_ISREG(status.st_mode):
         os.close(handle)
-        raise ValueError(f"it is not a regular file but {kind_of(status.st_mode)}")
+        raise ValueError("it is not a regular file")
     with open(handle, "rb") as file:
         yield file, status.st_size
 

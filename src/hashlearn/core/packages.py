@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shlex
 from importlib import import_module, metadata
-from importlib.util import find_spec
 from typing import Any
 
 
@@ -39,12 +38,3 @@ def installation(extra: str) -> str:
         requirements = []
     named = [text.partition(";")[0].strip() for text in requirements if re.search(rf"extra == ['\"]{extra}['\"]", text)]
     return f"pip install {shlex.join(named or [f'hashlearn[{extra}]'])}"
-
-
-def is_installed(package: str) -> bool:
-    """Whether a package can be imported; it is not imported to find out.
-
-    >>> is_installed("json"), is_installed("no_such_module")
-    (True, False)
-    """
-    return find_spec(package) is not None

@@ -85,8 +85,8 @@ def average_precision(
     """
     task = make_task(query_codes, database_codes, query_labels, database_labels)
     require_conventions(task, ties, average, top_k)
-    finish, before = finisher(task.n_database, ties, average, top_k), average == "trapezoid"
-    return np.concatenate(count_pairs(task, finish, database_order=ties == "stable", before=before, top_k=top_k))
+    finish = finisher(task.n_database, ties, average, top_k)
+    return np.concatenate(count_pairs(task, finish, database_order=ties == "stable", top_k=top_k))
 
 
 def require_conventions(task: Task, ties: str, average: str, top_k: int | None) -> None:

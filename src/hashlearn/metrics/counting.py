@@ -56,16 +56,15 @@ def count_pairs(
     finish: Callable[[Counts], Result],
     *,
     database_order: bool = False,
-    before: bool = False,
     top_k: int | None = None,
     k: int | None = None,
     voters: int = 0,
 ) -> list[Result]:
     """``finish`` of the counts of every block of queries, in order, on all cores.
 
-    ``database_order`` breaks ties of distance by the database order. It fills ``precision_sum`` up to rank ``top_k``
-    (with ``before``, ``before_sum`` too) and the hits up to ranks ``top_k`` and ``k`` (None: all ranks). ``voters`` > 0
-    fills ``predicted``.
+    ``database_order`` breaks ties of distance by the database order. It fills ``precision_sum`` and ``before_sum`` up
+    to rank ``top_k``, and the hits up to ranks ``top_k`` and ``k`` (None: all ranks). ``voters`` > 0 fills
+    ``predicted``.
     """
     n = task.n_database
     step = min(max(1, PAIRS_PER_BLOCK // n), MOST_QUERIES_PER_BLOCK)
@@ -76,7 +75,7 @@ def count_pairs(
         queries = (task.queries[block], task.query_classes[block], task.query_sets[block])
         database = (task.database, task.database_classes, task.database_sets)
         retrieved, relevant, predicted, sums, hits = _count_block(
-            queries, database, task.largest_distance, database_order, before, last, k, voters, task.classes
+            queries, database, task.largest_distance, database_order, last, k, voters, task.classes
         )
         return finish(Counts(retrieved, relevant, predicted, queries[1], *sums.T, *hits.T))
 
@@ -91,7 +90,7 @@ def ratio(part: NDArray[Any], whole: NDArray[Any]) -> FloatArray:
 
 @njit(cache=True, nogil=True)
 def _count_block(  # type: ignore[no-untyped-def]
-    queries, database, largest_distance, database_order, before, top_k, k, voters, n_classes
+    queries, database, largest_distance, database_order, top_k, k, voters, n_classes
 ):
     """``queries`` and ``database`` are tuples of code words, classes and label sets."""
     (words, query_classes, query_sets), (planes, classes, sets) = queries, database
@@ -113,7 +112,7 @@ def _count_block(  # type: ignore[no-untyped-def]
             _mark_equal_class(query_classes[i], classes, keys)
         if database_order:
             m = _count_in_order(keys, retrieved[i], places)
-            _sums_in_order(places[:m], retrieved[i], relevant[i], before, top_k, k, sums[i], hits[i])
+            _sums_in_order(places[:m], retrieved[i], relevant[i], top_k, k, sums[i], hits[i])
         else:
             _count(keys, retrieved[i], relevant[i])
         if voters > 0:
@@ -176,7 +175,7 @@ def _count_in_order(keys, retrieved, places):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _sums_in_order(places, retrieved, relevant, before, top_k, k, sums, hits):  # type: ignore[no-untyped-def]
+def _sums_in_order(places, retrieved, relevant, top_k, k, sums, hits):  # type: ignore[no-untyped-def]
     n_distances = retrieved.shape[0]
     for place in places:
         relevant[place >> np.uint64(40)] += 1
@@ -194,8 +193,7 @@ def _sums_in_order(places, retrieved, relevant, before, top_k, k, sums, hits):  
         if rank <= top_k:
             top_k_hits += 1
             at_sum += found[d] / rank
-            if before:
-                before_sum += (found[d] - 1) / (rank - 1) if rank > 1 else 1.0
+            before_sum += (found[d] - 1) / (rank - 1) if rank > 1 else 1.0
     sums[0], sums[1], hits[0], hits[1] = at_sum, before_sum, top_k_hits, k_hits
 
 

@@ -87,8 +87,8 @@ def evaluate(
             values["knn_accuracy"] = voted_rightly(counts)
         return totals(counts), values
 
-    stable, before = ties == "stable", average == "trapezoid"
-    parts = count_pairs(task, finish, database_order=stable, before=before, top_k=top_k, k=k, voters=neighbors or 0)
+    stable = ties == "stable"
+    parts = count_pairs(task, finish, database_order=stable, top_k=top_k, k=k, voters=neighbors or 0)
     curve = curve_of_totals(np.sum([part[0] for part in parts], axis=0))
     per_query = {name: np.concatenate([values[name] for _, values in parts]) for name in parts[0][1]}
     means = {name: float(values.mean()) for name, values in per_query.items()}
