@@ -15,9 +15,8 @@ from sklearn.datasets import load_digits
 
 from hashlearn import compress, load, metrics
 from hashlearn.compression import Compression, verify
-from hashlearn.compression.contenders import Contender, sizes_of
+from hashlearn.compression.contenders import Contender
 from hashlearn.compression.promise import LARGEST_CONFIDENCE, TABLE_SHARE, log_stake
-from hashlearn.compression.splitting import Split
 from hashlearn.core import container
 from hashlearn.core.container import read_header
 from hashlearn.core.progress import Progress
@@ -302,13 +301,6 @@ def test_bounds_are_rounded_down(plan: Compression) -> None:
     assert "show 94.9 %" in str(undecided)
 
 
-def test_codes_above_128_bytes_are_tried_if_they_are_allowed() -> None:
-    rows, none = np.empty((3000, 2000)), np.empty((0, 10), np.int64)
-    some = Split(rows, None, rows[:0], rows[:0], none, none, "cosine", 0, none, none, 3000)
-    assert [sizes_of("itq", some, most)[-1] for most in (128, 192, 1000)] == [1024, 1536, 1536]
-    assert sizes_of("ranking_linear", some, 1000)[-1] == 2048
-
-
 def test_large_collections_are_sampled(tmp_path: Path) -> None:
     np.save(tmp_path / "X.npy", X)
     for rows in (X, open_rows(tmp_path / "X.npy")):
@@ -362,23 +354,6 @@ def test_columns_in_another_order_are_refused_as_hashers_refuse_them(package: st
         with pytest.raises(ValueError, match="same order"):
             refused(strange)
     assert verify(plan, database, queries) == verify(plan, X[:1400], X[1400:])  # without a warning
-
-
-def test_a_file_names_its_columns_too(tmp_path: Path) -> None:
-    frame = pytest.importorskip("pandas").DataFrame(X, columns=[f"pixel {i}" for i in range(64)])
-    frame[:1400].to_csv(tmp_path / "X.csv", index=False)
-    with pytest.raises(ValueError, match="queries must have the columns of X in the same order"):
-        compress(open_rows(tmp_path / "X.csv"), queries=frame[frame.columns[::-1]][1400:], families=["pca_sign"])
-
-
-@pytest.mark.parametrize("package", ["pandas", "polars", "pyarrow"])
-def test_a_column_of_vectors_is_indexed_and_searched(package: str, plan: Compression) -> None:
-    module = pytest.importorskip(package)
-    made = {"pandas": "Series", "polars": "Series", "pyarrow": "array"}[package]
-    column = getattr(module, made)(X[:1400].tolist())
-    expected = plan.index(X[:1400]).search(X[:3], k=3)
-    np.testing.assert_array_equal(plan.index(column).search(column[:3], k=3).indices, expected.indices)
-    np.testing.assert_array_equal(plan.index(X[:1400]).search(column[:3], k=3).scores, expected.scores)
 
 
 def test_repeated_queries_are_named(plan: Compression) -> None:

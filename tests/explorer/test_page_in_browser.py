@@ -38,12 +38,11 @@ def opened() -> Iterator[Browser]:
 def paths(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Pages with everything, with nothing but codes, with some texts and images only, and with one item."""
     folder = tmp_path_factory.mktemp("explorer")
-    found = {name: folder / f"{name}.html" for name in ("full", "bare", "partial", "single", "named")}
+    found = {name: folder / f"{name}.html" for name in ("full", "bare", "partial", "single")}
     write_page(HASHER, X, found["full"], texts=TEXTS, images=IMAGES, labels=LABELS, title="Digits")
     bare = write_page(HASHER, X, found["bare"]).bytes
     write_page(HASHER, X, found["partial"], texts=TEXTS, images=IMAGES, max_bytes=bare + 14_000)
     write_page(HASHER, X[:1], found["single"], texts=TEXTS[:1])
-    write_page(HASHER, X, found["named"], ids=[f"doc-{row}" for row in range(N)])
     return found
 
 
@@ -210,21 +209,6 @@ def test_keyboard_alone_reaches_an_answer(browser: Browser) -> None:
     assert browser.evaluate("explorer.state.chosen") == order[2]
     assert browser.evaluate("document.activeElement.closest('#nearest') !== null")
     assert browser.problems() == []
-
-
-def test_items_are_named_by_their_ids(opened: Browser, paths: dict[str, Path]) -> None:
-    named = fresh(opened, paths["named"])
-    named.evaluate("explorer.choose(5)")
-    assert text_of(named, "chosen").endswith("item doc-5")
-    assert named.evaluate("explorer.items.said(7)") == "Item doc-7"
-    assert opened.problems() == []
-
-
-def test_a_page_with_one_item_says_so(opened: Browser, paths: dict[str, Path]) -> None:
-    fresh(opened, paths["single"])
-    opened.evaluate("explorer.choose(0)")
-    assert "There are no other items." in text_of(opened, "said")
-    assert text_of(opened, "within") == "0 other items within 0 bits."
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -73,15 +72,6 @@ def test_damaged_file_is_computed_anew(folder: Path, damage: str) -> None:
     assert compute.calls == 2
 
 
-def test_interrupted_computation_leaves_nothing(folder: Path) -> None:
-    def interrupted() -> np.ndarray:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        cached("test", parameters(Gist()), FILES, (2, 3), folder, interrupted)
-    assert not list(folder.rglob("*.*"))
-
-
 def test_user_cache_serves_where_the_folder_cannot_be_written(folder: Path) -> None:
     (folder / "features").write_text("a file, so that no folder of this name can be made")
     compute = Counted()
@@ -89,13 +79,3 @@ def test_user_cache_serves_where_the_folder_cannot_be_written(folder: Path) -> N
     get(folder, compute)
     assert compute.calls == 1
     assert len(list((user_cache() / "features").iterdir())) == 1
-
-
-def test_nothing_can_be_written_at_all(folder: Path) -> None:
-    (folder / "features").write_text("")
-    os.makedirs(user_cache())
-    (user_cache() / "features").write_text("")
-    compute = Counted()
-    assert np.array_equal(get(folder, compute), ROWS)
-    assert np.array_equal(get(folder, compute), ROWS)
-    assert compute.calls == 2

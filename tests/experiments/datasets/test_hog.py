@@ -37,14 +37,6 @@ def test_same_as_scikit_image(images: np.ndarray, orientations: int, cell: int, 
     np.testing.assert_allclose(hog.compute(some), expected, atol=1e-6)
 
 
-def test_neither_batches_nor_threads_matter(images: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = Hog().compute(images)
-    assert whole.shape == (130, 625)
-    monkeypatch.setenv("HASHLEARN_NUM_THREADS", "1")
-    assert np.array_equal(Hog().compute(images), whole)
-    assert np.array_equal(Hog().compute(images[128:]), whole[128:])
-
-
 @pytest.mark.parametrize("parameters", [{"orientations": 0}, {"cell": 0}, {"block": 6}, {"cell": 33}, {"block": 0}])
 def test_bad_parameters_are_refused(parameters: dict[str, int]) -> None:
     with pytest.raises(ValueError, match=r"must fit|must be positive"):
