@@ -17,31 +17,24 @@ from hashlearn.compression.result import Compression, Example
 from tests.compression import plans
 
 
-def said(plan: Compression) -> str:
-    return verdict(plan)
-
-
 def page(plan: Compression, tmp_path: Path, **options: Any) -> str:
     write_page(plan, tmp_path / "page.html", **options)
     return (tmp_path / "page.html").read_text("utf-8")
 
 
 def test_a_kept_promise() -> None:
-    assert said(plans.plan()) == (
-        "No: 8 bytes a row instead of 128 keep at least 95 % of the 10 nearest neighbors (99 % confidence), "
-        "if the original vectors are kept and the best 140 candidates are rescored with them."
+    assert verdict(plans.plan()) == (
+        "No: 8 bytes a row (ranking_linear, asymmetric search) keep at least 95 % of the 10 nearest neighbors at 99 % "
+        "confidence, if the original vectors are kept and the best 140 candidates are rescored with them."
     )
-    alone = said(plans.plan(keep_floats=False))
-    assert alone.endswith("(99 % confidence), by the codes alone.")
-    assert "candidates" not in alone
+    assert verdict(plans.plan(keep_floats=False)).endswith("at 99 % confidence.")
 
 
-def test_a_promise_that_is_not_kept_names_the_best_and_rounds_it_down() -> None:
-    text = said(plans.plan(recall=0.98, promised=0.91199))
-    assert text.startswith("Yes: 98 % of the 10 nearest neighbors cannot be promised.")  # 97.2 % were measured
-    assert "The best that can be promised is 91.1 %, with 8 bytes a row instead of 128" in text
-    assert said(plans.plan(promised=0.91)).startswith("It may: 95 %")
-    assert "No recall can be promised" in said(plans.plan(promised=0.0))
+def test_a_promise_that_is_not_kept_names_the_best() -> None:
+    text = verdict(plans.plan(recall=0.98, promised=0.91199))
+    assert text.startswith("Yes: A recall of 98 % cannot be promised with depth 200. The best: 8 bytes a row")
+    assert "keep at least 91.199 %" in text  # 97.2 % were measured
+    assert verdict(plans.plan(promised=0.91)).startswith("It may: A recall of 95 %")
 
 
 def test_the_head_has_the_test_s_numbers_and_marks_estimates(tmp_path: Path) -> None:
@@ -68,10 +61,8 @@ def test_memory_and_money(tmp_path: Path) -> None:
     assert cells(text, "100,000,000")[:5] == ["11.9 GiB", "763 MiB", "93.8 %", f"{4.6 * floats:.2f}", "3.43"]
     assert len(cells(text, "2,000")) == len(cells(text, "1,000,000")) == 7
     assert "It is an assumption: AWS r6g.large" in text
-    dear = page(plans.plan(keep_floats=False), tmp_path, dollars_per_gb=46.0)
-    assert cells(dear, "100,000,000")[3:] == [f"{46 * floats:,.2f}", "34.27"]
-    assert "$46 for a GiB of memory and month." in dear
-    assert "AWS" not in dear
+    alone = page(plans.plan(keep_floats=False), tmp_path)
+    assert cells(alone, "100,000,000")[3:] == [f"{4.6 * floats:.2f}", "3.43"]
 
 
 def test_every_row_of_the_frontier_is_in_the_table_and_the_chosen_one_is_marked(tmp_path: Path) -> None:
@@ -128,7 +119,6 @@ def test_examples_show_what_was_kept_lost_and_found_instead(tmp_path: Path) -> N
         ({"query_texts": ["a"]}, "query_texts must be None, because the queries are rows of X"),
         ({"images": np.zeros((plans.N_ROWS, 4), np.uint8)}, r"images\[3\]: pixels must be uint8"),
         ({"n_rows": 0}, "n_rows must be an integer of at least 1, got 0"),
-        ({"dollars_per_gb": -1}, "dollars_per_gb must be a positive number or zero, got -1"),
     ],
 )
 def test_bad_input_is_named_and_the_old_page_stays(tmp_path: Path, options: dict[str, Any], message: str) -> None:

@@ -20,9 +20,9 @@ from hashlearn.compression.example_view import Contents, example_parts
 from hashlearn.compression.frontier_view import MODES, frontier_figures, frontier_table
 from hashlearn.compression.result import FLOAT_BYTES, Certificate, Compression
 from hashlearn.core.atomic_files import write_atomically
-from hashlearn.core.checks import positive, whole_number
+from hashlearn.core.checks import whole_number
 from hashlearn.pages.document import document
-from hashlearn.pages.formatting import ABSENT, at_least, byte_size, counted, percent
+from hashlearn.pages.formatting import ABSENT, byte_size, counted, percent
 from hashlearn.pages.markup import Markup, element
 from hashlearn.pages.tables import plain_table
 
@@ -40,7 +40,6 @@ def write_page(
     query_texts: Sequence[str] | None = None,
     query_images: Sequence[Any] | None = None,
     n_rows: int | None = None,
-    dollars_per_gb: float = DOLLARS_PER_GB,
     title: str | None = None,
 ) -> None:
     """Write the page to a file, completely or not at all.
@@ -50,31 +49,15 @@ def write_page(
     plan : what `hashlearn.compress` returned
     texts, images : the contents of the rows of X, shown in examples; images are uint8 (h, w) or (h, w, 3)
     query_texts, query_images : the same for queries of your own
-    n_rows : the size of the database to compute memory and price for; None: the rows of X
-    dollars_per_gb : price of a GiB (2³⁰ bytes) of memory a month
+    n_rows : the size of the database to compute memory and its price for; None: the rows of X
     title : name of the collection, shown above the question
     """
-    text = page_text(
-        plan, Contents("", texts, images), Contents("query_", query_texts, query_images), n_rows, dollars_per_gb, title
-    )
-    write_atomically(Path(path), [text.encode("utf-8")])
-
-
-def page_text(
-    plan: Compression,
-    database: Contents,
-    queries: Contents,
-    n_rows: int | None = None,
-    dollars_per_gb: float = DOLLARS_PER_GB,
-    title: str | None = None,
-) -> str:
-    """The whole page as text."""
     promise = plan.certificate
     wanted = promise.n_rows if n_rows is None else whole_number(n_rows, "n_rows", least=1)
-    positive(dollars_per_gb, "dollars_per_gb", or_zero=True)
+    database, queries = Contents("", texts, images), Contents("query_", query_texts, query_images)
     sections = [
         ("frontier", "What each size keeps", _frontier(plan)),
-        ("memory", "Memory and money", _savings(plan, wanted, dollars_per_gb)),
+        ("memory", "Memory and money", _savings(plan, wanted)),
         ("examples", "Queries whose neighbors changed", _examples(plan, database, queries)),
         ("settings", "Settings to copy", _settings(plan)),
         ("promise", "What the promise covers", _coverage(promise)),
@@ -89,23 +72,15 @@ def page_text(
     main = element(
         "main", (element("section", element("h2", name), body, id=anchor) for anchor, name, body in sections)
     )
-    return document(f"{title}: {QUESTION}" if title else QUESTION, header, main)
+    text = document(f"{title}: {QUESTION}" if title else QUESTION, header, main)
+    write_atomically(Path(path), [text.encode("utf-8")])
 
 
 def verdict(plan: Compression) -> str:
-    """The promise in one sentence, or two if less is promised than was asked for."""
+    """The answer, and the promise in the words of the plan."""
     promise = plan.certificate
-    size = f"{counted(plan.bytes_per_row, 'byte')} a row instead of {_float_bytes(plan):,}"
-    how = promise.condition or "by the codes alone"
-    sure = f"{percent(promise.confidence)} confidence"
-    neighbors = f"of the {promise.k} nearest neighbors" if promise.k > 1 else "of the nearest neighbors"
-    if promise.kept:
-        return f"No: {size} keep at least {percent(promise.recall)} {neighbors} ({sure}), {how}."
-    doubt = "Yes" if promise.measured < promise.recall else "It may"
-    asked = f"{doubt}: {percent(promise.recall)} {neighbors} cannot be promised."
-    if promise.promised <= 0.0:
-        return f"{asked} No recall can be promised with {size} ({sure}), {how}."
-    return f"{asked} The best that can be promised is {at_least(promise.promised)}, with {size} ({sure}), {how}."
+    answer = "No" if promise.kept else "Yes" if promise.measured < promise.recall else "It may"
+    return f"{answer}: {' '.join(str(plan).splitlines()[:-1])}"
 
 
 def _facts(plan: Compression, n_rows: int) -> Markup:
@@ -142,7 +117,7 @@ def _frontier(plan: Compression) -> list[Markup]:
     return [element("p", about), element("div", figures, class_="plots"), table]
 
 
-def _savings(plan: Compression, n_rows: int, dollars_per_gb: float) -> list[Markup]:
+def _savings(plan: Compression, n_rows: int) -> list[Markup]:
     """A table with a line for ``n_rows`` and for each of `SHOWN_ROWS`, and the price that it assumes."""
     promise = plan.certificate
     counts = sorted({n_rows, *SHOWN_ROWS})
@@ -156,18 +131,19 @@ def _savings(plan: Compression, n_rows: int, dollars_per_gb: float) -> list[Mark
     ]
     heads = ["rows", "floats in memory", "codes in memory", "saved", "floats, $ a month", "codes, $ a month"]
     heads += ["floats on disk", "candidates"] if promise.keep_floats else []
-    rows = [_savings_row(plan, count, dollars_per_gb) for count in counts]
-    price = f"The price is ${dollars_per_gb:g} for a GiB of memory and month."
-    if dollars_per_gb == DOLLARS_PER_GB:
-        price += " It is an assumption: AWS r6g.large on demand (us-east-1) has 16 GiB for $0.1008 an hour."
+    rows = [_savings_row(plan, count) for count in counts]
+    price = (
+        f"The price is ${DOLLARS_PER_GB:g} for a GiB of memory and month. It is an assumption: AWS r6g.large on demand "
+        "(us-east-1) has 16 GiB for $0.1008 an hour."
+    )
     return [plain_table("memory", caption, heads, rows, "Memory and money"), element("p", price)]
 
 
-def _savings_row(plan: Compression, n_rows: int, dollars_per_gb: float) -> Markup:
+def _savings_row(plan: Compression, n_rows: int) -> Markup:
     promise = plan.certificate
     floats, codes = n_rows * _float_bytes(plan), n_rows * plan.bytes_per_row
     texts = [byte_size(floats), byte_size(codes), percent(1.0 - codes / floats, 3)]
-    texts += [f"{size / 2**30 * dollars_per_gb:,.2f}" for size in (floats, codes)]
+    texts += [f"{size / 2**30 * DOLLARS_PER_GB:,.2f}" for size in (floats, codes)]
     if promise.keep_floats:
         candidates = f"{promise.depth_for(n_rows):,}"
         if n_rows > promise.n_database:
