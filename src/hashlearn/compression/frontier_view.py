@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from hashlearn.compression.result import Certificate, FrontierRow
 from hashlearn.pages.formatting import ABSENT, at_least, percent, seconds
@@ -16,82 +17,50 @@ TICK_GAP = 1.6  # the smallest ratio of neighboring ticks on the axis of bytes
 MOST_ROWS_OPEN = 24  # a longer table is folded
 
 
+class _Point(NamedTuple):
+    row: FrontierRow
+    value: float
+    low: float | None  # where its whisker ends
+
+
 def frontier_figures(rows: Sequence[FrontierRow], promise: Certificate) -> list[Markup]:
     """Against bytes: recall of the codes alone, recall after rescoring, candidates needed; for each kind of search."""
-    styles = _styles(rows)
-    asked, whisker = 100.0 * promise.recall, "A whisker goes down to the bound."
-    figures = _figures(
-        rows,
-        styles,
-        lambda row: 100.0 * row.codes_recall,
-        lambda row: 100.0 * row.codes_bound,
-        asked,
-        kind="codes",
-        title="Codes alone",
-        y_title=f"recall@{promise.k}, %",
-        note=whisker,
-    )
-    if not promise.keep_floats:
-        return figures
-    figures += _figures(
-        rows,
-        styles,
-        lambda row: 100.0 * row.recall,
-        lambda row: 100.0 * row.bound,
-        asked,
-        kind="rescored",
-        title=f"{promise.max_depth:,} candidates rescored",
-        y_title=f"recall@{promise.k}, %",
-        note=whisker,
-    )
-    return figures + _figures(
-        [row for row in rows if row.depth is not None],
-        styles,
-        lambda row: float(row.depth or 0),
-        kind="depth",
-        title="Candidates to rescore",
-        y_title="candidates, logarithmic",
-        note=f"Needed to promise {percent(promise.recall)}; fewer are better.",
-    )
+    recall = {"y_title": f"recall@{promise.k}, %", "note": "A whisker goes down to the bound."}
+    figures = _figures(rows, promise, "codes", "codes_recall", "codes_bound", title="Codes alone", **recall)
+    if promise.keep_floats:
+        title = f"{promise.max_depth:,} candidates rescored"
+        figures += _figures(rows, promise, "rescored", "recall", "bound", title=title, **recall)
+        candidates = {"title": "Candidates to rescore", "y_title": "candidates, logarithmic"}
+        note = f"Needed to promise {percent(promise.recall)}; fewer are better."
+        figures += _figures(rows, promise, "depth", "depth", None, note=note, **candidates)
+    return figures
 
 
 def _figures(
-    rows: Sequence[FrontierRow],
-    styles: Mapping[str, Look],
-    value: Callable[[FrontierRow], float],
-    low: Callable[[FrontierRow], float] | None = None,
-    asked: float | None = None,
-    *,
-    kind: str,
-    title: str,
-    y_title: str,
-    note: str,
+    rows: Sequence[FrontierRow], promise: Certificate, kind: str, value: str, low: str | None, **texts: str
 ) -> list[Markup]:
     """A figure for each kind of search. Recall has a lower bound and a value asked for; candidates have neither."""
-    if not rows:
+    styles, asked = _styles(rows), None if low is None else 100.0 * promise.recall
+    scale = 1.0 if low is None else 100.0
+    points = [
+        _Point(row, scale * getattr(row, value), None if low is None else scale * getattr(row, low))
+        for row in rows
+        if getattr(row, value) is not None
+    ]
+    if not points:
         return []
-    values = [value(row) for row in rows]
-    if low is None or asked is None:
-        axis = log_axis(values, floor=1.0)
-    else:
-        axis = linear_axis([*values, *map(low, rows), asked], low=0.0, high=100.0)
-    sizes = _bytes_axis([row.bytes_per_row for row in rows])
+    heights = [height for point in points for height in (point.value, point.low, asked) if height is not None]
+    axis = log_axis(heights, floor=1.0) if low is None else linear_axis(heights, low=0.0, high=100.0)
+    sizes = _bytes_axis([point.row.bytes_per_row for point in points])
     figures = []
     for mode, words in MODES.items():
-        of_mode = [row for row in rows if row.mode == mode]
+        of_mode = [point for point in points if point.row.mode == mode]
         if of_mode:
-            figure = line_plot(
-                _lines(of_mode, styles, value, low),
-                sizes,
-                axis,
-                title=f"{title}, {words}",
-                x_title="bytes a row, logarithmic",
-                y_title=y_title,
-                kind=f"{kind}-{mode}",
-                note=note,
-                in_front=_marks(of_mode, value, asked),
+            own = texts | {"title": f"{texts['title']}, {words}", "x_title": "bytes a row, logarithmic"}
+            marks = _marks(of_mode, asked)
+            figures.append(
+                line_plot(_lines(of_mode, styles), sizes, axis, kind=f"{kind}-{mode}", in_front=marks, **own)
             )
-            figures.append(figure)
     return figures
 
 
@@ -123,18 +92,13 @@ def _table_row(row: FrontierRow, style: Look, rescored: bool) -> Markup:
     return element("tr", name, (element("td", text) for text in texts))
 
 
-def _lines(
-    rows: Sequence[FrontierRow],
-    styles: Mapping[str, Look],
-    value: Callable[[FrontierRow], float],
-    low: Callable[[FrontierRow], float] | None,
-) -> list[Line]:
+def _lines(points: Sequence[_Point], styles: Mapping[str, Look]) -> list[Line]:
     """One line for each family."""
     lines = []
-    for family in sorted({row.family for row in rows}):
-        own = sorted((row for row in rows if row.family == family), key=lambda row: row.bytes_per_row)
-        sizes = [float(row.bytes_per_row) for row in own]
-        lines.append(Line(family, sizes, [*map(value, own)], styles[family], lows=[*map(low, own)] if low else ()))
+    for family in sorted({point.row.family for point in points}):
+        own = sorted((p for p in points if p.row.family == family), key=lambda point: point.row.bytes_per_row)
+        sizes, values, lows = zip(*((float(p.row.bytes_per_row), p.value, p.low) for p in own), strict=True)
+        lines.append(Line(family, sizes, values, styles[family], lows=lows))
     return lines
 
 
@@ -151,9 +115,7 @@ def _bytes_axis(sizes: Sequence[int]) -> Axis:
     return marked_axis(ticks, sizes, log=True)
 
 
-def _marks(
-    rows: Sequence[FrontierRow], value: Callable[[FrontierRow], float], asked: float | None
-) -> Callable[[Frame], Markup]:
+def _marks(points: Sequence[_Point], asked: float | None) -> Callable[[Frame], Markup]:
     """A ring around the chosen code, and a line at the recall that was asked for."""
 
     def draw(frame: Frame) -> Markup:
@@ -163,9 +125,9 @@ def _marks(
             parts.append(element("path", d=f"M{left:.1f} {at:.1f}H{right:.1f}", class_="asked"))
             place = {"x": f"{right:.1f}", "y": f"{at + 14:.1f}", "text_anchor": "end"}
             parts.append(element("text", "asked for", class_="tick halo", **place))
-        for row in rows:
+        for row, value, _ in points:
             if row.chosen:
-                x, y = frame.at_x(row.bytes_per_row), frame.at_y(value(row))
+                x, y = frame.at_x(row.bytes_per_row), frame.at_y(value)
                 parts.append(element("circle", cx=f"{x:.1f}", cy=f"{y:.1f}", r=8, class_="ring"))
                 anchor, side = ("start", -8) if frame.x.fraction(row.bytes_per_row) < 0.5 else ("end", 8)
                 height = y - 13 if y > frame.top + 20 else y + 22
