@@ -177,7 +177,7 @@ def test_bad_features_are_told_what_is_wrong(name, n_bits, data, message):
         (np.zeros(300), "y holds only one class"),
         (np.full(300, np.nan), "y contains NaN"),
         (Y[:299], "inconsistent numbers of samples"),
-        (np.arange(300), "no two rows share a class"),
+        (np.arange(300), "a class needs two rows"),
     ],
 )
 def test_bad_labels_are_told_what_is_wrong(name, y, message):

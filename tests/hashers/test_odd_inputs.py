@@ -126,8 +126,3 @@ def test_nearly_as_many_classes_as_rows_are_questioned(caplog: pytest.LogCapture
         assert "classes" not in caplog.text
         few.fit(X, np.maximum(np.arange(60), 28))
     assert "y has 32 classes for 60 rows" in caplog.text
-
-
-def test_a_single_class_is_told_what_happens_without_labels() -> None:
-    with pytest.raises(ValueError, match=r"only one class.*leave y out: TwoStepHasher then groups .* neighbor graph"):
-        TwoStepHasher(4).fit(X, np.zeros(60))

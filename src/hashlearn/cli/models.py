@@ -135,10 +135,10 @@ def evaluate_command(
         found = evaluate(wanted, codes, wanted_labels, labels, **conventions)
     titles = {
         "mean_average_precision": "mean average precision",
-        "precision_within_radius": f"precision within {found.radius} bits",
-        "precision_at_k": f"precision at {found.k}",
-        "recall_at_k": f"recall at {found.k}",
-        "knn_accuracy": f"accuracy of {found.neighbors} neighbors",
+        "precision_within_radius": f"precision within {conventions['radius']} bits",
+        "precision_at_k": f"precision at {conventions['k']}",
+        "recall_at_k": f"recall at {conventions['k']}",
+        "knn_accuracy": f"accuracy of {conventions['neighbors']} neighbors",
     }
     scores = {name: getattr(found, name) for name in titles}
     about = {"model": str(model), "n_bits": hasher.n_bits, "n_database": len(codes), "n_queries": len(wanted)}

@@ -87,22 +87,15 @@ def require_classes(labels: NDArray[Any], name: str = "y") -> None:
     n = len(labels)
     if labels.ndim == 2:
         if labels.sum(axis=0, dtype=np.int64).max(initial=0) < 2:
-            raise ValueError(
-                f"{name} has no label that two rows share, so no rows are similar; codes from labels need such labels. "
-                f"Leave {name} out to learn without labels"
-            )
+            raise ValueError(f"{name} has no label that two rows share. Leave {name} out to learn without labels")
         return
     n_classes = len(np.unique(labels))
     if n_classes < 2:
-        raise ValueError(
-            f"{name} holds only one class, so nothing is dissimilar and one code would do; "
-            f"give labels of two classes or more, or leave {name} out: TwoStepHasher then groups samples along their "
-            "neighbor graph, and RankingHasher keeps the nearest vectors"
-        )
+        raise ValueError(f"{name} holds only one class. Leave {name} out to learn without labels")
     if n_classes == n:
         raise ValueError(
-            f"{name} has {n} different labels for {n} rows, so no two rows share a class; codes from labels need "
-            f"classes with at least two rows. Leave {name} out to learn without labels"
+            f"{name} has {n} different labels for {n} rows: a class needs two rows. Leave {name} out to learn without "
+            "labels"
         )
     if 2 * n_classes > n:
         log.warning(

@@ -25,7 +25,7 @@ from hashlearn.metrics.retrieval import (
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """The result of `evaluate`: fractions in [0, 1], None for what was not requested, and the arguments.
+    """The result of `evaluate`: fractions in [0, 1], None for what was not requested.
 
     ``per_query`` holds an array with one value for each query under the name of each function that was computed:
     "average_precision", "precision_within_radius", "precision_at_k", "recall_at_k" and "knn_accuracy" (0 or 1).
@@ -38,12 +38,6 @@ class Evaluation:
     knn_accuracy: float | None
     curve: PrecisionRecallCurve  # of all pairs, by radius
     per_query: dict[str, FloatArray]
-    ties: str
-    average: str
-    top_k: int | None
-    radius: int
-    k: int | None
-    neighbors: int | None
 
 
 def evaluate(
@@ -100,10 +94,4 @@ def evaluate(
         means.get("knn_accuracy"),
         curve,
         per_query,
-        ties=ties,
-        average=average,
-        top_k=top_k,
-        radius=radius,
-        k=k,
-        neighbors=neighbors,
     )
