@@ -28,9 +28,8 @@ other two scores count images of the same digit. Labels keep classes; RankingHas
 @options.seed_option
 @click.option("--bits", "n_bits", type=click.IntRange(1, 256), default=16, help="Code length.")
 @options.output_option("Where the page goes.", "hashlearn-demo.html")
-@options.json_option
-@options.quiet_option
-def demo_command(seed: int, n_bits: int, output: Path, as_json: bool, quiet: bool) -> None:
+@options.answers
+def demo_command(seed: int, n_bits: int, output: Path, bar: ProgressBar) -> tuple[dict[str, Any], str]:
     """Learn binary codes for handwritten digits, with and without labels, beside plain sign codes. Under a minute."""
     from hashlearn.experiments.bench import digits
     from hashlearn.experiments.report.page import NEXT_STEPS, digits_page
@@ -38,9 +37,8 @@ def demo_command(seed: int, n_bits: int, output: Path, as_json: bool, quiet: boo
     options.require_place(output)
     promise_page = output.with_name(f"{output.stem}-promise{output.suffix}")
     options.require_place(promise_page)
-    with ProgressBar(quiet) as bar:
-        result = digits.run(n_bits, seed, progress=bar)
-        plan = _compressed(seed, promise_page, bar)
+    result = digits.run(n_bits, seed, progress=bar)
+    plan = _compressed(seed, promise_page, bar)
     options.write_output(output, digits_page(result, promise_page.name))
     rows = [asdict(row) for row in result.rows]
     text = [
@@ -55,7 +53,7 @@ def demo_command(seed: int, n_bits: int, output: Path, as_json: bool, quiet: boo
     ]
     report = {"n_bits": n_bits, "seed": seed, "output": str(output), "rows": rows}
     report |= {"promise_page": str(promise_page), "certificate": asdict(plan.certificate)}
-    options.show(as_json, report, "\n".join(text))
+    return report, "\n".join(text)
 
 
 def _compressed(seed: int, page: Path, bar: ProgressBar) -> Compression:

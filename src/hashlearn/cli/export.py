@@ -20,17 +20,7 @@ from hashlearn.core.progress_bar import ProgressBar
 from hashlearn.pages.formatting import seconds
 
 ONNX = "onnx"
-OF_ONNX = {"output": "--output", "sample": "--sample", "dtype": "--dtype", "opset": "--opset"}
-OF_STORES = {
-    "url": "--url",
-    "path": "--path",
-    "table": "--table",
-    "columns": "--columns",
-    "add_column": "--add-column",
-    "kind": "--kind",
-    "duplicates": "--duplicates",
-    "batch_rows": "--batch-rows",
-}
+OF_ONNX = {"output", "sample", "dtype", "opset"}
 TABLE = "codes"
 
 
@@ -60,8 +50,7 @@ def export_command(source: Path, to: str | None, bar: ProgressBar, **given: Any)
     ONNX: features → margins → packed codes, written once onnxruntime gave the codes of encode.
 
     Stores: ids, codes and kept columns become visible all at once. After Ctrl-C or a kill the store is as it was
-    before. Exit code 1: it cannot be done here (is the package installed, does the
-    server answer?), 2: bad input, 130: Ctrl-C.
+    before.
     """
     is_codes, name = source.suffix.lower() == ".parquet", to or ONNX
     if name != ONNX or is_codes:
@@ -71,9 +60,9 @@ def export_command(source: Path, to: str | None, bar: ProgressBar, **given: Any)
             raise InputError(f"--to: is missing; say where the codes of {source} go: {', '.join(STORES)}")
         with refusals():
             require_choice(name, "--to", [ONNX, *STORES])
-    for argument, flag in (OF_STORES if name == ONNX else OF_ONNX).items():
-        if given.pop(argument):
-            raise InputError(f"{flag}: is not for --to {name}; leave it out")
+    given = {argument: value for argument, value in given.items() if value is not None and value is not False}
+    for argument in given.keys() - _arguments_of(name):
+        raise InputError(f"--{argument.replace('_', '-')}: is not for --to {name}; leave it out")
     if name == ONNX:
         return _to_onnx(source, bar, **given)
     if not is_codes:
@@ -81,11 +70,20 @@ def export_command(source: Path, to: str | None, bar: ProgressBar, **given: Any)
     return _to_store(source, name, bar, **given)
 
 
+def _arguments_of(name: str) -> set[str]:
+    """What goes with a place: the arguments of ONNX, or those with which its store is made."""
+    from hashlearn.search.stores import STORES
+
+    if name == ONNX:
+        return OF_ONNX
+    own = inspect.signature(STORES[name].create).parameters  # type: ignore[attr-defined]
+    return {"url" if name == "postgres" else "path", "duplicates", "batch_rows", *own}
+
+
 def _to_onnx(
-    model: Path, bar: ProgressBar, output: Path | None, sample: str | None, dtype: str | None, opset: int | None
+    model: Path, bar: ProgressBar, output: Path | None = None, sample: str | None = None, **settings: Any
 ) -> tuple[dict[str, Any], str]:
     from hashlearn.persistence import export_onnx
-    from hashlearn.persistence.onnx_export import OPSET
 
     if output is None:
         raise InputError("--output: is missing; name the .onnx file to write")
@@ -98,8 +96,7 @@ def _to_onnx(
     with refusals(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X does not have valid feature names")  # they were compared
         X = None if rows is None else rows.read()
-        version = OPSET if opset is None else opset
-        found = export_onnx(hasher, output, sample=X, dtype=dtype or "float64", opset=version)
+        found = export_onnx(hasher, output, sample=X, **settings)
     text = [
         ("graph", f"{output}  ({found.bytes:,} bytes, opset {found.opset}, {found.dtype})"),
         ("compared", f"{found.bits:,} bits of {found.rows:,} rows, {found.differing} differ"),
@@ -109,93 +106,51 @@ def _to_onnx(
 
 
 def _to_store(
-    source: Path,
-    name: str,
-    bar: ProgressBar,
-    url: str | None,
-    path: Path | None,
-    table: str | None,
-    duplicates: str | None,
-    batch_rows: int | None,
-    **settings: Any,
+    source: Path, name: str, bar: ProgressBar, url: str = "", path: Path | None = None, table: str = TABLE, **given: Any
 ) -> tuple[dict[str, Any], str]:
     from hashlearn.search.stores import STORES
     from hashlearn.search.stores.loading import export_codes
     from hashlearn.search.stores.postgres.session import shown_address
     from hashlearn.streams import describe_codes
 
-    takes = inspect.signature(STORES[name].create).parameters  # type: ignore[attr-defined]
-    place = _place(name, url, path, table, "table" in takes)
-    settings = {key: value for key, value in settings.items() if value}
-    for argument in settings:
-        if argument not in takes:
-            raise InputError(f"{OF_STORES[argument]}: is not for --to {name}; leave it out")
-    if "columns" in settings:
-        settings["columns"] = _two_columns(settings["columns"])
+    is_postgres, has_table = name == "postgres", "table" in _arguments_of(name)
+    if path is None and not is_postgres:
+        raise InputError(f"--path: is missing; name the file or folder of the {name} store")
+    schema, _, alone = table.rpartition(".")
+    if is_postgres:
+        place: tuple[Any, ...] = (url, (schema, alone) if schema else alone)
+    else:
+        place = (path, table) if has_table else (path,)
+    if "columns" in given:
+        given["columns"] = tuple(given["columns"].split(","))
+        if len(given["columns"]) != 2 or not all(given["columns"]):
+            raise InputError(f"--columns: must be two names, as id,code; got {','.join(given['columns'])!r}")
     with refusals():
         about = describe_codes(source)
     bar.begin("opening the store")
     began = time.perf_counter()
     with _errors(STORES[name].packages):
-        rows = export_codes(
-            source,
-            name,
-            *place,
-            duplicates=duplicates or "replace",
-            batch_rows=batch_rows,
-            progress=bar,
-            **settings,
-        )
+        rows = export_codes(source, name, *place, progress=bar, **given)
     spent = time.perf_counter() - began
-    where = shown_address(url or "") if name == "postgres" else str(path)
-    of_table = ".".join([place[1]] if isinstance(place[1], str) else place[1]) if len(place) > 1 else None
+    where, left_out = shown_address(url) if is_postgres else str(path), not STORES[name].has_fields and about.fields
     report = {
         "source": str(source),
         "to": name,
         "place": where,
-        "table": of_table,
+        "table": table if has_table else None,
         "n_bits": about.n_bits,
         "id_type": about.id_type,
         "model": about.model,
         "rows": rows,
         "seconds": spent,
-        "notes": [] if STORES[name].has_fields or not about.fields else [_left_out(name, about.fields)],
+        "notes": [f"{name} keeps ids and codes only; left out: {', '.join(about.fields)}"] if left_out else [],
     }
     text = [
-        ("store", f"{name}, {where}" + (f", table {of_table}" if of_table else "")),
+        ("store", f"{name}, {where}" + (f", table {table}" if has_table else "")),
         ("rows", f"{rows:,} of {about.n_bits} bits"),
         ("seconds", seconds(spent)),
     ]
     return report, pairs(text)
-
-
-def _place(name: str, url: str | None, path: Path | None, table: str | None, has_table: bool) -> tuple[Any, ...]:
-    """What opens the store: a URL or a path, and a table if it has tables."""
-    if name == "postgres":
-        if path is not None:
-            raise InputError("--path: is not for --to postgres; give --url, or set PGHOST and the like")
-        schema, _, alone = (table or TABLE).rpartition(".")
-        return url or "", (schema, alone) if schema else alone
-    if url is not None:
-        raise InputError(f"--url: is not for --to {name}; give --path")
-    if path is None:
-        raise InputError(f"--path: is missing; name the file or folder of the {name} store")
-    if not has_table:
-        if table is not None:
-            raise InputError(f"--table: is not for --to {name}, which has no tables; leave it out")
-        return (path,)
-    return path, table or TABLE
-
-
-def _left_out(name: str, fields: tuple[str, ...]) -> str:
-    return f"{name} keeps ids and codes only; left out: {', '.join(fields)}"
-
-
-def _two_columns(text: str) -> tuple[str, str]:
-    names = text.split(",")
-    if len(names) != 2 or not all(names):
-        raise InputError(f"--columns: must be two names, as id,code; got {text!r}")
-    return names[0], names[1]
 
 
 @contextmanager

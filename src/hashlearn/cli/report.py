@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import click
 
 from hashlearn.cli import options
 from hashlearn.cli.exits import InputError, refusals
+from hashlearn.core.progress_bar import ProgressBar
 
 
 @click.command("report", short_help="One self-contained HTML page from the stored results of bench.")
@@ -16,14 +18,10 @@ from hashlearn.cli.exits import InputError, refusals
 @options.output_option("Where the page goes.", "report.html")
 @click.option("--title", help="Heading of the page.")
 @click.option("--csv", "csv_file", type=click.Path(path_type=Path), help="The tables as CSV, too.")
-@options.json_option
+@options.answers
 def report_command(
-    folder: Path,
-    output: Path,
-    title: str | None,
-    csv_file: Path | None,
-    as_json: bool,
-) -> None:
+    folder: Path, output: Path, title: str | None, csv_file: Path | None, bar: ProgressBar
+) -> tuple[dict[str, Any], str]:
     """Show the results that ``hashlearn bench`` stored in FOLDER, beside the paper's where the paper has them.
 
     The page needs no network and no script. Exit code 2 means bad input: no results, damaged ones, or ones that
@@ -33,6 +31,7 @@ def report_command(
     from hashlearn.experiments.report.exports import as_csv
     from hashlearn.experiments.report.page import results_page
 
+    bar.begin("reading results")
     options.require_place(output)
     if csv_file is not None:
         options.require_place(csv_file, option="--csv")
@@ -48,4 +47,4 @@ def report_command(
         options.write_output(csv_file, as_csv(found))
         report["csv"] = str(csv_file)
         text += f" csv: {csv_file}."
-    options.show(as_json, report, f"{text} To look at: {output}")
+    return report, f"{text} To look at: {output}"
