@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
+from sklearn.utils.parallel import Parallel, delayed
+
 from hashlearn.core.progress import ProgressCallback, tell
-from hashlearn.core.threads import map_threads, n_threads
+from hashlearn.core.threads import n_threads
 
 STAGE = "hash functions"
 Item = TypeVar("Item")
@@ -20,8 +21,10 @@ def fit_each(
     n_jobs: int | None,
     progress: ProgressCallback | None,
 ) -> list[Result]:
-    """``function`` of every item on ``n_jobs`` threads (None: all cores)."""
-    return with_progress(_spread(function, items, n_jobs), len(items), progress)
+    """``function`` of every item on ``n_jobs`` threads, counted as in joblib; None or −1: all that we may use."""
+    count = n_threads() if n_jobs in (None, -1) else n_jobs
+    results = Parallel(n_jobs=count, prefer="threads", return_as="generator")(delayed(function)(item) for item in items)
+    return with_progress(results, len(items), progress)
 
 
 def with_progress(
@@ -33,22 +36,3 @@ def with_progress(
         done.append(result)
         tell(progress, stage, len(done), total)
     return done
-
-
-def _spread(function: Callable[[Item], Result], items: Sequence[Item], n_jobs: int | None) -> Iterator[Result]:
-    if n_jobs is None and len(items) > 1:
-        yield from map_threads(function, items)
-        return
-    size = 1 if n_jobs is None else min(_threads_for(n_jobs), len(items))
-    if size <= 1:
-        yield from map(function, items)
-        return
-    with ThreadPoolExecutor(size) as pool:
-        yield from pool.map(function, items)
-
-
-def _threads_for(n_jobs: int) -> int:
-    """The number of threads as in scikit-learn: −1 is all cores, −2 all but one."""
-    if n_jobs == 0:
-        raise ValueError("n_jobs must be a positive number of threads, -1 for all cores, or None, got 0")
-    return n_jobs if n_jobs > 0 else max(1, n_threads() + 1 + n_jobs)
