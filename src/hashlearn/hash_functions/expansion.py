@@ -17,7 +17,7 @@ from hashlearn.core.checks import checked_csr
 from hashlearn.hash_functions.distinct_bits import DistinctBits
 from hashlearn.hash_functions.fitted import PANEL_ROWS, FittedHashFunctions, PanelFunction, Rows, filled_up
 from hashlearn.hash_functions.kernels import RBFPoints
-from hashlearn.hash_functions.stored import largest_entry, stored_array, stored_number
+from hashlearn.hash_functions.stored import stored_array, stored_number
 
 
 class KernelExpansion(FittedHashFunctions):
@@ -56,18 +56,6 @@ class KernelExpansion(FittedHashFunctions):
         points = RBFPoints(self.points, self.gamma).beside(X)
         coefficients, intercepts = tensor_like(self.coefficients, X), tensor_like(self.intercepts, X)
         return lambda rows: points.kernel(rows) @ coefficients + intercepts, len(self.coefficients)
-
-    def margin_bound(self, entry: float) -> float:
-        """Σ|coefficients| + |intercept|; infinite if an exponent could be the difference of two infinities.
-
-        ‖z‖² may overflow: the kernel of a point that far away is 0.
-        """
-        entries = largest_entry(self.points.data if sp.issparse(self.points) else self.points)
-        factor = (2.0 * self.gamma) ** 0.5
-        z, s = factor * (entry + entries), factor * 2.0 * entries
-        if not self.n_features * (z * s + s * s) < np.inf:
-            return np.inf
-        return len(self.coefficients) * largest_entry(self.coefficients) + largest_entry(self.intercepts)
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> KernelExpansion:

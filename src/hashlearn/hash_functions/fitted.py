@@ -146,13 +146,6 @@ class FittedHashFunctions(ABC):
     def _panel_function(self, dtype: np.dtype[Any], sparse: bool) -> tuple[PanelFunction, list[NDArray[Any]]]:
         """A function from a panel of rows to the margins of the distinct bits, and the matrices it multiplies by."""
 
-    def margin_bound(self, entry: float) -> float:
-        """An upper limit on the magnitude of margins and intermediate results, for row entries up to ``entry``.
-
-        It is infinite if float64 could overflow; the loader refuses such functions.
-        """
-        raise TypeError(f"{type(self).__name__} states no bound on its margins")
-
     def _finite_function(self, X: Rows) -> PanelFunction:
         """The steady function, with float64 for rows whose margins overflow in float32, clipped to float32's range.
 

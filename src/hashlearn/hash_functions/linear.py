@@ -26,7 +26,7 @@ from hashlearn.core.threads import one_blas_thread, sum_row_blocks
 from hashlearn.hash_functions.base import HashFunction, Training
 from hashlearn.hash_functions.distinct_bits import DistinctBits, every_bit
 from hashlearn.hash_functions.fitted import FittedHashFunctions, PanelFunction, Rows
-from hashlearn.hash_functions.stored import largest_entry, stored_array
+from hashlearn.hash_functions.stored import stored_array
 from hashlearn.linalg.gram import column_means
 
 UNDERFLOW = 1e-140  # squares of smaller entries lose digits
@@ -54,9 +54,6 @@ class LinearMargins(FittedHashFunctions):
     def _tensor_function(self, X: Any) -> tuple[Callable[[Any], Any], int]:
         weights, intercepts = tensor_like(self.weights, X), tensor_like(self.intercepts, X)
         return lambda rows: rows @ weights + intercepts, self.bits.n_distinct
-
-    def margin_bound(self, entry: float) -> float:
-        return self.n_features * entry * largest_entry(self.weights) + largest_entry(self.intercepts)
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> LinearMargins:

@@ -18,7 +18,7 @@ from hashlearn.core.arrays import tensor_like
 from hashlearn.core.checks import LARGEST_FEATURE
 from hashlearn.hash_functions.distinct_bits import DistinctBits
 from hashlearn.hash_functions.fitted import FittedHashFunctions, PanelFunction
-from hashlearn.hash_functions.stored import largest_entry, stored_array, stored_number
+from hashlearn.hash_functions.stored import stored_array, stored_number
 from hashlearn.linalg.unit_rows import ZERO_ROW
 
 MOST_HIDDEN = 2**16  # a panel of rows has temporaries of this width
@@ -111,16 +111,6 @@ class NetworkMargins(FittedHashFunctions):
             return products[:, :n_distinct] + intercepts + hidden @ output
 
         return margins, self.n_features + first.shape[1]
-
-    def margin_bound(self, entry: float) -> float:
-        """That of |r·W| + |c| + hidden·|U|, and of the products of rows that are not yet divided by their norm."""
-        r = 2.0 if self.unit_rows else entry / self.scale  # entries of a unit row are at most 1, up to rounding
-        largest = max(largest_entry(self.weights), largest_entry(self.hidden_weights))
-        products = self.n_features * r * largest
-        hidden = products + largest_entry(self.hidden_intercepts)
-        outputs = self.n_hidden * hidden * largest_entry(self.output_weights)
-        undivided = self.n_features * entry * largest
-        return max(undivided, products + largest_entry(self.intercepts) + outputs)
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> NetworkMargins:

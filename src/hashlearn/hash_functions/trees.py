@@ -25,7 +25,7 @@ from hashlearn.core.jobs import fit_each
 from hashlearn.hash_functions.base import HashFunction, Training
 from hashlearn.hash_functions.distinct_bits import DistinctBits
 from hashlearn.hash_functions.fitted import FittedHashFunctions, PanelFunction
-from hashlearn.hash_functions.stored import largest_entry, require_range, stored_array
+from hashlearn.hash_functions.stored import require_range, stored_array
 
 SMALL_SAMPLE = 10  # min_samples_leaf is at most the number of rows divided by this
 DEEPEST = 12  # a complete tree has 2 ** depth leaves
@@ -119,9 +119,6 @@ class ForestMargins(FittedHashFunctions):
         """One forest for each distinct bit."""
         parts = zip(self.forest_features, self.forest_thresholds, self.forest_leaves, strict=True)
         return [Forest(*arrays) for arrays in parts]
-
-    def margin_bound(self, entry: float) -> float:
-        return max((len(forest.leaves) * largest_entry(forest.leaves) for forest in self.forests), default=0.0)
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> ForestMargins:

@@ -21,7 +21,6 @@ from sklearn.utils import get_tags
 from sklearn.utils.validation import check_is_fitted
 
 import hashlearn
-from hashlearn.core.checks import LARGEST_FEATURE
 from hashlearn.core.container import (
     Contents,
     Kind,
@@ -38,7 +37,7 @@ from hashlearn.persistence.values import FITTED_NAME, HASHER_NAMES, Reader, Writ
 FORMAT_VERSION = 4  # to be increased with every change of what a file holds
 MODEL = Kind("model", "hashlearn", FORMAT_VERSION)
 LONGEST_NOTE = 10_000
-LARGEST_MARGIN = 1e300  # twice this is still finite
+LARGEST_NUMBER = 1e80  # of a hash function; products with entries of rows then never overflow
 
 
 def save(
@@ -250,11 +249,10 @@ def _require_consistent(hasher: Any) -> None:
     functions = hasher.hash_functions_
     if not isinstance(functions, FittedHashFunctions):
         raise PersistenceError("a model must have hash functions")
-    if not functions.margin_bound(LARGEST_FEATURE) <= LARGEST_MARGIN:  # infinity minus infinity is NaN
-        raise PersistenceError(
-            f"the arrays of its hash functions ({functions.kind}) are too large: margins of rows with entries up to "
-            f"{LARGEST_FEATURE:.0e} in size could exceed {LARGEST_MARGIN:.0e}"
-        )
+    for name, value in functions.state().items():
+        size = max(value, 1.0 / value) if type(value) is float else _largest(value)
+        if size > LARGEST_NUMBER:
+            raise PersistenceError(f"{name} of its hash functions ({functions.kind}) is too large or too small")
     widths = [(hasher.n_features_in_, functions.n_features), (functions.n_bits, hasher.n_bits)]
     names = getattr(hasher, "feature_names_in_", None)
     if names is not None:
@@ -266,3 +264,10 @@ def _require_consistent(hasher: Any) -> None:
         raise PersistenceError("the model's features, functions and bits do not fit each other")
     if hasher.n_features_in_ < 1 or not 1 <= hasher.n_bits <= MAX_BITS:
         raise PersistenceError(f"a model must have at least one feature, and from 1 to {MAX_BITS} bits")
+
+
+def _largest(value: Any) -> float:
+    """The size of the largest finite entry of an array of floats; 0 for anything else."""
+    if not isinstance(value, np.ndarray) or value.dtype.kind != "f":
+        return 0.0
+    return float(np.abs(value).max(initial=0.0, where=np.isfinite(value)))

@@ -25,7 +25,7 @@ from hashlearn.core.threads import map_row_blocks, one_blas_thread, sum_row_bloc
 from hashlearn.core.thresholds import MAX_COVARIANCE
 from hashlearn.hash_functions import FittedHashFunctions, every_bit
 from hashlearn.hash_functions.fitted import PanelFunction
-from hashlearn.hash_functions.stored import largest_entry, require_range, stored_array, stored_number
+from hashlearn.hash_functions.stored import require_range, stored_array, stored_number
 from hashlearn.hashers.base import BaseHasher
 from hashlearn.linalg.principal_axes import principal_axes
 
@@ -171,11 +171,6 @@ class CodewordMargins(FittedHashFunctions):
             return np.stack(bits, axis=1)
 
         return margins, [weights]
-
-    def margin_bound(self, entry: float) -> float:
-        """The difference of two numbers of at most Σ|weights · x| + |offset|."""
-        products = self.n_features * (entry / self.scale) * largest_entry(self.weights)
-        return 2.0 * (products + largest_entry(self.offsets))
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> CodewordMargins:

@@ -85,10 +85,6 @@ class CosineMargins(LinearMargins):
 
     kind = "cosine"
 
-    def margin_bound(self, entry: float) -> float:
-        """That of the phases, whose cosines must be defined."""
-        return max(1.0, super().margin_bound(entry))
-
     def _panel_function(self, dtype: np.dtype[Any], sparse: bool) -> tuple[PanelFunction, list[NDArray[Any]]]:
         phases, factors = super()._panel_function(dtype, sparse)
         return lambda panel: np.cos(phases(panel)), factors

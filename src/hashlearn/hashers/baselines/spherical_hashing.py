@@ -17,7 +17,7 @@ from hashlearn.core.checks import LARGEST_FEATURE, generator
 from hashlearn.core.threads import map_row_blocks, one_blas_thread
 from hashlearn.hash_functions import FittedHashFunctions, every_bit
 from hashlearn.hash_functions.fitted import PanelFunction
-from hashlearn.hash_functions.stored import largest_entry, stored_array, stored_number
+from hashlearn.hash_functions.stored import stored_array, stored_number
 from hashlearn.hashers.base import BaseHasher
 
 POINTS_PER_CENTER = 5
@@ -143,11 +143,6 @@ class SphereMargins(FittedHashFunctions):
             return rows @ turned + power - (rows * rows).sum(axis=1)[:, None]
 
         return margins, [turned]
-
-    def margin_bound(self, entry: float) -> float:
-        """‖x‖² + 2|x · center| + radius² + ‖center‖², with x as it is seen from ``origin``."""
-        x, center = entry / self.scale + largest_entry(self.origin), largest_entry(self.centers)
-        return self.n_features * (x + center) * (x + center) + largest_entry(self.squared_radii)
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> SphereMargins:
