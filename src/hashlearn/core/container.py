@@ -21,8 +21,8 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -93,44 +93,26 @@ def write_container(
     """Write a file, all or nothing. ``arrays`` come from `plain`, and ``check`` is that of `write_atomically`."""
     text = json.dumps({**description, "sha256": digests(arrays)}, separators=(",", ":"), allow_nan=False)
     metadata = {"format": kind.format, "format_version": str(kind.version), kind.name: text}
-    write_atomically(Path(path), file_parts(metadata, arrays), check)
+    write_atomically(Path(path), _file_parts(metadata, arrays), check)
 
 
-def read_container(path: str | os.PathLike[str], kind: Kind) -> Contents:
+def read_container(path: str | os.PathLike[str], kind: Kind, *, with_arrays: bool = True) -> Contents:
     """The verified description and arrays of a file, or a `PersistenceError` that names it."""
-    with naming_the_file(path), regular_file(path) as (file, size):
-        header = read_header(file, size)
-        description = _description(header, kind)
-        return Contents(description, _read_arrays(file, header, description["sha256"]), header, size)
-
-
-def read_description(path: str | os.PathLike[str], kind: Kind) -> Contents:
-    """As `read_container`, without reading the arrays."""
-    with naming_the_file(path), regular_file(path) as (file, size):
-        header = read_header(file, size)
-        return Contents(_description(header, kind), {}, header, size)
+    try:
+        with regular_file(path) as (file, size):
+            header = read_header(file, size)
+            description = _description(header, kind)
+            arrays = _read_arrays(file, header, description["sha256"]) if with_arrays else {}
+            return Contents(description, arrays, header, size)
+    except ValueError as error:
+        raise PersistenceError(f"{str(path)!r}: {error}") from error
 
 
 def has_kind(path: str | os.PathLike[str], kind: Kind) -> bool:
-    """Whether the header of a file, which may be damaged, states this kind.
-
-    >>> has_kind("/dev/null", Kind("model", "hashlearn", 3))
-    False
-    """
-    try:
-        with regular_file(path) as (file, size):
-            return read_header(file, size).metadata.get("format") == kind.format
-    except ValueError:
-        return False
-
-
-@contextmanager
-def naming_the_file(path: str | os.PathLike[str]) -> Iterator[None]:
-    """Name the file in errors about what is in it."""
-    try:
-        yield
-    except ValueError as error:
-        raise PersistenceError(f"{str(path)!r}: {error}") from error
+    """Whether the header of a file, which may be damaged, states this kind."""
+    with suppress(ValueError), regular_file(path) as (file, size):
+        return read_header(file, size).metadata.get("format") == kind.format
+    return False
 
 
 def _description(header: Header, kind: Kind) -> dict[str, Any]:
@@ -150,30 +132,9 @@ def _description(header: Header, kind: Kind) -> dict[str, Any]:
     return description
 
 
-def build_header(metadata: Mapping[str, str], arrays: Sequence[tuple[str, NDArray[Any]]]) -> bytes:
-    """The length and the header, for arrays in this order."""
-    first, entries = 0, {}
-    for name, array in arrays:
-        entries[name] = {
-            "dtype": NAMES[array.dtype],
-            "shape": list(array.shape),
-            "data_offsets": [first, first + array.nbytes],
-        }
-        first += array.nbytes
-    whole = {"__metadata__": {"sha256": BLANK.decode(), **metadata}, **entries}
-    text = json.dumps(whole, separators=(",", ":"), allow_nan=False).encode("ascii")
-    text += b" " * (-(8 + len(text)) % ALIGNMENT)
-    if len(text) > LARGEST_HEADER:
-        raise PersistenceError(
-            f"the description takes {len(text):,} bytes, {LARGEST_HEADER:,} are allowed; it holds too many "
-            "separate values"
-        )
-    blank = len(text).to_bytes(8, "little") + text
-    return blank.replace(BLANK, hashlib.sha256(blank).hexdigest().encode(), 1)
-
-
-def header_length(start: bytes, file_size: int) -> int:
-    """The length of the header, from the first bytes of the file. Files of other kinds are refused here."""
+def read_header(file: BinaryIO, file_size: int) -> Header:
+    """The verified header. Afterwards the file is at the first byte of the data."""
+    start = _read(file, min(file_size, 8 + len(OPENING) + DIGITS))
     if not start[8:].startswith(OPENING):
         raise PersistenceError(_what_else(start, file_size))
     length = int.from_bytes(start[:8], "little")
@@ -181,7 +142,7 @@ def header_length(start: bytes, file_size: int) -> int:
         raise PersistenceError(f"the header claims {length:,} bytes, {LARGEST_HEADER:,} are allowed: damaged or forged")
     if 8 + length > file_size:
         raise PersistenceError(f"truncated: the header alone takes {8 + length:,} bytes, the file has {file_size:,}")
-    return length
+    return parse_header(start + _read(file, 8 + length - len(start)), file_size)
 
 
 def parse_header(raw: bytes, file_size: int) -> Header:
@@ -197,13 +158,10 @@ def parse_header(raw: bytes, file_size: int) -> Header:
     metadata = whole.pop("__metadata__", None)
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
         raise PersistenceError("the header's metadata must be strings")
-    entries = [_entry(name, value) for name, value in whole.items()]
-    entries.sort(key=lambda entry: (entry.first, entry.last))
-    end = 0
-    for entry in entries:
-        if entry.first != end:
-            raise PersistenceError(f"array {entry.name!r} must begin at byte {end} of the data, not {entry.first}")
-        end = entry.last
+    entries: list[Entry] = []
+    for name, value in whole.items():
+        entries.append(_entry(name, value, entries[-1].last if entries else 0))
+    end = entries[-1].last if entries else 0
     if len(raw) + end != file_size:
         raise PersistenceError(
             f"{'truncated' if len(raw) + end > file_size else 'trailing bytes'}: the header describes "
@@ -234,20 +192,21 @@ def _no_constant(word: str) -> Any:
     raise ValueError(f"{word} is not JSON")
 
 
-def _entry(name: str, value: Any) -> Entry:
-    """Check one array: its sizes must be whole numbers that agree. Python's products cannot overflow."""
+def _entry(name: str, value: Any, first: int) -> Entry:
+    """Check one array, whose bytes must begin at ``first``. Python's products cannot overflow."""
     fields = {"dtype", "shape", "data_offsets"}
     if not isinstance(value, dict) or set(value) != fields or value["dtype"] not in list(DTYPES):
         raise PersistenceError(f"array {name!r} is not described as safetensors has it")
-    dtype, shape, offsets = np.dtype(DTYPES[value["dtype"]]), value["shape"], value["data_offsets"]
-    whole = isinstance(shape, list) and isinstance(offsets, list) and len(offsets) == 2
-    if not whole or not all(type(number) is int and number >= 0 for number in [*shape, *offsets]):
-        raise PersistenceError(f"array {name!r} must have sizes that are whole numbers")
-    if len(shape) > MOST_DIMENSIONS or max(shape, default=0) > LONGEST_SIDE:
-        raise PersistenceError(f"array {name!r} claims the shape {shape}: damaged or forged")
-    if math.prod(shape) * dtype.itemsize != offsets[1] - offsets[0] or offsets[0] % dtype.itemsize:
-        raise PersistenceError(f"array {name!r} of shape {shape} does not fit into the bytes {offsets}")
-    return Entry(name, dtype, tuple(shape), offsets[0], offsets[1])
+    dtype, shape = np.dtype(DTYPES[value["dtype"]]), value["shape"]
+    sides = isinstance(shape, list) and all(type(side) is int and 0 <= side <= LONGEST_SIDE for side in shape)
+    if not sides or len(shape) > MOST_DIMENSIONS:
+        raise PersistenceError(f"array {name!r} claims the shape {shape!r}: damaged or forged")
+    last = first + math.prod(shape) * dtype.itemsize
+    if value["data_offsets"] != [first, last] or first % dtype.itemsize:
+        raise PersistenceError(
+            f"array {name!r} of shape {shape} must take the bytes {[first, last]}, got {value['data_offsets']}"
+        )
+    return Entry(name, dtype, tuple(shape), first, last)
 
 
 def _what_else(start: bytes, file_size: int) -> str:
@@ -272,11 +231,25 @@ def plain(array: NDArray[Any], name: str) -> NDArray[Any]:
     return np.asarray(array, dtype=dtype, order="C")
 
 
-def file_parts(metadata: Mapping[str, str], arrays: Arrays) -> Iterator[Any]:
-    """The bytes of a file, in pieces; ``arrays`` come from `plain`."""
+def _file_parts(metadata: Mapping[str, str], arrays: Arrays) -> Iterator[Any]:
+    """The bytes of a file, in pieces: length, header, data."""
     # Widest items first, so that each array begins at a multiple of its item size.
     ordered = sorted(arrays.items(), key=lambda item: (-item[1].itemsize, item[0]))
-    yield build_header(metadata, ordered)
+    first, entries = 0, {}
+    for name, array in ordered:
+        offsets = [first, first + array.nbytes]
+        entries[name] = {"dtype": NAMES[array.dtype], "shape": list(array.shape), "data_offsets": offsets}
+        first += array.nbytes
+    whole = {"__metadata__": {"sha256": BLANK.decode(), **metadata}, **entries}
+    text = json.dumps(whole, separators=(",", ":"), allow_nan=False).encode("ascii")
+    text += b" " * (-(8 + len(text)) % ALIGNMENT)
+    if len(text) > LARGEST_HEADER:
+        raise PersistenceError(
+            f"the description takes {len(text):,} bytes, {LARGEST_HEADER:,} are allowed; it holds too many "
+            "separate values"
+        )
+    blank = len(text).to_bytes(8, "little") + text
+    yield blank.replace(BLANK, hashlib.sha256(blank).hexdigest().encode(), 1)
     for _, array in ordered:
         yield bytes_of(array)
 
@@ -284,13 +257,6 @@ def file_parts(metadata: Mapping[str, str], arrays: Arrays) -> Iterator[Any]:
 def digests(arrays: Arrays) -> dict[str, str]:
     """SHA-256 of the bytes of every array, as hexadecimal digits."""
     return {name: hashlib.sha256(bytes_of(array)).hexdigest() for name, array in arrays.items()}
-
-
-def read_header(file: BinaryIO, file_size: int) -> Header:
-    """The verified header. Afterwards the file is at the first byte of the data."""
-    start = _read(file, min(file_size, 8 + len(OPENING) + DIGITS))
-    length = header_length(start, file_size)
-    return parse_header(start + _read(file, 8 + length - len(start)), file_size)
 
 
 def _read_arrays(file: BinaryIO, header: Header, expected: Mapping[str, Any]) -> Arrays:

@@ -26,7 +26,6 @@ from hashlearn.core.container import (
     Kind,
     PersistenceError,
     read_container,
-    read_description,
     write_container,
 )
 from hashlearn.hash_functions import FittedHashFunctions
@@ -136,7 +135,7 @@ def describe(path: str | os.PathLike[str]) -> dict[str, Any]:
     there is none), parameters, changed (the parameters that differ from their defaults), left_out, provenance, arrays
     (dtype, shape and SHA-256 of each), bytes. All is JSON.
     """
-    contents = read_description(path, MODEL)
+    contents = read_container(path, MODEL, with_arrays=False)
     with _model_errors(path):
         return _described(contents)
 
