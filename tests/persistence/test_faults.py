@@ -159,7 +159,7 @@ def array(first, last, dtype="U8", shape=None):
         ([array(0, 4), array(4, 8)], 7, "truncated"),
         ([array(0, 4, shape=[3]), array(4, 8)], 8, "must take the bytes"),
         ([array(0, 4, shape=[5]), array(4, 8)], 8, "must take the bytes"),
-        ([array(0, 4), array(4, 12, "F64", [1])], 12, "must take the bytes"),  # a number that begins between two numbers
+        ([array(0, 4), array(4, 12, "F64", [1])], 12, "must take the bytes"),  # between two numbers
     ],
 )
 def test_arrays_lie_one_after_the_other_and_fill_the_file(arrays, size, match):

@@ -112,7 +112,7 @@ def test_a_file_is_the_same_after_an_interruption_and_its_digest_knows_the_colum
         (["a", None, "c"], "column 'id' has no id at row 1; every row needs one"),
         (["a", "", "c"], "column 'id' has no id at row 1; every row needs one"),
         ([4, 5, None], "column 'id' has no id at row 2; every row needs one"),
-        (["a", "b" * 2001], "column 'id', rows 0 to 1: ids must be text of at most 2,000 bytes"),
+        (["a", "b" * 2001], "column 'id', rows 0 to 1: ids must not be empty text, and have at most 2,000 bytes"),
     ],
 )
 def test_missing_and_repeated_ids_are_refused_before_anything_is_written(

@@ -48,18 +48,9 @@ def checked_ids(ids: Any, n: int | None = None, id_type: str | None = None, *, d
         raise TypeError(
             f"ids must be {WORDS[id_type]}, as those that are stored, got {WORDS[found]}: {shown(array[0])}"
         )
-    if not distinct:
-        return array
-    if found == INTEGER:
-        if (array[1:] > array[:-1]).all():
-            return array
-        ordered = np.sort(array)
-        again = ordered[1:][ordered[1:] == ordered[:-1]]
-        twice = again[0] if len(again) else None
-    else:
-        twice = _first_twice(array.tolist())
-    if twice is not None:
-        raise ValueError(f"ids must be distinct, got {shown(twice)} more than once")
+    if distinct and not _are_distinct(array):
+        values, counts = np.unique(array, return_counts=True)
+        raise ValueError(f"ids must be distinct, got {shown(values[counts > 1][0])} more than once")
     return array
 
 
@@ -159,7 +150,7 @@ def _of_one_kind(ids: Any) -> IdArray:
             raise ValueError(f"ids must have 1 dimension, got shape {array.shape}")
         array = array.reshape(-1)
         if array.dtype.kind in "iu":
-            return _as_int64(array)
+            return _as_int64(array, array.min(initial=0), array.max(initial=0))
         ids = array.tolist()
         if array.dtype.kind in "fbSc" and len(ids):
             raise TypeError(f"ids must be integers or text, got dtype {array.dtype}{_remedy(ids[0])}")
@@ -169,10 +160,7 @@ def _of_one_kind(ids: Any) -> IdArray:
 def _from_values(values: Any) -> IdArray:
     kinds = set(map(type, values))
     if kinds and bool not in kinds and all(issubclass(kind, int | np.integer) for kind in kinds):
-        values = values if kinds == {int} else [int(item) for item in values]
-        if min(values) < 0 or max(values) > LARGEST_ID:
-            raise ValueError(_out_of_range(next(item for item in values if not 0 <= item <= LARGEST_ID)))
-        return np.array(values, np.int64)
+        return _as_int64([int(item) for item in values], min(values), max(values))
     if all(issubclass(kind, str | uuid.UUID) for kind in kinds):
         texts = list(values) if kinds == {str} else [str.__str__(v) if isinstance(v, str) else str(v) for v in values]
         _require_usable(texts)
@@ -189,17 +177,13 @@ def _from_values(values: Any) -> IdArray:
     raise TypeError(f"ids must be all of one kind, got {first} at place 0 and {other} at place {place}")
 
 
-def _as_int64(array: NDArray[Any]) -> NDArray[np.int64]:
-    if array.size and (array.min() < 0 or array.max() > LARGEST_ID):
-        raise ValueError(_out_of_range(array.min() if array.min() < 0 else array.max()))
-    return array.astype(np.int64)
-
-
-def _out_of_range(item: Any) -> str:
-    return (
-        f"ids must be from 0 to 2**63 - 1 if they are integers, got {item}; give others as text, "
-        "because -1 stands for nothing found"
-    )
+def _as_int64(values: Any, least: Any, largest: Any) -> NDArray[np.int64]:
+    if least < 0 or largest > LARGEST_ID:
+        raise ValueError(
+            f"ids must be from 0 to 2**63 - 1 if they are integers, got {least if least < 0 else largest}; give others "
+            "as text, because -1 stands for nothing found"
+        )
+    return np.array(values, np.int64)
 
 
 def _require_usable(texts: list[str]) -> None:
@@ -209,27 +193,27 @@ def _require_usable(texts: list[str]) -> None:
         together.encode()
     except UnicodeEncodeError:
         raise ValueError("ids must be valid Unicode text, got a lone surrogate") from None
-    if "\0" in together:
-        place = next(i for i, text in enumerate(texts) if "\0" in text)
-        raise ValueError(f"ids must be text without NUL characters, got {shown(texts[place])} at place {place}")
-    if "" in texts:
-        raise ValueError(f"ids must not be empty text, got '' at place {texts.index('')}")
-    if 4 * max(map(len, texts), default=0) > MOST_ID_BYTES:
-        for place, text in enumerate(texts):
-            if len(text.encode()) > MOST_ID_BYTES:
-                raise ValueError(
-                    f"ids must be text of at most {MOST_ID_BYTES:,} bytes, got {len(text.encode()):,} at place {place}"
-                )
+    if (
+        "\0" not in together
+        and min(map(len, texts), default=1) > 0
+        and 4 * max(map(len, texts), default=0) <= MOST_ID_BYTES
+    ):
+        return
+    for place, text in enumerate(texts):
+        if "\0" in text:
+            raise ValueError(f"ids must be text without NUL characters, got {shown(text)} at place {place}")
+        if not 0 < len(text.encode()) <= MOST_ID_BYTES:
+            raise ValueError(
+                f"ids must not be empty text, and have at most {MOST_ID_BYTES:,} bytes, got {shown(text)} of "
+                f"{len(text.encode()):,} bytes at place {place}"
+            )
 
 
-def _first_twice(values: list[Any]) -> Any:
-    """The first value that is there already, or None."""
-    seen: set[Any] = set()
-    for item in values if len(set(values)) < len(values) else ():
-        if item in seen:
-            return item
-        seen.add(item)
-    return None
+def _are_distinct(array: IdArray) -> bool:
+    if array.dtype.kind == "O":
+        return len(set(array.tolist())) == len(array)
+    ordered = array if (array[1:] > array[:-1]).all() else np.sort(array)
+    return bool((ordered[1:] > ordered[:-1]).all())
 
 
 def _remedy(item: Any) -> str:
