@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 import sys
 from contextlib import suppress
 from pathlib import Path
@@ -21,7 +20,6 @@ from hashlearn.pages.tables import text_table
 
 if TYPE_CHECKING:
     from hashlearn.core.progress import Progress
-    from hashlearn.experiments.bench.choices import Choice
     from hashlearn.experiments.bench.plans import Plan
     from hashlearn.experiments.bench.results import Results
     from hashlearn.experiments.bench.run import Outcome
@@ -29,7 +27,7 @@ if TYPE_CHECKING:
     from hashlearn.experiments.bench.tables import Cell
     from hashlearn.experiments.datasets import Known
 
-SHOWN_FAILURES = 10
+SHOWN_CELLS = 10
 DATASETS_HELP = (
     "Data sets, or paths of .npz, .npy or .parquet files; several with commas or repeated.  [default: the table's]"
 )
@@ -106,6 +104,7 @@ def bench_command(
     that has ended. Exit code 1: cells failed, 2: bad input, 130: Ctrl-C.
     """
     from hashlearn.experiments.bench import results
+    from hashlearn.experiments.bench.choices import Choice
     from hashlearn.experiments.bench.plans import plan
     from hashlearn.experiments.bench.run import run
     from hashlearn.experiments.datasets import has_labels, known
@@ -114,7 +113,8 @@ def bench_command(
     with refusals():
         names = [name for given in (*data, *datasets) for name in _dataset_names(given)]
         present = [found.name for found in known()]
-        choice = _choice(protocol, train_per_class, queries, metrics)
+        train = int(train_per_class) if train_per_class and train_per_class.isdecimal() else train_per_class
+        choice = Choice(protocol, train, queries, metrics)
         wanted = plan(
             table,
             names,
@@ -159,17 +159,6 @@ def _dataset_names(given: str) -> list[str]:
         if Path(given).is_file():
             return [given]
     return _split(given, "--dataset")
-
-
-def _choice(protocol: str | None, train_per_class: str | None, queries: int | None, metrics: tuple[str, ...]) -> Choice:
-    from hashlearn.experiments.bench.choices import Choice
-
-    train: int | str | None = train_per_class
-    if train_per_class is not None and train_per_class != "all":
-        if not re.fullmatch("[1-9][0-9]{0,8}", train_per_class):
-            raise ValueError(f"--train-per-class must be a positive integer or 'all', got {train_per_class!r}")
-        train = int(train_per_class)
-    return Choice(protocol, train, queries, metrics)
 
 
 def _split(given: str | None, option: str) -> list[str]:
@@ -233,24 +222,17 @@ def _bench_tables(plan: Plan, found: Results) -> str:
 
 
 def _missing(plan: Plan, found: Results) -> list[str]:
-    """What was asked for and has no result, and why."""
-    lines = []
-    cells_of: dict[str | None, list[Cell]] = {}  # by the error that they had; None: they were not run
+    """What was asked for and has no result, and why: a line for each error, and one for cells that were not run."""
+    groups: dict[str, list[Cell]] = {}
     for cell in found.missing:
-        failure = found.failures.get(cell)
-        cells_of.setdefault(None if failure is None else failure.error, []).append(cell)
-    waiting = list(map(str, cells_of.pop(None, [])))
-    for error, cells in sorted(cells_of.items(), key=lambda item: -len(item[1])):
-        lines.append(f"Failed: {len(cells)} cell(s), {_few(list(map(str, cells)))}: {error}")
-        lines.append(f"Traceback: {found.failures[cells[0]].path}")
-    if waiting:
-        lines.append(f"Not run: {len(waiting)} of {len(plan.cells)} cells, {_few(waiting)}")
+        groups.setdefault(found.reason(cell), []).append(cell)
+    lines = []
+    for reason, cells in groups.items():
+        shown = "; ".join(map(str, cells[:SHOWN_CELLS])) + ("; …" if len(cells) > SHOWN_CELLS else "")
+        lines.append(f"{reason[0].upper()}{reason[1:]}. {len(cells)} of {len(plan.cells)} cells: {shown}")
+        if cells[0] in found.failures:
+            lines.append(f"Traceback: {found.failures[cells[0]].path}")
     return lines
-
-
-def _few(names: list[str]) -> str:
-    shown = "; ".join(names[:SHOWN_FAILURES])
-    return shown if len(names) <= SHOWN_FAILURES else f"{shown}; and {len(names) - SHOWN_FAILURES} more"
 
 
 def _ending(outcome: Outcome, out: Path) -> str:

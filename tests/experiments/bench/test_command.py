@@ -54,10 +54,8 @@ def test_failed_cells_are_listed_and_end_with_1(tmp_path):
     options = ("inference", "--dataset", "digits", "--methods", "Broken", "--bits", "3,4", "--draws", "2")
     ended = bench(*options, out=tmp_path)
     assert ended.exit_code == 1
-    assert (
-        "Failed: 2 cell(s), digits, Broken, 3 bits, draw 0; digits, Broken, 3 bits, draw 1: RuntimeError"
-        in ended.output
-    )
+    cells = "2 of 4 cells: digits, Broken, 3 bits, draw 0; digits, Broken, 3 bits, draw 1"
+    assert f"Failed: RuntimeError: odd bits are beyond me. {cells}" in ended.output
     assert "2 cell(s) run" in ended.output
 
 
@@ -65,7 +63,7 @@ def test_ctrl_c_shows_what_there_is_and_ends_with_130(tmp_path):
     options = ("inference", "--dataset", "digits", "--methods", "Quick,Interrupted", "--bits", "8", "--draws", "1")
     ended = bench(*options, out=tmp_path)
     assert ended.exit_code == 130
-    assert "Not run: 1 of 2 cells, digits, Interrupted, 8 bits, draw 0" in ended.output
+    assert "Not run yet. 1 of 2 cells: digits, Interrupted, 8 bits, draw 0" in ended.output
     assert "goes on where this one stopped" in ended.output
     assert [cell.method for cell in read(tmp_path).records] == ["Quick"]
 
@@ -104,8 +102,8 @@ def test_a_file_of_that_name_in_the_current_folder_is_named(tmp_path, monkeypatc
         (["inference", "--methods", "SDR,,AL"], "--methods must be names with commas between them"),
         (["unsupervised", "--methods", "SDH"], "method SDH is not unsupervised"),
         (["inference", "--protocol", "12"], "unknown protocol '12'; did you mean '120'?"),
-        (["inference", "--train-per-class", "few"], "--train-per-class must be a positive integer or 'all', got 'few'"),
-        (["inference", "--train-per-class", "0"], "--train-per-class must be a positive integer or 'all', got '0'"),
+        (["inference", "--train-per-class", "few"], "train_per_class must be a positive integer or 'all', got 'few'"),
+        (["inference", "--train-per-class", "0"], "train_per_class must be a positive integer or 'all', got 0"),
         (["inference", "--metric", "map@0"], "metric must be map, map@K, p@N (K and N positive)"),
         (["inference", "--methods", "no_such_module_of_mine:My"], "there is no module 'no_such_module_of_mine'"),
         (["inference", "--methods", "json:My"], "json:My: __init__.py has no class 'My'"),

@@ -157,22 +157,27 @@ class Block:
         found = (reader(record) for record in self.at(method, n_bits))
         return Entry(tuple(value for value in found if value is not None), paper, self.table.tolerance)
 
-    def score(self, method: str, n_bits: int, paper: float | None = None) -> Entry:
+    def score(self, method: str, n_bits: int) -> Entry:
         """The most important metric, in per cent."""
-        return self.entry(method, n_bits, metric(self.metric), paper)
+        return self.entry(method, n_bits, metric(self.metric))
+
+    def compared(self, method: str, n_bits: int, name: str, paper_value: PaperValue) -> Entry:
+        """A metric in per cent, beside the paper's value if it is the paper's metric on samples drawn as there."""
+        comparable = name == self.table.metric and self.is_published
+        value = paper_value(self.table.name, self.dataset, method, n_bits) if comparable else None
+        return self.entry(method, n_bits, metric(name), value)
 
     def beside_paper(self, paper_value: PaperValue) -> dict[str, list[Entry]]:
         """For each method, measured here or published in the paper, one entry for each code length."""
-        rows = {}
-        comparable = self.is_published and self.metric == self.table.metric
-        for method in dict.fromkeys([*self._order, *self.methods]):
-            published = [
-                paper_value(self.table.name, self.dataset, method, n_bits) if comparable else None
-                for n_bits in self.lengths
-            ]
-            if method in self.methods or any(value is not None for value in published):
-                rows[method] = [self.score(method, *pair) for pair in zip(self.lengths, published, strict=True)]
-        return rows
+        rows = {
+            method: [self.compared(method, n_bits, self.metric, paper_value) for n_bits in self.lengths]
+            for method in dict.fromkeys([*self._order, *self.methods])
+        }
+        return {
+            method: row
+            for method, row in rows.items()
+            if method in self.methods or any(entry.paper is not None for entry in row)
+        }
 
     @cached_property
     def _order(self) -> list[str]:

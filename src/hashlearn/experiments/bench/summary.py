@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hashlearn.experiments.bench.blocks import Block, Entry, metric, published_value
+from hashlearn.experiments.bench.blocks import Block, Entry, published_value
 from hashlearn.experiments.bench.choices import metric_title
 from hashlearn.experiments.bench.plans import Plan
 from hashlearn.experiments.bench.results import Results
@@ -43,13 +43,11 @@ class Summary:
 def summarize(results: Results, plan: Plan, dataset: str, metric_name: str) -> Summary:
     """The means of a metric on one data set, for all methods and lengths of the plan, without results too."""
     table, block = plan.table, _block(results, plan, dataset)
-    rows: dict[str, dict[int, Entry]] = {}
-    for method in plan.methods:
-        rows[method] = {}
-        for n_bits in plan.bits:
-            comparable = metric_name == table.metric and plan.choice.sizes is None
-            published = published_value(table.name, dataset, method, n_bits) if comparable else None
-            rows[method][n_bits] = block.entry(method, n_bits, metric(metric_name), published)
+    paper = published_value if plan.choice.sizes is None else lambda *key: None
+    rows = {
+        method: {n_bits: block.compared(method, n_bits, metric_name, paper) for n_bits in plan.bits}
+        for method in plan.methods
+    }
     over = _over(plan, block)
     has_paper = any(entry.paper is not None for row in rows.values() for entry in row.values())
     beside = "; in brackets the paper's, and ours minus it" if has_paper else ""

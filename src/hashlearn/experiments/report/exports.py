@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 
-from hashlearn.experiments.bench.blocks import Block, Entry, blocks, metric, published_value
+from hashlearn.experiments.bench.blocks import blocks, published_value
 from hashlearn.experiments.bench.results import Results
 
 CSV_HEADS = (
@@ -24,19 +24,12 @@ def as_csv(results: Results) -> str:
         for method in block.methods:
             for n_bits in block.lengths:
                 for name in block.metrics:
-                    entry = _entry(block, method, n_bits, name)
+                    entry = block.compared(method, n_bits, name, published_value)
                     if entry.values:
                         key = [block.table.name, block.dataset, block.features, protocol, method, n_bits, name]
                         numbers = [_number(value) for value in (entry.mean, entry.deviation)]
                         lines.writerow([*key, *numbers, len(entry.values), _number(entry.paper)])
     return out.getvalue()
-
-
-def _entry(block: Block, method: str, n_bits: int, name: str) -> Entry:
-    paper = None
-    if name == block.table.metric and block.is_published:
-        paper = published_value(block.table.name, block.dataset, method, n_bits)
-    return block.entry(method, n_bits, metric(name), paper)
 
 
 def _number(value: float | None) -> str:
