@@ -37,7 +37,15 @@ def frontier_figures(rows: Sequence[FrontierRow], promise: Certificate) -> list[
 
 
 def _figures(
-    rows: Sequence[FrontierRow], promise: Certificate, kind: str, value: str, low: str | None, **texts: str
+    rows: Sequence[FrontierRow],
+    promise: Certificate,
+    kind: str,
+    value: str,
+    low: str | None,
+    *,
+    title: str,
+    y_title: str,
+    note: str,
 ) -> list[Markup]:
     """A figure for each kind of search. Recall has a lower bound and a value asked for; candidates have neither."""
     styles, asked = _styles(rows), None if low is None else 100.0 * promise.recall
@@ -56,11 +64,18 @@ def _figures(
     for mode, words in MODES.items():
         of_mode = [point for point in points if point.row.mode == mode]
         if of_mode:
-            own = texts | {"title": f"{texts['title']}, {words}", "x_title": "bytes a row, logarithmic"}
-            marks = _marks(of_mode, asked)
-            figures.append(
-                line_plot(_lines(of_mode, styles), sizes, axis, kind=f"{kind}-{mode}", in_front=marks, **own)
+            figure = line_plot(
+                _lines(of_mode, styles),
+                sizes,
+                axis,
+                title=f"{title}, {words}",
+                x_title="bytes a row, logarithmic",
+                y_title=y_title,
+                kind=f"{kind}-{mode}",
+                note=note,
+                in_front=_marks(of_mode, asked),
             )
+            figures.append(figure)
     return figures
 
 

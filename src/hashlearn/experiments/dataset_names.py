@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 _DATASETS = {"mnist": "MNIST", "cifar10": "CIFAR-10", "sun397": "SUN397", "digits": "Digits"}
-_FEATURES = {"gist": "GIST", "hog": "HOG", "fc7": "AlexNet fc7"}
+_FEATURES = {"gist": "GIST", "hog": "HOG"}
 
 
 def dataset_name(name: str) -> str:

@@ -12,7 +12,7 @@ import pytest
 
 from hashlearn.experiments import datasets
 from hashlearn.experiments.datasets import DataError, MissingDataError
-from hashlearn.experiments.datasets.files import PublishedFile
+from hashlearn.experiments.datasets.files import PublishedFile, user_cache
 from hashlearn.experiments.datasets.images import Cifar10
 from tests.experiments.datasets.written import canonical, checksums, cifar_batches
 
@@ -75,7 +75,7 @@ def test_gist_is_the_default_and_is_computed_once(
     again = datasets.load("cifar10")
     assert np.array_equal(again.X, data.X)
     assert again.provenance == data.provenance
-    assert len(list((folder / "features").glob("cifar10-gist-*.npy"))) == 1
+    assert len(list(user_cache().glob("cifar10-gist-*.npy"))) == 1
 
 
 def test_archive_is_unpacked(batches: dict[str, bytes], folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -24,7 +24,6 @@ from hashlearn.experiments.datasets.dataset import (
     Known,
     MissingDataError,
     Provenance,
-    Source,
     SourceFile,
 )
 from hashlearn.experiments.datasets.features import Gist, Hog
@@ -39,7 +38,6 @@ from hashlearn.experiments.datasets.own_files import (
     near_file,
     read_file,
 )
-from hashlearn.experiments.datasets.sun397 import Sun397
 
 __all__ = [
     "DATASETS",
@@ -57,7 +55,7 @@ __all__ = [
     "known",
     "load",
 ]
-DATASETS: dict[str, Source] = {source.name: source for source in (Mnist(), Cifar10(), Sun397(), Digits())}
+DATASETS: dict[str, ImageSource] = {source.name: source for source in (Mnist(), Cifar10(), Digits())}
 
 
 def load(
@@ -98,18 +96,16 @@ def known() -> list[Known]:
     ]
 
 
-def _chosen(source: Source, features: str | ImageFeatures | None) -> str | ImageFeatures:
+def _chosen(source: ImageSource, features: str | ImageFeatures | None) -> str | ImageFeatures:
     if features is None:
         return source.features[0]
-    takes_objects = isinstance(source, ImageSource)
-    if features in source.features or (takes_objects and isinstance(features, ImageFeatures)):
+    if isinstance(features, ImageFeatures) or features in source.features:
         return features
-    offered = ", ".join(source.features)
-    if isinstance(features, str):
-        hint = did_you_mean(features, source.features) or "."
-        raise ValueError(f"features of {source.name} must be one of {offered}, got {features!r}{hint}")
-    also = ", or an object such as Gist()" if takes_objects else ""
-    raise TypeError(f"features of {source.name} must be one of {offered}{also}, got {features!r}")
+    hint = did_you_mean(str(features), source.features) or "."
+    raise ValueError(
+        f"features of {source.name} must be one of {', '.join(source.features)}, or an object such as Gist(), got "
+        f"{features!r}{hint}"
+    )
 
 
 def has_labels(name: str | os.PathLike[str]) -> bool:

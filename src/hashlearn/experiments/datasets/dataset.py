@@ -1,16 +1,13 @@
-"""A data set's definition (`Source`), what `load` returns (`DataSet`), and what `known` lists (`Known`)."""
+"""What `load` returns (`DataSet`), and what `known` lists (`Known`)."""
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from hashlearn.core.progress import ProgressCallback
 
 
 class DataError(ValueError):
@@ -55,7 +52,7 @@ class DataSet:
     Attributes
     ----------
     name : such as "mnist"
-    features : "pixels", "gist", "hog", "fc7" or "given"
+    features : "pixels", "gist", "hog" or "given"
     X : float32 (n_samples, n_features)
     y : int64 (n_samples,), indices into ``class_names``; zeros if there are no labels
     class_names : one name for each class; empty if there are no labels
@@ -110,42 +107,13 @@ class DataSet:
         return len(self.class_names)
 
 
-class Source(ABC):
-    """The definition of a data set.
-
-    Attributes
-    ----------
-    name : what `load` is called with
-    features : names of the features offered, default first
-    samples : number of samples; None if it depends on the files
-    home : the data set's web page
-    license : its license, in words
-    how : how to get it, in a sentence
-    """
-
-    name: str
-    features: tuple[str, ...]
-    samples: int | None
-    home: str
-    license: str
-    how: str
-
-    @abstractmethod
-    def missing(self, folder: Path) -> list[str]:
-        """What the data folder lacks, as paths relative to it."""
-
-    @abstractmethod
-    def read(self, folder: Path, features: Any, progress: ProgressCallback | None) -> DataSet:
-        """The data set with these features (a name or an object), downloaded if necessary."""
-
-
 @dataclass(frozen=True)
 class Known:
     """A line of ``hashlearn datasets``.
 
     Attributes
     ----------
-    name, features, samples, home, license, how : see `Source`
+    name, features, samples, home, license, how : see `hashlearn.experiments.datasets.images.ImageSource`
     folder : the data folder
     missing : the files that the folder lacks, as paths relative to it
     """

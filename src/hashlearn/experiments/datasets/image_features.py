@@ -11,7 +11,6 @@ import json
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
@@ -22,7 +21,6 @@ from hashlearn.core.progress import ProgressCallback, tell
 from hashlearn.experiments.datasets.dataset import SourceFile
 from hashlearn.experiments.datasets.files import user_cache
 
-SUBFOLDER = "features"
 _log = logging.getLogger(__name__)
 
 
@@ -91,29 +89,20 @@ def cached(
     described: dict[str, Any],
     files: Sequence[SourceFile],
     shape: tuple[int, int],
-    folder: Path,
     compute: Callable[[], NDArray[np.float32]],
 ) -> NDArray[np.float32]:
-    """What ``compute`` returns, from disk if it was computed before.
-
-    The cache is in the data folder, or in the user's cache folder if the data folder cannot be written. A damaged file
-    is computed again; if neither folder can be written, nothing is cached.
-    """
+    """What ``compute`` returns, from the user's cache folder if it was computed before; a damaged file is not used."""
     key = json.dumps([described, sorted(file.sha256 for file in files)], sort_keys=True)
-    file_name = f"{name}-{described['name']}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.npy"
-    places = [folder / SUBFOLDER / file_name, user_cache() / SUBFOLDER / file_name]
-    for path in places:
-        with suppress(OSError, ValueError, EOFError):  # absent or damaged
-            rows: NDArray[np.float32] = np.load(path, allow_pickle=False)
-            if rows.shape == shape and rows.dtype == np.float32:
-                return rows
+    path = user_cache() / f"{name}-{described['name']}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.npy"
+    with suppress(OSError, ValueError, EOFError):
+        rows: NDArray[np.float32] = np.load(path, allow_pickle=False)
+        if rows.shape == shape and rows.dtype == np.float32:
+            return rows
     rows = compute()
-    for path in places:
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with replacing(path) as beside, open(beside, "wb") as file:
-                np.save(file, rows, allow_pickle=False)
-            break
-        except OSError as error:
-            _log.info("features cannot be cached at %s: %s", path, error)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as beside, open(beside, "wb") as file:
+            np.save(file, rows, allow_pickle=False)
+    except OSError as error:
+        _log.info("features cannot be cached at %s: %s", path, error)
     return rows

@@ -6,7 +6,7 @@ Files are verified before they are read, so their layout needs no checks.
 from __future__ import annotations
 
 import gzip
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hashlearn.core.packages import require
 from hashlearn.core.progress import ProgressCallback
-from hashlearn.experiments.datasets.dataset import DataSet, Provenance, Source, SourceFile
+from hashlearn.experiments.datasets.dataset import DataSet, Provenance, SourceFile
 from hashlearn.experiments.datasets.features import IMAGE_FEATURES
 from hashlearn.experiments.datasets.files import PublishedFile, absent, download, obtain, provenance_of
 from hashlearn.experiments.datasets.image_features import ImageFeatures, cached, parameters
@@ -36,8 +36,29 @@ class LabeledImages:
     files: tuple[SourceFile, ...]
 
 
-class ImageSource(Source):
-    """A data set of images, from which any image features can be computed."""
+class ImageSource(ABC):
+    """The definition of a data set of images, from which any image features can be computed.
+
+    Attributes
+    ----------
+    name : what `load` is called with
+    features : names of the features offered, default first
+    samples : number of samples
+    home : the data set's web page
+    license : its license, in words
+    how : how to get it, in a sentence
+    """
+
+    name: str
+    features: tuple[str, ...]
+    samples: int
+    home: str
+    license: str
+    how: str
+
+    @abstractmethod
+    def missing(self, folder: Path) -> list[str]:
+        """What the data folder lacks, as paths relative to it."""
 
     @abstractmethod
     def images(self, folder: Path, progress: ProgressCallback | None) -> LabeledImages:
@@ -55,7 +76,7 @@ class ImageSource(Source):
             chosen = IMAGE_FEATURES[features]() if isinstance(features, str) else features
             described = parameters(chosen)
             shape = (n, chosen.n_features)
-            X = cached(self.name, described, found.files, shape, folder, lambda: chosen.compute(found.images, progress))
+            X = cached(self.name, described, found.files, shape, lambda: chosen.compute(found.images, progress))
         is_query = np.arange(n) >= n - found.n_test if found.n_test else None
         provenance = Provenance(self.home, self.license, found.files, described)
         return DataSet(self.name, described["name"], X, found.y, found.class_names, is_query, found.images, provenance)
