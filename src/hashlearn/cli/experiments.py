@@ -70,7 +70,7 @@ DATASETS_HEADER = ("data set", "samples", "present", "features (default first)")
     "--jobs",
     type=click.IntRange(min=1),
     default=1,
-    help="Processes at a time, where memory allows; one uses all cores.",
+    help="Processes at a time; one uses all cores.",
 )
 @options.json_option
 @options.quiet_option

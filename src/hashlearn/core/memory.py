@@ -1,7 +1,7 @@
-"""The memory of this machine, all of it and what is free, and what may become dense.
+"""The memory of this machine, and what may become dense.
 
 Memory never decides which algorithm runs, so the same seed gives the same codes on every machine. It decides what is
-cached and what runs at once. What does not fit is refused.
+cached. What does not fit is refused.
 """
 
 from __future__ import annotations
@@ -55,15 +55,6 @@ def physical_memory() -> int | None:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
         return None
-
-
-def available_memory() -> int | None:
-    """Bytes that new processes may use, by the system and by the control group; None if neither tells."""
-    found = [int(line.split()[1]) * 1024 for line in text_lines("/proc/meminfo") if line.startswith("MemAvailable:")]
-    limit, used = (text_lines(f"/sys/fs/cgroup/memory.{name}") for name in ("max", "current"))
-    if limit and used and limit[0].isdigit():
-        found.append(max(0, int(limit[0]) - int(used[0])))
-    return min(found, default=None)
 
 
 def text_lines(path: str) -> list[str]:

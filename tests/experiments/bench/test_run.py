@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from hashlearn.experiments.bench import run as run_module
 from hashlearn.experiments.bench.plans import plan
 from hashlearn.experiments.bench.results import ResultError, read
 from hashlearn.experiments.bench.run import run
@@ -108,13 +107,6 @@ def test_processes_give_the_same_codes_as_none_and_one_that_dies_costs_one_cell(
     alone = digests(tmp_path / "one", wanted.cells)
     assert len(alone) == 4
     assert alone.items() <= digests(tmp_path / "two", wanted.cells).items()
-
-
-def test_few_processes_where_memory_is_short(tmp_path, monkeypatch):
-    monkeypatch.setattr(run_module, "available_memory", lambda: run_module.WORKER_BYTES)
-    outcome = run(small_plan(), tmp_path, load=fakes.load, jobs=2)
-    assert outcome.notes == ["digits: memory allows 1 of 2 processes"]
-    assert len(outcome.finished) == 4
 
 
 @pytest.mark.parametrize("own_handler", [False, True])

@@ -1,7 +1,7 @@
 """Run the missing cells of a plan: resumable after a kill at any moment, one data set in memory at a time.
 
-A cell that fails is reported, and the others go on. With more than one job, cells run in as many processes as memory
-allows; the results are the same.
+A cell that fails is reported, and the others go on. With more than one job, cells run in as many processes; the
+results are the same.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from hashlearn.core.memory import available_memory
 from hashlearn.core.progress import Progress, ProgressCallback, tell
 from hashlearn.experiments import datasets
 from hashlearn.experiments.bench import asked
@@ -31,10 +30,6 @@ from hashlearn.experiments.bench.splits import Split
 from hashlearn.experiments.bench.tables import Cell
 from hashlearn.experiments.bench.workers import Finished, Work, in_processes
 from hashlearn.experiments.datasets import DataSet
-
-WORKER_BYTES = 2**29  # a worker's interpreter with its libraries and compiled kernels
-COPIES_OF_DATA = 2  # that a worker holds
-GRAM_MATRICES = 3  # that a worker holds
 
 
 @dataclass
@@ -65,7 +60,7 @@ def run(
     Parameters
     ----------
     folder : the results folder, created if necessary
-    jobs : number of processes, reduced if memory does not suffice. One job uses all cores by threads
+    jobs : number of processes. One uses all cores by threads
     load : replaces `hashlearn.experiments.datasets.load`
     progress : called with a `Progress` at every step; ``done`` of ``total`` cells have ended
 
@@ -133,19 +128,15 @@ def _run_dataset(
     say(f"{dataset}: loading")
     try:
         data = work.load(work.source, features=work.features, progress=loading)
-        drawn = draw(plan.table, data, 0, plan.choice)
-        _check_same_queries(stored, dataset, drawn)
+        _check_same_queries(stored, dataset, draw(plan.table, data, 0, plan.choice))
         asked.record(work.folder, plan, dataset)
     except Exception as error:  # whatever is wrong with this data set, the next one may work
         outcome.not_loaded[dataset] = str(error)
         return
-    processes = min(len(cells), _affordable(jobs, data, len(drawn.train)))
-    if processes < min(jobs, len(cells)):
-        outcome.notes.append(f"{dataset}: memory allows {processes} of {jobs} processes")
-    if processes == 1:
+    if jobs == 1 or len(cells) == 1:
         ending = _here(cells, data, work, say)
     else:
-        ending = in_processes(cells, processes, work, lambda cell: say(str(cell)))
+        ending = in_processes(cells, min(jobs, len(cells)), work, lambda cell: say(str(cell)))
     del data  # the workers have their own
     for ended in ending:
         outcome.finished.append(ended)
@@ -218,16 +209,6 @@ def _here(cells: list[Cell], data: DataSet, work: Work, say: Callable[[str], Non
 
 def _say_of(say: Callable[[str], None], cell: Cell, what: str) -> None:
     say(f"{cell}: {what}")
-
-
-def _affordable(jobs: int, data: DataSet, n_train: int) -> int:
-    """The number of processes for which the free memory suffices, at least one."""
-    free = available_memory()
-    if jobs == 1 or free is None:
-        return jobs
-    images = 0 if data.images is None else data.images.nbytes
-    needed = WORKER_BYTES + COPIES_OF_DATA * (data.X.nbytes + images) + GRAM_MATRICES * 8 * n_train**2
-    return max(1, min(jobs, free // needed))
 
 
 @contextmanager
