@@ -226,17 +226,12 @@ def test_progress_counts_bits():
     assert heard == [(i + 1, 8) for i in range(8)]
 
 
-def test_report_as_table_and_frame():
+def test_report_as_table():
     Z = inference.start_codes("pca", X, 4, np.random.default_rng(0))
     _, report = inference.infer_codes(all_kinds()["dense"], Z, n_sweeps=2, rng=np.random.default_rng(0))
     text = str(report)
     assert text.splitlines()[0].startswith("auto (sdr, tol 0.03, rank 4, proof limit 2000, all rows): ")
     assert f"{report.objectives[0]:.6f}" in text
-    pandas = pytest.importorskip("pandas", reason="to_frame needs pandas")
-    frame = report.to_frame()
-    assert isinstance(frame, pandas.DataFrame)
-    assert len(frame) == len(report.bits)
-    assert list(frame.columns) == list(inference.BitRecord._fields)
 
 
 def test_pca_start_is_the_sign_of_the_components():

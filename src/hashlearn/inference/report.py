@@ -23,10 +23,10 @@ class BitRecord(NamedTuple):
 
 @dataclass
 class InferenceReport:
-    """Collected by `infer_codes`; print it, or take ``to_frame()`` for a pandas DataFrame with one row a bit."""
+    """Collected by `infer_codes`; print it, or take ``pandas.DataFrame(report.bits)`` for a table of the bits."""
 
     solver: str  # as it was asked for
-    method: str = "not recorded"  # what ran, in words; older model files do not say
+    method: str = "not recorded"  # what ran, in words
     parameters: dict[str, Any] = field(default_factory=dict)  # of the solver, those that are not its defaults
     start_objective: float = float("nan")
     objectives: list[float] = field(default_factory=list)  # after each sweep
@@ -41,14 +41,6 @@ class InferenceReport:
         """An empty report: ``asked`` is what the user gave, ``solver`` what it stands for."""
         name = asked if isinstance(asked, str) else asked.name
         return InferenceReport(name, method, changed_parameters(solver))
-
-    def to_frame(self) -> Any:
-        """A DataFrame with the fields of `BitRecord` as columns (needs pandas)."""
-        try:
-            import pandas as pd
-        except ImportError as error:
-            raise ImportError("to_frame() needs pandas: pip install pandas") from error
-        return pd.DataFrame(self.bits, columns=BitRecord._fields)
 
     def __str__(self) -> str:
         lines = [
