@@ -281,16 +281,6 @@ def test_a_load_inside_a_transaction_of_the_user_s(path: Path, postgres_url: str
             assert observer.execute("SELECT count(*) FROM load_inside").fetchone() == (count,)
 
 
-def test_a_key_that_others_refer_to_stays(path: Path, postgres_url: str) -> None:
-    engine("pyarrow.parquet")
-    with PostgresStore.create(postgres_url, "load_referred", 33, id_type="string") as store:
-        store.connection.execute('CREATE TABLE referring (item text COLLATE "C" REFERENCES load_referred)')
-        load_codes(store, path)
-        assert_whole(store, IDS["string"])
-        found = store.connection.execute("SELECT indisprimary FROM pg_index WHERE indrelid = 'load_referred'::regclass")
-        assert found.fetchall() == [(True,)]
-
-
 def test_a_table_of_the_user_s_own_is_loaded_in_place(path: Path, postgres_url: str) -> None:
     engine("pyarrow.parquet")
     with engine("psycopg").connect(postgres_url, autocommit=True) as connection:
@@ -328,11 +318,9 @@ def test_a_row_that_a_trigger_drops_is_named_and_nothing_is_left(
         run("CREATE OR REPLACE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'")
         run(f"CREATE TRIGGER keeps_out {KEEPS_OUT[event].format(table)} EXECUTE FUNCTION nothing()")
         before = store.count()
-        with pytest.raises(ValueError, match=r"did not take the row of id \"it's 3\\n\" \(1 such row.*a trigger or"):
-            load_codes(store, path, batch_rows=BATCH)
-        words = "did not take the row of id" if event == "insert" else "999 of 1000 rows are stored, and nothing"
-        with pytest.raises((ValueError, RuntimeError), match=words):
-            store.upsert(CODES, IDS["string"])
+        for load in (lambda: load_codes(store, path, batch_rows=BATCH), lambda: store.upsert(CODES, IDS["string"])):
+            with pytest.raises(ValueError, match=r"did not take the row of id \"it's 3\\n\" \(1 such row"):
+                load()
         assert store.count() == before
 
 

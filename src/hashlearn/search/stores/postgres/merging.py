@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hashlearn.search.ids import INTEGER, TEXT, shown
-from hashlearn.search.stores.postgres.session import Session, package
+from hashlearn.search.stores.postgres.session import Session
 from hashlearn.search.stores.postgres.tables import NEW_FIELDS, Table
 
 BESIDE_IDS = {INTEGER: "bigint", TEXT: "text"}  # with no collation, which could differ from the table's
@@ -24,42 +24,23 @@ def columns_beside(table: Table) -> str:
 
 
 def merge(
-    session: Session,
-    table: Table,
-    n_rows: int,
-    described: str,
-    refuse_known: Callable[[Any, int], None] | None,
-    *,
-    alone: bool,
+    session: Session, table: Table, n_rows: int, described: str, refuse_known: Callable[[Any, int], None] | None
 ) -> None:
-    """Move all rows; ``refuse_known`` is called if ids have codes already, and None replaces these.
-
-    ``alone`` is faster for many rows: other writers wait until the transaction ends. Readers do not, unless the table
-    is empty and was made here: then its key is made after the rows.
-    """
+    """Move all rows; ``refuse_known`` is called if ids have codes already, and None replaces these."""
     if table.has_uuids:  # two texts may be the same UUID
         session.run("ALTER TABLE {beside} ALTER COLUMN id TYPE uuid USING id::uuid, ADD UNIQUE (id)")
-    if alone:
-        session.run("LOCK TABLE {table} IN SHARE ROW EXCLUSIVE MODE")
     if refuse_known is not None:
         _refuse(session, table, "EXISTS", "{code} IS NOT NULL AND " + SAME_ID, refuse_known)
     if table.takes_new_ids and table.left_empty:
         _warn_of_new_rows(session, table, described)
-    if table.takes_new_ids and not alone:
+    if table.takes_new_ids:
         stored = _upsert(session, table, only_missing=refuse_known is not None)
-    elif alone and table.made_here and _is_empty(session) and _without_key(session):
-        stored = _insert(session, table)
-        session.run("ALTER TABLE {table} ADD CONSTRAINT {key} PRIMARY KEY ({id})")
     else:
         stored = _update(session, table)
-        if stored < n_rows and not table.takes_new_ids:
-            _refuse(session, table, "NOT EXISTS", SAME_ID, lambda item, count: _refuse_unknown(item, count, described))
-        if stored < n_rows:
-            unknown = f" WHERE NOT EXISTS (SELECT 1 FROM {{table}} AS stored WHERE {SAME_ID}) ORDER BY id"
-            stored += _insert(session, table, unknown)
+        _refuse(session, table, "NOT EXISTS", SAME_ID, lambda item, count: _refuse_unknown(item, count, described))
     if stored != n_rows:
-        # Alone, no other writer can have stored another code.
-        taken = SAME_ID + (" AND stored.{code} = new.code" if alone else "")
+        # Rows that were replaced are locked, so no other writer can have stored another code.
+        taken = SAME_ID + (" AND stored.{code} = new.code" if refuse_known is None else "")
         _refuse(session, table, "NOT EXISTS", taken, lambda item, count: _refuse_dropped(item, count, described))
         raise RuntimeError(
             f"{described} reports that {stored} of {n_rows} rows are stored, and nothing is kept. If another writer "
@@ -79,43 +60,19 @@ def _warn_of_new_rows(session: Session, table: Table, described: str) -> None:
 
 
 def _upsert(session: Session, table: Table, *, only_missing: bool) -> int:
+    """All writers take rows in the order of ids, so that two never wait for each other."""
     names = ["{code}", *_fields(table)]
+    targets, sources = ", ".join(["{id}", *names]), ", ".join(["id", "code", *_sources(table)])
     new = ", ".join(f"{name} = EXCLUDED.{name}" for name in names)
     condition = " WHERE stored.{code} IS NULL" if only_missing else ""
-    return _insert(session, table, f" ON CONFLICT ({{id}}) DO UPDATE SET {new}{condition}")
-
-
-def _insert(session: Session, table: Table, rest: str = "") -> int:
-    targets, sources = ", ".join(["{id}", "{code}", *_fields(table)]), ", ".join(["id", "code", *_sources(table)])
-    into = f"INSERT INTO {{table}} AS stored ({targets}) SELECT {sources} FROM {{beside}} AS new"
-    return int(session.run(into + rest).rowcount)
+    insert = f"INSERT INTO {{table}} AS stored ({targets}) SELECT {sources} FROM {{beside}} ORDER BY id{table.ordered}"
+    return int(session.run(f"{insert} ON CONFLICT ({{id}}) DO UPDATE SET {new}{condition}").rowcount)
 
 
 def _update(session: Session, table: Table) -> int:
     pairs = zip(["{code}", *_fields(table)], ["code", *_sources(table)], strict=True)
     values = ", ".join(f"{name} = new.{source}" for name, source in pairs)
     return int(session.run(f"UPDATE {{table}} AS stored SET {values} FROM {{beside}} AS new WHERE {SAME_ID}").rowcount)
-
-
-def _is_empty(session: Session) -> bool:
-    return bool(session.run("SELECT NOT EXISTS (SELECT 1 FROM {table})").fetchone()[0])
-
-
-def _without_key(session: Session) -> bool:
-    """Drop the primary key until the rows are in; False if another table refers to it, or the table is another's."""
-    name = session.run(
-        "SELECT conname FROM pg_constraint WHERE contype = 'p' AND conrelid = to_regclass(%s)",
-        (session.quoted(*session.names["table"]),),
-    ).fetchone()
-    if name is None:
-        return False
-    session.names["key"], errors = name, package("psycopg.errors")
-    try:
-        with session.transaction():
-            session.run("ALTER TABLE {table} DROP CONSTRAINT {key}")
-    except (errors.DependentObjectsStillExist, PermissionError):
-        return False
-    return True
 
 
 def _refuse(session: Session, table: Table, test: str, condition: str, refuse: Callable[[Any, int], None]) -> None:

@@ -206,14 +206,13 @@ class PostgresStore(Store):
             self.connection.close()
 
     def _upsert(self, batch: Batch, replace: bool) -> None:
-        self._put_all([batch], replace, alone=False)
+        self._put_all([batch], replace)
 
     def _load(self, batches: Iterable[Batch], replace: bool) -> None:
         with lost_connections(self._described):
-            # In a transaction of the user's, a lock would stay until it ends.
-            self._put_all(batches, replace, alone=self._session.is_free)
+            self._put_all(batches, replace)
 
-    def _put_all(self, batches: Iterable[Batch], replace: bool, *, alone: bool) -> None:
+    def _put_all(self, batches: Iterable[Batch], replace: bool) -> None:
         """Copy all rows into a temporary table and merge it, in one transaction."""
         session, n_rows = self._session, 0
         with refused_rows(self._described), session.transaction():
@@ -222,8 +221,7 @@ class PostgresStore(Store):
                 with session.copying() as copy:
                     copying.write_rows(copy, batch, self.id_type, self.n_bits, self.fields)
                 n_rows += len(batch.codes)
-            refuse = None if replace else self._refuse_known
-            merge(session, self._table, n_rows, self._described, refuse, alone=alone)
+            merge(session, self._table, n_rows, self._described, None if replace else self._refuse_known)
             self._run("DROP TABLE {beside}")
 
     def _remove(self, where: Any) -> int:

@@ -1,8 +1,7 @@
 """What a table of codes is in PostgreSQL: made if it is missing, checked and otherwise left alone if it is there.
 
 A table of the user's own needs an id column (integer, text, varchar or uuid) that is a key, and a code column
-``bit(n)``. Comments mark what was made here: "hashlearn codes" the table, "hashlearn field" a column, "hashlearn model
-…" the code column.
+``bit(n)``. Comments mark what was made here: "hashlearn field" a column, "hashlearn model …" the code column.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ FIELD_TYPES = {
     "real": {"double precision", "real", "numeric"},
     "boolean": {"boolean"},
 }
-TABLE_COMMENT, FIELD_COMMENT = "hashlearn codes", "hashlearn field"
+FIELD_COMMENT = "hashlearn field"
 MODEL_COMMENT = re.compile(rf"hashlearn model ({DIGEST.pattern})")
 
 
@@ -64,13 +63,11 @@ class Wanted:
 class Table:
     """A table of codes."""
 
-    schema: str
     id_type: str
     has_uuids: bool  # whether the id column is of type uuid
     fields: dict[str, str]
     columns: dict[str, str]  # all names and types
     model: str | None
-    made_here: bool
     takes_new_ids: bool  # whether rows with only id, code and fields can be inserted
     left_empty: tuple[str, ...]  # the columns that are NULL in such rows
 
@@ -98,15 +95,12 @@ def _made_or_found(session: Session, wanted: Wanted, described: str) -> Table:
     if session.run("SELECT 1 FROM pg_extension WHERE extname = 'vector'").fetchone() is None:
         session.run("CREATE EXTENSION IF NOT EXISTS vector")
     text = session.quoted(*session.names["table"])
-    query = (
-        "SELECT c.oid, relkind::text, nspname FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = relnamespace "
-        "WHERE c.oid = to_regclass(%s)"
-    )
+    query = "SELECT oid, relkind::text FROM pg_class WHERE oid = to_regclass(%s)"
     row = session.run(query, (text,)).fetchone()
     if row is None:
         _make(session, wanted)
         row = session.run(query, (text,)).fetchone()
-    oid, kind, schema = row
+    oid, kind = row
     there = f"{described} is there already, and"
     if kind not in "rp":
         raise ValueError(f"{there} it is {KINDS.get(kind, 'something else')}, not a table")
@@ -123,15 +117,12 @@ def _made_or_found(session: Session, wanted: Wanted, described: str) -> Table:
     others = {name: column for name, column in columns.items() if name not in (id_name, code_name, *fields)}
     left_empty = tuple(name for name, column in others.items() if not column.has_default and not column.identity)
     complete = not any(columns[name].never_null for name in left_empty)
-    mark = session.run("SELECT coalesce(obj_description(%s, 'pg_class'), '')", (oid,)).fetchone()[0]
     return Table(
-        schema=schema,
         id_type=id_type,
         has_uuids=columns[id_name].kind == "uuid",
         fields=fields,
         columns={name: column.type for name, column in columns.items()},
         model=noted and noted[1],
-        made_here=mark == TABLE_COMMENT,
         takes_new_ids=complete and columns[id_name].identity != "a",
         left_empty=left_empty,
     )
@@ -143,7 +134,6 @@ def _make(session: Session, wanted: Wanted) -> None:
     key = NEW_IDS[wanted.id_type or INTEGER]
     more = "".join(f", {column}" for column in columns)
     session.run("CREATE TABLE {table} ({id} {key} PRIMARY KEY, {code} {type} NOT NULL{more})", key=key, more=more)
-    session.run(f"COMMENT ON TABLE {{table}} IS '{TABLE_COMMENT}'")
     for name in fields:
         column = session.quoted(name).replace("%", "%%")
         session.run(f"COMMENT ON COLUMN {{table}}.{{column}} IS '{FIELD_COMMENT}'", column=column)
