@@ -6,10 +6,10 @@ codes only.
 
 from __future__ import annotations
 
-import io
 import json
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -51,7 +51,7 @@ class Origin(NamedTuple):
 
 
 def read_origin(path: Path) -> Origin | None:
-    """The origin that `parquet_bytes` wrote into a file; None if it is not there or damaged."""
+    """The origin that `write_parquet` wrote into a file; None if it is not there or damaged."""
     arrow, parquet = require("pyarrow", "parquet", PURPOSE), require("pyarrow.parquet", "parquet", PURPOSE)
     try:
         found = Origin(**json.loads((parquet.read_schema(path).metadata or {})[ORIGIN.encode()]))
@@ -121,17 +121,16 @@ def _require_fitting(file: Path, about: CodesFile, n_bits: int, model: str | Non
         raise ValueError(f"these are codes of {about.n_bits} bits, the model makes {n_bits}")
 
 
-def npy_bytes(codes: Iterable[NDArray[np.uint8]], n_rows: int, n_bits: int) -> Iterator[Any]:
-    """An npy file, uint8 (n_rows, ⌈n_bits/8⌉)."""
-    header = io.BytesIO()
-    shape = (n_rows, -(-n_bits // 8))
-    np.lib.format.write_array_header_1_0(header, {"descr": "|u1", "fortran_order": False, "shape": shape})
-    yield header.getvalue()
-    for part in codes:
-        yield part.tobytes()
+def write_npy(path: Path, codes: Iterable[NDArray[np.uint8]], n_rows: int, n_bits: int) -> None:
+    """Write an npy file, uint8 (n_rows, ⌈n_bits/8⌉)."""
+    with open(path, "wb") as file:
+        shape = (n_rows, -(-n_bits // 8))
+        np.lib.format.write_array_header_1_0(file, {"descr": "|u1", "fortran_order": False, "shape": shape})
+        file.writelines(part.tobytes() for part in codes)
 
 
-def parquet_bytes(
+def write_parquet(
+    path: Path,
     codes: Iterable[NDArray[np.uint8]],
     source: RowSource,
     n_bits: int,
@@ -139,26 +138,23 @@ def parquet_bytes(
     model: str | None = None,
     model_name: str = "",
     origin: Origin | None = None,
-) -> Iterator[Any]:
-    """A Parquet file of `hashlearn.search.stores.arrow.to_arrow`: ids and kept columns of the source, and codes."""
+) -> None:
+    """Write a Parquet file of ids, kept columns of the source and codes."""
     parquet = require("pyarrow.parquet", "parquet", "writing Parquet files")
-    sink, writer, first = _Sink(), None, first_id
-    beside = source.beside(GROUP_ROWS)
-    for group in rebatched(codes, GROUP_ROWS):
-        ids, fields = _of_group(source, beside, first, len(group))
-        table = to_arrow(group, ids, n_bits, model=model, fields=fields)
-        more = {MODEL_NAME: model_name} if model_name else {}
-        if origin is not None:
-            more[ORIGIN] = json.dumps(origin._asdict())
-        table = table.replace_schema_metadata({**table.schema.metadata, **more})
-        if writer is None:
-            writer = parquet.ParquetWriter(sink, table.schema, write_page_checksum=True)
-        writer.write_table(table, row_group_size=GROUP_ROWS)
-        first += len(group)
-        yield sink.taken()
-    if writer is not None:
-        writer.close()
-    yield sink.taken()
+    more = {MODEL_NAME: model_name} if model_name else {}
+    if origin is not None:
+        more[ORIGIN] = json.dumps(origin._asdict())
+    first, beside = first_id, source.beside(GROUP_ROWS)
+    with ExitStack() as stack:
+        writer = None
+        for group in rebatched(codes, GROUP_ROWS):
+            ids, fields = _of_group(source, beside, first, len(group))
+            table = to_arrow(group, ids, n_bits, model=model, fields=fields)
+            table = table.replace_schema_metadata({**table.schema.metadata, **more})
+            if writer is None:
+                writer = stack.enter_context(parquet.ParquetWriter(path, table.schema, write_page_checksum=True))
+            writer.write_table(table, row_group_size=GROUP_ROWS)
+            first += len(group)
 
 
 def _of_group(source: RowSource, beside: Iterator[Any], first: int, count: int) -> tuple[IdArray, dict[str, Any]]:
@@ -171,26 +167,3 @@ def _of_group(source: RowSource, beside: Iterator[Any], first: int, count: int) 
         raise ValueError(f"{source.name}: changed while it was encoded; run again when it is complete")
     ids = np.arange(first, first + count) if columns.id is None else ids_from_arrow(table[columns.id])
     return ids, {name: table[name] for name in columns.keep}
-
-
-class _Sink(io.RawIOBase):
-    """A write-only file whose bytes are taken out piece by piece."""
-
-    def __init__(self) -> None:
-        self._held = bytearray()
-        self._before = 0
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        self._held += data
-        return memoryview(data).nbytes
-
-    def tell(self) -> int:
-        return self._before + len(self._held)
-
-    def taken(self) -> bytes:
-        data, self._held = bytes(self._held), bytearray()
-        self._before += len(data)
-        return data

@@ -12,16 +12,16 @@ from __future__ import annotations
 import hashlib
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.core.atomic_files import write_atomically
+from hashlearn.core.atomic_files import replacing
 from hashlearn.core.progress import ProgressCallback, tell
-from hashlearn.streams.code_files import Origin, npy_bytes, parquet_bytes
+from hashlearn.streams.code_files import Origin, write_npy, write_parquet
 from hashlearn.streams.id_columns import digest_beside, read_ids
 from hashlearn.streams.rows import RowSource
 from hashlearn.streams.shards import Shards, WorkDigest
@@ -112,26 +112,22 @@ def encode_file(
             tell(progress, f"encoding {source.name}", done, n)
         digest = _joined(digest, columns)
         _require_unchanged(before, source, lambda: work_digest(hasher, source, identity) == digest.hex())
-        written = hashlib.sha256()
-
-        def hashed(parts: Iterable[Any]) -> Iterator[Any]:
-            for part in parts:
-                written.update(part)
-                yield part
 
         def complete(_: Path) -> None:
             # Ids and kept columns were read again while the file was written.
             _require_unchanged(before, source, lambda: work_digest(hasher, source, identity) == digest.hex())
 
-        if suffix == ".npy":
-            parts = npy_bytes(shards.codes(), n, n_bits)
-        else:
-            made_from = Origin(origin, first_id, digest.hex()) if origin else None
-            parts = parquet_bytes(shards.codes(), source, n_bits, first_id, work.model, model_name, made_from)
-        write_atomically(path, hashed(parts), check=complete)
+        with replacing(path, check=complete) as beside:
+            if suffix == ".npy":
+                write_npy(beside, shards.codes(), n, n_bits)
+            else:
+                made_from = Origin(origin, first_id, digest.hex()) if origin else None
+                write_parquet(beside, shards.codes(), source, n_bits, first_id, work.model, model_name, made_from)
+            with open(beside, "rb") as file:
+                written = hashlib.file_digest(file, "sha256").hexdigest()
         shards.discard()
     carried = source.columns.id if suffix == ".parquet" else None
-    return Encoded(n, resumed, n_bits, path.stat().st_size, written.hexdigest(), digest.hex(), carried)
+    return Encoded(n, resumed, n_bits, path.stat().st_size, written, digest.hex(), carried)
 
 
 def work_digest(hasher: Any, source: RowSource, identity: str = "") -> str:
