@@ -143,7 +143,8 @@ def _names(hasher: Any) -> list[str] | None:
 def remove_stale(folder: Path, targets: Iterable[Path]) -> None:
     """Remove codes of inputs that are gone; refuse a folder with codes of other inputs."""
     names = {place.name for place in targets}
-    stale, other = [], []
+    stale: list[Path] = []
+    other: list[Path] = []
     for output in sorted(folder.glob("*.parquet")):
         origin = None if output.name in names else read_origin(output)
         if origin is not None:

@@ -33,9 +33,10 @@ class CsvRows(RowSource):
         features, beside = self.columns.features, self.columns.beside
         text = require("pyarrow", "parquet", PURPOSE).string()
         with damage_named(str(path), "CSV"):
-            self._beside: Any = _table(path, beside, self.columns.id) if beside else None
+            table: Any = _table(path, beside, self.columns.id) if beside else None
+            self._beside = table
             first = beside or features[:1]
-            parts = self._beside.to_batches() if beside else _reader(path, first, dict.fromkeys(first, text))
+            parts = table.to_batches() if beside else _reader(path, first, dict.fromkeys(first, text))
             n_rows = sum(len(part) for part in parts)
         super().__init__(path, wanted.part, (n_rows, len(features)), tuple(features))
 
