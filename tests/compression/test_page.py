@@ -136,14 +136,14 @@ def test_query_contents_must_reach_the_examples(tmp_path: Path) -> None:
 def test_the_page_says_what_other_engines_need(tmp_path: Path) -> None:
     plan = plans.plan()
     text = page(plan, tmp_path)
-    assert "They keep 95 % with 312 candidates, by the table above" in text
+    assert "They keep 95 % with 312 candidates, where they compare all codes" in text
     engines = ["hashlearn", "FAISS", "PostgreSQL with pgvector", "SQLite with sqlite-vec"]
     assert re.findall('data-engine="(.*?)"', text) == engines
     for setting in hamming_settings(plan):
         assert html.escape(setting.text) in text
-    assert "keep the same promise" in page(plans.plan(mode="hamming"), tmp_path)
+    assert "with 140 candidates" in page(plans.plan(mode="hamming"), tmp_path)
     alone = page(plans.plan(keep_floats=False, recall=0.6, promised=0.6), tmp_path)
-    assert "By the table above they keep the promise too" in alone
+    assert "They keep the promise too" in alone
     none = page(replace(plan, frontier=plans.without_depths()), tmp_path)
     assert "this code cannot be promised to keep enough" in none
     assert re.findall('data-engine="(.*?)"', none) == engines[:1]

@@ -174,25 +174,19 @@ def _examples(plan: Compression, database: Contents, queries: Contents) -> list[
 
 def _settings(plan: Compression) -> list[Markup]:
     promise, depth = plan.certificate, hamming_depth(plan)
+    others = "FAISS, pgvector and sqlite-vec search by Hamming distance"
     if depth is None:
-        others = (
-            "FAISS, pgvector and sqlite-vec search by Hamming distance, for which this code cannot be promised to keep "
-            'enough. Take compress(…, mode="hamming") for a code that they can search.'
+        others += (
+            ', for which this code cannot be promised to keep enough. Take compress(…, mode="hamming") for a code that '
+            "they can search."
         )
-    elif promise.mode == "hamming":
-        others = "FAISS, pgvector and sqlite-vec keep the same promise where they compare all codes."
     elif promise.keep_floats:
-        others = (
-            f"FAISS, pgvector and sqlite-vec search by Hamming distance. They keep {percent(promise.recall)} with "
-            f"{counted(depth, 'candidate')}, by the table above, where they compare all codes."
+        others += (
+            f". They keep {percent(promise.recall)} with {counted(depth, 'candidate')}, where they compare all codes. "
+            f"This holds for {promise.n_database:,} rows; more rows need more candidates."
         )
     else:
-        others = (
-            "FAISS, pgvector and sqlite-vec search by Hamming distance. By the table above they keep the promise too, "
-            "where they compare all codes."
-        )
-    if depth is not None and promise.keep_floats:
-        others += f" This holds for {promise.n_database:,} rows; more rows need more candidates."
+        others += ". They keep the promise too, where they compare all codes."
     settings = [_setting(setting) for setting in hamming_settings(plan)]
     return [_setting(hashlearn_setting(plan)), element("h3", "Other engines"), element("p", others), *settings]
 

@@ -185,14 +185,9 @@ def test_a_cell_with_nothing_but_its_key_still_makes_a_page() -> None:
     assert 'id="gallery"' not in text
 
 
-def test_no_cells_and_torn_images_are_refused(cells: list[dict[str, Any]]) -> None:
+def test_no_cells_are_refused() -> None:
     with pytest.raises(ValueError, match="at least one cell"):
         results_page(synthetic.results([]), paper_value=synthetic.paper_value)
-    torn = copy.deepcopy(next(cell for cell in cells if cell["gallery"]))
-    for image, said in (("AAAA", "has 3 bytes, not 576 for shape"), ("A", "is not base64")):
-        torn["gallery"]["queries"][0]["image"] = image
-        with pytest.raises(ValueError, match=said):
-            results_page(synthetic.results([torn]), paper_value=synthetic.paper_value)
 
 
 @pytest.mark.parametrize("palette", [0, 1], ids=["light", "dark"])
