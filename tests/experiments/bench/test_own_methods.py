@@ -148,8 +148,7 @@ def test_a_changed_class_is_run_again_and_nothing_else(folder: Path) -> None:
     assert "in fit" in json.loads(trace.read_text("utf-8"))["traceback"]
     assert invoke("report", "results", "-o", "page.html").exit_code == 0
     page = Path("page.html").read_text("utf-8")
-    (folded,) = re.findall(r'<details data-part="traceback">(.*?)</details>', page, re.DOTALL)
-    assert "KeyError" in folded
+    assert "KeyError" in page
     assert str(folder) not in page
     assert "2 cells missing" in page
 

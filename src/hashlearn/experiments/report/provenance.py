@@ -2,27 +2,21 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hashlearn.experiments.bench.blocks import Block, Record, duration, metric
+from hashlearn.experiments.bench.blocks import Block, Record
 from hashlearn.experiments.bench.results import Results
-from hashlearn.experiments.bench.tables import Cell
 from hashlearn.experiments.dataset_names import dataset_name, features_name
-from hashlearn.pages.formatting import ABSENT, counted, fixed, listed, seconds
+from hashlearn.pages.formatting import ABSENT, counted, listed
 from hashlearn.pages.markup import Markup, element
 from hashlearn.pages.tables import plain_table
 
-_SHOWN_DIGEST = 16
-_SOURCE = re.compile(r'File "[^"\n]*?((?:[^"/\\\n]+[/\\]){0,2}[^"/\\\n]+)"')  # its last folders and its name
-_RECORD_HEADS = ("table", "data set", "method", "bits", "draw", "score, %", "mAP, %", "fit, s", "codes’ sha256")
-
 
 def missing_part(results: Results) -> list[Markup]:
-    """The missing cells with the reason, grouped by method and reason; then the tracebacks, folded."""
+    """The missing cells with the reason, grouped by method and reason. Stored failures have the tracebacks."""
     if not results.missing:
         return [element("p", "Nothing: every cell that was asked for is measured.")]
     groups = defaultdict(list)
@@ -35,20 +29,7 @@ def missing_part(results: Results) -> list[Markup]:
         cells = [element("td", content) for content in contents]
         rows.append(element("tr", element("th", method, scope="row"), cells))
     caption = element("strong", f"{counted(len(results.missing), 'cell')} not there")
-    shown = plain_table("missing", caption, ["method", "table", "cells", "why"], rows, "Missing cells")
-    return [shown, *_tracebacks(results)]
-
-
-def _tracebacks(results: Results) -> list[Markup]:
-    """Each traceback once, with the first cell that had it. Folders of the machine are left out."""
-    first: dict[str, Cell] = {}
-    for cell, failure in results.failures.items():
-        if failure.traceback:
-            first.setdefault(_SOURCE.sub(r'File "\1"', failure.traceback), cell)
-    return [
-        element("details", element("summary", f"Traceback: {cell}"), element("pre", text), data_part="traceback")
-        for text, cell in first.items()
-    ]
+    return [plain_table("missing", caption, ["method", "table", "cells", "why"], rows, "Missing cells")]
 
 
 def commands(blocks: Sequence[Block], folder: str) -> list[str]:
@@ -84,12 +65,6 @@ def provenance_part(records: Sequence[Record], blocks: Sequence[Block]) -> list[
         *(_data(group) for group in sources.values()),
         _folded("Configurations", "configurations", heads, _configurations(blocks)),
         *_warnings(records),
-        _folded(
-            f"Every cell ({len(records):,})",
-            "cells",
-            _RECORD_HEADS,
-            [_record_row(block, record) for block in blocks for record in block.records],
-        ),
     ]
 
 
@@ -172,18 +147,6 @@ def _warnings(records: Sequence[Record]) -> list[Markup]:
         for text, count in heard.most_common()
     ]
     return [_folded("Warnings", "warnings", ["in", "what"], rows)] if rows else []
-
-
-def _record_row(block: Block, record: Record) -> Markup:
-    key, digest = record["cell"], str(record.get("digest") or ABSENT)
-    texts = [key["table"], dataset_name(key["dataset"]), key["method"], key["n_bits"], key["draw"]]
-    texts += [
-        fixed(metric(block.metric)(record)),
-        fixed(metric("map")(record)),
-        seconds(duration("fit")(record)),
-    ]
-    code = element("code", digest[:_SHOWN_DIGEST], title=digest)
-    return element("tr", (element("td", text) for text in texts), element("td", code))
 
 
 def _folded(title: str, kind: str, heads: Sequence[str], rows: Sequence[Markup]) -> Markup:
