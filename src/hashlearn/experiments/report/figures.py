@@ -27,24 +27,16 @@ GAP_FLOOR = 1e-4  # per cent; smaller gaps are drawn at this height
 
 
 def main_figure(block: Block) -> Markup | None:
-    """The first metric that was asked for, or else mean average precision if it is stored."""
-    if block.asked is not None and block.asked.metrics:
-        return score_figure(block)
-    return map_figure(block) or score_figure(block)
-
-
-def map_figure(block: Block) -> Markup | None:
-    """Mean average precision against code length, whiskers of one standard deviation; None if none is stored."""
-    return _against_length(block, "map", "Mean average precision by code length", "mAP, %", "map")
-
-
-def score_figure(block: Block) -> Markup | None:
-    """The table's own metric against code length."""
+    """The first metric that was asked for, or else mean average precision if it is stored, against code length."""
+    figure = None
+    if not (block.asked and block.asked.metrics):
+        figure = _against_length(block, "map", "Mean average precision by code length", "mAP, %", "map")
     name = metric_title(block.metric)
-    return _against_length(block, block.metric, f"{name.capitalize()} by code length", f"{name}, %", "score")
+    return figure or _against_length(block, block.metric, f"{name.capitalize()} by code length", f"{name}, %", "score")
 
 
 def _against_length(block: Block, key: str, title: str, y_title: str, kind: str) -> Markup | None:
+    """Means of a metric, whiskers of one standard deviation; None if none is stored."""
     lines = []
     for method in block.methods:
         found = {n_bits: block.entry(method, n_bits, metric(key)) for n_bits in block.lengths}

@@ -20,7 +20,6 @@ from hashlearn.experiments.report.tables import (
     comparison_table,
     glance,
     headline,
-    leaders,
     other_tables,
     seconds_table,
     tally,
@@ -79,15 +78,12 @@ def results_page(results: Results, title: str | None = None, paper_value: PaperV
 
 
 def _head(title: str, amount: str, parts: Sequence[Part], sections: Sequence[Section]) -> Markup:
-    best = leaders(parts)
-    lead = headline(parts) if best is None or any(tally(rows) for _, rows in parts) else best
     contents = [element("li", element("a", heading, href=f"#{anchor}")) for anchor, heading, _ in sections]
     return element(
         "header",
         element("p", amount, class_="over"),
         element("h1", title),
-        element("p", lead, class_="lead"),
-        element("p", best) if best and best != lead else None,
+        element("p", headline(parts), class_="lead"),
         element("nav", element("h2", "Contents"), element("ol", contents), aria_label="Contents"),
         glance(parts),
         _key(parts) if any(tally(rows) for _, rows in parts) else None,

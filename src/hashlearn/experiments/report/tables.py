@@ -43,17 +43,6 @@ def headline(parts: Sequence[Part]) -> str:
     return f"{share} {compared} measured values are within tolerance of the paper’s or better, {above}{below}."
 
 
-def leaders(parts: Sequence[Part]) -> str | None:
-    """Which method has the highest mean over code lengths, and how often; None if nothing can be compared."""
-    found = [best[0] for block, _ in parts if (best := leader(block)) is not None]
-    if not found:
-        return None
-    (first, wins), *others = Counter(found).most_common()
-    rest = f", {listed([f'{name} in {count}' for name, count in others])}" if others else ""
-    comparisons = counted(len(found), "comparison")
-    return f"{first} has the highest mean over code lengths in {wins} of {comparisons}{rest}."
-
-
 def leader(block: Block) -> tuple[str, float] | None:
     """The method with the highest mean of the table's metric over the lengths that all methods have, and that mean.
 
