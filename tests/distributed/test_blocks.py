@@ -17,9 +17,10 @@ from hashlearn.distributed.block_cache import BlockState
 from hashlearn.distributed.blocks import as_table, checked_rows
 from hashlearn.distributed.class_codes import shares
 from hashlearn.distributed.distance_codes import propose
-from hashlearn.distributed.hash_functions import distinct_of_gram, gram_with_ones
+from hashlearn.distributed.hash_functions import bit_columns
 from hashlearn.distributed.moments import merged_moments, moments, tree
 from hashlearn.hash_functions import KernelRidge, LinearRidge, distinct_bits
+from hashlearn.hash_functions.distinct_bits import distinct_columns
 from hashlearn.inference import PRESETS, Passes, infer_codes, start_codes
 from hashlearn.inference.objective import objective
 from hashlearn.inference.passes import Outcome, Step
@@ -114,12 +115,12 @@ def test_bounds_hold_and_are_close():
         assert 0.0 <= record.gap < 0.1
 
 
-def test_distinct_bits_from_inner_products():
+def test_distinct_bits_of_packed_blocks():
     rng = np.random.default_rng(0)
     codes = np.where(rng.random((40, 6)) < 0.5, -1, 1).astype(np.int8)
     codes[:, 3], codes[:, 4], codes[:, 5] = codes[:, 1], -codes[:, 0], 1
     packed = np.packbits(codes > 0, axis=1)
-    found = distinct_of_gram(gram_with_ones([packed[:10], packed[10:]], 6), np.unpackbits(packed[0], count=6), 40)
+    found = distinct_columns(bit_columns([packed[:10], packed[10:]], 6))
     wanted = distinct_bits(codes)
     for part in ("columns", "source", "signs"):
         np.testing.assert_array_equal(getattr(found, part), getattr(wanted, part))

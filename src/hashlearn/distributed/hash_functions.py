@@ -6,6 +6,7 @@ ridge regression on landmarks drawn by seed takes two: for a sample of rows (γ,
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from operator import getitem
 from typing import Any
 
@@ -16,7 +17,6 @@ from hashlearn.core.arrays import FloatArray
 from hashlearn.distributed.executors import Executor
 from hashlearn.distributed.moments import Moments, panels, pieces, plus
 from hashlearn.hash_functions import (
-    DistinctBits,
     FittedHashFunctions,
     KernelExpansion,
     KernelRidge,
@@ -24,6 +24,7 @@ from hashlearn.hash_functions import (
     automatic,
     is_automatic,
 )
+from hashlearn.hash_functions.distinct_bits import distinct_columns
 from hashlearn.hash_functions.kernel_method import Landmarks
 from hashlearn.hash_functions.kernels import choose_gamma
 from hashlearn.hash_functions.linear import ridge_margins
@@ -58,8 +59,7 @@ def fit_over_blocks(
     rng: np.random.Generator,
 ) -> FittedHashFunctions:
     """Learn all bits of the packed ``codes`` of every block."""
-    among = gram_with_ones(codes, n_bits)
-    bits = distinct_of_gram(among, np.unpackbits(codes[0][0], count=n_bits), moments.n)
+    bits = distinct_columns(bit_columns(codes, n_bits))
     each = [(block,) for block in codes]
     if isinstance(spec, LinearRidge):
         products, sums = executor.reduce_rows(cross_moments, plus, bits.columns, n_bits, moments.mean, each=each)
@@ -107,33 +107,11 @@ def _signs(packed: NDArray[np.uint8], columns: NDArray[np.intp], n_bits: int) ->
     return 2.0 * np.unpackbits(packed, axis=1, count=n_bits)[:, columns].astype(np.float64) - 1.0
 
 
-def gram_with_ones(codes: list[NDArray[np.uint8]], n_bits: int) -> FloatArray:
-    """[Z, 1]ᵀ[Z, 1] of all codes, at the client, which has them."""
-    total = np.zeros((n_bits + 1, n_bits + 1))
-    for block in codes:
-        for first in range(0, len(block), 1 << 16):
-            bits = np.unpackbits(block[first : first + (1 << 16)], axis=1, count=n_bits)
-            signs = np.hstack([2.0 * bits - 1.0, np.ones((len(bits), 1))])
-            total += signs.T @ signs
-    return total
+def bit_columns(codes: list[NDArray[np.uint8]], n_bits: int) -> Iterator[NDArray[np.bool_]]:
+    """Every bit of all rows, from the packed codes of the blocks.
 
-
-def distinct_of_gram(among: FloatArray, first_row: NDArray[np.uint8], n: int) -> DistinctBits:
-    """What `distinct_bits` says, from inner products alone: equal columns have n, complementary ones −n.
-
-    >>> among = np.array([[2.0, -2.0, 0.0], [-2.0, 2.0, 0.0], [0.0, 0.0, 2.0]])
-    >>> distinct_of_gram(among, np.array([1, 0], np.uint8), 2).describe()
-    '1 of 2 bits fitted (1 repeated or complementary)'
+    >>> [column.tolist() for column in bit_columns([np.array([[128], [64]], np.uint8)], 2)]
+    [[True, False], [False, True]]
     """
-    n_bits = len(first_row)
-    source, signs = np.full(n_bits, -1, dtype=np.intp), 2 * first_row.astype(np.int8) - 1
-    columns: list[int] = []
     for bit in range(n_bits):
-        if abs(among[bit, n_bits]) == n:
-            continue
-        same = [k for k, column in enumerate(columns) if abs(among[bit, column]) == n]
-        if not same:
-            columns.append(bit)
-        source[bit] = same[0] if same else len(columns) - 1
-        signs[bit] = 1 if among[bit, columns[source[bit]]] == n else -1
-    return DistinctBits(np.array(columns, dtype=np.intp), source, signs.astype(np.int8))
+        yield np.concatenate([block[:, bit // 8] & (128 >> bit % 8) > 0 for block in codes])

@@ -5,6 +5,7 @@ Supervised codes have many repeated bits, because ten classes allow few differen
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,19 +91,23 @@ def every_bit(n_bits: int) -> DistinctBits:
 
 
 def distinct_bits(codes: NDArray[np.int8]) -> DistinctBits:
-    """Compare every column, times the sign of its first entry, with those before it."""
-    n_bits = codes.shape[1]
-    source, signs = np.full(n_bits, -1, dtype=np.intp), np.array(codes[0], dtype=np.int8)
+    """The distinct bits of codes ±1, shape (n, n_bits)."""
+    return distinct_columns(codes.T > 0)
+
+
+def distinct_columns(columns: Iterable[NDArray[np.bool_]]) -> DistinctBits:
+    """Compare every column of bits, as it differs from its own first entry, with those before it."""
+    source, signs, chosen = [], [], []
     seen: dict[bytes, tuple[int, int]] = {}
-    columns: list[int] = []
-    for b in range(n_bits):
-        differs = codes[:, b] != codes[0, b]
-        if not differs.any():
-            continue
-        key = np.packbits(differs).tobytes()
-        if key not in seen:
-            seen[key] = (len(columns), int(codes[0, b]))
-            columns.append(b)
-        source[b], first_sign = seen[key]
-        signs[b] = codes[0, b] * first_sign
-    return DistinctBits(np.array(columns, dtype=np.intp), source, signs)
+    for b, column in enumerate(columns):
+        differs, sign = column != column[0], 1 if column[0] else -1
+        known, first_sign = -1, 1
+        if differs.any():
+            key = np.packbits(differs).tobytes()
+            if key not in seen:
+                seen[key] = (len(chosen), sign)
+                chosen.append(b)
+            known, first_sign = seen[key]
+        source.append(known)
+        signs.append(sign * first_sign)
+    return DistinctBits(np.array(chosen, np.intp), np.array(source, np.intp), np.array(signs, np.int8))
