@@ -412,14 +412,14 @@ def test_bad_rows() -> None:
 
 def test_columns_of_text_are_named(plan: Compression) -> None:
     frame = pytest.importorskip("pandas").DataFrame(X, columns=[f"pixel {i}" for i in range(64)])
-    words = "has text or other values that are no numbers in column 'title', 'x' for example; leave the column out"
+    words = "has values that are no numbers in column 'title', could not convert string to float: 'x'; leave it out"
     titled = frame.assign(title="x")
     for refused in (compress, LSH(8).fit):
         with pytest.raises(ValueError, match=f"X {words}"):
             refused(titled)
     with pytest.raises(ValueError, match=f"queries {words}"):
         verify(plan, X, titled)
-    with pytest.raises(ValueError, match="X has text or other values that are no numbers in column 'day', Timestamp"):
+    with pytest.raises(ValueError, match="X has values that are no numbers in column 'day', "):
         compress(frame.assign(day=np.datetime64("2026-01-01", "ns")))
 
 

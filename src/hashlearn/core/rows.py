@@ -79,29 +79,25 @@ def require_same_columns(names: Any, expected: Any, rows: str, owner: str) -> No
 
 
 def require_numbers(X: Any, name: str) -> None:
-    """Refuse rows with a column that holds no numbers, and name the column.
+    """Refuse rows with a column that holds no numbers, and name the column. None counts as NaN.
 
     >>> require_numbers(np.array([[1.0, "red"], [2.0, "blue"]], object), "X")
     Traceback (most recent call last):
         ...
-    ValueError: X has text or other values that are no numbers in column 1, 'red' for example; leave the column out
+    ValueError: X has values that are no numbers in column 1, could not convert string to float: 'red'; leave it out
     """
-    labels = getattr(X, "column_names", getattr(X, "columns", None))
     values = np.asarray(X)
     if values.ndim != 2 or values.dtype.kind not in "OUS":
         return
-    for place in range(values.shape[1]):
-        for value in values[:, place]:
-            try:
-                float(value)
-            except (TypeError, ValueError):
-                if value is None:  # NumPy makes it NaN, which is refused with its place
-                    continue
-                column = place if labels is None else repr(labels[place])
-                raise ValueError(
-                    f"{name} has text or other values that are no numbers in column {column}, {value!r} for example; "
-                    "leave the column out"
-                ) from None
+    labels = getattr(X, "column_names", getattr(X, "columns", None))
+    for place, column in enumerate(values.T):
+        try:
+            column.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            label = place if labels is None else repr(labels[place])
+            raise ValueError(
+                f"{name} has values that are no numbers in column {label}, {error}; leave it out"
+            ) from None
 
 
 def require_finite(X: Any, name: str, row_numbers: Any = None) -> None:
