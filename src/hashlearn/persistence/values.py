@@ -62,8 +62,7 @@ NOT_NEEDED_TO_ENCODE = ("codes_", "hash_function_", "inference_report_", "rankin
 FITTED_NAME = re.compile(r"[a-zA-Z][a-zA-Z0-9_]*_")
 
 # Python objects take far more memory than they do in a file.
-MOST_STRINGS, MOST_RECORDS = 2**20, 2**18
-LAST_LETTER = 0x10FFFF
+MOST_TEXT, MOST_RECORDS = 2**24, 2**18
 
 
 class Writer:
@@ -111,14 +110,12 @@ class Writer:
     def _array(self, value: Any, path: str) -> dict[str, Any]:
         array, how = np.asarray(value), "array"
         if array.dtype.kind in "UO":
-            if array.dtype.kind == "O" and not all(isinstance(item, str) for item in array.flat):
-                raise PersistenceError(f"{path} is an array of Python objects, which cannot be stored without pickle")
-            if array.dtype.kind == "O" and array.size > MOST_STRINGS:
-                raise PersistenceError(f"{path} has {array.size:,} strings, at most {MOST_STRINGS:,} can be stored")
             how = "objects" if array.dtype.kind == "O" else "strings"
-            array = np.asarray(array, dtype=str, order="C")  # a letter is a number of four bytes
-            width = array.dtype.itemsize // 4
-            array = array.astype(f"<U{width}").reshape(-1).view("<u4").reshape(*array.shape, width)
+            if not all(isinstance(item, str) for item in array.flat):
+                raise PersistenceError(f"{path} is an array of Python objects, which cannot be stored without pickle")
+            array = np.frombuffer(json.dumps(array.tolist()).encode(), np.uint8)
+            if len(array) > MOST_TEXT:
+                raise PersistenceError(f"{path} has {len(array):,} bytes of text, at most {MOST_TEXT:,} are stored")
         self.arrays[path] = plain(array, path)
         return {"$": how, "name": path}
 
@@ -149,8 +146,8 @@ class Reader:
         self._ways: dict[str, Callable[[dict[str, Any]], Any]] = {
             "float": lambda v: {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}[v["value"]],
             "array": self._finite_array,
-            "strings": lambda v: _strings(self.arrays[v["name"]]),
-            "objects": lambda v: _objects(self.arrays[v["name"]]),
+            "strings": lambda v: self._texts(v["name"]).astype(str),
+            "objects": lambda v: self._texts(v["name"]),
             "sparse": self._sparse,
             "functions": self._functions,
             "record": self._record,
@@ -159,38 +156,47 @@ class Reader:
             "tuple": lambda v: tuple(self.value(item) for item in v["items"]),
         }
 
-    def value(self, json: Any) -> Any:
+    def value(self, stored: Any) -> Any:
         """What `Writer.json` was given."""
-        if isinstance(json, list):
-            return [self.value(item) for item in json]
-        return self._ways[json["$"]](json) if isinstance(json, dict) else json
+        if isinstance(stored, list):
+            return [self.value(item) for item in stored]
+        return self._ways[stored["$"]](stored) if isinstance(stored, dict) else stored
 
-    def _sparse(self, json: dict[str, Any]) -> Any:
-        data, indices, indptr = (self.value(json[part]) for part in ("data", "indices", "indptr"))
-        return checked_csr(data, indices, indptr, json["shape"])
+    def _sparse(self, stored: dict[str, Any]) -> Any:
+        data, indices, indptr = (self.value(stored[part]) for part in ("data", "indices", "indptr"))
+        return checked_csr(data, indices, indptr, stored["shape"])
 
-    def _finite_array(self, json: dict[str, Any]) -> NDArray[Any]:
-        array = self.arrays[json["name"]]
+    def _finite_array(self, stored: dict[str, Any]) -> NDArray[Any]:
+        array = self.arrays[stored["name"]]
         if array.dtype.kind == "f" and not np.isfinite(array).all():
-            raise PersistenceError(f"array {json['name']!r} holds NaN or infinity")
+            raise PersistenceError(f"array {stored['name']!r} holds NaN or infinity")
         return array
 
-    def _as_stored(self, json: Any) -> Any:
-        """An array without the check for infinity, which the reader of the array makes; else as `value`."""
-        is_array = isinstance(json, dict) and json["$"] == "array"
-        return self.arrays[json["name"]] if is_array else self.value(json)
+    def _texts(self, name: str) -> NDArray[Any]:
+        text = self.arrays[name]
+        if text.dtype != np.uint8 or len(text) > MOST_TEXT:
+            raise PersistenceError(f"strings must be JSON of at most {MOST_TEXT:,} bytes")
+        array = np.array(json.loads(text.tobytes()), dtype=object)
+        if not all(isinstance(item, str) for item in array.flat):
+            raise PersistenceError(f"array {name!r} holds other values than strings")
+        return array
 
-    def _functions(self, json: dict[str, Any]) -> FittedHashFunctions:
-        state = {name: self._as_stored(value) for name, value in json["state"].items()}
+    def _as_stored(self, stored: Any) -> Any:
+        """An array without the check for infinity, which the reader of the array makes; else as `value`."""
+        is_array = isinstance(stored, dict) and stored["$"] == "array"
+        return self.arrays[stored["name"]] if is_array else self.value(stored)
+
+    def _functions(self, stored: dict[str, Any]) -> FittedHashFunctions:
+        state = {name: self._as_stored(value) for name, value in stored["state"].items()}
         return FUNCTIONS[state["kind"]].from_state(state)
 
-    def _record(self, json: dict[str, Any]) -> Any:
-        fields = {name: self.value(value) for name, value in json["fields"].items()}
-        return RECORDS[json["kind"]](**fields)
+    def _record(self, stored: dict[str, Any]) -> Any:
+        fields = {name: self.value(value) for name, value in stored["fields"].items()}
+        return RECORDS[stored["kind"]](**fields)
 
-    def _table(self, json: dict[str, Any]) -> list[Any]:
-        kind = RECORDS[json["kind"]]
-        columns = [self._as_stored(json["columns"][name]) for name in kind._fields]
+    def _table(self, stored: dict[str, Any]) -> list[Any]:
+        kind = RECORDS[stored["kind"]]
+        columns = [self._as_stored(stored["columns"][name]) for name in kind._fields]
         if any(column.ndim != 1 or len(column) > MOST_RECORDS for column in columns):
             raise PersistenceError(f"a table must have columns of at most {MOST_RECORDS:,} entries")
         return [kind(*row) for row in zip(*(column.tolist() for column in columns), strict=True)]
@@ -198,21 +204,6 @@ class Reader:
 
 def _field_names(kind: Any) -> list[str]:
     return [field.name for field in dataclasses.fields(kind)] if dataclasses.is_dataclass(kind) else list(kind._fields)
-
-
-def _strings(letters: NDArray[Any]) -> NDArray[Any]:
-    if letters.dtype != np.uint32 or letters.ndim < 1 or letters.shape[-1] < 1:
-        raise PersistenceError("strings must be stored as letters of four bytes")
-    if letters.size and letters.max() > LAST_LETTER:
-        raise PersistenceError("strings hold numbers that are no letters")
-    return letters.reshape(-1).view(f"<U{letters.shape[-1]}").reshape(letters.shape[:-1])
-
-
-def _objects(letters: NDArray[Any]) -> NDArray[Any]:
-    strings = _strings(letters)
-    if strings.size > MOST_STRINGS:
-        raise PersistenceError(f"{strings.size:,} strings, at most {MOST_STRINGS:,} are allowed")
-    return strings.astype(object)
 
 
 def fingerprint(hasher: Any) -> str | None:
