@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from hashlearn.core.names import did_you_mean
@@ -117,24 +117,8 @@ def few(names: Sequence[str]) -> str:
     return shown if len(names) <= 20 else f"{shown}, and {len(names) - 20} more"
 
 
-def tables_of(batches: Iterable[Any], size: int) -> Iterator[Any]:
-    """The same rows in tables of ``size`` rows each, the last one shorter. Dictionaries become plain values."""
-    arrow = require("pyarrow", "parquet", PURPOSE)
-    held, count = [], 0
-    for batch in batches:
-        at = 0
-        while at < batch.num_rows:
-            part = batch.slice(at, size - count)
-            held.append(part)
-            at, count = at + part.num_rows, count + part.num_rows
-            if count == size:
-                yield _plain(arrow.Table.from_batches(held))
-                held, count = [], 0
-    if held:
-        yield _plain(arrow.Table.from_batches(held))
-
-
-def _plain(table: Any) -> Any:
+def plain_table(table: Any) -> Any:
+    """A table without dictionaries and in one piece."""
     types = require("pyarrow", "parquet", PURPOSE).types
     for place, field in enumerate(table.schema):
         if types.is_dictionary(field.type):

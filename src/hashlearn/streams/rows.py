@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from hashlearn.core.packages import require
 from hashlearn.core.rows import require_finite
-from hashlearn.streams.columns import Columns
+from hashlearn.streams.columns import Columns, plain_table
 
 NUMBERS = "fiub"  # kinds of dtype that can be features
 READ_ROWS = 65_536
@@ -117,7 +118,14 @@ def described(dtype: np.dtype[Any]) -> str:
     return words.get(dtype.kind, f"dtype {dtype}")
 
 
-def rebatched(pieces: Iterable[Any], size: int) -> Iterator[Any]:
+def tables_of(batches: Iterable[Any], size: int) -> Iterator[Any]:
+    """The rows of batches of Arrow in tables of ``size`` rows each, the last one shorter."""
+    arrow = require("pyarrow", "parquet", "columns of a table")
+    tables = (arrow.Table.from_batches([batch]) for batch in batches)
+    return map(plain_table, rebatched(tables, size, arrow.concat_tables))
+
+
+def rebatched(pieces: Iterable[Any], size: int, join: Callable[[list[Any]], Any] = np.concatenate) -> Iterator[Any]:
     """The same rows in arrays of ``size`` rows each, the last one shorter.
 
     >>> [part.tolist() for part in rebatched([np.arange(3), np.arange(3, 8)], 4)]
@@ -131,7 +139,7 @@ def rebatched(pieces: Iterable[Any], size: int) -> Iterator[Any]:
             held.append(part)
             count += len(part)
             if count == size:
-                yield held[0] if len(held) == 1 else np.concatenate(held)
+                yield held[0] if len(held) == 1 else join(held)
                 held, count = [], 0
     if held:
-        yield np.concatenate(held)
+        yield join(held)

@@ -11,14 +11,13 @@ a missing value is neither true nor false, and such a row is not found; `Column.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from hashlearn.search.stores.fields import FIELD_TYPES, LARGEST_INTEGER
+from hashlearn.search.stores.fields import FIELD_TYPES, is_usable
 
 Value = str | int | float | bool
 
@@ -226,10 +225,7 @@ def _value(value: Any, name: str) -> Value:
     if not isinstance(value, str | int | float | bool):
         kind = type(value).__name__
         raise TypeError(f"where: column {name!r} must be compared with text, a number or a truth value, got {kind}")
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ValueError(f"where: column {name!r} must be compared with a finite number, got {value}")
-    if isinstance(value, int) and abs(value) > LARGEST_INTEGER:
-        raise ValueError(f"where: column {name!r} must be compared with an integer of 64 bits, got {value}")
-    if isinstance(value, str) and ("\0" in value or value.encode(errors="replace").decode() != value):
-        raise ValueError(f"where: column {name!r} must be compared with Unicode text without NUL, got {value!r}")
+    if not is_usable(value):
+        allowed = "Unicode text without NUL, a finite number or an integer of 64 bits"
+        raise ValueError(f"where: column {name!r} must be compared with {allowed}, got {value!r}")
     return value

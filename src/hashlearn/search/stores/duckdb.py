@@ -45,18 +45,8 @@ class DuckDBStore(Store):
 
     packages, extra = ("duckdb", "pyarrow"), "duckdb"
 
-    def __init__(
-        self,
-        connection: Any,
-        path: str,
-        table: str,
-        n_bits: int,
-        hasher: Encoder | None,
-        model: str | None,
-        id_type: str | None,
-        fields: Mapping[str, Any] | None,
-    ) -> None:
-        super().__init__(n_bits, hasher, model, id_type, fields)
+    def __init__(self, connection: Any, path: str, table: str, n_bits: int, **declared: Any) -> None:
+        super().__init__(n_bits, **declared)
         self.connection, self._name, self.table = connection, table, quoted(table)
         self._described = f"table {self.table}"
         self._kind = ID_COLUMNS[self.id_type]  # the type of the id column
@@ -80,7 +70,7 @@ class DuckDBStore(Store):
         """
         duckdb, _ = (cls._package(name) for name in cls.packages)
         place, name = checked_name(os.fspath(path), "path"), checked_name(table, "table")
-        store = cls(None, place, name, require_n_bits(n_bits), hasher, checked_model(model), id_type, fields)
+        store = cls(None, place, name, n_bits, hasher=hasher, model=model, id_type=id_type, fields=fields)
         try:
             store.connection = duckdb.connect(place)
         except duckdb.IOException as error:

@@ -34,17 +34,8 @@ class FaissStore(FileStore):
 
     packages, extra, engine = ("faiss",), "faiss", ENGINE
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str] | None,
-        n_bits: int,
-        kind: Kind,
-        hasher: Encoder | None,
-        model: str | None,
-        id_type: str | None,
-        fields: Mapping[str, Any] | None,
-    ) -> None:
-        super().__init__(path, n_bits, hasher, model, id_type, fields)
+    def __init__(self, path: str | os.PathLike[str] | None, n_bits: int, kind: Kind, **declared: Any) -> None:
+        super().__init__(path, n_bits, **declared)
         self._package("faiss")
         self.kind, self.index = kind, HammingIndex(self.n_bits)
         self._faiss: tuple[Any, IdArray] | None = None  # FAISS's index and the id of each row, until a code changes
@@ -67,7 +58,7 @@ class FaissStore(FileStore):
         the file; a new one is flat. A file that neither this store nor `write_faiss` wrote is refused.
         """
         asked = None if kind is None else as_kind(kind)
-        store = cls(path, n_bits, asked or as_kind("flat"), hasher, model, id_type, fields)
+        store = cls(path, n_bits, asked or as_kind("flat"), hasher=hasher, model=model, id_type=id_type, fields=fields)
         if path is None or not store._is_there:
             return store
         found = read_index(path)

@@ -64,6 +64,13 @@ def _checked_values(values: Any, name: str, kind: str, n: int) -> list[Any]:
     return [_checked_value(value, name, kind, row) for row, value in enumerate(listed)]
 
 
+def is_usable(value: str | float) -> bool:
+    """Whether every engine stores and compares a value as it is."""
+    if isinstance(value, str):
+        return "\0" not in value and value.encode(errors="replace").decode() == value
+    return math.isfinite(value) if isinstance(value, float) else abs(value) <= LARGEST_INTEGER
+
+
 def _are_usable(values: list[Any], kind: str) -> bool:
     """Whether values of the right type, or missing, need no closer look: all of them at once, which is fast."""
     there = [value for value in values if value is not None]
@@ -71,8 +78,7 @@ def _are_usable(values: list[Any], kind: str) -> bool:
         return max(map(abs, there), default=0) <= LARGEST_INTEGER
     if kind == "real":
         return all(map(math.isfinite, there))
-    together = "".join(there) if kind == "text" else ""
-    return "\0" not in together and together.encode(errors="replace").decode() == together
+    return kind != "text" or is_usable("".join(there))
 
 
 def _checked_value(value: Any, name: str, kind: str, row: int) -> Any:
@@ -83,12 +89,6 @@ def _checked_value(value: Any, name: str, kind: str, row: int) -> Any:
     if kind == "real" and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
     right = isinstance(value, FIELD_TYPES[kind]) and isinstance(value, bool) == (kind == "boolean")
-    if right and kind == "integer":
-        right = abs(value) <= LARGEST_INTEGER
-    if right and kind == "real":
-        right = math.isfinite(value)
-    if right and kind == "text":
-        right = "\0" not in value and value.encode(errors="replace").decode() == value
-    if not right:
+    if not (right and is_usable(value)):
         raise ValueError(f"fields[{name!r}] must be {kind} or None, got {value!r} at row {row}")
     return value

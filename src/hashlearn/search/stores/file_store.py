@@ -28,7 +28,7 @@ from hashlearn.core.checks import whole_number
 from hashlearn.search.ids import INTEGER, checked_id_type
 from hashlearn.search.interface import require_n_bits
 from hashlearn.search.model_digest import checked_model
-from hashlearn.search.stores.base import Encoder, Store
+from hashlearn.search.stores.base import Store
 
 ABOUT, IDS = "about.json", "ids.json"
 FORMAT = "hashlearn codes in {}, format 1"
@@ -113,16 +113,8 @@ class FileStore(Store):
     has_fields = False
     engine: ClassVar[str]
 
-    def __init__(
-        self,
-        path: str | os.PathLike[str] | None,
-        n_bits: int,
-        hasher: Encoder | None,
-        model: str | None,
-        id_type: str | None,
-        fields: Mapping[str, Any] | None,
-    ) -> None:
-        super().__init__(n_bits, hasher, model, id_type, fields)
+    def __init__(self, path: str | os.PathLike[str] | None, n_bits: int, **declared: Any) -> None:
+        super().__init__(n_bits, **declared)
         self.path = None if path is None else Path(path)
         self._described = "the index" if path is None else f"index {os.fspath(path)!r}"
         self._mark: str | None = None  # that of the file when it was last read or written; None: there was no file

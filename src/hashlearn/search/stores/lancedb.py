@@ -42,16 +42,8 @@ class LanceStore(Store):
 
     packages, extra = ("lancedb", "pyarrow"), "lancedb"
 
-    def __init__(
-        self,
-        table: Any,
-        n_bits: int,
-        hasher: Encoder | None,
-        model: str | None,
-        id_type: str | None,
-        fields: Mapping[str, Any] | None,
-    ) -> None:
-        super().__init__(n_bits, hasher, model, id_type, fields)
+    def __init__(self, table: Any, n_bits: int, **declared: Any) -> None:
+        super().__init__(n_bits, **declared)
         self.table = table
         self._described = f"table {table.name!r}"
 
@@ -78,7 +70,7 @@ class LanceStore(Store):
         kind = INTEGER if id_type is None else checked_id_type(id_type)
         schema = _schema(n_bits, kind, declared, checked_model(model))
         opened = _created(lancedb.connect(os.fspath(folder)), name, schema)
-        store = cls(opened, n_bits, hasher, model, id_type, fields)
+        store = cls(opened, n_bits, hasher=hasher, model=model, id_type=id_type, fields=fields)
         store._take_schema(id_type, fields)
         return store
 

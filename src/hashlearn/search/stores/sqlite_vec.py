@@ -40,17 +40,8 @@ class SqliteVecStore(Store):
 
     packages, extra = ("apsw", "sqlite_vec"), "sqlite-vec"
 
-    def __init__(
-        self,
-        connection: Any,
-        table: str,
-        n_bits: int,
-        hasher: Encoder | None,
-        model: str | None,
-        id_type: str | None,
-        fields: Mapping[str, Any] | None,
-    ) -> None:
-        super().__init__(n_bits, hasher, model, id_type, fields)
+    def __init__(self, connection: Any, table: str, n_bits: int, **declared: Any) -> None:
+        super().__init__(n_bits, **declared)
         self.connection, self._name = connection, table
         self.table = quoted(table)
         self._fields_table, self._rowids = quoted(f"{table}_fields"), quoted(f"{table}_rowids")
@@ -84,7 +75,7 @@ class SqliteVecStore(Store):
         with plain_errors(f"table {name!r} in {place!r}"):
             connection = apsw.Connection(place)
         try:
-            store = cls(connection, name, n_bits, hasher, model, id_type, asked)
+            store = cls(connection, name, n_bits, hasher=hasher, model=model, id_type=id_type, fields=asked)
             connection.set_busy_timeout(BUSY_MS)
             connection.enable_load_extension(True)
             connection.load_extension(sqlite_vec.loadable_path())

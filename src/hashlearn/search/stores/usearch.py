@@ -33,16 +33,9 @@ class UsearchStore(FileStore):
     packages, extra, engine = ("usearch.index",), "usearch", "usearch"
 
     def __init__(
-        self,
-        path: str | os.PathLike[str] | None,
-        n_bits: int,
-        hasher: Encoder | None,
-        model: str | None,
-        id_type: str | None,
-        fields: Mapping[str, Any] | None,
-        settings: dict[str, int],
+        self, path: str | os.PathLike[str] | None, n_bits: int, settings: dict[str, int], **declared: Any
     ) -> None:
-        super().__init__(path, n_bits, hasher, model, id_type, fields)
+        super().__init__(path, n_bits, **declared)
         usearch = self._package("usearch.index")
         kinds = {"metric": usearch.MetricKind.Hamming, "dtype": usearch.ScalarKind.B1}
         self.index = usearch.Index(ndim=8 * self.n_bytes, **kinds, **settings)
@@ -69,7 +62,7 @@ class UsearchStore(FileStore):
         A file that this store did not write is refused.
         """
         settings = {"connectivity": n_links, "expansion_add": build_width, "expansion_search": search_width}
-        store = cls(path, n_bits, hasher, model, id_type, fields, settings)
+        store = cls(path, n_bits, settings, hasher=hasher, model=model, id_type=id_type, fields=fields)
         if path is not None and store._is_there:
             about, names = read_file(path, cls.engine, lambda about, _, names: (about, names))
             store._take(about, id_type)
