@@ -14,7 +14,6 @@ from hashlearn.hash_functions import (
     KernelRidge,
     Trees,
     as_hash_function,
-    fitted_from_state,
 )
 from tests.hash_functions.digits import ALWAYS, COMPLEMENTARY, NEVER, REPEATED, bit_accuracy, learn_and_new
 
@@ -152,7 +151,7 @@ def test_state_round_trip(name, fitted):
         return
     state = fitted.state()
     assert all(isinstance(value, np.ndarray | int | float | str) for value in state.values())
-    again = fitted_from_state(state)
+    again = type(fitted).from_state(state)
     np.testing.assert_array_equal(again.decision_function(X_new), fitted.decision_function(X_new))
     assert (again.description, again.n_features, again.n_bits) == (fitted.description, 64, 8)
 
@@ -170,7 +169,7 @@ def test_sparse_equals_dense(sparse_name):
     for size, last in ((1, 200), (7, len(X_new))):
         parts = [sparse.decision_function(sp.csr_array(X_new[a : a + size])) for a in range(0, last, size)]
         np.testing.assert_array_equal(np.vstack(parts), whole[:last])
-    again = fitted_from_state(sparse.state())
+    again = type(sparse).from_state(sparse.state())
     np.testing.assert_array_equal(again.decision_function(sp.csr_array(X_new)), whole)
 
 

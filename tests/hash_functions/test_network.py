@@ -8,7 +8,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hashlearn.hash_functions import every_bit, fitted_from_state
+from hashlearn.hash_functions import NetworkMargins, every_bit
 from hashlearn.hash_functions.network import MOST_HIDDEN
 from tests.hash_functions.network import direct_margins, made_up
 
@@ -151,14 +151,13 @@ SINGLE = np.float32
         ("scale", 1e300, r"scale must be a number from .* to 2e\+19"),
         ("scale", True, "scale must be a number from"),
         ("scale", np.nan, "scale must be a number from"),
-        ("kind", "networks", "kind must be one of .*network, got 'networks'"),
     ],
 )
 def test_a_state_that_does_not_fit_together_is_refused(name, value, match):
     with pytest.raises(ValueError, match=match):
-        fitted_from_state({**made_up().state(), name: value})
+        NetworkMargins.from_state({**made_up().state(), name: value})
 
 
 def test_bits_of_another_number_are_refused():
     with pytest.raises(ValueError, match=r"weights must have shape \(20, 12\)"):
-        fitted_from_state({**made_up().state(), **every_bit(12).state()})
+        NetworkMargins.from_state({**made_up().state(), **every_bit(12).state()})

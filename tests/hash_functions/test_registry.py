@@ -18,7 +18,6 @@ from hashlearn.hash_functions import (
     Trees,
     accepts_sparse,
     as_hash_function,
-    fitted_from_state,
 )
 from tests.hash_functions.digits import learn_and_new
 
@@ -105,11 +104,6 @@ def test_a_classifier_class_is_told_to_be_called():
 def test_bad_hyper_parameters_are_named(make, message):
     with pytest.raises(ValueError, match=message):
         make()
-
-
-def test_a_state_of_no_known_kind_is_refused():
-    with pytest.raises(ValueError, match="kind must be one of kernel_expansion, linear"):
-        fitted_from_state({"kind": "pickle"})
 
 
 def test_no_threads_are_refused():

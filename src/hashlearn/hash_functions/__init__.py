@@ -42,7 +42,6 @@ __all__ = [
     "automatic",
     "distinct_bits",
     "every_bit",
-    "fitted_from_state",
     "is_automatic",
 ]
 
@@ -94,14 +93,6 @@ def accepts_sparse(value: Any) -> bool:
         return True
     known = isinstance(value, str) and value in HASH_FUNCTIONS
     return HASH_FUNCTIONS[value].accepts_sparse if known else as_hash_function(value).accepts_sparse
-
-
-def fitted_from_state(state: dict[str, Any]) -> FittedHashFunctions:
-    """The fitted hash functions whose ``state()`` this is."""
-    kind = state.get("kind")
-    if kind not in STORABLE:
-        raise ValueError(f"kind must be one of {', '.join(STORABLE)}, got {kind!r}")
-    return STORABLE[kind].from_state(state)
 
 
 def __dir__() -> list[str]:
