@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from hashlearn import bqp
 from hashlearn.bits import pack_signs
 from hashlearn.core.arrays import FloatArray
-from hashlearn.core.labels import label_array, of_one_type
+from hashlearn.core.labels import checked_labels, require_classes
 from hashlearn.core.packages import require
 from hashlearn.core.progress import ProgressCallback
 from hashlearn.distributed.blocks import found_files
@@ -84,9 +84,6 @@ def shares(counts: NDArray[Any], most: int) -> NDArray[np.intp]:
     return np.maximum(np.round(counts * (most / counts.sum())), 1).astype(np.intp)
 
 
-MOST_CLASSES = 0.9  # of the rows; with more, nearly every row is a class by itself
-
-
 def feature_columns(data: Any, label: str) -> list[str]:
     """The columns beside the labels."""
     if hasattr(data, "columns"):
@@ -103,25 +100,16 @@ def feature_columns(data: Any, label: str) -> list[str]:
 
 def class_numbers(data: Any, labels: Any, n: int) -> NDArray[np.int32]:
     """For every row the number of its class, 0, 1, … in the sorted order of the labels."""
-    values = _values(data, labels)
-    if values.shape != (n,):
+    values = checked_labels(_values(data, labels), n, "labels", "data")
+    if values.ndim != 1:
         raise ValueError(f"labels must be classes, one for each of the {n} rows of data, got shape {values.shape}")
-    if values.dtype.kind == "f" and not np.isfinite(values).all():
-        raise ValueError("labels contain NaN or infinity; every row needs a class")
-    found, classes = np.unique(of_one_type(values, "labels"), return_inverse=True)
-    if len(found) < 2:
-        raise ValueError("labels hold only one class; leave them out to preserve distances")
-    if len(found) > MOST_CLASSES * n:
-        raise ValueError(
-            f"labels has {len(found)} different labels for {n} rows; each class needs at least two rows. "
-            "Leave labels out if they are ids or measurements"
-        )
-    return classes.astype(np.int32)
+    require_classes(values, "labels")
+    return np.unique(values, return_inverse=True)[1].astype(np.int32)
 
 
-def _values(data: Any, labels: Any) -> NDArray[Any]:
+def _values(data: Any, labels: Any) -> Any:
     if isinstance(labels, str):
         if hasattr(data, "columns"):
             return np.asarray(data[labels].compute())
         return np.concatenate([read_labels(f"{file}::{labels}") for file in found_files(data)])
-    return label_array(labels.compute() if hasattr(labels, "compute") else labels)
+    return labels.compute() if hasattr(labels, "compute") else labels
