@@ -113,7 +113,7 @@ def test_the_margin_of_a_low_rank_certificate_covers_the_error_of_its_matrix():
     for _ in range(10):
         P, d, roots = rng.standard_normal((60, 3)), rng.random(60) + 0.1, np.array([1.0, 3.0, 5.0])
         proof = NumpyRows(P).proof_gram(d)
-        inertia = proof.inertia(roots**2 * np.array([1.0, -1.0, 1.0]))
+        inertia = Inertia(proof.gram, roots**2 * np.array([1.0, -1.0, 1.0]))
         true = ((exact(P) / exact(d)[:, None]).T @ exact(P)) * np.outer(exact(roots), exact(roots))
         off = (exact(inertia.matrix()) - true).ravel()
         margin = Fraction(_margin(inertia, 3, 1.0, proof.rounding * inertia.trace))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hashlearn.bqp import LowRank
-from hashlearn.bqp.rows.inertia import Inertia, TorchInertia
+from hashlearn.bqp.rows.inertia import Inertia
 from hashlearn.bqp.sdr.certificate import low_rank_bound
 
 torch = pytest.importorskip("torch")
@@ -32,7 +32,7 @@ def test_yes_just_above_the_eigenvalue_and_no_just_below(seed):
         weights = -np.abs(weights)  # no positive part
     gram = P.T @ (P / d[:, None])
     c = least_scaling(P, weights, d)
-    for inertia in (Inertia(gram, weights), TorchInertia(torch.from_numpy(gram), weights)):
+    for inertia in (Inertia(gram, weights), Inertia(torch.from_numpy(gram), weights)):
         assert inertia.holds(c * (1 + 1e-6), 0.0)
         assert not inertia.holds(c * (1 - 1e-6), 0.0)
         assert not inertia.holds(c * (1 + 1e-6), 1e-3 * c)
@@ -44,7 +44,7 @@ def test_yes_where_many_columns_share_a_small_trace():
     """c times the number of columns is far above trace H, as for features of slowly falling spectrum."""
 
     weights = np.r_[np.ones(3), -np.ones(300)]
-    inertia = TorchInertia(torch.eye(303, dtype=torch.float64) / 100.0, weights)
+    inertia = Inertia(torch.eye(303, dtype=torch.float64) / 100.0, weights)
     assert inertia.holds(0.011, 0.0)
     assert inertia.holds(10.0, 0.0)
     assert not inertia.holds(0.0099, 0.0)
@@ -55,7 +55,7 @@ def test_a_factorisation_that_lies_proves_nothing(monkeypatch, factorisation):
 
     P, weights, d = problem(3)
     weights[1] = 5.0
-    inertia = TorchInertia(torch.from_numpy(P.T @ (P / d[:, None])), weights)
+    inertia = Inertia(torch.from_numpy(P.T @ (P / d[:, None])), weights)
     c = 0.9 * least_scaling(P, weights, d)
     if factorisation == "cholesky_ex":
         lie = lambda S: (torch.eye(len(S), dtype=S.dtype), torch.zeros((), dtype=torch.int32))  # noqa: E731

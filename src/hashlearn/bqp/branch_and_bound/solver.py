@@ -40,6 +40,7 @@ from hashlearn.bqp.operators import Dense, Operator
 from hashlearn.bqp.proof_check import MOST_ENUMERATED, Dual, Groups, enumerated_bound
 from hashlearn.bqp.sdr import SemidefiniteRelaxation
 from hashlearn.bqp.solution import OutOfTime, Run, Status
+from hashlearn.bqp.sweeps import CoordinateSweeps
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import whole_number
 from hashlearn.core.threads import n_threads
@@ -176,10 +177,11 @@ class _Tree:
     def _process(self, node: Node, above: int, between: Callable[[], Any]) -> _Result:
         problem = self.problem
         best_x, best_value = self.x, problem.real(self.value - node.constant)
+        sweeps = CoordinateSweeps(Dense.unchecked(node.C))
 
         def round_signs(z: FloatArray) -> None:
             nonlocal best_x, best_value
-            z = _descended(node.C, z)
+            z = sweeps.descend(z)
             value = float(z @ node.C @ z)
             if value < best_value - 1e-12 * abs(best_value):
                 best_x, best_value = node.expanded(z), value
@@ -276,15 +278,3 @@ class _Reports:
         self._tree.offer_bound(min(bound, Fraction(self._tree.value)))
         now = time.perf_counter()
         self._next = now + 20.0 * (now - started)
-
-
-def _descended(C: FloatArray, z: FloatArray) -> FloatArray:
-    """Single flips, the best first, until none helps."""
-    z, product = z.copy(), C @ z
-    for _ in range(10 * len(z)):
-        i = int(np.argmax(z * product))
-        if z[i] * product[i] <= 0.0:
-            break
-        z[i] = -z[i]
-        product += 2.0 * z[i] * C[i]
-    return z

@@ -1,77 +1,31 @@
 """The small dense algebra of a low-rank certificate: does c·sgn(W) + |W|^½ G |W|^½ have the right inertia?
 
-G = PᵀD⁻¹P comes from a pass over the rows. `Inertia` decides the question on the host, `TorchInertia` on a device.
+G = PᵀD⁻¹P comes from a pass over the rows, as an array or as a tensor. `Inertia` decides the question where G is.
 See `hashlearn.bqp.sdr.certificate` for what follows from the answer.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg as la
 
-from hashlearn.core.arrays import EPS, FloatArray, Tensor, tensor_like, to_float64
+from hashlearn.core.arrays import EPS, FloatArray, is_tensor, tensor_like, to_float64
 from hashlearn.core.threads import all_blas_threads
 from hashlearn.core.thresholds import THREADED_CHOLESKY_RANK
 
 
 class Inertia:
-    """H = |W|^½ G |W|^½ and the signs of W, on the host.
+    """H = |W|^½ G |W|^½ and the signs of W. It trusts matrix products in float64 only.
 
-    With the columns of positive weight first, M = cI + H₊₊ ≻ 0 always holds. The statement is then that the Schur
-    complement cI − H₋₋ + BᵀM⁻¹B with B = H₊₋ is positive definite. ``margin`` moves every eigenvalue against us (Weyl).
+    H has the columns of positive weight first. M = cI + H₊₊ ≻ 0 always holds, so the statement is that the Schur
+    complement S = cI − H₋₋ + BᵀM⁻¹B with B = H₊₋ is positive definite. ``margin`` moves every eigenvalue against us
+    (Weyl). Textbook error bounds may not cover a vendor's factorizations, so their results are only proposals:
 
-    M may be so ill-conditioned that M⁻¹B is mostly rounding. But BᵀM⁻¹B ⪰ XᵀB + BᵀX − XᵀMX for *any* X, because
-    (X − M⁻¹B)ᵀ M (X − M⁻¹B) ⪰ 0. So the computed M⁻¹B is only a proposal: a poor one weakens the bound but stays valid.
-    The rest is the rounding of products: at most their length times EPS times the norms of their factors (Higham 2002,
-    section 3.1).
-    """
-
-    def __init__(self, gram: FloatArray, weights: FloatArray) -> None:
-        scale = np.sqrt(np.abs(weights))
-        self._H: Any = gram * scale[:, None] * scale
-        self._positive = weights > 0
-        self.trace = float(np.trace(self._H))
-
-    def matrix(self) -> FloatArray:
-        """H as a NumPy array, which callers must not change."""
-        return self._H
-
-    def holds(self, c: float, margin: float) -> bool:
-        """Whether c·sgn(W) + H' provably has no more than n₊(W) positive eigenvalues, for all H' within ``margin``.
-
-        A Cholesky factorization that runs to its end decides.
-        """
-        H, positive = self._H, self._positive
-        B, schur = H[np.ix_(positive, ~positive)], -H[np.ix_(~positive, ~positive)]
-        slack = 0.0
-        with all_blas_threads() if len(H) > THREADED_CHOLESKY_RANK else nullcontext():
-            if p := len(B):
-                M = H[np.ix_(positive, positive)]
-                M[np.diag_indices(p)] += c + margin
-                try:
-                    X = la.cho_solve(la.cho_factor(M, check_finite=False), B, check_finite=False)
-                except la.LinAlgError:  # M is definite, but not in floating point
-                    return False
-                Y = 2.0 * B - M @ X  # XᵀB + BᵀX − XᵀMX is the symmetric part of XᵀY
-                schur += X.T @ Y
-                x = la.norm(X, check_finite=False)
-                rounded = p * la.norm(M, check_finite=False) * x + 2.0 * la.norm(B, check_finite=False)  # of Y
-                slack = 2.0 * EPS * x * (rounded + p * la.norm(Y, check_finite=False))
-            schur[np.diag_indices(len(schur))] += c - margin
-            return is_positive_definite(0.5 * (schur + schur.T), slack)
-
-
-class TorchInertia(Inertia):
-    """`Inertia` on a device, in float64. It trusts matrix products only.
-
-    H has the columns of positive weight first, then those of negative weight. Textbook error bounds may not cover a
-    vendor's factorizations, so their results are only proposals:
-
-    * the X of `Inertia` may come from any solver; a poor X would weaken the bound but keep it valid;
+    * BᵀM⁻¹B ⪰ XᵀB + BᵀX − XᵀMX for *any* X, because (X − M⁻¹B)ᵀ M (X − M⁻¹B) ⪰ 0. M may be so ill-conditioned that the
+      computed M⁻¹B is mostly rounding: a poor X weakens the bound and keeps it valid.
     * S ⪰ −‖S − LLᵀ‖_F I for *any* L. The residual is computed and compared with the slack left for it.
 
     What remains is the rounding of products: each entry of a product of inner length m, added in any order, is off by
@@ -80,47 +34,72 @@ class TorchInertia(Inertia):
     on.
     """
 
-    def __init__(self, gram: Tensor, weights: FloatArray) -> None:
-        import torch
-
+    def __init__(self, gram: Any, weights: FloatArray) -> None:
         self._order = np.argsort(weights < 0.0, kind="stable")
         self._p = int((weights > 0.0).sum())
-        index = torch.as_tensor(self._order, device=gram.device)
-        scale = tensor_like(np.sqrt(np.abs(weights[self._order])), gram)
-        self._H: Tensor = gram[index][:, index] * scale[:, None] * scale
+        scale: Any = np.sqrt(np.abs(weights[self._order]))
+        scale = tensor_like(scale, gram) if is_tensor(gram) else scale
+        self._H = gram[self._order][:, self._order] * scale[:, None] * scale
         self.trace = float(self._H.diagonal().sum())
 
     def matrix(self) -> FloatArray:
+        """H as a NumPy array, its columns in the order of the weights."""
         back = np.argsort(self._order)
-        return to_float64(self._H)[np.ix_(back, back)]
+        return (to_float64(self._H) if is_tensor(self._H) else self._H)[np.ix_(back, back)]
 
     def holds(self, c: float, margin: float) -> bool:
-        """Decides by the two inequalities above, with one transfer to the host."""
-        import torch
-
+        """Whether c·sgn(W) + H' provably has no more than n₊(W) positive eigenvalues, for all H' within ``margin``."""
         p, H = self._p, self._H
         m = len(H) - p
-        schur = -H[p:, p:]
-        slack = torch.zeros((), dtype=H.dtype, device=H.device)
-        if p:
-            M, B = H[:p, :p].clone(), H[:p, p:]
-            M.diagonal().add_(c + margin)
-            X = torch.cholesky_solve(B, torch.linalg.cholesky_ex(M)[0])
-            Y = 2.0 * B - M @ X  # XᵀB + BᵀX − XᵀMX is the symmetric part of XᵀY
-            schur = schur + X.T @ Y
-            x = torch.linalg.matrix_norm(X)
-            rounded = p * torch.linalg.matrix_norm(M) * x + 2.0 * torch.linalg.matrix_norm(B)  # of Y
-            slack = 2.0 * EPS * x * (rounded + p * torch.linalg.matrix_norm(Y))
-        schur = 0.5 * (schur + schur.T)
-        schur.diagonal().add_(c - margin - slack)
-        # For the rounding of S and of LLᵀ, whose Frobenius norm is at most trace S ≤ m·c + trace H.
-        left = 4.0 * (m + 4) * EPS * (m * (abs(c) + margin) + self.trace)
-        schur.diagonal().sub_(left)
-        L, info = torch.linalg.cholesky_ex(schur)
-        size = torch.linalg.matrix_norm(L)
-        off = torch.linalg.matrix_norm(schur - L @ L.T) + (m + 4) * EPS * (size * size)
-        # NaN from a factorization that broke down compares false.
-        return bool((info == 0) & (off <= left))
+        schur, slack = -H[p:, p:], 0.0
+        with all_blas_threads() if len(H) > THREADED_CHOLESKY_RANK and not is_tensor(H) else nullcontext():
+            if p:
+                M, B = _shifted(H[:p, :p], c + margin), H[:p, p:]
+                X = _solution(_factor(M), B)
+                Y = 2.0 * B - M @ X  # XᵀB + BᵀX − XᵀMX is the symmetric part of XᵀY
+                schur = schur + X.T @ Y
+                x = _norm(X)
+                rounded = p * _norm(M) * x + 2.0 * _norm(B)  # of Y
+                slack = 2.0 * EPS * x * (rounded + p * _norm(Y))
+            # For the rounding of S and of LLᵀ, whose Frobenius norm is at most trace S ≤ m·c + trace H.
+            left = 4.0 * (m + 4) * EPS * (m * (abs(c) + margin) + self.trace)
+            schur = _shifted(0.5 * (schur + schur.T), c - margin - slack - left)
+            L = _factor(schur)
+            off = _norm(schur - L @ L.T) + (m + 4) * EPS * _norm(L) ** 2
+        return bool(off <= left)  # NaN from a factorization that broke down compares false
+
+
+def _shifted(S: Any, shift: Any) -> Any:
+    """S + shift · I, a copy."""
+    S, diagonal = S + 0.0, np.arange(len(S))
+    S[diagonal, diagonal] += shift
+    return S
+
+
+def _factor(S: Any) -> Any:
+    """The Cholesky factor of S, or anything else if there is none."""
+    if is_tensor(S):
+        import torch
+
+        return torch.linalg.cholesky_ex(S)[0]
+    try:
+        return la.cholesky(S, lower=True, check_finite=False)
+    except la.LinAlgError:
+        return np.full_like(S, np.nan)
+
+
+def _solution(L: Any, B: Any) -> Any:
+    """(LLᵀ)⁻¹ B."""
+    if is_tensor(B):
+        import torch
+
+        return torch.cholesky_solve(B, L)
+    return la.cho_solve((L, True), B, check_finite=False)
+
+
+def _norm(S: Any) -> Any:
+    """The Frobenius norm."""
+    return (S * S).sum() ** 0.5
 
 
 class ProofGram(NamedTuple):
@@ -129,11 +108,6 @@ class ProofGram(NamedTuple):
     gram: Any  # rank × rank
     total: float  # ≥ Σd
     rounding: float  # the spectral norm of the error of ``gram`` is at most this · its trace
-    kind: Callable[[Any, FloatArray], Inertia] = Inertia
-
-    def inertia(self, weights: FloatArray) -> Inertia:
-        """The matrix H for these weights, ready for questions."""
-        return self.kind(self.gram, weights)
 
 
 def is_positive_definite(S: FloatArray, slack: float) -> bool:

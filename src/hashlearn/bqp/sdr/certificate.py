@@ -76,7 +76,7 @@ def proven_bound(
 ) -> Certificate:
     """`low_rank_bound` from PᵀD⁻¹P and Σd, computed by any kind of rows."""
     rank = len(weights)
-    inertia = proof.inertia(weights)
+    inertia = Inertia(proof.gram, weights)
     rounding, total = proof.rounding * inertia.trace, proof.total
 
     def holds(bound: float) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from hashlearn.bqp.rows.inertia import ProofGram, TorchInertia
+from hashlearn.bqp.rows.inertia import ProofGram
 from hashlearn.bqp.rows.interface import Linearized, Mixing, Rows
 from hashlearn.bqp.rows.merging import merge_rows
 from hashlearn.bqp.rows.numpy_rows import NumpyRows
@@ -82,7 +82,7 @@ class TorchRows(TorchTall, Rows):
         mean = float(d.mean())
         d = d.clamp_min(1e-9 * mean) if mean > 0.0 else torch.ones_like(d)
         total = float(d.sum()) * (1.0 + self.n * EPS)
-        return ProofGram(gram64(self.P, d), total, (2 * BLOCK + self.n / BLOCK + 16) * EPS, TorchInertia)
+        return ProofGram(gram64(self.P, d), total, (2 * BLOCK + self.n / BLOCK + 16) * EPS)
 
     def draw_products(self, B: FloatArray, normals: FloatArray) -> FloatArray:
         small = tensor_like(B @ normals, self.P)
