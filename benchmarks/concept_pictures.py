@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from sklearn.datasets import load_digits
 
-from benchmarks.promise_pictures import STYLE
+from benchmarks.pictures import STYLE
 from hashlearn import bits, bqp, metrics
 from hashlearn.compression.promise import best_bet
 from hashlearn.hashers import ITQ

@@ -149,7 +149,7 @@ def main() -> None:
             began = time.perf_counter()
             encoded = distributed.encode(hasher, files, options.folder / "codes", client=client)
             found["encode_seconds"] = round(time.perf_counter() - began, 2)
-            found["encoded_rows"], found["encoded_sha256"] = encoded.rows, encoded.sha256[:16]
+            found["encoded_rows"] = encoded.rows
         found["worker_peak_bytes"] = memory.stop()
         if options.kill:
             found["kill"] = killed_fit(client, files, settings, found["digest"])

@@ -80,7 +80,7 @@ def _solved(name: str, seconds: float) -> tuple[dict[str, Any], int]:
     if name in QUBOS:
         problem = file_problem(f"{name}.sparse")
         found = bqp.solve_problem(problem, time_limit=seconds, random_state=0)
-        value, objective, gap = found.energy, problem.objective, found.gap
+        value, objective, gap = found.objective, problem.objective, found.gap
     else:
         W = load(name)
         begun = time.perf_counter()
