@@ -88,7 +88,7 @@ def test_encode_keeps_ids_and_columns_and_says_when_it_cannot(folder: Path) -> N
     both = ["--id-column", "key", "--number-rows"]
     refused("encode", "model", "docs.parquet", "-o", "e.parquet", *both, words="--number-rows: takes row numbers")
     write("twice.parquet", [*TEXTS[:-1], TEXTS[0]], X[:N])
-    words = f"twice.parquet: column 'id' holds {TEXTS[0]!r} at row 0 and again at row {N - 1}"
+    words = f"twice.parquet: column 'id': ids must be distinct, got {TEXTS[0]!r} at row 0 and again at row {N - 1}"
     refused("encode", "model", "twice.parquet", "-o", "e.parquet", words=words)
     assert not Path("e.parquet").exists()
 

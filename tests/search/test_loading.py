@@ -161,7 +161,7 @@ def test_an_id_twice_in_the_source_is_refused_by_name(name: str, place: Any, kin
     table = to_arrow(CODES, ids, 33)
     twice = engine("pyarrow").concat_tables([table, table.slice(7, 1)])
     with opened(name, place, id_type=kind) as store:
-        with pytest.raises(ValueError, match=f"ids must be distinct, got {re.escape(repr(ids[7]))} more than once"):
+        with pytest.raises(ValueError, match=f"distinct, got {re.escape(repr(ids[7]))} at row 7 and again at row {N}"):
             load_codes(store, twice, batch_rows=BATCH)
         assert len(store) == 0
 

@@ -107,12 +107,12 @@ def test_a_file_is_the_same_after_an_interruption_and_its_digest_knows_the_colum
 @pytest.mark.parametrize(
     ("ids", "words"),
     [
-        (["a", "b", "c", "b"], "column 'id' holds 'b' at row 1 and again at row 3; ids must be distinct"),
-        ([7, 8, 7], "column 'id' holds 7 at row 0 and again at row 2; ids must be distinct"),
+        (["a", "b", "c", "b"], "column 'id': ids must be distinct, got 'b' at row 1 and again at row 3"),
+        ([7, 8, 7], "column 'id': ids must be distinct, got 7 at row 0 and again at row 2"),
         (["a", None, "c"], "column 'id' has no id at row 1; every row needs one"),
         (["a", "", "c"], "column 'id' has no id at row 1; every row needs one"),
         ([4, 5, None], "column 'id' has no id at row 2; every row needs one"),
-        (["a", "b" * 2001], "column 'id', rows 0 to 1: ids must not be empty text, and have at most 2,000 bytes"),
+        (["a", "b" * 2001], "column 'id': ids must not be empty text, and have at most 2,000 bytes"),
     ],
 )
 def test_missing_and_repeated_ids_are_refused_before_anything_is_written(
@@ -130,7 +130,7 @@ def test_missing_and_repeated_ids_are_refused_before_anything_is_written(
 def test_ids_that_are_too_large_or_negative_are_refused(hasher: Any) -> None:
     for ids in (pyarrow.array([1, 2**63], pyarrow.uint64()), pyarrow.array([1, -4])):
         write("rows.parquet", ids)
-        with pytest.raises(ValueError, match="rows 0 to 1: ids must be from 0 to 2"):
+        with pytest.raises(ValueError, match="column 'id': ids must be from 0 to 2"):
             encode_file(hasher, open_rows("rows.parquet"), "codes.parquet")
     write("rows.csv", [1, 2**63])  # text, since it is no 64-bit integer
     assert read_ids(open_rows("rows.csv")).tolist() == ["1", str(2**63)]

@@ -6,11 +6,10 @@ import hashlib
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hashlearn.core.packages import require
-from hashlearn.search.ids import IdArray, shown
-from hashlearn.search.stores.arrow import comparable_column, ids_from_arrow
+from hashlearn.search.ids import IdArray
+from hashlearn.search.stores.arrow import comparable_column, ids_of_column, plain_id_column, require_distinct
 from hashlearn.streams.columns import GROUP_ROWS
 from hashlearn.streams.rows import RowSource
 
@@ -25,16 +24,15 @@ def read_ids(source: RowSource, *, distinct: bool = True) -> IdArray:
     if source.columns.id is None:
         return np.arange(source.n_rows)
     arrow = require("pyarrow", "parquet", PURPOSE)
-    parts = [comparable_column(table[source.columns.id]) for table in source.beside(GROUP_ROWS)]
-    column = arrow.chunked_array([chunk for part in parts for chunk in part.chunks])
+    parts = [chunk for table in source.beside(GROUP_ROWS) for chunk in table[source.columns.id].chunks]
+    column = comparable_column(arrow.chunked_array(parts))
     _require_present(column, source)
-    if distinct:
-        _require_distinct(column, source)
-        return np.concatenate([_ids(part, source, number * GROUP_ROWS) for number, part in enumerate(parts)])
-    encoded = column.combine_chunks().dictionary_encode()
-    different: IdArray = _ids(encoded.dictionary, source, 0)
-    rows: NDArray[np.int64] = encoded.indices.to_numpy()
-    return np.asarray(different[rows])
+    try:
+        if distinct:
+            require_distinct(column)
+        return ids_of_column(plain_id_column(column))
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{source.name}: column {source.columns.id!r}: {error}") from None
 
 
 def digest_beside(source: RowSource) -> bytes:
@@ -50,14 +48,6 @@ def digest_beside(source: RowSource) -> bytes:
     return digest.digest()
 
 
-def _ids(column: Any, source: RowSource, first: int) -> IdArray:
-    try:
-        return ids_from_arrow(column)
-    except (TypeError, ValueError) as error:
-        last = first + len(column) - 1
-        raise ValueError(f"{source.name}: column {source.columns.id!r}, rows {first} to {last}: {error}") from None
-
-
 def _require_present(column: Any, source: RowSource) -> None:
     """Refuse a row without an id; empty text is none."""
     arrow, compute = require("pyarrow", "parquet", PURPOSE), require("pyarrow.compute", "parquet", PURPOSE)
@@ -67,17 +57,3 @@ def _require_present(column: Any, source: RowSource) -> None:
     row = compute.index(absent, True).as_py()
     if row >= 0:
         raise ValueError(f"{source.name}: column {source.columns.id!r} has no id at row {row}; every row needs one")
-
-
-def _require_distinct(column: Any, source: RowSource) -> None:
-    """Refuse an id that occurs twice, with two of its rows."""
-    if len(column.unique()) == len(column):
-        return
-    seen: dict[Any, int] = {}
-    for row, item in enumerate(column.to_pylist()):
-        if item in seen:
-            raise ValueError(
-                f"{source.name}: column {source.columns.id!r} holds {shown(item)} at row {seen[item]} and again at row "
-                f"{row}; ids must be distinct"
-            )
-        seen[item] = row

@@ -128,14 +128,13 @@ def ids_of_column(column: Any) -> IdArray:
 
 
 def require_distinct(column: Any) -> None:
-    """Refuse a column that `plain_id_column` made if an id occurs twice. It needs memory for all ids."""
-    pyarrow, compute = (require(name, "parquet", PURPOSE) for name in ("pyarrow", "pyarrow.compute"))
-    if pyarrow.types.is_integer(column.type):
-        checked_ids(column.to_numpy())
-    elif len(column.unique()) < len(column):
-        counts = compute.value_counts(column)
-        twice = counts.filter(compute.greater(counts.field("counts"), 1)).field("values")[:1]
-        raise ValueError(f"ids must be distinct, got {shown(ids_of_column(twice)[0])} more than once")
+    """Refuse a column of ids if one occurs twice, with two of its rows. It needs memory for all ids."""
+    if len(column.unique()) == len(column):
+        return
+    rows: dict[Any, int] = {}
+    for row, item in enumerate(column.to_pylist()):
+        if rows.setdefault(item, row) != row:
+            raise ValueError(f"ids must be distinct, got {shown(item)} at row {rows[item]} and again at row {row}")
 
 
 def about_codes(schema: Any) -> CodesAbout:
