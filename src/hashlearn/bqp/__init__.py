@@ -81,7 +81,3 @@ __all__ = [
 # Every solver in METHODS is public, also one that the list above does not name.
 globals().update({solver.__name__: solver for solver in METHODS.values()})
 __all__ += [solver.__name__ for solver in METHODS.values() if solver.__name__ not in __all__]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

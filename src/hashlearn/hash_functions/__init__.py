@@ -93,7 +93,3 @@ def accepts_sparse(value: Any) -> bool:
         return True
     known = isinstance(value, str) and value in HASH_FUNCTIONS
     return HASH_FUNCTIONS[value].accepts_sparse if known else as_hash_function(value).accepts_sparse
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

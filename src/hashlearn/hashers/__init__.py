@@ -65,7 +65,3 @@ __all__ = [
     "tune",
 ]
 __all__ += sorted({hasher.__name__ for hasher in HASHERS.values()} - {*__all__})  # also those not in the list
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

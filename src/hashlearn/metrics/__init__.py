@@ -49,7 +49,3 @@ __all__ = [
     "recall_at_k",
     "recall_of_neighbors",
 ]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)

@@ -76,7 +76,3 @@ def as_target(target: Any, y: np.ndarray | None) -> Target:
     if isinstance(target, np.ndarray | bqp.Operator) or sp.issparse(target):
         return Similarity(target)
     raise TypeError(f"target must be a name, a target object or an n × n similarity, got {type(target).__name__}")
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
