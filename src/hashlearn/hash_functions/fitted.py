@@ -63,33 +63,21 @@ class FittedHashFunctions(ABC):
         """Margins (n, n_bits), float32 for float32 rows, else float64; a tensor on X's device for a tensor."""
         return self.evaluate(X)
 
-    def evaluate(
-        self,
-        X: Rows,
-        finish: Callable[[Any], Any] = lambda margins: margins,
-        look_at: Callable[[Rows], None] | None = None,
-    ) -> Any:
-        """``finish`` applied to the margins, panel by panel while they are in the cache; it must treat rows one by one.
-
-        ``look_at`` is called with every panel of rows before its margins are computed, and may raise. Tensors skip it.
-        """
+    def evaluate(self, X: Rows, finish: Callable[[Any], Any] = lambda margins: margins) -> Any:
+        """``finish`` applied to the margins, panel by panel in the cache; it must treat rows one by one."""
         X = checked_matrix(X, "X") if is_tensor(X) else working_rows(X)
         if X.shape[1] != self.n_features:
             raise ValueError(f"X has {X.shape[1]} features, but the hash functions were fitted on {self.n_features}")
         if is_tensor(X):
             return finish(self._tensor_margins(X))
         if self.bits.n_distinct == 0 or X.shape[0] == 0:
-            if look_at is not None and X.shape[0]:
-                look_at(X)
             return finish(self.bits.expand(np.zeros((X.shape[0], self.bits.n_distinct), dtype=X.dtype)))
         key = (X.dtype.str, sp.issparse(X))
         if key not in self._prepared:
             self._prepared[key] = self._finite_function(X)
-        return self._in_panels(self._prepared[key], X, finish, look_at)
+        return self._in_panels(self._prepared[key], X, finish)
 
-    def _in_panels(
-        self, function: PanelFunction, X: Rows, finish: Callable[[Any], Any], look_at: Callable[[Rows], None] | None
-    ) -> NDArray[Any]:
+    def _in_panels(self, function: PanelFunction, X: Rows, finish: Callable[[Any], Any]) -> NDArray[Any]:
         """``finish`` applied to the margins of every task of several panels, stacked."""
         n, panel_rows = X.shape[0], self._panel_rows
         none = finish(self.bits.expand(np.empty((0, self.bits.n_distinct), dtype=X.dtype)))
@@ -106,8 +94,6 @@ class FittedHashFunctions(ABC):
                     panel = panel.toarray()
                 if not sp.issparse(panel):
                     panel = filled_up(panel, panel_rows if self._fill_up else last - first)
-                if look_at is not None:
-                    look_at(panel[: last - first])
                 margins[first - start : last - start] = function(panel)[: last - first]
             finished[start:stop] = finish(self.bits.expand(margins))
 

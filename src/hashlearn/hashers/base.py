@@ -118,25 +118,13 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return finish(margins)
 
     def _evaluated(self, X: Any, finish: Callable[[Any], Any]) -> Any:
-        """``finish`` applied to the margins. Dense rows are checked panel by panel, so that memory is read once."""
+        """``finish`` applied to the margins of the hash functions."""
         check_is_fitted(self)
-        functions = self.hash_functions_
-        if is_tensor(X) or not isinstance(functions, FittedHashFunctions):
-            X = self._validated(X, reset=False)
-            if X.shape[0] == 0:
-                none = (0, int(self.n_bits))
-                return finish(X.new_empty(none) if is_tensor(X) else np.empty(none, X.dtype))
-            return finish(functions.decision_function(X))
-        X = self._validated(X, reset=False, entries=False)
-        if hasattr(X, "toarray"):
-            self._require_usable_entries(X)
-            return functions.evaluate(X, finish)
-
-        def look_at(panel: NDArray[Any]) -> None:
-            if not largest_entry(panel) <= LARGEST_FEATURE:
-                self._require_usable_entries(X)  # all of them, so that the error does not depend on panels
-
-        return functions.evaluate(X, finish, look_at)
+        X = self._validated(X, reset=False)
+        if X.shape[0] == 0:
+            none = (0, int(self.n_bits))
+            return finish(X.new_empty(none) if is_tensor(X) else np.empty(none, X.dtype))
+        return self.hash_functions_.evaluate(X, finish)
 
     def _training(self, X: Any, y: Any = None) -> tuple[Any, Any]:
         """X and the labels to learn from, checked; the labels are None without y, and if ``fit`` ignores y."""
@@ -162,11 +150,8 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         for name in names:
             positive(getattr(self, name), name)
 
-    def _validated(self, X: Any, *, reset: bool, entries: bool = True) -> Any:
-        """X as finite float32 or float64 rows, C-contiguous or CSR; ``reset`` means rows to learn from, at least two.
-
-        ``entries=False`` skips the check for NaN, infinity and huge values; the caller must do it.
-        """
+    def _validated(self, X: Any, *, reset: bool) -> Any:
+        """X as finite float32 or float64 rows, C-contiguous or CSR; ``reset``: rows to learn from, at least two."""
         require_unmasked(X, "X")
         if reset:
             self._take_plain_integers()
@@ -174,8 +159,7 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             X = self._validated_tensor(X, reset=reset)
         else:
             X = self._validated_array(as_rows(X), reset=reset)
-            if entries:
-                self._require_usable_entries(X)
+            self._require_usable_entries(X)
         if reset:
             self.n_samples_fit_ = int(X.shape[0])
             self._warn_of_rows(X)
