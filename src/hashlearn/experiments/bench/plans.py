@@ -75,7 +75,7 @@ def plan(
     choice = choice or Choice()
     sources: dict[str, str] = {}
     for given in datasets or chosen.datasets:
-        name, source = _source(given, known_datasets)
+        name, source = _source(given, known_datasets if datasets else None)  # the paper's may be absent: `run` tells
         if sources.setdefault(name, source) != source:
             raise ValueError(f"{sources[name]} and {source}: results of both would be called {name!r}; rename one")
     labeled = {name: has_labels(source) for name, source in sources.items()}
