@@ -28,7 +28,7 @@ import numpy as np
 from benchmarks.claims.recording import Table, add_option
 from benchmarks.search_engines import installed, packaged_server, timed
 from hashlearn.search.stores import STORES, export_codes
-from hashlearn.search.stores.arrow import ids_to_arrow, write_parquet
+from hashlearn.search.stores.arrow import ids_to_arrow, to_arrow
 from hashlearn.search.stores.base import Batch
 from hashlearn.search.stores.postgres import copying
 from hashlearn.search.stores.postgres.tables import NEW_IDS
@@ -49,7 +49,7 @@ def main() -> int:
     parser.add_argument("--postgres", metavar="URL", help="a server with pgvector; default: one out of a package")
     add_option(parser)
     arguments = parser.parse_args()
-    read_table = import_module("pyarrow.parquet").read_table
+    parquet = import_module("pyarrow.parquet")
     print(f"{arguments.rows:,} rows of {BITS} bits, medians of {arguments.repeats}\n")
     table = Table(*COLUMNS)
     with ExitStack() as stack:
@@ -58,8 +58,10 @@ def main() -> int:
         for kind in arguments.ids:
             codes, ids = rows_of(arguments.rows, kind)
             batch, path = Batch(codes, ids, {}), folder / f"{kind}.parquet"
-            write_parquet(path, codes, ids, BITS)
-            reading = statistics.median(timed(lambda path=path: read_table(path)) for _ in range(arguments.repeats))
+            parquet.write_table(to_arrow(codes, ids, BITS), path)
+            reading = statistics.median(
+                timed(lambda path=path: parquet.read_table(path)) for _ in range(arguments.repeats)
+            )
             for name in arguments.stores:
                 if name in STORES and installed(*STORES[name].packages) and (name != "postgres" or url):
                     ours, own = measured(name, kind, batch, path, folder, url, arguments.repeats)

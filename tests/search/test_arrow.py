@@ -19,23 +19,23 @@ IDS = np.random.default_rng(0).permutation(1000)[:80]
 @pytest.mark.parametrize("n_bits", WIDTHS)
 @pytest.mark.parametrize("n", [0, 80])
 def test_parquet(tmp_path: Path, n_bits: int, n: int) -> None:
-    engine("pyarrow")
+    parquet = engine("pyarrow.parquet")
     codes = random_codes(80, n_bits)[:n]
-    arrow.write_parquet(tmp_path / "a.parquet", codes, IDS[:n], n_bits)
-    back, ids, bits = arrow.read_parquet(tmp_path / "a.parquet")
+    parquet.write_table(arrow.to_arrow(codes, IDS[:n], n_bits), tmp_path / "a.parquet")
+    back, ids, bits = arrow.from_arrow(parquet.read_table(tmp_path / "a.parquet"))
     np.testing.assert_array_equal(back, codes)
     np.testing.assert_array_equal(ids, IDS[:n])
     assert bits == n_bits
 
 
 def test_parquet_with_text(tmp_path: Path) -> None:
-    pyarrow = engine("pyarrow")
+    pyarrow, parquet = engine("pyarrow"), engine("pyarrow.parquet")
     codes, ids = random_codes(80, 33), some_ids(TEXT, 80)
-    arrow.write_parquet(tmp_path / "a.parquet", codes, ids, 33, fields={"lang": ["en"] * 80})
-    back, back_ids, _ = arrow.read_parquet(tmp_path / "a.parquet")
+    parquet.write_table(arrow.to_arrow(codes, ids, 33, fields={"lang": ["en"] * 80}), tmp_path / "a.parquet")
+    table = parquet.read_table(tmp_path / "a.parquet")
+    back, back_ids, _ = arrow.from_arrow(table)
     np.testing.assert_array_equal(back, codes)
     assert back_ids.tolist() == ids
-    table = engine("pyarrow.parquet").read_table(tmp_path / "a.parquet")
     assert table["id"].type == pyarrow.string()
     assert table["lang"].to_pylist() == ["en"] * 80
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from hashlearn.search.stores import PostgresStore, SqliteVecStore, Store, export_codes, load_codes, sqlite_vec
-from hashlearn.search.stores.arrow import to_arrow, write_parquet
+from hashlearn.search.stores.arrow import to_arrow
 from tests.search import server
 from tests.search.codes import engine, random_codes
 from tests.search.conftest import Opener
@@ -49,7 +49,8 @@ def place(name: str, tmp_path: Path) -> tuple[Any, ...]:
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    write_parquet(tmp_path / "codes.parquet", CODES, IDS["string"], 33, model="a" * 64, fields=FIELDS)
+    table = to_arrow(CODES, IDS["string"], 33, model="a" * 64, fields=FIELDS)
+    engine("pyarrow.parquet").write_table(table, tmp_path / "codes.parquet")
     return tmp_path / "codes.parquet"
 
 

@@ -59,17 +59,17 @@ def test_an_index_file_without_a_model_is_any_model_s(tmp_path: Path) -> None:
 def test_parquet_holds_the_model(tmp_path: Path) -> None:
     parquet = engine("pyarrow.parquet")
     codes, ids, path = random_codes(9, 12), np.arange(9), tmp_path / "a.parquet"
-    arrow.write_parquet(path, codes, ids, 12, model=MODEL)
+    parquet.write_table(arrow.to_arrow(codes, ids, 12, model=MODEL), path)
     assert parquet.read_schema(path).metadata[b"hashlearn.model"] == MODEL.encode()
     for model in (None, MODEL):
-        np.testing.assert_array_equal(arrow.read_parquet(path, model=model)[0], codes)
+        np.testing.assert_array_equal(arrow.from_arrow(parquet.read_table(path), model=model)[0], codes)
     with pytest.raises(ValueError, match=REFUSED):
-        arrow.read_parquet(path, model=OTHER)
+        arrow.from_arrow(parquet.read_table(path), model=OTHER)
     with pytest.raises(ValueError, match=NO_DIGEST):
-        arrow.write_parquet(path, codes, ids, 12, model="x")
-    arrow.write_parquet(path, codes, ids, 12)
+        arrow.to_arrow(codes, ids, 12, model="x")
+    parquet.write_table(arrow.to_arrow(codes, ids, 12), path)
     assert b"hashlearn.model" not in parquet.read_schema(path).metadata
-    np.testing.assert_array_equal(arrow.read_parquet(path, model=OTHER)[0], codes)
+    np.testing.assert_array_equal(arrow.from_arrow(parquet.read_table(path), model=OTHER)[0], codes)
 
 
 @pytest.mark.parametrize("lie", [b"", b"x", b"\xff" * 64, MODEL.upper().encode()])

@@ -1,4 +1,4 @@
-"""Codes as an Arrow table or a Parquet file: columns id and code, any others behind them, and metadata.
+"""Codes as an Arrow table: columns id and code, any others behind them, and metadata.
 
 The id column is int64 or text; UUIDs are read as text. ``code`` is fixed-size binary. The metadata hold the number of
 bits, the bit order and the digest of the model, so that codes of another width or model are refused.
@@ -6,16 +6,13 @@ bits, the bit order and the digest of the model, so that codes of another width 
 
 from __future__ import annotations
 
-import os
 import uuid
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.core.atomic_files import replacing
 from hashlearn.core.packages import require
 from hashlearn.search.ids import INTEGER, MOST_ID_BYTES, TEXT, IdArray, as_objects, checked_ids, shown
 from hashlearn.search.interface import checked_codes, require_n_bits
@@ -203,25 +200,3 @@ def codes_of_column(column: Any, n_bits: int) -> NDArray[np.uint8]:
     ]
     codes = np.concatenate(parts).reshape(-1, width) if parts else np.zeros((0, width), np.uint8)
     return checked_codes(codes, n_bits)
-
-
-def write_parquet(
-    path: str | os.PathLike[str],
-    codes: Any,
-    ids: Any,
-    n_bits: int,
-    *,
-    model: str | None = None,
-    fields: Mapping[str, Any] | None = None,
-) -> None:
-    """Write the table of `to_arrow` to a Parquet file, atomically."""
-    parquet = require("pyarrow.parquet", "parquet", PURPOSE)
-    table = to_arrow(codes, ids, n_bits, model=model, fields=fields)
-    with replacing(Path(path)) as beside:
-        parquet.write_table(table, os.fspath(beside))
-
-
-def read_parquet(path: str | os.PathLike[str], *, model: str | None = None) -> tuple[NDArray[np.uint8], IdArray, int]:
-    """Codes, ids and n_bits of a file that `write_parquet` wrote. Refuse codes of another model."""
-    parquet = require("pyarrow.parquet", "parquet", PURPOSE)
-    return from_arrow(parquet.read_table(os.fspath(path)), model=model)
