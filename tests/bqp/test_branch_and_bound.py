@@ -13,8 +13,7 @@ import scipy.sparse as sp
 from hashlearn import bqp
 from hashlearn.bqp import BranchAndBound, Status
 from hashlearn.bqp.branch_and_bound import bound, cuts, lagrangian, solver
-from hashlearn.bqp.branch_and_bound.problem import ExactProblem
-from hashlearn.bqp.branch_and_bound.tree import Node
+from hashlearn.bqp.branch_and_bound.tree import ExactProblem, Node
 from hashlearn.bqp.proof_check import Groups, check_proof
 from tests.bqp.problems import PROBLEMS, all_signs, brute_force, random_low_rank, random_symmetric, signed_graph
 

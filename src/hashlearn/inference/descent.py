@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from hashlearn import bqp
+from hashlearn.bqp.rows import rows_of
 from hashlearn.bqp.rows.numpy_rows import NumpyRows
 from hashlearn.core.compilation import compilation_clock
 from hashlearn.core.progress import ProgressCallback, tell
@@ -22,7 +23,7 @@ from hashlearn.inference.objective import frobenius_square, objective
 from hashlearn.inference.passes import SAMPLED_ROWS, BitsByPasses
 from hashlearn.inference.presets import Passes, chosen, described
 from hashlearn.inference.report import BitRecord, InferenceReport
-from hashlearn.inference.whole_bits import WholeBits, int8_codes
+from hashlearn.inference.whole_bits import WholeBits
 
 SWEEPS, SWEEPS_OF_PASSES = 3, 5  # what "auto" stands for
 
@@ -106,7 +107,7 @@ def infer_codes(
             if codes is not bits.codes:
                 report.final_objective = objective(target, codes)
     report.seconds = time.perf_counter() - began
-    return int8_codes(codes), report
+    return rows_of(codes).as_int8(codes), report
 
 
 def descend(

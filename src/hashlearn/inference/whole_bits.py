@@ -89,7 +89,8 @@ class WholeBits:
 
     def one_bit(self, sweep: int, bit: int, seconds: float, last: bool) -> BitRecord:
         """Solve one bit; with ``monotone`` its signs are replaced only by better ones."""
-        A, old, monotone = self.problem(bit), _copy(self.codes[:, bit]), self._monotone
+        A, monotone = self.problem(bit), self._monotone
+        old = A.tall.copy(self.codes[:, bit])
         solution = bqp.solve(
             A,
             self._solver if last else self._early,
@@ -114,15 +115,6 @@ class WholeBits:
         return BitRecord(sweep, bit, value, solution.bound, gap, changed, solution.status.value, solution.seconds)
 
 
-def int8_codes(codes: Any) -> Any:
-    """Codes as the user gets them: an int8 array or tensor."""
-    if is_tensor(codes):
-        import torch
-
-        return codes.to(torch.int8)
-    return codes.astype(np.int8)
-
-
 def _checked_codes(start: Any, low_rank: bqp.LowRank | None) -> Any:
     """A copy of the start as float ±1: a tensor beside a tensor factor, else a NumPy array."""
     if low_rank is not None and not low_rank.rows.on_host:
@@ -142,7 +134,3 @@ def _beside(codes: Any, factor: Any) -> Any:
     both[:, : codes.shape[1]] = codes
     both[:, codes.shape[1] :] = factor
     return both
-
-
-def _copy(column: Any) -> Any:
-    return column.clone() if is_tensor(column) else column.copy()

@@ -5,7 +5,7 @@ seven entries (`cuts`), in factored form (`lagrangian`, `bound`). A node that is
 x_i = x_j or x_i = −x_j, so its children have one variable less (`tree`, `bound`). Nodes are taken best first, two
 at a time, on two threads. Pruning uses the lattice of values: for integer A they differ by a known step.
 
-Every leaf's dual point is rounded to integers and its bound computed exactly (`problem`). The tree and these points
+Every leaf's dual point is rounded to integers and its bound computed exactly (`tree`). The tree and these points
 are the proof (`proof`), which `hashlearn.bqp.proof_check` checks without trusting anything here.
 
 A node of 100 variables takes about one second. Five random problems of 100 variables, with ±1 for half of all pairs,
@@ -31,9 +31,8 @@ import numpy as np
 
 from hashlearn.bqp.branch_and_bound.bound import choose_pair, strengthen
 from hashlearn.bqp.branch_and_bound.cuts import Cuts
-from hashlearn.bqp.branch_and_bound.problem import ExactProblem
 from hashlearn.bqp.branch_and_bound.proof import dual_entry, proof_of
-from hashlearn.bqp.branch_and_bound.tree import Leaf, Node
+from hashlearn.bqp.branch_and_bound.tree import ExactProblem, Leaf, Node
 from hashlearn.bqp.methods.exact import enumerate_signs
 from hashlearn.bqp.methods.local_search import LocalSearch
 from hashlearn.bqp.operators import Dense, Operator
