@@ -1,7 +1,7 @@
 """The page of a collection: one HTML file with the codes, the map, what items look like, and the script that searches.
 
-The script and the style sheet are files of this folder. The page makes no request, and its content security policy
-allows none.
+The body, the scripts and the style sheet are files of this folder. The page makes no request, and its content security
+policy allows none.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from importlib import resources
 from pathlib import Path
+from string import Template
 from typing import Any, NamedTuple
 
 from hashlearn.core.atomic_files import output_place, write_atomically
@@ -25,7 +26,7 @@ from hashlearn.explorer.contents import (
 from hashlearn.explorer.encoding import codes_and_places, row_count
 from hashlearn.pages.document import document
 from hashlearn.pages.formatting import MOST_LETTERS, counted, cut
-from hashlearn.pages.markup import Markup, element
+from hashlearn.pages.markup import Markup, element, join
 
 SCRIPTS = ("codes.js", "map.js", "items.js", "explore.js")
 POLICY = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:"
@@ -104,32 +105,38 @@ def _require_space(needed: int, n: int, n_bits: int, max_bytes: int) -> None:
 
 
 def _page(data: dict[str, Any], shown: dict[str, int], title: str | None, max_bytes: int) -> str:
-    n, n_bits = data["count"], data["bits"]
-    name = f"Explore {counted(n, 'item')}" if title is None else cut(title)
-    header = element(
-        "header",
-        element("p", "hashlearn explore", class_="over"),
-        element("h1", name),
-        element(
-            "p",
-            f"{counted(n, 'item')}, each a code of {counted(n_bits, 'bit')}. Choose one to see which items its code "
-            "finds. Everything happens in this page.",
-            class_="lead",
-        ),
-    )
-    main = element(
-        "main",
-        _map_part(data, shown.get("texts")),
-        _answer_part(n_bits, data["classes"] is not None),
-        class_="explore with-texts" if "texts" in shown else "explore",
+    items, bits, classes = counted(data["count"], "item"), counted(data["bits"], "bit"), data["classes"]
+    name = f"Explore {items}" if title is None else cut(title)
+    search = choice = edge = None
+    if "texts" in shown:
+        search = element(
+            "div",
+            element("label", f"Search {counted(shown['texts'], 'text')}", for_="words"),
+            element("input", type="search", id="words", autocomplete="off", spellcheck="false"),
+            element("p", id="found", role="status"),
+            element("ul", id="hits", aria_label="Texts found"),
+            class_="search",
+        )
+    if classes is not None:
+        options = [element("option", name, value=number) for number, name in enumerate(classes["names"])]
+        options = [element("option", "all classes", value=-1), *options]
+        choice = element("label", "Show ", element("select", options, id="classes"))
+        edge = element("small", "A dashed edge marks another class.")
+    lines = [line.strip() for line in _file("body.html").splitlines()]
+    body = Template("".join(lines)).substitute(
+        name=join([name]),
+        items=items,
+        bits=bits,
+        n_bits=data["bits"],
+        kind="explore" if search is None else "explore with-texts",
+        search=join([search]),
+        classes=join([choice]),
+        edge=join([edge]),
+        facts=_facts(data["count"], shown, max_bytes),
     )
     return document(
         name,
-        header,
-        element("noscript", element("p", "This page needs JavaScript: codes are searched in the browser.")),
-        main,
-        element("p", id="said", role="status", class_="unseen"),
-        _footer(n, shown, max_bytes),
+        Markup(body),
         element("script", Markup(json_text(data)), type="application/json", id="data"),
         element("script", Markup("\n".join(_file(script) for script in SCRIPTS))),
         head=(
@@ -139,72 +146,7 @@ def _page(data: dict[str, Any], shown: dict[str, int], title: str | None, max_by
     )
 
 
-def _map_part(data: dict[str, Any], n_texts: int | None) -> Markup:
-    """Search, map, and what is under the cursor."""
-    search = element(
-        "div",
-        element("label", f"Search {counted(n_texts or 0, 'text')}", for_="words"),
-        element("input", type="search", id="words", autocomplete="off", spellcheck="false"),
-        element("p", id="found", role="status"),
-        element("ul", id="hits", aria_label="Texts found"),
-        class_="search",
-    )
-    help_text = (
-        "Click or tap a point to choose it. By keyboard: arrow keys move, Enter chooses. Lines lead to the nearest "
-        "items, and items within the radius are bright."
-    )
-    canvas = element(
-        "canvas", id="map", tabindex=0, role="application", aria_label="Map of all items", aria_describedby="map-help"
-    )
-    tools = [element("button", "Random item", type="button", id="random")]
-    if data["classes"] is not None:
-        names = data["classes"]["names"]
-        options = [element("option", "all classes", value=-1)]
-        options += [element("option", name, value=number) for number, name in enumerate(names)]
-        tools.append(element("label", "Show ", element("select", options, id="classes")))
-    return element(
-        "section",
-        element("h2", "Map", class_="unseen"),
-        None if n_texts is None else search,
-        element("div", canvas, class_="frame"),
-        element("div", tools, class_="tools"),
-        element("p", element("small", help_text), id="map-help"),
-        element("div", id="pointed", class_="item", aria_hidden="true"),
-    )
-
-
-def _answer_part(n_bits: int, has_classes: bool) -> Markup:
-    """The chosen item, its bits, the sliders and the nearest items."""
-    bars = element(
-        "svg",
-        element("path", id="inside"),
-        element("path", id="outside"),
-        id="histogram",
-        viewBox="0 0 100 40",
-        preserveAspectRatio="none",
-        aria_hidden="true",
-    )
-    return element(
-        "section",
-        element("h2", "Chosen item"),
-        element("div", id="chosen", class_="item"),
-        element("div", id="barcode", role="img"),
-        element("p", element("small", id="differing")),
-        element("div", _slider("bits", "Bits used", 1, n_bits), class_="slider"),
-        element("div", _slider("radius", "Radius", 0, n_bits), bars, class_="slider"),
-        element("p", id="within"),
-        element("h3", "Nearest items", element("small", "A dashed edge marks another class.") if has_classes else None),
-        element("ol", id="nearest", aria_label="Nearest items"),
-    )
-
-
-def _slider(name: str, label: str, least: int, most: int) -> list[Markup]:
-    shown = element("output", id=f"{name}-shown", for_=name)
-    slider = element("input", type="range", id=name, min=least, max=most, step=1, value=most)
-    return [element("label", label, for_=name), shown, slider]
-
-
-def _footer(n: int, shown: dict[str, int], max_bytes: int) -> Markup:
+def _facts(n: int, shown: dict[str, int], max_bytes: int) -> Markup:
     facts = {
         "map": "the two main directions of the margins behind the bits, crowded parts spread out; "
         "items that are close on the map can have codes that differ",
@@ -216,8 +158,7 @@ def _footer(n: int, shown: dict[str, int], max_bytes: int) -> Markup:
         facts[kind] = f"in the page for {part}{limit}"
     if "texts" in shown:
         facts["texts"] += f"; cut after {MOST_LETTERS} letters"
-    pairs = ((element("dt", name), element("dd", fact)) for name, fact in facts.items())
-    return element("footer", element("dl", pairs, class_="facts"))
+    return join((element("dt", name), element("dd", fact)) for name, fact in facts.items())
 
 
 def _file(name: str) -> str:
