@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
-from functools import partial, reduce
 from itertools import pairwise
 
 import numpy as np
@@ -18,23 +17,13 @@ from hashlearn.distributed.blocks import as_table, checked_rows
 from hashlearn.distributed.class_codes import shares
 from hashlearn.distributed.distance_codes import propose
 from hashlearn.distributed.hash_functions import bit_columns
-from hashlearn.distributed.moments import merged_moments, moments, tree
 from hashlearn.hash_functions import KernelRidge, LinearRidge, distinct_bits
 from hashlearn.hash_functions.distinct_bits import distinct_columns
-from hashlearn.inference import PRESETS, Passes, infer_codes, start_codes
+from hashlearn.inference import Passes, infer_codes, start_codes
 from hashlearn.inference.objective import objective
-from hashlearn.inference.passes import Outcome, Step
+from hashlearn.inference.passes import Step
 from hashlearn.targets import Distance
 from tests.distributed.data import clustered, write_files
-
-
-def test_moments_of_blocks_are_those_of_all_rows():
-    X, _ = clustered(1000, 7)
-    parts = [moments(X[a : a + 130]) for a in range(0, 1000, 130)]
-    whole = tree(partial(reduce, merged_moments), parts)
-    assert whole.n == 1000
-    np.testing.assert_allclose(whole.mean, X.mean(axis=0, dtype=np.float64), rtol=1e-12)
-    np.testing.assert_allclose(whole.scatter, 1000 * np.cov(X.T.astype(np.float64), bias=True), rtol=1e-10)
 
 
 @pytest.mark.parametrize("solver", ["passes", "sweeps", "auto"])
@@ -83,19 +72,6 @@ def test_one_block_descends_to_a_flip_optimum(monkeypatch):
     x = 2.0 * np.unpackbits(proposal.columns[0], count=400) - 1.0
     np.testing.assert_allclose(proposal.change, P.T @ (x - codes[:, 2]), atol=1e-9)
     np.testing.assert_allclose(proposal.products, P.T @ (2.0 * np.unpackbits(proposal.columns[1]) - 1.0), atol=1e-9)
-
-
-@pytest.mark.parametrize("outcome", list(Outcome))
-def test_cached_codes_follow_the_outcome_once(outcome):
-    state = BlockState(np.zeros((3, 2), np.float32), None, 0)
-    state.codes, state.version = np.array([[255], [0], [255]], np.uint8), 4
-    columns = [np.array([False, True, False]), np.array([True, True, True])]
-    state.pending = (0, columns)
-    for _ in range(2):  # a task that runs twice finds the outcome taken up
-        assert state.reached(5, outcome)
-    wanted = np.array([True, False, True]) if outcome is Outcome.KEEP else columns[outcome.value]
-    np.testing.assert_array_equal(state.codes[:, 0] >> 7, wanted)
-    assert not state.reached(7, Outcome.KEEP)
 
 
 def test_bounds_hold_and_are_close():
@@ -214,13 +190,6 @@ def test_the_report_says_what_ran_in_blocks(solver, words):
     assert report.parameters.get("solver") == (known.get(inner, inner) if isinstance(inner, str) else inner)
 
 
-@pytest.mark.parametrize("solver", PRESETS)
-def test_every_preset_runs_in_blocks(solver):
-    X, _ = clustered(200, 5)
-    report = distributed.fit(X, n_bits=3, n_sweeps=1, solver=solver, chunk_rows=70, n_workers=0).inference_report_
-    assert report.final_objective <= report.start_objective
-
-
 @dataclass(frozen=True)
 class Endless:
     """Works until its time is over."""
@@ -255,14 +224,6 @@ def test_a_time_limit_ends_inference_with_usable_codes(with_labels):
     assert len(report.bits) < 12
     assert report.final_objective <= report.start_objective
     assert hasher.encode(X).shape == (300, 1)
-
-
-def test_a_limit_that_is_not_reached_changes_nothing():
-    X, _ = clustered(300, 5)
-    options = {"n_bits": 4, "solver": "al", "chunk_rows": 100, "n_workers": 0, "random_state": 0}
-    limited = distributed.fit(X, time_limit=600.0, **options)
-    np.testing.assert_array_equal(limited.training_codes, distributed.fit(X, **options).training_codes)
-    assert not limited.inference_report_.out_of_time
 
 
 @pytest.mark.parametrize("with_labels", [False, True])

@@ -37,18 +37,6 @@ def test_encoding_gives_a_file_for_a_file_and_goes_on_after_a_stop(fitted, tmp_p
     assert again.resumed_files == 2
 
 
-def test_another_model_is_not_taken_for_this_one(fitted, tmp_path):
-    X, _, hasher = fitted
-    files = write_files(tmp_path / "rows", X)
-    distributed.encode(hasher, files, tmp_path / "codes", n_workers=0)
-    other = LSH(n_bits=12, random_state=1).fit(X)
-    other.save(tmp_path / "model.hashlearn")
-    found = distributed.encode(tmp_path / "model.hashlearn", files, tmp_path / "codes", n_workers=0)
-    assert found.resumed_files == 0
-    codes = np.concatenate([read_codes(file, 12)[0] for file in found.files])
-    np.testing.assert_array_equal(codes, other.encode(X))
-
-
 def test_files_of_codes_name_their_model(fitted, tmp_path):
     X, _, hasher = fitted
     files = write_files(tmp_path / "rows", X)

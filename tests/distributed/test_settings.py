@@ -43,12 +43,6 @@ def test_impossible_settings(no_cluster, settings, words):
         distributed.fit(X, n_bits=2, **settings)
 
 
-@pytest.mark.parametrize("limit", [0, None, 6e8, "3GB"])
-def test_enough_memory_is_not_refused(limit):
-    pytest.importorskip("distributed")
-    assert (cluster._parsed(limit) or np.inf) >= cluster.LEAST_MEMORY
-
-
 class SmallWorkers:
     """A client whose workers Dask would end again and again."""
 
@@ -74,10 +68,6 @@ def test_workers_with_too_little_memory():
 def test_data_that_nothing_can_be_learned_from(data, labels, words):
     with pytest.raises(ValueError, match=words):
         distributed.fit(data, labels, n_bits=2, n_workers=0)
-
-
-def test_classes_of_two_rows_are_enough():
-    assert distributed.fit(X, np.arange(60) // 2, n_bits=2, n_workers=0).n_bits == 2
 
 
 def test_columns_are_named_once(tmp_path):

@@ -269,19 +269,6 @@ def test_a_full_disk_of_sqlite(path: Path, tmp_path: Path) -> None:
         assert_whole(store, IDS["string"])
 
 
-def test_a_load_inside_a_transaction_of_the_user_s(path: Path, postgres_url: str) -> None:
-    engine("pyarrow.parquet")
-    psycopg = engine("psycopg")
-    with psycopg.connect(postgres_url, autocommit=True) as observer, psycopg.connect(postgres_url) as connection:
-        store = PostgresStore.create(connection, "load_inside", 33, id_type="string")
-        connection.commit()
-        for end, count in ((connection.rollback, 0), (connection.commit, N)):
-            assert load_codes(store, path, batch_rows=BATCH) == len(store) == N
-            assert observer.execute("SELECT count(*) FROM load_inside").fetchone() == (0,)
-            end()
-            assert observer.execute("SELECT count(*) FROM load_inside").fetchone() == (count,)
-
-
 def test_a_table_of_the_user_s_own_is_loaded_in_place(path: Path, postgres_url: str) -> None:
     engine("pyarrow.parquet")
     with engine("psycopg").connect(postgres_url, autocommit=True) as connection:

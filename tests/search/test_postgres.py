@@ -43,17 +43,6 @@ def test_names_are_quoted(postgres_url: str, name: str) -> None:
         assert len(store) == 999
 
 
-def test_a_schema_and_a_table_of_the_user_s_own(postgres_url: str, observer: Any) -> None:
-    observer.execute("CREATE SCHEMA mine")
-    observer.execute("CREATE TABLE mine.images (id bigint PRIMARY KEY, title text DEFAULT 'none', code bit(33))")
-    with PostgresStore.create(postgres_url, ("mine", "images"), 33) as store:
-        store.upsert(OLD[:2], [5, 6])
-    assert observer.execute("SELECT id, title FROM mine.images ORDER BY id").fetchall() == [(5, "none"), (6, "none")]
-    observer.execute("CREATE TABLE mine.words (id bigint PRIMARY KEY, code text)")
-    with pytest.raises(ValueError, match=r"column 'code' has type text, not bit\(33\)"):
-        PostgresStore.create(postgres_url, ("mine", "words"), 33)
-
-
 def test_a_given_connection_keeps_its_transaction(postgres_url: str, psycopg: Any, observer: Any) -> None:
     with psycopg.connect(postgres_url) as connection:
         store = PostgresStore.create(connection, "shared", 33)
@@ -128,14 +117,6 @@ def test_rows_without_a_code_are_not_seen_and_stay(postgres_url: str, observer: 
         np.testing.assert_array_equal(np.sort(store.search(OLD[:1], 2, exact=False).indices), [[5, 6]])
         assert store.remove([1, 2, 5]) == 1
     assert count(observer, "partly") == 99
-
-
-def test_a_negative_id_of_others_does_not_read_as_nothing_found(postgres_url: str, observer: Any) -> None:
-    observer.execute("CREATE TABLE negative (id bigint PRIMARY KEY, code bit(33))")
-    observer.execute("INSERT INTO negative VALUES (-1, B'0'::bit(33)), (7, B'0'::bit(33))")
-    message = 'table "negative" has a row with id -1; ids must be from 0'
-    with PostgresStore.create(postgres_url, "negative", 33) as store, pytest.raises(ValueError, match=message):
-        store.search(OLD[:1], 1)
 
 
 @pytest.mark.parametrize("name", ["a" * 64, "ü" * 32, "a\0b", "", 5, (), ("a", "b", "c"), ("mine", "a" * 64)])

@@ -120,16 +120,6 @@ def test_new_rows_without_the_columns_of_the_user_s_are_told(postgres_url: str, 
             store.add(CODES[3:4], ["d"])
 
 
-def test_ids_that_the_database_makes_are_only_updated(postgres_url: str, database: Any) -> None:
-    database.execute("CREATE TABLE made (id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY, code bit(33))")
-    database.execute("INSERT INTO made DEFAULT VALUES")
-    with PostgresStore.create(postgres_url, "made", 33) as store:
-        store.upsert(CODES[:1], [1])
-        with pytest.raises(ValueError, match="2 is not"):
-            store.upsert(CODES[:1], [2])
-        assert len(store) == 1
-
-
 def test_rules_of_the_table_are_one_clear_error(postgres_url: str, database: Any) -> None:
     database.execute("CREATE TABLE rules (id varchar(3) PRIMARY KEY CHECK (id <> 'no'), code bit(33))")
     database.execute("CREATE TABLE small (id smallint PRIMARY KEY, code bit(33))")

@@ -210,23 +210,6 @@ def test_a_full_disk_leaves_the_store_as_it_was(open_store: Opener) -> None:
         assert len(store) == 200
 
 
-def test_codes_of_another_model_are_refused(open_store: Opener) -> None:
-    codes, model, other = random_codes(6, 12), "a" * 64, "b" * 64
-    with open_store(12, model=model) as store:
-        store.upsert(codes[:5], np.arange(5))
-        assert store.model == model
-    for given in (None, model):
-        with open_store(12, model=given) as store:
-            assert (store.model, len(store)) == (model, 5)
-            store.upsert(codes[5:], [4])
-    with pytest.raises(ValueError, match="codes of model aaaaaaaaaaaa, not of bbbbbbbbbbbb; encode its rows again"):
-        open_store(12, model=other)
-    with pytest.raises(ValueError, match="model must be the digest of a hasher"):
-        open_store(12, model="x")
-    with open_store(12, model=model) as store:
-        np.testing.assert_array_equal(store.search(codes[5:], 1).indices, [[4]])
-
-
 def test_a_table_without_a_model_is_accepted_and_stays_without(open_store: Opener) -> None:
     for model in (None, "a" * 64, "b" * 64):
         with open_store(12, model=model) as store:

@@ -134,12 +134,6 @@ def test_a_wrong_model_makes_no_file(tmp_path: Path, apsw: Any) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_sqlite_takes_no_more_bits_than_vec0(tmp_path: Path, apsw: Any) -> None:
-    with pytest.raises(ValueError, match="n_bits must be at most 8192"):
-        SqliteVecStore.create(tmp_path / "mine.db", "codes", 8193)
-    assert not (tmp_path / "mine.db").exists()
-
-
 def test_usearch_refuses_what_is_not_its_own(tmp_path: Path) -> None:
     usearch = engine("usearch.index")
     path = tmp_path / "a.usearch"
@@ -153,15 +147,6 @@ def test_usearch_refuses_what_is_not_its_own(tmp_path: Path) -> None:
         assert path.read_bytes() == content
     with pytest.raises(ValueError, match="not a regular file"):
         UsearchStore.create(tmp_path, 32)
-
-
-def test_usearch_knows_its_width_to_the_bit(tmp_path: Path) -> None:
-    engine("usearch.index")
-    with UsearchStore.create(tmp_path / "a.usearch", 25) as store:
-        store.upsert(random_codes(3, 25), np.arange(3))
-    with pytest.raises(ValueError, match="with codes of 25 bits and not n_bits=32"):
-        UsearchStore.create(tmp_path / "a.usearch", 32)
-    assert len(UsearchStore.create(tmp_path / "a.usearch", np.uint8(25))) == 3  # type: ignore[arg-type]
 
 
 def test_a_usearch_file_with_other_ids_than_codes_is_refused(tmp_path: Path) -> None:
@@ -203,13 +188,6 @@ def test_names_that_are_none_are_refused(tmp_path: Path, apsw: Any, name: Any) -
     for opener in (SqliteVecStore.create, LanceStore.create, DuckDBStore.create):
         with pytest.raises(ValueError, match="table must be a name"):
             opener(tmp_path / "a", name, 32)
-
-
-def test_lancedb_takes_names_that_a_folder_can_have(tmp_path: Path) -> None:
-    engine("lancedb", "pyarrow")
-    with pytest.raises(ValueError, match="at most 249 bytes, got 250"):
-        LanceStore.create(tmp_path, "x" * 250, 32)
-    assert len(LanceStore.create(tmp_path, "x" * 249, 32)) == 0
 
 
 def test_ids_that_others_have_written_do_not_read_as_nothing_found(tmp_path: Path, apsw: Any) -> None:

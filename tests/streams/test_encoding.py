@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 from hashlearn.core.progress import Progress
 from hashlearn.hashers import LSH
@@ -132,14 +131,6 @@ def test_only_what_comes_before_a_change_is_taken_up(hasher: Any) -> None:
     np.testing.assert_array_equal(np.load("codes.npy"), hasher.encode(changed))
 
 
-def test_a_copy_of_the_input_elsewhere_is_taken_up(hasher: Any) -> None:
-    stopped_halfway(hasher)
-    Path("elsewhere").mkdir()
-    Path("rows.npy").rename("elsewhere/other.npy")
-    done = encode_file(hasher, open_rows("elsewhere/other.npy"), "codes.npy", batch_rows=50, identity="a")
-    assert done.resumed_rows == 500
-
-
 def test_another_hasher_is_not_taken_for_the_first(hasher: Any) -> None:
     other = LSH(n_bits=33, random_state=1).fit(ROWS)
     stopped_halfway(hasher, identity="")
@@ -160,19 +151,6 @@ def test_a_hasher_that_cannot_be_saved_needs_an_identity(hasher: Any) -> None:
         stopped_halfway(mine, identity=identity)
         done = encode_file(mine, open_rows("rows.npy"), "codes.npy", batch_rows=50, identity=identity)
         assert done.resumed_rows == resumed
-
-
-def test_sparse_rows_are_known_by_their_content(hasher: Any) -> None:
-    def rows(sign: float) -> Any:
-        return sp.csr_array(np.where(np.abs(ROWS) > 1.0, sign * ROWS, 0.0))
-
-    sp.save_npz("rows.npz", rows(1.0), compressed=False)
-    with pytest.raises(Stop):
-        encode_file(hasher, open_rows("rows.npz"), "codes.npy", batch_rows=50, progress=stopped_after(500))
-    sp.save_npz("rows.npz", rows(-1.0), compressed=False)
-    done = encode_file(hasher, open_rows("rows.npz"), "codes.npy", batch_rows=50)
-    assert done.resumed_rows == 0
-    np.testing.assert_array_equal(np.load("codes.npy"), hasher.encode(rows(-1.0)))
 
 
 def test_the_digest_of_the_work_is_that_of_hasher_and_rows(hasher: Any) -> None:
@@ -229,15 +207,6 @@ def test_an_input_that_changes_under_its_old_time_is_refused(hasher: Any) -> Non
     with pytest.raises(ValueError, match=r"rows\.npy: changed while it was encoded"):
         encode_file(hasher, open_rows("rows.npy"), "codes.npy", batch_rows=500, progress=swap)
     assert not Path("codes.npy").exists()
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
-def test_an_output_that_is_no_regular_file_is_refused_before_the_work(hasher: Any) -> None:
-    os.mkfifo("codes.npy")
-    with pytest.raises(FileExistsError, match=r"codes\.npy: is not a regular file"):
-        encode_file(hasher, open_rows("rows.npy"), "codes.npy", progress=stopped_after(0))
-    assert Path("codes.npy").is_fifo()
-    assert sorted(os.listdir()) == ["codes.npy", "model", "rows.npy"]
 
 
 LIMITED = """
