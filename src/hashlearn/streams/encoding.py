@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -111,13 +111,8 @@ def encode_file(
             done += rows
             tell(progress, f"encoding {source.name}", done, n)
         digest = _joined(digest, columns)
-        _require_unchanged(before, source, lambda: work_digest(hasher, source, identity) == digest.hex())
-
-        def complete(_: Path) -> None:
-            # Ids and kept columns were read again while the file was written.
-            _require_unchanged(before, source, lambda: work_digest(hasher, source, identity) == digest.hex())
-
-        with replacing(path, check=complete) as beside:
+        _require_unchanged(before, source)
+        with replacing(path) as beside:
             if suffix == ".npy":
                 write_npy(beside, shards.codes(), n, n_bits)
             else:
@@ -125,6 +120,7 @@ def encode_file(
                 write_parquet(beside, shards.codes(), source, n_bits, first_id, work.model, model_name, made_from)
             with open(beside, "rb") as file:
                 written = hashlib.file_digest(file, "sha256").hexdigest()
+            _require_unchanged(before, source)  # ids and kept columns were read again
         shards.discard()
     carried = source.columns.id if suffix == ".parquet" else None
     return Encoded(n, resumed, n_bits, path.stat().st_size, written, digest.hex(), carried)
@@ -191,10 +187,9 @@ def _encoded(hasher: Any, batch: Any, source: RowSource, first: int) -> NDArray[
     return codes
 
 
-def _require_unchanged(before: os.stat_result, source: RowSource, has_same_rows: Callable[[], bool]) -> None:
-    """Refuse a file that has changed. If only its ctime did (a new owner, mode or link), the rows are compared."""
+def _require_unchanged(before: os.stat_result, source: RowSource) -> None:
+    """Refuse a file that another program has changed or replaced."""
     after = source.path.stat()
-    parts = ("st_dev", "st_ino", "st_size", "st_mtime_ns")
-    changed = any(getattr(after, part) != getattr(before, part) for part in parts)
-    if changed or (after.st_ctime_ns != before.st_ctime_ns and not has_same_rows()):
+    parts = ("st_dev", "st_ino", "st_size", "st_mtime_ns", "st_ctime_ns")
+    if any(getattr(after, part) != getattr(before, part) for part in parts):
         raise ValueError(f"{source.name}: changed while it was encoded; run again when it is complete")
