@@ -10,7 +10,6 @@ from hashlearn.search.stores.base import Encoder, Store
 from hashlearn.search.stores.conditions import Column, Condition, column
 from hashlearn.search.stores.duckdb import DuckDBStore
 from hashlearn.search.stores.faiss import FaissStore
-from hashlearn.search.stores.faiss_files import read_faiss, write_faiss
 from hashlearn.search.stores.faiss_kinds import FaissFlat, FaissHNSW, FaissIVF
 from hashlearn.search.stores.lancedb import LanceStore
 from hashlearn.search.stores.loading import export_codes, load_codes
@@ -45,7 +44,5 @@ __all__ = [
     "column",
     "export_codes",
     "load_codes",
-    "read_faiss",
-    "write_faiss",
 ]
 __all__ += sorted({store.__name__ for store in STORES.values()} - {*__all__})  # also those not in the list

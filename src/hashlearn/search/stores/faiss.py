@@ -1,38 +1,49 @@
 """FAISS: codes in memory, and one file that ``faiss.read_index_binary`` reads without this package.
 
-`hashlearn.search.stores.file_store` describes the file.
+`hashlearn.search.stores.file_store` describes the file. The index in it is an ``IndexBinaryIDMap2`` around an
+``IndexBinaryFlat``, ``IndexBinaryHNSW`` or ``IndexBinaryIVF``.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.core.checks import require_k
-from hashlearn.search.ids import INTEGER, IdArray, ids_at
+from hashlearn.core.names import require_choice
+from hashlearn.search.ids import INTEGER, IdArray, checked_ids, ids_at
 from hashlearn.search.index import HammingIndex
-from hashlearn.search.interface import SearchResult
+from hashlearn.search.interface import SearchResult, checked_codes
 from hashlearn.search.stores.base import Batch, Encoder, Where
-from hashlearn.search.stores.faiss_files import ENGINE, faiss_index, read_index, write_index
-from hashlearn.search.stores.faiss_kinds import Kind, as_kind, search_index
-from hashlearn.search.stores.file_store import FileStore
+from hashlearn.search.stores.faiss_kinds import (
+    KINDS,
+    FaissFlat,
+    Kind,
+    as_kind,
+    faiss_package,
+    one_thread,
+    search_index,
+)
+from hashlearn.search.stores.file_store import BLOCK, About, FileStore, read_file, write_file
 
 
 class FaissStore(FileStore):
     """A binary index of FAISS in one file. Open it with `create`; `save` and `close` write it.
 
-    FAISS returns the user's ids if they are integers. Text is in the file too, see `write_faiss`. The codes
-    are held in memory. A ``with`` block that ends in an error does not write the file.
+    If ids are integers, FAISS answers with them. Otherwise it answers with rows, and ``ids.json`` in the file, which is
+    also a zip archive, lists the id of each row. ``index`` holds all codes in memory. A ``with`` block that ends in an
+    error does not write the file.
 
     >>> store = FaissStore.create("codes.faiss", 32, kind="hnsw")  # doctest: +SKIP
     """
 
-    packages, extra, engine = ("faiss",), "faiss", ENGINE
+    packages, extra, engine = ("faiss",), "faiss", "FAISS"
 
     def __init__(self, path: str | os.PathLike[str] | None, n_bits: int, kind: Kind, **declared: Any) -> None:
         super().__init__(path, n_bits, **declared)
@@ -55,31 +66,40 @@ class FaissStore(FileStore):
         """Open the file, or start empty if there is none. With None as path, nothing is ever written.
 
         ``kind`` is "flat", "hnsw" or "ivf", or an object such as ``FaissHNSW(search_width=256)``. None takes that of
-        the file; a new one is flat. A file that neither this store nor `write_faiss` wrote is refused.
+        the file; a new one is flat. A file that this store did not write is refused.
         """
         asked = None if kind is None else as_kind(kind)
         store = cls(path, n_bits, asked or as_kind("flat"), hasher=hasher, model=model, id_type=id_type, fields=fields)
         if path is None or not store._is_there:
             return store
-        found = read_index(path)
-        store._take(found.about, id_type)
-        same = type(asked) is type(found.kind) if isinstance(kind, str) else asked in (None, found.kind)
+        about, store.kind, index, codes, ids = read_file(path, cls.engine, _read)
+        store._take(about, id_type)
+        same = type(asked) is type(store.kind) if isinstance(kind, str) else asked in (None, store.kind)
         if not same:
-            raise ValueError(f"{store._described} is there already, as {found.kind} and not {asked}")
-        store.kind = found.kind
-        store.index.add(found.codes, found.ids)
-        store._faiss = found.index, found.ids
+            raise ValueError(f"{store._described} is there already, as {store.kind} and not {asked}")
+        store.index.add(codes, ids)
+        store._faiss = index, ids
         return store
 
     def _write(self, path: Path) -> str:
         index, ids = self._built()
-        return write_index(path, index, ids, self.id_type, self.n_bits, self.kind, self.model)
+        name = next(name for name, kind in KINDS.items() if isinstance(self.kind, kind))
+        return write_file(
+            path,
+            self.engine,
+            lambda place: faiss_package().write_index_binary(index, place),
+            n_bits=self.n_bits,
+            id_type=self.id_type,
+            model=self.model,
+            settings={"kind": name, **asdict(self.kind)},
+            ids=ids.tolist(),
+        )
 
     def _built(self) -> tuple[Any, IdArray]:
         """FAISS's index of all codes, and the ids of its rows."""
         if self._faiss is None:
             ids = self.index.ids
-            self._faiss = faiss_index(self.index.codes, ids, self.kind), ids
+            self._faiss = _faiss_index(self.index.codes, ids, self.kind), ids
         return self._faiss
 
     def _count(self, where: Where = None) -> int:
@@ -103,3 +123,49 @@ class FaissStore(FileStore):
         index, ids = self._built()
         rows, distances = search_index(index, codes, k)
         return SearchResult(rows if self.id_type == INTEGER else ids_at(ids, rows), distances)
+
+
+def _faiss_index(codes: NDArray[np.uint8], ids: IdArray, kind: Kind) -> Any:
+    """An ``IndexBinaryIDMap2`` with these codes. Without codes it is flat, because lists need codes to be trained."""
+    faiss = faiss_package()
+    index = faiss.IndexBinaryIDMap2((kind if len(codes) else FaissFlat()).empty(codes))
+    with one_thread(faiss):
+        index.add_with_ids(codes, ids if ids.dtype.kind == "i" else np.arange(len(ids)))
+    return index
+
+
+def _read(about: About, file: BinaryIO, names: list[Any]) -> tuple[About, Kind, Any, NDArray[np.uint8], IdArray]:
+    """Codes and ids out of an index, if they are what the file says."""
+    faiss, settings = faiss_package(), dict(about.settings)
+    require_choice(name := settings.pop("kind", None), "kind", KINDS)
+    kind = KINDS[name](**settings)
+    index = faiss.read_index_binary(faiss.PyCallbackIOReader(file.read, BLOCK))
+    width = -(-about.n_bits // 8)
+    if not isinstance(index, faiss.IndexBinaryIDMap2) or index.d != 8 * width:
+        raise ValueError(f"its index is not one of codes of {about.n_bits} bits under ids")
+    inner, n = faiss.downcast_IndexBinary(index.index), index.ntotal
+    if isinstance(inner, faiss.IndexBinaryHNSW):
+        inner = faiss.downcast_IndexBinary(inner.storage)
+    if isinstance(inner, faiss.IndexBinaryFlat):
+        codes = faiss.vector_to_array(inner.xb).reshape(-1, width)
+    else:
+        codes = _listed(faiss, inner.invlists, n, width)
+    numbers = faiss.vector_to_array(index.id_map)
+    if about.id_type == INTEGER:
+        ids = checked_ids(numbers, n)
+    else:
+        if not np.array_equal(numbers, np.arange(n)):
+            raise ValueError("the ids of its index must be the places in ids.json")
+        ids = checked_ids(names, n, about.id_type)
+    return about, kind, index, checked_codes(codes, about.n_bits), ids
+
+
+def _listed(faiss: Any, lists: Any, n: int, width: int) -> NDArray[np.uint8]:
+    """The codes of inverted lists, by row. In FAISS 1.10 to 1.12, ``reconstruct_n`` returns other bytes."""
+    codes = np.zeros((n, width), np.uint8)
+    for number in range(lists.nlist):
+        size = lists.list_size(number)
+        if size:
+            rows = faiss.rev_swig_ptr(lists.get_ids(number), size)
+            codes[rows] = faiss.rev_swig_ptr(lists.get_codes(number), size * width).reshape(size, width)
+    return codes
