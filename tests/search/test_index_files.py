@@ -5,7 +5,6 @@ Damage of every kind to such files is tested in tests/persistence, since models 
 
 from __future__ import annotations
 
-import errno
 import os
 import pickle
 import resource
@@ -16,7 +15,6 @@ import numpy as np
 import pytest
 from benchmarks.mutated_files import rewritten
 
-from hashlearn.core import atomic_files
 from hashlearn.hashers import LSH
 from hashlearn.persistence import load
 from hashlearn.search import HammingIndex
@@ -165,22 +163,3 @@ def test_other_files_are_refused(tmp_path: Path) -> None:
         HammingIndex.load(tmp_path / "none")
     with pytest.raises(FileNotFoundError):
         HammingIndex(8).save(tmp_path / "none" / "a")
-
-
-@pytest.mark.parametrize("stage", ["fsync", "chmod", "replace"])
-def test_a_full_disk_leaves_the_old_file_and_no_litter(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str
-) -> None:
-    index = saved(tmp_path / "a")
-    before = (tmp_path / "a").read_bytes()
-    index.add(random_codes(5, 33))
-
-    def fail(*arguments: Any) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(atomic_files.os, stage, fail)
-    with pytest.raises(OSError, match="No space left"):
-        index.save(tmp_path / "a")
-    monkeypatch.undo()
-    assert (tmp_path / "a").read_bytes() == before
-    assert [path.name for path in tmp_path.iterdir()] == ["a"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 
 import pytest
 
@@ -145,19 +144,6 @@ def test_no_folder_and_no_results(tmp_path):
         read(tmp_path / "nowhere")
     with pytest.raises(ResultError, match="no results of `hashlearn bench` in this folder"):
         read(tmp_path)
-
-
-def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(folder, monkeypatch):
-    before = (folder / CELL.path).read_bytes()
-
-    def full(descriptor):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space left"):
-        write_cell(folder, CELL, "{}")
-    assert (folder / CELL.path).read_bytes() == before
-    assert [path.name for path in (folder / CELL.path).parent.iterdir()] == ["8-1.json"]
 
 
 def test_half_written_files_are_ignored(folder):
