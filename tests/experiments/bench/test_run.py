@@ -209,25 +209,3 @@ def test_progress_counts_up_and_ends_complete(tmp_path):
     assert done == sorted(done)
     assert (heard[0].done, heard[0].total, heard[-1].done) == (0, 4, 4)
     assert any("learning" in event.stage for event in heard)
-
-
-def test_a_run_that_another_table_has_is_copied(tmp_path):
-    def load(*_, **__):
-        return fakes.dataset()
-
-    first = run(plan("inference", ["digits"], ["AL"], [4], 1), tmp_path, load=load)
-    again = run(plan("supervised", ["digits"], ["AL"], [4], 1), tmp_path, load=load)
-    assert len(first.finished) == 1
-    assert not again.finished
-    assert "1 cell(s) are the same run" in again.notes[0]
-    records = [read(tmp_path, [Cell(table, "digits", "AL", 4, 0)]).cells[0] for table in ("inference", "supervised")]
-    assert records[0]["digest"] == records[1]["digest"]
-    assert records[1]["copied_from"] == "inference/digits/AL/4-0.json"
-
-
-def test_a_run_with_other_hash_functions_is_not_copied(tmp_path):
-    def load(*_, **__):
-        return fakes.dataset()
-
-    run(plan("unsupervised", ["digits"], ["ITQ"], [4], 1), tmp_path, load=load)
-    assert len(run(plan("knn", ["digits"], ["ITQ"], [4], 1), tmp_path, load=load).finished) == 1

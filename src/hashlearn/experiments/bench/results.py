@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -123,21 +123,6 @@ def write_cell(folder: Path, cell: Cell, text: str) -> None:
     """Store a record, whole or not at all, and remove an earlier error of the cell."""
     _write(folder / cell.path, text)
     _error_path(folder, cell).unlink(missing_ok=True)
-
-
-def copy_from_twin(folder: Path, cell: Cell, fits: Callable[[Cell, Mapping[str, Any]], bool]) -> bool:
-    """Copy the record of the very same run from another table; False if none has one that fits."""
-    table = TABLES[cell.table]
-    for other in TABLES.values():
-        twin = replace(cell, table=other.name)
-        if other is not table and table.runs_like(other, cell.dataset) and (folder / twin.path).exists():
-            record = read_cell(folder, twin)
-            if not fits(cell, record):
-                continue
-            record["cell"]["table"] = cell.table
-            write_cell(folder, cell, as_text({**record, "copied_from": twin.path.as_posix()}))
-            return True
-    return False
 
 
 def write_error(folder: Path, cell: Cell, error: str, trace: str) -> None:

@@ -25,7 +25,7 @@ from hashlearn.experiments.bench.choices import Choice
 from hashlearn.experiments.bench.own_methods import is_own, method_named
 from hashlearn.experiments.bench.plans import Plan
 from hashlearn.experiments.bench.protocols import SHORT_OF
-from hashlearn.experiments.bench.results import copy_from_twin, read
+from hashlearn.experiments.bench.results import read
 from hashlearn.experiments.bench.splits import Split
 from hashlearn.experiments.bench.tables import Cell
 from hashlearn.experiments.bench.workers import Finished, Work, in_processes
@@ -85,13 +85,9 @@ def run(
         if _has_changed(cell, stored.pop(cell)):
             (folder / cell.path).unlink(missing_ok=True)  # the result of other code
     todo = [cell for cell in plan.cells if cell not in stored]
-    copied = [cell for cell in todo if copy_from_twin(folder, cell, partial(_is_current, plan))]
-    todo = [cell for cell in todo if cell not in copied]
     outcome = Outcome(n_stored_before=len(stored))
     if again:
         outcome.notes.append(f"{len(again)} stored cell(s) had other code or lacked a metric and were run again")
-    if copied:
-        outcome.notes.append(f"{len(copied)} cell(s) are the same run in another table and were copied from there")
     with _noticing_interrupts() as check:
 
         def say(what: str) -> None:
@@ -149,16 +145,12 @@ def _require_same_options(plan: Plan, stored: Mapping[Cell, Mapping[str, Any]]) 
     for cell, record in stored.items():
         drawn = record["protocol"]
         before = drawn.get("asked")
-        if before != now and not _has_usual_protocol(drawn, now):
+        has_usual = before is None and now == {"protocol": drawn.get("name")}  # what the table took by itself
+        if before != now and not has_usual:
             raise ResultError(
                 f"{cell.dataset}: its stored results were made with {_words(before)}, now asked for {_words(now)}; "
                 "name another results folder"
             )
-
-
-def _has_usual_protocol(drawn: Mapping[str, Any], sizes: Mapping[str, Any] | None) -> bool:
-    """Whether the protocol asked for is the one that the table took by itself."""
-    return drawn.get("asked") is None and sizes == {"protocol": drawn.get("name")}
 
 
 def _words(sizes: Mapping[str, Any] | None) -> str:
@@ -169,10 +161,7 @@ def _words(sizes: Mapping[str, Any] | None) -> str:
 
 def _is_current(plan: Plan, cell: Cell, record: Mapping[str, Any]) -> bool:
     """Whether a stored record is what running the cell now would store."""
-    drawn, sizes = record["protocol"], plan.choice.sizes
-    same_split = drawn.get("asked") == sizes or _has_usual_protocol(drawn, sizes)
-    has_metrics = set(plan.choice.extra_metrics) <= set(record["metrics"])
-    return same_split and has_metrics and not _has_changed(cell, record)
+    return set(plan.choice.extra_metrics) <= set(record["metrics"]) and not _has_changed(cell, record)
 
 
 def _has_changed(cell: Cell, record: Mapping[str, Any]) -> bool:

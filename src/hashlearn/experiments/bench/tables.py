@@ -92,15 +92,6 @@ class Table:
             return choice.applied_to(OwnSplit())
         return choice.applied_to(usual)
 
-    def runs_like(self, other: Table, dataset: str) -> bool:
-        """Whether a cell of this table is the same run in the other one."""
-        parts = ("setting", "hash_function", "neighbors", "euclidean")
-        return (
-            all(getattr(self, part) == getattr(other, part) for part in parts)
-            and self.protocol(dataset) == other.protocol(dataset)
-            and self.features.get(dataset) == other.features.get(dataset)
-        )
-
 
 RETRIEVAL = {
     "mnist": "500 per class",
