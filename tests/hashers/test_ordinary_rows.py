@@ -122,12 +122,3 @@ def test_margins_of_a_wrong_shape_are_refused() -> None:
         ValueError, match=r"decision_function of Flat must return .* \(n_samples, 12\).* shape \(400,\)"
     ):
         Flat(n_bits=12).fit(X).encode(X[TEST])
-
-
-@pytest.mark.parametrize("module", ["targets", "hash_functions", "bqp", "metrics", "hashers"])
-def test_tab_completion_shows_public_names_only(module: str) -> None:
-    import hashlearn
-
-    folder = getattr(hashlearn, module)
-    assert dir(folder) == sorted(folder.__all__)
-    assert all(hasattr(folder, name) for name in dir(folder))

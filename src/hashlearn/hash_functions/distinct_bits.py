@@ -97,7 +97,9 @@ def distinct_bits(codes: NDArray[np.int8]) -> DistinctBits:
 
 def distinct_columns(columns: Iterable[NDArray[np.bool_]]) -> DistinctBits:
     """Compare every column of bits, as it differs from its own first entry, with those before it."""
-    source, signs, chosen = [], [], []
+    source: list[int] = []
+    signs: list[int] = []
+    chosen: list[int] = []
     seen: dict[bytes, tuple[int, int]] = {}
     for b, column in enumerate(columns):
         differs, sign = column != column[0], 1 if column[0] else -1
