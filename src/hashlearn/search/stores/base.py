@@ -296,34 +296,29 @@ class Store(ABC):
             "upsert, or a load with duplicates='replace', replaces them"
         )
 
-    def _require_bits(self, n_bits: int) -> None:
-        """Refuse a table with codes of another number of bits."""
+    def _adopt(
+        self,
+        n_bits: int,
+        id_type: str,
+        fields: dict[str, str],
+        model: str | None,
+        asked_ids: str | None,
+        asked_fields: Mapping[str, Any] | None,
+    ) -> None:
+        """Take what is stored. Refuse codes of another width or model, and other ids or columns than were asked for
+        (None: any)."""
+        there = f"{self._described} is there already, with"
         if n_bits != self.n_bits:
-            raise ValueError(
-                f"{self._described} is there already, with codes of {n_bits} bits and not n_bits={self.n_bits}"
-            )
-
-    def _take_ids(self, stored: str, asked: str | None) -> None:
-        """Refuse a table with other ids than were asked for (None: any). Afterwards ``id_type`` is what is stored."""
-        if asked is not None and stored != asked:
-            raise ValueError(
-                f"{self._described} is there already, with ids that are {WORDS[stored]} and not {WORDS[asked]}"
-            )
-        self.id_type = stored
-
-    def _take_fields(self, stored: dict[str, str], asked: Mapping[str, Any] | None) -> None:
-        """Refuse a table with other columns than were asked for (None: any). Afterwards ``fields`` are the stored."""
-        wanted = checked_field_types(asked)
-        if asked is not None and wanted != stored:
-            there = ", ".join(f"{name} {kind}" for name, kind in stored.items()) or "no more columns"
-            here = ", ".join(f"{name} {kind}" for name, kind in wanted.items()) or "none"
-            raise ValueError(f"{self._described} is there already, with {there}, and fields asks for {here}")
-        self.fields = stored
-
-    def _require_model(self, stored: str | None) -> None:
-        """Refuse a table with codes of another model. Afterwards ``model`` is what is stored."""
-        require_same_model(stored, self.model, self._described)
-        self.model = stored
+            raise ValueError(f"{there} codes of {n_bits} bits and not n_bits={self.n_bits}")
+        if asked_ids not in (None, id_type):
+            raise ValueError(f"{there} ids that are {WORDS[id_type]} and not {WORDS[str(asked_ids)]}")
+        asked = checked_field_types(asked_fields)
+        if asked_fields is not None and asked != fields:
+            stored = ", ".join(f"{name} {kind}" for name, kind in fields.items()) or "no more columns"
+            wanted = ", ".join(f"{name} {kind}" for name, kind in asked.items()) or "none"
+            raise ValueError(f"{there} {stored}, and fields asks for {wanted}")
+        require_same_model(model, self.model, self._described)
+        self.id_type, self.fields, self.model = id_type, fields, model
 
     @classmethod
     def _package(cls, module: str) -> Any:

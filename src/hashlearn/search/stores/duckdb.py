@@ -103,11 +103,9 @@ class DuckDBStore(Store):
         kinds = dict(described)
         if kinds.get("id") not in ID_TYPES or kinds.get("code") != "BIT":
             self._refuse_foreign()
-        self._require_bits(n_bits)
         self._kind = kinds.pop("id")
-        self._take_ids(ID_TYPES[self._kind], id_type)
-        self._take_fields({name: field_types[kind] for name, kind in kinds.items() if kind in field_types}, fields)
-        self._require_model(model)
+        stored = {name: field_types[kind] for name, kind in kinds.items() if kind in field_types}
+        self._adopt(n_bits, ID_TYPES[self._kind], stored, model, id_type, fields)
 
     def _about(self, comment: str | None) -> tuple[int, str | None]:
         """Number of bits and model out of the comment of a table of ours."""

@@ -126,9 +126,7 @@ class FileStore(Store):
 
     def _take(self, about: About, id_type: str | None) -> None:
         """Take what the file says. Refuse codes of another width or model, and other ids than were asked for."""
-        self._require_bits(about.n_bits)
-        self._take_ids(about.id_type, id_type)
-        self._require_model(about.model)
+        self._adopt(about.n_bits, about.id_type, {}, about.model, id_type, None)
         self._mark, self._unsaved = about.mark, False
 
     def save(self) -> None:

@@ -95,10 +95,7 @@ class LanceStore(Store):
                 f"{self._described} is there already and was not made by this version of LanceStore: it has the "
                 f"columns {listed}; choose another name"
             )
-        self._require_bits(int(n_bits))
-        self._take_ids(kind, id_type)
-        self._take_fields(known, fields)
-        self._require_model(metadata.get("model"))
+        self._adopt(int(n_bits), kind, known, metadata.get("model"), id_type, fields)
 
     def _count(self, where: Where = None) -> int:
         """Rows of the newest version. Later reads use this version, until the next call or write."""

@@ -113,9 +113,9 @@ class SqliteVecStore(Store):
                 raise ValueError(
                     f"{self._described} is there already and was not made by SqliteVecStore; choose another name"
                 )
-            self._require_bits(known[0])
-            self._take_ids(checked_id_type(known[2]), id_type)
-            self._take_fields(checked_field_types(json.loads(known[3])), fields)
+            n_bits, model, kind_of_ids, columns = known
+            stored = checked_field_types(json.loads(columns))
+            self._adopt(n_bits, checked_id_type(kind_of_ids), stored, model, id_type, fields)
             if self.fields and not self._has_fields_table(self.id_type, self.fields):
                 raise ValueError(
                     f"{self._described} needs its table {self._fields_table}, which is missing or has other columns "
@@ -123,7 +123,6 @@ class SqliteVecStore(Store):
                 )
             if not text.endswith(self._columns_text):
                 raise ValueError(f"{self._described} is there already, with other columns than ours: {text}")
-            self._require_model(known[1])
 
     @property
     def _columns_text(self) -> str:

@@ -181,9 +181,7 @@ class PostgresStore(Store):
 
     def _open(self, wanted: tables.Wanted) -> None:
         self._table = found = tables.opened(self._session, wanted, self._described)
-        self._take_ids(found.id_type, wanted.id_type)
-        self._take_fields(found.fields, wanted.fields)
-        self._require_model(found.model)
+        self._adopt(self.n_bits, found.id_type, found.fields, found.model, wanted.id_type, wanted.fields)
         has_text = self.id_type == TEXT or "text" in self.fields.values()
         if has_text and self.connection.info.encoding != "utf-8":  # COPY's binary format has the client's encoding
             encoding = self.connection.info.encoding
