@@ -130,7 +130,7 @@ def test_labels(folder: Path, labels: str, words: str) -> None:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--method", "itqq"], "--method: must be one of two_step"),
+        (["--method", "itqq"], "--method must be one of 'two_step'"),
         (["--method", "itqq"], "did you mean 'itq'?"),
         (["--method", "ksh"], "KSH requires y to be passed"),
         (["--method", "itq", "--solver", "sdr"], "--solver: method 'itq' has no solver; it has n_bits"),

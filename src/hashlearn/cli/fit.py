@@ -19,7 +19,7 @@ from hashlearn.cli import options
 from hashlearn.cli.exits import InputError, one_line, refusals
 from hashlearn.cli.options import require_place
 from hashlearn.cli.text_tables import pairs
-from hashlearn.core.names import did_you_mean
+from hashlearn.core.names import require_choice
 from hashlearn.core.progress_bar import ProgressBar
 from hashlearn.pages.formatting import percent, seconds
 
@@ -79,7 +79,8 @@ def fit_command(
         raise InputError(f"--queries: method {method!r} does not learn from queries; --method ranking does")
     require_place(output, queries)
     with samples(features, labels, output, bar) as given:
-        rows = _rows(given.source, hasher, method)
+        with refusals():
+            rows = given.source.read()
         asked = {} if queries is None else {"queries": rows_like(queries, given.source)}
         bar.begin("learning")
         if "progress" in hasher.get_params():
@@ -137,9 +138,8 @@ def _configured(method: str, n_bits: int | None, named: dict[str, Any], given: d
     """The unfitted hasher, with the parameters that options of the same name and --set give."""
     from hashlearn.hashers import HASHERS
 
-    if method not in HASHERS:
-        hint = did_you_mean(method, HASHERS)
-        raise InputError(f"--method: must be one of {', '.join(HASHERS)}, got {method!r}{hint}")
+    with refusals():
+        require_choice(method, "--method", HASHERS)
     kind = HASHERS[method]
     known = kind._get_param_names()
     for name in (*named, *given):
@@ -163,17 +163,6 @@ def _given(settings: tuple[str, ...]) -> dict[str, Any]:
         except ValueError:
             found[name] = text
     return found
-
-
-def _rows(source: RowSource, hasher: Any, method: str) -> Any:
-    """The rows to learn from, in memory."""
-    import scipy.sparse as sp
-
-    with refusals():
-        rows = source.read()
-    if sp.issparse(rows) and not hasher._takes_sparse():
-        raise InputError(f"{source.name}: method {method!r} needs dense rows, these are sparse; try --method two_step")
-    return rows
 
 
 def rows_like(address: str, source: RowSource) -> Any:
