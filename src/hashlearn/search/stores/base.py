@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, Protocol, Self, TypeAlias
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +30,6 @@ from hashlearn.search.ids import (
 )
 from hashlearn.search.interface import NOWHERE, SearchResult, checked_codes, require_n_bits
 from hashlearn.search.model_digest import checked_model, require_same_model
-from hashlearn.search.stores.arrow import ids_of_column
 from hashlearn.search.stores.conditions import Condition, as_condition, columns_of, require_comparable
 from hashlearn.search.stores.fields import checked_field_types, checked_fields
 
@@ -47,22 +46,12 @@ class Encoder(Protocol):
         """Packed codes of the rows of X."""
 
 
-class Batch:
-    """Checked rows on their way into a store: ``codes``, ``ids`` and ``fields``.
+class Batch(NamedTuple):
+    """Checked rows on their way into a store."""
 
-    Rows of a file have their ids in ``column``, an array of Arrow (int64 or text). ``ids`` is then
-    made when it is first asked for, because a million texts take a second.
-    """
-
-    def __init__(self, codes: NDArray[np.uint8], ids: IdArray | None, fields: Fields, column: Any = None) -> None:
-        self.codes, self.fields, self.column, self._ids = codes, fields, column, ids
-
-    @property
-    def ids(self) -> IdArray:
-        """The ids as an array: int64, or objects."""
-        if self._ids is None:
-            self._ids = ids_of_column(self.column)
-        return self._ids
+    codes: NDArray[np.uint8]
+    ids: IdArray
+    fields: Fields
 
 
 class Store(ABC):

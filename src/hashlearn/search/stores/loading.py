@@ -27,6 +27,7 @@ from hashlearn.search.stores.arrow import (
     CodesAbout,
     about_codes,
     codes_of_column,
+    ids_of_column,
     plain_id_column,
     require_distinct,
 )
@@ -132,9 +133,9 @@ def _batches(rows: _Rows, store: Store, size: int, progress: ProgressCallback | 
     """The rows as checked batches."""
     done = 0
     for part in rows.parts(size, ["id", "code", *store.fields]):
-        codes, column = codes_of_column(part["code"], store.n_bits), plain_id_column(part["id"])
+        codes, ids = codes_of_column(part["code"], store.n_bits), ids_of_column(plain_id_column(part["id"]))
         values = {name: part[name] for name in store.fields}
-        yield Batch(codes, None, checked_fields(values, store.fields, len(codes)), column)
+        yield Batch(codes, ids, checked_fields(values, store.fields, len(codes)))
         done += len(codes)
         tell(progress, f"loading {rows.name}", done, rows.n_rows)
 

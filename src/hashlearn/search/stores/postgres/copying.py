@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.search.ids import INTEGER
+from hashlearn.search.ids import INTEGER, IdArray
 from hashlearn.search.stores.base import Batch
 
 START = b"PGCOPY\n\xff\r\n\0" + bytes(8)  # signature, no flags, no extension
@@ -33,11 +33,10 @@ def write_rows(copy: Any, batch: Batch, id_type: str, n_bits: int, fields: dict[
 
 def blocks(batch: Batch, id_type: str, n_bits: int, fields: dict[str, str]) -> Iterator[bytes]:
     """The rows of a batch, some thousands at a time."""
-    ids = batch.column if batch.column is not None else batch.ids
     for first in range(0, len(batch.codes), ROWS_PER_BLOCK):
         part = slice(first, first + ROWS_PER_BLOCK)
         values = (FIELD_CELLS[kind](batch.fields[name][part]) for name, kind in fields.items())
-        yield rows_of([id_cells(ids[part], id_type), code_cells(batch.codes[part], n_bits), *values])
+        yield rows_of([id_cells(batch.ids[part], id_type), code_cells(batch.codes[part], n_bits), *values])
 
 
 def rows_of(columns: Sequence[Cells]) -> bytes:
@@ -60,12 +59,10 @@ def rows_of(columns: Sequence[Cells]) -> bytes:
     return out.tobytes()
 
 
-def id_cells(ids: Any, id_type: str) -> Cells:
-    """The cells of ids: an array of the library's, or one of Arrow."""
+def id_cells(ids: IdArray, id_type: str) -> Cells:
+    """The cells of ids."""
     if id_type == INTEGER:
         return 8, np.asarray(ids, ">i8").view(np.uint8)
-    if not isinstance(ids, np.ndarray):
-        return _arrow_cells(ids)
     return _text_cells(ids.tolist())
 
 
@@ -92,14 +89,6 @@ def _rows_of_one_width(columns: Sequence[tuple[int, Bytes]]) -> bytes:
 def _put(out: Bytes, place: NDArray[np.int64], numbers: NDArray[Any]) -> None:
     width = numbers.dtype.itemsize
     out[place[:, None] + np.arange(width)] = numbers.view(np.uint8).reshape(-1, width)
-
-
-def _arrow_cells(column: Any) -> Cells:
-    """The buffers of Arrow as they are: offsets and text."""
-    buffers, first = column.buffers(), column.offset
-    data = np.frombuffer(buffers[-1], np.uint8)
-    offsets = np.frombuffer(buffers[1], np.int32)[first : first + len(column) + 1].astype(np.int64)
-    return np.diff(offsets), data[offsets[0] : offsets[-1]]
 
 
 def _text_cells(values: list[Any]) -> Cells:
