@@ -115,7 +115,7 @@ def own_postgres(stack: ExitStack, kind: str, batch: Batch, path: Path, url: str
     connection = stack.enter_context(psycopg.connect(str(url), autocommit=True))
     connection.execute(f"CREATE TABLE own (id {NEW_IDS[kind]} PRIMARY KEY, code bit({BITS}) NOT NULL)")
     connection.execute("CHECKPOINT")
-    blocks = list(copying.blocks(batch, kind, BITS, {}))
+    blocks = list(copying.blocks(batch, BITS, {}))
 
     def work() -> None:
         with connection.cursor() as cursor, cursor.copy("COPY own FROM STDIN (FORMAT BINARY)") as copy:

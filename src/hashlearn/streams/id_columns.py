@@ -9,7 +9,7 @@ import numpy as np
 
 from hashlearn.core.packages import require
 from hashlearn.search.ids import IdArray
-from hashlearn.search.stores.arrow import comparable_column, ids_of_column, plain_id_column, require_distinct
+from hashlearn.search.stores.arrow import comparable_column, ids_from_arrow, require_distinct
 from hashlearn.streams.columns import GROUP_ROWS
 from hashlearn.streams.rows import RowSource
 
@@ -30,7 +30,7 @@ def read_ids(source: RowSource, *, distinct: bool = True) -> IdArray:
     try:
         if distinct:
             require_distinct(column)
-        return ids_of_column(plain_id_column(column))
+        return ids_from_arrow(column, distinct=False)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{source.name}: column {source.columns.id!r}: {error}") from None
 

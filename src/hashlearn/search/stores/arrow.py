@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.core.packages import require
-from hashlearn.search.ids import INTEGER, MOST_ID_BYTES, TEXT, IdArray, as_objects, checked_ids, shown
+from hashlearn.search.ids import INTEGER, TEXT, IdArray, checked_ids, shown
 from hashlearn.search.interface import checked_codes, require_n_bits
 from hashlearn.search.model_digest import checked_model, require_same_model
 
@@ -70,24 +70,19 @@ def ids_to_arrow(ids: IdArray) -> Any:
     return pyarrow.array(ids) if ids.dtype.kind == "i" else pyarrow.array(ids.tolist(), pyarrow.string())
 
 
-def ids_from_arrow(column: Any) -> IdArray:
+def ids_from_arrow(column: Any, *, distinct: bool = True) -> IdArray:
     """Ids from a column of integers, text or UUIDs. 16 bytes without a name are UUIDs as well."""
-    return checked_ids(ids_of_column(plain_id_column(column)))
+    types, column = require("pyarrow", "parquet", PURPOSE).types, id_column(column)
+    if not types.is_integer(column.type) and not types.is_string(column.type):
+        raise TypeError(f"the id column must hold integers, text or UUIDs, and not {column.type}")
+    return checked_ids(column.to_numpy() if types.is_integer(column.type) else column.to_pylist(), distinct=distinct)
 
 
-def plain_id_column(column: Any) -> Any:
-    """The ids as Arrow's int64 or text, refused if one is missing or an engine would change it."""
-    pyarrow = require("pyarrow", "parquet", PURPOSE)
+def id_column(column: Any) -> Any:
+    """The column in a type that Arrow can compare, refused if an id is missing."""
     if column.null_count:
         raise ValueError(f"the id column has {column.null_count} row(s) without an id")
-    column = comparable_column(column)
-    if pyarrow.types.is_integer(column.type):
-        return pyarrow.array(checked_ids(column.to_numpy(), distinct=False))
-    if not pyarrow.types.is_string(column.type):
-        raise TypeError(f"the id column must hold integers, text or UUIDs, and not {column.type}")
-    column.validate(full=True)  # text of a file may be no Unicode
-    _require_usable_text(column)
-    return column
+    return comparable_column(column)
 
 
 def comparable_column(column: Any) -> Any:
@@ -103,25 +98,6 @@ def comparable_column(column: Any) -> Any:
 
 def _uuid_text(item: uuid.UUID | bytes) -> str:
     return str(uuid.UUID(bytes=item) if isinstance(item, bytes) else item)
-
-
-def _require_usable_text(column: Any) -> None:
-    """Refuse what `checked_ids` refuses, with its words."""
-    compute = require("pyarrow.compute", "parquet", PURPOSE)
-    if len(column) == 0:
-        return
-    sizes = compute.min_max(compute.binary_length(column))
-    has_nul = compute.any(compute.match_substring(column, "\0")).as_py()
-    if has_nul or not 0 < sizes["min"].as_py() <= sizes["max"].as_py() <= MOST_ID_BYTES:
-        checked_ids(column.to_pylist(), distinct=False)
-
-
-def ids_of_column(column: Any) -> IdArray:
-    """The ids of a column that `plain_id_column` made."""
-    pyarrow = require("pyarrow", "parquet", PURPOSE)
-    if pyarrow.types.is_integer(column.type):
-        return np.array(column.to_numpy(), np.int64)
-    return as_objects(column.to_pylist())
 
 
 def require_distinct(column: Any) -> None:

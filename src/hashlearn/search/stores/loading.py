@@ -27,8 +27,8 @@ from hashlearn.search.stores.arrow import (
     CodesAbout,
     about_codes,
     codes_of_column,
-    ids_of_column,
-    plain_id_column,
+    id_column,
+    ids_from_arrow,
     require_distinct,
 )
 from hashlearn.search.stores.base import Batch, Store
@@ -101,7 +101,7 @@ class _Rows:
 
     def ids(self) -> Any:
         """The ids of all rows."""
-        return plain_id_column(self._table["id"])
+        return id_column(self._table["id"])
 
     def parts(self, size: int, columns: list[str]) -> Iterable[Any]:
         """Record batches of at most ``size`` rows."""
@@ -122,7 +122,7 @@ class _ParquetRows(_Rows):
 
     def ids(self) -> Any:
         """The ids of all rows."""
-        return plain_id_column(self._file.read(columns=["id"])["id"])
+        return id_column(self._file.read(columns=["id"])["id"])
 
     def parts(self, size: int, columns: list[str]) -> Iterable[Any]:
         """Record batches of at most ``size`` rows."""
@@ -133,7 +133,7 @@ def _batches(rows: _Rows, store: Store, size: int, progress: ProgressCallback | 
     """The rows as checked batches."""
     done = 0
     for part in rows.parts(size, ["id", "code", *store.fields]):
-        codes, ids = codes_of_column(part["code"], store.n_bits), ids_of_column(plain_id_column(part["id"]))
+        codes, ids = codes_of_column(part["code"], store.n_bits), ids_from_arrow(part["id"])
         values = {name: part[name] for name in store.fields}
         yield Batch(codes, ids, checked_fields(values, store.fields, len(codes)))
         done += len(codes)

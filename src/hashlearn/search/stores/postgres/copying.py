@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.search.ids import INTEGER, IdArray
+from hashlearn.search.ids import IdArray
 from hashlearn.search.stores.base import Batch
 
 START = b"PGCOPY\n\xff\r\n\0" + bytes(8)  # signature, no flags, no extension
@@ -23,20 +23,20 @@ Bytes: TypeAlias = NDArray[np.uint8]
 Cells: TypeAlias = tuple[int | NDArray[np.int64], Bytes]  # the size of each value, or one for all; all bytes
 
 
-def write_rows(copy: Any, batch: Batch, id_type: str, n_bits: int, fields: dict[str, str]) -> None:
+def write_rows(copy: Any, batch: Batch, n_bits: int, fields: dict[str, str]) -> None:
     """Send a batch into a COPY that has begun, whole."""
     copy.write(START)
-    for block in blocks(batch, id_type, n_bits, fields):
+    for block in blocks(batch, n_bits, fields):
         copy.write(block)
     copy.write(END)
 
 
-def blocks(batch: Batch, id_type: str, n_bits: int, fields: dict[str, str]) -> Iterator[bytes]:
+def blocks(batch: Batch, n_bits: int, fields: dict[str, str]) -> Iterator[bytes]:
     """The rows of a batch, some thousands at a time."""
     for first in range(0, len(batch.codes), ROWS_PER_BLOCK):
         part = slice(first, first + ROWS_PER_BLOCK)
         values = (FIELD_CELLS[kind](batch.fields[name][part]) for name, kind in fields.items())
-        yield rows_of([id_cells(batch.ids[part], id_type), code_cells(batch.codes[part], n_bits), *values])
+        yield rows_of([id_cells(batch.ids[part]), code_cells(batch.codes[part], n_bits), *values])
 
 
 def rows_of(columns: Sequence[Cells]) -> bytes:
@@ -59,11 +59,9 @@ def rows_of(columns: Sequence[Cells]) -> bytes:
     return out.tobytes()
 
 
-def id_cells(ids: IdArray, id_type: str) -> Cells:
+def id_cells(ids: IdArray) -> Cells:
     """The cells of ids."""
-    if id_type == INTEGER:
-        return 8, np.asarray(ids, ">i8").view(np.uint8)
-    return _text_cells(ids.tolist())
+    return (8, ids.astype(">i8").view(np.uint8)) if ids.dtype.kind == "i" else _text_cells(ids.tolist())
 
 
 def code_cells(codes: Bytes, n_bits: int) -> Cells:

@@ -217,7 +217,7 @@ class PostgresStore(Store):
             self._run("CREATE TABLE {beside} " + columns_beside(self._table) + " ON COMMIT DROP")
             for batch in batches:
                 with session.copying() as copy:
-                    copying.write_rows(copy, batch, self.id_type, self.n_bits, self.fields)
+                    copying.write_rows(copy, batch, self.n_bits, self.fields)
                 n_rows += len(batch.codes)
             merge(session, self._table, n_rows, self._described, None if replace else self._refuse_known)
             self._run("DROP TABLE {beside}")
