@@ -53,10 +53,9 @@ def run_cell(
     *,
     choice: Choice | None = None,
     with_gallery: bool = False,
-    stage: Stage | None = None,
+    stage: Stage = lambda what: None,
 ) -> dict[str, Any]:
     """The record of one cell. ``stage`` is called with a description of each step before it begins."""
-    say = stage or (lambda what: None)
     table, choice = TABLES[cell.table], choice or Choice()
     split = draw(table, data, cell.draw, choice)
     labels = data.y[split.train]
@@ -65,19 +64,20 @@ def run_cell(
     if setting is None:
         raise ValueError(f"method {method.name} has no place in table {table.name!r} on {data.name}")
     hasher = method.build(Request(cell.n_bits, cell.draw, setting, cell.dataset, table.hash_function, labels))
-    configuration = {**configuration_of(hasher), **method.configuration, "setting": setting}
+    parameters = {k: repr(v) for k, v in hasher.get_params(deep=False).items() if k not in NOT_RECORDED}
+    configuration = {"hasher": type(hasher).__name__, "parameters": parameters, **method.configuration}
     if "progress" in hasher.get_params(deep=False):
-        hasher.set_params(progress=lambda p: say(f"{p.stage} {p.done}/{p.total}"))
+        hasher.set_params(progress=lambda p: stage(f"{p.stage} {p.done}/{p.total}"))
     with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
-        say("learning")
+        stage("learning")
         started = time.perf_counter()
         hasher.fit(data.X[split.train], *([labels] if setting == SUPERVISED else []))
         fitted = time.perf_counter()
-        say("encoding")
+        stage("encoding")
         database, queries = _encode(hasher, data.X, split)
         encoded = time.perf_counter()
-        say("measuring")
+        stage("measuring")
         found = _evaluate(table, data, split, database, queries, choice.extra_metrics)
         evaluated = time.perf_counter()
     report = getattr(hasher, "inference_report_", None)
@@ -85,7 +85,7 @@ def run_cell(
         "schema": SCHEMA,
         "cell": {**dataclasses.asdict(cell), "features": data.features},
         "protocol": split.description,
-        "configuration": configuration,
+        "configuration": {**configuration, "setting": setting},
         "versions": versions(),
         "machine": machine(),
         "seconds": {
@@ -111,12 +111,6 @@ def draw(table: Table, data: DataSet, seed: int, choice: Choice) -> Split:
     if protocol != table.protocol_for(data, Choice()):
         split.description["asked"] = choice.sizes
     return split
-
-
-def configuration_of(hasher: BaseHasher) -> dict[str, Any]:
-    """The class and the parameters of a hasher, as a record holds them."""
-    parameters = {k: repr(v) for k, v in hasher.get_params(deep=False).items() if k not in NOT_RECORDED}
-    return {"hasher": type(hasher).__name__, "parameters": parameters}
 
 
 def _encode(hasher: BaseHasher, X: NDArray[Any], split: Split) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:

@@ -8,13 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from hashlearn import bits, bqp, metrics
+from hashlearn import bqp, metrics
 from hashlearn.core.progress import ProgressCallback, tell
 from hashlearn.experiments import datasets
 from hashlearn.experiments.bench.cell import gallery
 from hashlearn.experiments.bench.splits import Split
-from hashlearn.hashers import BaseHasher, RankingHasher, TwoStepHasher
-from hashlearn.inference import start_codes
+from hashlearn.hashers import BaseHasher, RankingHasher, SignCodes, TwoStepHasher
 
 N_QUERIES = 500
 N_NEIGHBORS = 10
@@ -62,9 +61,10 @@ def run(
     result = DigitsResult(n_bits, len(order))
     nearest = metrics.float_neighbors(X[queries], X[database], N_NEIGHBORS)
 
+    signs = SignCodes(min(n_bits, X.shape[1]), features="pca")  # at most one bit for each feature
     ranking = RankingHasher(n_bits, hidden=HIDDEN, n_steps=N_STEPS, random_state=seed)
-    steps: list[tuple[str, str, BaseHasher | None]] = [
-        ("no labels", "signs of PCA", None),
+    steps: list[tuple[str, str, BaseHasher]] = [
+        ("no labels", "signs of PCA", signs),
         ("no labels", "RankingHasher", ranking),
         ("labels", "TwoStepHasher, AL", TwoStepHasher(n_bits, solver="al", random_state=seed)),
         ("labels", "TwoStepHasher, SDR", TwoStepHasher(n_bits, solver=QUICK_SDR, random_state=seed)),
@@ -72,15 +72,11 @@ def run(
     for done, (setting, name, hasher) in enumerate(steps):
         tell(progress, name, done, len(steps))
         started = time.perf_counter()
-        if hasher is None:
-            packed = bits.pack_signs(start_codes("pca", X, n_bits, np.random.default_rng(seed)).astype(np.int8))
-            fitted = encoded = time.perf_counter()
-        else:
-            hasher.fit(X[database], y[database] if setting == "labels" else None)
-            fitted = time.perf_counter()
-            packed = hasher.encode(X)
-            encoded = time.perf_counter()
-            result.report = str(getattr(hasher, "inference_report_", ""))
+        hasher.fit(X[database], y[database] if setting == "labels" else None)
+        fitted = time.perf_counter()
+        packed = hasher.encode(X)
+        encoded = time.perf_counter()
+        result.report = str(getattr(hasher, "inference_report_", ""))
         codes = (packed[queries], packed[database])
         labels = (y[queries], y[database])
         scores = (
