@@ -132,5 +132,11 @@ def test_mistakes(folder: Path, options: list[str], words: str) -> None:
 
 
 def test_sparse_rows_are_refused_with_a_way_out(folder: Path) -> None:
-    refused("fit", "sparse.npz", "-o", "new", words="sparse.npz: method 'ranking' needs dense rows, these are sparse")
+    refused(
+        "fit",
+        "sparse.npz",
+        "-o",
+        "new",
+        words="Sparse data was passed for X, but dense data is required by RankingHasher",
+    )
     assert invoke("fit", "sparse.npz", "-o", "new", "--bits", 8, "--method", "lsh").exit_code == 0

@@ -21,12 +21,10 @@ if TYPE_CHECKING:
     from hashlearn.bqp.modeling.problem import Sense
     from hashlearn.bqp.modeling.solutions import ProblemSolution
 
-DEFAULT_METHOD = "auto"
-
 
 @click.command("bqp", short_help="Solve a max-cut, QUBO or Ising file, with a proven bound.")
 @click.argument("file", type=click.Path(path_type=Path))
-@options.named_option("--method", "solvers of one problem", "Solver: NAMES.", default=DEFAULT_METHOD)
+@options.named_option("--method", "solvers of one problem", "Solver: NAMES.", default="auto")
 @options.seconds_option("--time-limit", "Stop after this long with the best answer and bound so far.")
 @options.seed_option
 @options.sense_option

@@ -43,7 +43,8 @@ def bqp_verify_command(file: Path, proof: Path, sense: Sense | None, format: str
         except MemoryError:
             raise Failure(f"{proof}: there is not enough memory to check a proof of this size") from None
     if as_json or verdict.accepted:
-        options.show(as_json, _report(file, proof, problem, verdict), _text(proof, problem, verdict))
+        report = _report(file, proof, problem, verdict)
+        options.show(as_json, report, _text(report, problem) if verdict.accepted else "")
     if not verdict.accepted:
         raise Failure(f"{proof}: the proof is refused: {verdict.reason}")
 
@@ -62,39 +63,31 @@ def write_proof(path: Path, solution: Solution) -> None:
         raise Failure(f"--proof: no proof was written, since the status is {str(solution.status)!r}, not 'optimal'")
 
 
-def _is_optimal(problem: Problem, verdict: Verdict) -> bool:
-    """Whether an accepted proof makes its assignment optimal, by the rule of `bqp.solve_problem`."""
-    if not verdict.accepted or verdict.value is None or verdict.bound is None:
-        return False
-    return problem.is_optimal(problem.exact_objective(verdict.value), problem.exact_objective(verdict.bound))
-
-
 def _report(file: Path, proof: Path, problem: Problem, verdict: Verdict) -> dict[str, Any]:
     """What --json prints; values are in the file's own sense, None if the proof is refused."""
+    value, bound = (None if x is None else problem.exact_objective(x) for x in (verdict.value, verdict.bound))
     return {
         "file": str(file),
         "proof": str(proof),
         "accepted": verdict.accepted,
         "reason": verdict.reason,
-        "value": None if verdict.value is None else problem.objective(verdict.value),
-        "bound": None if verdict.bound is None else problem.rounded_bound(problem.exact_objective(verdict.bound)),
-        "optimal": _is_optimal(problem, verdict),
+        "value": None if value is None else float(value),
+        "bound": None if bound is None else problem.rounded_bound(bound),
+        "optimal": value is not None and bound is not None and verdict.accepted and problem.is_optimal(value, bound),
         "leaves": verdict.n_leaves,
     }
 
 
-def _text(proof: Path, problem: Problem, verdict: Verdict) -> str:
-    if verdict.value is None or verdict.bound is None:
-        return ""
+def _text(report: dict[str, Any], problem: Problem) -> str:
     name = "cut" if problem.sense == "max-cut" else "energy"
-    optimal = _is_optimal(problem, verdict)
+    proven = "optimal" if report["optimal"] else f"no {name} is better than the bound"
     return pairs(
         [
-            ("proof", proof.name),
+            ("proof", Path(report["proof"]).name),
             ("problem", f"{problem.name}  ({problem.sense}, n = {problem.n:,})"),
-            (name, number(problem.objective(verdict.value))),
-            ("bound", number(problem.rounded_bound(problem.exact_objective(verdict.bound)))),
-            ("leaves", f"{verdict.n_leaves:,}"),
-            ("verdict", "accepted, optimal" if optimal else f"accepted, no {name} is better than the bound"),
+            (name, number(report["value"])),
+            ("bound", number(report["bound"])),
+            ("leaves", f"{report['leaves']:,}"),
+            ("verdict", f"accepted, {proven}"),
         ]
     )

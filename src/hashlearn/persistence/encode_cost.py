@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-import time
+import timeit
 import warnings
 from typing import Any, NamedTuple
 
@@ -11,8 +11,6 @@ import numpy as np
 
 BATCH_ROWS = 10_000
 BATCH_BYTES = 2**26  # of made-up features; wide rows are fewer
-SINGLE_ROWS = 7  # timed one by one
-SECONDS = 0.5  # repeat the batch for about this long
 
 
 class EncodeCost(NamedTuple):
@@ -37,14 +35,6 @@ def encode_cost(hasher: Any) -> EncodeCost:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         hasher.encode(rows[:1])  # compiles what is compiled at the first call
-        single = [_seconds(hasher, rows[place : place + 1]) for place in range(min(SINGLE_ROWS, n_rows))]
-        batch = [_seconds(hasher, rows)]
-        while sum(batch) < SECONDS and len(batch) < SINGLE_ROWS:
-            batch.append(_seconds(hasher, rows))
+        single = timeit.repeat(lambda: hasher.encode(rows[:1]), repeat=7, number=1)
+        batch = timeit.repeat(lambda: hasher.encode(rows), repeat=3, number=1)
     return EncodeCost(1e3 * statistics.median(single), n_rows / statistics.median(batch), n_rows)
-
-
-def _seconds(hasher: Any, rows: Any) -> float:
-    began = time.perf_counter()
-    hasher.encode(rows)
-    return max(time.perf_counter() - began, 1e-9)
