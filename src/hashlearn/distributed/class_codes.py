@@ -92,9 +92,9 @@ def feature_columns(data: Any, label: str) -> list[str]:
         parquet = require("pyarrow.parquet", "parquet", "reading Parquet files")
         names = parquet.read_schema(found_files(data)[0]).names
     else:
-        raise ValueError(f"labels={label!r} names a column, and data has none; give the labels themselves")
+        raise ValueError(f"y={label!r} names a column, and data has none; give the labels themselves")
     if label not in names:
-        raise ValueError(f"labels={label!r}: data has no such column")
+        raise ValueError(f"y={label!r}: data has no such column")
     return [name for name in names if name != label]
 
 
