@@ -16,26 +16,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.streams.rows import PICKED_NUMBERS, RowSource, require_matrix
-
-
-class NumpyRows(RowSource):
-    """Rows of an npy file."""
-
-    def __init__(self, path: Path) -> None:
-        array = numpy_array(path)
-        require_matrix(array.shape, array.dtype, str(path))
-        super().__init__(path, None, (array.shape[0], array.shape[1]))
-
-    def _pieces(self, size: int, first: int, last: int) -> Iterator[Any]:
-        array = numpy_array(self.path)
-        for at in range(first, last, size):
-            yield np.array(array[at : min(at + size, last)], order="C")
-
-    def _picked(self, rows: NDArray[np.int64]) -> Iterator[Any]:
-        array, size = numpy_array(self.path), max(1, PICKED_NUMBERS // self.n_features)
-        return (np.asarray(array[rows[at : at + size]]) for at in range(0, len(rows), size))
-
 
 def numpy_array(path: Path, part: str | None = None) -> NDArray[Any]:
     """The whole array: memory-mapped from an npy, in memory from an npz."""

@@ -17,7 +17,7 @@ from hashlearn.search.ids import IdArray
 from hashlearn.streams import csv_files, parquet_files
 from hashlearn.streams.code_files import read_code_file
 from hashlearn.streams.columns import Wanted
-from hashlearn.streams.numpy_files import NumpyRows, chosen, npz_names, numpy_array
+from hashlearn.streams.numpy_files import chosen, npz_names, numpy_array
 from hashlearn.streams.rows import MatrixRows, RowSource
 from hashlearn.streams.sparse_files import SPARSE_PARTS, read_sparse
 
@@ -59,7 +59,7 @@ def open_rows(
         name = chosen(part, arrays, str(path), "array")
         return MatrixRows(path, name, numpy_array(path, name))
     _require_no_part(path, part)
-    return NumpyRows(path)
+    return MatrixRows(path, None, numpy_array(path))
 
 
 def read_labels(address: str | os.PathLike[str]) -> NDArray[Any]:

@@ -87,16 +87,23 @@ class RowSource(ABC):
 
 
 class MatrixRows(RowSource):
-    """Rows of an array or a CSR matrix in memory, from an npz."""
+    """Rows of an array, which may be memory-mapped, or of a CSR matrix."""
 
     def __init__(self, path: Path, part: str | None, rows: Any) -> None:
         require_matrix(rows.shape, rows.dtype, str(path) if part is None else f"{path}::{part}")
         super().__init__(path, part, rows.shape)
-        self._rows = rows if sp.issparse(rows) else np.ascontiguousarray(rows)
+        self._rows = rows
 
     def _pieces(self, size: int, first: int, last: int) -> Iterator[Any]:
         for at in range(first, last, size):
-            yield self._rows[at : min(at + size, last)]
+            piece = self._rows[at : min(at + size, last)]
+            yield piece if sp.issparse(piece) else np.array(piece, order="C")
+
+    def _picked(self, rows: NDArray[np.int64]) -> Iterator[NDArray[Any]]:
+        size = max(1, PICKED_NUMBERS // self.n_features)
+        for at in range(0, len(rows), size):
+            found = self._rows[rows[at : at + size]]
+            yield found.toarray() if sp.issparse(found) else np.asarray(found)
 
 
 def require_matrix(shape: tuple[int, ...], dtype: np.dtype[Any], name: str) -> None:
