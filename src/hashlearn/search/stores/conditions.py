@@ -13,7 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import reduce
+from operator import and_
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,52 +24,36 @@ from hashlearn.search.stores.fields import FIELD_TYPES, is_usable
 Value = str | int | float | bool
 
 
-class Condition:
-    """What a row must fulfill. Combine conditions with ``&``, ``|`` and ``~``."""
+class _Name(NamedTuple):
+    """The name of a column in a condition."""
 
-    def __and__(self, other: Condition) -> Condition:
-        return _Joined("AND", (self, as_condition(other)))
-
-    def __or__(self, other: Condition) -> Condition:
-        return _Joined("OR", (self, as_condition(other)))
-
-    def __invert__(self) -> Condition:
-        return _Not(self)
-
-    def __bool__(self) -> bool:
-        raise TypeError("conditions are joined with & and |, and negated with ~, not with and, or, not")
-
-
-@dataclass(frozen=True)
-class _OnColumn(Condition):
     column: str
 
 
-@dataclass(frozen=True)
-class _Compare(_OnColumn):
-    operator: str  # =, <>, <, <=, >, >=
+class _Given(NamedTuple):
+    """A value in a condition, and the column that it is compared with."""
+
+    column: str
     value: Value
 
 
 @dataclass(frozen=True)
-class _Among(_OnColumn):
-    values: tuple[Value, ...]
+class Condition:
+    """What a row must fulfill, as pieces of SQL. Combine conditions with ``&``, ``|`` and ``~``."""
 
+    pieces: tuple[str | _Name | _Given, ...]
 
-@dataclass(frozen=True)
-class _Missing(_OnColumn):
-    pass
+    def __and__(self, other: Condition) -> Condition:
+        return Condition(("(", *self.pieces, " AND ", *as_condition(other).pieces, ")"))
 
+    def __or__(self, other: Condition) -> Condition:
+        return Condition(("(", *self.pieces, " OR ", *as_condition(other).pieces, ")"))
 
-@dataclass(frozen=True)
-class _Not(Condition):
-    part: Condition
+    def __invert__(self) -> Condition:
+        return Condition(("(NOT ", *self.pieces, ")"))
 
-
-@dataclass(frozen=True)
-class _Joined(Condition):
-    operator: str  # AND, OR
-    parts: tuple[Condition, ...]
+    def __bool__(self) -> bool:
+        raise TypeError("conditions are joined with & and |, and negated with ~, not with and, or, not")
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,14 +84,17 @@ class Column:
 
     def among(self, values: Iterable[Any]) -> Condition:
         """Whether the value is one of these."""
-        return _Among(self.name, tuple(_value(value, self.name) for value in values))
+        listed = [piece for value in values for piece in (", ", _Given(self.name, _value(value, self.name)))]
+        if not listed:
+            return Condition(("(1 = 0 AND ", _Name(self.name), " IS NULL)"))
+        return Condition((_Name(self.name), " IN (", *listed[1:], ")"))
 
     def is_missing(self) -> Condition:
         """Whether the row has no value."""
-        return _Missing(self.name)
+        return Condition((_Name(self.name), " IS NULL"))
 
     def _compared(self, operator: str, value: Any) -> Condition:
-        return _Compare(self.name, operator, _value(value, self.name))
+        return Condition((_Name(self.name), f" {operator} ", _Given(self.name, _value(value, self.name))))
 
 
 def column(name: str) -> Column:
@@ -130,22 +119,20 @@ def as_condition(where: Any) -> Condition:
         )
     if not where:
         raise ValueError("where must name at least one column, got an empty mapping; leave it out to see all rows")
-    parts = tuple(
-        column(name).among(value)
-        if isinstance(value, list | tuple | set | frozenset | np.ndarray)
-        else column(name) == value
-        for name, value in where.items()
+    return reduce(
+        and_,
+        (
+            column(name).among(value)
+            if isinstance(value, list | tuple | set | frozenset | np.ndarray)
+            else column(name) == value
+            for name, value in where.items()
+        ),
     )
-    return parts[0] if len(parts) == 1 else _Joined("AND", parts)
 
 
 def columns_of(condition: Condition) -> set[str]:
     """The names of all columns in a condition."""
-    if isinstance(condition, _OnColumn):
-        return {condition.column}
-    if isinstance(condition, _Joined):
-        return set().union(*map(columns_of, condition.parts))
-    return columns_of(condition.part) if isinstance(condition, _Not) else set()
+    return {piece.column for piece in condition.pieces if not isinstance(piece, str)}
 
 
 def require_comparable(condition: Condition, fields: Mapping[str, str]) -> None:
@@ -155,18 +142,12 @@ def require_comparable(condition: Condition, fields: Mapping[str, str]) -> None:
     Traceback (most recent call last):
     TypeError: where: column 'year' holds integer values and cannot be compared with '2020'
     """
-    if isinstance(condition, _Not):
-        require_comparable(condition.part, fields)
-    elif isinstance(condition, _Joined):
-        for part in condition.parts:
-            require_comparable(part, fields)
-    elif isinstance(condition, _Compare | _Among) and condition.column in fields:
-        kind = fields[condition.column]
-        allowed = (int, float) if kind == "real" else (FIELD_TYPES[kind],)
-        for value in condition.values if isinstance(condition, _Among) else (condition.value,):
-            if type(value) not in allowed:
+    for piece in condition.pieces:
+        if isinstance(piece, _Given) and piece.column in fields:
+            kind = fields[piece.column]
+            if type(piece.value) not in ((int, float) if kind == "real" else (FIELD_TYPES[kind],)):
                 raise TypeError(
-                    f"where: column {condition.column!r} holds {kind} values and cannot be compared with {value!r}"
+                    f"where: column {piece.column!r} holds {kind} values and cannot be compared with {piece.value!r}"
                 )
 
 
@@ -176,28 +157,17 @@ def as_sql(
     """The condition as SQL with its parameters. A callable ``placeholder`` writes each value into the text instead."""
     parameters: list[Value] = []
 
-    def put(value: Value) -> str:
+    def text(piece: str | _Name | _Given) -> str:
+        if isinstance(piece, _Name):
+            return quoted(piece.column)
+        if isinstance(piece, str):
+            return piece
         if callable(placeholder):
-            return placeholder(value)
-        parameters.append(value)
+            return placeholder(piece.value)
+        parameters.append(piece.value)
         return placeholder
 
-    def text(part: Condition) -> str:
-        if isinstance(part, _Joined):
-            return "(" + f" {part.operator} ".join(map(text, part.parts)) + ")"
-        if isinstance(part, _Not):
-            return f"(NOT {text(part.part)})"
-        if isinstance(part, _Missing):
-            return f"{quoted(part.column)} IS NULL"
-        if isinstance(part, _Compare):
-            return f"{quoted(part.column)} {part.operator} {put(part.value)}"
-        if isinstance(part, _Among):
-            if not part.values:
-                return "(1 = 0)"
-            return f"{quoted(part.column)} IN ({', '.join(map(put, part.values))})"
-        raise TypeError(f"unknown condition {part!r}")
-
-    return text(condition), parameters
+    return "".join(map(text, condition.pieces)), parameters
 
 
 def quoted(name: str) -> str:
