@@ -36,14 +36,12 @@ def blocks(batch: Batch, n_bits: int, fields: dict[str, str]) -> Iterator[bytes]
     for first in range(0, len(batch.codes), ROWS_PER_BLOCK):
         part = slice(first, first + ROWS_PER_BLOCK)
         values = (FIELD_CELLS[kind](batch.fields[name][part]) for name, kind in fields.items())
-        yield rows_of([id_cells(batch.ids[part]), code_cells(batch.codes[part], n_bits), *values])
+        ids, codes = batch.ids[part], batch.codes[part]
+        yield rows_of([id_cells(ids), code_cells(codes, n_bits), *values], len(codes))
 
 
-def rows_of(columns: Sequence[Cells]) -> bytes:
-    """The bytes of all rows, out of the cells of each column."""
-    if all(isinstance(sizes, int) for sizes, _ in columns):
-        return _rows_of_one_width([(int(sizes), data) for sizes, data in columns])
-    n = next(len(sizes) for sizes, _ in columns if not isinstance(sizes, int))
+def rows_of(columns: Sequence[Cells], n: int) -> bytes:
+    """The bytes of ``n`` rows, out of the cells of each column."""
     sizes = [np.full(n, size) if isinstance(size, int) else size for size, _ in columns]
     present = [np.maximum(size, 0) for size in sizes]
     ends = np.cumsum(2 + 4 * len(columns) + np.sum(present, axis=0))
@@ -70,18 +68,6 @@ def code_cells(codes: Bytes, n_bits: int) -> Cells:
     cells[:, :4] = np.frombuffer(n_bits.to_bytes(4), np.uint8)
     cells[:, 4:] = codes
     return cells.shape[1], cells.reshape(-1)
-
-
-def _rows_of_one_width(columns: Sequence[tuple[int, Bytes]]) -> bytes:
-    n = len(columns[0][1]) // columns[0][0]
-    out = np.empty((n, 2 + sum(4 + size for size, _ in columns)), np.uint8)
-    out[:, :2] = np.frombuffer(len(columns).to_bytes(2), np.uint8)
-    place = 2
-    for size, data in columns:
-        out[:, place : place + 4] = np.frombuffer(size.to_bytes(4), np.uint8)
-        out[:, place + 4 : place + 4 + size] = data.reshape(n, size)
-        place += 4 + size
-    return out.tobytes()
 
 
 def _put(out: Bytes, place: NDArray[np.int64], numbers: NDArray[Any]) -> None:
