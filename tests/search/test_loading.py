@@ -217,7 +217,7 @@ def test_a_lost_connection_leaves_nothing(path: Path, postgres_url: str) -> None
             if step.done == 2 * BATCH:
                 observer.execute("SELECT pg_terminate_backend(%s, 5000)", (store.connection.info.backend_pid,))
 
-        with pytest.raises(ConnectionError, match=r"was lost while table .load_lost. .* load the same source"):
+        with pytest.raises(ConnectionError, match=r"into table .load_lost. has ended, .* load the same source"):
             load_codes(store, path, batch_rows=BATCH, progress=lose)
         store.close()
         assert observer.execute("SELECT count(*) FROM load_lost").fetchone() == (0,)

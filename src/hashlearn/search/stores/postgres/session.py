@@ -173,7 +173,8 @@ def lost_connections(described: str) -> Iterator[None]:
         raise OSError(errno.ENOSPC, text) from None
     except psycopg.OperationalError as error:
         raise ConnectionError(
-            f"the connection was lost while {described} was loaded ({_one_line(error)}): {again}"
+            f"the load into {described} has ended, because the connection is lost or the server refuses to go on "
+            f"({_one_line(error)}): {again}"
         ) from None
 
 
