@@ -269,4 +269,5 @@ def _largest(value: Any) -> float:
     """The size of the largest finite entry of an array of floats; 0 for anything else."""
     if not isinstance(value, np.ndarray) or value.dtype.kind != "f":
         return 0.0
-    return float(np.abs(value).max(initial=0.0, where=np.isfinite(value)))
+    largest = float(max(value.max(initial=0.0), -value.min(initial=0.0)))  # without a copy of the array
+    return largest if largest < np.inf else float(np.abs(value[np.isfinite(value)]).max(initial=0.0))
