@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hashlearn.search.stores import DuckDBStore, LanceStore, SqliteVecStore, UsearchStore, column
+from hashlearn.search.stores import DuckDBStore, LanceStore, SqliteVecStore, UsearchStore
 from hashlearn.search.stores.base import Batch
 from tests.search.codes import engine, random_codes
 
@@ -95,14 +95,6 @@ def test_sqlite_leaves_a_table_of_fields_that_the_user_made(tmp_path: Path, apsw
         assert len(store) == 0
     assert connection.execute("SELECT id FROM codes_fields").get == 1
     connection.close()
-
-
-def test_sqlite_replaces_a_table_of_fields_of_its_own_that_was_left(tmp_path: Path, apsw: Any) -> None:
-    for kinds in ({"lang": str, "year": int}, {"year": float}):
-        with SqliteVecStore.create(tmp_path / "mine.db", "codes", 32, fields=kinds) as store:
-            store.upsert(CODES[:1], [1], {name: [None] for name in kinds})
-            assert store.count(column("year").is_missing()) == 1
-            store.connection.execute("DROP TABLE codes")
 
 
 def test_sqlite_files_that_cannot_be_used_are_plain_errors(tmp_path: Path, apsw: Any) -> None:

@@ -116,7 +116,7 @@ class SqliteVecStore(Store):
             n_bits, model, kind_of_ids, columns = known
             stored = checked_field_types(json.loads(columns))
             self._adopt(n_bits, checked_id_type(kind_of_ids), stored, model, id_type, fields)
-            if self.fields and not self._has_fields_table(self.id_type, self.fields):
+            if self.fields and not self._has_fields_table():
                 raise ValueError(
                     f"{self._described} needs its table {self._fields_table}, which is missing or has other columns "
                     "than this store made; restore it, or drop both tables"
@@ -129,29 +129,31 @@ class SqliteVecStore(Store):
         return f"USING vec0(id {self._id_column} PRIMARY KEY, code bit[{8 * self.n_bytes}])"
 
     @property
+    def _fields_text(self) -> str:
+        columns = "".join(f", {quoted(name)} {FIELD_TYPES[kind]}" for name, kind in self.fields.items())
+        return f"(id {self._id_column} PRIMARY KEY NOT NULL{columns})"
+
+    @property
     def _id_column(self) -> str:
-        return _id_column(self.id_type)
+        return "INTEGER" if self.id_type == INTEGER else "TEXT"
 
     def _make_new(self) -> None:
-        """Make the tables. A table of fields may be left of a ``vec0`` table of this name that was dropped."""
+        """Make the tables."""
         run = self.connection.execute
         run(f"CREATE VIRTUAL TABLE {self.table} {self._columns_text}")
-        old = run(f"SELECT id_type, fields FROM {REGISTRY} WHERE name = ? COLLATE NOCASE", (self._name,)).fetchone()
-        if old is not None and self._has_fields_table(old[0], json.loads(old[1])):
-            run(f"DROP TABLE {self._fields_table}")
         if self.fields:
             if list(run("SELECT 1 FROM sqlite_schema WHERE name = ? COLLATE NOCASE", (f"{self._name}_fields",))):
                 raise ValueError(f"table {self._fields_table} is there already; fields need this name, choose another")
-            run(f"CREATE TABLE {self._fields_table} {_fields_text(self.id_type, self.fields)}")
+            run(f"CREATE TABLE {self._fields_table} {self._fields_text}")
         run(f"DELETE FROM {REGISTRY} WHERE name = ? COLLATE NOCASE", (self._name,))
         row = (self._name, self.n_bits, self.model, self.id_type, json.dumps(self.fields))
         run(f"INSERT INTO {REGISTRY} VALUES (?, ?, ?, ?, ?)", row)
 
-    def _has_fields_table(self, id_type: str, fields: Mapping[str, str]) -> bool:
+    def _has_fields_table(self) -> bool:
         """Whether the table of fields is there, as this store makes it. Another of its name is the user's own."""
         query = "SELECT sql FROM sqlite_schema WHERE type = 'table' AND name = ? COLLATE NOCASE"
         text = self.connection.execute(query, (f"{self._name}_fields",)).get
-        return bool(fields) and text is not None and text.endswith(" " + _fields_text(id_type, fields))
+        return text is not None and text.endswith(" " + self._fields_text)
 
     def _make_registry(self) -> None:
         run = self.connection.execute
@@ -233,13 +235,3 @@ class SqliteVecStore(Store):
         distance = "vec_distance_hamming(vec_bit(code), vec_bit(?))"
         everything = f"SELECT id, {distance} AS distance FROM {self.table} WHERE TRUE{condition} ORDER BY distance, id"
         return list(self.connection.execute(everything + " LIMIT ?", (code, *values, k)))
-
-
-def _id_column(id_type: str) -> str:
-    return "INTEGER" if id_type == INTEGER else "TEXT"
-
-
-def _fields_text(id_type: str, fields: Mapping[str, str]) -> str:
-    """The columns of a table of fields, as SQL."""
-    columns = "".join(f", {quoted(name)} {FIELD_TYPES[kind]}" for name, kind in fields.items())
-    return f"(id {_id_column(id_type)} PRIMARY KEY NOT NULL{columns})"
