@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -58,10 +57,10 @@ def rescore(
     """The k best of each query's candidates by their float vectors; equal scores by ascending id.
 
     ``candidates`` is a search result, or an array (n_queries, depth) of ids: −1 for none, None among text.
-    ``database_vectors`` is an array, which may be memory-mapped, the path of an npy file, or a file that
-    `hashlearn.streams.open_rows` opened, Parquet for example. An id is a row of it, unless ``ids`` gives the id of each
-    row, as it must for text. ``metric`` is "cosine", "dot", or "l2", which scores by minus the Euclidean
-    distance. The highest score is the best. A zero vector has cosine 0 with every vector.
+    ``database_vectors`` is an array, which may be memory-mapped, or a file that `hashlearn.streams.open_rows` opened,
+    npy or Parquet for example. An id is a row of it, unless ``ids`` gives the id of each row, as it must for text.
+    ``metric`` is "cosine", "dot", or "l2", which scores by minus the Euclidean distance. The highest score is the best.
+    A zero vector has cosine 0 with every vector.
 
     >>> database = np.array([[1.0, 0.0], [0.6, 0.8], [0.0, 1.0]])
     >>> rescore([[0, 1, 2]], [[0.0, 2.0]], database, k=2).indices
@@ -72,7 +71,7 @@ def rescore(
     queries = np.ascontiguousarray(float64_rows(query_vectors, "query_vectors", may_be_empty=True))
     if metric == "cosine":
         queries = raised_rows(queries)
-    database = _opened(database_vectors)
+    database = database_vectors if isinstance(database_vectors, VectorFile) else _ArrayVectors(database_vectors)
     require_same_columns(
         column_names(query_vectors), getattr(database, "names", None), "query_vectors", "database_vectors"
     )
@@ -103,27 +102,13 @@ def rescore(
     return ScoredResult(np.take_along_axis(wanted, order, axis=1), np.take_along_axis(table, order, axis=1))
 
 
-def _opened(vectors: Any) -> VectorFile:
-    if isinstance(vectors, VectorFile):
-        return vectors
-    if not isinstance(vectors, str | os.PathLike):
-        return _ArrayVectors(vectors)
-    if Path(vectors).suffix.lower() != ".npy":
-        raise ValueError(
-            f"database_vectors must be an array, an npy file or an open file, got {os.fspath(vectors)!r}; "
-            "hashlearn.streams.open_rows opens Parquet and npz files"
-        )
-    try:
-        return _ArrayVectors(np.lib.format.open_memmap(vectors, mode="r"))
-    except ValueError as error:
-        raise ValueError(f"database_vectors: {os.fspath(vectors)!r} cannot be read as npy: {error}") from None
-
-
 class _ArrayVectors:
     """An array, in memory or memory-mapped, as a `VectorFile`."""
 
     def __init__(self, vectors: Any) -> None:
         require_unmasked(vectors, "database_vectors")
+        if isinstance(vectors, str | os.PathLike):
+            raise TypeError("database_vectors must be an array, or a file that streams.open_rows has opened")
         rows = as_rows(vectors, "database_vectors")
         self.names = column_names(rows)
         self.array = np.asarray(to_numpy(rows))
