@@ -97,8 +97,6 @@ def test_one_figure_of_each_kind_for_each_table(page: str) -> None:
         "map": 2,
         "curve": 4 + 3,
         "bound": 2,
-        "gap": 2,
-        "objective": 2,
     }
     tables = re.findall(r'data-table="(\w+)"', page)
     assert {name: tables.count(name) for name in ("results", "map", "bits", "seconds", "glance")} == {

@@ -1,7 +1,7 @@
 """All figures of a page: mAP and precision–recall as in the paper, then what inference reached and what it proved.
 
-The value is xᵀAx of eq. (5) after the step. The bound is a proven lower bound on every value, and the gap is their
-distance as a fraction of the value. Only solvers that prove a bound have the figures of bound and gap.
+The value is xᵀAx of eq. (5) after the step, and the bound a proven lower bound on every value. Only solvers that prove
+a bound have a figure of both.
 """
 
 from __future__ import annotations
@@ -17,13 +17,12 @@ from hashlearn.experiments.bench.choices import metric_title
 from hashlearn.experiments.dataset_names import dataset_name
 from hashlearn.experiments.report.tables import look_in
 from hashlearn.pages.markup import Markup, element, join
-from hashlearn.pages.plots import Axis, Frame, Line, line_plot, linear_axis, log_axis, marked_axis
+from hashlearn.pages.plots import Axis, Frame, Line, line_plot, linear_axis, marked_axis
 from hashlearn.pages.series_styles import Look
 
 _TENTHS = (0.0, 20.0, 40.0, 60.0, 80.0, 100.0)
 MAX_POINTS = 120
 _BOUND = Look(8, "flat", "3 3")
-GAP_FLOOR = 1e-4  # per cent; smaller gaps are drawn at this height
 
 
 def main_figure(block: Block) -> Markup | None:
@@ -115,20 +114,17 @@ class Step(NamedTuple):
     bit: int
     value: float
     bound: float | None
-    gap: float | None  # per cent
 
 
 def bound_figures(block: Block) -> list[Markup]:
-    """Value and bound of each method that proves one, then gaps and objectives of all; at the longest code."""
+    """Value and bound of each method that proves one, at the longest code."""
     n_bits = block.lengths[-1]
     traces = {method: steps(records[0]) for method in block.methods if (records := block.at(method, n_bits))}
-    proven = {method: trace for method, trace in traces.items() if any(step.bound is not None for step in trace)}
     where = f"{dataset_name(block.dataset)}, {n_bits} bits"
-    figures = [_bound_figure(block, method, trace, where) for method, trace in proven.items()]
     return [
-        f
-        for f in [*figures, _gap_figure(block, proven, where), _objective_figure(block, n_bits, where)]
-        if f is not None
+        _bound_figure(block, method, trace, where)
+        for method, trace in traces.items()
+        if any(step.bound is not None for step in trace)
     ]
 
 
@@ -139,10 +135,10 @@ def steps(record: Record) -> list[Step]:
     first_bit = min((bit["bit"] for bit in bits), default=0)
     found = []
     for bit in bits:
-        value, gap = finite(bit.get("value")), finite(bit.get("gap"))
+        value = finite(bit.get("value"))
         if value is not None:
             place = (bit["sweep"] - first_sweep + 1, bit["bit"] - first_bit + 1)
-            found.append(Step(*place, value, finite(bit.get("bound")), None if gap is None else 100.0 * gap))
+            found.append(Step(*place, value, finite(bit.get("bound"))))
     return found
 
 
@@ -164,53 +160,6 @@ def _bound_figure(block: Block, method: str, trace: list[Step], where: str) -> M
         note="No signs have a value below the bound.",
         behind=lambda frame: join([_between(frame, trace), _sweeps(frame, trace)]),
         x_text=lambda place: str(trace[int(place)].bit),
-    )
-
-
-def _gap_figure(block: Block, proven: dict[str, list[Step]], where: str) -> Markup | None:
-    lines = []
-    for method, trace in proven.items():
-        known = [(place, max(step.gap, GAP_FLOOR)) for place, step in enumerate(trace) if step.gap is not None]
-        if known:
-            places, gaps = zip(*known, strict=True)
-            lines.append(Line(method, places, gaps, look_in(block, method), markers=6, width=1.6))
-    if not lines:
-        return None
-    longest = max((proven[line.name] for line in lines), key=len)
-    at_floor = any(gap <= GAP_FLOOR for line in lines for gap in line.y)
-    return line_plot(
-        lines,
-        _step_axis(longest),
-        log_axis([gap for line in lines for gap in line.y], floor=GAP_FLOOR),
-        title=f"Gap between value and bound, {where}",
-        x_title="bit, sweep after sweep",
-        y_title="gap, %, logarithmic",
-        kind="gap",
-        note=f"Gaps under {GAP_FLOOR:g} % are drawn at the bottom." if at_floor else None,
-        behind=lambda frame: _sweeps(frame, longest),
-        x_text=lambda place: str(longest[int(place)].bit),
-    )
-
-
-def _objective_figure(block: Block, n_bits: int, where: str) -> Markup | None:
-    lines = []
-    for method in block.methods:
-        records = block.at(method, n_bits)
-        objectives = ((records[0].get("inference") if records else None) or {}).get("objectives") or []
-        known = [(sweep, y) for sweep, y in enumerate(map(finite, objectives), start=1) if y is not None]
-        if known:
-            sweeps, values = zip(*known, strict=True)
-            lines.append(Line(method, sweeps, values, look_in(block, method)))
-    if not lines:
-        return None
-    return line_plot(
-        lines,
-        marked_axis(range(1, 1 + max(len(line.x) for line in lines))),
-        linear_axis([y for line in lines for y in line.y], low=0.0),
-        title=f"Objective after each sweep, {where}",
-        x_title="sweep",
-        y_title="mean squared error of (3)",
-        kind="objective",
     )
 
 
