@@ -15,9 +15,9 @@ from hashlearn.search.stores import PostgresStore
 X, y = load_digits(return_X_y=True)
 hasher = TwoStepHasher(n_bits=32, random_state=0).fit(X[:1200], y[:1200])
 
-with PostgresStore.create(sys.argv[1], "digits", n_bits=32, hasher=hasher) as store:
-    store.upsert_vectors(X[:1200], ids=range(1200))
-    found = store.search_vectors(X[1200:1205], k=5)
+with PostgresStore.create(sys.argv[1], "digits", n_bits=32) as store:
+    store.upsert(hasher.encode(X[:1200]), ids=range(1200))
+    found = store.search(hasher.encode(X[1200:1205]), k=5)
 
 for digit, neighbors in zip(y[1200:1205], found.indices, strict=True):
     print(f"a {digit}: nearest are {y[neighbors]}, rows {neighbors}")

@@ -54,7 +54,7 @@ def test_a_store_is_filled_in_one_command(codes: Path, name: str) -> None:
         said = invoke("export", "codes.parquet", "--to", name, *options, "--batch-rows", 70)
         assert said.exit_code == 0, said.output
         assert ("left out: lang" in said.stderr) is not has_fields
-    with STORES[name].create(*place, 12, hasher=hasher) as store:
+    with STORES[name].create(*place, 12) as store:
         assert (store.count(), store.id_type) == (N, "string")
         assert store.search(hasher.encode(X[:N]), 1).distances.max() == 0
         if has_fields:
@@ -67,7 +67,7 @@ def test_a_store_is_filled_in_one_command(codes: Path, name: str) -> None:
     LSH(n_bits=12, random_state=1).fit(X[:N]).save("other")
     answer("encode", "other", "docs.parquet", "-o", "other.parquet", "--keep", "lang")
     refused("export", "other.parquet", "--to", name, *options, words="has codes of model")
-    with STORES[name].create(*place, 12, hasher=hasher) as store:
+    with STORES[name].create(*place, 12) as store:
         assert store.count() == N
         if has_fields:  # the second half has the codes of the first
             found = store.search(hasher.encode(X[: N // 2]), N, where=IDS[N // 2 :])

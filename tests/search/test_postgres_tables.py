@@ -233,18 +233,15 @@ def test_two_stages_are_a_full_sort_of_the_candidates(documents: PostgresStore, 
             np.testing.assert_allclose(found.scores[query], [score for _, score in expected], rtol=1e-4, atol=1e-5)
 
 
-def test_two_stages_with_half_precision_a_hasher_and_an_index(documents: PostgresStore) -> None:
-    class Signs:
-        def encode(self, X: Any) -> np.ndarray:
-            return CODES[: len(X)]
-
-    documents.hasher = Signs()
-    exact = documents.search_rescored(None, VECTORS[:3], 3, depth=41)
+def test_two_stages_with_half_precision_and_an_index(documents: PostgresStore) -> None:
+    exact = documents.search_rescored(CODES[:3], VECTORS[:3], 3, depth=41)
     assert exact.indices[:, 0].tolist() == ["d0", "d1", "d2"]
-    half = documents.search_rescored(None, VECTORS[:3], 3, depth=41, vector_column="half")
+    half = documents.search_rescored(CODES[:3], VECTORS[:3], 3, depth=41, vector_column="half")
     assert half.indices.tolist() == exact.indices.tolist()
     documents.build_index()
-    approximate = documents.search_rescored(None, VECTORS[:3], 3, depth=41, exact=False, where={"lang": ["en", "de"]})
+    approximate = documents.search_rescored(
+        CODES[:3], VECTORS[:3], 3, depth=41, exact=False, where={"lang": ["en", "de"]}
+    )
     assert approximate.indices.tolist() == exact.indices.tolist()
 
 

@@ -84,24 +84,6 @@ def test_approximate_search_finds_most(open_store: Opener) -> None:
     np.testing.assert_array_equal(found.distances[there], true[there])
 
 
-class LastBits:
-    """A hasher of a kind: the signs of the first twelve numbers."""
-
-    def encode(self, X: Any) -> np.ndarray:
-        return np.packbits(np.asarray(X)[:, :12] > 0, axis=1)
-
-
-def test_vectors_through_a_hasher(open_store: Opener) -> None:
-    X = np.random.default_rng(0).standard_normal((40, 20))
-    with open_store(12, hasher=LastBits()) as store:
-        store.upsert_vectors(X, range(40))
-        found = store.search_vectors(X[:5], 3)
-        np.testing.assert_array_equal(found.indices, store.search(LastBits().encode(X[:5]), 3).indices)
-        assert (found.distances[:, 0] == 0).all()
-    with open_store(12) as store, pytest.raises(ValueError, match=r"vectors need a hasher"):
-        store.search_vectors(X[:5], 3)
-
-
 def test_bad_input_is_refused_and_changes_nothing(open_store: Opener) -> None:
     codes = random_codes(5, 12)
     with open_store(12) as store:

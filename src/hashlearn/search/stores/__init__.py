@@ -6,7 +6,7 @@ Every store needs its own optional packages, which are imported when the store i
 
 from __future__ import annotations
 
-from hashlearn.search.stores.base import Encoder, Store
+from hashlearn.search.stores.base import Store
 from hashlearn.search.stores.conditions import Column, Condition, column
 from hashlearn.search.stores.duckdb import DuckDBStore
 from hashlearn.search.stores.faiss import FaissStore
@@ -31,7 +31,6 @@ __all__ = [
     "Column",
     "Condition",
     "DuckDBStore",
-    "Encoder",
     "FaissFlat",
     "FaissHNSW",
     "FaissIVF",

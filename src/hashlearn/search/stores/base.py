@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
-from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeAlias
+from typing import Any, ClassVar, NamedTuple, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,13 +39,6 @@ Fields: TypeAlias = dict[str, list[Any]]  # a list of values for each stored col
 Where: TypeAlias = Condition | IdArray | None  # what a checked ``where`` is: ids are those that may be seen
 
 
-class Encoder(Protocol):
-    """A fitted hasher, or anything else that turns vectors into packed codes."""
-
-    def encode(self, X: Any) -> NDArray[np.uint8]:
-        """Packed codes of the rows of X."""
-
-
 class Batch(NamedTuple):
     """Checked rows on their way into a store."""
 
@@ -55,7 +48,7 @@ class Batch(NamedTuple):
 
 
 class Store(ABC):
-    """Codes under ids in an engine of its own. With a ``hasher``, vectors can be given instead of codes.
+    """Codes under ids in an engine of its own.
 
     ``model`` is the digest of the hasher that makes the codes, from `hashlearn.persistence.fingerprint`. It is stored
     when the table is made. A table without a digest is accepted, and stays without.
@@ -80,14 +73,13 @@ class Store(ABC):
     def __init__(
         self,
         n_bits: int,
-        hasher: Encoder | None = None,
         model: str | None = None,
         id_type: str | None = None,
         fields: Mapping[str, Any] | None = None,
     ) -> None:
         self.n_bits = require_n_bits(n_bits)
         self.n_bytes = -(-self.n_bits // 8)
-        self.hasher, self.model = hasher, checked_model(model)
+        self.model = checked_model(model)
         self.id_type = INTEGER if id_type is None else checked_id_type(id_type)
         self.fields = checked_field_types(fields)
         if self.fields and not self.has_fields:
@@ -142,14 +134,6 @@ class Store(ABC):
             if k > LARGEST_ID:
                 require_k(k, self._count())
             return self._search(codes, k, exact, seen)
-
-    def upsert_vectors(self, X: Any, ids: Any, fields: Mapping[str, Any] | None = None) -> None:
-        """`upsert` of the hasher's codes of the rows of X."""
-        self.upsert(self._encoder().encode(X), ids, fields)
-
-    def search_vectors(self, X: Any, k: int, *, exact: bool = True, where: Any = None) -> SearchResult:
-        """`search` for the hasher's codes of the rows of X."""
-        return self.search(self._encoder().encode(X), k, exact=exact, where=where)
 
     def __len__(self) -> int:
         return self.count()
@@ -263,11 +247,6 @@ class Store(ABC):
     def _columns(self) -> Iterable[str]:
         """The columns that ``where`` may name."""
         return self.fields
-
-    def _encoder(self) -> Encoder:
-        if self.hasher is None:
-            raise ValueError("vectors need a hasher: open the store with hasher=..., or give codes")
-        return self.hasher
 
     def _required_id(self, item: Any) -> Any:
         """An id as it is stored, refused if another program has written one that looks like nothing found."""

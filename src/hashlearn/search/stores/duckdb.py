@@ -24,7 +24,7 @@ from hashlearn.search.ids import INTEGER, TEXT, IdArray
 from hashlearn.search.interface import SearchResult, require_n_bits
 from hashlearn.search.model_digest import checked_model
 from hashlearn.search.stores.arrow import arrow_type, codes_to_arrow, ids_to_arrow
-from hashlearn.search.stores.base import Batch, Encoder, Store, Where, checked_name
+from hashlearn.search.stores.base import Batch, Store, Where, checked_name
 from hashlearn.search.stores.conditions import Condition, as_sql, quoted
 
 MACRO = "CREATE MACRO IF NOT EXISTS hamming_bits(a, b) AS bit_count(xor(CAST(a AS BIT), CAST(b AS BIT)))"
@@ -59,7 +59,6 @@ class DuckDBStore(Store):
         table: str,
         n_bits: int,
         *,
-        hasher: Encoder | None = None,
         model: str | None = None,
         id_type: str | None = None,
         fields: Mapping[str, Any] | None = None,
@@ -70,7 +69,7 @@ class DuckDBStore(Store):
         """
         duckdb, _ = (cls._package(name) for name in cls.packages)
         place, name = checked_name(os.fspath(path), "path"), checked_name(table, "table")
-        store = cls(None, place, name, n_bits, hasher=hasher, model=model, id_type=id_type, fields=fields)
+        store = cls(None, place, name, n_bits, model=model, id_type=id_type, fields=fields)
         try:
             store.connection = duckdb.connect(place)
         except duckdb.IOException as error:

@@ -20,7 +20,7 @@ from hashlearn.core.names import require_choice
 from hashlearn.search.ids import INTEGER, IdArray, checked_ids, ids_at
 from hashlearn.search.index import HammingIndex
 from hashlearn.search.interface import SearchResult, checked_codes
-from hashlearn.search.stores.base import Batch, Encoder, Where
+from hashlearn.search.stores.base import Batch, Where
 from hashlearn.search.stores.faiss_kinds import (
     KINDS,
     FaissFlat,
@@ -58,7 +58,6 @@ class FaissStore(FileStore):
         n_bits: int,
         *,
         kind: str | Kind | None = None,
-        hasher: Encoder | None = None,
         model: str | None = None,
         id_type: str | None = None,
         fields: Mapping[str, Any] | None = None,
@@ -69,7 +68,7 @@ class FaissStore(FileStore):
         the file; a new one is flat. A file that this store did not write is refused.
         """
         asked = None if kind is None else as_kind(kind)
-        store = cls(path, n_bits, asked or as_kind("flat"), hasher=hasher, model=model, id_type=id_type, fields=fields)
+        store = cls(path, n_bits, asked or as_kind("flat"), model=model, id_type=id_type, fields=fields)
         if path is None or not store._is_there:
             return store
         about, store.kind, index, codes, ids = read_file(path, cls.engine, _read)

@@ -19,7 +19,7 @@ from hashlearn.search.ids import ID_TYPES, INTEGER, IdArray, as_objects, checked
 from hashlearn.search.interface import NOWHERE, SearchResult, require_n_bits
 from hashlearn.search.model_digest import checked_model
 from hashlearn.search.stores.arrow import arrow_type, field_type, ids_to_arrow
-from hashlearn.search.stores.base import Batch, Encoder, Store, Where, checked_name
+from hashlearn.search.stores.base import Batch, Store, Where, checked_name
 from hashlearn.search.stores.conditions import Condition, as_literal, as_sql
 from hashlearn.search.stores.fields import checked_field_types
 
@@ -54,7 +54,6 @@ class LanceStore(Store):
         table: str,
         n_bits: int,
         *,
-        hasher: Encoder | None = None,
         model: str | None = None,
         id_type: str | None = None,
         fields: Mapping[str, Any] | None = None,
@@ -70,7 +69,7 @@ class LanceStore(Store):
         kind = INTEGER if id_type is None else checked_id_type(id_type)
         schema = _schema(n_bits, kind, declared, checked_model(model))
         opened = _created(lancedb.connect(os.fspath(folder)), name, schema)
-        store = cls(opened, n_bits, hasher=hasher, model=model, id_type=id_type, fields=fields)
+        store = cls(opened, n_bits, model=model, id_type=id_type, fields=fields)
         store._take_schema(id_type, fields)
         return store
 

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from hashlearn.search.ids import INTEGER, checked_id_type
 from hashlearn.search.interface import SearchResult, require_n_bits
 from hashlearn.search.model_digest import checked_model
-from hashlearn.search.stores.base import Batch, Encoder, Store, Where, checked_name
+from hashlearn.search.stores.base import Batch, Store, Where, checked_name
 from hashlearn.search.stores.conditions import Condition, as_sql, quoted
 from hashlearn.search.stores.fields import checked_field_types
 from hashlearn.search.stores.sqlite_session import code_values, plain_errors, writing
@@ -54,7 +54,6 @@ class SqliteVecStore(Store):
         table: str,
         n_bits: int,
         *,
-        hasher: Encoder | None = None,
         model: str | None = None,
         id_type: str | None = None,
         fields: Mapping[str, Any] | None = None,
@@ -75,7 +74,7 @@ class SqliteVecStore(Store):
         with plain_errors(f"table {name!r} in {place!r}"):
             connection = apsw.Connection(place)
         try:
-            store = cls(connection, name, n_bits, hasher=hasher, model=model, id_type=id_type, fields=asked)
+            store = cls(connection, name, n_bits, model=model, id_type=id_type, fields=asked)
             connection.set_busy_timeout(BUSY_MS)
             connection.enable_load_extension(True)
             connection.load_extension(sqlite_vec.loadable_path())

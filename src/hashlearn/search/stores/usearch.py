@@ -18,7 +18,7 @@ from hashlearn.core.checks import require_k
 from hashlearn.search.candidates import ranked
 from hashlearn.search.ids import INTEGER, NOTHING, IdArray, as_objects, checked_ids, no_ids
 from hashlearn.search.interface import NOWHERE, SearchResult
-from hashlearn.search.stores.base import Batch, Encoder, Where
+from hashlearn.search.stores.base import Batch, Where
 from hashlearn.search.stores.file_store import FileStore, read_file, write_file
 
 
@@ -49,7 +49,6 @@ class UsearchStore(FileStore):
         path: str | os.PathLike[str] | None,
         n_bits: int,
         *,
-        hasher: Encoder | None = None,
         model: str | None = None,
         id_type: str | None = None,
         fields: Mapping[str, Any] | None = None,
@@ -62,7 +61,7 @@ class UsearchStore(FileStore):
         A file that this store did not write is refused.
         """
         settings = {"connectivity": n_links, "expansion_add": build_width, "expansion_search": search_width}
-        store = cls(path, n_bits, settings, hasher=hasher, model=model, id_type=id_type, fields=fields)
+        store = cls(path, n_bits, settings, model=model, id_type=id_type, fields=fields)
         if path is not None and store._is_there:
             about, names = read_file(path, cls.engine, lambda about, _, names: (about, names))
             store._take(about, id_type)

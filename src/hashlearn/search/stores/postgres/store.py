@@ -17,7 +17,7 @@ from hashlearn.core.checks import require_k, whole_number
 from hashlearn.search.ids import TEXT, are_found, checked_id_type, no_ids
 from hashlearn.search.interface import ScoredResult, SearchResult, checked_codes, require_n_bits
 from hashlearn.search.model_digest import checked_model
-from hashlearn.search.stores.base import Batch, Encoder, Store, Where, checked_name
+from hashlearn.search.stores.base import Batch, Store, Where, checked_name
 from hashlearn.search.stores.conditions import Condition, as_sql
 from hashlearn.search.stores.fields import checked_field_types
 from hashlearn.search.stores.postgres import copying, rescoring, tables
@@ -53,10 +53,9 @@ class PostgresStore(Store):
         table: Sequence[str],
         columns: tuple[str, str],
         n_bits: int,
-        hasher: Encoder | None,
         model: str | None,
     ) -> None:
-        super().__init__(n_bits, hasher, model)
+        super().__init__(n_bits, model)
         self.connection, self._closes = connection, False
         self._lock = shared_lock(connection, self._lock)
         beside = ("pg_temp", f"hashlearn_incoming_{secrets.token_hex(8)}")
@@ -72,7 +71,6 @@ class PostgresStore(Store):
         table: str | tuple[str, str],
         n_bits: int,
         *,
-        hasher: Encoder | None = None,
         model: str | None = None,
         id_type: str | None = None,
         fields: Mapping[str, Any] | None = None,
@@ -102,7 +100,7 @@ class PostgresStore(Store):
             kind = type(connection).__name__
             raise TypeError(f"connection must be a URL, a connection string or a psycopg.Connection, got {kind}")
         opened = connected(connection) if isinstance(connection, str) else connection
-        store = cls(opened, parts, (names[0], names[1]), n_bits, hasher, model)
+        store = cls(opened, parts, (names[0], names[1]), n_bits, model)
         store._closes = opened is not connection
         try:
             with store._lock:
@@ -138,11 +136,11 @@ class PostgresStore(Store):
     ) -> ScoredResult:
         """The ``depth`` nearest by codes, of which the k best by their vectors, in one statement for each query.
 
-        ``vectors`` are the float vectors of the queries, ``vector_column`` the column of those in the table. ``codes``
-        may be None: then the hasher encodes the vectors. ``metric`` is "cosine", "dot", or "l2", which scores by minus
-        the Euclidean distance. A row without a vector, or of cosine with a zero vector, is not found.
+        ``vectors`` are the float vectors of the queries, ``vector_column`` the column of those in the table. ``metric``
+        is "cosine", "dot", or "l2", which scores by minus the Euclidean distance. A row without a vector, or of cosine
+        with a zero vector, is not found.
         """
-        codes = checked_codes(self._encoder().encode(vectors) if codes is None else codes, self.n_bits)
+        codes = checked_codes(codes, self.n_bits)
         texts = rescoring.vector_text(vectors, len(codes))
         arguments = {"depth": depth, "vector_column": vector_column, "metric": metric, "where": where, "exact": exact}
         statement = self.two_stage_sql(k, **arguments)
