@@ -4,9 +4,9 @@ import pytest
 from click.testing import CliRunner
 
 from hashlearn.cli import main
+from hashlearn.cli.demo import NEXT_STEPS
 from hashlearn.experiments.bench import digits
 from hashlearn.experiments.bench.cell import NEAREST, SHOWN_QUERIES
-from hashlearn.experiments.report.page import NEXT_STEPS, digits_page
 
 
 @pytest.fixture(scope="module")
@@ -39,22 +39,8 @@ def test_searches_are_sorted_and_never_find_the_query(result):
             assert query["image"] not in [image["image"] for image in query["neighbours"]]
 
 
-def test_page_is_whole_self_contained_and_escaped(result):
-    result.report = "<script>alert(1)</script>"
-    text = digits_page(result)
-    assert text.count("<figure") == len(result.rows) * SHOWN_QUERIES * NEAREST
-    assert text.count("<img") == text.count("<figure") + SHOWN_QUERIES
-    assert "<script" not in text
-    assert "http" not in text
-    for score in (result.rows[-1].precision, result.rows[1].neighbors):
-        assert f"{100 * score:.1f} %" in text
-
-
-def test_what_to_do_next_are_commands_that_exist(result):
-    text = digits_page(result, "promise.html")
-    assert 'href="promise.html"' in text
-    for words, line in NEXT_STEPS:
-        assert words in text
+def test_what_to_do_next_are_commands_that_exist():
+    for line, _ in NEXT_STEPS:
         program, name, *arguments = line.split()
         options = {flag for parameter in main.commands[name].params for flag in parameter.opts}
         assert program == "hashlearn"
@@ -69,10 +55,8 @@ def test_command_prints_the_table_and_writes_the_page(result, monkeypatch, tmp_p
     assert "A search: the images nearest to a" in outcome.output
     for row in result.rows:
         assert f"{100 * row.neighbors:.3g} %" in outcome.output
-    assert target.read_text(encoding="utf-8").startswith("<!doctype html>")
     assert "Will binary codes hurt my search?" in outcome.output
-    assert 'href="page-promise.html"' in target.read_text(encoding="utf-8")
-    assert NEXT_STEPS[-1][1] in outcome.output
-    promise = (tmp_path / "page-promise.html").read_text(encoding="utf-8")
-    assert promise.startswith("<!doctype html>")
-    assert "<img" in promise
+    assert NEXT_STEPS[-1][0] in outcome.output
+    page = target.read_text(encoding="utf-8")
+    assert page.startswith("<!doctype html>")
+    assert "<img" in page

@@ -1,4 +1,4 @@
-"""``hashlearn demo``: learn, search, score and promise: codes for the digits, as a table and as pages."""
+"""``hashlearn demo``: learn, search, score and promise: codes for the digits, as a table and as a page."""
 
 from __future__ import annotations
 
@@ -19,6 +19,12 @@ if TYPE_CHECKING:
     from hashlearn.experiments.bench.digits import DigitsResult
 
 HEADER = ("learned from", "method", "float neighbors", "precision within 2 bits", "mAP", "fit, s", "encode, s", "")
+NEXT_STEPS = (  # the command, and what it does
+    ("hashlearn compress X.npy -o model.hashlearn --page page.html", "find the smallest code that keeps your search"),
+    ("hashlearn fit X.npy -o model.hashlearn", "learn codes from your own rows"),
+    ("hashlearn fit X.npy --labels y.npy -o model.hashlearn", "the same with labels, so that classes stay together"),
+    ("hashlearn search model.hashlearn --database X.npy --queries Q.npy", "search your rows"),
+)
 HOW_TO_READ_CODES = """\
 How to read it: "float neighbors" is the share of the 10 nearest images by float that the 10 nearest codes find. The
 other two scores count images of the same digit. Labels keep classes; RankingHasher, without labels, keeps neighbors."""
@@ -32,14 +38,10 @@ other two scores count images of the same digit. Labels keep classes; RankingHas
 def demo_command(seed: int, n_bits: int, output: Path, bar: ProgressBar) -> tuple[dict[str, Any], str]:
     """Learn binary codes for handwritten digits, with and without labels, beside plain sign codes. Under a minute."""
     from hashlearn.experiments.bench import digits
-    from hashlearn.experiments.report.page import NEXT_STEPS, digits_page
 
     options.require_place(output)
-    promise_page = output.with_name(f"{output.stem}-promise{output.suffix}")
-    options.require_place(promise_page)
     result = digits.run(n_bits, seed, progress=bar)
-    plan = _compressed(seed, promise_page, bar)
-    options.write_output(output, digits_page(result, promise_page.name))
+    plan = _compressed(seed, output, bar)
     rows = [asdict(row) for row in result.rows]
     text = [
         f"hashlearn {__version__}: {result.n_images:,} handwritten digits in {n_bits} bits (seed {seed})\n",
@@ -47,13 +49,12 @@ def demo_command(seed: int, n_bits: int, output: Path, bar: ProgressBar) -> tupl
         f"\n{HOW_TO_READ_CODES}",
         f"\n{_worked_search(result)}\n",
         f"Will binary codes hurt my search? hashlearn compress answers, here for the same digits:\n{plan}\n",
-        f"To look at: {output} and {promise_page}\n",
+        f"To look at: {output}\n",
         "With rows of your own, in X.npy:",
-        *(f"  {command}   # {words[0].lower()}{words[1:]}" for words, command in NEXT_STEPS),
+        *(f"  {command}   # {words}" for command, words in NEXT_STEPS),
     ]
     report = {"n_bits": n_bits, "seed": seed, "output": str(output), "rows": rows}
-    report |= {"promise_page": str(promise_page), "certificate": asdict(plan.certificate)}
-    return report, "\n".join(text)
+    return report | {"certificate": asdict(plan.certificate)}, "\n".join(text)
 
 
 def _compressed(seed: int, page: Path, bar: ProgressBar) -> Compression:

@@ -43,15 +43,12 @@ class DigitsResult:
     n_images: int
     rows: list[Row] = field(default_factory=list)
     galleries: dict[str, dict[str, Any]] = field(default_factory=dict)  # method → queries, neighbors
-    seconds: float = 0.0
-    report: str = ""  # inference report of the last supervised fit
 
 
 def run(
     n_bits: int = 16, seed: int = 0, n_images: int | None = None, progress: ProgressCallback | None = None
 ) -> DigitsResult:
     """Learn on the database, encode everything, search and score. ``progress`` is called between steps."""
-    began = time.perf_counter()
     data = datasets.load("digits")
     order = np.random.default_rng(seed).permutation(len(data))[:n_images]
     n_queries = min(N_QUERIES, len(order) // 4)
@@ -76,7 +73,6 @@ def run(
         fitted = time.perf_counter()
         packed = hasher.encode(X)
         encoded = time.perf_counter()
-        result.report = str(getattr(hasher, "inference_report_", ""))
         codes = (packed[queries], packed[database])
         labels = (y[queries], y[database])
         scores = (
@@ -88,5 +84,4 @@ def run(
         found = gallery(data, split, packed[database], packed[queries])
         assert found is not None  # the digits have images
         result.galleries[name] = found
-    result.seconds = time.perf_counter() - began
     return result

@@ -1,4 +1,4 @@
-"""Self-contained pages of stored results and of the demo: no script, no request, light and dark, narrow and printed."""
+"""A self-contained page of stored results: no script, no request, light and dark, narrow and printed."""
 
 from __future__ import annotations
 
@@ -8,11 +8,10 @@ from pathlib import Path
 
 from hashlearn import __version__
 from hashlearn.experiments.bench.blocks import Block, PaperValue, Verdict, blocks, published_value
-from hashlearn.experiments.bench.digits import DigitsResult
 from hashlearn.experiments.bench.results import Results
 from hashlearn.experiments.dataset_names import dataset_name, features_name
 from hashlearn.experiments.report.figures import bound_figures, curve_figure, main_figure
-from hashlearn.experiments.report.gallery import gallery, queries_and_neighbors
+from hashlearn.experiments.report.gallery import gallery
 from hashlearn.experiments.report.provenance import commands, missing_part, provenance_part
 from hashlearn.experiments.report.tables import (
     Part,
@@ -26,21 +25,12 @@ from hashlearn.experiments.report.tables import (
     verdict_mark,
 )
 from hashlearn.pages.document import document
-from hashlearn.pages.formatting import counted, fixed, in_sentence, listed, seconds
+from hashlearn.pages.formatting import counted, in_sentence, listed
 from hashlearn.pages.markup import Markup, element
-from hashlearn.pages.series_styles import look
-from hashlearn.pages.tables import plain_table
 
 TITLE = "Learned binary codes, measured beside the paper"
 TITLE_WITHOUT_PAPER = "Learned binary codes, measured"
 Section = tuple[str, str, list[Markup]]  # anchor, heading, content
-NEXT_STEPS = (  # after the demo: what to do, and the command
-    ("Find the smallest code that keeps your search", "hashlearn compress X.npy -o model.hashlearn --page page.html"),
-    ("Learn codes from your own rows", "hashlearn fit X.npy -o model.hashlearn"),
-    ("The same with labels, so that classes stay together", "hashlearn fit X.npy --labels y.npy -o model.hashlearn"),
-    ("Search your rows", "hashlearn search model.hashlearn --database X.npy --queries Q.npy"),
-)
-_HEADS = ("learned from", "method", "float neighbors", "precision within 2 bits", "mAP", "", "fit, s", "encode all, s")
 
 
 def results_page(results: Results, title: str | None = None, paper_value: PaperValue = published_value) -> str:
@@ -178,52 +168,3 @@ def _commands(held: Sequence[Block], folder: Path) -> list[Markup]:
     shown = (folder.name or "results") if folder.is_absolute() else str(folder)
     lines = [element("code", line) for line in commands(held, shown)]
     return [element("p", about), element("pre", lines, data_part="commands")]
-
-
-def digits_page(result: DigitsResult, promise_page: str | None = None) -> str:
-    """The page of ``hashlearn demo`` as text. ``promise_page`` is the address of the page of a promise, to link to."""
-    n_bits = result.n_bits
-    about = (
-        f"{result.n_images:,} images of 64 pixels became codes of {n_bits} bits. Queries are searched among the others "
-        "by Hamming distance. “Float neighbors” are the 10 nearest images by float that the 10 nearest codes find, as "
-        f"a share. The other scores count images of the same digit. All of it took {result.seconds:.1f} s."
-    )
-    header = element("header", element("h1", f"Handwritten digits in {n_bits} bits"), element("p", about))
-    pictures = queries_and_neighbors(
-        result.galleries, {method: look(place) for place, method in enumerate(result.galleries)}
-    )
-    legend = element("p", "The nearest images and their distances in bits; ✓ shows the query’s digit, ✗ another.")
-    sections = [
-        ("scores", "How good the codes are", plain_table("demo", None, _HEADS, _score_rows(result), "Scores")),
-        ("searches", "Searches", [legend, *pictures]),
-        ("inference", "Inference, bit by bit", element("pre", result.report)),
-        ("next", "What next", _next_steps(promise_page)),
-    ]
-    parts = [element("section", element("h2", name), content, id=anchor) for anchor, name, content in sections]
-    return document(f"hashlearn: digits in {n_bits} bits", header, element("main", parts))
-
-
-def _next_steps(promise_page: str | None) -> list[Markup]:
-    steps = [
-        (element("dt", words), element("dd", element("pre", command, class_="copy", tabindex=0)))
-        for words, command in NEXT_STEPS
-    ]
-    about = "X.npy stands for your rows, an array of shape (n_samples, n_features). Parquet files are read too."
-    parts = [element("p", about), element("dl", steps, class_="steps")]
-    if promise_page is not None:
-        link = element("a", "Will binary codes hurt my search?", href=promise_page)
-        parts.insert(0, element("p", "For the same digits: ", link))
-    return parts
-
-
-def _score_rows(result: DigitsResult) -> list[Markup]:
-    rows = []
-    for row in result.rows:
-        bar = element("span", style=f"width:{100.0 * row.mean_average_precision:.0f}%", class_="bar")
-        scores = [
-            f"{fixed(100.0 * score, 1)} %" for score in (row.neighbors, row.precision, row.mean_average_precision)
-        ]
-        texts = [element("td", text) for text in (row.setting, row.method, *scores)]
-        times = [element("td", seconds(time)) for time in (row.fit_seconds, row.encode_seconds)]
-        rows.append(element("tr", texts, element("td", bar, class_="track"), times))
-    return rows
