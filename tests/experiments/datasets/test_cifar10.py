@@ -12,6 +12,7 @@ import pytest
 
 from hashlearn.experiments import datasets
 from hashlearn.experiments.datasets import DataError, MissingDataError
+from hashlearn.experiments.datasets.features import IMAGE_FEATURES
 from hashlearn.experiments.datasets.files import PublishedFile, user_cache
 from hashlearn.experiments.datasets.images import Cifar10
 from tests.experiments.datasets.written import canonical, checksums, cifar_batches
@@ -71,7 +72,7 @@ def test_gist_is_the_default_and_is_computed_once(
     data = datasets.load("cifar10", progress=lambda p: heard.append((p.stage, p.done, p.total)))
     assert data.X.shape == (18, 320)
     assert heard == [("GIST", 18, 18)]
-    monkeypatch.setattr(datasets.Gist, "compute", None)
+    monkeypatch.setitem(IMAGE_FEATURES, "gist", IMAGE_FEATURES["gist"]._replace(compute=None))
     again = datasets.load("cifar10")
     assert np.array_equal(again.X, data.X)
     assert again.provenance == data.provenance

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hashlearn.experiments import datasets
-from hashlearn.experiments.datasets import Gist, Hog
+from hashlearn.experiments.datasets.features import gist, hog
 
 PRESENT = {known.name for known in datasets.known() if known.present}
 needs_mnist = pytest.mark.skipif("mnist" not in PRESENT, reason="needs MNIST in $HASHLEARN_DATA")
@@ -33,8 +33,8 @@ def test_cifar10_and_what_its_features_are_worth() -> None:
     assert [data.class_names[k] for k in data.y[:4]] == ["frog", "truck", "truck", "deer"]
     assert data.images is not None
     some = np.r_[:2000, 50_000:50_500]
-    for features in (Gist(), Hog()):
-        X, y = features.compute(data.images[some]), data.y[some]
+    for features in (gist, hog):
+        X, y = features(data.images[some]), data.y[some]
         means = np.stack([X[:2000][y[:2000] == k].mean(axis=0) for k in range(10)])
         nearest = ((X[2000:, None] - means) ** 2).sum(axis=2).argmin(axis=1)
         assert np.mean(nearest == y[2000:]) > 0.25

@@ -26,9 +26,7 @@ from hashlearn.experiments.datasets.dataset import (
     Provenance,
     SourceFile,
 )
-from hashlearn.experiments.datasets.features import Gist, Hog
 from hashlearn.experiments.datasets.files import data_folder, expanded
-from hashlearn.experiments.datasets.image_features import ImageFeatures
 from hashlearn.experiments.datasets.images import Cifar10, Digits, ImageSource, Mnist
 from hashlearn.experiments.datasets.own_files import (
     GIVEN,
@@ -43,9 +41,6 @@ __all__ = [
     "DATASETS",
     "DataError",
     "DataSet",
-    "Gist",
-    "Hog",
-    "ImageFeatures",
     "Known",
     "MissingDataError",
     "Provenance",
@@ -60,7 +55,7 @@ DATASETS: dict[str, ImageSource] = {source.name: source for source in (Mnist(), 
 
 def load(
     name: str | os.PathLike[str],
-    features: str | ImageFeatures | None = None,
+    features: str | None = None,
     progress: ProgressCallback | None = None,
 ) -> DataSet:
     """A data set by its name.
@@ -69,8 +64,7 @@ def load(
     ----------
     name : one of `DATASETS`, the stem of an ``.npz`` in the data folder, or the path to an ``.npz``, ``.npy`` or
         ``.parquet``
-    features : one of the names that the data set offers, or an object such as ``Hog(orientations=9)`` if there are
-        images; None means the data set's default
+    features : one of the names that the data set offers; None means its default
     progress : called with a `hashlearn.core.progress.Progress` while files are downloaded and features computed
     """
     text = os.fspath(name)
@@ -96,16 +90,13 @@ def known() -> list[Known]:
     ]
 
 
-def _chosen(source: ImageSource, features: str | ImageFeatures | None) -> str | ImageFeatures:
+def _chosen(source: ImageSource, features: str | None) -> str:
     if features is None:
         return source.features[0]
-    if isinstance(features, ImageFeatures) or features in source.features:
+    if features in source.features:
         return features
     hint = did_you_mean(str(features), source.features) or "."
-    raise ValueError(
-        f"features of {source.name} must be one of {', '.join(source.features)}, or an object such as Gist(), got "
-        f"{features!r}{hint}"
-    )
+    raise ValueError(f"features of {source.name} must be one of {', '.join(source.features)}, got {features!r}{hint}")
 
 
 def has_labels(name: str | os.PathLike[str]) -> bool:

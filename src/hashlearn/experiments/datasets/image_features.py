@@ -1,17 +1,16 @@
-"""What all image features share: parameters as JSON, images in batches on all cores, and a cache of the results.
+"""What all image features share: images in batches on all cores, and a cache of the results.
 
-The cache holds one ``.npy`` for each data set, set of parameters and version of the source files.
+The cache holds one ``.npy`` for each data set, kind and version of features, and version of the source files.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import logging
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,33 +21,6 @@ from hashlearn.experiments.datasets.dataset import SourceFile
 from hashlearn.experiments.datasets.files import user_cache
 
 _log = logging.getLogger(__name__)
-
-
-@runtime_checkable
-class ImageFeatures(Protocol):
-    """A frozen dataclass of parameters that turns images into rows of numbers.
-
-    ``version`` is raised whenever the same parameters give different numbers, so that old cache files are not used.
-    """
-
-    name: ClassVar[str]
-    version: ClassVar[int]
-
-    @property
-    def n_features(self) -> int:
-        """Number of features of an image."""
-        ...
-
-    def compute(self, images: NDArray[np.uint8], progress: ProgressCallback | None = None) -> NDArray[np.float32]:
-        """(n, height, width) or (n, height, width, 3) → (n, n_features)."""
-        ...
-
-
-def parameters(features: Any) -> dict[str, Any]:
-    """Name, version and every parameter, as plain JSON values."""
-    values = {field.name: getattr(features, field.name) for field in dataclasses.fields(features)}
-    plain = {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
-    return {"name": features.name, "version": features.version, **plain}
 
 
 def check_images(images: Any) -> None:

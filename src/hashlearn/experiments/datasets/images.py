@@ -19,7 +19,7 @@ from hashlearn.core.progress import ProgressCallback
 from hashlearn.experiments.datasets.dataset import DataSet, Provenance, SourceFile
 from hashlearn.experiments.datasets.features import IMAGE_FEATURES
 from hashlearn.experiments.datasets.files import PublishedFile, absent, download, obtain, provenance_of
-from hashlearn.experiments.datasets.image_features import ImageFeatures, cached, parameters
+from hashlearn.experiments.datasets.image_features import cached
 
 PIXELS = "pixels"
 BRIGHTEST = 16
@@ -64,7 +64,7 @@ class ImageSource(ABC):
     def images(self, folder: Path, progress: ProgressCallback | None) -> LabeledImages:
         """Images and labels, downloaded if necessary."""
 
-    def read(self, folder: Path, features: str | ImageFeatures, progress: ProgressCallback | None) -> DataSet:
+    def read(self, folder: Path, features: str, progress: ProgressCallback | None) -> DataSet:
         """The data set with these features. "pixels" are gray levels or colors from 0 to 1, row by row."""
         found = self.images(folder, progress)
         n = len(found.images)
@@ -73,13 +73,12 @@ class ImageSource(ABC):
             X = (found.images.reshape(n, -1) / np.float32(255.0)).astype(np.float32, copy=False)
             described = {"name": PIXELS, "scale": "0 to 1"}
         else:
-            chosen = IMAGE_FEATURES[features]() if isinstance(features, str) else features
-            described = parameters(chosen)
-            shape = (n, chosen.n_features)
-            X = cached(self.name, described, found.files, shape, lambda: chosen.compute(found.images, progress))
+            compute, n_features, version = IMAGE_FEATURES[features]
+            described = {"name": features, "version": version}
+            X = cached(self.name, described, found.files, (n, n_features), lambda: compute(found.images, progress))
         is_query = np.arange(n) >= n - found.n_test if found.n_test else None
         provenance = Provenance(self.home, self.license, found.files, described)
-        return DataSet(self.name, described["name"], X, found.y, found.class_names, is_query, found.images, provenance)
+        return DataSet(self.name, features, X, found.y, found.class_names, is_query, found.images, provenance)
 
 
 class Digits(ImageSource):
