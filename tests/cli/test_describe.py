@@ -18,12 +18,8 @@ def test_a_model(folder: Path) -> None:
     hasher = ITQ(n_bits=8, n_iter=20, random_state=0).fit(X[:N])
     hasher.save("itq", notes="the first digits")
     report = answer("describe", "itq")
-    cost = report.pop("encode")
     assert report == {"file": "itq", "kind": "model", **describe("itq")}
     assert report["changed"] == {"n_bits": 8, "n_iter": 20, "random_state": 0}
-    assert cost["ms_per_row"] > 0.0
-    assert cost["rows_per_second"] > 1.0
-    assert cost["batch_rows"] == 10_000
     text = invoke("describe", "itq").stdout
     for words in (
         "ITQ(n_bits=8, n_iter=20, random_state=0)",
@@ -32,7 +28,6 @@ def test_a_model(folder: Path) -> None:
         "the first digits",
         f"{Path('itq').stat().st_size:,} bytes",
         str(fingerprint(hasher)),
-        "rows a second in batches of 10,000",
         "none; hashlearn compress makes models with one",
     ):
         assert words in text

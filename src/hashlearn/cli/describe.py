@@ -11,18 +11,18 @@ import click
 
 from hashlearn.cli import options
 from hashlearn.cli.exits import one_line, refusals
-from hashlearn.cli.text_tables import number, pairs
+from hashlearn.cli.text_tables import pairs
 from hashlearn.core.progress_bar import ProgressBar
 
 
-@click.command("describe", short_help="What a model is, what it was learned from, what encoding costs; codes, indexes.")
+@click.command("describe", short_help="What a model is and what it was learned from; codes, indexes.")
 @click.argument("file", type=click.Path(path_type=Path))
 @options.answers
 def describe_command(file: Path, bar: ProgressBar) -> tuple[dict[str, Any], str]:
     """Describe FILE: a model, codes (Parquet or npy) or an index of HammingIndex.
 
-    A model: class and changed parameters, what it was learned from, size, digest, its promise if hashlearn compress
-    made it, and the time that encoding takes here, measured on made-up rows. Codes and an index: which model made them.
+    A model: class and changed parameters, what it was learned from, size, digest, and its promise if hashlearn compress
+    made it. Codes and an index: which model made them.
     """
     with refusals():
         described = _way(file)
@@ -42,12 +42,10 @@ def _way(file: Path) -> Callable[[Path, ProgressBar], tuple[dict[str, Any], str]
 
 
 def _model(file: Path, bar: ProgressBar) -> tuple[dict[str, Any], str]:
-    from hashlearn.persistence import encode_cost, load_with_description
+    from hashlearn.persistence import load_with_description
 
     hasher, about = options.loaded(file, bar, load_with_description)
-    bar.begin("measuring")
-    cost = encode_cost(hasher)
-    report = {"file": str(file), "kind": "model", **about, "encode": cost._asdict()}
+    report = {"file": str(file), "kind": "model", **about}
     made, versions = about["provenance"], about["provenance"].get("versions", {})
     samples = made.get("n_samples")
     rows = "an unknown number of rows" if samples is None else f"{samples:,} rows"
@@ -60,11 +58,6 @@ def _model(file: Path, bar: ProgressBar) -> tuple[dict[str, Any], str]:
         *([("left out", ", ".join(about["left_out"]))] if about["left_out"] else []),
         ("file", f"{about['bytes']:,} bytes, format {about['format_version']}"),
         ("digest", about["digest"]),
-        (
-            "encode",
-            f"{number(cost.ms_per_row, 3)} ms for 1 row, {number(cost.rows_per_second, 3)} rows a second in batches "
-            f"of {cost.batch_rows:,}, measured here",
-        ),
         ("promise", _promise(file, hasher, about)),
     ]
     return report, pairs(lines)

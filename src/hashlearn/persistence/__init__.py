@@ -7,18 +7,15 @@ graph computes margins and packed bytes from features, and is compared with `enc
 from __future__ import annotations
 
 from hashlearn.core.container import PersistenceError
-from hashlearn.persistence.encode_cost import EncodeCost, encode_cost
 from hashlearn.persistence.model_file import FORMAT_VERSION, describe, load, load_with_description, save
 from hashlearn.persistence.onnx_export import OnnxReport, export_onnx
 from hashlearn.persistence.values import fingerprint
 
 __all__ = [
     "FORMAT_VERSION",
-    "EncodeCost",
     "OnnxReport",
     "PersistenceError",
     "describe",
-    "encode_cost",
     "export_onnx",
     "fingerprint",
     "load",
