@@ -60,14 +60,14 @@ def test_texts_on_the_page(files: Path) -> None:
     names = [f"image <{row}>" for row in range(1400)]
     table = pyarrow.table({"name": names, "vector": list(X[:1400])})
     parquet.write_table(table, "D.parquet")
-    options = ["-o", "m.hashlearn", "--page", "page.html", "--texts", "name", *QUICK]
+    options = ["-o", "m.hashlearn", "--page", "page.html", "--texts", "D.parquet::name", *QUICK]
     assert answer("compress", "D.parquet", *options)["kept"]
     text = Path("page.html").read_text("utf-8")
     assert "image &lt;" in text
     assert "image <" not in text
     np.save("names.npy", np.array(names[:3]))
     refused("compress", "D.npy", *options[:4], "--texts", "names.npy", words="--texts: names.npy: has shape (3,)")
-    refused("compress", "D.parquet", *options[:4], "--texts", "nme", words="has no column 'nme'")
+    refused("compress", "D.parquet", *options[:4], "--texts", "D.parquet::nme", words="has no column 'nme'")
 
 
 class TestVerify:

@@ -49,7 +49,7 @@ def test_text_says_how_much_is_in_the_page(given: Path) -> None:
 def test_sparse_rows_and_columns_of_parquet(given: Path) -> None:
     write_parquet(given)
     answer("explore", "model", "sparse.npz", "-o", "a.html")
-    answer("explore", "model", "lists.parquet::row", "--texts", "name", "-o", "b.html")
+    answer("explore", "model", "lists.parquet::row", "--texts", "lists.parquet::name", "-o", "b.html")
     first, second = data_of(Path("a.html")), data_of(Path("b.html"))
     assert first["codes"] == second["codes"]
     assert second["texts"] == TEXTS.tolist()

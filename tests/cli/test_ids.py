@@ -112,12 +112,3 @@ def test_a_csv_file_from_fit_to_search(folder: Path) -> None:
     same = [np.flatnonzero((codes == code).all(axis=1)) for code in codes]
     assert [item["ids"][0] for item in found["neighbors"]] == [min(f"digit-{row}" for row in rows) for rows in same]
     assert sum(len(rows) == 1 for rows in same) > 100
-
-
-def test_a_text_column_may_be_called_like_the_output(folder: Path) -> None:
-    write("docs.parquet", TEXTS, X[:N], title=TEXTS)
-    for name in ("title", "title"):  # the second time a file of that name is there
-        answer("explore", "model", "docs.parquet", "--texts", "title", "-o", name)
-    assert Path("title").read_text("utf-8").startswith("<!doctype html>")
-    words = "--texts: docs.parquet: has no column 'titel'"
-    refused("explore", "model", "docs.parquet", "--texts", "titel", words=words)

@@ -56,7 +56,7 @@ depths and the promise hold together."""
 @click.option("--family", "families", multiple=True, help="Codes to try; an unknown name lists them. May be repeated.")
 @click.option("--thorough", is_flag=True, help="Try neural codes too, and FAISS at all sizes: several minutes.")
 @click.option("--max-rows", type=int, default=100_000, help="A larger file is tested by a random sample of this many.")
-@click.option("--texts", metavar="COLUMN|FILE", help="Text of each row for the page: a column of FEATURES, or a file.")
+@click.option("--texts", metavar="FILE", help="Text of each row for the page, such as rows.parquet::title.")
 @click.option("--query-texts", metavar="FILE", help="Text of each query for the page.")
 @click.option("--plan-for", type=click.IntRange(min=1), metavar="N", help="Rows to plan memory for.  [default: all]")
 @options.seed_option
@@ -86,8 +86,7 @@ def compress_command(
     from hashlearn import compress
     from hashlearn.streams import open_rows, read_labels
 
-    of_texts = (options.texts_file(texts, features), options.texts_file(query_texts, queries))
-    inputs = (features, queries, labels, *of_texts)
+    inputs = (features, queries, labels, texts, query_texts)
     options.require_place(output, *inputs)
     if page is not None:
         options.require_place(page, *inputs, option="--page")
@@ -105,10 +104,8 @@ def compress_command(
         with refusals("--labels"):
             y = None if labels is None else read_labels(labels)
         shown = {
-            "texts": options.texts_for(texts, features, source.n_rows, "--texts"),
-            "query_texts": options.texts_for(
-                query_texts, queries or "", None if own is None else len(own), "--query-texts"
-            ),
+            "texts": options.texts_for(texts, source.n_rows, "--texts"),
+            "query_texts": options.texts_for(query_texts, None if own is None else len(own), "--query-texts"),
         }
         with refusals(source.name):
             plan = compress(

@@ -20,7 +20,7 @@ from hashlearn.pages.formatting import seconds
 @options.model_argument
 @options.features_argument
 @options.output_option("Where the page goes.", "explore.html")
-@click.option("--texts", metavar="COLUMN|FILE", help="Text of each row: a column of FEATURES, or a file.")
+@click.option("--texts", metavar="FILE", help="Text of each row, such as rows.parquet::title.")
 @options.rows_option("--images", "Image of each row, uint8 (n, h, w) or (n, h, w, 3), npy or npz")
 @options.rows_option("--labels", "Class of each row, for colors")
 @click.option("--title", help="Name of the collection, on top of the page.")
@@ -44,11 +44,11 @@ def explore_command(
     from hashlearn.explorer import write_page
     from hashlearn.streams import read_images
 
-    options.require_place(output, model, features, options.texts_file(texts, features), images, labels)
+    options.require_place(output, model, features, texts, images, labels)
     began = time.perf_counter()
     hasher = options.loaded(model, bar)
     source = options.rows_for(hasher, features, "")
-    shown = {"texts": options.texts_for(texts, features, source.n_rows, "--texts")}
+    shown = {"texts": options.texts_for(texts, source.n_rows, "--texts")}
     with refusals("--images"):
         shown["images"] = None if images is None else read_images(images)
     classes = options.labels_for(labels, source)

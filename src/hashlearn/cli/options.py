@@ -187,32 +187,19 @@ def labels_for(address: str | None, source: RowSource) -> NDArray[Any] | None:
         return labels
 
 
-def texts_for(address: str | None, features: str, n_rows: int | None, flag: str) -> Any:
-    """The texts of rows: a column of their own Parquet or CSV file, or an array in another file."""
+def texts_for(address: str | None, n_rows: int | None, flag: str) -> Any:
+    """A text for each row of another file."""
     from hashlearn.streams import read_labels
-    from hashlearn.streams.opening import PART, split_address
 
     if address is None:
         return None
     with refusals(flag):
-        is_column = texts_file(address, features) is None
-        found = read_labels(f"{split_address(features)[0]}{PART}{address}" if is_column else address)
-        if found.ndim != 1 or len(found) != n_rows:
+        texts = read_labels(address)
+        if texts.ndim != 1 or len(texts) != n_rows:
             raise ValueError(
-                f"{address}: has shape {found.shape}, and there must be one text for each of {n_rows} row(s)"
+                f"{address}: has shape {texts.shape}, and there must be one text for each of {n_rows} row(s)"
             )
-        return found.astype(str)
-
-
-def texts_file(address: str | None, features: str | None) -> str | None:
-    """The file that an address of texts names; None if it names a column of the features."""
-    from hashlearn.streams.opening import TABLES, has_column, split_address
-
-    with refusals():
-        if address is None or features is None or split_address(features)[0].suffix.lower() not in TABLES:
-            return address
-        is_column = has_column(features, address) or not split_address(address)[0].exists()
-        return None if is_column else address
+        return texts.astype(str)
 
 
 def require_place(output: Path, *inputs: Path | str | None, option: str = "--output") -> None:
