@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 
 from hashlearn.experiments.bench.blocks import Block, Entry, Verdict, blocks
-from hashlearn.experiments.report.tables import headline, leader, tally
+from hashlearn.experiments.report.tables import headline, tally
 from tests.experiments.report import synthetic
 
 
@@ -62,19 +60,6 @@ def test_headline_counts_what_the_tables_mark() -> None:
     assert "1 of them clearly better" in said
     assert "1 is worse" in said
     assert headline([(block, block.beside_paper(lambda *key: None))]) == "4 cells measured."
-
-
-def test_leader_is_taken_over_the_lengths_that_all_have() -> None:
-    found = [
-        synthetic.cell("inference", "mnist", method, n_bits) for method, n_bits in [("SDR", 8), ("AL", 8), ("AL", 16)]
-    ]
-    for cell, value in zip(found, (0.6, 0.5, 0.99), strict=True):
-        cell["metrics"]["precision@2"] = value
-    best = leader(blocks(found)[0])
-    assert best is not None
-    assert best[0] == "SDR"
-    assert math.isclose(best[1], 60.0)
-    assert leader(blocks(found[2:])[0]) is None
 
 
 def test_blocks_come_in_the_papers_order() -> None:

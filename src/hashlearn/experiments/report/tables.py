@@ -43,33 +43,17 @@ def headline(parts: Sequence[Part]) -> str:
     return f"{share} {compared} measured values are within tolerance of the paper’s or better, {above}{below}."
 
 
-def leader(block: Block) -> tuple[str, float] | None:
-    """The method with the highest mean of the table's metric over the lengths that all methods have, and that mean.
-
-    None for a single method, or if no length is shared.
-    """
-    means = {method: [block.score(method, n_bits).mean for n_bits in block.lengths] for method in block.methods}
-    shared = [column for column in zip(*means.values(), strict=True) if None not in column]
-    if not shared or len(means) < 2:
-        return None
-    over_lengths = [sum(values) / len(shared) for values in zip(*shared, strict=True)]
-    best = max(range(len(means)), key=over_lengths.__getitem__)
-    return list(means)[best], over_lengths[best]
-
-
 def glance(parts: Sequence[Part]) -> Markup:
-    """One line for each table and data set: what is measured, which method leads, how it compares with the paper."""
+    """One line for each table and data set: what is measured, and how it compares with the paper."""
     rows = []
     any_compared = any(tally(compared) for _, compared in parts)
     for block, compared in parts:
-        best = leader(block)
         what = [element("a", block.table.title, href=f"#{block.key}"), element("small", dataset_name(block.dataset))]
         amount = [counted(len(block.methods), "method"), element("small", counted(block.draws, "draw"))]
-        lead = [best[0], element("small", f"{fixed(best[1])} %")] if best else ABSENT
-        contents = (amount, lead, _agreement(tally(compared))) if any_compared else (amount, lead)
+        contents = (amount, _agreement(tally(compared))) if any_compared else (amount,)
         entries = [element("td", content) for content in contents]
         rows.append(element("tr", element("th", what, scope="row"), entries))
-    heads = ["experiment", "measured", "highest mean", *(["against the paper"] if any_compared else [])]
+    heads = ["experiment", "measured", *(["against the paper"] if any_compared else [])]
     return plain_table("glance", element("strong", "At a glance"), heads, rows, "At a glance")
 
 
