@@ -71,9 +71,9 @@ def test_every_row_of_the_frontier_is_in_the_table_and_the_chosen_one_is_marked(
     assert table is not None
     assert table[1].count("<tr>") == 1 + len(plans.frontier())
     assert table[1].count("✓ chosen") == 1
-    kinds = [f"{what}-{mode}" for what in ("codes", "rescored", "depth") for mode in ("asymmetric", "hamming")]
+    kinds = [f"{what}-{mode}" for what in ("codes", "rescored") for mode in ("asymmetric", "hamming")]
     assert re.findall('data-plot="(.*?)"', text) == kinds
-    assert text.count('class="ring"') == 3
+    assert text.count('class="ring"') == 2
     alone = page(plans.plan(keep_floats=False), tmp_path)
     assert re.findall('data-plot="(.*?)"', alone) == kinds[:2]
 

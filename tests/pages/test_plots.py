@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hashlearn.pages.plots import HEIGHT, WIDTH, Line, line_plot, linear_axis, log_axis
+from hashlearn.pages.plots import HEIGHT, WIDTH, Line, line_plot, linear_axis
 from hashlearn.pages.series_styles import look
 
 numbers = st.floats(-1e9, 1e9).filter(lambda x: x == 0 or abs(x) > 1e-6)
@@ -21,14 +21,6 @@ def test_a_linear_axis_holds_its_values_between_even_ticks(values: list[float]) 
     assert axis.low - slack <= min(values) <= max(values) <= axis.high + slack
     assert 2 <= len(axis.ticks) <= 12
     assert np.ptp(np.diff(axis.ticks)) <= 1e-6 * (axis.high - axis.low) + 1e-12
-
-
-@given(st.lists(st.floats(0.0, 1e3), min_size=1, max_size=20))
-def test_a_log_axis_shows_every_value_and_zeros_at_the_bottom(values: list[float]) -> None:
-    axis = log_axis(values, floor=1e-4)
-    places = [axis.fraction(max(value, 1e-4)) for value in values]
-    assert all(-1e-9 <= place <= 1 + 1e-9 for place in places)
-    assert axis.fraction(0.0) == 0.0
 
 
 def test_a_plot_maps_values_to_places_and_names_every_line() -> None:

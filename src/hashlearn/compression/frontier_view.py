@@ -8,7 +8,7 @@ from typing import NamedTuple
 from hashlearn.compression.result import Certificate, FrontierRow
 from hashlearn.pages.formatting import ABSENT, at_least, percent, seconds
 from hashlearn.pages.markup import Markup, element, join
-from hashlearn.pages.plots import Axis, Frame, Line, line_plot, linear_axis, log_axis, marked_axis
+from hashlearn.pages.plots import Axis, Frame, Line, line_plot, linear_axis, marked_axis
 from hashlearn.pages.series_styles import Look, look, swatch
 from hashlearn.pages.tables import plain_table
 
@@ -20,45 +20,30 @@ MOST_ROWS_OPEN = 24  # a longer table is folded
 class _Point(NamedTuple):
     row: FrontierRow
     value: float
-    low: float | None  # where its whisker ends
+    low: float  # where its whisker ends
 
 
 def frontier_figures(rows: Sequence[FrontierRow], promise: Certificate) -> list[Markup]:
-    """Against bytes: recall of the codes alone, recall after rescoring, candidates needed; for each kind of search."""
-    recall = {"y_title": f"recall@{promise.k}, %", "note": "A whisker goes down to the bound."}
-    figures = _figures(rows, promise, "codes", "codes_recall", "codes_bound", title="Codes alone", **recall)
+    """Recall of the codes alone, and after rescoring, against bytes; for each kind of search."""
+    figures = _figures(rows, promise, "codes", "codes_recall", "codes_bound", "Codes alone")
     if promise.keep_floats:
-        title = f"{promise.max_depth:,} candidates rescored"
-        figures += _figures(rows, promise, "rescored", "recall", "bound", title=title, **recall)
-        candidates = {"title": "Candidates to rescore", "y_title": "candidates, logarithmic"}
-        note = f"Needed to promise {percent(promise.recall)}; fewer are better."
-        figures += _figures(rows, promise, "depth", "depth", None, note=note, **candidates)
+        figures += _figures(rows, promise, "rescored", "recall", "bound", f"{promise.max_depth:,} candidates rescored")
     return figures
 
 
 def _figures(
-    rows: Sequence[FrontierRow],
-    promise: Certificate,
-    kind: str,
-    value: str,
-    low: str | None,
-    *,
-    title: str,
-    y_title: str,
-    note: str,
+    rows: Sequence[FrontierRow], promise: Certificate, kind: str, value: str, low: str, title: str
 ) -> list[Markup]:
-    """A figure for each kind of search. Recall has a lower bound and a value asked for; candidates have neither."""
-    styles, asked = _styles(rows), None if low is None else 100.0 * promise.recall
-    scale = 1.0 if low is None else 100.0
+    """A figure for each kind of search, of the attributes ``value`` and ``low``."""
+    styles, asked = _styles(rows), 100.0 * promise.recall
     points = [
-        _Point(row, scale * getattr(row, value), None if low is None else scale * getattr(row, low))
+        _Point(row, 100.0 * getattr(row, value), 100.0 * getattr(row, low))
         for row in rows
         if getattr(row, value) is not None
     ]
     if not points:
         return []
-    heights = [height for point in points for height in (point.value, point.low, asked) if height is not None]
-    axis = log_axis(heights, floor=1.0) if low is None else linear_axis(heights, low=0.0, high=100.0)
+    heights = [height for point in points for height in (point.value, point.low, asked)]
     sizes = _bytes_axis([point.row.bytes_per_row for point in points])
     figures = []
     for mode, words in MODES.items():
@@ -67,12 +52,12 @@ def _figures(
             figure = line_plot(
                 _lines(of_mode, styles),
                 sizes,
-                axis,
+                linear_axis(heights, low=0.0, high=100.0),
                 title=f"{title}, {words}",
                 x_title="bytes a row, logarithmic",
-                y_title=y_title,
+                y_title=f"recall@{promise.k}, %",
                 kind=f"{kind}-{mode}",
-                note=note,
+                note="A whisker goes down to the bound.",
                 in_front=_marks(of_mode, asked),
             )
             figures.append(figure)
@@ -130,16 +115,16 @@ def _bytes_axis(sizes: Sequence[int]) -> Axis:
     return marked_axis(ticks, sizes, log=True)
 
 
-def _marks(points: Sequence[_Point], asked: float | None) -> Callable[[Frame], Markup]:
+def _marks(points: Sequence[_Point], asked: float) -> Callable[[Frame], Markup]:
     """A ring around the chosen code, and a line at the recall that was asked for."""
 
     def draw(frame: Frame) -> Markup:
-        parts = []
-        if asked is not None:
-            at, left, right = frame.at_y(asked), frame.at_x(frame.x.low), frame.at_x(frame.x.high)
-            parts.append(element("path", d=f"M{left:.1f} {at:.1f}H{right:.1f}", class_="asked"))
-            place = {"x": f"{right:.1f}", "y": f"{at + 14:.1f}", "text_anchor": "end"}
-            parts.append(element("text", "asked for", class_="tick halo", **place))
+        at, left, right = frame.at_y(asked), frame.at_x(frame.x.low), frame.at_x(frame.x.high)
+        place = {"x": f"{right:.1f}", "y": f"{at + 14:.1f}", "text_anchor": "end"}
+        parts = [
+            element("path", d=f"M{left:.1f} {at:.1f}H{right:.1f}", class_="asked"),
+            element("text", "asked for", class_="tick halo", **place),
+        ]
         for row, value, _ in points:
             if row.chosen:
                 x, y = frame.at_x(row.bytes_per_row), frame.at_y(value)

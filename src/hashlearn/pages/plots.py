@@ -178,19 +178,6 @@ def linear_axis(values: Iterable[float], count: int = 5, low: float | None = Non
     return Axis(ticks[0], ticks[-1], ticks)
 
 
-def log_axis(values: Iterable[float], floor: float) -> Axis:
-    """Decades around the values; values below ``floor`` are drawn at it.
-
-    >>> log_axis([0.02, 3.0], floor=1e-4).ticks
-    (0.01, 0.1, 1.0, 10.0)
-    """
-    held = [max(value, floor) for value in values]
-    first = math.floor(math.log10(min(held)) + 1e-9)
-    last = max(math.ceil(math.log10(max(held)) - 1e-9), first + 1)
-    ticks = tuple(10.0**power for power in range(first, last + 1))
-    return Axis(ticks[0], ticks[-1], ticks[:: max(1, math.ceil(len(ticks) / 6))], log=True)
-
-
 def marked_axis(ticks: Sequence[float], values: Iterable[float] = (), log: bool = False) -> Axis:
     """An axis with a tick at each of these places and nowhere else, long enough for the values too.
 
