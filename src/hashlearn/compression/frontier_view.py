@@ -36,13 +36,7 @@ def _figures(
 ) -> list[Markup]:
     """A figure for each kind of search, of the attributes ``value`` and ``low``."""
     styles, asked = _styles(rows), 100.0 * promise.recall
-    points = [
-        _Point(row, 100.0 * getattr(row, value), 100.0 * getattr(row, low))
-        for row in rows
-        if getattr(row, value) is not None
-    ]
-    if not points:
-        return []
+    points = [_Point(row, 100.0 * getattr(row, value), 100.0 * getattr(row, low)) for row in rows]
     heights = [height for point in points for height in (point.value, point.low, asked)]
     sizes = _bytes_axis([point.row.bytes_per_row for point in points])
     figures = []
