@@ -33,10 +33,10 @@ def test_searches_are_sorted_and_never_find_the_query(result):
     for gallery in result.galleries.values():
         assert len(gallery["queries"]) == SHOWN_QUERIES
         for query in gallery["queries"]:
-            distances = [image["distance"] for image in query["neighbours"]]
+            distances = [image["distance"] for image in query["neighbors"]]
             assert distances == sorted(distances)
             assert len(distances) == NEAREST
-            assert query["image"] not in [image["image"] for image in query["neighbours"]]
+            assert query["image"] not in [image["image"] for image in query["neighbors"]]
 
 
 def test_what_to_do_next_are_commands_that_exist():

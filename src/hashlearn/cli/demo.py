@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hashlearn.compression import Compression
     from hashlearn.experiments.bench.digits import DigitsResult
 
-HEADER = ("learned from", "method", "float neighbors", "precision within 2 bits", "mAP", "fit, s", "encode, s", "")
+HEADER = ("learned from", "method", "float neighbors", "precision within 2 bits", "mAP", "fit, s", "encode, s")
 NEXT_STEPS = (  # the command, and what it does
     ("hashlearn compress X.npy -o model.hashlearn --page page.html", "find the smallest code that keeps your search"),
     ("hashlearn fit X.npy -o model.hashlearn", "learn codes from your own rows"),
@@ -71,7 +71,7 @@ def _compressed(seed: int, page: Path, bar: ProgressBar) -> Compression:
 
 def _row(row: Any) -> tuple[str, ...]:
     scores = (percent(row.neighbors, 3), percent(row.precision, 3), percent(row.mean_average_precision, 3))
-    return (row.setting, row.method, *scores, seconds(row.fit_seconds), seconds(row.encode_seconds), "")
+    return (row.setting, row.method, *scores, seconds(row.fit_seconds), seconds(row.encode_seconds))
 
 
 def _worked_search(result: DigitsResult) -> str:
@@ -81,6 +81,6 @@ def _worked_search(result: DigitsResult) -> str:
     label = next(iter(shown.values()))["label"]
     lines = [f"A search: the images nearest to a {label}, with their distances in bits"]
     for name, query in shown.items():
-        found = "  ".join(f"{image['label']} ({image['distance']})" for image in query["neighbours"])
+        found = "  ".join(f"{image['label']} ({image['distance']})" for image in query["neighbors"])
         lines.append(f"{name:<{width}}  {found}")
     return "\n".join(lines)

@@ -20,16 +20,13 @@ def table(caption: object, heads: Iterable[object], rows: Iterable[object], **at
 
 
 def text_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table with its first and last columns aligned left and the others, which hold numbers, right."""
-    widths = [max(len(row[column]) for row in (header, *rows)) for column in range(len(header))]
-    last = len(header) - 1
+    """A table with columns that hold a number aligned right, but for the first, and the others left."""
+    columns = list(zip(header, *rows, strict=True))
+    widths = [max(map(len, column)) for column in columns]
+    sides = ["<", *(">" if any(cell[:1].isdigit() for cell in cells) else "<" for _, *cells in columns[1:])]
 
     def line(row: Sequence[str]) -> str:
-        cells = [
-            f"{cell:<{width}}" if column in (0, last) else f"{cell:>{width}}"
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ]
-        return "  ".join(cells).rstrip()
+        return "  ".join(f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True)).rstrip()
 
     rule = "  ".join("─" * width for width in widths)
     return "\n".join([line(header), rule, *map(line, rows)])

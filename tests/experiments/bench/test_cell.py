@@ -117,10 +117,10 @@ def test_gallery_shows_the_same_queries_for_every_method_and_its_own_nearest():
     raw = {image.tobytes(): DATA.class_names[y] for image, y in zip(DATA.images, DATA.y, strict=True)}
     for query in gallery["queries"]:
         assert raw[base64.b64decode(query["image"])] == query["label"]
-        distances = [neighbor["distance"] for neighbor in query["neighbours"]]
+        distances = [neighbor["distance"] for neighbor in query["neighbors"]]
         assert len(distances) == NEAREST
         assert distances == sorted(distances)
-        assert all(raw[base64.b64decode(n["image"])] == n["label"] for n in query["neighbours"])
+        assert all(raw[base64.b64decode(n["image"])] == n["label"] for n in query["neighbors"])
     assert strict(as_text(records[0]))["gallery"] == records[0]["gallery"]
 
 
@@ -134,7 +134,7 @@ def test_neighbors_at_equal_distance_come_by_index():
     shown = record["gallery"]["queries"][0]
     assert base64.b64decode(shown["image"]) == DATA.images[query].tobytes()
     expected = [DATA.images[split.database[item]].tobytes() for item in nearest]
-    assert [base64.b64decode(neighbor["image"]) for neighbor in shown["neighbours"]] == expected
+    assert [base64.b64decode(neighbor["image"]) for neighbor in shown["neighbors"]] == expected
 
 
 def test_warnings_are_kept_with_the_result(monkeypatch):

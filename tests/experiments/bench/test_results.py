@@ -99,7 +99,7 @@ def test_the_last_error_of_a_missing_cell_is_told_until_it_succeeds(folder, reco
         (b"\xff\xfe\x00", "8-1.json: is damaged"),
         (b"[1, 2]", "8-1.json: is not a result of `hashlearn bench`; move it away"),
         (b'{"precision": 0.5}', "8-1.json: is not a result of `hashlearn bench`"),
-        (b'{"schema": 1, "cell": {}}', "8-1.json: lacks cell, protocol"),
+        (b'{"schema": 2, "cell": {}}', "8-1.json: lacks cell, protocol"),
     ],
 )
 def test_damaged_and_foreign_files_are_refused_by_name(folder, content, message):
@@ -110,8 +110,8 @@ def test_damaged_and_foreign_files_are_refused_by_name(folder, content, message)
 
 
 def test_another_schema_is_refused(folder, record):
-    (folder / CELL.path).write_text(json.dumps({**record, "schema": 2}))
-    with pytest.raises(ResultError, match=r"8-1.json: was stored in format 2, this version reads and writes 1"):
+    (folder / CELL.path).write_text(json.dumps({**record, "schema": 1}))
+    with pytest.raises(ResultError, match=r"8-1.json: was stored in format 1, this version reads and writes 2"):
         read(folder)
 
 

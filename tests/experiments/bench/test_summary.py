@@ -52,11 +52,11 @@ def test_mean_sample_deviation_and_difference():
 def test_table_by_hand():
     shown = summary(THREE, methods=["SDR", "NOPT", "Broken"])
     assert shown.text().splitlines() == [
-        "method                        L = 8  L = 16",
+        "method                        L = 8                               L = 16",
         "──────  ───────────────────────────  ───────────────────────────────────",
         "SDR     89.00 ± 2.65 (86.33, +2.67)  94.00 (93.86, +0.14) [1 of 3 draws]",
-        "NOPT                      – (81.14)  – (93.41)",
-        "Broken                            –  –",
+        "NOPT                      – (81.14)                            – (93.41)",
+        "Broken                            –                                    –",
     ]
 
 

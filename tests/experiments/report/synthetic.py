@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from hashlearn.experiments.bench.asked import Asked, Run
+from hashlearn.experiments.bench.cell import SCHEMA
 from hashlearn.experiments.bench.results import Results
 
 LENGTHS = {
@@ -88,7 +89,7 @@ def cell(table: str, dataset: str, method: str, n_bits: int, draw: int = 0, draw
     features = {"mnist": "pixels", "cifar10": "hog" if table == "knn" else "gist"}.get(dataset, "given")
     longest = n_bits == LENGTHS[table][-1]
     return {
-        "schema": 1,
+        "schema": SCHEMA,
         "cell": {
             "table": table,
             "dataset": dataset,
@@ -166,7 +167,7 @@ def _gallery(dataset: str, method: str, n_bits: int) -> dict[str, Any] | None:
             found = label if rng.random() < 0.95 - 0.05 * place else int(rng.integers(10))
             distance = place // 3 + (found != label)
             neighbors.append({**_picture(dataset, found, rng), "distance": distance})
-        queries.append({**_picture(dataset, label, np.random.default_rng(label)), "neighbours": neighbors})
+        queries.append({**_picture(dataset, label, np.random.default_rng(label)), "neighbors": neighbors})
     shape = [24, 24] if dataset == "mnist" else [32, 32, 3]
     return {"image_shape": shape, "queries": queries}
 

@@ -118,7 +118,7 @@ def test_names_and_labels_are_escaped(cells: list[dict[str, Any]]) -> None:
         cell["digest"] = evil
         for query in (cell["gallery"] or {"queries": []})["queries"]:
             query["label"] = evil
-            for neighbor in query["neighbours"]:
+            for neighbor in query["neighbors"]:
                 neighbor["label"] = evil
     text = results_page(synthetic.results(poisoned), title=evil, paper_value=synthetic.paper_value)
     found = structure(text)

@@ -39,7 +39,7 @@ def test_writes_the_page_and_says_what_is_in_it(folder: Path, tmp_path: Path) ->
 def test_bad_input_ends_with_a_message_and_2(folder: Path, tmp_path: Path) -> None:
     stored = folder / "inference" / "mnist" / "SDR" / "8-0.json"
     whole = stored.read_text()
-    for content, said in ((whole[:-9], "damaged"), (whole.replace('"schema": 1', '"schema": 99'), "format 99")):
+    for content, said in ((whole[:-9], "damaged"), (whole.replace('"schema": 2', '"schema": 99'), "format 99")):
         stored.write_text(content)
         outcome = CliRunner().invoke(report_command, [str(folder), "-o", str(tmp_path / "page.html")])
         assert outcome.exit_code == 2

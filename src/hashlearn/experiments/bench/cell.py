@@ -34,7 +34,7 @@ from hashlearn.experiments.bench.tables import TABLES, Cell, Table
 from hashlearn.experiments.datasets import DataSet
 from hashlearn.hashers import BaseHasher
 
-SCHEMA = 1
+SCHEMA = 2
 PACKAGES = ("numpy", "scipy", "scikit-learn", "numba")  # whose versions are recorded
 GIB = 2**30
 NOT_RECORDED = ("progress", "verbose")  # parameters that do not affect the result
@@ -246,7 +246,7 @@ def gallery(
         "queries": [
             {
                 **_picture(data, split.queries[query]),
-                "neighbours": [  # the key of stored results
+                "neighbors": [
                     {**_picture(data, split.database[item]), "distance": int(distances[row, item])}
                     for item in nearest[row]
                 ],

@@ -59,7 +59,7 @@ def queries_and_neighbors(galleries: Mapping[str, Gallery], styles: Mapping[str,
 
 
 def _row(style: Look, method: str, query: Mapping[str, Any], held: Gallery) -> Markup:
-    neighbors, wanted = query["neighbours"], str(query["label"])
+    neighbors, wanted = query["neighbors"], str(query["label"])
     right = sum(str(neighbor["label"]) == wanted for neighbor in neighbors)
     name = element("p", swatch(style), method, element("span", f" {right} of {len(neighbors)}"))
     figures = [_neighbor(held, neighbor, wanted) for neighbor in neighbors]
