@@ -25,6 +25,7 @@ from hashlearn.bqp.sdr.certificate import (
     shifted_bound,
 )
 from hashlearn.bqp.sdr.chebyshev import chebyshev_test, shifted_sum
+from hashlearn.bqp.sdr.growth import growth_bound
 
 
 def exact(array: np.ndarray) -> np.ndarray:
@@ -332,3 +333,8 @@ def test_a_factor_that_cancels_is_no_proof_for_products():
     x = np.sign(P[:, 0])
     reached = (exact(P[:, 0]) @ exact(x)) ** 2 - (exact(near[:, 0]) @ exact(x)) ** 2
     assert Fraction(bound) <= reached
+
+
+def test_rounding_in_a_recurrence_can_hide_more_growth() -> None:
+    bounds = [growth_bound(1.0, np.full(100, error)) for error in (0.0, 1e-4, 1e-3)]
+    assert bounds[2] > 5.0 * bounds[1] > 5.0 * bounds[0] > 0.0

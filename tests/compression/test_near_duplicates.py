@@ -9,6 +9,7 @@ import pytest
 from scipy.stats import binom
 
 from hashlearn import near_duplicates
+from hashlearn.bits import hamming_distances
 from hashlearn.compression import NearDuplicates
 from hashlearn.compression.near_duplicates import _SimilarRows, accepted_radius
 from hashlearn.compression.promise import fewest_values
@@ -57,6 +58,14 @@ def test_few_rows_are_compared_by_floats_and_the_answer_is_exact() -> None:
     assert (found.exact, found.radius, found.promised_missed, found.n_checked) == (True, None, 0.0, N)
     assert found.n_candidates == N * (N - 1) // 2
     assert found.n_with_duplicates == len(np.unique(found.pairs))
+
+
+def test_each_pair_of_codes_within_the_radius_is_one_candidate() -> None:
+    X = planted()
+    hasher = LSH(n_bits=64, random_state=0).fit(X)
+    found = by_codes(X, hasher=hasher)
+    distances = hamming_distances(hasher.encode(X), hasher.encode(X))
+    assert found.n_candidates == np.count_nonzero(np.triu(distances <= found.radius, 1))
 
 
 def test_codes_find_true_pairs_only_and_keep_the_promise() -> None:
