@@ -75,12 +75,9 @@ def _row(row: Any) -> tuple[str, ...]:
 
 
 def _worked_search(result: DigitsResult) -> str:
-    """The nearest digits to the first query, by each method."""
-    shown = {name: found["queries"][0] for name, found in result.galleries.items()}
-    width = max(map(len, shown))
-    label = next(iter(shown.values()))["label"]
-    lines = [f"A search: the images nearest to a {label}, with their distances in bits"]
-    for name, query in shown.items():
-        found = "  ".join(f"{image['label']} ({image['distance']})" for image in query["neighbors"])
-        lines.append(f"{name:<{width}}  {found}")
+    """The digits nearest to the first query, by each method."""
+    width = max(map(len, result.neighbors))
+    lines = [f"A search: the images nearest to a {result.query_label}, with their distances in bits"]
+    for name, neighbors in result.neighbors.items():
+        lines.append(f"{name:<{width}}  {'  '.join(f'{label} ({distance})' for label, distance in neighbors)}")
     return "\n".join(lines)

@@ -30,14 +30,14 @@ def gallery(block: Block, opened: bool = False) -> Markup | None:
             lengths.add(record["cell"]["n_bits"])
     if not stored:
         return None
-    queries = queries_and_neighbors(stored, {method: look_in(block, method) for method in stored})
+    queries = _queries(stored, {method: look_in(block, method) for method in stored})
     bits = " and ".join(str(n_bits) for n_bits in sorted(lengths))
     title = element("strong", f"{block.table.title}, {dataset_name(block.dataset)}, {bits} bits")
     summary = element("summary", title, f" {counted(len(queries), 'query', 'queries')}")
     return element("details", summary, queries, class_="part gallery", open=opened, data_gallery=block.key)
 
 
-def queries_and_neighbors(galleries: Mapping[str, Gallery], styles: Mapping[str, Look]) -> list[Markup]:
+def _queries(galleries: Mapping[str, Gallery], styles: Mapping[str, Look]) -> list[Markup]:
     """A section for each query, with what each method found. Methods share their queries."""
     found: dict[tuple[str, str], list[tuple[str, Any, Gallery]]] = {}
     for method, held in galleries.items():
