@@ -50,7 +50,7 @@ class Task:
 
 
 def make_task(query_codes: Any, database_codes: Any, query_labels: Any, database_labels: Any) -> Task:
-    """Check the four arrays and convert them for the kernels. Tensors are copied to the host, which counts as fast."""
+    """Check the four arrays and convert them for the kernels. Tensors are copied to the host."""
     query_codes = _codes(to_numpy(query_codes), "query_codes")
     database_codes = _codes(to_numpy(database_codes), "database_codes")
     n, width = query_codes.shape

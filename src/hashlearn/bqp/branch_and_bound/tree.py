@@ -132,7 +132,7 @@ class ExactProblem:
         self.N, self.exponent = exact_matrix(self.array) if form is None else reduced(form.N, form.exponent)
         self.lattice = Lattice.of(self.N)
         self.is_exact = A.is_exact() and (form is None or form.rounding == 0.0)  # also in float64
-        # What writing out a low-rank A may have changed any value by.
+        # Forming a low-rank A as a dense array may change any value by this much.
         self._rounding = 0.0 if A.is_exact() else float(A.entry_error().sum())
         self._form = form
 

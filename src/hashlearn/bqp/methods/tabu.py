@@ -45,7 +45,7 @@ class TabuWalks:
         self.A = A
         self._diagonal = A.diagonal()
         self.steps_per_move = 2.0 * A.n
-        # By blocks of rows: |A| as a whole would be a second n × n array.
+        # Sum |A| by blocks of rows, because |A| itself would be a second n × n array.
         self._tolerance = ROUNDING * sum(map_row_blocks(lambda a, b: float(np.abs(A.array[a:b]).sum()), A.n))
 
     def walk(

@@ -44,7 +44,7 @@ _FACTOR: dict[Sense, int] = {"max-cut": 2, "qubo": 4, "ising": 1}
 NEGLIGIBLE = 2.0**-120
 # Sums of integers up to this size are exact in float64, also four times as large.
 LARGEST_SUM = 2**50
-# Most lists of fractions show themselves in this many entries.
+# This many entries are tested first, because they are enough to recognize most arrays of fractions.
 FIRST = 1000
 # The largest weight may have a binary exponent in this range; beyond, weights are scaled.
 _EXPONENTS = range(-200, 201)
