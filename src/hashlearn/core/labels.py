@@ -25,7 +25,7 @@ def checked_labels(labels: Any, n: int, name: str = "y", rows: str = "X") -> NDA
     """
     require_unmasked(labels, name)
     labels = to_numpy(labels)
-    array = label_array(labels.toarray() if hasattr(labels, "toarray") else labels)
+    array = _of_one_type(labels.toarray() if hasattr(labels, "toarray") else labels, name)
     if array.ndim == 2 and array.shape[1] == 1:
         array = array.ravel()
     if array.ndim not in (1, 2):
@@ -38,48 +38,38 @@ def checked_labels(labels: Any, n: int, name: str = "y", rows: str = "X") -> NDA
         raise ValueError(f"{rows} and {name} have inconsistent numbers of samples: {n} and {len(array)}")
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         raise ValueError(f"{name} contains NaN or infinity; every sample needs a label")
-    if array.dtype.kind in "OMm" and any(label is None or label != label for label in array.ravel()):
-        raise ValueError(f"{name} contains missing labels (None or NaN); every sample needs a label")
+    if array.dtype.kind in "Mm" and np.isnat(array).any():
+        raise ValueError(f"{name} contains missing labels (NaT); every sample needs a label")
     if array.ndim == 2 and not np.isin(array, (0, 1)).all():
         raise ValueError(f"a two-dimensional {name} must hold 0/1 indicators, one column a label")
-    return of_one_type(array, name)
+    return array
 
 
-def label_array(labels: Any) -> NDArray[Any]:
-    """Labels as an array. Numbers beside text in a list stay numbers, where NumPy would write them as text.
+def _of_one_type(labels: Any, name: str) -> NDArray[Any]:
+    """Labels as an array: objects as numbers if all of them are numbers, else as text.
 
-    >>> label_array([1, "1"])
-    array([1, '1'], dtype=object)
-    """
-    array = np.asarray(labels)
-    if not isinstance(labels, list | tuple) or array.dtype.kind != "U":
-        return array
-    objects = np.asarray(labels, dtype=object)
-    return array if all(isinstance(value, str) for value in objects.flat) else objects
-
-
-def of_one_type(labels: NDArray[Any], name: str) -> NDArray[Any]:
-    """Objects as numbers if all of them are numbers, else as text; other arrays unchanged.
-
-    >>> of_one_type(np.array([1, "1"], dtype=object), "y")
+    >>> _of_one_type([1, "1"], "y")
     Traceback (most recent call last):
         ...
     ValueError: y has text and other labels, such as '1' and 1; give labels of one type
     """
-    if labels.dtype.kind != "O":
-        return labels
-    values = labels.ravel().tolist()
+    array = np.asarray(labels)
+    if isinstance(labels, list | tuple) and array.dtype.kind == "U":  # NumPy writes numbers beside text as text
+        array = np.asarray(labels, dtype=object)
+    if array.dtype.kind != "O":
+        return array
+    values = array.ravel().tolist()
+    if any(value is None or value != value for value in values):
+        raise ValueError(f"{name} contains missing labels (None or NaN); every sample needs a label")
+    texts = [value for value in values if isinstance(value, str)]
     others = [value for value in values if not isinstance(value, str)]
-    if 0 < len(others) < len(values):
-        text = next(value for value in values if isinstance(value, str))
+    if texts and others:
         raise ValueError(
-            f"{name} has text and other labels, such as {text!r} and {others[0]!r}; give labels of one type"
+            f"{name} has text and other labels, such as {texts[0]!r} and {others[0]!r}; give labels of one type"
         )
-    if others and all(isinstance(value, int | float | np.number) for value in others):
-        numbers = np.array(others).reshape(labels.shape)
-        if numbers.dtype.kind in "biuf":  # whole numbers of more than 64 bits stay objects
-            return numbers
-    return labels.astype(str)
+    numbers = np.array(values).reshape(array.shape)
+    is_numeric = numbers.dtype.kind in "biuf" and all(isinstance(value, int | float | np.number) for value in values)
+    return numbers if is_numeric else array.astype(str)
 
 
 def require_classes(labels: NDArray[Any], name: str = "y") -> None:
