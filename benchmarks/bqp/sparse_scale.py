@@ -113,7 +113,7 @@ def pymanopt_cg(W: sp.csr_array, options: argparse.Namespace) -> dict[str, Any]:
     from pymanopt.manifolds import Oblique
     from pymanopt.optimizers import ConjugateGradient
 
-    from hashlearn.bqp.sdr.factored import columns_for
+    from hashlearn.bqp.sdr.general import columns_for
 
     n = W.shape[0]
     manifold = Oblique(max(16, columns_for(n)), n)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hashlearn import bqp
 from hashlearn.bqp.operators import LowRank, Sparse, as_operator
-from hashlearn.bqp.sdr import chebyshev, growth
+from hashlearn.bqp.sdr import chebyshev
 from hashlearn.bqp.sdr.certificate import dual_bound, low_rank_bound, shifted_bound
 from hashlearn.bqp.sdr.chebyshev import metric
 from tests.bqp.problems import brute_force
@@ -175,9 +175,9 @@ def test_too_low_an_end_of_the_spectrum_costs_a_restart_and_no_bound(monkeypatch
 
 def test_restarts_of_a_test_count_in_its_probability():
     """Every restart draws new vectors, and eight relaxations make all their tests."""
-    assert 8 * growth.MOST_TESTS * growth.MOST_RESTARTS * growth.FAILURE_PROBABILITY <= 1e-9
-    t = growth._component()
-    assert (2.0 * NormalDist().cdf(t) - 1.0) ** growth.COLUMNS == pytest.approx(growth.FAILURE_PROBABILITY)
+    assert 8 * chebyshev.MOST_TESTS * chebyshev.MOST_RESTARTS * chebyshev.FAILURE_PROBABILITY <= 1e-9
+    t = chebyshev._component()
+    assert (2.0 * NormalDist().cdf(t) - 1.0) ** chebyshev.COLUMNS == pytest.approx(chebyshev.FAILURE_PROBABILITY)
 
 
 def test_the_kernel_of_a_test_lets_nan_show():

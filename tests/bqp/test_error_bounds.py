@@ -24,8 +24,7 @@ from hashlearn.bqp.sdr.certificate import (
     low_rank_bound,
     shifted_bound,
 )
-from hashlearn.bqp.sdr.chebyshev import chebyshev_test, shifted_sum
-from hashlearn.bqp.sdr.growth import growth_bound
+from hashlearn.bqp.sdr.chebyshev import chebyshev_test, growth_bound, shifted_sum
 
 
 def exact(array: np.ndarray) -> np.ndarray:

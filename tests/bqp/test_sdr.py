@@ -6,9 +6,9 @@ import scipy.sparse as sp
 
 from hashlearn import bqp
 from hashlearn.bqp.operators import LowRank, Operator, as_operator
-from hashlearn.bqp.sdr.compressed import relax_low_rank
-from hashlearn.bqp.sdr.factored import relax_factored
-from hashlearn.bqp.sdr.relaxation import (
+from hashlearn.bqp.sdr.general import relax_general
+from hashlearn.bqp.sdr.low_rank import relax_low_rank
+from hashlearn.bqp.sdr.rounding import (
     Relaxation,
     Tolerance,
     column_values,
@@ -111,7 +111,7 @@ def test_low_rank_and_general_method_agree(n, supervised):
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1.0, rtol=1e-12)
     assert np.sum(rows * (A @ rows)) == pytest.approx(low_rank.value, rel=1e-9)
     if n == 300:
-        general = relax_factored(A, tolerance, 16, np.random.default_rng(0), Run(A))
+        general = relax_general(A, tolerance, 16, np.random.default_rng(0), Run(A))
         assert general.value == pytest.approx(low_rank.value, rel=3e-7)
         assert general.gap <= 1e-7
 

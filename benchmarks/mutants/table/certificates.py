@@ -123,7 +123,7 @@ MUTANTS = [
     ),
     Mutant(
         "the rounding of the recurrence is forgotten",
-        "bqp/sdr/growth.py",
+        "bqp/sdr/chebyshev.py",
         "return bool(grown + errors @ quotients >= t)",
         "return bool(grown + 0.0 * (errors @ quotients) >= t)",
         ROUNDING,

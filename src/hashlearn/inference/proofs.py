@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from hashlearn import bqp
 from hashlearn.bqp.rows.inertia import ProofGram
 from hashlearn.bqp.sdr.certificate import proven_bound
-from hashlearn.bqp.sdr.compressed import relax_low_rank
-from hashlearn.bqp.sdr.relaxation import Tolerance
+from hashlearn.bqp.sdr.low_rank import relax_low_rank
+from hashlearn.bqp.sdr.rounding import Tolerance
 from hashlearn.bqp.solution import Run
 from hashlearn.core.arrays import EPS, FloatArray
 

@@ -12,13 +12,14 @@ bound is weaker, but still valid. The test then starts again with a larger ``top
 Rounding: the computed recurrence is that of M with an error e_j in every step, of norm at most η ‖z_j‖. It adds
 Σ_j U_{k−1−j}(M) e_j to the result, U being the polynomials of the second kind. At |x| = cosh θ > 1 the quotient
 |U_{k−1−j}(x)| / |T_k(x)| is at most e^{−jθ} min(1/sinh θ, 2(k − j)). So rounding adds η Σ_j ‖z_j‖ e^{−jθ} min(…) to
-what |uᵀb| can be (`growth.growth_bound`); the norms are those that were computed.
+what |uᵀb| can be (`growth_bound`); the norms are those that were computed.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from statistics import NormalDist
 from typing import NamedTuple
 
 import numpy as np
@@ -28,18 +29,18 @@ from numba import njit
 from hashlearn.bqp.error_bounds import below, sum_below
 from hashlearn.bqp.operators import Dense, LowRank, Operator, Sparse, SparsePlusLowRank
 from hashlearn.bqp.rows.numpy_flips import FAST
-from hashlearn.bqp.sdr.growth import (
-    COLUMNS,
-    LARGEST_GROWTH,
-    LEAST_METRIC,
-    MOST_RESTARTS,
-    growth_bound,
-    restarted_top,
-    steps_for,
-)
 from hashlearn.core.arrays import EPS, FloatArray
 from hashlearn.core.threads import map_threads
 
+# One relaxation makes this many of these tests at most, and one solve at most eight relaxations. Each restart of a
+# test draws new vectors, and any of them may be the last. Together they fail with probability 1e-9 at most.
+MOST_TESTS = 128
+MOST_RESTARTS = 3  # of a test that began with too low an estimate of the largest eigenvalue
+FAILURE_PROBABILITY = 1e-9 / (8 * MOST_TESTS * MOST_RESTARTS)
+COLUMNS = 8  # random starts: one cache line for each row
+LEAST_METRIC = 1e-3  # entries of d are raised to this fraction of their mean
+LEAST_STEPS, MOST_STEPS = 30, 20_000
+LARGEST_GROWTH = 1e8  # a recurrence stops here, as the test has failed
 TOP_STEPS = 20  # Lanczos steps for the upper end of the spectrum
 ENTRIES_PER_PIECE = 200_000  # matrix entries in one piece of threaded work
 CUT_ROUNDING = 1e-8  # relative to the size that a low-rank part is cut to: the rounding of its new factor
@@ -261,3 +262,42 @@ def _cut(A: LowRank, size: float) -> LowRank:
     U = root @ (vectors[:, large] / np.sqrt(values[large]))
     # Rounding of U must not raise an eigenvalue: a little less than what is allowed.
     return LowRank.unchecked(np.ascontiguousarray(U), np.minimum(values[large], size) * (1.0 - 1e-9))
+
+
+def steps_for(n: int, growth: float) -> int:
+    """Steps after which an eigenvalue at 1 + ``growth`` beyond [−1, 1] would have been seen."""
+    steps = np.log(2.0 * np.sqrt(n) / _component()) / np.sqrt(2.0 * max(growth, 1e-12))
+    return int(min(max(steps + 2.0, LEAST_STEPS), MOST_STEPS))
+
+
+def restarted_top(quotient: float, size: float) -> float:
+    """The next estimate of the largest eigenvalue, from a Rayleigh quotient of vectors that have grown there."""
+    return min(quotient + 1e-3 * size, size)
+
+
+def _component() -> float:
+    """t: all |uᵀb| are below it with probability `FAILURE_PROBABILITY`, since P(|g| ≤ t) = 2Φ(t) − 1."""
+    return NormalDist().inv_cdf(0.5 * (1.0 + FAILURE_PROBABILITY ** (1.0 / COLUMNS)))
+
+
+def growth_bound(norm: float, errors: FloatArray) -> float:
+    """The largest δ for which an eigenvalue at 1 + δ beyond [−1, 1] could have left ``norm``; inf: any δ could.
+
+    ``errors`` bounds the local errors of all steps. The result belongs to the root of
+    norm / T_k(cosh θ) + Σ_j errors_j · |U_{k−1−j}| / T_k = t, with T_k ≥ ½ e^{kθ}.
+    """
+    t, steps = _component(), len(errors)
+    j = np.arange(steps)
+
+    def possible(theta: float) -> bool:
+        grown = 2.0 * norm * np.exp(-min(steps * theta, 700.0))
+        quotients = np.exp(-np.minimum(j * theta, 700.0)) * np.minimum(1.0 / np.sinh(theta), 2.0 * (steps - j))
+        return bool(grown + errors @ quotients >= t)
+
+    low, high = 0.0, 20.0
+    if possible(high):
+        return np.inf
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if possible(middle) else (low, middle)
+    return float(2.0 * np.sinh(0.5 * high) ** 2)

@@ -1,6 +1,6 @@
 """The relaxation (10) of a sparse A on a device, by PyTorch: sweeps by colors, the Chebyshev test, rounding, flips.
 
-The algorithm is that of `factored`, `mixing` and `chebyshev`; the notes there hold here. Nodes are numbered by color,
+The algorithm is that of `general`, `mixing` and `chebyshev`; the notes there hold here. Nodes are numbered by color,
 so every color is a slice of V, and its step is one sparse product. Rows of one color have no edge between them. So a
 pass of single flips by colors never raises the value. V is float32; everything behind a bound or a reported value is
 float64. It needs IEEE arithmetic and products whose sums may be in any order.
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from hashlearn.bqp.sdr.growth import (
+from hashlearn.bqp.sdr.chebyshev import (
     COLUMNS,
     LARGEST_GROWTH,
     LEAST_METRIC,
@@ -28,7 +28,7 @@ from hashlearn.bqp.sdr.growth import (
 )
 from hashlearn.core.arrays import EPS, Tensor, to_float64
 
-DELAY, RESTART = 4.0, 16  # as in `factored`
+DELAY, RESTART = 4.0, 16  # as in `general`
 GAIN_AT_GAP, STUCK, NEW_COLUMNS, LOSS_SHARE = 1.0 / 150.0, 1000.0, 0.05, 0.6
 MOST_SWEEPS = 2000
 DRAWS_AT_ONCE = 8

@@ -11,9 +11,9 @@ from hashlearn.bqp.merging import Merged, merge_identical_rows
 from hashlearn.bqp.operators import LowRank, Operator
 from hashlearn.bqp.rows import TallArray
 from hashlearn.bqp.sdr.certificate import diagonal_bound
-from hashlearn.bqp.sdr.compressed import LOOSE, relax_low_rank, relax_on_samples
-from hashlearn.bqp.sdr.factored import columns_for, relax_factored
-from hashlearn.bqp.sdr.relaxation import (
+from hashlearn.bqp.sdr.general import columns_for, relax_general
+from hashlearn.bqp.sdr.low_rank import LOOSE, relax_low_rank, relax_on_samples
+from hashlearn.bqp.sdr.rounding import (
     Relaxation,
     Tolerance,
     column_values,
@@ -165,7 +165,7 @@ class SemidefiniteRelaxation:
             self._offer_columns(A, X, merged, run)
 
         early = self.polish > 0 and (run.seconds_left < np.inf or A.n >= EARLY_ROWS)
-        return relax_factored(A, tolerance, 2 * self.rank, rng, run, on_the_way if early else None)
+        return relax_general(A, tolerance, 2 * self.rank, rng, run, on_the_way if early else None)
 
     def _round(
         self, relaxation: Relaxation, merged: Merged, run: Run, rng: np.random.Generator, x0: FloatArray | None

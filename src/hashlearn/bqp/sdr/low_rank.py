@@ -30,7 +30,7 @@ from hashlearn.bqp.operators import LowRank
 from hashlearn.bqp.rows import Mixing, Rows, TallArray
 from hashlearn.bqp.rows.interface import TINY
 from hashlearn.bqp.sdr.certificate import low_rank_bound
-from hashlearn.bqp.sdr.relaxation import Relaxation, Tolerance
+from hashlearn.bqp.sdr.rounding import Relaxation, Tolerance
 from hashlearn.bqp.solution import Run
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.thresholds import CHEAP_RANK, RELAXED_ROWS

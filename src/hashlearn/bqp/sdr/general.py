@@ -20,10 +20,10 @@ import numpy as np
 
 from hashlearn.bqp.operators import Operator, Sparse
 from hashlearn.bqp.sdr.certificate import Certificate, dual_bound
-from hashlearn.bqp.sdr.growth import MOST_TESTS
+from hashlearn.bqp.sdr.chebyshev import MOST_TESTS
 from hashlearn.bqp.sdr.mixing import MixingSweeps
 from hashlearn.bqp.sdr.newton import newton_steps, normalize
-from hashlearn.bqp.sdr.relaxation import Relaxation, Tolerance
+from hashlearn.bqp.sdr.rounding import Relaxation, Tolerance
 from hashlearn.bqp.solution import Run
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.thresholds import NEWTON_ROWS, SINGLE_PRECISION_NUMBERS
@@ -46,7 +46,7 @@ MOST_ROUNDS = MOST_TESTS - 16  # one test in each round; the others are for boun
 OnTheWay = Callable[[FloatArray], Any]
 
 
-def relax_factored(
+def relax_general(
     A: Operator,
     tolerance: Tolerance,
     rank: int,
