@@ -132,7 +132,7 @@ def test_evaluate_is_the_metrics(folder: Path) -> None:
     arguments = (hasher.encode(X[QUERIES]), hasher.encode(X[:N]), Y[QUERIES], Y[:N])
     assert found["mean_average_precision"] == metrics.mean_average_precision(*arguments)
     assert found["precision_within_radius"] == metrics.precision_within_radius(*arguments, radius=3)
-    assert found["knn_accuracy"] == metrics.knn_accuracy(*arguments, k=4)
+    assert found["knn_accuracy"] == metrics.knn_accuracy(*arguments, neighbors=4)
     assert found["recall_at_k"] == metrics.recall_at_k(*arguments, k=7)
     assert len(found["curve"]["precision"]) == 13
     text = invoke("evaluate", "model", *files).stdout

@@ -77,12 +77,12 @@ def test_knn_accuracy(k: int, n_bits: int) -> None:
         nearest = np.argsort(row, kind="stable")[:k]
         votes = {c: (-np.sum(b[nearest] == c), row[nearest][b[nearest] == c].sum(), c) for c in set(b[nearest])}
         right += min(votes, key=votes.__getitem__) == label
-    assert knn_accuracy(queries, database, a, b, k=k) == right / len(a)
+    assert knn_accuracy(queries, database, a, b, neighbors=k) == right / len(a)
 
 
 def test_equal_votes_at_equal_distances_go_to_the_smaller_label() -> None:
     query, database = codes_at([1, 1, 5])
-    assert knn_accuracy(query, database, [2], [3, 2, 2], k=2) == 1.0
+    assert knn_accuracy(query, database, [2], [3, 2, 2], neighbors=2) == 1.0
 
 
 @pytest.mark.parametrize("n_bits", [5, 24])
@@ -109,7 +109,7 @@ def test_evaluate_gives_what_the_functions_give(ties: str, average: str) -> None
     assert found.precision_within_radius == precision_within_radius(*arguments, radius=4)
     assert found.precision_at_k == precision_at_k(*arguments, k=31, ties=ties)
     assert found.recall_at_k == recall_at_k(*arguments, k=31, ties=ties)
-    assert found.knn_accuracy == knn_accuracy(*arguments, k=5)
+    assert found.knn_accuracy == knn_accuracy(*arguments, neighbors=5)
     values = average_precision(*arguments, ties=ties, average=average, top_k=top_k)
     np.testing.assert_array_equal(found.per_query["average_precision"], values)
     for name, values in found.per_query.items():
@@ -135,10 +135,10 @@ def test_bad_input_is_refused() -> None:
             precision_within_radius(*arguments, radius=radius)
         with pytest.raises(ValueError, match=r"radius must be"):
             evaluate(*arguments, radius=radius)
-    for function in (precision_at_k, recall_at_k, knn_accuracy):
-        for k in (0, 251):
-            with pytest.raises(ValueError, match=r"k must be an integer from 1 to the 250 item\(s\)"):
-                function(*arguments, k=k)
+    for function, name in ((precision_at_k, "k"), (recall_at_k, "k"), (knn_accuracy, "neighbors")):
+        for count in (0, 251):
+            with pytest.raises(ValueError, match=rf"{name} must be an integer from 1 to the 250 item\(s\)"):
+                function(*arguments, **{name: count})
     with pytest.raises(ValueError, match=r"did you mean 'stable'\?"):
         precision_at_k(*arguments, k=3, ties="stabel")
     with pytest.raises(ValueError, match=r"labels must be 1-D, not 0/1 indicators"):

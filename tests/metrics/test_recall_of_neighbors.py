@@ -21,15 +21,15 @@ def test_is_the_share_of_a_set(k, depth):
     found = np.array([RNG.choice(20, 8, replace=False) for _ in range(30)])
     true = np.array([RNG.choice(20, 6, replace=False) for _ in range(30)])
     expected = share_of_each(found[:, :depth], true[:, :k])
-    assert metrics.neighbors_found(found, true, k=k, depth=depth) == pytest.approx(expected)
+    assert metrics.recalls_of_neighbors(found, true, k=k, depth=depth) == pytest.approx(expected)
     assert metrics.recall_of_neighbors(found, true, k=k, depth=depth) == pytest.approx(np.mean(expected))
 
 
 def test_blocks_of_queries_change_nothing(monkeypatch):
     found, true = RNG.permuted(np.tile(np.arange(9), (2, 25, 1)), axis=2)
-    whole = metrics.neighbors_found(found, true, k=4)
+    whole = metrics.recalls_of_neighbors(found, true, k=4)
     monkeypatch.setattr("hashlearn.metrics.neighbors.PAIRS_AT_ONCE", 50)
-    assert np.array_equal(metrics.neighbors_found(found, true, k=4), whole)
+    assert np.array_equal(metrics.recalls_of_neighbors(found, true, k=4), whole)
 
 
 def test_one_function_for_hamming_asymmetric_and_rescored_results():
@@ -52,13 +52,13 @@ def test_places_that_were_not_filled_count_nothing():
 @pytest.mark.parametrize(
     ("found", "true", "options", "message"),
     [
-        ([1, 2], [[1, 2]], {"k": 1}, "found must be a search result or row numbers of shape"),
-        ([[1.0]], [[1]], {"k": 1}, "found must be .* of type float64"),
+        ([1, 2], [[1, 2]], {"k": 1}, "results must be a search result or row numbers of shape"),
+        ([[1.0]], [[1]], {"k": 1}, "results must be .* of type float64"),
         ([[1]], [[0.5]], {"k": 1}, "true must be row numbers"),
         ([[1], [2]], [[1]], {"k": 1}, "one row for each query, got shapes"),
         ([[1, 2]], [[1]], {"k": 2}, "k=2 needs as many columns of true"),
-        ([[1]], [[1, 2]], {"k": 2}, "depth=2 needs as many columns of found"),
-        ([[1, 2]], [[1, 2]], {"k": 2, "depth": 3}, "depth=3 needs as many columns of found"),
+        ([[1]], [[1, 2]], {"k": 2}, "depth=2 needs as many columns of results"),
+        ([[1, 2]], [[1, 2]], {"k": 2, "depth": 3}, "depth=3 needs as many columns of results"),
         ([[1, 2]], [[1, 2]], {"k": 0}, "k must be"),
         ([[1, 2]], [[1, -1]], {"k": 2}, "at least 0, got -1"),
         ([[1, 2]], [[1, 1]], {"k": 2}, "distinct"),

@@ -26,14 +26,14 @@ MUTANTS = [
     ),
     Mutant(
         "with top_k, average precision is divided by all relevant items",
-        "metrics/average_precision.py",
+        "metrics/evaluation.py",
         "np.minimum(counts.n_relevant, last)",
         "counts.n_relevant",
         PRECISION,
     ),
     Mutant(
         "precision within a radius leaves out the items at the radius",
-        "metrics/retrieval.py",
+        "metrics/evaluation.py",
         "last = min(radius, counts.retrieved.shape[1] - 1) + 1",
         "last = min(radius, counts.retrieved.shape[1] - 1)",
         NEAREST,
@@ -41,8 +41,8 @@ MUTANTS = [
     Mutant(
         "evaluate forgets top_k for ties in database order",
         "metrics/evaluation.py",
-        "database_order=stable, top_k=top_k, k=k, voters=neighbors or 0",
-        "database_order=stable, top_k=None, k=k, voters=neighbors or 0",
+        "database_order=stable, top_k=top_k, k=k, voters",
+        "database_order=stable, top_k=None, k=k, voters",
         NEAREST,
     ),
     Mutant(
@@ -54,7 +54,7 @@ MUTANTS = [
     ),
     Mutant(
         "a row past the database is taken for a neighbor",
-        "metrics/retrieval.py",
+        "metrics/neighbors.py",
         "truth.max() >= n_database",
         "truth.max() > n_database",
         ("tests/metrics/test_neighbors.py",),
@@ -88,9 +88,9 @@ MUTANTS = [
         PRECISION,
     ),
     Mutant(
-        "recall counts all that was found, not the first of it",
+        "recall counts all results, not the first of them",
         "metrics/neighbors.py",
-        "found, true = found[:, :depth], true[:, :k]",
+        "results, true = results[:, :depth], true[:, :k]",
         "true = true[:, :k]",
         NEIGHBORS,
     ),

@@ -2,7 +2,7 @@
 
 Most take ``(query_codes, database_codes, query_labels, database_labels)``, codes as ``encode`` returns them, and
 return fractions in [0, 1]. Distances are counted, never sorted, and no array of queries × database is formed.
-`recall_of_neighbors` takes what any search found, and needs no labels.
+`recall_of_neighbors` takes the results of any search, and needs no labels.
 
 >>> import numpy as np
 >>> database = np.array([[0b0000], [0b0001], [0b0011], [0b0111]], dtype=np.uint8)
@@ -14,14 +14,13 @@ return fractions in [0, 1]. Distances are counted, never sorted, and no array of
 
 from __future__ import annotations
 
-from hashlearn.metrics.average_precision import AVERAGES, average_precision, mean_average_precision
 from hashlearn.metrics.bit_statistics import BitStatistics, bit_statistics
-from hashlearn.metrics.evaluation import Evaluation, evaluate
-from hashlearn.metrics.neighbors import float_neighbors, neighbors_found, recall_of_neighbors
+from hashlearn.metrics.evaluation import AVERAGES, Evaluation, PrecisionRecallCurve, evaluate
+from hashlearn.metrics.neighbors import float_neighbors, neighbor_recall, recall_of_neighbors, recalls_of_neighbors
 from hashlearn.metrics.retrieval import (
-    PrecisionRecallCurve,
+    average_precision,
     knn_accuracy,
-    neighbor_recall,
+    mean_average_precision,
     precision_at_k,
     precision_recall_curve,
     precision_within_radius,
@@ -42,10 +41,10 @@ __all__ = [
     "knn_accuracy",
     "mean_average_precision",
     "neighbor_recall",
-    "neighbors_found",
     "precision_at_k",
     "precision_recall_curve",
     "precision_within_radius",
     "recall_at_k",
     "recall_of_neighbors",
+    "recalls_of_neighbors",
 ]

@@ -103,7 +103,6 @@ def _count_block(  # type: ignore[no-untyped-def]
     keys = np.empty(n, np.uint16)
     places = np.empty(n + 1 if database_order else 0, np.uint64)
     votes = np.zeros(n_classes, np.int64)
-    vote_distances = np.zeros(n_classes, np.int64)
     for i in range(n_queries):
         distances_to_all(words[i], planes, keys)
         if sets.shape[0] > 0:
@@ -116,7 +115,7 @@ def _count_block(  # type: ignore[no-untyped-def]
         else:
             _count(keys, retrieved[i], relevant[i])
         if voters > 0:
-            predicted[i] = _vote(keys, retrieved[i], classes, voters, votes, vote_distances)
+            predicted[i] = _vote(keys, retrieved[i], classes, voters, votes)
     return retrieved, relevant, predicted, sums, hits
 
 
@@ -180,48 +179,36 @@ def _sums_in_order(places, retrieved, relevant, top_k, k, sums, hits):  # type: 
     for place in places:
         relevant[place >> np.uint64(40)] += 1
     items = np.zeros(n_distances, np.int64)
-    found = np.zeros(n_distances, np.int64)
+    n_hits = np.zeros(n_distances, np.int64)
     for d in range(1, n_distances):
         items[d] = items[d - 1] + retrieved[d - 1]
-        found[d] = found[d - 1] + relevant[d - 1]
+        n_hits[d] = n_hits[d - 1] + relevant[d - 1]
     at_sum, before_sum, top_k_hits, k_hits = 0.0, 0.0, 0, 0
     for place in places:
         d = place >> np.uint64(40)
         rank = items[d] + np.int64(place & np.uint64((1 << 40) - 1))
-        found[d] += 1
+        n_hits[d] += 1
         k_hits += rank <= k
         if rank <= top_k:
             top_k_hits += 1
-            at_sum += found[d] / rank
-            before_sum += (found[d] - 1) / (rank - 1) if rank > 1 else 1.0
+            at_sum += n_hits[d] / rank
+            before_sum += (n_hits[d] - 1) / (rank - 1) if rank > 1 else 1.0
     sums[0], sums[1], hits[0], hits[1] = at_sum, before_sum, top_k_hits, k_hits
 
 
 @njit(cache=True, nogil=True)
-def _vote(keys, retrieved, classes, k, votes, vote_distances):  # type: ignore[no-untyped-def]
+def _vote(keys, retrieved, classes, k, votes):  # type: ignore[no-untyped-def]
     """Most frequent class of the k nearest. Equal votes go to the smaller sum of distances, then to the lower class."""
     last, inside = 0, 0
     while inside + retrieved[last] < k:
         inside += retrieved[last]
         last += 1
-    at_last = k - inside
-    chosen = np.empty(k, np.int32)
-    m, j = 0, 0
-    while m < k:
+    places_at_last = k - inside
+    full_vote = k * retrieved.shape[0]  # more than the distances of k items together
+    votes[:] = 0
+    for j in range(keys.shape[0]):
         d = np.int64(keys[j] >> 1)
-        if d < last or (d == last and at_last > 0):
-            at_last -= d == last
-            chosen[m] = classes[j]
-            m += 1
-            votes[classes[j]] += 1
-            vote_distances[classes[j]] += d
-        j += 1
-    best = chosen[0]
-    for c in chosen:
-        more, nearer = votes[c] - votes[best], vote_distances[best] - vote_distances[c]
-        if more > 0 or (more == 0 and (nearer > 0 or (nearer == 0 and c < best))):
-            best = c
-    for c in chosen:
-        votes[c] = 0
-        vote_distances[c] = 0
-    return best
+        if d < last or (d == last and places_at_last > 0):
+            places_at_last -= d == last
+            votes[classes[j]] += full_vote - d
+    return votes.argmax()

@@ -103,23 +103,16 @@ def expected_top_k_average(retrieved, relevant, top_k, harmonic):  # type: ignor
 @njit(cache=True, nogil=True)
 def _expected_ratio(total, R, N, n, r, m, harmonic):  # type: ignore[no-untyped-def]
     """Σ_h P(h hits among the m places) · (total + their expected sum) / (R + h)."""
-    fewest, most = max(0, m - (n - r)), min(m, r)
-    mode = min(max((m + 1) * (r + 1) // (n + 2), fewest), most)
-    weight_sum, value_sum = 0.0, 0.0
-    for step in (1, -1):  # from the mode upwards, then downwards: the weights only shrink
-        weight = 1.0
-        h = mode
-        while fewest <= h <= most and weight > 0.0:
-            if step == 1 or h != mode:
-                weight_sum += weight
-                if R + h > 0:
-                    value_sum += weight * (total + _random_order(R, N, m, h, m, harmonic)[0]) / (R + h)
-            if step == 1:
-                weight *= (r - h) * (m - h) / ((h + 1.0) * (n - r - m + h + 1.0)) if h < most else 0.0
-            else:
-                weight *= h * (n - r - m + h * 1.0) / ((r - h + 1.0) * (m - h + 1.0))
-            h += step
-    return value_sum / weight_sum
+    h = np.arange(max(0, m - (n - r)), min(m, r) + 1)
+    logarithms = np.zeros(len(h))
+    logarithms[1:] = np.cumsum(np.log((r - h[:-1]) * (m - h[:-1]) / (h[1:] * (n - r - m + h[1:]))))
+    shares = np.exp(logarithms - logarithms.max())
+    shares /= shares.sum()
+    value = 0.0
+    for i in range(len(h)):
+        if R + h[i] > 0:
+            value += shares[i] * (total + _random_order(R, N, m, h[i], m, harmonic)[0]) / (R + h[i])
+    return value
 
 
 @njit(cache=True, nogil=True)
