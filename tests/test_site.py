@@ -16,9 +16,8 @@ import hashlearn
 DOCS = Path(__file__).parents[1] / "docs"
 # Parts of a public package, whose names that package offers, or that are described where they are used.
 PARTS = {
-    "hashlearn.bqp.branch_and_bound",
+    "hashlearn.bqp.proof",
     "hashlearn.bqp.modeling",
-    "hashlearn.bqp.problem_files",
     "hashlearn.bqp.rows",
     "hashlearn.bqp.sdr",
     "hashlearn.hashers.ranking",

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from hashlearn.bqp.proof_check import Lattice, digest, exact_matrix
+from hashlearn.bqp.proof.check import Lattice, digest, exact_matrix
 
 Content = dict[str, Any]
 Generator = np.random.Generator

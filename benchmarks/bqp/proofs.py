@@ -27,7 +27,7 @@ from benchmarks.bqp.instances import file_problem
 from benchmarks.claims import recording
 from hashlearn import bqp
 from hashlearn.bqp.operators import Operator
-from hashlearn.bqp.proof_check import check_proof, read_proof
+from hashlearn.bqp.proof.check import check_proof, read_proof
 
 FILES = tuple(f"bqp{n}-{k}.sparse" for n in (50, 100) for k in (1, 2, 3))
 FORGERIES = 100

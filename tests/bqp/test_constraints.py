@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from hashlearn import bqp
-from hashlearn.bqp.proof_check import check_proof
+from hashlearn.bqp.proof.check import check_proof
 from hashlearn.bqp.solution import AtMost, Lattice, OutOfTime
 from tests.bqp.problems import random_symmetric, signed_graph
 
@@ -131,7 +131,7 @@ def test_the_answer_is_that_of_max_cut_too():
 
 
 def test_auto_proves_no_longer_than_its_nodes_allow(monkeypatch):
-    monkeypatch.setattr("hashlearn.bqp.branch_and_bound.bound.MOST_ROUNDS", 2)  # too few to close the root
+    monkeypatch.setattr("hashlearn.bqp.proof.bound.MOST_ROUNDS", 2)  # too few to close the root
     A = random_symmetric(40, 0)
     none, two = (bqp.solve(A, bqp.Auto(max_nodes=k), random_state=0) for k in (0, 2))
     monkeypatch.setattr("hashlearn.bqp.methods.auto.PROVING_WORK", 2 * 40)

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from hashlearn import __version__, bqp
-from hashlearn.bqp import problem_files as files
+from hashlearn.bqp.modeling import problem_files as files
 from hashlearn.cli import main
 from tests.cli.solvers import Endless, Interrupted
 

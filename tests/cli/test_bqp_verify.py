@@ -85,7 +85,7 @@ def test_too_little_memory_is_said_in_words(files: tuple[Path, Path], monkeypatc
     def no_memory(path: Path) -> None:
         raise MemoryError
 
-    monkeypatch.setattr("hashlearn.bqp.proof_check.read_proof", no_memory)
+    monkeypatch.setattr("hashlearn.bqp.proof.check.read_proof", no_memory)
     result = invoke("bqp-verify", *files)
     assert result.exit_code == 1
     assert "there is not enough memory to check a proof of this size" in result.stderr

@@ -4,34 +4,34 @@ from __future__ import annotations
 
 from benchmarks.mutants.mutant import Mutant
 
-CHECK = ("tests/bqp/test_proof_check.py",)
-TREE = ("tests/bqp/test_branch_and_bound.py",)
+CHECK = ("tests/bqp/proof/test_check.py",)
+TREE = ("tests/bqp/proof/test_branch_and_bound.py",)
 
 MUTANTS = [
     Mutant(
         "cuts with an even number of entries, which are not valid, are accepted",
-        "bqp/proof_check.py",
+        "bqp/proof/check.py",
         "_require(len(cut) % 2 == 1,",
         "_require(len(cut) >= 1,",
         CHECK,
     ),
     Mutant(
         "negative multipliers are accepted",
-        "bqp/proof_check.py",
+        "bqp/proof/check.py",
         "_require(multiplier >= 0,",
         "_require(multiplier >= -(2**60),",
         CHECK,
     ),
     Mutant(
         "a cut may name one variable twice",
-        "bqp/proof_check.py",
+        "bqp/proof/check.py",
         "_require(len(members) == len(cut) and min(members)",
         "_require(min(members)",
         CHECK,
     ),
     Mutant(
         "a tree with a missing child is accepted",
-        "bqp/proof_check.py",
+        "bqp/proof/check.py",
         '_require(child is not None, f"a child of node {index} is missing")\n'
         "                assert child is not None\n",
         "if child is None:\n                    continue\n",
@@ -39,56 +39,56 @@ MUTANTS = [
     ),
     Mutant(
         "the eigenvalue counts once, not once for each variable",
-        "bqp/proof_check.py",
+        "bqp/proof/check.py",
         "(total + len(T) * _eigenvalue_bound(T))",
         "(total + _eigenvalue_bound(T))",
         CHECK,
     ),
     Mutant(
         "the residual of the factor is measured by its largest entry, not by its largest row sum",
-        "bqp/proof_check.py",
+        "bqp/proof/check.py",
         "int(abs(E).sum(axis=1).max())",
         "int(abs(E).max())",
         CHECK,
     ),
     Mutant(
         "values are taken to differ by twice what they can",
-        "bqp/proof_check.py",
+        "bqp/proof/check.py",
         "4 * math.gcd(",
         "8 * math.gcd(",
         CHECK,
     ),
     Mutant(
         "both children of a node are read as the one with equal signs",
-        "bqp/proof_check.py",
+        "bqp/proof/check.py",
         "groups.joined(i, j, sign)",
         "groups.joined(i, j, 1)",
         CHECK,
     ),
     Mutant(
         "the digest of the problem is not compared",
-        "bqp/proof_check.py",
+        "bqp/proof/check.py",
         'content.get("problem") == digest(N, exponent)',
         'content.get("problem") != ""',
         CHECK,
     ),
     Mutant(
         "a node whose bound only equals the next lower value is pruned",
-        "bqp/branch_and_bound/solver.py",
+        "bqp/proof/solver.py",
         "return certified[1] > above",
         "return certified[1] > above - problem.lattice.step",
         TREE,
     ),
     Mutant(
         "cuts of a contracted node name the wrong variables",
-        "bqp/branch_and_bound/tree.py",
+        "bqp/proof/tree.py",
         "signs[position] * (first[position] + 1))",
         "signs[position] * (position + 1))",
         (f"{TREE[0]}::test_the_exact_bound_of_a_node_is_that_of_its_dual_point",),
     ),
     Mutant(
         "the contracted diagonal misses the joined pair",
-        "bqp/branch_and_bound/tree.py",
+        "bqp/proof/tree.py",
         "diagonal[i] += diagonal[j] + 2.0 * sign * C[i, j]",
         "diagonal[i] += diagonal[j]",
         (f"{TREE[0]}::test_children_have_the_values_of_their_parent",),

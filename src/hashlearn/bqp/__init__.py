@@ -6,7 +6,6 @@ as well as one bit of a code. Start with `solve`. With a `LowRank` A everything 
 
 from __future__ import annotations
 
-from hashlearn.bqp.branch_and_bound import BranchAndBound, Proof
 from hashlearn.bqp.methods.augmented_lagrangian import AugmentedLagrangian
 from hashlearn.bqp.methods.auto import Auto
 from hashlearn.bqp.methods.exact import Exact
@@ -14,11 +13,11 @@ from hashlearn.bqp.methods.graph_cut import GraphCut
 from hashlearn.bqp.methods.local_search import LocalSearch
 from hashlearn.bqp.methods.nopt import NonlinearOptimization
 from hashlearn.bqp.methods.spectral import Spectral
+from hashlearn.bqp.modeling.answers import Answer, ising, max_cut, qubo, solve_problem
 from hashlearn.bqp.modeling.dimod_sampler import DimodSampler
-from hashlearn.bqp.modeling.energies import ising, ising_problem, qubo, qubo_problem
-from hashlearn.bqp.modeling.graphs import max_cut, max_cut_problem
 from hashlearn.bqp.modeling.problem import Problem
-from hashlearn.bqp.modeling.solutions import CutSolution, IsingSolution, QuboSolution, solve_problem
+from hashlearn.bqp.modeling.problem_files import ProblemFileError, read_problem, write_problem
+from hashlearn.bqp.modeling.problem_readers import ising_problem, max_cut_problem, qubo_problem
 from hashlearn.bqp.operators import (
     Dense,
     LowRank,
@@ -28,7 +27,8 @@ from hashlearn.bqp.operators import (
     as_operator,
     diagonal_operator,
 )
-from hashlearn.bqp.problem_files import ProblemFileError, read_problem, write_problem
+from hashlearn.bqp.proof.proof import Proof
+from hashlearn.bqp.proof.solver import BranchAndBound
 from hashlearn.bqp.sdr import SemidefiniteRelaxation
 from hashlearn.bqp.solution import Solution, SolverProgress, Status, TraceEntry
 from hashlearn.bqp.solve import METHODS, Solver, solve
@@ -36,15 +36,14 @@ from hashlearn.bqp.theory import expected_rounding_value, shift_to_negative_semi
 
 __all__ = [
     "METHODS",
+    "Answer",
     "AugmentedLagrangian",
     "Auto",
     "BranchAndBound",
-    "CutSolution",
     "Dense",
     "DimodSampler",
     "Exact",
     "GraphCut",
-    "IsingSolution",
     "LocalSearch",
     "LowRank",
     "NonlinearOptimization",
@@ -52,7 +51,6 @@ __all__ = [
     "Problem",
     "ProblemFileError",
     "Proof",
-    "QuboSolution",
     "SemidefiniteRelaxation",
     "Solution",
     "Solver",

@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from numba import njit
 from numpy.typing import NDArray
 
-from hashlearn.bqp.proof_check import IntArray, exact_integers
+from hashlearn.bqp.proof.check import IntArray, exact_integers
 from hashlearn.core.arrays import FloatArray
 
 LIMB = 40  # bits; sums of 4 · 24² such numbers stay far below 2⁶³

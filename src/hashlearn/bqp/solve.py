@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hashlearn.bqp import merging
-from hashlearn.bqp.branch_and_bound import BranchAndBound
 from hashlearn.bqp.constraints import contracted
 from hashlearn.bqp.elimination import Eliminated, eliminated, repeated_exactly
 from hashlearn.bqp.error_bounds import below, constant_bound, float_at_most, leveled, value_error
@@ -26,6 +25,7 @@ from hashlearn.bqp.methods.local_search import LocalSearch
 from hashlearn.bqp.methods.nopt import NonlinearOptimization
 from hashlearn.bqp.methods.spectral import Spectral
 from hashlearn.bqp.operators import LowRank, Operator, Sparse, as_operator
+from hashlearn.bqp.proof.solver import BranchAndBound
 from hashlearn.bqp.sdr import SemidefiniteRelaxation
 from hashlearn.bqp.solution import Run, Solution, Status, is_optimal, relative_gap, status_of
 from hashlearn.core.checks import generator

@@ -17,9 +17,8 @@ from hashlearn.core.progress_bar import ProgressBar
 from hashlearn.pages.formatting import percent, seconds
 
 if TYPE_CHECKING:
-    from hashlearn.bqp import SolverProgress
+    from hashlearn.bqp import Answer, SolverProgress
     from hashlearn.bqp.modeling.problem import Sense
-    from hashlearn.bqp.modeling.solutions import ProblemSolution
 
 
 @click.command("bqp", short_help="Solve a max-cut, QUBO or Ising file, with a proven bound.")
@@ -65,7 +64,7 @@ def bqp_command(
     Ctrl-C stops the solver and prints the best so far with status "interrupted".
     """
     from hashlearn import bqp
-    from hashlearn.bqp import problem_files
+    from hashlearn.bqp.modeling import problem_files
 
     if output is not None:
         options.require_place(output, file)
@@ -85,15 +84,15 @@ def bqp_command(
         answer = bqp.solve_problem(problem, method=method, random_state=seed, time_limit=time_limit, progress=bar)
     options.show(as_json, _report(file, answer) | {"seed": seed}, _text(answer))
     if output is not None:
-        values = problem.assignment(answer.solution.x)
-        options.write_output(output, "".join(f"{label} {value}\n" for label, value in problem.items(values)))
+        values = zip(problem.index, problem.assignment(answer.solution.x).tolist(), strict=True)
+        options.write_output(output, "".join(f"{label} {value}\n" for label, value in values))
     if proof is not None:
         write_proof(proof, answer.solution)
     if answer.status == bqp.Status.INTERRUPTED:
         raise click.exceptions.Exit(INTERRUPTED)
 
 
-def _report(file: Path, answer: ProblemSolution) -> dict[str, Any]:
+def _report(file: Path, answer: Answer) -> dict[str, Any]:
     """What --json prints; None where there is no bound."""
     return {
         "file": str(file),
@@ -112,7 +111,7 @@ def _finite(x: float) -> float | None:
     return x if math.isfinite(x) else None
 
 
-def _text(answer: ProblemSolution) -> str:
+def _text(answer: Answer) -> str:
     problem, bound = answer.problem, answer.bound
     if problem.sense == "max-cut":
         names, proof = ("cut", "upper bound"), f"{number(bound, rounding=ROUND_CEILING)}  (no cut is larger)"

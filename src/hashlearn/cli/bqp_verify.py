@@ -14,7 +14,7 @@ from hashlearn.cli.text_tables import number, pairs
 if TYPE_CHECKING:
     from hashlearn.bqp import Solution
     from hashlearn.bqp.modeling.problem import Problem, Sense
-    from hashlearn.bqp.proof_check import Verdict
+    from hashlearn.bqp.proof.check import Verdict
 
 
 @click.command("bqp-verify", short_help="Check a proof that a solution of a problem file is optimal.")
@@ -29,8 +29,8 @@ def bqp_verify_command(file: Path, proof: Path, sense: Sense | None, format: str
     The check uses integers only and trusts no solver. Exit code 0: the proof is accepted. 1: it is refused, and
     the reason names the node of its tree. 2: a file cannot be read.
     """
-    from hashlearn.bqp.problem_files import read_problem
-    from hashlearn.bqp.proof_check import check_proof, read_proof
+    from hashlearn.bqp.modeling.problem_files import read_problem
+    from hashlearn.bqp.proof.check import check_proof, read_proof
     from hashlearn.core.atomic_files import regular_file
 
     with refusals():

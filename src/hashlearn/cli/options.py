@@ -59,7 +59,7 @@ class _NamedOption(click.Option):
     def names(self) -> list[str]:
         """All names that the option takes."""
         from hashlearn import bqp, hash_functions, hashers, inference, targets
-        from hashlearn.bqp.problem_files import FORMATS
+        from hashlearn.bqp.modeling.problem_files import FORMATS
         from hashlearn.hashers.ranking import ENCODERS
         from hashlearn.search.stores import STORES
 

@@ -59,7 +59,7 @@ def test_every_form_gives_the_same_answer_in_its_own_labels(form: str) -> None:
     names = LABELS if labeled else range(4)
     assert {*first, *second} == set(names)
     assert answer.seconds == answer.solution.seconds
-    assert repr(answer).startswith("CutSolution(cut=9, upper_bound=9, gap=0, status='optimal', n=4, method='exact'")
+    assert repr(answer).startswith("Answer(cut=9, upper_bound=9, gap=0, status='optimal', n=4, method='exact'")
 
 
 def test_default_method_and_options_of_solve() -> None:

@@ -82,7 +82,7 @@ def test_every_form_of_an_ising_model(form: str) -> None:
     assert answer.energy == answer.lower_bound == min(SPINS.values())
     spins = answer.spins.values() if form == "dict" else answer.spins
     assert SPINS[tuple(int(s) for s in spins)] == answer.energy
-    assert repr(answer).startswith("IsingSolution(energy=")
+    assert repr(answer).startswith("Answer(energy=")
     same = dimod.ExactSolver().sample_ising(dict(enumerate(H)), couplings).first.energy - 3.0
     assert answer.energy == same
 

@@ -14,9 +14,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from hashlearn.bqp.branch_and_bound import BranchAndBound
 from hashlearn.bqp.methods.local_search import LocalSearch
 from hashlearn.bqp.operators import LowRank, Operator
+from hashlearn.bqp.proof.solver import BranchAndBound
 from hashlearn.bqp.sdr import SemidefiniteRelaxation
 from hashlearn.bqp.solution import Run, Status, status_of
 from hashlearn.core.checks import positive, whole_number

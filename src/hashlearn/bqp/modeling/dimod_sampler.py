@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from hashlearn.bqp.methods.auto import Auto
-from hashlearn.bqp.modeling.energies import model_problem
-from hashlearn.bqp.modeling.solutions import QuboSolution, solved
+from hashlearn.bqp.modeling.answers import Answer, solve_problem
+from hashlearn.bqp.modeling.problem_readers import model_problem
 from hashlearn.core.checks import whole_number
 from hashlearn.core.packages import require
 
@@ -79,14 +79,12 @@ class DimodSampler:
         reads = whole_number(num_reads, "num_reads", least=1)
         if time_limit is not None:
             options["time_limit"] = time_limit / reads
-        fixed = options.pop("fixed", None)
-        answers: list[QuboSolution] = []
+        answers: list[Answer] = []
         for child in np.random.SeedSequence(seed).spawn(reads):
             passed = options | {"random_state": child}
             if answers and options.get("method", Auto.name) == Auto.name:
                 passed["method"] = Auto(max_nodes=0)  # one proof is enough
-            answers.append(solved(QuboSolution, problem, fixed, passed))
-        samples = [dict(zip(problem.index, problem.assignment(answer.solution.x), strict=True)) for answer in answers]
+            answers.append(solve_problem(problem, **passed))
         best = min(answers, key=lambda answer: (answer.energy, answer.gap))  # with the best bound for this energy
         info = {
             "bound": best.bound if math.isfinite(best.bound) else None,
@@ -95,7 +93,7 @@ class DimodSampler:
             "seconds": sum(answer.seconds for answer in answers),
             "method": best.solution.method,
         }
-        energies = [answer.energy for answer in answers]
+        samples, energies = [answer.values for answer in answers], [answer.energy for answer in answers]
         return self._dimod.SampleSet.from_samples(samples, vartype=model.vartype, energy=energies, info=info)
 
     def sample_qubo(self, Q: Any, **parameters: Any) -> Any:

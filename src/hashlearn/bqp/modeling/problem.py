@@ -5,16 +5,16 @@ With one more variable, the anchor, the linear part is exact as well: A = [J h; 
 objective = C + slope · xᵀAx. Coefficients are taken as float64. C and the slope are fractions, so values and bounds are
 translated without rounding.
 
-Weights that are multiples of one power of two, such as integers, become integers in A. Then A is exact, and bounds are
-rounded to a value that the objective can have. Other weights stay as they are, or are scaled by a power of two if they
-are huge or tiny. ``rounding`` bounds what their sums lose. Solvers that compute in integers take the weights themselves
-(`Operator.exact_form`). Time and memory are O(number of terms).
+Weights that are multiples of one power of two, such as integers, become integers in A, so A is exact. Other weights
+stay as they are, or are scaled by a power of two if they are huge or tiny. ``rounding`` bounds what their sums lose.
+Solvers that compute in integers take the weights themselves (`Operator.exact_form`). Time and memory are O(number of
+terms).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property, partial
@@ -28,8 +28,8 @@ from numpy.typing import ArrayLike, NDArray
 from hashlearn.bqp.error_bounds import float_at_least
 from hashlearn.bqp.exact_form import Entries, ExactForm
 from hashlearn.bqp.operators import Dense, Operator, Sparse
-from hashlearn.bqp.proof_check import exact_integers
-from hashlearn.bqp.solution import Lattice, is_optimal, relative_gap
+from hashlearn.bqp.proof.check import exact_integers
+from hashlearn.bqp.solution import is_optimal
 from hashlearn.core.arrays import EPS, FloatArray, IntArray
 from hashlearn.core.checks import signs
 from hashlearn.core.thresholds import DENSE_SHARE
@@ -39,6 +39,12 @@ SENSES: tuple[Sense, ...] = ("max-cut", "qubo", "ising")
 
 # The factor that makes h and J integers where all weights are.
 _FACTOR: dict[Sense, int] = {"max-cut": 2, "qubo": 4, "ising": 1}
+# The parts of a pair's weight, and of a single variable's, that go into the constant C.
+_CONSTANT_SHARES: dict[Sense, tuple[Fraction, Fraction]] = {
+    "max-cut": (Fraction(1, 2), Fraction(0)),
+    "qubo": (Fraction(1, 4), Fraction(1, 2)),
+    "ising": (Fraction(0), Fraction(0)),
+}
 # Weights below this fraction of the largest are left out of A: their squares could underflow in a solver, and all of
 # them together are far less than the rounding that is counted anyway.
 NEGLIGIBLE = 2.0**-120
@@ -113,11 +119,6 @@ class Problem:
         """How far rounding may move an objective; 0 if A is exact."""
         return self._form.rounding
 
-    @property
-    def is_lattice(self) -> bool:
-        """Whether all weights are multiples of one power of two, so that bounds are rounded to possible values."""
-        return self._form.is_exact
-
     def objective(self, value: float | Fraction) -> float:
         """The owner's objective, a cut or an energy, where xᵀAx = ``value``."""
         if not math.isfinite(value):
@@ -133,37 +134,22 @@ class Problem:
 
         No cut is larger, no minimized energy is smaller; ±inf where there is no bound.
         """
-        if not math.isfinite(bound):
-            return -math.copysign(math.inf, self._form.slope)
-        return self.rounded_bound(self.exact_bound(bound))
+        return self.rounded_bound(self.exact_bound(bound)) if math.isfinite(bound) else self.objective(bound)
 
-    def exact_bound(self, bound: float) -> Fraction:
-        """`objective_bound` as a fraction, for a finite bound."""
-        form = self._form
-        if form.lattice is not None:
-            bound = form.lattice.raised(bound)
-        return self.exact_objective(Fraction(bound)) + (1 if self.maximize else -1) * Fraction(form.rounding)
-
-    def proven_bound(self, bound: float, exact_bound: Fraction | None) -> Fraction:
-        """The better of two bounds on the optimum: from a finite one on A in float64, and one on the exact xᵀAx."""
-        from_floats = self.exact_bound(bound)
-        if exact_bound is None:
-            return from_floats
-        return (min if self.maximize else max)(from_floats, self.exact_objective(exact_bound))
-
-    def is_optimal(self, objective: Fraction, bound: Fraction) -> bool:
-        """Whether a bound proves an objective optimal: by a gap of 1e-9, or exactly if `is_lattice`."""
-        sign = -1 if self.maximize else 1
-        return objective == bound if self.is_lattice else is_optimal(sign * objective, sign * bound)
+    def exact_bound(self, bound: float, exact: Fraction | None = None) -> Fraction:
+        """A finite `objective_bound` as a fraction: the better one, if the ``exact`` xᵀAx has a bound too."""
+        best, worse = (min, 1) if self.maximize else (max, -1)
+        rounded = self.exact_objective(Fraction(bound)) + worse * Fraction(self.rounding)
+        return rounded if exact is None else best(rounded, self.exact_objective(exact))
 
     def rounded_bound(self, exact: Fraction) -> float:
         """A bound in the owner's units as a float, rounded to the safe side."""
         return float_at_least(exact) if self.maximize else -float_at_least(-exact)
 
-    def gap(self, objective: float | Fraction, objective_bound: float | Fraction) -> float:
-        """|objective − bound| / |bound|, both in the owner's units."""
+    def is_optimal(self, objective: Fraction, bound: Fraction) -> bool:
+        """Whether a bound proves an objective optimal: by a gap of 1e-9, or exactly if A is exact."""
         sign = -1 if self.maximize else 1
-        return relative_gap(sign * objective, sign * objective_bound)
+        return is_optimal(sign * objective, sign * bound) if self.rounding else objective == bound
 
     def evaluate(self, assignment: ArrayLike) -> Fraction:
         """The owner's objective of an assignment in the order of the variables, from the terms, without rounding."""
@@ -186,13 +172,7 @@ class Problem:
 
     def labeled(self, values: NDArray[np.int8]) -> dict[Any, int] | NDArray[np.int8]:
         """A dict from labels to values; without labels the array itself."""
-        if self.labels is None:
-            return values
-        return dict(zip(self.labels, values.tolist(), strict=True))
-
-    def items(self, values: NDArray[np.int8]) -> Iterator[tuple[Hashable, int]]:
-        """Pairs of label and value."""
-        return zip(range(self.n) if self.labels is None else self.labels, values.tolist(), strict=True)
+        return values if self.labels is None else dict(zip(self.labels, values.tolist(), strict=True))
 
     @cached_property
     def index(self) -> Mapping[Hashable, int]:
@@ -211,104 +191,80 @@ class _Form(NamedTuple):
     constant: Fraction
     slope: Fraction
     rounding: float
-    is_exact: bool
-    lattice: Lattice | None
 
 
 def _spin_form(problem: Problem) -> _Form:
-    """Multiplied by ``factor``, every term becomes constant + h·s + J·s·s with whole multiples of its weight."""
-    sense, n, w = problem.sense, problem.n, problem.w
-    factor = _FACTOR[sense]
-    exponent = common_exponent(w)
-    exact = exponent is not None
+    """A, from h and J with whole multiples of the weights; integers are divided by their common divisor."""
+    n, sign, pair = problem.n, -1 if problem.maximize else 1, problem.i != problem.j
+    exponent = common_exponent(problem.w)
+    is_exact = exponent is not None
     if exponent is None:
-        largest = int(np.frexp(np.abs(w).max())[1])
+        largest = int(np.frexp(np.abs(problem.w).max())[1])
         exponent = 0 if largest in _EXPONENTS else largest
-    c = np.ldexp(w, -exponent)
-    if not exact:
-        c[np.abs(c) < NEGLIGIBLE * np.abs(c).max()] = 0.0
-    linear = problem.i == problem.j
-    i, j, pair, alone = problem.i[~linear], problem.j[~linear], c[~linear], c[linear]
-    h = np.bincount(problem.i[linear], alone, minlength=n).astype(np.float64)
-    J = -pair if sense == "max-cut" else pair
-    if sense == "qubo":
-        h = 2.0 * h + np.bincount(i, pair, minlength=n) + np.bincount(j, pair, minlength=n)
-    unit = Fraction(2) ** exponent / factor
-    sign = -1 if problem.maximize else 1
-    half = sp.coo_array((sign * J, (np.minimum(i, j), np.maximum(i, j))), shape=(n, n)).tocsr()
-    half.eliminate_zeros()
-    h = sign * h
+    scaled = sign * np.ldexp(problem.w, -exponent)
+    if not is_exact:
+        scaled[np.abs(scaled) < NEGLIGIBLE * np.abs(scaled).max()] = 0.0
+    i, j, entries = _half(problem, scaled)
+    half = sp.coo_array((entries, (i, j)), shape=(n + 1, n + 1)).tocsr()
     divisor = 1
-    if exact:
-        divisor = math.gcd(_gcd(half.data), _gcd(h)) or 1
-        half.data, h = half.data / divisor, h / divisor  # scipy would multiply by 1 / divisor, which is rounded
-    rounding = 0.0 if exact else _rounding(n, problem.i, problem.j, w)
-    # A field whose rounded entries are all 0 is kept, since the exact ones may not be.
-    operator = _operator(half, h, bool(h.any()) or n == 0 or (not exact and (sense == "qubo" or bool(linear.any()))))
-    constant, slope = _constant(problem), sign * unit * divisor / 2
+    if is_exact:
+        half.eliminate_zeros()
+        divisor = int(np.gcd.reduce(half.data.astype(np.int64), initial=0)) or 1
+        half.data = half.data / divisor  # scipy would multiply by 1 / divisor, which is rounded
+    is_linear = bool((half.indices == n).any())  # also where rounded fields are 0, since the exact ones may not be
+    half.eliminate_zeros()
+    if n and not is_linear:
+        half.resize(n, n)
+    operator = _symmetric(half)
+    on_pairs, alone = _CONSTANT_SHARES[problem.sense]
+    w = problem.w
+    constant = Fraction(problem.offset) + on_pairs * sum_of(w[pair].tolist()) + alone * sum_of(w[~pair].tolist())
+    slope = sign * Fraction(2) ** exponent * divisor / (2 * _FACTOR[problem.sense])
+    rounding = 0.0 if is_exact else _rounding(problem)
     # `solve` takes the integers of a rounded A from the weights.
     own = operator.exact_form()
     assert own is not None
-    entries = own.make if exact else partial(_entries, problem, exponent, sign)
+    integers = own.make if is_exact else partial(_integer_entries, problem, exponent, sign)
     operator.__dict__["form"] = ExactForm(
-        operator.n, entries, constant / slope, float_at_least(Fraction(rounding) / abs(slope))
+        operator.n, integers, constant / slope, float_at_least(Fraction(rounding) / abs(slope))
     )
-    lattice = Lattice.of(operator) if exact else None
-    return _Form(operator, constant, slope, rounding, exact, lattice)
+    return _Form(operator, constant, slope, rounding)
 
 
-def _constant(problem: Problem) -> Fraction:
-    """What the objective adds to the terms h·s and J·s·s."""
-    linear = problem.i == problem.j
-    if problem.sense == "ising":
-        return Fraction(problem.offset)
+def _half(problem: Problem, w: NDArray[Any]) -> tuple[IntArray, IntArray, NDArray[Any]]:
+    """The entries of A above its diagonal, times `_FACTOR`, for these weights; those of one place add up."""
+    pair = problem.i != problem.j
+    i, j, couplings = problem.i[pair], problem.j[pair], w[pair]
+    variables, fields = [problem.i[~pair]], [w[~pair]]
     if problem.sense == "max-cut":
-        return Fraction(problem.offset) + sum_of(problem.w.tolist()) / 2
-    pair, alone = sum_of(problem.w[~linear].tolist()), sum_of(problem.w[linear].tolist())
-    return Fraction(problem.offset) + (pair + 2 * alone) / 4
+        couplings = -couplings
+    elif problem.sense == "qubo":
+        variables, fields = [*variables, i, j], [2 * fields[0], couplings, couplings]
+    field = np.concatenate(variables)
+    rows, columns = np.append(np.minimum(i, j), field), np.append(np.maximum(i, j), np.full(len(field), problem.n))
+    return rows, columns, np.concatenate([couplings, *fields])
 
 
-def _entries(problem: Problem, exponent: int, sign: int) -> Entries:
+def _integer_entries(problem: Problem, exponent: int, sign: int) -> Entries:
     """The entries of A from the weights over 2^exponent: places, integers, and the exponent of their unit."""
     numbers, own = exact_integers(problem.w)
-    numbers = sign * numbers
-    linear = problem.i == problem.j
-    i, j, pair = problem.i[~linear], problem.j[~linear], numbers[~linear]
-    fields, parts = [problem.i[linear]], [numbers[linear]]
-    if problem.sense == "max-cut":
-        pair = -pair
-    elif problem.sense == "qubo":
-        fields, parts = [*fields, i, j], [2 * parts[0], pair, pair]
-    field, h = np.concatenate(fields), np.concatenate(parts)
-    anchor = np.full(len(field), problem.n)
-    rows, columns = np.concatenate([i, j, field, anchor]), np.concatenate([j, i, anchor, field])
-    return rows, columns, np.concatenate([pair, pair, h, h]), own - exponent
+    i, j, entries = _half(problem, sign * numbers)
+    return np.append(i, j), np.append(j, i), np.append(entries, entries), own - exponent
 
 
-def _operator(half: sp.csr_array, h: FloatArray, anchored: bool) -> Operator:
-    """A = [J h; hᵀ 0] with J = half + halfᵀ; only J if it is not ``anchored``."""
-    n = half.shape[0]
-    if anchored:
-        column = sp.coo_array((h, (np.arange(n), np.full(n, n))), shape=(n + 1, n + 1))
-        half = half.tocoo()
-        half = sp.csr_array(sp.coo_array((half.data, half.coords), shape=(n + 1, n + 1)) + column)
-        half.eliminate_zeros()
-        n += 1
-    if 2 * half.nnz > DENSE_SHARE * n * n:
+def _symmetric(half: sp.csr_array) -> Operator:
+    """half + halfᵀ, dense where many entries are not 0."""
+    if 2 * half.nnz > DENSE_SHARE * half.shape[0] ** 2:
         array = half.toarray()
         return Dense.unchecked(array + array.T)
     return Sparse(half + half.T)
 
 
-def _gcd(entries: FloatArray) -> int:
-    return int(np.gcd.reduce(entries.astype(np.int64), initial=0))
-
-
-def _rounding(n: int, i: IntArray, j: IntArray, w: FloatArray) -> float:
+def _rounding(problem: Problem) -> float:
     """Bound on the rounding in the constant and in A, whose entries sum at most ``terms`` weights each."""
-    terms = int((np.bincount(i, minlength=n) + np.bincount(j, minlength=n)).max())
+    terms = int(np.bincount(np.append(problem.i, problem.j)).max())
     # Halves of the smallest floats are rounded too, by less than the last summand.
-    return 4.0 * EPS * (terms + 5) * float(np.abs(w).sum()) + len(w) * 5e-324
+    return 4.0 * EPS * (terms + 5) * float(np.abs(problem.w).sum()) + len(problem.w) * 5e-324
 
 
 def common_exponent(w: FloatArray) -> int | None:

@@ -21,8 +21,8 @@ from pathlib import Path
 
 import numpy as np
 
-from hashlearn.bqp.modeling.labels import parallel_note
 from hashlearn.bqp.modeling.problem import SENSES, Problem, Sense
+from hashlearn.bqp.modeling.terms import parallel_note
 from hashlearn.core.atomic_files import regular_file, write_atomically
 from hashlearn.core.names import did_you_mean
 
@@ -42,8 +42,8 @@ class ProblemFileError(ValueError):
 def read_problem(path: str | os.PathLike[str], sense: Sense | None = None, format: str | None = None) -> Problem:
     """Read a max-cut, QUBO or Ising file, plain or gzipped (``.gz``).
 
-    The module `hashlearn.bqp.problem_files` lists the formats. Entries given twice, in either order, are summed. A
-    self-loop is in no cut and contributes nothing.
+    The formats are rudy and BiqMac (`n m`, then rows `i j w`) and dimod's COO. Entries given twice, in either order,
+    are summed. A self-loop is in no cut and contributes nothing.
 
     Parameters
     ----------

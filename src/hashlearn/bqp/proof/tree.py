@@ -15,11 +15,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from hashlearn.bqp.branch_and_bound.cuts import Cuts
 from hashlearn.bqp.error_bounds import float_at_most
 from hashlearn.bqp.exact_form import ExactForm
 from hashlearn.bqp.operators import Operator
-from hashlearn.bqp.proof_check import Dual, Groups, IntArray, Lattice, exact_matrix, leaf_bound, reduced
+from hashlearn.bqp.proof.check import Dual, Groups, IntArray, Lattice, exact_matrix, leaf_bound, reduced
+from hashlearn.bqp.proof.cuts import Cuts
 from hashlearn.bqp.solution import OPTIMAL_GAP
 from hashlearn.core.arrays import EPS, FloatArray
 

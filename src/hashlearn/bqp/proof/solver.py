@@ -6,7 +6,7 @@ x_i = x_j or x_i = −x_j, so its children have one variable less (`tree`, `boun
 at a time, on two threads. Pruning uses the lattice of values: for integer A they differ by a known step.
 
 Every leaf's dual point is rounded to integers and its bound computed exactly (`tree`). The tree and these points
-are the proof (`proof`), which `hashlearn.bqp.proof_check` checks without trusting anything here.
+are the proof (`proof`), which `hashlearn.bqp.proof.check` checks without trusting anything here.
 
 A node of 100 variables takes about one second. Five random problems of 100 variables, with ±1 for half of all pairs,
 needed from 1 to 49 nodes. Beasley's bqp50-1 to 3 and bqp100-1 to 3 close at the root.
@@ -29,14 +29,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hashlearn.bqp.branch_and_bound.bound import choose_pair, strengthen
-from hashlearn.bqp.branch_and_bound.cuts import Cuts
-from hashlearn.bqp.branch_and_bound.proof import dual_entry, proof_of
-from hashlearn.bqp.branch_and_bound.tree import ExactProblem, Leaf, Node
 from hashlearn.bqp.methods.exact import enumerate_signs
 from hashlearn.bqp.methods.local_search import LocalSearch
 from hashlearn.bqp.operators import Dense, Operator
-from hashlearn.bqp.proof_check import MOST_ENUMERATED, Dual, Groups, enumerated_bound
+from hashlearn.bqp.proof.bound import choose_pair, strengthen
+from hashlearn.bqp.proof.check import MOST_ENUMERATED, Dual, Groups, enumerated_bound
+from hashlearn.bqp.proof.cuts import Cuts
+from hashlearn.bqp.proof.proof import dual_entry, proof_of
+from hashlearn.bqp.proof.tree import ExactProblem, Leaf, Node
 from hashlearn.bqp.sdr import SemidefiniteRelaxation
 from hashlearn.bqp.solution import OutOfTime, Run, Status
 from hashlearn.bqp.sweeps import CoordinateSweeps

@@ -1,4 +1,4 @@
-"""A proof as data: the tree with its dual points, in the format that `hashlearn.bqp.proof_check` reads."""
+"""A proof as data: the tree with its dual points, in the format that `hashlearn.bqp.proof.check` reads."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hashlearn.bqp.proof_check import FORMAT, VERSION, Dual, IntArray, digest
+from hashlearn.bqp.proof.check import FORMAT, VERSION, Dual, IntArray, digest
 from hashlearn.core.atomic_files import write_atomically
 
 

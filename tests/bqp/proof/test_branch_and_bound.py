@@ -12,9 +12,9 @@ import scipy.sparse as sp
 
 from hashlearn import bqp
 from hashlearn.bqp import BranchAndBound, Status
-from hashlearn.bqp.branch_and_bound import bound, cuts, lagrangian, solver
-from hashlearn.bqp.branch_and_bound.tree import ExactProblem, Node
-from hashlearn.bqp.proof_check import Groups, check_proof
+from hashlearn.bqp.proof import bound, cuts, lagrangian, solver
+from hashlearn.bqp.proof.check import Groups, check_proof
+from hashlearn.bqp.proof.tree import ExactProblem, Node
 from tests.bqp.problems import PROBLEMS, all_signs, brute_force, random_low_rank, random_symmetric, signed_graph
 
 SMALL = [p for p in PROBLEMS if p.make().n <= 30]

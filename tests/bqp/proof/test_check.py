@@ -17,9 +17,8 @@ import scipy.sparse as sp
 from benchmarks.bqp.forgeries import Forger
 
 from hashlearn import bqp
-from hashlearn.bqp import proof_check
-from hashlearn.bqp.branch_and_bound import bound
-from hashlearn.bqp.proof_check import Dual, Groups, Lattice, check_proof, exact_matrix, leaf_bound, read_proof
+from hashlearn.bqp.proof import bound, check
+from hashlearn.bqp.proof.check import Dual, Groups, Lattice, check_proof, exact_matrix, leaf_bound, read_proof
 from tests.bqp.problems import all_signs, brute_force, random_symmetric
 
 
@@ -116,13 +115,13 @@ def test_long_cuts_are_refused(proven):
 
 def test_cuts_in_pieces_are_the_same(proven, monkeypatch):
     A, content = proven
-    monkeypatch.setattr(proof_check, "CUTS_AT_ONCE", 7)
+    monkeypatch.setattr(check, "CUTS_AT_ONCE", 7)
     assert check_proof(A, content).accepted
 
 
 def content_of(A: np.ndarray, x: list[int], bound: int, nodes: list[dict]) -> dict:
     N, exponent = exact_matrix(A)
-    head = {"format": proof_check.FORMAT, "version": 1, "problem": proof_check.digest(N, exponent), "n": len(N)}
+    head = {"format": check.FORMAT, "version": 1, "problem": check.digest(N, exponent), "n": len(N)}
     value = int(np.array(x, dtype=object) @ N @ np.array(x, dtype=object))
     return head | {"exponent": exponent, "value": value, "bound": bound, "x": x, "nodes": nodes}
 
@@ -151,7 +150,7 @@ def test_the_proof_of_another_problem_is_refused(proven):
     assert "digest" in check_proof(2.0 * A, content).reason
 
 
-@pytest.mark.parametrize("broken", [None, 1, "x", [], {}, {"format": []}, {"format": proof_check.FORMAT}])
+@pytest.mark.parametrize("broken", [None, 1, "x", [], {}, {"format": []}, {"format": check.FORMAT}])
 def test_other_content_is_refused(proven, broken):
     assert not check_proof(proven[0], broken).accepted
 
@@ -247,7 +246,7 @@ def test_eigenvalue_bounds_are_below_the_eigenvalue(seed):
     least = np.linalg.eigvalsh(T.astype(float))[0]
     size = np.abs(T).max() + 1.0
     for factor in (1, 2**200):
-        found = proof_check._eigenvalue_bound(T.astype(object) * factor) / factor
+        found = check._eigenvalue_bound(T.astype(object) * factor) / factor
         assert float(found) <= least + 1e-9 * size
     if least >= -1e-9 * size:
         assert float(found) >= -1e-6 * size
@@ -259,7 +258,7 @@ def test_a_wrong_factor_costs_only_the_bound(seed, monkeypatch):
     rng = np.random.default_rng(seed)
     monkeypatch.setattr(np.linalg, "cholesky", lambda F: np.tril(rng.uniform(-0.1, 0.1, F.shape)))
     for T in (-np.ones((9, 9), int), symmetric(rng.integers(-50, 50, (9, 9)))):
-        found = float(proof_check._eigenvalue_bound(T.astype(object)))
+        found = float(check._eigenvalue_bound(T.astype(object)))
         assert found <= np.linalg.eigvalsh(T.astype(float))[0] + 1e-9
 
 
@@ -271,7 +270,7 @@ def test_exact_matrix_is_exact(seed):
     for given, whole in zip(A.flat, N.flat, strict=True):
         assert Fraction(given) == whole * Fraction(2) ** exponent
     assert any(int(v) % 2 for v in N.flat)
-    assert proof_check.digest(N, exponent) == proof_check.digest(*exact_matrix(sp.csr_array(A)))
+    assert check.digest(N, exponent) == check.digest(*exact_matrix(sp.csr_array(A)))
 
 
 def test_lattice_of_the_exact_matrix():
@@ -326,7 +325,7 @@ def test_hostile_files_are_an_error(data, tmp_path):
 
 
 def test_a_file_that_unpacks_to_too_much_is_an_error(tmp_path, monkeypatch):
-    monkeypatch.setattr(proof_check, "LARGEST_FILE", 10_000)
+    monkeypatch.setattr(check, "LARGEST_FILE", 10_000)
     (tmp_path / "bomb.gz").write_bytes(gzip.compress(b" " * 1_000_000))
     with pytest.raises(ValueError, match="no proof is that large"):
         read_proof(tmp_path / "bomb.gz")
@@ -355,7 +354,7 @@ def test_many_nodes_need_no_recursion():
 
 
 def test_the_verifier_imports_nothing_of_the_package():
-    source = Path(proof_check.__file__).read_text(encoding="utf-8")
+    source = Path(check.__file__).read_text(encoding="utf-8")
     modules = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
@@ -368,7 +367,7 @@ def test_the_verifier_imports_nothing_of_the_package():
 
 def test_the_verifier_runs_as_a_file_of_its_own(proven, tmp_path):
     A, content = proven
-    (tmp_path / "checker.py").write_text(Path(proof_check.__file__).read_text(encoding="utf-8"), encoding="utf-8")
+    (tmp_path / "checker.py").write_text(Path(check.__file__).read_text(encoding="utf-8"), encoding="utf-8")
     (tmp_path / "proof.json").write_text(json.dumps(content))
     np.save(tmp_path / "A.npy", A)
     program = (
@@ -400,7 +399,7 @@ def test_open_nodes_take_little_memory():
     wide += [
         {"parent": (k - 1) // 2, "sign": 1 - 2 * (k % 2), "branch": [1, 3 + k.bit_length()]} for k in range(1, 40_000)
     ]
-    head = {"format": "hashlearn bqp proof", "version": 1, "problem": proof_check.digest(N, exponent), "n": n}
+    head = {"format": "hashlearn bqp proof", "version": 1, "problem": check.digest(N, exponent), "n": n}
     content = head | {"exponent": exponent, "value": n * n - n, "bound": 0, "x": [1] * n, "nodes": wide}
     tracemalloc.start()
     verdict = check_proof(A, content)
@@ -411,7 +410,7 @@ def test_open_nodes_take_little_memory():
 
 
 def test_files_that_unpack_to_very_much_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(proof_check, "LARGEST_CONTENT", 10**6)
+    monkeypatch.setattr(check, "LARGEST_CONTENT", 10**6)
     bomb = tmp_path / "bomb.json.gz"
     bomb.write_bytes(gzip.compress(b"[" + b"[]," * 20_000 + b"[]]"))
     with pytest.raises(ValueError, match="no proof is that large"):

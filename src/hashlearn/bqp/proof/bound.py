@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 import scipy.linalg as la
 
-from hashlearn.bqp.branch_and_bound.cuts import WIDEST, Cuts, violated
-from hashlearn.bqp.branch_and_bound.lagrangian import minimize, multipliers, violation, weighted
-from hashlearn.bqp.branch_and_bound.tree import Leaf, Node
+from hashlearn.bqp.proof.cuts import WIDEST, Cuts, violated
+from hashlearn.bqp.proof.lagrangian import minimize, multipliers, violation, weighted
+from hashlearn.bqp.proof.tree import Leaf, Node
 from hashlearn.core.arrays import FloatArray
 
 PENALTY = 0.3  # σ, relative to the root mean square of the rows of C

@@ -16,7 +16,7 @@ import pytest
 
 from hashlearn import bqp
 from hashlearn.bqp import Problem, ProblemFileError, read_problem
-from hashlearn.bqp.problem_files import FORMATS, MAX_VARIABLES, WRITTEN
+from hashlearn.bqp.modeling.problem_files import FORMATS, MAX_VARIABLES, WRITTEN
 
 TRIANGLE = "3 3\n1 2 1\n2 3 1\n1 3 1\n"
 WEIGHTS = [0.1, 1 / 3, -1e-300, 1e300, 7.0, -2.5, 2.0**60, 123456789.123]
