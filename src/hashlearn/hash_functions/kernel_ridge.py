@@ -10,20 +10,22 @@ At most 1,000 rows are drawn for it: the best α depends on how noisy the codes 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import cholesky
+from scipy.linalg.lapack import dtrtri
 
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import positive
-from hashlearn.core.threads import one_blas_thread
+from hashlearn.core.threads import map_threads, one_blas_thread
 from hashlearn.hash_functions.base import Training
 from hashlearn.hash_functions.expansion import KernelExpansion
 from hashlearn.hash_functions.fitted import Rows
 from hashlearn.hash_functions.kernel_method import KernelMethod, nystroem_ridge
 from hashlearn.hash_functions.kernels import RBFPoints, choose_gamma
+from hashlearn.linalg.positive_definite import PositiveDefinite
 
 ALPHAS = (0.1, 0.03, 0.3, 0.01, 1.0)  # candidates of "loo"; the first of equals wins
 MOST_ROWS = 1000
@@ -70,8 +72,7 @@ class KernelRidge(KernelMethod):
                 title = f"{title}, {many[1]}"
             else:
                 points = X if bits.n_distinct else X[:0]
-                K = RBFPoints(X, gamma).gram() if bits.n_distinct else np.empty((0, 0))
-                coefficients = _solve(K, y[: len(K)], alpha)
+                coefficients = _ridge(RBFPoints(points, gamma), y[: points.shape[0]], alpha)
         data.tell_done()
         intercepts = np.zeros(bits.n_distinct)
         return KernelExpansion(points, gamma, coefficients, intercepts, bits, f"{title}, {bits.describe()}")
@@ -81,10 +82,16 @@ class KernelRidge(KernelMethod):
         return alpha_by_leave_one_out(X, codes, gamma, rng) if isinstance(self.alpha, str) else float(self.alpha)
 
 
-def _solve(K: FloatArray, y: NDArray[Any], alpha: float) -> FloatArray:
-    """(K + alpha I)⁻¹ y; K is overwritten."""
-    K[np.diag_indices_from(K)] += alpha
-    return cho_solve(cho_factor(K, lower=True, overwrite_a=True, check_finite=False), y.astype(np.float64))
+def _ridge(points: RBFPoints, y: NDArray[np.int8], alpha: float) -> FloatArray:
+    """(K + alpha I)⁻¹ y."""
+
+    def block(rows: slice, columns: slice) -> FloatArray:
+        K = points.block(rows, columns)
+        if rows == columns:
+            K[np.diag_indices_from(K)] += alpha
+        return K
+
+    return PositiveDefinite(len(y), block).solve(y)
 
 
 def leave_one_out_errors(K: FloatArray, y: NDArray[np.floating], alpha: float) -> FloatArray:
@@ -94,8 +101,9 @@ def leave_one_out_errors(K: FloatArray, y: NDArray[np.floating], alpha: float) -
     array([[ 1.],
            [-1.]])
     """
-    inverse = _solve(K.copy(), np.eye(len(K)), alpha)
-    return (inverse @ y) / inverse.diagonal()[:, None]
+    factor = cholesky(K + alpha * np.eye(len(K)), lower=True, overwrite_a=True, check_finite=False)
+    inverse, _ = dtrtri(factor, lower=True, overwrite_c=True)  # (K + alpha I)⁻¹ = inverseᵀ inverse
+    return (inverse.T @ (inverse @ y)) / np.einsum("ij,ij->j", inverse, inverse)[:, None]
 
 
 def alpha_by_leave_one_out(X: Rows, codes: NDArray[np.int8], gamma: float, rng: np.random.Generator) -> float:
@@ -105,4 +113,5 @@ def alpha_by_leave_one_out(X: Rows, codes: NDArray[np.int8], gamma: float, rng: 
         return ALPHAS[0]
     rows = np.arange(n) if n <= MOST_ROWS else np.sort(rng.choice(n, MOST_ROWS, replace=False))
     K, y = RBFPoints(X[rows], gamma).gram(), codes[rows].astype(np.float64)
-    return min(ALPHAS, key=lambda alpha: float(np.mean(leave_one_out_errors(K, y, alpha) ** 2)))
+    errors = [*map_threads(lambda alpha: float(np.mean(leave_one_out_errors(K, y, alpha) ** 2)), ALPHAS)]
+    return ALPHAS[int(np.argmin(errors))]

@@ -14,6 +14,7 @@ Distances are those of at most 500 rows, drawn with the generator, to all rows: 
 from __future__ import annotations
 
 from copy import copy
+from itertools import combinations_with_replacement
 from typing import Any
 
 import numpy as np
@@ -60,24 +61,29 @@ class RBFPoints:
         if self.sparse:
             rows = sp.csr_array(rows)
         z = self._scaled(rows if is_tensor(rows) else rows.astype(self.dtype, copy=False))
-        return self._exponential(z, 0.5 * _squared_norms(z), 0)
+        return self._exponential(z, 0.5 * _squared_norms(z), slice(None))
+
+    def block(self, rows: slice, columns: slice) -> NDArray[Any]:
+        """Kernel values of some points × some points. A block on the diagonal is symmetric and has ones there."""
+        K = self._exponential(self.scaled[rows], self.half_norms[rows], columns)
+        if rows == columns:
+            K = 0.5 * (K + K.T)
+            np.fill_diagonal(K, 1.0)
+        return K
 
     def gram(self) -> NDArray[Any]:
         """Kernel values of points × points: symmetric, with ones on the diagonal. Each pair is computed once."""
         m = self.scaled.shape[0]
         K = np.empty((m, m), dtype=self.dtype)
+        parts = [slice(first, min(first + GRAM_BLOCK, m)) for first in range(0, m, GRAM_BLOCK)]
 
-        def fill(first: int) -> None:
-            last = min(first + GRAM_BLOCK, m)
-            block = self._exponential(self.scaled[first:last], self.half_norms[first:last], first)
-            corner = block[:, : last - first]
-            corner[:] = 0.5 * (corner + corner.T)
-            np.fill_diagonal(corner, 1.0)
-            K[first:last, first:] = block
-            K[last:, first:last] = block[:, last - first :].T
+        def fill(pair: tuple[slice, slice]) -> None:
+            rows, columns = pair
+            K[rows, columns] = block = self.block(rows, columns)
+            K[columns, rows] = block.T
 
         with one_blas_thread():
-            for _ in map_threads(fill, range(0, m, GRAM_BLOCK)):
+            for _ in map_threads(fill, combinations_with_replacement(parts, 2)):
                 pass
         return K
 
@@ -88,12 +94,12 @@ class RBFPoints:
         z *= self.factor
         return z
 
-    def _exponential(self, z: Rows, half_norms: NDArray[Any], first_point: int) -> NDArray[Any]:
-        K = z @ self.scaled[first_point:].T
+    def _exponential(self, z: Rows, half_norms: NDArray[Any], points: slice) -> NDArray[Any]:
+        K = z @ self.scaled[points].T
         if self.sparse:
             K = K.toarray()
         K -= half_norms[:, None]
-        K -= self.half_norms[first_point:]
+        K -= self.half_norms[points]
         if is_tensor(K):
             return K.clamp_(max=0.0).exp_()
         np.minimum(K, 0.0, out=K)  # rounding must not make a distance negative
