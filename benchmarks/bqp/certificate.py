@@ -11,14 +11,14 @@ import numpy as np
 import scipy.linalg as la
 from numpy.typing import NDArray
 
-from hashlearn.bqp import LowRank
+from hashlearn.bqp import Structured
 
 FloatArray = NDArray[np.float64]
 # Entries of d below this fraction of their mean are raised to it: a bound for any d > 0 stays a bound.
 SMALLEST = 1e-6
 
 
-def certified_bound(A: LowRank, d: FloatArray) -> float:
+def certified_bound(A: Structured, d: FloatArray) -> float:
     """The lower bound that the dual point d proves; A + Diag(d) need not be exactly semidefinite."""
     d = np.maximum(d, SMALLEST * np.abs(d).mean())
     Q = A.P / np.sqrt(d)[:, None]

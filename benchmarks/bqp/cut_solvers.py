@@ -41,8 +41,8 @@ def load(name: str) -> sp.csr_array:
     except DataMissing:
         path = data_file("bqp-more", f"{name}.txt")
     operator = bqp.read_problem(path).operator
-    assert isinstance(operator, bqp.Sparse)
-    matrix = operator.matrix
+    assert operator.is_sparse
+    matrix = operator.sparse
     return sp.csr_array(np.rint(matrix / np.abs(matrix.data).min()))  # files store a quarter of each weight
 
 

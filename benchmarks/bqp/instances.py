@@ -19,13 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.bqp.mnist import data_file, training_set
-from hashlearn.bqp import LowRank, Problem, read_problem
+from hashlearn.bqp import LowRank, Problem, Structured, read_problem
 
 FloatArray = NDArray[np.float64]
 ROWS_PER_BLOCK = 16_384
 
 
-def mnist_bit(n: int, supervised: bool, n_bits: int = 16, seed: int = 0) -> LowRank:
+def mnist_bit(n: int, supervised: bool, n_bits: int = 16, seed: int = 0) -> Structured:
     """The first bit of ``n`` training images of MNIST, drawn evenly from the ten classes.
 
     Supervised: principal components of the pixels. Unsupervised: pixels centered, rows scaled to unit norm,
@@ -42,7 +42,7 @@ def mnist_bit(n: int, supervised: bool, n_bits: int = 16, seed: int = 0) -> LowR
 
 def mixture_bit(
     n: int, supervised: bool, n_features: int = 64, n_classes: int = 10, n_bits: int = 16, seed: int = 0
-) -> LowRank:
+) -> Structured:
     """The first bit of a mixture of ``n_classes`` Gaussians in ``n_features`` dimensions, rows scaled to unit
     norm.
 
@@ -77,7 +77,7 @@ def file_bit(name: str) -> Any:
     return file_problem(name).operator
 
 
-def stored_bit(path: str) -> LowRank:
+def stored_bit(path: str) -> Structured:
     """What `store` wrote: a race has many turns on one instance, and building it takes longer than some."""
     with np.load(path, allow_pickle=False) as arrays:
         return LowRank(arrays["P"], arrays["weights"])
@@ -132,11 +132,11 @@ def balanced_draw(labels: NDArray[Any], n: int, rng: np.random.Generator) -> NDA
     return rng.permutation(order[np.argsort(rank_in_class, kind="stable")[:n]])
 
 
-def _supervised(Z: FloatArray, labels: NDArray[np.intp], n_classes: int, n_bits: int) -> LowRank:
+def _supervised(Z: FloatArray, labels: NDArray[np.intp], n_classes: int, n_bits: int) -> Structured:
     return LowRank(np.hstack([Z, _class_columns(labels, n_classes)]), _supervised_weights(n_classes, n_bits))
 
 
-def _unsupervised(Z: FloatArray, X: FloatArray, n_bits: int) -> LowRank:
+def _unsupervised(Z: FloatArray, X: FloatArray, n_bits: int) -> Structured:
     return LowRank(np.hstack([Z, X]), _unsupervised_weights(X.shape[1], n_bits))
 
 

@@ -74,7 +74,7 @@ def _warm_up(task: Task) -> None:
     bqp.solve(A, make(task.solver, task.tol, task.family, arguments), random_state=task.seed + 1)
 
 
-def _product(A: bqp.LowRank) -> dict[str, Any]:
+def _product(A: bqp.Structured) -> dict[str, Any]:
     """The time of one P.T @ (P @ V), V of eight columns, with BLAS threads as they come."""
     V = np.random.default_rng(0).standard_normal((A.rank, PRODUCT_COLUMNS))
     times: list[float] = []

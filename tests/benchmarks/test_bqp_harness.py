@@ -53,12 +53,12 @@ def other_bits(X: np.ndarray) -> np.ndarray:
     return np.where(projections >= projections.mean(axis=0), 1.0, -1.0)[:, 1:]
 
 
-def check_supervised(A: bqp.LowRank, Z: np.ndarray, labels: np.ndarray) -> None:
+def check_supervised(A: bqp.Structured, Z: np.ndarray, labels: np.ndarray) -> None:
     target = np.where(labels[:, None] == labels, L, -L)
     np.testing.assert_allclose(A.toarray(), Z @ Z.T - target, atol=1e-9)
 
 
-def check_unsupervised(A: bqp.LowRank, Z: np.ndarray, X: np.ndarray) -> None:
+def check_unsupervised(A: bqp.Structured, Z: np.ndarray, X: np.ndarray) -> None:
     np.testing.assert_allclose(A.toarray(), Z @ Z.T - L * X @ X.T, atol=1e-9)
     np.testing.assert_allclose(A.diagonal(), -1.0, atol=1e-9)
 

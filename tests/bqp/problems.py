@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.sparse as sp
 
-from hashlearn.bqp import LowRank, Operator, as_operator
+from hashlearn.bqp import LowRank, Operator, Structured, as_operator
 
 
 class Problem(NamedTuple):
@@ -68,7 +68,7 @@ def random_sparse(n: int, seed: int, density: float = 0.3) -> sp.csr_array:
     return sp.csr_array(half + half.T)
 
 
-def random_low_rank(n: int, rank: int, seed: int) -> LowRank:
+def random_low_rank(n: int, rank: int, seed: int) -> Structured:
     rng = np.random.default_rng(seed)
     return LowRank(rng.standard_normal((n, rank)), rng.standard_normal(rank))
 
@@ -109,7 +109,7 @@ def petersen() -> sp.csr_array:
     return adjacency(10, outer + inner + [(i, 5 + i) for i in range(5)])
 
 
-def repeated_rows(copies: int, seed: int = 0, weights: tuple[float, ...] = (-1.0, 1.0, -2.0)) -> LowRank:
+def repeated_rows(copies: int, seed: int = 0, weights: tuple[float, ...] = (-1.0, 1.0, -2.0)) -> Structured:
     """Five distinct rows, each ``copies`` times, in random order."""
     rng = np.random.default_rng(seed)
     rows = np.round(rng.standard_normal((5, len(weights))), 2)

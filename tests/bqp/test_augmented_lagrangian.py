@@ -161,7 +161,7 @@ def test_start_is_dual_feasible_and_ignores_the_stored_diagonal() -> None:
         slack = np.linalg.eigvalsh(A.toarray() / start.scale - np.diag(start.multipliers))
         assert slack[0] == pytest.approx(0.0, abs=1e-8)
         shift = diagonal_operator(np.random.default_rng(1).uniform(-50.0, 50.0, 20))
-        if not isinstance(A, LowRank):
+        if not A.is_low_rank:
             shifted = dual_feasible_start(A + shift, Run(A + shift), np.random.default_rng(0))
             np.testing.assert_allclose(shifted.x, start.x, atol=1e-6)
 

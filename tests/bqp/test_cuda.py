@@ -99,7 +99,7 @@ def test_the_bits_of_a_code_replay_the_same_graphs(monkeypatch):
     found = []
     for bit in range(3):
         P.P[:, 0] = signs(600_000, 3)[:, bit]
-        A = bqp.LowRank.unchecked(P, WEIGHTS)
+        A = bqp.Structured.unchecked(P=P, weights=WEIGHTS)
         assert A.rows is P
         found.append(bqp.solve(A, DEVICE_SDR, random_state=0))
     assert len(recorded) == 2

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from hashlearn.bqp import Dense, LowRank, Operator, Sparse, diagonal_operator, eigen
+from hashlearn.bqp import Dense, LowRank, Operator, Sparse, Structured, diagonal_operator, eigen
 from hashlearn.bqp.eigen import largest_eigenvalue, smallest_eigenpair, smallest_weighted_eigenpair
 from hashlearn.linalg.gram import gram
 
@@ -15,7 +15,7 @@ def rng(seed: int = 0) -> np.random.Generator:
     return np.random.default_rng(seed)
 
 
-def random_sparse(n: int, seed: int, density: float = 0.05) -> Sparse:
+def random_sparse(n: int, seed: int, density: float = 0.05) -> Structured:
     M = sp.random_array((n, n), density=density, rng=rng(seed), data_sampler=rng(seed).standard_normal)
     return Sparse(sp.csr_array(M + M.T))
 
@@ -25,7 +25,7 @@ def random_dense(n: int, seed: int) -> Dense:
     return Dense(M + M.T)
 
 
-def random_low_rank(n: int, rank: int, seed: int) -> LowRank:
+def random_low_rank(n: int, rank: int, seed: int) -> Structured:
     return LowRank(rng(seed).standard_normal((n, rank)), rng(seed + 1).standard_normal(rank))
 
 
@@ -50,7 +50,7 @@ OPERATORS = {
     "zero, dense": Dense(np.zeros((5, 5))),
     "zero, low rank": LowRank(np.zeros((70, 2)), [1.0, 1.0]),
     "few distinct eigenvalues": Sparse(sp.csr_array(np.kron(np.ones((2, 2)) - np.eye(2), np.ones((60, 60))))),
-    "disconnected": Sparse(sp.block_diag([random_sparse(70, 13).matrix, 3.0 * random_sparse(80, 14).matrix])),
+    "disconnected": Sparse(sp.block_diag([random_sparse(70, 13).sparse, 3.0 * random_sparse(80, 14).sparse])),
 }
 
 

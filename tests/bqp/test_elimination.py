@@ -9,12 +9,12 @@ import scipy.sparse as sp
 from benchmarks.bqp import graphs
 
 from hashlearn import bqp
-from hashlearn.bqp import Sparse, elimination
+from hashlearn.bqp import Sparse, Structured, elimination
 from hashlearn.bqp.elimination import eliminated
 from hashlearn.bqp.solution import Lattice, Status
 
 
-def some_problem(seed: int, whole: bool) -> Sparse:
+def some_problem(seed: int, whole: bool) -> Structured:
     """A sparse problem of 2 to 11 variables with a diagonal, parallel entries and components of their own."""
     rng = np.random.default_rng([seed, whole])
     n = int(rng.integers(2, 12))
@@ -78,10 +78,10 @@ def test_edges_do_not_grow_and_nothing_of_few_neighbors_is_left():
     A = Sparse(graphs.regular_graph(2000, 0))
     found = eliminated(A)
     assert found.operator.n < 0.6 * A.n
-    assert found.operator.matrix.nnz <= A.matrix.nnz
-    assert np.diff(found.operator.matrix.indptr).min() > elimination.MOST_NEIGHBORS
-    assert found.operator.matrix.has_canonical_format
-    assert (found.operator.matrix != found.operator.matrix.T).nnz == 0
+    assert found.operator.sparse.nnz <= A.sparse.nnz
+    assert np.diff(found.operator.sparse.indptr).min() > elimination.MOST_NEIGHBORS
+    assert found.operator.sparse.has_canonical_format
+    assert (found.operator.sparse != found.operator.sparse.T).nnz == 0
 
 
 def test_nothing_to_eliminate():
@@ -162,7 +162,7 @@ def test_short_limits_leave_the_problem_whole():
 def test_huge_and_tiny_weights_have_valid_bounds(size):
     for seed in range(30):
         A = some_problem(seed, whole=False)
-        scaled = sp.csr_array(A.matrix * (size / max(np.abs(A.matrix.data).max(initial=0.0), 1e-300)))
+        scaled = sp.csr_array(A.sparse * (size / max(np.abs(A.sparse.data).max(initial=0.0), 1e-300)))
         X = np.array(list(itertools.product([1, -1], repeat=A.n)))
         entries = [(i, j, Fraction(v)) for (i, j), v in sp.dok_array(scaled).items()]
         optimum = min(sum(v * int(x[i]) * int(x[j]) for i, j, v in entries) for x in X[: 2 ** (A.n - 1)])

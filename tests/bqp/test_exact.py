@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import hashlearn.bqp.methods.exact as exact
 from hashlearn import bqp
-from hashlearn.bqp import Exact, LowRank, Sparse, Status, as_operator, exact_form
+from hashlearn.bqp import Exact, LowRank, Status, Structured, as_operator, exact_form
 from tests.bqp.problems import PROBLEMS, all_signs, brute_force, random_low_rank, random_symmetric, repeated_rows
 
 ENUMERABLE = [
@@ -132,7 +132,7 @@ def test_repeated_rows_with_positive_diagonal_stay_apart():
 )
 def test_refuses_what_is_too_large(monkeypatch, A, words):
     monkeypatch.setattr(exact, "enumerate_signs", None)  # any work would fail
-    monkeypatch.setattr(Sparse, "toarray", None)
+    monkeypatch.setattr(Structured, "toarray", None)
     with pytest.raises(ValueError, match='method "exact"') as refusal:
         bqp.solve(A, Exact())
     for word in words:

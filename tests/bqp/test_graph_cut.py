@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import hashlearn.bqp.methods.graph_cut as graph_cut
 from hashlearn import bqp
-from hashlearn.bqp import Dense, GraphCut, LowRank, Sparse, SparsePlusLowRank, Status, as_operator
+from hashlearn.bqp import Dense, GraphCut, Sparse, Status, Structured, as_operator
 from hashlearn.bqp.methods.graph_cut import Couplings, minimum_cut_signs
 from tests.bqp.problems import (
     PROBLEMS,
@@ -197,8 +197,7 @@ def test_labels_of_wrong_length_are_refused(A):
 
 
 def test_only_small_parts_become_dense(monkeypatch):
-    for kind in (LowRank, Sparse, SparsePlusLowRank):
-        monkeypatch.setattr(kind, "toarray", None)
+    monkeypatch.setattr(Structured, "toarray", None)
     asked = []
     part = Couplings.part
     monkeypatch.setattr(Couplings, "part", lambda s, r, c: asked.append(len(r) * len(c)) or part(s, r, c))

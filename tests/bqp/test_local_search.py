@@ -7,7 +7,7 @@ import scipy.sparse as sp
 import hashlearn.bqp.methods.local_search as local_search
 import hashlearn.bqp.methods.tabu as tabu
 from hashlearn import bqp
-from hashlearn.bqp import Dense, LocalSearch, LowRank, Sparse, SparsePlusLowRank, Status, as_operator
+from hashlearn.bqp import Dense, LocalSearch, LowRank, Sparse, Status, Structured, as_operator
 from hashlearn.bqp.elimination import eliminated
 from hashlearn.bqp.merging import merge_identical_rows
 from hashlearn.bqp.methods.annealing import Annealer
@@ -65,7 +65,7 @@ def large(request):
 
 def short(A: bqp.Operator) -> LocalSearch:
     """20,000 moves, but only 300 where a move is a sweep."""
-    swept = isinstance(A, LowRank | SparsePlusLowRank) and A.n > local_search.LARGEST_DENSIFIED
+    swept = A.rank > 0 and A.n > local_search.LARGEST_DENSIFIED
     return FEW_SWEEPS if swept else SHORT
 
 
@@ -98,16 +98,15 @@ def test_starts_from_x0_and_never_worse(large, monkeypatch):
     monkeypatch.setattr(Annealer, "descend", lambda s, x, *a: starts.append(x.copy()) or descend(s, x, *a))
     again = bqp.solve(large, LocalSearch(n_starts=1, max_iter=1), x0=x0, random_state=2)
     assert again.value <= large.value(x0)
-    smaller = eliminated(large) if isinstance(large, Sparse) else None
+    smaller = eliminated(large) if large.is_sparse else None
     smaller = merge_identical_rows(large) if smaller is None else smaller
     np.testing.assert_array_equal(starts[0], smaller.collapse(x0.astype(float)))
 
 
 def test_no_square_array_for_large_low_rank(monkeypatch):
     A = random_low_rank(2100, 3, 0)
-    B = SparsePlusLowRank(Sparse(ring(2100)), A)
-    for kind in (LowRank, SparsePlusLowRank, Sparse):
-        monkeypatch.setattr(kind, "toarray", None)
+    B = Sparse(ring(2100)) + A
+    monkeypatch.setattr(Structured, "toarray", None)
     for operator in (A, B):
         assert bqp.solve(operator, LocalSearch(n_starts=2, max_iter=20), random_state=0).value < 0.0
 

@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hashlearn.bqp.rows.merging as merging
-from hashlearn.bqp import Dense, LowRank, as_operator
+from hashlearn.bqp import Dense, LowRank, Structured, as_operator
 from hashlearn.bqp.merging import merge_identical_rows
 from tests.bqp.problems import brute_force, random_low_rank, random_sparse, repeated_rows
 
 
-def a_few_rows(n: int, distinct: int, rank: int, seed: int) -> LowRank:
+def a_few_rows(n: int, distinct: int, rank: int, seed: int) -> Structured:
     rng = np.random.default_rng(seed)
     rows = rng.standard_normal((distinct, rank))
     return LowRank(rows[rng.integers(0, distinct, n)], rng.standard_normal(rank))

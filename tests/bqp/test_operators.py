@@ -9,16 +9,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hashlearn import bqp
-from hashlearn.bqp import Dense, LowRank, Operator, Sparse, SparsePlusLowRank, as_operator, diagonal_operator
+from hashlearn.bqp import (
+    Dense,
+    LowRank,
+    Operator,
+    Sparse,
+    as_operator,
+    diagonal_operator,
+)
 from tests.bqp.problems import random_sparse, random_symmetric, some_signs
 
 KINDS = ("dense", "sparse", "low rank", "sparse plus low rank")
 PAIRS = list(itertools.product(KINDS, KINDS))
-SUM_OF_KINDS = {
-    frozenset({"sparse"}): Sparse,
-    frozenset({"low rank"}): LowRank,
-    frozenset({"sparse", "low rank"}): SparsePlusLowRank,
-}
 
 
 def make(kind: str, n: int, seed: int) -> Operator:
@@ -29,7 +31,7 @@ def make(kind: str, n: int, seed: int) -> Operator:
         "dense": Dense(random_symmetric(n, seed)),
         "sparse": sparse,
         "low rank": low_rank,
-        "sparse plus low rank": SparsePlusLowRank(sparse, low_rank),
+        "sparse plus low rank": sparse + low_rank,
     }[kind]
 
 
@@ -94,7 +96,9 @@ def test_sums_of_all_kinds(left, right):
     close(total.toarray(), A.toarray() + B.toarray())
     close(total @ np.arange(9.0), (A.toarray() + B.toarray()) @ np.arange(9.0))
     parts = frozenset(part for kind in (left, right) for part in kind.split(" plus "))
-    assert type(total) is (Dense if "dense" in parts else SUM_OF_KINDS[parts])
+    assert total.is_dense == ("dense" in parts)
+    assert total.is_sparse == (parts == {"sparse"})
+    assert total.is_low_rank == (parts == {"low rank"})
     close((total + A).toarray(), 2 * A.toarray() + B.toarray())
 
 
@@ -131,8 +135,8 @@ def test_scale_is_zero_only_for_zero(kind):
 
 def test_what_as_operator_makes():
     array = random_symmetric(4, 0)
-    assert type(as_operator(array)) is Dense
-    assert type(as_operator(array.tolist())) is Dense
+    assert as_operator(array).is_dense
+    assert as_operator(array.tolist()).is_dense
     for made in (
         sp.csr_array(array),
         sp.coo_matrix(array),
@@ -140,7 +144,7 @@ def test_what_as_operator_makes():
         sp.lil_array(array),
         sp.dia_array(array),
     ):
-        assert type(as_operator(made)) is Sparse
+        assert as_operator(made).is_sparse
         close(as_operator(made).toarray(), array)
     A = Dense(array)
     assert as_operator(A) is A
@@ -164,8 +168,8 @@ def test_sparse_is_made_canonical():
     )
     matrix.has_canonical_format = matrix.has_sorted_indices = False
     A = as_operator(matrix)
-    assert A.matrix.nnz == 3
-    np.testing.assert_array_equal(A.matrix.indices, [0, 1, 0])
+    assert A.sparse.nnz == 3
+    np.testing.assert_array_equal(A.sparse.indices, [0, 1, 0])
     close(A.toarray(), [[5.0, 3.0], [3.0, 0.0]])
     assert matrix.nnz == 4
 
@@ -176,7 +180,7 @@ def test_any_real_dtype_is_taken_as_float64(dtype):
     assert as_operator(array).array.dtype == np.float64
     close(as_operator(array).toarray(), [[0.0, 1.0], [1.0, 1.0]])
     if dtype is not np.float16:  # SciPy has no float16 matrices
-        assert as_operator(sp.csr_array(array)).matrix.dtype == np.float64
+        assert as_operator(sp.csr_array(array)).sparse.dtype == np.float64
     assert LowRank(array, array[0]).P.dtype == np.float64
 
 
@@ -274,9 +278,36 @@ def test_diagonal_operator():
 
 
 def test_a_negative_factor_keeps_errors_positive():
-    """A sum of an array and its rounding: the error bound of −A is that of A."""
-    A = bqp.as_operator(np.array([[0.0, 0.1], [0.1, 0.0]])) + bqp.as_operator(np.array([[0.0, 0.2], [0.2, 0.0]]))
-    S = bqp.as_operator(sp.csr_array(A.toarray())) + bqp.as_operator(sp.csr_array(A.toarray()))
-    for operator in (A, S):
-        assert np.all(operator.entry_error() > 0.0)
-        np.testing.assert_array_equal(operator.scaled(-1.0).entry_error(), operator.entry_error())
+    P, w = np.array([[0.1], [0.2]]), np.array([0.3])
+    for operator in (bqp.as_operator(P @ P.T), Sparse(sp.csr_array(P @ P.T)), LowRank(P, w)):
+        assert operator.value_error() > 0.0
+        assert operator.scaled(-1.0).value_error() == operator.value_error()
+    np.testing.assert_array_equal(LowRank(P, -w).entry_error(), LowRank(P, w).entry_error())
+
+
+@laws
+@given(A=any_operator, seed=seeds)
+def test_congruent_operators(A, seed):
+    array, rng = A.toarray(), np.random.default_rng(seed)
+    q = rng.standard_normal(A.n)
+    close(A.congruent(q).toarray(), q[:, None] * array * q)
+    C = sp.csr_array(rng.integers(-1, 2, (A.n, 3)).astype(float))
+    close(A.congruent(C).toarray(), C.T @ array @ C)
+
+
+@laws
+@given(A=any_operator, seed=seeds)
+def test_norms_magnitudes_and_the_stored_diagonal(A, seed):
+    array, u = A.toarray(), np.random.default_rng(seed).random(A.n)
+    hollow, dropped = A.without_diagonal()
+    close(hollow.toarray() + np.diag(dropped), array)
+    if not A.rank:
+        close(hollow.diagonal(), np.zeros(A.n))
+    parts = [array] if A.is_dense else [LowRank(A.P, A.weights).toarray() if A.rank else np.zeros_like(array)]
+    parts += [] if A.sparse is None else [A.sparse.toarray()]
+    close(A.row_norms() ** 2, sum((part * part).sum(axis=1) for part in parts))
+    absolute = np.abs(A.P) @ (np.abs(A.weights)[:, None] * np.abs(A.P).T)
+    absolute = absolute + sum(np.abs(part) for part in (parts if A.is_dense else parts[1:]))
+    close(A.absolute_product(u), absolute @ u)
+    close(A.magnitudes(), absolute.sum(axis=1))
+    close(A.total_magnitude(), absolute.sum())

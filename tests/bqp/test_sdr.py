@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from hashlearn import bqp
-from hashlearn.bqp.operators import LowRank, Operator, as_operator
+from hashlearn.bqp.operators import LowRank, Operator, Structured, as_operator
 from hashlearn.bqp.sdr.general import relax_general
 from hashlearn.bqp.sdr.low_rank import relax_low_rank
 from hashlearn.bqp.sdr.rounding import (
@@ -27,7 +27,7 @@ def random_problem(kind: str, rng: np.random.Generator, n: int) -> Operator:
         half = sp.random_array((n, n), density=0.3, rng=rng)
         return as_operator(sp.csr_array(half + half.T))
 
-    def low_rank() -> LowRank:
+    def low_rank() -> Structured:
         rank = int(rng.integers(1, 5))
         whole = rng.random() < 0.5
         P = rng.integers(-2, 3, (n, rank)).astype(float) if whole else rng.standard_normal((n, rank))
@@ -46,7 +46,7 @@ def random_problem(kind: str, rng: np.random.Generator, n: int) -> Operator:
     return sparse() + low_rank()
 
 
-def hashing_bit(n: int, supervised: bool, rng: np.random.Generator, n_bits: int = 8) -> LowRank:
+def hashing_bit(n: int, supervised: bool, rng: np.random.Generator, n_bits: int = 8) -> Structured:
     """One bit of a code, the two forms of A in the paper, on a mixture of five Gaussians."""
     y = rng.integers(0, 5, n)
     X = rng.standard_normal((5, 12))[y] + 0.7 * rng.standard_normal((n, 12))
@@ -189,7 +189,7 @@ def test_a_pass_of_flips_is_one_flip_after_the_other(kind):
     """Rows of very different sizes, so that the diagonal decides."""
     rng = np.random.default_rng(9)
     A = random_problem(kind, rng, 150)
-    if isinstance(A, LowRank):
+    if A.is_low_rank:
         A = LowRank(rng.standard_normal((150, 20)) * rng.uniform(0.1, 3.0, (150, 1)), rng.standard_normal(20))
     X = np.where(rng.random((150, 4)) < 0.5, -1.0, 1.0)
     found = polish_all(A, X.copy(), lambda: None, max_passes=1)

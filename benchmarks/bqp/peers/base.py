@@ -16,7 +16,7 @@ from importlib.metadata import version as package_version
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.bqp import LowRank
+from hashlearn.bqp import Structured
 
 FloatArray = NDArray[np.float64]
 
@@ -56,12 +56,12 @@ class Peer(ABC):
             raise NotInstalled(f"not installed (pip install {self.package})") from None
 
     @abstractmethod
-    def solve(self, A: LowRank, tol: float, limit: float, begin: Callable[[], None]) -> Answer:
+    def solve(self, A: Structured, tol: float, limit: float, begin: Callable[[], None]) -> Answer:
         """Solve to the relative gap ``tol``; call ``begin`` whenever a timed run begins (the limit counts
         from there)."""
 
 
-def scaled_dense(A: LowRank) -> tuple[FloatArray, float]:
+def scaled_dense(A: Structured) -> tuple[FloatArray, float]:
     """A dense and divided by its largest absolute row sum, which bounds every dual variable; and that sum."""
     dense = A.toarray()
     scale = float(np.abs(dense).sum(axis=1).max())

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from benchmarks.bqp.certificate import certified_bound, certified_gap
 from benchmarks.bqp.peers.base import Answer, FloatArray, GaveUp, Peer, scaled_dense
-from hashlearn.bqp import LowRank
+from hashlearn.bqp import Structured
 
 ROOT2 = np.sqrt(2.0)
 
@@ -28,7 +28,7 @@ class Clarabel(Peer):
     package = "clarabel"
     excluded = "forming A and its constraint matrix"
 
-    def solve(self, A: LowRank, tol: float, limit: float, begin: Callable[[], None]) -> Answer:
+    def solve(self, A: Structured, tol: float, limit: float, begin: Callable[[], None]) -> Answer:
         import clarabel
 
         dense, scale = scaled_dense(A)
@@ -56,7 +56,7 @@ class SCS(Peer):
     package = "scs"
     excluded = "forming A and its constraint matrix; checking the certificate between restarts"
 
-    def solve(self, A: LowRank, tol: float, limit: float, begin: Callable[[], None]) -> Answer:
+    def solve(self, A: Structured, tol: float, limit: float, begin: Callable[[], None]) -> Answer:
         """Tighten its tolerance, continuing where it stopped, until the certified gap is reached."""
         import scs
 

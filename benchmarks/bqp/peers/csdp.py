@@ -8,7 +8,7 @@ from pathlib import Path
 
 from benchmarks.bqp.peers.base import Answer, GaveUp, Peer, scaled_dense
 from benchmarks.bqp.peers.programs import debian_version, find_program, read_numbers, run_program, write_sdpa
-from hashlearn.bqp import LowRank
+from hashlearn.bqp import Structured
 
 # Its defaults, but for the relative gap, which it divides by |primal| + |dual| (twice what we divide by).
 PARAMETERS = """axtol=1.0e-8
@@ -40,7 +40,7 @@ class CSDP(Peer):
         find_program("csdp", self.package)
         return debian_version(self.package)
 
-    def solve(self, A: LowRank, tol: float, limit: float, begin: Callable[[], None]) -> Answer:
+    def solve(self, A: Structured, tol: float, limit: float, begin: Callable[[], None]) -> Answer:
         dense, scale = scaled_dense(A)
         with tempfile.TemporaryDirectory(prefix="csdp") as name:
             folder = Path(name)

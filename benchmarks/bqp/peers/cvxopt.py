@@ -14,7 +14,7 @@ import numpy as np
 import scipy.linalg as la
 
 from benchmarks.bqp.peers.base import Answer, FloatArray, GaveUp, Peer, scaled_dense
-from hashlearn.bqp import LowRank
+from hashlearn.bqp import Structured
 
 
 class CVXOPT(Peer):
@@ -23,7 +23,7 @@ class CVXOPT(Peer):
     package = "cvxopt"
     excluded = "forming A"
 
-    def solve(self, A: LowRank, tol: float, limit: float, begin: Callable[[], None]) -> Answer:
+    def solve(self, A: Structured, tol: float, limit: float, begin: Callable[[], None]) -> Answer:
         from cvxopt import matrix, solvers
 
         dense, scale = scaled_dense(A)

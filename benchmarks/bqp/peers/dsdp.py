@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.bqp.peers.base import Answer, GaveUp, Peer, scaled_dense
 from benchmarks.bqp.peers.programs import debian_version, find_program, read_numbers, run_program, write_sdpa
-from hashlearn.bqp import LowRank
+from hashlearn.bqp import Structured
 
 
 class DSDP(Peer):
@@ -28,7 +28,7 @@ class DSDP(Peer):
         find_program("dsdp5", self.package)
         return debian_version(self.package)
 
-    def solve(self, A: LowRank, tol: float, limit: float, begin: Callable[[], None]) -> Answer:
+    def solve(self, A: Structured, tol: float, limit: float, begin: Callable[[], None]) -> Answer:
         dense, scale = scaled_dense(A)
         with tempfile.TemporaryDirectory(prefix="dsdp") as name:
             folder = Path(name)
@@ -51,7 +51,7 @@ class DSDPInCVXOPT(Peer):
     package = "cvxopt"
     excluded = "forming A and its sparse constraint matrix"
 
-    def solve(self, A: LowRank, tol: float, limit: float, begin: Callable[[], None]) -> Answer:
+    def solve(self, A: Structured, tol: float, limit: float, begin: Callable[[], None]) -> Answer:
         from cvxopt import dsdp, matrix, spmatrix
 
         dense, scale = scaled_dense(A)

@@ -18,7 +18,7 @@ from threadpoolctl import threadpool_limits
 
 from benchmarks.bqp.certificate import certified_bound, certified_gap
 from benchmarks.bqp.peers.base import Answer, FloatArray, GaveUp, Peer
-from hashlearn.bqp import LowRank
+from hashlearn.bqp import Structured
 
 WIDTHS = (8, 16, 32)
 SMALLEST_TOLERANCE = 1e-9
@@ -33,10 +33,10 @@ class _Pymanopt(Peer):
     def optimizer(self, **options: Any) -> Any:
         raise NotImplementedError
 
-    def problem(self, A: LowRank, start: FloatArray) -> Any:
+    def problem(self, A: Structured, start: FloatArray) -> Any:
         return _problem(A, start)
 
-    def solve(self, A: LowRank, tol: float, limit: float, begin: Callable[[], None]) -> Answer:
+    def solve(self, A: Structured, tol: float, limit: float, begin: Callable[[], None]) -> Answer:
         for width in WIDTHS:
             start = _random_point(width, A.n)
             problem = self.problem(A, start)
@@ -91,7 +91,7 @@ class ConjugateGradient(_Pymanopt):
 class TrustRegionsDense(TrustRegions):
     name = "pymanopt-tr-dense"
 
-    def problem(self, A: LowRank, start: FloatArray) -> Any:
+    def problem(self, A: Structured, start: FloatArray) -> Any:
         return _dense_problem(A.toarray(), start)
 
 
@@ -109,7 +109,7 @@ def _random_point(width: int, n: int) -> FloatArray:
     return point / np.linalg.norm(point, axis=0)
 
 
-def _problem(A: LowRank, start: FloatArray) -> Any:
+def _problem(A: Structured, start: FloatArray) -> Any:
     """The problem, scaled so that the Euclidean gradient at the start has norm one."""
     import pymanopt
     from pymanopt.manifolds import Oblique

@@ -18,7 +18,7 @@ from benchmarks.bqp.peers.programs import (
     threads,
     write_sdpa,
 )
-from hashlearn.bqp import LowRank
+from hashlearn.bqp import Structured
 
 # Its defaults, but for the relative gap and what is printed.
 PARAMETERS = """100 maxIteration
@@ -48,7 +48,7 @@ class SDPA(Peer):
         find_program("sdpa", self.package)
         return debian_version(self.package)
 
-    def solve(self, A: LowRank, tol: float, limit: float, begin: Callable[[], None]) -> Answer:
+    def solve(self, A: Structured, tol: float, limit: float, begin: Callable[[], None]) -> Answer:
         dense, scale = scaled_dense(A)
         with tempfile.TemporaryDirectory(prefix="sdpa") as name:
             folder = Path(name)
@@ -74,7 +74,7 @@ class SDPAPython(Peer):
     package = "sdpa-python"
     excluded = "forming A and converting it; its own time of the call to SDPA"
 
-    def solve(self, A: LowRank, tol: float, limit: float, begin: Callable[[], None]) -> Answer:
+    def solve(self, A: Structured, tol: float, limit: float, begin: Callable[[], None]) -> Answer:
         import sdpap
 
         dense, scale = scaled_dense(A)

@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from hashlearn.bqp.exact_form import ExactForm
-from hashlearn.bqp.operators import Dense, LowRank, Operator, Sparse, SparsePlusLowRank
+from hashlearn.bqp.operators import Operator
 from hashlearn.core.arrays import EPS, FloatArray
 
 
@@ -67,27 +67,7 @@ def contracted(A: Operator, fixed: Mapping[Any, Any]) -> Contracted:
     C = sp.csr_array((entries, (np.arange(A.n), columns)), shape=(A.n, len(free) + 1))
     # An entry is a sum of at most len(index)² products, added in two steps.
     slack = 0.0 if A.is_exact() else 8.0 * (len(index) + 8) * EPS * float(A.magnitudes().sum())
-    return Contracted(_congruent(A, C), free, index, signs, slack)
-
-
-def _congruent(A: Operator, C: sp.csr_array) -> Operator:
-    """CᵀAC."""
-    if isinstance(A, Dense):
-        half = np.asarray(C.T @ A.array)
-        array = np.asarray(C.T @ half.T)
-        return Dense.unchecked(np.ascontiguousarray(0.5 * (array + array.T)))
-    if isinstance(A, SparsePlusLowRank):
-        sparse, low_rank = _congruent(A.sparse, C), _congruent(A.low_rank, C)
-        assert isinstance(sparse, Sparse)
-        assert isinstance(low_rank, LowRank)
-        return SparsePlusLowRank(sparse, low_rank)
-    if isinstance(A, LowRank):
-        if not A.rows.on_host:
-            raise ValueError("fixed takes problems of NumPy arrays; copy P to the host first")
-        return LowRank.unchecked(C.T @ A.P, A.weights)
-    assert isinstance(A, Sparse)
-    matrix = sp.csr_array(C.T @ A.matrix @ C)
-    return Sparse(sp.csr_array(0.5 * (matrix + matrix.T)))
+    return Contracted(A.congruent(C), free, index, signs, slack)
 
 
 def _checked_fixed(fixed: Mapping[Any, Any], n: int) -> tuple[NDArray[np.intp], FloatArray]:

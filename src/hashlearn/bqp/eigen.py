@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from hashlearn.bqp.operators import Dense, LowRank, Operator
+from hashlearn.bqp.operators import Operator, Structured
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.thresholds import DENSIFY_UP_TO, LAPACK_UP_TO
 from hashlearn.linalg.gram import gram
@@ -47,9 +47,9 @@ def smallest_eigenpair(A: Operator, rng: np.random.Generator, tick: Tick = _no_t
     (-2.0, array([ 0.707, -0.707]))
     """
     tick()
-    if isinstance(A, LowRank) and A.rank < A.n and A.rank <= LAPACK_UP_TO:
+    if A.is_low_rank and A.rank < A.n and A.rank <= LAPACK_UP_TO:
         value, u = _from_gram(A, rng, tick)
-    elif A.n <= (LAPACK_UP_TO if isinstance(A, Dense | LowRank) else DENSIFY_UP_TO):
+    elif A.n <= (LAPACK_UP_TO if A.sparse is None else DENSIFY_UP_TO):
         value, u = _lapack(A)
     else:
         value, u = _lanczos(A, rng, tick)
@@ -84,7 +84,7 @@ def largest_eigenvalue(A: Operator, rng: np.random.Generator, tick: Tick = _no_t
     return 0.0 - smallest_eigenpair(A.scaled(-1.0), rng, tick)[0]
 
 
-def _from_gram(A: LowRank, rng: np.random.Generator, tick: Tick) -> tuple[float, FloatArray]:
+def _from_gram(A: Structured, rng: np.random.Generator, tick: Tick) -> tuple[float, FloatArray]:
     """With PᵀP = RᵀR, the eigenvalues of R diag(w) Rᵀ are those of A but for n − rank zeros."""
     G = gram(A.P, tick=tick)
     norms = np.sqrt(G.diagonal())

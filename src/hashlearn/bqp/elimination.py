@@ -25,7 +25,7 @@ import scipy.sparse as sp
 from numba import njit
 
 from hashlearn.bqp.exact_form import ExactForm
-from hashlearn.bqp.operators import LARGEST_EXACT, Sparse
+from hashlearn.bqp.operators import LARGEST_EXACT, Structured
 from hashlearn.core.arrays import EPS, FloatArray, IntArray
 
 MOST_NEIGHBORS = 3
@@ -47,7 +47,7 @@ NOWHERE = -2  # BEFORE of a variable that is in no list of candidates
 class Eliminated:
     """The problem in the variables that are left: min xᵀAx = unit · (min zᵀBz + constant), up to ``slack``."""
 
-    operator: Sparse  # B
+    operator: Structured  # B
     unit: float  # a power of two
     constant: float
     slack: float  # in the units of A; 0 for integers
@@ -122,7 +122,7 @@ def repeated_exactly(found: Eliminated, form: ExactForm) -> ExactElimination | N
     return ExactElimination(smaller.scaled(1 - math.frexp(found.unit)[1]), constant, steps)
 
 
-def eliminated(A: Sparse) -> Eliminated | None:
+def eliminated(A: Structured) -> Eliminated | None:
     """A without its variables of few neighbors, of which at least one stays. None if nothing can be eliminated.
 
     >>> path = Sparse(sp.csr_array(np.eye(4, k=1) + np.eye(4, k=-1)))
@@ -130,7 +130,7 @@ def eliminated(A: Sparse) -> Eliminated | None:
     >>> found.operator.n, found.unit * found.constant, found.expand(np.ones(1))
     (1, -6.0, array([ 1., -1.,  1., -1.]))
     """
-    matrix = A.matrix
+    matrix = A.sparse
     if np.diff(matrix.indptr).min() > MOST_NEIGHBORS + 1:  # the diagonal may be one of the entries
         return None
     total = float(A.magnitudes().sum())
@@ -153,10 +153,10 @@ def eliminated(A: Sparse) -> Eliminated | None:
         data, constant, digits = np.ldexp(data, -spare), math.ldexp(constant, -spare), digits - spare
     B = sp.csr_array((data, indices, indptr), shape=(len(kept), len(kept)))
     B.sort_indices()
-    slack = 0.0 if exact else ROUNDINGS * EPS * (sizes + abs(constant)) + float(A.entry_error().sum())
+    slack = 0.0 if exact else ROUNDINGS * EPS * (sizes + abs(constant))
     unit = math.ldexp(1.0, -digits)
     eliminations = order[:made].copy(), neighbors[:made].copy(), weights[:made].copy()
-    return Eliminated(Sparse.unchecked(B), unit, constant, slack, n, kept, *eliminations)
+    return Eliminated(Structured.unchecked(B), unit, constant, slack, n, kept, *eliminations)
 
 
 def _left(edges: IntArray, weight: FloatArray, nodes: IntArray) -> tuple[IntArray, FloatArray, IntArray, IntArray]:

@@ -38,7 +38,7 @@ class Merged:
     def collapse(self, x: TallArray) -> TallArray:
         """Signs of the merged variables: the sign of each group's sum, +1 for a tie."""
         if self.groups is not None:
-            tall = self.operator.tall if self.origin is None else self.origin
+            tall = self.operator.backend if self.origin is None else self.origin
             x = tall.group_signs(x, self.groups, self.operator.n)
         return x if self.origin is None else self.origin.to_numpy(x)
 
@@ -52,7 +52,7 @@ def merge_identical_rows(A: Operator, worthwhile: float = WORTHWHILE) -> Merged:
     >>> merged.operator.P.ravel(), merged.groups
     (array([2., 2.]), array([0, 0, 1]))
     """
-    if not isinstance(A, LowRank) or A.rank == 0:
+    if not A.is_low_rank or A.rank == 0:
         return Merged(A, None)
     found = A.rows.merged(A.weights, worthwhile)
     rows, groups = (A.rows, None) if found is None else found

@@ -1,16 +1,19 @@
-"""The matrix A of eq. (5) as an operator: dense, sparse, low rank, or sparse plus low rank.
+"""The matrix A of eq. (5) as an operator: a dense array, or a sparse matrix plus a low-rank product.
 
-Every operator has products ``A @ V`` with n-vectors and n × k arrays, its ``diagonal()``, the ``value(x)`` xᵀAx and
-the ``flip_gains(x)`` of all single flips. There are four kinds and no others, because a sum becomes one of them at once
-(`error_bounds.added`).
+There are these two kinds and no others, because a sum becomes one of them at once: dense plus anything is dense.
+A product costs O(n²), or O(nnz + n · rank), for each column.
 
-A product costs O(n²), O(nnz), O(n · rank) or the sum of the last two for each column.
+A is what is stored: numbers that float64 holds. A bound on min xᵀAx is proven only if it allows for the rounding of
+everything computed from them. When the parts of A cancel, that rounding is large compared with the entries that remain.
+So every error bound comes from the magnitudes of the parts, |S| + |P| |W| |P|ᵀ, and never from A itself. EPS is twice
+the unit roundoff, so each count of roundings is too large by a factor of two.
 """
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -21,11 +24,11 @@ from numpy.typing import ArrayLike, NDArray
 from hashlearn.bqp.exact_form import ExactForm
 from hashlearn.bqp.rows import Rows, Tall, TallArray, checked_matrix, rows_of
 from hashlearn.bqp.rows.numpy_rows import is_small
-from hashlearn.core.arrays import EPS, FloatArray, is_tensor
+from hashlearn.core.arrays import EPS, FloatArray, IntArray, is_tensor
 from hashlearn.core.checks import finite_float64, require_symmetric, require_whole
 from hashlearn.core.threads import map_row_blocks
+from hashlearn.linalg.gram import gram
 
-ON_HOST = Tall()
 LARGEST_EXACT = 2.0**53  # integers up to here are exact in float64, and so are their sums
 SCALE_ROWS = 250  # rows on a device that `scale` samples
 
@@ -34,25 +37,53 @@ class Operator(ABC):
     """A symmetric real n × n matrix, known through its products. Use `as_operator` to make one."""
 
     n: int
-    error: FloatArray | float = 0.0  # for each row, the most by which rounding changed the stored entries
+    array: Any = None  # the n × n array, if A is dense
+    sparse: Any = None  # the sparse part: a canonical float64 CSR array, or a CSR tensor
+    rows: Rows  # the passes over the rows of the factor P, which has no columns if there is no low-rank part
+    weights: FloatArray
     form: ExactForm | None = None  # of the problem that A stands for, where its entries are rounded
-
-    @property
-    def tall(self) -> Tall:
-        """Operations on n-vectors: those of NumPy, unless P is a tensor."""
-        return ON_HOST
 
     @property
     def shape(self) -> tuple[int, int]:
         """``(n, n)``, as an array would say."""
         return (self.n, self.n)
 
+    @property
+    def P(self) -> Any:
+        """The factor of the low-rank part P diag(weights) Pᵀ: an array or a tensor (n, rank)."""
+        return self.rows.P
+
+    @property
+    def rank(self) -> int:
+        """Number of columns of P: an upper bound on the rank of the low-rank part."""
+        return self.rows.rank
+
+    @property
+    def backend(self) -> Tall:
+        """Operations on n-vectors: those of NumPy, unless a part of A is a tensor."""
+        return self.rows
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether A is an array."""
+        return self.array is not None
+
+    @property
+    def is_low_rank(self) -> bool:
+        """Whether A is P diag(weights) Pᵀ and nothing else."""
+        return self.array is None and self.sparse is None
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether A is a sparse matrix and nothing else."""
+        return self.sparse is not None and self.rank == 0
+
     @abstractmethod
-    def __matmul__(self, V: FloatArray) -> FloatArray:
+    def __matmul__(self, V: TallArray) -> TallArray:
         """A @ V for V of shape (n,) or (n, k)."""
 
     @abstractmethod
-    def diagonal(self) -> FloatArray:
+    def diagonal(self) -> TallArray:
         """The diagonal of A, shape (n,)."""
 
     @abstractmethod
@@ -60,36 +91,74 @@ class Operator(ABC):
         """A as a dense array: n² numbers, for small n, tests and oracles."""
 
     @abstractmethod
+    def scaled(self, factor: float) -> Operator:
+        """``factor`` · A."""
+
+    @abstractmethod
+    def scaled_by_power(self, exponent: int) -> Operator:
+        """2^``exponent`` · A without rounding; columns of P are brought to size 1."""
+
+    @abstractmethod
+    def exponent(self) -> int | None:
+        """The least e such that no part of an entry is larger than n² · 2^e; None if A = 0."""
+
+    @abstractmethod
+    def congruent(self, C: Any) -> Operator:
+        """CᵀAC for a sparse C (n × m); Diag(C) A Diag(C) for a vector."""
+
+    @abstractmethod
+    def restricted(self, index: NDArray[np.intp]) -> Operator:
+        """The principal submatrix A[index][:, index]."""
+
+    @abstractmethod
+    def without_diagonal(self) -> tuple[Operator, FloatArray]:
+        """A without the stored diagonal of its dense or sparse part, and that diagonal, which shifts every value."""
+
+    @abstractmethod
+    def row_norms(self, tick: Callable[[], Any] | None = None) -> FloatArray:
+        """‖a_i‖ for every row. The parts of a sum count as orthogonal."""
+
+    @abstractmethod
+    def absolute_product(self, u: FloatArray) -> FloatArray:
+        """(|S| + |P| |W| |P|ᵀ) u for u ≥ 0."""
+
     def magnitudes(self) -> FloatArray:
         """The sums of the rows of |S| + |P| |W| |P|ᵀ: what rounding is measured against, even where parts cancel."""
+        return self.absolute_product(np.ones(self.n))
+
+    @abstractmethod
+    def total_magnitude(self) -> float:
+        """The sum of `magnitudes`, also for rows on a device."""
+
+    @abstractmethod
+    def product_roundings(self) -> float:
+        """A @ v is off by at most this · EPS · ‖|A|‖ for a vector of norm 1, |A| taken part by part."""
 
     @abstractmethod
     def is_exact(self) -> bool:
         """Whether entries and values are computed without rounding: integers whose sums stay below 2⁵³."""
 
+    @abstractmethod
     def entry_error(self) -> FloatArray:
         """For each row, the most by which the entries of `toarray` can be off, added up."""
-        return np.broadcast_to(np.asarray(self.error), (self.n,))
+
+    @abstractmethod
+    def value_error(self) -> float:
+        """The most by which ``value(x)`` can be off, for any signs x."""
 
     def exact_form(self) -> ExactForm | None:
-        """A in integers; None for low-rank parts, and if sums of entries were rounded."""
-        if self.form is not None or not isinstance(self, Dense | Sparse) or np.any(self.error):
+        """A in integers; None if it has a low-rank part."""
+        if self.form is not None or self.is_low_rank or self.rank or not self.backend.on_host:
             return self.form
-        return ExactForm.of_floats(self.array if isinstance(self, Dense) else self.matrix)
+        return ExactForm.of_floats(self.sparse if self.array is None else self.array)
 
-    @abstractmethod
-    def scaled(self, factor: float) -> Operator:
-        """``factor`` · A, of the same kind."""
+    def csr(self) -> tuple[FloatArray, IntArray, IntArray]:
+        """``(data, indices, indptr)`` of the sparse part, for kernels; an absent part is empty."""
+        if self.sparse is None:
+            return np.empty(0), np.empty(0, np.int64), np.zeros(self.n + 1, np.int64)
+        return self.sparse.data, self.sparse.indices.astype(np.int64), self.sparse.indptr.astype(np.int64)
 
-    @abstractmethod
-    def congruent(self, q: FloatArray) -> Operator:
-        """Diag(q) A Diag(q), of the same kind."""
-
-    @abstractmethod
-    def restricted(self, index: NDArray[np.intp]) -> Operator:
-        """The principal submatrix A[index][:, index], of the same kind."""
-
-    def value(self, x: ArrayLike) -> float:
+    def value(self, x: TallArray) -> float:
         """xᵀAx, eq. (5)."""
         x = np.asarray(x, dtype=np.float64)
         return float(x @ (self @ x))
@@ -109,9 +178,15 @@ class Operator(ABC):
         return 4.0 * (self.diagonal() * x * x - x * (self @ x))
 
     def __add__(self, other: Any) -> Operator:
-        from hashlearn.bqp.error_bounds import added  # which imports this file
-
-        return added(self, as_operator(other))
+        other = as_operator(other)
+        if self.n != other.n:
+            raise ValueError(f"operators in a sum must have equal size: got {self.shape} and {other.shape}")
+        if self.is_dense or other.is_dense:
+            return Dense.unchecked(self.toarray() + other.toarray())
+        parts = [A.sparse for A in (self, other) if A.sparse is not None]
+        sparse = sp.csr_array(parts[0] + parts[1]) if len(parts) == 2 else (parts or [None])[0]
+        P = np.hstack([self.rows.to_host(), other.rows.to_host()])
+        return Structured.unchecked(sparse, P, np.concatenate([self.weights, other.weights]))
 
     def __radd__(self, other: Any) -> Operator:
         return self.__add__(other)
@@ -120,23 +195,25 @@ class Operator(ABC):
     __array_ufunc__ = None
 
 
-@dataclass(frozen=True, eq=False)
 class Dense(Operator):
-    """A symmetric array."""
+    """A symmetric array; the mean of it and its transpose if rounding made them differ."""
 
-    array: FloatArray
-
-    def __post_init__(self) -> None:
-        array = finite_float64(self.array, "A", ndim=2)
-        symmetric = require_symmetric(array)
-        self.__dict__.update(array=np.ascontiguousarray(symmetric), n=len(symmetric))
-        if symmetric is not array:  # the mean of A and its transpose
-            self.__dict__["error"] = EPS * np.abs(symmetric).sum(axis=1)
+    def __init__(self, array: ArrayLike) -> None:
+        self.array = np.ascontiguousarray(require_symmetric(finite_float64(array, "A", ndim=2)))
+        self.n = len(self.array)
+        self.weights = np.empty(0)
 
     @classmethod
     def unchecked(cls, array: FloatArray) -> Dense:
-        """An operator of an array that is known to be float64, finite and symmetric."""
-        return trusted(cls, array=array, n=len(array))
+        """An operator of an array that is known to be float64, C-contiguous, finite and symmetric."""
+        A = cls.__new__(cls)
+        A.array, A.n, A.weights = array, len(array), np.empty(0)
+        return A
+
+    @cached_property
+    def rows(self) -> Rows:  # type: ignore[override]
+        """No factor: n rows of no columns."""
+        return rows_of(np.empty((self.n, 0)))
 
     def __matmul__(self, V: FloatArray) -> FloatArray:
         return self.array @ V
@@ -147,236 +224,266 @@ class Dense(Operator):
     def toarray(self) -> FloatArray:
         return self.array.copy()
 
-    def magnitudes(self) -> FloatArray:
-        return np.concatenate(map_row_blocks(lambda a, b: np.abs(self.array[a:b]).sum(axis=1), self.n, self.n))
-
-    def is_exact(self) -> bool:
-        return not np.any(self.error) and _are_exact(self.magnitudes().sum(), self.array)
-
     def scaled(self, factor: float) -> Dense:
-        return trusted(Dense, array=factor * self.array, n=self.n, error=abs(factor) * self.error)
+        return Dense.unchecked(factor * self.array)
 
-    def congruent(self, q: FloatArray) -> Dense:
-        array = self.array * q[:, None]
-        array *= q
-        return Dense.unchecked(array)
+    def scaled_by_power(self, exponent: int) -> Dense:
+        return self.scaled(math.ldexp(1.0, exponent))
+
+    def exponent(self) -> int | None:
+        return _exponent(self.array)
+
+    def congruent(self, C: Any) -> Dense:
+        if C.ndim == 1:
+            array = self.array * C[:, None]
+            array *= C
+            return Dense.unchecked(array)
+        array = np.asarray(C.T @ np.asarray(C.T @ self.array).T)
+        return Dense.unchecked(np.ascontiguousarray(0.5 * (array + array.T)))
 
     def restricted(self, index: NDArray[np.intp]) -> Dense:
-        return trusted(Dense, array=self.array[np.ix_(index, index)], n=len(index), error=_entries(self.error, index))
+        return Dense.unchecked(self.array[np.ix_(index, index)])
 
+    def without_diagonal(self) -> tuple[Dense, FloatArray]:
+        array = self.array.copy()
+        np.fill_diagonal(array, 0.0)
+        return Dense.unchecked(array), self.diagonal()
 
-@dataclass(frozen=True, eq=False)
-class Sparse(Operator):
-    """A symmetric scipy.sparse matrix or array, stored as canonical CSR (sorted, no duplicates)."""
+    def row_norms(self, tick: Callable[[], Any] | None = None) -> FloatArray:
+        return np.sqrt(np.einsum("ij,ij->i", self.array, self.array))
 
-    matrix: sp.csr_array
+    def absolute_product(self, u: FloatArray) -> FloatArray:
+        return np.concatenate(map_row_blocks(lambda a, b: np.abs(self.array[a:b]) @ u, self.n, self.n))
 
-    def __post_init__(self) -> None:
-        require_whole(self.matrix, "A")
-        matrix = sp.csr_array(self.matrix)
-        data = finite_float64(matrix.data, "A", ndim=1, may_be_empty=True)
-        matrix = sp.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape, copy=True)
-        matrix.sum_duplicates()
-        symmetric = require_symmetric(matrix)
-        added = self.matrix.nnz - matrix.nnz  # an upper bound on how many parts were added up
-        if added or symmetric is not matrix:
-            given = self.matrix.tocoo()
-            parts = np.bincount(given.coords[0], np.abs(given.data), minlength=matrix.shape[0])
-            if not _are_exact(parts.sum(), given.data):
-                self.__dict__["error"] = (added + 2) * EPS * parts
-        self.__dict__.update(matrix=symmetric, n=matrix.shape[0])
+    def total_magnitude(self) -> float:
+        return float(self.magnitudes().sum())
 
-    @classmethod
-    def unchecked(cls, matrix: sp.csr_array) -> Sparse:
-        """An operator of a canonical, symmetric, finite float64 CSR array."""
-        return trusted(cls, matrix=matrix, n=matrix.shape[0])
-
-    def __matmul__(self, V: FloatArray) -> FloatArray:
-        matrix = self.matrix
-        if is_small(matrix.nnz, V):
-            return matrix @ V
-        return np.concatenate(map_row_blocks(lambda a, b: _rows(matrix, a, b) @ V, self.n, matrix.nnz // self.n))
-
-    def diagonal(self) -> FloatArray:
-        return self.matrix.diagonal()
-
-    def toarray(self) -> FloatArray:
-        return self.matrix.toarray()
-
-    def magnitudes(self) -> FloatArray:
-        return np.asarray(abs(self.matrix).sum(axis=1)).ravel()
+    def product_roundings(self) -> float:
+        return 2.0 + self.n
 
     def is_exact(self) -> bool:
-        return not np.any(self.error) and _are_exact(self.magnitudes().sum(), self.matrix.data)
+        return _are_integers(self.array) and self.total_magnitude() < LARGEST_EXACT
 
-    def scaled(self, factor: float) -> Sparse:
-        return trusted(Sparse, matrix=sp.csr_array(factor * self.matrix), n=self.n, error=abs(factor) * self.error)
+    def entry_error(self) -> FloatArray:
+        return np.zeros(self.n)
 
-    def congruent(self, q: FloatArray) -> Sparse:
-        indices, indptr = self.matrix.indices, self.matrix.indptr
-        data = self.matrix.data * (np.repeat(q, np.diff(indptr)) * q[indices])
-        return Sparse.unchecked(sp.csr_array((data, indices, indptr), shape=self.shape))
-
-    def restricted(self, index: NDArray[np.intp]) -> Sparse:
-        part = sp.csr_array(self.matrix[index][:, index])
-        part.sort_indices()
-        return trusted(Sparse, matrix=part, n=len(index), error=_entries(self.error, index))
+    def value_error(self) -> float:
+        return 0.0 if self.is_exact() else 2.0 * (self.n + 2) * EPS * self.total_magnitude()
 
 
-@dataclass(frozen=True, eq=False)
-class LowRank(Operator):
-    """A = P diag(weights) Pᵀ with P of shape (n, rank), the form that A has in both settings of the paper.
+class Structured(Operator):
+    """A = S + P diag(weights) Pᵀ with a sparse S and P of shape (n, rank); S or P may be absent.
 
+    Low rank is the form that A has in both settings of the paper; a sum is a neighbor graph with a constant background.
     Columns of P that are zero, or have weight zero, are dropped.
+    """
+
+    def __init__(self, sparse: Any = None, P: Any = None, weights: Any = None) -> None:
+        self.sparse = None if sparse is None else _canonical(sparse)
+        n = None if sparse is None else self.sparse.shape[0]
+        self.rows, self.weights = (rows_of(np.empty((n, 0))), np.empty(0)) if P is None else _checked_factor(P, weights)
+        self.n = self.rows.n
+        if n not in (None, self.n):
+            raise ValueError(f"operators in a sum must have equal size: got {(n, n)} and {self.shape}")
+
+    @classmethod
+    def unchecked(cls, sparse: Any = None, P: Any = None, weights: FloatArray | None = None) -> Structured:
+        """An operator of a canonical symmetric CSR array and of a finite matrix, or its `Rows`. Nothing is copied."""
+        A = Structured.__new__(Structured)
+        A.sparse = sparse
+        A.rows = rows_of(np.empty((sparse.shape[0], 0)) if P is None else P)
+        A.weights = np.empty(0) if weights is None else weights
+        A.n = A.rows.n
+        return A
+
+    def __matmul__(self, V: TallArray) -> TallArray:
+        if self.is_sparse:
+            return _sparse_product(self.sparse, V)
+        T = self.rows.transposed(V)
+        product = self.rows.product(self.weights * T if T.ndim == 1 else self.weights[:, None] * T)
+        return product if self.sparse is None else product + _sparse_product(self.sparse, V)
+
+    def value(self, x: TallArray) -> float:
+        """xᵀAx, eq. (5); for the low-rank part through Pᵀx alone."""
+        x = np.asarray(x, dtype=np.float64) if self.rows.on_host else x
+        t = self.rows.transposed(x)
+        value = float(self.weights @ (t * t))
+        return value if self.sparse is None else value + float(x @ (self.sparse @ x))
+
+    def scale(self) -> float:
+        """For rows on a device it is estimated from a few of them: Σ_i |(Ax)_i| grows with n^(3/2)."""
+        return super().scale() if self.rows.on_host else self._scale_of_sample
+
+    @cached_property
+    def _scale_of_sample(self) -> float:
+        sample = self.rows.take(np.arange(0, self.n, max(1, self.n // SCALE_ROWS)))
+        return Structured.unchecked(P=sample, weights=self.weights).scale() * (self.n / len(sample)) ** 1.5
+
+    def diagonal(self) -> TallArray:
+        diagonal = self.rows.diagonal(self.weights)
+        return diagonal if self.sparse is None else diagonal + self.sparse.diagonal()
+
+    def toarray(self) -> FloatArray:
+        P = self.rows.to_host()
+        A = (P * self.weights) @ P.T
+        A = 0.5 * (A + A.T)
+        return A if self.sparse is None else A + self.sparse.toarray()
+
+    def scaled(self, factor: float) -> Structured:
+        sparse = None if self.sparse is None else sp.csr_array(factor * self.sparse)
+        return Structured.unchecked(sparse, self.rows, factor * self.weights)
+
+    def scaled_by_power(self, exponent: int) -> Structured:
+        columns = np.clip(np.frexp(self.rows.absolute_sums())[1], -1000, 1000)
+        rows = self.rows.with_scaled_columns(np.ldexp(1.0, -columns))
+        sparse = None if self.sparse is None else sp.csr_array(math.ldexp(1.0, exponent) * self.sparse)
+        return Structured.unchecked(sparse, rows, np.ldexp(self.weights, 2 * columns + exponent))
+
+    def exponent(self) -> int | None:
+        sums = self.rows.absolute_sums()
+        exponents = (np.frexp(self.weights)[1] + 2 * np.frexp(sums)[1])[(sums > 0.0) & (self.weights != 0.0)]
+        parts = [int(e) for e in exponents]
+        own = None if self.sparse is None else _exponent(self.sparse.data)
+        return max(parts if own is None else [own, *parts], default=None)
+
+    def congruent(self, C: Any) -> Structured:
+        sparse, P = self.sparse, self.P
+        if C.ndim == 1:
+            if sparse is not None:
+                data = sparse.data * (np.repeat(C, np.diff(sparse.indptr)) * C[sparse.indices])
+                sparse = sp.csr_array((data, sparse.indices, sparse.indptr), shape=self.shape)
+            return Structured.unchecked(sparse, np.ascontiguousarray(P * C[:, None]), self.weights)
+        if sparse is not None:
+            sparse = sp.csr_array(C.T @ sparse @ C)
+            sparse = sp.csr_array(0.5 * (sparse + sparse.T))
+            sparse.sort_indices()
+        return Structured.unchecked(sparse, C.T @ P, self.weights)
+
+    def restricted(self, index: NDArray[np.intp]) -> Structured:
+        sparse = None
+        if self.sparse is not None:
+            sparse = sp.csr_array(self.sparse[index][:, index])
+            sparse.sort_indices()
+        return Structured.unchecked(sparse, self.rows.take(index), self.weights)
+
+    def without_diagonal(self) -> tuple[Structured, FloatArray]:
+        if self.sparse is None:
+            return self, np.zeros(self.n)
+        diagonal = self.sparse.diagonal()
+        sparse = sp.csr_array(self.sparse - sp.diags_array(diagonal, format="csr"))
+        return Structured.unchecked(sparse, self.rows, self.weights), diagonal
+
+    def row_norms(self, tick: Callable[[], Any] | None = None) -> FloatArray:
+        norms = _low_rank_norms(self.P, self.weights, tick) if self.rank else np.zeros(self.n)
+        return norms if self.sparse is None else np.hypot(norms, np.sqrt(self.sparse.power(2).sum(axis=1)))
+
+    def absolute_product(self, u: FloatArray) -> FloatArray:
+        P = np.abs(self.rows.to_host())
+        product = P @ (np.abs(self.weights) * (P.T @ u))
+        return product if self.sparse is None else product + abs(self.sparse) @ u
+
+    def total_magnitude(self) -> float:
+        return self._sparse_total() + self._low_rank_total()
+
+    def _sparse_total(self) -> float:
+        return 0.0 if self.sparse is None else float(np.abs(self.sparse.data).sum())
+
+    def _low_rank_total(self) -> float:
+        return float(np.abs(self.weights) @ self.rows.absolute_sums() ** 2)
+
+    def product_roundings(self) -> float:
+        own = 0.0 if self.sparse is None else 3.0 + float(np.diff(self.sparse.indptr).max())
+        return own + (self.rows.sum_rounding / EPS + self.rank + 2.0 if self.rank else 0.0)
+
+    def is_exact(self) -> bool:
+        if not self.rows.on_host or not self.total_magnitude() < LARGEST_EXACT:
+            return False
+        return _are_integers(self.weights, self.P) and (self.sparse is None or _are_integers(self.sparse.data))
+
+    def entry_error(self) -> FloatArray:
+        if self.is_sparse or self.is_exact():
+            return np.zeros(self.n)
+        # A product of this length takes rank + 2 roundings, merged rows two more, and a sum of both parts one.
+        return (self.rank + 7) * EPS * self.magnitudes()
+
+    def value_error(self) -> float:
+        if self.is_exact():
+            return 0.0
+        sparse, low_rank = self._sparse_total(), self._low_rank_total()
+        own = 2.0 * (self.n + 2) * EPS * sparse + (2.0 * self.rows.sum_rounding + (self.rank + 4) * EPS) * low_rank
+        return own + EPS * (sparse + low_rank)
+
+
+def LowRank(P: Any, weights: Any) -> Structured:
+    """A = P diag(weights) Pᵀ, with P an array, a tensor or a `Rows` object (see `hashlearn.bqp.rows`).
 
     >>> A = LowRank([[1.0], [2.0]], weights=[-1.0])
     >>> A.toarray()
     array([[-1., -2.],
            [-2., -4.]])
     """
-
-    P: Any  # a NumPy array or a tensor; a `Rows` object may be given as well (see `hashlearn.bqp.rows`)
-    weights: FloatArray
-    rows: Rows = field(init=False, repr=False)  # the passes over the rows of P
-
-    def __post_init__(self) -> None:
-        rows = rows_of(checked_matrix(self.P, "P"))
-        weights = finite_float64(self.weights, "weights", ndim=1)
-        if weights.shape[0] != rows.rank:
-            raise ValueError(
-                f"weights must hold one number for each column of P: P has shape {(rows.n, rows.rank)}, "
-                f"so {rows.rank} were expected and {weights.shape[0]} came"
-            )
-        kept = (weights != 0.0) & (rows.absolute_sums() > 0.0)
-        if not kept.all():
-            rows, weights = rows.with_columns(kept), weights[kept]
-        self.__dict__.update(P=rows.P, rows=rows, weights=weights, n=rows.n)
-
-    @classmethod
-    def unchecked(cls, P: Any, weights: FloatArray) -> LowRank:
-        """An operator of a C-contiguous finite matrix, or of its `Rows`, and nonzero weights. Nothing is copied."""
-        rows = rows_of(P)
-        return trusted(cls, P=rows.P, rows=rows, weights=weights, n=rows.n)
-
-    @property
-    def tall(self) -> Tall:
-        return self.rows
-
-    @property
-    def rank(self) -> int:
-        """Number of columns of P: an upper bound on the rank of A."""
-        return self.rows.rank
-
-    def __matmul__(self, V: TallArray) -> TallArray:
-        T = self.rows.transposed(V)
-        return self.rows.product(self.weights * T if T.ndim == 1 else self.weights[:, None] * T)
-
-    def value(self, x: TallArray) -> float:
-        """xᵀAx, eq. (5), through Pᵀx alone: one pass over P."""
-        t = self.rows.transposed(np.asarray(x, dtype=np.float64) if self.rows.on_host else x)
-        return float(self.weights @ (t * t))
-
-    def scale(self) -> float:
-        """For rows on a device it is estimated from a few of them: Σ_i |(Ax)_i| grows with n^(3/2)."""
-        if self.rows.on_host:
-            return super().scale()
-        return self._scale_of_some_rows
-
-    @cached_property
-    def _scale_of_some_rows(self) -> float:
-        some = self.rows.take(np.arange(0, self.n, max(1, self.n // SCALE_ROWS)))
-        return LowRank.unchecked(some, self.weights).scale() * (self.n / len(some)) ** 1.5
-
-    def diagonal(self) -> TallArray:
-        return self.rows.diagonal(self.weights)
-
-    def toarray(self) -> FloatArray:
-        P = self.rows.to_host()
-        A = (P * self.weights) @ P.T
-        return 0.5 * (A + A.T)
-
-    def magnitudes(self) -> FloatArray:
-        return np.abs(self.rows.to_host()) @ (np.abs(self.weights) * self.rows.absolute_sums())
-
-    def total_magnitude(self) -> float:
-        """The sum of `magnitudes`, also for rows on a device."""
-        return float(np.abs(self.weights) @ self.rows.absolute_sums() ** 2)
-
-    def is_exact(self) -> bool:
-        return self.rows.on_host and _are_exact(self.total_magnitude(), self.weights, self.P)
-
-    def entry_error(self) -> FloatArray:
-        # A product of this length takes rank + 2 roundings, and merged rows two more.
-        return np.zeros(self.n) if self.is_exact() else (self.rank + 6) * EPS * self.magnitudes()
-
-    def scaled(self, factor: float) -> LowRank:
-        return LowRank.unchecked(self.rows, factor * self.weights)
-
-    def congruent(self, q: FloatArray) -> LowRank:
-        return LowRank.unchecked(np.ascontiguousarray(self.P * q[:, None]), self.weights)
-
-    def restricted(self, index: NDArray[np.intp]) -> LowRank:
-        return LowRank.unchecked(self.rows.take(index), self.weights)
+    return Structured(None, P, weights)
 
 
-@dataclass(frozen=True, eq=False)
-class SparsePlusLowRank(Operator):
-    """A sparse plus a low-rank operator, as for a neighbor graph with a constant background."""
-
-    sparse: Sparse
-    low_rank: LowRank
-
-    def __post_init__(self) -> None:
-        require_equal_n(self.sparse, self.low_rank)
-        object.__setattr__(self, "n", self.sparse.n)
-
-    def __matmul__(self, V: FloatArray) -> FloatArray:
-        return self.sparse @ V + self.low_rank @ V
-
-    def value(self, x: ArrayLike) -> float:
-        return self.sparse.value(x) + self.low_rank.value(x)
-
-    def diagonal(self) -> FloatArray:
-        return self.sparse.diagonal() + self.low_rank.diagonal()
-
-    def toarray(self) -> FloatArray:
-        return self.sparse.toarray() + self.low_rank.toarray()
-
-    def magnitudes(self) -> FloatArray:
-        return self.sparse.magnitudes() + self.low_rank.magnitudes()
-
-    def is_exact(self) -> bool:
-        both = self.sparse.is_exact() and self.low_rank.is_exact()
-        return both and self.magnitudes().sum() < LARGEST_EXACT
-
-    def entry_error(self) -> FloatArray:
-        if self.is_exact():
-            return np.zeros(self.n)
-        return self.sparse.entry_error() + self.low_rank.entry_error() + EPS * self.magnitudes()
-
-    def scaled(self, factor: float) -> SparsePlusLowRank:
-        return SparsePlusLowRank(self.sparse.scaled(factor), self.low_rank.scaled(factor))
-
-    def congruent(self, q: FloatArray) -> SparsePlusLowRank:
-        return SparsePlusLowRank(self.sparse.congruent(q), self.low_rank.congruent(q))
-
-    def restricted(self, index: NDArray[np.intp]) -> SparsePlusLowRank:
-        return SparsePlusLowRank(self.sparse.restricted(index), self.low_rank.restricted(index))
+def Sparse(matrix: Any) -> Structured:
+    """A symmetric scipy.sparse matrix or array, stored as canonical CSR: sorted, entries of one place added up."""
+    return Structured(matrix)
 
 
-def _are_exact(total: float, *arrays: FloatArray) -> bool:
-    return bool(total < LARGEST_EXACT) and all(np.array_equal(array, np.rint(array)) for array in arrays)
+def _canonical(matrix: Any) -> sp.csr_array:
+    require_whole(matrix, "A")
+    matrix = sp.csr_array(matrix)
+    data = finite_float64(matrix.data, "A", ndim=1, may_be_empty=True)
+    matrix = sp.csr_array((data, matrix.indices, matrix.indptr), shape=matrix.shape, copy=True)
+    matrix.sum_duplicates()
+    return require_symmetric(matrix)
 
 
-def _entries(error: FloatArray | float, index: NDArray[np.intp]) -> FloatArray | float:
-    return error[index] if isinstance(error, np.ndarray) else error
+def _checked_factor(P: Any, weights: Any) -> tuple[Rows, FloatArray]:
+    rows = rows_of(checked_matrix(P, "P"))
+    weights = finite_float64(weights, "weights", ndim=1)
+    if weights.shape[0] != rows.rank:
+        raise ValueError(
+            f"weights must hold one number for each column of P: P has shape {(rows.n, rows.rank)}, "
+            f"so {rows.rank} were expected and {weights.shape[0]} came"
+        )
+    counts = (weights != 0.0) & (rows.absolute_sums() > 0.0)
+    return (rows, weights) if counts.all() else (rows.with_columns(counts), weights[counts])
 
 
-def _rows(matrix: sp.csr_array, first: int, last: int) -> sp.csr_array:
-    """Rows first…last, sharing memory with ``matrix``."""
-    a, b = matrix.indptr[first], matrix.indptr[last]
-    indptr = matrix.indptr[first : last + 1] - a
-    return sp.csr_array((matrix.data[a:b], matrix.indices[a:b], indptr), shape=(last - first, matrix.shape[1]))
+def _are_integers(*arrays: FloatArray) -> bool:
+    return all(np.array_equal(array, np.rint(array)) for array in arrays)
+
+
+def _exponent(entries: FloatArray) -> int | None:
+    largest = float(np.abs(entries).max(initial=0.0))
+    return math.frexp(largest)[1] if largest > 0.0 else None
+
+
+def _sparse_product(matrix: sp.csr_array, V: FloatArray) -> FloatArray:
+    if is_small(matrix.nnz, V):
+        return matrix @ V
+
+    def block(first: int, last: int) -> FloatArray:
+        a, b = matrix.indptr[first], matrix.indptr[last]  # these rows share memory with the matrix
+        parts = matrix.data[a:b], matrix.indices[a:b], matrix.indptr[first : last + 1] - a
+        return sp.csr_array(parts, shape=(last - first, matrix.shape[1])) @ V
+
+    return np.concatenate(map_row_blocks(block, matrix.shape[0], matrix.nnz // matrix.shape[0]))
+
+
+def _low_rank_norms(P: FloatArray, weights: FloatArray, tick: Callable[[], Any] | None) -> FloatArray:
+    """‖P W p_i‖ through PᵀP. P and W are scaled to size 1 first, so that their powers do not overflow."""
+    size, weight = max(P.max(), -P.min()), np.abs(weights).max()
+    W = weights / weight
+    M = W[:, None] * (gram(P, tick=tick) / size / size) * W
+
+    def squares(first: int, last: int) -> FloatArray:
+        rows = P[first:last] / size
+        return np.einsum("ij,ij->i", rows @ M, rows)
+
+    norms = np.sqrt(np.maximum(np.concatenate(map_row_blocks(squares, len(P))), 0.0))
+    return norms * size * size * weight
 
 
 def as_operator(A: Any) -> Operator:
@@ -392,27 +499,6 @@ def as_operator(A: Any) -> Operator:
     return Dense(A)
 
 
-def split(A: Operator) -> tuple[Sparse | None, LowRank | None]:
-    """The sparse and the low-rank part of A, None for a part that it does not have; a dense A has neither."""
-    if isinstance(A, SparsePlusLowRank):
-        return A.sparse, A.low_rank
-    return (A if isinstance(A, Sparse) else None), (A if isinstance(A, LowRank) else None)
-
-
-def diagonal_operator(entries: ArrayLike) -> Sparse:
+def diagonal_operator(entries: ArrayLike) -> Structured:
     """Diag(entries). A diagonal only shifts every value of eq. (5) by the sum of its entries."""
-    entries = finite_float64(entries, "entries", ndim=1)
-    return Sparse(sp.diags_array(entries, format="csr"))
-
-
-def require_equal_n(left: Operator, right: Operator) -> None:
-    """Refuse a sum of operators of different sizes."""
-    if left.n != right.n:
-        raise ValueError(f"operators in a sum must have equal size: got {left.shape} and {right.shape}")
-
-
-def trusted(kind: type, **fields: Any) -> Any:
-    """Make an operator from parts that are valid by construction, without checking them again."""
-    made: Any = object.__new__(kind)
-    made.__dict__.update(fields)
-    return made
+    return Sparse(sp.diags_array(finite_float64(entries, "entries", ndim=1), format="csr"))

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.bqp.error_bounds import float_at_most, value_error
+from hashlearn.bqp.error_bounds import float_at_most
 from hashlearn.bqp.exact_form import ExactForm
-from hashlearn.bqp.operators import Dense, Operator, Sparse
+from hashlearn.bqp.operators import Operator
 from hashlearn.bqp.rows import TallArray
 from hashlearn.core.progress import Progress, ProgressCallback
 from hashlearn.core.thresholds import LARGEST_ENUMERATED
@@ -154,7 +154,7 @@ class Lattice(NamedTuple):
     @classmethod
     def of(cls, A: Operator) -> Lattice | None:
         """The lattice of a dense or sparse A whose values are computed without rounding; None for others."""
-        if not isinstance(A, Dense | Sparse) or not A.is_exact():
+        if A.is_low_rank or A.rank or not A.backend.on_host or not A.is_exact():
             return None
         rows = (A @ np.ones(A.n) - A.diagonal()).astype(np.int64)
         step = 4 * int(np.gcd.reduce(rows, initial=2 * _common_divisor(A)))
@@ -172,17 +172,17 @@ class Lattice(NamedTuple):
         return Lattice(int(self.base / Fraction(unit)) - int(constant), int(self.step / Fraction(unit)))
 
 
-def _common_divisor(A: Dense | Sparse) -> int:
+def _common_divisor(A: Operator) -> int:
     """The greatest common divisor of the entries off the diagonal; 0 if they are all 0. Ends early at 1."""
-    found, at_once = 0, 1 if isinstance(A, Dense) else DIVIDED_ROWS
+    found, at_once = 0, 1 if A.is_dense else DIVIDED_ROWS
     for first in range(0, A.n, at_once):
-        if isinstance(A, Dense):
+        if A.is_dense:
             entries = np.delete(A.array[first], first)
         else:
-            a, b = A.matrix.indptr[first], A.matrix.indptr[min(first + at_once, A.n)]
-            counts = np.diff(A.matrix.indptr[first : first + at_once + 1])
+            a, b = A.sparse.indptr[first], A.sparse.indptr[min(first + at_once, A.n)]
+            counts = np.diff(A.sparse.indptr[first : first + at_once + 1])
             rows = np.repeat(np.arange(first, first + len(counts)), counts)
-            entries = A.matrix.data[a:b][A.matrix.indices[a:b] != rows]
+            entries = A.sparse.data[a:b][A.sparse.indices[a:b] != rows]
         found = int(np.gcd.reduce(entries.astype(np.int64), initial=found))
         if found == 1:
             break
@@ -264,7 +264,7 @@ class Run:
         with self._lock:
             if not self._improves(x, value):
                 return False
-            self.x, self.value = self.A.tall.copy(x), float(value)
+            self.x, self.value = self.A.backend.copy(x), float(value)
             self._record()
             if self._parent is not None:
                 self._parent.offer(x, value)
@@ -282,7 +282,7 @@ class Run:
 
     @cached_property
     def _value_error(self) -> float:
-        return value_error(self.A)
+        return self.A.value_error()
 
     @property
     def is_proven(self) -> bool:

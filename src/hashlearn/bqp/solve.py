@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from hashlearn.bqp import merging
 from hashlearn.bqp.constraints import contracted
 from hashlearn.bqp.elimination import Eliminated, eliminated, repeated_exactly
-from hashlearn.bqp.error_bounds import below, constant_bound, float_at_most, leveled, value_error
+from hashlearn.bqp.error_bounds import below, constant_bound, float_at_most, leveled
 from hashlearn.bqp.methods.augmented_lagrangian import AugmentedLagrangian
 from hashlearn.bqp.methods.auto import Auto
 from hashlearn.bqp.methods.exact import Exact, enumerate_signs
@@ -24,7 +24,7 @@ from hashlearn.bqp.methods.graph_cut import GraphCut
 from hashlearn.bqp.methods.local_search import LocalSearch
 from hashlearn.bqp.methods.nopt import NonlinearOptimization
 from hashlearn.bqp.methods.spectral import Spectral
-from hashlearn.bqp.operators import LowRank, Operator, Sparse, as_operator
+from hashlearn.bqp.operators import Operator, Structured, as_operator
 from hashlearn.bqp.proof.solver import BranchAndBound
 from hashlearn.bqp.sdr import SemidefiniteRelaxation
 from hashlearn.bqp.solution import Run, Solution, Status, is_optimal, relative_gap, status_of
@@ -121,17 +121,17 @@ def solve(
         kind = ValueError if isinstance(time_limit, numbers.Real) else TypeError
         raise kind(f"time_limit must be a positive number of seconds or None, got {time_limit!r}")
     rng = generator(random_state)
-    if not operator.tall.on_host:
+    if not operator.backend.on_host:
         if fixed:
             raise ValueError("fixed takes problems in NumPy arrays; copy the tensor to the host first")
-        if operator.n <= merging.HOST_ROWS and isinstance(operator, LowRank):
+        if operator.n <= merging.HOST_ROWS and operator.is_low_rank:
             return _solved_on_host(operator, solver, rng, time_limit, x0, progress, verbose)
-        if not isinstance(operator, LowRank) and not isinstance(solver, Auto | SemidefiniteRelaxation):
+        if not operator.is_low_rank and not isinstance(solver, Auto | SemidefiniteRelaxation):
             raise ValueError(f"method {solver.name!r} takes no sparse tensor; use 'sdr', or a scipy.sparse matrix")
         if not getattr(solver, "any_rows", False):
             able = ", ".join(repr(name) for name, made in METHODS.items() if getattr(made, "any_rows", False))
             raise ValueError(f"method {solver.name!r} takes NumPy arrays; for this kind of rows use {able}")
-    start = None if x0 is None else operator.tall.signs(x0, operator.n)
+    start = None if x0 is None else operator.backend.signs(x0, operator.n)
 
     with one_blas_thread(), watched(progress, verbose) as report, compilation_clock() as compiling:
         form = operator.exact_form() if operator.n <= LARGEST_TREE else None
@@ -164,18 +164,18 @@ def solve(
                 run.offer_bound(least)
             elif run.A.n == 1 or size == 0.0:  # all x have the same value
                 status = Status.CONVERGED
-                run.offer(run.A.tall.ones(run.A.n))
+                run.offer(run.A.backend.ones(run.A.n))
                 run.offer_bound(constant_bound(run.A))
             else:
                 status = status_of(solver, run.A, run, rng, start)
             run.report_end()
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
-        x = run.A.tall.ones(run.A.n) if run.x is None else run.x
+        x = run.A.backend.ones(run.A.n) if run.x is None else run.x
         for step in reversed(steps):
             x = step.expand(x)
         # On a device every offered value was computed in float64 already, which saves a pass over P.
-        value = operator.value(x) if operator.tall.on_host or run.x is None else run.value
+        value = operator.value(x) if operator.backend.on_host or run.x is None else run.value
     proven, slack = run.bound, sum(step.slack for step in steps)
     if smaller is not None:
         proven = smaller.unit * (proven + smaller.constant)
@@ -192,12 +192,12 @@ def solve(
         bound = min(max(bound, float_at_most(exact_bound - Fraction(form.rounding))), value)
         optimal = is_optimal(exact_value, max(exact_bound, Fraction(bound) - Fraction(form.rounding)))
     else:
-        optimal = is_optimal(value + value_error(operator) + slack, bound)
+        optimal = is_optimal(value + operator.value_error() + slack, bound)
     optimal = optimal and is_optimal(value, bound)
     if optimal or status == Status.OPTIMAL:
         status = Status.OPTIMAL if optimal else Status.CONVERGED
     return Solution(
-        x=operator.tall.as_int8(x),
+        x=operator.backend.as_int8(x),
         value=unit * value,
         bound=unit * bound if unit * bound / unit == bound else below(unit * bound),
         gap=relative_gap(value, bound),
@@ -212,18 +212,18 @@ def solve(
 
 def _without_few_neighbors(A: Operator, solver: Solver, run: Run) -> Eliminated | None:
     """A without its variables of few neighbors, for solvers that search, if that leaves them enough of their time."""
-    if not getattr(solver, "eliminates", False) or not isinstance(A, Sparse):
+    if not getattr(solver, "eliminates", False) or not (A.is_sparse and A.backend.on_host):
         return None
-    if ELIMINATION_SECONDS * A.matrix.nnz >= ELIMINATION_SHARE * run.seconds_left:
+    if ELIMINATION_SECONDS * A.sparse.nnz >= ELIMINATION_SHARE * run.seconds_left:
         return None
     found = eliminated(A)
-    if found is not None and run.exact is not None and A.matrix.nnz <= EXACTLY_ELIMINATED_ENTRIES:
+    if found is not None and run.exact is not None and A.sparse.nnz <= EXACTLY_ELIMINATED_ENTRIES:
         found = dataclasses.replace(found, exact=repeated_exactly(found, run.exact))
     return found
 
 
 def _solved_on_host(
-    operator: LowRank,
+    operator: Structured,
     solver: Solver,
     rng: np.random.Generator,
     time_limit: float | None,
@@ -234,7 +234,7 @@ def _solved_on_host(
     """Solve a small problem on a device as a NumPy array; the signs come back as a tensor on the device."""
     rows = operator.rows
     start = None if x0 is None else rows.to_numpy(rows.signs(x0, operator.n))
-    host = LowRank.unchecked(rows.to_host(), operator.weights)
+    host = Structured.unchecked(P=rows.to_host(), weights=operator.weights)
     options: dict[str, Any] = {"time_limit": time_limit, "progress": progress, "verbose": verbose}
     solution = solve(host, solver, random_state=rng, x0=start, **options)
     return dataclasses.replace(solution, x=rows.as_int8(rows.from_numpy(solution.x.astype(np.float64))))

@@ -14,7 +14,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from hashlearn.bqp.operators import Dense, Operator, split
+from hashlearn.bqp.operators import Operator
 from hashlearn.core.arrays import FloatArray
 
 IntArray = NDArray[np.int64]
@@ -23,32 +23,19 @@ IntArray = NDArray[np.int64]
 PIECE = 20_000_000
 
 
-def split_parts(A: Operator) -> tuple[FloatArray, IntArray, IntArray, FloatArray, FloatArray]:
-    """``(data, indices, indptr, P, weights)`` of a sparse, low-rank or mixed operator; an absent part is empty."""
-    sparse, low_rank = split(A)
-    data, indices, indptr = np.empty(0), np.empty(0, np.int64), np.zeros(A.n + 1, np.int64)
-    P, weights = np.empty((A.n, 0)), np.empty(0)
-    if sparse is not None:
-        matrix = sparse.matrix
-        data, indices, indptr = matrix.data, matrix.indices.astype(np.int64), matrix.indptr.astype(np.int64)
-    if low_rank is not None:
-        P, weights = low_rank.P, low_rank.weights
-    return data, indices, indptr, P, weights
-
-
 class CoordinateSweeps:
     """Passes over one operator, from signs or a continuous x of the caller."""
 
     def __init__(self, A: Operator) -> None:
         self.A = A
         self._diagonal = A.diagonal()
-        if isinstance(A, Dense):
+        if A.is_dense:
             self._step: Callable[..., int] = _sweep_dense
             self._parts: tuple[Any, ...] = (A.array,)
             width = A.n
         else:
             self._step = _sweep_split
-            self._parts = split_parts(A)
+            self._parts = (*A.csr(), A.P, A.weights)
             width = len(self._parts[0]) // A.n + self._parts[3].shape[1]
         self._rows_per_piece = max(1, PIECE // (2 * width + 1))
 
@@ -72,7 +59,7 @@ class CoordinateSweeps:
 
     def products(self, x: FloatArray) -> FloatArray:
         """What `sweep` updates together with x: A @ x if A is dense, else Pᵀx."""
-        if isinstance(self.A, Dense):
+        if self.A.is_dense:
             return self.A.array @ x
         P = self._parts[3]
         return P.T @ x

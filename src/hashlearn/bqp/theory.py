@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from hashlearn.bqp.eigen import RESIDUAL, largest_eigenvalue, smallest_eigenpair
-from hashlearn.bqp.operators import Dense, LowRank, Operator, Sparse, SparsePlusLowRank, as_operator, diagonal_operator
+from hashlearn.bqp.operators import Operator, as_operator, diagonal_operator
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import finite_float64, generator
 
@@ -63,24 +64,21 @@ def expected_rounding_value(A: Any, V: ArrayLike) -> float:
 
 def _off_diagonal_sum(A: Operator, V: FloatArray) -> float:
     """Σ_{i≠j} A_ij arcsin(v_i · v_j)."""
-    if isinstance(A, SparsePlusLowRank):
-        return _off_diagonal_sum(A.sparse, V) + _off_diagonal_sum(A.low_rank, V)
-    if isinstance(A, Sparse):
-        return _sum_over_entries(A, V)
-    assert isinstance(A, Dense | LowRank)
-    total = 0.0
+    total = 0.0 if A.sparse is None else _sum_over_entries(A.sparse, V)
+    if A.is_sparse:
+        return total
     rows = max(1, ENTRIES_PER_BLOCK // A.n)
     for a in range(0, A.n, rows):
         b = min(a + rows, A.n)
         angles = _arcsin(V[a:b] @ V.T)
         angles[np.arange(b - a), np.arange(a, b)] = 0.0
-        block = A.array[a:b] if isinstance(A, Dense) else (A.P[a:b] * A.weights) @ A.P.T
+        block = A.array[a:b] if A.is_dense else (A.P[a:b] * A.weights) @ A.P.T
         total += float(np.vdot(block, angles))
     return total
 
 
-def _sum_over_entries(A: Sparse, V: FloatArray) -> float:
-    coo = A.matrix.tocoo()
+def _sum_over_entries(matrix: sp.csr_array, V: FloatArray) -> float:
+    coo = matrix.tocoo()
     row, column = coo.coords
     total = 0.0
     step = max(1, ENTRIES_PER_BLOCK // V.shape[1])

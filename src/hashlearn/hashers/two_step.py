@@ -141,7 +141,7 @@ class TwoStepHasher(BitPredictor):
         tell(progress, "target", 0, 1)
         Y = build_target(target, X, labels, rng)
         # Without a low-rank factor inference is NumPy's, and so is its start.
-        rows = to_numpy(X) if is_tensor(X) and Y.tall.on_host else X
+        rows = to_numpy(X) if is_tensor(X) and Y.backend.on_host else X
         codes, self.inference_report_ = infer_codes(
             Y,
             start_codes(self.init, rows, self.n_bits, rng, Y),
@@ -167,4 +167,4 @@ def build_target(target: Target, X: Any, labels: np.ndarray | None, rng: np.rand
     if not is_tensor(X) or target.takes_tensors:
         return target.build(X, labels, rng)
     wanted = target.build(to_numpy(X), labels, rng)
-    return bqp.LowRank(tensor_like(wanted.P, X), wanted.weights) if isinstance(wanted, bqp.LowRank) else wanted
+    return bqp.LowRank(tensor_like(wanted.P, X), wanted.weights) if wanted.is_low_rank else wanted

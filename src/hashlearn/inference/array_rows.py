@@ -35,7 +35,7 @@ class ArrayRows:
 
     refreshes_products = True
 
-    def __init__(self, target: bqp.LowRank, start: Any) -> None:
+    def __init__(self, target: bqp.Structured, start: Any) -> None:
         self.codes: Signs = np.array(start, dtype=np.int8, order="C")
         if not np.array_equal(np.abs(self.codes), np.ones_like(self.codes)):
             raise ValueError("start must hold only -1 and +1")

@@ -64,7 +64,7 @@ def nearness(words: FloatArray) -> float:
 
 def groups_of_rows(target: bqp.Operator) -> np.ndarray | None:
     """For each sample the number of the row of Y it shares; None unless the target is low rank with few rows."""
-    if not isinstance(target, bqp.LowRank) or target.rank == 0:
+    if not target.is_low_rank or target.rank == 0:
         return None
     negated = bqp.LowRank(target.P, -np.abs(target.weights))  # so that merging has no reason to keep rows apart
     merged = merge_identical_rows(negated)

@@ -150,7 +150,7 @@ def bits_in_memory(
     target: bqp.Operator, start: Any, passes: Passes, monotone: bool, rng: np.random.Generator
 ) -> BitsByPasses:
     """Bits by passes over a NumPy factor."""
-    if not (isinstance(target, bqp.LowRank) and isinstance(target.rows, NumpyRows)):
+    if not (target.is_low_rank and isinstance(target.rows, NumpyRows)):
         raise ValueError("solver: passes need a target of low rank in a NumPy array; 'sweeps' works for every target")
     if not monotone:
         raise ValueError("solver: passes only ever improve a bit; monotone=False needs another solver")

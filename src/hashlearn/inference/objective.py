@@ -21,7 +21,7 @@ def objective(target: bqp.Operator, codes: Any, target_square: float | None = No
     """
     rows = rows_of(codes)
     square = frobenius_square(target) if target_square is None else target_square
-    if isinstance(target, bqp.LowRank):
+    if target.is_low_rank:
         products = target.rows.transposed(codes)
         return objective_of_products(rows.gram(), products, target.weights, square, rows.n)
     return _mean_square(rows.gram(), float(np.einsum("ij,ij->", codes, target @ codes)), square, rows.n)
@@ -46,14 +46,11 @@ def frobenius_square(Y: bqp.Operator) -> float:
     >>> frobenius_square(bqp.LowRank([[1.0], [2.0]], [3.0]))
     225.0
     """
-    if isinstance(Y, bqp.Dense):
+    if Y.is_dense:
         return float(np.sum(Y.array * Y.array))
-    if isinstance(Y, bqp.Sparse):
-        return float(np.sum(Y.matrix.data**2))
-    if isinstance(Y, bqp.LowRank):
-        gram = Y.rows.gram() * Y.weights
-        return float(np.sum(gram * gram.T))
-    assert isinstance(Y, bqp.SparsePlusLowRank)
-    product = Y.sparse @ (Y.low_rank.P * Y.low_rank.weights)
-    cross = float(np.einsum("ij,ij->", Y.low_rank.P, product))
-    return frobenius_square(Y.sparse) + 2.0 * cross + frobenius_square(Y.low_rank)
+    gram = Y.rows.gram() * Y.weights
+    square = float(np.sum(gram * gram.T))
+    if Y.sparse is None:
+        return square
+    cross = float(np.einsum("ij,ij->", Y.P, Y.sparse @ (Y.P * Y.weights)))
+    return float(np.sum(Y.sparse.data**2)) + 2.0 * cross + square

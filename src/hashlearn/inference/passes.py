@@ -188,7 +188,7 @@ def agreed(
     return outcomes, best_t, best
 
 
-def _sample_problem(sample: FloatArray, weights: FloatArray) -> bqp.LowRank:
+def _sample_problem(sample: FloatArray, weights: FloatArray) -> bqp.Structured:
     """A of eq. (5) on the sampled rows alone; the bit itself has weight 0."""
     used = weights != 0.0
-    return bqp.LowRank.unchecked(np.ascontiguousarray(sample[:, used]), weights[used])
+    return bqp.Structured.unchecked(P=np.ascontiguousarray(sample[:, used]), weights=weights[used])

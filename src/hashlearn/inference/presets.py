@@ -73,7 +73,7 @@ def chosen(solver: Any, target: bqp.Operator, n_bits: int, monotone: bool = True
     if not (isinstance(name, str) and name in PRESETS):
         found = name if isinstance(name, Passes) else configured_solver(name)
         return Chosen(found, found)
-    if name == "tabu" and target.n > thresholds.LARGEST_DENSIFIED and not isinstance(target, bqp.Dense):
+    if name == "tabu" and target.n > thresholds.LARGEST_DENSIFIED and not target.is_dense:
         most = thresholds.LARGEST_DENSIFIED
         raise ValueError(f"solver 'tabu' makes A dense: at most {most:,} rows, got {target.n:,}; 'sweeps' takes any")
     preset = PRESETS[name](target.n)
@@ -128,7 +128,7 @@ def described(solver: bqp.Solver | Passes, max_passes: int | None = None) -> str
 
 def has_few_distinct_rows(target: bqp.Operator) -> bool:
     """Whether rows of a low-rank target repeat, as those of labels do; judged by a sample of them."""
-    if not isinstance(target, bqp.LowRank) or target.rank > thresholds.FEW_DISTINCT_RANK:
+    if not target.is_low_rank or target.rank > thresholds.FEW_DISTINCT_RANK:
         return False
     seen = target.rows.take(np.arange(0, target.n, -(-target.n // thresholds.DISTINCT_ROWS_SEEN)))
     return 2 * len(np.unique(seen, axis=0)) <= len(seen)
@@ -137,7 +137,7 @@ def has_few_distinct_rows(target: bqp.Operator) -> bool:
 def has_classes(target: bqp.Operator) -> bool:
     """Whether the target only tells classes: it has few distinct rows, hardly more than columns."""
     groups = groups_of_rows(target)
-    return groups is not None and isinstance(target, bqp.LowRank) and int(groups.max()) < 2 * target.rank
+    return groups is not None and target.is_low_rank and int(groups.max()) < 2 * target.rank
 
 
 def _automatic(target: bqp.Operator, n_bits: int, monotone: bool) -> str:
@@ -146,9 +146,9 @@ def _automatic(target: bqp.Operator, n_bits: int, monotone: bool) -> str:
     A relaxation is for rows on a device, for classes, for few signs, and for bits that do not begin from what they
     were (``monotone=False``). Elsewhere single flips from the bits as they stand end as low, and much sooner.
     """
-    low_rank = isinstance(target, bqp.LowRank)
-    if not target.tall.on_host:
+    low_rank = target.is_low_rank
+    if not target.backend.on_host:
         return "quick_sdr" if target.n <= thresholds.DEVICE_SAMPLE_ROWS else "sampled_sdr"
     if not monotone or target.n * n_bits <= thresholds.RELAXED_SIGNS or has_classes(target):
         return "quick_sdr" if low_rank else "coarse_sdr"
-    return "passes" if isinstance(target, bqp.LowRank) and isinstance(target.rows, NumpyRows) else "sweeps"
+    return "passes" if target.is_low_rank and isinstance(target.rows, NumpyRows) else "sweeps"

@@ -31,7 +31,7 @@ class ProofSums(NamedTuple):
     total: float  # Σd
 
 
-def sample_factor(A: bqp.LowRank, rng: np.random.Generator) -> tuple[FloatArray, float]:
+def sample_factor(A: bqp.Structured, rng: np.random.Generator) -> tuple[FloatArray, float]:
     """B (rank × k) of the relaxation of the sample's problem, and the smallest d that is used."""
     tolerance = Tolerance(TOLERANCE, A.scale(), max_rounds=30)
     B = relax_low_rank(A, tolerance, rank=8, rng=rng, run=Run(A)).low_rank_factor

@@ -95,7 +95,7 @@ def _rotated_codes(target: bqp.Operator, factor: Any, n_bits: int, rng: np.rando
     with one_blas_thread():
         V = _principal_scores(factor, n_bits, rng)
         rows = thresholds.ROTATION_ROWS
-        if target.n <= rows or not target.tall.on_host:
+        if target.n <= rows or not target.backend.on_host:
             return signs_of_product(V, best_rotation(V, target, count, rng))
         some = np.sort(rng.choice(target.n, rows, replace=False))
         R = best_rotation(V[some], target.restricted(some), count, rng)
@@ -109,7 +109,7 @@ def _rotated_codes(target: bqp.Operator, factor: Any, n_bits: int, rng: np.rando
 
 def _factor(target: bqp.Operator) -> Any:
     """F with FFᵀ = Y up to negative parts; None for a target that is no such product, or that only tells classes."""
-    if not isinstance(target, bqp.LowRank) or has_few_distinct_rows(target):
+    if not target.is_low_rank or has_few_distinct_rows(target):
         return None
     kept = target.weights > 0.0
     if not kept.any():

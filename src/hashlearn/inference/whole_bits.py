@@ -32,8 +32,7 @@ class WholeBits:
         monotone: bool,
         rng: np.random.Generator,
     ) -> None:
-        low_rank = target if isinstance(target, bqp.LowRank) else getattr(target, "low_rank", None)
-        self.codes = _checked_codes(start, low_rank)
+        self.codes = _checked_codes(start, target)
         self.n, self.n_bits = self.codes.shape
         self._target, self._solver, self._early = target, solver, early
         self._monotone, self._rng = monotone, rng
@@ -41,21 +40,16 @@ class WholeBits:
         self.leaves_proofs_for_last = early != solver
         self._target_square: float | None = None
         self._held_out = 0
-        self._sparse: bqp.Sparse | None = None
         self._dense: FloatArray | None = None
-        if isinstance(target, bqp.Dense):
+        if target.is_dense:
             self._dense = self.codes @ self.codes.T - self.n_bits * target.array
             return
-        sparse = target if isinstance(target, bqp.Sparse) else getattr(target, "sparse", None)
-        if sparse is not None:
-            self._sparse = sparse.scaled(-float(self.n_bits))
-        factor = np.empty((self.n, 0)) if low_rank is None else low_rank.rows.P
-        weights = np.empty(0) if low_rank is None else low_rank.weights
-        self._buffer = _beside(self.codes[:, 1:], factor)
+        self._sparse = None if target.sparse is None else -float(self.n_bits) * target.sparse
+        self._buffer = _beside(self.codes[:, 1:], target.P)
         # The rows object lives as long as the buffer: on a device it owns what was recorded for one bit and is
         # replayed for the next.
         self._rows = rows_of(self._buffer)
-        self._weights = np.r_[np.ones(self.n_bits - 1), -self.n_bits * weights]
+        self._weights = np.r_[np.ones(self.n_bits - 1), -self.n_bits * target.weights]
         self._slot_of = {bit: bit - 1 for bit in range(1, self.n_bits)}  # the buffer's column of each other bit
 
     def problem(self, bit: int) -> bqp.Operator:
@@ -68,11 +62,7 @@ class WholeBits:
             self._buffer[:, slot] = self.codes[:, self._held_out]
             self._slot_of[self._held_out] = slot
             self._held_out = bit
-        if self._rows.rank == 0:
-            assert self._sparse is not None
-            return self._sparse
-        low_rank = bqp.LowRank.unchecked(self._rows, self._weights)
-        return low_rank if self._sparse is None else bqp.SparsePlusLowRank(self._sparse, low_rank)
+        return bqp.Structured.unchecked(self._sparse, self._rows, self._weights)
 
     def update(self, bit: int, x: Any) -> None:
         """Take x as the new signs of ``bit``, the bit whose problem was asked for last."""
@@ -90,7 +80,7 @@ class WholeBits:
     def one_bit(self, sweep: int, bit: int, seconds: float, last: bool) -> BitRecord:
         """Solve one bit; with ``monotone`` its signs are replaced only by better ones."""
         A, monotone = self.problem(bit), self._monotone
-        old = A.tall.copy(self.codes[:, bit])
+        old = A.backend.copy(self.codes[:, bit])
         solution = bqp.solve(
             A,
             self._solver if last else self._early,
@@ -102,9 +92,9 @@ class WholeBits:
             raise KeyboardInterrupt
         details = solution.details
         self.is_sampled |= "relaxed_rows" in details and details["relaxed_rows"] < details["merged_n"]
-        x, value = A.tall.copy(solution.x), solution.value
+        x, value = A.backend.copy(solution.x), solution.value
         if monotone or solution.status == bqp.Status.TIME_LIMIT:
-            if A.tall.dot(x, old) < 0.0:
+            if A.backend.dot(x, old) < 0.0:
                 x = -x  # the same solution with the sign that changes fewer samples
             before = details["start_value"] if monotone else A.value(old)
             if not value < before - 1e-12 * abs(before):
@@ -115,12 +105,12 @@ class WholeBits:
         return BitRecord(sweep, bit, value, solution.bound, gap, changed, solution.status.value, solution.seconds)
 
 
-def _checked_codes(start: Any, low_rank: bqp.LowRank | None) -> Any:
+def _checked_codes(start: Any, target: bqp.Operator) -> Any:
     """A copy of the start as float ±1: a tensor beside a tensor factor, else a NumPy array."""
-    if low_rank is not None and not low_rank.rows.on_host:
+    if not target.backend.on_host:
         from hashlearn.linalg.tensors import checked_signs
 
-        return checked_signs(start, (low_rank.n, -1), low_rank.rows.P, "start")
+        return checked_signs(start, (target.n, -1), target.P, "start")
     return np.array(start, dtype=np.float64)
 
 

@@ -128,7 +128,7 @@ class LabelsAndNeighbors(Target):
         if not has_label.any():
             return bqp.LowRank(E, np.ones(E.shape[1]))
         classes = Labels().build(None, y[has_label], rng)
-        assert isinstance(classes, bqp.LowRank)
+        assert classes.is_low_rank
         told = np.zeros((len(y), classes.rank))
         told[has_label] = classes.P
         graph_weights = np.ones(E.shape[1])

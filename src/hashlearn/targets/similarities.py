@@ -108,7 +108,7 @@ class Similarity(Target):
             raise ValueError(
                 f"the similarity matrix must be n × n with n = {X.shape[0]}, the number of samples, got n = {target.n}"
             )
-        entries = target.matrix.data if isinstance(target, bqp.Sparse) else getattr(target, "array", np.zeros(1))
+        entries = np.zeros(1) if target.is_low_rank else target.array if target.is_dense else target.sparse.data
         if entries.size and np.abs(entries).max() > 1.0 + 1e-9:
             worst = entries.flat[np.abs(entries).argmax()]
             raise ValueError(
@@ -117,9 +117,9 @@ class Similarity(Target):
             )
         if self.background == 0.0:
             return target
-        if not isinstance(target, bqp.Sparse):
+        if not target.is_sparse:
             raise ValueError("background only has a meaning for a sparse similarity matrix; leave it at 0")
-        shifted = target.matrix.copy()
+        shifted = target.sparse.copy()
         shifted.data = shifted.data - self.background
         return bqp.Sparse(shifted) + bqp.LowRank(np.ones((target.n, 1)), np.array([self.background]))
 

@@ -18,7 +18,7 @@ import numpy as np
 from hashlearn.bqp.methods.annealing import MOST_PASSES, Annealer, Signs, without_diagonal
 from hashlearn.bqp.methods.clusters import clusters
 from hashlearn.bqp.methods.tabu import Walk
-from hashlearn.bqp.operators import Sparse
+from hashlearn.bqp.operators import Structured
 from hashlearn.bqp.solution import Run
 from hashlearn.core.arrays import FloatArray
 
@@ -49,10 +49,10 @@ class AnnealedSearch:
     """One search on one sparse problem, which offers its points to ``run``."""
 
     def __init__(
-        self, A: Sparse, run: Run, rng: np.random.Generator, n_starts: int | None, max_sweeps: int | None
+        self, A: Structured, run: Run, rng: np.random.Generator, n_starts: int | None, max_sweeps: int | None
     ) -> None:
         self._run, self._rng = run, rng
-        self._annealer = Annealer(without_diagonal(A.matrix), float(A.diagonal().sum()))
+        self._annealer = Annealer(without_diagonal(A.sparse), float(A.diagonal().sum()))
         self._fresh_anneals = n_starts or FRESH_ANNEALS
         self._most_fresh = n_starts or MOST_FRESH
         self._limited = max_sweeps is None and bool(np.isfinite(run.seconds_left))

@@ -12,19 +12,16 @@ from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 from scipy.optimize import minimize
 
 from hashlearn.bqp.eigen import Tick, smallest_weighted_eigenpair
 from hashlearn.bqp.merging import merge_identical_rows
 from hashlearn.bqp.methods.spectral import sign, spectral_relaxation
-from hashlearn.bqp.operators import Dense, LowRank, Operator, Sparse, SparsePlusLowRank
+from hashlearn.bqp.operators import Operator
 from hashlearn.bqp.solution import Run, Status
 from hashlearn.bqp.sweeps import CoordinateSweeps
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import whole_number
-from hashlearn.core.threads import map_row_blocks
-from hashlearn.linalg.gram import gram
 
 # Passes of 1-flip descent: enough for nearly all of its gain, and the cost stays linear in n.
 PASSES_PER_ITERATE = 10
@@ -213,7 +210,7 @@ def dual_feasible_start(A: Operator, run: Run, rng: np.random.Generator) -> Star
     """The smallest eigenpair of A x = λ Diag(d) x, with d the row weights, and Λ₀ = λ d: A − Diag(Λ₀) ⪰ 0."""
     tick = partial(run.tick, "smallest eigenvector")
     tick()
-    hollow, dropped = _without_stored_diagonal(A)
+    hollow, dropped = A.without_diagonal()
     weights = _row_weights(hollow, tick)
     smallest, x = smallest_weighted_eigenpair(hollow, weights, rng, tick)
     signs = sign(x)
@@ -222,56 +219,12 @@ def dual_feasible_start(A: Operator, run: Run, rng: np.random.Generator) -> Star
     return Start(x, multipliers, weights, scale, unit=float(A.n))
 
 
-def _without_stored_diagonal(A: Operator) -> tuple[Operator, FloatArray]:
-    """A without the diagonal of its dense or sparse part, and that diagonal, which only shifts xᵀAx by a constant."""
-    if isinstance(A, Dense):
-        array = A.toarray()
-        np.fill_diagonal(array, 0.0)
-        return Dense(array), A.diagonal()
-    if isinstance(A, Sparse):
-        diagonal = A.diagonal()
-        return Sparse.unchecked(sp.csr_array(A.matrix - sp.diags_array(diagonal, format="csr"))), diagonal
-    if isinstance(A, SparsePlusLowRank):
-        sparse, diagonal = _without_stored_diagonal(A.sparse)
-        assert isinstance(sparse, Sparse)
-        return SparsePlusLowRank(sparse, A.low_rank), diagonal
-    return A, np.zeros(A.n)
-
-
 def _row_weights(A: Operator, tick: Tick) -> FloatArray:
     """Row norms scaled to mean 1; all ones if they vanish or overflow."""
-    norms = row_norms(A, tick)
+    norms = A.row_norms(tick)
     tick()
     mean = norms.mean()
     if not (mean > 0.0 and np.isfinite(mean)):
         return np.ones(A.n)
     norms = np.maximum(norms / mean, SMALLEST_WEIGHT)
     return norms / norms.mean()
-
-
-def row_norms(A: Operator, tick: Tick | None = None) -> FloatArray:
-    """‖a_i‖ for every row. The parts of a sum count as orthogonal."""
-    if isinstance(A, SparsePlusLowRank):
-        return np.hypot(row_norms(A.sparse), row_norms(A.low_rank, tick))
-    if isinstance(A, LowRank):
-        return _low_rank_norms(A.P, A.weights, tick)
-    if isinstance(A, Sparse):
-        return np.sqrt(A.matrix.power(2).sum(axis=1))
-    assert isinstance(A, Dense)
-    return np.sqrt(np.einsum("ij,ij->i", A.array, A.array))
-
-
-def _low_rank_norms(P: FloatArray, weights: FloatArray, tick: Tick | None) -> FloatArray:
-    """‖P W p_i‖ through PᵀP. P and W are scaled to size 1 first, so that their powers do not overflow."""
-    if weights.size == 0:
-        return np.zeros(len(P))
-    size, weight = max(P.max(), -P.min()), np.abs(weights).max()
-    W = weights / weight
-    M = W[:, None] * (gram(P, tick=tick) / size / size) * W
-
-    def squares(first: int, last: int) -> FloatArray:
-        rows = P[first:last] / size
-        return np.einsum("ij,ij->i", rows @ M, rows)
-
-    norms = np.sqrt(np.maximum(np.concatenate(map_row_blocks(squares, len(P))), 0.0))
-    return norms * size * size * weight

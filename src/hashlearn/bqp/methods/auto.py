@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from hashlearn.bqp.methods.local_search import LocalSearch
-from hashlearn.bqp.operators import LowRank, Operator
+from hashlearn.bqp.operators import Operator
 from hashlearn.bqp.proof.solver import BranchAndBound
 from hashlearn.bqp.sdr import SemidefiniteRelaxation
 from hashlearn.bqp.solution import Run, Status, status_of
@@ -89,8 +89,8 @@ class Auto:
                 return status
 
         try:
-            if not A.tall.on_host:  # a device works for one of them at a time, and only "sdr" takes sparse tensors
-                if isinstance(A, LowRank):
+            if not A.backend.on_host:  # a device works for one of them at a time, and only "sdr" takes sparse tensors
+                if A.is_low_rank:
                     status_of(LocalSearch(), A, search, search_rng, x0)
                 return relax()
             with ThreadPoolExecutor(1, "hashlearn relaxation") as pool:

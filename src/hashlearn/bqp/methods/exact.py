@@ -20,7 +20,7 @@ from numba import njit
 from hashlearn.bqp.error_bounds import below
 from hashlearn.bqp.exact_form import ExactForm
 from hashlearn.bqp.merging import merge_identical_rows
-from hashlearn.bqp.operators import LowRank, Operator
+from hashlearn.bqp.operators import Operator
 from hashlearn.bqp.solution import Run, Status
 from hashlearn.core.arrays import EPS, FloatArray
 
@@ -103,7 +103,7 @@ def _require_few(A: Operator, n_merged: int) -> None:
     if n_merged <= LIMIT:
         return
     what = f"A has n = {A.n}"
-    if isinstance(A, LowRank):
+    if A.is_low_rank:
         what += f", and {n_merged} distinct rows of P (those that repel their like, A_ii > 0, count one by one)"
     raise ValueError(
         f'method "exact" tries all signs and takes at most {LIMIT} variables, but {what}; '

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
 from hashlearn.bqp.merging import Merged, merge_identical_rows
-from hashlearn.bqp.operators import Dense, Operator, split
+from hashlearn.bqp.operators import Operator
 from hashlearn.bqp.solution import Run, Status
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import whole_number
@@ -211,15 +211,13 @@ class Couplings:
     def __init__(self, A: Operator) -> None:
         self.n = A.n
         self._A = A
-        self._dense = A.array if isinstance(A, Dense) else None
-        sparse, self._low_rank = split(A)
-        self._sparse = None if sparse is None else sparse.matrix
+        self._dense, self._P, self._weights = A.array, A.P, A.weights
+        self._sparse = A.sparse
         self._place = np.full(A.n if self._sparse is not None else 0, -1)
 
     def start(self, x: FloatArray) -> float:
         """Fresh sums for x, and its value."""
-        if self._low_rank is not None:
-            self._t = self._low_rank.P.T @ x
+        self._t = self._P.T @ x
         return self._A.value(x)
 
     def not_repelling(self, window: IndexArray, size: int) -> IndexArray:
@@ -239,9 +237,8 @@ class Couplings:
         out = np.zeros((len(rows), len(columns)))
         if self._dense is not None:
             out += self._dense[np.ix_(rows, columns)]
-        if self._low_rank is not None:
-            P = self._low_rank.P
-            out += (P[rows] * self._low_rank.weights) @ P[columns].T
+        if self._A.rank:
+            out += (self._P[rows] * self._weights) @ self._P[columns].T
         if self._sparse is not None:
             # SciPy's column indexing costs O(n) each time; this costs what the rows hold.
             self._place[columns] = np.arange(len(columns))
@@ -256,16 +253,16 @@ class Couplings:
         out = np.zeros(len(index))
         if self._dense is not None:
             out += self._dense[index] @ x
-        if self._low_rank is not None:
-            out += self._low_rank.P[index] @ (self._low_rank.weights * self._t)
+        if self._A.rank:
+            out += self._P[index] @ (self._weights * self._t)
         if self._sparse is not None:
             out += self._sparse[index] @ x
         return out
 
     def moved(self, index: IndexArray, difference: FloatArray) -> None:
         """Tell that x[index] has grown by ``difference``."""
-        if self._low_rank is not None:
-            self._t += self._low_rank.P[index].T @ difference
+        if self._A.rank:
+            self._t += self._P[index].T @ difference
 
 
 def _not_positive(couplings: FloatArray) -> NDArray[np.bool_]:

@@ -19,10 +19,10 @@ from hashlearn.bqp.merging import Merged, merge_identical_rows
 from hashlearn.bqp.methods.annealed_search import AnnealedSearch
 from hashlearn.bqp.methods.exact import enumerate_signs
 from hashlearn.bqp.methods.tabu import TabuWalks, Walk
-from hashlearn.bqp.operators import Dense, LowRank, Operator, Sparse, split
+from hashlearn.bqp.operators import Dense, Operator
 from hashlearn.bqp.rows import TallArray
 from hashlearn.bqp.solution import Run, Status
-from hashlearn.bqp.sweeps import CoordinateSweeps, split_parts
+from hashlearn.bqp.sweeps import CoordinateSweeps
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import whole_number
 from hashlearn.core.thresholds import LARGEST_DENSIFIED, LARGEST_ENUMERATED
@@ -95,7 +95,7 @@ class LocalSearch:
         """Offer ever better points until the budget or the time limit ends it."""
         merged = merge_identical_rows(A)
         small = merged.operator
-        if isinstance(small, LowRank) and not small.rows.on_host:
+        if small.is_low_rank and not small.rows.on_host:
             return self._descend(small, merged, run, rng, x0)
         if small.n <= LARGEST_ENUMERATED and self.max_iter is None:
             run.details["engine"] = "enumeration"
@@ -104,14 +104,14 @@ class LocalSearch:
             run.offer_bound(bound)
             return Status.CONVERGED
         start = None if x0 is None else merged.collapse(x0)
-        if isinstance(small, Sparse):
+        if small.is_sparse:
             AnnealedSearch(small, run, rng, self.n_starts, self.max_iter).search(start)
             if self.max_iter is not None:
                 return Status.ITERATION_LIMIT
             return Status.CONVERGED if np.isinf(run.seconds_left) else Status.TIME_LIMIT
-        if not isinstance(small, Dense) and small.n <= LARGEST_DENSIFIED:
+        if not small.is_dense and small.n <= LARGEST_DENSIFIED:
             small = Dense(small.toarray())
-        engine = _Tabu(small, self.n_starts) if isinstance(small, Dense) else _Sweeps(small, self.n_starts)
+        engine = _Tabu(small, self.n_starts) if small.is_dense else _Sweeps(small, self.n_starts)
         run.details["engine"] = engine.name
         pool = _Pool(engine, merged, run, rng)
         if self.max_iter is not None:
@@ -124,7 +124,7 @@ class LocalSearch:
             run.offer(merged.expand(end))
         return Status.CONVERGED if self.max_iter is None else Status.ITERATION_LIMIT
 
-    def _descend(self, A: LowRank, merged: Merged, run: Run, rng: np.random.Generator, x0: TallArray | None) -> Status:
+    def _descend(self, A: Operator, merged: Merged, run: Run, rng: np.random.Generator, x0: TallArray | None) -> Status:
         """Rows that are not NumPy arrays: single flips from every start, all starts in the same passes."""
         run.details["engine"] = _Sweeps.name
         rows, count = A.rows, self.n_starts or FEWEST_STARTS
@@ -227,9 +227,9 @@ class _Sweeps:
     def __init__(self, A: Operator, n_starts: int | None = None) -> None:
         self.n = A.n
         self._sweeps = CoordinateSweeps(A)
-        self._sparse = split(A)[0]
-        data, _, _, P, self._weights = split_parts(A)
-        affordable = int(SWEEP_STEPS / (P.size + data.size + A.n))
+        self._sparse, self._weights = A.sparse, A.weights
+        nonzeros = 0 if A.sparse is None else A.sparse.nnz
+        affordable = int(SWEEP_STEPS / (A.P.size + nonzeros + A.n))
         self.n_starts = n_starts or _between(FEWEST_STARTS, affordable // 40, MOST_STARTS)
         self.budget = max(affordable, FEWEST_SWEEPS, FEWEST_SWEEPS_PER_START * self.n_starts)
         self._longest = self.budget // self.n_starts
@@ -240,7 +240,7 @@ class _Sweeps:
         made = 0
 
         def so_far() -> Walk:
-            value = float(self._weights @ (t * t)) + (0.0 if self._sparse is None else self._sparse.value(x))
+            value = float(self._weights @ (t * t)) + (0.0 if self._sparse is None else float(x @ (self._sparse @ x)))
             return Walk(x, value, made)
 
         while made < min(max_moves, self._longest):

@@ -225,9 +225,7 @@ def _spin_form(problem: Problem) -> _Form:
     own = operator.exact_form()
     assert own is not None
     integers = own.make if is_exact else partial(_integer_entries, problem, exponent, sign)
-    operator.__dict__["form"] = ExactForm(
-        operator.n, integers, constant / slope, float_at_least(Fraction(rounding) / abs(slope))
-    )
+    operator.form = ExactForm(operator.n, integers, constant / slope, float_at_least(Fraction(rounding) / abs(slope)))
     return _Form(operator, constant, slope, rounding)
 
 

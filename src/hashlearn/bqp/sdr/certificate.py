@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
 from hashlearn.bqp.error_bounds import below, sum_below
-from hashlearn.bqp.operators import LowRank, Operator
+from hashlearn.bqp.operators import Operator, Structured
 from hashlearn.bqp.rows import TallArray
 from hashlearn.bqp.rows.inertia import Inertia, ProofGram, is_positive_definite
 from hashlearn.bqp.sdr.chebyshev import chebyshev_test, metric, shifted_sum
@@ -51,7 +51,7 @@ class Certificate(NamedTuple):
 
 
 def low_rank_bound(
-    A: LowRank, d: TallArray, enough: float | None = None, value: float | None = None, with_direction: bool = True
+    A: Structured, d: TallArray, enough: float | None = None, value: float | None = None, with_direction: bool = True
 ) -> Certificate:
     """−c·Σd for the smallest c that could be verified; ``direction`` is Pᵀu for the eigenvector u behind c.
 
@@ -168,7 +168,7 @@ def dual_bound(
     """
     # Scaling needs all y well below 0, as they are at an optimum if A_ii < 0. Otherwise y is shifted.
     scalable = y.max() < 1e-3 * y.mean() < 0.0 or (A.n > proof_limit and y.mean() < 0.0)
-    if isinstance(A, LowRank) and A.n > 2 * A.rank and scalable:
+    if A.is_low_rank and A.n > 2 * A.rank and scalable:
         d = np.maximum(-y, 1e-3 * np.abs(y).mean())
         bound, direction, kind = low_rank_bound(A, np.maximum(-y, 0.0))
         certificate = Certificate(bound, (A.P @ (A.weights * direction)) / d, kind)
@@ -177,7 +177,7 @@ def dual_bound(
     else:
         tested = chebyshev_test(A, y, rng, _loss(y, enough), tick, seconds)
         certificate = Certificate(tested.bound, tested.columns, "chebyshev")
-    if isinstance(A, LowRank) and not (A.weights < 0.0).any():
+    if A.is_low_rank and not (A.weights < 0.0).any():
         return certificate._replace(bound=max(certificate.bound, 0.0))  # A ⪰ 0
     return certificate
 

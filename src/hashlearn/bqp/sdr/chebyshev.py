@@ -27,7 +27,7 @@ import scipy.linalg as la
 from numba import njit
 
 from hashlearn.bqp.error_bounds import below, sum_below
-from hashlearn.bqp.operators import Dense, LowRank, Operator, Sparse, SparsePlusLowRank
+from hashlearn.bqp.operators import Operator, Structured
 from hashlearn.bqp.rows.numpy_flips import FAST
 from hashlearn.core.arrays import EPS, FloatArray
 from hashlearn.core.threads import map_threads
@@ -71,9 +71,10 @@ def chebyshev_test(
     M = A.congruent(scale)
     diagonal = -y * scale * scale
     lowered = 0.0
-    if isinstance(M, SparsePlusLowRank) and (M.low_rank.weights > 0.0).all():
-        largest = _top(M.sparse, diagonal, _size(M.sparse, diagonal), rng)
-        M = SparsePlusLowRank(M.sparse, _cut(M.low_rank, largest))
+    if _has_background(M):
+        sparse = Structured.unchecked(M.sparse)
+        largest = _top(sparse, diagonal, _size(sparse, diagonal), rng)
+        M = _cut(M, largest)
         lowered = (CUT_ROUNDING + 8.0 * A.n * EPS / SMALLEST_KEPT) * largest
     size = _size(M, diagonal)
     top, started = _top(M, diagonal, size, rng), time.perf_counter()
@@ -86,7 +87,7 @@ def chebyshev_test(
         if quotient <= top:
             break
         top = restarted_top(quotient, size)
-    rounding = EPS * ((_roundings(M) + 10.0) * 2.0 * (size + half) / half + 4.0)
+    rounding = EPS * ((M.product_roundings() + 10.0) * 2.0 * (size + half) / half + 4.0)
     norm = float(np.linalg.norm(Z, axis=0).max()) * (1.0 + A.n * EPS)
     shift = growth_bound(norm, rounding * (1.0 + A.n * EPS) * history) * half
     shift = min(shift * (1.0 + 1e-12), size * (1.0 + 8.0 * EPS)) + lowered
@@ -108,19 +109,15 @@ def shifted_sum(A: Operator, y: FloatArray, scale: FloatArray, shift: float) -> 
 def metric(A: Operator, y: FloatArray) -> FloatArray:
     """d: the diagonal of S; for a sparse A on a positive background, what the sparse part alone needs."""
     d = np.abs(A.diagonal() - y)
-    if isinstance(A, SparsePlusLowRank) and (A.low_rank.weights > 0.0).all():
-        d = np.minimum(d, A.sparse.magnitudes())
+    if _has_background(A):
+        d = np.minimum(d, abs(A.sparse).sum(axis=1))
     mean = float(d.mean())
     return np.maximum(d, LEAST_METRIC * mean) if mean > 0.0 else np.ones(A.n)
 
 
-def _roundings(A: Operator) -> float:
-    """A product with A is off by at most this · EPS · ‖|A|‖ for a vector of norm 1, |A| taken part by part."""
-    if isinstance(A, SparsePlusLowRank):
-        return _roundings(A.sparse) + _roundings(A.low_rank) + 1.0
-    if isinstance(A, LowRank):
-        return A.rows.sum_rounding / EPS + A.rank + 2.0
-    return 2.0 + float(np.diff(A.matrix.indptr).max()) if isinstance(A, Sparse) else 2.0 + A.n
+def _has_background(A: Operator) -> bool:
+    """Whether A is sparse plus a positive low-rank part, which only raises eigenvalues."""
+    return A.sparse is not None and A.rank > 0 and bool((A.weights > 0.0).all())
 
 
 def _size(M: Operator, diagonal: FloatArray) -> float:
@@ -131,22 +128,10 @@ def _size(M: Operator, diagonal: FloatArray) -> float:
     u = np.ones(M.n)
     least = np.inf
     for _ in range(6):
-        product = _absolute_product(M, u) + np.abs(diagonal) * u
+        product = M.absolute_product(u) + np.abs(diagonal) * u
         least = min(least, float((product / u).max()))
         u = product / product.max() + 1e-3
-    return max(least, 1e-300) * (1.0 + 2.0 * (_roundings(M) + 4.0) * EPS)
-
-
-def _absolute_product(M: Operator, u: FloatArray) -> FloatArray:
-    if isinstance(M, SparsePlusLowRank):
-        return _absolute_product(M.sparse, u) + _absolute_product(M.low_rank, u)
-    if isinstance(M, LowRank):
-        P = np.abs(M.P)
-        return P @ (np.abs(M.weights) * (P.T @ u))
-    if isinstance(M, Dense):
-        return np.abs(M.array) @ u
-    assert isinstance(M, Sparse)
-    return abs(M.matrix) @ u
+    return max(least, 1e-300) * (1.0 + 2.0 * (M.product_roundings() + 4.0) * EPS)
 
 
 def _top(M: Operator, diagonal: FloatArray, size: float, rng: np.random.Generator) -> float:
@@ -204,10 +189,10 @@ def _recurrence(
 
 def _step(M: Operator, shifted: FloatArray, Z: FloatArray, previous: FloatArray, factor: float) -> float:
     """previous ← factor · (M + Diag(shifted)) Z − previous; returns the sum of its squares."""
-    if not isinstance(M, Sparse):
+    if not M.is_sparse:
         np.subtract(factor * (M @ Z + shifted[:, None] * Z), previous, out=previous)
         return float(np.vdot(previous, previous))
-    matrix = M.matrix
+    matrix = M.sparse
     rows = max(1, int(ENTRIES_PER_PIECE / (1.0 + matrix.nnz / M.n)))
     parts = (matrix.data, matrix.indices, matrix.indptr, shifted, Z, previous, factor)
     if rows >= M.n:
@@ -249,19 +234,18 @@ def _sparse_step(data, indices, indptr, shifted, Z, previous, factor, first, las
     return total
 
 
-def _cut(A: LowRank, size: float) -> LowRank:
-    """A ⪰ 0 with its eigenvalues above ``size`` lowered to it, which can only lower λ_min.
+def _cut(A: Operator, size: float) -> Operator:
+    """A with the eigenvalues of its positive low-rank part above ``size`` lowered to it, which can only lower λ_min.
 
     A large positive eigenvalue, as of the constant background of a neighbor graph, would make the interval longer.
     """
-    if A.rank == 0:
-        return A
     root = A.P * np.sqrt(A.weights)
     values, vectors = np.linalg.eigh(root.T @ root)
     large = values > SMALLEST_KEPT * values[-1]  # leaving out the others only lowers A, and the rest is accurate
     U = root @ (vectors[:, large] / np.sqrt(values[large]))
     # Rounding of U must not raise an eigenvalue: a little less than what is allowed.
-    return LowRank.unchecked(np.ascontiguousarray(U), np.minimum(values[large], size) * (1.0 - 1e-9))
+    weights = np.minimum(values[large], size) * (1.0 - 1e-9)
+    return Structured.unchecked(A.sparse, np.ascontiguousarray(U), weights)
 
 
 def steps_for(n: int, growth: float) -> int:

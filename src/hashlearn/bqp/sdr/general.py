@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from hashlearn.bqp.operators import Operator, Sparse
+from hashlearn.bqp.operators import Operator
 from hashlearn.bqp.sdr.certificate import Certificate, dual_bound
 from hashlearn.bqp.sdr.chebyshev import MOST_TESTS
 from hashlearn.bqp.sdr.mixing import MixingSweeps
@@ -85,7 +85,7 @@ class _Solve:
         """Rounds of sweeps and certificates."""
         A, tolerance = self.A, self.tolerance
         width = min(max(rank, columns_for(A.n)), A.n)
-        single = isinstance(A, Sparse) and A.n * width > SINGLE_PRECISION_NUMBERS
+        single = A.is_sparse and A.n * width > SINGLE_PRECISION_NUMBERS
         V: Any = self.rng.standard_normal((A.n, width)).astype(np.float32 if single else np.float64)
         normalize(V)
         best, value = V, np.inf

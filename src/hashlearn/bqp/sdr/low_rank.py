@@ -26,7 +26,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hashlearn.bqp.eigen import gmres
-from hashlearn.bqp.operators import LowRank
+from hashlearn.bqp.operators import Structured
 from hashlearn.bqp.rows import Mixing, Rows, TallArray
 from hashlearn.bqp.rows.interface import TINY
 from hashlearn.bqp.sdr.certificate import low_rank_bound
@@ -66,7 +66,7 @@ class _Point:
         return float(np.linalg.norm(self.image - self.T)) / max(float(np.linalg.norm(self.image)), TINY)
 
 
-def relax_low_rank(A: LowRank, tolerance: Tolerance, rank: int, rng: np.random.Generator, run: Run) -> Relaxation:
+def relax_low_rank(A: Structured, tolerance: Tolerance, rank: int, rng: np.random.Generator, run: Run) -> Relaxation:
     """Solve (10) for A = P diag(w) Pᵀ to a certified gap; see `Relaxation` for the result."""
     rows = A.rows
     sample = rows.sample(rows.start_rows, rng)
@@ -183,7 +183,9 @@ def _preconditioner(gram: FloatArray, weights: FloatArray, k: int) -> FloatArray
         return np.eye(len(gram))
 
 
-def _swept(A: LowRank, point: _Point, direction: FloatArray | None, rng: np.random.Generator, run: Run) -> FloatArray:
+def _swept(
+    A: Structured, point: _Point, direction: FloatArray | None, rng: np.random.Generator, run: Run
+) -> FloatArray:
     """T after sweeps, with one more column along ``direction`` (Pᵀu for an eigenvector u) if given.
 
     The sweeps take all rows, or a sample of ``swept_rows`` rows.
@@ -201,7 +203,7 @@ def _swept(A: LowRank, point: _Point, direction: FloatArray | None, rng: np.rand
 
 
 def relax_on_samples(
-    A: LowRank, tolerance: Tolerance, rank: int, rng: np.random.Generator, run: Run, certify: bool = True
+    A: Structured, tolerance: Tolerance, rank: int, rng: np.random.Generator, run: Run, certify: bool = True
 ) -> Relaxation:
     """Like `relax_low_rank`, from unit rows of a random T in the columns of negative weight.
 

@@ -18,8 +18,7 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from hashlearn.bqp.operators import Dense, Operator, Sparse
-from hashlearn.bqp.sweeps import split_parts
+from hashlearn.bqp.operators import Operator
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.threads import map_row_blocks, map_threads
 from hashlearn.core.thresholds import COLORED_ROWS, MOST_COLORS
@@ -34,23 +33,23 @@ class MixingSweeps:
         self.A = A
         self.norms = np.zeros(A.n)
         self._diagonal = A.diagonal()
-        self._parts = None if isinstance(A, Dense) else split_parts(A)
+        self._parts = None if A.is_dense else (*A.csr(), A.P, A.weights)
         self._order: NDArray[np.int64] = np.arange(A.n)
         self._starts = np.array([0, A.n])
-        if isinstance(A, Sparse) and A.n >= COLORED_ROWS:
-            colors = _greedy_colors(A.matrix.indices, A.matrix.indptr)
+        if A.is_sparse and A.n >= COLORED_ROWS:
+            colors = _greedy_colors(A.sparse.indices, A.sparse.indptr)
             if colors.max() < MOST_COLORS:
                 self._order = np.argsort(colors, kind="stable")
                 self._starts = np.concatenate([[0], np.cumsum(np.bincount(colors))])
 
     def sweep(self, V: FloatArray, omega: float, tick: Callable[[], Any]) -> float:
         """One pass that changes V in place; returns 2 Σ(‖g_i‖ + v_iᵀg_i), by how much the rows could still fall."""
-        if isinstance(self.A, Dense):
+        if self.A.is_dense:
             tick()
             return float(_sweep_dense(self.A.array, self._diagonal, V, self.norms, omega))
         assert self._parts is not None
         data, indices, indptr, P, _ = self._parts
-        if not isinstance(self.A, Sparse):
+        if not self.A.is_sparse:
             tick()
             return float(_sweep_split(*self._parts, self._diagonal, V, P.T @ V, self.norms, omega))
         parts = (data, indices, indptr, self._diagonal, V, self.norms, omega)
@@ -79,7 +78,7 @@ class MixingSweeps:
     def _dots(self, V: FloatArray, T: FloatArray | None, first: int, last: int) -> tuple[FloatArray, FloatArray]:
         """v_iᵀg_i and ‖g_i‖ of some rows; T = PᵀV."""
         rows = V[first:last].astype(np.float64, copy=False)
-        if isinstance(self.A, Dense):
+        if self.A.is_dense:
             G = self.A.array[first:last] @ V
         else:
             assert self._parts is not None

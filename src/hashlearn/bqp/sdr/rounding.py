@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from hashlearn.bqp.operators import LowRank, Operator
+from hashlearn.bqp.operators import Operator
 from hashlearn.bqp.rows import TallArray
 from hashlearn.bqp.rows.numpy_rows import NumpyRows
 from hashlearn.bqp.solution import relative_gap
@@ -65,7 +65,7 @@ class Relaxation:
         """Rows first…last of V, where P is a NumPy array."""
         if self.unit_rows is not None:
             return self.unit_rows[first:last]
-        assert isinstance(self.operator, LowRank)
+        assert self.operator.is_low_rank
         rows = self.operator.rows
         assert isinstance(rows, NumpyRows)
         assert self.low_rank_factor is not None
@@ -75,7 +75,7 @@ class Relaxation:
 def draw_values(relaxation: Relaxation, normals: FloatArray) -> FloatArray:
     """xᵀAx of the rounded signs of every column of ``normals`` (k × draws), for a low-rank A."""
     A, B = relaxation.operator, relaxation.low_rank_factor
-    assert isinstance(A, LowRank)
+    assert A.is_low_rank
     if B is not None:
         products = A.rows.draw_products(B, normals)
     else:
@@ -92,7 +92,7 @@ def groups_of_draws(A: Operator, normals: FloatArray) -> list[FloatArray]:
 
 def column_values(A: Operator, X: TallArray) -> FloatArray:
     """xᵀAx for every column of X."""
-    if isinstance(A, LowRank):
+    if A.is_low_rank:
         products = A.rows.transposed(X)
         return A.weights @ (products * products)
     return np.einsum("ij,ij->j", X, A @ X)
@@ -101,9 +101,9 @@ def column_values(A: Operator, X: TallArray) -> FloatArray:
 def draw(relaxation: Relaxation, normals: FloatArray) -> TallArray:
     """The signs themselves, shape (n, draws)."""
     A, B = relaxation.operator, relaxation.low_rank_factor
-    if isinstance(A, LowRank) and B is not None:
+    if A.is_low_rank and B is not None:
         return A.rows.draw(B, normals)
-    width = A.rank if isinstance(A, LowRank) else 1
+    width = A.rank if A.is_low_rank else 1
     return np.concatenate(map_row_blocks(lambda a, b: _signs(relaxation, normals, a, b), A.n, width))
 
 
@@ -112,7 +112,7 @@ def polish_all(A: Operator, X: TallArray, between: Callable[[], Any], max_passes
 
     No column gets worse.
     """
-    if isinstance(A, LowRank):
+    if A.is_low_rank:
         return A.rows.flip_descent(A.weights, X, between, max_passes)
     sweeps = CoordinateSweeps(A)
     columns = map_threads(lambda q: sweeps.descend(X[:, q], max_passes, between=between), range(X.shape[1]))

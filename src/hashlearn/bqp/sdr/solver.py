@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hashlearn.bqp.merging import Merged, merge_identical_rows
-from hashlearn.bqp.operators import LowRank, Operator
+from hashlearn.bqp.operators import Operator
 from hashlearn.bqp.rows import TallArray
 from hashlearn.bqp.sdr.certificate import diagonal_bound
 from hashlearn.bqp.sdr.general import columns_for, relax_general
@@ -104,10 +104,10 @@ class SemidefiniteRelaxation:
 
     def run(self, A: Operator, run: Run, rng: np.random.Generator, x0: FloatArray | None) -> Status:
         """Offers the rounded and improved draws, and the dual bound."""
-        if not A.tall.on_host and not isinstance(A, LowRank):
+        if not A.backend.on_host and not A.is_low_rank:
             return self._on_device(A, run, rng)
         first_bound = -np.inf
-        if not isinstance(A, LowRank) or (A.rows.on_host and run.seconds_left < np.inf):
+        if not A.is_low_rank or (A.rows.on_host and run.seconds_left < np.inf):
             first_bound = diagonal_bound(A)
             run.offer_bound(first_bound)
             run.details["certificate"] = "diagonal"
@@ -115,7 +115,7 @@ class SemidefiniteRelaxation:
         merged = merge_identical_rows(A)
         run.details["merged_n"] = merged.operator.n
         # A point to return if the time is over before the first rounding.
-        if self.polish and merged.operator.tall.on_host:
+        if self.polish and merged.operator.backend.on_host:
             start = np.where(rng.random(merged.operator.n) < 0.5, -1.0, 1.0)
             quick = CoordinateSweeps(merged.operator).descend(start, 2, lambda: run.tick("start"))
             run.offer(merged.expand(quick), merged.operator.value(quick))
@@ -137,7 +137,7 @@ class SemidefiniteRelaxation:
         run.tick("coloring")
         gap = WIDE if self.tol is None else self.tol
         matrix: Any = A
-        colored = ColoredMatrix(matrix.matrix, int(rng.integers(2**62)), matrix.total_error)
+        colored = ColoredMatrix(matrix.sparse, int(rng.integers(2**62)), 0.0)
         width = max(2 * self.rank, columns_for(A.n))
         found = relax_on_device(colored, gap, width, self.n_draws, run, run.offer)
         run.tell(relaxation_value=found.value)
@@ -147,11 +147,11 @@ class SemidefiniteRelaxation:
     def _gap(self, A: Operator) -> float:
         if self.tol is not None:
             return self.tol
-        return TIGHT if isinstance(A, LowRank) or A.n <= self.proof_limit else WIDE
+        return TIGHT if A.is_low_rank or A.n <= self.proof_limit else WIDE
 
     def _relax(self, merged: Merged, tolerance: Tolerance, run: Run, rng: np.random.Generator) -> Relaxation:
         A = merged.operator
-        if isinstance(A, LowRank) and ((A.n > SMALL and A.n > A.rank // 4) or not A.rows.on_host):
+        if A.is_low_rank and ((A.n > SMALL and A.n > A.rank // 4) or not A.rows.on_host):
             if (self.sampled and A.n > 2 * RELAXED_ROWS) or (tolerance.relative >= LOOSE and not A.rows.on_host):
                 return relax_on_samples(A, tolerance, self.rank, rng, run, self.certify)
             relaxation = relax_low_rank(A, tolerance, self.rank, rng, run)
@@ -173,14 +173,14 @@ class SemidefiniteRelaxation:
         run.tick("rounding")
         A = relaxation.operator
         normals = rng.standard_normal((relaxation.rank, self.n_draws))
-        if isinstance(A, LowRank):
+        if A.is_low_rank:
             values = draw_values(relaxation, normals)
         else:
             values = self._valued_in_groups(relaxation, normals, merged, run)
         run.tell(mean_draw=float(values.mean()), best_draw=float(values.min()))
         order = np.argsort(values, kind="stable")
         X = draw(relaxation, normals[:, order[: max(self.polish, 1)]])
-        tall = A.tall
+        tall = A.backend
         if tall.on_host:
             run.offer(merged.expand(X[:, 0]), float(values[order[0]]))
         elif self.polish == 0:  # draws were valued in the dtype of P; an offer without a value is valued in float64
@@ -212,9 +212,9 @@ class SemidefiniteRelaxation:
 
 def _expected_value(relaxation: Relaxation) -> float | None:
     A = relaxation.operator
-    if not A.tall.on_host:
+    if not A.backend.on_host:
         return None
-    pairs = A.matrix.nnz if hasattr(A, "matrix") else A.n * A.n
+    pairs = A.sparse.nnz if A.is_sparse else A.n * A.n
     if pairs > EXPECTATION_PAIRS:
         return None
     return expected_rounding_value(A, relaxation.rows())
