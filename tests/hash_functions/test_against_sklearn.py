@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.kernel_ridge import KernelRidge as ReferenceRidge
 from sklearn.svm import SVC, LinearSVC
 
-from hashlearn.hash_functions import RBFSVM, KernelRidge, LinearSVM, Trees
+from hashlearn.hash_functions import RBFSVM, KernelRidge, LinearSVM
 from tests.hash_functions.digits import learn_and_new
 
 VARYING = range(6)
@@ -75,11 +74,3 @@ def test_units_of_the_features_do_not_matter_to_linear_svm():
     small = LinearSVM().fit(X, codes, np.random.default_rng(0)).decision_function(X)
     large = LinearSVM().fit(X * 1024.0, codes, np.random.default_rng(0)).decision_function(X * 1024.0)
     np.testing.assert_allclose(large, small, atol=1e-9)
-
-
-def test_trees_are_gradient_boosting():
-    X, codes, X_new, _ = learn_and_new()
-    margins = Trees(n_trees=5, max_depth=3).fit(X, codes, np.random.default_rng(0)).decision_function(X_new)
-    reference = HistGradientBoostingClassifier(max_iter=5, max_depth=3, max_leaf_nodes=None, early_stopping=False)
-    expected = reference.fit(X, codes[:, 0]).decision_function(X_new)
-    np.testing.assert_array_equal(margins[:, 0], expected)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hashlearn.hash_functions import DistinctBits, ForestMargins
-from hashlearn.hashers.baselines.fasthash_trees import bin_rows, boost
+from hashlearn.hash_functions.boosting import bin_rows, boost
 from tests.hash_functions.digits import bit_accuracy, learn_and_new
 
 ONE_BIT = DistinctBits(np.arange(1), np.arange(1), np.ones(1, dtype=np.int8))
@@ -22,7 +22,7 @@ def test_bins_keep_the_order_and_tell_few_values_apart(dtype):
     rng = np.random.default_rng(0)
     X = np.column_stack([rng.standard_normal(500), rng.integers(0, 5, 500), np.ones(500)]).astype(dtype)
     rows = bin_rows(X)
-    np.testing.assert_array_equal(rows.kept, [0, 1])
+    np.testing.assert_array_equal(rows.features, [0, 1])
     np.testing.assert_array_equal(rows.codes[:, 1], X[:, 1])
     order = np.argsort(X[:, 0], kind="stable")
     assert np.all(np.diff(rows.codes[order, 0].astype(int)) >= 0)

@@ -98,7 +98,6 @@ def test_a_classifier_class_is_told_to_be_called():
         (lambda: LinearSVM(max_iter=0), "max_iter must be an integer of at least 1"),
         (lambda: Trees(n_trees=0), "n_trees must be an integer of at least 1"),
         (lambda: Trees(max_depth=13), "max_depth must be an integer"),
-        (lambda: Trees(learning_rate=0.0), "learning_rate must be a positive number"),
     ],
 )
 def test_bad_hyper_parameters_are_named(make, message):

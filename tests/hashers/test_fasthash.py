@@ -5,7 +5,7 @@ import pytest
 
 from hashlearn import bqp
 from hashlearn.core.labels import label_indicators
-from hashlearn.hashers.baselines.fasthash import FastHash, Groups
+from hashlearn.hashers.baselines.fasthash import CodeGroups, FastHash
 from tests.hashers import supervised_laws as laws
 from tests.hashers.supervised_laws import TRAIN, X, Y
 
@@ -44,11 +44,10 @@ def test_it_learns_and_gives_its_own_outputs_as_training_codes(fitted):
 
 def groups_after(rng, n_bits, n=60):
     y = rng.integers(0, 4, n)
-    groups = Groups(label_indicators(y), max_groups=1000)
     codes = rng.choice(np.array([-1, 1], dtype=np.int8), (n, n_bits))
     codes[1::2] = codes[::2]  # so that some samples are alike
     y[1::2] = y[::2]
-    groups = Groups(label_indicators(y), max_groups=1000)
+    groups = CodeGroups(label_indicators(y), max_groups=1000)
     for bit in codes.T:
         groups.append(bit)
     return groups, codes, y
@@ -58,12 +57,12 @@ def groups_after(rng, n_bits, n=60):
 def test_values_of_the_group_problem_are_changes_of_the_loss(n_bits):
     rng = np.random.default_rng(n_bits)
     groups, codes, y = groups_after(rng, n_bits)
-    chosen = groups.draw(rng)
-    A = groups.problem(chosen)
+    sample = groups.draw(rng)
+    A = groups.problem(sample)
     size = groups.counts.mean()
     values, losses = [], []
     for _ in range(3):
-        x = rng.choice([-1.0, 1.0], len(chosen))
+        x = rng.choice([-1.0, 1.0], len(sample))
         longer = np.column_stack([codes, x[groups.member].astype(np.int8)])
         values.append(A.value(x) * size**2)
         losses.append(2.0 * pair_loss(longer, y).sum())
@@ -73,9 +72,9 @@ def test_values_of_the_group_problem_are_changes_of_the_loss(n_bits):
 def test_costs_are_what_a_single_wrong_bit_adds():
     rng = np.random.default_rng(5)
     groups, codes, y = groups_after(rng, 3)
-    chosen = groups.draw(rng)
-    x = bqp.solve(groups.problem(chosen), "local_search", random_state=0).x.astype(float)
-    z, costs = groups.complete(chosen, x)
+    sample = groups.draw(rng)
+    x = bqp.solve(groups.problem(sample), "local_search", random_state=0).x.astype(float)
+    z, costs = groups.complete(sample, x)
     right = pair_loss(np.column_stack([codes, z]), y).sum()
     for i in (0, 7, 30):
         wrong = z.copy()

@@ -43,7 +43,7 @@ MUTANTS = [
         "metrics/evaluation.py",
         "database_order=stable, top_k=top_k, k=k, voters",
         "database_order=stable, top_k=None, k=k, voters",
-        NEAREST,
+        PRECISION,
     ),
     Mutant(
         "true neighbors at the k-th distance never count",

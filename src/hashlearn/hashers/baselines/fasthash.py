@@ -21,10 +21,10 @@ from hashlearn.core.labels import label_indicators
 from hashlearn.core.progress import ProgressCallback, tell
 from hashlearn.core.progress_bar import watched
 from hashlearn.core.threads import map_row_blocks, one_blas_thread
+from hashlearn.hash_functions.boosting import bin_rows, boost
 from hashlearn.hash_functions.distinct_bits import DistinctBits
-from hashlearn.hash_functions.trees import Forest, ForestMargins
+from hashlearn.hash_functions.trees import ForestMargins
 from hashlearn.hashers.base import BaseHasher
-from hashlearn.hashers.baselines.fasthash_trees import bin_rows, boost
 
 SMALLEST_WEIGHT = 0.01
 IndexArray = NDArray[np.intp]
@@ -61,7 +61,7 @@ class FastHash(BaseHasher):
     Deviations
     ----------
     Gentle AdaBoost instead of AdaBoost, with the publication's weight trimming and random features (see
-    `fasthash_trees`).
+    `hash_functions.boosting`).
 
     References
     ----------
@@ -98,9 +98,9 @@ class FastHash(BaseHasher):
         X, labels = self._training(X, y)
         self._require_whole("n_trees", "max_depth", "n_sweeps", "max_groups")
         rng = generator(self.random_state)
-        rows, groups = bin_rows(X), Groups(label_indicators(labels), self.max_groups)
+        rows, groups = bin_rows(X), CodeGroups(label_indicators(labels), self.max_groups)
         self.losses_, self.accuracies_ = [], []
-        forests: list[Forest] = []
+        forests = []
         source, signs = np.full(self.n_bits, -1, dtype=np.intp), np.ones(self.n_bits, dtype=np.int8)
         for b in range(self.n_bits):
             z, costs = self._infer(groups, rng)
@@ -116,19 +116,18 @@ class FastHash(BaseHasher):
             groups.append(outputs)
             self.losses_.append(groups.mean_loss(rng))
             tell(progress, "bits", b + 1, self.n_bits)
-        self.codes_ = groups.codes()
+        self.codes_ = groups.codes
         bits = DistinctBits(np.flatnonzero(source >= 0).astype(np.intp), source, signs)
         title = f"FastHash, {self.n_trees} trees of depth {self.max_depth}, {bits.describe()}"
         self.hash_functions_ = ForestMargins(forests, X.shape[1], bits, title)
         return self
 
-    def _infer(self, groups: Groups, rng: np.random.Generator) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
+    def _infer(self, groups: CodeGroups, rng: np.random.Generator) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
         """The next bit, and what a sample's loss would rise by if it alone had the other sign."""
-        chosen = groups.draw(rng)
-        A = groups.problem(chosen)
-        solver = bqp.GraphCut(blocks=groups.blocks(chosen), max_iter=self.n_sweeps)
-        x = bqp.solve(A, solver, random_state=rng).x.astype(np.float64)
-        return groups.complete(chosen, x)
+        sample = groups.draw(rng)
+        # Groups of one label set are cut together.
+        solver = bqp.GraphCut(blocks=groups.kinds[sample].astype(np.int64), max_iter=self.n_sweeps)
+        return groups.complete(sample, bqp.solve(groups.problem(sample), solver, random_state=rng).x.astype(np.float64))
 
     def _weights(self, costs: NDArray[np.float64]) -> NDArray[np.float64]:
         """Sample weights with a mean of 1 or slightly more."""
@@ -137,27 +136,21 @@ class FastHash(BaseHasher):
         return np.maximum(costs / costs.mean(), SMALLEST_WEIGHT)
 
 
-class Groups:
+class CodeGroups:
     """A partition of the samples that is refined with every bit."""
 
     def __init__(self, indicators: FloatArray, max_groups: int) -> None:
         self.max_groups = max_groups
         _, first, kinds = np.unique(indicators, axis=0, return_index=True, return_inverse=True)
         self.label_sets = indicators[first].astype(np.float32)
-        self.n_bits = 0
-        self._bits = np.empty((len(indicators), 0), dtype=np.int8)
+        self.codes = np.empty((len(indicators), 0), dtype=np.int8)
         self._kinds = kinds.ravel()
         self._partition(self._kinds)
 
     def append(self, bit: NDArray[np.int8]) -> None:
         """Add a bit to the code of every sample."""
-        self._bits = np.column_stack([self._bits, bit])
-        self.n_bits += 1
+        self.codes = np.column_stack([self.codes, bit])
         self._partition(2 * self.member + (bit > 0))
-
-    def codes(self) -> NDArray[np.int8]:
-        """All bits, ±1 (n, n_bits)."""
-        return self._bits
 
     def draw(self, rng: np.random.Generator) -> IndexArray:
         """All groups, or ``max_groups`` of them, larger ones more likely."""
@@ -166,58 +159,54 @@ class Groups:
             return np.arange(n)
         return np.sort(rng.choice(n, self.max_groups, replace=False, p=self.counts / self.counts.sum()))
 
-    def blocks(self, chosen: IndexArray) -> NDArray[np.int64]:
-        """The label set of each chosen group; groups of one label set are cut together."""
-        return self.kinds[chosen].astype(np.int64)
-
-    def problem(self, chosen: IndexArray) -> bqp.Dense:
-        """A with xᵀAx = what the next bit x of the chosen groups adds to the loss, up to a constant and a factor."""
-        sizes = self.counts[chosen] / self.counts[chosen].mean()
+    def problem(self, sample: IndexArray) -> bqp.Dense:
+        """A with xᵀAx = what the next bit x of the drawn groups adds to the loss, up to a constant and a factor."""
+        sizes = self.counts[sample] / self.counts[sample].mean()
         with one_blas_thread():
-            A = self._couplings(chosen, chosen)
+            A = self._couplings(sample, sample)
         A *= sizes[:, None]
         A *= sizes
         np.fill_diagonal(A, 0.0)
         return bqp.Dense.unchecked(A)
 
-    def complete(self, chosen: IndexArray, x: FloatArray) -> tuple[NDArray[np.int8], FloatArray]:
+    def complete(self, sample: IndexArray, x: FloatArray) -> tuple[NDArray[np.int8], FloatArray]:
         """The next bit of every sample, and what the wrong sign would cost.
 
-        Chosen groups have x; any other group gets its best sign given the chosen ones.
+        Groups of the sample have x; any other group gets its best sign given these.
         """
-        weighted = self.counts[chosen] * x
+        weighted = self.counts[sample] * x
 
         def field(first: int, last: int) -> FloatArray:
-            return self._couplings(np.arange(first, last), chosen) @ weighted
+            return self._couplings(np.arange(first, last), sample) @ weighted
 
         with one_blas_thread():
-            fields = np.concatenate(map_row_blocks(field, len(self.counts), len(chosen)))
+            fields = np.concatenate(map_row_blocks(field, len(self.counts), len(sample)))
         signs = np.where(fields > 0.0, -1.0, 1.0)
-        signs[chosen] = x
+        signs[sample] = x
         own = np.zeros(len(self.counts))
-        own[chosen] = -1.0  # the coupling of a sample with itself does not depend on its sign
+        own[sample] = -1.0  # the coupling of a sample with itself does not depend on its sign
         costs = np.maximum(own - signs * fields, 0.0)
         return signs[self.member].astype(np.int8), costs[self.member]
 
     def mean_loss(self, rng: np.random.Generator) -> float:
         """Mean over pairs of samples (of drawn groups, where there are many) of the loss, divided by n_bits²."""
-        chosen = self.draw(rng)
-        sizes = self.counts[chosen] / self.counts[chosen].sum()
+        sample = self.draw(rng)
+        sizes = self.counts[sample] / self.counts[sample].sum()
 
         def part(first: int, last: int) -> float:
-            rows = chosen[first:last]
-            distance = self._distances(rows, chosen)
+            rows = sample[first:last]
+            distance = self._distances(rows, sample)
             loss = np.where(
-                self._similar(rows, chosen), distance**2, np.maximum(0.5 * self.n_bits - distance, 0.0) ** 2
+                self._similar(rows, sample), distance**2, np.maximum(0.5 * self.n_bits - distance, 0.0) ** 2
             )
             return float(sizes[first:last] @ (loss @ sizes))
 
         with one_blas_thread():
-            return sum(map_row_blocks(part, len(chosen), len(chosen))) / self.n_bits**2
+            return sum(map_row_blocks(part, len(sample), len(sample))) / self.n_bits**2
 
     def _partition(self, keys: NDArray[np.intp]) -> None:
         _, self.first, self.member, counts = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
-        self.counts = counts.astype(np.float64)
+        self.counts, self.n_bits = counts.astype(np.float64), self.codes.shape[1]
         self.kinds = self._kinds[self.first]
 
     def _couplings(self, rows: IndexArray, columns: IndexArray) -> FloatArray:
@@ -228,7 +217,7 @@ class Groups:
         return np.where(self._similar(rows, columns), -(2.0 * distance + 1.0), apart)
 
     def _distances(self, rows: IndexArray, columns: IndexArray) -> FloatArray:
-        left, right = (self._bits[self.first[index]].astype(np.float32) for index in (rows, columns))
+        left, right = (self.codes[self.first[index]].astype(np.float32) for index in (rows, columns))
         return 0.5 * (self.n_bits - (left @ right.T).astype(np.float64))
 
     def _similar(self, rows: IndexArray, columns: IndexArray) -> NDArray[np.bool_]:

@@ -1,4 +1,4 @@
-"""Boosted trees on quantized features, fast to grow and to evaluate, for FastHash.
+"""Boosted trees on quantized features, fast to grow and to evaluate: those of FastHash and of ``"trees"``.
 
 Gentle AdaBoost (Friedman, Hastie and Tibshirani 2000): trees of fixed depth fitted to the signs by weighted squares,
 weights exp(−y F). A tree ignores the lightest samples, which have a tenth of the weight together, and uses a random
@@ -16,11 +16,10 @@ from numba import njit
 from numpy.typing import NDArray
 
 from hashlearn.core.threads import map_threads, n_threads
-from hashlearn.hash_functions.trees import Forest
 
 N_BINS = 32
 SAMPLED_ROWS = 20_000  # for the edges of the bins
-KEPT_WEIGHT = 0.9
+HEAVY_SHARE = 0.9  # of all weight, which a tree is fitted to
 FEATURE_SHARE, FEWEST_FEATURES = 0.25, 16
 LEAST_SHARE = 0.005  # least share of a node's weight on each side of a split
 BLOCK = 32  # features summed together: 16 KiB, which fits the processor's first cache
@@ -29,24 +28,31 @@ BLOCK = 32  # features summed together: 16 KiB, which fits the processor's first
 class BinnedRows(NamedTuple):
     """X as bin numbers: codes[i, f] is how many of edges[f] lie below X[i, f]. Features without edges are dropped."""
 
-    codes: NDArray[np.uint8]  # (n, kept features)
-    edges: NDArray[np.float64]  # (kept features, N_BINS − 1), +inf if there are fewer
-    kept: NDArray[np.int32]  # which features they are
+    codes: NDArray[np.uint8]  # (n, len(features))
+    edges: NDArray[np.float64]  # (len(features), N_BINS − 1), +inf if there are fewer
+    features: NDArray[np.int32]  # those that have edges
+
+
+class Forest(NamedTuple):
+    """Complete trees: node k has children 2k + 1 (x ≤ threshold) and 2k + 2; the leaves come after all nodes."""
+
+    features: NDArray[np.int32]  # (n_trees, 2 ** depth − 1)
+    thresholds: NDArray[np.float64]
+    leaves: NDArray[np.float64]  # (n_trees, 2 ** depth)
 
 
 def bin_rows(X: NDArray[Any]) -> BinnedRows:
     """Edges midway between neighboring values, or between equally full bins if there are more than N_BINS values."""
     n, n_features = X.shape
     rows = X if n <= SAMPLED_ROWS else X[np.linspace(0, n - 1, SAMPLED_ROWS).astype(np.intp)]
-    edges = [_edges(rows[:, f].astype(np.float64)) for f in range(n_features)]
-    kept = np.array([f for f in range(n_features) if len(edges[f])], dtype=np.int32)
-    codes = np.empty((n, len(kept)), dtype=np.uint8)
-    for k, f in enumerate(kept):
-        codes[:, k] = np.searchsorted(edges[f], X[:, f].astype(np.float64), side="left")
-    padded = np.full((len(kept), N_BINS - 1), np.inf)
-    for k, f in enumerate(kept):
-        padded[k, : len(edges[f])] = edges[f]
-    return BinnedRows(codes, padded, kept)
+    edges_of = [_edges(rows[:, f].astype(np.float64)) for f in range(n_features)]
+    features = np.array([f for f in range(n_features) if len(edges_of[f])], dtype=np.int32)
+    codes = np.empty((n, len(features)), dtype=np.uint8)
+    edges = np.full((len(features), N_BINS - 1), np.inf)
+    for k, f in enumerate(features):
+        codes[:, k] = np.searchsorted(edges_of[f], X[:, f].astype(np.float64), side="left")
+        edges[k, : len(edges_of[f])] = edges_of[f]
+    return BinnedRows(codes, edges, features)
 
 
 def boost(
@@ -70,24 +76,24 @@ def boost(
     thresholds = np.full((n_trees, n_nodes), np.inf)
     leaves = np.zeros((n_trees, n_nodes + 1))
     signs, margins = y.astype(np.float64), np.zeros(len(y))
-    if len(rows.kept) == 0:
+    if len(rows.features) == 0:
         leaves[0] = margins[:] = np.average(signs, weights=weights)
         return Forest(features, thresholds, leaves), margins
-    n_columns = min(len(rows.kept), max(FEWEST_FEATURES, round(FEATURE_SHARE * len(rows.kept))))
+    n_columns = min(len(rows.features), max(FEWEST_FEATURES, round(FEATURE_SHARE * len(rows.features))))
     for t in range(n_trees):
         agreement = signs * margins
         current = weights * np.exp(agreement.min() - agreement)
-        picked = _heaviest(current)
-        some = np.sort(rng.choice(len(rows.kept), n_columns, replace=False))
-        columns, cuts = _grow(rows.codes, picked, current, signs, depth, some)
-        place = _places(rows.codes, columns, cuts, depth)
-        mass = np.bincount(place[picked], current[picked], n_nodes + 1)
-        signed = np.bincount(place[picked], (current * signs)[picked], n_nodes + 1)
+        heavy = _heaviest(current)
+        columns = np.sort(rng.choice(len(rows.features), n_columns, replace=False))
+        splits, cuts = _grow(rows.codes, heavy, current, signs, depth, columns)
+        place = _places(rows.codes, splits, cuts, depth)
+        mass = np.bincount(place[heavy], current[heavy], n_nodes + 1)
+        signed = np.bincount(place[heavy], (current * signs)[heavy], n_nodes + 1)
         leaves[t] = np.divide(signed, mass, out=np.zeros(n_nodes + 1), where=mass > 0.0)
         margins += leaves[t][place]
-        features[t] = rows.kept[columns]
-        split = cuts < N_BINS
-        thresholds[t, split] = rows.edges[columns[split], cuts[split]]
+        features[t] = rows.features[splits]
+        real = cuts < N_BINS
+        thresholds[t, real] = rows.edges[splits[real], cuts[real]]
     return Forest(features, thresholds, leaves), margins
 
 
@@ -104,15 +110,15 @@ def _edges(values: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 def _heaviest(weights: NDArray[np.float64]) -> NDArray[np.intp]:
-    """The samples that hold KEPT_WEIGHT of all weight, in ascending order."""
+    """The samples that hold HEAVY_SHARE of all weight, in ascending order."""
     order = np.argsort(-weights, kind="stable")
-    held = np.cumsum(weights[order])
-    return np.sort(order[: int(np.searchsorted(held, KEPT_WEIGHT * held[-1])) + 1])
+    total = np.cumsum(weights[order])
+    return np.sort(order[: int(np.searchsorted(total, HEAVY_SHARE * total[-1])) + 1])
 
 
 def _grow(
     codes: NDArray[np.uint8],
-    picked: NDArray[np.intp],
+    heavy: NDArray[np.intp],
     weights: NDArray[np.float64],
     signs: NDArray[np.float64],
     depth: int,
@@ -123,19 +129,18 @@ def _grow(
     Features are shared out among threads. Each is summed by one of them, so their number changes nothing.
     """
     used, cuts = np.zeros(2**depth - 1, dtype=np.intp), np.full(2**depth - 1, N_BINS, dtype=np.intp)
-    node = np.zeros(len(picked), dtype=np.intp)
+    node = np.zeros(len(heavy), dtype=np.intp)
     shares = np.array_split(columns, min(n_threads(), -(-len(columns) // BLOCK)))
     for level in range(depth):
         first, count = 2**level - 1, 2**level
         order = np.argsort(node, kind="stable")
-        rows, ends = picked[order], np.searchsorted(node[order], np.arange(count), side="right")
+        rows, ends = heavy[order], np.searchsorted(node[order], np.arange(count), side="right")
         job = partial(_best_splits, codes, rows, ends, weights, signs)
-        found = [np.array(parts) for parts in zip(*map_threads(job, shares), strict=True)]
-        best = found[0].argmax(axis=0), np.arange(count)
-        better = found[0][best] > 0.0
-        places = first + np.flatnonzero(better)
-        used[places], cuts[places] = found[1][best][better], found[2][best][better]
-        node = 2 * node + (codes[picked, used[first + node]] > cuts[first + node])
+        gains, splits, places = (np.array(parts) for parts in zip(*map_threads(job, shares), strict=True))
+        best = gains.argmax(axis=0), np.arange(count)
+        gaining = np.flatnonzero(gains[best] > 0.0)
+        used[first + gaining], cuts[first + gaining] = splits[best][gaining], places[best][gaining]
+        node = 2 * node + (codes[heavy, used[first + node]] > cuts[first + node])
     return used, cuts
 
 
