@@ -12,7 +12,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from contextlib import nullcontext
-from functools import partial
 from math import isqrt
 
 import numpy as np
@@ -27,6 +26,7 @@ from hashlearn.core.thresholds import LARGEST_GRAM_ROWS
 from hashlearn.hash_functions.base import HashFunction, Training
 from hashlearn.hash_functions.fitted import Rows
 from hashlearn.hash_functions.kernels import RBFPoints, check_gamma
+from hashlearn.hash_functions.squared_hinge import SquaredHinge
 
 log = logging.getLogger(__name__)
 JITTER = 1e-6  # on the diagonal of K_mm, whose entries are 1: landmarks may be equal
@@ -141,34 +141,10 @@ def nystroem_ridge(features: NystroemFeatures, codes: NDArray[np.int8], alpha: f
 
 
 def nystroem_svm(features: NystroemFeatures, codes: NDArray[np.int8], C: float) -> tuple[FloatArray, FloatArray]:
-    """Coefficients and intercepts that minimize ½‖f‖² + C Σ max(0, 1 − y f)², all bits together.
-
-    The squared hinge is bounded by a square with the Hessian of ridge regression, the same for all bits: one
-    Cholesky factor, then accelerated passes whose first is the ridge solution itself.
-    """
-    m, weight = features.m, 0.5 / C
-    penalties = np.full(m + 1, weight)
+    """Coefficients and intercepts that minimize ½‖f‖² + C Σ max(0, 1 − y f)², all bits together."""
+    m = features.m
+    penalties = np.full(m + 1, 0.5 / C)
     penalties[m] *= FREE_INTERCEPT
-    H = cho_factor(features.gram + np.diag(penalties), lower=True, overwrite_a=True)
-    W = ahead = np.zeros((m + 1, codes.shape[1]))
-    momentum = 1.0
-    for _ in range(PASSES):
-        descent = features.sum_blocks(partial(_hinge_descent, features, codes, ahead))
-        previous, W = W, ahead + cho_solve(H, descent - penalties[:, None] * ahead)
-        change = np.linalg.norm(W - previous)
-        if change <= SETTLED * np.linalg.norm(W):
-            break
-        last_momentum, momentum = momentum, 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum * momentum))
-        ahead = W + ((last_momentum - 1.0) / momentum) * (W - previous)
+    svm = SquaredHinge(features.rows, features.gram, penalties, features.sum_blocks)
+    W = svm.fit(codes, np.zeros((m + 1, codes.shape[1])), PASSES, SETTLED)
     return features.coefficients(W[:m]), W[m]
-
-
-def _hinge_descent(
-    features: NystroemFeatures, codes: NDArray[np.int8], W: FloatArray, first: int, last: int
-) -> FloatArray:
-    """Half the negative gradient of the loss over a block of rows, for the features and the intercept."""
-    rows = features.rows(first, last)
-    y = codes[first:last].astype(rows.dtype)
-    f = rows @ W[:-1].astype(rows.dtype) + W[-1].astype(rows.dtype)
-    descent = y * np.maximum(1.0 - y * f, 0.0)
-    return np.vstack([rows.T @ descent, descent.sum(axis=0)]).astype(np.float64)

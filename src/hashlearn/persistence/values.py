@@ -24,7 +24,6 @@ from hashlearn.core.checks import checked_csr
 from hashlearn.core.container import Arrays, PersistenceError, digests, plain
 from hashlearn.hash_functions import HASH_FUNCTIONS, STORABLE, FittedHashFunctions
 from hashlearn.hashers import HASHERS
-from hashlearn.hashers.baselines.binary_autoencoder import Round
 from hashlearn.hashers.baselines.kmeans_hashing import CodewordMargins
 from hashlearn.hashers.baselines.spectral_hashing import CosineMargins
 from hashlearn.hashers.baselines.spherical_hashing import SphereMargins
@@ -43,7 +42,6 @@ RECORDS: dict[str, Any] = {
     "target/pairs": Pairs,
     "report/inference": InferenceReport,
     "report/bit": BitRecord,
-    "report/round": Round,
     "report/ranking": RankingReport,
     "report/check": Check,
 }

@@ -6,33 +6,26 @@ Linear in n for each round: products O(n · n_features · n_bits) and one small 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from functools import partial
+from typing import Any
 
 import numpy as np
+from numba import njit
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
 
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import generator
 from hashlearn.core.threads import map_row_blocks, one_blas_thread, sum_row_blocks
 from hashlearn.hash_functions.linear import linear_functions, usable_scale
+from hashlearn.hash_functions.squared_hinge import SquaredHinge
 from hashlearn.hashers.base import BaseHasher
-from hashlearn.hashers.baselines.binary_least_squares import ByteArray, flipped_codes
 from hashlearn.inference import start_codes
 from hashlearn.linalg.gram import product, products
 
+ByteArray = NDArray[np.uint8]
+
 SVM_STEPS = 5  # of the encoder in each round; it goes on from the round before
 RIDGE = 1e-6  # of the decoder, relative: bits may repeat each other
-
-
-class Round(NamedTuple):
-    """Penalized objective at one penalty: at its start, and after the encoder, the decoder and the codes moved."""
-
-    penalty: float
-    start: float
-    encoder: float
-    decoder: float
-    codes: float
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -58,7 +51,9 @@ class BinaryAutoencoder(BaseHasher):
     Attributes
     ----------
     codes_ : int8 ±1 (n_samples, n_bits), h(x) of the training samples
-    rounds_ : list of `Round`: the objective (X of mean squared norm 1 after centring), which no half-step raises
+    objectives_ : (rounds, 4), the penalized objective of each round (X centered, of mean squared norm 1): at its start
+        and after the encoder, the decoder and the codes moved. No half-step raises it
+    n_iter_ : rounds done
     reconstruction_error_ : mean ‖x − f(h(x))‖² over the mean squared norm of the centered x
     hash_functions_ : the encoder
     n_features_in_, feature_names_in_ : as in scikit-learn
@@ -106,64 +101,75 @@ class BinaryAutoencoder(BaseHasher):
         rng = generator(self.random_state)
         codes = (start_codes(self.init, X, self.n_bits, rng) > 0.0).astype(np.uint8)
         rows, origin, norm = _standardized(X)
-        self.rounds_: list[Round] = []
+        penalty, objectives = self.penalty / self.n_bits, []
         with one_blas_thread():
-            encoder = SquaredHinge(rows, self.C)
-            W = np.zeros((rows.shape[1], self.n_bits))
-            predicted = np.ones_like(codes)  # margins of 0
-            decoder = Decoder(rows, codes)
-            penalty = self.penalty / self.n_bits
-            for n_iter in range(1, self.max_iter + 1):
-                self.n_iter_ = n_iter
-                start = decoder.error(codes) + penalty * _disagreement(codes, predicted)
-                W, predicted = _better_encoder(encoder, codes, W, predicted)
-                after_encoder = decoder.error(codes) + penalty * _disagreement(codes, predicted)
+            encoder, decoder = Encoder(rows, self.C, self.n_bits), Decoder(rows, codes)
+            for _ in range(self.max_iter):
+                values = [decoder.objective(codes, encoder.bits, penalty)]
+                encoder.improve(codes)
+                values.append(decoder.objective(codes, encoder.bits, penalty))
                 decoder = Decoder(rows, codes)
-                after_decoder = decoder.error(codes) + penalty * _disagreement(codes, predicted)
-                codes = decoder.best_codes(codes, predicted, penalty)
-                distance = _disagreement(codes, predicted)
-                value = decoder.error(codes) + penalty * distance
-                self.rounds_.append(Round(penalty, start, after_encoder, after_decoder, value))
-                if distance == 0.0:
+                values.append(decoder.objective(codes, encoder.bits, penalty))
+                codes = decoder.best_codes(codes, encoder.bits, penalty)
+                values.append(decoder.objective(codes, encoder.bits, penalty))
+                objectives.append(values)
+                if np.array_equal(codes, encoder.bits):
                     break
                 penalty *= self.penalty_growth
-            self.reconstruction_error_ = Decoder(rows, predicted).error(predicted)
-        self.codes_ = (2 * predicted.astype(np.int8) - 1).astype(np.int8)
-        # rows = [(x − origin) / norm, 1]
-        functions = linear_functions(W[:-1] / norm, origin, f"binary autoencoder, {self.n_iter_} rounds")
-        functions.intercepts += W[-1]
-        self.hash_functions_ = functions
+            self.reconstruction_error_ = Decoder(rows, encoder.bits).objective(encoder.bits, encoder.bits, 0.0)
+        self.objectives_, self.n_iter_ = np.array(objectives), len(objectives)
+        self.codes_ = (2 * encoder.bits.astype(np.int8) - 1).astype(np.int8)
+        weights, intercepts = encoder.W[:-1] / norm, encoder.W[-1]  # rows = (x − origin) / norm
+        self.hash_functions_ = linear_functions(weights, origin, f"binary autoencoder, {self.n_iter_} rounds")
+        self.hash_functions_.intercepts += intercepts
         return self
 
 
+class Encoder:
+    """Weights ``W`` of support vector machines, and their ``bits`` of all rows."""
+
+    def __init__(self, rows: NDArray[Any], C: float, n_bits: int) -> None:
+        n, d = rows.shape
+        self.rows, self.W, self.bits = rows, np.zeros((d + 1, n_bits)), np.ones((n, n_bits), np.uint8)
+        gram = np.zeros((d + 1, d + 1))
+        gram[:d, :d], gram[d, d] = products(rows), n  # columns have mean 0
+        self.svm = SquaredHinge(
+            lambda a, b: rows[a:b], gram, np.full(d + 1, 0.5 / C), partial(sum_row_blocks, n=n, width=d)
+        )
+
+    def improve(self, codes: ByteArray) -> None:
+        """A few steps towards ``codes``; a bit keeps its weights if the new ones disagree with more codes."""
+        W = self.svm.fit((2 * codes.astype(np.int8) - 1).astype(np.int8), self.W, SVM_STEPS)
+        narrow = W.astype(self.rows.dtype)
+        bits = (product(self.rows, narrow[:-1]) + narrow[-1] >= 0.0).astype(np.uint8)
+        worse = (bits != codes).sum(axis=0) > (self.bits != codes).sum(axis=0)
+        self.W, self.bits = np.where(worse, self.W, W), np.where(worse, self.bits, bits)
+
+
 class Decoder:
-    """Rows ≈ [codes, 1] @ weights by least squares, and the codes that reconstruct best."""
+    """Rows ≈ [codes, 1] @ weights by least squares; ‖x − f(z)‖² = zᵀGz − 2bᵀz + a constant."""
 
     def __init__(self, rows: NDArray[Any], codes: ByteArray) -> None:
         n, self.n_bits = codes.shape
-        features = rows[:, :-1]
 
         def sums(a: int, b: int) -> FloatArray:
             Z = np.column_stack([codes[a:b], np.ones(b - a)])
-            return np.hstack([Z.T @ Z, Z.T.astype(rows.dtype) @ features[a:b]])
+            return np.hstack([Z.T @ Z, Z.T.astype(rows.dtype) @ rows[a:b]])
 
         both = sum_row_blocks(sums, n, rows.shape[1])
         gram, cross = both[:, : self.n_bits + 1], both[:, self.n_bits + 1 :]
         gram[np.diag_indices(self.n_bits)] += RIDGE * n
         weights = np.linalg.solve(gram, cross)
-        self._weights, constant = weights[:-1], weights[-1]
-        self._G = self._weights @ self._weights.T
-        narrow = np.ascontiguousarray(self._weights.T, dtype=rows.dtype)
-        blocks = map_row_blocks(lambda a, b: (features[a:b] @ narrow).astype(np.float64), n, rows.shape[1])
-        self._B = np.concatenate(blocks) - self._weights @ constant
-        # Columns of `features` have mean 0, so Σ‖x − constant‖² needs no pass of its own.
-        self._square = float(np.square(features, dtype=np.float64).sum()) / n + float(constant @ constant)
-        self._n = n
+        weights, constant = weights[:-1], weights[-1]
+        self._G = weights @ weights.T
+        self._B = product(rows, weights.T.astype(rows.dtype)).astype(np.float64) - weights @ constant
+        # Columns have mean 0, so Σ‖x − constant‖² needs no pass of its own.
+        self._square = float(np.square(rows, dtype=np.float64).sum()) / n + float(constant @ constant)
 
-    def error(self, codes: ByteArray) -> float:
-        """Mean ‖x − f(z)‖²."""
-        Z = codes.astype(np.float64)
-        return self._square + float(np.sum((Z @ self._G - 2.0 * self._B) * Z)) / self._n
+    def objective(self, codes: ByteArray, predicted: ByteArray, penalty: float) -> float:
+        """Mean ‖x − f(z)‖² + penalty ‖z − predicted‖²."""
+        error = self._square + float(code_values(self._G, self._B, codes).mean())
+        return error + penalty * np.count_nonzero(codes != predicted) / len(codes)
 
     def best_codes(self, codes: ByteArray, predicted: ByteArray, penalty: float) -> ByteArray:
         """Codes with a low ‖x − f(z)‖² + penalty ‖z − predicted‖², by flips from ``codes``."""
@@ -171,71 +177,55 @@ class Decoder:
 
 
 def _standardized(X: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.float64], float]:
-    """[(X − origin) / norm, 1]: mean 0, mean squared norm 1, and a column of ones."""
+    """(X − origin) / norm, of mean 0 and mean squared norm 1."""
     origin = X.mean(axis=0, dtype=np.float64)
-    rows = np.empty((X.shape[0], X.shape[1] + 1), dtype=X.dtype)
-    np.subtract(X, origin.astype(X.dtype), out=rows[:, :-1])
-    largest = usable_scale(float(np.abs(rows[:, :-1]).max()), X.dtype)
+    rows = X - origin.astype(X.dtype)
+    largest = usable_scale(float(np.abs(rows).max()), X.dtype)
     if largest == 0.0:
-        rows[:, :-1], largest = 0.0, 1.0
-    rows[:, :-1] /= X.dtype.type(largest)
-    norm = float(np.sqrt(np.square(rows[:, :-1], dtype=np.float64).sum() / len(X))) or 1.0
-    rows[:, :-1] /= X.dtype.type(norm)
-    rows[:, -1] = 1.0
+        return np.zeros_like(rows), origin, 1.0
+    rows /= X.dtype.type(largest)
+    norm = float(np.sqrt(np.square(rows, dtype=np.float64).sum() / len(X))) or 1.0
+    rows /= X.dtype.type(norm)
     return rows, origin, norm * largest
 
 
-def _better_encoder(
-    encoder: SquaredHinge, codes: ByteArray, W: FloatArray, predicted: ByteArray
-) -> tuple[FloatArray, ByteArray]:
-    """Weights and their bits; the old ones if the new ones disagree with more codes."""
-    fitted = encoder.fit((2 * codes.astype(np.int8) - 1).astype(np.int8), W, SVM_STEPS)
-    bits = (encoder.margins(fitted) >= 0.0).astype(np.uint8)
-    worse = (bits != codes).sum(axis=0) > (predicted != codes).sum(axis=0)
-    return np.where(worse, W, fitted), np.where(worse, predicted, bits)
+def flipped_codes(G: FloatArray, B: FloatArray, start: ByteArray) -> ByteArray:
+    """For every row b of B a z ∈ {0, 1}^L with a low zᵀGz − 2bᵀz, which no flip of one bit lowers.
 
-
-def _disagreement(codes: ByteArray, predicted: ByteArray) -> float:
-    """Mean number of bits in which they differ."""
-    return np.count_nonzero(codes != predicted) / len(codes)
-
-
-class SquaredHinge:
-    """Linear support vector machines with the squared hinge, for many bits at once and for repeated fits.
-
-    For each bit y: min ½‖w‖² + C Σ max(0, 1 − y_i x_iᵀw)². For every bit the curvature is at most I + 2C XᵀX. One
-    Cholesky factor of it gives a step that lowers the loss of every bit; with momentum a few steps are enough. A step
-    is two products with X, O(n · n_features · n_bits). A column of ones in X gives an intercept.
+    It is the better of two descents: one from ``start``, one from the unconstrained minimizer, rounded. Rows are
+    independent of each other, so threads change nothing.
     """
+    rounded = (np.linalg.solve(G, B.T).T >= 0.5).astype(np.uint8)
+    codes = start.copy()
+    for Z in (codes, rounded):
+        map_row_blocks(lambda a, b, Z=Z: _descend(G, B[a:b], Z[a:b]), len(B), G.shape[0])
+    better = code_values(G, B, rounded) < code_values(G, B, codes)
+    codes[better] = rounded[better]
+    return codes
 
-    def __init__(self, X: NDArray[Any], C: float) -> None:
-        self.X, self.C = X, C
-        self._factor = cho_factor(np.eye(X.shape[1]) + 2.0 * C * products(X), overwrite_a=True)
 
-    def margins(self, W: FloatArray) -> NDArray[Any]:
-        """X @ W in the dtype of X."""
-        return product(self.X, W.astype(self.X.dtype))
+def code_values(G: FloatArray, B: FloatArray, codes: ByteArray) -> FloatArray:
+    """zᵀGz − 2bᵀz for every row."""
+    Z = codes.astype(np.float64)
+    return ((Z @ G - 2.0 * B) * Z).sum(axis=1)
 
-    def fit(self, signs: NDArray[np.int8], W: FloatArray, n_steps: int) -> FloatArray:
-        """Weights (n_features, n_bits) after ``n_steps`` accelerated steps from W."""
-        y = signs.astype(self.X.dtype)
-        ahead, momentum = W, 1.0
-        for _ in range(n_steps):
-            slope = self._gradient(y, ahead)
-            moved = ahead - cho_solve(self._factor, slope)
-            if float(np.sum(slope * (moved - W))) > 0.0:  # the momentum points uphill: restart it
-                momentum = 1.0
-            following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum * momentum))
-            ahead = moved + (momentum - 1.0) / following * (moved - W)
-            W, momentum = moved, following
-        return W
 
-    def _gradient(self, y: NDArray[Any], W: FloatArray) -> FloatArray:
-        narrow = W.astype(self.X.dtype)
-
-        def block(a: int, b: int) -> FloatArray:
-            rows, sign = self.X[a:b], y[a:b]
-            missing = np.maximum(1.0 - sign * (rows @ narrow), 0.0)
-            return (rows.T @ (sign * missing)).astype(np.float64)
-
-        return W - 2.0 * self.C * sum_row_blocks(block, len(y), self.X.shape[1])
+@njit(cache=True, nogil=True)
+def _descend(G, B, codes):  # type: ignore[no-untyped-def]
+    n, length = codes.shape
+    slope = np.empty(length)
+    for row in range(n):
+        for i in range(length):
+            slope[i] = -B[row, i]
+            for j in range(length):
+                slope[i] += G[i, j] * codes[row, j]
+        improved = True
+        while improved:
+            improved = False
+            for i in range(length):
+                step = 1.0 - 2.0 * codes[row, i]
+                if 2.0 * step * slope[i] + G[i, i] < -1e-12 * G[i, i]:  # ignore rounding, or the loop might not end
+                    codes[row, i] = 1 - codes[row, i]
+                    improved = True
+                    for j in range(length):
+                        slope[j] += step * G[j, i]
