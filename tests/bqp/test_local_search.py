@@ -159,7 +159,7 @@ def test_a_long_walk_offers_on_the_way(monkeypatch):
 
 def test_sweeps_offer_on_the_way(monkeypatch):
     monkeypatch.setattr("hashlearn.bqp.solution.SECONDS_BETWEEN_REPORTS", 0.0)
-    monkeypatch.setattr("hashlearn.bqp.sweeps.PIECE", 2000)
+    monkeypatch.setattr("hashlearn.bqp.flips.PIECE", 2000)
     A = random_low_rank(3000, 4, 0)
     calls = []
 
@@ -243,7 +243,7 @@ class TestWalks:
 def test_walks_leave_local_optima():
     """Plain descent stops where it is; a tabu walk from the same local optimum finds better ones."""
     A = Dense(neighbors(300, 6, 1).toarray())
-    stuck = bqp.sweeps.CoordinateSweeps(A).descend(some_signs(300))
+    stuck = bqp.flips.Descent(A).descend(some_signs(300))
     walk = TabuWalks(A).walk(stuck, np.random.default_rng(0), tenure=15, patience=3000, max_moves=10**5)
     assert walk.value < A.value(stuck) - 20.0
 

@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from hashlearn import bqp
+from hashlearn.bqp.flips import Descent
 from hashlearn.bqp.operators import LowRank, Operator, Structured, as_operator
 from hashlearn.bqp.sdr.general import relax_general
 from hashlearn.bqp.sdr.low_rank import relax_low_rank
@@ -14,7 +15,6 @@ from hashlearn.bqp.sdr.rounding import (
     column_values,
     draw,
     draw_values,
-    polish_all,
 )
 from hashlearn.bqp.solution import Run
 from tests.bqp.problems import brute_force
@@ -178,7 +178,7 @@ def test_polish_ends_where_no_flip_helps(kind):
     A = random_problem(kind, rng, 150)
     X = np.where(rng.random((150, 6)) < 0.5, -1.0, 1.0)
     before = column_values(A, X)
-    polished = polish_all(A, X.copy(), lambda: None)
+    polished = Descent(A).descend_columns(X)
     assert np.all(column_values(A, polished) <= before)
     for x in polished.T:
         assert A.flip_gains(x).min() >= -1e-9 * np.abs(A.diagonal() + A @ x).max()
@@ -192,7 +192,7 @@ def test_a_pass_of_flips_is_one_flip_after_the_other(kind):
     if A.is_low_rank:
         A = LowRank(rng.standard_normal((150, 20)) * rng.uniform(0.1, 3.0, (150, 1)), rng.standard_normal(20))
     X = np.where(rng.random((150, 4)) < 0.5, -1.0, 1.0)
-    found = polish_all(A, X.copy(), lambda: None, max_passes=1)
+    found = Descent(A).descend_columns(X, max_passes=1)
     for x in X.T:
         for i in range(A.n):
             if A.flip_gains(x)[i] < 0.0:

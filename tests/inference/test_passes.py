@@ -7,9 +7,10 @@ import pytest
 import scipy.sparse as sp
 
 from hashlearn import bqp
+from hashlearn.bqp import flips
+from hashlearn.bqp.flips import flip_passes
 from hashlearn.core import threads, thresholds
 from hashlearn.inference import Passes, array_rows, infer_codes, start_codes
-from hashlearn.inference.array_rows import flip_passes
 from hashlearn.inference.descent import bits_in_memory
 from hashlearn.inference.objective import objective
 from hashlearn.inference.passes import Outcome, Proposal, agreed
@@ -24,8 +25,8 @@ SOLVERS = ["passes", "sampled_al"]
 @pytest.fixture(autouse=True)
 def short_panels(monkeypatch):
     """Several panels of several blocks, as many rows have."""
-    monkeypatch.setattr(array_rows, "PANEL", 512)
-    monkeypatch.setattr(array_rows, "BLOCK", 128)
+    monkeypatch.setattr(flips, "PANEL", 512)
+    monkeypatch.setattr(flips, "BLOCK", 128)
     monkeypatch.setattr(array_rows, "SAMPLED_ROWS", 400)
 
 

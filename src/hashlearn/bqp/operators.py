@@ -152,11 +152,12 @@ class Operator(ABC):
             return self.form
         return ExactForm.of_floats(self.sparse if self.array is None else self.array)
 
-    def csr(self) -> tuple[FloatArray, IntArray, IntArray]:
+    def csr(self) -> tuple[FloatArray, NDArray[np.int32], IntArray]:
         """``(data, indices, indptr)`` of the sparse part, for kernels; an absent part is empty."""
-        if self.sparse is None:
-            return np.empty(0), np.empty(0, np.int64), np.zeros(self.n + 1, np.int64)
-        return self.sparse.data, self.sparse.indices.astype(np.int64), self.sparse.indptr.astype(np.int64)
+        S = self.sparse
+        if S is None:
+            return np.empty(0), np.empty(0, np.int32), np.zeros(self.n + 1, np.int64)
+        return S.data, S.indices.astype(np.int32, copy=False), S.indptr.astype(np.int64, copy=False)
 
     def value(self, x: TallArray) -> float:
         """xᵀAx, eq. (5)."""

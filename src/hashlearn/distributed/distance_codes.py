@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn import bqp
-from hashlearn.bqp.rows.numpy_flips import flip_in_order
+from hashlearn.bqp.flips import flip_rows, low_rank_thresholds
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.progress import ProgressCallback
 from hashlearn.distributed.block_cache import BlockState, FactorSpec, set_bit
@@ -214,13 +214,12 @@ def propose(state: BlockState, step: Step, n_bits: int, repeats: float) -> Propo
         products.append(signs_and_products(codes, factor, step.candidate, x))
         columns.append(x)
         fields.append(step.weights * step.candidate_products)
-    squares = np.einsum("ij,ij->i", factor, factor, dtype=np.float64)
-    diagonal = step.weights[n_bits] * squares + (n_bits - 1.0)
+    limits = low_rank_thresholds(factor, step.weights[n_bits:], n_bits - 1.0)
     rows, starts = np.arange(len(codes)), [x.copy() for x in columns]
     for _ in range(MAX_PASSES):
         flips = 0
         for x, start, t, field in zip(columns, starts, products, fields, strict=True):
-            flips += flip_in_order(codes, factor, rows, step.weights, diagonal, x, start, t, field, repeats)
+            flips += flip_rows(rows, codes, factor, step.weights, limits, x, start, t, field, repeats)
         if flips <= SETTLED * len(rows) * len(columns):
             break
     bits = [x > 0 for x in columns]

@@ -15,11 +15,11 @@ import numpy as np
 from scipy.optimize import minimize
 
 from hashlearn.bqp.eigen import Tick, smallest_weighted_eigenpair
+from hashlearn.bqp.flips import Descent
 from hashlearn.bqp.merging import merge_identical_rows
 from hashlearn.bqp.methods.spectral import sign, spectral_relaxation
 from hashlearn.bqp.operators import Operator
 from hashlearn.bqp.solution import Run, Status
-from hashlearn.bqp.sweeps import CoordinateSweeps
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import whole_number
 
@@ -118,7 +118,7 @@ class AugmentedLagrangian:
         return Status.CONVERGED if converged else Status.ITERATION_LIMIT
 
     def _run_literal(self, A: Operator, run: Run, rng: np.random.Generator) -> bool:
-        iterates = [CoordinateSweeps(A).binarize(spectral_relaxation(A, run, rng)[1])]  # eqs. (19) to (21)
+        iterates = [Descent(A).binarize(spectral_relaxation(A, run, rng)[1])]  # eqs. (19) to (21)
         start = Start(iterates[0], (A @ iterates[0]) / iterates[0])  # eq. (22)
         converged = self._algorithm_2(A, start, run, iterates.append)
         run.offer(sign(iterates[-1]))
@@ -127,7 +127,7 @@ class AugmentedLagrangian:
     def _run_descent(self, A: Operator, run: Run, rng: np.random.Generator, x0: np.ndarray | None) -> bool:
         merged = merge_identical_rows(A)
         small = merged.operator
-        sweeps = CoordinateSweeps(small)
+        sweeps = Descent(small)
 
         def offer(x: FloatArray, passes: int = PASSES_PER_ITERATE) -> None:
             run.offer(merged.expand(sign(x)))

@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from hashlearn.bqp.flips import Descent
 from hashlearn.bqp.merging import Merged, merge_identical_rows
 from hashlearn.bqp.methods.annealed_search import AnnealedSearch
 from hashlearn.bqp.methods.exact import enumerate_signs
@@ -22,7 +23,6 @@ from hashlearn.bqp.methods.tabu import TabuWalks, Walk
 from hashlearn.bqp.operators import Dense, Operator
 from hashlearn.bqp.rows import TallArray
 from hashlearn.bqp.solution import Run, Status
-from hashlearn.bqp.sweeps import CoordinateSweeps
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import whole_number
 from hashlearn.core.thresholds import LARGEST_DENSIFIED, LARGEST_ENUMERATED
@@ -120,7 +120,7 @@ class LocalSearch:
             pool.evolve(start, engine.budget if np.isinf(run.seconds_left) else None, idle_walks=IDLE_WALKS)
         if isinstance(engine, _Tabu):
             # The last walk may have been cut short on its way down.
-            end = CoordinateSweeps(small).descend(pool.best.x, between=lambda: run.tick("local search", 1.0))
+            end = Descent(small).descend(pool.best.x, between=lambda: run.tick("local search", 1.0))
             run.offer(merged.expand(end))
         return Status.CONVERGED if self.max_iter is None else Status.ITERATION_LIMIT
 
@@ -132,7 +132,7 @@ class LocalSearch:
         X = rows.from_numpy(random)
         X = X if x0 is None else rows.joined(X, merged.collapse(x0))
         passes = self.max_iter or FEWEST_SWEEPS_PER_START
-        X = rows.flip_descent(A.weights, X, lambda: run.tick("local search"), passes)
+        X = Descent(A).descend_columns(X, passes, lambda: run.tick("local search"))
         T = rows.transposed(X)
         values = A.weights @ (T * T)
         best = int(np.argmin(values))
@@ -226,7 +226,7 @@ class _Sweeps:
 
     def __init__(self, A: Operator, n_starts: int | None = None) -> None:
         self.n = A.n
-        self._sweeps = CoordinateSweeps(A)
+        self._sweeps = Descent(A)
         self._sparse, self._weights = A.sparse, A.weights
         nonzeros = 0 if A.sparse is None else A.sparse.nnz
         affordable = int(SWEEP_STEPS / (A.P.size + nonzeros + A.n))
@@ -245,7 +245,7 @@ class _Sweeps:
 
         while made < min(max_moves, self._longest):
             made += 1
-            if self._sweeps.sweep(x, t, between=lambda: between(so_far())) == 0:
+            if self._sweeps.one_pass(x, t, between=lambda: between(so_far())) == 0:
                 break
         return so_far()
 

@@ -13,9 +13,9 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from hashlearn.bqp.eigen import smallest_eigenpair
+from hashlearn.bqp.flips import Descent
 from hashlearn.bqp.operators import Operator
 from hashlearn.bqp.solution import Run, Status
-from hashlearn.bqp.sweeps import CoordinateSweeps
 from hashlearn.core.arrays import FloatArray
 
 BINARIZATIONS = ("sign", "sequential")
@@ -57,7 +57,7 @@ class Spectral:
         """Offer one point."""
         _, x = spectral_relaxation(A, run, rng)
         run.tick("binarize", 0.9)
-        run.offer(sign(x) if self.binarization == "sign" else CoordinateSweeps(A).binarize(x))
+        run.offer(sign(x) if self.binarization == "sign" else Descent(A).binarize(x))
         return Status.CONVERGED
 
 

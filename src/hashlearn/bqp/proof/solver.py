@@ -29,6 +29,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from hashlearn.bqp.flips import Descent
 from hashlearn.bqp.methods.exact import enumerate_signs
 from hashlearn.bqp.methods.local_search import LocalSearch
 from hashlearn.bqp.operators import Dense, Operator
@@ -39,7 +40,6 @@ from hashlearn.bqp.proof.proof import dual_entry, proof_of
 from hashlearn.bqp.proof.tree import ExactProblem, Leaf, Node
 from hashlearn.bqp.sdr import SemidefiniteRelaxation
 from hashlearn.bqp.solution import OutOfTime, Run, Status
-from hashlearn.bqp.sweeps import CoordinateSweeps
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import whole_number
 from hashlearn.core.threads import n_threads
@@ -176,11 +176,11 @@ class _Tree:
     def _process(self, node: Node, above: int, between: Callable[[], Any]) -> _Result:
         problem = self.problem
         best_x, best_value = self.x, problem.real(self.value - node.constant)
-        sweeps = CoordinateSweeps(Dense.unchecked(node.C))
+        flips = Descent(Dense.unchecked(node.C))
 
         def round_signs(z: FloatArray) -> None:
             nonlocal best_x, best_value
-            z = sweeps.descend(z)
+            z = flips.descend(z)
             value = float(z @ node.C @ z)
             if value < best_value - 1e-12 * abs(best_value):
                 best_x, best_value = node.expanded(z), value

@@ -121,12 +121,13 @@ class Rows(Tall, ABC):
     def draw(self, B: FloatArray, normals: FloatArray) -> TallArray:
         """Signs S = sgn(V normals), n × draws, V the unit rows of B; sgn(0) = +1."""
 
-    @abstractmethod
     def flip_descent(self, weights: FloatArray, X: TallArray, between: Callable[[], Any], passes: int) -> TallArray:
         """Single flips in every column of X (signs) until none helps, or ``passes`` are made: no column gets worse.
 
-        Of P diag(weights) Pᵀ; X may be overwritten. ``between`` is called now and then.
+        Of P diag(weights) Pᵀ; X may be overwritten. ``between`` is called now and then. Only rows on a device need it:
+        `hashlearn.bqp.flips` has the descents of the others.
         """
+        raise NotImplementedError
 
     # Products.
 

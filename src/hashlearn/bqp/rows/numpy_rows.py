@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,7 +9,6 @@ from hashlearn.bqp.rows import numpy_kernels
 from hashlearn.bqp.rows.inertia import ProofGram
 from hashlearn.bqp.rows.interface import Linearized, Mixing, Rows
 from hashlearn.bqp.rows.merging import merge_rows
-from hashlearn.bqp.rows.numpy_flips import flip_descent
 from hashlearn.core.arrays import EPS, FloatArray
 from hashlearn.core.threads import block_rows, map_row_blocks, sum_row_blocks
 from hashlearn.core.thresholds import THREADED_PRODUCT
@@ -62,10 +58,6 @@ class NumpyRows(Rows):
 
     def _signs(self, B: FloatArray, normals: FloatArray, first: int, last: int) -> FloatArray:
         return np.where(self.unit_rows(B, first, last) @ normals < 0.0, -1.0, 1.0)
-
-    def flip_descent(self, weights: FloatArray, X: FloatArray, between: Callable[[], Any], passes: int) -> FloatArray:
-        """One row after the other, all columns together."""
-        return flip_descent(self.P, weights, X, between, passes)
 
     def transposed(self, X: FloatArray) -> FloatArray:
         P = self.P

@@ -27,8 +27,8 @@ import scipy.linalg as la
 from numba import njit
 
 from hashlearn.bqp.error_bounds import below, sum_below
+from hashlearn.bqp.flips import FAST
 from hashlearn.bqp.operators import Operator, Structured
-from hashlearn.bqp.rows.numpy_flips import FAST
 from hashlearn.core.arrays import EPS, FloatArray
 from hashlearn.core.threads import map_threads
 

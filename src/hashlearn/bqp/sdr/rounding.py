@@ -6,9 +6,7 @@ computed together, block of rows by block of rows. For low rank a draw costs O(n
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -16,9 +14,8 @@ from hashlearn.bqp.operators import Operator
 from hashlearn.bqp.rows import TallArray
 from hashlearn.bqp.rows.numpy_rows import NumpyRows
 from hashlearn.bqp.solution import relative_gap
-from hashlearn.bqp.sweeps import CoordinateSweeps
 from hashlearn.core.arrays import FloatArray
-from hashlearn.core.threads import map_row_blocks, map_threads, sum_row_blocks
+from hashlearn.core.threads import map_row_blocks, sum_row_blocks
 from hashlearn.core.thresholds import DENSE_CERTIFICATE_LIMIT
 
 MAX_PASSES = 1000
@@ -105,18 +102,6 @@ def draw(relaxation: Relaxation, normals: FloatArray) -> TallArray:
         return A.rows.draw(B, normals)
     width = A.rank if A.is_low_rank else 1
     return np.concatenate(map_row_blocks(lambda a, b: _signs(relaxation, normals, a, b), A.n, width))
-
-
-def polish_all(A: Operator, X: TallArray, between: Callable[[], Any], max_passes: int = MAX_PASSES) -> TallArray:
-    """1-flip descent of every column of X (n × draws, signs) to a local optimum, or for ``max_passes`` passes.
-
-    No column gets worse.
-    """
-    if A.is_low_rank:
-        return A.rows.flip_descent(A.weights, X, between, max_passes)
-    sweeps = CoordinateSweeps(A)
-    columns = map_threads(lambda q: sweeps.descend(X[:, q], max_passes, between=between), range(X.shape[1]))
-    return np.column_stack(list(columns))
 
 
 def _signs(relaxation: Relaxation, normals: FloatArray, first: int, last: int) -> FloatArray:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from hashlearn.bqp.flips import Descent
 from hashlearn.bqp.merging import Merged, merge_identical_rows
 from hashlearn.bqp.operators import Operator
 from hashlearn.bqp.rows import TallArray
@@ -20,10 +21,8 @@ from hashlearn.bqp.sdr.rounding import (
     draw,
     draw_values,
     groups_of_draws,
-    polish_all,
 )
 from hashlearn.bqp.solution import Run, Status, relative_gap
-from hashlearn.bqp.sweeps import CoordinateSweeps
 from hashlearn.bqp.theory import expected_rounding_value
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import positive, whole_number
@@ -117,7 +116,7 @@ class SemidefiniteRelaxation:
         # A point to return if the time is over before the first rounding.
         if self.polish and merged.operator.backend.on_host:
             start = np.where(rng.random(merged.operator.n) < 0.5, -1.0, 1.0)
-            quick = CoordinateSweeps(merged.operator).descend(start, 2, lambda: run.tick("start"))
+            quick = Descent(merged.operator).descend(start, 2, lambda: run.tick("start"))
             run.offer(merged.expand(quick), merged.operator.value(quick))
         tolerance = Tolerance(self._gap(merged.operator), merged.operator.scale(), self.max_iter, self.proof_limit)
         relaxation = self._relax(merged, tolerance, run, rng)
@@ -204,7 +203,7 @@ class SemidefiniteRelaxation:
 
     def _offer_columns(self, A: Operator, X: TallArray, merged: Merged, run: Run) -> None:
         """Descend from every column of X and offer the best result."""
-        X = polish_all(A, X, lambda: run.tick("polish"), self.max_flip_passes)
+        X = Descent(A).descend_columns(X, self.max_flip_passes, lambda: run.tick("polish"))
         values = column_values(A, X)
         best = int(np.argmin(values))
         run.offer(merged.expand(X[:, best]), float(values[best]))

@@ -1,11 +1,10 @@
-"""Coordinate sweeps: eq. (21) as a plain loop says it, for every kind of operator."""
+"""Single flips: eq. (21) as a plain loop says it, for every kind of operator."""
 
 import numpy as np
 import pytest
 
-import hashlearn.bqp.sweeps as sweeps
-from hashlearn.bqp import Dense, Operator, Sparse, as_operator
-from hashlearn.bqp.sweeps import CoordinateSweeps
+from hashlearn.bqp import Dense, Operator, Sparse, as_operator, flips
+from hashlearn.bqp.flips import Descent
 from tests.bqp.problems import complete, random_low_rank, random_sparse, random_symmetric, some_signs
 
 KINDS = {
@@ -32,13 +31,13 @@ def as_printed(array: np.ndarray, x: np.ndarray) -> np.ndarray:
 
 def test_binarize_is_equation_21(A):
     x = np.random.default_rng(0).standard_normal(A.n)
-    np.testing.assert_array_equal(CoordinateSweeps(A).binarize(x), as_printed(A.toarray(), x))
+    np.testing.assert_array_equal(Descent(A).binarize(x), as_printed(A.toarray(), x))
 
 
 def test_descent_ends_where_no_flip_helps_and_never_worse(A):
     for seed in range(5):
         x = some_signs(A.n, seed)
-        end = CoordinateSweeps(A).descend(x)
+        end = Descent(A).descend(x)
         assert A.value(end) <= A.value(x)
         assert A.flip_gains(end).min() >= -1e-10
         assert set(np.unique(end)) <= {-1.0, 1.0}
@@ -46,10 +45,10 @@ def test_descent_ends_where_no_flip_helps_and_never_worse(A):
 
 def test_pieces_change_nothing_but_call_between(A, monkeypatch):
     x = some_signs(A.n)
-    whole = CoordinateSweeps(A).descend(x)
-    monkeypatch.setattr(sweeps, "PIECE", 200)
+    whole = Descent(A).descend(x)
+    monkeypatch.setattr(flips, "PIECE", 200)
     calls = []
-    np.testing.assert_array_equal(CoordinateSweeps(A).descend(x, between=lambda: calls.append(1)), whole)
+    np.testing.assert_array_equal(Descent(A).descend(x, between=lambda: calls.append(1)), whole)
     assert len(calls) > 5
 
 
@@ -59,10 +58,10 @@ def test_pieces_change_nothing_but_call_between(A, monkeypatch):
 def test_ties_keep_the_sign_they_have(kind):
     zero = kind(np.zeros((6, 6)))
     x = some_signs(6, 3)
-    np.testing.assert_array_equal(CoordinateSweeps(zero).descend(x), x)
+    np.testing.assert_array_equal(Descent(zero).descend(x), x)
     # From 0 a tie becomes +1, so that signs come out.
-    np.testing.assert_array_equal(CoordinateSweeps(zero).binarize(np.zeros(6)), np.ones(6))
-    np.testing.assert_array_equal(CoordinateSweeps(zero).binarize(0.3 * x), x)
+    np.testing.assert_array_equal(Descent(zero).binarize(np.zeros(6)), np.ones(6))
+    np.testing.assert_array_equal(Descent(zero).binarize(0.3 * x), x)
 
 
 def test_noise_flips_end():
@@ -70,5 +69,5 @@ def test_noise_flips_end():
     for seed in range(20):
         A = Dense(0.1 * complete(20))
         calls = []
-        CoordinateSweeps(A).descend(some_signs(20, seed), between=lambda calls=calls: calls.append(1))
+        Descent(A).descend(some_signs(20, seed), between=lambda calls=calls: calls.append(1))
         assert len(calls) < 50
