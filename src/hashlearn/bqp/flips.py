@@ -87,12 +87,14 @@ def thresholds(A: Operator) -> FloatArray:
 
     A low-rank part counts by |a_ij| ≤ s_i s_j with s_i² = Σ_k |w_k| p_ik².
     """
-    limits = A.diagonal()
-    if A.is_low_rank:
-        return low_rank_thresholds(A.P, A.weights) if A.rows.on_host else limits
-    if A.is_dense or A.is_sparse:
-        return limits + ROUNDING * A.magnitudes()
-    return thresholds(A.sparse_part()) + thresholds(A.low_rank_part())
+    if not A.backend.on_host:
+        return A.diagonal()
+    if A.rank == 0:
+        return A.diagonal() + ROUNDING * A.magnitudes()
+    limits = low_rank_thresholds(A.P, A.weights)
+    if A.sparse is not None:
+        limits += A.sparse.diagonal() + ROUNDING * abs(A.sparse).sum(axis=1)
+    return limits
 
 
 def low_rank_thresholds(P: FloatArray, weights: FloatArray, diagonal: float = 0.0) -> FloatArray:
