@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from hashlearn.linalg.nearest import nearest_rows
-from hashlearn.linalg.nearest_in_cells import nearest_in_cells
+from hashlearn.linalg.nearest import nearest_in_cells, nearest_rows
 
 
 def clouds(n=3000, n_features=12, seed=0):

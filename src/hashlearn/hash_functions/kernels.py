@@ -20,12 +20,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils.extmath import safe_sparse_dot
+from scipy.spatial.distance import pdist
+from sklearn.neighbors import NearestNeighbors
 
 from hashlearn.core.arrays import is_tensor, tensor_like
 from hashlearn.core.checks import positive
-from hashlearn.core.threads import map_row_blocks, map_threads, one_blas_thread
+from hashlearn.core.threads import map_threads, one_blas_thread
 from hashlearn.hash_functions.fitted import Rows
+from hashlearn.linalg.nearest import nearest_rows
 
 GRAM_BLOCK = 512
 NEIGHBORS = 50
@@ -138,46 +140,25 @@ def _typical_squared_distance(X: Rows, rng: np.random.Generator) -> float:
     if n < 2:
         return 0.0
     sample = np.arange(n) if n <= SAMPLED_ROWS else np.sort(rng.choice(n, SAMPLED_ROWS, replace=False))
-    size = float(_nearest(X, sample, min(NEIGHBORS, n - 1)).mean())
+    size = _neighbor_distances(X, sample, min(NEIGHBORS, n - 1))
     if size > 0.0:
         return size
     rows = X[sample]
-    center = _center(rows)
-    distances = _squared_distances(_float64(rows, center), _float64(rows, center))
-    apart = distances[np.triu_indices(len(sample), 1)]
+    if sp.issparse(rows):
+        rows = rows[:, np.unique(rows.indices)].toarray()
+    apart = pdist(rows.astype(np.float64), "sqeuclidean")
     return float(np.median(apart)) or float(apart.mean())
 
 
-def _nearest(X: Rows, sample: NDArray[np.intp], k: int) -> NDArray[np.float64]:
-    """Squared distances from each sampled row to its k nearest other rows, block by block."""
-    center = _center(X[sample])
-    queries = _float64(X[sample], center)
-
-    def block(first: int, last: int) -> NDArray[np.float64]:
-        distances = _squared_distances(queries, _float64(X[first:last], center))
-        inside = (sample >= first) & (sample < last)
-        distances[np.flatnonzero(inside), sample[inside] - first] = np.inf
-        return distances if last - first <= k else np.partition(distances, k - 1, axis=1)[:, :k]
-
-    nearest = np.hstack(map_row_blocks(block, X.shape[0]))
-    return np.partition(nearest, k - 1, axis=1)[:, :k]
-
-
-def _squared_distances(A: Rows, B: Rows) -> NDArray[np.float64]:
-    a, b = (np.asarray((M * M).sum(axis=1), dtype=np.float64).ravel() for M in (A, B))
-    norms = a[:, None] + b
-    distances = norms - 2.0 * safe_sparse_dot(A, B.T, dense_output=True)
-    distances[distances <= ROUNDING * norms] = 0.0
-    return distances
-
-
-def _center(rows: Rows) -> NDArray[np.float64] | None:
-    return None if sp.issparse(rows) else rows.mean(axis=0, dtype=np.float64)
-
-
-def _float64(rows: Rows, center: NDArray[np.float64] | None) -> Rows:
-    rows = rows.astype(np.float64)
-    return rows if center is None else rows - center
+def _neighbor_distances(X: Rows, sample: NDArray[np.intp], k: int) -> float:
+    """The mean squared distance from each sampled row to its k nearest other rows."""
+    if sp.issparse(X):  # the row itself is among the k + 1 nearest
+        squares = NearestNeighbors(n_neighbors=k + 1, algorithm="brute").fit(X).kneighbors(X[sample])[0] ** 2
+        squares[squares <= ROUNDING * _squared_norms(X[sample])[:, None]] = 0.0
+        return float(squares.sum() / (len(sample) * k))
+    near = nearest_rows(X[sample], X, k, own=sample)
+    pairs = zip(X[sample].astype(np.float64), near, strict=True)
+    return float(np.mean([np.square(X[others] - row).sum() / k for row, others in pairs]))
 
 
 def _variance(X: Rows) -> float:

@@ -25,8 +25,7 @@ from hashlearn.core.checks import whole_number
 from hashlearn.core.memory import densified
 from hashlearn.core.threads import one_blas_thread
 from hashlearn.linalg.leading_eigenvectors import GUARDS, leading_eigenvectors
-from hashlearn.linalg.nearest import nearest_rows
-from hashlearn.linalg.nearest_in_cells import nearest_in_cells
+from hashlearn.linalg.nearest import nearest_in_cells, nearest_rows
 from hashlearn.linalg.principal_axes import with_fixed_signs
 from hashlearn.targets.base import Target, centered_unit_rows
 
