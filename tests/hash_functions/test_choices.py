@@ -30,6 +30,7 @@ def test_gamma_rules_are_their_definitions(rng, convert, monkeypatch):
     nearest = np.sort(squared + np.diag(np.full(len(X), np.inf)), axis=1)[:, :50]
     assert choose_gamma("neighbors", convert(X), rng)[0] == pytest.approx(1 / nearest.mean())
     assert choose_gamma("scale", convert(X), rng)[0] == pytest.approx(1 / (64 * X.var()))
+    assert choose_gamma("mean", convert(X), rng)[0] == pytest.approx(0.5 / squared.mean())
     assert choose_gamma(0.25, convert(X), rng) == (0.25, "given")
 
 
@@ -40,7 +41,7 @@ def test_a_sample_of_rows_gives_nearly_the_same_gamma(rng, monkeypatch):
     assert sampled == pytest.approx(choose_gamma("neighbors", X, rng)[0], rel=0.2)
 
 
-@pytest.mark.parametrize("rule", ["neighbors", "scale"])
+@pytest.mark.parametrize("rule", ["neighbors", "scale", "mean"])
 def test_equal_rows_have_a_finite_gamma(rng, rule):
     for n in (1, 2, 100):
         assert choose_gamma(rule, np.ones((n, 3)), rng)[0] == 1.0

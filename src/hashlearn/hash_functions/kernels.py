@@ -7,6 +7,7 @@ not centered and stay sparse.
 γ is a number, or one of these rules:
 ``"neighbors"`` 1 / mean squared distance to the 50 nearest neighbors, the rule of the two-step literature
 ``"scale"``     1 / (n_features · variance of all entries of X), scikit-learn's
+``"mean"``      1 / (2 · mean squared distance between rows), that of KSH
 
 Distances are those of at most 500 rows, drawn with the generator, to all rows: O(n · n_features).
 """
@@ -32,7 +33,7 @@ from hashlearn.linalg.nearest import nearest_rows
 GRAM_BLOCK = 512
 NEIGHBORS = 50
 SAMPLED_ROWS = 500
-RULES = {"neighbors": "50-NN rule", "scale": "scale rule"}
+RULES = {"neighbors": "50-NN rule", "scale": "scale rule", "mean": "mean rule"}
 # A squared distance below this fraction of the squared norms is rounding: the rows are equal.
 ROUNDING = 1e-13
 
@@ -128,7 +129,10 @@ def choose_gamma(gamma: float | str, X: Rows, rng: np.random.Generator) -> tuple
     """γ and its source in words; γ is 1 if all distances are zero."""
     if not isinstance(gamma, str):
         return float(gamma), "given"
-    size = _variance(X) * X.shape[1] if gamma == "scale" else _typical_squared_distance(X, rng)
+    if gamma == "mean":
+        size = 4.0 * _variance(X, 0)  # the mean squared distance is twice the sum of the columns' variances
+    else:
+        size = X.shape[1] * _variance(X) if gamma == "scale" else _typical_squared_distance(X, rng)
     with np.errstate(over="ignore", divide="ignore"):
         value = float(1.0 / np.float64(size))
     return (value, RULES[gamma]) if 0.0 < value < np.inf else (1.0, f"{RULES[gamma]}, all rows equal")
@@ -161,9 +165,10 @@ def _neighbor_distances(X: Rows, sample: NDArray[np.intp], k: int) -> float:
     return float(np.mean([np.square(X[others] - row).sum() / k for row, others in pairs]))
 
 
-def _variance(X: Rows) -> float:
-    if sp.issparse(X):
-        size = X.shape[0] * X.shape[1]
-        mean = X.data.sum(dtype=np.float64) / size
-        return float(np.square(X.data, dtype=np.float64).sum() / size - mean * mean)
-    return float(X.var(dtype=np.float64))
+def _variance(X: Rows, axis: int | None = None) -> float:
+    """The variance of all entries, or with axis 0 the sum of those of the columns."""
+    if not sp.issparse(X):
+        return float(X.var(axis=axis, dtype=np.float64).sum())
+    mean = np.asarray(X.mean(axis=axis, dtype=np.float64))
+    size = X.shape[0] * (X.shape[1] if axis is None else 1)
+    return max(float(np.square(X.data, dtype=np.float64).sum()) / size - float(np.square(mean).sum()), 0.0)

@@ -5,7 +5,7 @@ O(n · (n_pairs + n_bits + n_anchors)) memory; a sweep costs O(n · n_bits · n_
 Every sample has the same number of random partners. Pairs are uniform, so the objective is an unbiased estimate of the
 one over all pairs, and memory is linear in n.
 
-With the other bits given, a pair costs (wanted − hamming/n_bits)², so the objective of one bit is a constant plus the
+With the other bits fixed, a pair costs (target − hamming/n_bits)², so the objective of one bit is a constant plus the
 sum of ``costs`` over pairs whose bits differ. Along one weight w the margins are rest + w · k, and every sample changes
 its bit at one value of w. Visiting these values in order, with one update for each partner, visits every value that
 the objective can take. O(n log n + pairs) for a weight.
@@ -28,8 +28,9 @@ from hashlearn.core.progress import ProgressCallback, tell
 from hashlearn.core.progress_bar import watched
 from hashlearn.core.threads import map_row_blocks, one_blas_thread
 from hashlearn.hash_functions import KernelExpansion, every_bit
+from hashlearn.hash_functions.kernels import check_gamma, choose_gamma
 from hashlearn.hashers.base import BaseHasher
-from hashlearn.hashers.baselines.anchors import AnchorKernel, anchor_gamma, draw_anchors
+from hashlearn.hashers.baselines.anchor_kernel import AnchorKernel, draw_anchors
 
 Anchors = list[NDArray[np.intp]]
 IndexArray = NDArray[np.intp]
@@ -37,7 +38,7 @@ IndexArray = NDArray[np.intp]
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class BRE(BaseHasher):
-    """Hash functions h_b(x) = [Σ_j w_bj k(a_bj, x) ≥ 0] with Hamming distance / n_bits ≈ wanted distance, least squares
+    """Hash functions h_b(x) = [Σ_j w_bj k(a_bj, x) ≥ 0] with Hamming distance / n_bits ≈ target distance, least squares
     over sampled pairs; with labels (0 similar, 1 not) or without (distances of unit rows).
 
     Each function has anchors of its own. Its weights start at random and are changed one at a time, each to its exact
@@ -95,11 +96,12 @@ class BRE(BaseHasher):
         X, labels = self._training(X, y)
         self._require_whole("n_anchors", "n_pairs", "n_sweeps")
         self._require_positive("tol")
+        check_gamma(self.gamma)
         rng = generator(self.random_state)
         with one_blas_thread():
             n_pairs = self.n_pairs
             pairs = distance_pairs(X, n_pairs, rng) if labels is None else labeled_pairs(labels, n_pairs, rng)
-            gamma, origin = anchor_gamma(self.gamma, X, rng)
+            gamma, origin = choose_gamma(self.gamma, X, rng)
             anchors = [draw_anchors(X.shape[0], self.n_anchors, rng) for _ in range(self.n_bits)]
             weights = rng.standard_normal((self.n_bits, len(anchors[0])))
             self.codes_, means = _start(X, anchors, weights, gamma)
@@ -168,7 +170,7 @@ class Pairs:
 
     starts: IndexArray
     partners: NDArray[np.int32]
-    distances: NDArray[np.float64]  # wanted, in [0, 1]
+    distances: NDArray[np.float64]  # the targets, in [0, 1]
 
     @property
     def owners(self) -> NDArray[np.int32]:
@@ -179,21 +181,21 @@ class Pairs:
 def labeled_pairs(labels: NDArray[Any], n_pairs: int, rng: np.random.Generator) -> Pairs:
     """Distance 0 between samples that share a label, 1 between others."""
     i, j = _draw(len(labels), n_pairs, rng)
-    if labels.ndim == 1:
-        similar = labels[i] == labels[j]
-    else:
-        indicators = labels.astype(bool)
-        similar = np.concatenate(
-            map_row_blocks(lambda a, b: (indicators[i[a:b]] & indicators[j[a:b]]).any(axis=1), len(i), labels.shape[1])
-        )
-    return _both_ways(len(labels), i, j, np.where(similar, 0.0, 1.0))
+    sets = labels.astype(bool) if labels.ndim > 1 else None
+
+    def is_similar(a: int, b: int) -> NDArray[np.bool_]:
+        same = labels[i[a:b]] == labels[j[a:b]] if sets is None else (sets[i[a:b]] & sets[j[a:b]]).any(axis=1)
+        return np.asarray(same)
+
+    width = 1 if sets is None else sets.shape[1]
+    return _both_ways(len(labels), i, j, 1.0 - np.concatenate(map_row_blocks(is_similar, len(i), width)))
 
 
 def distance_pairs(X: Any, n_pairs: int, rng: np.random.Generator) -> Pairs:
     """½‖x − x'‖² between rows brought to unit length, divided by the largest of the drawn ones if that is above 1."""
     i, j = _draw(X.shape[0], n_pairs, rng)
-    everyone = np.arange(X.shape[0])
-    norms = np.sqrt(_products(X, everyone, everyone))
+    every = np.arange(X.shape[0])
+    norms = np.sqrt(_products(X, every, every))
     scale = np.divide(1.0, norms, out=np.zeros(len(norms)), where=norms > 0.0)
     distances = np.maximum(1.0 - _products(X, i, j) * scale[i] * scale[j], 0.0)
     return _both_ways(X.shape[0], i, j, distances / max(1.0, float(distances.max(initial=0.0))))
@@ -235,11 +237,11 @@ def descend_bit(
         k = np.ascontiguousarray(K[:, q])
         new = _best_weight(k, weights[q], margins, pairs, costs)
         moved = margins + (new - weights[q]) * k
-        wanted = np.where(moved >= 0.0, 1.0, -1.0)
-        change = _change(signs, wanted, pairs.starts, pairs.partners, costs)  # with what rounding made of the signs
+        new_signs = np.where(moved >= 0.0, 1.0, -1.0)
+        change = _change(signs, new_signs, pairs.starts, pairs.partners, costs)  # with what rounding made of the signs
         if change < 0.0:
             total += change
-            weights[q], margins, signs[:] = new, moved, wanted
+            weights[q], margins, signs[:] = new, moved, new_signs
     return total
 
 
@@ -251,14 +253,12 @@ def _best_weight(k: FloatArray, w: float, margins: FloatArray, pairs: Pairs, cos
     order = np.argsort(crossings, kind="stable")
     crossings, walk = crossings[order], moving[order]
     signs = np.where(np.where(k == 0.0, rest >= 0.0, k < 0.0), 1.0, -1.0)  # for w → −∞
-    place = int(_walk(crossings, walk, signs, pairs.starts, pairs.partners, costs))
     if len(walk) == 0:
         return w
-    if place < 0:
-        return float(crossings[0] - 1.0 - abs(crossings[0]))
-    if place == len(walk) - 1:
-        return float(crossings[-1] + 1.0 + abs(crossings[-1]))
-    return float(0.5 * (crossings[place] + crossings[place + 1]))
+    place = int(_walk(crossings, walk, signs, pairs.starts, pairs.partners, costs))
+    beyond = 2.0 + 2.0 * np.abs(crossings[[0, -1]])  # as far from the outermost crossings
+    edges = np.concatenate([crossings[:1] - beyond[0], crossings, crossings[-1:] + beyond[1]])
+    return float(0.5 * (edges[place + 1] + edges[place + 2]))
 
 
 @njit(cache=True, nogil=True)
@@ -273,12 +273,12 @@ def _walk(crossings, walk, signs, starts, partners, costs):  # type: ignore[no-u
 
 
 @njit(cache=True, nogil=True)
-def _change(signs, wanted, starts, partners, costs):  # type: ignore[no-untyped-def]
-    """The change of the sum of costs from ``signs`` to ``wanted``."""
+def _change(signs, new_signs, starts, partners, costs):  # type: ignore[no-untyped-def]
+    """The change of the sum of costs from ``signs`` to ``new_signs``."""
     change = 0.0
     now = signs.copy()
     for i in range(len(now)):
-        if now[i] != wanted[i]:
+        if now[i] != new_signs[i]:
             change += _flip(i, now, starts, partners, costs)
     return change
 

@@ -16,8 +16,9 @@ from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import generator
 from hashlearn.core.labels import label_indicators
 from hashlearn.core.threads import one_blas_thread
+from hashlearn.hash_functions.kernels import check_gamma, choose_gamma
 from hashlearn.hashers.base import BaseHasher
-from hashlearn.hashers.baselines.anchors import AnchorKernel, anchor_gamma, draw_anchors
+from hashlearn.hashers.baselines.anchor_kernel import AnchorKernel, draw_anchors
 
 PASSES = 10
 
@@ -80,22 +81,20 @@ class SDH(BaseHasher):
         X, labels = self._training(X, y)
         self._require_whole("n_anchors", "max_iter")
         self._require_positive("regularization", "fidelity", "smoothness")
+        check_gamma(self.gamma)
         rng = generator(self.random_state)
         with one_blas_thread():
-            gamma, origin = anchor_gamma(self.gamma, X, rng)
+            gamma, origin = choose_gamma(self.gamma, X, rng)
             kernel = AnchorKernel(X, draw_anchors(X.shape[0], self.n_anchors, rng), gamma)
             codes, P, c = self._alternate(kernel, label_indicators(labels), rng)
         self.codes_ = codes.astype(np.int8)
-        title = f"SDH, gamma={gamma:.4g} ({origin}), {kernel.m} anchors"
-        self.hash_functions_ = kernel.functions(P, c, title)
+        self.hash_functions_ = kernel.functions(P, c, "SDH", origin)
         return self
 
     def _alternate(
         self, kernel: AnchorKernel, Y: FloatArray, rng: np.random.Generator
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        gram = kernel.gram()
-        gram[np.diag_indices_from(gram)] += self.smoothness
-        factor = cho_factor(gram, lower=True, overwrite_a=True)
+        factor = cho_factor(kernel.gram(ridge=self.smoothness), lower=True, overwrite_a=True)
 
         def functions(B: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
             P, c = cho_solve(factor, kernel.moment(B)), B.mean(axis=0)  # k(x) has mean 0, so c is the mean of B
@@ -135,8 +134,8 @@ def cyclic_descent(B: FloatArray, G: FloatArray, Q: FloatArray, passes: int = PA
     for _ in range(passes):
         changed = False
         for b in range(B.shape[1]):
-            wanted = Q[:, b] - B @ G[:, b] + B[:, b] * G[b, b]
-            flips = wanted * B[:, b] < 0.0
+            field = Q[:, b] - B @ G[:, b] + B[:, b] * G[b, b]
+            flips = field * B[:, b] < 0.0
             if flips.any():
                 B[flips, b] *= -1.0
                 changed = any_change = True
