@@ -18,7 +18,7 @@ from hashlearn import TwoStepHasher, metrics, targets
 from hashlearn.experiments import datasets
 from hashlearn.experiments.bench.protocols import PROTOCOLS
 from hashlearn.hash_functions import KernelRidge
-from hashlearn.hashers.arrangement import best_order, confusions
+from hashlearn.hashers.codewords import best_order, confusions
 
 N_QUERIES, N_DATABASE = 2_000, 20_000
 

@@ -14,7 +14,6 @@ from hashlearn.bits import unpack_signs
 from hashlearn.distributed import block_cache
 from hashlearn.distributed.block_cache import BlockState
 from hashlearn.distributed.blocks import as_table, checked_rows
-from hashlearn.distributed.class_codes import shares
 from hashlearn.distributed.distance_codes import propose
 from hashlearn.distributed.hash_functions import bit_columns
 from hashlearn.hash_functions import KernelRidge, LinearRidge, distinct_bits
@@ -123,7 +122,6 @@ def test_labels_give_one_codeword_to_a_class(solver):
     for label in range(12):
         assert len(np.unique(hasher.training_codes[y == label], axis=0)) == 1
     assert len(np.unique(hasher.training_codes, axis=0)) == 12
-    np.testing.assert_array_equal(shares(np.array([3, 5]), 100), [3, 5])
 
 
 def test_files_are_cut_one_by_one(tmp_path):

@@ -126,7 +126,7 @@ class Slow:
 
 def test_a_bit_that_takes_long_ends_at_the_time_limit():
     Z = inference.start_codes("random", X, 3, np.random.default_rng(0))
-    codes, report = inference.infer_codes(all_kinds()["dense"], Z, solver=Slow(), spread=False, time_limit=0.6)
+    codes, report = inference.infer_codes(all_kinds()["dense"], Z, solver=Slow(), time_limit=0.6)
     assert report.out_of_time
     assert [record.status for record in report.bits] == 3 * ["time_limit"]
     assert report.seconds < 4.0
@@ -207,7 +207,7 @@ def test_a_bit_is_not_replaced_by_one_that_only_rounding_makes_better():
         for x, other in itertools.permutations(points, 2)
         if x @ exact @ x == other @ exact @ other and A.value(other) < A.value(x)
     )
-    codes, report = inference.infer_codes(Y, x[:, None], solver=Offers(better), spread=False)
+    codes, report = inference.infer_codes(Y, x[:, None], solver=Offers(better))
     assert report.bits[0].changed == 0
     np.testing.assert_array_equal(codes[:, 0], x)
 

@@ -84,15 +84,13 @@ def test_auto_is_local_search_past_a_number_of_signs(monkeypatch):
     assert inferred("auto")[1].method == "sdr, tol 0.0001, all rows"
 
 
-@pytest.mark.parametrize("n_classes", [3, 28])
-def test_auto_relaxes_classes_of_any_number_of_rows(n_classes, monkeypatch):
+def test_auto_relaxes_groups_of_any_number_of_rows(monkeypatch):
     monkeypatch.setattr(thresholds, "RELAXED_SIGNS", 0)
-    labels = Labels().build(None, np.arange(60) % n_classes, np.random.default_rng(0))
-    assert inferred("auto", labels)[1].method == "sdr, tol 0.0001, all rows"
-    twice = as_target("distance", None).build(
-        np.repeat(np.random.default_rng(0).random((30, 5)), 2, axis=0), None, None
-    )
-    assert inferred("auto", twice)[1].method == SINGLE_FLIPS  # rows repeat, but they are no classes
+    y = np.arange(60) % 3
+    rng = np.random.default_rng(0)
+    report = inferred("auto", Labels().build(None, y, rng), groups=Labels().groups(None, y, rng))[1]
+    assert report.method == "sdr, tol 0.0001, all rows"
+    assert 0.0 < report.floor < report.final_objective
 
 
 def test_auto_ends_as_low_as_a_relaxation_of_many_signs():

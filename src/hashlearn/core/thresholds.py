@@ -16,11 +16,6 @@ DEVICE_SAMPLE_ROWS = 10_000
 # objective is that of "quick_sdr" to 5e-5, in a fifth of the time (docs/quality.md).
 RELAXED_ROWS = 4_000
 
-# init="auto" takes a target for one of classes if its rank is at most this and half of the rows seen are repeats: codes
-# of classes begin from PCA of the features, others from ITQ of the target's factor (docs/quality.md).
-FEW_DISTINCT_RANK = 64
-DISTINCT_ROWS_SEEN = 1024
-
 # With more rows in memory, init="auto" fits the n_bits × n_bits rotation on a random sample of this many. The limit was
 # set by judgment; no measurement is recorded.
 ROTATION_ROWS = 20_000

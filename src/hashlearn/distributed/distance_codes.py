@@ -30,7 +30,7 @@ from hashlearn.distributed.block_cache import BlockState, FactorSpec, set_bit
 from hashlearn.distributed.executors import Executor
 from hashlearn.distributed.moments import Moments, gram, panels, plus, tree, unit_gram
 from hashlearn.inference.array_rows import signs_and_products
-from hashlearn.inference.descent import descend
+from hashlearn.inference.descent import countdown, descend
 from hashlearn.inference.passes import SAMPLED_ROWS, BitsByPasses, Outcome, Proposal, Step
 from hashlearn.inference.presets import as_passes, described
 from hashlearn.inference.proofs import ProofSums, proof_sums
@@ -79,7 +79,8 @@ def distance_codes(
         bits = BitsByPasses(
             rows, np.ones(sample.shape[1]), float(np.sum(squares * squares)), passes.on_sample(len(sample)), rng
         )
-        descend(bits, report, n_sweeps, time_limit=time_limit, progress=progress)
+        with countdown(time_limit) as seconds_left:
+            descend(bits, report, n_sweeps, seconds_left=seconds_left, progress=progress)
         if certify:
             report.bits[-n_bits:] = [bits.certified(record) for record in report.bits[-n_bits:]]
         report.seconds = time.perf_counter() - began

@@ -133,7 +133,7 @@ def fit(
         }
         if wanted == "labels":
             classes = class_numbers(X, y, table.n)
-            codes, report = class_codes(executor, known, classes, n_bits, **common)
+            codes, report = class_codes(executor, classes, n_bits, **common)
         else:
             common |= {"n_components": min(components, table.n_features), "init": init, "certify": certify}
             codes, report = distance_codes(executor, known, n_bits, **common)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hashlearn import bqp
 from hashlearn.core.arrays import is_tensor, tensor_like, to_numpy
@@ -18,10 +19,10 @@ from hashlearn.core.labels import checked_labels, require_classes
 from hashlearn.core.progress import ProgressCallback, tell
 from hashlearn.core.progress_bar import watched
 from hashlearn.hash_functions import as_hash_function, automatic, is_automatic
-from hashlearn.hashers.arrangement import arranged
 from hashlearn.hashers.base import BitPredictor
-from hashlearn.inference import infer_codes, start_codes
-from hashlearn.targets import Target, as_target
+from hashlearn.hashers.codewords import arranged, spread_codewords
+from hashlearn.inference import infer_codes, infer_group_codes, merges_rows, start_codes
+from hashlearn.targets import Groups, Target, as_target
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -139,32 +140,52 @@ class TwoStepHasher(BitPredictor):
         rng = generator(self.random_state)
         target = target.for_bits(self.n_bits)
         tell(progress, "target", 0, 1)
+        self.target_, self.codes_ = target, self._infer(target, X, labels, rng, progress)
+        X = to_numpy(X)
+        self.hash_functions_ = self.hash_function_.fit(X, self.codes_, rng, n_jobs=self.n_jobs, progress=progress)
+        return self
+
+    def _infer(
+        self, target: Target, X: Any, labels: np.ndarray | None, rng: np.random.Generator, progress: Any
+    ) -> NDArray[np.int8]:
+        """Codes of the samples. Groups of equal samples are one row each, unless a start or solver needs all rows."""
+        options = {
+            "solver": self.solver,
+            "n_sweeps": self.n_sweeps,
+            "rng": rng,
+            "time_limit": self.time_limit,
+            "progress": progress,
+        }
+        groups = target.groups(X, labels, rng)
+        starts_anew = isinstance(self.init, str) and self.init == "auto" and self.monotone
+        if groups is not None and starts_anew and merges_rows(self.solver):
+            words, self.inference_report_ = infer_group_codes(groups, self.n_bits, **options)
+            return self._assigned(words, groups, X, rng)
         Y = build_target(target, X, labels, rng)
         # Without a low-rank factor inference is NumPy's, and so is its start.
         rows = to_numpy(X) if is_tensor(X) and Y.backend.on_host else X
-        codes, self.inference_report_ = infer_codes(
-            Y,
-            start_codes(self.init, rows, self.n_bits, rng, Y),
-            solver=self.solver,
-            n_sweeps=self.n_sweeps,
-            monotone=self.monotone,
-            spread=self.spread,
-            rng=rng,
-            time_limit=self.time_limit,
-            progress=progress,
-        )
-        self.target_ = target
-        self.codes_, X = to_numpy(codes), to_numpy(X)
-        classes = target.classes(labels) if self.arrange else None
-        if classes is not None:
-            self.codes_ = arranged(X, classes, self.codes_, rng)
-        self.hash_functions_ = self.hash_function_.fit(X, self.codes_, rng, n_jobs=self.n_jobs, progress=progress)
-        return self
+        start = start_codes(self.init, rows, self.n_bits, rng, Y)
+        codes, self.inference_report_ = infer_codes(Y, start, monotone=self.monotone, groups=groups, **options)
+        codes = to_numpy(codes)
+        if groups is None:
+            return codes
+        words = codes[np.unique(groups.member, return_index=True)[1]]
+        return self._assigned(words, groups, X, rng) if np.array_equal(words[groups.member], codes) else codes
+
+    def _assigned(self, words: NDArray[np.int8], groups: Groups, X: Any, rng: np.random.Generator) -> NDArray[np.int8]:
+        """Codes of the samples from the codewords of groups, spread and arranged."""
+        codewords = words.astype(np.float64)
+        if self.spread:
+            codewords = spread_codewords(codewords, groups, rng)
+        if self.arrange:
+            codewords = arranged(codewords, groups, to_numpy(X), rng)
+        self.inference_report_.final_objective = groups.objective(codewords)
+        return codewords.astype(np.int8)[groups.member]
 
 
 def build_target(target: Target, X: Any, labels: np.ndarray | None, rng: np.random.Generator) -> bqp.Operator:
     """The target's operator. For a tensor X, the factor of a low-rank operator is a tensor on X's device."""
     if not is_tensor(X) or target.takes_tensors:
         return target.build(X, labels, rng)
-    wanted = target.build(to_numpy(X), labels, rng)
-    return bqp.LowRank(tensor_like(wanted.P, X), wanted.weights) if wanted.is_low_rank else wanted
+    Y = target.build(to_numpy(X), labels, rng)
+    return bqp.LowRank(tensor_like(Y.P, X), Y.weights) if Y.is_low_rank else Y

@@ -3,8 +3,19 @@
 from __future__ import annotations
 
 from hashlearn.inference.descent import infer_codes
+from hashlearn.inference.groups import infer_group_codes, merges_rows
 from hashlearn.inference.presets import PRESETS, Passes
 from hashlearn.inference.report import BitRecord, InferenceReport
 from hashlearn.inference.starts import STARTS, start_codes
 
-__all__ = ["PRESETS", "STARTS", "BitRecord", "InferenceReport", "Passes", "infer_codes", "start_codes"]
+__all__ = [
+    "PRESETS",
+    "STARTS",
+    "BitRecord",
+    "InferenceReport",
+    "Passes",
+    "infer_codes",
+    "infer_group_codes",
+    "merges_rows",
+    "start_codes",
+]

@@ -7,6 +7,8 @@ which may be in memory or in blocks elsewhere.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,12 +20,12 @@ from hashlearn.core.compilation import compilation_clock
 from hashlearn.core.progress import ProgressCallback, tell
 from hashlearn.core.threads import one_blas_thread
 from hashlearn.inference.array_rows import MAX_PASSES, ArrayRows
-from hashlearn.inference.codebook import spread_codewords
-from hashlearn.inference.objective import frobenius_square, objective
+from hashlearn.inference.objective import frobenius_square, objective_floor
 from hashlearn.inference.passes import SAMPLED_ROWS, BitsByPasses
-from hashlearn.inference.presets import Passes, chosen, described
+from hashlearn.inference.presets import Passes, described, solver_pair
 from hashlearn.inference.report import BitRecord, InferenceReport
 from hashlearn.inference.whole_bits import WholeBits
+from hashlearn.targets import Groups
 
 SWEEPS, SWEEPS_OF_PASSES = 3, 5  # what "auto" stands for
 
@@ -52,7 +54,7 @@ def infer_codes(
     solver: str | bqp.Solver | Passes = "auto",
     n_sweeps: int | str = 3,
     monotone: bool = True,
-    spread: bool = True,
+    groups: Groups | None = None,
     rng: np.random.Generator | None = None,
     time_limit: float | None = None,
     progress: ProgressCallback | None = None,
@@ -67,7 +69,7 @@ def infer_codes(
     n_sweeps : max_iter of Algorithm 1. "auto" is 3, and 5 if solver "auto" takes passes of flips, which are cheap
     monotone : each bit starts from its present signs and is only replaced by better ones, and inference ends after a
         sweep without change; False is the literal paper, which takes whatever the solver returns
-    spread : if samples of one class end with one code, prefer codewords that keep apart among equal objectives
+    groups : the rows that are alike to the target, if it knows: for what "auto" means, and for the report's floor
     time_limit : seconds, an upper bound: each bit does its usual work, or less if that takes more than its share of the
         time. Unless ``report.out_of_time`` says so, codes are those of a fit without limit
     progress : called with a `hashlearn.core.progress.Progress` after each bit
@@ -85,29 +87,26 @@ def infer_codes(
     """
     require_seconds(time_limit)
     rng = np.random.default_rng() if rng is None else rng
-    picked = chosen(solver, target, start.shape[1], monotone)
-    by_passes = isinstance(picked.solver, Passes)
+    pair = solver_pair(solver, target, start.shape[1], monotone, groups is not None)
+    by_passes = isinstance(pair.last, Passes)
     if isinstance(n_sweeps, str):
         n_sweeps = SWEEPS_OF_PASSES if by_passes and isinstance(solver, str) and solver == "auto" else SWEEPS
     began = time.perf_counter()
-    with one_blas_thread():
+    with one_blas_thread(), countdown(time_limit) as seconds_left:
         bits: Bits
-        if isinstance(picked.solver, Passes):
-            bits = bits_in_memory(target, start, picked.solver, monotone, rng)
+        if isinstance(pair.last, Passes):
+            bits = bits_in_memory(target, start, pair.last, monotone, rng)
         else:
-            bits = WholeBits(target, start, picked.solver, picked.early, monotone, rng)  # type: ignore[arg-type]
-        report = InferenceReport.of(solver, picked.solver, described(picked.solver, MAX_PASSES))
-        descend(bits, report, n_sweeps, monotone, time_limit, progress)
+            bits = WholeBits(target, start, pair.last, pair.early, monotone, rng)  # type: ignore[arg-type]
+        report = InferenceReport.of(solver, pair.last, described(pair.last, MAX_PASSES))
+        descend(bits, report, n_sweeps, monotone, seconds_left, progress)
         if isinstance(bits, WholeBits) and bits.is_sampled:
             what = "relaxations of sampled rows, rounding and proofs on all rows"
             report.method = report.method.replace("all rows", what)
-        codes = bits.codes
-        if spread and not by_passes:  # passes are for rows that hardly repeat
-            codes = spread_codewords(target, codes, rng)
-            if codes is not bits.codes:
-                report.final_objective = objective(target, codes)
+        if groups is not None:
+            report.floor = objective_floor(groups, bits.n_bits)
     report.seconds = time.perf_counter() - began
-    return rows_of(codes).as_int8(codes), report
+    return rows_of(bits.codes).as_int8(bits.codes), report
 
 
 def descend(
@@ -115,35 +114,43 @@ def descend(
     report: InferenceReport,
     n_sweeps: int,
     monotone: bool = True,
-    time_limit: float | None = None,
+    seconds_left: Callable[[], float] = lambda: float("inf"),
     progress: ProgressCallback | None = None,
 ) -> None:
-    """The loop of Algorithm 1: improves ``bits`` in place and writes down what happened."""
-    deadline = float("inf") if time_limit is None else time.perf_counter() + time_limit
-    report.start_objective = bits.objective()
-    settled = False
+    """The loop of Algorithm 1: improves ``bits`` in place and writes down what happened, after what the report has."""
+    first = 1 + len(report.objectives)
+    if first == 1:
+        report.start_objective = report.final_objective = bits.objective()
+    is_settled = False
+    for sweep in range(first, first + n_sweeps):
+        last = is_settled or sweep == first + n_sweeps - 1
+        for bit in range(bits.n_bits):
+            left = seconds_left()
+            if left <= 0.0:
+                break
+            # A bit gets its share of the time, so that a slow one leaves some for the others.
+            report.bits.append(bits.one_bit(sweep, bit, left / (bits.n_bits - bit), last))
+            tell(progress, "inference", (sweep - first) * bits.n_bits + bit + 1, n_sweeps * bits.n_bits)
+        report.final_objective = bits.objective()
+        report.objectives.append(report.final_objective)
+        if left <= 0.0 or report.bits[-1].status == bqp.Status.TIME_LIMIT:
+            report.out_of_time = True
+            break
+        records = report.bits[-bits.n_bits :]
+        is_cut = any(record.status == bqp.Status.TIME_LIMIT for record in records)
+        report.out_of_time |= is_cut
+        is_settled = monotone and not is_cut and not any(record.changed for record in records)
+        report.stopped_early = is_settled
+        if is_settled and (last or not bits.leaves_proofs_for_last):
+            break
+
+
+@contextmanager
+def countdown(seconds: float | None) -> Iterator[Callable[[], float]]:
+    """Yields a function that returns the seconds left, without the time that kernels take to compile."""
+    end = float("inf") if seconds is None else time.perf_counter() + seconds
     with compilation_clock() as compiling:
-        for sweep in range(1, n_sweeps + 1):
-            last = settled or sweep == n_sweeps
-            for bit in range(bits.n_bits):
-                left = deadline + compiling() - time.perf_counter()
-                if left <= 0.0:
-                    break
-                # A bit gets its share of the time, so that a slow one leaves some for the others.
-                report.bits.append(bits.one_bit(sweep, bit, left / (bits.n_bits - bit), last))
-                tell(progress, "inference", (sweep - 1) * bits.n_bits + bit + 1, n_sweeps * bits.n_bits)
-            report.objectives.append(bits.objective())
-            if left <= 0.0 or report.bits[-1].status == bqp.Status.TIME_LIMIT:
-                report.out_of_time = True
-                break
-            records = report.bits[-bits.n_bits :]
-            is_cut = any(record.status == bqp.Status.TIME_LIMIT for record in records)
-            report.out_of_time |= is_cut
-            settled = monotone and not is_cut and not any(record.changed for record in records)
-            if settled and (last or not bits.leaves_proofs_for_last):
-                report.stopped_early = sweep < n_sweeps
-                break
-    report.final_objective = report.objectives[-1]
+        yield lambda: end + compiling() - time.perf_counter()
 
 
 def bits_in_memory(

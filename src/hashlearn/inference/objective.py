@@ -5,10 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.optimize import minimize
 
 from hashlearn import bqp
 from hashlearn.bqp.rows import rows_of
-from hashlearn.core.arrays import FloatArray
+from hashlearn.core.arrays import EPS, FloatArray
+from hashlearn.targets import Groups
+
+FLOOR_STEPS = 10**9  # of the eigenvalue problems behind a floor: 100 of 150 groups, one of 1,000 and more
 
 
 def objective(target: bqp.Operator, codes: Any, target_square: float | None = None) -> float:
@@ -54,3 +58,38 @@ def frobenius_square(Y: bqp.Operator) -> float:
         return square
     cross = float(np.einsum("ij,ij->", Y.P, Y.sparse @ (Y.P * Y.weights)))
     return float(np.sum(Y.sparse.data**2)) + 2.0 * cross + square
+
+
+def objective_floor(groups: Groups, n_bits: int) -> float:
+    """No codes of n_bits bits, equal within groups or not, have a lower `objective`.
+
+    X = ZZᵀ / (n · n_bits) is positive semidefinite, of rank n_bits at most, with 1/n on the diagonal. Any weights d of
+    the diagonal bound ‖X − Y/n‖² from below by ‖Y/n‖² + 2 Σ d_i/n − Σ λ², λ the n_bits largest positive eigenvalues
+    of Y/n + Diag(d) (docs/quality.md). With d constant in groups these are K × K eigenvalues, and d again for vectors
+    that sum to 0 within a group. The best d is looked for; the first d is the bound by trace and rank,
+    1 + 1/n_bits − 4 Σ shares² for classes.
+    """
+    shares, counts = groups.shares, groups.counts
+    root = np.sqrt(shares)
+    Y = root[:, None] * groups.similarity * root
+    square, repeats = float(np.sum(Y * Y)), np.r_[np.ones(len(Y)), counts - 1.0]
+    best = -np.inf
+
+    def negative_bound(scaled: FloatArray) -> tuple[float, FloatArray]:
+        nonlocal best
+        d = scaled * root
+        values, vectors = np.linalg.eigh(Y + np.diag(d))
+        values = np.maximum(np.r_[values, d], 0.0)
+        order = np.argsort(-values)
+        used = np.empty(len(values))  # how many eigenvalues of each kind are among the largest
+        used[order] = np.clip(n_bits - np.r_[0.0, np.cumsum(repeats[order])[:-1]], 0.0, repeats[order])
+        bound = square + 2.0 * float(shares @ d) - float(used @ values**2)
+        best = max(best, bound)
+        slope = used * values
+        gradient = shares - vectors**2 @ slope[: len(Y)] - slope[len(Y) :]
+        return -bound, -2.0 * root * gradient
+
+    start = (1.0 / n_bits - 2.0 * shares) / root
+    trials = max(1, min(100, FLOOR_STEPS // len(Y) ** 3))
+    minimize(negative_bound, start, jac=True, method="L-BFGS-B", options={"maxfun": trials, "maxiter": trials})
+    return max(best - 16.0 * len(Y) * EPS * square, 0.0)

@@ -17,7 +17,6 @@ from hashlearn.bqp.rows.numpy_rows import NumpyRows
 from hashlearn.bqp.solve import configured
 from hashlearn.core import thresholds
 from hashlearn.core.names import did_you_mean
-from hashlearn.inference.codebook import groups_of_rows
 from hashlearn.inference.passes import SAMPLED_ROWS
 from hashlearn.inference.report import changed_parameters
 
@@ -37,9 +36,7 @@ class Passes:
 
     def on_sample(self, n: int) -> bqp.Solver | None:
         """The solver of a bit on a sample of n rows."""
-        if isinstance(self.solver, str) and self.solver in PRESETS:
-            return PRESETS[self.solver](n)  # type: ignore[return-value]
-        return None if self.solver is None else configured_solver(self.solver)
+        return None if self.solver is None else named_solver(self.solver, n)  # type: ignore[return-value]
 
 
 # A bit ends 1 to 10 % above its bound, so relaxations solved to 1e-4, or to 3e-2 if products are expensive and an exact
@@ -60,26 +57,33 @@ PRESETS: dict[str, Callable[[int], bqp.Solver | Passes]] = {
 }
 
 
-class Chosen(NamedTuple):
-    """What finds the bits."""
+class SolverPair(NamedTuple):
+    """The solver of the last sweep, and the cheaper one of the sweeps before it."""
 
-    solver: bqp.Solver | Passes
-    early: bqp.Solver | Passes  # in every sweep but the last
+    last: bqp.Solver | Passes
+    early: bqp.Solver | Passes
 
 
-def chosen(solver: Any, target: bqp.Operator, n_bits: int, monotone: bool = True) -> Chosen:
-    """The solver that a name stands for when bits of codes for ``target`` are inferred; an object is used unchanged."""
-    name = _automatic(target, n_bits, monotone) if isinstance(solver, str) and solver == "auto" else solver
-    if not (isinstance(name, str) and name in PRESETS):
-        found = name if isinstance(name, Passes) else configured_solver(name)
-        return Chosen(found, found)
-    if name == "tabu" and target.n > thresholds.LARGEST_DENSIFIED and not target.is_dense:
+def solver_pair(
+    solver: Any, target: bqp.Operator, n_bits: int, monotone: bool = True, has_groups: bool = False
+) -> SolverPair:
+    """What solves the bits of codes for ``target``, given a name or an object; ``has_groups``: many rows are alike."""
+    if isinstance(solver, str) and solver == "auto":
+        solver = _automatic(target, n_bits, monotone, has_groups)
+    last = named_solver(solver, target.n)
+    if solver == "tabu" and target.n > thresholds.LARGEST_DENSIFIED and not target.is_dense:
         most = thresholds.LARGEST_DENSIFIED
         raise ValueError(f"solver 'tabu' makes A dense: at most {most:,} rows, got {target.n:,}; 'sweeps' takes any")
-    preset = PRESETS[name](target.n)
     # Bits of early sweeps are solved again, so their bounds would soon be out of date. There we skip expensive proofs.
-    early = replace(preset, certify=False) if name == "sampled_sdr" else preset  # type: ignore[type-var]
-    return Chosen(preset, early)
+    early = replace(last, certify=False) if solver == "sampled_sdr" else last  # type: ignore[type-var]
+    return SolverPair(last, early)
+
+
+def named_solver(solver: Any, n: int) -> bqp.Solver | Passes:
+    """The solver that a name stands for with problems of n rows; an object is used unchanged."""
+    if isinstance(solver, str) and solver in PRESETS:
+        return PRESETS[solver](n)
+    return solver if isinstance(solver, Passes) else configured_solver(solver)
 
 
 def as_passes(solver: Any) -> Passes:
@@ -101,7 +105,7 @@ def configured_solver(solver: Any) -> bqp.Solver:
     return configured(solver, argument="solver")
 
 
-def described(solver: bqp.Solver | Passes, max_passes: int | None = None) -> str:
+def described(solver: bqp.Solver | Passes, max_passes: int | None = None, rows: str = "all rows") -> str:
     """What runs, in words: the method, the parameters that are not its defaults, and the rows it works on.
 
     >>> described(bqp.SemidefiniteRelaxation(tol=1e-4))
@@ -116,39 +120,25 @@ def described(solver: bqp.Solver | Passes, max_passes: int | None = None) -> str
             for name, value in parameters
             if name != "sampled"
         ]
-        return ", ".join([solver.name, *changed, "all rows"])
+        return ", ".join([solver.name, *changed, rows])
     flips = f"up to {max_passes} passes of flips a bit"
     if solver.solver is None:
         return f"single flips, all rows, {flips}"
     inner = solver.on_sample(SAMPLED_ROWS)
     assert inner is not None
-    words = described(inner).removesuffix(", all rows")
-    return f"{words}, on up to {SAMPLED_ROWS:,} sampled rows, extended to all rows, {flips}"
+    return described(inner, rows=f"on up to {SAMPLED_ROWS:,} sampled rows, extended to all rows, {flips}")
 
 
-def has_few_distinct_rows(target: bqp.Operator) -> bool:
-    """Whether rows of a low-rank target repeat, as those of labels do; judged by a sample of them."""
-    if not target.is_low_rank or target.rank > thresholds.FEW_DISTINCT_RANK:
-        return False
-    seen = target.rows.take(np.arange(0, target.n, -(-target.n // thresholds.DISTINCT_ROWS_SEEN)))
-    return 2 * len(np.unique(seen, axis=0)) <= len(seen)
-
-
-def has_classes(target: bqp.Operator) -> bool:
-    """Whether the target only tells classes: it has few distinct rows, hardly more than columns."""
-    groups = groups_of_rows(target)
-    return groups is not None and target.is_low_rank and int(groups.max()) < 2 * target.rank
-
-
-def _automatic(target: bqp.Operator, n_bits: int, monotone: bool) -> str:
+def _automatic(target: bqp.Operator, n_bits: int, monotone: bool, has_groups: bool) -> str:
     """What "auto" stands for.
 
-    A relaxation is for rows on a device, for classes, for few signs, and for bits that do not begin from what they
-    were (``monotone=False``). Elsewhere single flips from the bits as they stand end as low, and much sooner.
+    A relaxation is for rows on a device, for groups, which single flips do not move, for few signs, and for bits that
+    do not begin from what they were (``monotone=False``). Elsewhere single flips from the bits as they stand end as
+    low, and much sooner.
     """
     low_rank = target.is_low_rank
     if not target.backend.on_host:
         return "quick_sdr" if target.n <= thresholds.DEVICE_SAMPLE_ROWS else "sampled_sdr"
-    if not monotone or target.n * n_bits <= thresholds.RELAXED_SIGNS or has_classes(target):
+    if not monotone or has_groups or target.n * n_bits <= thresholds.RELAXED_SIGNS:
         return "quick_sdr" if low_rank else "coarse_sdr"
     return "passes" if target.is_low_rank and isinstance(target.rows, NumpyRows) else "sweeps"

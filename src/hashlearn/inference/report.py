@@ -33,8 +33,14 @@ class InferenceReport:
     bits: list[BitRecord] = field(default_factory=list)
     stopped_early: bool = False
     final_objective: float = float("nan")  # of the codes returned: codewords may have been spread after the sweeps
+    floor: float = float("nan")  # no codes have a lower objective; known for labels
     seconds: float = 0.0
     out_of_time: bool = False
+
+    @property
+    def excess(self) -> float:
+        """How far the final objective lies above the floor, as a part of it."""
+        return (self.final_objective - self.floor) / self.floor if self.floor > 0.0 else float("nan")
 
     @staticmethod
     def of(asked: Any, solver: Any, method: str) -> InferenceReport:
@@ -58,7 +64,8 @@ class InferenceReport:
             changed = sum(b.changed > 0 for b in rows)
             seconds = sum(b.seconds for b in rows)
             lines.append(f"{sweep:>5}  {objective:>10.6f}  {changed:>12}  {mean:>9}  {worst:>9}  {seconds:>8.2f}")
-        lines.append(f"{'final':>5}  {self.final_objective:>10.6f}")
+        above = "" if np.isnan(self.excess) else f", {100 * self.excess:.2f} % above what any codes can reach"
+        lines.append(f"{'final':>5}  {self.final_objective:>10.6f}{above}")
         return "\n".join(lines)
 
 

@@ -1,6 +1,6 @@
 """The codes to start from, line 1 of Algorithm 1: signs of PCA (the paper's), ITQ, random signs, or given codes.
 
-"auto" is ITQ on the factor of the target if it has one whose rows differ, else PCA on the features. Codes that start
+"auto" is ITQ on the factor of the target if it has one, else PCA on the features. Codes that start
 from what they should preserve end at a lower objective (docs/quality.md).
 """
 
@@ -18,7 +18,6 @@ from hashlearn.core.arrays import FloatArray, is_tensor, tensor_like
 from hashlearn.core.names import did_you_mean
 from hashlearn.core.threads import map_row_blocks, map_threads, one_blas_thread
 from hashlearn.inference.objective import frobenius_square, objective
-from hashlearn.inference.presets import has_few_distinct_rows
 from hashlearn.linalg.principal_axes import filled_up, principal_axes, top_directions
 from hashlearn.linalg.rotation import itq_rotation, random_rotation, signs_of_product
 
@@ -108,8 +107,8 @@ def _rotated_codes(target: bqp.Operator, factor: Any, n_bits: int, rng: np.rando
 
 
 def _factor(target: bqp.Operator) -> Any:
-    """F with FFᵀ = Y up to negative parts; None for a target that is no such product, or that only tells classes."""
-    if not target.is_low_rank or has_few_distinct_rows(target):
+    """F with FFᵀ = Y up to negative parts; None for a target that is no such product."""
+    if not target.is_low_rank:
         return None
     kept = target.weights > 0.0
     if not kept.any():

@@ -79,30 +79,42 @@ class WholeBits:
 
     def one_bit(self, sweep: int, bit: int, seconds: float, last: bool) -> BitRecord:
         """Solve one bit; with ``monotone`` its signs are replaced only by better ones."""
-        A, monotone = self.problem(bit), self._monotone
+        A = self.problem(bit)
         old = A.backend.copy(self.codes[:, bit])
-        solution = bqp.solve(
-            A,
-            self._solver if last else self._early,
-            random_state=self._rng,
-            x0=old if monotone else None,
-            time_limit=AtMost(seconds),
-        )
-        if solution.status == bqp.Status.INTERRUPTED:
-            raise KeyboardInterrupt
+        solver = self._solver if last else self._early
+        solution, x, value = solve_bit(A, solver, old, self._rng, seconds, monotone=self._monotone)
         details = solution.details
         self.is_sampled |= "relaxed_rows" in details and details["relaxed_rows"] < details["merged_n"]
-        x, value = A.backend.copy(solution.x), solution.value
-        if monotone or solution.status == bqp.Status.TIME_LIMIT:
-            if A.backend.dot(x, old) < 0.0:
-                x = -x  # the same solution with the sign that changes fewer samples
-            before = details["start_value"] if monotone else A.value(old)
-            if not value < before - 1e-12 * abs(before):
-                x, value = old, before
         self.update(bit, x)
         gap = relative_gap(value, solution.bound)
         changed = int((x != old).sum())
         return BitRecord(sweep, bit, value, solution.bound, gap, changed, solution.status.value, solution.seconds)
+
+
+def solve_bit(
+    A: bqp.Operator,
+    solver: bqp.Solver,
+    old: Any,
+    rng: np.random.Generator,
+    seconds: float,
+    counts: FloatArray | None = None,
+    monotone: bool = True,
+) -> tuple[bqp.Solution, Any, float]:
+    """The solution of one bit, the signs to take and their value: with ``monotone`` the old ones if no better.
+
+    ``counts`` are the rows that each variable stands for; None: one each.
+    """
+    solution = bqp.solve(A, solver, random_state=rng, x0=old if monotone else None, time_limit=AtMost(seconds))
+    if solution.status == bqp.Status.INTERRUPTED:
+        raise KeyboardInterrupt
+    x, value = A.backend.copy(solution.x), solution.value
+    if monotone or solution.status == bqp.Status.TIME_LIMIT:
+        if A.backend.dot(x, old if counts is None else counts * old) < 0.0:
+            x = -x  # the same solution with the sign that changes fewer rows
+        before = solution.details["start_value"] if monotone else A.value(old)
+        if not value < before - 1e-12 * abs(before):
+            x, value = old, before
+    return solution, x, value
 
 
 def _checked_codes(start: Any, target: bqp.Operator) -> Any:

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from hashlearn import bqp
 from hashlearn.core.names import did_you_mean
-from hashlearn.targets.base import Target, centered_unit_rows
+from hashlearn.targets.base import Groups, Target, centered_unit_rows
 from hashlearn.targets.labels import UNLABELED, Labels, LabelsAndNeighbors, SharedLabels
 from hashlearn.targets.neighbors import Neighbors
 from hashlearn.targets.similarities import Distance, Pairs, Similarity, ThresholdedDistance
@@ -22,6 +22,7 @@ __all__ = [
     "TARGETS",
     "UNLABELED",
     "Distance",
+    "Groups",
     "Labels",
     "LabelsAndNeighbors",
     "Neighbors",

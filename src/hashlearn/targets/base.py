@@ -7,15 +7,55 @@ code, −1: opposite codes, 0: unrelated), so that one target serves every code 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn import bqp
-from hashlearn.core.arrays import is_tensor
+from hashlearn.core.arrays import FloatArray, is_tensor
 from hashlearn.core.memory import densified
 from hashlearn.linalg.unit_rows import scale_to_unit, typical_norm
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Rows that a target does not tell apart, so that they may share a codeword.
+
+    member : the group of each row, 0 to K − 1
+    similarity : Y between the groups, K × K. On the diagonal Y between two rows of a group: 1, or −1 for a row that is
+        alone because it repels its like
+    """
+
+    member: NDArray[np.intp]
+    similarity: FloatArray
+
+    @cached_property
+    def counts(self) -> FloatArray:
+        """Rows of each group."""
+        return np.bincount(self.member, minlength=len(self.similarity)).astype(np.float64)
+
+    @property
+    def shares(self) -> FloatArray:
+        """Part of the rows in each group."""
+        return self.counts / len(self.member)
+
+    @property
+    def are_classes(self) -> bool:
+        """Whether every two groups are opposite, so that any of them may get any codeword."""
+        return bool(np.array_equal(self.similarity, opposite_classes(len(self.similarity))))
+
+    def objective(self, words: FloatArray) -> float:
+        """Eq. (3) over all rows, divided by n², of a codeword for each group: as `hashlearn.inference.objective`."""
+        error = words @ words.T / words.shape[1] - self.similarity
+        return float(self.shares @ (error * error) @ self.shares)
+
+
+def opposite_classes(n_classes: int) -> FloatArray:
+    """Y between classes: 1 on the diagonal, −1 elsewhere."""
+    return 2.0 * np.eye(n_classes) - 1.0
 
 
 class Target(ABC):
@@ -33,8 +73,8 @@ class Target(ABC):
         """This target with every "auto" decided for codes of this length."""
         return self
 
-    def classes(self, y: np.ndarray | None) -> NDArray[Any] | None:
-        """The class of every sample, if this target wants one codeword for each class, else None."""
+    def groups(self, X: Any, y: np.ndarray | None, rng: np.random.Generator) -> Groups | None:
+        """The rows that are alike to this target, which says so without looking for them in Y; None if it does not."""
         return None
 
 

@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 
 from hashlearn import bqp
 from hashlearn.core.labels import label_indicators
-from hashlearn.targets.base import Target
+from hashlearn.targets.base import Groups, Target, opposite_classes
 from hashlearn.targets.neighbors import Neighbors
 
 # With more distinct label sets than this, their similarity is a sparse matrix instead of a factor.
 MAX_FACTORED_SETS = 400
+# More groups than this have no K × K matrix (72 MB) and no inference of their own.
+MOST_GROUPS = 3000
 UNLABELED = -1
 
 
@@ -36,15 +38,20 @@ class Labels(Target):
     needs_labels: ClassVar[bool] = True
 
     def build(self, X: Any, y: np.ndarray | None, rng: np.random.Generator) -> bqp.Operator:
-        assert y is not None
-        if y.ndim != 1:
-            raise ValueError(f"target {self.name!r} needs one class for each sample, got y of shape {y.shape}")
-        one_hot = label_indicators(y)
+        one_hot = label_indicators(_classes(y, self.name))
         weights = np.r_[-1.0, np.full(one_hot.shape[1], 2.0)]
-        return bqp.LowRank(np.hstack([np.ones((len(y), 1)), one_hot]), weights)
+        return bqp.LowRank(np.hstack([np.ones((len(one_hot), 1)), one_hot]), weights)
 
-    def classes(self, y: np.ndarray | None) -> NDArray[Any] | None:
-        return y if y is not None and y.ndim == 1 else None
+    def groups(self, X: Any, y: np.ndarray | None, rng: np.random.Generator) -> Groups | None:
+        classes, member = np.unique(_classes(y, self.name), return_inverse=True)
+        return Groups(member, opposite_classes(len(classes))) if len(classes) <= MOST_GROUPS else None
+
+
+def _classes(y: NDArray[Any] | None, target: str) -> NDArray[Any]:
+    assert y is not None
+    if y.ndim != 1:
+        raise ValueError(f"target {target!r} needs one class for each sample, got y of shape {y.shape}")
+    return y
 
 
 @dataclass(frozen=True)
@@ -66,8 +73,7 @@ class SharedLabels(Target):
 
     def build(self, X: Any, y: np.ndarray | None, rng: np.random.Generator) -> bqp.Operator:
         assert y is not None
-        sets, member = np.unique(np.asarray(y, dtype=bool), axis=0, return_inverse=True)
-        member = member.ravel()
+        sets, member = _label_sets(y)
         n, n_sets = len(member), len(sets)
         background = bqp.LowRank(np.ones((n, 1)), np.array([-1.0]))
         if n_sets <= MAX_FACTORED_SETS:
@@ -79,6 +85,24 @@ class SharedLabels(Target):
         similar = sp.csr_array(indicator @ indicator.T)
         similar.data[:] = 2.0
         return bqp.Sparse(similar) + background
+
+    def groups(self, X: Any, y: np.ndarray | None, rng: np.random.Generator) -> Groups | None:
+        assert y is not None
+        sets, member = _label_sets(y)
+        if not sets[0].any():  # the empty set comes first; its rows share no label with each other either
+            lonely = member == 0
+            sets = np.concatenate([sets[1:], np.zeros((lonely.sum(), sets.shape[1]), dtype=bool)])
+            member = np.where(lonely, len(sets) - lonely.sum() - 1 + np.cumsum(lonely), member - 1)
+        if len(sets) > MOST_GROUPS:
+            return None
+        labels = sets.astype(np.float64)
+        return Groups(member, np.where(labels @ labels.T > 0.0, 1.0, -1.0))
+
+
+def _label_sets(y: NDArray[Any]) -> tuple[NDArray[np.bool_], NDArray[np.intp]]:
+    """The distinct sets of labels, in order, and the number of the set of each row."""
+    sets, member = np.unique(np.asarray(y, dtype=bool), axis=0, return_inverse=True)
+    return sets, member.ravel()
 
 
 @dataclass(frozen=True)
@@ -120,9 +144,7 @@ class LabelsAndNeighbors(Target):
         return replace(self, neighbors=self.neighbors.for_bits(n_bits))
 
     def build(self, X: Any, y: np.ndarray | None, rng: np.random.Generator) -> bqp.Operator:
-        assert y is not None
-        if y.ndim != 1:
-            raise ValueError(f"target {self.name!r} needs one class for each sample, got y of shape {y.shape}")
+        y = _classes(y, self.name)
         has_label = labeled(y)
         E = self.neighbors.embedding(X, rng)
         if not has_label.any():

@@ -77,14 +77,14 @@ class TabuWalks:
         going = True
         while going and counts[MOVE] < max_moves:
             moves = min(piece, max_moves - int(counts[MOVE]))
-            going = _walk(*state, shortest, patience, self._tolerance, moves)
+            going = tabu_moves(*state, shortest, patience, self._tolerance, moves)
             if between is not None:
                 between(Walk(best_x, float(values[BEST]), int(counts[MOVE])))
         return Walk(best_x, float(values[BEST]), int(counts[MOVE]))
 
 
 @njit(cache=True, nogil=True)
-def _walk(  # type: ignore[no-untyped-def]
+def tabu_moves(  # type: ignore[no-untyped-def]
     A, x, gain, best_x, until, counts, values, random, shortest, patience, tolerance, moves
 ):
     """Up to ``moves`` moves; False once patience has run out. ``until[i]``: the first move that may flip i."""
