@@ -14,7 +14,7 @@ from benchmarks.bqp.exact_bounds import FAMILIES, ExactProblem, given, wrong_cla
 from hashlearn import bqp
 from hashlearn.bqp import LowRank, Status, as_operator
 from hashlearn.bqp.error_bounds import leveled, sum_below
-from hashlearn.bqp.merging import merge_identical_rows
+from hashlearn.bqp.presolve import merge
 from hashlearn.bqp.rows.inertia import Inertia, is_positive_definite
 from hashlearn.bqp.rows.numpy_rows import NumpyRows
 from hashlearn.bqp.sdr.certificate import (
@@ -294,9 +294,9 @@ def test_rows_are_merged_only_where_that_is_exact():
     w = np.array([1.0, 1.0, -1.0])
     rows = ((p, q, math.hypot(p, q)) for p, q in np.random.default_rng(0).random((1000, 2)))
     row = next(p for p in map(np.array, rows) if (p * p) @ w <= 0.0 < (exact(p) ** 2) @ exact(w))
-    assert merge_identical_rows(LowRank([row, row, row], w)).operator.n == 3
-    assert merge_identical_rows(LowRank([[1.0, 1.0]] * 3, [1.0, -1.0])).operator.n == 1
-    assert merge_identical_rows(LowRank([[0.1, 3.0]] * 3, [1.0, -1.0])).operator.n == 1
+    assert merge(LowRank([row, row, row], w)) is None
+    assert merge(LowRank([[1.0, 1.0]] * 3, [1.0, -1.0])).problem.n == 1
+    assert merge(LowRank([[0.1, 3.0]] * 3, [1.0, -1.0])).problem.n == 1
 
 
 @pytest.mark.parametrize("n", [60, 1000])

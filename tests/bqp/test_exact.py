@@ -102,7 +102,7 @@ def test_rounding_does_not_pick_the_wrong_point():
     A = small + 1e7 * np.eye(14)
     x, bound = exact.enumerate_signs(as_operator(A))
     assert x @ small @ x == pytest.approx(brute_force(small), rel=1e-9)
-    assert bound == math.nextafter(x @ (A @ x) - exact._rounding(A), -math.inf)
+    assert bound == math.nextafter(x @ (A @ x) - exact._rounding(A, exact.FLIPS), -math.inf)
 
 
 @pytest.mark.parametrize("copies", [1, 4, 20_000])

@@ -125,7 +125,7 @@ def test_every_usual_random_state_is_welcome(seed):
 
 
 @dataclasses.dataclass(frozen=True)
-class Endless:
+class Endless(bqp.Solver):
     """Offers one good point, then ticks for ever, or is interrupted."""
 
     name = "endless"
@@ -152,7 +152,7 @@ def test_time_limit_and_ctrl_c_return_the_best_so_far(interrupt, status):
 
 
 @dataclasses.dataclass(frozen=True)
-class Claims:
+class Claims(bqp.Solver):
     """Offers all ones, and this bound."""
 
     name = "claims"
@@ -231,7 +231,7 @@ def test_the_best_point_stays_when_the_solver_goes_on_with_its_array():
 
 
 @dataclasses.dataclass(frozen=True)
-class Compiles:
+class Compiles(bqp.Solver):
     """Compiles a kernel, which takes longer than the time limit of the test, and then ticks."""
 
     name: ClassVar[str] = "compiles"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from hashlearn import bqp
-from hashlearn.bqp import merging
+from hashlearn.bqp import presolve
 from hashlearn.bqp.rows import Rows, rows_of
 from hashlearn.linalg.rotation import _quantized
 from tests.bqp.problems import brute_force
@@ -20,7 +20,7 @@ DTYPES = {"float32": (torch.float32, 2e-5), "float64": (torch.float64, 1e-11)}
 
 @pytest.fixture(autouse=True)
 def _no_small_problems_on_the_host(monkeypatch):
-    monkeypatch.setattr(merging, "HOST_ROWS", 0)
+    monkeypatch.setattr(presolve, "HOST_ROWS", 0)
     monkeypatch.setattr(torch_blocks, "BLOCK", 64)  # several blocks and a rest
 
 
@@ -130,16 +130,17 @@ def test_identical_rows_are_merged_as_in_numpy():
     rows = torch.randn((9, 4), generator=generator)
     P = rows[torch.randint(0, 9, (200,), generator=generator)]
     weights = -np.ones(4)
-    ours = merging.merge_identical_rows(bqp.LowRank(P, weights))
-    theirs = merging.merge_identical_rows(bqp.LowRank(P.double().numpy(), weights))
-    np.testing.assert_array_equal(ours.groups.numpy(), theirs.groups)
-    np.testing.assert_allclose(ours.operator.P.numpy(), theirs.operator.P, rtol=1e-6)
+    ours = presolve.merge(bqp.LowRank(P, weights))
+    theirs = presolve.merge(bqp.LowRank(P.double().numpy(), weights))
+    np.testing.assert_allclose(ours.problem.P.numpy(), theirs.problem.P, rtol=1e-6)
+    z = np.where(np.random.default_rng(0).random(theirs.problem.n) < 0.5, -1.0, 1.0)
+    np.testing.assert_array_equal(ours.expand(torch.tensor(z)).numpy(), theirs.expand(z))
     x = torch.where(torch.rand(200, generator=generator) < 0.5, -1.0, 1.0)
     np.testing.assert_array_equal(ours.collapse(x).numpy(), theirs.collapse(x.double().numpy()))
 
 
 def test_small_problems_take_any_method_through_the_host(monkeypatch):
-    monkeypatch.setattr(merging, "HOST_ROWS", 1000)
+    monkeypatch.setattr(presolve, "HOST_ROWS", 1000)
     A = bqp.LowRank(torch.tensor([[1.0, 0.5], [1.0, -2.0], [-1.0, 1.0]]), [-1.0, 1.0])
     solution = bqp.solve(A, "exact", x0=torch.ones(3))
     assert isinstance(solution.x, torch.Tensor)
@@ -171,6 +172,6 @@ def test_bad_input_is_named(bad, error, message):
 
 @pytest.mark.parametrize("host_rows", [0, 1000])
 def test_a_tensor_of_zeros_is_a_problem(host_rows, monkeypatch):
-    monkeypatch.setattr(merging, "HOST_ROWS", host_rows)
+    monkeypatch.setattr(presolve, "HOST_ROWS", host_rows)
     solution = bqp.solve(bqp.LowRank(torch.zeros((5, 2)), [1.0, -1.0]))
     assert (solution.value, solution.bound, solution.status) == (0.0, 0.0, "optimal")

@@ -11,7 +11,7 @@ from hashlearn import bqp
 
 
 @dataclass(frozen=True)
-class Interrupted:
+class Interrupted(bqp.Solver):
     """Finds something, then the user presses Ctrl-C."""
 
     name: ClassVar[str] = "interrupted"
@@ -22,7 +22,7 @@ class Interrupted:
 
 
 @dataclass(frozen=True)
-class Endless:
+class Endless(bqp.Solver):
     """Never ends by itself."""
 
     name: ClassVar[str] = "endless"

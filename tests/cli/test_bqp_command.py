@@ -25,7 +25,7 @@ KEYS = ["file", "sense", "n", "method", "value", "bound", "gap", "status", "seco
 
 
 @dataclass(frozen=True)
-class Enumerate:
+class Enumerate(bqp.Solver):
     """All assignments, in one go; proves its answer, or keeps the proof to itself."""
 
     name: ClassVar[str] = "enumerate"
@@ -41,7 +41,7 @@ class Enumerate:
 
 
 @dataclass(frozen=True)
-class Small:
+class Small(bqp.Solver):
     """Refuses any problem, as a method with a size limit does."""
 
     name: ClassVar[str] = "small"
@@ -126,7 +126,7 @@ def test_a_gap_that_has_no_size_is_null(tmp_path: Path, monkeypatch: pytest.Monk
     """A bound of zero under a value that is not zero has no relative gap."""
 
     @dataclass(frozen=True)
-    class Zero:
+    class Zero(bqp.Solver):
         name: ClassVar[str] = "zero"
 
         def run(self, A: Any, run: Any, rng: Any, x0: Any) -> bqp.Status:

@@ -29,7 +29,7 @@ from pathlib import Path
 from hashlearn import bqp
 from hashlearn.cli import main
 
-class Slow:
+class Slow(bqp.Solver):
     name = "slow"
     def run(self, A, run, rng, x0):
         Path("begun").touch()

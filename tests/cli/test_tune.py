@@ -19,7 +19,7 @@ LABELLED = ["tune", "X.npy", "--labels", "y.npy", "-o", "new", "--bits", 6]
 
 
 @dataclass(frozen=True)
-class Interrupted:
+class Interrupted(bqp.Solver):
     """The user presses Ctrl-C in the middle of a bit."""
 
     name: ClassVar[str] = "interrupted"

@@ -189,7 +189,7 @@ def test_the_report_says_what_ran_in_blocks(solver, words):
 
 
 @dataclass(frozen=True)
-class Endless:
+class Endless(bqp.Solver):
     """Works until its time is over."""
 
     name = "endless"
@@ -200,7 +200,7 @@ class Endless:
 
 
 @dataclass(frozen=True)
-class Interrupted:
+class Interrupted(bqp.Solver):
     """Meets Ctrl-C."""
 
     name = "interrupted"

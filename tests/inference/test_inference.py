@@ -112,7 +112,7 @@ def test_literal_mode_takes_what_the_solver_says_and_does_all_sweeps():
 
 
 @dataclasses.dataclass(frozen=True)
-class Slow:
+class Slow(bqp.Solver):
     """Waits, and offers nothing."""
 
     name = "slow"
@@ -158,7 +158,7 @@ def test_a_limit_that_is_not_reached_changes_no_code(engine, solver, monkeypatch
 
 
 @dataclasses.dataclass(frozen=True)
-class SlowAtFirst:
+class SlowAtFirst(bqp.Solver):
     """Waits for the time limit the first time."""
 
     calls: list
@@ -183,7 +183,7 @@ def test_a_bit_that_takes_more_than_its_share_leaves_time_for_the_others():
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Offers:
+class Offers(bqp.Solver):
     """Offers one point."""
 
     x: np.ndarray

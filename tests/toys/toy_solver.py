@@ -8,11 +8,11 @@ from typing import ClassVar
 import numpy as np
 
 from hashlearn.bqp.operators import Operator
-from hashlearn.bqp.solution import Run, Status
+from hashlearn.bqp.solution import Run, Solver, Status
 
 
 @dataclass(frozen=True)
-class ToySolver:
+class ToySolver(Solver):
     """Draws random signs. No bound."""
 
     n_draws: int = 8

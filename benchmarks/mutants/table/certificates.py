@@ -131,14 +131,14 @@ MUTANTS = [
     Mutant(
         "enumeration forgets the rounding of A's entries",
         "bqp/methods/exact.py",
-        "below(best_value - _rounding(A) - float(operator.entry_error().sum()))",
-        "below(best_value - _rounding(A))",
+        "below(best_value - _rounding(A, min(FLIPS, total)) - float(operator.entry_error().sum()))",
+        "below(best_value - _rounding(A, min(FLIPS, total)))",
         ROUNDING,
     ),
     Mutant(
         "enumeration forgets the rounding of its own sums",
         "bqp/methods/exact.py",
-        "below(best_value - _rounding(A) - float(operator.entry_error().sum()))",
+        "below(best_value - _rounding(A, min(FLIPS, total)) - float(operator.entry_error().sum()))",
         "below(best_value - float(operator.entry_error().sum()))",
         EXACT,
     ),
@@ -187,8 +187,8 @@ MUTANTS = [
     Mutant(
         "optimal without the rounding of the value",
         "bqp/solve.py",
-        "optimal = is_optimal(value + operator.value_error() + slack, bound)",
-        "optimal = is_optimal(value, bound)",
+        "optimal = is_optimal(value + problem.value_error() + slack, min(bound, value))",
+        "optimal = is_optimal(value, min(bound, value))",
         ("tests/bqp/test_solve.py",),
     ),
     Mutant(
@@ -215,8 +215,8 @@ MUTANTS = [
     Mutant(
         "the trace of a scaled problem is in other units",
         "bqp/solution.py",
-        "TraceEntry(self.seconds, self._stage, self.shown(self.value), self.shown(self.bound))",
-        "TraceEntry(self.seconds, self._stage, self.value, self.bound)",
+        "return min(self.start_value, self.shown(self.value)), self.shown(self.bound)",
+        "return min(self.start_value, self.value), self.bound",
         ROUNDING,
     ),
     Mutant(

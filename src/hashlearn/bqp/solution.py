@@ -9,12 +9,13 @@ from __future__ import annotations
 import math
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +23,7 @@ from numpy.typing import NDArray
 from hashlearn.bqp.error_bounds import float_at_most
 from hashlearn.bqp.exact_form import ExactForm
 from hashlearn.bqp.operators import Operator
+from hashlearn.bqp.presolve import Step
 from hashlearn.bqp.rows import TallArray
 from hashlearn.core.progress import Progress, ProgressCallback
 from hashlearn.core.thresholds import LARGEST_ENUMERATED
@@ -167,9 +169,10 @@ class Lattice(NamedTuple):
         steps = math.ceil((Fraction(bound) - self.base) / self.step)
         return max(bound, float(self.base + steps * self.step))
 
-    def moved(self, unit: float, constant: float) -> Lattice:
-        """The lattice of v if this one holds unit · (v + constant); 1 / unit and the constant are integers."""
-        return Lattice(int(self.base / Fraction(unit)) - int(constant), int(self.step / Fraction(unit)))
+    def moved(self, step: Step) -> Lattice:
+        """The lattice of the values after ``step``, whose constant and 1 / unit are integers for an A of integers."""
+        unit = Fraction(step.unit)
+        return Lattice(int(self.base / unit) - int(step.constant), int(self.step / unit))
 
 
 def _common_divisor(A: Operator) -> int:
@@ -189,6 +192,25 @@ def _common_divisor(A: Operator) -> int:
     return found
 
 
+class Solver(ABC):
+    """A frozen dataclass of hyper-parameters with a method that runs it. Its first docstring line goes to the docs.
+
+    The attributes say which steps of `solve` keep the meaning of the method, and what it can read. Where that depends
+    on a parameter, a property takes the attribute's place.
+    """
+
+    name: ClassVar[str]
+    merges = False  # equal rows of a low-rank A may become one
+    eliminates = False  # variables of few neighbors may be taken from a sparse A
+    enumerates = False  # up to 20 variables may be enumerated instead
+    takes_tensors = False  # low-rank tensors of more rows than are copied to the host
+    takes_sparse_tensors = False
+
+    @abstractmethod
+    def run(self, A: Operator, run: Run, rng: np.random.Generator, x0: TallArray | None) -> Status:
+        """Offer points (and bounds) to ``run``; return how it ended. ``x0`` is a start that was offered already."""
+
+
 class Run:
     """The incumbent, the clock and the trace of one solve. Several threads may offer and tick at once."""
 
@@ -201,17 +223,20 @@ class Run:
         unit: float = 1.0,
         started: float | None = None,
         paused: Callable[[], float] = lambda: 0.0,
+        exact: ExactForm | None = None,
     ) -> None:
         self.A = A
+        self.steps: list[Step] = []
         self.unit, self.constant = unit, 0.0  # of values and bounds that the user sees: see `shown`
         self.method = method
         self.details: dict[str, Any] = {}
         self.trace: list[TraceEntry] = []
         self.bound = -np.inf
-        self.exact: ExactForm | None = None  # of A
+        self.exact = exact  # A in integers
         self.exact_bound: Fraction | None = None
         self.x: TallArray | None = None  # until the first offer
         self.value = np.inf
+        self.start_value = np.inf  # that of the caller's start in the caller's problem
         self._lattice = Lattice.of(A)
         self._progress = progress
         self._next_report = -np.inf
@@ -226,12 +251,24 @@ class Run:
         self._parent: Run | None = None
         self._ended: Callable[[], bool] = lambda: False
 
-    def restate(self, A: Operator, unit: float, constant: float, exact: ExactForm | None) -> None:
-        """Take a smaller form of the problem, whose values v stand for unit · (v + constant), before any offer."""
-        self.A, self.constant, self.exact = A, constant, exact
-        self.unit *= unit
-        if self._lattice is not None:
-            self._lattice = self._lattice.moved(unit, constant)
+    def offer_start(self, x: TallArray) -> None:
+        """Store the caller's start, before the problem is made smaller."""
+        self.offer(x)
+        self.start_value = self.details["start_value"] = self.shown(self.value)
+
+    def reduce(self, step: Step | None) -> None:
+        """Go on with the problem of ``step``, and with the start in its variables."""
+        if step is None:
+            return
+        keeps_values = step.unit == 1.0 and step.constant == 0.0
+        self._lattice = Lattice.of(step.problem) if keeps_values else self._lattice and self._lattice.moved(step)
+        self.steps.append(step)
+        self.A, self.exact = step.problem, step.form
+        self.unit *= step.unit
+        self.constant = self.constant / step.unit + step.constant
+        if self.x is not None:
+            self.x = step.collapse(self.x)
+            self.value = self.A.value(self.x)
 
     def part(self, method: str, ended: Callable[[], bool]) -> Run:
         """A run of its own for one of several solvers that work side by side. What it is offered, this one gets too.
@@ -351,9 +388,8 @@ class Run:
 
     def _call(self, stage: str, fraction: float | None) -> None:
         if self._progress is not None:
-            value, bound = self.shown(self.value), self.shown(self.bound)
             total = None if fraction is None else 1.0
-            self._progress(SolverProgress(stage, fraction or 0.0, total, self.method, self.seconds, value, bound))
+            self._progress(SolverProgress(stage, fraction or 0.0, total, self.method, self.seconds, *self._best()))
 
     @property
     def seconds_left(self) -> float:
@@ -370,7 +406,11 @@ class Run:
 
     def _record(self) -> None:
         if len(self.trace) < TRACE_LIMIT:
-            self.trace.append(TraceEntry(self.seconds, self._stage, self.shown(self.value), self.shown(self.bound)))
+            self.trace.append(TraceEntry(self.seconds, self._stage, *self._best()))
+
+    def _best(self) -> tuple[float, float]:
+        """Value and bound as the user sees them."""
+        return min(self.start_value, self.shown(self.value)), self.shown(self.bound)
 
 
 def status_of(solver: Any, A: Operator, run: Run, rng: np.random.Generator, x0: Any) -> Status:

@@ -8,50 +8,34 @@ import numbers
 import time
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hashlearn.bqp import merging
-from hashlearn.bqp.constraints import contracted
-from hashlearn.bqp.elimination import Eliminated, eliminated, repeated_exactly
+from hashlearn.bqp.elimination import eliminate
 from hashlearn.bqp.error_bounds import below, constant_bound, float_at_most, leveled
+from hashlearn.bqp.exact_form import ExactForm
 from hashlearn.bqp.methods.augmented_lagrangian import AugmentedLagrangian
 from hashlearn.bqp.methods.auto import Auto
-from hashlearn.bqp.methods.exact import Exact, enumerate_signs
+from hashlearn.bqp.methods.exact import Exact
 from hashlearn.bqp.methods.graph_cut import GraphCut
 from hashlearn.bqp.methods.local_search import LocalSearch
 from hashlearn.bqp.methods.nopt import NonlinearOptimization
 from hashlearn.bqp.methods.spectral import Spectral
-from hashlearn.bqp.operators import Operator, Structured, as_operator
+from hashlearn.bqp.operators import Operator, as_operator
+from hashlearn.bqp.presolve import fix, merge, to_host
 from hashlearn.bqp.proof.solver import BranchAndBound
+from hashlearn.bqp.rows import TallArray
 from hashlearn.bqp.sdr import SemidefiniteRelaxation
-from hashlearn.bqp.solution import Run, Solution, Status, is_optimal, relative_gap, status_of
+from hashlearn.bqp.solution import Run, Solution, Solver, Status, is_optimal, relative_gap, status_of
 from hashlearn.core.checks import generator
 from hashlearn.core.compilation import compilation_clock
 from hashlearn.core.names import did_you_mean
 from hashlearn.core.progress import ProgressCallback
 from hashlearn.core.progress_bar import watched
 from hashlearn.core.threads import one_blas_thread
-from hashlearn.core.thresholds import (
-    ELIMINATION_SECONDS,
-    ELIMINATION_SHARE,
-    EXACTLY_ELIMINATED_ENTRIES,
-    LARGEST_ENUMERATED,
-    LARGEST_TREE,
-)
-
-
-@runtime_checkable
-class Solver(Protocol):
-    """A frozen dataclass of hyper-parameters with a method that runs it. Its first docstring line goes to the docs."""
-
-    name: ClassVar[str]
-
-    def run(self, A: Operator, run: Run, rng: np.random.Generator, x0: np.ndarray | None) -> Status:
-        """Offer points (and bounds) to ``run``; return how it ended."""
-
+from hashlearn.core.thresholds import ELIMINATION_SECONDS, ELIMINATION_SHARE, LARGEST_ENUMERATED, LARGEST_TREE
 
 METHODS: dict[str, type[Solver]] = {
     "auto": Auto,
@@ -115,129 +99,118 @@ def solve(
     array([ 1,  1, -1], dtype=int8)
     """
     started = time.perf_counter()
-    operator = as_operator(A)
-    solver = configured(method, max_iter)
+    operator, solver, rng = as_operator(A), configured(method, max_iter), generator(random_state)
     if time_limit is not None and (not isinstance(time_limit, numbers.Real) or not time_limit > 0):
         kind = ValueError if isinstance(time_limit, numbers.Real) else TypeError
         raise kind(f"time_limit must be a positive number of seconds or None, got {time_limit!r}")
-    rng = generator(random_state)
-    if not operator.backend.on_host:
-        if fixed:
-            raise ValueError("fixed takes problems in NumPy arrays; copy the tensor to the host first")
-        if operator.n <= merging.HOST_ROWS and operator.is_low_rank:
-            return _solved_on_host(operator, solver, rng, time_limit, x0, progress, verbose)
-        if not operator.is_low_rank and not isinstance(solver, Auto | SemidefiniteRelaxation):
-            raise ValueError(f"method {solver.name!r} takes no sparse tensor; use 'sdr', or a scipy.sparse matrix")
-        if not getattr(solver, "any_rows", False):
-            able = ", ".join(repr(name) for name, made in METHODS.items() if getattr(made, "any_rows", False))
-            raise ValueError(f"method {solver.name!r} takes NumPy arrays; for this kind of rows use {able}")
+    if fixed and not operator.backend.on_host:
+        raise ValueError("fixed takes problems in NumPy arrays; copy the tensor to the host first")
     start = None if x0 is None else operator.backend.signs(x0, operator.n)
-
     with one_blas_thread(), watched(progress, verbose) as report, compilation_clock() as compiling:
+        copy = to_host(operator)
+        if copy is not None and start is not None:
+            start = copy.collapse(start)
+        problem, unit, _ = leveled(operator if copy is None else copy.problem)
         form = operator.exact_form() if operator.n <= LARGEST_TREE else None
-        operator, unit, size = leveled(operator)
-        if form is not None and unit != 1.0:
-            form = form.scaled(1 - math.frexp(unit)[1])
-        inner = contracted(operator, fixed) if fixed else None
-        problem = operator
-        if inner is not None:
-            problem, size = inner.operator, inner.operator.scale()
-        run = Run(problem, solver.name, time_limit, report, unit, started, compiling)
-        run.exact = form if form is None or inner is None else inner.exact(form)
-        smaller = _without_few_neighbors(problem, solver, run)
-        if smaller is not None:
-            run.restate(smaller.operator, smaller.unit, smaller.constant, smaller.exact and smaller.exact.form)
-            run.details["eliminated"] = problem.n - smaller.operator.n
-        steps = [step for step in (inner, smaller) if step is not None]
+        form = form and form.scaled(1 - math.frexp(unit)[1])
+        run = Run(problem, solver.name, time_limit, report, unit, started, compiling, form)
         try:
             if start is not None:
-                given = start
-                for step in steps:
-                    start = step.collapse(start)
-                run.offer(start)
-                # An elimination sets the variables that are gone to their best, so its value may be better than x0's.
-                run.details["start_value"] = unit * (run.value if smaller is None else operator.value(given))
-            if run.exact is not None and (run.A.n == 1 or (size == 0.0 and run.A.n <= LARGEST_ENUMERATED)):
-                status = Status.CONVERGED
-                best, least = enumerate_signs(run.A, exact=run.exact)
-                run.offer(best)
-                run.offer_bound(least)
-            elif run.A.n == 1 or size == 0.0:  # all x have the same value
-                status = Status.CONVERGED
-                run.offer(run.A.backend.ones(run.A.n))
-                run.offer_bound(constant_bound(run.A))
-            else:
-                status = status_of(solver, run.A, run, rng, start)
+                run.offer_start(start)
+            _presolve(run, solver, fixed)
+            status = _status(run, solver, rng)
             run.report_end()
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
-        x = run.A.backend.ones(run.A.n) if run.x is None else run.x
-        for step in reversed(steps):
-            x = step.expand(x)
-        # On a device every offered value was computed in float64 already, which saves a pass over P.
-        value = operator.value(x) if operator.backend.on_host or run.x is None else run.value
-    proven, slack = run.bound, sum(step.slack for step in steps)
-    if smaller is not None:
-        proven = smaller.unit * (proven + smaller.constant)
-        run.details.pop("proof", None)  # it is about the smaller problem
-    bound = min(proven if slack == 0.0 else below(proven - slack), value)
+        if len(run.steps) > bool(fixed):
+            run.details.pop("proof", None)  # it is about a smaller problem than the caller's
+        solution = _postsolve(run, problem, unit, form, start, status)
+    x = solution.x if copy is None else copy.expand(solution.x)
+    return dataclasses.replace(solution, x=operator.backend.as_int8(x))
+
+
+def _presolve(run: Run, solver: Solver, fixed: Mapping[int, int] | None) -> None:
+    """Take the steps that keep the meaning of the solver."""
+    if fixed:
+        run.reduce(fix(run.A, fixed, run.exact))
+    if solver.merges:
+        for step in (merge, to_host):
+            run.reduce(step(run.A))
+        run.details["merged_n"] = run.A.n
+    entries = run.A.sparse.nnz if run.A.is_sparse and run.A.backend.on_host else 0
+    if solver.eliminates and 0.0 < ELIMINATION_SECONDS * entries < ELIMINATION_SHARE * run.seconds_left:
+        n = run.A.n
+        run.reduce(eliminate(run.A, run.exact))
+        if run.A.n < n:
+            run.details["eliminated"] = n - run.A.n
+
+
+def _status(run: Run, solver: Solver, rng: np.random.Generator) -> Status:
+    """Solve what is left, by enumeration if it is small and the solver allows that, and say how it ended."""
+    A = run.A
+    if not A.backend.on_host:
+        _require_tensors(A, solver)
+    is_constant = A.n == 1 or A.scale() == 0.0  # all signs have the same value
+    if A.backend.on_host and A.n <= LARGEST_ENUMERATED and (solver.enumerates or is_constant):
+        run.details["engine"] = "enumeration"
+        return status_of(Exact(), A, run, rng, None)
+    if is_constant:
+        run.offer(A.backend.ones(A.n))
+        run.offer_bound(constant_bound(A))
+        return Status.CONVERGED
+    return status_of(solver, A, run, rng, run.x)
+
+
+def _postsolve(
+    run: Run, problem: Operator, unit: float, form: ExactForm | None, start: TallArray | None, status: Status
+) -> Solution:
+    """The answer for ``problem``, which the steps of ``run`` made smaller, in the caller's ``unit``."""
+    x = run.A.backend.ones(run.A.n) if run.x is None else run.x
+    bound, slack = run.bound, 0.0
+    for step in reversed(run.steps):
+        x, bound, slack = step.expand(x), step.bound(bound), step.unit * slack + step.slack
+    # On a device every offered value was computed in float64 already, which saves a pass over P.
+    value = problem.value(x) if problem.backend.on_host or run.x is None else run.value
+    if start is not None and run.start_value < unit * value:  # merged rows may have had different signs in the start
+        x, value = start, run.start_value / unit
     exact_bound = run.exact_bound
-    if exact_bound is not None and form is not None:
-        if smaller is not None:
-            assert smaller.exact is not None
-            exact_bound = Fraction(smaller.unit) * exact_bound + smaller.exact.constant
+    if exact_bound is not None:
+        assert form is not None
+        assert run.exact is not None
+        units = math.prod(Fraction(step.unit) for step in run.steps)
+        exact_bound = units * (exact_bound + run.exact.zero) - form.zero
         exact_value = form.value(x)
         if abs(Fraction(value) - exact_value) > FAR_OFF * abs(exact_value):
             value = float(exact_value)
-        bound = min(max(bound, float_at_most(exact_bound - Fraction(form.rounding))), value)
-        optimal = is_optimal(exact_value, max(exact_bound, Fraction(bound) - Fraction(form.rounding)))
+        bound = max(bound, float_at_most(exact_bound - Fraction(form.rounding)))
+        proven = max(exact_bound, Fraction(min(bound, value)) - Fraction(form.rounding))
+        optimal = is_optimal(exact_value, proven)
     else:
-        optimal = is_optimal(value + operator.value_error() + slack, bound)
-    optimal = optimal and is_optimal(value, bound)
+        optimal = is_optimal(value + problem.value_error() + slack, min(bound, value))
+    bound = min(bound, value)
+    optimal &= is_optimal(value, bound)
     if optimal or status == Status.OPTIMAL:
         status = Status.OPTIMAL if optimal else Status.CONVERGED
     return Solution(
-        x=operator.backend.as_int8(x),
+        x=x,
         value=unit * value,
         bound=unit * bound if unit * bound / unit == bound else below(unit * bound),
         gap=relative_gap(value, bound),
         status=status,
         trace=tuple(run.trace),
-        method=solver.name,
+        method=run.method,
         seconds=run.seconds,
         details=run.details,
         exact_bound=None if exact_bound is None else Fraction(unit) * exact_bound,
     )
 
 
-def _without_few_neighbors(A: Operator, solver: Solver, run: Run) -> Eliminated | None:
-    """A without its variables of few neighbors, for solvers that search, if that leaves them enough of their time."""
-    if not getattr(solver, "eliminates", False) or not (A.is_sparse and A.backend.on_host):
-        return None
-    if ELIMINATION_SECONDS * A.sparse.nnz >= ELIMINATION_SHARE * run.seconds_left:
-        return None
-    found = eliminated(A)
-    if found is not None and run.exact is not None and A.sparse.nnz <= EXACTLY_ELIMINATED_ENTRIES:
-        found = dataclasses.replace(found, exact=repeated_exactly(found, run.exact))
-    return found
-
-
-def _solved_on_host(
-    operator: Structured,
-    solver: Solver,
-    rng: np.random.Generator,
-    time_limit: float | None,
-    x0: Any,
-    progress: ProgressCallback | None,
-    verbose: bool,
-) -> Solution:
-    """Solve a small problem on a device as a NumPy array; the signs come back as a tensor on the device."""
-    rows = operator.rows
-    start = None if x0 is None else rows.to_numpy(rows.signs(x0, operator.n))
-    host = Structured.unchecked(P=rows.to_host(), weights=operator.weights)
-    options: dict[str, Any] = {"time_limit": time_limit, "progress": progress, "verbose": verbose}
-    solution = solve(host, solver, random_state=rng, x0=start, **options)
-    return dataclasses.replace(solution, x=rows.as_int8(rows.from_numpy(solution.x.astype(np.float64))))
+def _require_tensors(A: Operator, solver: Solver) -> None:
+    if not A.is_low_rank and not solver.takes_sparse_tensors:
+        raise ValueError(f"method {solver.name!r} takes no sparse tensor; use 'sdr', or a scipy.sparse matrix")
+    if not solver.takes_tensors:
+        able = ", ".join(repr(name) for name, kind in METHODS.items() if kind.takes_tensors)
+        raise ValueError(f"method {solver.name!r} takes NumPy arrays; for this kind of rows use {able}")
 
 
 def configured(method: str | Solver, max_iter: int | None = None, argument: str = "method") -> Solver:

@@ -70,8 +70,8 @@ LOOK_AT_COLUMNS = 32
 LARGEST_PROVEN, PROVING_WORK = 120, 4000
 
 # Variables of few neighbors are eliminated before a search, unless that would take more than this share of the time
-# limit. It takes up to this many seconds for each entry of a sparse A: 2 s for three million on a busy core.
-ELIMINATION_SECONDS, ELIMINATION_SHARE = 1e-6, 0.05
+# limit. It takes up to this many seconds for each entry of a sparse A: 0.8 s for 300,000 on a busy core.
+ELIMINATION_SECONDS, ELIMINATION_SHARE = 3e-6, 0.1
 
 # Local search: up to this n a low-rank A is made dense (32 MiB at most) for tabu walks; beyond, it is swept.
 LARGEST_DENSIFIED = 2048

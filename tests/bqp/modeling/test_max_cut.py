@@ -226,7 +226,7 @@ def test_asymmetry_of_rounding_is_accepted() -> None:
 
 
 @dataclass(frozen=True)
-class SecondBest:
+class SecondBest(bqp.Solver):
     """Offers signs that are worse than the best by one small edge, and the bound of the best."""
 
     name: ClassVar[str] = "second_best"

@@ -16,10 +16,9 @@ from scipy.optimize import minimize
 
 from hashlearn.bqp.eigen import Tick, smallest_weighted_eigenpair
 from hashlearn.bqp.flips import Descent
-from hashlearn.bqp.merging import merge_identical_rows
 from hashlearn.bqp.methods.spectral import sign, spectral_relaxation
 from hashlearn.bqp.operators import Operator
-from hashlearn.bqp.solution import Run, Status
+from hashlearn.bqp.solution import Run, Solver, Status
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import whole_number
 
@@ -31,7 +30,7 @@ SMALLEST_WEIGHT = 1e-3  # of a row, relative to the mean: a variable with almost
 
 
 @dataclass(frozen=True)
-class AugmentedLagrangian:
+class AugmentedLagrangian(Solver):
     """Minimizes xᵀAx − Λᵀ Φ(x) + μ/2 ‖Φ(x)‖², eq. (17), for updated Λ and growing μ, and takes signs. No bound.
 
     The default is the paper's method made to descend. ``AugmentedLagrangian.literal()`` is Algorithm 2 as
@@ -64,7 +63,7 @@ class AugmentedLagrangian:
     - The signs of every iterate are 1-flipped and the best are returned, instead of the signs of the last iterate.
     - α = 3 instead of 10; T = 20 and ε is relative, so that ε and not T ends the loop, after about eight iterations.
     - A diagonal that a dense or sparse part stores is left out of the eigenproblem, being a constant of xᵀAx.
-    - Identical rows of a low-rank A are merged first, which is exact (see `merging`).
+    - Equal rows of a low-rank A are merged first, which is exact (see `presolve`).
 
     The choices were made looking at the max-cut graphs G1, G14, G22, G43 and generated problems.
 
@@ -90,6 +89,11 @@ class AugmentedLagrangian:
 
     name: ClassVar[str] = "al"
 
+    @property
+    def merges(self) -> bool:  # type: ignore[override]
+        """The paper's eigenvector weighs variables, so its method sees all rows."""
+        return not self.as_printed
+
     def __post_init__(self) -> None:
         whole_number(self.max_iter, "max_iter", least=1)
         whole_number(self.inner_iter, "inner_iter", least=1)
@@ -112,8 +116,6 @@ class AugmentedLagrangian:
 
     def run(self, A: Operator, run: Run, rng: np.random.Generator, x0: np.ndarray | None) -> Status:
         """Offer the signs of the iterates."""
-        if x0 is not None:
-            run.offer(x0)
         converged = self._run_literal(A, run, rng) if self.as_printed else self._run_descent(A, run, rng, x0)
         return Status.CONVERGED if converged else Status.ITERATION_LIMIT
 
@@ -125,23 +127,21 @@ class AugmentedLagrangian:
         return converged
 
     def _run_descent(self, A: Operator, run: Run, rng: np.random.Generator, x0: np.ndarray | None) -> bool:
-        merged = merge_identical_rows(A)
-        small = merged.operator
-        sweeps = Descent(small)
+        sweeps = Descent(A)
 
         def offer(x: FloatArray, passes: int = PASSES_PER_ITERATE) -> None:
-            run.offer(merged.expand(sign(x)))
+            run.offer(sign(x))
             flipped = sweeps.descend(sign(x), passes, between=lambda: run.tick("1-flip"))
-            run.offer(merged.expand(flipped))
+            run.offer(flipped)
 
         if x0 is not None:
-            offer(merged.collapse(x0), FINAL_PASSES)
-        start = dual_feasible_start(small, run, rng)
+            offer(x0, FINAL_PASSES)
+        start = dual_feasible_start(A, run, rng)
         offer(start.x)
         # Overflow or a zero matrix leave no unit to measure in, and 1-flip has done what can be done.
-        settled = not (0.0 < start.scale < np.inf) or self._algorithm_2(small, start, run, offer)
+        settled = not (0.0 < start.scale < np.inf) or self._algorithm_2(A, start, run, offer)
         if run.x is not None:
-            offer(merged.collapse(run.x), FINAL_PASSES)
+            offer(run.x, FINAL_PASSES)
         return settled
 
     def _algorithm_2(self, A: Operator, start: Start, run: Run, each: Callable[[FloatArray], Any]) -> bool:

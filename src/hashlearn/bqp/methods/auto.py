@@ -18,7 +18,7 @@ from hashlearn.bqp.methods.local_search import LocalSearch
 from hashlearn.bqp.operators import Operator
 from hashlearn.bqp.proof.solver import BranchAndBound
 from hashlearn.bqp.sdr import SemidefiniteRelaxation
-from hashlearn.bqp.solution import Run, Status, status_of
+from hashlearn.bqp.solution import Run, Solver, Status, status_of
 from hashlearn.core.checks import positive, whole_number
 from hashlearn.core.threads import one_blas_thread
 from hashlearn.core.thresholds import LARGEST_PROVEN, PROVING_WORK
@@ -27,7 +27,7 @@ WAIT = 0.1  # seconds between two looks at the clock while only the relaxation i
 
 
 @dataclass(frozen=True)
-class Auto:
+class Auto(Solver):
     """Local search for the point, semidefinite relaxation for the bound, side by side. The default.
 
     If A is sparse, both work on the problem without its variables of few neighbors (`hashlearn.bqp.elimination`).
@@ -57,8 +57,7 @@ class Auto:
     max_nodes: int | None = None
 
     name: ClassVar[str] = "auto"
-    eliminates: ClassVar[bool] = True  # `solve` takes variables of few neighbors from a sparse A first
-    any_rows: ClassVar[bool] = True
+    merges = eliminates = enumerates = takes_tensors = takes_sparse_tensors = True
 
     def __post_init__(self) -> None:
         positive(self.tol, "tol")

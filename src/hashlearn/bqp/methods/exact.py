@@ -19,9 +19,8 @@ from numba import njit
 
 from hashlearn.bqp.error_bounds import below
 from hashlearn.bqp.exact_form import ExactForm
-from hashlearn.bqp.merging import merge_identical_rows
 from hashlearn.bqp.operators import Operator
-from hashlearn.bqp.solution import Run, Status
+from hashlearn.bqp.solution import Run, Solver, Status
 from hashlearn.core.arrays import EPS, FloatArray
 
 LIMIT = 24
@@ -31,7 +30,7 @@ RUNS_PER_PIECE = 1 << 13
 
 
 @dataclass(frozen=True)
-class Exact:
+class Exact(Solver):
     """Tries all signs of up to 24 variables, or distinct rows: the optimum, with a bound that proves it.
 
     An array or a sparse matrix is enumerated in integers (`hashlearn.bqp.exact_form`), so the bound is the value. With
@@ -52,14 +51,20 @@ class Exact:
     """
 
     name: ClassVar[str] = "exact"
+    merges = True
 
     def run(self, A: Operator, run: Run, rng: np.random.Generator, x0: np.ndarray | None) -> Status:
         """Offer the optimum and its bound."""
-        merged = merge_identical_rows(A, worthwhile=0.0)
-        _require_few(A, merged.operator.n)
-        between = partial(run.tick, "enumeration")
-        x, bound = enumerate_signs(merged.operator, between, run.exact)
-        run.offer(merged.expand(x))
+        if A.n > LIMIT:
+            size = f"n = {A.n}"
+            if A.is_low_rank:
+                size += " distinct rows of P (those that repel their like, A_ii > 0, count one by one)"
+            raise ValueError(
+                f'method "exact" tries all signs and takes at most {LIMIT} variables, but A has {size}; '
+                'use method "sdr" for a good point with a proven bound, or "local_search" for a good point alone'
+            )
+        x, bound = enumerate_signs(A, partial(run.tick, "enumeration"), run.exact)
+        run.offer(x)
         run.offer_bound(bound)
         return Status.CONVERGED
 
@@ -96,29 +101,17 @@ def enumerate_signs(
             between(min(1.0, (first + FLIPS * RUNS_PER_PIECE) / total))
     if operator.is_exact():
         return best_x, best_value
-    return best_x, below(best_value - _rounding(A) - float(operator.entry_error().sum()))
+    return best_x, below(best_value - _rounding(A, min(FLIPS, total)) - float(operator.entry_error().sum()))
 
 
-def _require_few(A: Operator, n_merged: int) -> None:
-    if n_merged <= LIMIT:
-        return
-    what = f"A has n = {A.n}"
-    if A.is_low_rank:
-        what += f", and {n_merged} distinct rows of P (those that repel their like, A_ii > 0, count one by one)"
-    raise ValueError(
-        f'method "exact" tries all signs and takes at most {LIMIT} variables, but {what}; '
-        'use method "sdr" for a good point with a proven bound, or "local_search" for a good point alone'
-    )
-
-
-def _rounding(A: FloatArray) -> float:
+def _rounding(A: FloatArray, flips: int) -> float:
     """What the sum along a run of flips may be off by, A being known exactly.
 
     After k flips an entry of A @ x is off by (n + k)·eps of its row's Σ|a_ij| at most, and each flip adds four times
     that, and the rounding of the sum itself, to the value.
     """
     rows, n = np.abs(A).sum(axis=1), len(A)
-    return EPS * float(rows.max() * (4 * n * FLIPS + 2 * FLIPS**2) + rows.sum() * 2 * (n + FLIPS))
+    return EPS * float(rows.max() * (4 * n * flips + 2 * flips**2) + rows.sum() * 2 * (n + flips))
 
 
 def _signs_of(code: int, n: int) -> FloatArray:

@@ -21,9 +21,8 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
-from hashlearn.bqp.merging import Merged, merge_identical_rows
 from hashlearn.bqp.operators import Operator
-from hashlearn.bqp.solution import Run, Status
+from hashlearn.bqp.solution import Run, Solver, Status
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import whole_number
 
@@ -36,7 +35,7 @@ IndexArray = NDArray[np.intp]
 
 
 @dataclass(frozen=True, eq=False)
-class GraphCut:
+class GraphCut(Solver):
     """Improves one block of variables at a time by a minimum cut, the inference step of FastHash. No bound.
 
     Starts from x0, else from all ones. A block's new signs are taken only if xᵀAx itself falls, so the value never
@@ -45,7 +44,7 @@ class GraphCut:
     Parameters
     ----------
     blocks : a label for each variable; variables of equal label form a block (in FastHash: the class). None: found
-        greedily, after merging identical rows of a low-rank A: a random variable, then from a random sample of the
+        greedily, equal rows of a low-rank A being one variable: a random variable, then from a random sample of the
         others each that repels none of those taken before it
     max_block : larger blocks are cut at random into parts of at most this size, anew in every sweep. A cut of 500
         variables that all attract each other takes 10 to 60 ms, and the time grows with the square of the size
@@ -77,6 +76,11 @@ class GraphCut:
 
     name: ClassVar[str] = "graph_cut"
 
+    @property
+    def merges(self) -> bool:  # type: ignore[override]
+        """Labels are for all variables, so these stay."""
+        return self.blocks is None
+
     def __post_init__(self) -> None:
         whole_number(self.max_block, "max_block", least=1)
         whole_number(self.max_iter, "max_iter", least=1)
@@ -97,23 +101,21 @@ class GraphCut:
                 f"blocks must have {A.n} labels, one for each variable, got {len(self._labels)}; "
                 "leave blocks out to have them found"
             )
-        merged = merge_identical_rows(A) if self.blocks is None else Merged(A, None)
-        A = merged.operator
         couplings = Couplings(A)
-        x = np.ones(A.n) if x0 is None else merged.collapse(x0).copy()
+        x = np.ones(A.n) if x0 is None else x0.copy()
         found = self._found_blocks(couplings, run, rng) if self.blocks is None else _groups(self._labels)
         run.details["n_blocks"] = len(found)
         for sweep in range(self.max_iter):
             parts = [part for block in found for part in _parts(block, self.max_block, rng)]
             value, changed = couplings.start(x), False
-            run.offer(merged.expand(x), value)
+            run.offer(x, value)
             for k, place in enumerate(rng.permutation(len(parts))):
                 run.tick("graph cut", (sweep + k / len(parts)) / self.max_iter)
                 gain = _cut_block(couplings, parts[place], x)
                 if gain < 0.0:
                     changed, value = True, value + gain
                     if value < run.value:
-                        run.offer(merged.expand(x), value)
+                        run.offer(x, value)
             if not changed:
                 return Status.CONVERGED
         return Status.ITERATION_LIMIT

@@ -1,31 +1,27 @@
 """Local search for min xᵀAx, eq. (5): anneals on sparse problems, tabu walks or sweeps in a pool on the others.
 
 A tabu move costs O(n), a sweep of an anneal O(nonzeros). The default budget is a fixed amount of work, one to three
-seconds, or a few moves for each variable if that is more. Identical rows of a low-rank A (alone or plus sparse) are
-merged. Up to 2,048 variables it is then made dense. Beyond, sweeps of O(n · rank) replace tabu moves, and no n × n
-array exists.
+seconds, or a few moves for each variable if that is more. Up to 2,048 variables a low-rank A is made dense. Beyond,
+sweeps of O(n · rank) replace tabu moves, and no n × n array exists.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 
 from hashlearn.bqp.flips import Descent
-from hashlearn.bqp.merging import Merged, merge_identical_rows
 from hashlearn.bqp.methods.annealed_search import AnnealedSearch
-from hashlearn.bqp.methods.exact import enumerate_signs
 from hashlearn.bqp.methods.tabu import TabuWalks, Walk
 from hashlearn.bqp.operators import Dense, Operator
 from hashlearn.bqp.rows import TallArray
-from hashlearn.bqp.solution import Run, Status
+from hashlearn.bqp.solution import Run, Solver, Status
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import whole_number
-from hashlearn.core.thresholds import LARGEST_DENSIFIED, LARGEST_ENUMERATED
+from hashlearn.core.thresholds import LARGEST_DENSIFIED
 
 # The default budgets: elementary steps of all tabu walks, multiply-adds of all sweeps, and the least of each.
 TABU_STEPS = 1e9
@@ -39,7 +35,7 @@ Between = Callable[[Walk], Any]
 
 
 @dataclass(frozen=True)
-class LocalSearch:
+class LocalSearch(Solver):
     """Searches by flips from several starts whose results are combined. A bound only for up to 20 variables.
 
     **Variables of few neighbors are eliminated** from a sparse A first (`hashlearn.bqp.elimination`), which is exact.
@@ -60,7 +56,7 @@ class LocalSearch:
     n = 10⁶ and rank 80 the defaults mean 2 starts of 12 sweeps. Where P is a tensor all starts descend together,
     batches of rows at a time, and are not recombined.
 
-    Problems of up to 20 variables, identical rows merged, are enumerated, which proves the optimum; ``max_iter`` turns
+    Problems of up to 20 variables, equal rows being one, are enumerated, which proves the optimum; ``max_iter`` turns
     that off. ``details["engine"]`` of the solution says which search ran.
 
     Parameters
@@ -83,8 +79,12 @@ class LocalSearch:
     max_iter: int | None = None
 
     name: ClassVar[str] = "local_search"
-    eliminates: ClassVar[bool] = True  # `solve` takes variables of few neighbors from a sparse A first
-    any_rows: ClassVar[bool] = True  # low-rank problems of every kind of rows, not of NumPy arrays only
+    merges = eliminates = takes_tensors = True
+
+    @property
+    def enumerates(self) -> bool:  # type: ignore[override]
+        """A number of iterations asks for a search."""
+        return self.max_iter is None
 
     def __post_init__(self) -> None:
         for field in ("n_starts", "max_iter"):
@@ -93,58 +93,49 @@ class LocalSearch:
 
     def run(self, A: Operator, run: Run, rng: np.random.Generator, x0: np.ndarray | None) -> Status:
         """Offer ever better points until the budget or the time limit ends it."""
-        merged = merge_identical_rows(A)
-        small = merged.operator
-        if small.is_low_rank and not small.rows.on_host:
-            return self._descend(small, merged, run, rng, x0)
-        if small.n <= LARGEST_ENUMERATED and self.max_iter is None:
-            run.details["engine"] = "enumeration"
-            x, bound = enumerate_signs(small, partial(run.tick, "enumeration"), run.exact)
-            run.offer(merged.expand(x))
-            run.offer_bound(bound)
-            return Status.CONVERGED
-        start = None if x0 is None else merged.collapse(x0)
-        if small.is_sparse:
-            AnnealedSearch(small, run, rng, self.n_starts, self.max_iter).search(start)
+        if not A.backend.on_host:
+            return self._descend(A, run, rng, x0)
+        if A.is_sparse:
+            AnnealedSearch(A, run, rng, self.n_starts, self.max_iter).search(x0)
             if self.max_iter is not None:
                 return Status.ITERATION_LIMIT
             return Status.CONVERGED if np.isinf(run.seconds_left) else Status.TIME_LIMIT
-        if not small.is_dense and small.n <= LARGEST_DENSIFIED:
-            small = Dense(small.toarray())
-        engine = _Tabu(small, self.n_starts) if small.is_dense else _Sweeps(small, self.n_starts)
+        if not A.is_dense and A.n <= LARGEST_DENSIFIED:
+            A = Dense(A.toarray())
+        engine = _Tabu(A, self.n_starts) if A.is_dense else _Sweeps(A, self.n_starts)
         run.details["engine"] = engine.name
-        pool = _Pool(engine, merged, run, rng)
+        pool = _Pool(engine, run, rng)
         if self.max_iter is not None:
-            pool.evolve(start, self.max_iter)
+            pool.evolve(x0, self.max_iter)
         else:
-            pool.evolve(start, engine.budget if np.isinf(run.seconds_left) else None, idle_walks=IDLE_WALKS)
+            pool.evolve(x0, engine.budget if np.isinf(run.seconds_left) else None, idle_walks=IDLE_WALKS)
         if isinstance(engine, _Tabu):
             # The last walk may have been cut short on its way down.
-            end = Descent(small).descend(pool.best.x, between=lambda: run.tick("local search", 1.0))
-            run.offer(merged.expand(end))
+            end = Descent(A).descend(pool.best.x, between=lambda: run.tick("local search", 1.0))
+            run.offer(end)
         return Status.CONVERGED if self.max_iter is None else Status.ITERATION_LIMIT
 
-    def _descend(self, A: Operator, merged: Merged, run: Run, rng: np.random.Generator, x0: TallArray | None) -> Status:
+    def _descend(self, A: Operator, run: Run, rng: np.random.Generator, x0: TallArray | None) -> Status:
         """Rows that are not NumPy arrays: single flips from every start, all starts in the same passes."""
         run.details["engine"] = _Sweeps.name
         rows, count = A.rows, self.n_starts or FEWEST_STARTS
         random = np.where(rng.integers(0, 2, size=(A.n, count - (x0 is not None))) == 0, -1.0, 1.0)
         X = rows.from_numpy(random)
-        X = X if x0 is None else rows.joined(X, merged.collapse(x0))
+        X = X if x0 is None else rows.joined(X, x0)
         passes = self.max_iter or FEWEST_SWEEPS_PER_START
         X = Descent(A).descend_columns(X, passes, lambda: run.tick("local search"))
         T = rows.transposed(X)
         values = A.weights @ (T * T)
         best = int(np.argmin(values))
-        run.offer(merged.expand(X[:, best]), float(values[best]))
+        run.offer(X[:, best], float(values[best]))
         return Status.CONVERGED if self.max_iter is None else Status.ITERATION_LIMIT
 
 
 class _Pool:
     """The best points so far. A walk of the engine improves each new one."""
 
-    def __init__(self, engine: _Tabu | _Sweeps, merged: Merged, run: Run, rng: np.random.Generator) -> None:
-        self._engine, self._merged, self._run, self._rng = engine, merged, run, rng
+    def __init__(self, engine: _Tabu | _Sweeps, run: Run, rng: np.random.Generator) -> None:
+        self._engine, self._run, self._rng = engine, run, rng
         self._members: list[Walk] = []
 
     @property
@@ -192,7 +183,7 @@ class _Pool:
 
     def _offer(self, walk: Walk) -> None:
         if walk.value < self._run.value:
-            self._run.offer(self._merged.expand(walk.x), walk.value)
+            self._run.offer(walk.x, walk.value)
 
     def _entered(self, walk: Walk, size: int) -> bool:
         """Whether the walk's result is new and among the best ``size``."""

@@ -14,13 +14,13 @@ from scipy.optimize import Bounds, minimize
 
 from hashlearn.bqp.methods.spectral import sign, spectral_relaxation
 from hashlearn.bqp.operators import Operator
-from hashlearn.bqp.solution import Run, Status
+from hashlearn.bqp.solution import Run, Solver, Status
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import whole_number
 
 
 @dataclass(frozen=True)
-class NonlinearOptimization:
+class NonlinearOptimization(Solver):
     """Minimizes xᵀAx over the box [−1, 1]ⁿ by L-BFGS-B from the spectral signs, and takes signs again. No bound.
 
     The better of the two sign vectors is returned.

@@ -15,14 +15,14 @@ import numpy as np
 from hashlearn.bqp.eigen import smallest_eigenpair
 from hashlearn.bqp.flips import Descent
 from hashlearn.bqp.operators import Operator
-from hashlearn.bqp.solution import Run, Status
+from hashlearn.bqp.solution import Run, Solver, Status
 from hashlearn.core.arrays import FloatArray
 
 BINARIZATIONS = ("sign", "sequential")
 
 
 @dataclass(frozen=True)
-class Spectral:
+class Spectral(Solver):
     """Takes the signs of the smallest eigenvector, which minimizes xᵀAx over ‖x‖² = n, eq. (19). No bound.
 
     Parameters

@@ -39,7 +39,7 @@ from hashlearn.bqp.proof.cuts import Cuts
 from hashlearn.bqp.proof.proof import dual_entry, proof_of
 from hashlearn.bqp.proof.tree import ExactProblem, Leaf, Node
 from hashlearn.bqp.sdr import SemidefiniteRelaxation
-from hashlearn.bqp.solution import OutOfTime, Run, Status
+from hashlearn.bqp.solution import OutOfTime, Run, Solver, Status
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import whole_number
 from hashlearn.core.threads import n_threads
@@ -53,7 +53,7 @@ AT_ONCE = 2  # nodes; the tree does not depend on the number of threads
 
 
 @dataclass(frozen=True)
-class BranchAndBound:
+class BranchAndBound(Solver):
     """Proves optimality by semidefinite bounds with cuts and branching on pairs, for about 100 variables.
 
     Random dense problems of 100 variables take seconds to a minute. With 150 variables they are left to the time limit,

@@ -178,7 +178,7 @@ class Rows(Tall, ABC):
         """Merge m identical rows p to one row m · p. Returns the new rows, and for each old row its new index.
 
         Returns None if merging would remove less than the fraction ``worthwhile`` of the rows, or if this kind of rows
-        does not implement it. Rows with pᵀWp > 0 are not merged. See `hashlearn.bqp.merging`.
+        does not implement it. Rows with pᵀWp > 0 are not merged. See `hashlearn.bqp.presolve`.
         """
         return None
 

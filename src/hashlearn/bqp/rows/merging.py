@@ -32,6 +32,8 @@ def merge_rows(P: Any, weights: FloatArray, worthwhile: float) -> tuple[Any, Any
     alone = _not_mergeable(P, weights, first, groups)
     if bool(alone.any()):
         first, groups = _first_of_each(xp.where(alone, len(first) + _numbers(n, P), groups))
+    if len(first) == n:
+        return None
     counts = xp.bincount(groups, minlength=len(first))[:, None]
     if not is_tensor(P):
         return P[first] * counts, groups

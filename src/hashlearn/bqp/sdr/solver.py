@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hashlearn.bqp.flips import Descent
-from hashlearn.bqp.merging import Merged, merge_identical_rows
 from hashlearn.bqp.operators import Operator
 from hashlearn.bqp.rows import TallArray
 from hashlearn.bqp.sdr.certificate import diagonal_bound
@@ -22,7 +21,7 @@ from hashlearn.bqp.sdr.rounding import (
     draw_values,
     groups_of_draws,
 )
-from hashlearn.bqp.solution import Run, Status, relative_gap
+from hashlearn.bqp.solution import Run, Solver, Status, relative_gap
 from hashlearn.bqp.theory import expected_rounding_value
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import positive, whole_number
@@ -34,7 +33,7 @@ EARLY_ROWS = 50_000  # with fewer rows and no time limit nothing is rounded earl
 
 
 @dataclass(frozen=True)
-class SemidefiniteRelaxation:
+class SemidefiniteRelaxation(Solver):
     """Solves the semidefinite relaxation (10) with a proven bound, rounds it (11), improves the best draws by flips.
 
     Parameters
@@ -59,7 +58,7 @@ class SemidefiniteRelaxation:
     "diagonal": the sum of the diagonal minus all other magnitudes, if nothing better came in time; "none": see
     ``certify``),
     ``mean_draw`` and ``best_draw``, ``expected_value``: the closed form (13), None where it would be a sum of over a
-    million terms (`expected_rounding_value` gives it for any n), and ``merged_n`` after identical rows were merged.
+    million terms (`expected_rounding_value` gives it for any n), and ``merged_n`` after equal rows were merged.
     ``relaxed_rows`` are the rows of the last sample, if samples were relaxed.
 
     Deviations
@@ -92,7 +91,7 @@ class SemidefiniteRelaxation:
     sampled: bool = False
 
     name: ClassVar[str] = "sdr"
-    any_rows: ClassVar[bool] = True  # low-rank problems of every kind of rows, not of NumPy arrays only
+    merges = takes_tensors = takes_sparse_tensors = True
 
     def __post_init__(self) -> None:
         limits = {"n_draws": 1, "polish": 0, "rank": 2, "max_iter": 1, "proof_limit": 0, "max_flip_passes": 1}
@@ -110,22 +109,20 @@ class SemidefiniteRelaxation:
             first_bound = diagonal_bound(A)
             run.offer_bound(first_bound)
             run.details["certificate"] = "diagonal"
-        run.tick("merging identical rows")
-        merged = merge_identical_rows(A)
-        run.details["merged_n"] = merged.operator.n
+        run.tick("start")
         # A point to return if the time is over before the first rounding.
-        if self.polish and merged.operator.backend.on_host:
-            start = np.where(rng.random(merged.operator.n) < 0.5, -1.0, 1.0)
-            quick = Descent(merged.operator).descend(start, 2, lambda: run.tick("start"))
-            run.offer(merged.expand(quick), merged.operator.value(quick))
-        tolerance = Tolerance(self._gap(merged.operator), merged.operator.scale(), self.max_iter, self.proof_limit)
-        relaxation = self._relax(merged, tolerance, run, rng)
+        if self.polish and A.backend.on_host:
+            start = np.where(rng.random(A.n) < 0.5, -1.0, 1.0)
+            quick = Descent(A).descend(start, 2, lambda: run.tick("start"))
+            run.offer(quick, A.value(quick))
+        tolerance = Tolerance(self._gap(A), A.scale(), self.max_iter, self.proof_limit)
+        relaxation = self._relax(A, tolerance, run, rng)
         solved = tolerance.met(relaxation.value, relaxation.bound) or relaxation.certificate == "none"
         run.tell(relaxation_value=relaxation.value)
         run.details.update(relaxation_gap=relaxation.gap, rank=relaxation.rank)
         if relaxation.bound >= first_bound or relaxation.certificate == "none":
             run.details["certificate"] = relaxation.certificate
-        self._round(relaxation, merged, run, rng, x0)
+        self._round(relaxation, run, rng, x0)
         run.tell(expected_value=_expected_value(relaxation))
         return Status.CONVERGED if solved else Status.ITERATION_LIMIT
 
@@ -148,8 +145,7 @@ class SemidefiniteRelaxation:
             return self.tol
         return TIGHT if A.is_low_rank or A.n <= self.proof_limit else WIDE
 
-    def _relax(self, merged: Merged, tolerance: Tolerance, run: Run, rng: np.random.Generator) -> Relaxation:
-        A = merged.operator
+    def _relax(self, A: Operator, tolerance: Tolerance, run: Run, rng: np.random.Generator) -> Relaxation:
         if A.is_low_rank and ((A.n > SMALL and A.n > A.rank // 4) or not A.rows.on_host):
             if (self.sampled and A.n > 2 * RELAXED_ROWS) or (tolerance.relative >= LOOSE and not A.rows.on_host):
                 return relax_on_samples(A, tolerance, self.rank, rng, run, self.certify)
@@ -161,52 +157,47 @@ class SemidefiniteRelaxation:
         def on_the_way(V: FloatArray) -> None:
             draws = Relaxation(A, np.inf, -np.inf, V.shape[1], "none", unit_rows=V)
             X = draw(draws, some.standard_normal((V.shape[1], EARLY_DRAWS)))
-            self._offer_columns(A, X, merged, run)
+            self._offer_columns(A, X, run)
 
         early = self.polish > 0 and (run.seconds_left < np.inf or A.n >= EARLY_ROWS)
         return relax_general(A, tolerance, 2 * self.rank, rng, run, on_the_way if early else None)
 
-    def _round(
-        self, relaxation: Relaxation, merged: Merged, run: Run, rng: np.random.Generator, x0: FloatArray | None
-    ) -> None:
+    def _round(self, relaxation: Relaxation, run: Run, rng: np.random.Generator, x0: FloatArray | None) -> None:
         run.tick("rounding")
         A = relaxation.operator
         normals = rng.standard_normal((relaxation.rank, self.n_draws))
-        if A.is_low_rank:
-            values = draw_values(relaxation, normals)
-        else:
-            values = self._valued_in_groups(relaxation, normals, merged, run)
+        values = draw_values(relaxation, normals) if A.is_low_rank else self._valued_in_groups(relaxation, normals, run)
         run.tell(mean_draw=float(values.mean()), best_draw=float(values.min()))
         order = np.argsort(values, kind="stable")
         X = draw(relaxation, normals[:, order[: max(self.polish, 1)]])
         tall = A.backend
         if tall.on_host:
-            run.offer(merged.expand(X[:, 0]), float(values[order[0]]))
+            run.offer(X[:, 0], float(values[order[0]]))
         elif self.polish == 0:  # draws were valued in the dtype of P; an offer without a value is valued in float64
-            run.offer(merged.expand(X[:, 0]))
+            run.offer(X[:, 0])
         if self.polish == 0:
             return
         if x0 is not None:
-            X = tall.joined(X, merged.collapse(x0))
-        self._offer_columns(A, X, merged, run)
+            X = tall.joined(X, x0)
+        self._offer_columns(A, X, run)
 
-    def _valued_in_groups(self, relaxation: Relaxation, normals: FloatArray, merged: Merged, run: Run) -> FloatArray:
+    def _valued_in_groups(self, relaxation: Relaxation, normals: FloatArray, run: Run) -> FloatArray:
         """The values of all draws; the best one of each group is offered at once, as time may be short."""
         A, values = relaxation.operator, []
         for some in groups_of_draws(A, normals):
             X = draw(relaxation, some)
             values.append(column_values(A, X))
             best = int(np.argmin(values[-1]))
-            run.offer(merged.expand(X[:, best]), float(values[-1][best]))
+            run.offer(X[:, best], float(values[-1][best]))
             run.tick("rounding")
         return np.concatenate(values)
 
-    def _offer_columns(self, A: Operator, X: TallArray, merged: Merged, run: Run) -> None:
+    def _offer_columns(self, A: Operator, X: TallArray, run: Run) -> None:
         """Descend from every column of X and offer the best result."""
         X = Descent(A).descend_columns(X, self.max_flip_passes, lambda: run.tick("polish"))
         values = column_values(A, X)
         best = int(np.argmin(values))
-        run.offer(merged.expand(X[:, best]), float(values[best]))
+        run.offer(X[:, best], float(values[best]))
 
 
 def _expected_value(relaxation: Relaxation) -> float | None:

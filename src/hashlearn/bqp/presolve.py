@@ -1,0 +1,126 @@
+"""Steps that make a problem smaller or easier before a solver sees it, and translate the answer back.
+
+Each step replaces A by a B for which xᵀAx = unit · (zᵀBz + constant) with x = expand(z), so the optimum is kept:
+
+* **scale**: a very large or very small A is divided by a power of two (`error_bounds`).
+* **fix**: all variables with given signs are replaced by one, the *anchor*: x_i = s_i · x_anchor. As x ↔ −x lets the
+  anchor be +1, every solver takes fixed variables.
+* **merge**: samples with equal rows p of P enter xᵀAx only through the sum of their signs. If pᵀWp ≤ 0, the value is
+  concave in that sum, so some optimum gives all of them the same sign. The same holds for the unit vectors of the
+  relaxation (10). So m equal rows become one row m·p, and value, optimum and SDP bound do not change. Both settings of
+  the paper have A_ii = −1. Groups with pᵀWp > 0, or so near 0 that rounding leaves the sign open, are not merged. The
+  cost is one pass over P and a sort of n hashes.
+* **eliminate**: variables with at most three neighbors of a sparse A (`elimination`).
+
+A low-rank problem of few rows is copied from a device to the host, which works faster on them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from hashlearn.bqp.error_bounds import float_at_most
+from hashlearn.bqp.exact_form import ExactForm
+from hashlearn.bqp.operators import Operator, Structured
+from hashlearn.bqp.rows import TallArray
+from hashlearn.bqp.rows.merging import merge_rows
+from hashlearn.core.arrays import EPS, FloatArray
+from hashlearn.core.thresholds import HOST_ROWS
+
+# With more than `HOST_ROWS` rows a copy of P pays only if merging removes at least this fraction of them.
+WORTHWHILE = 0.05
+
+
+@dataclass(frozen=True, eq=False)
+class Step:
+    """A problem B in place of A: xᵀAx = unit · (zᵀBz + constant) for x = ``expand(z)``, up to ``slack``."""
+
+    problem: Operator
+    expand: Callable[[TallArray], TallArray]  # signs of all variables
+    collapse: Callable[[TallArray], TallArray]  # signs for ``problem`` that are like the signs x
+    constant: float = 0.0
+    slack: float = 0.0  # rounding in ``problem`` and ``constant`` moves a value of A by at most this
+    unit: float = 1.0
+    form: ExactForm | None = None  # ``problem`` in integers
+
+    def bound(self, bound: float) -> float:
+        """A lower bound for A from one for ``problem``."""
+        if not math.isfinite(bound):
+            return bound
+        exact = Fraction(self.unit) * (Fraction(bound) + Fraction(self.constant)) - Fraction(self.slack)
+        return float_at_most(exact)
+
+
+def fix(A: Operator, fixed: Mapping[Any, Any], form: ExactForm | None = None) -> Step:
+    """Variable i gets the sign ``fixed[i]``; the last variable of the smaller problem stands for all of them."""
+    index, signs = _checked_fixed(fixed, A.n)
+    free = np.setdiff1d(np.arange(A.n), index)
+    anchor = len(free)
+    columns, entries = np.full(A.n, anchor), np.ones(A.n)
+    columns[free], entries[index] = np.arange(anchor), signs
+    C = sp.csr_array((entries, (np.arange(A.n), columns)), shape=(A.n, anchor + 1))
+    # An entry is a sum of at most len(index)² products, added in two steps.
+    slack = 0.0 if A.is_exact() else 8.0 * (len(index) + 8) * EPS * float(A.magnitudes().sum())
+
+    def collapse(x: FloatArray) -> FloatArray:
+        agreement = x[index] * signs
+        if agreement.min() != agreement.max():
+            raise ValueError("x0 must have the signs of the fixed variables")
+        return np.append(x[free] * agreement[0], 1.0)
+
+    return Step(
+        A.congruent(C),
+        lambda z: z[columns] * entries * z[anchor],
+        collapse,
+        slack=slack,
+        form=form and form.contracted(columns, entries, slack),
+    )
+
+
+def merge(A: Operator) -> Step | None:
+    """Equal rows of a low-rank A become one; None if too few are equal.
+
+    >>> step = merge(Structured(P=[[1.0], [1.0], [2.0]], weights=[-1.0]))
+    >>> step.problem.P.ravel(), step.expand(np.array([1.0, -1.0]))
+    (array([2., 2.]), array([ 1.,  1., -1.]))
+    """
+    if not A.is_low_rank or A.rank == 0:
+        return None
+    merged = merge_rows(A.P, A.weights, WORTHWHILE if A.n > HOST_ROWS else 0.0)
+    if merged is None:
+        return None
+    P, groups = merged
+    return Step(
+        Structured(P=P, weights=A.weights),
+        lambda z: z[groups],
+        lambda x: A.backend.group_signs(x, groups, len(P)),
+    )
+
+
+def to_host(A: Operator) -> Step | None:
+    """A low-rank problem of few rows on a device as NumPy arrays; None for others."""
+    if A.backend.on_host or A.n > HOST_ROWS or not A.is_low_rank:
+        return None
+    host = Structured.unchecked(P=A.rows.to_host(), weights=A.weights)
+    return Step(host, A.backend.from_numpy, A.backend.to_numpy)
+
+
+def _checked_fixed(fixed: Mapping[Any, Any], n: int) -> tuple[NDArray[np.intp], FloatArray]:
+    """The indices, in order, and their signs."""
+    if not isinstance(fixed, Mapping):
+        raise TypeError(f"fixed must map variables to +1 or -1, such as {{0: 1, 5: -1}}, got {type(fixed).__name__}")
+    for i, sign in fixed.items():
+        if isinstance(i, bool) or not isinstance(i, int | np.integer) or not 0 <= i < n:
+            raise ValueError(f"fixed must map variables 0 to {n - 1} to +1 or -1, got the variable {i!r}")
+        if isinstance(sign, bool) or sign not in (-1, 1):
+            raise ValueError(f"fixed must map variables to +1 or -1, got {sign!r} for variable {i}")
+    index = np.array(sorted(int(i) for i in fixed), dtype=np.intp)
+    return index, np.array([float(fixed[int(i)]) for i in index])
