@@ -72,7 +72,8 @@ def test_bad_rankings(found, true, options, message):
 @pytest.mark.parametrize("metric", ["cosine", "euclidean"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
 def test_float_neighbors_are_those_of_a_sort(metric, dtype, monkeypatch):
-    monkeypatch.setattr("hashlearn.metrics.neighbors.SCORES_AT_ONCE", 900)
+    monkeypatch.setattr("hashlearn.linalg.nearest.QUERIES", 10)
+    monkeypatch.setattr("hashlearn.linalg.nearest.ROWS", 50)
     rows, queries = ((7.0 + 3.0 * RNG.normal(size=(n, 5))).astype(dtype) for n in (120, 33))
     a, b = queries.astype(float)[:, None], rows.astype(float)[None]
     if metric == "cosine":

@@ -96,16 +96,16 @@ MUTANTS = [
     ),
     Mutant(
         "equal float neighbors come in any order",
-        "metrics/neighbors.py",
-        'np.argsort(exact, kind="mergesort")',
-        "np.argsort(exact)",
+        "linalg/nearest.py",
+        'np.argsort(distances[:count], kind="mergesort")',
+        "np.argsort(distances[:count])",
         NEIGHBORS,
     ),
     Mutant(
-        "Euclidean neighbors are those of the inner product",
+        "float neighbors by cosine are those by distance from the largest row",
         "metrics/neighbors.py",
-        "scores -= 0.5 * squares",
-        "scores -= 0.0 * squares",
+        'by_product=metric == "cosine"',
+        'by_product=metric != "cosine"',
         NEIGHBORS,
     ),
 ]

@@ -102,7 +102,6 @@ def evaluate(
 def measure(
     data: tuple[Any, Any, Any, Any],
     names: list[str],
-    *,
     ties: str = "expected",
     average: str = "plain",
     top_k: int | None = None,

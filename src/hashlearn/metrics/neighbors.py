@@ -2,10 +2,6 @@
 
 `recall_of_neighbors` reads rankings, so it is the same measure for Hamming, asymmetric and rescored searches, ours and
 others'. Equal distances count in the order in which the search returned them; `neighbor_recall` averages over it.
-
-`float_neighbors` compares every query with every row: O(n_queries · n · n_features), as matrix products on all cores.
-Products round differently from block to block, so rows that are close to rank k are compared again, one by one in a
-fixed order. The answer is then exact, and equal rows come in ascending order.
 """
 
 from __future__ import annotations
@@ -13,22 +9,20 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from hashlearn.bits import as_words
-from hashlearn.core.arrays import EPS, FloatArray, to_numpy
+from hashlearn.core.arrays import FloatArray, to_numpy
 from hashlearn.core.checks import require_k, whole_number
 from hashlearn.core.names import require_choice
 from hashlearn.core.rows import as_rows, column_names, float64_rows, require_same_columns
-from hashlearn.core.threads import map_threads, one_blas_thread
+from hashlearn.linalg.nearest import nearest_rows
 from hashlearn.linalg.unit_rows import RAISE, SMALLEST, raised_rows, scale_to_unit
 from hashlearn.metrics.counting import count_pairs
 from hashlearn.metrics.inputs import make_task
 from hashlearn.metrics.tie_rules import chances
 
 METRICS = ("cosine", "euclidean")
-SCORES_AT_ONCE = 8_000_000  # in each thread
 PAIRS_AT_ONCE = 16_000_000
 
 
@@ -111,7 +105,8 @@ def neighbor_recall(query_codes: Any, database_codes: Any, neighbors: Any, *, k:
 def float_neighbors(queries: Any, database: Any, k: int = 10, *, metric: str = "cosine") -> NDArray[np.int64]:
     """Row numbers of each query's k nearest database rows, shape (n_queries, k): nearest first, equal ones by row.
 
-    ``metric`` is "cosine" or "euclidean". A row of zeros has cosine 0 with every row.
+    ``metric`` is "cosine" or "euclidean"; a row of zeros has cosine 0 with every row. The answer is exact: no rounding of
+    a matrix product decides.
 
     >>> float_neighbors([[1.0, 1.0]], [[0.0, 1.0], [2.0, 2.1], [1.0, 0.0]], k=2)
     array([[1, 0]])
@@ -119,59 +114,24 @@ def float_neighbors(queries: Any, database: Any, k: int = 10, *, metric: str = "
     require_choice(metric, "metric", METRICS)
     queries, database = as_rows(queries, "queries"), as_rows(database, "database")
     require_same_columns(column_names(queries), column_names(database), "queries", "database")
-    asked, rows = float64_rows(queries, "queries"), float64_rows(database, "database")
-    if asked.shape[1] != rows.shape[1]:
+    points, rows = float64_rows(queries, "queries"), float64_rows(database, "database")
+    if points.shape[1] != rows.shape[1]:
         raise ValueError(
-            f"queries and database must have the same number of columns, got shapes {asked.shape} and {rows.shape}"
+            f"queries and database must have the same number of columns, got shapes {points.shape} and {rows.shape}"
         )
     k = require_k(k, len(rows))
     if metric == "cosine":
-        asked, rows = (scale_to_unit(np.array(raised_rows(part), order="C"), typical=0.0) for part in (asked, rows))
+        points, rows = (scale_to_unit(np.array(raised_rows(part), order="C"), typical=0.0) for part in (points, rows))
     else:
         mean = rows.mean(axis=0)  # distances stay, and products of centered rows round less
-        asked, rows = asked - mean, rows - mean
-        if max(np.abs(asked).max(), np.abs(rows).max()) < SMALLEST:
-            asked, rows = RAISE * asked, RAISE * rows
-    squares = np.einsum("ij,ij->i", rows, rows)
-    longest = float(np.sqrt(squares.max()))
-    nearest = np.empty((len(asked), k), np.int64)
-    step = max(1, SCORES_AT_ONCE // len(rows))
-
-    def search(first: int) -> None:
-        part = asked[first : first + step]
-        scores = part @ rows.T
-        if metric == "euclidean":
-            scores -= 0.5 * squares
-        lengths = np.linalg.norm(part, axis=1)
-        rounding = 4.0 * rows.shape[1] * EPS * longest * (lengths + longest)
-        least = np.partition(scores, len(rows) - k, axis=1)[:, len(rows) - k] - rounding
-        _order(scores, least, part, rows, metric == "euclidean", nearest[first : first + step])
-
-    with one_blas_thread():
-        list(map_threads(search, range(0, len(asked), step)))
-    return nearest
+        points, rows = points - mean, rows - mean
+        if max(np.abs(points).max(), np.abs(rows).max()) < SMALLEST:
+            points, rows = RAISE * points, RAISE * rows
+    return np.asarray(nearest_rows(points, rows, k, by_product=metric == "cosine"))
 
 
-@njit(cache=True, nogil=True)
-def _order(scores, least, queries, rows, euclidean, nearest):  # type: ignore[no-untyped-def]
-    """The k best of all rows whose score is at least ``least``, by sums in a fixed order; equal ones by row."""
-    for i in range(scores.shape[0]):
-        near = np.flatnonzero(scores[i] >= least[i])
-        exact = np.zeros(len(near))
-        for place in range(len(near)):
-            row = rows[near[place]]
-            for j in range(row.shape[0]):
-                if euclidean:
-                    exact[place] += (queries[i, j] - row[j]) ** 2
-                else:
-                    exact[place] -= queries[i, j] * row[j]
-        order = np.argsort(exact, kind="mergesort")
-        for place in range(nearest.shape[1]):
-            nearest[i, place] = near[order[place]]
-
-
-def _row_numbers(given: Any, name: str) -> NDArray[Any]:
-    array = np.asarray(to_numpy(getattr(given, "indices", given)))
+def _row_numbers(numbers: Any, name: str) -> NDArray[Any]:
+    array = np.asarray(to_numpy(getattr(numbers, "indices", numbers)))
     if array.ndim != 2 or array.dtype.kind not in "iu":
         what = "a search result or row numbers" if name == "results" else "row numbers"
         raise ValueError(
