@@ -105,8 +105,8 @@ def neighbor_recall(query_codes: Any, database_codes: Any, neighbors: Any, *, k:
 def float_neighbors(queries: Any, database: Any, k: int = 10, *, metric: str = "cosine") -> NDArray[np.int64]:
     """Row numbers of each query's k nearest database rows, shape (n_queries, k): nearest first, equal ones by row.
 
-    ``metric`` is "cosine" or "euclidean"; a row of zeros has cosine 0 with every row. The answer is exact: no rounding of
-    a matrix product decides.
+    ``metric`` is "cosine" or "euclidean"; a row of zeros has cosine 0 with every row. The answer is exact: no rounding
+    of a matrix product decides.
 
     >>> float_neighbors([[1.0, 1.0]], [[0.0, 1.0], [2.0, 2.1], [1.0, 0.0]], k=2)
     array([[1, 0]])
