@@ -6,10 +6,10 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from hashlearn import bqp, inference  # noqa: E402
-from hashlearn.bqp.rows.torch import cuda_graphs  # noqa: E402
-from hashlearn.bqp.rows.torch.cuda_graphs import CudaGraphs  # noqa: E402
-from hashlearn.bqp.rows.torch.rows import TorchRows  # noqa: E402
-from hashlearn.bqp.rows.torch.steps import BlockMixing, FlipDescent, flip_descent  # noqa: E402
+from hashlearn.bqp.rows import cuda_graphs  # noqa: E402
+from hashlearn.bqp.rows.cuda_graphs import CudaGraphs  # noqa: E402
+from hashlearn.bqp.rows.torch_rows import TorchRows  # noqa: E402
+from hashlearn.bqp.rows.torch_steps import BlockMixing, FlipDescent, flip_descent  # noqa: E402
 
 DEVICE_SDR = inference.PRESETS["sampled_sdr"](20_000)
 

@@ -9,9 +9,9 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from hashlearn.bqp.rows.torch.cuda_graphs import CudaGraphs  # noqa: E402
-from hashlearn.bqp.rows.torch.rows import TorchRows  # noqa: E402
-from hashlearn.bqp.rows.torch.steps import BlockMixing, FlipDescent, flip_descent  # noqa: E402
+from hashlearn.bqp.rows.cuda_graphs import CudaGraphs  # noqa: E402
+from hashlearn.bqp.rows.torch_rows import TorchRows  # noqa: E402
+from hashlearn.bqp.rows.torch_steps import BlockMixing, FlipDescent, flip_descent  # noqa: E402
 from hashlearn.linalg.tensors import (  # noqa: E402
     BLOCK,
     CHUNK,
@@ -66,7 +66,7 @@ def test_another_thread_does_not_change_the_precision_of_reported_sums(monkeypat
         return block_products(*arguments)
 
     thread = threading.Thread(target=search)
-    monkeypatch.setattr("hashlearn.bqp.rows.torch.rows.block_products", recorded)
+    monkeypatch.setattr("hashlearn.bqp.rows.torch_rows.block_products", recorded)
     try:
         np.testing.assert_array_equal(P.transposed(X), [[n], [n]])
         assert precisions == ["highest", "highest"]
@@ -81,7 +81,7 @@ def test_reported_sums_are_in_float32_whatever_the_user_allows(monkeypatch):
     precisions = []
     real = block_products
     monkeypatch.setattr(
-        "hashlearn.bqp.rows.torch.rows.block_products",
+        "hashlearn.bqp.rows.torch_rows.block_products",
         lambda *arguments: precisions.append(torch.get_float32_matmul_precision()) or real(*arguments),
     )
     before = torch.get_float32_matmul_precision()

@@ -12,7 +12,7 @@ from tests.bqp.problems import brute_force
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
 
-from hashlearn.bqp.rows.torch.steps import BlockMixing  # noqa: E402
+from hashlearn.bqp.rows.torch_steps import BlockMixing  # noqa: E402
 from hashlearn.linalg import tensors as torch_blocks  # noqa: E402
 
 DTYPES = {"float32": (torch.float32, 2e-5), "float64": (torch.float64, 1e-11)}

@@ -102,7 +102,7 @@ MUTANTS = [
     ),
     Mutant(
         "the sum of the dual is rounded up",
-        "bqp/rows/numpy_rows.py",
+        "bqp/rows/interface.py",
         "total = float(d.sum()) * (1.0 + self.n * EPS)",
         "total = float(d.sum()) * (1.0 - self.n * EPS)",
         ROUNDING,
@@ -110,8 +110,8 @@ MUTANTS = [
     Mutant(
         "the Gram matrix of a proof counts as exact",
         "bqp/rows/numpy_rows.py",
-        "(rows + self.n / rows + 16) * EPS)",
-        "0.0)",
+        "self.gram_rounding = (rows + self.n / rows + 16) * EPS",
+        "self.gram_rounding = 0.0",
         ROUNDING,
     ),
     Mutant(

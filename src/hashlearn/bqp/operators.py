@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from hashlearn.bqp.exact_form import ExactForm
-from hashlearn.bqp.rows import Rows, Tall, TallArray, checked_matrix, rows_of
+from hashlearn.bqp.rows import ArrayBackend, Rows, TallArray, checked_matrix, rows_of
 from hashlearn.bqp.rows.numpy_rows import is_small
 from hashlearn.core.arrays import EPS, FloatArray, IntArray, is_tensor
 from hashlearn.core.checks import finite_float64, require_symmetric, require_whole
@@ -59,7 +59,7 @@ class Operator(ABC):
         return self.rows.rank
 
     @property
-    def backend(self) -> Tall:
+    def backend(self) -> ArrayBackend:
         """Operations on n-vectors: those of NumPy, unless a part of A is a tensor."""
         return self.rows
 

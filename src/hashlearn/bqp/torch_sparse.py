@@ -13,7 +13,7 @@ import numpy as np
 import torch
 
 from hashlearn.bqp.operators import LARGEST_EXACT, Structured
-from hashlearn.bqp.rows.torch.rows import TorchRows
+from hashlearn.bqp.rows.torch_rows import TorchRows
 from hashlearn.core.arrays import EPS, FloatArray, Tensor, to_float64
 
 SYMMETRY = 1e-8  # relative to the largest entry

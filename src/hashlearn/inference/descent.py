@@ -14,8 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from hashlearn import bqp
-from hashlearn.bqp.rows import rows_of
-from hashlearn.bqp.rows.numpy_rows import NumpyRows
+from hashlearn.bqp.rows import NumpyRows, rows_of
 from hashlearn.core.compilation import compilation_clock
 from hashlearn.core.progress import ProgressCallback, tell
 from hashlearn.core.threads import one_blas_thread

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from hashlearn import bqp
-from hashlearn.bqp.rows.numpy_rows import NumpyRows
+from hashlearn.bqp.rows import NumpyRows
 from hashlearn.bqp.solve import configured
 from hashlearn.core import thresholds
 from hashlearn.core.names import did_you_mean

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn import bqp
-from hashlearn.bqp.rows.inertia import ProofGram
+from hashlearn.bqp.rows import ProofGram
 from hashlearn.bqp.sdr.certificate import proven_bound
 from hashlearn.bqp.sdr.low_rank import relax_low_rank
 from hashlearn.bqp.sdr.rounding import Tolerance

@@ -1,6 +1,6 @@
 """Passes over the rows of P (n × rank): everything that solvers of low-rank problems compute with n rows.
 
-``interface`` lists the passes · ``numpy_rows`` implements them for NumPy arrays · ``torch`` for PyTorch tensors.
+``interface`` holds the passes · ``numpy_rows`` and ``torch_rows`` hold what differs between arrays and tensors.
 The algorithms keep their small matrices (rank × k, rank × rank) in float64 NumPy, so each algorithm is written once.
 """
 
@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from hashlearn.bqp.rows.interface import Linearized, Mixing, Rows, Tall, TallArray
+from hashlearn.bqp.rows.interface import ArrayBackend, Mixing, ProofGram, Rows, TallArray
 from hashlearn.bqp.rows.numpy_rows import NumpyRows
 from hashlearn.core.arrays import is_tensor
 from hashlearn.core.checks import finite_float64
 
-__all__ = ["Linearized", "Mixing", "Rows", "Tall", "TallArray", "checked_matrix", "rows_of"]
+__all__ = ["ArrayBackend", "Mixing", "NumpyRows", "ProofGram", "Rows", "TallArray", "checked_matrix", "rows_of"]
 
 
 def rows_of(P: Any) -> Rows:
@@ -23,7 +23,7 @@ def rows_of(P: Any) -> Rows:
     if isinstance(P, Rows):
         return P
     if is_tensor(P):
-        from hashlearn.bqp.rows.torch.rows import TorchRows
+        from hashlearn.bqp.rows.torch_rows import TorchRows
 
         return TorchRows(P)
     return NumpyRows(P)

@@ -7,7 +7,7 @@ See `hashlearn.bqp.sdr.certificate` for what follows from the answer.
 from __future__ import annotations
 
 from contextlib import nullcontext
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.linalg as la
@@ -100,14 +100,6 @@ def _solution(L: Any, B: Any) -> Any:
 def _norm(S: Any) -> Any:
     """The Frobenius norm."""
     return (S * S).sum() ** 0.5
-
-
-class ProofGram(NamedTuple):
-    """PᵀD⁻¹P for a proof, on the host or on a device, and what is known about its rounding."""
-
-    gram: Any  # rank × rank
-    total: float  # ≥ Σd
-    rounding: float  # the spectral norm of the error of ``gram`` is at most this · its trace
 
 
 def is_positive_definite(S: FloatArray, slack: float) -> bool:

@@ -1,82 +1,76 @@
-"""Rows of a C-contiguous float64 NumPy array: compiled passes, and BLAS on blocks of rows in several threads."""
+"""Rows of a C-contiguous float64 NumPy array: BLAS on blocks of rows in several threads, and one compiled pass.
+
+Methods without a docstring have that of `Rows`.
+"""
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Callable, Iterator
+from typing import Any
 
-from hashlearn.bqp.rows import numpy_kernels
-from hashlearn.bqp.rows.inertia import ProofGram
-from hashlearn.bqp.rows.interface import Linearized, Mixing, Rows
-from hashlearn.bqp.rows.merging import merge_rows
+import numpy as np
+from numba import njit
+
+from hashlearn.bqp.rows.interface import TINY, Mixing, Rows
 from hashlearn.core.arrays import EPS, FloatArray
-from hashlearn.core.threads import block_rows, map_row_blocks, sum_row_blocks
+from hashlearn.core.threads import block_rows, iter_row_blocks
 from hashlearn.core.thresholds import THREADED_PRODUCT
 from hashlearn.linalg.gram import gram
+
+# Rows that one coordinate step takes together. The step is exact: it uses the 16 × 16 block of A between them.
+STEP_ROWS = 16
 
 
 class NumpyRows(Rows):
     """The passes over an array, which is not copied."""
 
     def __init__(self, P: FloatArray) -> None:
-        self.P = P
-        self.n, self.rank = P.shape
+        super().__init__(P)
+        rows = block_rows(self.rank)
+        self.sum_rounding = self.n * EPS
+        # Each entry is a sum of n products, added within blocks and then over blocks.
+        self.gram_rounding = (rows + self.n / rows + 16) * EPS
 
-    def image(self, B: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return numpy_kernels.image(self.P, B)
+    def blocks(self, function: Callable[[slice, Any], Any]) -> Iterator[Any]:
+        return iter_row_blocks(lambda a, b: function(slice(a, b), self.P[a:b]), self.n, self.rank)
 
-    def linearized(self, B: FloatArray) -> Linearized:
-        return _Linearized(self.P, B)
+    def empty(self, *shape: int) -> FloatArray:
+        return np.empty(shape)
+
+    def thin_product(self, P: FloatArray, B: FloatArray) -> FloatArray:
+        return P @ B
+
+    def thin_sum(self, P: FloatArray, V: FloatArray) -> FloatArray:
+        return P.T @ V
+
+    def norms(self, V: FloatArray) -> FloatArray:
+        return np.sqrt(np.einsum("ij,ij->i", V, V))
+
+    def divided_gram(self, divisor: FloatArray | None) -> FloatArray:
+        return gram(self.P, divisor, width=self.rank)
 
     def mixing(self, weights: FloatArray, B: FloatArray | None, V: FloatArray | None = None) -> Mixing:
         if V is None:
             assert B is not None
-            V = numpy_kernels.unit_rows(self.P, B)[1]
-        return _Mixing(self.P, weights, V)
-
-    def proof_gram(self, d: FloatArray) -> ProofGram:
-        # Each entry is a sum of n products, added within blocks and then over blocks.
-        d = np.maximum(d, 1e-9 * d.mean()) if d.any() else np.ones(self.n)
-        rows = block_rows(self.rank)
-        total = float(d.sum()) * (1.0 + self.n * EPS)
-        return ProofGram(gram(self.P, d, width=self.rank), total, (rows + self.n / rows + 16) * EPS)
+            V = self.all_unit_rows(B)[0]
+        return NumpyMixing(self.P, weights, V)
 
     def unit_rows(self, B: FloatArray, first: int = 0, last: int | None = None) -> FloatArray:
         """Rows first…last of the unit rows of B."""
         G = self.P[first:last] @ B
-        norms = np.linalg.norm(G, axis=1)
-        free = norms == 0.0  # any unit vector is optimal for such a row
-        G[free, 0], norms[free] = -1.0, 1.0
-        return G / -norms[:, None]
-
-    def draw_products(self, B: FloatArray, normals: FloatArray) -> FloatArray:
-        P = self.P
-        return sum_row_blocks(lambda a, b: P[a:b].T @ self._signs(B, normals, a, b), self.n, self.rank)
-
-    def draw(self, B: FloatArray, normals: FloatArray) -> FloatArray:
-        return np.concatenate(map_row_blocks(lambda a, b: self._signs(B, normals, a, b), self.n, self.rank))
-
-    def _signs(self, B: FloatArray, normals: FloatArray, first: int, last: int) -> FloatArray:
-        return np.where(self.unit_rows(B, first, last) @ normals < 0.0, -1.0, 1.0)
+        norms = self.make_unit(G)
+        G[norms == 0.0, 0] = 1.0  # any unit vector is optimal for such a row
+        return G
 
     def transposed(self, X: FloatArray) -> FloatArray:
-        P = self.P
-        if is_small(P.size, X):
-            return P.T @ X
-        return sum_row_blocks(lambda a, b: P[a:b].T @ X[a:b], self.n, self.rank)
+        if is_small(self.P.size, X):
+            return self.P.T @ X
+        return self.total(lambda rows, P: P.T @ X[rows])
 
     def product(self, B: FloatArray) -> FloatArray:
-        P = self.P
-        if is_small(P.size, B):
-            return P @ B
-        return np.concatenate(map_row_blocks(lambda a, b: P[a:b] @ B, self.n, self.rank))
-
-    def gram(self) -> FloatArray:
-        return gram(self.P, width=self.rank)
-
-    def with_scaled_columns(self, factors: FloatArray) -> NumpyRows:
-        """A copy."""
-        return NumpyRows(self.P * factors)
+        if is_small(self.P.size, B):
+            return self.P @ B
+        return np.concatenate(list(self.blocks(lambda _, P: P @ B)))
 
     def diagonal(self, weights: FloatArray) -> FloatArray:
         return np.einsum("ij,ij,j->i", self.P, self.P, weights)
@@ -87,43 +81,16 @@ class NumpyRows(Rows):
             return self
         return NumpyRows(self.P[np.sort(rng.choice(self.n, count, replace=False))])
 
-    def take(self, index: NDArray[np.intp]) -> FloatArray:
-        return self.P[index]
 
-    def absolute_sums(self) -> FloatArray:
-        P = self.P
-        return sum_row_blocks(lambda a, b: np.abs(P[a:b]).sum(axis=0), self.n, self.rank)
+class NumpyMixing:
+    """`Mixing` of one row after the other."""
 
-    def with_columns(self, kept: NDArray[np.bool_]) -> NumpyRows:
-        return NumpyRows(np.ascontiguousarray(self.P[:, kept]))
-
-    def merged(self, weights: FloatArray, worthwhile: float) -> tuple[Rows, NDArray[np.intp]] | None:
-        found = merge_rows(self.P, weights, worthwhile)
-        return None if found is None else (NumpyRows(found[0]), found[1])
-
-    def to_host(self) -> FloatArray:
-        return self.P
-
-
-class _Linearized:
-    def __init__(self, P: FloatArray, B: FloatArray) -> None:
-        self._P = P
-        _, self._V, self._norms = numpy_kernels.unit_rows(P, B)
-
-    def change(self, dB: FloatArray) -> FloatArray:
-        return numpy_kernels.derivative(self._P, self._V, self._norms, dB)
-
-    def gram(self) -> FloatArray:
-        return gram(self._P, np.maximum(self._norms, 1e-3 * self._norms.mean()), width=self._P.shape[1])
-
-
-class _Mixing:
     def __init__(self, P: FloatArray, weights: FloatArray, V: FloatArray) -> None:
         self._P, self._weights, self._V = P, weights, V
         self._T = P.T @ V
 
     def sweep(self) -> float:
-        return numpy_kernels.mixing_sweep(self._P, self._weights, self._V, self._T)
+        return mixing_sweep(self._P, self._weights, self._V, self._T)
 
     def image(self) -> FloatArray:
         return self._P.T @ self._V
@@ -132,3 +99,55 @@ class _Mixing:
 def is_small(size: int, V: FloatArray) -> bool:
     """Whether threads do not pay: few multiplications, or a product with a vector, which memory limits."""
     return V.ndim == 1 or size * V.shape[1] < THREADED_PRODUCT
+
+
+@njit(cache=True, nogil=True)
+def mixing_sweep(P, weights, V, T):  # type: ignore[no-untyped-def]
+    """One pass of exact coordinate steps v_i ← −g_i/‖g_i‖ where g_i leaves out row i itself; updates T = PᵀV.
+
+    Returns the mean squared movement of a row, weighted by ‖g_i‖. The value of the relaxation never rises.
+    """
+    n, k = V.shape
+    moved = 0.0
+    total = 0.0
+    rank = P.shape[1]
+    weighted = np.empty((STEP_ROWS, rank))
+    gradient = np.empty((STEP_ROWS, k))
+    among = np.empty((STEP_ROWS, STEP_ROWS))
+    step = np.empty((STEP_ROWS, k))
+    change = np.empty_like(T)
+    for first in range(0, n, STEP_ROWS):
+        rows = min(STEP_ROWS, n - first)
+        panel = P[first : first + rows]
+        for i in range(rows):
+            for j in range(rank):
+                weighted[i, j] = panel[i, j] * weights[j]
+        np.dot(weighted[:rows], T, gradient[:rows])
+        if rows == STEP_ROWS:
+            np.dot(weighted, panel.T, among)
+        else:
+            among[:rows, :rows] = np.dot(weighted[:rows], panel.T)
+        for i in range(rows):
+            row = V[first + i]
+            own = among[i, i]
+            for c in range(k):
+                gradient[i, c] -= own * row[c]
+            for j in range(i):
+                a = among[i, j]
+                for c in range(k):
+                    gradient[i, c] += a * step[j, c]
+            square = 0.0
+            for c in range(k):
+                square += gradient[i, c] * gradient[i, c]
+            norm = np.sqrt(square)
+            distance = 0.0
+            for c in range(k):
+                new = -gradient[i, c] / norm if norm > TINY else row[c]
+                step[i, c] = new - row[c]
+                row[c] = new
+                distance += step[i, c] * step[i, c]
+            moved += distance * norm
+            total += norm
+        np.dot(panel.T, step[:rows], change)
+        T += change
+    return moved / max(total, TINY)

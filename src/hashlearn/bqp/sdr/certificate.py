@@ -27,8 +27,8 @@ from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
 from hashlearn.bqp.error_bounds import below, sum_below
 from hashlearn.bqp.operators import Operator, Structured
-from hashlearn.bqp.rows import TallArray
-from hashlearn.bqp.rows.inertia import Inertia, ProofGram, is_positive_definite
+from hashlearn.bqp.rows import ProofGram, TallArray
+from hashlearn.bqp.rows.inertia import Inertia, is_positive_definite
 from hashlearn.bqp.sdr.chebyshev import chebyshev_test, metric, shifted_sum
 from hashlearn.core.arrays import EPS, FloatArray
 from hashlearn.core.threads import all_blas_threads

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hashlearn.bqp.operators import Operator
-from hashlearn.bqp.rows import TallArray
-from hashlearn.bqp.rows.numpy_rows import NumpyRows
+from hashlearn.bqp.rows import NumpyRows, TallArray
 from hashlearn.bqp.solution import relative_gap
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.threads import map_row_blocks, sum_row_blocks

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from hashlearn.bqp.rows.torch.cuda_graphs import CudaGraphs, Replayed
+from hashlearn.bqp.rows.cuda_graphs import CudaGraphs, Replayed
 from hashlearn.core.arrays import FloatArray, Tensor, tensor_like, to_float64
 from hashlearn.linalg.tensors import (
     BLOCK,
