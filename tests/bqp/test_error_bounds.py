@@ -23,6 +23,7 @@ from hashlearn.bqp.sdr.certificate import (
     dual_bound,
     low_rank_bound,
     shifted_bound,
+    verified_bound,
 )
 from hashlearn.bqp.sdr.chebyshev import chebyshev_test, growth_bound, shifted_sum
 
@@ -202,7 +203,7 @@ def test_an_ill_conditioned_first_block_weakens_the_bound_and_never_breaks_it():
 
 
 def test_tight_duals_of_planted_problems():
-    """Large enough for the short cut of `shifted_bound`: a bound just above the optimum is refused."""
+    """A bound just above the optimum is refused, one far enough below it is verified by one factorization."""
     rng = np.random.default_rng(3)
     n = 420
     half = np.triu(rng.random((n, n)), 1)
@@ -210,14 +211,12 @@ def test_tight_duals_of_planted_problems():
     y = A.sum(axis=1)
     optimum = Fraction(2) * -exact(half[np.triu_indices(n, 1)]).sum()
     for above in (0.0, 1e-15, 1e-13):
-        enough = float(optimum) * (1.0 - above)
-        certificate = shifted_bound(as_operator(A), y, rng, enough)
-        assert Fraction(certificate.bound) <= optimum
-        assert certificate.bound == pytest.approx(float(optimum), rel=1e-7)
-    # Far enough below, it is verified and no eigenvalue is computed.
-    certificate = shifted_bound(as_operator(A), y, rng, float(optimum) * (1.0 + 1e-6))
-    assert not certificate.direction.any()
-    assert certificate.bound == pytest.approx(float(optimum) * (1.0 + 1e-6), rel=1e-12)
+        assert verified_bound(as_operator(A), y, float(optimum) * (1.0 - above)) <= optimum
+    bound = shifted_bound(as_operator(A), y, rng).bound
+    assert Fraction(bound) <= optimum
+    assert bound == pytest.approx(float(optimum), rel=1e-7)
+    enough = float(optimum) * (1.0 + 1e-6)
+    assert verified_bound(as_operator(A), y, enough) == pytest.approx(enough, rel=1e-12)
 
 
 def test_problems_are_scaled_exactly():

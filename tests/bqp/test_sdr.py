@@ -8,6 +8,7 @@ from hashlearn import bqp
 from hashlearn.bqp.flips import Descent
 from hashlearn.bqp.operators import LowRank, Operator, Structured, as_operator
 from hashlearn.bqp.sdr.general import relax_general
+from hashlearn.bqp.sdr.interior_point import dense_bound, relax_small
 from hashlearn.bqp.sdr.low_rank import relax_low_rank
 from hashlearn.bqp.sdr.rounding import (
     Relaxation,
@@ -114,6 +115,21 @@ def test_low_rank_and_general_method_agree(n, supervised):
         general = relax_general(A, tolerance, 16, np.random.default_rng(0), Run(A))
         assert general.value == pytest.approx(low_rank.value, rel=3e-7)
         assert general.gap <= 1e-7
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_interior_point_agrees_with_the_general_method(kind):
+    A = random_problem(kind, np.random.default_rng(KINDS.index(kind)), 40)
+    tolerance = Tolerance(1e-6, A.scale(), 30)
+    interior = relax_small(A, tolerance)
+    general = relax_general(A, tolerance, 16, np.random.default_rng(0), Run(A))
+    slack = 2e-6 * max(abs(general.value), 1e-3 * A.scale())
+    assert abs(interior.value - general.value) <= slack
+    assert general.bound - slack <= interior.bound <= interior.value
+    rows = interior.rows()
+    np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1.0, rtol=1e-12)
+    assert abs(np.sum(rows * (A @ rows)) - interior.value) <= slack
+    assert abs(dense_bound(A.toarray(), 1e-6) - interior.bound) <= slack
 
 
 def test_rank_is_raised_when_the_certificate_fails():

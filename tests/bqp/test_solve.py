@@ -332,7 +332,7 @@ def test_progress_is_told_stage_value_and_bound(monkeypatch):
     monkeypatch.setattr(solution_module, "SECONDS_BETWEEN_REPORTS", 0.0)
     heard = []
     solution = bqp.solve(four_kinds()["dense"], "sdr", random_state=0, progress=heard.append)
-    assert {p.stage for p in heard} >= {"sweeps", "newton", "certificate", "rounding"}
+    assert {p.stage for p in heard} >= {"interior point", "rounding"}
     assert heard[-1].bound == pytest.approx(solution.bound)
     assert all(p.method == "sdr" for p in heard)
 

@@ -110,7 +110,7 @@ def is_positive_definite(S: FloatArray, slack: float) -> bool:
     diagonal = np.diag_indices(len(S))
     S[diagonal] -= slack + 2.0 * (len(S) + 2) * EPS * float(np.abs(S[diagonal]).sum())
     try:
-        factor = la.cholesky(S, lower=True, overwrite_a=True, check_finite=False)
+        factor = la.cholesky(S.T, lower=False, overwrite_a=True, check_finite=False)  # S.T: no copy is made
     except la.LinAlgError:
         return False
     return bool(np.isfinite(factor.diagonal()).all())  # some libraries do not stop at a NaN

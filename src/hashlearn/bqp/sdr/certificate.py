@@ -18,6 +18,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import NamedTuple
 
 import numpy as np
@@ -25,20 +26,22 @@ import scipy.linalg as la
 from numpy.typing import NDArray
 from scipy.sparse.linalg import ArpackNoConvergence, eigsh
 
+from hashlearn.bqp.eigen import orthogonalize
 from hashlearn.bqp.error_bounds import below, sum_below
 from hashlearn.bqp.operators import Operator, Structured
 from hashlearn.bqp.rows import ProofGram, TallArray
 from hashlearn.bqp.rows.inertia import Inertia, is_positive_definite
-from hashlearn.bqp.sdr.chebyshev import chebyshev_test, metric, shifted_sum
+from hashlearn.bqp.sdr.chebyshev import COLUMNS, chebyshev_test, metric, shifted_sum
 from hashlearn.core.arrays import EPS, FloatArray
-from hashlearn.core.threads import all_blas_threads
-from hashlearn.core.thresholds import ARPACK_SCALING, DENSE_CERTIFICATE_LIMIT, LAPACK_SHIFT, TRY_ENOUGH
+from hashlearn.core.threads import all_blas_threads, map_row_blocks
+from hashlearn.core.thresholds import ARPACK_SCALING, DENSE_CERTIFICATE_LIMIT, LAPACK_SHIFT, THREADED_CHOLESKY_RANK
 
 BISECTIONS = 3  # between a bound that is enough and the value
 WEAKER = (4.0, 32.0, 256.0, 2048.0)  # gaps to try if the gap that is enough fails, as multiples of it
 
 # The test of `chebyshev_test` may lose this share of the gap that is allowed, and never has to lose less than this.
 LOSS_SHARE, LEAST_LOSS = 0.6, 1e-7
+LANCZOS_STEPS, LANCZOS_CHECK = 160, 20  # to expect a bound, and to look how well it is known
 MEASURED_FACTOR = 512  # rows of the factorization that is timed, if time is limited
 
 
@@ -172,8 +175,8 @@ def dual_bound(
         d = np.maximum(-y, 1e-3 * np.abs(y).mean())
         bound, direction, kind = low_rank_bound(A, np.maximum(-y, 0.0))
         certificate = Certificate(bound, (A.P @ (A.weights * direction)) / d, kind)
-    elif A.n <= proof_limit and _seconds_to_factor(A.n, seconds) < seconds:
-        certificate = shifted_bound(A, y, rng, enough, tick)
+    elif is_factored(A.n, proof_limit, seconds):
+        certificate = shifted_bound(A, y, rng, tick)
     else:
         tested = chebyshev_test(A, y, rng, _loss(y, enough), tick, seconds)
         certificate = Certificate(tested.bound, tested.columns, "chebyshev")
@@ -193,50 +196,87 @@ def diagonal_bound(A: Operator) -> float:
     return below(bound - errors * (1.0 + A.n * EPS))
 
 
-def _seconds_to_factor(n: int, seconds: float) -> float:
-    """About how long `shifted_bound` takes: a few factorizations of n³/3 operations, at the rate of a small one."""
-    if n <= MEASURED_FACTOR or seconds == np.inf:
-        return 0.0
+def is_factored(n: int, proof_limit: int, seconds: float = np.inf) -> bool:
+    """Whether an A of n rows is factored for its proof, in the ``seconds`` that there are.
+
+    A few factorizations of n³/3 operations are expected to run at the rate of a small one.
+    """
+    if n > proof_limit or n <= MEASURED_FACTOR or seconds == np.inf:
+        return n <= proof_limit
     S = np.eye(MEASURED_FACTOR)
     started = time.perf_counter()
     la.cholesky(S, overwrite_a=True, check_finite=False)
-    return 4.0 * (time.perf_counter() - started) * (n / MEASURED_FACTOR) ** 3
+    return 4.0 * (time.perf_counter() - started) * (n / MEASURED_FACTOR) ** 3 < seconds
+
+
+def verified_bound(A: Operator, y: FloatArray, enough: float) -> float:
+    """``enough`` or slightly less, if one Cholesky factorization proves it from y; else −inf."""
+    scale = 1.0 / np.sqrt(metric(A, y))
+    shift = (sum_below(y) - enough) / float((1.0 / (scale * scale)).sum())
+    return shifted_sum(A, y, scale, shift) if _shift_holds(*_scaled_rows(A, y, scale), shift) else -np.inf
 
 
 def shifted_bound(
+    A: Operator, y: FloatArray, rng: np.random.Generator, tick: Callable[[], None] | None = None
+) -> Certificate:
+    """Σy − ε·Σd, where D^{-½}(A − Diag(y))D^{-½} + εI was factored by Cholesky, for d near A_ii − y_i and a small ε."""
+    scale = 1.0 / np.sqrt(metric(A, y))
+    M, size = _scaled_rows(A, y, scale)
+    if A.n <= LAPACK_SHIFT:
+        value, vectors = la.eigh(M, subset_by_index=[0, 0], overwrite_a=True, check_finite=False)
+        least, doubt = float(value[0]), 1e-11 * size
+    else:
+        least, vectors, doubt = _lowest(A, y, scale, rng, 0.0, tick)
+        doubt = max(doubt, 1e-9 * size)
+    for widening in 4.0 ** np.arange(32):
+        shift = doubt * widening - least
+        if _shift_holds(*_scaled_rows(A, y, scale), shift):
+            break
+        shift = size * (1.0 + 8.0 * EPS)
+    return Certificate(shifted_sum(A, y, scale, shift), scale[:, None] * vectors, "cholesky")
+
+
+def expected_bound(
+    A: Operator, y: FloatArray, enough: float, rng: np.random.Generator, tick: Callable[[], None] | None = None
+) -> tuple[float, FloatArray]:
+    """Σy − ε·Σd for the ε that Lanczos steps expect, a guess and no proof, and directions of negative curvature.
+
+    The steps end when they can tell whether the bound is ``enough``.
+    """
+    scale = 1.0 / np.sqrt(metric(A, y))
+    total = float((1.0 / (scale * scale)).sum())
+    least, vectors, _ = _lowest(A, y, scale, rng, (float(y.sum()) - enough) / total, tick)
+    return float(y.sum()) - max(-least, 0.0) * total, scale[:, None] * vectors
+
+
+def _lowest(
     A: Operator,
     y: FloatArray,
+    scale: FloatArray,
     rng: np.random.Generator,
-    enough: float | None = None,
-    tick: Callable[[], None] | None = None,
-) -> Certificate:
-    """Σy − ε·Σd, where M + εI with M = D^{-½}(A − Diag(y))D^{-½} was factored by Cholesky, for d near A_ii − y_i.
-
-    If ``enough`` was verified at once, ``direction`` is 0.
-    """
-    n = A.n
-    scale = 1.0 / np.sqrt(metric(A, y))
-    M = A.toarray()
-    M[np.diag_indices(n)] -= y
-    M *= scale
-    M *= scale[:, None]
-    size = float(np.abs(M).sum(axis=1).max()) * (1.0 + n * EPS)  # ≥ ‖M‖₂
-    rounding = 8.0 * EPS * size  # of the entries of M; those of A itself are in `shifted_sum`
-    if enough is not None and n > TRY_ENOUGH:
-        shift = (sum_below(y) - enough) / float((1.0 / (scale * scale)).sum())
-        if _shift_holds(M, shift, rounding):
-            return Certificate(shifted_sum(A, y, scale, shift), np.zeros(n), "cholesky")
-    if n <= LAPACK_SHIFT:
-        value, vector = la.eigh(M, subset_by_index=[0, 0], check_finite=False)
-        shift, direction = -float(value[0]), scale * vector[:, 0]
-    else:
-        tested = chebyshev_test(A, y, rng, 3.0 * _loss(y, enough), tick)
-        shift, direction = tested.shift, tested.columns
-    for widening in 8.0 ** np.arange(24):
-        low = shift + max(rounding, 1e-11 * size) * widening
-        if _shift_holds(M, low, rounding):
-            return Certificate(shifted_sum(A, y, scale, low), direction, "cholesky")
-    return Certificate(shifted_sum(A, y, scale, size + rounding), direction, "cholesky")
+    allowed: float,
+    tick: Callable[[], None] | None,
+) -> tuple[float, FloatArray, float]:
+    """The smallest Ritz value of D^{-½}(A − Diag(y))D^{-½}, vectors of the negative ones, the residual of the first."""
+    M, diagonal = A.congruent(scale), -y * scale * scale
+    basis = np.empty((min(LANCZOS_STEPS, A.n) + 1, A.n))
+    basis[0] = rng.standard_normal(A.n)
+    basis[0] /= np.linalg.norm(basis[0])
+    alphas, betas = [], []
+    for step in range(len(basis) - 1):
+        z = M @ basis[step] + diagonal * basis[step]
+        alphas.append(float(orthogonalize(z, basis[: step + 1])[step]))
+        betas.append(float(np.linalg.norm(z)))
+        basis[step + 1] = z / max(betas[-1], 1e-300)
+        if step % LANCZOS_CHECK == LANCZOS_CHECK - 1 or betas[-1] <= 1e-12 * abs(alphas[0]):
+            if tick is not None:
+                tick()
+            values, vectors = la.eigh_tridiagonal(np.array(alphas), np.array(betas[:-1]))
+            residual = betas[-1] * abs(float(vectors[-1, 0]))
+            if residual <= 0.2 * max(abs(allowed + values[0]), allowed, -1e-2 * values[0]):
+                break
+    negative = vectors[:, : max(1, min(int((values < 0.0).sum()), COLUMNS))]
+    return float(values[0]), basis[: len(alphas)].T @ negative, residual
 
 
 def _loss(y: FloatArray, enough: float | None) -> float:
@@ -245,9 +285,31 @@ def _loss(y: FloatArray, enough: float | None) -> float:
     return least if enough is None else max(LOSS_SHARE * (float(y.sum()) - enough), least)
 
 
-def _shift_holds(M: FloatArray, shift: float, rounding: float) -> bool:
-    """Whether M + shift·I provably is positive semidefinite, M itself being known up to ``rounding``."""
-    shifted = M.copy()
-    shifted[np.diag_indices(len(M))] += shift
-    with all_blas_threads():
-        return is_positive_definite(shifted, rounding + 2.0 * EPS * abs(shift))
+def _scaled_rows(A: Operator, y: FloatArray, scale: FloatArray) -> tuple[FloatArray, float]:
+    """M = D^{-½}(A − Diag(y))D^{-½} written out, and a number ≥ ‖M‖₂."""
+    M = np.empty((A.n, A.n))
+
+    def rows(a: int, b: int) -> float:
+        block = M[a:b]
+        if A.is_dense:
+            block[:] = A.array[a:b]
+        else:
+            np.matmul(A.P[a:b] * A.weights, A.P.T, out=block)
+        if A.sparse is not None:
+            matrix = A.sparse
+            first, last = matrix.indptr[a], matrix.indptr[b]
+            places = np.repeat(np.arange(b - a), np.diff(matrix.indptr[a : b + 1])), matrix.indices[first:last]
+            block[places] += matrix.data[first:last]
+        block[np.arange(b - a), np.arange(a, b)] -= y[a:b]
+        block *= scale
+        block *= scale[a:b, None]
+        return float(np.abs(block).sum(axis=1).max())
+
+    return M, max(map_row_blocks(rows, A.n, A.n)) * (1.0 + A.n * EPS)
+
+
+def _shift_holds(M: FloatArray, size: float, shift: float) -> bool:
+    """Whether M + shift·I provably is positive semidefinite, up to the rounding of M's entries; M is overwritten."""
+    M[np.diag_indices(len(M))] += shift
+    with all_blas_threads() if len(M) > THREADED_CHOLESKY_RANK else nullcontext():
+        return is_positive_definite(M, 8.0 * EPS * size + 2.0 * EPS * abs(shift))

@@ -1,4 +1,4 @@
-"""Over-relaxed mixing sweeps over unit rows V (n × k): the steps that solve the relaxation (10) for any operator.
+"""Over-relaxed mixing sweeps over unit rows V (n × k): the steps that solve the relaxation (10) of a sparse A.
 
 With g_i = Σ_{j≠i} a_ij v_j, the mixing method sets v_i ← u_i = −g_i/‖g_i‖, the best unit row while all others are
 fixed. Here the row goes beyond: v_i ← normalized(ω u_i − (ω − 1) v_i) with ω < 2. The angle to u_i shrinks, so the
@@ -18,48 +18,46 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
-from hashlearn.bqp.operators import Operator
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.threads import map_row_blocks, map_threads
 from hashlearn.core.thresholds import COLORED_ROWS, MOST_COLORS
 
+# ω = 2 − DELAY/(sweeps + DELAY); after a change of V the count begins at RESTART.
+DELAY, RESTART = 4.0, 16
 NUMBERS_PER_PIECE = 2_000_000  # multiply-adds of one piece of threaded work
 
 
 class MixingSweeps:
-    """Sweeps over the rows of one operator; ``norms`` holds the ‖g_i‖ that the last sweep saw."""
+    """Sweeps for one sparse operator; ``norms`` holds the ‖g_i‖ that the last sweep saw."""
 
-    def __init__(self, A: Operator) -> None:
-        self.A = A
+    def __init__(self, A: Any) -> None:
+        self._matrix, self._diagonal, self._made = A.sparse, A.diagonal(), 0
         self.norms = np.zeros(A.n)
-        self._diagonal = A.diagonal()
-        self._parts = None if A.is_dense else (*A.csr(), A.P, A.weights)
         self._order: NDArray[np.int64] = np.arange(A.n)
         self._starts = np.array([0, A.n])
-        if A.is_sparse and A.n >= COLORED_ROWS:
-            colors = _greedy_colors(A.sparse.indices, A.sparse.indptr)
+        if A.n >= COLORED_ROWS:
+            colors = _greedy_colors(self._matrix.indices, self._matrix.indptr)
             if colors.max() < MOST_COLORS:
                 self._order = np.argsort(colors, kind="stable")
                 self._starts = np.concatenate([[0], np.cumsum(np.bincount(colors))])
 
-    def sweep(self, V: FloatArray, omega: float, tick: Callable[[], Any]) -> float:
-        """One pass that changes V in place; returns 2 Σ(‖g_i‖ + v_iᵀg_i), by how much the rows could still fall."""
-        if self.A.is_dense:
-            tick()
-            return float(_sweep_dense(self.A.array, self._diagonal, V, self.norms, omega))
-        assert self._parts is not None
-        data, indices, indptr, P, _ = self._parts
-        if not self.A.is_sparse:
-            tick()
-            return float(_sweep_split(*self._parts, self._diagonal, V, P.T @ V, self.norms, omega))
-        parts = (data, indices, indptr, self._diagonal, V, self.norms, omega)
-        rows = max(64, int(NUMBERS_PER_PIECE / (V.shape[1] * (1.0 + len(data) / self.A.n))))
+    def start(self, V: FloatArray) -> None:
+        """Continue from unit rows V, which are changed in place."""
+        self.V, self._since = V, min(self._made, RESTART)
+
+    def step(self, tick: Callable[[], Any]) -> float:
+        """One sweep; returns 2 Σ(‖g_i‖ + v_iᵀg_i), by how much the rows could still fall."""
+        omega = 2.0 - DELAY / (self._since + DELAY)
+        self._since, self._made = self._since + 1, self._made + 1
+        matrix, V = self._matrix, self.V
+        parts = (matrix.data, matrix.indices, matrix.indptr, self._diagonal, V, self.norms, omega)
+        rows = max(64, int(NUMBERS_PER_PIECE / (V.shape[1] * (1.0 + matrix.nnz / len(V)))))
         total = 0.0
         for first, last in zip(self._starts[:-1], self._starts[1:], strict=True):
             pieces = [self._order[a : min(a + rows, last)] for a in range(first, last, rows)]
             threaded = len(self._starts) > 2 and len(pieces) > 1
             mapped: Any = map_threads if threaded else map
-            for part in mapped(lambda piece: _sweep_sparse(*parts, piece), pieces):
+            for part in mapped(lambda piece: _sweep(*parts, piece), pieces):
                 total += part
                 tick()
         return total
@@ -68,27 +66,18 @@ class MixingSweeps:
         """Σ(a_ii − ‖g_i‖) with the norms of the last sweep."""
         return float(self._diagonal.sum() - self.norms.sum())
 
-    def dual(self, V: FloatArray) -> tuple[float, FloatArray]:
+    def dual(self) -> tuple[float, FloatArray]:
         """``(trace(A VVᵀ), y)`` with y_i = a_ii − ‖g_i‖, the dual that belongs to V."""
-        T = self._parts[3].T @ V if self._parts is not None and self._parts[3].shape[1] else None
-        parts = map_row_blocks(lambda a, b: self._dots(V, T, a, b), self.A.n, V.shape[1])
+        V = self.V.astype(np.float64, copy=False)
+        parts = map_row_blocks(lambda a, b: self._dots(V, a, b), len(V), V.shape[1])
         dots, norms = (np.concatenate(column) for column in zip(*parts, strict=True))
         return float(self._diagonal.sum() + dots.sum()), self._diagonal - norms
 
-    def _dots(self, V: FloatArray, T: FloatArray | None, first: int, last: int) -> tuple[FloatArray, FloatArray]:
-        """v_iᵀg_i and ‖g_i‖ of some rows; T = PᵀV."""
-        rows = V[first:last].astype(np.float64, copy=False)
-        if self.A.is_dense:
-            G = self.A.array[first:last] @ V
-        else:
-            assert self._parts is not None
-            data, indices, indptr, P, weights = self._parts
-            G = np.zeros(rows.shape)
-            _add_products(data, indices, indptr, V, G, first)
-            if T is not None:
-                G += P[first:last] @ (weights[:, None] * T)
-        G -= self._diagonal[first:last, None] * rows
-        return np.einsum("ic,ic->i", rows, G), np.linalg.norm(G, axis=1)
+    def _dots(self, V: FloatArray, first: int, last: int) -> tuple[FloatArray, FloatArray]:
+        """v_iᵀg_i and ‖g_i‖ of some rows."""
+        G = self._matrix[first:last] @ V
+        G -= self._diagonal[first:last, None] * V[first:last]
+        return np.einsum("ic,ic->i", V[first:last], G), np.linalg.norm(G, axis=1)
 
 
 @njit(cache=True, nogil=True)
@@ -135,7 +124,7 @@ def _step(g, V, i, omega, norms):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True, fastmath=True)
-def _sweep_sparse(data, indices, indptr, diagonal, V, norms, omega, order):  # type: ignore[no-untyped-def]
+def _sweep(data, indices, indptr, diagonal, V, norms, omega, order):  # type: ignore[no-untyped-def]
     k = V.shape[1]
     g = np.empty(k, V.dtype)
     total = 0.0
@@ -149,48 +138,3 @@ def _sweep_sparse(data, indices, indptr, diagonal, V, norms, omega, order):  # t
                 g[c] += a * V[j, c]
         total += _step(g, V, i, omega, norms)
     return total
-
-
-@njit(cache=True, nogil=True, fastmath=True)
-def _sweep_dense(A, diagonal, V, norms, omega):  # type: ignore[no-untyped-def]
-    total = 0.0
-    for i in range(V.shape[0]):
-        g = np.dot(A[i], V)
-        for c in range(V.shape[1]):
-            g[c] -= diagonal[i] * V[i, c]
-        total += _step(g, V, i, omega, norms)
-    return total
-
-
-@njit(cache=True, nogil=True, fastmath=True)
-def _sweep_split(data, indices, indptr, P, weights, diagonal, V, T, norms, omega):  # type: ignore[no-untyped-def]
-    """``T`` = PᵀV changes with V."""
-    n, k = V.shape
-    rank = P.shape[1]
-    g, old = np.empty(k), np.empty(k)
-    total = 0.0
-    for i in range(n):
-        for c in range(k):
-            old[c] = V[i, c]
-            g[c] = -diagonal[i] * old[c]
-        for q in range(indptr[i], indptr[i + 1]):
-            for c in range(k):
-                g[c] += data[q] * V[indices[q], c]
-        for j in range(rank):
-            a = P[i, j] * weights[j]
-            for c in range(k):
-                g[c] += a * T[j, c]
-        total += _step(g, V, i, omega, norms)
-        for j in range(rank):
-            for c in range(k):
-                T[j, c] += P[i, j] * (V[i, c] - old[c])
-    return total
-
-
-@njit(cache=True, nogil=True)
-def _add_products(data, indices, indptr, V, G, first):  # type: ignore[no-untyped-def]
-    """Adds rows first… of the sparse part times V to G."""
-    for i in range(G.shape[0]):
-        for q in range(indptr[first + i], indptr[first + i + 1]):
-            for c in range(G.shape[1]):
-                G[i, c] += data[q] * V[indices[q], c]

@@ -12,6 +12,7 @@ from hashlearn.bqp.operators import Operator
 from hashlearn.bqp.rows import TallArray
 from hashlearn.bqp.sdr.certificate import diagonal_bound
 from hashlearn.bqp.sdr.general import columns_for, relax_general
+from hashlearn.bqp.sdr.interior_point import relax_small
 from hashlearn.bqp.sdr.low_rank import LOOSE, relax_low_rank, relax_on_samples
 from hashlearn.bqp.sdr.rounding import (
     Relaxation,
@@ -25,7 +26,7 @@ from hashlearn.bqp.solution import Run, Solver, Status, relative_gap
 from hashlearn.bqp.theory import expected_rounding_value
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import positive, whole_number
-from hashlearn.core.thresholds import DENSE_CERTIFICATE_LIMIT, EXPECTATION_PAIRS, RELAXED_ROWS, SMALL
+from hashlearn.core.thresholds import DENSE_CERTIFICATE_LIMIT, EXPECTATION_PAIRS, INTERIOR_POINT_ROWS, RELAXED_ROWS
 
 TIGHT, WIDE = 1e-6, 1e-4  # the default gaps
 EARLY_DRAWS = 2  # rounded while the relaxation is being solved
@@ -118,6 +119,7 @@ class SemidefiniteRelaxation(Solver):
         tolerance = Tolerance(self._gap(A), A.scale(), self.max_iter, self.proof_limit)
         relaxation = self._relax(A, tolerance, run, rng)
         solved = tolerance.met(relaxation.value, relaxation.bound) or relaxation.certificate == "none"
+        run.offer_bound(relaxation.bound)
         run.tell(relaxation_value=relaxation.value)
         run.details.update(relaxation_gap=relaxation.gap, rank=relaxation.rank)
         if relaxation.bound >= first_bound or relaxation.certificate == "none":
@@ -146,7 +148,9 @@ class SemidefiniteRelaxation(Solver):
         return TIGHT if A.is_low_rank or A.n <= self.proof_limit else WIDE
 
     def _relax(self, A: Operator, tolerance: Tolerance, run: Run, rng: np.random.Generator) -> Relaxation:
-        if A.is_low_rank and ((A.n > SMALL and A.n > A.rank // 4) or not A.rows.on_host):
+        if A.backend.on_host and A.n <= INTERIOR_POINT_ROWS:
+            return relax_small(A, tolerance, lambda: run.tick("interior point"))
+        if A.is_low_rank and (A.n > A.rank // 4 or not A.rows.on_host):
             if (self.sampled and A.n > 2 * RELAXED_ROWS) or (tolerance.relative >= LOOSE and not A.rows.on_host):
                 return relax_on_samples(A, tolerance, self.rank, rng, run, self.certify)
             relaxation = relax_low_rank(A, tolerance, self.rank, rng, run)
