@@ -12,7 +12,7 @@ from hashlearn.bqp.rows import rows_of
 from hashlearn.core.arrays import EPS, FloatArray
 from hashlearn.targets import Groups
 
-FLOOR_STEPS = 10**9  # of the eigenvalue problems behind a floor: 100 of 150 groups, one of 1,000 and more
+FLOOR_GROUPS = 500  # with more groups the floor is the bound by trace and rank: a better one takes seconds
 
 
 def objective(target: bqp.Operator, codes: Any, target_square: float | None = None) -> float:
@@ -90,6 +90,8 @@ def objective_floor(groups: Groups, n_bits: int) -> float:
         return -bound, -2.0 * root * gradient
 
     start = (1.0 / n_bits - 2.0 * shares) / root
-    trials = max(1, min(100, FLOOR_STEPS // len(Y) ** 3))
-    minimize(negative_bound, start, jac=True, method="L-BFGS-B", options={"maxfun": trials, "maxiter": trials})
+    if len(Y) <= FLOOR_GROUPS:
+        minimize(negative_bound, start, jac=True, method="L-BFGS-B", options={"maxiter": 60})
+    else:
+        negative_bound(start)
     return max(best - 16.0 * len(Y) * EPS * square, 0.0)
