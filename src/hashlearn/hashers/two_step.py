@@ -38,18 +38,21 @@ class TwoStepHasher(BitPredictor):
     target : what the codes preserve: "auto" (labels if y is given, else neighbors), "labels", "shared_labels"
         (multi-label), "neighbors" (of the nearest-neighbor graph), "labels_and_neighbors" (y = −1: no label),
         "distance", "thresholded_distance", a target object, or your own n × n similarity
-    solver : how each bit is solved: "auto" (a relaxation for classes and for up to 16,384 signs, else single flips
-        from the bits as they stand), a name of `bqp.METHODS` (that method with its defaults), a preset
+    solver : how each bit is solved: "auto" (with labels tabu walks and a last sweep of proofs; else a relaxation for
+        up to 16,384 signs, and single flips from the bits as they stand for more), a name of `bqp.METHODS` (that method with its defaults), a preset
         (`inference.PRESETS`: "sweeps", "passes", …), or a solver object
     hash_function : how bits are predicted: "auto" (kernel ridge; without labels on 1,000 landmarks past 5,000 rows), a
         name in `hashlearn.hash_functions.HASH_FUNCTIONS` ("kernel_ridge", "rbf_svm" (the paper's), …), an object of
         that module, or any scikit-learn classifier
-    init : start codes: "auto" (ITQ on the target's own factor if it has one, else "pca"), "pca" (the paper's),
-        "itq", "random", or an array (n_samples, n_bits) of ±1 or 0/1
-    n_sweeps : passes over all bits, max_iter of Algorithm 1. "auto" is 3, and 5 if solver "auto" takes single flips
+    init : start codes: "auto" (with labels rows of a Hadamard matrix, one for each class; else ITQ on the target's own
+        factor if it has one, or "pca"), "pca" (the paper's), "itq", "random", or an array (n_samples, n_bits) of ±1 or
+        0/1. With labels all but "auto" make inference go over all rows
+    n_sweeps : passes over all bits, max_iter of Algorithm 1. "auto" is 3, and 5 if solver "auto" takes single flips;
+        with labels it is until no bit changes
     monotone : replace a bit only by a better one, and stop if no bit improves; False is the literal paper
-    spread : with labels, among codes of equal objective (near-equal if classes differ in size) prefer
-        codewords that are far apart; precision within a radius rises much at few bits. False is the literal paper
+    spread : with labels, if codewords lie nearer than 5 bits, prefer those that are farther apart among codes of equal
+        objective (near-equal if classes differ in size); precision within a radius rises much at few bits. False is
+        the literal paper
     arrange : with labels, give codewords that are near each other to classes that are easily confused,
         estimated on the training samples by leave-one-out; False is the literal paper
     random_state : seed or Generator; the same seed gives the same codes for any thread count, memory and batch size
@@ -66,7 +69,8 @@ class TwoStepHasher(BitPredictor):
     Attributes
     ----------
     codes_ : int8 ±1 (n_samples, n_bits), the inferred codes of the training samples
-    inference_report_ : objective per sweep; value, bound, gap and seconds per bit. Print it.
+    inference_report_ : objective per sweep; value, bound, gap and seconds per bit; with labels a floor that no codes
+        go below. Print it.
     hash_function_ : the specification that was used, what "auto" became
     hash_functions_ : the fitted predictors
     target_ : the target object that was used

@@ -85,7 +85,7 @@ def merges_rows(solver: str | bqp.Solver | Passes) -> bool:
     """Whether a solver gives one row for each group the meaning of all rows."""
     if isinstance(solver, str) and solver == "auto":
         return True
-    return not isinstance(_named(solver, 2), bqp.Spectral | bqp.NonlinearOptimization)
+    return _named(solver, 2).merges
 
 
 def _named(solver: str | bqp.Solver | Passes, n_groups: int) -> bqp.Solver:
