@@ -39,8 +39,8 @@ class TwoStepHasher(BitPredictor):
         (multi-label), "neighbors" (of the nearest-neighbor graph), "labels_and_neighbors" (y = −1: no label),
         "distance", "thresholded_distance", a target object, or your own n × n similarity
     solver : how each bit is solved: "auto" (with labels tabu walks and a last sweep of proofs; else a relaxation for
-        up to 16,384 signs, and single flips from the bits as they stand for more), a name of `bqp.METHODS` (that method with its defaults), a preset
-        (`inference.PRESETS`: "sweeps", "passes", …), or a solver object
+        up to 16,384 signs, and single flips from the bits as they stand for more), a name of `bqp.METHODS`
+        (that method with its defaults), a preset (`inference.PRESETS`: "sweeps", "passes", …), or a solver object
     hash_function : how bits are predicted: "auto" (kernel ridge; without labels on 1,000 landmarks past 5,000 rows), a
         name in `hashlearn.hash_functions.HASH_FUNCTIONS` ("kernel_ridge", "rbf_svm" (the paper's), …), an object of
         that module, or any scikit-learn classifier
