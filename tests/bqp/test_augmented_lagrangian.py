@@ -15,7 +15,7 @@ from hashlearn.bqp.methods import augmented_lagrangian
 from hashlearn.bqp.methods.augmented_lagrangian import dual_feasible_start, lagrangian
 from hashlearn.bqp.methods.spectral import sign
 from hashlearn.bqp.presolve import merge
-from hashlearn.bqp.solution import OutOfTime, Run
+from hashlearn.bqp.state import OutOfTime, SolveState
 from tests.bqp.problems import brute_force, operators
 
 LITERAL = AugmentedLagrangian.literal()
@@ -71,9 +71,9 @@ def test_literal_has_the_papers_parameters() -> None:
 @pytest.mark.parametrize("seed", range(5))
 def test_literal_returns_exactly_its_own_start(kind: int, seed: int) -> None:
     A = operators(30, seed)[kind]
-    start, end = Run(A), Run(A)
-    Spectral("sequential").run(A, start, np.random.default_rng(seed), None)
-    status = LITERAL.run(A, end, np.random.default_rng(seed), None)
+    start, end = SolveState(A), SolveState(A)
+    Spectral("sequential").solve(A, start, np.random.default_rng(seed), None)
+    status = LITERAL.solve(A, end, np.random.default_rng(seed), None)
     assert start.value < A.value(np.ones(30))  # so that the comparison is not one of untouched runs
     np.testing.assert_array_equal(end.x, start.x)
     assert status == "converged"
@@ -90,7 +90,7 @@ def test_default_lies_between_the_optimum_and_its_start(kind: int, seed: int) ->
     solution = bqp.solve(A, method="al", random_state=seed)
     step = merge(A)
     small, expand = (A, np.asarray) if step is None else (step.problem, step.expand)
-    start = dual_feasible_start(small, Run(small), np.random.default_rng(seed))
+    start = dual_feasible_start(small, SolveState(small), np.random.default_rng(seed))
     slack = 1e-9 * abs(solution.value)
     assert brute_force(A) - slack <= solution.value
     assert solution.value <= A.value(expand(sign(start.x))) + slack
@@ -109,7 +109,7 @@ def test_when_time_runs_out_the_start_is_already_there(monkeypatch: pytest.Monke
         solution = bqp.solve(A, method="al", random_state=0)
         step = merge(A)
         small, expand = (A, np.asarray) if step is None else (step.problem, step.expand)
-        start = dual_feasible_start(small, Run(small), np.random.default_rng(0))
+        start = dual_feasible_start(small, SolveState(small), np.random.default_rng(0))
         assert solution.status == "time_limit"
         assert solution.value <= A.value(expand(sign(start.x)))
         assert solution.value < A.value(np.ones(30))
@@ -126,10 +126,10 @@ def test_a_given_start_is_flipped_first(monkeypatch: pytest.MonkeyPatch) -> None
 def test_multipliers_reach_feasibility_without_growing_the_penalty() -> None:
     """The method of multipliers proper: line 6 must push Λ the way that shrinks Φ(x)."""
     for A in operators(12, 5):
-        start = dual_feasible_start(A, Run(A), np.random.default_rng(0))
+        start = dual_feasible_start(A, SolveState(A), np.random.default_rng(0))
         solver = AugmentedLagrangian(max_iter=80, penalty=4.0, penalty_growth=1.0, tol=0.0, inner_iter=200)
         iterates: list[np.ndarray] = []
-        solver._algorithm_2(A, start, Run(A), iterates.append)
+        solver._algorithm_2(A, start, SolveState(A), iterates.append)
         assert np.abs(iterates[-1] ** 2 - 1.0).max() < 1e-3
 
 
@@ -144,27 +144,27 @@ def test_default_beats_the_literal_version_on_average(kind: int) -> None:
 
 
 def test_it_is_the_lagrangian_that_gains_and_not_the_flips_alone() -> None:
-    def cut_short(A: Operator, run: Run, rng: np.random.Generator) -> float:
-        AugmentedLagrangian(max_iter=1, inner_iter=1).run(A, run, rng, None)
-        return run.value
+    def cut_short(A: Operator, state: SolveState, rng: np.random.Generator) -> float:
+        AugmentedLagrangian(max_iter=1, inner_iter=1).solve(A, state, rng, None)
+        return state.value
 
     gains = []
     for seed in range(4):
         A = as_operator(random_graph(150, 8.0, seed))
-        short = cut_short(A, Run(A), np.random.default_rng(seed))
+        short = cut_short(A, SolveState(A), np.random.default_rng(seed))
         gains.append(short - bqp.solve(A, method="al", random_state=seed).value)
     assert np.mean(gains) > 0.0
 
 
 def test_start_is_dual_feasible_and_ignores_the_stored_diagonal() -> None:
     for A in operators(20, 9):
-        run = Run(A)
-        start = dual_feasible_start(A, run, np.random.default_rng(0))
+        state = SolveState(A)
+        start = dual_feasible_start(A, state, np.random.default_rng(0))
         slack = np.linalg.eigvalsh(A.toarray() / start.scale - np.diag(start.multipliers))
         assert slack[0] == pytest.approx(0.0, abs=1e-8)
         shift = diagonal_operator(np.random.default_rng(1).uniform(-50.0, 50.0, 20))
         if not A.is_low_rank:
-            shifted = dual_feasible_start(A + shift, Run(A + shift), np.random.default_rng(0))
+            shifted = dual_feasible_start(A + shift, SolveState(A + shift), np.random.default_rng(0))
             np.testing.assert_allclose(shifted.x, start.x, atol=1e-6)
 
 

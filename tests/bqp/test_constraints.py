@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from hashlearn import bqp
 from hashlearn.bqp.proof.check import check_proof
-from hashlearn.bqp.solution import AtMost, Lattice, OutOfTime
+from hashlearn.bqp.state import AtMost, Lattice, OutOfTime
 from tests.bqp.problems import random_symmetric, signed_graph
 
 N = 9
@@ -162,7 +162,7 @@ def test_a_proof_of_auto_that_the_time_ends_is_no_end_by_its_own_rule(monkeypatc
     def too_late(*arguments):
         raise OutOfTime
 
-    monkeypatch.setattr(bqp.BranchAndBound, "run", too_late)
+    monkeypatch.setattr(bqp.BranchAndBound, "solve", too_late)
     assert bqp.solve(random_symmetric(40, 0), random_state=0, time_limit=AtMost(60.0)).status == "time_limit"
 
 

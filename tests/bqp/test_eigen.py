@@ -111,9 +111,9 @@ def test_lanczos_gives_its_best_when_products_run_out(monkeypatch: pytest.Monkey
     n = 400  # a path: the eigenvalues at its ends lie 1e-4 apart
     A = Sparse(sp.diags_array([np.ones(n - 1), np.ones(n - 1)], offsets=[-1, 1]))
     monkeypatch.setattr(eigen, "MAX_PRODUCTS", 30)
-    ticks: list[None] = []
-    value, u = smallest_eigenpair(A, rng(), lambda: ticks.append(None))
-    assert len(ticks) < 60
+    calls: list[None] = []
+    value, u = smallest_eigenpair(A, rng(), lambda: calls.append(None))
+    assert len(calls) < 60
     exact = -2.0 * np.cos(np.pi / (n + 1))
     assert exact - 1e-12 <= value < 0.95 * exact
     assert value == pytest.approx(u @ (A @ u), abs=1e-12)
@@ -125,14 +125,14 @@ def test_tick_is_called_and_may_stop() -> None:
 
     calls = 0
 
-    def tick() -> None:
+    def check_time() -> None:
         nonlocal calls
         calls += 1
         if calls == 3:
             raise Stop
 
     with pytest.raises(Stop):
-        smallest_eigenpair(OPERATORS["sparse"], rng(), tick)
+        smallest_eigenpair(OPERATORS["sparse"], rng(), check_time)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ from benchmarks.bqp import graphs
 from hashlearn import bqp
 from hashlearn.bqp import Sparse, Structured, elimination
 from hashlearn.bqp.elimination import eliminate
-from hashlearn.bqp.solution import Lattice, Status
+from hashlearn.bqp.solution import Status
+from hashlearn.bqp.state import Lattice
 
 
 def some_problem(seed: int, whole: bool) -> Structured:

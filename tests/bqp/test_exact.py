@@ -140,7 +140,7 @@ def test_refuses_what_is_too_large(monkeypatch, A, words):
 
 
 def test_ticks_and_time_limit(monkeypatch):
-    monkeypatch.setattr("hashlearn.bqp.solution.SECONDS_BETWEEN_REPORTS", 0.0)
+    monkeypatch.setattr("hashlearn.bqp.state.SECONDS_BETWEEN_REPORTS", 0.0)
     monkeypatch.setattr(exact, "RUNS_PER_PIECE", 1)
     monkeypatch.setattr(exact_form, "STEPS_PER_PIECE", exact.FLIPS)
     for A in (random_symmetric(16, 0), random_symmetric(16, 0, integers=True)):

@@ -133,8 +133,8 @@ def test_converged_is_a_local_optimum(A):
 
 def test_found_blocks_are_a_partition_without_repulsion(A):
     for size in (1, 3, 500):
-        run = bqp.solution.Run(A)
-        blocks = GraphCut(max_block=size)._found_blocks(Couplings(A), run, np.random.default_rng(0))
+        state = bqp.state.SolveState(A)
+        blocks = GraphCut(max_block=size)._found_blocks(Couplings(A), state, np.random.default_rng(0))
         np.testing.assert_array_equal(np.sort(np.concatenate(blocks)), np.arange(40))
         for block in blocks:
             assert 1 <= len(block) <= size

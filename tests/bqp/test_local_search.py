@@ -146,7 +146,7 @@ class TestStatus:
 def test_a_long_walk_offers_on_the_way(monkeypatch):
     """Interrupted within the first walk, the best point of that walk comes back."""
     monkeypatch.setattr(tabu, "PIECE", 20_000)
-    monkeypatch.setattr("hashlearn.bqp.solution.SECONDS_BETWEEN_REPORTS", 0.0)
+    monkeypatch.setattr("hashlearn.bqp.state.SECONDS_BETWEEN_REPORTS", 0.0)
 
     def stop(progress):
         if progress.value < -1000.0:
@@ -158,7 +158,7 @@ def test_a_long_walk_offers_on_the_way(monkeypatch):
 
 
 def test_sweeps_offer_on_the_way(monkeypatch):
-    monkeypatch.setattr("hashlearn.bqp.solution.SECONDS_BETWEEN_REPORTS", 0.0)
+    monkeypatch.setattr("hashlearn.bqp.state.SECONDS_BETWEEN_REPORTS", 0.0)
     monkeypatch.setattr("hashlearn.bqp.flips.PIECE", 2000)
     A = random_low_rank(3000, 4, 0)
     calls = []

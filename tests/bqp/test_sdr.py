@@ -17,7 +17,7 @@ from hashlearn.bqp.sdr.rounding import (
     draw,
     draw_values,
 )
-from hashlearn.bqp.solution import Run
+from hashlearn.bqp.state import SolveState
 from tests.bqp.problems import brute_force
 
 KINDS = ("dense", "sparse", "low rank", "repeated rows", "sparse plus low rank")
@@ -105,14 +105,14 @@ def test_low_rank_and_general_method_agree(n, supervised):
     """Both at full size and from a sample of rows; the general method is the independent oracle for n = 300."""
     A = hashing_bit(n, supervised, np.random.default_rng(1))
     tolerance = Tolerance(1e-7, A.scale(), 10)
-    low_rank = relax_low_rank(A, tolerance, 8, np.random.default_rng(0), Run(A))
+    low_rank = relax_low_rank(A, tolerance, 8, np.random.default_rng(0), SolveState(A))
     assert low_rank.gap <= 1e-7
     assert low_rank.bound <= low_rank.value * (1 - 1e-15)
     rows = low_rank.rows()
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1.0, rtol=1e-12)
     assert np.sum(rows * (A @ rows)) == pytest.approx(low_rank.value, rel=1e-9)
     if n == 300:
-        general = relax_general(A, tolerance, 16, np.random.default_rng(0), Run(A))
+        general = relax_general(A, tolerance, 16, np.random.default_rng(0), SolveState(A))
         assert general.value == pytest.approx(low_rank.value, rel=3e-7)
         assert general.gap <= 1e-7
 
@@ -122,7 +122,7 @@ def test_interior_point_agrees_with_the_general_method(kind):
     A = random_problem(kind, np.random.default_rng(KINDS.index(kind)), 40)
     tolerance = Tolerance(1e-6, A.scale(), 30)
     interior = relax_small(A, tolerance)
-    general = relax_general(A, tolerance, 16, np.random.default_rng(0), Run(A))
+    general = relax_general(A, tolerance, 16, np.random.default_rng(0), SolveState(A))
     slack = 2e-6 * max(abs(general.value), 1e-3 * A.scale())
     assert abs(interior.value - general.value) <= slack
     assert general.bound - slack <= interior.bound <= interior.value
@@ -134,7 +134,7 @@ def test_interior_point_agrees_with_the_general_method(kind):
 
 def test_rank_is_raised_when_the_certificate_fails():
     A = hashing_bit(400, False, np.random.default_rng(2), n_bits=16)
-    relaxation = relax_low_rank(A, Tolerance(1e-6, A.scale(), 30), 2, np.random.default_rng(0), Run(A))
+    relaxation = relax_low_rank(A, Tolerance(1e-6, A.scale(), 30), 2, np.random.default_rng(0), SolveState(A))
     assert relaxation.gap <= 1e-6
     assert relaxation.rank == 3  # two columns end at a saddle here
 
@@ -163,7 +163,7 @@ def test_paper_mode_only_rounds_and_details_tell():
 
 def test_draws_are_the_signs_that_are_valued():
     A = hashing_bit(200, True, np.random.default_rng(4))
-    relaxation = relax_low_rank(A, Tolerance(1e-4, A.scale(), 5), 6, np.random.default_rng(0), Run(A))
+    relaxation = relax_low_rank(A, Tolerance(1e-4, A.scale(), 5), 6, np.random.default_rng(0), SolveState(A))
     normals = np.random.default_rng(5).standard_normal((relaxation.rank, 7))
     X = draw(relaxation, normals)
     assert set(np.unique(X)) == {-1.0, 1.0}

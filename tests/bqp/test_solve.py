@@ -16,8 +16,8 @@ import scipy.sparse as sp
 from numba.core import event
 
 from hashlearn import bqp
-from hashlearn.bqp import solution as solution_module
-from hashlearn.bqp.solution import TRACE_LIMIT, AtMost, Run
+from hashlearn.bqp import state as state_module
+from hashlearn.bqp.state import TRACE_LIMIT, AtMost, SolveState
 from hashlearn.core.progress_bar import watched
 
 METHODS = list(bqp.METHODS)
@@ -126,18 +126,18 @@ def test_every_usual_random_state_is_welcome(seed):
 
 @dataclasses.dataclass(frozen=True)
 class Endless(bqp.Solver):
-    """Offers one good point, then ticks for ever, or is interrupted."""
+    """Proposes one good point, then waits for ever, or is interrupted."""
 
     name = "endless"
     interrupt: bool = False
 
-    def run(self, A, run, rng, x0):
-        run.offer_bound(-100.0)
-        run.offer(np.where(np.arange(A.n) % 2, 1.0, -1.0))
+    def solve(self, A, state, rng, x0):
+        state.propose_bound(-100.0)
+        state.propose(np.where(np.arange(A.n) % 2, 1.0, -1.0))
         if self.interrupt:
             threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
         while True:
-            run.tick("waiting")
+            state.check_time("waiting")
 
 
 @pytest.mark.parametrize(("interrupt", "status"), [(False, "time_limit"), (True, "interrupted")])
@@ -159,9 +159,9 @@ class Claims(bqp.Solver):
     bound: float = -np.inf
     status: bqp.Status = bqp.Status.CONVERGED
 
-    def run(self, A, run, rng, x0):
-        run.offer(np.ones(A.n))
-        run.offer_bound(self.bound)
+    def solve(self, A, state, rng, x0):
+        state.propose(np.ones(A.n))
+        state.propose_bound(self.bound)
         return self.status
 
 
@@ -197,9 +197,9 @@ def test_a_value_that_is_mostly_rounding_is_not_optimal():
 
 def test_the_better_of_a_bound_in_integers_and_one_in_floats_decides():
     class Both(Claims):
-        def run(self, A, run, rng, x0):
-            run.offer_bound(Fraction(-9))
-            return super().run(A, run, rng, x0)
+        def solve(self, A, state, rng, x0):
+            state.propose_bound(Fraction(-9))
+            return super().solve(A, state, rng, x0)
 
     solution = bqp.solve(-np.eye(4), Both(-4.0))
     assert (solution.value, solution.bound, solution.gap, solution.status) == (-4.0, -4.0, 0.0, "optimal")
@@ -216,34 +216,34 @@ def test_a_bound_that_rounding_put_above_the_value_is_lowered_to_it():
 
 
 def test_a_weaker_bound_does_not_replace_a_better_one():
-    run = Run(bqp.as_operator(np.eye(3)))
-    assert run.offer_bound(-1.0)
-    assert not run.offer_bound(-2.0)
-    assert run.bound == -1.0
+    state = SolveState(bqp.as_operator(np.eye(3)))
+    assert state.propose_bound(-1.0)
+    assert not state.propose_bound(-2.0)
+    assert state.bound == -1.0
 
 
 def test_the_best_point_stays_when_the_solver_goes_on_with_its_array():
-    run = Run(bqp.as_operator(np.eye(3)))
+    state = SolveState(bqp.as_operator(np.eye(3)))
     x = np.ones(3)
-    run.offer(x)
+    state.propose(x)
     x[0] = -1.0
-    np.testing.assert_array_equal(run.x, np.ones(3))
+    np.testing.assert_array_equal(state.x, np.ones(3))
 
 
 @dataclasses.dataclass(frozen=True)
 class Compiles(bqp.Solver):
-    """Compiles a kernel, which takes longer than the time limit of the test, and then ticks."""
+    """Compiles a kernel, which takes longer than the time limit of the test, and then checks the time."""
 
     name: ClassVar[str] = "compiles"
 
-    def run(self, A: bqp.Operator, run: Run, rng: np.random.Generator, x0: np.ndarray | None) -> bqp.Status:
-        left = run.seconds_left
+    def solve(self, A: bqp.Operator, state: SolveState, rng: np.random.Generator, x0: np.ndarray | None) -> bqp.Status:
+        left = state.seconds_left
         started = time.perf_counter()
         with event.trigger_event("numba:compile"):
             time.sleep(0.3)
         assert time.perf_counter() - started > 0.3
-        assert left - 0.1 < run.seconds_left <= left
-        run.tick("after the compilation")
+        assert left - 0.1 < state.seconds_left <= left
+        state.check_time("after the compilation")
         return bqp.Status.CONVERGED
 
 
@@ -264,37 +264,37 @@ def test_real_solvers_hear_the_time_limit(method):
 
 def ticking(clock, monkeypatch, **options):
     """A run whose clock shows the last of ``clock``, and the list of its progress reports."""
-    monkeypatch.setattr(solution_module, "time", SimpleNamespace(perf_counter=lambda: clock[-1]))
+    monkeypatch.setattr(state_module, "time", SimpleNamespace(perf_counter=lambda: clock[-1]))
     told = []
-    return Run(bqp.as_operator(np.eye(3)), progress=told.append, started=clock[-1], **options), told
+    return SolveState(bqp.as_operator(np.eye(3)), progress=told.append, started=clock[-1], **options), told
 
 
 def test_progress_is_told_ten_times_a_second_at_most(monkeypatch):
     clock = [100.0]
-    run, told = ticking(clock, monkeypatch)
-    part = run.part("sdr", lambda: False)
-    for tick in range(2000):
-        clock.append(100.0 + 0.001 * tick)
-        (part if tick % 2 else run).tick(f"stage {tick % 3}", tick / 2000)
+    state, told = ticking(clock, monkeypatch)
+    fork = state.fork("sdr", lambda: False)
+    for step in range(2000):
+        clock.append(100.0 + 0.001 * step)
+        (fork if step % 2 else state).check_time(f"stage {step % 3}", step / 2000)
     assert told[0].seconds == 0.0
     assert 19 <= len(told) <= 21
     assert np.diff([report.seconds for report in told]).min() > 0.09
-    run.report_end()
-    run.report_end()  # the last one is never held back
+    state.report_end()
+    state.report_end()  # the last one is never held back
     assert told[-1].fraction == told[-2].fraction == 1.0
 
 
 def test_progress_is_a_fraction_of_the_time_limit_or_else_of_the_work(monkeypatch):
     clock = [100.0]
-    run, told = ticking(clock, monkeypatch, time_limit=8.0)
+    state, told = ticking(clock, monkeypatch, time_limit=8.0)
     for seconds, fraction in ((0.0, 0.9), (2.0, None), (6.0, 0.1)):
         clock.append(100.0 + seconds)
-        run.tick("search", fraction)
+        state.check_time("search", fraction)
     assert [report.fraction for report in told] == [0.0, 0.25, 0.75]
     free, told = ticking(clock, monkeypatch)
-    free.part("local_search", lambda: False).tick("search", 0.4)
+    free.fork("local_search", lambda: False).check_time("search", 0.4)
     clock.append(200.0)
-    free.tick("relaxation")
+    free.check_time("relaxation")
     assert [(report.fraction, report.total) for report in told] == [(0.4, 1.0), (None, None)]
 
 
@@ -329,7 +329,7 @@ def test_verbose_shows_a_bar(monkeypatch):
 
 
 def test_progress_is_told_stage_value_and_bound(monkeypatch):
-    monkeypatch.setattr(solution_module, "SECONDS_BETWEEN_REPORTS", 0.0)
+    monkeypatch.setattr(state_module, "SECONDS_BETWEEN_REPORTS", 0.0)
     heard = []
     solution = bqp.solve(four_kinds()["dense"], "sdr", random_state=0, progress=heard.append)
     assert {p.stage for p in heard} >= {"interior point", "rounding"}
@@ -338,10 +338,10 @@ def test_progress_is_told_stage_value_and_bound(monkeypatch):
 
 
 def test_trace_improves_and_is_bounded_in_length():
-    run = Run(bqp.as_operator(np.eye(3)))
+    state = SolveState(bqp.as_operator(np.eye(3)))
     for value in range(2 * TRACE_LIMIT):
-        run.offer_bound(float(value))
-    assert len(run.trace) == TRACE_LIMIT
+        state.propose_bound(float(value))
+    assert len(state.trace) == TRACE_LIMIT
     solution = bqp.solve(four_kinds(24)["dense"], "local_search", random_state=0)
     values = [entry.value for entry in solution.trace]
     assert values == sorted(values, reverse=True)

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from hashlearn import bqp
 from hashlearn.bqp import LowRank, Operator, Spectral, as_operator
 from hashlearn.bqp.methods.spectral import sign, spectral_relaxation
-from hashlearn.bqp.solution import Run
+from hashlearn.bqp.state import SolveState
 from tests.bqp.problems import random_symmetric
 
 
@@ -53,17 +53,17 @@ def test_signs_of_the_eigenvector(kind: int, n: int) -> None:
 @pytest.mark.parametrize("kind", range(4))
 def test_sequential_is_equation_20_by_hand(kind: int) -> None:
     A = four_kinds(25, seed=3)[kind]
-    run = Run(A)
-    Spectral("sequential").run(A, run, np.random.default_rng(1), None)
-    _, relaxed = spectral_relaxation(A, Run(A), np.random.default_rng(1))
+    state = SolveState(A)
+    Spectral("sequential").solve(A, state, np.random.default_rng(1), None)
+    _, relaxed = spectral_relaxation(A, SolveState(A), np.random.default_rng(1))
     x = by_hand_sequential(A.toarray(), relaxed)
     assert A.value(x) < A.value(np.ones(25))
-    np.testing.assert_array_equal(run.x, x)
+    np.testing.assert_array_equal(state.x, x)
 
 
 def test_relaxation_is_a_lower_bound_and_has_length_root_n() -> None:
     A = as_operator(random_symmetric(10, 4))
-    smallest, x = spectral_relaxation(A, Run(A), np.random.default_rng(0))
+    smallest, x = spectral_relaxation(A, SolveState(A), np.random.default_rng(0))
     assert x @ x == pytest.approx(10.0)
     assert A.value(x) == pytest.approx(10.0 * smallest)
     optimum = min(A.value(np.array(s)) for s in itertools.product([-1.0, 1.0], repeat=10))

@@ -16,8 +16,8 @@ class Interrupted(bqp.Solver):
 
     name: ClassVar[str] = "interrupted"
 
-    def run(self, A: Any, run: Any, rng: Any, x0: Any) -> bqp.Status:
-        run.offer(np.append(-1.0, np.ones(A.n - 1)))
+    def solve(self, A: Any, state: Any, rng: Any, x0: Any) -> bqp.Status:
+        state.propose(np.append(-1.0, np.ones(A.n - 1)))
         raise KeyboardInterrupt
 
 
@@ -27,6 +27,6 @@ class Endless(bqp.Solver):
 
     name: ClassVar[str] = "endless"
 
-    def run(self, A: Any, run: Any, rng: Any, x0: Any) -> bqp.Status:
+    def solve(self, A: Any, state: Any, rng: Any, x0: Any) -> bqp.Status:
         while True:
-            run.tick("waiting")
+            state.check_time("waiting")

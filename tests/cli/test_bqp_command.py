@@ -31,12 +31,12 @@ class Enumerate(bqp.Solver):
     name: ClassVar[str] = "enumerate"
     proves: bool = True
 
-    def run(self, A: Any, run: Any, rng: Any, x0: Any) -> bqp.Status:
+    def solve(self, A: Any, state: Any, rng: Any, x0: Any) -> bqp.Status:
         for x in itertools.product((-1.0, 1.0), repeat=A.n):
-            run.tick("enumerating", 0.5)
-            run.offer(np.array(x))
+            state.check_time("enumerating", 0.5)
+            state.propose(np.array(x))
         if self.proves:
-            run.offer_bound(run.value)
+            state.propose_bound(state.value)
         return bqp.Status.CONVERGED
 
 
@@ -46,7 +46,7 @@ class Small(bqp.Solver):
 
     name: ClassVar[str] = "small"
 
-    def run(self, A: Any, run: Any, rng: Any, x0: Any) -> bqp.Status:
+    def solve(self, A: Any, state: Any, rng: Any, x0: Any) -> bqp.Status:
         raise ValueError(f"method 'small' is for n <= 2, got n = {A.n}")
 
 
@@ -129,8 +129,8 @@ def test_a_gap_that_has_no_size_is_null(tmp_path: Path, monkeypatch: pytest.Monk
     class Zero(bqp.Solver):
         name: ClassVar[str] = "zero"
 
-        def run(self, A: Any, run: Any, rng: Any, x0: Any) -> bqp.Status:
-            run.offer_bound(-6.0)  # energy 0 in the file's units: 1.5 + (−6) / 4
+        def solve(self, A: Any, state: Any, rng: Any, x0: Any) -> bqp.Status:
+            state.propose_bound(-6.0)  # energy 0 in the file's units: 1.5 + (−6) / 4
             return bqp.Status.CONVERGED
 
     monkeypatch.setitem(bqp.METHODS, "zero", Zero)

@@ -31,10 +31,10 @@ from hashlearn.cli import main
 
 class Slow(bqp.Solver):
     name = "slow"
-    def run(self, A, run, rng, x0):
+    def solve(self, A, state, rng, x0):
         Path("begun").touch()
         while True:
-            run.tick("waiting")
+            state.check_time("waiting")
 
 bqp.METHODS["slow"] = Slow
 main(["fit", "X.npy", "-o", "new", "--bits", "8", "--solver", "slow"])

@@ -24,7 +24,7 @@ class Interrupted(bqp.Solver):
 
     name: ClassVar[str] = "interrupted"
 
-    def run(self, A: Any, run: Any, rng: Any, x0: Any) -> bqp.Status:
+    def solve(self, A: Any, state: Any, rng: Any, x0: Any) -> bqp.Status:
         raise KeyboardInterrupt
 
 

@@ -194,9 +194,9 @@ class Endless(bqp.Solver):
 
     name = "endless"
 
-    def run(self, A, run, rng, x0):
+    def solve(self, A, state, rng, x0):
         while True:
-            run.tick("waiting")
+            state.check_time("waiting")
 
 
 @dataclass(frozen=True)
@@ -205,7 +205,7 @@ class Interrupted(bqp.Solver):
 
     name = "interrupted"
 
-    def run(self, A, run, rng, x0):
+    def solve(self, A, state, rng, x0):
         raise KeyboardInterrupt
 
 

@@ -296,7 +296,7 @@ def test_huge_classes_stay_finite():
 
 def test_ctrl_c_is_passed_on():
     class Interrupted(bqp.Spectral):
-        def run(self, A, run, rng, x0):
+        def solve(self, A, state, rng, x0):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):

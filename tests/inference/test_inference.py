@@ -117,10 +117,10 @@ class Slow(bqp.Solver):
 
     name = "slow"
 
-    def run(self, A, run, rng, x0):
+    def solve(self, A, state, rng, x0):
         end = time.perf_counter() + 5.0
         while time.perf_counter() < end:
-            run.tick("waiting")
+            state.check_time("waiting")
         return bqp.Status.CONVERGED
 
 
@@ -164,11 +164,11 @@ class SlowAtFirst(bqp.Solver):
     calls: list
     name = "slow at first"
 
-    def run(self, A, run, rng, x0):
+    def solve(self, A, state, rng, x0):
         self.calls.append(0)
         while len(self.calls) == 1:
-            run.tick("waiting")
-        return bqp.Spectral().run(A, run, rng, x0)
+            state.check_time("waiting")
+        return bqp.Spectral().solve(A, state, rng, x0)
 
 
 def test_a_bit_that_takes_more_than_its_share_leaves_time_for_the_others():
@@ -189,8 +189,8 @@ class Offers(bqp.Solver):
     x: np.ndarray
     name = "offers"
 
-    def run(self, A, run, rng, x0):
-        run.offer(self.x)
+    def solve(self, A, state, rng, x0):
+        state.propose(self.x)
         return bqp.Status.CONVERGED
 
 

@@ -8,7 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from hashlearn.bqp.operators import Operator
-from hashlearn.bqp.solution import Run, Solver, Status
+from hashlearn.bqp.solution import Status
+from hashlearn.bqp.state import Solver, SolveState
 
 
 @dataclass(frozen=True)
@@ -19,8 +20,8 @@ class ToySolver(Solver):
 
     name: ClassVar[str] = "toy_solver"
 
-    def run(self, A: Operator, run: Run, rng: np.random.Generator, x0: np.ndarray | None) -> Status:
+    def solve(self, A: Operator, state: SolveState, rng: np.random.Generator, x0: np.ndarray | None) -> Status:
         for draw in range(self.n_draws):
-            run.offer(np.where(rng.random(A.n) < 0.5, -1.0, 1.0))
-            run.tick("draw", (draw + 1) / self.n_draws)
+            state.propose(np.where(rng.random(A.n) < 0.5, -1.0, 1.0))
+            state.check_time("draw", (draw + 1) / self.n_draws)
         return Status.CONVERGED

@@ -31,7 +31,8 @@ from hashlearn.bqp.proof.proof import Proof
 from hashlearn.bqp.proof.solver import BranchAndBound
 from hashlearn.bqp.sdr import SemidefiniteRelaxation
 from hashlearn.bqp.solution import Solution, SolverProgress, Status, TraceEntry
-from hashlearn.bqp.solve import METHODS, Solver, solve
+from hashlearn.bqp.solve import METHODS, solve
+from hashlearn.bqp.state import Solver
 from hashlearn.bqp.theory import expected_rounding_value, shift_to_negative_semidefinite
 
 __all__ = [

@@ -27,37 +27,39 @@ MAX_PRODUCTS = 3000
 RESIDUAL = 1e-7  # ‖Au − λu‖ / ‖A‖ at which Lanczos stops; the error of λ is of the order of its square
 RESIDUAL_EVERY = 4  # steps of GMRES
 
-Tick = Callable[[], Any]
+CheckTime = Callable[[], Any]
 
 
-def _no_tick() -> None:
+def _no_check() -> None:
     return None
 
 
-def smallest_eigenpair(A: Operator, rng: np.random.Generator, tick: Tick = _no_tick) -> tuple[float, FloatArray]:
+def smallest_eigenpair(
+    A: Operator, rng: np.random.Generator, check_time: CheckTime = _no_check
+) -> tuple[float, FloatArray]:
     """λ_min(A) and a unit eigenvector, whose entry of largest magnitude is positive.
 
     The value is the Rayleigh quotient uᵀAu, so up to rounding it is never below λ_min. If Lanczos reaches its limit on
-    products (a spectrum with almost no gap), the best pair so far is returned. ``tick`` is called between pieces of
-    work and may raise to stop.
+    products (a spectrum with almost no gap), the best pair so far is returned. ``check_time`` is called between pieces
+    of work and may raise to stop.
 
     >>> from hashlearn.bqp import as_operator
     >>> value, u = smallest_eigenpair(as_operator([[0.0, 2.0], [2.0, 0.0]]), np.random.default_rng(0))
     >>> round(value, 12), u.round(3)
     (-2.0, array([ 0.707, -0.707]))
     """
-    tick()
+    check_time()
     if A.is_low_rank and A.rank < A.n and A.rank <= LAPACK_UP_TO:
-        value, u = _from_gram(A, rng, tick)
+        value, u = _from_gram(A, rng, check_time)
     elif A.n <= (LAPACK_UP_TO if A.sparse is None else DENSIFY_UP_TO):
         value, u = _lapack(A)
     else:
-        value, u = _lanczos(A, rng, tick)
+        value, u = _lanczos(A, rng, check_time)
     return value, (-u if u[np.argmax(np.abs(u))] < 0.0 else u)
 
 
 def smallest_weighted_eigenpair(
-    A: Operator, weights: FloatArray, rng: np.random.Generator, tick: Tick = _no_tick
+    A: Operator, weights: FloatArray, rng: np.random.Generator, check_time: CheckTime = _no_check
 ) -> tuple[float, FloatArray]:
     """The smallest λ of A x = λ Diag(weights) x, and its x scaled to xᵀ Diag(weights) x = Σ weights.
 
@@ -70,23 +72,23 @@ def smallest_weighted_eigenpair(
     (-1.0, array([ 1.581, -0.791]))
     """
     root = np.sqrt(weights)
-    value, u = smallest_eigenpair(A.congruent(1.0 / root), rng, tick)
+    value, u = smallest_eigenpair(A.congruent(1.0 / root), rng, check_time)
     return value, np.sqrt(weights.sum()) * u / root
 
 
-def largest_eigenvalue(A: Operator, rng: np.random.Generator, tick: Tick = _no_tick) -> float:
+def largest_eigenvalue(A: Operator, rng: np.random.Generator, check_time: CheckTime = _no_check) -> float:
     """λ₁ of Prop. 1, as −λ_min(−A).
 
     >>> from hashlearn.bqp import LowRank
     >>> round(largest_eigenvalue(LowRank([[3.0], [4.0]], [2.0]), np.random.default_rng(0)), 9)
     50.0
     """
-    return 0.0 - smallest_eigenpair(A.scaled(-1.0), rng, tick)[0]
+    return 0.0 - smallest_eigenpair(A.scaled(-1.0), rng, check_time)[0]
 
 
-def _from_gram(A: Structured, rng: np.random.Generator, tick: Tick) -> tuple[float, FloatArray]:
+def _from_gram(A: Structured, rng: np.random.Generator, check_time: CheckTime) -> tuple[float, FloatArray]:
     """With PᵀP = RᵀR, the eigenvalues of R diag(w) Rᵀ are those of A but for n − rank zeros."""
-    G = gram(A.P, tick=tick)
+    G = gram(A.P, check_time=check_time)
     norms = np.sqrt(G.diagonal())
     if not (norms > 0.0).any():  # rank 0, or columns so small that their squares vanish
         return 0.0, _unit(rng.standard_normal(A.n))
@@ -115,7 +117,7 @@ def _lapack(A: Operator) -> tuple[float, FloatArray]:
     return float(value[0]), u[:, 0]
 
 
-def _lanczos(A: Operator, rng: np.random.Generator, tick: Tick) -> tuple[float, FloatArray]:
+def _lanczos(A: Operator, rng: np.random.Generator, check_time: CheckTime) -> tuple[float, FloatArray]:
     """Lanczos with full reorthogonalization and thick restarts.
 
     SciPy's ARPACK is not used: its tolerance has an absolute floor, it returns nothing when it does not converge, and
@@ -128,7 +130,7 @@ def _lanczos(A: Operator, rng: np.random.Generator, tick: Tick) -> tuple[float, 
     begun, products, norm = 0, 0, 0.0
     while True:
         for j in range(begun, size):
-            tick()
+            check_time()
             r = A @ V[j]
             products += 1
             H[: j + 1, j] = H[j, : j + 1] = orthogonalize(r, V[: j + 1])

@@ -24,7 +24,7 @@ from hashlearn.bqp.proof.check import IntArray, exact_integers
 from hashlearn.core.arrays import FloatArray
 
 LIMB = 40  # bits; sums of 4 · 24² such numbers stay far below 2⁶³
-STEPS_PER_PIECE = 1 << 19  # Gray code steps between two ticks
+STEPS_PER_PIECE = 1 << 19  # Gray code steps between two checks of the time
 
 Entries = tuple[NDArray[Any], NDArray[Any], IntArray, int]  # i, j, integers, and the exponent of their unit
 

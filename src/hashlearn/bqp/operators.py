@@ -115,7 +115,7 @@ class Operator(ABC):
         """A without the stored diagonal of its dense or sparse part, and that diagonal, which shifts every value."""
 
     @abstractmethod
-    def row_norms(self, tick: Callable[[], Any] | None = None) -> FloatArray:
+    def row_norms(self, check_time: Callable[[], Any] | None = None) -> FloatArray:
         """‖a_i‖ for every row. The parts of a sum count as orthogonal."""
 
     @abstractmethod
@@ -250,7 +250,7 @@ class Dense(Operator):
         np.fill_diagonal(array, 0.0)
         return Dense.unchecked(array), self.diagonal()
 
-    def row_norms(self, tick: Callable[[], Any] | None = None) -> FloatArray:
+    def row_norms(self, check_time: Callable[[], Any] | None = None) -> FloatArray:
         return np.sqrt(np.einsum("ij,ij->i", self.array, self.array))
 
     def absolute_product(self, u: FloatArray) -> FloatArray:
@@ -374,8 +374,8 @@ class Structured(Operator):
         sparse = sp.csr_array(self.sparse - sp.diags_array(diagonal, format="csr"))
         return Structured.unchecked(sparse, self.rows, self.weights), diagonal
 
-    def row_norms(self, tick: Callable[[], Any] | None = None) -> FloatArray:
-        norms = _low_rank_norms(self.P, self.weights, tick) if self.rank else np.zeros(self.n)
+    def row_norms(self, check_time: Callable[[], Any] | None = None) -> FloatArray:
+        norms = _low_rank_norms(self.P, self.weights, check_time) if self.rank else np.zeros(self.n)
         return norms if self.sparse is None else np.hypot(norms, np.sqrt(self.sparse.power(2).sum(axis=1)))
 
     def absolute_product(self, u: FloatArray) -> FloatArray:
@@ -473,11 +473,11 @@ def _sparse_product(matrix: sp.csr_array, V: FloatArray) -> FloatArray:
     return np.concatenate(map_row_blocks(block, matrix.shape[0], matrix.nnz // matrix.shape[0]))
 
 
-def _low_rank_norms(P: FloatArray, weights: FloatArray, tick: Callable[[], Any] | None) -> FloatArray:
+def _low_rank_norms(P: FloatArray, weights: FloatArray, check_time: Callable[[], Any] | None) -> FloatArray:
     """‖P W p_i‖ through PᵀP. P and W are scaled to size 1 first, so that their powers do not overflow."""
     size, weight = max(P.max(), -P.min()), np.abs(weights).max()
     W = weights / weight
-    M = W[:, None] * (gram(P, tick=tick) / size / size) * W
+    M = W[:, None] * (gram(P, check_time=check_time) / size / size) * W
 
     def squares(first: int, last: int) -> FloatArray:
         rows = P[first:last] / size

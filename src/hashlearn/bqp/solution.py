@@ -1,32 +1,18 @@
-"""`Run`, the state of one solve, and `Solution`, the result of every solver, however the solve ended.
-
-A solver *offers* points and bounds and *ticks* between steps. When the time is over, a tick raises `OutOfTime`. `solve`
-turns that, or Ctrl-C, into a `Solution` of the best so far, so no solver handles limits itself.
-"""
+"""What the caller of `solve` gets: the `Solution`, and a `SolverProgress` on the way."""
 
 from __future__ import annotations
 
 import math
-import threading
-import time
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from fractions import Fraction
-from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.bqp.error_bounds import float_at_most
-from hashlearn.bqp.exact_form import ExactForm
-from hashlearn.bqp.operators import Operator
-from hashlearn.bqp.presolve import Step
-from hashlearn.bqp.rows import TallArray
-from hashlearn.core.progress import Progress, ProgressCallback
-from hashlearn.core.thresholds import LARGEST_ENUMERATED
+from hashlearn.core.progress import Progress
 
 
 class Status(StrEnum):
@@ -84,6 +70,20 @@ class Solution:
         )
 
 
+@dataclass(frozen=True)
+class SolverProgress(Progress):
+    """The argument of the progress callback of `solve`.
+
+    ``done`` is the part of the time limit that is over, and ``total`` is 1. Without a limit it is the part of the
+    stage's work; ``total`` is None if the method does not know how much work there is.
+    """
+
+    method: str
+    seconds: float
+    value: float
+    bound: float
+
+
 def relative_gap(value: float | Fraction, bound: float | Fraction) -> float:
     """(value − bound) / |bound|: 0 when they meet, inf when there is no bound. Fractions are not rounded."""
     if not math.isfinite(bound):
@@ -111,312 +111,3 @@ def is_optimal(value: float | Fraction, bound: float | Fraction) -> bool:
     (False, False)
     """
     return relative_gap(value, bound) <= OPTIMAL_GAP
-
-
-TRACE_LIMIT = 10_000
-SECONDS_BETWEEN_REPORTS = 0.1
-DIVIDED_ROWS = 4096  # rows of a sparse A whose divisors are found at once
-
-
-class AtMost(float):
-    """A ``time_limit`` in seconds that may end a solve early and never extends it.
-
-    Under a plain limit a search goes on until the limit. Under this one it does the work that it does without a limit.
-    """
-
-
-class OutOfTime(Exception):
-    """Raised by `Run.tick` past the time limit, or when the answer is proven; caught by `solve`."""
-
-
-@dataclass(frozen=True)
-class SolverProgress(Progress):
-    """The argument of the progress callback of `solve`.
-
-    ``done`` is the part of the time limit that is over, and ``total`` is 1. Without a limit it is the part of the
-    stage's work; ``total`` is None if the method does not know how much work there is.
-    """
-
-    method: str
-    seconds: float
-    value: float
-    bound: float
-
-
-class Lattice(NamedTuple):
-    """The values that xᵀAx can take if A holds integers: ``base`` plus multiples of ``step``.
-
-    A flip of x_i changes the value by −4 x_i Σ_{j≠i} a_ij x_j. Modulo twice any common divisor of the entries, that sum
-    is Σ_{j≠i} a_ij. So the step is 4 gcd(sums of rows, 2 · entries), both without the diagonal.
-    """
-
-    base: int
-    step: int
-
-    @classmethod
-    def of(cls, A: Operator) -> Lattice | None:
-        """The lattice of a dense or sparse A whose values are computed without rounding; None for others."""
-        if A.is_low_rank or A.rank or not A.backend.on_host or not A.is_exact():
-            return None
-        rows = (A @ np.ones(A.n) - A.diagonal()).astype(np.int64)
-        step = 4 * int(np.gcd.reduce(rows, initial=2 * _common_divisor(A)))
-        return cls(int(A.value(np.ones(A.n))), step) if step else None
-
-    def raised(self, bound: float) -> float:
-        """The smallest value of the lattice that is not below ``bound``: no x has a value between them."""
-        if not math.isfinite(bound):
-            return bound
-        steps = math.ceil((Fraction(bound) - self.base) / self.step)
-        return max(bound, float(self.base + steps * self.step))
-
-    def moved(self, step: Step) -> Lattice:
-        """The lattice of the values after ``step``, whose constant and 1 / unit are integers for an A of integers."""
-        unit = Fraction(step.unit)
-        return Lattice(int(self.base / unit) - int(step.constant), int(self.step / unit))
-
-
-def _common_divisor(A: Operator) -> int:
-    """The greatest common divisor of the entries off the diagonal; 0 if they are all 0. Ends early at 1."""
-    found, at_once = 0, 1 if A.is_dense else DIVIDED_ROWS
-    for first in range(0, A.n, at_once):
-        if A.is_dense:
-            entries = np.delete(A.array[first], first)
-        else:
-            a, b = A.sparse.indptr[first], A.sparse.indptr[min(first + at_once, A.n)]
-            counts = np.diff(A.sparse.indptr[first : first + at_once + 1])
-            rows = np.repeat(np.arange(first, first + len(counts)), counts)
-            entries = A.sparse.data[a:b][A.sparse.indices[a:b] != rows]
-        found = int(np.gcd.reduce(entries.astype(np.int64), initial=found))
-        if found == 1:
-            break
-    return found
-
-
-class Solver(ABC):
-    """A frozen dataclass of hyper-parameters with a method that runs it. Its first docstring line goes to the docs.
-
-    The attributes say which steps of `solve` keep the meaning of the method, and what it can read. Where that depends
-    on a parameter, a property takes the attribute's place.
-    """
-
-    name: ClassVar[str]
-    merges = False  # equal rows of a low-rank A may become one
-    eliminates = False  # variables of few neighbors may be taken from a sparse A
-    enumerates = False  # up to 20 variables may be enumerated instead
-    takes_tensors = False  # low-rank tensors of more rows than are copied to the host
-    takes_sparse_tensors = False
-
-    @abstractmethod
-    def run(self, A: Operator, run: Run, rng: np.random.Generator, x0: TallArray | None) -> Status:
-        """Offer points (and bounds) to ``run``; return how it ended. ``x0`` is a start that was offered already."""
-
-
-class Run:
-    """The incumbent, the clock and the trace of one solve. Several threads may offer and tick at once."""
-
-    def __init__(
-        self,
-        A: Operator,
-        method: str = "",
-        time_limit: float | None = None,
-        progress: ProgressCallback | None = None,
-        unit: float = 1.0,
-        started: float | None = None,
-        paused: Callable[[], float] = lambda: 0.0,
-        exact: ExactForm | None = None,
-    ) -> None:
-        self.A = A
-        self.steps: list[Step] = []
-        self.unit, self.constant = unit, 0.0  # of values and bounds that the user sees: see `shown`
-        self.method = method
-        self.details: dict[str, Any] = {}
-        self.trace: list[TraceEntry] = []
-        self.bound = -np.inf
-        self.exact = exact  # A in integers
-        self.exact_bound: Fraction | None = None
-        self.x: TallArray | None = None  # until the first offer
-        self.value = np.inf
-        self.start_value = np.inf  # that of the caller's start in the caller's problem
-        self._lattice = Lattice.of(A)
-        self._progress = progress
-        self._next_report = -np.inf
-        self._started = time.perf_counter() if started is None else started
-        self._deadline = np.inf if time_limit is None else self._started + time_limit
-        self._is_used_up = not isinstance(time_limit, AtMost)
-        self._limit = time_limit if self._is_used_up else None
-        self._paused = paused  # seconds that do not count towards the limit
-        self._stage = "start"
-        self._lock = threading.RLock()
-        self._thread = threading.get_ident()  # the only one that calls the progress callback
-        self._parent: Run | None = None
-        self._ended: Callable[[], bool] = lambda: False
-
-    def offer_start(self, x: TallArray) -> None:
-        """Store the caller's start, before the problem is made smaller."""
-        self.offer(x)
-        self.start_value = self.details["start_value"] = self.shown(self.value)
-
-    def reduce(self, step: Step | None) -> None:
-        """Go on with the problem of ``step``, and with the start in its variables."""
-        if step is None:
-            return
-        keeps_values = step.unit == 1.0 and step.constant == 0.0
-        self._lattice = Lattice.of(step.problem) if keeps_values else self._lattice and self._lattice.moved(step)
-        self.steps.append(step)
-        self.A, self.exact = step.problem, step.form
-        self.unit *= step.unit
-        self.constant = self.constant / step.unit + step.constant
-        if self.x is not None:
-            self.x = step.collapse(self.x)
-            self.value = self.A.value(self.x)
-
-    def part(self, method: str, ended: Callable[[], bool]) -> Run:
-        """A run of its own for one of several solvers that work side by side. What it is offered, this one gets too.
-
-        Its ticks raise `OutOfTime` once ``ended()`` is true.
-        """
-        part = Run.__new__(Run)
-        part.__dict__.update(self.__dict__)
-        part.method, part.details, part.trace = method, {}, []
-        part.x, part.value, part.bound, part.exact_bound = None, np.inf, -np.inf, None
-        part._progress, part._parent, part._ended = None, self, ended
-        return part
-
-    def settle(self, parts: Iterable[Run]) -> None:
-        """Take the point of the first of ``parts`` that has the best value. It does not depend on who was faster."""
-        self.x, self.value = None, np.inf
-        for part in parts:
-            if part.x is not None and self._improves(part.x, part.value):
-                self.x, self.value = part.x, part.value
-
-    @property
-    def seconds(self) -> float:
-        """Wall-clock time since the start."""
-        return time.perf_counter() - self._started
-
-    def offer(self, x: TallArray, value: float | None = None) -> bool:
-        """Store a copy of the signs x if they are better than the best so far; returns whether they are."""
-        if value is None:
-            value = self.A.value(x)
-        with self._lock:
-            if not self._improves(x, value):
-                return False
-            self.x, self.value = self.A.backend.copy(x), float(value)
-            self._record()
-            if self._parent is not None:
-                self._parent.offer(x, value)
-        return True
-
-    def _improves(self, x: TallArray, value: float) -> bool:
-        """Whether x is better than the best so far, by exact values if float64 is too coarse to tell."""
-        if self.x is None or self.exact is None:
-            return value < self.value
-        doubt = 2.0 * (self._value_error + self.exact.rounding)
-        told_apart = self.A.n > LARGEST_ENUMERATED and doubt <= 0.1 * OPTIMAL_GAP * abs(value + float(self.exact.zero))
-        if told_apart or not abs(value - self.value) <= doubt:
-            return value < self.value
-        return self.exact.value(x) < self.exact.value(self.x)
-
-    @cached_property
-    def _value_error(self) -> float:
-        return self.A.value_error()
-
-    @property
-    def is_proven(self) -> bool:
-        """Whether the bound proves the best point optimal for the caller's objective, whatever rounding may hide."""
-        if self.x is None or not math.isfinite(self.bound):
-            return False
-        if self.exact is None:
-            return is_optimal(self.value + self._value_error, self.bound)
-        bound = Fraction(self.bound) - Fraction(self.exact.rounding)
-        if self.exact_bound is not None:
-            bound = max(bound, self.exact_bound)
-        return is_optimal(self.exact.value(self.x) + self.exact.zero, bound + self.exact.zero)
-
-    def offer_bound(self, bound: float | Fraction) -> bool:
-        """Store a proven lower bound if it is higher than the best so far; returns whether it is.
-
-        A fraction is a bound for ``exact``, a float one for the float64 operator A. If A holds integers, the bound is
-        raised to the next value that xᵀAx can take.
-        """
-        if isinstance(bound, Fraction):
-            with self._lock:
-                self.exact_bound = bound if self.exact_bound is None else max(bound, self.exact_bound)
-                if self._parent is not None:
-                    self._parent.offer_bound(bound)
-            assert self.exact is not None
-            bound = float_at_most(bound - Fraction(self.exact.rounding))
-        if self._lattice is not None:
-            bound = self._lattice.raised(bound)
-        with self._lock:
-            if not bound > self.bound:
-                return False
-            self.bound = float(bound)
-            self._record()
-            if self._parent is not None:
-                self._parent.offer_bound(bound)
-        return True
-
-    def tell(self, **values: float | None) -> None:
-        """Add values of xᵀAx, or of its relaxation, to the details of the solution."""
-        self.details.update({name: None if value is None else self.shown(value) for name, value in values.items()})
-
-    def shown(self, value: float) -> float:
-        """A value or bound as the user sees it: A may be a scaled or smaller form of the user's problem."""
-        return self.unit * (value + self.constant)
-
-    def tick(self, stage: str, fraction: float | None = None) -> None:
-        """Call the progress callback, ten times a second at most; raise `OutOfTime` past the time limit."""
-        self._stage = stage
-        self._report(stage, fraction)
-        if self._ended() or self.is_late:
-            raise OutOfTime
-
-    def report_end(self) -> None:
-        """Call the progress callback a last time, with the best of the whole solve."""
-        self._call(self._stage, 1.0)
-
-    def _report(self, stage: str, fraction: float | None) -> None:
-        if self._parent is not None:
-            self._parent._stage = stage
-            self._parent._report(stage, fraction)
-        elif threading.get_ident() == self._thread and (now := time.perf_counter()) >= self._next_report:
-            self._next_report = now + SECONDS_BETWEEN_REPORTS
-            if self._limit is not None:
-                fraction = min(max(1.0 - self.seconds_left / self._limit, 0.0), 1.0)
-            self._call(stage, fraction)
-
-    def _call(self, stage: str, fraction: float | None) -> None:
-        if self._progress is not None:
-            total = None if fraction is None else 1.0
-            self._progress(SolverProgress(stage, fraction or 0.0, total, self.method, self.seconds, *self._best()))
-
-    @property
-    def seconds_left(self) -> float:
-        """What a search may plan to use: the time until the limit; inf without one, or if it is `AtMost`."""
-        return self._until_deadline() if self._is_used_up else np.inf
-
-    @property
-    def is_late(self) -> bool:
-        """Whether the time limit has passed."""
-        return self._until_deadline() < 0.0
-
-    def _until_deadline(self) -> float:
-        return self._deadline + self._paused() - time.perf_counter()
-
-    def _record(self) -> None:
-        if len(self.trace) < TRACE_LIMIT:
-            self.trace.append(TraceEntry(self.seconds, self._stage, *self._best()))
-
-    def _best(self) -> tuple[float, float]:
-        """Value and bound as the user sees them."""
-        return min(self.start_value, self.shown(self.value)), self.shown(self.bound)
-
-
-def status_of(solver: Any, A: Operator, run: Run, rng: np.random.Generator, x0: Any) -> Status:
-    """Run the solver; how it ended, be it by the time limit."""
-    try:
-        ended: Status = solver.run(A, run, rng, x0)
-    except OutOfTime:
-        return Status.TIME_LIMIT
-    return ended

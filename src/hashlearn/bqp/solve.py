@@ -28,7 +28,8 @@ from hashlearn.bqp.presolve import fix, merge, to_host
 from hashlearn.bqp.proof.solver import BranchAndBound
 from hashlearn.bqp.rows import TallArray
 from hashlearn.bqp.sdr import SemidefiniteRelaxation
-from hashlearn.bqp.solution import Run, Solution, Solver, Status, is_optimal, relative_gap, status_of
+from hashlearn.bqp.solution import Solution, Status, is_optimal, relative_gap
+from hashlearn.bqp.state import Solver, SolveState, status_of
 from hashlearn.core.checks import generator
 from hashlearn.core.compilation import compilation_clock
 from hashlearn.core.names import did_you_mean
@@ -113,72 +114,72 @@ def solve(
         problem, unit, _ = leveled(operator if copy is None else copy.problem)
         form = operator.exact_form() if operator.n <= LARGEST_TREE else None
         form = form and form.scaled(1 - math.frexp(unit)[1])
-        run = Run(problem, solver.name, time_limit, report, unit, started, compiling, form)
+        state = SolveState(problem, solver.name, time_limit, report, unit, started, compiling, form)
         try:
             if start is not None:
-                run.offer_start(start)
-            _presolve(run, solver, fixed)
-            status = _status(run, solver, rng)
-            run.report_end()
+                state.propose_start(start)
+            _presolve(state, solver, fixed)
+            status = _status(state, solver, rng)
+            state.report_end()
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
-        if len(run.steps) > bool(fixed):
-            run.details.pop("proof", None)  # it is about a smaller problem than the caller's
-        solution = _postsolve(run, problem, unit, form, start, status)
+        if len(state.steps) > bool(fixed):
+            state.details.pop("proof", None)  # it is about a smaller problem than the caller's
+        solution = _postsolve(state, problem, unit, form, start, status)
     x = solution.x if copy is None else copy.expand(solution.x)
     return dataclasses.replace(solution, x=operator.backend.as_int8(x))
 
 
-def _presolve(run: Run, solver: Solver, fixed: Mapping[int, int] | None) -> None:
+def _presolve(state: SolveState, solver: Solver, fixed: Mapping[int, int] | None) -> None:
     """Take the steps that keep the meaning of the solver."""
     if fixed:
-        run.reduce(fix(run.A, fixed, run.exact))
+        state.reduce(fix(state.A, fixed, state.exact))
     if solver.merges:
         for step in (merge, to_host):
-            run.reduce(step(run.A))
-        run.details["merged_n"] = run.A.n
-    entries = run.A.sparse.nnz if run.A.is_sparse and run.A.backend.on_host else 0
-    if solver.eliminates and 0.0 < ELIMINATION_SECONDS * entries < ELIMINATION_SHARE * run.seconds_left:
-        n = run.A.n
-        run.reduce(eliminate(run.A, run.exact))
-        if run.A.n < n:
-            run.details["eliminated"] = n - run.A.n
+            state.reduce(step(state.A))
+        state.details["merged_n"] = state.A.n
+    entries = state.A.sparse.nnz if state.A.is_sparse and state.A.backend.on_host else 0
+    if solver.eliminates and 0.0 < ELIMINATION_SECONDS * entries < ELIMINATION_SHARE * state.seconds_left:
+        n = state.A.n
+        state.reduce(eliminate(state.A, state.exact))
+        if state.A.n < n:
+            state.details["eliminated"] = n - state.A.n
 
 
-def _status(run: Run, solver: Solver, rng: np.random.Generator) -> Status:
+def _status(state: SolveState, solver: Solver, rng: np.random.Generator) -> Status:
     """Solve what is left, by enumeration if it is small and the solver allows that, and say how it ended."""
-    A = run.A
+    A = state.A
     if not A.backend.on_host:
         _require_tensors(A, solver)
     is_constant = A.n == 1 or A.scale() == 0.0  # all signs have the same value
     if A.backend.on_host and A.n <= LARGEST_ENUMERATED and (solver.enumerates or is_constant):
-        run.details["engine"] = "enumeration"
-        return status_of(Exact(), A, run, rng, None)
+        state.details["engine"] = "enumeration"
+        return status_of(Exact(), A, state, rng, None)
     if is_constant:
-        run.offer(A.backend.ones(A.n))
-        run.offer_bound(constant_bound(A))
+        state.propose(A.backend.ones(A.n))
+        state.propose_bound(constant_bound(A))
         return Status.CONVERGED
-    return status_of(solver, A, run, rng, run.x)
+    return status_of(solver, A, state, rng, state.x)
 
 
 def _postsolve(
-    run: Run, problem: Operator, unit: float, form: ExactForm | None, start: TallArray | None, status: Status
+    state: SolveState, problem: Operator, unit: float, form: ExactForm | None, start: TallArray | None, status: Status
 ) -> Solution:
     """The answer for ``problem``, which the steps of ``run`` made smaller, in the caller's ``unit``."""
-    x = run.A.backend.ones(run.A.n) if run.x is None else run.x
-    bound, slack = run.bound, 0.0
-    for step in reversed(run.steps):
+    x = state.A.backend.ones(state.A.n) if state.x is None else state.x
+    bound, slack = state.bound, 0.0
+    for step in reversed(state.steps):
         x, bound, slack = step.expand(x), step.bound(bound), step.unit * slack + step.slack
-    # On a device every offered value was computed in float64 already, which saves a pass over P.
-    value = problem.value(x) if problem.backend.on_host or run.x is None else run.value
-    if start is not None and run.start_value < unit * value:  # merged rows may have had different signs in the start
-        x, value = start, run.start_value / unit
-    exact_bound = run.exact_bound
+    # On a device every proposed value was computed in float64 already, which saves a pass over P.
+    value = problem.value(x) if problem.backend.on_host or state.x is None else state.value
+    if start is not None and state.start_value < unit * value:  # merged rows may have had different signs in the start
+        x, value = start, state.start_value / unit
+    exact_bound = state.exact_bound
     if exact_bound is not None:
         assert form is not None
-        assert run.exact is not None
-        units = math.prod(Fraction(step.unit) for step in run.steps)
-        exact_bound = units * (exact_bound + run.exact.zero) - form.zero
+        assert state.exact is not None
+        units = math.prod(Fraction(step.unit) for step in state.steps)
+        exact_bound = units * (exact_bound + state.exact.zero) - form.zero
         exact_value = form.value(x)
         if abs(Fraction(value) - exact_value) > FAR_OFF * abs(exact_value):
             value = float(exact_value)
@@ -197,10 +198,10 @@ def _postsolve(
         bound=unit * bound if unit * bound / unit == bound else below(unit * bound),
         gap=relative_gap(value, bound),
         status=status,
-        trace=tuple(run.trace),
-        method=run.method,
-        seconds=run.seconds,
-        details=run.details,
+        trace=tuple(state.trace),
+        method=state.method,
+        seconds=state.seconds,
+        details=state.details,
         exact_bound=None if exact_bound is None else Fraction(unit) * exact_bound,
     )
 

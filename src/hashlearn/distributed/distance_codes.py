@@ -178,7 +178,7 @@ class BlockRows:
         """The same rows every time, with the codes as they stand."""
         return np.hstack([self._sample_codes, self._sample])
 
-    def propose(self, step: Step, tick: Callable[[], Any]) -> list[Proposal]:
+    def propose(self, step: Step, check_time: Callable[[], Any]) -> list[Proposal]:
         """One proposal for each block."""
         self._proposals = self._pass(propose, step, self.n_bits, float(len(self.codes)))
         return self._proposals

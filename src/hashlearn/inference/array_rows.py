@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from hashlearn import bqp
 from hashlearn.bqp.flips import dot, flip_passes, low_rank_thresholds, row_blocks
-from hashlearn.bqp.solution import OutOfTime
+from hashlearn.bqp.state import OutOfTime
 from hashlearn.core.arrays import FloatArray
 from hashlearn.inference.passes import SAMPLED_ROWS, Outcome, Proposal, Step
 from hashlearn.inference.proofs import ProofSums, proof_sums
@@ -58,7 +58,7 @@ class ArrayRows:
         index = np.sort(rng.choice(self.n, min(self.n, SAMPLED_ROWS), replace=False))
         return np.hstack([self.codes[index].astype(np.float64), self.factor[index]])
 
-    def propose(self, step: Step, tick: Callable[[], Any]) -> list[Proposal]:
+    def propose(self, step: Step, check_time: Callable[[], Any]) -> list[Proposal]:
         """One proposal for all rows."""
         columns, products = [self.codes[:, step.bit].copy()], [step.products.copy()]
         if step.candidate is not None:
@@ -67,7 +67,7 @@ class ArrayRows:
         X, T = np.stack(columns), np.stack(products)
         in_time = True
         try:
-            flip_passes(self.codes, self.factor, step.weights, self._limits, X, T, tick, MAX_PASSES, SETTLED)
+            flip_passes(self.codes, self.factor, step.weights, self._limits, X, T, check_time, MAX_PASSES, SETTLED)
         except OutOfTime:
             in_time = False
         self._pending = X

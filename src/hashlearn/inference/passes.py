@@ -17,7 +17,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from hashlearn import bqp
-from hashlearn.bqp.solution import AtMost, OutOfTime, relative_gap
+from hashlearn.bqp.solution import relative_gap
+from hashlearn.bqp.state import AtMost, OutOfTime
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.compilation import compilation_clock
 from hashlearn.inference.objective import objective_of_products
@@ -69,8 +70,8 @@ class CodedRows(Protocol):
     def sample(self, rng: np.random.Generator) -> FloatArray:
         """Some rows of P, with the codes as they stand."""
 
-    def propose(self, step: Step, tick: Callable[[], Any]) -> list[Proposal]:
-        """One pass: flip signs of a bit, and of its candidate, while that helps. ``tick`` raises `OutOfTime`."""
+    def propose(self, step: Step, check_time: Callable[[], Any]) -> list[Proposal]:
+        """One pass: flip signs of a bit, and of its candidate, while that helps. ``check_time`` raises `OutOfTime`."""
 
     def take(self, bit: int, outcomes: list[Outcome]) -> None:
         """Write the chosen signs of the last proposals."""
@@ -115,14 +116,14 @@ class BitsByPasses:
         began = time.perf_counter()
         with compilation_clock() as compiling:
 
-            def tick() -> None:
+            def check_time() -> None:
                 if time.perf_counter() - began - compiling() > seconds:
                     raise OutOfTime
 
             weights, t = self._problem(bit)
             estimate = None if self._solver is None else self._on_sample(self._solver, bit, weights, seconds)
             q = None if estimate is None else -weights * estimate
-            proposals = self.rows.propose(Step(bit, weights, t, q, estimate), tick)
+            proposals = self.rows.propose(Step(bit, weights, t, q, estimate), check_time)
         outcomes, t, value = agreed(proposals, t, weights)
         self.rows.take(bit, outcomes)
         self._among[bit], self._cross[bit] = t[: self.n_bits], t[self.n_bits :]

@@ -16,7 +16,7 @@ from hashlearn.bqp.rows import ProofGram
 from hashlearn.bqp.sdr.certificate import proven_bound
 from hashlearn.bqp.sdr.low_rank import relax_low_rank
 from hashlearn.bqp.sdr.rounding import Tolerance
-from hashlearn.bqp.solution import Run
+from hashlearn.bqp.state import SolveState
 from hashlearn.core.arrays import EPS, FloatArray
 
 TOLERANCE = 1e-3
@@ -34,7 +34,7 @@ class ProofSums(NamedTuple):
 def sample_factor(A: bqp.Structured, rng: np.random.Generator) -> tuple[FloatArray, float]:
     """B (rank × k) of the relaxation of the sample's problem, and the smallest d that is used."""
     tolerance = Tolerance(TOLERANCE, A.scale(), max_rounds=30)
-    B = relax_low_rank(A, tolerance, rank=8, rng=rng, run=Run(A)).low_rank_factor
+    B = relax_low_rank(A, tolerance, rank=8, rng=rng, state=SolveState(A)).low_rank_factor
     assert B is not None
     return B, max(SMALLEST * float(np.linalg.norm(A.P @ B, axis=1).mean()), 1e-300)
 

@@ -11,7 +11,8 @@ import numpy as np
 
 from hashlearn import bqp
 from hashlearn.bqp.rows import rows_of
-from hashlearn.bqp.solution import AtMost, relative_gap
+from hashlearn.bqp.solution import relative_gap
+from hashlearn.bqp.state import AtMost
 from hashlearn.core.arrays import FloatArray, is_tensor
 from hashlearn.inference.objective import frobenius_square, objective
 from hashlearn.inference.report import BitRecord

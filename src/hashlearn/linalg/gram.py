@@ -11,15 +11,15 @@ import numpy as np
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.threads import block_rows, iter_row_blocks, map_row_blocks, sum_row_blocks
 
-OPERATIONS = 1e10  # between two calls of ``tick``
+OPERATIONS = 1e10  # between two calls of ``check_time``
 
 
 def gram(
-    P: FloatArray, divisor: FloatArray | None = None, *, width: int = 1, tick: Callable[[], Any] | None = None
+    P: FloatArray, divisor: FloatArray | None = None, *, width: int = 1, check_time: Callable[[], Any] | None = None
 ) -> FloatArray:
     """Pᵀ Diag(divisor)⁻¹ P, or PᵀP without a divisor.
 
-    The blocks are those of an array with ``width`` columns. ``tick`` is called now and then and may raise to stop.
+    The blocks are those of an array with ``width`` columns. ``check_time`` is called at times and may raise to stop.
 
     >>> gram(np.array([[1.0, 2.0], [0.0, 2.0]]), np.array([1.0, 4.0]))
     array([[1., 2.],
@@ -28,12 +28,12 @@ def gram(
     n, rank = P.shape
     total = np.zeros((rank, rank))
     block = block_rows(width)
-    rows = n if tick is None else block * max(4, int(OPERATIONS / (block * max(rank, 1) ** 2)))
+    rows = n if check_time is None else block * max(4, int(OPERATIONS / (block * max(rank, 1) ** 2)))
     for first in range(0, n, max(rows, 1)):
         for part in iter_row_blocks(partial(_block_gram, P, divisor, first), min(rows, n - first), width):
             total += part
-        if tick is not None:
-            tick()
+        if check_time is not None:
+            check_time()
     return total
 
 

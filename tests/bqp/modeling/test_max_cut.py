@@ -231,9 +231,9 @@ class SecondBest(bqp.Solver):
 
     name: ClassVar[str] = "second_best"
 
-    def run(self, A: Any, run: Any, rng: Any, x0: Any) -> bqp.Status:
-        run.offer(np.array([1.0, -1.0, -1.0]))
-        run.offer_bound(A.value(np.array([1.0, -1.0, 1.0])))
+    def solve(self, A: Any, state: Any, rng: Any, x0: Any) -> bqp.Status:
+        state.propose(np.array([1.0, -1.0, -1.0]))
+        state.propose_bound(A.value(np.array([1.0, -1.0, 1.0])))
         return bqp.Status.CONVERGED
 
 

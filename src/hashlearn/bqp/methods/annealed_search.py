@@ -19,7 +19,7 @@ from hashlearn.bqp.methods.annealing import MOST_PASSES, Annealer, Signs, withou
 from hashlearn.bqp.methods.clusters import clusters
 from hashlearn.bqp.methods.tabu import Walk
 from hashlearn.bqp.operators import Structured
-from hashlearn.bqp.solution import Run
+from hashlearn.bqp.state import SolveState
 from hashlearn.core.arrays import FloatArray
 
 CLUSTERS, CYCLES, ONE_ANNEAL = "anneals and cluster crossover", "anneals and cycles of heat", "one anneal"
@@ -46,16 +46,16 @@ RESERVED_FRACTION, RESERVED_SWEEPS = 0.02, 4
 
 
 class AnnealedSearch:
-    """One search on one sparse problem, which offers its points to ``run``."""
+    """One search on one sparse problem, which proposes its points to ``state``."""
 
     def __init__(
-        self, A: Structured, run: Run, rng: np.random.Generator, n_starts: int | None, max_sweeps: int | None
+        self, A: Structured, state: SolveState, rng: np.random.Generator, n_starts: int | None, max_sweeps: int | None
     ) -> None:
-        self._run, self._rng = run, rng
+        self._state, self._rng = state, rng
         self._annealer = Annealer(without_diagonal(A.sparse), float(A.diagonal().sum()))
         self._fresh_anneals = n_starts or FRESH_ANNEALS
         self._most_fresh = n_starts or MOST_FRESH
-        self._limited = max_sweeps is None and bool(np.isfinite(run.seconds_left))
+        self._limited = max_sweeps is None and bool(np.isfinite(state.seconds_left))
         self._spent = 0.0
         steps = self._annealer.steps_per_sweep
         own = max(STEPS * min(1.0, A.n / FULL_BUDGET_FROM), FEWEST_SWEEPS * steps)
@@ -68,11 +68,11 @@ class AnnealedSearch:
         x = annealer.random_signs(self._rng) if start is None else start
         # Annealing forgets the start, so a random one is improved only as far as a first answer needs it.
         begun = time.perf_counter()
-        best = annealer.descend(x, self._offer, FIRST_PASSES if start is None else MOST_PASSES)
+        best = annealer.descend(x, self._propose, FIRST_PASSES if start is None else MOST_PASSES)
         self._count(best.moves, begun)
         left = self._sweeps_left()
         if left < ONE_ANNEAL_SWEEPS:
-            self._run.details["engine"] = ONE_ANNEAL
+            self._state.details["engine"] = ONE_ANNEAL
             sweeps = UNBOUNDED if self._limited else left
             heat = 1.0 if start is None else CYCLE_HEAT[0]
             return min(best, self._anneal(x, sweeps, heat), key=_value)
@@ -81,7 +81,7 @@ class AnnealedSearch:
         values = [parent.value for parent in parents]
         best = min(best, self._collapse(parents, sweeps), key=_value)
         recombines = min(values) - best.value > float(np.std(values))
-        self._run.details["engine"] = CLUSTERS if recombines else CYCLES
+        self._state.details["engine"] = CLUSTERS if recombines else CYCLES
         one_round = self._round_of_crossover if recombines else self._round_of_cycles
         while self._sweeps_left() >= FEWEST_CYCLE_SWEEPS:
             best = one_round(best)
@@ -131,7 +131,7 @@ class AnnealedSearch:
         begun = time.perf_counter()
         walk = self._annealer.anneal(x, self._rng, sweeps, heat, self._tick, seconds)
         self._count(walk.moves, begun)
-        self._offer(walk)
+        self._propose(walk)
         return walk
 
     def _crossed(self, parents: list[Walk], sweeps: int) -> Walk:
@@ -151,16 +151,16 @@ class AnnealedSearch:
         self._spent += y.moves * annealer.steps_per_sweep
         walk = self._annealer.descend(best.x * y.x[cluster])
         self._count(walk.moves)
-        self._offer(walk)
+        self._propose(walk)
         return min(walk, best, key=_value)
 
-    def _offer(self, walk: Walk) -> None:
-        if walk.value < self._run.value:
-            self._run.offer(walk.x.astype(np.float64), walk.value)
+    def _propose(self, walk: Walk) -> None:
+        if walk.value < self._state.value:
+            self._state.propose(walk.x.astype(np.float64), walk.value)
         self._tick()
 
     def _tick(self) -> None:
-        self._run.tick("local search", None if self._limited else min(1.0, self._spent / self._budget))
+        self._state.check_time("local search", None if self._limited else min(1.0, self._spent / self._budget))
 
     def _count(self, sweeps: int, begun: float | None = None) -> None:
         """Add the sweeps to the steps spent; those since ``begun`` tell how long a sweep takes."""
@@ -171,7 +171,7 @@ class AnnealedSearch:
             self._seconds_per_sweep = min((time.perf_counter() - begun) / sweeps, slowest)
 
     def _seconds_left(self) -> float:
-        left = self._run.seconds_left
+        left = self._state.seconds_left
         return left - max(RESERVED_FRACTION * left, RESERVED_SWEEPS * self._seconds_per_sweep)
 
     def _sweeps_left(self) -> int:

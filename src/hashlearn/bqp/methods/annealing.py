@@ -125,7 +125,7 @@ class Annealer:
         gain: Signs,
         made: int,
         between: Between | None,
-        offer: Callable[[Walk], Any] | None = None,
+        propose: Callable[[Walk], Any] | None = None,
         max_passes: int = MOST_PASSES,
     ) -> Walk:
         for _ in range(max_passes):
@@ -135,8 +135,8 @@ class Annealer:
                 if between is not None:
                     between()
             made += 1
-            if offer is not None:
-                offer(Walk(x, self._value(gain), made))
+            if propose is not None:
+                propose(Walk(x, self._value(gain), made))
             if not changed:
                 break
         return Walk(x, self._value(gain), made)

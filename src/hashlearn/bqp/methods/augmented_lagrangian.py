@@ -14,11 +14,12 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.optimize import minimize
 
-from hashlearn.bqp.eigen import Tick, smallest_weighted_eigenpair
+from hashlearn.bqp.eigen import CheckTime, smallest_weighted_eigenpair
 from hashlearn.bqp.flips import Descent
 from hashlearn.bqp.methods.spectral import sign, spectral_relaxation
 from hashlearn.bqp.operators import Operator
-from hashlearn.bqp.solution import Run, Solver, Status
+from hashlearn.bqp.solution import Status
+from hashlearn.bqp.state import Solver, SolveState
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import whole_number
 
@@ -114,46 +115,46 @@ class AugmentedLagrangian(Solver):
         """The paper's: T = 10, μ₀ = 0.1, α = 10, ε = 1e-6, x₀ of eq. (21), Λ₀ of eq. (22). Returns x₀."""
         return cls(max_iter=10, penalty=0.1, penalty_growth=10.0, tol=1e-6, inner_iter=50, as_printed=True)
 
-    def run(self, A: Operator, run: Run, rng: np.random.Generator, x0: np.ndarray | None) -> Status:
-        """Offer the signs of the iterates."""
-        converged = self._run_literal(A, run, rng) if self.as_printed else self._run_descent(A, run, rng, x0)
+    def solve(self, A: Operator, state: SolveState, rng: np.random.Generator, x0: np.ndarray | None) -> Status:
+        """Propose the signs of the iterates."""
+        converged = self._solve_literal(A, state, rng) if self.as_printed else self._solve_descent(A, state, rng, x0)
         return Status.CONVERGED if converged else Status.ITERATION_LIMIT
 
-    def _run_literal(self, A: Operator, run: Run, rng: np.random.Generator) -> bool:
-        iterates = [Descent(A).binarize(spectral_relaxation(A, run, rng)[1])]  # eqs. (19) to (21)
+    def _solve_literal(self, A: Operator, state: SolveState, rng: np.random.Generator) -> bool:
+        iterates = [Descent(A).binarize(spectral_relaxation(A, state, rng)[1])]  # eqs. (19) to (21)
         start = Start(iterates[0], (A @ iterates[0]) / iterates[0])  # eq. (22)
-        converged = self._algorithm_2(A, start, run, iterates.append)
-        run.offer(sign(iterates[-1]))
+        converged = self._algorithm_2(A, start, state, iterates.append)
+        state.propose(sign(iterates[-1]))
         return converged
 
-    def _run_descent(self, A: Operator, run: Run, rng: np.random.Generator, x0: np.ndarray | None) -> bool:
+    def _solve_descent(self, A: Operator, state: SolveState, rng: np.random.Generator, x0: np.ndarray | None) -> bool:
         sweeps = Descent(A)
 
-        def offer(x: FloatArray, passes: int = PASSES_PER_ITERATE) -> None:
-            run.offer(sign(x))
-            flipped = sweeps.descend(sign(x), passes, between=lambda: run.tick("1-flip"))
-            run.offer(flipped)
+        def propose(x: FloatArray, passes: int = PASSES_PER_ITERATE) -> None:
+            state.propose(sign(x))
+            flipped = sweeps.descend(sign(x), passes, between=lambda: state.check_time("1-flip"))
+            state.propose(flipped)
 
         if x0 is not None:
-            offer(x0, FINAL_PASSES)
-        start = dual_feasible_start(A, run, rng)
-        offer(start.x)
+            propose(x0, FINAL_PASSES)
+        start = dual_feasible_start(A, state, rng)
+        propose(start.x)
         # Overflow or a zero matrix leave no unit to measure in, and 1-flip has done what can be done.
-        settled = not (0.0 < start.scale < np.inf) or self._algorithm_2(A, start, run, offer)
-        if run.x is not None:
-            offer(run.x, FINAL_PASSES)
+        settled = not (0.0 < start.scale < np.inf) or self._algorithm_2(A, start, state, propose)
+        if state.x is not None:
+            propose(state.x, FINAL_PASSES)
         return settled
 
-    def _algorithm_2(self, A: Operator, start: Start, run: Run, each: Callable[[FloatArray], Any]) -> bool:
+    def _algorithm_2(self, A: Operator, start: Start, state: SolveState, each: Callable[[FloatArray], Any]) -> bool:
         """Algorithm 2 on A / scale; calls ``each`` with every x_t. Returns whether line 3 ended it, not line 1."""
         x, multipliers, mu = start.x, start.multipliers, self.penalty
         value = A.value(x) / start.scale
         for t in range(self.max_iter + 1):
             penalties = mu * start.weights
-            tick = partial(run.tick, "augmented Lagrangian", t / (self.max_iter + 1))
-            x = self._minimizer(x, A, multipliers, penalties, start.scale, tick)  # line 2
+            check_time = partial(state.check_time, "augmented Lagrangian", t / (self.max_iter + 1))
+            x = self._minimizer(x, A, multipliers, penalties, start.scale, check_time)  # line 2
             each(x)
-            run.details["outer_iterations"] = t + 1
+            state.details["outer_iterations"] = t + 1
             previous, value = value, A.value(x) / start.scale
             if t > 1 and abs(value - previous) < self.tol * start.unit:  # line 3
                 return True
@@ -168,12 +169,12 @@ class AugmentedLagrangian(Solver):
         multipliers: FloatArray,
         penalties: FloatArray | float,
         scale: float,
-        tick: Callable[[], Any],
+        check_time: Callable[[], Any],
     ) -> FloatArray:
         """L-BFGS on eq. (17) from x, at most ``inner_iter`` iterations."""
 
         def objective(x: FloatArray) -> tuple[float, FloatArray]:
-            tick()
+            check_time()
             return lagrangian(x, A, multipliers, penalties, scale)
 
         options = {"maxiter": self.inner_iter, "ftol": 1e-9, "gtol": 1e-5}
@@ -206,23 +207,23 @@ class Start:
     unit: float = 1.0  # of tol
 
 
-def dual_feasible_start(A: Operator, run: Run, rng: np.random.Generator) -> Start:
+def dual_feasible_start(A: Operator, state: SolveState, rng: np.random.Generator) -> Start:
     """The smallest eigenpair of A x = λ Diag(d) x, with d the row weights, and Λ₀ = λ d: A − Diag(Λ₀) ⪰ 0."""
-    tick = partial(run.tick, "smallest eigenvector")
-    tick()
+    check_time = partial(state.check_time, "smallest eigenvector")
+    check_time()
     hollow, dropped = A.without_diagonal()
-    weights = _row_weights(hollow, tick)
-    smallest, x = smallest_weighted_eigenpair(hollow, weights, rng, tick)
+    weights = _row_weights(hollow, check_time)
+    smallest, x = smallest_weighted_eigenpair(hollow, weights, rng, check_time)
     signs = sign(x)
     scale = float(np.mean(np.abs(A @ signs - dropped * signs) / weights))
     multipliers = (smallest * weights + dropped) / (scale or 1.0)
     return Start(x, multipliers, weights, scale, unit=float(A.n))
 
 
-def _row_weights(A: Operator, tick: Tick) -> FloatArray:
+def _row_weights(A: Operator, check_time: CheckTime) -> FloatArray:
     """Row norms scaled to mean 1; all ones if they vanish or overflow."""
-    norms = A.row_norms(tick)
-    tick()
+    norms = A.row_norms(check_time)
+    check_time()
     mean = norms.mean()
     if not (mean > 0.0 and np.isfinite(mean)):
         return np.ones(A.n)

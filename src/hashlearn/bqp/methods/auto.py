@@ -18,7 +18,8 @@ from hashlearn.bqp.methods.local_search import LocalSearch
 from hashlearn.bqp.operators import Operator
 from hashlearn.bqp.proof.solver import BranchAndBound
 from hashlearn.bqp.sdr import SemidefiniteRelaxation
-from hashlearn.bqp.solution import Run, Solver, Status, status_of
+from hashlearn.bqp.solution import Status
+from hashlearn.bqp.state import Solver, SolveState, status_of
 from hashlearn.core.checks import positive, whole_number
 from hashlearn.core.threads import one_blas_thread
 from hashlearn.core.thresholds import LARGEST_PROVEN, PROVING_WORK
@@ -64,25 +65,25 @@ class Auto(Solver):
         if self.max_nodes is not None:
             whole_number(self.max_nodes, "max_nodes", least=0)
 
-    def run(self, A: Operator, run: Run, rng: np.random.Generator, x0: np.ndarray | None) -> Status:
-        """Offer the points of both, and the bound."""
+    def solve(self, A: Operator, state: SolveState, rng: np.random.Generator, x0: np.ndarray | None) -> Status:
+        """Propose the points of both, and the bound."""
         search_rng, relaxation_rng, proof_rng = rng.spawn(3)
         stop, closed = threading.Event(), threading.Event()
         provable = A.n <= LARGEST_PROVEN
-        has_limit = bool(np.isfinite(run.seconds_left))
+        has_limit = bool(np.isfinite(state.seconds_left))
 
         def is_proven() -> bool:
-            return search.value <= run.bound or closed.is_set()
+            return search.value <= state.bound or closed.is_set()
 
-        search = run.part(LocalSearch.name, is_proven)
-        relaxed = run.part(SemidefiniteRelaxation.name, lambda: stop.is_set() or is_proven())
+        search = state.fork(LocalSearch.name, is_proven)
+        relaxed = state.fork(SemidefiniteRelaxation.name, lambda: stop.is_set() or is_proven())
         parts = [search, relaxed]
 
         def relax() -> Status:
             with one_blas_thread():
                 status = status_of(SemidefiniteRelaxation(tol=self.tol), A, relaxed, relaxation_rng, x0)
                 if provable and has_limit and status != Status.TIME_LIMIT:
-                    status = status_of(BranchAndBound(), A, relaxed, relaxation_rng, run.x)
+                    status = status_of(BranchAndBound(), A, relaxed, relaxation_rng, state.x)
                     if status == Status.OPTIMAL:
                         closed.set()  # the bound of real numbers never quite reaches the value
                 return status
@@ -97,17 +98,17 @@ class Auto(Solver):
                 try:
                     searched = status_of(LocalSearch(), A, search, search_rng, x0)
                     while wait([relaxation], WAIT).not_done:
-                        run.tick("relaxation")
+                        state.check_time("relaxation")
                 finally:
                     stop.set()
             endings = [searched, relaxation.result()]
             max_nodes = PROVING_WORK // A.n if self.max_nodes is None else self.max_nodes
-            if provable and not has_limit and max_nodes and not run.is_proven:
-                run.settle(parts)  # the tree begins with a point that does not depend on who was faster
-                parts.append(run.part(BranchAndBound.name, lambda: False))
-                endings.append(status_of(BranchAndBound(max_nodes), A, parts[-1], proof_rng, run.x))
+            if provable and not has_limit and max_nodes and not state.is_proven:
+                state.take_best(parts)  # the tree begins with a point that does not depend on who was faster
+                parts.append(state.fork(BranchAndBound.name, lambda: False))
+                endings.append(status_of(BranchAndBound(max_nodes), A, parts[-1], proof_rng, state.x))
             return Status.TIME_LIMIT if Status.TIME_LIMIT in endings and not is_proven() else Status.CONVERGED
         finally:
             for part in reversed(parts):
-                run.details.update(part.details)
-            run.settle(parts)
+                state.details.update(part.details)
+            state.take_best(parts)

@@ -20,11 +20,12 @@ from numba import njit
 from hashlearn.bqp.error_bounds import below
 from hashlearn.bqp.exact_form import ExactForm
 from hashlearn.bqp.operators import Operator
-from hashlearn.bqp.solution import Run, Solver, Status
+from hashlearn.bqp.solution import Status
+from hashlearn.bqp.state import Solver, SolveState
 from hashlearn.core.arrays import EPS, FloatArray
 
 LIMIT = 24
-# A run is 64 flips; each begins with products computed from scratch. A tick follows every 8,192 runs.
+# A run is 64 flips; each begins with products computed from scratch. The time is checked every 8,192 runs.
 FLIPS = 1 << 6
 RUNS_PER_PIECE = 1 << 13
 
@@ -53,8 +54,8 @@ class Exact(Solver):
     name: ClassVar[str] = "exact"
     merges = True
 
-    def run(self, A: Operator, run: Run, rng: np.random.Generator, x0: np.ndarray | None) -> Status:
-        """Offer the optimum and its bound."""
+    def solve(self, A: Operator, state: SolveState, rng: np.random.Generator, x0: np.ndarray | None) -> Status:
+        """Propose the optimum and its bound."""
         if A.n > LIMIT:
             size = f"n = {A.n}"
             if A.is_low_rank:
@@ -63,9 +64,9 @@ class Exact(Solver):
                 f'method "exact" tries all signs and takes at most {LIMIT} variables, but A has {size}; '
                 'use method "sdr" for a good point with a proven bound, or "local_search" for a good point alone'
             )
-        x, bound = enumerate_signs(A, partial(run.tick, "enumeration"), run.exact)
-        run.offer(x)
-        run.offer_bound(bound)
+        x, bound = enumerate_signs(A, partial(state.check_time, "enumeration"), state.exact)
+        state.propose(x)
+        state.propose_bound(bound)
         return Status.CONVERGED
 
 

@@ -22,7 +22,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.csgraph import breadth_first_order, maximum_flow
 
 from hashlearn.bqp.operators import Operator
-from hashlearn.bqp.solution import Run, Solver, Status
+from hashlearn.bqp.solution import Status
+from hashlearn.bqp.state import Solver, SolveState
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import whole_number
 
@@ -94,8 +95,8 @@ class GraphCut(Solver):
             labels.flags.writeable = False
             object.__setattr__(self, "blocks", labels)
 
-    def run(self, A: Operator, run: Run, rng: np.random.Generator, x0: np.ndarray | None) -> Status:
-        """Offer the signs after every block that lowered the value."""
+    def solve(self, A: Operator, state: SolveState, rng: np.random.Generator, x0: np.ndarray | None) -> Status:
+        """Propose the signs after every block that lowered the value."""
         if self.blocks is not None and len(self._labels) != A.n:
             raise ValueError(
                 f"blocks must have {A.n} labels, one for each variable, got {len(self._labels)}; "
@@ -103,19 +104,19 @@ class GraphCut(Solver):
             )
         couplings = Couplings(A)
         x = np.ones(A.n) if x0 is None else x0.copy()
-        found = self._found_blocks(couplings, run, rng) if self.blocks is None else _groups(self._labels)
-        run.details["n_blocks"] = len(found)
+        found = self._found_blocks(couplings, state, rng) if self.blocks is None else _groups(self._labels)
+        state.details["n_blocks"] = len(found)
         for sweep in range(self.max_iter):
             parts = [part for block in found for part in _parts(block, self.max_block, rng)]
             value, changed = couplings.start(x), False
-            run.offer(x, value)
+            state.propose(x, value)
             for k, place in enumerate(rng.permutation(len(parts))):
-                run.tick("graph cut", (sweep + k / len(parts)) / self.max_iter)
+                state.check_time("graph cut", (sweep + k / len(parts)) / self.max_iter)
                 gain = _cut_block(couplings, parts[place], x)
                 if gain < 0.0:
                     changed, value = True, value + gain
-                    if value < run.value:
-                        run.offer(x, value)
+                    if value < state.value:
+                        state.propose(x, value)
             if not changed:
                 return Status.CONVERGED
         return Status.ITERATION_LIMIT
@@ -124,14 +125,14 @@ class GraphCut(Solver):
     def _labels(self) -> NDArray[Any]:
         return np.asarray(self.blocks)
 
-    def _found_blocks(self, couplings: Couplings, run: Run, rng: np.random.Generator) -> list[IndexArray]:
+    def _found_blocks(self, couplings: Couplings, state: SolveState, rng: np.random.Generator) -> list[IndexArray]:
         """A partition into blocks of at most ``max_block`` variables, in none of which two repel each other."""
         order = rng.permutation(couplings.n)
         waiting, taken = order[:0], 0
         blocks: list[IndexArray] = []
         wanted = WINDOW * self.max_block
         while len(waiting) + couplings.n - taken > 0:
-            run.tick("blocks")
+            state.check_time("blocks")
             more = order[taken : taken + max(0, wanted - len(waiting))]
             taken += len(more)
             window = np.concatenate([waiting, more])

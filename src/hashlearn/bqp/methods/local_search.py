@@ -18,7 +18,8 @@ from hashlearn.bqp.methods.annealed_search import AnnealedSearch
 from hashlearn.bqp.methods.tabu import TabuWalks, Walk
 from hashlearn.bqp.operators import Dense, Operator
 from hashlearn.bqp.rows import TallArray
-from hashlearn.bqp.solution import Run, Solver, Status
+from hashlearn.bqp.solution import Status
+from hashlearn.bqp.state import Solver, SolveState
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import whole_number
 from hashlearn.core.thresholds import LARGEST_DENSIFIED
@@ -91,51 +92,51 @@ class LocalSearch(Solver):
             if getattr(self, field) is not None:
                 whole_number(getattr(self, field), field, least=1)
 
-    def run(self, A: Operator, run: Run, rng: np.random.Generator, x0: np.ndarray | None) -> Status:
-        """Offer ever better points until the budget or the time limit ends it."""
+    def solve(self, A: Operator, state: SolveState, rng: np.random.Generator, x0: np.ndarray | None) -> Status:
+        """Propose ever better points until the budget or the time limit ends it."""
         if not A.backend.on_host:
-            return self._descend(A, run, rng, x0)
+            return self._descend(A, state, rng, x0)
         if A.is_sparse:
-            AnnealedSearch(A, run, rng, self.n_starts, self.max_iter).search(x0)
+            AnnealedSearch(A, state, rng, self.n_starts, self.max_iter).search(x0)
             if self.max_iter is not None:
                 return Status.ITERATION_LIMIT
-            return Status.CONVERGED if np.isinf(run.seconds_left) else Status.TIME_LIMIT
+            return Status.CONVERGED if np.isinf(state.seconds_left) else Status.TIME_LIMIT
         if not A.is_dense and A.n <= LARGEST_DENSIFIED:
             A = Dense(A.toarray())
         engine = _Tabu(A, self.n_starts) if A.is_dense else _Sweeps(A, self.n_starts)
-        run.details["engine"] = engine.name
-        pool = _Pool(engine, run, rng)
+        state.details["engine"] = engine.name
+        pool = _Pool(engine, state, rng)
         if self.max_iter is not None:
             pool.evolve(x0, self.max_iter)
         else:
-            pool.evolve(x0, engine.budget if np.isinf(run.seconds_left) else None, idle_walks=IDLE_WALKS)
+            pool.evolve(x0, engine.budget if np.isinf(state.seconds_left) else None, idle_walks=IDLE_WALKS)
         if isinstance(engine, _Tabu):
             # The last walk may have been cut short on its way down.
-            end = Descent(A).descend(pool.best.x, between=lambda: run.tick("local search", 1.0))
-            run.offer(end)
+            end = Descent(A).descend(pool.best.x, between=lambda: state.check_time("local search", 1.0))
+            state.propose(end)
         return Status.CONVERGED if self.max_iter is None else Status.ITERATION_LIMIT
 
-    def _descend(self, A: Operator, run: Run, rng: np.random.Generator, x0: TallArray | None) -> Status:
+    def _descend(self, A: Operator, state: SolveState, rng: np.random.Generator, x0: TallArray | None) -> Status:
         """Rows that are not NumPy arrays: single flips from every start, all starts in the same passes."""
-        run.details["engine"] = _Sweeps.name
+        state.details["engine"] = _Sweeps.name
         rows, count = A.rows, self.n_starts or FEWEST_STARTS
         random = np.where(rng.integers(0, 2, size=(A.n, count - (x0 is not None))) == 0, -1.0, 1.0)
         X = rows.from_numpy(random)
         X = X if x0 is None else rows.joined(X, x0)
         passes = self.max_iter or FEWEST_SWEEPS_PER_START
-        X = Descent(A).descend_columns(X, passes, lambda: run.tick("local search"))
+        X = Descent(A).descend_columns(X, passes, lambda: state.check_time("local search"))
         T = rows.transposed(X)
         values = A.weights @ (T * T)
         best = int(np.argmin(values))
-        run.offer(X[:, best], float(values[best]))
+        state.propose(X[:, best], float(values[best]))
         return Status.CONVERGED if self.max_iter is None else Status.ITERATION_LIMIT
 
 
 class _Pool:
     """The best points so far. A walk of the engine improves each new one."""
 
-    def __init__(self, engine: _Tabu | _Sweeps, run: Run, rng: np.random.Generator) -> None:
-        self._engine, self._run, self._rng = engine, run, rng
+    def __init__(self, engine: _Tabu | _Sweeps, state: SolveState, rng: np.random.Generator) -> None:
+        self._engine, self._state, self._rng = engine, state, rng
         self._members: list[Walk] = []
 
     @property
@@ -172,18 +173,18 @@ class _Pool:
 
     def _improved(self, x: FloatArray, made: int, max_iter: int | None) -> Walk:
         def between(walk: Walk) -> None:
-            self._offer(walk)
+            self._propose(walk)
             fraction = None if max_iter is None else min(1.0, (made + walk.moves) / max_iter)
-            self._run.tick("local search", fraction)
+            self._state.check_time("local search", fraction)
 
         left = 2**62 if max_iter is None else max_iter - made
         walk = self._engine.improve(x, self._rng, left, between)
-        self._offer(walk)
+        self._propose(walk)
         return walk
 
-    def _offer(self, walk: Walk) -> None:
-        if walk.value < self._run.value:
-            self._run.offer(walk.x, walk.value)
+    def _propose(self, walk: Walk) -> None:
+        if walk.value < self._state.value:
+            self._state.propose(walk.x, walk.value)
 
     def _entered(self, walk: Walk, size: int) -> bool:
         """Whether the walk's result is new and among the best ``size``."""

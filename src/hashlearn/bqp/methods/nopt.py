@@ -14,7 +14,8 @@ from scipy.optimize import Bounds, minimize
 
 from hashlearn.bqp.methods.spectral import sign, spectral_relaxation
 from hashlearn.bqp.operators import Operator
-from hashlearn.bqp.solution import Run, Solver, Status
+from hashlearn.bqp.solution import Status
+from hashlearn.bqp.state import Solver, SolveState
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import whole_number
 
@@ -53,21 +54,21 @@ class NonlinearOptimization(Solver):
     def __post_init__(self) -> None:
         whole_number(self.max_iter, "max_iter", least=1)
 
-    def run(self, A: Operator, run: Run, rng: np.random.Generator, x0: np.ndarray | None) -> Status:
-        """Offer the spectral signs, then the signs of the box-constrained minimizer."""
-        start = sign(spectral_relaxation(A, run, rng)[1])
-        relaxed, converged = self._descend_in_box(A, start, run)
-        run.offer(sign(relaxed))
+    def solve(self, A: Operator, state: SolveState, rng: np.random.Generator, x0: np.ndarray | None) -> Status:
+        """Propose the spectral signs, then the signs of the box-constrained minimizer."""
+        start = sign(spectral_relaxation(A, state, rng)[1])
+        relaxed, converged = self._descend_in_box(A, start, state)
+        state.propose(sign(relaxed))
         return Status.CONVERGED if converged else Status.ITERATION_LIMIT
 
-    def _descend_in_box(self, A: Operator, start: FloatArray, run: Run) -> tuple[FloatArray, bool]:
-        run.offer(start)
+    def _descend_in_box(self, A: Operator, start: FloatArray, state: SolveState) -> tuple[FloatArray, bool]:
+        state.propose(start)
         scale = float(np.abs(A @ start).mean())
         if scale == 0.0:
             return start, True
 
         def value_and_gradient(x: FloatArray) -> tuple[float, FloatArray]:
-            run.tick("box-constrained L-BFGS")
+            state.check_time("box-constrained L-BFGS")
             Ax = (A @ x) / scale
             return float(x @ Ax), 2.0 * Ax
 

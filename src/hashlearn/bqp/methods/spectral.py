@@ -15,7 +15,8 @@ import numpy as np
 from hashlearn.bqp.eigen import smallest_eigenpair
 from hashlearn.bqp.flips import Descent
 from hashlearn.bqp.operators import Operator
-from hashlearn.bqp.solution import Run, Solver, Status
+from hashlearn.bqp.solution import Status
+from hashlearn.bqp.state import Solver, SolveState
 from hashlearn.core.arrays import FloatArray
 
 BINARIZATIONS = ("sign", "sequential")
@@ -53,17 +54,17 @@ class Spectral(Solver):
         if self.binarization not in BINARIZATIONS:
             raise ValueError(f"binarization must be one of {', '.join(BINARIZATIONS)}, got {self.binarization!r}")
 
-    def run(self, A: Operator, run: Run, rng: np.random.Generator, x0: np.ndarray | None) -> Status:
-        """Offer one point."""
-        _, x = spectral_relaxation(A, run, rng)
-        run.tick("binarize", 0.9)
-        run.offer(sign(x) if self.binarization == "sign" else Descent(A).binarize(x))
+    def solve(self, A: Operator, state: SolveState, rng: np.random.Generator, x0: np.ndarray | None) -> Status:
+        """Propose one point."""
+        _, x = spectral_relaxation(A, state, rng)
+        state.check_time("binarize", 0.9)
+        state.propose(sign(x) if self.binarization == "sign" else Descent(A).binarize(x))
         return Status.CONVERGED
 
 
-def spectral_relaxation(A: Operator, run: Run, rng: np.random.Generator) -> tuple[float, FloatArray]:
+def spectral_relaxation(A: Operator, state: SolveState, rng: np.random.Generator) -> tuple[float, FloatArray]:
     """λ_min(A) and the continuous solution x = √n u of eq. (19)."""
-    smallest, u = smallest_eigenpair(A, rng, partial(run.tick, "smallest eigenvector"))
+    smallest, u = smallest_eigenpair(A, rng, partial(state.check_time, "smallest eigenvector"))
     return smallest, np.sqrt(A.n) * u
 
 

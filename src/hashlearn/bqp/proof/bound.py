@@ -40,7 +40,7 @@ HORIZON, ROOT_HORIZON = 5.0, 25.0
 # The root begins with cuts of 3 entries. Wider ones follow at these rounds, or when progress is slow.
 WIDER = (4, 7)
 CANDIDATES, TRIAL_STEPS = 12, 10  # pairs that are tried for branching, and the steps for each child
-WORK_PER_CALL = 2e9  # floating point operations between two ticks
+WORK_PER_CALL = 2e9  # floating point operations between two checks of the time
 
 
 @dataclass(eq=False)

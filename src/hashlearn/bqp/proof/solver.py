@@ -39,7 +39,8 @@ from hashlearn.bqp.proof.cuts import Cuts
 from hashlearn.bqp.proof.proof import dual_entry, proof_of
 from hashlearn.bqp.proof.tree import ExactProblem, Leaf, Node
 from hashlearn.bqp.sdr import SemidefiniteRelaxation
-from hashlearn.bqp.solution import OutOfTime, Run, Solver, Status
+from hashlearn.bqp.solution import Status
+from hashlearn.bqp.state import OutOfTime, Solver, SolveState
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import whole_number
 from hashlearn.core.threads import n_threads
@@ -88,16 +89,18 @@ class BranchAndBound(Solver):
         if self.max_iter is not None:
             whole_number(self.max_iter, "max_iter", least=1)
 
-    def run(self, A: Operator, run: Run, rng: np.random.Generator, x0: FloatArray | None) -> Status:
-        """Offer the incumbent, then bounds until they meet it."""
+    def solve(self, A: Operator, state: SolveState, rng: np.random.Generator, x0: FloatArray | None) -> Status:
+        """Propose the incumbent, then bounds until they meet it."""
         if A.n > LARGEST_TREE:
-            return SemidefiniteRelaxation().run(A, run, rng, x0)
-        LocalSearch(max_iter=MOVES_PER_VARIABLE * A.n).run(Dense.unchecked(A.toarray()), run, rng, x0)
-        if run.exact is not None and A.n <= LARGEST_ENUMERATED and not A.is_exact():  # the tree still writes the proof
-            x, least = enumerate_signs(A, partial(run.tick, "enumeration"), exact=run.exact)
-            run.offer(x)
-            run.offer_bound(least)
-        return _Tree(ExactProblem(A, run.exact), run, rng).close(self.max_iter)
+            return SemidefiniteRelaxation().solve(A, state, rng, x0)
+        LocalSearch(max_iter=MOVES_PER_VARIABLE * A.n).solve(Dense.unchecked(A.toarray()), state, rng, x0)
+        if (
+            state.exact is not None and A.n <= LARGEST_ENUMERATED and not A.is_exact()
+        ):  # the tree still writes the proof
+            x, least = enumerate_signs(A, partial(state.check_time, "enumeration"), exact=state.exact)
+            state.propose(x)
+            state.propose_bound(least)
+        return _Tree(ExactProblem(A, state.exact), state, rng).close(self.max_iter)
 
 
 @dataclass(eq=False)
@@ -114,15 +117,15 @@ class _Result:
 class _Tree:
     """The open nodes, the entries of the proof and the incumbent."""
 
-    def __init__(self, problem: ExactProblem, run: Run, rng: np.random.Generator) -> None:
-        self.problem, self._run = problem, run
+    def __init__(self, problem: ExactProblem, state: SolveState, rng: np.random.Generator) -> None:
+        self.problem, self._state = problem, state
         self.entries: list[dict[str, Any]] = []
         self._heap: list[tuple[float, int, Node]] = []
         self._pushed = 0
         self._stopped = threading.Event()
         self._max_nodes: int | None = None
-        assert run.x is not None
-        self.x, self.value = run.x, problem.integer_value(run.x)
+        assert state.x is not None
+        self.x, self.value = state.x, problem.integer_value(state.x)
         self._base = self.value  # against which constants are compared
         self._lowest: Fraction | None = None  # bound of the leaves
         self._coarse = 0
@@ -149,7 +152,7 @@ class _Tree:
                     above = self.problem.above(self.value)
                     for node, result in zip(nodes, self._processed(nodes, above, pool), strict=True):
                         self._record(node, result)
-                    self._offer_open_bound()
+                    self._propose_open_bound()
         finally:
             self._stopped.set()
         self._finish()
@@ -215,9 +218,9 @@ class _Tree:
         value = self.problem.integer_value(result.x)
         if value < self.value:
             self.x, self.value = result.x, value
-            self._run.offer(result.x)
+            self._state.propose(result.x)
         node.index = len(self.entries)
-        self._run.details["nodes"] = node.index + 1
+        self._state.details["nodes"] = node.index + 1
         entry: dict[str, Any] = {} if node.parent is None else {"parent": node.parent, "sign": node.sign}
         node.bound = result.bound if node.bound is None else max(node.bound, result.bound)
         self._coarse += result.coarse
@@ -235,30 +238,30 @@ class _Tree:
         heapq.heappush(self._heap, (self.problem.real(node.constant - self._base) + node.estimate, self._pushed, node))
         self._pushed += 1
 
-    def _offer_open_bound(self) -> None:
+    def _propose_open_bound(self) -> None:
         bounds = [node.bound for _, _, node in self._heap if node.bound is not None]
-        self.offer_bound(min([Fraction(self._claim()), *bounds]))
+        self.propose_bound(min([Fraction(self._claim()), *bounds]))
 
     def _claim(self) -> int:
         """What the leaves so far prove, at most the value."""
         return self.value if self._lowest is None else min(self.value, self.problem.lattice.ceiling(self._lowest))
 
-    def offer_bound(self, bound: Fraction) -> None:
-        """Offer a bound on the whole problem, in units of N."""
-        self._run.offer_bound(self.problem.proven(bound))
+    def propose_bound(self, bound: Fraction) -> None:
+        """Propose a bound on the whole problem, in units of N."""
+        self._state.propose_bound(self.problem.proven(bound))
 
     def _finish(self) -> None:
-        problem, run = self.problem, self._run
-        unit = math.frexp(run.unit)[1] - 1  # `solve` may have divided A by a power of two
+        problem, state = self.problem, self._state
+        unit = math.frexp(state.unit)[1] - 1  # `solve` may have divided A by a power of two
         signs = [int(s) for s in self.x]
         claim = self._claim()
-        run.details["proof"] = proof_of(problem.N, problem.exponent + unit, signs, self.value, claim, self.entries)
+        state.details["proof"] = proof_of(problem.N, problem.exponent + unit, signs, self.value, claim, self.entries)
 
     def _tick(self) -> None:
-        self._run.tick("branch and bound", len(self.entries) / self._max_nodes if self._max_nodes else None)
+        self._state.check_time("branch and bound", len(self.entries) / self._max_nodes if self._max_nodes else None)
 
     def _check_time(self) -> None:
-        if self._stopped.is_set() or self._run.is_late:
+        if self._stopped.is_set() or self._state.is_late:
             raise OutOfTime
 
 
@@ -274,6 +277,6 @@ class _Reports:
             return
         problem = self._tree.problem
         bound = problem.certified(self._node, leaf)[1]
-        self._tree.offer_bound(min(bound, Fraction(self._tree.value)))
+        self._tree.propose_bound(min(bound, Fraction(self._tree.value)))
         now = time.perf_counter()
         self._next = now + 20.0 * (now - started)

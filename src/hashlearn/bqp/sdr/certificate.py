@@ -159,7 +159,7 @@ def dual_bound(
     A: Operator,
     y: FloatArray,
     rng: np.random.Generator,
-    tick: Callable[[], None] | None = None,
+    check_time: Callable[[], None] | None = None,
     enough: float | None = None,
     proof_limit: int = DENSE_CERTIFICATE_LIMIT,
     seconds: float = np.inf,
@@ -176,9 +176,9 @@ def dual_bound(
         bound, direction, kind = low_rank_bound(A, np.maximum(-y, 0.0))
         certificate = Certificate(bound, (A.P @ (A.weights * direction)) / d, kind)
     elif is_factored(A.n, proof_limit, seconds):
-        certificate = shifted_bound(A, y, rng, tick)
+        certificate = shifted_bound(A, y, rng, check_time)
     else:
-        tested = chebyshev_test(A, y, rng, _loss(y, enough), tick, seconds)
+        tested = chebyshev_test(A, y, rng, _loss(y, enough), check_time, seconds)
         certificate = Certificate(tested.bound, tested.columns, "chebyshev")
     if A.is_low_rank and not (A.weights < 0.0).any():
         return certificate._replace(bound=max(certificate.bound, 0.0))  # A ⪰ 0
@@ -217,7 +217,7 @@ def verified_bound(A: Operator, y: FloatArray, enough: float) -> float:
 
 
 def shifted_bound(
-    A: Operator, y: FloatArray, rng: np.random.Generator, tick: Callable[[], None] | None = None
+    A: Operator, y: FloatArray, rng: np.random.Generator, check_time: Callable[[], None] | None = None
 ) -> Certificate:
     """Σy − ε·Σd, where D^{-½}(A − Diag(y))D^{-½} + εI was factored by Cholesky, for d near A_ii − y_i and a small ε."""
     scale = 1.0 / np.sqrt(metric(A, y))
@@ -226,7 +226,7 @@ def shifted_bound(
         value, vectors = la.eigh(M, subset_by_index=[0, 0], overwrite_a=True, check_finite=False)
         least, doubt = float(value[0]), 1e-11 * size
     else:
-        least, vectors, doubt = _lowest(A, y, scale, rng, 0.0, tick)
+        least, vectors, doubt = _lowest(A, y, scale, rng, 0.0, check_time)
         doubt = max(doubt, 1e-9 * size)
     for widening in 4.0 ** np.arange(32):
         shift = doubt * widening - least
@@ -237,7 +237,7 @@ def shifted_bound(
 
 
 def expected_bound(
-    A: Operator, y: FloatArray, enough: float, rng: np.random.Generator, tick: Callable[[], None] | None = None
+    A: Operator, y: FloatArray, enough: float, rng: np.random.Generator, check_time: Callable[[], None] | None = None
 ) -> tuple[float, FloatArray]:
     """Σy − ε·Σd for the ε that Lanczos steps expect, a guess and no proof, and directions of negative curvature.
 
@@ -245,7 +245,7 @@ def expected_bound(
     """
     scale = 1.0 / np.sqrt(metric(A, y))
     total = float((1.0 / (scale * scale)).sum())
-    least, vectors, _ = _lowest(A, y, scale, rng, (float(y.sum()) - enough) / total, tick)
+    least, vectors, _ = _lowest(A, y, scale, rng, (float(y.sum()) - enough) / total, check_time)
     return float(y.sum()) - max(-least, 0.0) * total, scale[:, None] * vectors
 
 
@@ -255,7 +255,7 @@ def _lowest(
     scale: FloatArray,
     rng: np.random.Generator,
     allowed: float,
-    tick: Callable[[], None] | None,
+    check_time: Callable[[], None] | None,
 ) -> tuple[float, FloatArray, float]:
     """The smallest Ritz value of D^{-½}(A − Diag(y))D^{-½}, vectors of the negative ones, the residual of the first."""
     M, diagonal = A.congruent(scale), -y * scale * scale
@@ -269,8 +269,8 @@ def _lowest(
         betas.append(float(np.linalg.norm(z)))
         basis[step + 1] = z / max(betas[-1], 1e-300)
         if step % LANCZOS_CHECK == LANCZOS_CHECK - 1 or betas[-1] <= 1e-12 * abs(alphas[0]):
-            if tick is not None:
-                tick()
+            if check_time is not None:
+                check_time()
             values, vectors = la.eigh_tridiagonal(np.array(alphas), np.array(betas[:-1]))
             residual = betas[-1] * abs(float(vectors[-1, 0]))
             if residual <= 0.2 * max(abs(allowed + values[0]), allowed, -1e-2 * values[0]):

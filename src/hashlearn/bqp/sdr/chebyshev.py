@@ -60,7 +60,7 @@ def chebyshev_test(
     y: FloatArray,
     rng: np.random.Generator,
     loss: float,
-    tick: Callable[[], None] | None = None,
+    check_time: Callable[[], None] | None = None,
     seconds: float = np.inf,
 ) -> Tested:
     """A bound on min xᵀAx from any dual y, which fails with at most `FAILURE_PROBABILITY` over ``rng``.
@@ -82,7 +82,7 @@ def chebyshev_test(
         half = 0.5 * top
         steps = steps_for(A.n, loss / (half * float((1.0 / (scale * scale)).sum())))
         left = seconds - (time.perf_counter() - started)
-        Z, history = _recurrence(M, diagonal, half, rng, steps, tick, left)
+        Z, history = _recurrence(M, diagonal, half, rng, steps, check_time, left)
         quotient = _largest_quotient(M, diagonal, Z) if len(history) < steps else 0.0
         if quotient <= top:
             break
@@ -165,7 +165,7 @@ def _recurrence(
     half: float,
     rng: np.random.Generator,
     steps: int,
-    tick: Callable[[], None] | None,
+    check_time: Callable[[], None] | None,
     seconds: float,
 ) -> tuple[FloatArray, FloatArray]:
     """(T_k((M + Diag − mid)/half) b, the norm of the block before each of the k steps) with mid = half."""
@@ -176,8 +176,8 @@ def _recurrence(
     history = [float(np.linalg.norm(Z))]
     shifted = diagonal - half
     for made in range(1, steps + 1):
-        if tick is not None and (made % 16 == 0 or M.n > 100_000):
-            tick()
+        if check_time is not None and (made % 16 == 0 or M.n > 100_000):
+            check_time()
         factor = (1.0 if made == 1 else 2.0) / half
         square = _step(M, shifted, Z, previous, factor)
         Z, previous = previous, Z

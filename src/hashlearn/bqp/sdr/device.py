@@ -38,26 +38,26 @@ LANCZOS_STEPS = 20
 
 
 def relax_on_device(
-    A: ColoredMatrix, gap: float, width: int, n_draws: int, run: Any, offer: Callable[[Tensor], Any]
+    A: ColoredMatrix, gap: float, width: int, n_draws: int, state: Any, propose: Callable[[Tensor], Any]
 ) -> DeviceRelaxation:
-    """Relax, offer the bounds to ``run``, round and descend; ``offer`` gets signs in the order of the user's nodes."""
-    limit = run.seconds + run.seconds_left
+    """Relax, propose the bounds, round and descend; ``propose`` gets signs in the order of the user's nodes."""
+    limit = state.seconds + state.seconds_left
     place = torch.empty_like(A.order)
     place[A.order] = torch.arange(A.n, device=A.device)
     magnitudes = float(A.magnitudes().sum())
     rounding = 2.0 * (A.n + 16) * EPS * (magnitudes + float(A.diagonal.abs().sum()))
-    run.offer_bound(math.nextafter(float(A.diagonal.sum()) - magnitudes - rounding - A.error, -math.inf))
-    run.details["certificate"] = "diagonal"
+    state.propose_bound(math.nextafter(float(A.diagonal.sum()) - magnitudes - rounding - A.error, -math.inf))
+    state.details["certificate"] = "diagonal"
     start = torch.where(torch.rand((A.n, 1), generator=A.generator, device=A.device) < 0.5, -1.0, 1.0)
-    offer(A.descend(start, 2)[place, 0])
-    relaxation = DeviceRelaxation(A, gap, run.tick)
-    V = relaxation.solve(width, late=lambda: run.seconds_left < 0.5 * limit < math.inf)
-    if run.offer_bound(relaxation.bound):
-        run.details["certificate"] = "chebyshev"
+    propose(A.descend(start, 2)[place, 0])
+    relaxation = DeviceRelaxation(A, gap, state.check_time)
+    V = relaxation.solve(width, late=lambda: state.seconds_left < 0.5 * limit < math.inf)
+    if state.propose_bound(relaxation.bound):
+        state.details["certificate"] = "chebyshev"
     for _ in range(max(1, n_draws // DRAWS_AT_ONCE)):
-        run.tick("rounding")
+        state.check_time("rounding")
         X = A.descend(draws(A, V, DRAWS_AT_ONCE))
-        offer(X[:, int(A.values(X).argmin())][place])
+        propose(X[:, int(A.values(X).argmin())][place])
     relaxation.width = V.shape[1]
     return relaxation
 
@@ -157,8 +157,8 @@ class DeviceRelaxation:
 
     width: int = 0  # columns of V at the end
 
-    def __init__(self, A: ColoredMatrix, gap: float, tick: Callable[[str], Any] = lambda stage: None) -> None:
-        self.A, self.gap, self.tick = A, max(gap, SMALLEST_GAP), tick
+    def __init__(self, A: ColoredMatrix, gap: float, check_time: Callable[[str], Any] = lambda stage: None) -> None:
+        self.A, self.gap, self.check_time = A, max(gap, SMALLEST_GAP), check_time
         self.value, self.bound, self.since, self.sweeps = math.inf, -math.inf, 0, 0
 
     def solve(self, width: int, rounds: int = 10, late: Callable[[], bool] = lambda: False) -> Tensor:
@@ -170,13 +170,15 @@ class DeviceRelaxation:
         for _ in range(rounds):
             gain = self._settle(V, target, late)
             value, norms = A.dual(V)
-            bound, columns = chebyshev_bound(A, norms, LOSS_SHARE * self.gap * abs(value), self.tick)
+            bound, columns = chebyshev_bound(A, norms, LOSS_SHARE * self.gap * abs(value), self.check_time)
             self.value, self.bound = min(self.value, value), max(self.bound, bound)
             if not self._is_solved() and not averaged:
                 # The mean of the norms serves graphs that look alike everywhere, such as regular ones.
                 averaged = True
                 mean = torch.full_like(norms, float(norms.mean()))
-                self.bound = max(self.bound, chebyshev_bound(A, mean, LOSS_SHARE * self.gap * abs(value), self.tick)[0])
+                self.bound = max(
+                    self.bound, chebyshev_bound(A, mean, LOSS_SHARE * self.gap * abs(value), self.check_time)[0]
+                )
             if self._is_solved() or late():
                 break
             if value - bound > STUCK * gain and V.shape[1] < 4 * width:
@@ -194,7 +196,7 @@ class DeviceRelaxation:
             self.since += 1
             self.sweeps += 1
             if made % 5 == 4:
-                self.tick("sweeps")
+                self.check_time("sweeps")
                 if late() or float(gain) <= target * float(total):
                     break
         value, norms = self.A.dual(V)
@@ -214,7 +216,9 @@ class DeviceRelaxation:
         return wider
 
 
-def chebyshev_bound(A: ColoredMatrix, norms: Tensor, loss: float, tick: Callable[[str], Any]) -> tuple[float, Tensor]:
+def chebyshev_bound(
+    A: ColoredMatrix, norms: Tensor, loss: float, check_time: Callable[[str], Any]
+) -> tuple[float, Tensor]:
     """A bound on min xᵀAx from d = ``norms``, valid except with `FAILURE_PROBABILITY`, and columns for more rank."""
     n = A.n
     mean = float(norms.mean())
@@ -229,7 +233,7 @@ def chebyshev_bound(A: ColoredMatrix, norms: Tensor, loss: float, tick: Callable
     for _ in range(MOST_RESTARTS):
         half = 0.5 * top
         steps = steps_for(n, loss / (half * total))
-        Z, history = _recurrence(A, M, diagonal, half, steps, tick)
+        Z, history = _recurrence(A, M, diagonal, half, steps, check_time)
         products = (Z * (M @ Z + diagonal[:, None] * Z)).sum(dim=0)
         quotient = float((products / Z.square().sum(dim=0)).max()) if len(history) < steps else 0.0
         if quotient <= top:
@@ -247,7 +251,7 @@ def chebyshev_bound(A: ColoredMatrix, norms: Tensor, loss: float, tick: Callable
 
 
 def _recurrence(
-    A: ColoredMatrix, M: Tensor, diagonal: Tensor, half: float, steps: int, tick: Callable[[str], Any]
+    A: ColoredMatrix, M: Tensor, diagonal: Tensor, half: float, steps: int, check_time: Callable[[str], Any]
 ) -> tuple[Tensor, Tensor]:
     """See `chebyshev._recurrence`."""
     Z = torch.randn((A.n, COLUMNS), generator=A.generator, device=A.device, dtype=torch.float64)
@@ -261,7 +265,7 @@ def _recurrence(
         Z, previous = previous, Z
         norms[made] = torch.linalg.vector_norm(Z)
         if made % 16 == 0:  # the host waits for the device only now and then
-            tick("certificate")
+            check_time("certificate")
             if bool(norms[made] > LARGEST_GROWTH * first):
                 break
     return Z, norms[:made]

@@ -7,7 +7,7 @@
 3. The proof, once, when the expected gap is small enough. Beyond ``proof_limit`` rows the proof itself is the test.
 
 A large sparse problem is swept in float32 until that limits the gap. With a time limit, half of it is for steps and a
-quarter for the certificate. Points and bounds on the way are offered after 8, 32, 128, … steps.
+quarter for the certificate. Points and bounds on the way are proposed after 8, 32, 128, … steps.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from hashlearn.bqp.sdr.chebyshev import MOST_TESTS
 from hashlearn.bqp.sdr.mixing import MixingSweeps
 from hashlearn.bqp.sdr.quasi_newton import QuasiNewton, unit_rows
 from hashlearn.bqp.sdr.rounding import Relaxation, Tolerance
-from hashlearn.bqp.solution import Run
+from hashlearn.bqp.state import SolveState
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.thresholds import SINGLE_PRECISION_NUMBERS
 
@@ -50,11 +50,11 @@ def relax_general(
     tolerance: Tolerance,
     rank: int,
     rng: np.random.Generator,
-    run: Run,
+    state: SolveState,
     on_the_way: OnTheWay | None = None,
 ) -> Relaxation:
     """Solve (10) to a certified gap; ``on_the_way`` is called with V now and then. See `Relaxation` for the result."""
-    return _Solve(A, tolerance, rng, run, on_the_way).result(rank)
+    return _Solve(A, tolerance, rng, state, on_the_way).result(rank)
 
 
 def columns_for(n: int) -> int:
@@ -66,11 +66,16 @@ class _Solve:
     """The state of one relaxation."""
 
     def __init__(
-        self, A: Operator, tolerance: Tolerance, rng: np.random.Generator, run: Run, on_the_way: OnTheWay | None
+        self,
+        A: Operator,
+        tolerance: Tolerance,
+        rng: np.random.Generator,
+        state: SolveState,
+        on_the_way: OnTheWay | None,
     ) -> None:
-        self.A, self.tolerance, self.rng, self.run, self.on_the_way = A, tolerance, rng, run, on_the_way
+        self.A, self.tolerance, self.rng, self.state, self.on_the_way = A, tolerance, rng, state, on_the_way
         self.early_rng = rng.spawn(1)[0]
-        self.limit = run.seconds + run.seconds_left
+        self.limit = state.seconds + state.seconds_left
         self.most_columns = int(np.sqrt(2 * A.n)) + 8  # every minimum with more columns is global
         self.steps: Any = MixingSweeps(A) if A.is_sparse else QuasiNewton(A)
         self.made = 0
@@ -91,7 +96,7 @@ class _Solve:
         rounds = min(tolerance.max_rounds, MOST_ROUNDS)
         for round_ in range(rounds):
             self._settle(target)
-            self.run.tick("certificate")
+            self.state.check_time("certificate")
             value, y = steps.dual()
             if value < best_value:
                 best, best_value = steps.V, value
@@ -117,9 +122,9 @@ class _Solve:
 
     def _settle(self, target: float) -> None:
         """Steps until one could gain less than ``target`` of the value, or time or patience is over."""
-        tick = partial(self.run.tick, "relaxation")
+        check_time = partial(self.state.check_time, "relaxation")
         for _ in range(MOST_STEPS):
-            self.gain = self.steps.step(tick)
+            self.gain = self.steps.step(check_time)
             self.made += 1
             if self._is_late():
                 return
@@ -139,8 +144,8 @@ class _Solve:
         if self.limit < np.inf:
             value, y = self.steps.dual()
             enough = value - 0.1 * abs(value)
-            self._offer(dual_bound(self.A, y, self.early_rng, self._tick, enough, 0, EARLY_SHARE * self.limit))
-            self.run.tell(relaxation_value=value)
+            self._propose(dual_bound(self.A, y, self.early_rng, self._tick, enough, 0, EARLY_SHARE * self.limit))
+            self.state.record(relaxation_value=value)
 
     def _certified(self, value: float, y: FloatArray, last: bool) -> tuple[float, FloatArray]:
         """The bound that y has or is expected to have, and the directions of negative curvature that show it.
@@ -152,25 +157,25 @@ class _Solve:
         if is_factored(self.A.n, self.tolerance.proof_limit, seconds):
             expected, directions = expected_bound(self.A, y, enough, self.rng, self._tick)
             if expected >= enough:
-                self._offer(Certificate(verified_bound(self.A, y, enough), directions, "cholesky"))
+                self._propose(Certificate(verified_bound(self.A, y, enough), directions, "cholesky"))
                 expected = max(self.bound, value - 2.0 * (value - enough))
             if not last or self.bound >= enough:
                 return expected, directions
         certificate = dual_bound(self.A, y, self.rng, self._tick, enough, self.tolerance.proof_limit, seconds)
-        self._offer(certificate)
+        self._propose(certificate)
         return certificate.bound, certificate.direction
 
-    def _offer(self, certificate: Certificate) -> None:
+    def _propose(self, certificate: Certificate) -> None:
         if certificate.bound > self.bound:
             self.bound, self.kind = certificate.bound, certificate.kind
-        if self.run.offer_bound(certificate.bound):
-            self.run.details["certificate"] = certificate.kind
+        if self.state.propose_bound(certificate.bound):
+            self.state.details["certificate"] = certificate.kind
 
     def _tick(self) -> None:
-        self.run.tick("certificate")
+        self.state.check_time("certificate")
 
     def _is_late(self) -> bool:
-        return self.run.seconds_left < (1.0 - STEPS_SHARE) * self.limit < np.inf
+        return self.state.seconds_left < (1.0 - STEPS_SHARE) * self.limit < np.inf
 
     def _wider(self, directions: FloatArray) -> FloatArray:
         """V with half as many columns again: the given directions, then random ones."""

@@ -36,15 +36,15 @@ def dense_bound(array: FloatArray, tol: float = 1e-4) -> float:
         return relax_small(A, Tolerance(tol, A.scale(), MOST_STEPS)).bound
 
 
-def relax_small(A: Operator, tolerance: Tolerance, tick: Callable[[], Any] = lambda: None) -> Relaxation:
+def relax_small(A: Operator, tolerance: Tolerance, check_time: Callable[[], Any] = lambda: None) -> Relaxation:
     """Solve (10) for a small A of any kind, which is written out."""
     array = A.toarray()
     size = max(float(np.abs(array).sum()) / A.n, 1e-300)
-    X, y = _central_path(array / size, tolerance.scaled(1.0 / size), tick)
+    X, y = _central_path(array / size, tolerance.scaled(1.0 / size), check_time)
     value = float((array * X).sum())
     bound = verified_bound(A, size * y, tolerance.enough(value))
     if bound == -np.inf:
-        bound = shifted_bound(A, size * y, np.random.default_rng(0), tick).bound
+        bound = shifted_bound(A, size * y, np.random.default_rng(0), check_time).bound
     if A.is_low_rank and not (A.weights < 0.0).any():
         bound = max(bound, 0.0)  # A ⪰ 0
     lengths, vectors = la.eigh(X, check_finite=False)
@@ -54,7 +54,7 @@ def relax_small(A: Operator, tolerance: Tolerance, tick: Callable[[], Any] = lam
     return Relaxation(A, value, bound, V.shape[1], "cholesky", unit_rows=V)
 
 
-def _central_path(A: FloatArray, tolerance: Tolerance, tick: Callable[[], Any]) -> tuple[FloatArray, FloatArray]:
+def _central_path(A: FloatArray, tolerance: Tolerance, check_time: Callable[[], Any]) -> tuple[FloatArray, FloatArray]:
     """``(X, y)`` whose gap trace(XZ) = trace(AX) − Σy is a share of the tolerance."""
     n = len(A)
     X = np.eye(n)
@@ -62,7 +62,7 @@ def _central_path(A: FloatArray, tolerance: Tolerance, tick: Callable[[], Any]) 
     Z = A - np.diag(y)
     mu = float(Z.trace()) / (2.0 * n)
     for _ in range(MOST_STEPS):
-        tick()
+        check_time()
         inverse = la.inv(Z, check_finite=False)
         dy = la.solve(X * inverse, 1.0 - mu * inverse.diagonal(), assume_a="pos", check_finite=False)
         dX = mu * inverse - X + (X * dy) @ inverse

@@ -31,7 +31,7 @@ from hashlearn.bqp.rows import Mixing, Rows, TallArray
 from hashlearn.bqp.rows.interface import TINY
 from hashlearn.bqp.sdr.certificate import low_rank_bound
 from hashlearn.bqp.sdr.rounding import Relaxation, Tolerance
-from hashlearn.bqp.solution import Run
+from hashlearn.bqp.state import SolveState
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.thresholds import CHEAP_RANK, RELAXED_ROWS
 
@@ -66,28 +66,30 @@ class _Point:
         return float(np.linalg.norm(self.image - self.T)) / max(float(np.linalg.norm(self.image)), TINY)
 
 
-def relax_low_rank(A: Structured, tolerance: Tolerance, rank: int, rng: np.random.Generator, run: Run) -> Relaxation:
+def relax_low_rank(
+    A: Structured, tolerance: Tolerance, rank: int, rng: np.random.Generator, state: SolveState
+) -> Relaxation:
     """Solve (10) for A = P diag(w) Pᵀ to a certified gap; see `Relaxation` for the result."""
     rows = A.rows
     sample = rows.sample(rows.start_rows, rng)
     V = rng.standard_normal((sample.n, rank))
     V /= np.linalg.norm(V, axis=1, keepdims=True)
-    T = sweep(sample.mixing(A.weights, None, V), run)
+    T = sweep(sample.mixing(A.weights, None, V), state)
     if sample is not rows:
-        T = _newton(sample, A.weights, T, 3e-3, rng, run).image * (A.n / sample.n)
+        T = _newton(sample, A.weights, T, 3e-3, rng, state).image * (A.n / sample.n)
 
     first_target = (HOPEFUL if A.rank <= CHEAP_RANK else SAFE) * tolerance.relative
     best, bound, kind = None, -np.inf, "cholesky"
     target, careful, stalled = first_target, False, False
     for _ in range(tolerance.max_rounds):
-        point = _newton(rows, A.weights, T, target, rng, run, careful)
-        run.tick("certificate")
+        point = _newton(rows, A.weights, T, target, rng, state, careful)
+        state.check_time("certificate")
         enough = None if A.rank <= CHEAP_RANK else tolerance.enough(point.value)
         on_the_way = 1e-9 < point.residual <= target
         value = None if rows.on_host else point.value  # on a device a trial costs little next to a pass over rows
         certificate = low_rank_bound(A, point.norms, enough, value, not on_the_way)
         bound = max(bound, certificate.bound)
-        run.offer_bound(bound)
+        state.propose_bound(bound)
         if best is None or point.value < best.value:
             best = point
         if tolerance.met(best.value, bound):
@@ -97,17 +99,17 @@ def relax_low_rank(A: Structured, tolerance: Tolerance, rank: int, rng: np.rando
             continue
         # If Newton stalled, sweeps continue from its point. A fixed point that is not optimal needs one more column.
         stalled = point.residual > target and not stalled
-        T = _swept(A, point, None if stalled else certificate.direction, rng, run)
+        T = _swept(A, point, None if stalled else certificate.direction, rng, state)
         target, careful = first_target, True
     assert best is not None
     B = A.weights[:, None] * best.T
     return Relaxation(A, best.value, bound, best.T.shape[1], kind, low_rank_factor=B)
 
 
-def sweep(mixing: Mixing, run: Run, count: int = START_SWEEPS, settled: float = SETTLED) -> FloatArray:
+def sweep(mixing: Mixing, state: SolveState, count: int = START_SWEEPS, settled: float = SETTLED) -> FloatArray:
     """At most ``count`` coordinate sweeps, until the rows have settled; returns T = PᵀV, computed from scratch."""
     for _ in range(count):
-        run.tick("sweeps")
+        state.check_time("sweeps")
         if mixing.sweep() < settled:
             break
     return mixing.image()
@@ -119,14 +121,14 @@ def _newton(
     T: FloatArray,
     target: float,
     rng: np.random.Generator,
-    run: Run,
+    state: SolveState,
     careful: bool = False,
 ) -> _Point:
     """Newton steps on F(T) = T until the residual is below ``target`` or no step helps."""
     point = _evaluate(rows, weights, T)
     some = rows.sample(rows.jacobian_rows, rng)
     for _ in range(MAX_NEWTON_STEPS):
-        run.tick("newton")
+        state.check_time("newton")
         residual = point.residual
         if residual <= target:
             break
@@ -184,7 +186,7 @@ def _preconditioner(gram: FloatArray, weights: FloatArray, k: int) -> FloatArray
 
 
 def _swept(
-    A: Structured, point: _Point, direction: FloatArray | None, rng: np.random.Generator, run: Run
+    A: Structured, point: _Point, direction: FloatArray | None, rng: np.random.Generator, state: SolveState
 ) -> FloatArray:
     """T after sweeps, with one more column along ``direction`` (Pᵀu for an eigenvector u) if given.
 
@@ -198,12 +200,12 @@ def _swept(
     rows = A.rows if A.rows.swept_rows is None else A.rows.sample(A.rows.swept_rows, rng)
     # Unit rows depend on the direction of T only, so the T of all rows serves a sample too.
     mixing = rows.mixing(A.weights, A.weights[:, None] * T)
-    swept = sweep(mixing, run, ESCAPE_SWEEPS, settled=0.0)
+    swept = sweep(mixing, state, ESCAPE_SWEEPS, settled=0.0)
     return swept if rows.n == A.n else swept * (A.n / rows.n)
 
 
 def relax_on_samples(
-    A: Structured, tolerance: Tolerance, rank: int, rng: np.random.Generator, run: Run, certify: bool = True
+    A: Structured, tolerance: Tolerance, rank: int, rng: np.random.Generator, state: SolveState, certify: bool = True
 ) -> Relaxation:
     """Like `relax_low_rank`, from unit rows of a random T in the columns of negative weight.
 
@@ -218,18 +220,18 @@ def relax_on_samples(
     bound = -np.inf
     for rounds_left in reversed(range(tolerance.max_rounds)):
         sample = rows.sample(count, rng)
-        run.details["relaxed_rows"] = sample.n
+        state.details["relaxed_rows"] = sample.n
         mixing = sample.mixing(A.weights, A.weights[:, None] * T)
-        T = sweep(mixing, run, sweeps, SAMPLE_SETTLED) * (A.n / sample.n)
+        T = sweep(mixing, state, sweeps, SAMPLE_SETTLED) * (A.n / sample.n)
         if not certify:
             value = _value(A.weights, T)  # an estimate from the sample
             break
         point = _evaluate(rows, A.weights, T)
         value = point.value
-        run.tick("certificate")
+        state.check_time("certificate")
         d = point.norms + LEVELED * point.norms.mean()
         bound = max(bound, low_rank_bound(A, d, tolerance.enough(value), value, with_direction=False).bound)
-        run.offer_bound(bound)
+        state.propose_bound(bound)
         if tolerance.met(value, bound) or not rounds_left:
             break
         T, count, sweeps = point.image, GROWTH * count, LATER_SWEEPS

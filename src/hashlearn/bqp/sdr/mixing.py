@@ -45,7 +45,7 @@ class MixingSweeps:
         """Continue from unit rows V, which are changed in place."""
         self.V, self._since = V, min(self._made, RESTART)
 
-    def step(self, tick: Callable[[], Any]) -> float:
+    def step(self, check_time: Callable[[], Any]) -> float:
         """One sweep; returns 2 Σ(‖g_i‖ + v_iᵀg_i), by how much the rows could still fall."""
         omega = 2.0 - DELAY / (self._since + DELAY)
         self._since, self._made = self._since + 1, self._made + 1
@@ -59,7 +59,7 @@ class MixingSweeps:
             mapped: Any = map_threads if threaded else map
             for part in mapped(lambda piece: _sweep(*parts, piece), pieces):
                 total += part
-                tick()
+                check_time()
         return total
 
     def dual_value(self) -> float:

@@ -34,9 +34,9 @@ class QuasiNewton:
         self._pairs: deque[tuple[FloatArray, FloatArray, float]] = deque(maxlen=PAIRS)
         self._move(V, *self._products(V))
 
-    def step(self, tick: Callable[[], Any]) -> float:
+    def step(self, check_time: Callable[[], Any]) -> float:
         """One step; returns 2 Σ(‖g_i‖ + v_iᵀg_i), by how much single rows could still fall, or 0 if no step helps."""
-        tick()
+        check_time()
         gain = 2.0 * float(self.norms.sum() + self._value)
         direction = self._direction()
         slope = 2.0 * float(np.vdot(self._gradient, direction))

@@ -22,7 +22,8 @@ from hashlearn.bqp.sdr.rounding import (
     draw_values,
     groups_of_draws,
 )
-from hashlearn.bqp.solution import Run, Solver, Status, relative_gap
+from hashlearn.bqp.solution import Status, relative_gap
+from hashlearn.bqp.state import Solver, SolveState
 from hashlearn.bqp.theory import expected_rounding_value
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import positive, whole_number
@@ -101,45 +102,45 @@ class SemidefiniteRelaxation(Solver):
         if self.tol is not None:
             positive(self.tol, "tol")
 
-    def run(self, A: Operator, run: Run, rng: np.random.Generator, x0: FloatArray | None) -> Status:
+    def solve(self, A: Operator, state: SolveState, rng: np.random.Generator, x0: FloatArray | None) -> Status:
         """Offers the rounded and improved draws, and the dual bound."""
         if not A.backend.on_host and not A.is_low_rank:
-            return self._on_device(A, run, rng)
+            return self._on_device(A, state, rng)
         first_bound = -np.inf
-        if not A.is_low_rank or (A.rows.on_host and run.seconds_left < np.inf):
+        if not A.is_low_rank or (A.rows.on_host and state.seconds_left < np.inf):
             first_bound = diagonal_bound(A)
-            run.offer_bound(first_bound)
-            run.details["certificate"] = "diagonal"
-        run.tick("start")
+            state.propose_bound(first_bound)
+            state.details["certificate"] = "diagonal"
+        state.check_time("start")
         # A point to return if the time is over before the first rounding.
         if self.polish and A.backend.on_host:
             start = np.where(rng.random(A.n) < 0.5, -1.0, 1.0)
-            quick = Descent(A).descend(start, 2, lambda: run.tick("start"))
-            run.offer(quick, A.value(quick))
+            quick = Descent(A).descend(start, 2, lambda: state.check_time("start"))
+            state.propose(quick, A.value(quick))
         tolerance = Tolerance(self._gap(A), A.scale(), self.max_iter, self.proof_limit)
-        relaxation = self._relax(A, tolerance, run, rng)
+        relaxation = self._relax(A, tolerance, state, rng)
         solved = tolerance.met(relaxation.value, relaxation.bound) or relaxation.certificate == "none"
-        run.offer_bound(relaxation.bound)
-        run.tell(relaxation_value=relaxation.value)
-        run.details.update(relaxation_gap=relaxation.gap, rank=relaxation.rank)
+        state.propose_bound(relaxation.bound)
+        state.record(relaxation_value=relaxation.value)
+        state.details.update(relaxation_gap=relaxation.gap, rank=relaxation.rank)
         if relaxation.bound >= first_bound or relaxation.certificate == "none":
-            run.details["certificate"] = relaxation.certificate
-        self._round(relaxation, run, rng, x0)
-        run.tell(expected_value=_expected_value(relaxation))
+            state.details["certificate"] = relaxation.certificate
+        self._round(relaxation, state, rng, x0)
+        state.record(expected_value=_expected_value(relaxation))
         return Status.CONVERGED if solved else Status.ITERATION_LIMIT
 
-    def _on_device(self, A: Operator, run: Run, rng: np.random.Generator) -> Status:
+    def _on_device(self, A: Operator, state: SolveState, rng: np.random.Generator) -> Status:
         """A sparse tensor."""
         from hashlearn.bqp.sdr.device import ColoredMatrix, relax_on_device  # PyTorch is optional
 
-        run.tick("coloring")
+        state.check_time("coloring")
         gap = WIDE if self.tol is None else self.tol
         matrix: Any = A
         colored = ColoredMatrix(matrix.sparse, int(rng.integers(2**62)), 0.0)
         width = max(2 * self.rank, columns_for(A.n))
-        found = relax_on_device(colored, gap, width, self.n_draws, run, run.offer)
-        run.tell(relaxation_value=found.value)
-        run.details.update(relaxation_gap=relative_gap(found.value, found.bound), rank=found.width)
+        found = relax_on_device(colored, gap, width, self.n_draws, state, state.propose)
+        state.record(relaxation_value=found.value)
+        state.details.update(relaxation_gap=relative_gap(found.value, found.bound), rank=found.width)
         return Status.CONVERGED if found.value - found.bound <= gap * abs(found.bound) else Status.ITERATION_LIMIT
 
     def _gap(self, A: Operator) -> float:
@@ -147,13 +148,13 @@ class SemidefiniteRelaxation(Solver):
             return self.tol
         return TIGHT if A.is_low_rank or A.n <= self.proof_limit else WIDE
 
-    def _relax(self, A: Operator, tolerance: Tolerance, run: Run, rng: np.random.Generator) -> Relaxation:
+    def _relax(self, A: Operator, tolerance: Tolerance, state: SolveState, rng: np.random.Generator) -> Relaxation:
         if A.backend.on_host and A.n <= INTERIOR_POINT_ROWS:
-            return relax_small(A, tolerance, lambda: run.tick("interior point"))
+            return relax_small(A, tolerance, lambda: state.check_time("interior point"))
         if A.is_low_rank and (A.n > A.rank // 4 or not A.rows.on_host):
             if (self.sampled and A.n > 2 * RELAXED_ROWS) or (tolerance.relative >= LOOSE and not A.rows.on_host):
-                return relax_on_samples(A, tolerance, self.rank, rng, run, self.certify)
-            relaxation = relax_low_rank(A, tolerance, self.rank, rng, run)
+                return relax_on_samples(A, tolerance, self.rank, rng, state, self.certify)
+            relaxation = relax_low_rank(A, tolerance, self.rank, rng, state)
             if tolerance.met(relaxation.value, relaxation.bound) or not A.rows.on_host:
                 return relaxation
         some = rng.spawn(1)[0]
@@ -161,47 +162,51 @@ class SemidefiniteRelaxation(Solver):
         def on_the_way(V: FloatArray) -> None:
             draws = Relaxation(A, np.inf, -np.inf, V.shape[1], "none", unit_rows=V)
             X = draw(draws, some.standard_normal((V.shape[1], EARLY_DRAWS)))
-            self._offer_columns(A, X, run)
+            self._propose_columns(A, X, state)
 
-        early = self.polish > 0 and (run.seconds_left < np.inf or A.n >= EARLY_ROWS)
-        return relax_general(A, tolerance, 2 * self.rank, rng, run, on_the_way if early else None)
+        early = self.polish > 0 and (state.seconds_left < np.inf or A.n >= EARLY_ROWS)
+        return relax_general(A, tolerance, 2 * self.rank, rng, state, on_the_way if early else None)
 
-    def _round(self, relaxation: Relaxation, run: Run, rng: np.random.Generator, x0: FloatArray | None) -> None:
-        run.tick("rounding")
+    def _round(
+        self, relaxation: Relaxation, state: SolveState, rng: np.random.Generator, x0: FloatArray | None
+    ) -> None:
+        state.check_time("rounding")
         A = relaxation.operator
         normals = rng.standard_normal((relaxation.rank, self.n_draws))
-        values = draw_values(relaxation, normals) if A.is_low_rank else self._valued_in_groups(relaxation, normals, run)
-        run.tell(mean_draw=float(values.mean()), best_draw=float(values.min()))
+        values = (
+            draw_values(relaxation, normals) if A.is_low_rank else self._valued_in_groups(relaxation, normals, state)
+        )
+        state.record(mean_draw=float(values.mean()), best_draw=float(values.min()))
         order = np.argsort(values, kind="stable")
         X = draw(relaxation, normals[:, order[: max(self.polish, 1)]])
         tall = A.backend
         if tall.on_host:
-            run.offer(X[:, 0], float(values[order[0]]))
-        elif self.polish == 0:  # draws were valued in the dtype of P; an offer without a value is valued in float64
-            run.offer(X[:, 0])
+            state.propose(X[:, 0], float(values[order[0]]))
+        elif self.polish == 0:  # draws were valued in the dtype of P; a proposal without a value is valued in float64
+            state.propose(X[:, 0])
         if self.polish == 0:
             return
         if x0 is not None:
             X = tall.joined(X, x0)
-        self._offer_columns(A, X, run)
+        self._propose_columns(A, X, state)
 
-    def _valued_in_groups(self, relaxation: Relaxation, normals: FloatArray, run: Run) -> FloatArray:
-        """The values of all draws; the best one of each group is offered at once, as time may be short."""
+    def _valued_in_groups(self, relaxation: Relaxation, normals: FloatArray, state: SolveState) -> FloatArray:
+        """The values of all draws; the best one of each group is proposed at once, as time may be short."""
         A, values = relaxation.operator, []
         for some in groups_of_draws(A, normals):
             X = draw(relaxation, some)
             values.append(column_values(A, X))
             best = int(np.argmin(values[-1]))
-            run.offer(X[:, best], float(values[-1][best]))
-            run.tick("rounding")
+            state.propose(X[:, best], float(values[-1][best]))
+            state.check_time("rounding")
         return np.concatenate(values)
 
-    def _offer_columns(self, A: Operator, X: TallArray, run: Run) -> None:
-        """Descend from every column of X and offer the best result."""
-        X = Descent(A).descend_columns(X, self.max_flip_passes, lambda: run.tick("polish"))
+    def _propose_columns(self, A: Operator, X: TallArray, state: SolveState) -> None:
+        """Descend from every column of X and propose the best result."""
+        X = Descent(A).descend_columns(X, self.max_flip_passes, lambda: state.check_time("polish"))
         values = column_values(A, X)
         best = int(np.argmin(values))
-        run.offer(X[:, best], float(values[best]))
+        state.propose(X[:, best], float(values[best]))
 
 
 def _expected_value(relaxation: Relaxation) -> float | None:
