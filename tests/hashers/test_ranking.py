@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from hashlearn import RankingHasher, metrics
-from hashlearn.hashers.ranking import anchors
+from hashlearn.hashers.ranking import sampling
 from hashlearn.linalg.nearest import nearest_rows
 from tests.hashers.supervised_laws import X, Y, check_bad_parameters_are_named
 
@@ -153,21 +153,18 @@ def test_queries_that_look_different_find_more_if_examples_are_given(encoder):
 
 
 def test_queries_can_be_found_in_every_other_batch():
-    found = anchors.anchors_of(
-        DATABASE, NEW[:100], Y[:800], metric="cosine", n_neighbors=5, k=10, label_weight=0.1,
-        rng=np.random.default_rng(0),
-    )  # fmt: skip
-    assert found.near.shape == (760 + 92, 5)
-    assert found.near.max() < found.n_database == 760
-    batches = found.batches(64, 0.1, True, np.random.default_rng(0))
+    found = sampling.draw_sample(DATABASE, NEW[:100], Y[:800], np.random.default_rng(0), "cosine", 5, 10, 0.1)
+    assert found.nearest.shape == (760 + 92, 5)
+    assert found.nearest.max() < found.n_database == 760
+    batches = found.batches(64, 0.1, np.random.default_rng(0))
     assert next(batches).queries is None
     batch = next(batches)
     np.testing.assert_array_equal(batch.queries, batch.indices >= 760)
     assert batch.queries.sum() == 4  # half of the anchors
     assert not batch.queries[8:].any()
     assert (batch.labels[batch.queries] == -1).all()
-    assert found.kept is not None
-    assert len(found.kept.rows) == 40 + 8
+    assert found.held_out is not None
+    assert len(found.held_out.rows) == 40 + 8
 
 
 @pytest.mark.parametrize("n_rows", [2, 60, 200])
@@ -268,8 +265,8 @@ def test_bad_parameters_are_named():
 def test_many_rows_are_sampled_and_not_copied(monkeypatch):
     rows = np.random.default_rng(0).standard_normal((30_000, 64))
     quick().fit(rows[:300], queries=rows[:300])  # compile first
-    monkeypatch.setattr(anchors, "RANKED_ROWS", 200)
-    monkeypatch.setattr(anchors, "RANKED_ANCHORS", 50)
+    monkeypatch.setattr(sampling, "RANKED_ROWS", 200)
+    monkeypatch.setattr(sampling, "RANKED_ANCHORS", 50)
     tracemalloc.start()
     hasher = quick().fit(rows, np.arange(30_000) % 7, queries=rows)
     peak = tracemalloc.get_traced_memory()[1]

@@ -9,8 +9,9 @@ import pytest
 from scipy.special import log_softmax, softmax
 
 from hashlearn import RankingHasher
-from hashlearn.hashers.ranking import network, training
-from hashlearn.hashers.ranking.network import OTHER_CLASS, Batch, Network, started
+from hashlearn.hashers.ranking import encoder as ranking_encoder
+from hashlearn.hashers.ranking import training
+from hashlearn.hashers.ranking.encoder import OTHER_CLASS, Batch, Network, start_values
 from tests.hashers.supervised_laws import X
 
 N, D, N_BITS, HIDDEN = 22, 6, 5, 9
@@ -30,7 +31,7 @@ class Recorded(Network):
 
 def parameters(hidden: int, dtype: Any = np.float64) -> dict[str, np.ndarray]:
     rng = np.random.default_rng(0)
-    values = started(rng.standard_normal((D, N_BITS)), 1.0, hidden, rng)
+    values = start_values(rng.standard_normal((D, N_BITS)), 1.0, hidden, rng)
     return {name: (value + 0.1 * rng.standard_normal(value.shape)).astype(dtype) for name, value in values.items()}
 
 
@@ -91,7 +92,7 @@ def test_gradients_are_differences_of_the_loss(hidden, labels):
             expected[place] = (moved[0] - moved[1]) / 2e-6
         np.testing.assert_allclose(trained.gradients[name], expected, rtol=1e-5, atol=1e-8, err_msg=name)
         assert np.abs(expected).max() > 1e-4, name
-        rate = network.RATES[name] * (D**0.5 if name == "V" else 1.0)  # the first step of Adam has this size
+        rate = ranking_encoder.RATES[name] * (D**0.5 if name == "V" else 1.0)  # the first step of Adam has this size
         moves = (value - trained.values[name])[np.abs(expected) > 1e-4]
         np.testing.assert_allclose(np.abs(moves), rate, rtol=1e-2, err_msg=name)
 
@@ -145,7 +146,7 @@ def quick(**changes: Any) -> RankingHasher:
 
 @pytest.mark.parametrize("encoder", ["linear", "mlp"])
 def test_without_a_gain_the_start_is_kept(encoder, monkeypatch):
-    monkeypatch.setattr(network, "RATES", dict.fromkeys(network.RATES, 1e3))
+    monkeypatch.setattr(ranking_encoder, "RATES", dict.fromkeys(ranking_encoder.RATES, 1e3))
     hasher = quick(encoder=encoder).fit(X[:400])
     report = hasher.ranking_report_
     assert (report.kept_step, report.after) == (0, report.before)
@@ -173,7 +174,7 @@ def test_a_training_that_diverges_leaves_the_start():
 def test_three_checks_without_a_gain_end_the_second_half_of_training(recalls, last, kept, ending, monkeypatch):
     found = iter(recalls)
     monkeypatch.setattr(training, "CHECKS", 10)
-    monkeypatch.setattr(training, "_check", lambda network, kept, step, k: training.Check(step, *[next(found)] * 2))
+    monkeypatch.setattr(training, "_check", lambda network, held_out, step, k: training.Check(step, *[next(found)] * 2))
     report = quick(n_steps=50).fit(X[:400]).ranking_report_
     assert [check.step for check in report.checks] == list(range(0, last + 1, 5))
     assert (report.kept_step, report.ending) == (kept, ending)

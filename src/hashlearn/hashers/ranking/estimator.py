@@ -8,9 +8,8 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from hashlearn.core.arrays import is_tensor, to_numpy
+from hashlearn.core.arrays import IntArray, is_tensor, to_numpy
 from hashlearn.core.checks import generator, positive, whole_number
 from hashlearn.core.labels import checked_labels, require_classes
 from hashlearn.core.names import require_choice
@@ -20,17 +19,16 @@ from hashlearn.core.threads import one_blas_thread
 from hashlearn.hash_functions.distinct_bits import every_bit
 from hashlearn.hash_functions.network import NetworkMargins
 from hashlearn.hashers.base import BaseHasher
-from hashlearn.hashers.ranking.anchors import NO_LABEL, Anchors, anchors_of, on_device_of
-from hashlearn.hashers.ranking.network import Network, started
-from hashlearn.hashers.ranking.report import RankingReport
-from hashlearn.hashers.ranking.training import learn
+from hashlearn.hashers.ranking.encoder import Network, start_values
+from hashlearn.hashers.ranking.sampling import NO_LABEL, Form, Sample, draw_sample, on_device_of
+from hashlearn.hashers.ranking.training import RankingReport, learn
 from hashlearn.linalg.principal_axes import principal_axes
 from hashlearn.targets.labels import labeled
 
 ENCODERS = ("mlp", "linear")
 METRICS = ("cosine", "euclidean")
 RECALL_K = 10
-TEMPERATURES, NOISES = (0.033, 0.055), (0.1, 0.3)  # without labels, and with
+TEMPERATURES, NOISES = (0.033, 0.055), (0.1, 0.3)  # without labels, and with them
 PASSES, FEWEST_STEPS, MOST_STEPS = 200, 500, {"mlp": 2700, "linear": 2000}
 LARGEST_WIDTH = 65_536
 
@@ -48,8 +46,8 @@ class RankingHasher(BaseHasher):
     n_bits : code length; may exceed the number of features
     encoder : "mlp" (a linear map plus one hidden layer) or "linear" (faster to fit and encode; keeps fewer neighbors)
     metric : of the floats: "cosine" (rows are brought to unit length) or "euclidean"
-    label_weight : with labels, how much nearer rows of one class are wanted, in units of the variance of the rows; rows
-        of two classes are wanted half as much farther. 0 ignores labels
+    label_weight : with labels, how much nearer rows of one class should be, in units of the variance of the rows; rows
+        of two classes should be half as much farther. 0 ignores labels
     temperature : small: the nearest few count most; large: also the order farther down the list, as for average
         precision over classes. "auto" is 0.033 without labels and 0.055 with. In units of the variance of the rows
     hidden : hidden units of "mlp"
@@ -63,7 +61,7 @@ class RankingHasher(BaseHasher):
     progress : called with a `hashlearn.core.progress.Progress` after each step
     verbose : draw a progress bar with the time left
 
-    One row in twenty, at most 400, is kept out of training. If these rows find fewer neighbors than at the start (signs
+    One row in twenty, at most 400, is held out of training. If these rows find fewer neighbors than at the start (signs
     of principal components) nothing is changed; `ranking_report_` says so. With fewer than 80 rows the start is used.
 
     With more than 100,000 rows, a random sample of that many is learned from, with 25,000 anchors among them. Memory is
@@ -71,7 +69,7 @@ class RankingHasher(BaseHasher):
 
     Attributes
     ----------
-    ranking_report_ : recall of the rows kept out, before, after and by step. Print it.
+    ranking_report_ : recall of the held-out rows, before, after and by step. Print it.
     hash_functions_ : the fitted encoder
     n_features_in_, feature_names_in_ : as in scikit-learn
 
@@ -125,45 +123,29 @@ class RankingHasher(BaseHasher):
             queries = self._checked_queries(queries, X)
         rng = generator(self.random_state)
         tell(progress, "neighbors", 0, 1)
-        anchors = anchors_of(
-            X,
-            queries,
-            labels,
-            metric=self.metric,
-            n_neighbors=self.n_neighbors,
-            k=RECALL_K,
-            label_weight=self.label_weight,
-            rng=rng,
-        )
-        n_held_out = 0 if anchors.kept is None else len(anchors.kept.rows)
-        temperature = _settled(self.temperature, TEMPERATURES, labels)
+        sample = draw_sample(X, queries, labels, rng, self.metric, self.n_neighbors, RECALL_K, self.label_weight)
+        has_labels = labels is not None
+        temperature = TEMPERATURES[has_labels] if self.temperature == "auto" else float(self.temperature)
         report = RankingReport(
             self.encoder,
-            n_rows=anchors.n_given,
-            n_anchors=len(anchors.places),
-            n_held_out=n_held_out,
-            n_steps=self._steps(anchors.n_database),
+            n_rows=sample.n_rows,
+            n_anchors=len(sample.anchors),
+            n_held_out=0 if sample.held_out is None else len(sample.held_out.rows),
+            n_steps=self._steps(sample.n_database),
             temperature=temperature,
             neighbor_seconds=time.perf_counter() - began,
         )
         with one_blas_thread():
-            values = self._start(anchors, rng)
-        if anchors.kept is None:
+            values = self._start(sample, rng)
+        if sample.held_out is None:
             report.ending = "too few rows to keep some out: the start is used"
-        elif anchors.form.spread == 0.0:
+        elif sample.form.spread == 0.0:
             report.ending = "all rows are equal: the start is used"
         else:
-            values = learn(
-                Network(values, temperature, 0.0 if labels is None else self.label_weight),
-                anchors,
-                report,
-                batch_size=self.batch_size,
-                noise=_settled(self.noise, NOISES, labels),
-                rng=rng,
-                time_limit=self.time_limit,
-                progress=progress,
-            )
-        self.hash_functions_, self.ranking_report_ = _functions(values, anchors, report), report
+            network = Network(values, temperature, self.label_weight)
+            noise = NOISES[has_labels] if self.noise == "auto" else float(self.noise)
+            values = learn(network, sample, report, rng, self.batch_size, noise, self.time_limit, progress)
+        self.hash_functions_, self.ranking_report_ = _functions(values, sample.form, report), report
         report.seconds = time.perf_counter() - began
         return self
 
@@ -188,42 +170,35 @@ class RankingHasher(BaseHasher):
     def _check_parameters(self) -> None:
         require_choice(self.encoder, "encoder", ENCODERS)
         require_choice(self.metric, "metric", METRICS)
-        if self.temperature != "auto":
-            positive(self.temperature, "temperature")
         if self.n_steps != "auto":
             whole_number(self.n_steps, "n_steps", least=0)
         for name, least in (("hidden", 1), ("batch_size", 16), ("n_neighbors", 1)):
             whole_number(getattr(self, name), name, least=least, most=LARGEST_WIDTH)
-        if self.noise != "auto":
-            positive(self.noise, "noise", or_zero=True)
+        for name in ("temperature", "noise"):
+            if getattr(self, name) != "auto":
+                positive(getattr(self, name), name, or_zero=name == "noise")
         positive(self.label_weight, "label_weight", or_zero=True)
         if self.time_limit is not None:
             positive(self.time_limit, "time_limit")
 
     def _steps(self, n: int) -> int:
-        if not isinstance(self.n_steps, str):
+        if self.n_steps != "auto":
             return int(self.n_steps)
         return int(np.clip(PASSES * n // self.batch_size, FEWEST_STEPS, MOST_STEPS[self.encoder]))
 
-    def _start(self, anchors: Anchors, rng: np.random.Generator) -> dict[str, Any]:
+    def _start(self, sample: Sample, rng: np.random.Generator) -> dict[str, Any]:
         """Signs of principal components; beyond their number, random directions through all of them."""
-        rows = to_numpy(anchors.rows[: anchors.n_database])
-        axes = principal_axes(rows, self.n_bits, rng)
-        directions = axes.directions
+        rows = to_numpy(sample.rows[: sample.n_database])
+        directions = principal_axes(rows, self.n_bits, rng).directions
         if self.n_bits > directions.shape[1]:
             gaussian = rng.standard_normal((self.n_bits, directions.shape[1]))
             directions = directions @ np.linalg.qr(gaussian)[0].T
         spread = float(np.sqrt(np.mean(np.square(rows[:5000] @ directions.astype(np.float32)))))
-        values = started(directions, spread, self.hidden if self.encoder == "mlp" else 0, rng)
-        return {name: on_device_of(anchors.rows, value) for name, value in values.items()}
+        values = start_values(directions, spread, self.hidden if self.encoder == "mlp" else 0, rng)
+        return {name: on_device_of(sample.rows, value) for name, value in values.items()}
 
 
-def _settled(value: float | str, automatic: tuple[float, float], labels: Any) -> float:
-    """The value, or what "auto" stands for without labels and with."""
-    return automatic[labels is not None] if isinstance(value, str) else float(value)
-
-
-def _class_numbers(y: Any, n: int, label_weight: float) -> NDArray[np.int64] | None:
+def _class_numbers(y: Any, n: int, label_weight: float) -> IntArray | None:
     """Classes as numbers from 0, −1 for none; None if there is nothing to learn from them."""
     if y is None:
         return None
@@ -239,21 +214,12 @@ def _class_numbers(y: Any, n: int, label_weight: float) -> NDArray[np.int64] | N
     return numbers
 
 
-def _functions(values: dict[str, Any], anchors: Anchors, report: RankingReport) -> NetworkMargins:
+def _functions(values: dict[str, Any], form: Form, report: RankingReport) -> NetworkMargins:
     """The encoder as a function of rows as they are given: the form of the rows becomes part of weights."""
     p = {name: np.asarray(to_numpy(value), np.float64) for name, value in values.items()}
-    form = anchors.form
-    spread = form.spread or 1.0
     d, n_bits = p["W"].shape
-    linear, layer = p["W"] / spread, p.get("V", np.zeros((d, 0))) / spread
-    return NetworkMargins(
-        linear,
-        p["b"] - form.center @ linear,
-        layer,
-        p.get("e", np.zeros(0)) - form.center @ layer,
-        p.get("U", np.zeros((0, n_bits))),
-        unit_rows=form.unit_rows,
-        scale=form.scale,
-        bits=every_bit(n_bits),
-        description=f"{report.encoder} encoder of a ranking, kept step {report.kept_step} of {report.n_steps}",
-    )
+    linear, layer = (weights / (form.spread or 1.0) for weights in (p["W"], p.get("V", np.zeros((d, 0)))))
+    c, e = p["b"] - form.center @ linear, p.get("e", np.zeros(0)) - form.center @ layer
+    description = f"{report.encoder} encoder of a ranking, kept step {report.kept_step} of {report.n_steps}"
+    output = p.get("U", np.zeros((0, n_bits)))
+    return NetworkMargins(linear, c, layer, e, output, form.unit_rows, form.scale, every_bit(n_bits), description)

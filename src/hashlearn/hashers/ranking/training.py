@@ -1,18 +1,18 @@
-"""Learning a ranking: steps with a falling rate, checks on rows that were kept out, and the best parameters kept."""
+"""Learning a ranking: steps with a falling rate, checks on held-out rows, the best parameters, and a report of it."""
 
 from __future__ import annotations
 
 import time
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from hashlearn.core.arrays import is_tensor
 from hashlearn.core.progress import ProgressCallback, tell
 from hashlearn.core.threads import map_row_blocks, one_blas_thread
-from hashlearn.hashers.ranking.anchors import Anchors, Kept
-from hashlearn.hashers.ranking.network import Network
-from hashlearn.hashers.ranking.report import Check, RankingReport
+from hashlearn.hashers.ranking.encoder import Network
+from hashlearn.hashers.ranking.sampling import HeldOut, Sample
 
 STAGE = "ranking"
 WARM_UP = 0.05  # share of the steps in which the rate rises
@@ -20,30 +20,80 @@ CHECKS = 8
 PATIENCE = 3  # checks without a gain before training ends, in its second half
 
 
+class Check(NamedTuple):
+    """Share of their true nearest rows that the held-out rows find among their first k."""
+
+    step: int
+    hamming: float
+    asymmetric: float
+
+    @property
+    def recall(self) -> float:
+        """The mean of both."""
+        return 0.5 * (self.hamming + self.asymmetric)
+
+
+@dataclass
+class RankingReport:
+    """Collected by `RankingHasher.fit`. Print it."""
+
+    encoder: str
+    n_rows: int  # rows of X that were used, held-out ones included
+    n_anchors: int  # rows and queries whose neighbors were searched
+    n_held_out: int  # rows and queries
+    n_steps: int  # planned
+    temperature: float
+    k: int = 10  # of the recall
+    checks: list[Check] = field(default_factory=list)  # the first is the start
+    kept_step: int = 0  # whose parameters were kept; 0: the start
+    ending: str = "all steps done"
+    neighbor_seconds: float = 0.0
+    seconds: float = 0.0
+
+    @property
+    def before(self) -> Check | None:
+        """Recall of the start."""
+        return self.checks[0] if self.checks else None
+
+    @property
+    def after(self) -> Check | None:
+        """Recall of the parameters that were kept."""
+        return next((check for check in self.checks if check.step == self.kept_step), None)
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.encoder} encoder: {self.n_rows:,} rows, {self.n_anchors:,} anchors, {self.seconds:.1f} s, of these "
+            f"{self.neighbor_seconds:.1f} s for neighbors; {self.ending}; kept step {self.kept_step}"
+        ]
+        if self.checks:
+            lines += [f"recall@{self.k} of {self.n_held_out} held-out rows", "  step   Hamming  asymmetric"]
+        lines += [f"{c.step:>6}  {100 * c.hamming:>6.1f} %  {100 * c.asymmetric:>8.1f} %" for c in self.checks]
+        return "\n".join(lines)
+
+
 def learn(
     network: Network,
-    anchors: Anchors,
+    sample: Sample,
     report: RankingReport,
-    *,
+    rng: np.random.Generator,
     batch_size: int,
     noise: float,
-    rng: np.random.Generator,
     time_limit: float | None,
     progress: ProgressCallback | None,
 ) -> dict[str, Any]:
-    """The parameters with the best recall of rows that were kept out; those of the start if nothing was gained.
+    """The parameters with the best recall of held-out rows; those of the start if nothing was gained.
 
     With a time limit the rate falls to zero by its end, however many steps that allows. Ctrl-C is not caught.
     """
-    kept = anchors.kept
-    assert kept is not None
+    held_out = sample.held_out
+    assert held_out is not None
     began = time.monotonic()
     n_steps = report.n_steps
     every = max(1, n_steps // CHECKS)
     best = _copied(network.values)
-    batches = anchors.batches(batch_size, noise, network.label_weight > 0.0, rng)
+    batches = sample.batches(batch_size, noise, rng)
     with one_blas_thread():
-        report.checks.append(_check(network, kept, 0, report.k))
+        report.checks.append(_check(network, held_out, 0, report.k))
         top = report.checks[0].recall
         for step in range(1, n_steps + 1):
             spent = (time.monotonic() - began) / time_limit if time_limit else 0.0
@@ -53,7 +103,7 @@ def learn(
             out_of_time = spent >= 1.0
             if step % every and step < n_steps and not out_of_time:
                 continue
-            check = _check(network, kept, step, report.k)
+            check = _check(network, held_out, step, report.k)
             report.checks.append(check)
             if check.recall > top:
                 top, best, report.kept_step = check.recall, _copied(network.values), step
@@ -77,30 +127,31 @@ def _copied(values: dict[str, Any]) -> dict[str, Any]:
     return {name: value.clone() if is_tensor(value) else value.copy() for name, value in values.items()}
 
 
-def _check(network: Network, kept: Kept, step: int, k: int) -> Check:
-    """Recall of the rows that were kept out. Rows with equal scores count as if they came in random order."""
+def _check(network: Network, held_out: HeldOut, step: int, k: int) -> Check:
+    """Recall of the held-out rows. Rows with equal scores count as if they came in random order."""
     xp = network.xp
-    margins = network.margins(kept.rows)
+    margins = network.margins(held_out.rows)
     if not bool(xp.all(xp.isfinite(margins))):  # training has diverged
         return Check(step, 0.0, 0.0)
 
     def signs_of(margins: Any) -> Any:
         return 2.0 * xp.astype(margins >= 0, margins.dtype) - 1.0
 
-    if is_tensor(kept.rows):
-        signs = signs_of(network.margins(kept.searched))
+    rows = held_out.searched
+    if is_tensor(rows):
+        signs = signs_of(network.margins(rows))
     else:
-        rows = kept.searched
         signs = np.concatenate(map_row_blocks(lambda a, b: signs_of(network.margins(rows[a:b])), *rows.shape))
-    return Check(step, *(_recall(xp, queries @ signs.T, kept.wanted, k) for queries in (signs_of(margins), margins)))
+    scores = (queries @ signs.T for queries in (signs_of(margins), margins))
+    return Check(step, *(_recall(xp, score, held_out.nearest, k) for score in scores))
 
 
-def _recall(xp: Any, scores: Any, wanted: Any, k: int) -> float:
-    """Mean share of the wanted rows among the first k."""
-    own = xp.take_along_axis(scores, wanted, axis=1)
-    found = 0.0
+def _recall(xp: Any, scores: Any, nearest: Any, k: int) -> float:
+    """Mean share of the nearest rows among the first k by score."""
+    own = xp.take_along_axis(scores, nearest, axis=1)
+    total = 0.0
     for column in range(own.shape[1]):
         mine = own[:, column, None]
         better, equal = (xp.sum(xp.astype(M, xp.float32), axis=1) for M in (scores > mine, scores == mine))
-        found += float(xp.mean(xp.clip((k - better) / equal, 0.0, 1.0)))
-    return found / own.shape[1]
+        total += float(xp.mean(xp.clip((k - better) / equal, 0.0, 1.0)))
+    return total / own.shape[1]

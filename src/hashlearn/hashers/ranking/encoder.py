@@ -2,7 +2,7 @@
 
 Margins of rows x are u = xW + b + max(0, xV + e)U. Within a batch every row i is a query. Its scores against the codes
 z = sgn(u) of all rows j are those of an asymmetric search, c_ij = u_i·z_j / (‖u_i‖ √n_bits s) with a learned scale s.
-Their softmax should be that of the wanted similarities w_ij at temperature t:
+Their softmax should be that of the target similarities w_ij at temperature t:
 
     loss = −mean_i Σ_j softmax(w_i / t)_j · log softmax(c_i)_j,    j ≠ i
 
@@ -13,6 +13,7 @@ size, which Python threads share, so results do not depend on the number of thre
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,18 +27,18 @@ START_SCALE = 0.05  # of the scores
 # Learning rates for rows of mean squared norm 1. Entries of V have size 1, and its rate is multiplied by √n_features.
 RATES = {"W": 8e-3, "b": 8e-3, "log_scale": 1e-2, "V": 2e-3, "e": 2e-3, "U": 2e-3}
 DECAY, SQUARE_DECAY, TINY = 0.9, 0.999, 1e-8  # Adam's
-OTHER_CLASS = 0.5  # how much rows of another class are wanted farther, for each unit that rows of one's own are nearer
+OTHER_CLASS = 0.5  # how much farther rows of another class should be, for each unit that rows of one's own are nearer
 NEVER = -1e30
 
 
 class Batch(NamedTuple):
     """Rows to rank against each other."""
 
-    indices: Any  # of the rows; pairs of one row are left out
+    indices: Any  # of the rows; pairs of one row are excluded
     rows: Any  # (n, n_features), as they are
     noisy: Any  # the same with noise, what the encoder reads
     labels: Any  # (n,), −1 for none; None if there are no labels
-    queries: Any = None  # bool (n,): rows that only search, and are left out as j; None if there are none
+    queries: Any = None  # bool (n,): rows that only search, and are excluded as j; None if there are none
 
 
 class Network:
@@ -75,42 +76,38 @@ class Network:
         blocks = self._slices(len(batch.rows))
         forward = self._each(lambda rows: self._forward(batch.noisy[rows]), blocks)
         u = xp.concat([margins for _, margins in forward])
-        hidden = None if forward[0][0] is None else xp.concat([units for units, _ in forward])
         signs = 2.0 * xp.astype(u >= 0, u.dtype) - 1.0
         norms = xp.sqrt(xp.sum(u * u, axis=1, keepdims=True)) + 1e-12
         unit = u / norms
         factor = xp.exp(-p["log_scale"]) / float(u.shape[1]) ** 0.5
         halves = 0.5 * xp.sum(batch.rows * batch.rows, axis=1)
         ranked = self._each(lambda rows: self._ranking_gradient(batch, rows, unit, signs, factor, halves), blocks)
-        d_unit = xp.concat([part[0] for part in ranked])
-        d_signs = sum(part[1] for part in ranked)
-        d_log_scale = -sum(part[2] for part in ranked)
+        d_unit, d_signs = xp.concat([part[0] for part in ranked]), sum(part[1] for part in ranked)
         soft = xp.tanh(u)
         du = (d_unit - unit * xp.sum(unit * d_unit, axis=1, keepdims=True)) / norms + d_signs * (1.0 - soft * soft)
 
         self._steps += 1
-        turned = batch.noisy.T
-        tasks: list[Callable[[], None]] = []
-
-        def linear() -> None:
-            self._adam("W", slice(None), turned @ du, rate)
-            self._adam("b", slice(None), xp.sum(du, axis=0), rate)
-            self._adam("log_scale", ..., d_log_scale, rate)
-
-        if hidden is not None:
+        columns = batch.noisy.T
+        everything = slice(None)
+        updates: list[Callable[[], None]] = []
+        if "V" in p:
+            hidden = xp.concat([units for units, _ in forward])
             units = self._slices(hidden.shape[1])
-            d_hidden = self._each(lambda some: (du @ p["U"][some].T) * (hidden[:, some] > 0), units)
+            d_hidden = self._each(lambda part: (du @ p["U"][part].T) * (hidden[:, part] > 0), units)
 
-            def layer(some: slice, d_some: Any) -> Callable[[], None]:
-                def update() -> None:
-                    self._adam("V", (slice(None), some), turned @ d_some, rate)
-                    self._adam("e", some, xp.sum(d_some, axis=0), rate)
-                    self._adam("U", some, hidden[:, some].T @ du, rate)
+            def update_layer(part: slice, d_part: Any) -> None:
+                self._adam("V", (everything, part), columns @ d_part, rate)
+                self._adam("e", part, xp.sum(d_part, axis=0), rate)
+                self._adam("U", part, hidden[:, part].T @ du, rate)
 
-                return update
+            updates = [partial(update_layer, part, d_part) for part, d_part in zip(units, d_hidden, strict=True)]
 
-            tasks = [layer(some, d_some) for some, d_some in zip(units, d_hidden, strict=True)]
-        self._each(lambda task: task(), [*tasks, linear])
+        def update_linear() -> None:
+            self._adam("W", everything, columns @ du, rate)
+            self._adam("b", everything, xp.sum(du, axis=0), rate)
+            self._adam("log_scale", ..., -sum(part[2] for part in ranked), rate)
+
+        self._each(lambda update: update(), [*updates, update_linear])
 
     def _ranking_gradient(
         self, batch: Batch, rows: slice, unit: Any, signs: Any, factor: Any, halves: Any
@@ -118,19 +115,19 @@ class Network:
         """Gradients of the loss of these queries in their unit margins, in all signs, and in −log s."""
         xp = self.xp
         sharpness = 1.0 / self.temperature
-        wanted = (sharpness * batch.rows[rows]) @ batch.rows.T
-        wanted -= sharpness * halves  # minus half the squared distance, but for a number for each query
+        similarities = (sharpness * batch.rows[rows]) @ batch.rows.T
+        similarities -= sharpness * halves  # minus half the squared distance, but for a number for each query
         if batch.labels is not None:
             mine, other = batch.labels[rows, None], batch.labels[None, :]
             known, equal = (mine >= 0) & (other >= 0), mine == other
             weight = sharpness * self.label_weight
-            wanted += weight * xp.astype(known, wanted.dtype) * xp.where(equal, 1.0, -OTHER_CLASS)
+            similarities += weight * xp.astype(known, similarities.dtype) * xp.where(equal, 1.0, -OTHER_CLASS)
         scores = (factor * unit[rows]) @ signs.T
-        left_out = batch.indices[rows, None] == batch.indices[None, :]
+        excluded = batch.indices[rows, None] == batch.indices[None, :]
         if batch.queries is not None:
-            left_out |= batch.queries
-        gradient = _softmax(xp, scores, left_out)
-        gradient -= _softmax(xp, wanted, left_out)
+            excluded |= batch.queries
+        gradient = _softmax(xp, scores, excluded)
+        gradient -= _softmax(xp, similarities, excluded)
         factor = factor / float(len(batch.rows))  # the loss is a mean
         d_unit = factor * (gradient @ signs)
         return d_unit, gradient.T @ (factor * unit[rows]), xp.sum(unit[rows] * d_unit)
@@ -160,16 +157,16 @@ class Network:
         return [function(item) for item in items] if self.blocks == 1 else list(map_threads(function, items))
 
 
-def _softmax(xp: Any, logits: Any, left_out: Any) -> Any:
-    """Softmax of every row without the entries ``left_out``."""
-    logits = xp.where(left_out, NEVER, logits)
+def _softmax(xp: Any, logits: Any, excluded: Any) -> Any:
+    """Softmax of every row without the ``excluded`` entries."""
+    logits = xp.where(excluded, NEVER, logits)
     logits -= xp.max(logits, axis=1, keepdims=True)
     shares = xp.exp(logits)
     shares /= xp.sum(shares, axis=1, keepdims=True)
     return shares
 
 
-def started(directions: np.ndarray, spread: float, hidden: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
+def start_values(directions: np.ndarray, spread: float, hidden: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
     """Parameters whose margins are rows times ``directions``, of size 1 on average; ``hidden`` units add nothing yet.
 
     ``spread`` is the root mean square of the rows times ``directions``.
@@ -177,9 +174,6 @@ def started(directions: np.ndarray, spread: float, hidden: int, rng: np.random.G
     d, n_bits = directions.shape
     values = {"W": directions / max(spread, 1e-12), "b": np.zeros(n_bits), "log_scale": np.log([START_SCALE])}
     if hidden:
-        values |= {
-            "V": rng.uniform(-1.0, 1.0, (d, hidden)),
-            "e": rng.uniform(-1.0, 1.0, hidden) / d**0.5,
-            "U": np.zeros((hidden, n_bits)),
-        }
+        V, e = rng.uniform(-1.0, 1.0, (d, hidden)), rng.uniform(-1.0, 1.0, hidden) / d**0.5
+        values |= {"V": V, "e": e, "U": np.zeros((hidden, n_bits))}
     return {name: np.ascontiguousarray(value, dtype=np.float32) for name, value in values.items()}
