@@ -370,13 +370,13 @@ def test_a_limit_that_is_an_upper_bound_ends_a_solve(method):
             "time_limit must be a positive number of seconds or None",
         ),
         (lambda: bqp.solve(np.eye(2), "tabu"), ValueError, "got 'tabu'; did you mean 'local_search'"),
-        (lambda: bqp.qubo(np.eye(2), maximize=True), TypeError, r"qubo\(\) got an .* 'maximize'; use sense='max'"),
+        (lambda: bqp.qubo(np.eye(2), maximize=True), TypeError, "argument 'maximize'; use sense='max'"),
         (lambda: bqp.ising([1.0], metod="sdr"), TypeError, r"ising\(\) got an .* 'metod'; did you mean 'method'"),
-        (lambda: bqp.max_cut([(0, 1)], seed=1), TypeError, r"max_cut\(\) got an unexpected keyword argument 'seed'"),
+        (lambda: bqp.max_cut([(0, 1)], seed=1), TypeError, "unexpected keyword argument 'seed'"),
         (
             lambda: bqp.solve_problem(bqp.ising_problem([1.0]), limit=1),
             TypeError,
-            r"solve_problem\(\) got an unexpected keyword argument 'limit'",
+            "unexpected keyword argument 'limit'",
         ),
     ],
 )

@@ -104,7 +104,8 @@ def test_self_loops_and_isolated_nodes() -> None:
     loops = graph()
     loops.add_edge("a", "a", weight=100.0)
     loops.add_node("alone")
-    answer = bqp.max_cut(loops, method="exact")
+    with pytest.warns(UserWarning, match=r"graph has 1 self-loop\(s\)"):
+        answer = bqp.max_cut(loops, method="exact")
     assert (answer.cut, answer.upper_bound) == (9.0, 9.0)
     assert answer.sides["alone"] in (-1, 1)
     assert answer.notes == ("1 self-loop(s) are in no cut and were left out",)
@@ -143,7 +144,7 @@ def test_huge_and_tiny_weights_have_valid_bounds(weights: tuple[float, ...], met
 
 
 def test_weights_that_overflow_are_refused() -> None:
-    with pytest.raises(ValueError, match="add up to more than float64 holds; scale"):
+    with pytest.raises(ValueError, match="add up to more than float64 holds; divide"):
         bqp.max_cut([(0, 1, 1.7e308), (1, 2, 1.7e308)])
 
 
@@ -169,31 +170,31 @@ BAD = [
     (
         lambda: {"graph": np.array([[0, np.nan], [np.nan, 0]])},
         ValueError,
-        r"graph\[0, 1\] must be finite in float64, got",
+        r"the weight of \(0, 1\) must be finite in float64, got",
     ),
-    (lambda: {"graph": sp.csr_array([[0, np.inf], [np.inf, 0]])}, ValueError, r"graph\[0, 1\] must be finite"),
+    (lambda: {"graph": sp.csr_array([[0, np.inf], [np.inf, 0]])}, ValueError, r"the weight of \(0, 1\) must be finite"),
     (lambda: {"graph": np.array([[0, 1j], [1j, 0]])}, TypeError, "graph must be real"),
     (lambda: {"graph": np.array([["0", "1"], ["1", "0"]])}, TypeError, "graph must hold numbers"),
     (lambda: {"graph": [("a", "b", 10**400)]}, ValueError, "must be finite in float64"),
     (
         lambda: {"graph": [("a", "b", math.nan)]},
         ValueError,
-        r"the weight of edge \('a', 'b'\) must be finite in float64, got nan",
+        r"the weight of \('a', 'b'\) must be finite in float64, got nan",
     ),
-    (lambda: {"graph": [("a", "b", math.inf)]}, ValueError, r"the weight of edge \('a', 'b'\) must be finite"),
-    (lambda: {"graph": [("a", "b", "3")]}, TypeError, r"edge \('a', 'b'\) must be a real number, got '3' \(str\)"),
+    (lambda: {"graph": [("a", "b", math.inf)]}, ValueError, r"the weight of \('a', 'b'\) must be finite"),
+    (lambda: {"graph": [("a", "b", "3")]}, TypeError, r"weight of \('a', 'b'\) must be a real number, got '3' \(str\)"),
     (lambda: {"graph": [("a", "b", None)]}, TypeError, r"must be a real number, got None"),
     (lambda: {"graph": [("a", "b", 1 + 2j)]}, TypeError, r"must be a real number, got \(1\+2j\)"),
     (
         lambda: {"graph": nx.Graph([(0, 1, {"weight": "x"})])},
         TypeError,
-        r"of edge \(0, 1\) must be a real number",
+        r"of \(0, 1\) must be a real number",
     ),
     (lambda: {"graph": [("a",)]}, ValueError, r"edge 0 of graph must be a tuple \(u, v\)"),
     (lambda: {"graph": [("a", "b"), "bc"]}, ValueError, "edge 1 of graph must be a tuple"),
     (lambda: {"graph": [[0, 1, 1], [1, 0, 1], [1, 1, 0]]}, TypeError, "matrix or edges"),
     (lambda: {"graph": [({}, 1)]}, TypeError, "must be hashable"),
-    (lambda: {"graph": [(0, 1)], "nodes": [0]}, ValueError, "nodes does not hold 1"),
+    (lambda: {"graph": [(0, 1)], "nodes": [0]}, ValueError, "an edge at 1, but nodes does not hold it"),
     (lambda: {"graph": nx.Graph([(0, 1)]), "nodes": [0]}, ValueError, "nodes goes with a list of edges"),
     (lambda: {"graph": "graph.txt"}, TypeError, "got str"),
     (lambda: {"graph": 5}, TypeError, "got int"),

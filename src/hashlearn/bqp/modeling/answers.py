@@ -121,8 +121,8 @@ def max_cut(
         - a symmetric array or scipy.sparse matrix of weights; entry (i, j) is the edge between nodes i and j
         - an iterable of tuples ``(u, v)`` or ``(u, v, w)``; labels may be any hashable objects, of mixed types
 
-        Parallel edges are summed, and a warning says so. Self-loops are in no cut. Nodes without edges are kept. A
-        graph without nodes has the cut 0.
+        Parallel edges are summed, self-loops are left out, since they are in no cut, and a warning says so. A graph
+        without nodes has the cut 0.
     weight : the edge attribute of networkx that holds the weights
     nodes : all nodes of an edge list, in order, to keep nodes without edges
     fixed : sides that are given, as ``{node: 1 or -1}``
@@ -143,7 +143,6 @@ def max_cut(
     >>> answer.sides["a"] != answer.sides["b"] != answer.sides["c"]
     True
     """
-    _require_known(options, "max_cut")
     return solve_problem(max_cut_problem(graph, weight=weight, nodes=nodes), fixed=fixed, **options)
 
 
@@ -187,7 +186,6 @@ def qubo(
     >>> bqp.qubo([[2, -3], [0, 1]], sense="max", method="exact").assignment.tolist()
     [1, 0]
     """
-    _require_known(options, "qubo")
     return solve_problem(qubo_problem(Q, linear=linear, offset=offset, sense=sense), fixed=fixed, **options)
 
 
@@ -223,7 +221,6 @@ def ising(
     >>> answer.energy, answer.status.value, answer.spins
     (-3.5, 'optimal', {'a': -1, 'b': 1, 'c': 1})
     """
-    _require_known(options, "ising")
     return solve_problem(ising_problem(h, J, offset), fixed=fixed, **options)
 
 
@@ -242,9 +239,15 @@ def solve_problem(problem: Problem, *, fixed: Mapping[Any, int] | None = None, *
     >>> bqp.solve_problem(bqp.qubo_problem({("a", "b"): 2, ("a", "a"): -1}), method="exact").assignment
     {'a': 1, 'b': 0}
     """
-    _require_known(options, "solve_problem")
+    known = list(inspect.signature(solve).parameters)[1:]
+    for name in options:
+        if name not in known:
+            hint = "; use sense='max'" if (name, problem.sense) == ("maximize", "qubo") else did_you_mean(name, known)
+            raise TypeError(f"unexpected keyword argument {name!r}{hint}")
     if fixed is not None:
-        options["fixed"] = _fixed_signs(problem, fixed)
+        if not isinstance(fixed, Mapping):
+            raise TypeError(f"fixed must be a dict from label to value, got {type(fixed).__name__}")
+        options["fixed"] = _signs(problem, fixed, "fixed") if fixed else {}
     if options.get("x0") is not None:
         options["x0"] = _start(problem, options["x0"])
     if options.get("progress") is not None:
@@ -261,15 +264,6 @@ def solve_problem(problem: Problem, *, fixed: Mapping[Any, int] | None = None, *
     return Answer(problem, solution, float(objective), bound, gap, problem.labeled(values), status)
 
 
-def _require_known(options: Mapping[str, Any], function: str) -> None:
-    """Refuse what `solve` does not take, in the name of the function that was called."""
-    known = list(inspect.signature(solve).parameters)[1:]
-    for name in options:
-        if name not in known:
-            hint = "; use sense='max'" if name == "maximize" and function == "qubo" else did_you_mean(name, known)
-            raise TypeError(f"{function}() got an unexpected keyword argument {name!r}{hint}")
-
-
 def _in_words(problem: Problem, progress: Callable[[SolverProgress], Any]) -> Callable[[SolverProgress], Any]:
     """A progress callback that is called with value and bound in the problem's units."""
 
@@ -280,36 +274,29 @@ def _in_words(problem: Problem, progress: Callable[[SolverProgress], Any]) -> Ca
     return report
 
 
-def _fixed_signs(problem: Problem, fixed: Mapping[Any, int]) -> dict[int, int]:
-    """The signs of eq. (5) that fixed variables have, and the anchor's, relative to which they count."""
-    if not isinstance(fixed, Mapping):
-        raise TypeError(f"fixed must be a dict from label to value, got {type(fixed).__name__}")
-    signs = {} if problem.anchor is None or not fixed else {problem.anchor: 1}
-    for label, value in fixed.items():
+def _start(problem: Problem, x0: Any) -> FloatArray:
+    """The signs of a start: a dict from label to value, or an array in the order of the variables."""
+    if not isinstance(x0, Mapping):
+        x0 = np.asarray(x0)
+        if x0.shape != (problem.n,):
+            raise ValueError(f"x0 must have {problem.n} values, one for each variable, got shape {x0.shape}")
+        x0 = dict(zip(problem.index, x0.tolist(), strict=True))
+    signs = _signs(problem, x0, "x0")
+    for label, k in problem.index.items():
+        if k not in signs:
+            raise ValueError(f"x0 must have a value for every variable, and has none for {label!r}")
+    return np.array([signs[k] for k in range(problem.operator.n)], np.float64)
+
+
+def _signs(problem: Problem, values: Mapping[Any, int], name: str) -> dict[int, int]:
+    """The signs of eq. (5) of variables by their numbers, and that of the anchor, relative to which they count."""
+    low = 0 if problem.sense == "qubo" else -1
+    signs = {} if problem.anchor is None else {problem.anchor: 1}
+    for label, value in values.items():
         if label not in problem.index:
             names = [known for known in problem.index if isinstance(known, str)]
-            hint = did_you_mean(label, names) if isinstance(label, str) and names else ""
-            raise ValueError(f"there is no variable {label!r}{hint}")
-        signs[problem.index[label]] = _sign(problem, value, f"fixed[{label!r}]")
+            raise ValueError(f"{name}: there is no variable {label!r}{did_you_mean(label, names)}")
+        if isinstance(value, str) or value not in (low, 1):
+            raise ValueError(f"{name}[{label!r}] must be {low} or {'' if low == 0 else '+'}1, got {value!r}")
+        signs[problem.index[label]] = 1 if value == 1 else -1
     return signs
-
-
-def _sign(problem: Problem, value: Any, name: str) -> int:
-    low = 0 if problem.sense == "qubo" else -1
-    if isinstance(value, str) or value not in (low, 1):
-        raise ValueError(f"{name} must be {low} or {'' if low == 0 else '+'}1, got {value!r}")
-    return 1 if value == 1 else -1
-
-
-def _start(problem: Problem, x0: Any) -> FloatArray:
-    """The signs of a start given as a dict from label to value, or as an array in the order of the variables."""
-    if isinstance(x0, Mapping):
-        missing = [label for label in problem.index if label not in x0]
-        if missing:
-            raise ValueError(f"x0 must have a value for every variable, and has none for {missing[0]!r}")
-        x0 = [x0[label] for label in problem.index]
-    x0 = np.asarray(x0)
-    if x0.shape != (problem.n,):
-        raise ValueError(f"x0 must have {problem.n} values, one for each variable, got shape {x0.shape}")
-    x = np.array([_sign(problem, value, f"x0[{k}]") for k, value in enumerate(x0.tolist())], dtype=np.float64)
-    return x if problem.anchor is None else np.append(x, 1.0)

@@ -1,7 +1,7 @@
 """`DimodSampler`: the solvers behind the interface of D-Wave's dimod, so that programs written for it run unchanged.
 
-dimod is imported when a sampler is made. The class is then registered with ``dimod.Sampler``, so instances pass
-``isinstance`` although this file does not need dimod to be imported.
+dimod is imported when a sampler is made, which is then an instance of ``dimod.Sampler`` too and takes the rest of its
+interface from there: ``sample_qubo``, ``sample_ising`` and the methods of a context.
 """
 
 from __future__ import annotations
@@ -33,9 +33,12 @@ class DimodSampler:
     (-1.5, -1.5, 'optimal')
     """
 
-    def __init__(self) -> None:
-        self._dimod = require("dimod", "optimization", "DimodSampler")
-        self._dimod.Sampler.register(DimodSampler)
+    _dimod: Any  # the package
+
+    def __new__(cls) -> Any:
+        """An instance of this class and of ``dimod.Sampler``."""
+        dimod = require("dimod", "optimization", "DimodSampler")
+        return object.__new__(type(dimod.Sampler)(cls.__name__, (cls, dimod.Sampler), {"_dimod": dimod}))
 
     @property
     def parameters(self) -> dict[str, list[str]]:
@@ -73,7 +76,7 @@ class DimodSampler:
             Energies are those of the model. ``info`` holds ``bound`` (no energy is smaller; None if nothing was
             proven), ``gap`` and ``status`` of the best sample, ``seconds`` of all solves and ``method``.
         """
-        options = self.remove_unknown_kwargs(**parameters)
+        options = self.remove_unknown_kwargs(**parameters)  # type: ignore[attr-defined]
         model = self._dimod.as_bqm(bqm)
         problem = model_problem(model)
         reads = whole_number(num_reads, "num_reads", least=1)
@@ -95,24 +98,3 @@ class DimodSampler:
         }
         samples, energies = [answer.values for answer in answers], [answer.energy for answer in answers]
         return self._dimod.SampleSet.from_samples(samples, vartype=model.vartype, energy=energies, info=info)
-
-    def sample_qubo(self, Q: Any, **parameters: Any) -> Any:
-        """`sample` of a QUBO, a dict ``{(u, v): coefficient}``."""
-        return self.sample(self._dimod.BinaryQuadraticModel.from_qubo(Q), **parameters)
-
-    def sample_ising(self, h: Any, J: Any, **parameters: Any) -> Any:
-        """`sample` of fields h and couplings J."""
-        return self.sample(self._dimod.BinaryQuadraticModel.from_ising(h, J), **parameters)
-
-    def remove_unknown_kwargs(self, **parameters: Any) -> dict[str, Any]:
-        """The parameters that the sampler knows; dimod's warning names the others."""
-        return dict(self._dimod.Sampler.remove_unknown_kwargs(self, **parameters))
-
-    def close(self) -> None:
-        """Nothing to release; dimod's samplers have this method."""
-
-    def __enter__(self) -> DimodSampler:
-        return self
-
-    def __exit__(self, *_: Any) -> None:
-        self.close()

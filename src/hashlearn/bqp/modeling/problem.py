@@ -6,16 +6,15 @@ objective = C + slope · xᵀAx. Coefficients are taken as float64. C and the sl
 translated without rounding.
 
 Weights that are multiples of one power of two, such as integers, become integers in A, so A is exact. Other weights
-stay as they are, or are scaled by a power of two if they are huge or tiny. ``rounding`` bounds what their sums lose.
-Solvers that compute in integers take the weights themselves (`Operator.exact_form`). Time and memory are O(number of
-terms).
+are divided by a power of two, so that the largest is about 1. ``rounding`` bounds what their sums lose. Solvers that
+compute in integers take the weights themselves (`Operator.exact_form`). Time and memory are O(number of terms).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property, partial
 from pathlib import Path
@@ -50,10 +49,10 @@ _CONSTANT_SHARES: dict[Sense, tuple[Fraction, Fraction]] = {
 NEGLIGIBLE = 2.0**-120
 # Sums of integers up to this size are exact in float64, also four times as large.
 LARGEST_SUM = 2**50
+# Weights that add up to more could overflow float64 in a multiple of their sum.
+LARGEST_TOTAL = 2.0**1018
 # This many entries are tested first, because they are enough to recognize most arrays of fractions.
 FIRST = 1000
-# The largest weight may have a binary exponent in this range; beyond, weights are scaled.
-_EXPONENTS = range(-200, 201)
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +69,7 @@ class Problem:
     maximize : whether the largest objective is sought, as always for a cut, or the smallest
     labels : the names of the variables; None for 0 to n − 1
     path : the file it was read from, if any
-    notes : what was done to the input, such as self-loops left out
+    notes : what was done to the edges of a graph: parallel ones summed, self-loops left out
     """
 
     sense: Sense
@@ -82,22 +81,23 @@ class Problem:
     maximize: bool = False
     labels: Sequence[Hashable] | None = None
     path: Path | None = None
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = field(init=False, default=())
 
     def __post_init__(self) -> None:
-        there = self.w != 0.0
-        if self.sense == "max-cut" and (loops := int(((self.i == self.j) & there).sum())):
-            self.__dict__["notes"] = (*self.notes, f"{loops} self-loop(s) are in no cut and were left out")
-            there &= self.i != self.j
-        if not there.all():
-            self.__dict__.update(i=self.i[there], j=self.j[there], w=self.w[there])
-        largest = np.abs(self.w).max(initial=abs(self.offset))
-        if largest and math.log2(largest) + math.log2(len(self.w) + 1) > 1018:
-            raise ValueError(f"numbers up to {largest:.3g} add up to more than float64 holds; scale the problem first")
+        self._require_finite()
+        counts = self.w != 0.0
+        if self.sense == "max-cut":
+            counts &= self.i != self.j
+            self.__dict__["notes"] = tuple(self._notes())
+        self.__dict__.update(i=self.i[counts], j=self.j[counts], w=self.w[counts])
 
     def __repr__(self) -> str:
         kind = f"{'max' if self.maximize else 'min'} " if self.sense != "max-cut" else ""
         return f"Problem({kind}{self.sense}, n={self.n}, terms={len(self.w)})"
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is pickled: all but the operator, which is made again."""
+        return {name: value for name, value in self.__dict__.items() if name != "_form"}
 
     @property
     def name(self) -> str:
@@ -119,7 +119,7 @@ class Problem:
         """How far rounding may move an objective; 0 if A is exact."""
         return self._form.rounding
 
-    def objective(self, value: float | Fraction) -> float:
+    def objective(self, value: float) -> float:
         """The owner's objective, a cut or an energy, where xᵀAx = ``value``."""
         if not math.isfinite(value):
             return math.copysign(math.inf, self._form.slope * value)
@@ -155,13 +155,8 @@ class Problem:
         """The owner's objective of an assignment in the order of the variables, from the terms, without rounding."""
         own = np.asarray(assignment)
         left, right = own[self.i], own[self.j]
-        if self.sense == "max-cut":
-            parts = self.w[left != right]
-        elif self.sense == "qubo":
-            parts = self.w[(left != 0) & (right != 0)]
-        else:
-            parts = self.w * np.where(self.i == self.j, left, left * right)
-        return Fraction(self.offset) + sum_of(parts.tolist())
+        factors = left != right if self.sense == "max-cut" else np.where(self.i == self.j, left, left * right)
+        return Fraction(self.offset) + sum_of((self.w * factors).tolist())
 
     def assignment(self, x: ArrayLike) -> NDArray[np.int8]:
         """The owner's variables from the signs x of eq. (5): sides or spins ±1, or 0 and 1 for a QUBO."""
@@ -179,9 +174,69 @@ class Problem:
         """The number of each label."""
         return {label: k for k, label in enumerate(range(self.n) if self.labels is None else self.labels)}
 
+    def _require_finite(self) -> None:
+        """Refuse weights that are not finite, or whose sum is not."""
+        with np.errstate(over="ignore"):
+            total = np.abs(self.w).sum() + abs(self.offset)
+        if total < LARGEST_TOTAL:
+            return
+        bad = np.flatnonzero(~np.isfinite(self.w))
+        if len(bad):
+            pair = self._pair(self.i[bad[0]], self.j[bad[0]])
+            raise ValueError(f"the weight of {pair} must be finite in float64, got {self.w[bad[0]]}")
+        if not math.isfinite(self.offset):
+            raise ValueError(f"offset must be finite, got {self.offset}")
+        raise ValueError(f"weights of size {np.abs(self.w).max():.3g} add up to more than float64 holds; divide them")
+
+    def _notes(self) -> Iterable[str]:
+        """What happens to edges between the same nodes, and to edges from a node to itself."""
+        proper = self.i != self.j
+        i, j = self.i[proper], self.j[proper]
+        pairs, counts = np.unique(np.minimum(i, j) * self.n + np.maximum(i, j), return_counts=True)
+        if len(pairs) < len(i):
+            example = self._pair(*divmod(pairs[counts > 1][0], self.n))
+            yield f"{len(i) - len(pairs)} parallel edge(s), such as {example}; their weights are summed"
+        if loops := int((self.w[~proper] != 0.0).sum()):
+            yield f"{loops} self-loop(s) are in no cut and were left out"
+
+    def _pair(self, i: int, j: int) -> str:
+        """A variable, or two, as messages name them."""
+        labels = range(self.n) if self.labels is None else self.labels
+        return f"variable {labels[i]!r}" if i == j else f"({labels[i]!r}, {labels[j]!r})"
+
     @cached_property
     def _form(self) -> _Form:
-        return _spin_form(self)
+        """A, from h and J with whole multiples of the weights; integers are divided by their common divisor."""
+        n, sign, pair = self.n, -1 if self.maximize else 1, self.i != self.j
+        exponent = common_exponent(self.w)
+        is_exact = exponent is not None
+        if exponent is None:
+            exponent = int(np.frexp(np.abs(self.w).max())[1])
+        scaled = sign * np.ldexp(self.w, -exponent)
+        if not is_exact:
+            scaled[np.abs(scaled) < NEGLIGIBLE * np.abs(scaled).max()] = 0.0
+        i, j, entries = _half(self, scaled)
+        half = sp.coo_array((entries, (i, j)), shape=(n + 1, n + 1)).tocsr()
+        divisor = 1
+        if is_exact:
+            half.eliminate_zeros()
+            divisor = int(np.gcd.reduce(half.data.astype(np.int64), initial=0)) or 1
+            half.data = half.data / divisor  # scipy would multiply by 1 / divisor, which is rounded
+        is_linear = bool((half.indices == n).any())  # also where rounded fields are 0, since the exact ones may not be
+        half.eliminate_zeros()
+        if n and not is_linear:
+            half.resize(n, n)
+        A = half + half.T
+        operator = Dense.unchecked(A.toarray()) if A.nnz > DENSE_SHARE * A.shape[0] ** 2 else Sparse(A)
+        on_pairs, alone = _CONSTANT_SHARES[self.sense]
+        constant = on_pairs * sum_of(self.w[pair].tolist()) + alone * sum_of(self.w[~pair].tolist())
+        constant += Fraction(self.offset)
+        slope = sign * Fraction(2) ** exponent * divisor / (2 * _FACTOR[self.sense])
+        # `solve` takes the integers of a rounded A from the weights.
+        make = ExactForm.of_floats(A).make if is_exact else partial(_integer_entries, self, exponent, sign)
+        rounding = 0.0 if is_exact else _rounding(self)
+        operator.form = ExactForm(operator.n, make, constant / slope, float_at_least(Fraction(rounding) / abs(slope)))
+        return _Form(operator, constant, slope, rounding)
 
 
 class _Form(NamedTuple):
@@ -193,42 +248,6 @@ class _Form(NamedTuple):
     rounding: float
 
 
-def _spin_form(problem: Problem) -> _Form:
-    """A, from h and J with whole multiples of the weights; integers are divided by their common divisor."""
-    n, sign, pair = problem.n, -1 if problem.maximize else 1, problem.i != problem.j
-    exponent = common_exponent(problem.w)
-    is_exact = exponent is not None
-    if exponent is None:
-        largest = int(np.frexp(np.abs(problem.w).max())[1])
-        exponent = 0 if largest in _EXPONENTS else largest
-    scaled = sign * np.ldexp(problem.w, -exponent)
-    if not is_exact:
-        scaled[np.abs(scaled) < NEGLIGIBLE * np.abs(scaled).max()] = 0.0
-    i, j, entries = _half(problem, scaled)
-    half = sp.coo_array((entries, (i, j)), shape=(n + 1, n + 1)).tocsr()
-    divisor = 1
-    if is_exact:
-        half.eliminate_zeros()
-        divisor = int(np.gcd.reduce(half.data.astype(np.int64), initial=0)) or 1
-        half.data = half.data / divisor  # scipy would multiply by 1 / divisor, which is rounded
-    is_linear = bool((half.indices == n).any())  # also where rounded fields are 0, since the exact ones may not be
-    half.eliminate_zeros()
-    if n and not is_linear:
-        half.resize(n, n)
-    operator = _symmetric(half)
-    on_pairs, alone = _CONSTANT_SHARES[problem.sense]
-    w = problem.w
-    constant = Fraction(problem.offset) + on_pairs * sum_of(w[pair].tolist()) + alone * sum_of(w[~pair].tolist())
-    slope = sign * Fraction(2) ** exponent * divisor / (2 * _FACTOR[problem.sense])
-    rounding = 0.0 if is_exact else _rounding(problem)
-    # `solve` takes the integers of a rounded A from the weights.
-    own = operator.exact_form()
-    assert own is not None
-    integers = own.make if is_exact else partial(_integer_entries, problem, exponent, sign)
-    operator.form = ExactForm(operator.n, integers, constant / slope, float_at_least(Fraction(rounding) / abs(slope)))
-    return _Form(operator, constant, slope, rounding)
-
-
 def _half(problem: Problem, w: NDArray[Any]) -> tuple[IntArray, IntArray, NDArray[Any]]:
     """The entries of A above its diagonal, times `_FACTOR`, for these weights; those of one place add up."""
     pair = problem.i != problem.j
@@ -238,8 +257,8 @@ def _half(problem: Problem, w: NDArray[Any]) -> tuple[IntArray, IntArray, NDArra
         couplings = -couplings
     elif problem.sense == "qubo":
         variables, fields = [*variables, i, j], [2 * fields[0], couplings, couplings]
-    field = np.concatenate(variables)
-    rows, columns = np.append(np.minimum(i, j), field), np.append(np.maximum(i, j), np.full(len(field), problem.n))
+    single = np.concatenate(variables)
+    rows, columns = np.append(np.minimum(i, j), single), np.append(np.maximum(i, j), np.full(len(single), problem.n))
     return rows, columns, np.concatenate([couplings, *fields])
 
 
@@ -248,14 +267,6 @@ def _integer_entries(problem: Problem, exponent: int, sign: int) -> Entries:
     numbers, own = exact_integers(problem.w)
     i, j, entries = _half(problem, sign * numbers)
     return np.append(i, j), np.append(j, i), np.append(entries, entries), own - exponent
-
-
-def _symmetric(half: sp.csr_array) -> Operator:
-    """half + halfᵀ, dense where many entries are not 0."""
-    if 2 * half.nnz > DENSE_SHARE * half.shape[0] ** 2:
-        array = half.toarray()
-        return Dense.unchecked(array + array.T)
-    return Sparse(half + half.T)
 
 
 def _rounding(problem: Problem) -> float:

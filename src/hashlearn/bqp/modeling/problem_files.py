@@ -16,21 +16,20 @@ import gzip
 import os
 import re
 import zlib
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 from hashlearn.bqp.modeling.problem import SENSES, Problem, Sense
-from hashlearn.bqp.modeling.terms import parallel_note
+from hashlearn.core.arrays import FloatArray, IntArray
 from hashlearn.core.atomic_files import regular_file, write_atomically
-from hashlearn.core.names import did_you_mean
+from hashlearn.core.names import require_choice
 
 # Endings of each format. "rudy" also takes unknown endings.
 FORMATS = {"rudy": (".txt", ".rud", ".gset", ".mc"), "biqmac": (".sparse",), "coo": (".coo",)}
 WRITTEN: dict[str, tuple[Sense, ...]] = {"rudy": ("max-cut",), "biqmac": ("qubo",), "coo": ("qubo", "ising")}
 VARTYPES: dict[str, Sense] = {"BINARY": "qubo", "SPIN": "ising"}
-VARTYPE = re.compile(r"\s*#.*?vartype\s*[:=]\s*(BINARY|SPIN)\b")
+VARTYPE = re.compile(r"^\s*#.*?vartype\s*[:=]\s*(BINARY|SPIN)\b", re.MULTILINE)
 MAX_VARIABLES = 10_000_000  # a header with more variables counts as damaged
 TERM = [("i", np.int64), ("j", np.int64), ("w", np.float64)]
 
@@ -66,18 +65,24 @@ def read_problem(path: str | os.PathLike[str], sense: Sense | None = None, forma
     >>> bqp.solve_problem(problem, method="exact").cut
     4.0
     """
-    if sense is not None and sense not in SENSES:
-        raise ValueError(f"sense must be one of {', '.join(SENSES)} or None, got {sense!r}")
+    if sense is not None:
+        require_choice(sense, "sense", SENSES)
     path = Path(path)
     name = _format_name(path, format)
     try:
         with regular_file(path) as (file, _):
-            content = gzip.decompress(file.read()) if path.name.lower().endswith(".gz") else file.read()
-        lines = [line for line in content.decode("utf-8-sig").splitlines() if line and not line.isspace()]
-        return _coo(lines, sense, path) if name == "coo" else _counted(lines, sense or WRITTEN[name][0], path)
+            content = file.read()
+        text = (gzip.decompress(content) if path.name.lower().endswith(".gz") else content).decode("utf-8-sig")
+        rows = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("#")]
+        if name != "coo":
+            return _counted(rows, sense or WRITTEN[name][0], path)
+        senses = {VARTYPES[vartype] for vartype in VARTYPE.findall(text)} | ({sense} if sense else set())
+        if len(senses) != 1:
+            raise ValueError(f"expected '# vartype=BINARY' or '# vartype=SPIN', or a sense; got {sorted(senses)}")
+        return _coo(rows, senses.pop(), path)
     except (OSError, EOFError, zlib.error, ValueError) as error:
-        text = getattr(error, "strerror", None) or str(error).partition(";")[0]
-        raise ProblemFileError(f"{path}: {text}") from None
+        message = getattr(error, "strerror", None) or str(error).partition(";")[0]
+        raise ProblemFileError(f"{path}: {message}") from None
 
 
 def write_problem(problem: Problem, path: str | os.PathLike[str], format: str | None = None) -> None:
@@ -129,70 +134,56 @@ def write_problem(problem: Problem, path: str | os.PathLike[str], format: str | 
 
 
 def _format_name(path: Path, format: str | None) -> str:
-    if format is None:
-        ending = Path(path.name.lower().removesuffix(".gz")).suffix
-        return next((name for name, endings in FORMATS.items() if ending in endings), "rudy")
-    if format not in FORMATS:
-        names = ", ".join(FORMATS)
-        raise ValueError(f"format must be one of {names} or None, got {format!r}{did_you_mean(format, FORMATS)}")
-    return format
+    if format is not None:
+        require_choice(format, "format", FORMATS)
+        return format
+    ending = Path(path.name.lower().removesuffix(".gz")).suffix
+    return next((name for name, endings in FORMATS.items() if ending in endings), "rudy")
 
 
-def _counted(lines: list[str], sense: Sense, path: Path) -> Problem:
+def _counted(rows: list[str], sense: Sense, path: Path) -> Problem:
     """The problem of a rudy or BiqMac file."""
-    lines = [line for line in lines if not line.lstrip().startswith("#")]
-    header = re.fullmatch(r"\s*([0-9]{1,18})\s+([0-9]{1,18})\s*", lines[0] if lines else "")
+    header = re.fullmatch(r"\s*([0-9]{1,18})\s+([0-9]{1,18})\s*", rows[0] if rows else "")
     if header is None:
         raise ValueError("its first line must be 'n m', the numbers of variables and of rows to follow")
     n, count = map(int, header.groups())
     if not 1 <= n <= MAX_VARIABLES:
         raise ValueError(f"the number of variables must be from 1 to {MAX_VARIABLES:,}, got {n}")
-    if len(lines) - 1 != count:
-        raise ValueError(f"it has {len(lines) - 1} of {count} rows; is it truncated?")
-    i, j, w = _terms(lines[1:], 1, n, optional_weight=sense == "max-cut")
-    notes = parallel_note(i, j, n, lambda k: k + 1, path.name) if sense == "max-cut" else ()
+    if len(rows) - 1 != count:
+        raise ValueError(f"it has {len(rows) - 1} of {count} rows; is it truncated?")
+    i, j, w = _terms(rows[1:], 1, n, weighted=sense != "max-cut")
     if sense == "qubo":
         w = np.where(i == j, w, 2.0 * w)
-    return Problem(sense, n, i, j, w, 0.0, sense == "max-cut", range(1, n + 1), path, notes)
+    return Problem(sense, n, i - 1, j - 1, w, 0.0, sense == "max-cut", range(1, n + 1), path)
 
 
-def _coo(lines: list[str], sense: Sense | None, path: Path) -> Problem:
+def _coo(rows: list[str], sense: Sense, path: Path) -> Problem:
     """The problem of a COO file; its labels are whole numbers, in ascending order."""
-    stated = {VARTYPES[match[1]] for line in lines if (match := VARTYPE.match(line))}
-    senses = stated | ({sense} if sense else set())
-    if len(senses) != 1:
-        raise ValueError(f"expected '# vartype=BINARY' or '# vartype=SPIN', or a sense; got {sorted(senses)}")
-    (sense,) = senses
-    i, j, w = _terms([line for line in lines if not line.lstrip().startswith("#")], 0, 2**63 - 1)
-    if not len(w):
+    if not rows:
         raise ValueError("it has no rows 'i j w'")
+    i, j, w = _terms(rows, 0, 2**63 - 1)
     labels, numbers = np.unique(np.append(i, j), return_inverse=True)
-    i, j = numbers[: len(w)], numbers[len(w) :]
+    i, j = np.split(numbers, 2)
     return Problem(sense, len(labels), i, j, w, 0.0, sense == "max-cut", tuple(labels.tolist()), path)
 
 
-def _terms(
-    rows: Sequence[str], first: int, last: int, optional_weight: bool = False
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """i and j, both less ``first``, and w of the rows ``i j w``."""
-    if not rows:
-        return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
-    weighted = not optional_weight or len(rows[0].split()) > 2
-    table = np.loadtxt(rows, TERM if weighted else TERM[:2], ndmin=1)
-    i, j, w = table["i"], table["j"], table["w"] if weighted else np.ones(len(table))
-    for bad, words in (
-        ((np.minimum(i, j) < first) | (np.maximum(i, j) > last), f"i and j must be from {first} to {last}"),
-        (~np.isfinite(w), "w must be finite"),
-    ):
-        if bad.any():
-            row = int(bad.argmax())
-            raise ValueError(f"{words}, and are not at row {row}: {rows[row]!r}")
-    return i - first, j - first, w
+def _terms(rows: list[str], first: int, last: int, weighted: bool = True) -> tuple[IntArray, IntArray, FloatArray]:
+    """i, j and w of the rows ``i j w``; w is 1 in rows ``i j``, which are allowed unless they must be ``weighted``."""
+    if not weighted and (not rows or len(rows[0].split()) == 2):
+        rows = [f"{row} 1" for row in rows]
+    table = np.loadtxt(rows, TERM, ndmin=1) if rows else np.empty(0, TERM)
+    i, j = table["i"], table["j"]
+    outside = np.flatnonzero((np.minimum(i, j) < first) | (np.maximum(i, j) > last))
+    if len(outside):
+        raise ValueError(
+            f"i and j must be from {first} to {last}, and are not at row {outside[0]}: {rows[outside[0]]!r}"
+        )
+    return i, j, table["w"]
 
 
-def _numbers(problem: Problem, path: Path, name: str) -> np.ndarray:
+def _numbers(problem: Problem, path: Path, name: str) -> IntArray:
     """The number of each variable in a file."""
-    labels = range(problem.n) if problem.labels is None else problem.labels
+    labels = list(problem.index)
     if name != "coo" and set(labels) == set(range(problem.n)):
         labels = [label + 1 for label in labels]  # type: ignore[operator]
     least, most = (0, 2**63 - 1) if name == "coo" else (1, problem.n)

@@ -7,23 +7,24 @@ that of (v, u), as in dimod. So an array stands for zᵀQz or sᵀJs, and only Q
 
 from __future__ import annotations
 
+import math
+import numbers
 import sys
 import warnings
-from collections.abc import Hashable, Iterable, Mapping
+from array import array
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
 
 from hashlearn.bqp.modeling.problem import Problem
-from hashlearn.bqp.modeling.terms import (
-    Terms,
-    edges_of_matrix,
-    finite_numbers,
-    matrix_terms,
-    parallel_note,
-    real_number,
-)
+from hashlearn.core.arrays import FloatArray, IntArray
+from hashlearn.core.checks import SYMMETRY_TOLERANCE, numeric_array, require_whole
+
+Labels = tuple[Hashable, ...]
+Terms = tuple[IntArray, IntArray, FloatArray]  # i, j, w
 
 
 def max_cut_problem(graph: Any, *, weight: str = "weight", nodes: Iterable[Hashable] | None = None) -> Problem:
@@ -39,44 +40,26 @@ def max_cut_problem(graph: Any, *, weight: str = "weight", nodes: Iterable[Hasha
     if nodes is not None and (is_graph or is_matrix):
         raise ValueError("nodes goes with a list of edges; a networkx graph or a matrix knows its nodes")
     if is_matrix:
-        return Problem("max-cut", *edges_of_matrix(graph, "graph"), maximize=True)
-    if isinstance(graph, str | bytes | Mapping) or not isinstance(graph, Iterable):
+        n, i, j, w = _symmetric_terms(graph, "graph")
+        return Problem("max-cut", n, i, j, w, maximize=True)
+    if is_graph:
+        if graph.is_directed():
+            raise ValueError("graph is directed, and a cut has no direction; pass graph.to_undirected()")
+        labels, (i, j, w) = _labeled(graph.edges(data=weight, default=1), graph.nodes)
+    elif isinstance(graph, str | bytes | Mapping) or not isinstance(graph, Iterable):
         raise TypeError(
             "graph must be a networkx graph, a symmetric array or sparse matrix, or a list of edges (u, v) or "
             f"(u, v, w), got {type(graph).__name__}"
         )
-    terms = _terms_of_networkx(graph, weight) if is_graph else _terms_of_edges(graph, nodes)
-    labels, (i, j, w) = terms.labels, terms.arrays()
-    notes = parallel_note(i, j, len(labels), labels.__getitem__, "graph")
-    for note in notes:
-        warnings.warn(note, UserWarning, stacklevel=3)
-    return Problem("max-cut", len(labels), i, j, w, maximize=True, labels=labels, notes=notes)
-
-
-def _terms_of_networkx(graph: Any, weight: str) -> Terms:
-    if graph.is_directed():
-        raise ValueError("graph is directed, and a cut has no direction; pass graph.to_undirected()")
-    terms = Terms(graph.nodes)
-    for u, v, w in graph.edges(data=weight, default=1):
-        terms.add(u, v, w, "the weight of edge")
-    return terms
-
-
-def _terms_of_edges(edges: Iterable[Any], nodes: Iterable[Hashable] | None) -> Terms:
-    terms = Terms(() if nodes is None else nodes)
-    n_nodes = len(terms.number)
-    for k, edge in enumerate(edges):
-        if isinstance(edge, list | np.ndarray):
-            raise TypeError(
-                "graph is a list of lists, which may mean a matrix or edges; pass np.array(graph) for a matrix, "
-                "[tuple(edge) for edge in graph] for edges"
-            )
-        if not isinstance(edge, tuple) or len(edge) not in (2, 3):
-            raise ValueError(f"edge {k} of graph must be a tuple (u, v) or (u, v, w), got {edge!r}")
-        terms.add(edge[0], edge[1], edge[2] if len(edge) == 3 else 1.0, "the weight of edge")
-        if nodes is not None and len(terms.number) > n_nodes:
-            raise ValueError(f"edge {k} of graph is {edge!r}, but nodes does not hold {terms.labels[-1]!r}")
-    return terms
+    else:
+        known = () if nodes is None else tuple(dict.fromkeys(nodes))
+        labels, (i, j, w) = _labeled(_edges(graph), known)
+        if nodes is not None and len(labels) > len(known):
+            raise ValueError(f"graph has an edge at {labels[len(known)]!r}, but nodes does not hold it")
+    problem = Problem("max-cut", len(labels), i, j, w, maximize=True, labels=labels)
+    for note in problem.notes:
+        warnings.warn(f"graph has {note}", UserWarning, stacklevel=3)
+    return problem
 
 
 def qubo_problem(Q: Any, *, linear: Any = None, offset: float = 0.0, sense: Literal["min", "max"] = "min") -> Problem:
@@ -88,15 +71,12 @@ def qubo_problem(Q: Any, *, linear: Any = None, offset: float = 0.0, sense: Lite
     """
     if sense not in ("min", "max"):
         raise ValueError(f"sense must be 'min' or 'max', got {sense!r}")
-    maximize, offset = sense == "max", real_number(offset, "offset")
     dimod = sys.modules.get("dimod")
-    if dimod is not None and isinstance(Q, dimod.BinaryQuadraticModel):
-        if linear is not None or offset:
-            raise ValueError("linear and offset belong to the model here; leave them out, or change the model")
-        return model_problem(Q, maximize)
-    if isinstance(Q, Mapping):
-        return _problem_of_dicts("qubo", linear, Q, offset, maximize, "Q", "linear")
-    return _with_linear(Problem("qubo", *matrix_terms(Q, "Q"), offset, maximize), linear, "linear")
+    if dimod is None or not isinstance(Q, dimod.BinaryQuadraticModel):
+        return _energy_problem("qubo", {"linear": linear, "Q": Q}, offset, sense == "max")
+    if linear is not None or offset:
+        raise ValueError("linear and offset belong to the model here; leave them out, or change the model")
+    return model_problem(Q, sense == "max")
 
 
 def ising_problem(h: Any = None, J: Any = None, offset: float = 0.0) -> Problem:
@@ -108,65 +88,126 @@ def ising_problem(h: Any = None, J: Any = None, offset: float = 0.0) -> Problem:
     """
     if h is None and J is None:
         raise ValueError("ising needs h or J; both are None")
-    offset = real_number(offset, "offset")
-    if isinstance(J, Mapping) or (J is None and isinstance(h, Mapping)):
-        return _problem_of_dicts("ising", h, J or {}, offset, False, "J", "h")
-    if isinstance(h, Mapping):
-        raise TypeError("h is a dict of labels, and J a matrix; pass both as dicts, or both as arrays")
-    if J is None:
-        J = sp.coo_array((finite_numbers(h, "h").size,) * 2)
-    n, i, j, w = matrix_terms(J, "J")
-    diagonal = np.flatnonzero((i == j) & (w != 0.0))
-    if len(diagonal):
-        k = int(i[diagonal[0]])
-        raise ValueError(
-            f"J[{k}, {k}] = {w[diagonal[0]]:.6g}, but s² is always 1: set the diagonal to 0 and add its sum to offset"
-        )
-    return _with_linear(Problem("ising", n, i, j, w, offset), h, "h")
+    return _energy_problem("ising", {"h": h, "J": J}, offset, False)
 
 
 def model_problem(model: Any, maximize: bool = False) -> Problem:
     """The `Problem` of a dimod ``BinaryQuadraticModel``: its energy, its labels, its kind of variables."""
-    sense: Literal["qubo", "ising"] = "ising" if model.vartype.name == "SPIN" else "qubo"
-    offset = real_number(model.offset, "the offset of the model")
     labels = tuple(model.variables)
-    linear, (rows, columns, biases), _ = model.to_numpy_vectors(variable_order=labels)
-    variables = np.arange(len(labels))
-    i, j = np.append(variables, rows).astype(np.int64), np.append(variables, columns).astype(np.int64)
-    w = finite_numbers(
-        np.append(linear, biases).astype(np.float64),
-        "the model",
-        lambda k: f"the bias of ({labels[i[k]]!r}, {labels[j[k]]!r})",
-    )
-    return Problem(sense, len(labels), i, j, w, offset, maximize, labels)
+    linear, (rows, columns, biases), offset = model.to_numpy_vectors(variable_order=labels)
+    i, j = (np.append(np.arange(len(labels)), side).astype(np.int64) for side in (rows, columns))
+    w = np.append(linear, biases).astype(np.float64)
+    sense: Literal["qubo", "ising"] = "ising" if model.vartype.name == "SPIN" else "qubo"
+    return Problem(sense, len(labels), i, j, w, float(offset), maximize, labels)
 
 
-def _problem_of_dicts(
-    sense: Literal["qubo", "ising"], linear: Any, pairs: Any, offset: float, maximize: bool, name: str, linear_name: str
-) -> Problem:
-    if linear is not None and not isinstance(linear, Mapping):
-        raise TypeError(f"{name} is a dict of labels, so {linear_name} must be a dict too, got {type(linear).__name__}")
-    terms = Terms()
-    for label, bias in (linear or {}).items():
-        terms.add(label, label, bias, f"{linear_name} of")
-    for key, coefficient in pairs.items():
+def _energy_problem(sense: Literal["qubo", "ising"], parts: Mapping[str, Any], offset: Any, maximize: bool) -> Problem:
+    """The problem of ``parts``: the weights of variables and those of pairs, by argument name; None for none."""
+    (linear_name, linear), (name, pairs) = parts.items()
+    if len({isinstance(part, Mapping) for part in parts.values() if part is not None}) > 1:
+        raise TypeError(f"{linear_name} and {name} must be both dicts of labels, or both arrays")
+    labels: Labels | None = None
+    if isinstance(linear, Mapping) or isinstance(pairs, Mapping):
+        linear, pairs = linear or {}, pairs or {}
+        single_terms = ((label, label, weight) for label, weight in linear.items())
+        labels, (i, j, w) = _labeled(chain(single_terms, _labeled_pairs(pairs, name)))
+        n, n_single = len(labels), len(linear)
+    else:
+        single = _vector(linear, linear_name)
+        n, i, j, w = _matrix_terms(sp.coo_array((single.size,) * 2) if pairs is None else pairs, name)
+        if linear is not None and single.shape != (n,):
+            raise ValueError(f"{linear_name} must have {n} entries, one for each variable, got shape {single.shape}")
+        n_single = len(single)
+        i, j, w = np.append(np.arange(n_single), i), np.append(np.arange(n_single), j), np.append(single, w)
+    loops = n_single + np.flatnonzero((i == j)[n_single:] & (w[n_single:] != 0.0))
+    if sense == "ising" and len(loops):
+        label = int(i[loops[0]]) if labels is None else labels[i[loops[0]]]
+        raise ValueError(f"{name} has the pair ({label!r}, {label!r}), but s² is always 1: add its weight to offset")
+    return Problem(sense, n, i, j, w, _real_number(offset, "offset"), maximize, labels)
+
+
+def _edges(graph: Iterable[Any]) -> Iterator[tuple[Any, Any, Any]]:
+    """The edges of a list, those without a weight with weight 1."""
+    for k, edge in enumerate(graph):
+        if isinstance(edge, list | np.ndarray):
+            raise TypeError(
+                "graph is a list of lists, which may mean a matrix or edges; pass np.array(graph) for a matrix, "
+                "[tuple(edge) for edge in graph] for edges"
+            )
+        if not isinstance(edge, tuple) or len(edge) not in (2, 3):
+            raise ValueError(f"edge {k} of graph must be a tuple (u, v) or (u, v, w), got {edge!r}")
+        yield edge if len(edge) == 3 else (*edge, 1.0)
+
+
+def _labeled_pairs(pairs: Mapping[Any, Any], name: str) -> Iterator[tuple[Any, Any, Any]]:
+    for key, weight in pairs.items():
         if not isinstance(key, tuple) or len(key) != 2:
             raise ValueError(f"{name} must have pairs of labels (u, v) as keys, got {key!r}")
-        if sense == "ising" and key[0] == key[1]:
-            raise ValueError(f"J has the pair {key!r}, but s² is always 1: add its coefficient to the offset")
-        terms.add(key[0], key[1], coefficient, f"{name} of")
-    return Problem(sense, len(terms.number), *terms.arrays(), offset, maximize, terms.labels)
+        yield *key, weight
 
 
-def _with_linear(problem: Problem, linear: Any, name: str) -> Problem:
-    """The problem of a matrix with linear terms added."""
-    if linear is None:
-        return problem
-    if isinstance(linear, Mapping):
-        raise TypeError(f"{name} must be an array here, since the matrix has no labels; got a dict")
-    bias = finite_numbers(linear.toarray().ravel() if sp.issparse(linear) else linear, name)
-    if bias.shape != (problem.n,):
-        raise ValueError(f"{name} must have {problem.n} entries, one for each variable, got shape {bias.shape}")
-    variables = np.arange(problem.n)
-    i, j = np.append(problem.i, variables), np.append(problem.j, variables)
-    return Problem(problem.sense, problem.n, i, j, np.append(problem.w, bias), problem.offset, problem.maximize)
+def _labeled(terms: Iterable[tuple[Any, Any, Any]], labels: Iterable[Hashable] = ()) -> tuple[Labels, Terms]:
+    """``labels``, then those of the terms (u, v, weight) in the order in which they come, and the terms by number."""
+    number: dict[Hashable, int] = {}
+
+    def numbered(label: Any) -> int:
+        try:
+            return number.setdefault(label, len(number))
+        except TypeError:
+            raise TypeError(f"a label must be hashable, got {label!r} ({type(label).__name__})") from None
+
+    for label in labels:
+        numbered(label)
+    i, j, w = array("q"), array("q"), array("d")
+    for u, v, weight in terms:
+        i.append(numbered(u))
+        j.append(numbered(v))
+        w.append(
+            weight if type(weight) is float else _real_number(weight, f"the weight of {u if u is v else (u, v)!r}")
+        )
+    return tuple(number), (np.array(i, np.int64), np.array(j, np.int64), np.array(w, np.float64))
+
+
+def _real_number(value: Any, name: str) -> float:
+    """``value`` as float64; `Problem` refuses what is not finite."""
+    if not isinstance(value, numbers.Real):
+        raise TypeError(f"{name} must be a real number, got {value!r} ({type(value).__name__})")
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+def _vector(values: Any, name: str) -> FloatArray:
+    """Linear coefficients as an array; none for None."""
+    values = () if values is None else values.toarray().ravel() if sp.issparse(values) else values
+    return numeric_array(values, name).astype(np.float64)
+
+
+def _matrix_terms(matrix: Any, name: str) -> tuple[int, IntArray, IntArray, FloatArray]:
+    """n and the entries of a square matrix that are not 0; those that a sparse matrix holds twice stay apart."""
+    if sp.issparse(matrix):
+        require_whole(matrix, name)
+    else:
+        matrix = numeric_array(matrix, name)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(f"{name} must be square, got shape {matrix.shape}")
+    coo = sp.coo_array(matrix)
+    i, j = (side.astype(np.int64) for side in coo.coords)
+    return coo.shape[0], i, j, numeric_array(coo.data, name).astype(np.float64)
+
+
+def _symmetric_terms(matrix: Any, name: str) -> tuple[int, IntArray, IntArray, FloatArray]:
+    """The terms of a symmetric matrix, each pair once. Entries that differ by rounding count as above the diagonal."""
+    n, i, j, w = _matrix_terms(matrix, name)
+    summed = sp.coo_array((w, (i, j)), shape=(n, n)).tocsr()
+    with np.errstate(invalid="ignore"):  # entries that are not finite are refused later
+        difference = abs(summed - summed.T)
+    if len(w) and difference.max() > SYMMETRY_TOLERANCE * np.abs(w).max():
+        a, b = (int(q) for q in np.unravel_index(int(difference.argmax()), (n, n)))
+        raise ValueError(
+            f"{name} must be symmetric, but {name}[{a}, {b}] = {summed[a, b]:.6g} and {name}[{b}, {a}] = "
+            f"{summed[b, a]:.6g}; pass {name} + {name}.T if it holds every edge once"
+        )
+    above = i <= j
+    return n, i[above], j[above], w[above]
