@@ -56,8 +56,8 @@ def test_seed_and_fixed() -> None:
 
 def test_only_the_first_read_is_proven(monkeypatch: pytest.MonkeyPatch) -> None:
     trees: list[int] = []
-    search = bqp.BranchAndBound.run
-    monkeypatch.setattr(bqp.BranchAndBound, "run", lambda *given: trees.append(1) or search(*given))
+    search = bqp.BranchAndBound.solve
+    monkeypatch.setattr(bqp.BranchAndBound, "solve", lambda *given: trees.append(1) or search(*given))
     samples = bqp.DimodSampler().sample(model(n=24), num_reads=3, seed=0)
     assert (len(samples), len(trees), samples.info["status"]) == (3, 1, "optimal")
 
