@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hashlearn.hash_functions import DistinctBits, ForestMargins
-from hashlearn.hash_functions.boosting import bin_rows, boost
+from hashlearn.hash_functions.trees import bin_rows, boost, forest_margins
 from tests.hash_functions.digits import bit_accuracy, learn_and_new
 
 ONE_BIT = DistinctBits(np.arange(1), np.arange(1), np.ones(1, dtype=np.int8))
@@ -56,7 +56,7 @@ def test_a_stump_is_the_best_stump():
 def test_it_learns_and_the_margin_is_the_sum_of_leaves():
     X, codes, X_new, codes_new = learn_and_new()
     forest, margins = grown(X, codes[:, 0])
-    functions = ForestMargins([forest], 64, ONE_BIT, "")
+    functions = forest_margins([forest], 64, ONE_BIT, "")
     np.testing.assert_array_equal(functions.decision_function(X)[:, 0], margins)
     assert bit_accuracy(margins[:, None], codes[:, :1]) > 0.99
     assert bit_accuracy(functions.decision_function(X_new), codes_new[:, :1]) > 0.85
@@ -76,7 +76,7 @@ def test_nothing_but_the_seed_matters(monkeypatch):
     for threads, order in (("1", "C"), ("3", "F")):
         monkeypatch.setenv("HASHLEARN_NUM_THREADS", threads)
         forest, _ = grown(np.asarray(X, order=order), codes[:, 1], n_trees=10)
-        functions = ForestMargins([forest], 64, ONE_BIT, "")
+        functions = forest_margins([forest], 64, ONE_BIT, "")
         answers.append(functions.decision_function(np.asarray(X_new, order=order)))
     np.testing.assert_array_equal(answers[0], answers[1])
     parts = [functions.decision_function(X_new[a : a + 7]) for a in range(0, 700, 7)]
@@ -95,7 +95,7 @@ def test_heavy_samples_are_learned_first():
 
 def test_state_goes_there_and_back():
     X, codes, X_new, _ = learn_and_new()
-    functions = ForestMargins([grown(X, codes[:, 0], n_trees=5)[0]], 64, ONE_BIT, "five trees")
+    functions = forest_margins([grown(X, codes[:, 0], n_trees=5)[0]], 64, ONE_BIT, "five trees")
     state = functions.state()
     assert all(isinstance(value, np.ndarray | str | int) for value in state.values())
     again = ForestMargins.from_state(state)
@@ -106,4 +106,4 @@ def test_constant_features_give_the_mean():
     y = np.array([1, 1, 1, -1], dtype=np.int8)
     forest, margins = grown(np.ones((4, 2)), y, n_trees=2, depth=2)
     np.testing.assert_allclose(margins, 0.5)
-    np.testing.assert_allclose(ForestMargins([forest], 2, ONE_BIT, "").decision_function(np.zeros((3, 2))), 0.5)
+    np.testing.assert_allclose(forest_margins([forest], 2, ONE_BIT, "").decision_function(np.zeros((3, 2))), 0.5)

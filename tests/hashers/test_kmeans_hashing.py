@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
+from hashlearn.hash_functions import every_bit
 from hashlearn.hashers.baselines.kmeans_hashing import CodewordMargins, KMeansHashing, affinity_kmeans, even_subspaces
 
 X, _ = load_digits(return_X_y=True)
@@ -65,7 +66,7 @@ def test_codes_are_numbers_of_the_nearest_codewords():
     weights = 2.0 * np.block([[first.T, np.zeros((3, 4))], [np.zeros((2, 8)), second.T]])
     offsets = -np.concatenate([(first**2).sum(axis=1), (second**2).sum(axis=1)])
     rows = rng.standard_normal((50, 5))
-    margins = CodewordMargins(weights, offsets, np.array([3, 2]), 1.0).decision_function(rows)
+    margins = CodewordMargins(weights, offsets, np.array([3, 2]), 1.0, every_bit(5), "").decision_function(rows)
     for part, codewords, columns in ((slice(0, 3), first, slice(0, 3)), (slice(3, 5), second, slice(3, 5))):
         squares = ((rows[:, None, columns] - codewords) ** 2).sum(axis=2)
         size = margins[:, part].shape[1]

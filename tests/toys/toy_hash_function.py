@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from hashlearn.hash_functions.base import FittedHashFunctions, HashFunction, Training
+from hashlearn.hash_functions.fitted import FittedHashFunctions
+from hashlearn.hash_functions.hash_function import HashFunction, Training
 from hashlearn.hash_functions.linear import LinearRidge
 
 

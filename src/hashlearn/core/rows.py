@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from hashlearn.core.arrays import FloatArray, is_tensor, to_numpy
 from hashlearn.core.checks import finite_float64
 from hashlearn.core.labels import require_unmasked
+from hashlearn.core.threads import map_row_blocks
 
 VECTOR_TYPES = ("object", "list", "large_list", "fixed_size_list", "array")  # how the names of dtypes begin
 
@@ -140,6 +141,18 @@ def all_equal(X: Any) -> bool:
         elif not bool((some == some[0]).all()):
             return False
     return True
+
+
+def largest_entry(entries: NDArray[Any]) -> float:
+    """The largest magnitude, NaN if there is one; every entry comes from memory once, on all cores."""
+    if entries.size == 0:
+        return 0.0
+
+    def block(first: int, last: int) -> float:
+        part = entries[first:last]
+        return float(np.maximum(part.max(), -part.min()))
+
+    return float(np.max(map_row_blocks(block, len(entries), entries.size // len(entries))))
 
 
 def _from_frame(X: Any, name: str) -> Any:

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
+from hashlearn.core import thresholds
 from hashlearn.core.names import did_you_mean
-from hashlearn.hash_functions.automatic import automatic, is_automatic
-from hashlearn.hash_functions.base import HashFunction
 from hashlearn.hash_functions.distinct_bits import DistinctBits, distinct_bits, every_bit
 from hashlearn.hash_functions.estimators import EstimatorMargins, SklearnHashFunctions
-from hashlearn.hash_functions.expansion import KernelExpansion
 from hashlearn.hash_functions.fitted import FittedHashFunctions
+from hashlearn.hash_functions.hash_function import HashFunction
 from hashlearn.hash_functions.kernel_ridge import KernelRidge
+from hashlearn.hash_functions.kernels import KernelExpansion
 from hashlearn.hash_functions.linear import LinearMargins, LinearRidge, LinearSVM
 from hashlearn.hash_functions.network import NetworkMargins
 from hashlearn.hash_functions.rbf_svm import RBFSVM
@@ -59,6 +59,8 @@ STORABLE: dict[str, type[FittedHashFunctions]] = {
     kind.kind: kind for kind in (KernelExpansion, LinearMargins, ForestMargins, NetworkMargins)
 }
 
+FEW_LANDMARKS = 1_000
+
 
 def as_hash_function(value: Any) -> HashFunction:
     """The default specification for a name; a specification unchanged; a scikit-learn classifier wrapped.
@@ -93,3 +95,26 @@ def accepts_sparse(value: Any) -> bool:
         return True
     known = isinstance(value, str) and value in HASH_FUNCTIONS
     return HASH_FUNCTIONS[value].accepts_sparse if known else as_hash_function(value).accepts_sparse
+
+
+def is_automatic(value: Any) -> bool:
+    """Whether this parameter leaves the choice to `automatic`."""
+    return isinstance(value, str) and value == "auto"
+
+
+def automatic(n: int, with_labels: bool) -> HashFunction:
+    """What ``"auto"`` is for n rows: kernel ridge whose size fits them; measurements are in docs/quality.md.
+
+    If codes come from labels it is ``KernelRidge()``. Else it has a Gram matrix up to 5,000 rows and 1,000 landmarks
+    beyond. More than a million rows get `LinearRidge`.
+
+    >>> automatic(10_000, with_labels=True) == KernelRidge(), automatic(2_000_000, with_labels=True) == LinearRidge()
+    (True, True)
+    >>> automatic(10_000, with_labels=False)
+    KernelRidge(alpha='loo', gamma='neighbors', max_gram_rows=5000, n_landmarks=1000)
+    """
+    if n > thresholds.LARGEST_KERNEL_ROWS:
+        return LinearRidge()
+    if with_labels:
+        return KernelRidge()
+    return KernelRidge(max_gram_rows=thresholds.UNLABELED_GRAM_ROWS, n_landmarks=FEW_LANDMARKS)

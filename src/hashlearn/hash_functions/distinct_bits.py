@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.core.arrays import is_tensor, tensor_like
-from hashlearn.hash_functions.stored import require_range, stored_array
+from hashlearn.hash_functions.stored import Stored
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,25 +36,17 @@ class DistinctBits:
 
     def expand(self, margins: Any) -> Any:
         """Margins (n, n_bits) from those of the distinct bits; a constant bit's margin is its value, −1 or +1."""
-        if is_tensor(margins):
-            return self._expand_tensor(margins)
         if np.array_equal(self.source, np.arange(self.n_distinct)) and (self.signs > 0).all():
             return margins
         constant = self.source < 0
-        full = np.empty((len(margins), self.n_bits), dtype=margins.dtype)
-        full[:, constant] = self.signs[constant]
-        varying = ~constant
-        full[:, varying] = margins[:, self.source[varying]] * self.signs[varying].astype(margins.dtype)
-        return full
-
-    def _expand_tensor(self, margins: Any) -> Any:
-        import torch
-
-        constant = tensor_like(np.where(self.source < 0, self.signs, 0.0), margins)
-        if margins.shape[1] == 0:
-            return constant.expand(margins.shape[0], -1).clone()
-        source = torch.as_tensor(np.maximum(self.source, 0), device=margins.device)
-        return margins[:, source] * tensor_like(np.where(self.source < 0, 0.0, self.signs), margins) + constant
+        factors, offsets = np.where(constant, 0, self.signs), np.where(constant, self.signs, 0)
+        if is_tensor(margins):
+            factors, offsets = tensor_like(factors, margins), tensor_like(offsets, margins)
+        else:
+            factors, offsets = factors.astype(margins.dtype), offsets.astype(margins.dtype)
+        # The margins of constant bits are multiplied by 0; without distinct bits there is no margin to take.
+        columns = margins[:, np.maximum(self.source, 0)] if self.n_distinct else margins.sum(1)[:, None]
+        return columns * factors + offsets
 
     def describe(self) -> str:
         """Words such as ``10 of 32 bits fitted (22 repeated or complementary)``.
@@ -74,13 +66,11 @@ class DistinctBits:
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> DistinctBits:
         """The inverse of ``state``."""
-        parts = ("bit_columns", "bit_source", "bit_signs")
-        columns, source, signs = (stored_array(state, part, (None,), "i") for part in parts)
-        if len(source) == 0 or len(signs) != len(source):
-            raise ValueError(f"bit_source and bit_signs must have one entry a bit, got {len(source)} and {len(signs)}")
-        require_range(columns, "bit_columns", 0, len(source) - 1)
-        require_range(source, "bit_source", -1, len(columns) - 1)
-        if not (np.abs(signs.astype(np.int64)) == 1).all():
+        sizes = {"n_distinct": len(state["bit_columns"]), "n_bits": len(state["bit_source"])}
+        columns = Stored(("n_distinct",), "integer", 0, "n_bits").read(state, "bit_columns", sizes)
+        source = Stored(("n_bits",), "integer", -1, "n_distinct").read(state, "bit_source", sizes)
+        signs = Stored(("n_bits",), "integer", -1, 1).read(state, "bit_signs", sizes)
+        if not signs.all():
             raise ValueError("bit_signs must hold only -1 and +1")
         return cls(columns.astype(np.intp), source.astype(np.intp), signs.astype(np.int8))
 
@@ -99,17 +89,17 @@ def distinct_columns(columns: Iterable[NDArray[np.bool_]]) -> DistinctBits:
     """Compare every column of bits, as it differs from its own first entry, with those before it."""
     source: list[int] = []
     signs: list[int] = []
-    chosen: list[int] = []
-    seen: dict[bytes, tuple[int, int]] = {}
+    firsts: list[int] = []
+    known: dict[bytes, tuple[int, int]] = {}  # a distinct bit and its sign
     for b, column in enumerate(columns):
         differs, sign = column != column[0], 1 if column[0] else -1
-        known, first_sign = -1, 1
+        bit, first_sign = -1, 1  # of a constant column
         if differs.any():
             key = np.packbits(differs).tobytes()
-            if key not in seen:
-                seen[key] = (len(chosen), sign)
-                chosen.append(b)
-            known, first_sign = seen[key]
-        source.append(known)
+            if key not in known:
+                known[key] = (len(firsts), sign)
+                firsts.append(b)
+            bit, first_sign = known[key]
+        source.append(bit)
         signs.append(sign * first_sign)
-    return DistinctBits(np.array(chosen, np.intp), np.array(source, np.intp), np.array(signs, np.int8))
+    return DistinctBits(np.array(firsts, np.intp), np.array(source, np.intp), np.array(signs, np.int8))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -12,27 +12,32 @@ from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 
 from hashlearn.core.jobs import with_progress
-from hashlearn.core.threads import one_blas_thread
-from hashlearn.hash_functions.base import HashFunction, Training
+from hashlearn.core.threads import on_this_thread, one_blas_thread
 from hashlearn.hash_functions.distinct_bits import DistinctBits
-from hashlearn.hash_functions.fitted import FittedHashFunctions, PanelFunction, Rows
+from hashlearn.hash_functions.fitted import FittedHashFunctions, PanelFunction, Rows, full_panel
+from hashlearn.hash_functions.hash_function import HashFunction, Training
 
 
+@dataclass(eq=False)
 class EstimatorMargins(FittedHashFunctions):
     """A fitted classifier for each distinct bit."""
 
     kind = "estimators"
-    # A user's classifier need not be thread-safe, and may treat sparse and dense rows differently.
-    _threads = False
-    _densify = False
 
-    def __init__(self, estimators: Sequence[Any], n_features: int, bits: DistinctBits, description: str) -> None:
-        super().__init__(n_features, bits, description)
-        self.estimators = list(estimators)
+    estimators: Sequence[Any]
+    n_features: int
+    bits: DistinctBits
+    description: str
+
+    def evaluate(self, X: Rows, finish: Callable[[Any], Any] = lambda margins: margins) -> Any:
+        """``finish`` applied to the margins, on one thread: a user's classifier need not be thread-safe."""
+        with on_this_thread():
+            return super().evaluate(X, finish)
 
     def _panel_function(self, dtype: np.dtype[Any], sparse: bool) -> tuple[PanelFunction, list[NDArray[Any]]]:
         def margins(panel: Rows) -> NDArray[Any]:
-            return np.column_stack([margin(estimator, panel) for estimator in self.estimators]).astype(dtype)
+            rows = panel if sparse else full_panel(panel)  # a classifier may treat sparse and dense rows differently
+            return np.column_stack([margin(estimator, rows) for estimator in self.estimators]).astype(dtype)
 
         return margins, []
 

@@ -1,9 +1,9 @@
 """Fitted hash functions: margins panel by panel, so that each row's result is the same, bit for bit, in every batch.
 
 BLAS selects its kernels by the shape of a product. A row alone and the same row among a thousand may differ in the
-last digit and, near zero, in the bit. Dense rows are therefore evaluated in panels of one fixed shape; zero rows are
-added to the last one. BLAS uses one thread, and Python threads share the panels. If even the place in the panel
-matters (`place_matters`), float64 is used inside. Sparse products are computed row by row anyway.
+last digit and, near zero, in the bit. Dense rows are therefore multiplied in panels of one fixed shape (`full_panel`).
+BLAS uses one thread, and Python threads share the panels. If even the place in the panel matters (`place_matters`),
+float64 is used inside. Sparse products are computed row by row anyway.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any, ClassVar, TypeAlias
+from dataclasses import fields
+from typing import Any, ClassVar, TypeAlias, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -21,6 +22,7 @@ from hashlearn.bqp.rows import checked_matrix
 from hashlearn.core.arrays import is_tensor, numbers_at_once, tensor_like
 from hashlearn.core.threads import map_threads, one_blas_thread
 from hashlearn.hash_functions.distinct_bits import DistinctBits
+from hashlearn.hash_functions.stored import Stored
 
 # A multiple of 64 and of 3: OpenBLAS divides float64 rows into tiles of 24 and uses another kernel for the rest.
 # Large enough for matrix products at nearly full speed, small enough for a single query.
@@ -32,27 +34,33 @@ PANELS_PER_TASK, TASKS = 8, 64
 TENSOR_NUMBERS = (1 << 22, 1 << 28)  # size of a temporary on a CPU, and on another device
 
 Rows: TypeAlias = Any  # NDArray of float32 or float64, or CSR of them
+# From a panel, dense or CSR with at most PANEL_ROWS rows, to margins; rows after those of the panel are dropped.
 PanelFunction: TypeAlias = Callable[[Rows], NDArray[Any]]
+Made = TypeVar("Made")
 
 log = logging.getLogger(__name__)
 
 
 class FittedHashFunctions(ABC):
-    """Functions from features to the margins of all bits; a bit is 1 if its margin is at least 0."""
+    """Functions from features to the margins of all bits; a bit is 1 if its margin is at least 0.
+
+    A subclass is a dataclass with the fields ``bits`` and ``description``, and with ``n_features`` unless an array in
+    ``stored`` has a dimension of this name.
+    """
 
     kind: ClassVar[str]
-    stored: ClassVar[tuple[str, ...]] = ()  # attributes that `state` holds; none: these functions cannot be stored
-    _densify: bool = True  # make sparse panels dense
-    _threads: bool = True  # evaluate panels in several threads
-    _fill_up: bool = True  # add zero rows to the last panel; functions that treat rows one by one do not need it
-    _panel_rows: int = PANEL_ROWS
+    stored: ClassVar[dict[str, Stored]] = {}  # what a file holds, field by field; none: these cannot be stored
 
-    def __init__(self, n_features: int, bits: DistinctBits, description: str) -> None:
-        self.n_features = int(n_features)
-        self.bits = bits
-        self.description = description
-        self._prepared: dict[tuple[str, bool], PanelFunction] = {}
-        self._prepared_for_tensors: dict[tuple[str, str], tuple[Callable[[Any], Any], int]] = {}
+    n_features: int
+    bits: DistinctBits
+    description: str
+
+    def __post_init__(self) -> None:
+        self._prepared: dict[tuple[str, Any], Any] = {}
+        for name, entry in self.stored.items():
+            setattr(self, name, value := entry.converted(getattr(self, name)))
+            if "n_features" in entry.shape:
+                self.n_features = int(value.shape[entry.shape.index("n_features")])
 
     @property
     def n_bits(self) -> int:
@@ -70,36 +78,24 @@ class FittedHashFunctions(ABC):
             raise ValueError(f"X has {X.shape[1]} features, but the hash functions were fitted on {self.n_features}")
         if is_tensor(X):
             return finish(self._tensor_margins(X))
-        if self.bits.n_distinct == 0 or X.shape[0] == 0:
-            return finish(self.bits.expand(np.zeros((X.shape[0], self.bits.n_distinct), dtype=X.dtype)))
-        key = (X.dtype.str, sp.issparse(X))
-        if key not in self._prepared:
-            self._prepared[key] = self._finite_function(X)
-        return self._in_panels(self._prepared[key], X, finish)
-
-    def _in_panels(self, function: PanelFunction, X: Rows, finish: Callable[[Any], Any]) -> NDArray[Any]:
-        """``finish`` applied to the margins of every task of several panels, stacked."""
-        n, panel_rows = X.shape[0], self._panel_rows
-        none = finish(self.bits.expand(np.empty((0, self.bits.n_distinct), dtype=X.dtype)))
-        finished = np.empty((n, *none.shape[1:]), dtype=none.dtype)
-        rows_per_task = panel_rows * max(1, min(PANELS_PER_TASK, n // (TASKS * panel_rows)))
+        n, n_distinct, dtype = X.shape[0], self.bits.n_distinct, X.dtype
+        if n_distinct == 0 or n == 0:
+            return finish(self.bits.expand(np.zeros((n, n_distinct), dtype)))
+        function = self._function(dtype, sp.issparse(X))
+        empty = finish(self.bits.expand(np.empty((0, n_distinct), dtype)))
+        finished = np.empty((n, *empty.shape[1:]), empty.dtype)
+        rows_per_task = PANEL_ROWS * max(1, min(PANELS_PER_TASK, n // (TASKS * PANEL_ROWS)))
 
         def fill(start: int) -> None:
             stop = min(start + rows_per_task, n)
-            margins = np.empty((stop - start, self.bits.n_distinct), dtype=X.dtype)
-            for first in range(start, stop, panel_rows):
-                last = min(first + panel_rows, stop)
-                panel = X[first:last]
-                if sp.issparse(panel) and self._densify:
-                    panel = panel.toarray()
-                if not sp.issparse(panel):
-                    panel = filled_up(panel, panel_rows if self._fill_up else last - first)
-                margins[first - start : last - start] = function(panel)[: last - first]
+            margins = np.empty((stop - start, n_distinct), dtype)
+            for first in range(start, stop, PANEL_ROWS):
+                last = min(first + PANEL_ROWS, stop)
+                margins[first - start : last - start] = function(X[first:last])[: last - first]
             finished[start:stop] = finish(self.bits.expand(margins))
 
-        starts = range(0, n, rows_per_task)
         with one_blas_thread():
-            for _ in map_threads(fill, starts) if self._threads and len(starts) > 1 else map(fill, starts):
+            for _ in map_threads(fill, range(0, n, rows_per_task)):
                 pass
         return finished
 
@@ -109,10 +105,7 @@ class FittedHashFunctions(ABC):
             return self.bits.expand(X[:, :0])
         import torch
 
-        key = (str(X.dtype), str(X.device))
-        if key not in self._prepared_for_tensors:
-            self._prepared_for_tensors[key] = self._tensor_function(X)
-        function, width = self._prepared_for_tensors[key]
+        function, width = self._once((str(X.dtype), str(X.device)), lambda: self._tensor_function(X))
         rows = max(256, numbers_at_once(X.device, *TENSOR_NUMBERS) // max(width, 1))
         return self.bits.expand(torch.cat([function(X[first : first + rows]) for first in range(0, len(X), rows)]))
 
@@ -121,49 +114,59 @@ class FittedHashFunctions(ABC):
 
         The default computes margins on the host.
         """
-        columns = self.bits.columns
 
         def through_the_host(rows: Any) -> Any:
-            return tensor_like(self.decision_function(rows.cpu().numpy())[:, columns], rows)
+            return tensor_like(self.decision_function(rows.cpu().numpy())[:, self.bits.columns], rows)
 
         return through_the_host, self.n_features
 
     @abstractmethod
     def _panel_function(self, dtype: np.dtype[Any], sparse: bool) -> tuple[PanelFunction, list[NDArray[Any]]]:
-        """A function from a panel of rows to the margins of the distinct bits, and the matrices it multiplies by."""
+        """A function from a panel of rows to the margins of the distinct bits, and the matrices of its dense products."""
 
-    def _finite_function(self, X: Rows) -> PanelFunction:
-        """The steady function, with float64 for rows whose margins overflow in float32, clipped to float32's range.
+    def _function(self, dtype: np.dtype[Any], sparse: bool) -> PanelFunction:
+        """The panel function whose margins are finite, and the same for a row in every batch."""
 
-        Each row is treated alone, so it has the same margins in every batch.
-        """
-        if X.dtype == np.float64:
-            return self._steady_function(X)
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            steady = self._steady_function(X)
-        dtype, most = X.dtype, np.finfo(X.dtype).max  # the closure must not hold X
+        def make() -> PanelFunction:
+            if dtype == np.float64:
+                return self._batch_invariant(dtype, sparse)
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+                return self._with_overflow_fallback(self._batch_invariant(dtype, sparse), dtype, sparse)
+
+        return self._once((dtype.str, sparse), make)
+
+    def _with_overflow_fallback(self, narrow: PanelFunction, dtype: np.dtype[Any], sparse: bool) -> PanelFunction:
+        """Recompute rows whose float32 margins overflow in float64, and clip them to the range of float32."""
+        most = np.finfo(dtype).max
 
         def margins(panel: Rows) -> NDArray[Any]:
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-                found = steady(panel).astype(dtype, copy=False)
-                overflown = ~np.isfinite(found).all(axis=1)
+                result = narrow(panel).astype(dtype, copy=False)
+                overflown = ~np.isfinite(result).all(axis=1)
                 if overflown.any():
-                    wide, _ = self._panel_function(np.dtype(np.float64), sp.issparse(panel))
-                    found[overflown] = np.clip(wide(panel.astype(np.float64)), -most, most)[overflown]
-            return found
+                    wide = self._function(np.dtype(np.float64), sparse)(panel.astype(np.float64))
+                    result[overflown] = np.clip(wide, -most, most)[overflown]
+            return result
 
         return margins
 
-    def _steady_function(self, X: Rows) -> PanelFunction:
-        """The panel function; it uses float64 if a row's place in the panel would change its result in X's dtype."""
-        function, factors = self._panel_function(X.dtype, sp.issparse(X))
+    def _batch_invariant(self, dtype: np.dtype[Any], sparse: bool) -> PanelFunction:
+        """The panel function; it uses float64 if a row's place in the panel would change its result in ``dtype``."""
+        function, factors = self._panel_function(dtype, sparse)
         if not any(place_matters(B) for B in factors):
             return function
-        if any(place_matters(B.astype(np.float64)) for B in factors):
+        if dtype == np.float64:
             log.warning("this BLAS gives a row other last digits in other batches; bits with margins near 0 may differ")
             return function
-        wide, _ = self._panel_function(np.dtype(np.float64), sp.issparse(X))
+        wide = self._function(np.dtype(np.float64), sparse)
         return lambda panel: wide(panel.astype(np.float64))
+
+    def _once(self, key: tuple[str, Any], make: Callable[[], Made]) -> Made:
+        """What ``make`` returned at the first call with this key."""
+        if key not in self._prepared:
+            self._prepared[key] = make()
+        prepared: Made = self._prepared[key]
+        return prepared
 
     def state(self) -> dict[str, Any]:
         """Everything needed to rebuild these functions: arrays and plain JSON values only."""
@@ -175,21 +178,21 @@ class FittedHashFunctions(ABC):
                 f"use one of {', '.join(HASH_FUNCTIONS)} if that matters"
             )
         state = {"kind": self.kind, "n_features": self.n_features, "description": self.description, **self.bits.state()}
-        for name in self.stored:
-            value = getattr(self, name)
-            if sp.issparse(value):
-                state |= {f"{name}_{part}": getattr(value, part) for part in ("data", "indices", "indptr")}
-            else:
-                state[name] = value
+        for name, entry in self.stored.items():
+            state |= entry.parts(getattr(self, name), name)
         return state
 
     @classmethod
     def from_state(cls, state: dict[str, Any]) -> FittedHashFunctions:
-        """The inverse of ``state``."""
-        raise TypeError(f"{cls.__name__} cannot be rebuilt from plain arrays")
+        """The inverse of ``state``; a state that does not fit the schema is a ValueError."""
+        bits, n_features = DistinctBits.from_state(state), int(state["n_features"])
+        sizes = {"n_features": n_features, "n_bits": bits.n_bits, "n_distinct": bits.n_distinct}
+        values = {"bits": bits, "description": state["description"], "n_features": n_features}
+        values |= {name: entry.read(state, name, sizes) for name, entry in cls.stored.items()}
+        return cls(**{field.name: values[field.name] for field in fields(cls)})  # type: ignore[arg-type]
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_prepared": {}, "_prepared_for_tensors": {}}
+        return {**self.__dict__, "_prepared": {}}
 
 
 def working_rows(X: Rows) -> Rows:
@@ -198,6 +201,16 @@ def working_rows(X: Rows) -> Rows:
     if X.ndim != 2:
         raise ValueError(f"X must have 2 dimensions, one row for each sample, got shape {X.shape}")
     return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+
+
+def full_panel(rows: Rows) -> NDArray[Any]:
+    """The rows as a dense, C-contiguous panel of the one fixed shape: zero rows are added below."""
+    dense = rows.toarray() if sp.issparse(rows) else rows
+    if len(dense) == PANEL_ROWS:
+        return np.ascontiguousarray(dense)
+    panel = np.zeros((PANEL_ROWS, dense.shape[1]), dtype=dense.dtype)
+    panel[: len(dense)] = dense
+    return panel
 
 
 def place_matters(B: NDArray[Any]) -> bool:
@@ -214,12 +227,3 @@ def place_matters(B: NDArray[Any]) -> bool:
             if not np.array_equal(products, products[first][who], equal_nan=True):
                 return True
     return False
-
-
-def filled_up(rows: NDArray[Any], count: int) -> NDArray[Any]:
-    """Rows with zero rows added below, ``count`` in all."""
-    if len(rows) == count:
-        return np.ascontiguousarray(rows)
-    panel = np.zeros((count, rows.shape[1]), dtype=rows.dtype)
-    panel[: len(rows)] = rows
-    return panel

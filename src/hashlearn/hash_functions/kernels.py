@@ -1,8 +1,10 @@
-"""The RBF kernel exp(−γ‖x − s‖²) against a fixed set of points, as one product and one exp for each panel, and its γ.
+"""The RBF kernel exp(−γ‖x − s‖²) with a fixed set of points: its values, functions that combine them, and rules for γ.
 
 With z = √(2γ) (x − center), and s likewise, −γ‖x − s‖² = z·s − ‖z‖²/2 − ‖s‖²/2. The center is the mean of the points.
 It changes no distance, but without it features far from zero would lose digits in the difference. Sparse points are
 not centered and stay sparse.
+
+A panel of rows costs one product with the points, one exp in place, and one product with the coefficients.
 
 γ is a number, or one of these rules:
 ``"neighbors"`` 1 / mean squared distance to the 50 nearest neighbors, the rule of the two-step literature
@@ -14,9 +16,11 @@ Distances are those of at most 500 rows, drawn with the generator, to all rows: 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from copy import copy
+from dataclasses import dataclass
 from itertools import combinations_with_replacement
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,10 +28,12 @@ from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
 from sklearn.neighbors import NearestNeighbors
 
-from hashlearn.core.arrays import is_tensor, tensor_like
+from hashlearn.core.arrays import FloatArray, is_tensor, tensor_like
 from hashlearn.core.checks import positive
 from hashlearn.core.threads import map_threads, one_blas_thread
-from hashlearn.hash_functions.fitted import Rows
+from hashlearn.hash_functions.distinct_bits import DistinctBits
+from hashlearn.hash_functions.fitted import FittedHashFunctions, PanelFunction, Rows, full_panel
+from hashlearn.hash_functions.stored import Stored
 from hashlearn.linalg.nearest import nearest_rows
 
 GRAM_BLOCK = 512
@@ -113,6 +119,41 @@ def _squared_norms(rows: Rows) -> NDArray[Any]:
     if sp.issparse(rows):
         return np.asarray(rows.multiply(rows).sum(axis=1), dtype=rows.dtype).ravel()
     return (rows * rows).sum(axis=1)
+
+
+@dataclass(eq=False)
+class KernelExpansion(FittedHashFunctions):
+    """The margin of bit b at x is Σ_i coefficients[i, b] k(x, points[i]) + intercepts[b], for each distinct bit."""
+
+    kind = "kernel_expansion"
+    stored: ClassVar[dict[str, Stored]] = {
+        "gamma": Stored(kind="number"),
+        "coefficients": Stored(("n_points", "n_distinct")),
+        "intercepts": Stored(("n_distinct",)),
+        "points": Stored(("n_points", "n_features"), "rows"),
+    }
+
+    points: Rows
+    gamma: float
+    coefficients: FloatArray
+    intercepts: FloatArray
+    bits: DistinctBits
+    description: str
+
+    def _panel_function(self, dtype: np.dtype[Any], sparse: bool) -> tuple[PanelFunction, list[NDArray[Any]]]:
+        points = RBFPoints(self.points, self.gamma, dtype)
+        coefficients, intercepts = self.coefficients.astype(dtype), self.intercepts.astype(dtype)
+        if points.sparse:
+            return lambda panel: full_panel(points.kernel(panel)) @ coefficients + intercepts, [coefficients]
+        factors = [points.scaled.T, coefficients]
+        return lambda panel: points.kernel(full_panel(panel)) @ coefficients + intercepts, factors
+
+    def _tensor_function(self, X: Any) -> tuple[Callable[[Any], Any], int]:
+        if sp.issparse(self.points):
+            return super()._tensor_function(X)
+        points = RBFPoints(self.points, self.gamma).beside(X)
+        coefficients, intercepts = tensor_like(self.coefficients, X), tensor_like(self.intercepts, X)
+        return lambda rows: points.kernel(rows) @ coefficients + intercepts, len(self.coefficients)
 
 
 def check_gamma(gamma: Any) -> None:

@@ -23,43 +23,40 @@ from hashlearn.core.arrays import FloatArray, tensor_like
 from hashlearn.core.checks import positive, whole_number
 from hashlearn.core.jobs import fit_each
 from hashlearn.core.threads import one_blas_thread, sum_row_blocks
-from hashlearn.hash_functions.base import HashFunction, Training
 from hashlearn.hash_functions.distinct_bits import DistinctBits, every_bit
-from hashlearn.hash_functions.fitted import FittedHashFunctions, PanelFunction, Rows
-from hashlearn.hash_functions.stored import stored_array
+from hashlearn.hash_functions.fitted import FittedHashFunctions, PanelFunction, Rows, full_panel
+from hashlearn.hash_functions.hash_function import HashFunction, Training
+from hashlearn.hash_functions.stored import Stored
 from hashlearn.linalg.gram import column_means
 
 UNDERFLOW = 1e-140  # squares of smaller entries lose digits
 DEFAULT_ALPHA = 1e-4
 
 
+@dataclass(eq=False)
 class LinearMargins(FittedHashFunctions):
     """A weight for each feature and distinct bit, an intercept for each distinct bit."""
 
     kind = "linear"
-    stored = ("weights", "intercepts")
-    _densify = False
+    stored: ClassVar[dict[str, Stored]] = {
+        "weights": Stored(("n_features", "n_distinct")),
+        "intercepts": Stored(("n_distinct",)),
+    }
 
-    def __init__(
-        self, weights: NDArray[np.float64], intercepts: NDArray[np.float64], bits: DistinctBits, description: str
-    ) -> None:
-        super().__init__(weights.shape[0], bits, description)
-        self.weights = np.ascontiguousarray(weights, dtype=np.float64)
-        self.intercepts = np.asarray(intercepts, dtype=np.float64)
+    weights: FloatArray
+    intercepts: FloatArray
+    bits: DistinctBits
+    description: str
 
     def _panel_function(self, dtype: np.dtype[Any], sparse: bool) -> tuple[PanelFunction, list[NDArray[Any]]]:
         weights, intercepts = self.weights.astype(dtype), self.intercepts.astype(dtype)
-        return lambda panel: panel @ weights + intercepts, [] if sparse else [weights]
+        if sparse:
+            return lambda panel: panel @ weights + intercepts, []
+        return lambda panel: full_panel(panel) @ weights + intercepts, [weights]
 
     def _tensor_function(self, X: Any) -> tuple[Callable[[Any], Any], int]:
         weights, intercepts = tensor_like(self.weights, X), tensor_like(self.intercepts, X)
         return lambda rows: rows @ weights + intercepts, self.bits.n_distinct
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> LinearMargins:
-        bits = DistinctBits.from_state(state)
-        weights = stored_array(state, "weights", (int(state["n_features"]), bits.n_distinct))
-        return cls(weights, stored_array(state, "intercepts", (bits.n_distinct,)), bits, state["description"])
 
 
 def linear_functions(weights: NDArray[Any], origin: NDArray[Any], description: str) -> LinearMargins:

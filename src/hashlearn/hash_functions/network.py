@@ -9,21 +9,23 @@ W and V are multiplied in one product, and their products are divided by ‖x‖
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.core.arrays import tensor_like
-from hashlearn.core.checks import LARGEST_FEATURE
 from hashlearn.hash_functions.distinct_bits import DistinctBits
-from hashlearn.hash_functions.fitted import FittedHashFunctions, PanelFunction
-from hashlearn.hash_functions.stored import stored_array, stored_number
+from hashlearn.hash_functions.fitted import FittedHashFunctions, PanelFunction, Rows, full_panel
+from hashlearn.hash_functions.stored import Stored
 from hashlearn.linalg.unit_rows import ZERO_ROW
 
 MOST_HIDDEN = 2**16  # a panel of rows has temporaries of this width
+LARGEST_SCALE = 1e30  # of rows with entries up to 1e18
 
 
+@dataclass(eq=False)
 class NetworkMargins(FittedHashFunctions):
     """The network of the module docstring. Its arrays are float32, as they were trained; rows keep their dtype.
 
@@ -39,25 +41,30 @@ class NetworkMargins(FittedHashFunctions):
     """
 
     kind = "network"
-    stored = ("weights", "intercepts", "hidden_weights", "hidden_intercepts", "output_weights", "unit_rows", "scale")
+    stored: ClassVar[dict[str, Stored]] = {
+        "weights": Stored(("n_features", "n_distinct"), "float32"),
+        "intercepts": Stored(("n_distinct",), "float32"),
+        "hidden_weights": Stored(("n_features", "n_hidden"), "float32"),
+        "hidden_intercepts": Stored(("n_hidden",), "float32"),
+        "output_weights": Stored(("n_hidden", "n_distinct"), "float32"),
+        "unit_rows": Stored(kind="flag"),
+        "scale": Stored(kind="number", most=LARGEST_SCALE),
+    }
 
-    def __init__(
-        self,
-        weights: NDArray[Any],
-        intercepts: NDArray[Any],
-        hidden_weights: NDArray[Any],
-        hidden_intercepts: NDArray[Any],
-        output_weights: NDArray[Any],
-        unit_rows: bool,
-        scale: float,
-        bits: DistinctBits,
-        description: str,
-    ) -> None:
-        super().__init__(weights.shape[0], bits, description)
-        self.weights, self.intercepts = _single(weights), _single(intercepts)
-        self.hidden_weights, self.hidden_intercepts = _single(hidden_weights), _single(hidden_intercepts)
-        self.output_weights = _single(output_weights)
-        self.unit_rows, self.scale = bool(unit_rows), float(scale)
+    weights: NDArray[Any]
+    intercepts: NDArray[Any]
+    hidden_weights: NDArray[Any]
+    hidden_intercepts: NDArray[Any]
+    output_weights: NDArray[Any]
+    unit_rows: bool
+    scale: float
+    bits: DistinctBits
+    description: str
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.n_hidden > MOST_HIDDEN:
+            raise ValueError(f"hidden_weights must have at most {MOST_HIDDEN} columns, got {self.n_hidden}")
 
     @property
     def n_hidden(self) -> int:
@@ -75,20 +82,21 @@ class NetworkMargins(FittedHashFunctions):
         n_distinct, smallest = self.bits.n_distinct, ZERO_ROW * self.scale
         least = float(np.finfo(dtype).tiny / np.finfo(dtype).eps) ** 0.5  # squares of smaller norms lose digits
 
-        def margins(panel: NDArray[Any]) -> NDArray[Any]:
+        def margins(panel: Rows) -> NDArray[Any]:
+            rows = full_panel(panel)
             if self.unit_rows:
-                panel, norms = rows_and_norms(panel, smallest, least)
-                products = panel @ first
+                rows, norms = rows_and_norms(rows, smallest, least)
+                products = rows @ first
                 products /= norms
             else:
-                products = panel @ first
-            found = products[:, :n_distinct] + intercepts
+                products = rows @ first
+            values = products[:, :n_distinct] + intercepts
             if self.n_hidden:
                 hidden = products[:, n_distinct:] + hidden_intercepts
                 if not hidden.min() > -np.inf:
-                    hidden[hidden == -np.inf] = np.nan  # else max(0, ·) hides an overflow from `_finite_function`
-                found += np.maximum(hidden, 0.0, out=hidden) @ output
-            return found
+                    hidden[hidden == -np.inf] = np.nan  # else max(0, ·) hides an overflow
+                values += np.maximum(hidden, 0.0, out=hidden) @ output
+            return values
 
         return margins, [first, output] if self.n_hidden else [first]
 
@@ -111,24 +119,6 @@ class NetworkMargins(FittedHashFunctions):
             return products[:, :n_distinct] + intercepts + hidden @ output
 
         return margins, self.n_features + first.shape[1]
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> NetworkMargins:
-        bits, n_features = DistinctBits.from_state(state), int(state["n_features"])
-        weights = _stored_single(state, "weights", (n_features, bits.n_distinct))
-        intercepts = _stored_single(state, "intercepts", (bits.n_distinct,))
-        hidden_weights = _stored_single(state, "hidden_weights", (n_features, None))
-        n_hidden = hidden_weights.shape[1]
-        if n_hidden > MOST_HIDDEN:
-            raise ValueError(f"hidden_weights must have at most {MOST_HIDDEN} columns, got {n_hidden}")
-        hidden_intercepts = _stored_single(state, "hidden_intercepts", (n_hidden,))
-        output_weights = _stored_single(state, "output_weights", (n_hidden, bits.n_distinct))
-        unit_rows = state.get("unit_rows")
-        if not isinstance(unit_rows, bool):
-            raise ValueError(f"unit_rows must be true or false, got {unit_rows!r}")
-        scale = stored_number(state, "scale", most=n_features * LARGEST_FEATURE)
-        parts = (weights, intercepts, hidden_weights, hidden_intercepts, output_weights, unit_rows, scale)
-        return cls(*parts, bits, state["description"])
 
 
 def rows_and_norms(panel: NDArray[Any], smallest: float, least: float) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -154,14 +144,3 @@ def rows_and_norms(panel: NDArray[Any], smallest: float, least: float) -> tuple[
         panel[odd], norms[odd] = rows, np.sqrt(np.einsum("ij,ij->i", rows, rows))
         norms[odd[norms[odd] * largest <= smallest]] = np.inf
     return panel, norms[:, None]
-
-
-def _single(array: NDArray[Any]) -> NDArray[np.float32]:
-    return np.ascontiguousarray(array, dtype=np.float32)
-
-
-def _stored_single(state: dict[str, Any], name: str, shape: tuple[int | None, ...]) -> NDArray[Any]:
-    array = stored_array(state, name, shape)
-    if array.dtype != np.float32:
-        raise ValueError(f"{name} must be an array of float32, got {array.dtype}")
-    return array

@@ -2,29 +2,36 @@
 
 The kernel is computed once, O(n² n_features). LibSVM (through scikit-learn) solves each bit on it, in threads, because
 it releases the GIL. Only rows that support some bit are stored. With more than `max_gram_rows` rows Nyström landmarks
-are used, linear in n.
+are used, linear in n, and the loss is the squared hinge, for all bits at once.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
 from sklearn.svm import SVC
 
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import positive
 from hashlearn.core.jobs import fit_each
 from hashlearn.core.threads import one_blas_thread
-from hashlearn.hash_functions.base import Training
-from hashlearn.hash_functions.expansion import KernelExpansion
 from hashlearn.hash_functions.fitted import Rows
-from hashlearn.hash_functions.kernel_method import KernelMethod, nystroem_svm
-from hashlearn.hash_functions.kernels import RBFPoints, choose_gamma
+from hashlearn.hash_functions.hash_function import Training
+from hashlearn.hash_functions.kernel_ridge import KernelMethod, NystroemFeatures
+from hashlearn.hash_functions.kernels import KernelExpansion, RBFPoints, choose_gamma
 
 CACHE_MEGABYTES = 500
+FREE_INTERCEPT = 1e-6  # weight of the intercept's square relative to a coefficient's
+PASSES = 15  # the first is ridge regression: 96.3 % of an exact SVM's MNIST bits with 300 landmarks, ten: 97.0 %
+SETTLED = 1e-3  # relative change of the weights that ends the passes
+
+BlockFunction = Callable[[int, int], FloatArray]
 
 
 @dataclass(frozen=True)
@@ -101,3 +108,61 @@ def _fit_one(K: FloatArray, y: NDArray[np.int8], C: float, tol: float) -> tuple[
     svc = SVC(kernel="precomputed", C=C, tol=tol, cache_size=CACHE_MEGABYTES).fit(K, y)
     coefficients[svc.support_] = svc.dual_coef_.ravel()
     return coefficients, float(svc.intercept_[0])
+
+
+def nystroem_svm(features: NystroemFeatures, codes: NDArray[np.int8], C: float) -> tuple[FloatArray, FloatArray]:
+    """Coefficients and intercepts that minimize ½‖f‖² + C Σ max(0, 1 − y f)², all bits together."""
+    m = features.m
+    penalties = np.full(m + 1, 0.5 / C)
+    penalties[m] *= FREE_INTERCEPT
+    svm = SquaredHinge(features.rows, features.gram, penalties, features.sum_blocks)
+    W = svm.fit(codes, np.zeros((m + 1, codes.shape[1])), PASSES, SETTLED)
+    return features.coefficients(W[:m]), W[m]
+
+
+class SquaredHinge:
+    """For every bit y: min ½ Σ_j p_j w_j² + ½ Σ_i max(0, 1 − y_i f(x_i))², with f(x) = xᵀw and an intercept.
+
+    The curvature of every bit is at most H = XᵀX + Diag(p), that of ridge regression. One Cholesky factor of H gives
+    steps that lower the loss of every bit; the first from 0 is ridge regression itself. With momentum a few steps are
+    enough. A step is two products with the rows.
+
+    Parameters
+    ----------
+    rows : ``rows(first, last)`` are rows of X
+    gram : XᵀX for rows with a last entry 1, which belongs to the intercept
+    penalties : p, the last one of the intercept
+    sum_blocks : the sum of a function of (first, last) over blocks of all rows
+    """
+
+    def __init__(
+        self,
+        rows: Callable[[int, int], NDArray[Any]],
+        gram: FloatArray,
+        penalties: FloatArray,
+        sum_blocks: Callable[[BlockFunction], FloatArray],
+    ) -> None:
+        self.rows, self.penalties, self.sum_blocks = rows, penalties[:, None], sum_blocks
+        self.factor = cho_factor(gram + np.diag(penalties), lower=True, overwrite_a=True)
+
+    def fit(self, codes: NDArray[np.int8], W: FloatArray, n_steps: int, tol: float = 0.0) -> FloatArray:
+        """Weights (n_features + 1, n_bits) after ``n_steps`` from W, fewer if one changes them by ``tol`` at most."""
+        ahead, momentum = W, 1.0
+        for _ in range(n_steps):
+            slope = self.penalties * ahead - self.sum_blocks(partial(self._descent, codes, ahead))
+            last, W = W, ahead - cho_solve(self.factor, slope)
+            change = W - last
+            if np.linalg.norm(change) <= tol * np.linalg.norm(W):
+                break
+            if float(np.vdot(slope, change)) > 0.0:  # the momentum points uphill: restart it
+                momentum = 1.0
+            last_momentum, momentum = momentum, 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum * momentum))
+            ahead = W + (last_momentum - 1.0) / momentum * change
+        return W
+
+    def _descent(self, codes: NDArray[np.int8], W: FloatArray, first: int, last: int) -> FloatArray:
+        """Minus the gradient of the loss over a block of rows."""
+        rows = self.rows(first, last)
+        y, narrow = codes[first:last].astype(rows.dtype), W.astype(rows.dtype)
+        descent = y * np.maximum(1.0 - y * (rows @ narrow[:-1] + narrow[-1]), 0.0)
+        return np.vstack([rows.T @ descent, descent.sum(axis=0)]).astype(np.float64)

@@ -1,77 +1,108 @@
-"""Checks of arrays that come from a file: what is wrong there must be an error, never a wild read or a NaN later."""
+"""The schema of fitted functions: what a model file holds of them, and the checks of what it gives back.
+
+What is wrong in a file must be an error, never a wild read or a NaN later.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from hashlearn.core.threads import map_row_blocks
+from hashlearn.core.checks import checked_csr
+from hashlearn.core.rows import largest_entry
 
 REAL = (np.float32, np.float64)  # what the evaluators know
 SMALLEST_SCALE = float(np.finfo(np.float64).tiny)
+LARGEST = float(np.finfo(np.float64).max)
 
 
-def stored_array(
-    state: dict[str, Any], name: str, shape: Sequence[int | None], kind: str = "f", *, may_be_infinite: bool = False
-) -> NDArray[Any]:
-    """``state[name]``, refused unless it is an array of that shape (None: any length) and kind ("f" or "i").
+class Stored(NamedTuple):
+    """One attribute of fitted functions as a file holds it.
 
-    Kind "f" is float32 or float64, and every entry must be finite; ``may_be_infinite`` allows +inf as well.
-
-    >>> stored_array({"weights": np.ones((3, 2))}, "weights", (3, None)).shape
-    (3, 2)
-    >>> stored_array({"weights": np.ones((3, 2))}, "weights", (4, None))
-    Traceback (most recent call last):
-        ...
-    ValueError: weights must have shape (4, any), got (3, 2)
-    >>> stored_array({"weights": np.array([1.0, np.nan])}, "weights", (2,))
-    Traceback (most recent call last):
-        ...
-    ValueError: weights must be finite, got NaN or infinity
+    Parameters
+    ----------
+    shape : names of the dimensions; the first array with a dimension of this name says how long it is
+    kind : "real" (finite, float32 or float64), "float32" (finite), "threshold" (+inf is allowed as well),
+        "rows" (finite, dense or CSR), "integer"; and with an empty shape "number" or "flag"
+    least, most : range of a number or of integers; the name of a dimension stands for the largest index in it
     """
-    array = state.get(name)
-    known = isinstance(array, np.ndarray) and (array.dtype.kind == "i" if kind == "i" else array.dtype in REAL)
-    if not isinstance(array, np.ndarray) or not known:
-        what = "missing" if array is None else f"{type(array).__name__} {getattr(array, 'dtype', '')}".strip()
-        wanted = "real numbers, float32 or float64" if kind == "f" else "integers"
-        raise ValueError(f"{name} must be an array of {wanted}, got {what}")
-    if array.ndim != len(shape) or any(want not in (None, got) for want, got in zip(shape, array.shape, strict=True)):
-        wanted = ", ".join("any" if want is None else str(want) for want in shape)
-        raise ValueError(f"{name} must have shape ({wanted}), got {array.shape}")
-    if kind == "f" and not may_be_infinite and not largest_entry(array) < np.inf:
-        raise ValueError(f"{name} must be finite, got NaN or infinity")
-    if may_be_infinite and array.size and not array.min() > -np.inf:
-        raise ValueError(f"{name} must be finite or +inf, got NaN or -inf")
-    return array
 
+    shape: tuple[str, ...] = ()
+    kind: str = "real"
+    least: float = SMALLEST_SCALE
+    most: float | str = LARGEST
 
-def require_range(array: NDArray[Any], name: str, lowest: int, highest: int) -> None:
-    """Integers that index something must lie in it."""
-    if array.size and not (lowest <= int(array.min()) and int(array.max()) <= highest):
-        raise ValueError(f"{name} must lie from {lowest} to {highest}, got {array.min()} to {array.max()}")
+    def converted(self, value: Any) -> Any:
+        """A value of this kind as functions compute with it."""
+        dtypes: dict[str, Any] = {"real": np.float64, "threshold": np.float64, "float32": np.float32}
+        if self.kind in dtypes:
+            return np.ascontiguousarray(value, dtypes[self.kind])
+        return {"number": float, "flag": bool}.get(self.kind, lambda same: same)(value)
 
+    def parts(self, value: Any, name: str) -> dict[str, Any]:
+        """The entries of a state that hold ``value``."""
+        if sp.issparse(value):
+            return {f"{name}_{part}": getattr(value, part) for part in ("data", "indices", "indptr")}
+        return {name: value}
 
-def stored_number(
-    state: dict[str, Any], name: str, least: float = SMALLEST_SCALE, most: float = float(np.finfo(np.float64).max)
-) -> float:
-    """``state[name]`` as a float from ``least`` to ``most``; by default any positive number that is not subnormal."""
-    value = state.get(name)
-    if isinstance(value, bool) or not isinstance(value, int | float | np.number) or not least <= value <= most:
-        raise ValueError(f"{name} must be a number from {least:.3g} to {most:.3g}, got {value!r}")
-    return float(value)
+    def read(self, state: dict[str, Any], name: str, sizes: dict[str, int]) -> Any:
+        """``state[name]``, refused unless it is of this kind, shape and range. New names of dimensions enter ``sizes``.
 
+        >>> sizes = {"n_features": 3}
+        >>> Stored(("n_features", "n_bits")).read({"weights": np.ones((3, 2))}, "weights", sizes).shape, sizes
+        ((3, 2), {'n_features': 3, 'n_bits': 2})
+        >>> Stored(("n_features", "n_bits")).read({"weights": np.ones((3, 4))}, "weights", sizes)
+        Traceback (most recent call last):
+            ...
+        ValueError: weights must have shape (3, 2), got (3, 4)
+        >>> Stored(("n",)).read({"weights": np.array([1.0, np.nan])}, "weights", sizes)
+        Traceback (most recent call last):
+            ...
+        ValueError: weights must be finite, got NaN or infinity
+        """
+        if self.kind in ("flag", "number"):
+            return self._single(state.get(name), name)
+        if self.kind == "rows" and name not in state:
+            data, indices, indptr = (
+                Stored((f"{name}_{part}",), kind, -np.inf).read(state, f"{name}_{part}", sizes)
+                for part, kind in (("data", "real"), ("indices", "integer"), ("indptr", "integer"))
+            )
+            return checked_csr(data, indices, indptr, [sizes[side] for side in self.shape])
+        array = self._array(state.get(name), name)
+        expected = [sizes.get(side, "any") for side in self.shape]
+        if array.ndim != len(expected) or any(a not in ("any", b) for a, b in zip(expected, array.shape, strict=True)):
+            raise ValueError(f"{name} must have shape ({', '.join(map(str, expected))}), got {array.shape}")
+        sizes.update(zip(self.shape, array.shape, strict=True))
+        if self.kind == "integer":
+            most = sizes[self.most] - 1 if isinstance(self.most, str) else self.most
+            if array.size and not (self.least <= int(array.min()) and int(array.max()) <= most):
+                raise ValueError(f"{name} must lie from {self.least} to {most}, got {array.min()} to {array.max()}")
+        elif self.kind == "threshold":
+            if array.size and not array.min() > -np.inf:
+                raise ValueError(f"{name} must be finite or +inf, got NaN or -inf")
+        elif not largest_entry(array) < np.inf:
+            raise ValueError(f"{name} must be finite, got NaN or infinity")
+        return array
 
-def largest_entry(entries: NDArray[Any]) -> float:
-    """The largest magnitude, NaN if there is one; every entry comes from memory once, on all cores."""
-    if entries.size == 0:
-        return 0.0
-    width = entries.size // len(entries)
+    def _single(self, value: Any, name: str) -> Any:
+        if self.kind == "flag":
+            if not isinstance(value, bool):
+                raise ValueError(f"{name} must be true or false, got {value!r}")
+            return value
+        is_number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+        if not is_number or not self.least <= value <= self.most:
+            raise ValueError(f"{name} must be a number from {self.least:.3g} to {self.most:.3g}, got {value!r}")
+        return value
 
-    def block(first: int, last: int) -> float:
-        part = entries[first:last]
-        return float(np.maximum(part.max(), -part.min()))
-
-    return float(np.max(map_row_blocks(block, len(entries), width)))
+    def _array(self, value: Any, name: str) -> NDArray[Any]:
+        kinds = "integers" if self.kind == "integer" else "real numbers, float32 or float64"
+        dtype = getattr(value, "dtype", np.dtype(object))
+        if not isinstance(value, np.ndarray) or not (dtype.kind == "i" if kinds == "integers" else dtype in REAL):
+            what = "missing" if value is None else f"{type(value).__name__} {getattr(value, 'dtype', '')}".strip()
+            raise ValueError(f"{name} must be an array of {kinds}, got {what}")
+        if self.kind == "float32" and dtype != np.float32:
+            raise ValueError(f"{name} must be an array of float32, got {dtype}")
+        return value

@@ -21,10 +21,9 @@ from hashlearn.core.arrays import is_tensor
 from hashlearn.core.checks import LARGEST_FEATURE, positive, whole_number
 from hashlearn.core.labels import checked_labels, require_classes, require_unmasked
 from hashlearn.core.memory import dense_form
-from hashlearn.core.rows import all_equal, as_rows, require_finite, require_numbers
+from hashlearn.core.rows import all_equal, as_rows, largest_entry, require_finite, require_numbers
 from hashlearn.hash_functions import FittedHashFunctions, accepts_sparse
 from hashlearn.hash_functions.fitted import working_rows
-from hashlearn.hash_functions.stored import largest_entry
 from hashlearn.inference.objective import objective
 from hashlearn.targets import Distance
 

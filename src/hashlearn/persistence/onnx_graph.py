@@ -16,7 +16,7 @@ from hashlearn.core.container import PersistenceError
 from hashlearn.core.packages import require
 from hashlearn.hash_functions import DistinctBits, FittedHashFunctions, KernelExpansion, LinearMargins, NetworkMargins
 from hashlearn.hash_functions.kernels import RBFPoints
-from hashlearn.hash_functions.trees import Forest, ForestMargins
+from hashlearn.hash_functions.trees import ForestMargins
 from hashlearn.linalg.unit_rows import ZERO_ROW
 
 ML_DOMAIN = "ai.onnx.ml"
@@ -155,9 +155,10 @@ def _network(graph: Graph, x: str, functions: NetworkMargins) -> str:
     return margins
 
 
-def _trees(graph: Graph, x: str, forests: list[Forest]) -> str:
+def _trees(graph: Graph, x: str, functions: ForestMargins) -> str:
     """All trees of all bits in one operator; node k of tree t is number t · n_nodes + k."""
-    features, thresholds, leaves = (np.array([getattr(f, part) for f in forests]) for part in Forest._fields)
+    features, leaves = functions.forest_features, functions.forest_leaves
+    thresholds = functions.forest_thresholds
     n_bits, n_trees, n_nodes = features.shape
     if n_nodes == 0:  # every tree is a constant
         return graph.affine(x, np.zeros((1, 1)), leaves.sum(axis=(1, 2)))
@@ -192,5 +193,5 @@ KINDS: dict[type[FittedHashFunctions], Callable[..., str]] = {
     KernelExpansion: _kernel,
     LinearMargins: _linear,
     NetworkMargins: _network,
-    ForestMargins: lambda graph, x, functions: _trees(graph, x, functions.forests),
+    ForestMargins: _trees,
 }

@@ -17,7 +17,7 @@ from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import generator
 from hashlearn.core.threads import map_row_blocks, one_blas_thread, sum_row_blocks
 from hashlearn.hash_functions.linear import linear_functions, usable_scale
-from hashlearn.hash_functions.squared_hinge import SquaredHinge
+from hashlearn.hash_functions.rbf_svm import SquaredHinge
 from hashlearn.hashers.base import BaseHasher
 from hashlearn.inference import start_codes
 from hashlearn.linalg.gram import product, products

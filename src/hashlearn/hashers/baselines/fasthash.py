@@ -21,9 +21,8 @@ from hashlearn.core.labels import label_indicators
 from hashlearn.core.progress import ProgressCallback, tell
 from hashlearn.core.progress_bar import watched
 from hashlearn.core.threads import map_row_blocks, one_blas_thread
-from hashlearn.hash_functions.boosting import bin_rows, boost
 from hashlearn.hash_functions.distinct_bits import DistinctBits
-from hashlearn.hash_functions.trees import ForestMargins
+from hashlearn.hash_functions.trees import bin_rows, boost, forest_margins
 from hashlearn.hashers.base import BaseHasher
 
 SMALLEST_WEIGHT = 0.01
@@ -119,7 +118,7 @@ class FastHash(BaseHasher):
         self.codes_ = groups.codes
         bits = DistinctBits(np.flatnonzero(source >= 0).astype(np.intp), source, signs)
         title = f"FastHash, {self.n_trees} trees of depth {self.max_depth}, {bits.describe()}"
-        self.hash_functions_ = ForestMargins(forests, X.shape[1], bits, title)
+        self.hash_functions_ = forest_margins(forests, X.shape[1], bits, title)
         return self
 
     def _infer(self, groups: CodeGroups, rng: np.random.Generator) -> tuple[NDArray[np.int8], NDArray[np.float64]]:

@@ -14,7 +14,7 @@ h the Hamming distance of the numbers i and j, n_i the samples in cell i, s a sc
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +23,9 @@ from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import LARGEST_FEATURE, generator
 from hashlearn.core.threads import map_row_blocks, one_blas_thread, sum_row_blocks
 from hashlearn.core.thresholds import MAX_COVARIANCE
-from hashlearn.hash_functions import FittedHashFunctions, every_bit
-from hashlearn.hash_functions.fitted import PanelFunction
-from hashlearn.hash_functions.stored import require_range, stored_array, stored_number
+from hashlearn.hash_functions import DistinctBits, FittedHashFunctions, every_bit
+from hashlearn.hash_functions.fitted import PanelFunction, Rows, full_panel
+from hashlearn.hash_functions.stored import Stored
 from hashlearn.hashers.base import BaseHasher
 from hashlearn.linalg.principal_axes import principal_axes
 
@@ -107,7 +107,9 @@ class KMeansHashing(BaseHasher):
                 offsets.append(-(found.codewords**2).sum(axis=1))
             columns = np.hstack(weights)
             constant = np.concatenate(offsets) - axes.center @ columns
-        self.hash_functions_ = CodewordMargins(columns, constant, np.array(sizes), axes.scale)
+        words = f"{len(sizes)} subspaces with {len(constant)} codewords in all"
+        every = every_bit(self.n_bits)
+        self.hash_functions_ = CodewordMargins(columns, constant, np.array(sizes), axes.scale, every, words)
         return self
 
     def _subspace_sizes(self, n_components: int) -> list[int]:
@@ -144,23 +146,36 @@ def even_subspaces(variances: NDArray[Any], count: int) -> list[NDArray[np.int64
     return [np.array(part, dtype=np.int64) for part in members]
 
 
+@dataclass(eq=False)
 class CodewordMargins(FittedHashFunctions):
     """Bit t's margin: distance² to the nearest codeword with bit t = 0, less that to the nearest one with bit t = 1."""
 
     kind = "codewords"
-    stored = ("weights", "offsets", "sizes", "scale")
+    stored: ClassVar[dict[str, Stored]] = {
+        "weights": Stored(("n_features", "n_codewords")),
+        "offsets": Stored(("n_codewords",)),
+        "sizes": Stored(("n_subspaces",), "integer", 0, MOST_BITS_PER_SUBSPACE),
+        "scale": Stored(kind="number", most=LARGEST_FEATURE),
+    }
 
-    def __init__(self, weights: NDArray[Any], offsets: NDArray[Any], sizes: NDArray[Any], scale: float) -> None:
-        description = f"{len(sizes)} subspaces with {len(offsets)} codewords in all"
-        super().__init__(weights.shape[0], every_bit(int(sizes.sum())), description)
-        self.weights, self.offsets, self.sizes, self.scale = weights, offsets, sizes, scale
+    weights: NDArray[Any]
+    offsets: NDArray[Any]
+    sizes: NDArray[Any]
+    scale: float
+    bits: DistinctBits
+    description: str
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (2 ** self.sizes.astype(np.int64)).sum() != len(self.offsets) or self.sizes.sum() != self.bits.n_distinct:
+            raise ValueError("sizes must say how many of the codewords and bits belong to each subspace")
 
     def _panel_function(self, dtype: np.dtype[Any], sparse: bool) -> tuple[PanelFunction, list[NDArray[Any]]]:
-        weights, offsets = np.ascontiguousarray(self.weights, dtype=dtype), self.offsets.astype(dtype)
+        weights, offsets = self.weights.astype(dtype), self.offsets.astype(dtype)
         scale, sizes = dtype.type(self.scale), [int(size) for size in self.sizes]
 
-        def margins(panel: NDArray[Any]) -> NDArray[Any]:
-            nearness = np.ascontiguousarray(((panel / scale) @ weights + offsets).T)
+        def margins(panel: Rows) -> NDArray[Any]:
+            nearness = np.ascontiguousarray(((full_panel(panel) / scale) @ weights + offsets).T)
             bits, first = [], 0
             for size in sizes:
                 block = nearness[first : first + 2**size]
@@ -171,15 +186,6 @@ class CodewordMargins(FittedHashFunctions):
             return np.stack(bits, axis=1)
 
         return margins, [weights]
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> CodewordMargins:
-        sizes = stored_array(state, "sizes", (None,), "i")
-        require_range(sizes, "sizes", 0, MOST_BITS_PER_SUBSPACE)
-        count = int((2 ** sizes.astype(np.int64)).sum())
-        weights = stored_array(state, "weights", (int(state["n_features"]), count))
-        scale = stored_number(state, "scale", most=LARGEST_FEATURE)
-        return cls(weights, stored_array(state, "offsets", (count,)), sizes, scale)
 
 
 class AffinityKMeans(NamedTuple):

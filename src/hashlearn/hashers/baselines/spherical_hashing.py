@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.core.checks import LARGEST_FEATURE, generator
 from hashlearn.core.threads import map_row_blocks, one_blas_thread
-from hashlearn.hash_functions import FittedHashFunctions, every_bit
-from hashlearn.hash_functions.fitted import PanelFunction
-from hashlearn.hash_functions.stored import stored_array, stored_number
+from hashlearn.hash_functions import DistinctBits, FittedHashFunctions, every_bit
+from hashlearn.hash_functions.fitted import PanelFunction, Rows, full_panel
+from hashlearn.hash_functions.stored import Stored
 from hashlearn.hashers.base import BaseHasher
 
 POINTS_PER_CENTER = 5
@@ -95,7 +95,8 @@ class SphericalHashing(BaseHasher):
             log.warning("spherical hashing: overlaps still uneven after %d moves", self.max_iter)
         self.overlaps_ = overlaps
         self.centers_, self.radii_ = (centers + origin) * scale, np.sqrt(squared_radii) * scale
-        self.hash_functions_ = SphereMargins(centers, squared_radii, origin, scale)
+        words, every = f"{self.n_bits} spheres", every_bit(self.n_bits)
+        self.hash_functions_ = SphereMargins(centers, squared_radii, origin, scale, every, words)
         return self
 
     def _is_even(self, overlaps: NDArray[np.float64]) -> bool:
@@ -123,31 +124,32 @@ def _balanced(rows: NDArray[Any], centers: NDArray[Any]) -> tuple[NDArray[np.flo
         return squared_radii, inside.T @ inside / n
 
 
+@dataclass(eq=False)
 class SphereMargins(FittedHashFunctions):
     """Margins radius² − ‖x − center‖², with x divided by ``scale`` and seen from ``origin``."""
 
     kind = "spheres"
-    stored = ("centers", "squared_radii", "origin", "scale")  # "centers" is the name in model files
+    stored: ClassVar[dict[str, Stored]] = {
+        "centers": Stored(("n_distinct", "n_features")),
+        "squared_radii": Stored(("n_distinct",)),
+        "origin": Stored(("n_features",)),
+        "scale": Stored(kind="number", most=LARGEST_FEATURE),
+    }
 
-    def __init__(self, centers: NDArray[Any], squared_radii: NDArray[Any], origin: NDArray[Any], scale: float) -> None:
-        super().__init__(centers.shape[1], every_bit(len(centers)), f"{len(centers)} spheres")
-        self.centers, self.squared_radii, self.origin, self.scale = centers, squared_radii, origin, scale
+    centers: NDArray[Any]
+    squared_radii: NDArray[Any]
+    origin: NDArray[Any]
+    scale: float
+    bits: DistinctBits
+    description: str
 
     def _panel_function(self, dtype: np.dtype[Any], sparse: bool) -> tuple[PanelFunction, list[NDArray[Any]]]:
         turned = np.ascontiguousarray(2.0 * self.centers.T, dtype=dtype)
         power = (self.squared_radii - (self.centers * self.centers).sum(axis=1)).astype(dtype)
         origin, scale = self.origin.astype(dtype), dtype.type(self.scale)
 
-        def margins(panel: NDArray[Any]) -> NDArray[Any]:
-            rows = panel / scale - origin
+        def margins(panel: Rows) -> NDArray[Any]:
+            rows = full_panel(panel) / scale - origin
             return rows @ turned + power - (rows * rows).sum(axis=1)[:, None]
 
         return margins, [turned]
-
-    @classmethod
-    def from_state(cls, state: dict[str, Any]) -> SphereMargins:
-        n_features = int(state["n_features"])
-        centers = stored_array(state, "centers", (None, n_features))
-        radii = stored_array(state, "squared_radii", (len(centers),))
-        origin = stored_array(state, "origin", (n_features,))
-        return cls(centers, radii, origin, stored_number(state, "scale", most=LARGEST_FEATURE))

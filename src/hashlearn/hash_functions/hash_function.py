@@ -1,4 +1,4 @@
-"""What every hash function is: a specification that fits, and gives fitted functions."""
+"""What every hash function is: a specification whose ``fit`` gives fitted functions."""
 
 from __future__ import annotations
 
