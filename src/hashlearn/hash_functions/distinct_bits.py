@@ -67,9 +67,9 @@ class DistinctBits:
     def from_state(cls, state: dict[str, Any]) -> DistinctBits:
         """The inverse of ``state``."""
         sizes = {"n_distinct": len(state["bit_columns"]), "n_bits": len(state["bit_source"])}
-        columns = Stored(("n_distinct",), "integer", 0, "n_bits").read(state, "bit_columns", sizes)
-        source = Stored(("n_bits",), "integer", -1, "n_distinct").read(state, "bit_source", sizes)
-        signs = Stored(("n_bits",), "integer", -1, 1).read(state, "bit_signs", sizes)
+        columns = Stored("n_distinct", kind="integer", least=0, most="n_bits").read(state, "bit_columns", sizes)
+        source = Stored("n_bits", kind="integer", least=-1, most="n_distinct").read(state, "bit_source", sizes)
+        signs = Stored("n_bits", kind="integer", least=-1, most=1).read(state, "bit_signs", sizes)
         if not signs.all():
             raise ValueError("bit_signs must hold only -1 and +1")
         return cls(columns.astype(np.intp), source.astype(np.intp), signs.astype(np.int8))

@@ -12,7 +12,8 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import fields
-from typing import Any, ClassVar, TypeAlias, TypeVar
+from functools import cache
+from typing import Any, ClassVar, TypeAlias, TypeVar, get_type_hints
 
 import numpy as np
 import scipy.sparse as sp
@@ -44,12 +45,11 @@ log = logging.getLogger(__name__)
 class FittedHashFunctions(ABC):
     """Functions from features to the margins of all bits; a bit is 1 if its margin is at least 0.
 
-    A subclass is a dataclass with the fields ``bits`` and ``description``, and with ``n_features`` unless an array in
-    ``stored`` has a dimension of this name.
+    A subclass is a dataclass with the fields ``bits`` and ``description``, and with ``n_features`` unless a `Stored`
+    array has a dimension of this name. Functions without `Stored` fields cannot be stored.
     """
 
     kind: ClassVar[str]
-    stored: ClassVar[dict[str, Stored]] = {}  # what a file holds, field by field; none: these cannot be stored
 
     n_features: int
     bits: DistinctBits
@@ -57,10 +57,17 @@ class FittedHashFunctions(ABC):
 
     def __post_init__(self) -> None:
         self._prepared: dict[tuple[str, Any], Any] = {}
-        for name, entry in self.stored.items():
+        for name, entry in self.schema().items():
             setattr(self, name, value := entry.converted(getattr(self, name)))
             if "n_features" in entry.shape:
                 self.n_features = int(value.shape[entry.shape.index("n_features")])
+
+    @classmethod
+    @cache
+    def schema(cls) -> dict[str, Stored]:
+        """How a file holds the fields, those that are `Stored`."""
+        hints = get_type_hints(cls, include_extras=True)
+        return {name: hint.__metadata__[0] for name, hint in hints.items() if hasattr(hint, "__metadata__")}
 
     @property
     def n_bits(self) -> int:
@@ -122,7 +129,7 @@ class FittedHashFunctions(ABC):
 
     @abstractmethod
     def _panel_function(self, dtype: np.dtype[Any], sparse: bool) -> tuple[PanelFunction, list[NDArray[Any]]]:
-        """A function from a panel of rows to the margins of the distinct bits, and the matrices of its dense products."""
+        """A function from a panel of rows to the margins of the distinct bits, and the factors of dense products."""
 
     def _function(self, dtype: np.dtype[Any], sparse: bool) -> PanelFunction:
         """The panel function whose margins are finite, and the same for a row in every batch."""
@@ -170,7 +177,7 @@ class FittedHashFunctions(ABC):
 
     def state(self) -> dict[str, Any]:
         """Everything needed to rebuild these functions: arrays and plain JSON values only."""
-        if not self.stored:
+        if not self.schema():
             from hashlearn.hash_functions import HASH_FUNCTIONS  # every hash function with a name can be stored
 
             raise TypeError(
@@ -178,7 +185,7 @@ class FittedHashFunctions(ABC):
                 f"use one of {', '.join(HASH_FUNCTIONS)} if that matters"
             )
         state = {"kind": self.kind, "n_features": self.n_features, "description": self.description, **self.bits.state()}
-        for name, entry in self.stored.items():
+        for name, entry in self.schema().items():
             state |= entry.parts(getattr(self, name), name)
         return state
 
@@ -188,7 +195,7 @@ class FittedHashFunctions(ABC):
         bits, n_features = DistinctBits.from_state(state), int(state["n_features"])
         sizes = {"n_features": n_features, "n_bits": bits.n_bits, "n_distinct": bits.n_distinct}
         values = {"bits": bits, "description": state["description"], "n_features": n_features}
-        values |= {name: entry.read(state, name, sizes) for name, entry in cls.stored.items()}
+        values |= {name: entry.read(state, name, sizes) for name, entry in cls.schema().items()}
         return cls(**{field.name: values[field.name] for field in fields(cls)})  # type: ignore[arg-type]
 
     def __getstate__(self) -> dict[str, Any]:

@@ -20,21 +20,19 @@ from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
-from typing import Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.spatial.distance import pdist
-from sklearn.neighbors import NearestNeighbors
 
 from hashlearn.core.arrays import FloatArray, is_tensor, tensor_like
 from hashlearn.core.checks import positive
-from hashlearn.core.threads import map_threads, one_blas_thread
+from hashlearn.core.threads import map_row_blocks, map_threads, one_blas_thread
 from hashlearn.hash_functions.distinct_bits import DistinctBits
 from hashlearn.hash_functions.fitted import FittedHashFunctions, PanelFunction, Rows, full_panel
 from hashlearn.hash_functions.stored import Stored
-from hashlearn.linalg.nearest import nearest_rows
+from hashlearn.linalg.gram import column_means
 
 GRAM_BLOCK = 512
 NEIGHBORS = 50
@@ -126,17 +124,11 @@ class KernelExpansion(FittedHashFunctions):
     """The margin of bit b at x is Σ_i coefficients[i, b] k(x, points[i]) + intercepts[b], for each distinct bit."""
 
     kind = "kernel_expansion"
-    stored: ClassVar[dict[str, Stored]] = {
-        "gamma": Stored(kind="number"),
-        "coefficients": Stored(("n_points", "n_distinct")),
-        "intercepts": Stored(("n_distinct",)),
-        "points": Stored(("n_points", "n_features"), "rows"),
-    }
 
-    points: Rows
-    gamma: float
-    coefficients: FloatArray
-    intercepts: FloatArray
+    points: Annotated[Rows, Stored("n_points", "n_features", kind="rows")]
+    gamma: Annotated[float, Stored(kind="number")]
+    coefficients: Annotated[FloatArray, Stored("n_points", "n_distinct")]
+    intercepts: Annotated[FloatArray, Stored("n_distinct")]
     bits: DistinctBits
     description: str
 
@@ -185,25 +177,31 @@ def _typical_squared_distance(X: Rows, rng: np.random.Generator) -> float:
     if n < 2:
         return 0.0
     sample = np.arange(n) if n <= SAMPLED_ROWS else np.sort(rng.choice(n, SAMPLED_ROWS, replace=False))
-    size = _neighbor_distances(X, sample, min(NEIGHBORS, n - 1))
-    if size > 0.0:
+    center = 0.0 if sp.issparse(X) else column_means(X)
+
+    def centered(part: Any) -> Rows:
+        rows = X[part].astype(np.float64)
+        return rows if sp.issparse(rows) else rows - center
+
+    queries, count = centered(sample), min(NEIGHBORS + 1, n)  # the nearest row is the query itself
+
+    def nearest(first: int, last: int) -> FloatArray:
+        squares = _squared_distances(queries, centered(slice(first, last)))
+        return np.partition(squares, min(count, last - first) - 1, axis=1)[:, :count]
+
+    near = np.sort(np.hstack(map_row_blocks(nearest, n, X.shape[1])), axis=1)[:, 1:count]
+    if (size := float(near.mean())) > 0.0:
         return size
-    rows = X[sample]
-    if sp.issparse(rows):
-        rows = rows[:, np.unique(rows.indices)].toarray()
-    apart = pdist(rows.astype(np.float64), "sqeuclidean")
+    apart = _squared_distances(queries, queries)[np.triu_indices(len(sample), 1)]
     return float(np.median(apart)) or float(apart.mean())
 
 
-def _neighbor_distances(X: Rows, sample: NDArray[np.intp], k: int) -> float:
-    """The mean squared distance from each sampled row to its k nearest other rows."""
-    if sp.issparse(X):  # the row itself is among the k + 1 nearest
-        squares = NearestNeighbors(n_neighbors=k + 1, algorithm="brute").fit(X).kneighbors(X[sample])[0] ** 2
-        squares[squares <= ROUNDING * _squared_norms(X[sample])[:, None]] = 0.0
-        return float(squares.sum() / (len(sample) * k))
-    near = nearest_rows(X[sample], X, k, own=sample)
-    pairs = zip(X[sample].astype(np.float64), near, strict=True)
-    return float(np.mean([np.square(X[others] - row).sum() / k for row, others in pairs]))
+def _squared_distances(A: Rows, B: Rows) -> FloatArray:
+    """Between all rows of A and of B; what is nothing but rounding becomes 0."""
+    norms, products = _squared_norms(A)[:, None], A @ B.T
+    squares = norms + _squared_norms(B) - 2.0 * (products.toarray() if sp.issparse(products) else products)
+    squares[squares <= ROUNDING * norms] = 0.0
+    return np.asarray(squares)
 
 
 def _variance(X: Rows, axis: int | None = None) -> float:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,6 +22,7 @@ from sklearn.svm import LinearSVC
 from hashlearn.core.arrays import FloatArray, tensor_like
 from hashlearn.core.checks import positive, whole_number
 from hashlearn.core.jobs import fit_each
+from hashlearn.core.rows import largest_entry
 from hashlearn.core.threads import one_blas_thread, sum_row_blocks
 from hashlearn.hash_functions.distinct_bits import DistinctBits, every_bit
 from hashlearn.hash_functions.fitted import FittedHashFunctions, PanelFunction, Rows, full_panel
@@ -29,7 +30,6 @@ from hashlearn.hash_functions.hash_function import HashFunction, Training
 from hashlearn.hash_functions.stored import Stored
 from hashlearn.linalg.gram import column_means
 
-UNDERFLOW = 1e-140  # squares of smaller entries lose digits
 DEFAULT_ALPHA = 1e-4
 
 
@@ -38,13 +38,9 @@ class LinearMargins(FittedHashFunctions):
     """A weight for each feature and distinct bit, an intercept for each distinct bit."""
 
     kind = "linear"
-    stored: ClassVar[dict[str, Stored]] = {
-        "weights": Stored(("n_features", "n_distinct")),
-        "intercepts": Stored(("n_distinct",)),
-    }
 
-    weights: FloatArray
-    intercepts: FloatArray
+    weights: Annotated[FloatArray, Stored("n_features", "n_distinct")]
+    intercepts: Annotated[FloatArray, Stored("n_distinct")]
     bits: DistinctBits
     description: str
 
@@ -72,13 +68,11 @@ def usable_scale(scale: float, dtype: np.dtype[Any]) -> float:
 def typical_norm(X: Rows) -> float:
     """The root of the mean squared row norm; 1 if X is zero. Dividing by it makes C mean the same for any units."""
     entries = X.data if sp.issparse(X) else X
-    norm = float(np.sqrt(np.square(entries, dtype=np.float64).sum() / X.shape[0]))
-    if UNDERFLOW < norm < np.inf:
-        return norm
-    largest = float(max(entries.max(), -entries.min())) if entries.size else 0.0
+    largest = largest_entry(entries)
     if not 0.0 < largest < np.inf:
         return 1.0
-    norm = largest * float(np.sqrt(np.square(np.divide(entries, largest, dtype=np.float64)).sum() / X.shape[0]))
+    power = 2.0 ** np.floor(np.log2(largest))  # so that no square overflows or loses digits, and none rounds
+    norm = power * float(np.sqrt(np.square(np.divide(entries, power, dtype=np.float64)).sum() / X.shape[0]))
     return max(norm, 1e8 * float(np.finfo(X.dtype).tiny))  # weights are divided by it, and must stay finite
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,23 +41,14 @@ class NetworkMargins(FittedHashFunctions):
     """
 
     kind = "network"
-    stored: ClassVar[dict[str, Stored]] = {
-        "weights": Stored(("n_features", "n_distinct"), "float32"),
-        "intercepts": Stored(("n_distinct",), "float32"),
-        "hidden_weights": Stored(("n_features", "n_hidden"), "float32"),
-        "hidden_intercepts": Stored(("n_hidden",), "float32"),
-        "output_weights": Stored(("n_hidden", "n_distinct"), "float32"),
-        "unit_rows": Stored(kind="flag"),
-        "scale": Stored(kind="number", most=LARGEST_SCALE),
-    }
 
-    weights: NDArray[Any]
-    intercepts: NDArray[Any]
-    hidden_weights: NDArray[Any]
-    hidden_intercepts: NDArray[Any]
-    output_weights: NDArray[Any]
-    unit_rows: bool
-    scale: float
+    weights: Annotated[NDArray[Any], Stored("n_features", "n_distinct", kind="float32")]
+    intercepts: Annotated[NDArray[Any], Stored("n_distinct", kind="float32")]
+    hidden_weights: Annotated[NDArray[Any], Stored("n_features", "n_hidden", kind="float32")]
+    hidden_intercepts: Annotated[NDArray[Any], Stored("n_hidden", kind="float32")]
+    output_weights: Annotated[NDArray[Any], Stored("n_hidden", "n_distinct", kind="float32")]
+    unit_rows: Annotated[bool, Stored(kind="flag")]
+    scale: Annotated[float, Stored(kind="number", most=LARGEST_SCALE)]
     bits: DistinctBits
     description: str
 

@@ -5,7 +5,7 @@ What is wrong in a file must be an error, never a wild read or a NaN later.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,21 +19,21 @@ SMALLEST_SCALE = float(np.finfo(np.float64).tiny)
 LARGEST = float(np.finfo(np.float64).max)
 
 
-class Stored(NamedTuple):
-    """One attribute of fitted functions as a file holds it.
+class Stored:
+    """How a file holds one field of fitted functions, which declare it as ``name: Annotated[its_type, Stored(…)]``.
 
     Parameters
     ----------
     shape : names of the dimensions; the first array with a dimension of this name says how long it is
     kind : "real" (finite, float32 or float64), "float32" (finite), "threshold" (+inf is allowed as well),
-        "rows" (finite, dense or CSR), "integer"; and with an empty shape "number" or "flag"
+        "rows" (finite, dense or CSR), "integer"; and without a shape "number" or "flag"
     least, most : range of a number or of integers; the name of a dimension stands for the largest index in it
     """
 
-    shape: tuple[str, ...] = ()
-    kind: str = "real"
-    least: float = SMALLEST_SCALE
-    most: float | str = LARGEST
+    def __init__(
+        self, *shape: str, kind: str = "real", least: float = SMALLEST_SCALE, most: float | str = LARGEST
+    ) -> None:
+        self.shape, self.kind, self.least, self.most = shape, kind, least, most
 
     def converted(self, value: Any) -> Any:
         """A value of this kind as functions compute with it."""
@@ -52,13 +52,13 @@ class Stored(NamedTuple):
         """``state[name]``, refused unless it is of this kind, shape and range. New names of dimensions enter ``sizes``.
 
         >>> sizes = {"n_features": 3}
-        >>> Stored(("n_features", "n_bits")).read({"weights": np.ones((3, 2))}, "weights", sizes).shape, sizes
+        >>> Stored("n_features", "n_bits").read({"weights": np.ones((3, 2))}, "weights", sizes).shape, sizes
         ((3, 2), {'n_features': 3, 'n_bits': 2})
-        >>> Stored(("n_features", "n_bits")).read({"weights": np.ones((3, 4))}, "weights", sizes)
+        >>> Stored("n_features", "n_bits").read({"weights": np.ones((3, 4))}, "weights", sizes)
         Traceback (most recent call last):
             ...
         ValueError: weights must have shape (3, 2), got (3, 4)
-        >>> Stored(("n",)).read({"weights": np.array([1.0, np.nan])}, "weights", sizes)
+        >>> Stored("n_bits").read({"weights": np.array([1.0, np.nan])}, "weights", sizes)
         Traceback (most recent call last):
             ...
         ValueError: weights must be finite, got NaN or infinity
@@ -66,10 +66,9 @@ class Stored(NamedTuple):
         if self.kind in ("flag", "number"):
             return self._single(state.get(name), name)
         if self.kind == "rows" and name not in state:
-            data, indices, indptr = (
-                Stored((f"{name}_{part}",), kind, -np.inf).read(state, f"{name}_{part}", sizes)
-                for part, kind in (("data", "real"), ("indices", "integer"), ("indptr", "integer"))
-            )
+            data = Stored(f"{name}_entries").read(state, f"{name}_data", sizes)
+            indices, indptr = state.get(f"{name}_indices"), state.get(f"{name}_indptr")
+            sizes.setdefault(self.shape[0], np.size(indptr) - 1)
             return checked_csr(data, indices, indptr, [sizes[side] for side in self.shape])
         array = self._array(state.get(name), name)
         expected = [sizes.get(side, "any") for side in self.shape]

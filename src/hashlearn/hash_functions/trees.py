@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -92,15 +92,12 @@ class ForestMargins(FittedHashFunctions):
     """A forest for each distinct bit; the margin is the sum of its leaves. A threshold of +inf sends every row left."""
 
     kind = "forests"
-    stored: ClassVar[dict[str, Stored]] = {
-        "forest_features": Stored(("n_distinct", "n_trees", "n_nodes"), "integer", 0, "n_features"),
-        "forest_thresholds": Stored(("n_distinct", "n_trees", "n_nodes"), "threshold"),
-        "forest_leaves": Stored(("n_distinct", "n_trees", "n_leaves")),
-    }
 
-    forest_features: NDArray[np.int32]
-    forest_thresholds: NDArray[np.float64]
-    forest_leaves: NDArray[np.float64]
+    forest_features: Annotated[
+        NDArray[np.int32], Stored("n_distinct", "n_trees", "n_nodes", kind="integer", least=0, most="n_features")
+    ]
+    forest_thresholds: Annotated[NDArray[np.float64], Stored("n_distinct", "n_trees", "n_nodes", kind="threshold")]
+    forest_leaves: Annotated[NDArray[np.float64], Stored("n_distinct", "n_trees", "n_leaves")]
     n_features: int
     bits: DistinctBits
     description: str

@@ -60,7 +60,7 @@ class FastHash(BaseHasher):
     Deviations
     ----------
     Gentle AdaBoost instead of AdaBoost, with the publication's weight trimming and random features (see
-    `hash_functions.boosting`).
+    `hash_functions.trees`).
 
     References
     ----------

@@ -14,7 +14,7 @@ h the Hamming distance of the numbers i and j, n_i the samples in cell i, s a sc
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -151,17 +151,11 @@ class CodewordMargins(FittedHashFunctions):
     """Bit t's margin: distance² to the nearest codeword with bit t = 0, less that to the nearest one with bit t = 1."""
 
     kind = "codewords"
-    stored: ClassVar[dict[str, Stored]] = {
-        "weights": Stored(("n_features", "n_codewords")),
-        "offsets": Stored(("n_codewords",)),
-        "sizes": Stored(("n_subspaces",), "integer", 0, MOST_BITS_PER_SUBSPACE),
-        "scale": Stored(kind="number", most=LARGEST_FEATURE),
-    }
 
-    weights: NDArray[Any]
-    offsets: NDArray[Any]
-    sizes: NDArray[Any]
-    scale: float
+    weights: Annotated[NDArray[Any], Stored("n_features", "n_codewords")]
+    offsets: Annotated[NDArray[Any], Stored("n_codewords")]
+    sizes: Annotated[NDArray[Any], Stored("n_subspaces", kind="integer", least=0, most=MOST_BITS_PER_SUBSPACE)]
+    scale: Annotated[float, Stored(kind="number", most=LARGEST_FEATURE)]
     bits: DistinctBits
     description: str
 

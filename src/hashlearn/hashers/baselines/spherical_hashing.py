@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -129,17 +129,11 @@ class SphereMargins(FittedHashFunctions):
     """Margins radius² − ‖x − center‖², with x divided by ``scale`` and seen from ``origin``."""
 
     kind = "spheres"
-    stored: ClassVar[dict[str, Stored]] = {
-        "centers": Stored(("n_distinct", "n_features")),
-        "squared_radii": Stored(("n_distinct",)),
-        "origin": Stored(("n_features",)),
-        "scale": Stored(kind="number", most=LARGEST_FEATURE),
-    }
 
-    centers: NDArray[Any]
-    squared_radii: NDArray[Any]
-    origin: NDArray[Any]
-    scale: float
+    centers: Annotated[NDArray[Any], Stored("n_distinct", "n_features")]
+    squared_radii: Annotated[NDArray[Any], Stored("n_distinct")]
+    origin: Annotated[NDArray[Any], Stored("n_features")]
+    scale: Annotated[float, Stored(kind="number", most=LARGEST_FEATURE)]
     bits: DistinctBits
     description: str
 
