@@ -27,7 +27,7 @@ import scipy.sparse as sp
 from hashlearn import bqp
 from hashlearn.bqp.methods.exact import enumerate_signs
 from hashlearn.bqp.operators import LowRank, Operator, as_operator
-from hashlearn.bqp.sdr.certificate import dual_bound, low_rank_bound, shifted_bound
+from hashlearn.bqp.sdr.certificate import dual_bound, factored_bound, low_rank_bound
 
 Generator = np.random.Generator
 LOG_CHUNK = 12  # sign vectors are tried 2¹² at a time
@@ -260,14 +260,15 @@ def direct_claims(problem: ExactProblem, rng: Generator) -> Iterator[Claim]:
     if problem.tight is not None:
         duals += [problem.tight, problem.tight * (1.0 + 1e-15 * rng.standard_normal(A.n))]
     for y in duals:
-        yield Claim("shifted", shifted_bound(A, y, rng).bound)
+        yield Claim("factored", factored_bound(A, y, rng).bound)
         yield Claim("dual", dual_bound(A, y, rng).bound)
         yield Claim("chebyshev", dual_bound(A, y, rng, proof_limit=0).bound)
         if A.is_low_rank and A.rank:
-            tightest = low_rank_bound(A, -y)
+            proof = A.rows.proof_gram(-y)
+            tightest = low_rank_bound(proof, A.weights)
             yield Claim("low rank", tightest.bound)
             above = tightest.bound * (1.0 - 10.0 ** rng.uniform(-16, -8))
-            yield Claim("low rank, enough", low_rank_bound(A, -y, above, 0.5 * above, False).bound)
+            yield Claim("low rank, enough", low_rank_bound(proof, A.weights, above, 0.5 * above, False).bound)
 
 
 def solved_claims(problem: ExactProblem, seed: int) -> Iterator[tuple[Claim, bqp.Solution]]:

@@ -93,7 +93,7 @@ def sdr(W: sp.csr_array, options: argparse.Namespace) -> dict[str, Any]:
 
 def mixing(W: sp.csr_array, options: argparse.Namespace) -> dict[str, Any]:
     """Plain mixing: v_i ← −g_i/‖g_i‖ in order, with √(2n) columns at most 64, until a sweep gains less than `STOP`."""
-    from hashlearn.bqp.sdr.mixing import _sweep_sparse
+    from hashlearn.bqp.sdr.steps import _sweep
 
     n = W.shape[0]
     V = np.random.default_rng(0).standard_normal((n, min(int(np.sqrt(2 * n)) + 1, 64)))
@@ -102,7 +102,7 @@ def mixing(W: sp.csr_array, options: argparse.Namespace) -> dict[str, Any]:
     indices, pointers = W.indices.astype(np.int64), W.indptr.astype(np.int64)
     started = time.perf_counter()
     while time.perf_counter() - started < options.limit:
-        if _sweep_sparse(W.data, indices, pointers, zeros, V, norms, 1.0, order) <= STOP * norms.sum():
+        if _sweep(W.data, indices, pointers, zeros, V, norms, 1.0, order) <= STOP * norms.sum():
             break
     return {"value": float(np.sum(V * (W @ V)))}
 
@@ -113,10 +113,8 @@ def pymanopt_cg(W: sp.csr_array, options: argparse.Namespace) -> dict[str, Any]:
     from pymanopt.manifolds import Oblique
     from pymanopt.optimizers import ConjugateGradient
 
-    from hashlearn.bqp.sdr.general import columns_for
-
     n = W.shape[0]
-    manifold = Oblique(max(16, columns_for(n)), n)
+    manifold = Oblique(max(16, 8 * int(np.ceil(n ** (1.0 / 3.0) / 8.0))), n)
 
     @pymanopt.function.numpy(manifold)
     def cost(point: Any) -> float:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from hashlearn import bqp
 from hashlearn.bqp.operators import LowRank, Sparse, as_operator
 from hashlearn.bqp.sdr import chebyshev
-from hashlearn.bqp.sdr.certificate import dual_bound, low_rank_bound, shifted_bound
-from hashlearn.bqp.sdr.chebyshev import metric
+from hashlearn.bqp.sdr.certificate import dual_bound, factored_bound, low_rank_bound
+from hashlearn.bqp.sdr.chebyshev import scaling_weights
 from tests.bqp.problems import brute_force
 
 
@@ -28,18 +28,18 @@ def test_low_rank_bound_holds_for_any_d(seed, n, rank):
     A = LowRank(P, rng.standard_normal(rank))
     d = np.abs(rng.standard_normal(n)) ** rng.integers(1, 6)
     M = A.toarray()
-    assert low_rank_bound(A, d).bound <= brute_force(M) + 1e-12 * np.abs(M).sum()
+    assert low_rank_bound(A.rows.proof_gram(d), A.weights).bound <= brute_force(M) + 1e-12 * np.abs(M).sum()
 
 
 @settings(max_examples=200, deadline=None)
 @given(seed=st.integers(0, 10**6), n=st.integers(2, 9))
-def test_shifted_bound_holds_for_any_y(seed, n):
+def test_factored_bound_holds_for_any_y(seed, n):
     rng = np.random.default_rng(seed)
     M = rng.standard_normal((n, n))
     M += M.T
     y = 3.0 * rng.standard_normal(n)
     A = as_operator(M)
-    assert shifted_bound(A, y, rng).bound <= brute_force(M) + 1e-12 * np.abs(M).sum()
+    assert factored_bound(A, y, rng).bound <= brute_force(M) + 1e-12 * np.abs(M).sum()
     assert dual_bound(A, y, rng, proof_limit=0).bound <= brute_force(M) + 1e-12 * np.abs(M).sum()
 
 
@@ -50,19 +50,19 @@ def test_low_rank_bound_equals_the_eigenvalue_it_stands_for():
         d = 0.5 + rng.random(500)
         scaled = A.toarray() / np.sqrt(np.outer(d, d))
         smallest = np.linalg.eigvalsh(scaled)[0] if (A.weights < 0).any() else 0.0
-        bound = low_rank_bound(A, d).bound
+        bound = low_rank_bound(A.rows.proof_gram(d), A.weights).bound
         assert bound <= smallest * d.sum() + 1e-12 * np.abs(scaled).sum()
         assert bound == pytest.approx(smallest * d.sum(), rel=1e-9)
 
 
 def scaled_eigenvalue(A, y):
     """λ_min of D^{-½}(A − Diag(y))D^{-½} and Σd, by LAPACK."""
-    d = metric(A, y)
+    d = scaling_weights(A, y)
     S = (A.toarray() - np.diag(y)) / np.sqrt(np.outer(d, d))
     return np.linalg.eigvalsh(S)[0], d.sum()
 
 
-def test_shifted_bound_equals_the_eigenvalue_it_stands_for():
+def test_factored_bound_equals_the_eigenvalue_it_stands_for():
     rng = np.random.default_rng(1)
     for n, accuracy in ((30, 1e-7), (600, 1e-7), (1200, 0.5)):  # dense eigenvalues, and a test that stops when it fails
         half = sp.random_array((n, n), density=0.05, rng=rng)
@@ -70,14 +70,14 @@ def test_shifted_bound_equals_the_eigenvalue_it_stands_for():
         y = -rng.random(n)
         value, total = scaled_eigenvalue(A, y)
         expected = y.sum() + value * total
-        bound = shifted_bound(A, y, rng).bound
+        bound = factored_bound(A, y, rng).bound
         assert bound <= expected
         assert bound == pytest.approx(expected, rel=accuracy)
 
 
 def semidefinite_dual(A, y):
     """y + λ·d with A − Diag(y + λd) ⪰ 0 and singular."""
-    return y + scaled_eigenvalue(A, y)[0] * metric(A, y)
+    return y + scaled_eigenvalue(A, y)[0] * scaling_weights(A, y)
 
 
 def test_chebyshev_bound_is_below_and_not_far():
@@ -141,7 +141,7 @@ def test_direction_is_one_of_descent():
     rng = np.random.default_rng(3)
     A = LowRank(rng.standard_normal((300, 5)), [-1.0, -2.0, 1.0, -3.0, 2.0])
     u = np.linalg.eigh(A.toarray())[1][:, 0]
-    direction = low_rank_bound(A, np.ones(300)).direction
+    direction = low_rank_bound(A.rows.proof_gram(np.ones(300)), A.weights).direction
     cosine = direction @ (A.P.T @ u) / np.linalg.norm(direction) / np.linalg.norm(A.P.T @ u)
     assert abs(cosine) == pytest.approx(1.0, abs=1e-9)
 
@@ -155,9 +155,10 @@ def test_a_bound_that_is_enough_is_verified_or_replaced():
     rng = np.random.default_rng(5)
     A = LowRank(rng.standard_normal((40, 6)), [1.0, 2.0, -1.0, -3.0, -0.5, -2.0])
     d = rng.uniform(0.5, 2.0, 40)
-    tightest = low_rank_bound(A, d).bound
-    assert low_rank_bound(A, d, enough=1.01 * tightest).bound == pytest.approx(1.01 * tightest, rel=1e-12)
-    assert low_rank_bound(A, d, enough=0.99 * tightest).bound == tightest
+    proof, w = A.rows.proof_gram(d), A.weights
+    tightest = low_rank_bound(proof, w).bound
+    assert low_rank_bound(proof, w, enough=1.01 * tightest).bound == pytest.approx(1.01 * tightest, rel=1e-12)
+    assert low_rank_bound(proof, w, enough=0.99 * tightest).bound == tightest
 
 
 @pytest.mark.parametrize("factor", [0.5, 0.9])

@@ -21,9 +21,8 @@ from hashlearn.bqp.sdr.certificate import (
     _margin,
     _scaled_bound,
     dual_bound,
+    factored_bound,
     low_rank_bound,
-    shifted_bound,
-    verified_bound,
 )
 from hashlearn.bqp.sdr.chebyshev import chebyshev_test, growth_bound, shifted_sum
 
@@ -198,7 +197,8 @@ def test_an_ill_conditioned_first_block_weakens_the_bound_and_never_breaks_it():
         P = rng.standard_normal((n, 3)) * 10.0 ** rng.uniform(3, 8)
         P[:, 2] = P[:, 0] * (1.0 + 10.0 ** rng.uniform(-12, -6)) + s
         problem = given("ill-conditioned", (P, np.array([1.0, 0.5, -1.0])))
-        bound = low_rank_bound(problem.operator, np.abs(problem.operator @ s) + 1.0).bound
+        A = problem.operator
+        bound = low_rank_bound(A.rows.proof_gram(np.abs(A @ s) + 1.0), A.weights).bound
         assert Fraction(bound) <= problem.optimum()
 
 
@@ -211,12 +211,12 @@ def test_tight_duals_of_planted_problems():
     y = A.sum(axis=1)
     optimum = Fraction(2) * -exact(half[np.triu_indices(n, 1)]).sum()
     for above in (0.0, 1e-15, 1e-13):
-        assert verified_bound(as_operator(A), y, float(optimum) * (1.0 - above)) <= optimum
-    bound = shifted_bound(as_operator(A), y, rng).bound
+        assert factored_bound(as_operator(A), y, rng, enough=float(optimum) * (1.0 - above)).bound <= optimum
+    bound = factored_bound(as_operator(A), y, rng).bound
     assert Fraction(bound) <= optimum
     assert bound == pytest.approx(float(optimum), rel=1e-7)
     enough = float(optimum) * (1.0 + 1e-6)
-    assert verified_bound(as_operator(A), y, enough) == pytest.approx(enough, rel=1e-12)
+    assert factored_bound(as_operator(A), y, rng, enough=enough).bound == pytest.approx(enough, rel=1e-12)
 
 
 def test_problems_are_scaled_exactly():

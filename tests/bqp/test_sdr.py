@@ -10,13 +10,7 @@ from hashlearn.bqp.operators import LowRank, Operator, Structured, as_operator
 from hashlearn.bqp.sdr.general import relax_general
 from hashlearn.bqp.sdr.interior_point import dense_bound, relax_small
 from hashlearn.bqp.sdr.low_rank import relax_low_rank
-from hashlearn.bqp.sdr.rounding import (
-    Relaxation,
-    Tolerance,
-    column_values,
-    draw,
-    draw_values,
-)
+from hashlearn.bqp.sdr.rounding import Relaxation, Tolerance, column_values
 from hashlearn.bqp.state import SolveState
 from tests.bqp.problems import brute_force
 
@@ -161,14 +155,18 @@ def test_paper_mode_only_rounds_and_details_tell():
     assert plain.details["mean_draw"] == pytest.approx(plain.details["expected_value"], rel=0.15)
 
 
+def all_values(relaxation: Relaxation, normals: np.ndarray) -> np.ndarray:
+    return np.concatenate([values for _, values in relaxation.draws(normals)])
+
+
 def test_draws_are_the_signs_that_are_valued():
     A = hashing_bit(200, True, np.random.default_rng(4))
     relaxation = relax_low_rank(A, Tolerance(1e-4, A.scale(), 5), 6, np.random.default_rng(0), SolveState(A))
     normals = np.random.default_rng(5).standard_normal((relaxation.rank, 7))
-    X = draw(relaxation, normals)
+    X = relaxation.draw(normals)
     assert set(np.unique(X)) == {-1.0, 1.0}
     np.testing.assert_array_equal(X, np.where(relaxation.rows() @ normals < 0, -1.0, 1.0))
-    np.testing.assert_allclose(draw_values(relaxation, normals), [A.value(x) for x in X.T])
+    np.testing.assert_allclose(all_values(relaxation, normals), [A.value(x) for x in X.T])
     np.testing.assert_allclose(column_values(as_operator(A.toarray()), X), column_values(A, X))
 
 
@@ -181,10 +179,9 @@ def test_draws_in_several_blocks_of_rows(kind, monkeypatch):
     V /= np.linalg.norm(V, axis=1, keepdims=True)
     relaxation = Relaxation(A, 0.0, -np.inf, rank=5, certificate="", unit_rows=V)
     normals = rng.standard_normal((5, 9))
-    X = draw(relaxation, normals)
+    X = relaxation.draw(normals)
     np.testing.assert_array_equal(X, np.where(V @ normals < 0.0, -1.0, 1.0))
-    if kind == "low rank":
-        np.testing.assert_allclose(draw_values(relaxation, normals), [A.value(x) for x in X.T])
+    np.testing.assert_allclose(all_values(relaxation, normals), [A.value(x) for x in X.T])
     np.testing.assert_allclose(column_values(A, X), [A.value(x) for x in X.T])
 
 

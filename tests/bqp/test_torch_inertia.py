@@ -67,15 +67,14 @@ def test_a_factorisation_that_lies_proves_nothing(monkeypatch, factorisation):
 
 def test_trials_in_place_of_the_eigenvalue():
     P, weights, d = problem(5)
-    ours = LowRank(torch.from_numpy(P), weights)
-    d_there = torch.from_numpy(d)
-    tightest = low_rank_bound(LowRank(P, weights), d).bound
+    proof = LowRank(torch.from_numpy(P), weights).rows.proof_gram(torch.from_numpy(d))
+    tightest = low_rank_bound(LowRank(P, weights).rows.proof_gram(d), weights).bound
     value = 0.999 * tightest
-    tighter = low_rank_bound(ours, d_there, enough=1.02 * tightest, value=value).bound
+    tighter = low_rank_bound(proof, weights, enough=1.02 * tightest, value=value).bound
     assert 1.02 * tightest < tighter <= tightest
-    weaker = low_rank_bound(ours, d_there, enough=0.9995 * tightest, value=value, with_direction=False)
+    weaker = low_rank_bound(proof, weights, enough=0.9995 * tightest, value=value, with_direction=False)
     assert 1.01 * tightest < weaker.bound <= tightest
     assert not weaker.direction.any()
-    asked = low_rank_bound(ours, d_there, enough=0.9995 * tightest, value=value)
+    asked = low_rank_bound(proof, weights, enough=0.9995 * tightest, value=value)
     assert asked.direction.any()
     assert asked.bound == pytest.approx(tightest, rel=1e-9)

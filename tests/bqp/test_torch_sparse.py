@@ -11,7 +11,7 @@ from tests.bqp.problems import brute_force
 torch = pytest.importorskip("torch")
 torch.set_num_threads(1)
 
-from hashlearn.bqp.sdr.device import ColoredMatrix  # noqa: E402
+from hashlearn.bqp.torch_sparse import TorchSparse  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse:UserWarning")
 
@@ -52,17 +52,44 @@ def test_bounds_hold_on_small_problems():
         assert solution.value >= best - 1e-12 * abs(W).sum()
 
 
+def test_the_operator_is_that_of_the_host():
+    W = square_torus(400, 0) + sp.diags_array(np.arange(400.0))
+    ours, host = TorchSparse(tensor(W)), bqp.as_operator(W)
+    u = np.random.default_rng(0).random(400)
+    there = torch.as_tensor(u)
+    pairs = [
+        (ours @ there, host @ u),
+        (ours.absolute_product(there), host.absolute_product(u)),
+        (ours.congruent(there).diagonal(), host.congruent(u).diagonal()),
+        (ours.congruent(there) @ there, host.congruent(u) @ u),
+        (ours.diagonal(), host.diagonal()),
+        (ours.magnitudes(), host.magnitudes()),
+    ]
+    for mine, theirs in pairs:
+        np.testing.assert_allclose(mine.numpy(), theirs, rtol=1e-13)
+    assert ours.product_roundings() == host.product_roundings()
+    assert ours.scaled(2.0).value(there) == pytest.approx(2.0 * host.value(u))
+
+
 def test_colors_are_independent_sets_and_flips_never_hurt():
     W = square_torus(400, 0)
-    A = ColoredMatrix(tensor(W))
-    order = A.order.numpy()
-    for a, b in zip(A.edges[:-1], A.edges[1:], strict=True):
-        assert W[order[a:b]][:, order[a:b]].nnz == 0
-    assert sorted(order) == list(range(400))
+    A = TorchSparse(tensor(W))
+    colors = [nodes.numpy() for nodes, _ in A.coloring.parts(torch.float32)]
+    for nodes in colors:
+        assert W[nodes][:, nodes].nnz == 0
+    assert sorted(np.concatenate(colors)) == list(range(400))
     X = torch.where(torch.rand((400, 5)) < 0.5, -1.0, 1.0)
-    before = A.values(X)
-    after = A.values(A.descend(X))
-    assert bool((after < before).all())
+    before = [A.value(x) for x in X.T]
+    after = [A.value(x) for x in A.coloring.descend(X, 100, lambda: None).T]
+    assert all(new < old for new, old in zip(after, before, strict=True))
+
+
+def test_a_start_and_a_tight_gap_are_heeded():
+    W = square_torus(900, 1)
+    solution = bqp.solve(tensor(W), bqp.SemidefiniteRelaxation(tol=1e-5, n_draws=10), random_state=0)
+    assert solution.details["relaxation_gap"] <= 1e-5
+    again = bqp.solve(tensor(W), bqp.SemidefiniteRelaxation(tol=1e-1, n_draws=1), random_state=1, x0=solution.x)
+    assert again.value <= solution.value
 
 
 def test_a_tensor_that_is_not_symmetric_is_named():

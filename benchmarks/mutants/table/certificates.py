@@ -68,8 +68,8 @@ MUTANTS = [
     Mutant(
         "a shifted bound is rounded to nearest",
         "bqp/sdr/chebyshev.py",
-        "return below(below(sum_below(y) - change) - errors)",
-        "return float(y.sum()) - shift * total",
+        "return below(below(total - change) - rounding - errors)",
+        "return total - change",
         ROUNDING,
     ),
     Mutant(
@@ -82,14 +82,14 @@ MUTANTS = [
     Mutant(
         "a bound that is enough is returned without proof",
         "bqp/sdr/certificate.py",
-        "found = enough if holds(enough) else None",
-        "found = enough",
+        "is_enough = holds(enough)",
+        "is_enough = True",
         CERTIFICATE,
     ),
     Mutant(
         "a bound halfway to the value is taken for verified",
         "bqp/sdr/certificate.py",
-        "low, high = (low, middle) if holds(between(middle)) else (middle, high)",
+        "low, high = (low, middle) if holds(value - middle * width) else (middle, high)",
         "low, high = (low, middle)",
         ROUNDING,
     ),

@@ -4,9 +4,9 @@ Low rank: the non-zero eigenvalues of A = P diag(w) Pᵀ are those of a rank × 
 O(n · rank²), and a small dense problem give the pair up to rounding. Small problems, and dense ones with n ≤ 1000, go
 to LAPACK. Everything else goes to restarted Lanczos: about a hundred products A @ v and a basis of 25 vectors.
 
-`gmres` solves small systems from products. SciPy's orthogonalizes and rotates in Python loops, which for the systems of
-the semidefinite relaxation take three times as long as a product (some fifty microseconds). Here both are matrix
-products, and every few steps one small least-squares problem is solved. There are no restarts: a few dozen steps do.
+SciPy's ARPACK is not used: its tolerance has an absolute floor, it returns nothing when it does not converge, and
+before SciPy 1.17 its restarts used a hidden random state. SciPy's GMRES orthogonalizes and rotates in Python loops,
+which for the systems of the semidefinite relaxation take three times as long as a product (some fifty microseconds).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 import scipy.linalg
 
 from hashlearn.bqp.operators import Operator, Structured
-from hashlearn.core.arrays import FloatArray
+from hashlearn.core.arrays import FloatArray, is_tensor, to_numpy
 from hashlearn.core.thresholds import DENSIFY_UP_TO, LAPACK_UP_TO
 from hashlearn.linalg.gram import gram
 
@@ -30,12 +30,12 @@ RESIDUAL_EVERY = 4  # steps of GMRES
 CheckTime = Callable[[], Any]
 
 
-def _no_check() -> None:
-    return None
+def no_check() -> None:
+    """Do nothing between two pieces of work."""
 
 
 def smallest_eigenpair(
-    A: Operator, rng: np.random.Generator, check_time: CheckTime = _no_check
+    A: Operator, rng: np.random.Generator, check_time: CheckTime = no_check
 ) -> tuple[float, FloatArray]:
     """λ_min(A) and a unit eigenvector, whose entry of largest magnitude is positive.
 
@@ -54,12 +54,12 @@ def smallest_eigenpair(
     elif A.n <= (LAPACK_UP_TO if A.sparse is None else DENSIFY_UP_TO):
         value, u = _lapack(A)
     else:
-        value, u = _lanczos(A, rng, check_time)
+        value, u = lanczos_eigenpair(A, rng, check_time)
     return value, (-u if u[np.argmax(np.abs(u))] < 0.0 else u)
 
 
 def smallest_weighted_eigenpair(
-    A: Operator, weights: FloatArray, rng: np.random.Generator, check_time: CheckTime = _no_check
+    A: Operator, weights: FloatArray, rng: np.random.Generator, check_time: CheckTime = no_check
 ) -> tuple[float, FloatArray]:
     """The smallest λ of A x = λ Diag(weights) x, and its x scaled to xᵀ Diag(weights) x = Σ weights.
 
@@ -76,7 +76,7 @@ def smallest_weighted_eigenpair(
     return value, np.sqrt(weights.sum()) * u / root
 
 
-def largest_eigenvalue(A: Operator, rng: np.random.Generator, check_time: CheckTime = _no_check) -> float:
+def largest_eigenvalue(A: Operator, rng: np.random.Generator, check_time: CheckTime = no_check) -> float:
     """λ₁ of Prop. 1, as −λ_min(−A).
 
     >>> from hashlearn.bqp import LowRank
@@ -117,38 +117,71 @@ def _lapack(A: Operator) -> tuple[float, FloatArray]:
     return float(value[0]), u[:, 0]
 
 
-def _lanczos(A: Operator, rng: np.random.Generator, check_time: CheckTime) -> tuple[float, FloatArray]:
-    """Lanczos with full reorthogonalization and thick restarts.
-
-    SciPy's ARPACK is not used: its tolerance has an absolute floor, it returns nothing when it does not converge, and
-    before SciPy 1.17 its restarts used a hidden random state.
-    """
-    V = np.empty((min(BASIS, A.n - 1) + 1, A.n))  # the basis is its rows
-    V[0] = _unit(rng.standard_normal(A.n))
-    size = len(V) - 1
-    H = np.zeros((size, size))  # V A Vᵀ
-    begun, products, norm = 0, 0, 0.0
+def lanczos_eigenpair(
+    A: Operator, rng: np.random.Generator, check_time: CheckTime = no_check
+) -> tuple[float, FloatArray]:
+    """`smallest_eigenpair` by products alone, with restarts; ends when no more products are allowed, too."""
+    space = Krylov(A.__matmul__, _unit(rng.standard_normal(A.n)), min(BASIS, A.n - 1))
     while True:
-        for j in range(begun, size):
-            check_time()
-            r = A @ V[j]
-            products += 1
-            H[: j + 1, j] = H[j, : j + 1] = orthogonalize(r, V[: j + 1])
-            beta = float(np.linalg.norm(r))
-            norm = max(norm, float(np.linalg.norm(H[: j + 1, j])), beta)
-            invariant = beta <= 1e-13 * norm
-            if invariant:
-                break
-            V[j + 1] = r / beta
-        theta, Y = scipy.linalg.eigh(H[: j + 1, : j + 1])
-        if invariant or beta * abs(Y[-1, 0]) <= RESIDUAL * norm or products >= MAX_PRODUCTS:
-            u = _unit(Y[:, 0] @ V[: j + 1])
+        space.extend(BASIS, check_time)
+        _, vectors, residuals = space.ritz()
+        if residuals[0] <= RESIDUAL * space.norm or space.products >= MAX_PRODUCTS:
+            u = _unit(vectors[:, 0] @ space.basis)
             return A.value(u), u
-        begun = min(RESTARTED, size - 1)
-        V[:begun] = Y[:, :begun].T @ V[:size]
-        V[begun] = V[size]
-        H[:] = 0.0
-        H[range(begun), range(begun)] = theta[:begun]
+        space.restart(RESTARTED)
+
+
+class Krylov:
+    """Lanczos with full reorthogonalization for a product with a symmetric matrix, of NumPy vectors or tensors.
+
+    The rows of ``basis`` are orthonormal, and H is the matrix in that basis.
+    """
+
+    def __init__(self, product: Callable[[Any], Any], start: Any, most: int) -> None:
+        self._product = product
+        self._V: Any = (start.new_empty if is_tensor(start) else np.empty)((most + 1, len(start)))
+        self._V[0] = start
+        self._H = np.zeros((most, most))
+        self.size, self.products, self.norm, self._beta = 0, 0, 0.0, np.inf
+
+    @property
+    def basis(self) -> Any:
+        """The rows that were multiplied; one more is there for the next product."""
+        return self._V[: self.size]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the basis is invariant, or as large as it may become."""
+        return self.size == len(self._H) or self._beta <= 1e-13 * self.norm
+
+    def extend(self, count: int, check_time: CheckTime = no_check) -> None:
+        """At most ``count`` products, as many as the basis needs to be complete."""
+        for _ in range(count):
+            if self.is_complete:
+                break
+            check_time()
+            j = self.size
+            r = self._product(self._V[j])
+            column = to_numpy(orthogonalize(r, self._V[: j + 1]))
+            self._H[: j + 1, j] = self._H[j, : j + 1] = column
+            self._beta = float(r @ r) ** 0.5
+            self.norm = max(self.norm, float(np.linalg.norm(column)), self._beta)
+            self.size, self.products = j + 1, self.products + 1
+            self._V[j + 1] = r / max(self._beta, 1e-300)
+
+    def ritz(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Ritz values in ascending order, their vectors in the basis (columns), and the norms of their residuals."""
+        values, vectors = scipy.linalg.eigh(self._H[: self.size, : self.size])
+        return values, vectors, self._beta * np.abs(vectors[-1])
+
+    def restart(self, count: int) -> None:
+        """Go on from the first ``count`` Ritz vectors (Wu and Simon 2000)."""
+        values, vectors, _ = self.ritz()
+        count = min(count, self.size - 1)
+        self._V[count], self._V[:count] = self._V[self.size].copy(), vectors[:, :count].T @ self.basis
+        self._H[:] = 0.0
+        self._H[range(count), range(count)] = values[:count]
+        self.size = count
 
 
 def _unit(v: FloatArray) -> FloatArray:
@@ -156,7 +189,7 @@ def _unit(v: FloatArray) -> FloatArray:
     return v / np.linalg.norm(v)
 
 
-def orthogonalize(v: FloatArray, basis: FloatArray) -> FloatArray:
+def orthogonalize(v: Any, basis: Any) -> Any:
     """Make v orthogonal to the rows of ``basis`` (orthonormal), in place; returns its coefficients in them.
 
     The projection is subtracted twice, which makes v orthogonal up to rounding.

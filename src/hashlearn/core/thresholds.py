@@ -41,8 +41,8 @@ THREADED_CHOLESKY_RANK = 400
 # Up to this rank the preconditioner of Newton's method costs less than the Krylov steps that it saves, and a failed
 # certificate costs less than more Newton steps before it.
 CHEAP_RANK = 200
-# Beyond this size the smallest eigenpair of a scaling comes from ARPACK.
-ARPACK_SCALING = 300
+# Beyond this size the smallest eigenpair of a scaling comes from Lanczos steps.
+LANCZOS_SCALING = 300
 # Up to this n LAPACK finds the smallest eigenvalue of a shifted A. Beyond, the bound that is enough is verified first.
 LAPACK_SHIFT = 400
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hashlearn import bqp
 from hashlearn.bqp.rows import ProofGram
-from hashlearn.bqp.sdr.certificate import proven_bound
+from hashlearn.bqp.sdr.certificate import low_rank_bound
 from hashlearn.bqp.sdr.low_rank import relax_low_rank
 from hashlearn.bqp.sdr.rounding import Tolerance
 from hashlearn.bqp.state import SolveState
@@ -61,4 +61,4 @@ def bit_bound(weights: FloatArray, bit: int, n: int, sums: list[ProofSums]) -> f
     gram = np.sum([part.gram for part in sums], axis=0)[np.ix_(others, others)]
     total = sum(part.total for part in sums) * (1.0 + n * EPS)
     rounding = (PANEL_ROWS + n / PANEL_ROWS + len(sums) + 16) * EPS
-    return proven_bound(ProofGram(gram, total, rounding), weights[others]).bound
+    return low_rank_bound(ProofGram(gram, total, rounding), weights[others]).bound

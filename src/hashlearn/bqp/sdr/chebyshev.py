@@ -18,17 +18,18 @@ what |uᵀb| can be (`growth_bound`); the norms are those that were computed.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.linalg as la
 from numba import njit
 
-from hashlearn.bqp.error_bounds import below, sum_below
+from hashlearn.bqp.eigen import CheckTime, Krylov, no_check
+from hashlearn.bqp.error_bounds import below
 from hashlearn.bqp.flips import FAST
 from hashlearn.bqp.operators import Operator, Structured
+from hashlearn.bqp.rows import TallArray
+from hashlearn.bqp.sdr.steps import normals
 from hashlearn.core.arrays import EPS, FloatArray
 from hashlearn.core.threads import map_threads
 
@@ -38,13 +39,13 @@ MOST_TESTS = 128
 MOST_RESTARTS = 3  # of a test that began with too low an estimate of the largest eigenvalue
 FAILURE_PROBABILITY = 1e-9 / (8 * MOST_TESTS * MOST_RESTARTS)
 COLUMNS = 8  # random starts: one cache line for each row
-LEAST_METRIC = 1e-3  # entries of d are raised to this fraction of their mean
+LEAST_WEIGHT = 1e-3  # entries of d are raised to this fraction of their mean
 LEAST_STEPS, MOST_STEPS = 30, 20_000
 LARGEST_GROWTH = 1e8  # a recurrence stops here, as the test has failed
 TOP_STEPS = 20  # Lanczos steps for the upper end of the spectrum
 ENTRIES_PER_PIECE = 200_000  # matrix entries in one piece of threaded work
 CUT_ROUNDING = 1e-8  # relative to the size that a low-rank part is cut to: the rounding of its new factor
-SMALLEST_KEPT = 1e-3  # of a cut part: smaller eigenvalues, relative to the largest, are left out
+SMALLEST_SHARE = 1e-3  # of a cut part: smaller eigenvalues, relative to the largest, are left out
 
 
 class Tested(NamedTuple):
@@ -52,67 +53,72 @@ class Tested(NamedTuple):
 
     shift: float
     bound: float
-    columns: FloatArray
+    columns: TallArray
 
 
 def chebyshev_test(
     A: Operator,
-    y: FloatArray,
+    y: TallArray,
     rng: np.random.Generator,
     loss: float,
-    check_time: Callable[[], None] | None = None,
+    check_time: CheckTime = no_check,
     seconds: float = np.inf,
 ) -> Tested:
     """A bound on min xᵀAx from any dual y, which fails with at most `FAILURE_PROBABILITY` over ``rng``.
 
     If A − Diag(y) is semidefinite the bound is Σy − ``loss``, or less tight if ``seconds`` end the recurrence early.
     """
-    scale = 1.0 / np.sqrt(metric(A, y))
-    M = A.congruent(scale)
-    diagonal = -y * scale * scale
-    lowered = 0.0
+    scale = scaling_weights(A, y) ** -0.5
+    M, diagonal, lowered = A.congruent(scale), -y * scale * scale, 0.0
     if _has_background(M):
         sparse = Structured.unchecked(M.sparse)
         largest = _top(sparse, diagonal, _size(sparse, diagonal), rng)
         M = _cut(M, largest)
-        lowered = (CUT_ROUNDING + 8.0 * A.n * EPS / SMALLEST_KEPT) * largest
+        lowered = (CUT_ROUNDING + 8.0 * A.n * EPS / SMALLEST_SHARE) * largest
     size = _size(M, diagonal)
     top, started = _top(M, diagonal, size, rng), time.perf_counter()
     for _ in range(MOST_RESTARTS):
         half = 0.5 * top
-        steps = steps_for(A.n, loss / (half * float((1.0 / (scale * scale)).sum())))
+        steps = _steps_for(A.n, loss / (half * _total(scale)))
         left = seconds - (time.perf_counter() - started)
-        Z, history = _recurrence(M, diagonal, half, rng, steps, check_time, left)
+        Z, history = _recurrence(M, diagonal, half, normals(A, rng, COLUMNS), steps, check_time, left)
         quotient = _largest_quotient(M, diagonal, Z) if len(history) < steps else 0.0
         if quotient <= top:
             break
-        top = restarted_top(quotient, size)
+        top = min(quotient + 1e-3 * size, size)
     rounding = EPS * ((M.product_roundings() + 10.0) * 2.0 * (size + half) / half + 4.0)
-    norm = float(np.linalg.norm(Z, axis=0).max()) * (1.0 + A.n * EPS)
+    norm = float((Z * Z).sum(axis=0).max()) ** 0.5 * (1.0 + A.n * EPS)
     shift = growth_bound(norm, rounding * (1.0 + A.n * EPS) * history) * half
     shift = min(shift * (1.0 + 1e-12), size * (1.0 + 8.0 * EPS)) + lowered
     return Tested(shift, shifted_sum(A, y, scale, shift), scale[:, None] * Z)
 
 
-def shifted_sum(A: Operator, y: FloatArray, scale: FloatArray, shift: float) -> float:
+def shifted_sum(A: Operator, y: TallArray, scale: TallArray, shift: float) -> float:
     """Σy − shift·Σd for d = 1/scale², rounded down. It bounds min xᵀAx if A − Diag(y) + shift·D ⪰ 0.
 
     For signs x the errors of A's entries change xᵀAx by no more than their sum.
     """
-    total = float((1.0 / (scale * scale)).sum())
-    change = shift * total
-    change += (A.n + 16) * EPS * abs(change)
+    total, change = float(y.sum()), shift * _total(scale)
+    rounding = (A.n + 16) * EPS * (float(abs(y).sum()) + abs(change))
     errors = float(A.entry_error().sum()) * (1.0 + A.n * EPS)
-    return below(below(sum_below(y) - change) - errors)
+    return below(below(total - change) - rounding - errors)
 
 
-def metric(A: Operator, y: FloatArray) -> FloatArray:
-    """d: the diagonal of S; for a sparse A on a positive background, what the sparse part alone needs."""
-    d = np.abs(A.diagonal() - y)
+def _total(scale: TallArray) -> float:
+    """Σd."""
+    return float((1.0 / (scale * scale)).sum())
+
+
+def scaling_weights(A: Operator, y: TallArray) -> TallArray:
+    """d: positive weights that bring the diagonal of A − Diag(y) to about 1.
+
+    For a sparse A with a positive low-rank part, what the sparse part alone needs: the other only raises eigenvalues.
+    """
+    d = abs(A.diagonal() - y)
     if _has_background(A):
         d = np.minimum(d, abs(A.sparse).sum(axis=1))
     mean = float(d.mean())
-    return np.maximum(d, LEAST_METRIC * mean) if mean > 0.0 else np.ones(A.n)
+    return d.clip(LEAST_WEIGHT * mean) if mean > 0.0 else A.backend.xp.ones_like(d)
 
 
 def _has_background(A: Operator) -> bool:
@@ -120,85 +126,74 @@ def _has_background(A: Operator) -> bool:
     return A.sparse is not None and A.rank > 0 and bool((A.weights > 0.0).all())
 
 
-def _size(M: Operator, diagonal: FloatArray) -> float:
+def _size(M: Operator, diagonal: TallArray) -> float:
     """At least ‖|M| + |Diag|‖₂: the largest quotient (Ku)_i/u_i of K = |M| + |Diag| for any positive u.
 
     A few steps of the power method make u better than the vector of ones.
     """
-    u = np.ones(M.n)
+    u = M.backend.xp.ones_like(diagonal)
     least = np.inf
     for _ in range(6):
-        product = M.absolute_product(u) + np.abs(diagonal) * u
+        product = M.absolute_product(u) + abs(diagonal) * u
         least = min(least, float((product / u).max()))
         u = product / product.max() + 1e-3
     return max(least, 1e-300) * (1.0 + 2.0 * (M.product_roundings() + 4.0) * EPS)
 
 
-def _top(M: Operator, diagonal: FloatArray, size: float, rng: np.random.Generator) -> float:
+def _top(M: Operator, diagonal: TallArray, size: float, rng: np.random.Generator) -> float:
     """The largest eigenvalue of M + Diag, estimated from above by a few Lanczos steps; never above ``size``."""
-    q = rng.standard_normal(M.n)
-    q /= np.linalg.norm(q)
-    previous, beta = np.zeros(M.n), 0.0
-    alphas, betas = [], []
-    for _ in range(min(TOP_STEPS, M.n)):
-        z = M @ q + diagonal * q - beta * previous
-        alphas.append(float(q @ z))
-        z -= alphas[-1] * q
-        beta = float(np.linalg.norm(z))
-        if beta <= 1e-12 * size:
-            break
-        betas.append(beta)
-        previous, q = q, z / beta
-    values, vectors = la.eigh_tridiagonal(np.array(alphas), np.array(betas[: len(alphas) - 1]))
-    return max(min(float(values[-1] + beta * abs(vectors[-1, -1])), size), 1e-3 * size)
+    start = normals(M, rng, 1)[:, 0]
+    space = Krylov(lambda v: M @ v + diagonal * v, start / float(start @ start) ** 0.5, min(TOP_STEPS, M.n))
+    space.extend(TOP_STEPS)
+    values, _, residuals = space.ritz()
+    return max(min(float(values[-1] + residuals[-1]), size), 1e-3 * size)
 
 
-def _largest_quotient(M: Operator, diagonal: FloatArray, Z: FloatArray) -> float:
+def _largest_quotient(M: Operator, diagonal: TallArray, Z: TallArray) -> float:
     """The largest Rayleigh quotient of the columns of Z. After growth at the upper end, it is near that end."""
-    products = np.einsum("ic,ic->c", Z, M @ Z + diagonal[:, None] * Z)
-    return float((products / np.einsum("ic,ic->c", Z, Z)).max())
+    products = (Z * (M @ Z + diagonal[:, None] * Z)).sum(axis=0)
+    return float((products / (Z * Z).sum(axis=0)).max())
 
 
 def _recurrence(
-    M: Operator,
-    diagonal: FloatArray,
-    half: float,
-    rng: np.random.Generator,
-    steps: int,
-    check_time: Callable[[], None] | None,
-    seconds: float,
-) -> tuple[FloatArray, FloatArray]:
-    """(T_k((M + Diag − mid)/half) b, the norm of the block before each of the k steps) with mid = half."""
+    M: Operator, diagonal: TallArray, half: float, Z: TallArray, steps: int, check_time: CheckTime, seconds: float
+) -> tuple[TallArray, FloatArray]:
+    """(T_k((M + Diag − mid)/half) Z, the norm of the block before each of the k steps) with mid = half.
+
+    A device is waited for only now and then.
+    """
     started = time.perf_counter()
-    Z = rng.standard_normal((M.n, COLUMNS))
-    previous = np.zeros_like(Z)
-    # The error of a step is measured against both blocks that it reads, so the norms are made to rise.
-    history = [float(np.linalg.norm(Z))]
-    shifted = diagonal - half
-    for made in range(1, steps + 1):
-        if check_time is not None and (made % 16 == 0 or M.n > 100_000):
+    shifted, previous = diagonal - half, 0.0 * Z
+    squares = [(Z * Z).sum()]
+    between = 1 if M.backend.on_host and M.n > 100_000 else 16
+    for step in range(1, steps + 1):
+        Z, previous, square = _step(M, shifted, Z, previous, (1.0 if step == 1 else 2.0) / half)
+        squares.append(square)
+        if step % between == 0:
             check_time()
-        factor = (1.0 if made == 1 else 2.0) / half
-        square = _step(M, shifted, Z, previous, factor)
-        Z, previous = previous, Z
-        history.append(max(history[-1], float(np.sqrt(square))))
-        if history[-1] > LARGEST_GROWTH * history[0] or time.perf_counter() - started > seconds:
-            break
-    return Z, np.array(history[:-1])
+            grown = float(square) > LARGEST_GROWTH**2 * float(squares[0])
+            if grown or time.perf_counter() - started > seconds:
+                break
+    # The error of a step is measured against both blocks that it reads, so the norms are made to rise.
+    return Z, np.maximum.accumulate(np.sqrt([float(square) for square in squares[:-1]]))
 
 
-def _step(M: Operator, shifted: FloatArray, Z: FloatArray, previous: FloatArray, factor: float) -> float:
-    """previous ← factor · (M + Diag(shifted)) Z − previous; returns the sum of its squares."""
-    if not M.is_sparse:
-        np.subtract(factor * (M @ Z + shifted[:, None] * Z), previous, out=previous)
-        return float(np.vdot(previous, previous))
+def _step(
+    M: Operator, shifted: TallArray, Z: TallArray, previous: TallArray, factor: float
+) -> tuple[TallArray, TallArray, Any]:
+    """``(factor · (M + Diag(shifted)) Z − previous, Z, the sum of the squares of the first)``."""
+    if not (M.is_sparse and M.backend.on_host):
+        result = M @ Z
+        result += shifted[:, None] * Z
+        result *= factor
+        result -= previous
+        return result, Z, (result * result).sum()
     matrix = M.sparse
     rows = max(1, int(ENTRIES_PER_PIECE / (1.0 + matrix.nnz / M.n)))
     parts = (matrix.data, matrix.indices, matrix.indptr, shifted, Z, previous, factor)
-    if rows >= M.n:
-        return float(_sparse_step(*parts, 0, M.n))
     edges = [(a, min(a + rows, M.n)) for a in range(0, M.n, rows)]
-    return float(sum(map_threads(lambda edge: _sparse_step(*parts, *edge), edges)))
+    mapped: Any = map_threads if len(edges) > 1 else map
+    return previous, Z, sum(mapped(lambda edge: _sparse_step(*parts, *edge), edges))
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)  # a bound rests on it, so NaN and infinity must show
@@ -241,22 +236,17 @@ def _cut(A: Operator, size: float) -> Operator:
     """
     root = A.P * np.sqrt(A.weights)
     values, vectors = np.linalg.eigh(root.T @ root)
-    large = values > SMALLEST_KEPT * values[-1]  # leaving out the others only lowers A, and the rest is accurate
+    large = values > SMALLEST_SHARE * values[-1]  # leaving out the others only lowers A, and the rest is accurate
     U = root @ (vectors[:, large] / np.sqrt(values[large]))
     # Rounding of U must not raise an eigenvalue: a little less than what is allowed.
     weights = np.minimum(values[large], size) * (1.0 - 1e-9)
     return Structured.unchecked(A.sparse, np.ascontiguousarray(U), weights)
 
 
-def steps_for(n: int, growth: float) -> int:
+def _steps_for(n: int, growth: float) -> int:
     """Steps after which an eigenvalue at 1 + ``growth`` beyond [−1, 1] would have been seen."""
     steps = np.log(2.0 * np.sqrt(n) / _component()) / np.sqrt(2.0 * max(growth, 1e-12))
     return int(min(max(steps + 2.0, LEAST_STEPS), MOST_STEPS))
-
-
-def restarted_top(quotient: float, size: float) -> float:
-    """The next estimate of the largest eigenvalue, from a Rayleigh quotient of vectors that have grown there."""
-    return min(quotient + 1e-3 * size, size)
 
 
 def _component() -> float:

@@ -7,15 +7,14 @@ to 20 of them for any tolerance: dense problems in which large parts cancel, as 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import scipy.linalg as la
 
+from hashlearn.bqp.eigen import CheckTime, no_check
 from hashlearn.bqp.operators import Dense, Operator
-from hashlearn.bqp.sdr.certificate import shifted_bound, verified_bound
+from hashlearn.bqp.sdr.certificate import factored_bound
 from hashlearn.bqp.sdr.rounding import Relaxation, Tolerance
+from hashlearn.bqp.sdr.steps import unit_rows
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.threads import one_blas_thread
 
@@ -36,25 +35,22 @@ def dense_bound(array: FloatArray, tol: float = 1e-4) -> float:
         return relax_small(A, Tolerance(tol, A.scale(), MOST_STEPS)).bound
 
 
-def relax_small(A: Operator, tolerance: Tolerance, check_time: Callable[[], Any] = lambda: None) -> Relaxation:
+def relax_small(A: Operator, tolerance: Tolerance, check_time: CheckTime = no_check) -> Relaxation:
     """Solve (10) for a small A of any kind, which is written out."""
     array = A.toarray()
     size = max(float(np.abs(array).sum()) / A.n, 1e-300)
     X, y = _central_path(array / size, tolerance.scaled(1.0 / size), check_time)
     value = float((array * X).sum())
-    bound = verified_bound(A, size * y, tolerance.enough(value))
-    if bound == -np.inf:
-        bound = shifted_bound(A, size * y, np.random.default_rng(0), check_time).bound
+    bound = factored_bound(A, size * y, np.random.default_rng(0), check_time, tolerance.enough(value)).bound
     if A.is_low_rank and not (A.weights < 0.0).any():
         bound = max(bound, 0.0)  # A ⪰ 0
     lengths, vectors = la.eigh(X, check_finite=False)
     V = vectors * np.sqrt(np.maximum(lengths, 0.0))
-    V = np.ascontiguousarray(V[:, lengths > 1e-12 * lengths[-1]])
-    V /= np.linalg.norm(V, axis=1, keepdims=True)
+    V = unit_rows(np.ascontiguousarray(V[:, lengths > 1e-12 * lengths[-1]]))
     return Relaxation(A, value, bound, V.shape[1], "cholesky", unit_rows=V)
 
 
-def _central_path(A: FloatArray, tolerance: Tolerance, check_time: Callable[[], Any]) -> tuple[FloatArray, FloatArray]:
+def _central_path(A: FloatArray, tolerance: Tolerance, check_time: CheckTime) -> tuple[FloatArray, FloatArray]:
     """``(X, y)`` whose gap trace(XZ) = trace(AX) − Σy is a share of the tolerance."""
     n = len(A)
     X = np.eye(n)

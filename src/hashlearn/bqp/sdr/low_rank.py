@@ -87,7 +87,7 @@ def relax_low_rank(
         enough = None if A.rank <= CHEAP_RANK else tolerance.enough(point.value)
         on_the_way = 1e-9 < point.residual <= target
         value = None if rows.on_host else point.value  # on a device a trial costs little next to a pass over rows
-        certificate = low_rank_bound(A, point.norms, enough, value, not on_the_way)
+        certificate = low_rank_bound(A.rows.proof_gram(point.norms), A.weights, enough, value, not on_the_way)
         bound = max(bound, certificate.bound)
         state.propose_bound(bound)
         if best is None or point.value < best.value:
@@ -230,7 +230,10 @@ def relax_on_samples(
         value = point.value
         state.check_time("certificate")
         d = point.norms + LEVELED * point.norms.mean()
-        bound = max(bound, low_rank_bound(A, d, tolerance.enough(value), value, with_direction=False).bound)
+        bound = max(
+            bound,
+            low_rank_bound(A.rows.proof_gram(d), A.weights, tolerance.enough(value), value, with_direction=False).bound,
+        )
         state.propose_bound(bound)
         if tolerance.met(value, bound) or not rounds_left:
             break

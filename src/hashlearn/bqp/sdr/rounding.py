@@ -6,7 +6,9 @@ computed together, block of rows by block of rows. For low rank a draw costs O(n
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -14,7 +16,7 @@ from hashlearn.bqp.operators import Operator
 from hashlearn.bqp.rows import NumpyRows, TallArray
 from hashlearn.bqp.solution import relative_gap
 from hashlearn.core.arrays import FloatArray
-from hashlearn.core.threads import map_row_blocks, sum_row_blocks
+from hashlearn.core.threads import map_row_blocks
 from hashlearn.core.thresholds import DENSE_CERTIFICATE_LIMIT
 
 MAX_PASSES = 1000
@@ -53,7 +55,7 @@ class Relaxation:
     bound: float  # ≤ the optimum of (10) ≤ the optimum of (5)
     rank: int
     certificate: str
-    unit_rows: FloatArray | None = None
+    unit_rows: TallArray | None = None
     low_rank_factor: FloatArray | None = None
 
     @property
@@ -61,33 +63,40 @@ class Relaxation:
         """(value − bound) / |bound|: how far from solved the relaxation can be at most."""
         return relative_gap(self.value, self.bound)
 
-    def rows(self, first: int = 0, last: int | None = None) -> FloatArray:
-        """Rows first…last of V, where P is a NumPy array."""
+    def rows(self, first: int = 0, last: int | None = None) -> TallArray:
+        """Rows first…last of V; from a factor only where P is a NumPy array."""
         if self.unit_rows is not None:
             return self.unit_rows[first:last]
-        assert self.operator.is_low_rank
         rows = self.operator.rows
         assert isinstance(rows, NumpyRows)
         assert self.low_rank_factor is not None
         return rows.unit_rows(self.low_rank_factor, first, last)
 
+    def draw(self, normals: FloatArray) -> TallArray:
+        """The rounded signs of every column of ``normals`` (k × draws), shape (n, draws)."""
+        A = self.operator
+        if self.low_rank_factor is not None:
+            return A.rows.draw(self.low_rank_factor, normals)
+        if not A.backend.on_host:
+            V: Any = self.unit_rows
+            return A.backend.xp.where(V @ A.backend.from_numpy(normals).to(V.dtype) < 0.0, -1.0, 1.0)
 
-def draw_values(relaxation: Relaxation, normals: FloatArray) -> FloatArray:
-    """xᵀAx of the rounded signs of every column of ``normals`` (k × draws), for a low-rank A."""
-    A, B = relaxation.operator, relaxation.low_rank_factor
-    assert A.is_low_rank
-    if B is not None:
-        products = A.rows.draw_products(B, normals)
-    else:
-        P = A.P
-        products = sum_row_blocks(lambda a, b: P[a:b].T @ _signs(relaxation, normals, a, b), A.n, A.rank)
-    return A.weights @ (products * products)
+        def signs(first: int, last: int) -> FloatArray:
+            return np.where(self.rows(first, last) @ normals < 0.0, -1.0, 1.0)
 
+        return np.concatenate(map_row_blocks(signs, A.n, A.rank if A.is_low_rank else 1))
 
-def groups_of_draws(A: Operator, normals: FloatArray) -> list[FloatArray]:
-    """The columns of ``normals`` in groups whose signs are few enough to be stored."""
-    count = max(1, min(DRAWS_AT_ONCE, SIGNS_AT_ONCE // A.n))
-    return [normals[:, first : first + count] for first in range(0, normals.shape[1], count)]
+    def draws(self, normals: FloatArray) -> Iterator[tuple[TallArray | None, FloatArray]]:
+        """``(signs, values)`` of all draws, some columns at a time; from a low-rank factor values alone, at once."""
+        A, B = self.operator, self.low_rank_factor
+        if B is not None:
+            products = A.rows.draw_products(B, normals)
+            yield None, A.weights @ (products * products)
+            return
+        count = max(1, min(DRAWS_AT_ONCE, SIGNS_AT_ONCE // A.n))
+        for first in range(0, normals.shape[1], count):
+            X = self.draw(normals[:, first : first + count])
+            yield X, column_values(A, X)
 
 
 def column_values(A: Operator, X: TallArray) -> FloatArray:
@@ -95,17 +104,4 @@ def column_values(A: Operator, X: TallArray) -> FloatArray:
     if A.is_low_rank:
         products = A.rows.transposed(X)
         return A.weights @ (products * products)
-    return np.einsum("ij,ij->j", X, A @ X)
-
-
-def draw(relaxation: Relaxation, normals: FloatArray) -> TallArray:
-    """The signs themselves, shape (n, draws)."""
-    A, B = relaxation.operator, relaxation.low_rank_factor
-    if A.is_low_rank and B is not None:
-        return A.rows.draw(B, normals)
-    width = A.rank if A.is_low_rank else 1
-    return np.concatenate(map_row_blocks(lambda a, b: _signs(relaxation, normals, a, b), A.n, width))
-
-
-def _signs(relaxation: Relaxation, normals: FloatArray, first: int, last: int) -> FloatArray:
-    return np.where(relaxation.rows(first, last) @ normals < 0.0, -1.0, 1.0)
+    return A.backend.to_numpy((X * (A @ X)).sum(axis=0))

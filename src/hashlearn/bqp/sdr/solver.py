@@ -7,25 +7,18 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from hashlearn.bqp.eigen import CheckTime
 from hashlearn.bqp.flips import Descent
 from hashlearn.bqp.operators import Operator
 from hashlearn.bqp.rows import TallArray
 from hashlearn.bqp.sdr.certificate import diagonal_bound
-from hashlearn.bqp.sdr.general import columns_for, relax_general
+from hashlearn.bqp.sdr.general import relax_general
 from hashlearn.bqp.sdr.interior_point import relax_small
 from hashlearn.bqp.sdr.low_rank import LOOSE, relax_low_rank, relax_on_samples
-from hashlearn.bqp.sdr.rounding import (
-    Relaxation,
-    Tolerance,
-    column_values,
-    draw,
-    draw_values,
-    groups_of_draws,
-)
-from hashlearn.bqp.solution import Status, relative_gap
+from hashlearn.bqp.sdr.rounding import Relaxation, Tolerance, column_values
+from hashlearn.bqp.solution import Status
 from hashlearn.bqp.state import Solver, SolveState
 from hashlearn.bqp.theory import expected_rounding_value
-from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import positive, whole_number
 from hashlearn.core.thresholds import DENSE_CERTIFICATE_LIMIT, EXPECTATION_PAIRS, INTERIOR_POINT_ROWS, RELAXED_ROWS
 
@@ -102,21 +95,18 @@ class SemidefiniteRelaxation(Solver):
         if self.tol is not None:
             positive(self.tol, "tol")
 
-    def solve(self, A: Operator, state: SolveState, rng: np.random.Generator, x0: FloatArray | None) -> Status:
+    def solve(self, A: Operator, state: SolveState, rng: np.random.Generator, x0: TallArray | None) -> Status:
         """Offers the rounded and improved draws, and the dual bound."""
-        if not A.backend.on_host and not A.is_low_rank:
-            return self._on_device(A, state, rng)
-        first_bound = -np.inf
-        if not A.is_low_rank or (A.rows.on_host and state.seconds_left < np.inf):
+        on_host, first_bound = A.backend.on_host, -np.inf
+        if not A.is_low_rank or (on_host and state.seconds_left < np.inf):
             first_bound = diagonal_bound(A)
             state.propose_bound(first_bound)
             state.details["certificate"] = "diagonal"
         state.check_time("start")
         # A point to return if the time is over before the first rounding.
-        if self.polish and A.backend.on_host:
-            start = np.where(rng.random(A.n) < 0.5, -1.0, 1.0)
-            quick = Descent(A).descend(start, 2, lambda: state.check_time("start"))
-            state.propose(quick, A.value(quick))
+        if self.polish and (on_host or A.is_sparse):
+            start = A.backend.from_numpy(np.where(rng.random((A.n, 1)) < 0.5, -1.0, 1.0))
+            self._propose_best(A, _descend(A, start, 2, lambda: state.check_time("start")), state)
         tolerance = Tolerance(self._gap(A), A.scale(), self.max_iter, self.proof_limit)
         relaxation = self._relax(A, tolerance, state, rng)
         solved = tolerance.met(relaxation.value, relaxation.bound) or relaxation.certificate == "none"
@@ -129,84 +119,69 @@ class SemidefiniteRelaxation(Solver):
         state.record(expected_value=_expected_value(relaxation))
         return Status.CONVERGED if solved else Status.ITERATION_LIMIT
 
-    def _on_device(self, A: Operator, state: SolveState, rng: np.random.Generator) -> Status:
-        """A sparse tensor."""
-        from hashlearn.bqp.sdr.device import ColoredMatrix, relax_on_device  # PyTorch is optional
-
-        state.check_time("coloring")
-        gap = WIDE if self.tol is None else self.tol
-        matrix: Any = A
-        colored = ColoredMatrix(matrix.sparse, int(rng.integers(2**62)), 0.0)
-        width = max(2 * self.rank, columns_for(A.n))
-        found = relax_on_device(colored, gap, width, self.n_draws, state, state.propose)
-        state.record(relaxation_value=found.value)
-        state.details.update(relaxation_gap=relative_gap(found.value, found.bound), rank=found.width)
-        return Status.CONVERGED if found.value - found.bound <= gap * abs(found.bound) else Status.ITERATION_LIMIT
-
     def _gap(self, A: Operator) -> float:
         if self.tol is not None:
             return self.tol
-        return TIGHT if A.is_low_rank or A.n <= self.proof_limit else WIDE
+        return TIGHT if A.is_low_rank or (A.n <= self.proof_limit and A.backend.on_host) else WIDE
 
     def _relax(self, A: Operator, tolerance: Tolerance, state: SolveState, rng: np.random.Generator) -> Relaxation:
-        if A.backend.on_host and A.n <= INTERIOR_POINT_ROWS:
+        on_host = A.backend.on_host
+        if on_host and A.n <= INTERIOR_POINT_ROWS:
             return relax_small(A, tolerance, lambda: state.check_time("interior point"))
-        if A.is_low_rank and (A.n > A.rank // 4 or not A.rows.on_host):
-            if (self.sampled and A.n > 2 * RELAXED_ROWS) or (tolerance.relative >= LOOSE and not A.rows.on_host):
+        if A.is_low_rank and (A.n > A.rank // 4 or not on_host):
+            if (self.sampled and A.n > 2 * RELAXED_ROWS) or (tolerance.relative >= LOOSE and not on_host):
                 return relax_on_samples(A, tolerance, self.rank, rng, state, self.certify)
             relaxation = relax_low_rank(A, tolerance, self.rank, rng, state)
-            if tolerance.met(relaxation.value, relaxation.bound) or not A.rows.on_host:
+            if tolerance.met(relaxation.value, relaxation.bound) or not on_host:
                 return relaxation
         some = rng.spawn(1)[0]
 
-        def on_the_way(V: FloatArray) -> None:
+        def on_the_way(V: TallArray) -> None:
             draws = Relaxation(A, np.inf, -np.inf, V.shape[1], "none", unit_rows=V)
-            X = draw(draws, some.standard_normal((V.shape[1], EARLY_DRAWS)))
-            self._propose_columns(A, X, state)
+            self._polish(A, draws.draw(some.standard_normal((V.shape[1], EARLY_DRAWS))), state)
 
         early = self.polish > 0 and (state.seconds_left < np.inf or A.n >= EARLY_ROWS)
         return relax_general(A, tolerance, 2 * self.rank, rng, state, on_the_way if early else None)
 
-    def _round(
-        self, relaxation: Relaxation, state: SolveState, rng: np.random.Generator, x0: FloatArray | None
-    ) -> None:
+    def _round(self, relaxation: Relaxation, state: SolveState, rng: np.random.Generator, x0: TallArray | None) -> None:
+        """The draws; the best of each group is proposed at once, as time may be short. Then flips from the best."""
         state.check_time("rounding")
         A = relaxation.operator
         normals = rng.standard_normal((relaxation.rank, self.n_draws))
-        values = (
-            draw_values(relaxation, normals) if A.is_low_rank else self._valued_in_groups(relaxation, normals, state)
-        )
+        parts = []
+        for X, values in relaxation.draws(normals):
+            parts.append(values)
+            if X is not None:
+                state.propose(X[:, int(np.argmin(values))], float(values.min()))
+                if self.polish and not A.backend.on_host:  # flips cost a device less than draws
+                    self._polish(A, X, state)
+            state.check_time("rounding")
+        values = np.concatenate(parts)
         state.record(mean_draw=float(values.mean()), best_draw=float(values.min()))
-        order = np.argsort(values, kind="stable")
-        X = draw(relaxation, normals[:, order[: max(self.polish, 1)]])
-        tall = A.backend
-        if tall.on_host:
-            state.propose(X[:, 0], float(values[order[0]]))
+        X = relaxation.draw(normals[:, np.argsort(values, kind="stable")[: max(self.polish, 1)]])
+        if A.backend.on_host:
+            state.propose(X[:, 0], float(values.min()))
         elif self.polish == 0:  # draws were valued in the dtype of P; a proposal without a value is valued in float64
             state.propose(X[:, 0])
-        if self.polish == 0:
-            return
-        if x0 is not None:
-            X = tall.joined(X, x0)
-        self._propose_columns(A, X, state)
+        if self.polish:
+            self._polish(A, X if x0 is None else A.backend.joined(X, x0), state)
 
-    def _valued_in_groups(self, relaxation: Relaxation, normals: FloatArray, state: SolveState) -> FloatArray:
-        """The values of all draws; the best one of each group is proposed at once, as time may be short."""
-        A, values = relaxation.operator, []
-        for some in groups_of_draws(A, normals):
-            X = draw(relaxation, some)
-            values.append(column_values(A, X))
-            best = int(np.argmin(values[-1]))
-            state.propose(X[:, best], float(values[-1][best]))
-            state.check_time("rounding")
-        return np.concatenate(values)
+    def _polish(self, A: Operator, X: TallArray, state: SolveState) -> None:
+        """Flips from every column of X."""
+        self._propose_best(A, _descend(A, X, self.max_flip_passes, lambda: state.check_time("polish")), state)
 
-    def _propose_columns(self, A: Operator, X: TallArray, state: SolveState) -> None:
-        """Descend from every column of X and propose the best result."""
-        X = Descent(A).descend_columns(X, self.max_flip_passes, lambda: state.check_time("polish"))
+    @staticmethod
+    def _propose_best(A: Operator, X: TallArray, state: SolveState) -> None:
         values = column_values(A, X)
         best = int(np.argmin(values))
         state.propose(X[:, best], float(values[best]))
+
+
+def _descend(A: Any, X: TallArray, max_passes: int, check_time: CheckTime) -> TallArray:
+    """Single flips from every column of X, which may be changed in place."""
+    if A.is_sparse and not A.backend.on_host:
+        return A.coloring.descend(X, max_passes, check_time)
+    return Descent(A).descend_columns(X, max_passes, check_time)
 
 
 def _expected_value(relaxation: Relaxation) -> float | None:
@@ -214,6 +189,4 @@ def _expected_value(relaxation: Relaxation) -> float | None:
     if not A.backend.on_host:
         return None
     pairs = A.sparse.nnz if A.is_sparse else A.n * A.n
-    if pairs > EXPECTATION_PAIRS:
-        return None
-    return expected_rounding_value(A, relaxation.rows())
+    return expected_rounding_value(A, relaxation.rows()) if pairs <= EXPECTATION_PAIRS else None
