@@ -6,10 +6,9 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from hashlearn import bqp, inference  # noqa: E402
-from hashlearn.bqp.rows import cuda_graphs  # noqa: E402
-from hashlearn.bqp.rows.cuda_graphs import CudaGraphs  # noqa: E402
+from hashlearn.bqp.rows import torch_steps  # noqa: E402
 from hashlearn.bqp.rows.torch_rows import TorchRows  # noqa: E402
-from hashlearn.bqp.rows.torch_steps import BlockMixing, FlipDescent, flip_descent  # noqa: E402
+from hashlearn.bqp.rows.torch_steps import BlockMixing, CudaGraphs, FlipDescent, flip_descent  # noqa: E402
 
 DEVICE_SDR = inference.PRESETS["sampled_sdr"](20_000)
 
@@ -34,12 +33,12 @@ def never(function, device):
 def test_recorded_flips_are_those_run_step_by_step(monkeypatch):
     P, graphs = rows(), CudaGraphs()
     first, again = (flip_descent(P, WEIGHTS, signs(), lambda: None, 20, graphs) for _ in range(2))
-    assert graphs._recorded[FlipDescent]._replayed._graph is not None
+    assert graphs.recorded[FlipDescent]._graph is not None
     torch.testing.assert_close(first, again, rtol=0.0, atol=0.0)
-    monkeypatch.setattr(cuda_graphs, "_recorded", never)
+    monkeypatch.setattr(torch_steps, "_recorded", never)
     other = CudaGraphs()
     stepwise = flip_descent(rows(), WEIGHTS, signs(), lambda: None, 20, other)
-    assert other._recorded[FlipDescent]._replayed._graph is None
+    assert other.recorded[FlipDescent]._graph is None
     torch.testing.assert_close(first, stepwise, rtol=0.0, atol=0.0)
 
 
@@ -49,12 +48,12 @@ def test_recorded_sweeps_are_those_run_step_by_step(monkeypatch):
         V = torch.nn.functional.normalize(torch.randn((len(P), 6), generator=torch.Generator().manual_seed(1))).cuda()
         mixing = BlockMixing(P, WEIGHTS, V)
         moved = [mixing.sweep() for _ in range(6)]
-        return mixing._replayed._graph, moved, mixing.image()
+        return mixing._graph, moved, mixing.image()
 
     graph, moved, image = after_sweeps()
     assert graph is not None
     assert moved[-1] < moved[0]
-    monkeypatch.setattr(cuda_graphs, "_recorded", never)
+    monkeypatch.setattr(torch_steps, "_recorded", never)
     graph, stepwise, expected = after_sweeps()
     assert graph is None
     np.testing.assert_allclose(moved, stepwise, rtol=1e-4)
@@ -93,8 +92,8 @@ def test_a_gpu_is_left_as_it_was():
 
 def test_the_bits_of_a_code_replay_the_same_graphs(monkeypatch):
     """Samples and flips of one P whose columns change: one recording of each, whatever the number of bits."""
-    recorded, record = [], cuda_graphs._recorded
-    monkeypatch.setattr(cuda_graphs, "_recorded", lambda f, d: recorded.append(f) or record(f, d))
+    recorded, record = [], torch_steps._recorded
+    monkeypatch.setattr(torch_steps, "_recorded", lambda f, d: recorded.append(f) or record(f, d))
     P = TorchRows(rows(600_000))  # more than twice the largest sample
     found = []
     for bit in range(3):

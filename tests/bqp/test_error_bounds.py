@@ -15,8 +15,8 @@ from hashlearn import bqp
 from hashlearn.bqp import LowRank, Status, as_operator
 from hashlearn.bqp.error_bounds import leveled, sum_below
 from hashlearn.bqp.presolve import merge
-from hashlearn.bqp.rows import NumpyRows
 from hashlearn.bqp.rows.inertia import Inertia, is_positive_definite
+from hashlearn.bqp.rows.numpy_rows import NumpyRows
 from hashlearn.bqp.sdr.certificate import (
     _margin,
     _scaled_bound,

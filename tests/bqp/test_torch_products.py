@@ -9,19 +9,18 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from hashlearn.bqp.rows.cuda_graphs import CudaGraphs  # noqa: E402
 from hashlearn.bqp.rows.torch_rows import TorchRows  # noqa: E402
-from hashlearn.bqp.rows.torch_steps import BlockMixing, FlipDescent, flip_descent  # noqa: E402
+from hashlearn.bqp.rows.torch_steps import BlockMixing, CudaGraphs, FlipDescent, flip_descent  # noqa: E402
 from hashlearn.linalg.tensors import (  # noqa: E402
     BLOCK,
     CHUNK,
+    allow_tf32,
     block_products,
     buffer,
-    full_products,
-    gram64,
-    rough_products,
+    float64_gram,
+    forbid_tf32,
     thin_product,
-    thin_sum,
+    transposed_product,
 )
 
 
@@ -38,13 +37,13 @@ def test_thin_products(aligned, columns):
     torch.testing.assert_close(thin_product(P[:, :12], B[:12]), P[:, :12] @ B[:12])
     for part in (slice(None), slice(5, 900)):
         torch.testing.assert_close(thin_product(P[part], B), P[part] @ B)
-        torch.testing.assert_close(thin_sum(P[part], V[part]), P[part].T @ V[part])
+        torch.testing.assert_close(transposed_product(P[part], V[part]), P[part].T @ V[part])
 
 
 def test_the_gram_matrix_of_aligned_rows():
     P, d = rows(300, 13, True), torch.rand(300) + 0.5
-    torch.testing.assert_close(gram64(P, d), P.T @ (P / d.double()[:, None]))
-    torch.testing.assert_close(gram64(P, None), P.T @ P)
+    torch.testing.assert_close(float64_gram(P, d), P.T @ (P / d.double()[:, None]))
+    torch.testing.assert_close(float64_gram(P, None), P.T @ P)
 
 
 def test_another_thread_does_not_change_the_precision_of_reported_sums(monkeypatch):
@@ -54,7 +53,7 @@ def test_another_thread_does_not_change_the_precision_of_reported_sums(monkeypat
     before, precisions, inside, leave = torch.get_float32_matmul_precision(), [], threading.Event(), threading.Event()
 
     def search():
-        with rough_products(SimpleNamespace(device=torch.device("cuda"))):
+        with allow_tf32(SimpleNamespace(device=torch.device("cuda"))):
             inside.set()
             leave.wait(10.0)
 
@@ -103,7 +102,7 @@ def test_the_newer_switches_of_pytorch_are_set_and_set_back():
     before = [switch.fp32_precision for switch in switches]
     torch.backends.mkldnn.matmul.fp32_precision = "bf16"
     try:
-        with full_products():
+        with forbid_tf32():
             assert [switch.fp32_precision for switch in switches] == ["ieee", "ieee"]
         assert [switch.fp32_precision for switch in switches] == [before[0], "bf16"]
         P = TorchRows(torch.ones((300, 2)))
@@ -116,15 +115,15 @@ def test_a_descent_is_reused_for_the_next_bit_and_freed_with_its_rows():
     P, weights = TorchRows(rows(400, 5, False)), np.array([1.0, 1.0, -3.0, -3.0, -3.0])
     X = torch.where(rows(400, 2, False, 3) < 0.0, -1.0, 1.0).double()
     first = P.flip_descent(weights, X, lambda: None, 50)
-    reused = P.graphs._recorded[FlipDescent]
+    reused = P.graphs.recorded[FlipDescent]
     P.P[:, 0] *= -1.0  # the next bit: other numbers at the same place
     second = P.flip_descent(weights, X, lambda: None, 50)
-    assert P.graphs._recorded[FlipDescent] is reused
+    assert P.graphs.recorded[FlipDescent] is reused
     fresh = flip_descent(P.P.clone(), weights, X, lambda: None, 50, CudaGraphs())
     torch.testing.assert_close(second, fresh)
     assert torch.equal(first, first.sign())
     assert P.flip_descent(weights, X[:, :1], lambda: None, 50).shape == (400, 1)
-    alive = weakref.ref(P.graphs._recorded[FlipDescent])
+    alive = weakref.ref(P.graphs.recorded[FlipDescent])
     del P, reused
     assert alive() is None
 

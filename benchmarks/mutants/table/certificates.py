@@ -102,7 +102,7 @@ MUTANTS = [
     ),
     Mutant(
         "the sum of the dual is rounded up",
-        "bqp/rows/interface.py",
+        "bqp/rows/__init__.py",
         "total = float(d.sum()) * (1.0 + self.n * EPS)",
         "total = float(d.sum()) * (1.0 - self.n * EPS)",
         ROUNDING,

@@ -42,9 +42,9 @@ def sum_below(numbers: FloatArray) -> float:
 def constant_bound(A: Operator) -> float:
     """A bound for a problem in which no signs are better than others: one variable, or products that are all 0."""
     if A.n == 1:
-        value, error = A.value(A.backend.ones(1)), A.value_error()
+        value, error = A.value(A.rows.ones(1)), A.value_error()
         return below(value - error) if error > 0.0 else value
-    if A.is_low_rank and A.n <= LARGEST_TREE and A.backend.on_host:
+    if A.is_low_rank and A.n <= LARGEST_TREE and A.rows.on_host:
         # Entries whose parts cancel are far below their magnitudes.
         total = float(np.abs(A.toarray()).sum() + A.entry_error().sum())
     else:

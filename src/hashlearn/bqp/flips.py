@@ -60,7 +60,7 @@ class Descent:
 
     def descend_columns(self, X: Any, max_passes: int = MAX_PASSES, between: Between = lambda: None) -> Any:
         """`descend` from every column of X, n × k, which rows on a device may overwrite."""
-        if not self.A.backend.on_host:
+        if not self.A.rows.on_host:
             return self.A.rows.flip_descent(self.A.weights, X, between, max_passes)
         return np.column_stack(list(map_threads(lambda x: self.descend(x, max_passes, between), X.T)))
 
@@ -87,7 +87,7 @@ def thresholds(A: Operator) -> FloatArray:
 
     A low-rank part counts by |a_ij| ≤ s_i s_j with s_i² = Σ_k |w_k| p_ik².
     """
-    if not A.backend.on_host:
+    if not A.rows.on_host:
         return A.diagonal()
     if A.rank == 0:
         return A.diagonal() + ROUNDING * A.magnitudes()

@@ -22,7 +22,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from hashlearn.bqp.exact_form import ExactForm
-from hashlearn.bqp.rows import ArrayBackend, Rows, TallArray, checked_matrix, rows_of
+from hashlearn.bqp.rows import Array, Rows, checked_matrix, rows_of
 from hashlearn.bqp.rows.numpy_rows import is_small
 from hashlearn.core.arrays import EPS, FloatArray, IntArray, is_tensor
 from hashlearn.core.checks import finite_float64, require_symmetric, require_whole
@@ -59,11 +59,6 @@ class Operator(ABC):
         return self.rows.rank
 
     @property
-    def backend(self) -> ArrayBackend:
-        """Operations on n-vectors: those of NumPy, unless a part of A is a tensor."""
-        return self.rows
-
-    @property
     def is_dense(self) -> bool:
         """Whether A is an array."""
         return self.array is not None
@@ -79,11 +74,11 @@ class Operator(ABC):
         return self.sparse is not None and self.rank == 0
 
     @abstractmethod
-    def __matmul__(self, V: TallArray) -> TallArray:
+    def __matmul__(self, V: Array) -> Array:
         """A @ V for V of shape (n,) or (n, k)."""
 
     @abstractmethod
-    def diagonal(self) -> TallArray:
+    def diagonal(self) -> Array:
         """The diagonal of A, shape (n,)."""
 
     @abstractmethod
@@ -148,7 +143,7 @@ class Operator(ABC):
 
     def exact_form(self) -> ExactForm | None:
         """A in integers; None if it has a low-rank part."""
-        if self.form is not None or self.is_low_rank or self.rank or not self.backend.on_host:
+        if self.form is not None or self.is_low_rank or self.rank or not self.rows.on_host:
             return self.form
         return ExactForm.of_floats(self.sparse if self.array is None else self.array)
 
@@ -159,7 +154,7 @@ class Operator(ABC):
             return np.empty(0), np.empty(0, np.int32), np.zeros(self.n + 1, np.int64)
         return S.data, S.indices.astype(np.int32, copy=False), S.indptr.astype(np.int64, copy=False)
 
-    def value(self, x: TallArray) -> float:
+    def value(self, x: Array) -> float:
         """xᵀAx, eq. (5)."""
         x = np.asarray(x, dtype=np.float64)
         return float(x @ (self @ x))
@@ -297,14 +292,14 @@ class Structured(Operator):
         A.n = A.rows.n
         return A
 
-    def __matmul__(self, V: TallArray) -> TallArray:
+    def __matmul__(self, V: Array) -> Array:
         if self.is_sparse:
             return _sparse_product(self.sparse, V)
         T = self.rows.transposed(V)
         product = self.rows.product(self.weights * T if T.ndim == 1 else self.weights[:, None] * T)
         return product if self.sparse is None else product + _sparse_product(self.sparse, V)
 
-    def value(self, x: TallArray) -> float:
+    def value(self, x: Array) -> float:
         """xᵀAx, eq. (5); for the low-rank part through Pᵀx alone."""
         x = np.asarray(x, dtype=np.float64) if self.rows.on_host else x
         t = self.rows.transposed(x)
@@ -320,7 +315,7 @@ class Structured(Operator):
         sample = self.rows.take(np.arange(0, self.n, max(1, self.n // SCALE_ROWS)))
         return Structured.unchecked(P=sample, weights=self.weights).scale() * (self.n / len(sample)) ** 1.5
 
-    def diagonal(self) -> TallArray:
+    def diagonal(self) -> Array:
         diagonal = self.rows.diagonal(self.weights)
         return diagonal if self.sparse is None else diagonal + self.sparse.diagonal()
 

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from hashlearn.bqp.error_bounds import float_at_most
 from hashlearn.bqp.exact_form import ExactForm
 from hashlearn.bqp.operators import Operator, Structured
-from hashlearn.bqp.rows import TallArray
+from hashlearn.bqp.rows import Array
 from hashlearn.bqp.rows.merging import merge_rows
 from hashlearn.core.arrays import EPS, FloatArray
 from hashlearn.core.thresholds import HOST_ROWS
@@ -44,8 +44,8 @@ class Step:
     """A problem B in place of A: xᵀAx = unit · (zᵀBz + constant) for x = ``expand(z)``, up to ``slack``."""
 
     problem: Operator
-    expand: Callable[[TallArray], TallArray]  # signs of all variables
-    collapse: Callable[[TallArray], TallArray]  # signs for ``problem`` that are like the signs x
+    expand: Callable[[Array], Array]  # signs of all variables
+    collapse: Callable[[Array], Array]  # signs for ``problem`` that are like the signs x
     constant: float = 0.0
     slack: float = 0.0  # rounding in ``problem`` and ``constant`` moves a value of A by at most this
     unit: float = 1.0
@@ -101,16 +101,16 @@ def merge(A: Operator) -> Step | None:
     return Step(
         Structured(P=P, weights=A.weights),
         lambda z: z[groups],
-        lambda x: A.backend.group_signs(x, groups, len(P)),
+        lambda x: A.rows.group_signs(x, groups, len(P)),
     )
 
 
 def to_host(A: Operator) -> Step | None:
     """A low-rank problem of few rows on a device as NumPy arrays; None for others."""
-    if A.backend.on_host or A.n > HOST_ROWS or not A.is_low_rank:
+    if A.rows.on_host or A.n > HOST_ROWS or not A.is_low_rank:
         return None
     host = Structured.unchecked(P=A.rows.to_host(), weights=A.weights)
-    return Step(host, A.backend.from_numpy, A.backend.to_numpy)
+    return Step(host, A.rows.from_numpy, A.rows.to_numpy)
 
 
 def _checked_fixed(fixed: Mapping[Any, Any], n: int) -> tuple[NDArray[np.intp], FloatArray]:

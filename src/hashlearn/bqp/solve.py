@@ -26,7 +26,7 @@ from hashlearn.bqp.methods.spectral import Spectral
 from hashlearn.bqp.operators import Operator, as_operator
 from hashlearn.bqp.presolve import fix, merge, to_host
 from hashlearn.bqp.proof.solver import BranchAndBound
-from hashlearn.bqp.rows import TallArray
+from hashlearn.bqp.rows import Array
 from hashlearn.bqp.sdr import SemidefiniteRelaxation
 from hashlearn.bqp.solution import Solution, Status, is_optimal, relative_gap
 from hashlearn.bqp.state import Solver, SolveState, status_of
@@ -104,9 +104,9 @@ def solve(
     if time_limit is not None and (not isinstance(time_limit, numbers.Real) or not time_limit > 0):
         kind = ValueError if isinstance(time_limit, numbers.Real) else TypeError
         raise kind(f"time_limit must be a positive number of seconds or None, got {time_limit!r}")
-    if fixed and not operator.backend.on_host:
+    if fixed and not operator.rows.on_host:
         raise ValueError("fixed takes problems in NumPy arrays; copy the tensor to the host first")
-    start = None if x0 is None else operator.backend.signs(x0, operator.n)
+    start = None if x0 is None else operator.rows.signs(x0, operator.n)
     with one_blas_thread(), watched(progress, verbose) as report, compilation_clock() as compiling:
         copy = to_host(operator)
         if copy is not None and start is not None:
@@ -127,7 +127,7 @@ def solve(
             state.details.pop("proof", None)  # it is about a smaller problem than the caller's
         solution = _postsolve(state, problem, unit, form, start, status)
     x = solution.x if copy is None else copy.expand(solution.x)
-    return dataclasses.replace(solution, x=operator.backend.as_int8(x))
+    return dataclasses.replace(solution, x=operator.rows.as_int8(x))
 
 
 def _presolve(state: SolveState, solver: Solver, fixed: Mapping[int, int] | None) -> None:
@@ -138,7 +138,7 @@ def _presolve(state: SolveState, solver: Solver, fixed: Mapping[int, int] | None
         for step in (merge, to_host):
             state.reduce(step(state.A))
         state.details["merged_n"] = state.A.n
-    entries = state.A.sparse.nnz if state.A.is_sparse and state.A.backend.on_host else 0
+    entries = state.A.sparse.nnz if state.A.is_sparse and state.A.rows.on_host else 0
     if solver.eliminates and 0.0 < ELIMINATION_SECONDS * entries < ELIMINATION_SHARE * state.seconds_left:
         n = state.A.n
         state.reduce(eliminate(state.A, state.exact))
@@ -149,29 +149,29 @@ def _presolve(state: SolveState, solver: Solver, fixed: Mapping[int, int] | None
 def _status(state: SolveState, solver: Solver, rng: np.random.Generator) -> Status:
     """Solve what is left, by enumeration if it is small and the solver allows that, and say how it ended."""
     A = state.A
-    if not A.backend.on_host:
+    if not A.rows.on_host:
         _require_tensors(A, solver)
     is_constant = A.n == 1 or A.scale() == 0.0  # all signs have the same value
-    if A.backend.on_host and A.n <= LARGEST_ENUMERATED and (solver.enumerates or is_constant):
+    if A.rows.on_host and A.n <= LARGEST_ENUMERATED and (solver.enumerates or is_constant):
         state.details["engine"] = "enumeration"
         return status_of(Exact(), A, state, rng, None)
     if is_constant:
-        state.propose(A.backend.ones(A.n))
+        state.propose(A.rows.ones(A.n))
         state.propose_bound(constant_bound(A))
         return Status.CONVERGED
     return status_of(solver, A, state, rng, state.x)
 
 
 def _postsolve(
-    state: SolveState, problem: Operator, unit: float, form: ExactForm | None, start: TallArray | None, status: Status
+    state: SolveState, problem: Operator, unit: float, form: ExactForm | None, start: Array | None, status: Status
 ) -> Solution:
     """The answer for ``problem``, which the steps of ``run`` made smaller, in the caller's ``unit``."""
-    x = state.A.backend.ones(state.A.n) if state.x is None else state.x
+    x = state.A.rows.ones(state.A.n) if state.x is None else state.x
     bound, slack = state.bound, 0.0
     for step in reversed(state.steps):
         x, bound, slack = step.expand(x), step.bound(bound), step.unit * slack + step.slack
     # On a device every proposed value was computed in float64 already, which saves a pass over P.
-    value = problem.value(x) if problem.backend.on_host or state.x is None else state.value
+    value = problem.value(x) if problem.rows.on_host or state.x is None else state.value
     if start is not None and state.start_value < unit * value:  # merged rows may have had different signs in the start
         x, value = start, state.start_value / unit
     exact_bound = state.exact_bound

@@ -21,7 +21,7 @@ from hashlearn.bqp.error_bounds import float_at_most
 from hashlearn.bqp.exact_form import ExactForm
 from hashlearn.bqp.operators import Operator
 from hashlearn.bqp.presolve import Step
-from hashlearn.bqp.rows import TallArray
+from hashlearn.bqp.rows import Array
 from hashlearn.bqp.solution import OPTIMAL_GAP, SolverProgress, Status, TraceEntry, is_optimal
 from hashlearn.core.progress import ProgressCallback
 from hashlearn.core.thresholds import LARGEST_ENUMERATED
@@ -55,7 +55,7 @@ class Lattice(NamedTuple):
     @classmethod
     def of(cls, A: Operator) -> Lattice | None:
         """The lattice of a dense or sparse A whose values are computed without rounding; None for others."""
-        if A.is_low_rank or A.rank or not A.backend.on_host or not A.is_exact():
+        if A.is_low_rank or A.rank or not A.rows.on_host or not A.is_exact():
             return None
         rows = (A @ np.ones(A.n) - A.diagonal()).astype(np.int64)
         step = 4 * int(np.gcd.reduce(rows, initial=2 * _common_divisor(A)))
@@ -106,7 +106,7 @@ class Solver(ABC):
     takes_sparse_tensors = False
 
     @abstractmethod
-    def solve(self, A: Operator, state: SolveState, rng: np.random.Generator, x0: TallArray | None) -> Status:
+    def solve(self, A: Operator, state: SolveState, rng: np.random.Generator, x0: Array | None) -> Status:
         """Propose points (and bounds) to ``state``; return how it ended. ``x0`` was proposed already."""
 
 
@@ -133,7 +133,7 @@ class SolveState:
         self.bound = -np.inf
         self.exact = exact  # A in integers
         self.exact_bound: Fraction | None = None
-        self.x: TallArray | None = None  # until the first proposal
+        self.x: Array | None = None  # until the first proposal
         self.value = np.inf
         self.start_value = np.inf  # that of the caller's start in the caller's problem
         self._lattice = Lattice.of(A)
@@ -150,7 +150,7 @@ class SolveState:
         self._parent: SolveState | None = None
         self._ended: Callable[[], bool] = lambda: False
 
-    def propose_start(self, x: TallArray) -> None:
+    def propose_start(self, x: Array) -> None:
         """Store the caller's start, before the problem is made smaller."""
         self.propose(x)
         self.start_value = self.details["start_value"] = self.in_user_units(self.value)
@@ -193,20 +193,20 @@ class SolveState:
         """Wall-clock time since the start."""
         return time.perf_counter() - self._started
 
-    def propose(self, x: TallArray, value: float | None = None) -> bool:
+    def propose(self, x: Array, value: float | None = None) -> bool:
         """Store a copy of the signs x if they are better than the best so far; returns whether they are."""
         if value is None:
             value = self.A.value(x)
         with self._lock:
             if not self._improves(x, value):
                 return False
-            self.x, self.value = self.A.backend.copy(x), float(value)
+            self.x, self.value = self.A.rows.copy(x), float(value)
             self._extend_trace()
             if self._parent is not None:
                 self._parent.propose(x, value)
         return True
 
-    def _improves(self, x: TallArray, value: float) -> bool:
+    def _improves(self, x: Array, value: float) -> bool:
         """Whether x is better than the best so far, by exact values if float64 is too coarse to tell."""
         if self.x is None or self.exact is None:
             return value < self.value

@@ -167,7 +167,7 @@ class TwoStepHasher(BitPredictor):
             return self._assigned(words, groups, X, rng)
         Y = build_target(target, X, labels, rng)
         # Without a low-rank factor inference is NumPy's, and so is its start.
-        rows = to_numpy(X) if is_tensor(X) and Y.backend.on_host else X
+        rows = to_numpy(X) if is_tensor(X) and Y.rows.on_host else X
         start = start_codes(self.init, rows, self.n_bits, rng, Y)
         codes, self.inference_report_ = infer_codes(Y, start, monotone=self.monotone, groups=groups, **options)
         codes = to_numpy(codes)

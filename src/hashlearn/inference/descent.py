@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from hashlearn import bqp
-from hashlearn.bqp.rows import NumpyRows, rows_of
+from hashlearn.bqp.rows import rows_of
 from hashlearn.core.compilation import compilation_clock
 from hashlearn.core.progress import ProgressCallback, tell
 from hashlearn.core.threads import one_blas_thread
@@ -156,7 +156,7 @@ def bits_in_memory(
     target: bqp.Operator, start: Any, passes: Passes, monotone: bool, rng: np.random.Generator
 ) -> BitsByPasses:
     """Bits by passes over a NumPy factor."""
-    if not (target.is_low_rank and isinstance(target.rows, NumpyRows)):
+    if not (target.is_low_rank and target.rows.on_host):
         raise ValueError("solver: passes need a target of low rank in a NumPy array; 'sweeps' works for every target")
     if not monotone:
         raise ValueError("solver: passes only ever improve a bit; monotone=False needs another solver")

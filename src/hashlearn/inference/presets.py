@@ -13,7 +13,6 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from hashlearn import bqp
-from hashlearn.bqp.rows import NumpyRows
 from hashlearn.bqp.solve import configured
 from hashlearn.core import thresholds
 from hashlearn.core.names import did_you_mean
@@ -137,8 +136,8 @@ def _automatic(target: bqp.Operator, n_bits: int, monotone: bool, has_groups: bo
     low, and much sooner.
     """
     low_rank = target.is_low_rank
-    if not target.backend.on_host:
+    if not target.rows.on_host:
         return "quick_sdr" if target.n <= thresholds.DEVICE_SAMPLE_ROWS else "sampled_sdr"
     if not monotone or has_groups or target.n * n_bits <= thresholds.RELAXED_SIGNS:
         return "quick_sdr" if low_rank else "coarse_sdr"
-    return "passes" if target.is_low_rank and isinstance(target.rows, NumpyRows) else "sweeps"
+    return "passes" if low_rank else "sweeps"

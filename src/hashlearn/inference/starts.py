@@ -94,7 +94,7 @@ def _rotated_codes(target: bqp.Operator, factor: Any, n_bits: int, rng: np.rando
     with one_blas_thread():
         V = _principal_scores(factor, n_bits, rng)
         rows = thresholds.ROTATION_ROWS
-        if target.n <= rows or not target.backend.on_host:
+        if target.n <= rows or not target.rows.on_host:
             return signs_of_product(V, best_rotation(V, target, count, rng))
         some = np.sort(rng.choice(target.n, rows, replace=False))
         R = best_rotation(V[some], target.restricted(some), count, rng)

@@ -81,7 +81,7 @@ class WholeBits:
     def one_bit(self, sweep: int, bit: int, seconds: float, last: bool) -> BitRecord:
         """Solve one bit; with ``monotone`` its signs are replaced only by better ones."""
         A = self.problem(bit)
-        old = A.backend.copy(self.codes[:, bit])
+        old = A.rows.copy(self.codes[:, bit])
         solver = self._solver if last else self._early
         solution, x, value = solve_bit(A, solver, old, self._rng, seconds, monotone=self._monotone)
         details = solution.details
@@ -108,9 +108,9 @@ def solve_bit(
     solution = bqp.solve(A, solver, random_state=rng, x0=old if monotone else None, time_limit=AtMost(seconds))
     if solution.status == bqp.Status.INTERRUPTED:
         raise KeyboardInterrupt
-    x, value = A.backend.copy(solution.x), solution.value
+    x, value = A.rows.copy(solution.x), solution.value
     if monotone or solution.status == bqp.Status.TIME_LIMIT:
-        if A.backend.dot(x, old if counts is None else counts * old) < 0.0:
+        if A.rows.dot(x, old if counts is None else counts * old) < 0.0:
             x = -x  # the same solution with the sign that changes fewer rows
         before = solution.details["start_value"] if monotone else A.value(old)
         if not value < before - 1e-12 * abs(before):
@@ -120,7 +120,7 @@ def solve_bit(
 
 def _checked_codes(start: Any, target: bqp.Operator) -> Any:
     """A copy of the start as float ±1: a tensor beside a tensor factor, else a NumPy array."""
-    if not target.backend.on_host:
+    if not target.rows.on_host:
         from hashlearn.linalg.tensors import checked_signs
 
         return checked_signs(start, (target.n, -1), target.P, "start")

@@ -5,14 +5,14 @@ the tensor's own dtype inside a block and float64 across blocks.
 
 Products with thin matrices are limited by memory bandwidth only. They are for searching, not for proofs. Three things
 double their speed on a GPU: rows padded to a multiple of 8 numbers (`buffer`), small factors stored column by column
-and not too thin, and TF32, which rounds factors to 11 bits. Results of `rough_products` are only proposals. Reported
+and not too thin, and TF32, which rounds factors to 11 bits. Results of `allow_tf32` are only proposals. Reported
 values and bounds are computed elsewhere, from the rows as they are.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from itertools import pairwise
@@ -61,18 +61,16 @@ def buffer(n: int, columns: int, like: Tensor, dtype: Any = None) -> Tensor:
 def sums_of_squares(P: Tensor, weights: FloatArray) -> tuple[Tensor, Tensor]:
     """Σ w p² and Σ p² of every row. Adjacent columns of equal weight, as bits have, need no temporary of squares."""
     ends = [0, *(np.flatnonzero(np.diff(weights)) + 1), len(weights)]
+    blocks: Iterable[Tensor] = (P[rows].square() for rows in chunks(len(P)))
     if len(ends) <= FEW_WEIGHTS + 1:
-        pieces = list(pairwise(ends))
-        sums = torch.stack([torch.linalg.vector_norm(P[:, a:b], dim=1).square() for a, b in pieces], dim=1)
-        small = tensor_like(np.column_stack([weights[ends[:-1]], np.ones(len(pieces))]), P)
-        both = sums @ small
-    else:
-        small = tensor_like(np.column_stack([weights, np.ones(len(weights))]), P)
-        both = torch.cat([P[rows].square() @ small for rows in chunks(P.shape[0])])
+        sums = [torch.linalg.vector_norm(P[:, a:b], dim=1).square() for a, b in pairwise(ends)]
+        blocks, weights = [torch.stack(sums, dim=1)], weights[ends[:-1]]
+    pair = tensor_like(np.column_stack([weights, np.ones(len(weights))]), P)
+    both = torch.cat([squares @ pair for squares in blocks])
     return both[:, :1].contiguous(), both[:, 1]
 
 
-def whole_rows(P: Tensor) -> Tensor:
+def with_padding(P: Tensor) -> Tensor:
     """View P with its padding columns, if it is a `buffer` or a slice of one. Other tensors are returned unchanged.
 
     Callers may assume only that the padding is finite.
@@ -84,22 +82,18 @@ def whole_rows(P: Tensor) -> Tensor:
     return P.as_strided((n, wide), (wide, 1))
 
 
-def gram64(P: Tensor, divisor: Tensor | None) -> Tensor:
+def float64_gram(P: Tensor, divisor: Tensor | None) -> Tensor:
     """Pᵀ Diag(divisor)⁻¹ P of exactly this P, every operation in float64. O(n rank²)."""
     n, rank = P.shape
-    P = whole_rows(P)
+    P = with_padding(P)
     wide = P.shape[1]
     total = torch.zeros((wide, wide), dtype=torch.float64, device=P.device)
     panels = list(chunks(wide, GRAM_PANEL))
     at_once = min(n, CHUNK if P.device.type == "cpu" else GRAM_CHUNK)
     space = buffer(at_once, wide, P, torch.float64)
-    scale = None if divisor is None else divisor.double().sqrt().reciprocal_()[:, None]
+    scale = (P.new_ones(n) if divisor is None else divisor).double().sqrt().reciprocal_()[:, None]
     for rows in chunks(n, at_once):
-        Q = space[: rows.stop - rows.start]
-        if scale is None:
-            Q.copy_(P[rows])
-        else:
-            torch.mul(P[rows], scale[rows], out=Q)
+        Q = torch.mul(P[rows], scale[rows], out=space[: rows.stop - rows.start])
         for i, a in enumerate(panels):
             for b in panels[i:]:
                 total[a, b] += block_products(Q[:, a], Q[:, b])
@@ -147,47 +141,39 @@ def checked_signs(x: Any, shape: tuple[int, ...], like: Tensor, name: str) -> Te
     return signs
 
 
-def rough_products(like: Tensor) -> AbstractContextManager[None]:
+def allow_tf32(like: Tensor) -> AbstractContextManager[None]:
     """Inside the block, products of float32 matrices on a GPU may round as TF32 does."""
-    return _precision("high") if like.device.type == "cuda" else nullcontext()
+    return _precision("high", "tf32") if like.device.type == "cuda" else nullcontext()
 
 
-def full_products() -> AbstractContextManager[None]:
+def forbid_tf32() -> AbstractContextManager[None]:
     """Inside the block, products of float32 matrices round as float32 does, whatever PyTorch is set to."""
-    return _precision("highest")
+    return _precision("highest", "ieee")
 
 
 @contextmanager
-def _precision(name: str) -> Iterator[None]:
+def _precision(name: str, newer_name: str) -> Iterator[None]:
     """PyTorch has one precision for the process, so only one of our threads at a time may need a certain one."""
     with _one_precision:
-        restore = _set_precision(name)
+        try:
+            restore = partial(torch.set_float32_matmul_precision, torch.get_float32_matmul_precision())
+            torch.set_float32_matmul_precision(name)
+        except RuntimeError:  # the user set the newer switches, and PyTorch refuses to mix them with the older one
+            switches = torch.backends.cuda.matmul, torch.backends.mkldnn.matmul
+            restore = partial(_set_switches, switches, [switch.fp32_precision for switch in switches])
+            _set_switches(switches, [newer_name] * 2)
         try:
             yield
         finally:
             restore()
 
 
-def _set_precision(name: str) -> Callable[[], Any]:
-    """Set PyTorch's precision of products. Returns a function that restores the old one."""
-    try:
-        before = torch.get_float32_matmul_precision()
-    except RuntimeError:  # the user set the newer switches, and PyTorch refuses to mix them with the older one
-        switches = torch.backends.cuda.matmul, torch.backends.mkldnn.matmul
-        return partial(_set_switches, switches, _set_switches(switches, ["ieee" if name == "highest" else "tf32"] * 2))
-    torch.set_float32_matmul_precision(name)
-    return partial(torch.set_float32_matmul_precision, before)
-
-
-def _set_switches(switches: tuple[Any, ...], names: list[str]) -> list[str]:
-    """Set the newer switches. Returns their old values."""
-    before = [switch.fp32_precision for switch in switches]
+def _set_switches(switches: tuple[Any, ...], names: list[str]) -> None:
     for switch, name in zip(switches, names, strict=True):
         switch.fp32_precision = name
-    return before
 
 
-def small_factor(B: Tensor, length: int) -> Tensor:
+def padded_factor(B: Tensor, length: int) -> Tensor:
     """B padded with zeros to ``length`` rows and at least 8 columns, stored column by column."""
     padded = B.new_zeros((max(B.shape[1], FEWEST_COLUMNS), length)).T
     padded[: B.shape[0], : B.shape[1]] = B
@@ -196,15 +182,15 @@ def small_factor(B: Tensor, length: int) -> Tensor:
 
 def thin_product(P: Tensor, B: Tensor) -> Tensor:
     """P B for B (rank, k) with few columns. Reads P once."""
-    rows = whole_rows(P)
+    rows = with_padding(P)
     if B.shape[1] == 1:
         return rows @ torch.nn.functional.pad(B, (0, 0, 0, rows.shape[1] - B.shape[0]))
-    return (rows @ small_factor(B, rows.shape[1]))[:, : B.shape[1]]
+    return (rows @ padded_factor(B, rows.shape[1]))[:, : B.shape[1]]
 
 
-def thin_sum(P: Tensor, V: Tensor) -> Tensor:
+def transposed_product(P: Tensor, V: Tensor) -> Tensor:
     """PᵀV for V (n, k) with few columns, in float64, on the device. Reads P once."""
     k = V.shape[1]
     if 1 < k < FEWEST_COLUMNS:
         V = torch.nn.functional.pad(V, (0, FEWEST_COLUMNS - k))
-    return block_products(whole_rows(P), V)[: P.shape[1], :k]
+    return block_products(with_padding(P), V)[: P.shape[1], :k]

@@ -89,7 +89,7 @@ class Auto(Solver):
                 return status
 
         try:
-            if not A.backend.on_host:  # a device works for one of them at a time, and only "sdr" takes sparse tensors
+            if not A.rows.on_host:  # a device works for one of them at a time, and only "sdr" takes sparse tensors
                 if A.is_low_rank:
                     status_of(LocalSearch(), A, search, search_rng, x0)
                 return relax()

@@ -17,7 +17,7 @@ from hashlearn.bqp.flips import Descent
 from hashlearn.bqp.methods.annealed_search import AnnealedSearch
 from hashlearn.bqp.methods.tabu import TabuWalks, Walk
 from hashlearn.bqp.operators import Dense, Operator
-from hashlearn.bqp.rows import TallArray
+from hashlearn.bqp.rows import Array
 from hashlearn.bqp.solution import Status
 from hashlearn.bqp.state import Solver, SolveState
 from hashlearn.core.arrays import FloatArray
@@ -94,7 +94,7 @@ class LocalSearch(Solver):
 
     def solve(self, A: Operator, state: SolveState, rng: np.random.Generator, x0: np.ndarray | None) -> Status:
         """Propose ever better points until the budget or the time limit ends it."""
-        if not A.backend.on_host:
+        if not A.rows.on_host:
             return self._descend(A, state, rng, x0)
         if A.is_sparse:
             AnnealedSearch(A, state, rng, self.n_starts, self.max_iter).search(x0)
@@ -116,7 +116,7 @@ class LocalSearch(Solver):
             state.propose(end)
         return Status.CONVERGED if self.max_iter is None else Status.ITERATION_LIMIT
 
-    def _descend(self, A: Operator, state: SolveState, rng: np.random.Generator, x0: TallArray | None) -> Status:
+    def _descend(self, A: Operator, state: SolveState, rng: np.random.Generator, x0: Array | None) -> Status:
         """Rows that are not NumPy arrays: single flips from every start, all starts in the same passes."""
         state.details["engine"] = _Sweeps.name
         rows, count = A.rows, self.n_starts or FEWEST_STARTS

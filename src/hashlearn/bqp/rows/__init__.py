@@ -1,21 +1,27 @@
 """Passes over the rows of P (n × rank): everything that solvers of low-rank problems compute with n rows.
 
-``interface`` holds the passes · ``numpy_rows`` and ``torch_rows`` hold what differs between arrays and tensors.
-The algorithms keep their small matrices (rank × k, rank × rank) in float64 NumPy, so each algorithm is written once.
+`Rows` has what NumPy arrays and tensors share; ``numpy_rows`` and ``torch_rows`` have what differs.
+Small matrices (B, T, normals, Gram matrices) are float64 NumPy arrays in every call, so each algorithm is written once.
+Arrays with n entries or n rows (norms, signs, unit rows) have the type of P and stay on its device. Solvers hand them
+on without reading them. Every method is one pass over blocks of rows: a sum in a fixed order, or one result for each
+row.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from hashlearn.bqp.rows.interface import ArrayBackend, Mixing, ProofGram, Rows, TallArray
-from hashlearn.bqp.rows.numpy_rows import NumpyRows
-from hashlearn.core.arrays import is_tensor
+from hashlearn.core.arrays import EPS, FloatArray, is_tensor, to_float64
 from hashlearn.core.checks import finite_float64
 
-__all__ = ["ArrayBackend", "Mixing", "NumpyRows", "ProofGram", "Rows", "TallArray", "checked_matrix", "rows_of"]
+Array: TypeAlias = Any  # an n-vector or n × k array of the type that P has
+
+TINY = 1e-300
 
 
 def rows_of(P: Any) -> Rows:
@@ -26,6 +32,8 @@ def rows_of(P: Any) -> Rows:
         from hashlearn.bqp.rows.torch_rows import TorchRows
 
         return TorchRows(P)
+    from hashlearn.bqp.rows.numpy_rows import NumpyRows
+
     return NumpyRows(P)
 
 
@@ -38,3 +46,229 @@ def checked_matrix(P: Any, name: str) -> Any:
 
         return checked_tensor(P, name, ndim=2)
     return np.ascontiguousarray(finite_float64(P, name, ndim=2))
+
+
+class Mixing(Protocol):
+    """Coordinate steps v_i ← −g_i/‖g_i‖ on unit rows V, which the object holds."""
+
+    def sweep(self) -> float:
+        """One pass over all rows; returns the mean squared movement of a row, weighted by ‖g_i‖."""
+
+    def image(self) -> FloatArray:
+        """PᵀV of the present V, computed from scratch."""
+
+
+class ProofGram(NamedTuple):
+    """PᵀD⁻¹P for a proof, on the host or on a device, and what is known about its rounding."""
+
+    gram: Any  # rank × rank
+    total: float  # ≥ Σd
+    rounding: float  # the spectral norm of the error of ``gram`` is at most this · its trace
+
+
+class Rows(ABC):
+    """The rows p_i of P (n × rank). With B = W T, row i has the gradient g_i = p_iᵀB and the unit row −g_i/‖g_i‖."""
+
+    xp: Any  # the module of P: NumPy or PyTorch
+    on_host: bool  # whether P is a NumPy array
+    start_rows: int = 4_000  # sample size for the start of the relaxation when n is more than twice that
+    jacobian_rows: int = 20_000  # sample size that stands for all rows in the derivative
+    swept_rows: int | None = None  # largest sample that `mixing` gets; None: all rows
+    sum_rounding: float  # an entry of `transposed` of signs is off by at most this · its `absolute_sums`
+    gram_rounding: float  # an entry of `gram` is off by at most this · the product of the columns' norms
+
+    def __init__(self, P: Any) -> None:
+        self.P = P
+        self.n, self.rank = P.shape
+
+    # What differs between arrays and tensors.
+
+    @abstractmethod
+    def signs(self, x: Any, n: int) -> Array:
+        """A copy of the n signs that the user gave as a start, checked."""
+
+    @abstractmethod
+    def blocks(self, function: Callable[[slice, Any], Any]) -> Iterator[Any]:
+        """``function(rows, P[rows])`` of all blocks of rows, in order."""
+
+    @abstractmethod
+    def thin_product(self, P: Any, B: Any) -> Array:
+        """P B for a block of rows and a B with few columns, for searching."""
+
+    @abstractmethod
+    def transposed_product(self, P: Any, V: Array) -> Any:
+        """PᵀV for a block of rows and a V with few columns, added in float64."""
+
+    @abstractmethod
+    def norms(self, V: Array) -> Array:
+        """The norms of the rows of V."""
+
+    @abstractmethod
+    def divided_gram(self, divisor: Array | None) -> Any:
+        """Pᵀ Diag(divisor)⁻¹ P of exactly this P in float64, where P is; None divides by 1."""
+
+    @abstractmethod
+    def transposed(self, X: Array) -> FloatArray:
+        """PᵀX for X of shape (n,) or (n, c), with the accuracy of float64."""
+
+    @abstractmethod
+    def product(self, B: FloatArray) -> Array:
+        """P B for small B, (rank,) or (rank, c)."""
+
+    @abstractmethod
+    def mixing(self, weights: FloatArray, V: Array) -> Mixing:
+        """Coordinate steps from the unit rows V, which may be overwritten; see ``swept_rows``."""
+
+    @abstractmethod
+    def sample(self, count: int, rng: np.random.Generator) -> Rows:
+        """``count`` random rows in order; ``self`` when that would be half of them or more."""
+
+    # Conversions and signs.
+
+    def to_numpy(self, x: Array) -> FloatArray:
+        """x as a float64 NumPy array, for small n."""
+        return x if self.on_host else to_float64(x)
+
+    def from_numpy(self, x: FloatArray) -> Array:
+        """The inverse of `to_numpy`."""
+        return self.xp.asarray(x, dtype=self.P.dtype, device=self.P.device)
+
+    def ones(self, n: int) -> Array:
+        """The signs +1, n of them."""
+        return self.from_numpy(np.ones(n))
+
+    def copy(self, x: Array) -> Array:
+        """A copy of the signs x in the dtype that solvers use; also the inverse of `as_int8`."""
+        return self.xp.asarray(x, dtype=self.P.dtype, copy=True)
+
+    def as_int8(self, x: Array) -> Array:
+        """Signs as the user gets them."""
+        return self.xp.asarray(x, dtype=self.xp.int8)
+
+    def dot(self, x: Array, y: Array) -> float:
+        """The inner product xᵀy."""
+        return float((x * y).sum(dtype=self.xp.float64))
+
+    def joined(self, X: Array, x: Array) -> Array:
+        """X with x as one more column."""
+        return self.xp.column_stack([X, x])
+
+    def group_signs(self, x: Array, groups: Array, n_groups: int) -> Array:
+        """For each group of equal rows the sign of the sum of x over the group; +1 for a tie."""
+        sums = self.xp.bincount(groups, x, n_groups)  # whole numbers, exact in any order
+        return self.copy(self.xp.where(sums < 0.0, -1.0, 1.0))
+
+    # The passes of the relaxation, its certificate and its rounding.
+
+    def unit_rows(self, P: Any, B: Any) -> tuple[Array, Array]:
+        """``(V, norms)`` of a block of rows: −g/‖g‖ for the rows g of P B, and all ‖g‖. A row with g = 0 stays 0."""
+        G = self.thin_product(P, B)
+        norms = self.norms(G)
+        G /= -norms.clip(float(self.xp.finfo(G.dtype).tiny))[:, None]
+        return G, norms
+
+    def all_unit_rows(self, B: FloatArray) -> tuple[Array, Array]:
+        """``(V, norms)`` of all rows, stored."""
+        small = self.from_numpy(B)
+        V, norms = zip(*self.blocks(lambda _, P: self.unit_rows(P, small)), strict=True)
+        return self.xp.concatenate(V), self.xp.concatenate(norms)
+
+    def image(self, B: FloatArray) -> tuple[FloatArray, Array]:
+        """``(T, norms)``: T = PᵀV for the unit rows V of B, and all ‖g_i‖."""
+        small, lengths = self.from_numpy(B), self.xp.empty_like(self.P[:, 0])
+
+        def block(rows: slice, P: Any) -> Any:
+            V, lengths[rows] = self.unit_rows(P, small)
+            return self.transposed_product(P, V)
+
+        return self.total(block), lengths
+
+    def linearized(self, B: FloatArray) -> Linearized:
+        """The derivative of `image` at B. Solvers call it on samples, and on P itself when n is small."""
+        return Linearized(self, B)
+
+    def proof_gram(self, d: Array) -> ProofGram:
+        """PᵀD⁻¹P of exactly this P in float64, for a proof. Entries of d are raised to at least 1e-9 of their mean."""
+        d = self.xp.asarray(d, dtype=self.xp.float64)
+        mean = float(d.mean())
+        d = d.clip(1e-9 * mean) if mean > 0.0 else self.xp.ones_like(d)
+        total = float(d.sum()) * (1.0 + self.n * EPS)
+        return ProofGram(self.divided_gram(d), total, self.gram_rounding)
+
+    def draw(self, B: FloatArray, normals: FloatArray) -> Array:
+        """Signs S = sgn(V normals), n × draws, V the unit rows of B; sgn(0) = +1."""
+        return self.xp.concatenate(list(self.blocks(self._drawn(B, normals))))
+
+    def draw_products(self, B: FloatArray, normals: FloatArray) -> FloatArray:
+        """PᵀS for the signs S of `draw`, without storing S."""
+        drawn = self._drawn(B, normals)
+        return self.total(lambda rows, P: self.transposed_product(P, drawn(rows, P)))
+
+    def _drawn(self, B: FloatArray, normals: FloatArray) -> Callable[[slice, Any], Array]:
+        small, z = self.from_numpy(B), self.from_numpy(normals)
+        # A row's length does not change the sign of −gᵀz.
+        return lambda _, P: self.copy(self.xp.where(self.thin_product(P, small) @ z > 0.0, -1.0, 1.0))
+
+    # Sums, rows and columns.
+
+    def total(self, function: Callable[[slice, Any], Any]) -> FloatArray:
+        """The sum of ``function(rows, P[rows])`` over all blocks of rows."""
+        total = None
+        for part in self.blocks(function):
+            total = part if total is None else total.__iadd__(part)
+        return self.to_numpy(total)
+
+    def gram(self) -> FloatArray:
+        """PᵀP, accurate to float64."""
+        return self.to_numpy(self.divided_gram(None))
+
+    def diagonal(self, weights: FloatArray) -> Array:
+        """Diagonal of P diag(weights) Pᵀ."""
+        return self.xp.einsum("ij,ij,j->i", self.P, self.P, self.from_numpy(weights))
+
+    def absolute_sums(self) -> FloatArray:
+        """The sums of the columns of |P|."""
+        return self.total(lambda _, P: abs(P).sum(axis=0, dtype=self.xp.float64))
+
+    def with_scaled_columns(self, factors: FloatArray) -> Rows:
+        """P diag(factors); a copy, unless all factors are 1."""
+        return self if bool((factors == 1.0).all()) else rows_of(self.P * self.from_numpy(factors))
+
+    def with_columns(self, counts: NDArray[np.bool_]) -> Rows:
+        """P with these columns only."""
+        P = self.P[:, np.flatnonzero(counts)]
+        return rows_of(np.ascontiguousarray(P) if self.on_host else P.contiguous())
+
+    def take(self, index: NDArray[np.intp]) -> FloatArray:
+        """A few rows as a float64 NumPy array."""
+        return self.to_numpy(self.P[index])
+
+    def to_host(self) -> FloatArray:
+        """All of P as a float64 NumPy array, for small n."""
+        return self.to_numpy(self.P)
+
+
+class Linearized:
+    """The map B ↦ PᵀV(B) of `Rows.image` near one point."""
+
+    def __init__(self, rows: Rows, B: FloatArray) -> None:
+        self._rows = rows
+        self._V, self._norms = rows.all_unit_rows(B)
+
+    def change(self, dB: FloatArray) -> FloatArray:
+        """Its derivative in the direction dB: Σ_i p_i dv_iᵀ with dv_i = −(I − v_i v_iᵀ)(p_iᵀ dB)/‖g_i‖."""
+        rows, small = self._rows, self._rows.from_numpy(dB)
+        divisor = -self._norms.clip(float(rows.xp.finfo(self._norms.dtype).tiny))[:, None]
+
+        def block(index: slice, P: Any) -> Any:
+            G, V = rows.thin_product(P, small), self._V[index]
+            G -= (G * V).sum(axis=1)[:, None] * V
+            G /= divisor[index]
+            return rows.transposed_product(P, G)
+
+        return rows.total(block)
+
+    def gram(self) -> FloatArray:
+        """PᵀD⁻¹P, where D holds the ‖g_i‖, raised to at least a thousandth of their mean."""
+        d = self._norms.clip(1e-3 * float(self._norms.mean()))
+        return self._rows.to_numpy(self._rows.divided_gram(d))

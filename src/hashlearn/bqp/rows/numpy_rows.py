@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from hashlearn.bqp.rows.interface import TINY, Mixing, Rows
+from hashlearn.bqp.rows import TINY, Mixing, Rows
 from hashlearn.core.arrays import EPS, FloatArray
+from hashlearn.core.checks import signs
 from hashlearn.core.threads import block_rows, iter_row_blocks
 from hashlearn.core.thresholds import THREADED_PRODUCT
 from hashlearn.linalg.gram import gram
@@ -24,6 +25,8 @@ STEP_ROWS = 16
 class NumpyRows(Rows):
     """The passes over an array, which is not copied."""
 
+    xp, on_host = np, True
+
     def __init__(self, P: FloatArray) -> None:
         super().__init__(P)
         rows = block_rows(self.rank)
@@ -31,16 +34,16 @@ class NumpyRows(Rows):
         # Each entry is a sum of n products, added within blocks and then over blocks.
         self.gram_rounding = (rows + self.n / rows + 16) * EPS
 
+    def signs(self, x: Any, n: int) -> FloatArray:
+        return signs(x, n, "x0")
+
     def blocks(self, function: Callable[[slice, Any], Any]) -> Iterator[Any]:
         return iter_row_blocks(lambda a, b: function(slice(a, b), self.P[a:b]), self.n, self.rank)
-
-    def empty(self, *shape: int) -> FloatArray:
-        return np.empty(shape)
 
     def thin_product(self, P: FloatArray, B: FloatArray) -> FloatArray:
         return P @ B
 
-    def thin_sum(self, P: FloatArray, V: FloatArray) -> FloatArray:
+    def transposed_product(self, P: FloatArray, V: FloatArray) -> FloatArray:
         return P.T @ V
 
     def norms(self, V: FloatArray) -> FloatArray:
@@ -48,19 +51,6 @@ class NumpyRows(Rows):
 
     def divided_gram(self, divisor: FloatArray | None) -> FloatArray:
         return gram(self.P, divisor, width=self.rank)
-
-    def mixing(self, weights: FloatArray, B: FloatArray | None, V: FloatArray | None = None) -> Mixing:
-        if V is None:
-            assert B is not None
-            V = self.all_unit_rows(B)[0]
-        return NumpyMixing(self.P, weights, V)
-
-    def unit_rows(self, B: FloatArray, first: int = 0, last: int | None = None) -> FloatArray:
-        """Rows first…last of the unit rows of B."""
-        G = self.P[first:last] @ B
-        norms = self.make_unit(G)
-        G[norms == 0.0, 0] = 1.0  # any unit vector is optimal for such a row
-        return G
 
     def transposed(self, X: FloatArray) -> FloatArray:
         if is_small(self.P.size, X):
@@ -72,8 +62,8 @@ class NumpyRows(Rows):
             return self.P @ B
         return np.concatenate(list(self.blocks(lambda _, P: P @ B)))
 
-    def diagonal(self, weights: FloatArray) -> FloatArray:
-        return np.einsum("ij,ij,j->i", self.P, self.P, weights)
+    def mixing(self, weights: FloatArray, V: FloatArray) -> Mixing:
+        return NumpyMixing(self.P, weights, V)
 
     def sample(self, count: int, rng: np.random.Generator) -> NumpyRows:
         """Without replacement."""
@@ -110,23 +100,16 @@ def mixing_sweep(P, weights, V, T):  # type: ignore[no-untyped-def]
     n, k = V.shape
     moved = 0.0
     total = 0.0
-    rank = P.shape[1]
-    weighted = np.empty((STEP_ROWS, rank))
+    weighted = np.empty((STEP_ROWS, P.shape[1]))
     gradient = np.empty((STEP_ROWS, k))
-    among = np.empty((STEP_ROWS, STEP_ROWS))
     step = np.empty((STEP_ROWS, k))
     change = np.empty_like(T)
     for first in range(0, n, STEP_ROWS):
         rows = min(STEP_ROWS, n - first)
         panel = P[first : first + rows]
-        for i in range(rows):
-            for j in range(rank):
-                weighted[i, j] = panel[i, j] * weights[j]
+        np.multiply(panel, weights, weighted[:rows])
         np.dot(weighted[:rows], T, gradient[:rows])
-        if rows == STEP_ROWS:
-            np.dot(weighted, panel.T, among)
-        else:
-            among[:rows, :rows] = np.dot(weighted[:rows], panel.T)
+        among = np.dot(weighted[:rows], panel.T)
         for i in range(rows):
             row = V[first + i]
             own = among[i, i]

@@ -13,32 +13,33 @@ from typing import Any
 import numpy as np
 import torch
 
-from hashlearn.bqp.rows.cuda_graphs import CudaGraphs
-from hashlearn.bqp.rows.interface import Mixing, Rows
+from hashlearn.bqp.rows import Mixing, Rows
 from hashlearn.bqp.rows.numpy_rows import NumpyRows
-from hashlearn.bqp.rows.torch_steps import BlockMixing, flip_descent
-from hashlearn.core.arrays import EPS, FloatArray, Tensor, tensor_like, to_float64
+from hashlearn.bqp.rows.torch_steps import BlockMixing, CudaGraphs, flip_descent
+from hashlearn.core.arrays import EPS, FloatArray, Tensor, to_float64
 from hashlearn.linalg.tensors import (
     ALIGNED,
     BLOCK,
     CHUNK,
     GRAM_CHUNK,
     SHORT_BLOCK,
+    allow_tf32,
     block_products,
     buffer,
+    checked_signs,
     chunks,
-    full_products,
-    gram64,
-    rough_products,
-    sums_of_squares,
+    float64_gram,
+    forbid_tf32,
     thin_product,
-    thin_sum,
-    whole_rows,
+    transposed_product,
+    with_padding,
 )
 
 
 class TorchRows(Rows):
     """The passes over a tensor, which is not copied. A sample gets the ``graphs`` of the rows it is taken from."""
+
+    xp, on_host = torch, False
 
     def __init__(self, P: Tensor, graphs: CudaGraphs | None = None) -> None:
         super().__init__(P)
@@ -55,44 +56,37 @@ class TorchRows(Rows):
         # Each entry is a sum of n products of float64 numbers, added within blocks and then over blocks.
         self.gram_rounding = (2 * BLOCK + self.n / BLOCK + 16) * EPS
 
+    def signs(self, x: Any, n: int) -> Tensor:
+        return checked_signs(x, (n,), self.P, "x0")
+
     def blocks(self, function: Callable[[slice, Any], Any]) -> Iterator[Any]:
         return (function(rows, self.P[rows]) for rows in chunks(self.n, GRAM_CHUNK))
-
-    def empty(self, *shape: int) -> Tensor:
-        return self.P.new_empty(shape)
 
     def thin_product(self, P: Tensor, B: Tensor) -> Tensor:
         return thin_product(P, B)
 
-    def thin_sum(self, P: Tensor, V: Tensor) -> Tensor:
-        return thin_sum(P, V)
+    def transposed_product(self, P: Tensor, V: Tensor) -> Tensor:
+        return transposed_product(P, V)
 
     def norms(self, V: Tensor) -> Tensor:
         return torch.linalg.vector_norm(V, dim=1)
 
     def divided_gram(self, divisor: Tensor | None) -> Tensor:
-        return gram64(self.P, divisor)
+        return float64_gram(self.P, divisor)
 
-    def mixing(self, weights: FloatArray, B: FloatArray | None, V: FloatArray | None = None) -> Mixing:
+    def mixing(self, weights: FloatArray, V: Tensor) -> Mixing:
         """Steps of whole blocks of rows; on a CPU of one row after the other, as for NumPy."""
         if self.P.device.type == "cpu":
-            return NumpyRows(self.to_host()).mixing(weights, B, V)
-        if V is not None:
-            unit = tensor_like(V, self.P)
-        else:
-            assert B is not None
-            with rough_products(self.P):
-                unit = self.all_unit_rows(B)[0]
-        if self._is_sample:
-            return self.graphs.begun(BlockMixing, self.P, weights, unit)
-        return BlockMixing(self.P, weights, unit)  # the next one would overwrite P
+            return NumpyRows(self.to_host()).mixing(weights, self.to_numpy(V))
+        graphs = self.graphs if self._is_sample else CudaGraphs()  # the next mixing overwrites P
+        return graphs.begun(BlockMixing, self.P, weights, V)
 
     def draw(self, B: FloatArray, normals: FloatArray) -> Tensor:
-        with rough_products(self.P):
+        with allow_tf32(self.P):
             return super().draw(B, normals)
 
     def draw_products(self, B: FloatArray, normals: FloatArray) -> FloatArray:
-        with rough_products(self.P):
+        with allow_tf32(self.P):
             return super().draw_products(B, normals)
 
     def flip_descent(self, weights: FloatArray, X: Tensor, between: Callable[[], Any], passes: int) -> Tensor:
@@ -100,23 +94,19 @@ class TorchRows(Rows):
 
         Of P diag(weights) Pᵀ, batches of rows together, each kept only where the value fell.
         """
-        with rough_products(self.P):
+        with allow_tf32(self.P):
             return flip_descent(self.P, weights, X, between, passes, self.graphs)
 
     def transposed(self, X: Tensor) -> FloatArray:
         """Accurate to float64. With more than 65,536 rows, sums of 128 rows are in the dtype of P, never in TF32."""
         dtype = self.P.dtype if self._sums_short else torch.float64
-        wide = (X[:, None] if X.dim() == 1 else X).to(dtype)
-        with full_products():
+        wide = X.reshape(self.n, -1).to(dtype)
+        with forbid_tf32():
             parts = (block_products(self.P[r].to(dtype), wide[r], SHORT_BLOCK) for r in chunks(self.n))
-            total = to_float64(sum(parts))
-        return total[:, 0] if X.dim() == 1 else total
+            return to_float64(sum(parts)).reshape(self.rank, *X.shape[1:])
 
     def product(self, B: FloatArray) -> Tensor:
-        return self.P @ tensor_like(B, self.P)
-
-    def diagonal(self, weights: FloatArray) -> Tensor:
-        return sums_of_squares(self.P, weights)[0][:, 0]
+        return self.P @ self.from_numpy(B)
 
     def sample(self, count: int, rng: np.random.Generator) -> TorchRows:
         """One at random from each of ``count`` stretches of equal length; it stays on the device."""
@@ -127,6 +117,6 @@ class TorchRows(Rows):
         places = torch.rand(count, generator=generator, device=device, dtype=torch.float64)
         places += torch.arange(count, device=device)
         index = places.mul_(self.n / count).long().clamp_max_(self.n - 1)
-        P = whole_rows(self.P).index_select(0, index)
+        P = with_padding(self.P).index_select(0, index)
         aligned = P.shape[1] % ALIGNED == 0
         return TorchRows(P[:, : self.rank] if aligned else buffer(count, self.rank, self.P).copy_(P), self.graphs)

@@ -9,34 +9,39 @@ Together they may raise it, so a column takes the flips only if its value fell. 
 signs with gains near the largest, down to a single flip, which always lowers the value. The device decides all of that,
 and the host reads one result in a pass. A pass reads P twice. The descent ends when a pass gains less than the dtype
 resolves.
+
+On a GPU the launch of a small step takes longer than the step. So the steps of a pass are recorded once as a CUDA
+graph, and a replay launches all of them at once. PyTorch's ``make_graphed_callables`` does not serve: it runs a
+function several times before it records it, and these functions change what they work on.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from typing import Any
+from functools import cache
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 
-from hashlearn.bqp.rows.cuda_graphs import CudaGraphs, Replayed
 from hashlearn.core.arrays import FloatArray, Tensor, tensor_like, to_float64
 from hashlearn.linalg.tensors import (
     BLOCK,
+    allow_tf32,
     block_products,
     chunks,
-    rough_products,
-    small_factor,
+    padded_factor,
     sums_of_squares,
     thin_product,
-    thin_sum,
-    whole_rows,
+    transposed_product,
+    with_padding,
 )
 
 # Sweeps:
 BLOCKS = 2
 SMALLEST_BLOCK = 64
-SQUARINGS = 4
+POWER = 16
 MARGIN = 1.01  # for rounding
 # Flips:
 BATCHES = 4
@@ -44,50 +49,134 @@ SMALLEST_BATCH = 128
 PATIENCE = 2  # passes in a row that gain next to nothing
 
 
-class BlockMixing:
-    """`Mixing` with buffers at fixed places in memory. ``begin`` with other rows overwrites the P it was made with."""
+class Replayed(ABC):
+    """A pass over P and X in buffers at fixed places in memory. From its third call on a CUDA graph is replayed.
 
-    def __init__(self, P: Tensor, weights: FloatArray, V: Tensor) -> None:
-        n = P.shape[0]
-        self._P, self._V, self._given_weights = P, torch.empty_like(V), weights
-        self._rows = whole_rows(P)
-        small = tensor_like(weights, P)[:, None]
-        self._weights = small_factor(small, self._rows.shape[1])[:, :1]
-        self._blocks = list(chunks(n, max(SMALLEST_BLOCK, -(-n // BLOCKS))))
-        self._positive = torch.as_tensor(np.flatnonzero(weights > 0.0), device=P.device)
-        self._roots = small[self._positive, 0].sqrt()
+    The pass must not read a tensor's value on the host. What cannot be recorded, and what is not on a GPU, runs step by
+    step every time.
+    """
+
+    takes_other_rows = False  # whether `begin` may get a P at another place in memory
+
+    def __init__(self, P: Tensor, weights: FloatArray, X: Tensor) -> None:
+        self._P, self._weights, self.X = P, weights, torch.empty_like(X)
+        self._calls, self._graph = 0, None
+
+    def serves(self, P: Tensor, weights: FloatArray, X: Tensor) -> bool:
+        """Whether it can `begin` again with these."""
+        same = P.shape == self._P.shape and P.stride() == self._P.stride() and X.shape == self.X.shape
+        same = same and (self.takes_other_rows or P.data_ptr() == self._P.data_ptr())
+        return same and np.array_equal(weights, self._weights)
+
+    @abstractmethod
+    def begin(self, P: Tensor, X: Tensor) -> None:
+        """Start, or start again with other numbers of the same shapes."""
+
+    @abstractmethod
+    def _steps(self) -> None:
+        """The steps of one pass."""
+
+    def one_pass(self) -> None:
+        """The first call runs the steps, the second records them."""
+        self._calls += 1
+        if self._calls == 2 and self._P.device.type == "cuda":
+            self._graph = _recorded(self._steps, self._P.device)
+        if self._graph is None:
+            self._steps()
+        else:
+            self._graph.replay()
+
+
+Kind = TypeVar("Kind", bound=Replayed)
+
+
+class CudaGraphs:
+    """The passes that were recorded for one matrix P and its samples, with their buffers; at most one of each class.
+
+    The problems of all bits of a code share one P whose columns change, so what is recorded for one bit is replayed for
+    the next. A `TorchRows` owns its graphs, which are freed with it. Only one thread may use them at a time.
+    """
+
+    def __init__(self) -> None:
+        self.recorded: dict[type, Any] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return CudaGraphs, ()  # copies and pickles begin without graphs
+
+    def begun(self, kind: type[Kind], P: Tensor, weights: FloatArray, X: Tensor) -> Kind:
+        """The stored object of this class, started again; or a new one that replaces it, if it does not serve."""
+        stored: Kind | None = self.recorded.get(kind)
+        if stored is not None and stored.serves(P, weights, X):
+            stored.begin(P, X)
+            return stored
+        self.recorded[kind] = new = kind(P, weights, X)
+        return new
+
+
+def _recorded(function: Callable[[], Any], device: Any) -> Any:
+    """A CUDA graph of an in-place function without arguments; None if it cannot be recorded."""
+    graph, here = torch.cuda.CUDAGraph(), torch.cuda.current_stream(device)
+    aside = _recording_stream(device)
+    aside.wait_stream(here)
+    try:
+        with torch.cuda.stream(aside):
+            graph.capture_begin(capture_error_mode="thread_local")
+            try:
+                function()
+            finally:
+                graph.capture_end()
+    except RuntimeError:
+        return None
+    finally:
+        here.wait_stream(aside)
+    return graph
+
+
+@cache
+def _recording_stream(device: Any) -> Any:
+    """The same stream for all graphs of a device, because matrix products allocate a workspace for every stream."""
+    return torch.cuda.Stream(device)
+
+
+class BlockMixing(Replayed):
+    """`Mixing` of whole blocks of rows, with X for V. ``begin`` with other rows overwrites the P it was made with."""
+
+    takes_other_rows = True
+
+    def __init__(self, P: Tensor, weights: FloatArray, X: Tensor) -> None:
+        super().__init__(P, weights, X)
+        self._rows = with_padding(P)
+        self._scale = padded_factor(tensor_like(weights, P)[:, None], self._rows.shape[1])[:, :1]
+        self._blocks = list(chunks(len(P), max(SMALLEST_BLOCK, -(-len(P) // BLOCKS))))
         self._shifts = P.new_empty(len(self._blocks))
-        self._T = P.new_empty((self._rows.shape[1], V.shape[1]))
+        self._T = P.new_empty((self._rows.shape[1], X.shape[1]))
         self._factor = torch.empty_like(self._T.T).T  # stored column by column
-        self._before, self._moved = torch.empty_like(self._V), V.new_zeros(())
-        self._replayed = Replayed(P)
-        self.begin(P, V)
+        self._before, self._moved = torch.empty_like(X), X.new_zeros(())
+        self.begin(P, X)
 
-    def serves(self, P: Tensor, weights: FloatArray, V: Tensor) -> bool:
-        same = P.shape == self._P.shape and P.stride() == self._P.stride() and V.shape == self._V.shape
-        return same and np.array_equal(weights, self._given_weights)
-
-    def begin(self, P: Tensor, V: Tensor) -> None:
+    def begin(self, P: Tensor, X: Tensor) -> None:
         if P is not self._P:
-            self._rows.copy_(whole_rows(P))
-        self._V.copy_(V)
-        Z = self._P.index_select(1, self._positive) * self._roots
+            self._rows.copy_(with_padding(P))
+        self.X.copy_(X)
+        positive = np.flatnonzero(self._weights > 0.0)
+        Z = self._P.index_select(1, torch.as_tensor(positive, device=P.device))
+        Z = Z * tensor_like(np.sqrt(self._weights[positive]), P)
         self._shifts.copy_(MARGIN * _largest_squares(Z, self._blocks))
         # Every sweep updates T. The rounding that a few dozen sweeps add does not matter.
-        with rough_products(self._P):
-            self._T.copy_(block_products(self._rows, self._V))
+        with allow_tf32(self._P):
+            self._T.copy_(block_products(self._rows, self.X))
 
     def sweep(self) -> float:
         """One step of every block; returns the mean squared movement of a row. A row with zero gradient becomes 0."""
-        with rough_products(self._P):
-            self._replayed(self._one_sweep)
-        return float(self._moved) ** 2 / self._V.shape[0]
+        with allow_tf32(self._P):
+            self.one_pass()
+        return float(self._moved) ** 2 / len(self.X)
 
-    def _one_sweep(self) -> None:
-        P, V, T, before = self._rows, self._V, self._T, self._before.copy_(self._V)
+    def _steps(self) -> None:
+        P, V, T, before = self._rows, self.X, self._T, self._before.copy_(self.X)
         tiny = torch.finfo(V.dtype).tiny
         for rows, shift in zip(self._blocks, self._shifts.split(1), strict=True):
-            torch.mul(self._weights, T, out=self._factor)
+            torch.mul(self._scale, T, out=self._factor)
             G = (P[rows] @ self._factor).addcmul_(V[rows], shift, value=-1.0)
             norms = torch.linalg.vector_norm(G, dim=1, keepdim=True).clamp_min_(tiny).neg_()
             torch.div(G, norms, out=V[rows])
@@ -95,29 +184,23 @@ class BlockMixing:
         self._moved.copy_(torch.linalg.vector_norm(before.sub_(V)))
 
     def image(self) -> FloatArray:
-        with rough_products(self._P):
-            return to_float64(thin_sum(self._P, self._V))
+        """PᵀV."""
+        with allow_tf32(self._P):
+            return to_float64(transposed_product(self._P, self.X))
 
 
 def _largest_squares(Z: Tensor, blocks: list[slice]) -> Tensor:
-    """(Σλ¹⁶)^(1/16) ≥ λ_max of Z_b Z_bᵀ for every block, by repeated squaring of Gram matrices."""
-    if Z.shape[1] == 0:
-        return torch.zeros(len(blocks), dtype=torch.float64, device=Z.device)
-    grams = torch.stack([Z[rows].T @ Z[rows] for rows in blocks])
-    logarithm = torch.zeros(len(blocks), dtype=torch.float64, device=Z.device)
-    for doubling in range(SQUARINGS):
-        trace = grams.diagonal(dim1=1, dim2=2).sum(dim=1).clamp_min(torch.finfo(Z.dtype).tiny)
-        logarithm += trace.double().log() / 2**doubling
-        grams = grams / trace[:, None, None]
-        grams = torch.bmm(grams, grams)
-    trace = grams.diagonal(dim1=1, dim2=2).sum(dim=1).clamp_min(torch.finfo(Z.dtype).tiny)
-    return (logarithm + trace.double().log() / 2**SQUARINGS).exp()
+    """(Σλ¹⁶)^(1/16) ≥ λ_max of Z_b Z_bᵀ for every block, from a power of its Gram matrix."""
+    grams = torch.stack([Z[rows].T @ Z[rows] for rows in blocks]).double()
+    traces = grams.diagonal(dim1=1, dim2=2).sum(dim=1).clamp_min(torch.finfo(Z.dtype).tiny)
+    powers = torch.linalg.matrix_power(grams / traces[:, None, None], POWER)
+    return traces * powers.diagonal(dim1=1, dim2=2).sum(dim=1) ** (1.0 / POWER)
 
 
 def flip_descent(
     P: Tensor, weights: FloatArray, X: Tensor, between: Callable[[], Any], passes: int, graphs: CudaGraphs
 ) -> Tensor:
-    """`Rows.flip_descent`; X is not changed."""
+    """`TorchRows.flip_descent`; X is not changed."""
     descent = graphs.begun(FlipDescent, P, weights, X)
     eps, idle = torch.finfo(P.dtype).eps, 0
     for _ in range(passes):
@@ -131,14 +214,13 @@ def flip_descent(
     return descent.X.clone()
 
 
-class FlipDescent:
-    """Signs, products and values of a fixed number of columns, at fixed places in memory."""
+class FlipDescent(Replayed):
+    """Signs, products and values of a fixed number of columns."""
 
     def __init__(self, P: Tensor, weights: FloatArray, X: Tensor) -> None:
+        super().__init__(P, weights, X)
         n, rank = P.shape
-        self._P, self._weights = P, weights
         self._w64 = tensor_like(weights, P, torch.float64)
-        self.X = P.new_empty(X.shape)
         self.value = self._w64.new_empty(X.shape[1])
         self.flips = torch.zeros((), dtype=torch.int64, device=P.device)
         self._T = self._w64.new_empty((rank, X.shape[1]))
@@ -147,26 +229,18 @@ class FlipDescent:
         self._noise = P.new_empty(())
         batch = max(SMALLEST_BATCH, -(-n // BATCHES))
         self._batch = batch if batch < BLOCK else -(-batch // BLOCK) * BLOCK
-        self._replayed = Replayed(P)
         self.begin(P, X)
-
-    def serves(self, P: Tensor, weights: FloatArray, X: Tensor) -> bool:
-        same = P.data_ptr() == self._P.data_ptr() and P.stride() == self._P.stride()
-        return same and X.shape == self.X.shape and np.array_equal(weights, self._weights)
 
     def begin(self, P: Tensor, X: Tensor) -> None:
         self.X.copy_(X)
         diagonal, squares = sums_of_squares(P, self._weights)
         self._diagonal.copy_(diagonal)
         self._noise.copy_(4.0 * torch.finfo(P.dtype).eps * squares.max().sqrt())
-        self._T.copy_(thin_sum(P, self.X))
+        self._T.copy_(transposed_product(P, self.X))
         self.value.copy_(self._w64 @ self._T.square())
         self._threshold.zero_()
 
-    def one_pass(self) -> None:
-        self._replayed(self._pass)
-
-    def _pass(self) -> None:
+    def _steps(self) -> None:
         P, w64, T, value, threshold = self._P, self._w64, self._T, self.value, self._threshold
         self.flips.zero_()
         for rows in chunks(len(P), self._batch):
@@ -175,7 +249,7 @@ class FlipDescent:
             gain = torch.sub(X * thin_product(P[rows], B), self._diagonal[rows])
             least = torch.maximum(threshold.to(P.dtype) * gain.amax(dim=0), self._noise * B.norm(dim=0))
             step = torch.where(gain > least, -2.0 * X, 0.0)
-            trial = T + thin_sum(P[rows], step)
+            trial = T + transposed_product(P[rows], step)
             trial_value = w64 @ trial.square()
             falls = trial_value < value
             X.addcmul_(step, falls.to(P.dtype))

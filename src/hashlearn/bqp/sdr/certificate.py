@@ -25,7 +25,7 @@ import scipy.linalg as la
 from hashlearn.bqp.eigen import CheckTime, Krylov, lanczos_eigenpair, no_check
 from hashlearn.bqp.error_bounds import below, sum_below
 from hashlearn.bqp.operators import Dense, Operator
-from hashlearn.bqp.rows import ProofGram, TallArray
+from hashlearn.bqp.rows import Array, ProofGram
 from hashlearn.bqp.rows.inertia import Inertia, is_positive_definite
 from hashlearn.bqp.sdr.chebyshev import COLUMNS, chebyshev_test, scaling_weights, shifted_sum
 from hashlearn.core.arrays import EPS, FloatArray
@@ -45,7 +45,7 @@ class Certificate(NamedTuple):
     """A proven bound, and the direction in which the relaxation could still fall."""
 
     bound: float
-    direction: TallArray  # a vector, or several as columns
+    direction: Array  # a vector, or several as columns
     kind: str  # "cholesky" is a proof, "chebyshev" holds with probability 1 − 1e-9
 
 
@@ -141,7 +141,7 @@ def _margin(inertia: Inertia, rank: int, c: float, rounding: float) -> float:
 
 def dual_bound(
     A: Operator,
-    y: TallArray,
+    y: Array,
     rng: np.random.Generator,
     check_time: CheckTime = no_check,
     enough: float | None = None,
@@ -186,7 +186,7 @@ def diagonal_bound(A: Operator) -> float:
 
 def is_factored(A: Operator, proof_limit: int, seconds: float = np.inf) -> bool:
     """Whether A is factored for its proof, in the ``seconds`` that there are."""
-    return A.backend.on_host and A.n <= proof_limit and A.n**3 < FACTORIZATION_RATE * seconds
+    return A.rows.on_host and A.n <= proof_limit and A.n**3 < FACTORIZATION_RATE * seconds
 
 
 def factored_bound(

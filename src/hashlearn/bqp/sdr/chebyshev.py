@@ -28,7 +28,7 @@ from hashlearn.bqp.eigen import CheckTime, Krylov, no_check
 from hashlearn.bqp.error_bounds import below
 from hashlearn.bqp.flips import FAST
 from hashlearn.bqp.operators import Operator, Structured
-from hashlearn.bqp.rows import TallArray
+from hashlearn.bqp.rows import Array
 from hashlearn.bqp.sdr.steps import normals
 from hashlearn.core.arrays import EPS, FloatArray
 from hashlearn.core.threads import map_threads
@@ -53,12 +53,12 @@ class Tested(NamedTuple):
 
     shift: float
     bound: float
-    columns: TallArray
+    columns: Array
 
 
 def chebyshev_test(
     A: Operator,
-    y: TallArray,
+    y: Array,
     rng: np.random.Generator,
     loss: float,
     check_time: CheckTime = no_check,
@@ -93,7 +93,7 @@ def chebyshev_test(
     return Tested(shift, shifted_sum(A, y, scale, shift), scale[:, None] * Z)
 
 
-def shifted_sum(A: Operator, y: TallArray, scale: TallArray, shift: float) -> float:
+def shifted_sum(A: Operator, y: Array, scale: Array, shift: float) -> float:
     """Σy − shift·Σd for d = 1/scale², rounded down. It bounds min xᵀAx if A − Diag(y) + shift·D ⪰ 0.
 
     For signs x the errors of A's entries change xᵀAx by no more than their sum.
@@ -104,12 +104,12 @@ def shifted_sum(A: Operator, y: TallArray, scale: TallArray, shift: float) -> fl
     return below(below(total - change) - rounding - errors)
 
 
-def _total(scale: TallArray) -> float:
+def _total(scale: Array) -> float:
     """Σd."""
     return float((1.0 / (scale * scale)).sum())
 
 
-def scaling_weights(A: Operator, y: TallArray) -> TallArray:
+def scaling_weights(A: Operator, y: Array) -> Array:
     """d: positive weights that bring the diagonal of A − Diag(y) to about 1.
 
     For a sparse A with a positive low-rank part, what the sparse part alone needs: the other only raises eigenvalues.
@@ -118,7 +118,7 @@ def scaling_weights(A: Operator, y: TallArray) -> TallArray:
     if _has_background(A):
         d = np.minimum(d, abs(A.sparse).sum(axis=1))
     mean = float(d.mean())
-    return d.clip(LEAST_WEIGHT * mean) if mean > 0.0 else A.backend.xp.ones_like(d)
+    return d.clip(LEAST_WEIGHT * mean) if mean > 0.0 else A.rows.xp.ones_like(d)
 
 
 def _has_background(A: Operator) -> bool:
@@ -126,12 +126,12 @@ def _has_background(A: Operator) -> bool:
     return A.sparse is not None and A.rank > 0 and bool((A.weights > 0.0).all())
 
 
-def _size(M: Operator, diagonal: TallArray) -> float:
+def _size(M: Operator, diagonal: Array) -> float:
     """At least ‖|M| + |Diag|‖₂: the largest quotient (Ku)_i/u_i of K = |M| + |Diag| for any positive u.
 
     A few steps of the power method make u better than the vector of ones.
     """
-    u = M.backend.xp.ones_like(diagonal)
+    u = M.rows.xp.ones_like(diagonal)
     least = np.inf
     for _ in range(6):
         product = M.absolute_product(u) + abs(diagonal) * u
@@ -140,7 +140,7 @@ def _size(M: Operator, diagonal: TallArray) -> float:
     return max(least, 1e-300) * (1.0 + 2.0 * (M.product_roundings() + 4.0) * EPS)
 
 
-def _top(M: Operator, diagonal: TallArray, size: float, rng: np.random.Generator) -> float:
+def _top(M: Operator, diagonal: Array, size: float, rng: np.random.Generator) -> float:
     """The largest eigenvalue of M + Diag, estimated from above by a few Lanczos steps; never above ``size``."""
     start = normals(M, rng, 1)[:, 0]
     space = Krylov(lambda v: M @ v + diagonal * v, start / float(start @ start) ** 0.5, min(TOP_STEPS, M.n))
@@ -149,15 +149,15 @@ def _top(M: Operator, diagonal: TallArray, size: float, rng: np.random.Generator
     return max(min(float(values[-1] + residuals[-1]), size), 1e-3 * size)
 
 
-def _largest_quotient(M: Operator, diagonal: TallArray, Z: TallArray) -> float:
+def _largest_quotient(M: Operator, diagonal: Array, Z: Array) -> float:
     """The largest Rayleigh quotient of the columns of Z. After growth at the upper end, it is near that end."""
     products = (Z * (M @ Z + diagonal[:, None] * Z)).sum(axis=0)
     return float((products / (Z * Z).sum(axis=0)).max())
 
 
 def _recurrence(
-    M: Operator, diagonal: TallArray, half: float, Z: TallArray, steps: int, check_time: CheckTime, seconds: float
-) -> tuple[TallArray, FloatArray]:
+    M: Operator, diagonal: Array, half: float, Z: Array, steps: int, check_time: CheckTime, seconds: float
+) -> tuple[Array, FloatArray]:
     """(T_k((M + Diag − mid)/half) Z, the norm of the block before each of the k steps) with mid = half.
 
     A device is waited for only now and then.
@@ -165,7 +165,7 @@ def _recurrence(
     started = time.perf_counter()
     shifted, previous = diagonal - half, 0.0 * Z
     squares = [(Z * Z).sum()]
-    between = 1 if M.backend.on_host and M.n > 100_000 else 16
+    between = 1 if M.rows.on_host and M.n > 100_000 else 16
     for step in range(1, steps + 1):
         Z, previous, square = _step(M, shifted, Z, previous, (1.0 if step == 1 else 2.0) / half)
         squares.append(square)
@@ -178,11 +178,9 @@ def _recurrence(
     return Z, np.maximum.accumulate(np.sqrt([float(square) for square in squares[:-1]]))
 
 
-def _step(
-    M: Operator, shifted: TallArray, Z: TallArray, previous: TallArray, factor: float
-) -> tuple[TallArray, TallArray, Any]:
+def _step(M: Operator, shifted: Array, Z: Array, previous: Array, factor: float) -> tuple[Array, Array, Any]:
     """``(factor · (M + Diag(shifted)) Z − previous, Z, the sum of the squares of the first)``."""
-    if not (M.is_sparse and M.backend.on_host):
+    if not (M.is_sparse and M.rows.on_host):
         result = M @ Z
         result += shifted[:, None] * Z
         result *= factor

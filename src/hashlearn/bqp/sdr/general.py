@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from hashlearn.bqp.operators import Operator
-from hashlearn.bqp.rows import TallArray
+from hashlearn.bqp.rows import Array
 from hashlearn.bqp.sdr.certificate import Certificate, dual_bound, expected_bound, is_factored
 from hashlearn.bqp.sdr.chebyshev import MOST_TESTS
 from hashlearn.bqp.sdr.rounding import Relaxation, Tolerance
@@ -49,7 +49,7 @@ def relax_general(
     rank: int,
     rng: np.random.Generator,
     state: SolveState,
-    on_the_way: Callable[[TallArray], Any] | None = None,
+    on_the_way: Callable[[Array], Any] | None = None,
 ) -> Relaxation:
     """Solve (10) to a certified gap; ``on_the_way`` is called with V now and then. See `Relaxation` for the result."""
     return _Solve(A, tolerance, rng, state, on_the_way).result(rank)
@@ -64,13 +64,13 @@ class _Solve:
         tolerance: Tolerance,
         rng: np.random.Generator,
         state: SolveState,
-        on_the_way: Callable[[TallArray], Any] | None,
+        on_the_way: Callable[[Array], Any] | None,
     ) -> None:
         self.A, self.tolerance, self.rng, self.state, self.on_the_way = A, tolerance, rng, state, on_the_way
         self.early_rng = rng.spawn(1)[0]
         self.limit = state.seconds + state.seconds_left
         self.most_columns = int(np.sqrt(2 * A.n)) + 8  # every minimum with more columns is global
-        kinds: Any = (MixingSweeps if A.backend.on_host else DeviceSweeps) if A.is_sparse else QuasiNewton
+        kinds: Any = (MixingSweeps if A.rows.on_host else DeviceSweeps) if A.is_sparse else QuasiNewton
         self.steps = kinds(A)
         self.trace = float(A.diagonal().sum())
         self.made = 0
@@ -106,7 +106,7 @@ class _Solve:
             target = min(target, gain) * min(max(0.7 * tolerance.relative / gap, 0.03), 0.5) ** 2
             if single and target < _target(SINGLE_PRECISION_GAP):
                 single = False
-                steps.start(A.backend.xp.asarray(steps.V, dtype=A.backend.xp.float64))
+                steps.start(A.rows.xp.asarray(steps.V, dtype=A.rows.xp.float64))
         return Relaxation(A, best_value, self.best.bound, best.shape[1], self.best.kind, unit_rows=best)
 
     def _settle(self, target: float) -> None:
@@ -125,7 +125,7 @@ class _Solve:
         """What a gap is measured against: see `Tolerance.met`."""
         return max(abs(self.trace - self.steps.pull), 1e-3 * self.tolerance.scale)
 
-    def _early(self, on_the_way: Callable[[TallArray], Any]) -> None:
+    def _early(self, on_the_way: Callable[[Array], Any]) -> None:
         """Offer a point, and a bound if time is limited."""
         on_the_way(self.steps.V)
         if self.limit < np.inf:
@@ -134,7 +134,7 @@ class _Solve:
             self._propose(dual_bound(self.A, y, self.early_rng, self._check_time, enough, 0, EARLY_SHARE * self.limit))
             self.state.record(relaxation_value=value)
 
-    def _certified(self, value: float, y: TallArray, last: bool) -> tuple[float, TallArray]:
+    def _certified(self, value: float, y: Array, last: bool) -> tuple[float, Array]:
         """The bound that y has or is expected to have, and the directions of negative curvature that show it.
 
         A bound that is expected to be too low is not proven, except in the ``last`` round.
@@ -164,9 +164,9 @@ class _Solve:
     def _is_late(self) -> bool:
         return self.state.seconds_left < (1.0 - STEPS_SHARE) * self.limit < np.inf
 
-    def _wider(self, directions: TallArray) -> TallArray:
+    def _wider(self, directions: Array) -> Array:
         """V with half as many columns again: the given directions, then random ones."""
-        V, xp = self.steps.V, self.A.backend.xp
+        V, xp = self.steps.V, self.A.rows.xp
         n, width = V.shape
         count = min(8 * max(1, round(width / 16)), self.most_columns + 8 - width)
         new = normals(self.A, self.rng, count, V.dtype == xp.float32)

@@ -27,8 +27,7 @@ import numpy as np
 
 from hashlearn.bqp.eigen import gmres
 from hashlearn.bqp.operators import Structured
-from hashlearn.bqp.rows import Mixing, Rows, TallArray
-from hashlearn.bqp.rows.interface import TINY
+from hashlearn.bqp.rows import TINY, Array, Mixing, Rows
 from hashlearn.bqp.sdr.certificate import low_rank_bound
 from hashlearn.bqp.sdr.rounding import Relaxation, Tolerance
 from hashlearn.bqp.state import SolveState
@@ -58,7 +57,7 @@ class _Point:
 
     T: FloatArray
     image: FloatArray
-    norms: TallArray
+    norms: Array
     value: float
 
     @property
@@ -74,7 +73,7 @@ def relax_low_rank(
     sample = rows.sample(rows.start_rows, rng)
     V = rng.standard_normal((sample.n, rank))
     V /= np.linalg.norm(V, axis=1, keepdims=True)
-    T = sweep(sample.mixing(A.weights, None, V), state)
+    T = sweep(sample.mixing(A.weights, sample.from_numpy(V)), state)
     if sample is not rows:
         T = _newton(sample, A.weights, T, 3e-3, rng, state).image * (A.n / sample.n)
 
@@ -199,7 +198,7 @@ def _swept(
         T = np.ascontiguousarray(np.column_stack([T, column]))
     rows = A.rows if A.rows.swept_rows is None else A.rows.sample(A.rows.swept_rows, rng)
     # Unit rows depend on the direction of T only, so the T of all rows serves a sample too.
-    mixing = rows.mixing(A.weights, A.weights[:, None] * T)
+    mixing = rows.mixing(A.weights, rows.all_unit_rows(A.weights[:, None] * T)[0])
     swept = sweep(mixing, state, ESCAPE_SWEEPS, settled=0.0)
     return swept if rows.n == A.n else swept * (A.n / rows.n)
 
@@ -221,7 +220,7 @@ def relax_on_samples(
     for rounds_left in reversed(range(tolerance.max_rounds)):
         sample = rows.sample(count, rng)
         state.details["relaxed_rows"] = sample.n
-        mixing = sample.mixing(A.weights, A.weights[:, None] * T)
+        mixing = sample.mixing(A.weights, sample.all_unit_rows(A.weights[:, None] * T)[0])
         T = sweep(mixing, state, sweeps, SAMPLE_SETTLED) * (A.n / sample.n)
         if not certify:
             value = _value(A.weights, T)  # an estimate from the sample

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from hashlearn.bqp.operators import Operator
-from hashlearn.bqp.rows import NumpyRows, TallArray
+from hashlearn.bqp.rows import Array
 from hashlearn.bqp.solution import relative_gap
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.threads import map_row_blocks
@@ -55,7 +55,7 @@ class Relaxation:
     bound: float  # ≤ the optimum of (10) ≤ the optimum of (5)
     rank: int
     certificate: str
-    unit_rows: TallArray | None = None
+    unit_rows: Array | None = None
     low_rank_factor: FloatArray | None = None
 
     @property
@@ -63,30 +63,29 @@ class Relaxation:
         """(value − bound) / |bound|: how far from solved the relaxation can be at most."""
         return relative_gap(self.value, self.bound)
 
-    def rows(self, first: int = 0, last: int | None = None) -> TallArray:
+    def rows(self, first: int = 0, last: int | None = None) -> Array:
         """Rows first…last of V; from a factor only where P is a NumPy array."""
         if self.unit_rows is not None:
             return self.unit_rows[first:last]
-        rows = self.operator.rows
-        assert isinstance(rows, NumpyRows)
-        assert self.low_rank_factor is not None
-        return rows.unit_rows(self.low_rank_factor, first, last)
+        V, norms = self.operator.rows.unit_rows(self.operator.P[first:last], self.low_rank_factor)
+        V[norms == 0.0, 0] = 1.0  # any unit vector is optimal for such a row
+        return V
 
-    def draw(self, normals: FloatArray) -> TallArray:
+    def draw(self, normals: FloatArray) -> Array:
         """The rounded signs of every column of ``normals`` (k × draws), shape (n, draws)."""
         A = self.operator
         if self.low_rank_factor is not None:
             return A.rows.draw(self.low_rank_factor, normals)
-        if not A.backend.on_host:
+        if not A.rows.on_host:
             V: Any = self.unit_rows
-            return A.backend.xp.where(V @ A.backend.from_numpy(normals).to(V.dtype) < 0.0, -1.0, 1.0)
+            return A.rows.xp.where(V @ A.rows.from_numpy(normals).to(V.dtype) < 0.0, -1.0, 1.0)
 
         def signs(first: int, last: int) -> FloatArray:
             return np.where(self.rows(first, last) @ normals < 0.0, -1.0, 1.0)
 
         return np.concatenate(map_row_blocks(signs, A.n, A.rank if A.is_low_rank else 1))
 
-    def draws(self, normals: FloatArray) -> Iterator[tuple[TallArray | None, FloatArray]]:
+    def draws(self, normals: FloatArray) -> Iterator[tuple[Array | None, FloatArray]]:
         """``(signs, values)`` of all draws, some columns at a time; from a low-rank factor values alone, at once."""
         A, B = self.operator, self.low_rank_factor
         if B is not None:
@@ -99,9 +98,9 @@ class Relaxation:
             yield X, column_values(A, X)
 
 
-def column_values(A: Operator, X: TallArray) -> FloatArray:
+def column_values(A: Operator, X: Array) -> FloatArray:
     """xᵀAx for every column of X."""
     if A.is_low_rank:
         products = A.rows.transposed(X)
         return A.weights @ (products * products)
-    return A.backend.to_numpy((X * (A @ X)).sum(axis=0))
+    return A.rows.to_numpy((X * (A @ X)).sum(axis=0))

@@ -10,7 +10,7 @@ import numpy as np
 from hashlearn.bqp.eigen import CheckTime
 from hashlearn.bqp.flips import Descent
 from hashlearn.bqp.operators import Operator
-from hashlearn.bqp.rows import TallArray
+from hashlearn.bqp.rows import Array
 from hashlearn.bqp.sdr.certificate import diagonal_bound
 from hashlearn.bqp.sdr.general import relax_general
 from hashlearn.bqp.sdr.interior_point import relax_small
@@ -95,9 +95,9 @@ class SemidefiniteRelaxation(Solver):
         if self.tol is not None:
             positive(self.tol, "tol")
 
-    def solve(self, A: Operator, state: SolveState, rng: np.random.Generator, x0: TallArray | None) -> Status:
+    def solve(self, A: Operator, state: SolveState, rng: np.random.Generator, x0: Array | None) -> Status:
         """Offers the rounded and improved draws, and the dual bound."""
-        on_host, first_bound = A.backend.on_host, -np.inf
+        on_host, first_bound = A.rows.on_host, -np.inf
         if not A.is_low_rank or (on_host and state.seconds_left < np.inf):
             first_bound = diagonal_bound(A)
             state.propose_bound(first_bound)
@@ -105,7 +105,7 @@ class SemidefiniteRelaxation(Solver):
         state.check_time("start")
         # A point to return if the time is over before the first rounding.
         if self.polish and (on_host or A.is_sparse):
-            start = A.backend.from_numpy(np.where(rng.random((A.n, 1)) < 0.5, -1.0, 1.0))
+            start = A.rows.from_numpy(np.where(rng.random((A.n, 1)) < 0.5, -1.0, 1.0))
             self._propose_best(A, _descend(A, start, 2, lambda: state.check_time("start")), state)
         tolerance = Tolerance(self._gap(A), A.scale(), self.max_iter, self.proof_limit)
         relaxation = self._relax(A, tolerance, state, rng)
@@ -122,10 +122,10 @@ class SemidefiniteRelaxation(Solver):
     def _gap(self, A: Operator) -> float:
         if self.tol is not None:
             return self.tol
-        return TIGHT if A.is_low_rank or (A.n <= self.proof_limit and A.backend.on_host) else WIDE
+        return TIGHT if A.is_low_rank or (A.n <= self.proof_limit and A.rows.on_host) else WIDE
 
     def _relax(self, A: Operator, tolerance: Tolerance, state: SolveState, rng: np.random.Generator) -> Relaxation:
-        on_host = A.backend.on_host
+        on_host = A.rows.on_host
         if on_host and A.n <= INTERIOR_POINT_ROWS:
             return relax_small(A, tolerance, lambda: state.check_time("interior point"))
         if A.is_low_rank and (A.n > A.rank // 4 or not on_host):
@@ -136,14 +136,14 @@ class SemidefiniteRelaxation(Solver):
                 return relaxation
         some = rng.spawn(1)[0]
 
-        def on_the_way(V: TallArray) -> None:
+        def on_the_way(V: Array) -> None:
             draws = Relaxation(A, np.inf, -np.inf, V.shape[1], "none", unit_rows=V)
             self._polish(A, draws.draw(some.standard_normal((V.shape[1], EARLY_DRAWS))), state)
 
         early = self.polish > 0 and (state.seconds_left < np.inf or A.n >= EARLY_ROWS)
         return relax_general(A, tolerance, 2 * self.rank, rng, state, on_the_way if early else None)
 
-    def _round(self, relaxation: Relaxation, state: SolveState, rng: np.random.Generator, x0: TallArray | None) -> None:
+    def _round(self, relaxation: Relaxation, state: SolveState, rng: np.random.Generator, x0: Array | None) -> None:
         """The draws; the best of each group is proposed at once, as time may be short. Then flips from the best."""
         state.check_time("rounding")
         A = relaxation.operator
@@ -153,40 +153,40 @@ class SemidefiniteRelaxation(Solver):
             parts.append(values)
             if X is not None:
                 state.propose(X[:, int(np.argmin(values))], float(values.min()))
-                if self.polish and not A.backend.on_host:  # flips cost a device less than draws
+                if self.polish and not A.rows.on_host:  # flips cost a device less than draws
                     self._polish(A, X, state)
             state.check_time("rounding")
         values = np.concatenate(parts)
         state.record(mean_draw=float(values.mean()), best_draw=float(values.min()))
         X = relaxation.draw(normals[:, np.argsort(values, kind="stable")[: max(self.polish, 1)]])
-        if A.backend.on_host:
+        if A.rows.on_host:
             state.propose(X[:, 0], float(values.min()))
         elif self.polish == 0:  # draws were valued in the dtype of P; a proposal without a value is valued in float64
             state.propose(X[:, 0])
         if self.polish:
-            self._polish(A, X if x0 is None else A.backend.joined(X, x0), state)
+            self._polish(A, X if x0 is None else A.rows.joined(X, x0), state)
 
-    def _polish(self, A: Operator, X: TallArray, state: SolveState) -> None:
+    def _polish(self, A: Operator, X: Array, state: SolveState) -> None:
         """Flips from every column of X."""
         self._propose_best(A, _descend(A, X, self.max_flip_passes, lambda: state.check_time("polish")), state)
 
     @staticmethod
-    def _propose_best(A: Operator, X: TallArray, state: SolveState) -> None:
+    def _propose_best(A: Operator, X: Array, state: SolveState) -> None:
         values = column_values(A, X)
         best = int(np.argmin(values))
         state.propose(X[:, best], float(values[best]))
 
 
-def _descend(A: Any, X: TallArray, max_passes: int, check_time: CheckTime) -> TallArray:
+def _descend(A: Any, X: Array, max_passes: int, check_time: CheckTime) -> Array:
     """Single flips from every column of X, which may be changed in place."""
-    if A.is_sparse and not A.backend.on_host:
+    if A.is_sparse and not A.rows.on_host:
         return A.coloring.descend(X, max_passes, check_time)
     return Descent(A).descend_columns(X, max_passes, check_time)
 
 
 def _expected_value(relaxation: Relaxation) -> float | None:
     A = relaxation.operator
-    if not A.backend.on_host:
+    if not A.rows.on_host:
         return None
     pairs = A.sparse.nnz if A.is_sparse else A.n * A.n
     return expected_rounding_value(A, relaxation.rows()) if pairs <= EXPECTATION_PAIRS else None

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from hashlearn.bqp.flips import FAST
 from hashlearn.bqp.operators import Operator
-from hashlearn.bqp.rows import TallArray
+from hashlearn.bqp.rows import Array
 from hashlearn.core.arrays import FloatArray, Tensor
 from hashlearn.core.threads import map_row_blocks, map_threads
 from hashlearn.core.thresholds import COLORED_ROWS, MOST_COLORS
@@ -58,7 +58,7 @@ class _Sweeps:
         self._diagonal, self._made, self._since, self._columns = A.diagonal(), 0, 0, 0
         self.pull = 0.0
 
-    def start(self, V: TallArray) -> None:
+    def start(self, V: Array) -> None:
         """Continue from unit rows V, which are changed in place."""
         if V.shape[1] != self._columns:
             self._since, self._columns = min(self._made, RESTART), V.shape[1]
@@ -215,7 +215,7 @@ class DeviceSweeps(_Sweeps):
 
     def _sweep(self, rows: Tensor, part: Tensor, omega: float) -> Tensor:
         """The step of all rows of one color; returns Σ v_iᵀg_i and Σ‖g_i‖."""
-        v, G, xp = self.V[rows], part @ self.V, self._A.backend.xp
+        v, G, xp = self.V[rows], part @ self.V, self._A.rows.xp
         norms = xp.linalg.vector_norm(G, dim=1)
         sums = xp.stack([(G * v).sum(dtype=xp.float64), norms.sum(dtype=xp.float64)])
         G *= xp.where(norms > 0.0, -omega / norms, 0.0)[:, None]
@@ -235,17 +235,17 @@ class DeviceSweeps(_Sweeps):
         return float(value), y
 
 
-def unit_rows(V: TallArray) -> TallArray:
+def unit_rows(V: Array) -> Array:
     """V with rows of length 1, in place."""
     V /= ((V * V).sum(axis=1) ** 0.5)[:, None]
     return V
 
 
-def normals(A: Operator, rng: np.random.Generator, columns: int, single: bool = False) -> TallArray:
+def normals(A: Operator, rng: np.random.Generator, columns: int, single: bool = False) -> Array:
     """Independent standard normal numbers, n × columns, where A is; float32 if ``single``."""
-    if A.backend.on_host:
+    if A.rows.on_host:
         return rng.standard_normal((A.n, columns)).astype(np.float32 if single else np.float64, copy=False)
-    device, xp = A.sparse.device, A.backend.xp
+    device, xp = A.sparse.device, A.rows.xp
     generator = xp.Generator(device=device).manual_seed(int(rng.integers(2**62)))
     dtype = xp.float32 if single else xp.float64
     return xp.randn((A.n, columns), generator=generator, device=device, dtype=dtype)
