@@ -82,15 +82,15 @@ MUTANTS = [
     Mutant(
         "cuts of a contracted node name the wrong variables",
         "bqp/proof/tree.py",
-        "signs[position] * (first[position] + 1))",
-        "signs[position] * (position + 1))",
+        "node.groups.sign[variables[position]] * (variables[position] + 1)",
+        "node.groups.sign[variables[position]] * (position + 1)",
         (f"{TREE[0]}::test_the_exact_bound_of_a_node_is_that_of_its_dual_point",),
     ),
     Mutant(
-        "the contracted diagonal misses the joined pair",
+        "the constant of a contracted node misses the joined pair",
         "bqp/proof/tree.py",
-        "diagonal[i] += diagonal[j] + 2.0 * sign * C[i, j]",
-        "diagonal[i] += diagonal[j]",
+        "offset=self.offset + 2.0 * sign * float(self.C[i, j])",
+        "offset=self.offset",
         (f"{TREE[0]}::test_children_have_the_values_of_their_parent",),
     ),
 ]

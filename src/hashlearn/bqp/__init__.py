@@ -27,8 +27,8 @@ from hashlearn.bqp.operators import (
     as_operator,
     diagonal_operator,
 )
-from hashlearn.bqp.proof.proof import Proof
 from hashlearn.bqp.proof.solver import BranchAndBound
+from hashlearn.bqp.proof.tree import Proof
 from hashlearn.bqp.sdr import SemidefiniteRelaxation
 from hashlearn.bqp.solution import Solution, SolverProgress, Status, TraceEntry
 from hashlearn.bqp.solve import METHODS, solve

@@ -15,15 +15,14 @@ usual in strong branching. Cost: `CANDIDATES` · 2 · `TRIAL_STEPS` evaluations,
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg as la
 
 from hashlearn.bqp.proof.cuts import WIDEST, Cuts, violated
-from hashlearn.bqp.proof.lagrangian import minimize, multipliers, violation, weighted
-from hashlearn.bqp.proof.tree import Leaf, Node
+from hashlearn.bqp.proof.lagrangian import minimize
+from hashlearn.bqp.proof.tree import DualPoint, Node
 from hashlearn.core.arrays import FloatArray
 
 PENALTY = 0.3  # σ, relative to the root mean square of the rows of C
@@ -40,119 +39,106 @@ HORIZON, ROOT_HORIZON = 5.0, 25.0
 # The root begins with cuts of 3 entries. Wider ones follow at these rounds, or when progress is slow.
 WIDER = (4, 7)
 CANDIDATES, TRIAL_STEPS = 12, 10  # pairs that are tried for branching, and the steps for each child
-WORK_PER_CALL = 2e9  # floating point operations between two checks of the time
+WORK_PER_CALL = 2e9  # floating point operations between two looks at the clock
 
 
-@dataclass(eq=False)
-class Relaxation:
-    """What the rounds of one node end with."""
+class NodeBound(NamedTuple):
+    """What the rounds of one node end with: X = VVᵀ, the best dual point, and whether it prunes the node."""
 
     X: FloatArray
-    leaf: Leaf
-    estimate: float
-    pruned: bool
+    point: DualPoint
+    is_pruned: bool
 
 
 def strengthen(
     node: Node,
     threshold: float,
-    prunes: Callable[[Leaf], bool],
-    report: Callable[[Leaf], Any],
+    prunes: Callable[[DualPoint], bool],
+    report: Callable[[DualPoint], Any],
     round_signs: Callable[[FloatArray], Any],
     between: Callable[[], Any],
-    most_rounds: int | None = None,
-) -> Relaxation:
+    max_rounds: int | None = None,
+) -> NodeBound:
     """Rounds until ``prunes`` accepts a dual point with a bound above ``threshold``, or progress is slow.
 
-    The node keeps its last V and cuts, for its children. ``report`` gets better dual points, ``round_signs`` gets signs
-    that V suggests.
+    The node keeps its last V, cuts and estimate, for its children. ``report`` gets better dual points, ``round_signs``
+    gets signs that V suggests.
     """
-    C, constant, m = node.C, float(node.diagonal.sum()), node.m
-    size = max(float(np.sqrt((C * C).sum() / m)), 1e-300)
+    m, size = node.m, _row_size(node)
     sigma, tolerance = PENALTY * size, TOLERANCE * size * np.sqrt(m)
-    X, M = np.empty((m, m)), np.empty((m, m))
-    best: Leaf | None = None
-    polished, last, estimate = 0, -np.inf, -np.inf
+    best: DualPoint | None = None
+    n_polished, last = 0, -np.inf
     is_root = node.parent is None
     widest = 3 if is_root else WIDEST
-    for number in range(most_rounds or MOST_ROUNDS):
-        V, cuts, sizes = node.V, node.cuts, node.cuts.sizes
-        steps = max(
-            1,
-            min(
-                POLISHING_STEPS if polished else STEPS,
-                int(WORK_PER_CALL / (4.0 * m * m * V.shape[1] + 50.0 * len(sizes))),
-            ),
-        )
-        for _ in range(2 if len(sizes) else 1):
-            estimate = constant + minimize(C, V, cuts.members, sizes, cuts.gamma, sigma, tolerance, steps, X, M)
-            cuts = cuts.with_gamma(multipliers(X, cuts.members, sizes, cuts.gamma, sigma))
+    for number in range(max_rounds or MOST_ROUNDS):
+        cuts = node.cuts
+        work = 4.0 * m * m * node.V.shape[1] + 50.0 * len(cuts.gamma)
+        steps = max(1, min(POLISHING_STEPS if n_polished else STEPS, int(WORK_PER_CALL / work)))
+        for _ in range(2 if len(cuts.gamma) else 1):
+            value, X = minimize(node.C, node.V, cuts.members, cuts.gamma, sigma, tolerance, steps)
+            cuts = Cuts(cuts.members, np.maximum(0.0, cuts.gamma + sigma * cuts.violations(X)))
             between()
-        z = _leading_signs(V)
+        node.estimate = node.offset + value
+        z = _leading_signs(node.V)
         round_signs(z)
-        leaf, values, vectors = _dual_point(node, V, cuts)
-        if best is None or leaf.bound > best.bound:
-            best = leaf
+        point, values, vectors = _spectral_point(node, cuts)
+        if best is None or point.bound > best.bound:
+            best = point
             report(best)
-        if estimate > threshold and best.bound <= threshold:
-            tight = _tight_point(node, z, cuts)
-            best = tight if tight.bound > best.bound else best
+        if node.estimate > threshold and best.bound <= threshold:
+            best = max(best, _tight_point(node, z, cuts), key=lambda point: point.bound)
         if best.bound > threshold:
             if prunes(best):
-                return Relaxation(X, best, estimate, True)
+                return NodeBound(X, best, True)
             threshold += 0.5 * (best.bound - threshold)  # rounding to integers cost too much
-        node.cuts = _without_slack(X, cuts)
-        if estimate > threshold:
-            polished += 1
+        node.cuts = cuts[(cuts.gamma > 0.0) | (cuts.violations(X) > -SLACK)]
+        if node.estimate > threshold:
+            n_polished += 1
             sigma *= SOFTER
             # A new column of norm 0.05 √m for an eigenvalue λ has the gradient 0.1 √m |λ|, and |λ| ≤ slack / m will do.
-            tolerance = min(0.7 * tolerance, 0.05 * (estimate - threshold) / np.sqrt(m))
-            if polished > POLISHING:
+            tolerance = min(0.7 * tolerance, 0.05 * (node.estimate - threshold) / np.sqrt(m))
+            if n_polished > POLISHING:
                 break
         else:
-            gain = estimate - last
-            slow = number >= 2 and (ROOT_HORIZON if is_root else HORIZON) * gain < threshold - estimate
-            if slow and widest == WIDEST:
+            horizon = ROOT_HORIZON if is_root else HORIZON
+            is_slow = number >= 2 and horizon * (node.estimate - last) < threshold - node.estimate
+            if is_slow and widest == WIDEST:
                 break
-            if widest < WIDEST and (slow or number in WIDER):
+            if widest < WIDEST and (is_slow or number in WIDER):
                 widest += 2
             node.cuts = node.cuts.extended(violated(X, node.cuts, widest, LEAST_VIOLATION, CUTS_PER_ROUND))
-        last = estimate
-        node.V = _with_rank(V, values, vectors)
+        last = node.estimate
+        node.V = _with_rank(node.V, values, vectors)
         between()
     assert best is not None
-    node.estimate = estimate
-    return Relaxation(X, best, estimate, False)
+    return NodeBound(X, best, False)
 
 
-def _dual_point(node: Node, V: FloatArray, cuts: Cuts) -> tuple[Leaf, FloatArray, FloatArray]:
+def _row_size(node: Node) -> float:
+    """The root mean square of the norms of the rows of C."""
+    return max(float(np.sqrt((node.C**2).sum() / node.m)), 1e-300)
+
+
+def _spectral_point(node: Node, cuts: Cuts) -> tuple[DualPoint, FloatArray, FloatArray]:
     """The dual point of V, and the eigenpairs of M − Diag(y) that are negative."""
-    M = weighted(node.C, cuts.members, cuts.sizes, cuts.gamma)
-    y = np.einsum("ij,ij->i", M @ V, V)
+    M = cuts.subtracted_from(node.C)
+    y = np.einsum("ij,ij->i", M @ node.V, node.V)
     values, vectors = la.eigh(M - np.diag(y), check_finite=False)
     negative = values < 0.0
-    return _leaf(node, y + values[0], cuts), values[negative], vectors[:, negative]
+    return _dual_point(node, y + values[0], cuts), values[negative], vectors[:, negative]
 
 
-def _tight_point(node: Node, z: FloatArray, cuts: Cuts) -> Leaf:
+def _tight_point(node: Node, z: FloatArray, cuts: Cuts) -> DualPoint:
     """The dual point for which z is optimal, with the cuts that z satisfies with equality."""
-    Z = np.outer(z, z)
-    equal = np.array([violation(Z, b, k) == 0.0 for b, k in zip(cuts.members, cuts.sizes, strict=True)], dtype=bool)
-    cuts = cuts.kept(equal & (cuts.gamma > 0.0))
-    M = weighted(node.C, cuts.members, cuts.sizes, cuts.gamma)
+    cuts = cuts[(cuts.violations(np.outer(z, z)) == 0.0) & (cuts.gamma > 0.0)]
+    M = cuts.subtracted_from(node.C)
     y = z * (M @ z)
     least = la.eigh(M - np.diag(y), eigvals_only=True, subset_by_index=[0, 0], check_finite=False)[0]
-    return _leaf(node, y + least, cuts)
+    return _dual_point(node, y + least, cuts)
 
 
-def _leaf(node: Node, y: FloatArray, cuts: Cuts) -> Leaf:
-    bound = float(y.sum() + node.diagonal.sum() + cuts.gamma @ (1.0 - cuts.sizes))
-    return Leaf(y, cuts, bound)
-
-
-def _without_slack(X: FloatArray, cuts: Cuts) -> Cuts:
-    slack = -multipliers(X, cuts.members, cuts.sizes, np.full(len(cuts.gamma), 100.0), 1.0) + 100.0
-    return cuts.kept((cuts.gamma > 0.0) | (slack < SLACK))
+def _dual_point(node: Node, y: FloatArray, cuts: Cuts) -> DualPoint:
+    return DualPoint(y, cuts, float(y.sum() + node.offset + cuts.gamma @ (1.0 - cuts.sizes)))
 
 
 def _leading_signs(V: FloatArray) -> FloatArray:
@@ -166,11 +152,8 @@ def _with_rank(V: FloatArray, values: FloatArray, vectors: FloatArray) -> FloatA
     m = len(V)
     squares, Q = la.eigh(V.T @ V, check_finite=False)
     V = V @ Q[:, squares > 1e-7 * m]
-    more = min(len(values), max(4, V.shape[1] // 3), m - V.shape[1])
-    if more > 0:
-        V = np.hstack([V, 0.05 * np.sqrt(m) * vectors[:, :more]])
-    if V.shape[1] < 2:
-        V = np.hstack([V, np.zeros((m, 1))])
+    n_new = max(0, min(len(values), max(4, V.shape[1] // 3), m - V.shape[1]))
+    V = np.hstack([V, 0.05 * np.sqrt(m) * vectors[:, :n_new], np.zeros((m, max(0, 2 - V.shape[1] - n_new)))])
     return np.ascontiguousarray(V / np.linalg.norm(V, axis=1)[:, None])
 
 
@@ -178,8 +161,8 @@ def choose_pair(node: Node, X: FloatArray, between: Callable[[], Any]) -> tuple[
     """Positions i < j in the node."""
     best, best_score = (0, 1), -np.inf
     for i, j in _candidates(node, X):
-        rises = [max(_rise(node, i, j, sign), 1e-6 * abs(node.estimate)) for sign in (1, -1)]
-        score = float(np.log(rises[0] + 1e-300) + np.log(rises[1] + 1e-300))
+        rises = [max(_rise(node, i, j, sign), 1e-6 * abs(node.estimate), 1e-300) for sign in (1, -1)]
+        score = float(np.log(rises).sum())
         if score > best_score:
             best, best_score = (i, j), score
         between()
@@ -188,21 +171,17 @@ def choose_pair(node: Node, X: FloatArray, between: Callable[[], Any]) -> tuple[
 
 def _candidates(node: Node, X: FloatArray) -> list[tuple[int, int]]:
     """Undecided pairs of variables that are undecided towards the others too."""
-    m = node.m
-    undecided = 1.0 - np.abs(X)
     strength = np.abs(node.C).sum(axis=1)
-    strength = strength / max(float(strength.max()), 1e-300)
-    score = undecided**2 * (1.0 + strength[:, None] + strength[None, :])
-    rows, columns = np.triu_indices(m, 1)
-    order = np.argsort(-score[rows, columns], kind="stable")[:CANDIDATES]
-    return [(int(rows[k]), int(columns[k])) for k in order]
+    strength /= max(float(strength.max()), 1e-300)
+    rows, columns = np.triu_indices(node.m, 1)
+    score = ((1.0 - np.abs(X)) ** 2 * (1.0 + strength[:, None] + strength[None, :]))[rows, columns]
+    order = np.argsort(-score, kind="stable")[:CANDIDATES]
+    return list(zip(rows[order].tolist(), columns[order].tolist(), strict=True))
 
 
 def _rise(node: Node, i: int, j: int, sign: int) -> float:
     """How far the child's relaxation lies above the node's, after a few steps."""
     child = node.child(i, j, sign)
-    X, M = np.empty((child.m, child.m)), np.empty((child.m, child.m))
-    sigma = PENALTY * max(float(np.sqrt((node.C**2).sum() / node.m)), 1e-300)
-    cuts = child.cuts
-    value = minimize(child.C, child.V, cuts.members, cuts.sizes, cuts.gamma, sigma, 0.0, TRIAL_STEPS, X, M)
-    return float(value + child.diagonal.sum() - node.estimate)
+    sigma = PENALTY * _row_size(node)
+    value, _ = minimize(child.C, child.V, child.cuts.members, child.cuts.gamma, sigma, 0.0, TRIAL_STEPS)
+    return float(value + child.offset - node.estimate)

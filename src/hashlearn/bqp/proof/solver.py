@@ -6,7 +6,7 @@ x_i = x_j or x_i = −x_j, so its children have one variable less (`tree`, `boun
 at a time, on two threads. Pruning uses the lattice of values: for integer A they differ by a known step.
 
 Every leaf's dual point is rounded to integers and its bound computed exactly (`tree`). The tree and these points
-are the proof (`proof`), which `hashlearn.bqp.proof.check` checks without trusting anything here.
+are the proof, which `hashlearn.bqp.proof.check` checks without trusting anything here.
 
 A node of 100 variables takes about one second. Five random problems of 100 variables, with ±1 for half of all pairs,
 needed from 1 to 49 nodes. Beasley's bqp50-1 to 3 and bqp100-1 to 3 close at the root.
@@ -15,17 +15,13 @@ needed from 1 to 49 nodes. Beasley's bqp50-1 to 3 and bqp100-1 to 3 close at the
 from __future__ import annotations
 
 import heapq
+import itertools
 import math
-import threading
 import time
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from concurrent.futures import TimeoutError as NotYet
-from contextlib import nullcontext
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -34,16 +30,14 @@ from hashlearn.bqp.methods.exact import enumerate_signs
 from hashlearn.bqp.methods.local_search import LocalSearch
 from hashlearn.bqp.operators import Dense, Operator
 from hashlearn.bqp.proof.bound import choose_pair, strengthen
-from hashlearn.bqp.proof.check import MOST_ENUMERATED, Dual, Groups, enumerated_bound
-from hashlearn.bqp.proof.cuts import Cuts
-from hashlearn.bqp.proof.proof import dual_entry, proof_of
-from hashlearn.bqp.proof.tree import ExactProblem, Leaf, Node
+from hashlearn.bqp.proof.check import MOST_ENUMERATED, enumerated_bound
+from hashlearn.bqp.proof.tree import DualPoint, ExactProblem, Node, leaf_entry
 from hashlearn.bqp.sdr import SemidefiniteRelaxation
 from hashlearn.bqp.solution import Status
 from hashlearn.bqp.state import OutOfTime, Solver, SolveState
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import whole_number
-from hashlearn.core.threads import n_threads
+from hashlearn.core.threads import map_threads
 from hashlearn.core.thresholds import ENUMERATED_NODE, LARGEST_ENUMERATED, LARGEST_TREE
 
 MOVES_PER_VARIABLE = 300  # of the tabu search for the first incumbent
@@ -51,6 +45,7 @@ FIRST_RANK = 12
 MOST_COARSE_NODES = 2000  # that are branched on since float64 is too coarse for their largest entries
 COARSE_ROUNDS = 6  # of the relaxation of such a node
 AT_ONCE = 2  # nodes; the tree does not depend on the number of threads
+REPORTING_SHARE = 0.05  # of the time at the root, for exact bounds that only tell how far it is
 
 
 @dataclass(frozen=True)
@@ -94,92 +89,72 @@ class BranchAndBound(Solver):
         if A.n > LARGEST_TREE:
             return SemidefiniteRelaxation().solve(A, state, rng, x0)
         LocalSearch(max_iter=MOVES_PER_VARIABLE * A.n).solve(Dense.unchecked(A.toarray()), state, rng, x0)
-        if (
-            state.exact is not None and A.n <= LARGEST_ENUMERATED and not A.is_exact()
-        ):  # the tree still writes the proof
+        if state.exact is not None and A.n <= LARGEST_ENUMERATED and not A.is_exact():
             x, least = enumerate_signs(A, partial(state.check_time, "enumeration"), exact=state.exact)
             state.propose(x)
-            state.propose_bound(least)
-        return _Tree(ExactProblem(A, state.exact), state, rng).close(self.max_iter)
+            state.propose_bound(least)  # the tree still writes the proof
+        return _Tree(ExactProblem(A, state.exact), state, rng, self.max_iter).close()
 
 
-@dataclass(eq=False)
-class _Result:
-    """What happened to a node: the entry of a leaf, or the pair to branch on."""
+class _Result(NamedTuple):
+    """What happened to a node: better signs if any, its bound, and the entry of a leaf or the pair to branch on."""
 
     x: FloatArray
     bound: Fraction
     leaf: dict[str, Any] | None = None
-    pair: tuple[int, int] | None = None
-    coarse: bool = False
+    pair: tuple[int, int] = (0, 0)
+    is_coarse: bool = False
 
 
 class _Tree:
     """The open nodes, the entries of the proof and the incumbent."""
 
-    def __init__(self, problem: ExactProblem, state: SolveState, rng: np.random.Generator) -> None:
-        self.problem, self._state = problem, state
-        self.entries: list[dict[str, Any]] = []
-        self._heap: list[tuple[float, int, Node]] = []
-        self._pushed = 0
-        self._stopped = threading.Event()
-        self._max_nodes: int | None = None
+    def __init__(
+        self, problem: ExactProblem, state: SolveState, rng: np.random.Generator, max_nodes: int | None
+    ) -> None:
         assert state.x is not None
-        self.x, self.value = state.x, problem.integer_value(state.x)
-        self._base = self.value  # against which constants are compared
-        self._lowest: Fraction | None = None  # bound of the leaves
-        self._coarse = 0
-        C = problem.array.copy()
-        np.fill_diagonal(C, 0.0)
-        n = len(C)
-        V = rng.standard_normal((n, min(n, FIRST_RANK)))
-        V /= np.linalg.norm(V, axis=1)[:, None]
-        diagonal = problem.array.diagonal().copy()
-        self._push(problem.settled(Node(Groups.all_apart(n), C, diagonal, V, Cuts.none(), None, -math.inf)))
+        self._problem, self._state, self._max_nodes = problem, state, max_nodes
+        self._entries: list[dict[str, Any]] = []
+        self._heap: list[tuple[float, int, Node]] = []
+        self._x, self._value = state.x, problem.integer_value(state.x)
+        self._base = self._value  # against which constants are compared
+        self._pushed = itertools.count()
+        self._claim = self._value  # what the leaves so far prove, at most the value
+        self._n_coarse = 0
+        self._next_report = 0.0
+        self._is_stopped = False
+        V = rng.standard_normal((len(problem.N), min(len(problem.N), FIRST_RANK)))
+        self._push(problem.root(V / np.linalg.norm(V, axis=1)[:, None]))
 
-    def close(self, max_nodes: int | None) -> Status:
+    def close(self) -> Status:
         """Process nodes until none is open, or until there are ``max_nodes``."""
-        self._max_nodes = max_nodes
-        second = ThreadPoolExecutor(1) if n_threads() > 1 else nullcontext()
         try:
-            with second as pool:
-                while self._heap:
-                    if max_nodes is not None and len(self.entries) >= max_nodes:
-                        return Status.ITERATION_LIMIT
-                    if self._coarse > MOST_COARSE_NODES:
-                        return Status.CONVERGED
-                    nodes = [heapq.heappop(self._heap)[2] for _ in range(min(AT_ONCE, len(self._heap)))]
-                    above = self.problem.above(self.value)
-                    for node, result in zip(nodes, self._processed(nodes, above, pool), strict=True):
-                        self._record(node, result)
-                    self._propose_open_bound()
+            while self._heap:
+                if self._max_nodes is not None and len(self._entries) >= self._max_nodes:
+                    return Status.ITERATION_LIMIT
+                if self._n_coarse > MOST_COARSE_NODES:
+                    return Status.CONVERGED
+                self._check_time()
+                nodes = [heapq.heappop(self._heap)[2] for _ in range(min(AT_ONCE, len(self._heap)))]
+                process = partial(self._process, above=self._problem.above(self._value))
+                results = list(map_threads(process, nodes) if len(nodes) > 1 else map(process, nodes))
+                for node, result in zip(nodes, results, strict=True):
+                    self._record(node, result)
+                open_bounds = [node.bound for *_, node in self._heap if node.bound is not None]
+                self._propose_bound(min([Fraction(self._claim), *open_bounds]))
         finally:
-            self._stopped.set()
-        self._finish()
+            self._is_stopped = True  # the other thread too
+        unit = math.frexp(self._state.unit)[1] - 1  # `solve` may have divided A by a power of two
+        proof = self._problem.proof(unit, self._x, self._value, self._claim, self._entries)
+        self._state.details["proof"] = proof
         return Status.OPTIMAL
 
-    def _processed(self, nodes: list[Node], above: int, pool: ThreadPoolExecutor | None) -> list[_Result]:
-        """The results of one or two nodes. The second is computed on another thread, if there is one."""
-        other: Future[_Result] | None = None
-        try:
-            if pool is not None and len(nodes) > 1:
-                other = pool.submit(self._process, nodes[1], above, self._check_time)
-            results = [self._process(nodes[0], above, self._tick)]
-            if other is None:
-                return results + [self._process(node, above, self._tick) for node in nodes[1:]]
-            while True:
-                try:
-                    return [*results, other.result(timeout=0.1)]
-                except NotYet:
-                    self._tick()
-        except BaseException:
-            self._stopped.set()
-            raise
-
-    def _process(self, node: Node, above: int, between: Callable[[], Any]) -> _Result:
-        problem = self.problem
-        best_x, best_value = self.x, problem.real(self.value - node.constant)
+    def _process(self, node: Node, above: int) -> _Result:
+        """Prune a node, or choose the pair to branch on; nothing of the tree changes."""
+        problem = self._problem
+        best_x, best_value = self._x, problem.real(self._value - node.constant)
         flips = Descent(Dense.unchecked(node.C))
+        certified = None
 
         def round_signs(z: FloatArray) -> None:
             nonlocal best_x, best_value
@@ -188,95 +163,64 @@ class _Tree:
             if value < best_value - 1e-12 * abs(best_value):
                 best_x, best_value = node.expanded(z), value
 
-        if node.m <= (ENUMERATED_NODE if problem.is_exact else MOST_ENUMERATED):
-            value, z = enumerated_bound(problem.N, node.groups)
-            if value < self.value:
-                best_x = node.expanded(z.astype(np.float64))
-            return _Result(best_x, Fraction(value), leaf={"enumerate": True})
-        certified: tuple[Dual, Fraction] | None = None
-
-        def prunes(leaf: Leaf) -> bool:
+        def prunes(point: DualPoint) -> bool:
             nonlocal certified
-            certified = problem.certified(node, leaf)
+            certified = problem.certified(node, point)
             return certified[1] > above
 
-        report = _Reports(self, node) if node.parent is None else (lambda leaf: None)
-        coarse = problem.is_too_coarse(node, self.value)
-        rounds = COARSE_ROUNDS if coarse else None
-        threshold = problem.real(above - node.constant)
-        relaxation = strengthen(node, threshold, prunes, report, round_signs, between, rounds)
-        if relaxation.pruned or prunes(relaxation.leaf):
-            assert certified is not None
-            return _Result(best_x, certified[1], leaf={"dual": dual_entry(certified[0])})
+        def report(point: DualPoint) -> None:
+            started = time.perf_counter()
+            if node.parent is None and started >= self._next_report:
+                self._propose_bound(min(problem.certified(node, point)[1], Fraction(self._value)))
+                now = time.perf_counter()
+                self._next_report = now + (now - started) / REPORTING_SHARE
+
+        if node.m <= (ENUMERATED_NODE if problem.is_exact else MOST_ENUMERATED):
+            value, z = enumerated_bound(problem.N, node.groups)
+            if value < self._value:
+                best_x = node.expanded(z.astype(np.float64))
+            return _Result(best_x, Fraction(value), leaf={"enumerate": True})
+        is_coarse = problem.is_too_coarse(node, self._value)
+        threshold, max_rounds = problem.real(above - node.constant), COARSE_ROUNDS if is_coarse else None
+        X, point, is_pruned = strengthen(node, threshold, prunes, report, round_signs, self._check_time, max_rounds)
+        is_pruned = is_pruned or prunes(point)
         assert certified is not None
-        if coarse:
-            i, j = np.unravel_index(int(np.abs(node.C).argmax()), node.C.shape)
-            return _Result(best_x, certified[1], pair=(int(min(i, j)), int(max(i, j))), coarse=True)
-        return _Result(best_x, certified[1], pair=choose_pair(node, relaxation.X, between))
+        dual, bound = certified
+        if is_pruned:
+            return _Result(best_x, bound, leaf=leaf_entry(dual))
+        if is_coarse:
+            i, j = sorted(int(k) for k in np.unravel_index(np.abs(node.C).argmax(), node.C.shape))
+            return _Result(best_x, bound, pair=(i, j), is_coarse=True)
+        return _Result(best_x, bound, pair=choose_pair(node, X, self._check_time))
 
     def _record(self, node: Node, result: _Result) -> None:
-        value = self.problem.integer_value(result.x)
-        if value < self.value:
-            self.x, self.value = result.x, value
+        value = self._problem.integer_value(result.x)
+        if value < self._value:
+            self._x, self._value, self._claim = result.x, value, min(self._claim, value)
             self._state.propose(result.x)
-        node.index = len(self.entries)
+        node.index = len(self._entries)
         self._state.details["nodes"] = node.index + 1
-        entry: dict[str, Any] = {} if node.parent is None else {"parent": node.parent, "sign": node.sign}
+        entry = {} if node.parent is None else {"parent": node.parent, "sign": node.sign}
         node.bound = result.bound if node.bound is None else max(node.bound, result.bound)
-        self._coarse += result.coarse
+        self._n_coarse += result.is_coarse
         if result.leaf is not None:
-            self._lowest = node.bound if self._lowest is None else min(self._lowest, node.bound)
-            self.entries.append(entry | result.leaf)
+            self._claim = min(self._claim, self._problem.lattice.ceiling(node.bound))
+            self._entries.append(entry | result.leaf)
             return
-        assert result.pair is not None
-        i, j = result.pair
-        self.entries.append(entry | {"branch": [node.variable(i) + 1, node.variable(j) + 1]})
+        self._entries.append(entry | {"branch": [int(node.variables[k]) + 1 for k in result.pair]})
         for sign in (1, -1):
-            self._push(self.problem.settled(node.child(i, j, sign)))
+            self._push(self._problem.settled(node.child(*result.pair, sign)))
 
     def _push(self, node: Node) -> None:
-        heapq.heappush(self._heap, (self.problem.real(node.constant - self._base) + node.estimate, self._pushed, node))
-        self._pushed += 1
+        """Open a node; the best comes first, and of equal ones the older."""
+        level = self._problem.real(node.constant - self._base) + node.estimate
+        heapq.heappush(self._heap, (level, next(self._pushed), node))
 
-    def _propose_open_bound(self) -> None:
-        bounds = [node.bound for _, _, node in self._heap if node.bound is not None]
-        self.propose_bound(min([Fraction(self._claim()), *bounds]))
-
-    def _claim(self) -> int:
-        """What the leaves so far prove, at most the value."""
-        return self.value if self._lowest is None else min(self.value, self.problem.lattice.ceiling(self._lowest))
-
-    def propose_bound(self, bound: Fraction) -> None:
+    def _propose_bound(self, bound: Fraction) -> None:
         """Propose a bound on the whole problem, in units of N."""
-        self._state.propose_bound(self.problem.proven(bound))
-
-    def _finish(self) -> None:
-        problem, state = self.problem, self._state
-        unit = math.frexp(state.unit)[1] - 1  # `solve` may have divided A by a power of two
-        signs = [int(s) for s in self.x]
-        claim = self._claim()
-        state.details["proof"] = proof_of(problem.N, problem.exponent + unit, signs, self.value, claim, self.entries)
-
-    def _tick(self) -> None:
-        self._state.check_time("branch and bound", len(self.entries) / self._max_nodes if self._max_nodes else None)
+        self._state.propose_bound(self._problem.proven(bound))
 
     def _check_time(self) -> None:
-        if self._stopped.is_set() or self._state.is_late:
+        if self._is_stopped:
             raise OutOfTime
-
-
-class _Reports:
-    """Offers bounds while the root is computed, without taking more than a twentieth of the time."""
-
-    def __init__(self, tree: _Tree, node: Node) -> None:
-        self._tree, self._node, self._next = tree, node, 0.0
-
-    def __call__(self, leaf: Leaf) -> None:
-        started = time.perf_counter()
-        if started < self._next:
-            return
-        problem = self._tree.problem
-        bound = problem.certified(self._node, leaf)[1]
-        self._tree.propose_bound(min(bound, Fraction(self._tree.value)))
-        now = time.perf_counter()
-        self._next = now + 20.0 * (now - started)
+        self._state.check_time("branch and bound", len(self._entries) / self._max_nodes if self._max_nodes else None)

@@ -1,98 +1,75 @@
-"""Nodes of the tree: a contracted problem, its warm start, and what a dual point proves about it in exact integers.
+"""The tree of a proof: its nodes, what their dual points prove in exact integers, and the proof as data.
 
 Branching sets x_i = ± x_j, so a child has one variable less and is again a problem min zᵀCz over signs. Parents hand on
 the factor V (the merged row is v_i ± v_j, normalized), the cuts and their multipliers.
 
 Every dual point that ends in a proof is rounded to integers here, and its bound is computed by the functions of the
-verifier itself. So an accepted leaf is one that the verifier accepts.
+verifier itself (`hashlearn.bqp.proof.check`). So an accepted leaf is one that the verifier accepts.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import gzip
+import json
 import math
-from dataclasses import dataclass, field
+import os
+from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from hashlearn.bqp.error_bounds import float_at_most
 from hashlearn.bqp.exact_form import ExactForm
 from hashlearn.bqp.operators import Operator
-from hashlearn.bqp.proof.check import Dual, Groups, IntArray, Lattice, exact_matrix, leaf_bound, reduced
+from hashlearn.bqp.proof.check import (
+    FORMAT,
+    VERSION,
+    Dual,
+    Groups,
+    IntArray,
+    Lattice,
+    digest,
+    exact_matrix,
+    leaf_bound,
+    reduced,
+)
 from hashlearn.bqp.proof.cuts import Cuts
 from hashlearn.bqp.solution import OPTIMAL_GAP
 from hashlearn.core.arrays import EPS, FloatArray
+from hashlearn.core.atomic_files import write_atomically
 
 # With values of arbitrary real numbers a bound this close to the value proves it, relative to the caller's objective.
 CLOSE = Fraction(OPTIMAL_GAP) / 2
 FEWEST_DIGITS, MOST_DIGITS = 30, 50  # binary digits of the dual point
 
 
-@dataclass(eq=False)
-class Node:
-    """One node. ``C`` has a zero diagonal; the value of z is zᵀCz + Σ ``diagonal`` + ``constant`` · 2^exponent.
+@dataclass(frozen=True, eq=False)
+class Proof:
+    """A proof that no signs are better than ``bound``. `save` writes it; ``hashlearn bqp-verify`` checks the file."""
 
-    The constant is an integer, since it may be much larger than what is left of the problem.
-    """
-
-    groups: Groups
-    C: FloatArray
-    diagonal: FloatArray
-    V: FloatArray
-    cuts: Cuts
-    bound: Fraction | None  # proven, of the parent until this node has its own; in units of the integer matrix
-    estimate: float  # of the relaxation, without the constant
-    parent: int | None = None
-    sign: int | None = None
-    index: int = field(default=0)
-    whole_diagonal: IntArray = field(default_factory=lambda: np.zeros(0, dtype=object))
+    content: dict[str, Any]
 
     @property
-    def constant(self) -> int:
-        """What the diagonal of the integer matrix adds to every value."""
-        return int(self.whole_diagonal.sum())
+    def n_nodes(self) -> int:
+        """Inner nodes and leaves."""
+        return len(self.content["nodes"])
 
-    @property
-    def m(self) -> int:
-        """The number of variables left."""
-        return len(self.C)
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write JSON, gzipped if the name ends in ``.gz``, all or nothing."""
+        data = json.dumps(self.content, separators=(",", ":")).encode()
+        if os.fspath(path).endswith(".gz"):
+            data = gzip.compress(data, mtime=0)
+        write_atomically(Path(path), [data])
 
-    def child(self, i: int, j: int, sign: int) -> Node:
-        """The node with z_i = sign · z_j, for i < j: j is removed."""
-        C, diagonal = contracted(self.C, self.diagonal, i, j, sign)
-        V = np.delete(self.V, j, axis=0)
-        row = self.V[i] + sign * self.V[j]
-        norm = float(np.linalg.norm(row))
-        V[i] = row / norm if norm > 1e-6 else self.V[i]
-        first, second = self.variable(i), self.variable(j)
-        turn = sign * int(self.groups.sign[first]) * int(self.groups.sign[second])
-        return Node(
-            self.groups.joined(first, second, turn), C, diagonal, V, self.cuts.merged(i, j, sign), self.bound,
-            self.estimate, self.index, turn, whole_diagonal=self.whole_diagonal,
-        )  # fmt: skip
-
-    def variable(self, i: int) -> int:
-        """The first of the original variables in group i."""
-        return int(np.argmax(self.groups.group == i))
-
-    def expanded(self, z: FloatArray) -> FloatArray:
-        """Signs of all variables."""
-        return z[self.groups.group] * self.groups.sign
-
-
-def contracted(C: FloatArray, diagonal: FloatArray, i: int, j: int, sign: int) -> tuple[FloatArray, FloatArray]:
-    """The matrix and the diagonal after z_j = sign · z_i, with j removed."""
-    C, diagonal = C.copy(), diagonal.copy()
-    diagonal[i] += diagonal[j] + 2.0 * sign * C[i, j]
-    C[i] += sign * C[j]
-    C[:, i] += sign * C[:, j]
-    C[i, i] = 0.0
-    keep = np.arange(len(C)) != j
-    return np.ascontiguousarray(C[keep][:, keep]), diagonal[keep]
+    def __repr__(self) -> str:
+        return f"Proof(n={self.content['n']}, nodes={self.n_nodes})"
 
 
 @dataclass(frozen=True, eq=False)
-class Leaf:
+class DualPoint:
     """A dual point in the variables of a node: M = C − Σ γ bbᵀ without diagonals, M − Diag(y) ⪰ 0."""
 
     y: FloatArray
@@ -100,41 +77,92 @@ class Leaf:
     bound: float
 
 
-def exact_dual(node: Node, leaf: Leaf, exponent: int, digits: int) -> Dual:
-    """The dual point as integers in the original variables, over 2^(exponent + digits) in units of N."""
-    gamma = np.rint(np.ldexp(leaf.cuts.gamma, digits))
-    kept = gamma > 0.0
-    members = leaf.cuts.members[kept]
-    whole = [int(g) for g in gamma[kept]]
-    first = np.array([node.variable(i) for i in range(node.m)])
-    signs = node.groups.sign[first]
-    y = [0] * len(node.groups.group)
-    diagonal = np.bincount((np.abs(members) - 1)[members != 0], _repeated(whole, members), minlength=node.m)
-    shift = exponent + digits
-    for i, v in enumerate(first):
-        own = int(node.whole_diagonal[i])
-        y[v] = int(np.floor(np.ldexp(leaf.y[i], digits) - diagonal[i])) + (own << shift if shift > 0 else own >> -shift)
-    position = np.abs(members) - 1
-    variables = np.where(members == 0, 0, np.sign(members) * signs[position] * (first[position] + 1))
-    cuts = [[v for v in row if v] for row in variables.tolist()]
-    return Dual(exponent + digits, y, cuts, whole)
+@dataclass(eq=False)
+class Node:
+    """One node. The value of z is zᵀCz + ``offset`` + ``constant`` · 2^exponent, where C has a zero diagonal.
 
+    The constant is an integer, since it may be much larger than what is left of the problem.
+    """
 
-def _repeated(whole: list[int], members: np.ndarray) -> FloatArray:
-    return np.repeat(np.array(whole, dtype=np.float64), np.count_nonzero(members, axis=1))
+    groups: Groups
+    C: FloatArray
+    V: FloatArray
+    cuts: Cuts
+    offset: float = 0.0
+    diagonal: IntArray = dataclasses.field(default_factory=lambda: np.zeros(0, dtype=object))  # of the integer matrix
+    bound: Fraction | None = None  # proven, of the parent until this node has its own; in units of the integer matrix
+    estimate: float = -math.inf  # of the relaxation, without the constant
+    parent: int | None = None
+    sign: int | None = None
+    index: int = 0
+
+    @property
+    def constant(self) -> int:
+        """What the diagonal of the integer matrix adds to every value."""
+        return int(self.diagonal.sum())
+
+    @property
+    def m(self) -> int:
+        """The number of variables left."""
+        return len(self.C)
+
+    @property
+    def variables(self) -> IntArray:
+        """The first of the original variables in each group."""
+        return np.unique(self.groups.group, return_index=True)[1]
+
+    def child(self, i: int, j: int, sign: int) -> Node:
+        """The node with z_i = sign · z_j, for i < j: j is removed."""
+        keep = np.arange(self.m) != j
+        C, V = self.C.copy(), self.V[keep]
+        C[i] += sign * C[j]
+        C[:, i] += sign * C[:, j]
+        C[i, i] = 0.0
+        row = self.V[i] + sign * self.V[j]
+        norm = float(np.linalg.norm(row))
+        V[i] = row / norm if norm > 1e-6 else self.V[i]
+        first, second = (int(self.variables[k]) for k in (i, j))
+        turn = sign * int(self.groups.sign[first]) * int(self.groups.sign[second])
+        return dataclasses.replace(
+            self,
+            groups=self.groups.joined(first, second, turn),
+            C=np.ascontiguousarray(C[keep][:, keep]),
+            V=V,
+            cuts=self.cuts.merged(i, j, sign),
+            offset=self.offset + 2.0 * sign * float(self.C[i, j]),
+            parent=self.index,
+            sign=turn,
+        )
+
+    def expanded(self, z: FloatArray) -> FloatArray:
+        """Signs of all variables."""
+        return z[self.groups.group] * self.groups.sign
 
 
 class ExactProblem:
     """A = N · 2^exponent, written out. ``form`` is A in integers, if A is known so."""
 
     def __init__(self, A: Operator, form: ExactForm | None = None) -> None:
-        self.array = A.toarray()
-        self.N, self.exponent = exact_matrix(self.array) if form is None else reduced(form.N, form.exponent)
+        self.N, self.exponent = exact_matrix(A.toarray()) if form is None else reduced(form.N, form.exponent)
         self.lattice = Lattice.of(self.N)
         self.is_exact = A.is_exact() and (form is None or form.rounding == 0.0)  # also in float64
         # Forming a low-rank A as a dense array may change any value by this much.
         self._rounding = 0.0 if A.is_exact() else float(A.entry_error().sum())
         self._form = form
+
+    def root(self, V: FloatArray) -> Node:
+        """The node of the whole problem; V holds n unit rows."""
+        return self.settled(Node(Groups.all_apart(len(V)), np.zeros((0, 0)), V, Cuts.none()))
+
+    def settled(self, node: Node) -> Node:
+        """The node with entries that no contraction rounded; its diagonal becomes an integer constant."""
+        T = node.groups.contracted(self.N)
+        before, node.diagonal = node.constant, T.diagonal().copy()
+        node.estimate += self.real(before - node.constant)
+        np.fill_diagonal(T, 0)
+        unused = max(int(abs(T).max()).bit_length() - 1000, 0)
+        node.C, node.offset = np.ldexp((T >> unused).astype(np.float64), self.exponent + unused), 0.0
+        return node
 
     def integer_value(self, x: FloatArray) -> int:
         """xᵀNx."""
@@ -159,17 +187,6 @@ class ExactProblem:
         noise = 16.0 * EPS * node.m * float(np.abs(node.C).sum(axis=1).max())
         return Fraction(noise) > max(self._tolerance(value), Fraction(self.lattice.step)) * Fraction(2) ** self.exponent
 
-    def settled(self, node: Node) -> Node:
-        """The node with entries that no contraction rounded; its diagonal becomes an integer constant."""
-        T = node.groups.contracted(self.N)
-        before, node.whole_diagonal = node.constant, T.diagonal().copy()
-        node.estimate += self.real(before - node.constant)
-        np.fill_diagonal(T, 0)
-        unused = max(int(abs(T).max()).bit_length() - 1000, 0)
-        node.C = np.ldexp((T >> unused).astype(np.float64), self.exponent + unused)
-        node.diagonal = np.zeros(node.m)
-        return node
-
     def real(self, integer: int | Fraction) -> float:
         """A value in units of A."""
         return float(Fraction(integer) * Fraction(2) ** self.exponent)
@@ -179,10 +196,30 @@ class ExactProblem:
         exact = Fraction(self.lattice.ceiling(bound)) * Fraction(2) ** self.exponent
         return exact if self._form is not None else float_at_most(exact - Fraction(self._rounding))
 
-    def certified(self, node: Node, leaf: Leaf) -> tuple[Dual, Fraction]:
-        """The dual point in integers, and the bound that it proves."""
-        dual = exact_dual(node, leaf, self.exponent, self._digits(node))
+    def certified(self, node: Node, point: DualPoint) -> tuple[Dual, Fraction]:
+        """The dual point as integers in the original variables, and the bound that it proves, in units of N."""
+        digits = self._digits(node)
+        shift = self.exponent + digits
+        gamma = np.rint(np.ldexp(point.cuts.gamma, digits))
+        members, multipliers = point.cuts.members[gamma > 0.0], [int(g) for g in gamma[gamma > 0.0]]
+        position, variables = np.abs(members) - 1, node.variables
+        weights = np.repeat(gamma[gamma > 0.0], np.count_nonzero(members, axis=1))
+        on_diagonal = np.bincount(position[members != 0], weights, minlength=node.m)
+        y = [0] * len(node.groups.group)
+        for i, v in enumerate(variables):
+            own = int(node.diagonal[i])
+            y[v] = int(np.floor(np.ldexp(point.y[i], digits) - on_diagonal[i]))
+            y[v] += own << shift if shift > 0 else own >> -shift
+        named = np.sign(members) * node.groups.sign[variables[position]] * (variables[position] + 1)
+        dual = Dual(shift, y, [[v for v in row if v] for row in named.tolist()], multipliers)
         return dual, leaf_bound(self.N, node.groups, dual)
+
+    def proof(self, unit: int, x: FloatArray, value: int, bound: int, nodes: list[dict[str, Any]]) -> Proof:
+        """The whole content, for the problem 2^unit · A. Values are in units of its integers."""
+        exponent = self.exponent + unit
+        head = {"format": FORMAT, "version": VERSION, "problem": digest(self.N, exponent), "n": len(self.N)}
+        numbers = {"exponent": exponent, "value": value, "bound": bound, "x": [int(s) for s in x]}
+        return Proof(head | numbers | {"nodes": nodes})
 
     def _tolerance(self, value: int) -> Fraction:
         """What a bound may be below the value, in units of N."""
@@ -193,5 +230,11 @@ class ExactProblem:
         """Binary digits behind the point such that rounding costs little of the distance between two values."""
         largest = math.frexp(float(np.abs(node.C).sum(axis=1).max()))[1]
         distance = max(self.real(self.lattice.step), 2.0**-50 * 2.0**largest)
-        wanted = 8 + math.frexp(node.m / distance)[1]
-        return min(max(wanted, FEWEST_DIGITS - largest), MOST_DIGITS - largest)
+        sufficient = 8 + math.frexp(node.m / distance)[1]
+        return min(max(sufficient, FEWEST_DIGITS - largest), MOST_DIGITS - largest)
+
+
+def leaf_entry(dual: Dual) -> dict[str, Any]:
+    """A leaf of the proof; a cut is its multiplier and its signed variables, counted from 1."""
+    cuts = [[gamma, *cut] for gamma, cut in zip(dual.gamma, dual.cuts, strict=True)]
+    return {"dual": {"shift": dual.shift, "y": dual.y, "cuts": cuts}}
