@@ -120,8 +120,7 @@ def whole_number(value: Any, name: str, *, least: int, most: int | None = None) 
         ...
     ValueError: n_bits must be an integer from 1 to 64, got True
     """
-    is_integer = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not is_integer or value < least or (most is not None and value > most):
+    if not _is_number(value, int | np.integer) or value < least or (most is not None and value > most):
         limits = f"of at least {least}" if most is None else f"from {least} to {most}"
         raise ValueError(f"{name} must be an integer {limits}, got {value!r}")
     return int(value)
@@ -137,7 +136,7 @@ def require_k(k: Any, n: int, name: str = "k") -> int:
     """
     if n == 0:
         raise ValueError("there is nothing to search: no code has been added")
-    if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 1 <= k <= n:
+    if not _is_number(k, int | np.integer) or not 1 <= k <= n:
         raise ValueError(f"{name} must be an integer from 1 to the {n} item(s) that there are to find, got {k!r}")
     return int(k)
 
@@ -149,8 +148,7 @@ def require_radius(radius: Any) -> int:
 
 def positive(value: Any, name: str, *, or_zero: bool = False) -> None:
     """Refuse a hyper-parameter that is not a positive finite number, nor zero with ``or_zero``."""
-    usable = isinstance(value, int | float | np.number) and not isinstance(value, bool) and 0 <= value < np.inf
-    if not usable or (value == 0 and not or_zero):
+    if not _is_number(value, int | float | np.number) or not 0 <= value < np.inf or (value == 0 and not or_zero):
         raise ValueError(f"{name} must be a positive number{' or zero' if or_zero else ''}, got {value!r}")
 
 
@@ -162,10 +160,13 @@ def require_share(value: Any, name: str, *, or_one: bool = False) -> None:
         ...
     ValueError: missed must be a number above 0 and below 1, got 1.0
     """
-    usable = isinstance(value, int | float | np.number) and not isinstance(value, bool) and 0.0 < value <= 1.0
-    if not usable or (value == 1.0 and not or_one):
+    if not _is_number(value, int | float | np.number) or not 0.0 < value <= 1.0 or (value == 1.0 and not or_one):
         limits = "above 0 and at most 1" if or_one else "above 0 and below 1"
         raise ValueError(f"{name} must be a number {limits}, got {value!r}")
+
+
+def _is_number(value: Any, kinds: Any) -> bool:
+    return isinstance(value, kinds) and not isinstance(value, bool)
 
 
 def checked_csr(data: Any, indices: Any, indptr: Any, shape: Sequence[Any]) -> sp.csr_array:
@@ -179,14 +180,19 @@ def checked_csr(data: Any, indices: Any, indptr: Any, shape: Sequence[Any]) -> s
         ...
     ValueError: indices must lie from 0 to 1, got 0 to 2
     """
-    n_rows, n_columns = checked_shape(shape)
-    require_integers(indices, "indices")
-    require_integers(indptr, "indptr")
+    n_rows, n_columns = sides = list(shape) if len(shape) == 2 else [-1, -1]
+    if not all(type(side) is int and 0 <= side <= LARGEST_SIDE for side in sides):
+        raise ValueError(f"shape must be two whole numbers of at least 0, got {shape!r}")
+    for name, numbers in (("indices", indices), ("indptr", indptr)):
+        if not isinstance(numbers, np.ndarray) or numbers.ndim != 1 or numbers.dtype.kind not in "iu":
+            what = f"{numbers.dtype} of shape {numbers.shape}" if isinstance(numbers, np.ndarray) else repr(numbers)
+            raise ValueError(f"{name} must be integers in one dimension, got {what}")
     if not isinstance(data, np.ndarray) or data.shape != indices.shape or data.dtype.kind not in "fiub":
         raise ValueError(f"data must hold {len(indices)} numbers, one for each of the indices")
     require_compressed(indices, indptr, n_rows, n_columns)
-    parts = (data, plain_integers(indices), plain_integers(indptr))
-    return sp.csr_array(parts, shape=(n_rows, n_columns))
+    # scipy's kernels know two dtypes of integers; the range is checked by now.
+    known = [part if part.dtype in (np.int32, np.int64) else part.astype(np.int64) for part in (indices, indptr)]
+    return sp.csr_array((data, *known), shape=(n_rows, n_columns))
 
 
 def require_compressed(indices: NDArray[Any], indptr: NDArray[Any], n_major: int, n_minor: int) -> None:
@@ -205,23 +211,3 @@ def require_within(numbers: NDArray[Any], name: str, count: int) -> None:
     """Refuse numbers that do not lie from 0 to count − 1."""
     if numbers.size and not (int(numbers.min()) >= 0 and int(numbers.max()) < count):
         raise ValueError(f"{name} must lie from 0 to {count - 1}, got {numbers.min()} to {numbers.max()}")
-
-
-def require_integers(numbers: Any, name: str) -> None:
-    """Refuse what is not an array of integers with one dimension."""
-    if not isinstance(numbers, np.ndarray) or numbers.ndim != 1 or numbers.dtype.kind not in "iu":
-        what = f"{numbers.dtype} of shape {numbers.shape}" if isinstance(numbers, np.ndarray) else repr(numbers)
-        raise ValueError(f"{name} must be integers in one dimension, got {what}")
-
-
-def plain_integers(numbers: NDArray[Any]) -> NDArray[Any]:
-    """Integers in a dtype that scipy's kernels know; call it after the range is checked."""
-    return numbers if numbers.dtype in (np.int32, np.int64) else numbers.astype(np.int64)
-
-
-def checked_shape(shape: Sequence[Any]) -> tuple[int, int]:
-    """The number of rows and of columns, refused unless they are Python integers of at least 0."""
-    sides = list(shape)
-    if len(sides) != 2 or not all(type(side) is int and 0 <= side <= LARGEST_SIDE for side in sides):
-        raise ValueError(f"shape must be two whole numbers of at least 0, got {sides!r}")
-    return sides[0], sides[1]

@@ -61,11 +61,11 @@ def _of_one_type(labels: Any, name: str) -> NDArray[Any]:
     values = array.ravel().tolist()
     if any(value is None or value != value for value in values):
         raise ValueError(f"{name} contains missing labels (None or NaN); every sample needs a label")
-    texts = [value for value in values if isinstance(value, str)]
-    others = [value for value in values if not isinstance(value, str)]
-    if texts and others:
+    examples = {isinstance(value, str): value for value in reversed(values)}
+    if len(examples) == 2:
         raise ValueError(
-            f"{name} has text and other labels, such as {texts[0]!r} and {others[0]!r}; give labels of one type"
+            f"{name} has text and other labels, such as {examples[True]!r} and {examples[False]!r}; "
+            "give labels of one type"
         )
     numbers = np.array(values).reshape(array.shape)
     is_numeric = numbers.dtype.kind in "biuf" and all(isinstance(value, int | float | np.number) for value in values)
@@ -104,9 +104,7 @@ def label_indicators(labels: NDArray[Any]) -> FloatArray:
     if labels.ndim == 2:
         return labels.astype(np.float64)
     classes, member = np.unique(labels, return_inverse=True)
-    indicators = np.zeros((len(labels), len(classes)))
-    indicators[np.arange(len(labels)), member] = 1.0
-    return indicators
+    return np.eye(len(classes))[member]
 
 
 def require_unmasked(values: Any, name: str) -> None:

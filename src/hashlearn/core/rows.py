@@ -5,19 +5,18 @@ pandas, Polars and PyArrow are never imported here. An object of theirs is recog
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from hashlearn.core.arrays import FloatArray, is_tensor, to_numpy
+from hashlearn.core.arrays import FloatArray, to_numpy
 from hashlearn.core.checks import finite_float64
 from hashlearn.core.labels import require_unmasked
 from hashlearn.core.threads import map_row_blocks
 
-VECTOR_TYPES = ("object", "list", "large_list", "fixed_size_list", "array")  # how the names of dtypes begin
+VECTOR_TYPES = ("list", "large_list", "fixed_size_list", "array")  # how the names of types begin, beside "object"
 
 
 def as_rows(X: Any, name: str = "X") -> Any:
@@ -112,17 +111,18 @@ def require_finite(X: Any, name: str, row_numbers: Any = None) -> None:
     ValueError: X contains infinity at row 1, column 0; features must be finite numbers
     """
     entries = to_numpy(X)
-    if np.isfinite(entries.data if sp.issparse(entries) else entries).all():
+    finite = np.isfinite(entries.data if sp.issparse(entries) else entries)
+    if finite.all():
         return
     if sp.issparse(entries):
-        entries = sp.csr_array(entries)
-        row = np.searchsorted(entries.indptr, np.flatnonzero(~np.isfinite(entries.data))[0], side="right") - 1
-        entries = entries[[row]].toarray()
+        rows = sp.csr_array(entries)
+        row = int(np.searchsorted(rows.indptr, np.flatnonzero(~np.isfinite(rows.data))[0], side="right")) - 1
+        numbers = rows[[row]].toarray()[0]
     else:
-        row = int(np.argwhere(~np.isfinite(entries))[0, 0])
-        entries = entries[[row]]
-    column = int(np.flatnonzero(~np.isfinite(entries[0]))[0])
-    value = entries[0, column]
+        row = int(np.argwhere(~finite)[0, 0])
+        numbers = entries[row]
+    column = int(np.flatnonzero(~np.isfinite(numbers))[0])
+    value = numbers[column]
     what = "NaN" if np.isnan(value) else "infinity" if value > 0 else "-infinity"
     number = row if row_numbers is None else row_numbers[row]
     raise ValueError(f"{name} contains {what} at row {number}, column {column}; features must be finite numbers")
@@ -134,13 +134,9 @@ def all_equal(X: Any) -> bool:
     >>> all_equal(np.ones((3, 2))), all_equal(np.eye(2))
     (True, False)
     """
-    for some in (X[:8], X):
-        if sp.issparse(X):
-            if not np.array_equal(some.max(axis=0).toarray(), some.min(axis=0).toarray()):
-                return False
-        elif not bool((some == some[0]).all()):
-            return False
-    return True
+    if sp.issparse(X):
+        return all(np.array_equal(rows.max(axis=0).toarray(), rows.min(axis=0).toarray()) for rows in (X[:8], X))
+    return all(bool((rows == rows[0]).all()) for rows in (X[:8], X))
 
 
 def largest_entry(entries: NDArray[Any]) -> float:
@@ -159,63 +155,57 @@ def _from_frame(X: Any, name: str) -> Any:
     """The column of vectors that ``X`` is, or that is its only column; ``X`` itself if it has no such column."""
     if hasattr(X, "collect"):
         raise TypeError(f"{name} is a Polars LazyFrame, whose rows are not there yet; pass {name}.collect()")
-    columns = _columns(X)
-    vectors = [label for label, column in columns if _holds_vectors(column, len(columns) == 1)]
+    types = _column_types(X)
+    vectors = [label for label, kind in types if _holds_vectors(X, label, kind, len(types) == 1)]
     if not vectors:
         return X
-    if len(columns) > 1:
-        others = [repr(label) for label, _ in columns if label not in vectors]
+    if len(types) > 1:
+        others = [repr(label) for label, _ in types if label not in vectors]
         beside = f", beside {', '.join(others[:3])}{', …' if len(others) > 3 else ''}" if others else ""
         what, choice = f"a column of vectors, {vectors[0]!r}", "pass the vectors alone"
         if len(vectors) > 1:
             what, choice = f"columns of vectors, {' and '.join(map(repr, vectors))}", "pass one of them"
         raise ValueError(f"{name} has {what}{beside}; {choice}: {name} = {name}[{vectors[0]!r}]")
-    values = np.asarray(columns[0][1])
+    values = np.asarray(X if vectors[0] is None else X[vectors[0]])
     return values if values.ndim == 2 else _stacked(values, name)
 
 
-def _columns(X: Any) -> Sequence[tuple[Any, Any]]:
-    """Names and values of the columns of a frame; those of a pandas frame of numbers, which may be thousands, are left
-    out. A column alone has no name."""
-    if hasattr(X, "get_columns"):  # Polars
-        return [(column.name, column) for column in X.get_columns()]
-    if hasattr(X, "column_names"):  # Arrow
-        return list(zip(X.column_names, X.columns, strict=True))
-    if getattr(X, "ndim", 1) == 1:
-        return [(None, X)]
-    if not any(str(dtype).startswith(VECTOR_TYPES) for dtype in set(X.dtypes)):
-        return []
-    return [(label, X.iloc[:, place]) for place, label in enumerate(X.columns)]
+def _column_types(X: Any) -> list[tuple[Any, str]]:
+    """Names of columns and of their types; a column alone has no name. No column is touched."""
+    if getattr(X, "ndim", 1) == 2 and hasattr(X, "dtypes") and hasattr(X, "iloc"):  # pandas
+        types = X.dtypes.items()
+    elif hasattr(X, "schema"):  # Polars, whose schema is a dict, or Arrow
+        types = X.schema.items() if hasattr(X.schema, "items") else zip(X.schema.names, X.schema.types, strict=True)
+    else:
+        types = [(None, X.dtype if hasattr(X, "dtype") else X.type)]
+    return [(label, str(kind).lower()) for label, kind in types]
 
 
-def _holds_vectors(column: Any, is_only: bool) -> bool:
-    dtype = str(column.dtype if hasattr(column, "dtype") else column.type).lower()
-    if dtype != "object":
-        return dtype.startswith(VECTOR_TYPES) and "str" not in dtype
-    known = (value for value in column if not (value is None or (isinstance(value, float) and value != value)))
-    first = next(known, None)
-    is_numeric = _is_vector(first) and np.asarray(first).dtype.kind in "fiub"
-    return is_numeric or (is_only and len(column) == 0)
+def _holds_vectors(X: Any, label: Any, kind: str, is_only: bool) -> bool:
+    """Whether a column, of which objects are looked at, holds vectors of numbers."""
+    if not kind.startswith("object"):
+        return kind.startswith(VECTOR_TYPES) and "str" not in kind
+    column = X if label is None else X[label]
+    first = next(
+        (value for value in column if not (value is None or (isinstance(value, float) and value != value))), None
+    )
+    return (_is_vector(first) and np.asarray(first).dtype.kind in "fiub") or (is_only and len(column) == 0)
 
 
 def _stacked(vectors: Any, name: str) -> Any:
     """A list of vectors as one array; NumPy's own error is replaced by one that names the row."""
-    if len(vectors) and is_tensor(vectors[0]):
-        vectors = [to_numpy(vector) for vector in vectors]
-    values = vectors.tolist() if isinstance(vectors, np.ndarray) else vectors
+    values = vectors.tolist() if isinstance(vectors, np.ndarray) else [to_numpy(vector) for vector in vectors]
     for row, vector in enumerate(values):
         require_unmasked(vector, f"{name}[{row}]")
     try:
         return np.asarray(values)
     except ValueError:
-        length = None
         for row, vector in enumerate(values):
             if not _is_vector(vector):
                 raise ValueError(f"{name} has no vector at row {row}, got {vector!r}; leave such rows out") from None
-            length = len(vector) if length is None else length
-            if len(vector) != length:
+            if len(vector) != len(values[0]):
                 raise ValueError(
-                    f"{name} has {len(vector)} number(s) at row {row}, and {length} at row 0; "
+                    f"{name} has {len(vector)} number(s) at row {row}, and {len(values[0])} at row 0; "
                     "all rows must have the same length"
                 ) from None
         raise

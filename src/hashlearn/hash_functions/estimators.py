@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 from sklearn.utils.parallel import Parallel, delayed
 
-from hashlearn.core.jobs import with_progress
 from hashlearn.core.threads import on_this_thread, one_blas_thread
 from hashlearn.hash_functions.distinct_bits import DistinctBits
 from hashlearn.hash_functions.fitted import FittedHashFunctions, PanelFunction, Rows, full_panel
-from hashlearn.hash_functions.hash_function import HashFunction, Training
+from hashlearn.hash_functions.hash_function import HashFunction, Training, with_progress
 
 
 @dataclass(eq=False)
@@ -69,7 +68,7 @@ class SklearnHashFunctions(HashFunction):
         seed = int(data.rng.integers(2**31 - 1))
         jobs = (delayed(_fit_clone)(self.estimator, seed, X, y) for y in data.codes.T)
         results = Parallel(n_jobs=data.n_jobs, return_as="generator")(jobs)
-        fitted = with_progress(results, bits.n_distinct, data.progress)
+        fitted = with_progress(results, data)
         return EstimatorMargins(fitted, X.shape[1], bits, f"{type(self.estimator).__name__}, {bits.describe()}")
 
 

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.utils.parallel import Parallel, delayed
 
-from hashlearn.core.jobs import STAGE
 from hashlearn.core.memory import FLOAT64_BYTES
 from hashlearn.core.progress import ProgressCallback, tell
+from hashlearn.core.threads import n_threads
 from hashlearn.core.thresholds import LARGEST_DENSE_FORM
 from hashlearn.hash_functions.distinct_bits import DistinctBits, distinct_bits
 from hashlearn.hash_functions.fitted import FittedHashFunctions, Rows, working_rows
+
+STAGE = "hash functions"
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 class Training(NamedTuple):
@@ -90,3 +96,22 @@ def training_pair(X: Rows, codes: NDArray[np.int8]) -> tuple[Rows, NDArray[np.in
     if not (np.abs(codes) == 1).all():
         raise ValueError("codes must hold only -1 and +1; from bits 0 and 1 they are 2 * bits - 1")
     return X if sp.issparse(X) else np.ascontiguousarray(X), codes.astype(np.int8)
+
+
+def fit_each(function: Callable[[Item], Result], items: Sequence[Item], data: Training) -> list[Result]:
+    """``function`` of every item on ``n_jobs`` threads, counted as in joblib; None or −1: all that we may use.
+
+    Results come in order, so the number of threads has no effect.
+    """
+    count = n_threads() if data.n_jobs in (None, -1) else data.n_jobs
+    results = Parallel(n_jobs=count, prefer="threads", return_as="generator")(delayed(function)(item) for item in items)
+    return with_progress(results, data)
+
+
+def with_progress(results: Iterable[Result], data: Training) -> list[Result]:
+    """The results of the distinct bits as a list; progress is reported after each."""
+    done: list[Result] = []
+    for result in results:
+        done.append(result)
+        tell(data.progress, STAGE, len(done), data.bits.n_distinct)
+    return done

@@ -21,12 +21,11 @@ from sklearn.svm import LinearSVC
 
 from hashlearn.core.arrays import FloatArray, tensor_like
 from hashlearn.core.checks import positive, whole_number
-from hashlearn.core.jobs import fit_each
 from hashlearn.core.rows import largest_entry
 from hashlearn.core.threads import one_blas_thread, sum_row_blocks
 from hashlearn.hash_functions.distinct_bits import DistinctBits, every_bit
 from hashlearn.hash_functions.fitted import FittedHashFunctions, PanelFunction, Rows, full_panel
-from hashlearn.hash_functions.hash_function import HashFunction, Training
+from hashlearn.hash_functions.hash_function import HashFunction, Training, fit_each
 from hashlearn.hash_functions.stored import Stored
 from hashlearn.linalg.gram import column_means
 
@@ -115,7 +114,7 @@ class LinearSVM(HashFunction):
             return model.coef_.ravel(), float(model.intercept_[0])
 
         with one_blas_thread():
-            fits = fit_each(fit_one, list(data.codes.T), 1 if dual else data.n_jobs, data.progress)
+            fits = fit_each(fit_one, list(data.codes.T), data._replace(n_jobs=1) if dual else data)
         weights = np.array([w for w, _ in fits], dtype=np.float64).reshape(len(fits), X.shape[1]).T / scale
         intercepts = np.array([intercept for _, intercept in fits])
         return LinearMargins(weights, intercepts, bits, f"linear SVM, C={self.C:.4g}, {bits.describe()}")

@@ -19,10 +19,9 @@ from sklearn.svm import SVC
 
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import positive
-from hashlearn.core.jobs import fit_each
 from hashlearn.core.threads import one_blas_thread
 from hashlearn.hash_functions.fitted import Rows
-from hashlearn.hash_functions.hash_function import Training
+from hashlearn.hash_functions.hash_function import Training, fit_each
 from hashlearn.hash_functions.kernel_ridge import KernelMethod, NystroemFeatures
 from hashlearn.hash_functions.kernels import KernelExpansion, RBFPoints, choose_gamma
 
@@ -95,7 +94,7 @@ class RBFSVM(KernelMethod):
         if data.bits.n_distinct == 0:
             return data.X[:0], np.zeros((0, 0)), np.zeros(0)
         K = RBFPoints(data.X, gamma).gram()
-        machines = fit_each(lambda y: _fit_one(K, y, self.C, self.tol), list(data.codes.T), data.n_jobs, data.progress)
+        machines = fit_each(lambda y: _fit_one(K, y, self.C, self.tol), list(data.codes.T), data)
         columns, intercepts = zip(*machines, strict=True)
         coefficients = np.column_stack(columns)
         support = np.flatnonzero(coefficients.any(axis=1))

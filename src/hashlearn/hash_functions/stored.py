@@ -67,8 +67,8 @@ class Stored:
             return self._single(state.get(name), name)
         if self.kind == "rows" and name not in state:
             data = Stored(f"{name}_entries").read(state, f"{name}_data", sizes)
-            indices, indptr = state.get(f"{name}_indices"), state.get(f"{name}_indptr")
-            sizes.setdefault(self.shape[0], np.size(indptr) - 1)
+            indices, indptr = state[f"{name}_indices"], state[f"{name}_indptr"]
+            sizes.setdefault(self.shape[0], len(indptr) - 1)
             return checked_csr(data, indices, indptr, [sizes[side] for side in self.shape])
         array = self._array(state.get(name), name)
         expected = [sizes.get(side, "any") for side in self.shape]

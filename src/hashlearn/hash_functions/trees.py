@@ -19,11 +19,10 @@ from numba import njit
 from numpy.typing import NDArray
 
 from hashlearn.core.checks import whole_number
-from hashlearn.core.jobs import fit_each
 from hashlearn.core.threads import map_threads, n_threads, on_this_thread
 from hashlearn.hash_functions.distinct_bits import DistinctBits
 from hashlearn.hash_functions.fitted import FittedHashFunctions, PanelFunction, Rows
-from hashlearn.hash_functions.hash_function import HashFunction, Training
+from hashlearn.hash_functions.hash_function import HashFunction, Training, fit_each
 from hashlearn.hash_functions.stored import Stored
 
 DEEPEST = 12  # a complete tree has 2 ** depth leaves
@@ -82,7 +81,7 @@ class Trees(HashFunction):
                 return boost(rows, job[0], weights, self.n_trees, self.max_depth, job[1])[0]
 
         jobs = list(zip(data.codes.T, data.rng.spawn(bits.n_distinct), strict=True))
-        forests = fit_each(fit_one, jobs, data.n_jobs, data.progress)
+        forests = fit_each(fit_one, jobs, data)
         title = f"boosted trees, {self.n_trees} of depth {self.max_depth}"
         return forest_margins(forests, X.shape[1], bits, f"{title}, {bits.describe()}")
 

@@ -37,14 +37,13 @@ class PositiveDefinite:
 
     def __init__(self, n: int, block: Callable[[slice, slice], FloatArray]) -> None:
         self.parts = [slice(first, min(first + TILE, n)) for first in range(0, n, TILE)]
-        self.tiles: Tiles = {(i, j): np.empty(0) for i in range(len(self.parts)) for j in range(i + 1)}
+        places = [(i, j) for i in range(len(self.parts)) for j in range(i + 1)]
 
-        def fill(place: tuple[int, int]) -> float:
-            tile = self.tiles[place] = np.array(block(*(self.parts[k] for k in place)), np.float64, order="C")
-            return float(np.vdot(tile, tile)) * (1 if place[0] == place[1] else 2)
+        def tile(place: tuple[int, int]) -> FloatArray:
+            return np.array(block(*(self.parts[k] for k in place)), np.float64, order="C")
 
         with one_blas_thread():
-            self.norm = sum(map_threads(fill, self.tiles)) ** 0.5
+            self.tiles: Tiles = dict(zip(places, map_threads(tile, places), strict=True))
 
     def solve(self, Y: NDArray[Any]) -> FloatArray:
         """A⁻¹ Y for Y of shape (n, m). A is used up.
@@ -53,20 +52,23 @@ class PositiveDefinite:
         """
         Y = np.asarray(Y, np.float64)
         with one_blas_thread():
-            refined = self._refined(Y)
-            if refined is None:
+            solution = self._refined(Y)
+            if solution is None:
                 self._factorize(self.tiles)
-                refined = self._substitute(self.tiles, Y)
+                solution = self._substitute(self.tiles, Y)
             self.tiles = {}
-        return refined
+        return solution
 
     def _refined(self, Y: FloatArray) -> FloatArray | None:
         """The solution by a float32 factor and refinement; None if its residual stays above that of float64."""
-        factor: Tiles = {place: tile.astype(np.float32) for place, tile in self.tiles.items()}
+        narrow = map_threads(lambda tile: tile.astype(np.float32), self.tiles.values())
+        factor: Tiles = dict(zip(self.tiles, narrow, strict=True))
         try:
             self._factorize(factor)
         except LinAlgError:
             return None
+        squares = map_threads(lambda tile: float(np.vdot(tile, tile)), self.tiles.values())
+        size_of_A = sum(square * (1 + (i != j)) for (i, j), square in zip(self.tiles, squares, strict=True)) ** 0.5
         sizes = np.abs(Y).max(axis=0, initial=0.0)
         sizes[sizes == 0.0] = 1.0
         Y = Y / sizes  # nothing may be too small or too large for float32
@@ -74,7 +76,7 @@ class PositiveDefinite:
         for _ in range(MOST_ROUNDS):
             solution += self._substitute(factor, residual)
             residual = Y - self._product(solution)
-            level = EPS * self.norm * np.linalg.norm(solution, axis=0)  # what rounding in float64 leaves
+            level = EPS * size_of_A * np.linalg.norm(solution, axis=0)  # what rounding in float64 leaves
             error = np.linalg.norm(residual, axis=0)
             if (error <= level).all():
                 return solution * sizes
@@ -93,7 +95,7 @@ class PositiveDefinite:
                 total += (self.tiles[i, j] if j <= i else self.tiles[j, i].T) @ X[part]
             result[self.parts[i]] = total
 
-        _each(rows, range(len(self.parts)))
+        list(map_threads(rows, range(len(self.parts))))
         return result
 
     def _factorize(self, tiles: Tiles) -> None:
@@ -109,8 +111,8 @@ class PositiveDefinite:
                 i, j = place
                 tiles[i, j] -= tiles[i, k] @ tiles[j, k].T
 
-            _each(below, range(k + 1, count))
-            _each(update, [(i, j) for i in range(k + 1, count) for j in range(k + 1, i + 1)])
+            list(map_threads(below, range(k + 1, count)))
+            list(map_threads(update, [(i, j) for i in range(k + 1, count) for j in range(k + 1, i + 1)]))
 
     def _substitute(self, factor: Tiles, Y: FloatArray) -> FloatArray:
         """(L Lᵀ)⁻¹ Y, in the factor's precision."""
@@ -127,10 +129,5 @@ class PositiveDefinite:
                 def update(i: int, k: int = k, solved: NDArray[Any] = solved) -> None:
                     X[parts[i]] -= (factor[k, i].T if i < k else factor[i, k]) @ solved
 
-                _each(update, order[place + 1 :])
+                list(map_threads(update, order[place + 1 :]))
         return X.astype(np.float64)
-
-
-def _each(function: Callable[[Any], None], items: Any) -> None:
-    for _ in map_threads(function, items):
-        pass
