@@ -1,16 +1,19 @@
-"""Anneals, cluster crossover, and the search on large sparse problems that is made of them."""
+"""Anneals, cluster crossover, and the search on sparse problems that is made of them."""
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from benchmarks.bqp import graphs
 
-import hashlearn.bqp.methods.annealed_search as annealed_search
 from hashlearn import bqp
 from hashlearn.bqp import LocalSearch, Sparse, Status
-from hashlearn.bqp.methods.annealing import Annealer, without_diagonal
-from hashlearn.bqp.methods.clusters import clusters
+from hashlearn.bqp.methods import annealing
+from hashlearn.bqp.methods.annealing import Annealer, clusters
 from tests.bqp.problems import some_signs
+
+
+def without_diagonal(matrix: sp.csr_array) -> sp.csr_array:
+    return sp.csr_array(matrix - sp.diags_array(matrix.diagonal()))
 
 
 def planted(matrix: sp.csr_array, seed: int = 0) -> tuple[sp.csr_array, float]:
@@ -47,7 +50,7 @@ def graph(request):
 
 @pytest.fixture(autouse=True)
 def _short(monkeypatch):
-    monkeypatch.setattr(annealed_search, "STEPS", 5e7)
+    monkeypatch.setattr(annealing, "STEPS", 5e7)
 
 
 def test_the_answer_is_a_local_optimum_with_its_value(graph):
@@ -90,18 +93,18 @@ def test_a_bipartite_graph_is_cut_completely():
 
 
 def test_the_trial_chooses_crossover_on_tori_only(monkeypatch):
-    monkeypatch.setattr(annealed_search, "STEPS", 3e8)
+    monkeypatch.setattr(annealing, "STEPS", 3e8)
     engines = {
         kind: bqp.solve(graphs.KINDS[kind](2000, 0), "local_search", random_state=0).details["engine"]
         for kind in graphs.KINDS
     }
-    assert engines.pop("torus ±1") == annealed_search.CLUSTERS
-    assert set(engines.values()) == {annealed_search.CYCLES}
+    assert engines.pop("torus ±1") == annealing.CLUSTERS
+    assert set(engines.values()) == {annealing.CYCLES}
 
 
 @pytest.mark.parametrize("sweeps", [1, 30, 3000])
 def test_max_iter_counts_sweeps(graph, sweeps, monkeypatch):
-    monkeypatch.setattr(annealed_search, "STEPS", 1e12)
+    monkeypatch.setattr(annealing, "STEPS", 1e12)
     solution = bqp.solve(graph, LocalSearch(max_iter=sweeps), time_limit=100.0, random_state=0)
     assert solution.status is Status.ITERATION_LIMIT
     assert solution.value < graph.diagonal().sum()
@@ -128,44 +131,47 @@ def test_time_limits(graph, limit):
 
 
 def test_few_sweeps_are_one_anneal(monkeypatch):
-    monkeypatch.setattr(annealed_search, "STEPS", 1.0)
+    monkeypatch.setattr(annealing, "STEPS", 1.0)
     solution = bqp.solve(graphs.random_graph(2000, 5.0, 0), "local_search", random_state=0)
-    assert solution.details["engine"] == annealed_search.ONE_ANNEAL
+    assert solution.details["engine"] == annealing.ONE_ANNEAL
 
 
 class TestAnnealer:
     def test_values_are_those_of_the_signs(self, graph):
         A = Sparse(graph)
-        annealer = Annealer(without_diagonal(graph), float(graph.diagonal().sum()))
-        walk = annealer.anneal(some_signs(A.n), np.random.default_rng(0), 30)
+        walk = Annealer(A).anneal(some_signs(A.n), np.random.default_rng(0), 30)
         assert walk.value == pytest.approx(A.value(walk.x), rel=1e-12, abs=1e-9)
 
     def test_pieces_do_not_change_the_anneal(self, graph, monkeypatch):
         def walk() -> np.ndarray:
-            return Annealer(without_diagonal(graph)).anneal(some_signs(graph.shape[0]), np.random.default_rng(0), 20).x
+            return Annealer(Sparse(graph)).anneal(some_signs(graph.shape[0]), np.random.default_rng(0), 20).x
 
         whole = walk()
         monkeypatch.setattr("hashlearn.bqp.methods.annealing.PIECE", 1)
         np.testing.assert_array_equal(walk(), whole)
 
     def test_whole_weights_are_exact_in_single_precision(self):
-        assert Annealer(GRAPHS["integers"]()).dtype == np.float32
-        assert Annealer(0.25 * GRAPHS["torus"]()).dtype == np.float32
-        assert Annealer(GRAPHS["weighted torus"]()).dtype == np.float64
-        assert Annealer(sp.csr_array(1.0 + 2.0**30 * (1.0 - np.eye(5)) - np.eye(5))).dtype == np.float32
+        def dtype(matrix) -> type:
+            return Annealer(Sparse(matrix)).dtype
+
+        assert dtype(GRAPHS["integers"]()) == np.float32
+        assert dtype(0.25 * GRAPHS["torus"]()) == np.float32
+        assert dtype(GRAPHS["weighted torus"]()) == np.float64
+        assert dtype(sp.csr_array(1.0 + 2.0**30 * (1.0 - np.eye(5)) - np.eye(5))) == np.float32
         wide = sp.csr_array([[0.0, 1.0, 2.0**24], [1.0, 0.0, 1.0], [2.0**24, 1.0, 0.0]])
-        assert Annealer(wide).dtype == np.float64
+        assert dtype(wide) == np.float64
 
 
 class TestClusters:
     @pytest.mark.parametrize("count", [2, 3, 5])
     def test_every_parent_is_a_point_with_its_value(self, graph, count):
-        matrix = without_diagonal(graph)
-        parents = [some_signs(matrix.shape[0], seed) for seed in range(count)]
-        small, cluster = clusters(matrix, parents)
+        A = Sparse(without_diagonal(graph))
+        parents = [some_signs(A.n, seed) for seed in range(count)]
+        operator, cluster = clusters(A, parents)
+        small = operator.sparse
         np.testing.assert_allclose((small - small.T).toarray(), 0.0, atol=1e-12)
         assert not small.diagonal().any()
-        values = [parent @ (matrix @ parent) for parent in parents]
+        values = [A.value(parent) for parent in parents]
         assert small.shape[0] == cluster.max() + 1
         inner = values[0] - small.sum()  # the pairs within clusters, the same at every point
         for parent, value in zip(parents, values, strict=True):

@@ -89,7 +89,7 @@ def test_same_seed_same_answer_for_any_thread_count(large, monkeypatch):
 def test_starts_from_x0_and_never_worse(large, monkeypatch):
     x0 = bqp.solve(large, short(large), random_state=1).x
     starts = []
-    for engine in (local_search._Tabu, local_search._Sweeps):
+    for engine in (TabuWalks, local_search._Descents):
         improve = engine.improve
         monkeypatch.setattr(
             engine, "improve", lambda s, x, *a, improve=improve: starts.append(x.copy()) or improve(s, x, *a)
@@ -116,15 +116,15 @@ class TestStatus:
 
     def test_own_budget_ends_early_when_nothing_improves(self, monkeypatch):
         walks = []
-        walk = TabuWalks.walk
-        monkeypatch.setattr(TabuWalks, "walk", lambda *a, **k: walks.append(walk(*a, **k)) or walks[-1])
+        improve = TabuWalks.improve
+        monkeypatch.setattr(TabuWalks, "improve", lambda *a, **k: walks.append(improve(*a, **k)) or walks[-1])
         bqp.solve(unfrustrated(30, 0), LocalSearch(n_starts=2), random_state=0)  # every walk finds the optimum
         assert len(walks) == 1 + 2 * local_search.IDLE_WALKS
 
     def test_max_iter_counts_moves(self, monkeypatch):
         made = []
-        walk = TabuWalks.walk
-        monkeypatch.setattr(TabuWalks, "walk", lambda *a, **k: made.append(walk(*a, **k)) or made[-1])
+        improve = TabuWalks.improve
+        monkeypatch.setattr(TabuWalks, "improve", lambda *a, **k: made.append(improve(*a, **k)) or made[-1])
         bqp.solve(self.A, "local_search", max_iter=7001, random_state=0)
         assert sum(w.moves for w in made) == 7001
 
@@ -205,7 +205,7 @@ class TestWalks:
     @pytest.mark.parametrize("tenure", [1, 5, 40])
     def test_value_is_the_value_of_the_signs(self, A, tenure):
         rng = np.random.default_rng(0)
-        walk = TabuWalks(A).walk(some_signs(A.n), rng, tenure=tenure, patience=10**6, max_moves=20_000)
+        walk = TabuWalks(A, tenure=tenure, patience=10**6).improve(some_signs(A.n), rng, 20_000)
         assert walk.moves == 20_000
         assert A.value(walk.x) == pytest.approx(walk.value, rel=1e-9, abs=1e-9)
         assert A.value(walk.x) <= A.value(some_signs(A.n))
@@ -220,7 +220,7 @@ class TestWalks:
             seen.append(walk.value)
 
         rng = np.random.default_rng(0)
-        whole = TabuWalks(A).walk(some_signs(A.n), rng, tenure=4, patience=10**6, max_moves=2000, between=between)
+        whole = TabuWalks(A, tenure=4, patience=10**6).improve(some_signs(A.n), rng, 2000, between)
         assert len(seen) > 3
         assert seen == sorted(seen, reverse=True)
         assert seen[-1] == whole.value
@@ -228,7 +228,7 @@ class TestWalks:
     def test_pieces_do_not_change_the_walk(self, A, monkeypatch):
         def walk():
             rng = np.random.default_rng(0)
-            return TabuWalks(A).walk(some_signs(A.n), rng, tenure=4, patience=10**6, max_moves=3000)
+            return TabuWalks(A, tenure=4, patience=10**6).improve(some_signs(A.n), rng, 3000)
 
         whole = walk()
         monkeypatch.setattr(tabu, "PIECE", 300)
@@ -236,7 +236,7 @@ class TestWalks:
 
     def test_patience_ends_the_walk(self, A):
         rng = np.random.default_rng(0)
-        walk = TabuWalks(A).walk(some_signs(A.n), rng, tenure=4, patience=200, max_moves=10**7)
+        walk = TabuWalks(A, tenure=4, patience=200).improve(some_signs(A.n), rng, 10**7)
         assert 200 <= walk.moves < 10**6
 
 
@@ -244,7 +244,7 @@ def test_walks_leave_local_optima():
     """Plain descent stops where it is; a tabu walk from the same local optimum finds better ones."""
     A = Dense(neighbors(300, 6, 1).toarray())
     stuck = bqp.flips.Descent(A).descend(some_signs(300))
-    walk = TabuWalks(A).walk(stuck, np.random.default_rng(0), tenure=15, patience=3000, max_moves=10**5)
+    walk = TabuWalks(A, tenure=15, patience=3000).improve(stuck, np.random.default_rng(0), 10**5)
     assert walk.value < A.value(stuck) - 20.0
 
 
@@ -253,7 +253,7 @@ def moved(x, gain, until, value=0.0, best=0.0, now=0, tenure=10):
     n = len(x)
     before, counts, values = x.copy(), np.array([now, 0]), np.array([value, best])
     random = np.array([7 + now], np.uint64)
-    tabu._walk(np.zeros((n, n)), x, gain, x.copy(), until, counts, values, random, tenure, 10**9, 1e-9, 1)
+    tabu.tabu_moves(np.zeros((n, n)), x, gain, x.copy(), until, counts, values, random, tenure, 10**9, 1e-9, 1)
     return int(np.flatnonzero(x != before)[0])
 
 

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from hashlearn import bqp, inference, targets
-from hashlearn.bqp.methods import annealed_search, local_search
+from hashlearn.bqp.methods import annealing, local_search, tabu
 from hashlearn.bqp.methods.spectral import sign
 from hashlearn.inference.objective import frobenius_square, objective
 from hashlearn.inference.whole_bits import WholeBits
@@ -142,8 +142,8 @@ def test_a_limit_that_is_not_reached_changes_no_code(engine, solver, monkeypatch
     Y = (chain if engine == "anneals" else targets.Distance()).build(X, None, rng)
     monkeypatch.setattr(local_search, "LARGEST_DENSIFIED", 0 if engine == "sweeps" else 2048)
     monkeypatch.setattr(local_search, "SWEEP_STEPS", 1e6)
-    monkeypatch.setattr(local_search, "TABU_STEPS", 1e6)
-    monkeypatch.setattr(annealed_search, "STEPS", 1e6)
+    monkeypatch.setattr(tabu, "STEPS", 1e6)
+    monkeypatch.setattr(annealing, "STEPS", 1e6)
     Z = inference.start_codes("random", X, 3, rng)
 
     def inferred(time_limit):

@@ -68,6 +68,13 @@ class Descent:
         """What `one_pass` updates together with x: A @ x if A is dense, else t = Pᵀx."""
         return self.A.array @ x if self.A.is_dense else self.A.P.T @ x
 
+    def value(self, x: FloatArray, products: FloatArray) -> float:
+        """xᵀAx from `products`."""
+        if self.A.is_dense:
+            return float(x @ products)
+        value = float(self.A.weights @ (products * products))
+        return value if self.A.sparse is None else value + float(x @ (self.A.sparse @ x))
+
     def one_pass(self, x: FloatArray, products: FloatArray, between: Between | None = None) -> int:
         """One pass, which changes x and ``products`` in place; returns the number of flips.
 

@@ -1,27 +1,41 @@
-"""Simulated annealing of single flips on a sparse A: O(n + flips · degree) a sweep.
+"""Simulated annealing of single flips on a sparse A, and the search that is made of anneals.
 
-The state is that of `hashlearn.bqp.methods.tabu`: gain_i = x_i Σ_{j≠i} a_ij x_j, and flipping x_i lowers xᵀAx by
-4·gain_i. A sweep visits all variables in order. It flips i if −gain_i ≤ T·e with e drawn from the exponential
-distribution (the Metropolis rule without an exponential: e comes from a table of 4,096 quantiles). The temperature T
-falls geometrically. It is measured in the norms of the rows of A, which are the sizes of gains of random signs. Every
-anneal ends with flips that lower the value until there are none.
+**An anneal** holds gain_i = x_i Σ_{j≠i} a_ij x_j: flipping x_i lowers xᵀAx by 4·gain_i. A sweep visits all variables in
+order and costs O(n + flips · degree). It flips i if −gain_i ≤ T·e with e drawn from the exponential distribution (the
+Metropolis rule without an exponential: e comes from a table of 4,096 quantiles). The temperature T falls geometrically.
+It is measured in the norms of the rows of A, which are the sizes of gains of random signs. Every anneal ends with flips
+that lower the value until there are none.
 
-Weights that are small integers times a common unit are held in float32, where their sums are exact.
+**Cluster crossover** makes one variable of all those that several solutions relate in the same way. Two neighbors i and
+j belong together if x_i x_j is the same in every parent, and clusters are the connected components of this relation.
+With C the signs of the best parent, one column for each cluster, CᵀAC is a smaller problem in one sign for each
+cluster. Every parent is a point of it, so its optimum is at least as good as the best of them. On tori and other graphs
+of low dimension parents differ by many separate clusters, and the smaller problem combines the best parts of all
+(Houdayer and Martin, 1999).
+
+**The search** decides by a trial. Eight short anneals are recombined by cluster crossover. If that gains more than the
+standard deviation of their values, the search goes on so (`CLUSTERS`). On tori with 6,000 nodes it gains 2 to 9
+standard deviations, on other kinds of graphs at most 0.7. Otherwise, as on random graphs, it spends half of its budget
+on a few long anneals and the other half on repeated cycles of mild heat from the best of them (`CYCLES`). The budget is
+a number of sweeps, which makes a run deterministic, or the time limit.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numba import njit
 from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
 
+from hashlearn.bqp.flips import MAX_PASSES, Descent, Signs
 from hashlearn.bqp.methods.tabu import Walk, draw
-from hashlearn.core.arrays import FloatArray
+from hashlearn.bqp.operators import Operator, Structured
+from hashlearn.bqp.state import SolveState
 
 # Temperatures of a full anneal. HOT multiplies the root mean square of the row norms, COLD their geometric mean.
 # A good choice among HOT 0.3, 0.4, 0.6 and COLD 0.03, 0.06, 0.1 on G14, G22, G51, G60 and three generated graphs.
@@ -31,31 +45,49 @@ QUANTILES = -np.log((np.arange(4096) + 0.5) / 4096.0)
 PIECE = 20_000_000
 VISIT, NEIGHBOR = 8.0, 0.5
 LARGEST_FLOAT32 = 2.0**24  # integers up to here are exact in float32
-FEWEST_SWEEPS = 4
-MOST_PASSES = 1000
+FEWEST_SWEEPS = 4  # of an anneal
 
-Between = Callable[[], Any]
-Signs = NDArray[Any]  # ±1 in the precision of the weights
+CLUSTERS, CYCLES, ONE_ANNEAL = "anneals and cluster crossover", "anneals and cycles of heat", "one anneal"
+# The default budget in steps of about a nanosecond, from this many variables on (smaller problems get their share of
+# it), and the fewest sweeps, whatever they cost. With fewer sweeps than the last number the whole budget is one anneal.
+STEPS, FULL_BUDGET_FROM, SMALLEST_BUDGET, ONE_ANNEAL_SWEEPS = 1.5e9, 500, 60, 1000
+FIRST_PASSES = 2
+UNBOUNDED = 10**9  # sweeps, where the clock ends an anneal
+# The trial: the number of anneals, the fraction of the budget for each, and bounds on the sweeps of short anneals.
+TRIAL_ANNEALS, TRIAL_FRACTION, SHORT_SWEEPS = 8, 1 / 100, (30, 300)
+# A round of crossover: the parents of a child, the share of fresh anneals in what is left, and the most of them.
+PARENTS, FRESH_FRACTION, MOST_FRESH, CROSSOVER_HEAT = 3, 0.5, 64, 1.25
+# A round of cycles: the most sweeps, half of them in fresh anneals, the others in cycles of 1/90 of all.
+ROUND_SWEEPS, FRESH_ANNEALS, CYCLE_FRACTION, FEWEST_CYCLE_SWEEPS = 200_000, 8, 1 / 90, 50
+CYCLE_HEAT = (0.3, 0.6)
+# A sweep takes at most this many times the nanoseconds that its steps stand for.
+SLOWEST = 3.0
+# Left free before a time limit: a fraction of what is left, and the sweeps of the last descent.
+RESERVED_FRACTION, RESERVED_SWEEPS = 0.02, 4
 
 
 class Annealer:
-    """Anneals on one matrix, from any signs. ``trace`` is added to every value."""
+    """Anneals on one sparse A, from any signs. ``between`` is called after every piece of work.
 
-    def __init__(self, matrix: sp.csr_array, trace: float = 0.0) -> None:
-        self.n = matrix.shape[0]
-        self._trace = trace
-        weights, self._unit = _in_units(matrix)
-        self.matrix = sp.csr_array((weights, matrix.indices, matrix.indptr), shape=matrix.shape)
+    Weights that are small integers times a common unit are held in float32, where their sums are exact.
+    """
+
+    def __init__(self, A: Operator, between: Callable[[], Any] = lambda: None) -> None:
+        self.A, self.n = A, A.n
+        self._between = between
+        self._descent = Descent(A)
+        hollow = A.without_diagonal()[0].sparse if A.diagonal().any() else A.sparse
+        weights = _in_units(hollow)
+        self._matrix = sp.csr_array((weights, hollow.indices, hollow.indptr), shape=A.shape)
         # One type each, so that the kernels are compiled once.
         self._parts = (
             weights,
-            self.matrix.indices.astype(np.int32, copy=False),
-            self.matrix.indptr.astype(np.int64, copy=False),
+            hollow.indices.astype(np.int32, copy=False),
+            hollow.indptr.astype(np.int64, copy=False),
         )
         self._quantiles = QUANTILES.astype(weights.dtype)
-        counts = np.diff(matrix.indptr)
-        squares = _row_sums(weights, matrix.indptr) if (np.abs(weights) != 1.0).any() else counts.astype(np.float64)
-        squares = squares[counts > 0]
+        squares = Structured.unchecked(self._matrix.astype(np.float64)).row_norms() ** 2
+        squares = squares[squares > 0.0]
         self._hot = HOT * float(np.sqrt(squares.mean())) if len(squares) else 1.0
         self._cold = COLD * float(np.exp(0.5 * np.log(squares).mean())) if len(squares) else 1.0
         # Beyond the processor's caches every gain that changes is fetched from memory.
@@ -64,95 +96,206 @@ class Annealer:
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The precision of weights and signs."""
-        return self.matrix.dtype
-
-    def random_signs(self, rng: np.random.Generator) -> Signs:
-        """Independent signs."""
-        return (2 * rng.integers(0, 2, size=self.n, dtype=np.int8) - 1).astype(self.dtype)
+        """The precision of the weights."""
+        return self._matrix.dtype
 
     def anneal(
-        self,
-        x: Signs,
-        rng: np.random.Generator,
-        n_sweeps: int,
-        heat: float = 1.0,
-        between: Between | None = None,
-        seconds: float = np.inf,
+        self, x: Signs, rng: np.random.Generator, n_sweeps: int, heat: float = 1.0, seconds: float = np.inf
     ) -> Walk:
         """From the signs x at ``heat`` times the hottest temperature down to the coldest, then to a local optimum.
 
         With ``seconds`` the temperature falls with the clock instead where that is sooner: it then reaches the
-        coldest at their end. ``between`` is called after every piece of work.
+        coldest at their end.
         """
-        x, gain = self._state(x)
+        x = x.astype(self.dtype)
+        gain = x * (self._matrix @ x)
         random = rng.integers(1, 2**63, size=1, dtype=np.uint64)
         hot = max(heat * self._hot, self._cold)
         n_sweeps = max(n_sweeps, FEWEST_SWEEPS)
-        done, begun, made = 0.0, time.perf_counter(), 0
+        done, began, sweeps = 0.0, time.perf_counter(), 0
         while done < 1.0 - 1e-9:
             step = 1.0 / n_sweeps
-            if seconds < np.inf and made > 0:
-                used = time.perf_counter() - begun
-                step = max(step, (1.0 - done) * (used / made) / max(seconds - used, 1e-9))
-            count = max(1, min(self._most_visits // self.n, round((1.0 - done) / step), 1 + made))
+            if seconds < np.inf and sweeps > 0:
+                spent = time.perf_counter() - began
+                step = max(step, (1.0 - done) * (spent / sweeps) / max(seconds - spent, 1e-9))
+            count = max(1, min(self._most_visits // self.n, round((1.0 - done) / step), 1 + sweeps))
             fractions = np.minimum(done + step * np.arange(count), 1.0)
             temperatures = (hot * (self._cold / hot) ** fractions).astype(self.dtype)
             for first in range(0, self.n, self._most_visits):
                 last = min(first + self._most_visits, self.n)
-                _sweeps(*self._parts, x, gain, temperatures, self._quantiles, random, first, last)
-                if between is not None:
-                    between()
-            made += count
+                _sweep(*self._parts, x, gain, temperatures, self._quantiles, random, first, last)
+                self._between()
+            sweeps += count
             done += step * count
-        return self._ended(x, gain, made, between)
+        walk = self.descend(x)
+        return walk._replace(moves=sweeps + walk.moves)
 
-    def descend(self, x: Signs, between: Callable[[Walk], Any] | None = None, max_passes: int = MOST_PASSES) -> Walk:
-        """Flips that lower the value until there are none. ``between`` gets what was found so far."""
-        x, gain = self._state(x)
-        return self._ended(x, gain, 0, None, between, max_passes)
-
-    def _state(self, x: Signs) -> tuple[Signs, Signs]:
-        x = np.array(x, dtype=self.dtype)
-        return x, x * (self.matrix @ x)
-
-    def _value(self, gain: Signs) -> float:
-        return self._unit * float(gain.sum(dtype=np.float64)) + self._trace
-
-    def _ended(
-        self,
-        x: Signs,
-        gain: Signs,
-        made: int,
-        between: Between | None,
-        propose: Callable[[Walk], Any] | None = None,
-        max_passes: int = MOST_PASSES,
-    ) -> Walk:
-        for _ in range(max_passes):
-            changed = 0
-            for first in range(0, self.n, self._most_visits):
-                changed += _descend(*self._parts, x, gain, first, min(first + self._most_visits, self.n))
-                if between is not None:
-                    between()
-            made += 1
-            if propose is not None:
-                propose(Walk(x, self._value(gain), made))
-            if not changed:
-                break
-        return Walk(x, self._value(gain), made)
+    def descend(self, x: Signs, max_passes: int = MAX_PASSES) -> Walk:
+        """Flips that lower the value, until there are none or ``max_passes`` passes are made."""
+        x = x.astype(np.float64)
+        products = self._descent.products(x)
+        passes, flips = 0, 1
+        while flips and passes < max_passes:
+            flips = self._descent.one_pass(x, products, self._between)
+            passes += 1
+        return Walk(x.astype(np.int8), self.A.value(x), passes)
 
 
-def without_diagonal(matrix: sp.csr_array) -> sp.csr_array:
-    """The matrix less its diagonal, which only shifts every value, and less stored zeros."""
-    if not matrix.diagonal().any() and matrix.data.all():
-        return matrix
-    rest = sp.csr_array(matrix - sp.diags_array(matrix.diagonal(), format="csr"))
-    rest.eliminate_zeros()
-    return rest
+class AnnealedSearch:
+    """One search on one sparse problem, which proposes its points to ``state``."""
+
+    def __init__(
+        self, A: Operator, state: SolveState, rng: np.random.Generator, n_starts: int | None, max_sweeps: int | None
+    ) -> None:
+        self._state, self._rng = state, rng
+        self._annealer = Annealer(A, self._check_time)
+        self._fresh_anneals = n_starts or FRESH_ANNEALS
+        self._most_fresh = n_starts or MOST_FRESH
+        self._has_limit = max_sweeps is None and bool(np.isfinite(state.seconds_left))
+        steps = self._annealer.steps_per_sweep
+        self._spent = 0.0
+        self._budget = max_sweeps or max(STEPS * min(1.0, A.n / FULL_BUDGET_FROM) / steps, SMALLEST_BUDGET)
+        self._seconds_per_sweep = 1e-9 * steps
+
+    def search(self, start: Signs | None) -> None:
+        """Anneal until the budget is spent."""
+        x = self._random_signs() if start is None else start
+        # Annealing forgets the start, so a random one is improved only as far as a first answer needs it.
+        best = self._timed(lambda: self._annealer.descend(x, 1))
+        best = self._timed(
+            lambda: self._annealer.descend(best.x, MAX_PASSES if start is not None else FIRST_PASSES - 1)
+        )
+        left = self._sweeps_left()
+        if left < ONE_ANNEAL_SWEEPS:
+            self._state.details["engine"] = ONE_ANNEAL
+            self._anneal(x, UNBOUNDED if self._has_limit else left, 1.0 if start is None else CYCLE_HEAT[0])
+            return
+        sweeps = _clipped(left * TRIAL_FRACTION, SHORT_SWEEPS)
+        parents = [self._fresh(sweeps) for _ in range(TRIAL_ANNEALS)]
+        values = [parent.value for parent in parents]
+        best = min(best, self._collapse(parents, sweeps), key=_value)
+        recombines = min(values) - best.value > float(np.std(values))
+        self._state.details["engine"] = CLUSTERS if recombines else CYCLES
+        one_round = self._round_of_crossover if recombines else self._round_of_cycles
+        while self._sweeps_left() >= FEWEST_CYCLE_SWEEPS:
+            best = one_round(best)
+
+    def _round_of_crossover(self, best: Walk) -> Walk:
+        """Fresh anneals, recombined until one is left; ``best`` of the rounds before is one of them."""
+        available = FRESH_FRACTION * self._sweeps_left()
+        sweeps = _clipped(available / self._most_fresh, SHORT_SWEEPS)
+        count = _clipped(available / sweeps, (1, self._most_fresh))
+        return self._collapse([best] + [self._fresh(sweeps) for _ in range(count)], sweeps)
+
+    def _round_of_cycles(self, best: Walk) -> Walk:
+        """Long anneals, then cycles of mild heat from the best of them."""
+        left = min(self._sweeps_left(), ROUND_SWEEPS)
+        end = self._sweeps_left() - left
+        long = _clipped(0.5 * left / self._fresh_anneals, (FEWEST_CYCLE_SWEEPS, ROUND_SWEEPS))
+        pool = [self._fresh(long)]
+        while len(pool) < self._fresh_anneals and self._sweeps_left() - end >= 2 * long:
+            pool.append(self._fresh(long))
+        current = self._collapse(pool, min(long, SHORT_SWEEPS[1]))
+        if best.value < current.value and self._rng.random() < 0.5:
+            current = best
+        cycle = max(FEWEST_CYCLE_SWEEPS, int(left * CYCLE_FRACTION))
+        while self._sweeps_left() - end > FEWEST_CYCLE_SWEEPS:
+            current = min(self._anneal(current.x, cycle, self._rng.uniform(*CYCLE_HEAT)), current, key=_value)
+        return min(best, current, key=_value)
+
+    def _collapse(self, pool: list[Walk], sweeps: int) -> Walk:
+        """Recombine random triples; a child replaces its worst parent.
+
+        Ends when all members have the same value, or after as many children in a row without a gain as there are
+        members.
+        """
+        failures = 0
+        while failures < len(pool) and len(set(map(_value, pool))) > 1 and self._sweeps_left() > FEWEST_CYCLE_SWEEPS:
+            triple = self._rng.choice(len(pool), min(PARENTS, len(pool)), replace=False)
+            child = self._crossed([pool[i] for i in triple], sweeps)
+            worst = max(triple, key=lambda i: pool[i].value)
+            failures = failures + 1 if child.value >= pool[worst].value else 0
+            pool[worst] = min(pool[worst], child, key=_value)
+        return min(pool, key=_value)
+
+    def _crossed(self, parents: list[Walk], sweeps: int) -> Walk:
+        """A good point among those that the clusters of the parents allow, never worse than the parents."""
+        parents = sorted(parents, key=_value)
+        small, cluster = clusters(self._annealer.A, [parent.x for parent in parents])
+        self._check_time()
+        self._spent += 2
+        if small.sparse.nnz == 0:
+            return parents[0]
+        annealer = Annealer(small, self._check_time)
+        y = annealer.anneal(np.ones(small.n), self._rng, sweeps, CROSSOVER_HEAT, self._seconds_left())
+        self._spent += y.moves * annealer.steps_per_sweep / self._annealer.steps_per_sweep
+        walk = self._annealer.descend(parents[0].x * y.x[cluster])
+        self._spent += walk.moves
+        self._propose(walk)
+        return min(walk, parents[0], key=_value)
+
+    def _fresh(self, sweeps: int) -> Walk:
+        return self._anneal(self._random_signs(), sweeps)
+
+    def _random_signs(self) -> Signs:
+        return 2 * self._rng.integers(0, 2, size=self._annealer.n, dtype=np.int8) - 1
+
+    def _anneal(self, x: Signs, sweeps: int, heat: float = 1.0) -> Walk:
+        return self._timed(lambda: self._annealer.anneal(x, self._rng, sweeps, heat, self._seconds_left()))
+
+    def _timed(self, work: Callable[[], Walk]) -> Walk:
+        """What ``work`` gives, proposed; its sweeps are counted and tell how long a sweep takes."""
+        began = time.perf_counter()
+        walk = work()
+        self._spent += walk.moves
+        # A pause of the machine must not be taken for slow sweeps.
+        slowest = SLOWEST * 1e-9 * self._annealer.steps_per_sweep
+        self._seconds_per_sweep = min((time.perf_counter() - began) / walk.moves, slowest)
+        self._propose(walk)
+        return walk
+
+    def _propose(self, walk: Walk) -> None:
+        if walk.value < self._state.value:
+            self._state.propose(walk.x.astype(np.float64), walk.value)
+        self._check_time()
+
+    def _check_time(self) -> None:
+        self._state.check_time("local search", None if self._has_limit else min(1.0, self._spent / self._budget))
+
+    def _seconds_left(self) -> float:
+        if not self._has_limit:
+            return np.inf
+        left = self._state.seconds_left
+        return left - max(RESERVED_FRACTION * left, RESERVED_SWEEPS * self._seconds_per_sweep)
+
+    def _sweeps_left(self) -> int:
+        return int(self._seconds_left() / self._seconds_per_sweep if self._has_limit else self._budget - self._spent)
 
 
-def _in_units(matrix: sp.csr_array) -> tuple[NDArray[Any], float]:
-    """Weights and their unit: float32 integers if all sums of weights are exact there, else the float64 weights."""
+def clusters(A: Operator, parents: Sequence[Signs]) -> tuple[Operator, NDArray[np.int32]]:
+    """The problem in one sign for each cluster of ``parents``, without a diagonal, and the cluster of each variable.
+
+    All +1 is the first parent. The cost is O(nonzeros).
+
+    >>> chain = Structured(np.eye(4, k=1) + np.eye(4, k=-1))
+    >>> small, cluster = clusters(chain, [np.array([1.0, -1.0, 1.0, -1.0]), np.array([1.0, -1.0, -1.0, 1.0])])
+    >>> cluster, small.toarray()
+    (array([0, 0, 1, 1], dtype=int32), array([[ 0., -1.],
+           [-1.,  0.]]))
+    """
+    key = np.zeros(A.n, np.int64)
+    for other in parents[1:]:
+        key = 2 * key + (other == parents[0])
+    rows, columns = np.repeat(np.arange(A.n), np.diff(A.sparse.indptr)), A.sparse.indices
+    together = key[rows] == key[columns]
+    joined = sp.csr_array((together[together], (rows[together], columns[together])), shape=A.shape)
+    count, cluster = connected_components(joined, directed=False)
+    C = sp.csr_array((parents[0].astype(np.float64), cluster, np.arange(A.n + 1)), shape=(A.n, count))
+    return A.congruent(C).without_diagonal()[0], cluster
+
+
+def _in_units(matrix: sp.csr_array) -> NDArray[Any]:
+    """Weights as float32 integers of a common unit if all sums of weights are exact there, else the float64 weights."""
     sizes = np.abs(matrix.data)
     smallest, largest = float(sizes.min(initial=np.inf)), float(sizes.max(initial=0.0))
     widest = int(np.diff(matrix.indptr).max(initial=0))
@@ -160,18 +303,20 @@ def _in_units(matrix: sp.csr_array) -> tuple[NDArray[Any], float]:
         if 0.0 < unit < np.inf and widest * largest < LARGEST_FLOAT32 * unit:
             whole = np.rint(matrix.data / unit)
             if np.array_equal(whole * unit, matrix.data):
-                return whole.astype(np.float32), unit
-    return matrix.data, 1.0
+                return whole.astype(np.float32)
+    return matrix.data
 
 
-def _row_sums(weights: NDArray[Any], indptr: NDArray[Any]) -> FloatArray:
-    """The sums of squares of the rows that are not empty; the others hold anything."""
-    squares = np.append(weights.astype(np.float64) ** 2, 0.0)
-    return np.asarray(np.add.reduceat(squares, indptr[:-1]))
+def _value(walk: Walk) -> float:
+    return walk.value
+
+
+def _clipped(number: float, bounds: tuple[int, int]) -> int:
+    return int(min(max(number, bounds[0]), bounds[1]))
 
 
 @njit(cache=True, nogil=True)
-def _sweeps(  # type: ignore[no-untyped-def]
+def _sweep(  # type: ignore[no-untyped-def]
     data, indices, indptr, x, gain, temperatures, quantiles, random, first, last
 ):
     """One sweep over first…last − 1 for each temperature."""
@@ -183,31 +328,9 @@ def _sweeps(  # type: ignore[no-untyped-def]
                 continue
             if g < 0.0 and -g > temperature * quantiles[draw(random) >> np.uint64(52)]:
                 continue
-            _flip(data, indices, indptr, x, gain, i)
-
-
-@njit(cache=True, nogil=True)
-def _descend(data, indices, indptr, x, gain, first, last):  # type: ignore[no-untyped-def]
-    """One pass of flips that help by more than rounding; returns how many."""
-    changed = 0
-    for i in range(first, last):
-        if gain[i] > 0.0:
-            total = size = x[i] - x[i]  # 0 in the precision of x
+            twice = x[i] + x[i]
             for q in range(indptr[i], indptr[i + 1]):
-                total += data[q] * x[indices[q]]
-                size += abs(data[q])
-            gain[i] = total * x[i]
-            if gain[i] > 1e-12 * size:
-                changed += 1
-                _flip(data, indices, indptr, x, gain, i)
-    return changed
-
-
-@njit(cache=True, nogil=True, inline="always")
-def _flip(data, indices, indptr, x, gain, i):  # type: ignore[no-untyped-def]
-    twice = x[i] + x[i]
-    for q in range(indptr[i], indptr[i + 1]):
-        k = indices[q]
-        gain[k] -= twice * data[q] * x[k]
-    x[i] = -x[i]
-    gain[i] = -gain[i]
+                k = indices[q]
+                gain[k] -= twice * data[q] * x[k]
+            x[i] = -x[i]
+            gain[i] = -gain[i]

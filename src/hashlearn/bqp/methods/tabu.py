@@ -17,12 +17,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numba import njit
 
-from hashlearn.bqp.operators import Dense
+from hashlearn.bqp.flips import PIECE, Signs
+from hashlearn.bqp.operators import Operator
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.threads import map_row_blocks
 
-# Elementary steps in one piece: a few hundredths of a second.
-PIECE = 20_000_000
+# The default budget in elementary steps, of which a move takes 2n: one to three seconds.
+STEPS = 1e9
+FEWEST_STARTS, MOST_STARTS = 2, 16
 # Below this fraction of Σ|a_ij| the difference of two values may be rounding.
 ROUNDING = 1e-13
 # Places in the arrays `counts` and `values` of a walk.
@@ -31,63 +33,73 @@ VALUE, BEST = range(2)
 
 
 class Walk(NamedTuple):
-    """The result of one walk: its best signs, their value as the sum of all moves, and the number of moves."""
+    """The result of one walk: its best signs, their value, and the number of moves."""
 
-    x: FloatArray
+    x: Signs
     value: float
     moves: int
 
 
 class TabuWalks:
-    """Tabu walks on one dense operator, from any signs."""
+    """Tabu walks on one dense operator, from any signs. A move is one flip.
 
-    def __init__(self, A: Dense) -> None:
-        self.A = A
+    Parameters
+    ----------
+    tenure : a flipped variable is tabu for this number of moves, times a factor of 0.7 to 1.4 that is drawn for each
+        walk, to twice that. None: n / 20, at least 4
+    patience : a walk ends after this number of moves without a new best. None: 10 n; less, but at least n, if the
+        default budget allows fewer than 25 such walks
+    n_starts : size of the pool. None: 16; fewer, but at least 2, if the budget allows fewer than 6 walks for each
+    """
+
+    name = "tabu walks in a pool"
+
+    def __init__(
+        self, A: Operator, n_starts: int | None = None, tenure: int | None = None, patience: int | None = None
+    ) -> None:
+        self.A, self.n = A, A.n
         self._diagonal = A.diagonal()
-        self.steps_per_move = 2.0 * A.n
+        self.budget = max(int(STEPS / (2 * A.n)), 2 * A.n)
+        self._tenure = tenure or max(4, A.n // 20)
+        self._patience = patience or max(2000, A.n, min(10 * A.n, self.budget // 25))
+        self.n_starts = n_starts or max(FEWEST_STARTS, min(self.budget // (6 * self._patience), MOST_STARTS))
         # Sum |A| by blocks of rows, because |A| itself would be a second n × n array.
         self._tolerance = ROUNDING * sum(map_row_blocks(lambda a, b: float(np.abs(A.array[a:b]).sum()), A.n))
 
-    def walk(
+    def improve(
         self,
         x: FloatArray,
         rng: np.random.Generator,
-        *,
-        tenure: int,
-        patience: int,
         max_moves: int,
-        between: Callable[[Walk], Any] | None = None,
+        between: Callable[[Walk], Any] = lambda walk: None,
     ) -> Walk:
-        """From the signs x until ``patience`` moves in a row brought no new best, or ``max_moves`` are made.
+        """Walk from the signs x until patience runs out, or ``max_moves`` are made.
 
-        A flipped variable is tabu for ``tenure`` to twice ``tenure`` moves. After each piece ``between``
-        gets what the walk has found so far; it must copy the signs if it stores them.
+        After each piece ``between`` gets the walk so far; it must copy the signs if it stores them.
         """
-        n = self.A.n
-        shortest = max(1, min(tenure, n // 4))
+        tenure = max(1, min(round(self._tenure * 2.0 ** rng.uniform(-0.5, 0.5)), self.n // 4))
         x = np.array(x, dtype=np.float64)
         product = self.A @ x
         gain = x * product - self._diagonal
         value = float(x @ product)
-        best_x, until = x.copy(), np.zeros(n, np.int64)
+        best_x, free_at = x.copy(), np.zeros(self.n, np.int64)
         counts, values = np.zeros(2, np.int64), np.array([value, value])
         random = rng.integers(1, 2**63, size=1, dtype=np.uint64)
-        state = (self.A.array, x, gain, best_x, until, counts, values, random)
-        piece = max(1, int(PIECE / self.steps_per_move))
-        going = True
-        while going and counts[MOVE] < max_moves:
-            moves = min(piece, max_moves - int(counts[MOVE]))
-            going = tabu_moves(*state, shortest, patience, self._tolerance, moves)
-            if between is not None:
-                between(Walk(best_x, float(values[BEST]), int(counts[MOVE])))
-        return Walk(best_x, float(values[BEST]), int(counts[MOVE]))
+        state = (self.A.array, x, gain, best_x, free_at, counts, values, random, tenure, self._patience)
+        piece = max(1, PIECE // (2 * self.n))
+        goes_on = True
+        while goes_on and counts[MOVE] < max_moves:
+            goes_on = tabu_moves(*state, self._tolerance, min(piece, max_moves - int(counts[MOVE])))
+            walk = Walk(best_x, float(values[BEST]), int(counts[MOVE]))
+            between(walk)
+        return walk
 
 
 @njit(cache=True, nogil=True)
 def tabu_moves(  # type: ignore[no-untyped-def]
-    A, x, gain, best_x, until, counts, values, random, shortest, patience, tolerance, moves
+    A, x, gain, best_x, free_at, counts, values, random, tenure, patience, tolerance, moves
 ):
-    """Up to ``moves`` moves; False once patience has run out. ``until[i]``: the first move that may flip i."""
+    """Up to ``moves`` moves; False once patience has run out. ``free_at[i]``: the first move that may flip i."""
     n = x.shape[0]
     for _ in range(moves):
         now = counts[MOVE]
@@ -95,29 +107,29 @@ def tabu_moves(  # type: ignore[no-untyped-def]
             return False
         # The search begins at a random place, which breaks ties at random.
         start = below(random, n)
-        chosen, tabu = -1, -1
+        flip, tabu = -1, -1
         largest, largest_tabu = -np.inf, -np.inf
         for first, last in ((start, n), (0, start)):
             for k in range(first, last):
                 if gain[k] > largest:
-                    if until[k] <= now:
-                        chosen, largest = k, gain[k]
+                    if free_at[k] <= now:
+                        flip, largest = k, gain[k]
                     elif gain[k] > largest_tabu:
                         tabu, largest_tabu = k, gain[k]
         # Aspiration: the best tabu flip is better than any free one and gives a new best value, or nothing is free.
         is_best = values[VALUE] - 4.0 * largest_tabu < values[BEST] - tolerance
-        if largest_tabu > largest and (chosen < 0 or is_best):
-            chosen = tabu
+        if largest_tabu > largest and (flip < 0 or is_best):
+            flip = tabu
         counts[MOVE] += 1
-        values[VALUE] -= 4.0 * gain[chosen]
-        until[chosen] = now + shortest + below(random, shortest + 1)
-        opposite = -gain[chosen]
-        twice = 2.0 * x[chosen]
-        row = A[chosen]
+        values[VALUE] -= 4.0 * gain[flip]
+        free_at[flip] = now + tenure + below(random, tenure + 1)
+        opposite = -gain[flip]
+        twice = 2.0 * x[flip]
+        row = A[flip]
         for k in range(n):
             gain[k] -= twice * row[k] * x[k]
-        x[chosen] = -x[chosen]
-        gain[chosen] = opposite
+        x[flip] = -x[flip]
+        gain[flip] = opposite
         if values[VALUE] < values[BEST] - tolerance:
             values[BEST] = values[VALUE]
             counts[LAST_IMPROVEMENT] = counts[MOVE]
