@@ -31,7 +31,10 @@ class Kind(NamedTuple):
 
 KINDS = {
     "toy_solver": Kind(
-        "bqp/methods", "bqp/solve.py", "METHODS", ("tests/bqp/test_solve.py", "tests/inference/test_presets.py")
+        "bqp/methods",
+        "bqp/methods/__init__.py",
+        "METHODS",
+        ("tests/bqp/test_solve.py", "tests/inference/test_presets.py"),
     ),
     "toy_target": Kind("targets", "targets/__init__.py", "TARGETS", ("tests/targets/test_targets.py",)),
     "toy_hash_function": Kind(

@@ -13,8 +13,8 @@ from benchmarks.bqp.exact_bounds import FAMILIES, ExactProblem, given, wrong_cla
 
 from hashlearn import bqp
 from hashlearn.bqp import LowRank, Status, as_operator
-from hashlearn.bqp.error_bounds import leveled, sum_below
-from hashlearn.bqp.presolve import merge
+from hashlearn.bqp.exact_numbers import sum_below
+from hashlearn.bqp.presolve import merge, standardize
 from hashlearn.bqp.rows.inertia import Inertia, is_positive_definite
 from hashlearn.bqp.rows.numpy_rows import NumpyRows
 from hashlearn.bqp.sdr.certificate import (
@@ -233,11 +233,10 @@ def test_problems_are_scaled_exactly():
         ]
         for kind in kinds:
             A = given("scaled", kind).operator
-            level, unit, scale = leveled(A)
-            assert 1e-60 < scale < 1e60
-            assert math.frexp(unit)[0] == 0.5
-            assert level.scale() == scale
-            np.testing.assert_allclose(unit * level.toarray(), A.toarray(), rtol=1e-14)
+            step = standardize(A)
+            assert 1e-60 < step.problem.scale() < 1e60
+            assert math.frexp(step.unit)[0] == 0.5
+            np.testing.assert_allclose(step.unit * step.problem.toarray(), A.toarray(), rtol=1e-14)
             for method in bqp.METHODS:
                 solution = bqp.solve(A, method, random_state=0)
                 assert np.isfinite(solution.value)

@@ -18,7 +18,7 @@ from numba.core import event
 from hashlearn import bqp
 from hashlearn.bqp import state as state_module
 from hashlearn.bqp.state import TRACE_LIMIT, AtMost, SolveState
-from hashlearn.core.progress_bar import watched
+from hashlearn.core.progress import watched
 
 METHODS = list(bqp.METHODS)
 

@@ -14,9 +14,8 @@ from sklearn.base import clone
 
 import hashlearn
 from hashlearn import RankingHasher, TwoStepHasher, bqp, compress
-from hashlearn.core import progress_bar
-from hashlearn.core.progress import Progress, tell
-from hashlearn.core.progress_bar import ProgressBar, watched
+from hashlearn.core import progress as progress_module
+from hashlearn.core.progress import Progress, ProgressBar, tell, watched
 from hashlearn.hashers import HASHERS
 from tests.hashers.supervised_laws import X, Y
 
@@ -28,7 +27,7 @@ class Terminal(io.StringIO):
 
 def new_terminal(monkeypatch: pytest.MonkeyPatch) -> Terminal:
     """A standard error that is a terminal."""
-    monkeypatch.setattr(progress_bar, "SECONDS_BETWEEN_DRAWS", 0.0)
+    monkeypatch.setattr(progress_module, "SECONDS_BETWEEN_DRAWS", 0.0)
     monkeypatch.setattr(sys, "stderr", Terminal())
     return sys.stderr  # type: ignore[return-value]
 
@@ -83,7 +82,7 @@ def test_in_a_file_the_bar_is_rare(monkeypatch: pytest.MonkeyPatch) -> None:
     with watched(None, True) as progress:
         tell(progress, "inference", 1, 8)
         assert file.getvalue() == ""
-        monkeypatch.setattr(progress_bar, "SECONDS_BETWEEN_LINES", 0.0)
+        monkeypatch.setattr(progress_module, "SECONDS_BETWEEN_LINES", 0.0)
         tell(progress, "inference", 2, 8)
         assert "inference" in file.getvalue()
 
@@ -133,8 +132,8 @@ def test_the_time_left_comes_from_the_speed_since_the_stage_began(monkeypatch: p
     terminal = new_terminal(monkeypatch)
     bar, times = ProgressBar(False), [1000.0]
     monkeypatch.setattr("tqdm.std.time", lambda: times[-1])
-    monkeypatch.setattr(progress_bar.time, "time", lambda: times[-1])
-    bar._bar._time = progress_bar.time.time
+    monkeypatch.setattr(progress_module.time, "time", lambda: times[-1])
+    bar._bar._time = progress_module.time.time
     assert "1,000/9,000, ? left, 00:00" in line(bar, terminal, Progress("encoding", 1_000, 9_000))
     times.append(1010.0)
     assert "3,000/9,000, 00:30 left, 00:10" in line(bar, terminal, Progress("encoding", 3_000, 9_000))

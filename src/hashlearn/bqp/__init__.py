@@ -6,6 +6,7 @@ as well as one bit of a code. Start with `solve`. With a `LowRank` A everything 
 
 from __future__ import annotations
 
+from hashlearn.bqp.methods import METHODS
 from hashlearn.bqp.methods.augmented_lagrangian import AugmentedLagrangian
 from hashlearn.bqp.methods.auto import Auto
 from hashlearn.bqp.methods.exact import Exact
@@ -31,7 +32,7 @@ from hashlearn.bqp.proof.solver import BranchAndBound
 from hashlearn.bqp.proof.tree import Proof
 from hashlearn.bqp.sdr import SemidefiniteRelaxation
 from hashlearn.bqp.solution import Solution, SolverProgress, Status, TraceEntry
-from hashlearn.bqp.solve import METHODS, solve
+from hashlearn.bqp.solve import solve
 from hashlearn.bqp.state import Solver
 from hashlearn.bqp.theory import expected_rounding_value, shift_to_negative_semidefinite
 

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from hashlearn.bqp.exact_form import Entries, ExactForm
+from hashlearn.bqp.exact_numbers import Entries, ExactForm
 from hashlearn.bqp.operators import LARGEST_EXACT, Operator, Structured
 from hashlearn.bqp.presolve import Step
 from hashlearn.core.arrays import EPS, FloatArray, IntArray

@@ -21,7 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from hashlearn.bqp.exact_form import ExactForm
+from hashlearn.bqp.exact_numbers import ExactForm
 from hashlearn.bqp.rows import Array, Rows, checked_matrix, rows_of
 from hashlearn.bqp.rows.numpy_rows import is_small
 from hashlearn.core.arrays import EPS, FloatArray, IntArray, is_tensor

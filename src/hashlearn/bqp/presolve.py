@@ -2,7 +2,8 @@
 
 Each step replaces A by a B for which xᵀAx = unit · (zᵀBz + constant) with x = expand(z), so the optimum is kept:
 
-* **scale**: a very large or very small A is divided by a power of two (`error_bounds`).
+* **standardize**: a very large or very small A is divided by a power of two. Few rows on a device are copied to the
+  host, which works faster on them.
 * **fix**: all variables with given signs are replaced by one, the *anchor*: x_i = s_i · x_anchor. As x ↔ −x lets the
   anchor be +1, every solver takes fixed variables.
 * **merge**: samples with equal rows p of P enter xᵀAx only through the sum of their signs. If pᵀWp ≤ 0, the value is
@@ -11,15 +12,13 @@ Each step replaces A by a B for which xᵀAx = unit · (zᵀBz + constant) with 
   the paper have A_ii = −1. Groups with pᵀWp > 0, or so near 0 that rounding leaves the sign open, are not merged. The
   cost is one pass over P and a sort of n hashes.
 * **eliminate**: variables with at most three neighbors of a sparse A (`elimination`).
-
-A low-rank problem of few rows is copied from a device to the host, which works faster on them.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -27,16 +26,20 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from hashlearn.bqp.error_bounds import float_at_most
-from hashlearn.bqp.exact_form import ExactForm
+from hashlearn.bqp.exact_numbers import ExactForm, float_at_most
 from hashlearn.bqp.operators import Operator, Structured
 from hashlearn.bqp.rows import Array
 from hashlearn.bqp.rows.merging import merge_rows
 from hashlearn.core.arrays import EPS, FloatArray
-from hashlearn.core.thresholds import HOST_ROWS
+from hashlearn.core.checks import LARGEST_ENTRY
+from hashlearn.core.thresholds import HOST_ROWS, LARGEST_TREE
 
 # With more than `HOST_ROWS` rows a copy of P pays only if merging removes at least this fraction of them.
 WORTHWHILE = 0.05
+# Problems of other sizes are scaled by a power of two.
+SAFE_SIZES = (1e-60, 1e60)
+# Binary exponents of the largest entry: values below lose digits, values above may overflow.
+LEAST_EXPONENT, LARGEST_EXPONENT = -960, 900
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +47,8 @@ class Step:
     """A problem B in place of A: xᵀAx = unit · (zᵀBz + constant) for x = ``expand(z)``, up to ``slack``."""
 
     problem: Operator
-    expand: Callable[[Array], Array]  # signs of all variables
-    collapse: Callable[[Array], Array]  # signs for ``problem`` that are like the signs x
+    expand: Callable[[Array], Array] = lambda z: z  # signs of all variables
+    collapse: Callable[[Array], Array] = lambda x: x  # signs for ``problem`` that are like the signs x
     constant: float = 0.0
     slack: float = 0.0  # rounding in ``problem`` and ``constant`` moves a value of A by at most this
     unit: float = 1.0
@@ -57,6 +60,30 @@ class Step:
             return bound
         exact = Fraction(self.unit) * (Fraction(bound) + Fraction(self.constant)) - Fraction(self.slack)
         return float_at_most(exact)
+
+
+def standardize(A: Operator) -> Step:
+    """A at a size at which nothing over- or underflows, with its integers, and on the host if it has few rows.
+
+    >>> step = standardize(Structured(P=[[1.0], [2.0]], weights=[2.0**300]))
+    >>> step.unit * step.problem.value(np.ones(2)) == 9.0 * 2.0**301
+    True
+    """
+    step = to_host(A) or Step(A)
+    problem, exponent = step.problem, 0
+    with np.errstate(all="ignore"):
+        is_safe = SAFE_SIZES[0] < problem.scale() < SAFE_SIZES[1]
+    if not is_safe and (size := problem.exponent()) is not None:  # None: A = 0
+        limit = LARGEST_EXPONENT - 2 * A.n.bit_length()
+        if not LEAST_EXPONENT <= size <= limit:
+            own, least, most = (f"1e{round(e * math.log10(2.0)):+d}" for e in (size, LEAST_EXPONENT, limit))
+            raise ValueError(
+                f"A has entries of size {own}, but values are computed from {least} to {LARGEST_ENTRY:.0e}, and to "
+                f"{most} for products of low-rank factors; multiply A by a constant first"
+            )
+        problem, exponent = problem.scaled_by_power(-size), size
+    form = A.exact_form() if A.n <= LARGEST_TREE else None
+    return replace(step, problem=problem, unit=math.ldexp(1.0, exponent), form=form and form.scaled(-exponent))
 
 
 def fix(A: Operator, fixed: Mapping[Any, Any], form: ExactForm | None = None) -> Step:

@@ -1,4 +1,4 @@
-"""`solve` runs every method. To add a method, write its file and add one line to `METHODS`."""
+"""`solve` runs every method: presolve, the solver, and back to the caller's problem."""
 
 from __future__ import annotations
 
@@ -14,43 +14,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hashlearn.bqp.elimination import eliminate
-from hashlearn.bqp.error_bounds import below, constant_bound, float_at_most, leveled
-from hashlearn.bqp.exact_form import ExactForm
-from hashlearn.bqp.methods.augmented_lagrangian import AugmentedLagrangian
-from hashlearn.bqp.methods.auto import Auto
+from hashlearn.bqp.exact_numbers import below, float_at_most
+from hashlearn.bqp.methods import METHODS, configured
 from hashlearn.bqp.methods.exact import Exact
-from hashlearn.bqp.methods.graph_cut import GraphCut
-from hashlearn.bqp.methods.local_search import LocalSearch
-from hashlearn.bqp.methods.nopt import NonlinearOptimization
-from hashlearn.bqp.methods.spectral import Spectral
 from hashlearn.bqp.operators import Operator, as_operator
-from hashlearn.bqp.presolve import fix, merge, to_host
-from hashlearn.bqp.proof.solver import BranchAndBound
+from hashlearn.bqp.presolve import fix, merge, standardize, to_host
 from hashlearn.bqp.rows import Array
-from hashlearn.bqp.sdr import SemidefiniteRelaxation
 from hashlearn.bqp.solution import Solution, Status, is_optimal, relative_gap
 from hashlearn.bqp.state import Solver, SolveState, status_of
+from hashlearn.core.arrays import EPS
 from hashlearn.core.checks import generator
-from hashlearn.core.compilation import compilation_clock
-from hashlearn.core.names import did_you_mean
-from hashlearn.core.progress import ProgressCallback
-from hashlearn.core.progress_bar import watched
+from hashlearn.core.progress import ProgressCallback, compilation_clock, watched
 from hashlearn.core.threads import one_blas_thread
-from hashlearn.core.thresholds import ELIMINATION_SECONDS, ELIMINATION_SHARE, LARGEST_ENUMERATED, LARGEST_TREE
+from hashlearn.core.thresholds import ELIMINATION_SECONDS, ELIMINATION_SHARE, LARGEST_ENUMERATED
 
-METHODS: dict[str, type[Solver]] = {
-    "auto": Auto,
-    "sdr": SemidefiniteRelaxation,
-    "al": AugmentedLagrangian,
-    "nopt": NonlinearOptimization,
-    "graph_cut": GraphCut,
-    "spectral": Spectral,
-    "local_search": LocalSearch,
-    "exact": Exact,
-    "branch_and_bound": BranchAndBound,
-}
 FAR_OFF = Fraction(1, 10**12)  # beyond this relative error a value of float64 is replaced by the exact one, rounded
-OTHER_NAMES = {"tabu": "local_search", "annealing": "local_search"}  # of what a method does, for hints
 
 
 def solve(
@@ -108,33 +86,27 @@ def solve(
         raise ValueError("fixed takes problems in NumPy arrays; copy the tensor to the host first")
     start = None if x0 is None else operator.rows.signs(x0, operator.n)
     with one_blas_thread(), watched(progress, verbose) as report, compilation_clock() as compiling:
-        copy = to_host(operator)
-        if copy is not None and start is not None:
-            start = copy.collapse(start)
-        problem, unit, _ = leveled(operator if copy is None else copy.problem)
-        form = operator.exact_form() if operator.n <= LARGEST_TREE else None
-        form = form and form.scaled(1 - math.frexp(unit)[1])
-        state = SolveState(problem, solver.name, time_limit, report, unit, started, compiling, form)
+        state = SolveState(operator, solver.name, time_limit, report, started, compiling)
+        state.reduce(standardize(operator))
         try:
-            if start is not None:
-                state.propose_start(start)
-            _presolve(state, solver, fixed)
-            status = _status(state, solver, rng)
+            _presolve(state, solver, start, fixed)
+            status = _solve_rest(state, solver, rng)
             state.report_end()
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
-        if len(state.steps) > bool(fixed):
+        if len(state.steps) > 1 + bool(fixed):
             state.details.pop("proof", None)  # it is about a smaller problem than the caller's
-        solution = _postsolve(state, problem, unit, form, start, status)
-    x = solution.x if copy is None else copy.expand(solution.x)
-    return dataclasses.replace(solution, x=operator.rows.as_int8(x))
+        solution = _postsolve(state, start, status)
+    return dataclasses.replace(solution, x=operator.rows.as_int8(solution.x))
 
 
-def _presolve(state: SolveState, solver: Solver, fixed: Mapping[int, int] | None) -> None:
+def _presolve(state: SolveState, solver: Solver, start: Array | None, fixed: Mapping[int, int] | None) -> None:
     """Take the steps that keep the meaning of the solver."""
+    if start is not None:
+        state.propose_start(state.steps[0].collapse(start))
     if fixed:
         state.reduce(fix(state.A, fixed, state.exact))
-    if solver.merges:
+    if solver.merges and state.A.is_low_rank:
         for step in (merge, to_host):
             state.reduce(step(state.A))
         state.details["merged_n"] = state.A.n
@@ -146,7 +118,7 @@ def _presolve(state: SolveState, solver: Solver, fixed: Mapping[int, int] | None
             state.details["eliminated"] = n - state.A.n
 
 
-def _status(state: SolveState, solver: Solver, rng: np.random.Generator) -> Status:
+def _solve_rest(state: SolveState, solver: Solver, rng: np.random.Generator) -> Status:
     """Solve what is left, by enumeration if it is small and the solver allows that, and say how it ended."""
     A = state.A
     if not A.rows.on_host:
@@ -156,54 +128,12 @@ def _status(state: SolveState, solver: Solver, rng: np.random.Generator) -> Stat
         state.details["engine"] = "enumeration"
         return status_of(Exact(), A, state, rng, None)
     if is_constant:
-        state.propose(A.rows.ones(A.n))
-        state.propose_bound(constant_bound(A))
+        ones = A.rows.ones(A.n)
+        state.propose(ones)
+        error = A.value_error() + (0.0 if A.n == 1 else (1.0 + A.n * EPS) * A.total_magnitude())
+        state.propose_bound(below(A.value(ones) - error) if error > 0.0 else A.value(ones))
         return Status.CONVERGED
     return status_of(solver, A, state, rng, state.x)
-
-
-def _postsolve(
-    state: SolveState, problem: Operator, unit: float, form: ExactForm | None, start: Array | None, status: Status
-) -> Solution:
-    """The answer for ``problem``, which the steps of ``run`` made smaller, in the caller's ``unit``."""
-    x = state.A.rows.ones(state.A.n) if state.x is None else state.x
-    bound, slack = state.bound, 0.0
-    for step in reversed(state.steps):
-        x, bound, slack = step.expand(x), step.bound(bound), step.unit * slack + step.slack
-    # On a device every proposed value was computed in float64 already, which saves a pass over P.
-    value = problem.value(x) if problem.rows.on_host or state.x is None else state.value
-    if start is not None and state.start_value < unit * value:  # merged rows may have had different signs in the start
-        x, value = start, state.start_value / unit
-    exact_bound = state.exact_bound
-    if exact_bound is not None:
-        assert form is not None
-        assert state.exact is not None
-        units = math.prod(Fraction(step.unit) for step in state.steps)
-        exact_bound = units * (exact_bound + state.exact.zero) - form.zero
-        exact_value = form.value(x)
-        if abs(Fraction(value) - exact_value) > FAR_OFF * abs(exact_value):
-            value = float(exact_value)
-        bound = max(bound, float_at_most(exact_bound - Fraction(form.rounding)))
-        proven = max(exact_bound, Fraction(min(bound, value)) - Fraction(form.rounding))
-        optimal = is_optimal(exact_value, proven)
-    else:
-        optimal = is_optimal(value + problem.value_error() + slack, min(bound, value))
-    bound = min(bound, value)
-    optimal &= is_optimal(value, bound)
-    if optimal or status == Status.OPTIMAL:
-        status = Status.OPTIMAL if optimal else Status.CONVERGED
-    return Solution(
-        x=x,
-        value=unit * value,
-        bound=unit * bound if unit * bound / unit == bound else below(unit * bound),
-        gap=relative_gap(value, bound),
-        status=status,
-        trace=tuple(state.trace),
-        method=state.method,
-        seconds=state.seconds,
-        details=state.details,
-        exact_bound=None if exact_bound is None else Fraction(unit) * exact_bound,
-    )
 
 
 def _require_tensors(A: Operator, solver: Solver) -> None:
@@ -214,24 +144,48 @@ def _require_tensors(A: Operator, solver: Solver) -> None:
         raise ValueError(f"method {solver.name!r} takes NumPy arrays; for this kind of rows use {able}")
 
 
-def configured(method: str | Solver, max_iter: int | None = None, argument: str = "method") -> Solver:
-    """The solver of a name, or the given one, with ``max_iter``; ``argument`` names it in errors."""
-    if isinstance(method, str):
-        if method not in METHODS:
-            meant = OTHER_NAMES.get(method)
-            hint = f"; did you mean {meant!r}?" if meant else did_you_mean(method, METHODS)
-            raise ValueError(f"{argument} must be one of {', '.join(METHODS)}, got {method!r}{hint}")
-        solver = METHODS[method]()
-    elif isinstance(method, Solver) and not isinstance(method, type):
-        solver = method
+def _postsolve(state: SolveState, start: Array | None, status: Status) -> Solution:
+    """The answer for the caller's problem, from the point and the bound for the smaller one.
+
+    Value and gap are computed in the units of the first step, in which nothing overflows.
+    """
+    first, *steps = state.steps
+    problem, form = first.problem, first.form
+    x = state.A.rows.ones(state.A.n) if state.x is None else state.x
+    bound, slack = state.bound, 0.0
+    for step in reversed(steps):
+        x, bound, slack = step.expand(x), step.bound(bound), step.unit * slack + step.slack
+    # On a device every proposed value was computed in float64 already, which saves a pass over P.
+    value = problem.value(x) if problem.rows.on_host or state.x is None else state.value
+    x = first.expand(x)
+    if start is not None and state.start_value < first.unit * value:  # merged rows may differ in signs in the start
+        x, value = start, state.start_value / first.unit
+    exact_bound = state.exact_bound
+    if exact_bound is not None:
+        assert form is not None
+        assert state.exact is not None
+        units = math.prod(Fraction(step.unit) for step in steps)
+        exact_bound = units * (exact_bound + state.exact.zero) - form.zero
+        exact_value = form.value(x)
+        if abs(Fraction(value) - exact_value) > FAR_OFF * abs(exact_value):
+            value = float(exact_value)
+        bound = max(bound, float_at_most(exact_bound - Fraction(form.rounding)))
+        optimal = is_optimal(exact_value, max(exact_bound, Fraction(min(bound, value)) - Fraction(form.rounding)))
     else:
-        raise TypeError(
-            f"{argument} must be a name or a solver object such as SemidefiniteRelaxation(), got {method!r}"
-        )
-    if max_iter is None:
-        return solver
-    if isinstance(max_iter, bool) or not isinstance(max_iter, int | np.integer) or max_iter < 1:
-        raise ValueError(f"max_iter must be a positive integer or None, got {max_iter!r}")
-    if not any(f.name == "max_iter" for f in dataclasses.fields(solver)):  # type: ignore[arg-type]
-        raise ValueError(f"method {solver.name!r} has no iterations to limit; leave max_iter out, use time_limit")
-    return dataclasses.replace(solver, max_iter=int(max_iter))  # type: ignore[type-var]
+        optimal = is_optimal(value + problem.value_error() + slack, min(bound, value))
+    bound = min(bound, value)
+    optimal &= is_optimal(value, bound)
+    if optimal or status == Status.OPTIMAL:
+        status = Status.OPTIMAL if optimal else Status.CONVERGED
+    return Solution(
+        x=x,
+        value=first.unit * value,
+        bound=first.bound(bound),
+        gap=relative_gap(value, bound),
+        status=status,
+        trace=tuple(state.trace),
+        method=state.method,
+        seconds=state.seconds,
+        details=state.details,
+        exact_bound=None if exact_bound is None else Fraction(first.unit) * exact_bound,
+    )

@@ -17,8 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from hashlearn.bqp.error_bounds import float_at_most
-from hashlearn.bqp.exact_form import ExactForm
+from hashlearn.bqp.exact_numbers import ExactForm, float_at_most
 from hashlearn.bqp.operators import Operator
 from hashlearn.bqp.presolve import Step
 from hashlearn.bqp.rows import Array
@@ -68,11 +67,6 @@ class Lattice(NamedTuple):
         steps = math.ceil((Fraction(bound) - self.base) / self.step)
         return max(bound, float(self.base + steps * self.step))
 
-    def moved(self, step: Step) -> Lattice:
-        """The lattice of the values after ``step``, whose constant and 1 / unit are integers for an A of integers."""
-        unit = Fraction(step.unit)
-        return Lattice(int(self.base / unit) - int(step.constant), int(self.step / unit))
-
 
 def _common_divisor(A: Operator) -> int:
     """The greatest common divisor of the entries off the diagonal; 0 if they are all 0. Ends early at 1."""
@@ -119,24 +113,21 @@ class SolveState:
         method: str = "",
         time_limit: float | None = None,
         progress: ProgressCallback | None = None,
-        unit: float = 1.0,
         started: float | None = None,
         paused: Callable[[], float] = lambda: 0.0,
-        exact: ExactForm | None = None,
     ) -> None:
         self.A = A
+        self.exact: ExactForm | None = None  # A in integers
         self.steps: list[Step] = []
-        self.unit, self.constant = unit, 0.0  # of values and bounds that the user sees: `in_user_units`
+        self.unit, self.constant = 1.0, 0.0  # of values and bounds that the user sees: `in_user_units`
         self.method = method
         self.details: dict[str, Any] = {}
         self.trace: list[TraceEntry] = []
         self.bound = -np.inf
-        self.exact = exact  # A in integers
         self.exact_bound: Fraction | None = None
         self.x: Array | None = None  # until the first proposal
         self.value = np.inf
         self.start_value = np.inf  # that of the caller's start in the caller's problem
-        self._lattice = Lattice.of(A)
         self._progress = progress
         self._next_report = -np.inf
         self._started = time.perf_counter() if started is None else started
@@ -156,11 +147,9 @@ class SolveState:
         self.start_value = self.details["start_value"] = self.in_user_units(self.value)
 
     def reduce(self, step: Step | None) -> None:
-        """Go on with the problem of ``step``, and with the start in its variables."""
+        """Go on with the problem of ``step``, and with the start in its variables. No bound is known yet."""
         if step is None:
             return
-        keeps_values = step.unit == 1.0 and step.constant == 0.0
-        self._lattice = Lattice.of(step.problem) if keeps_values else self._lattice and self._lattice.moved(step)
         self.steps.append(step)
         self.A, self.exact = step.problem, step.form
         self.unit *= step.unit
@@ -219,6 +208,10 @@ class SolveState:
     @cached_property
     def _value_error(self) -> float:
         return self.A.value_error()
+
+    @cached_property
+    def _lattice(self) -> Lattice | None:
+        return Lattice.of(self.A) if self._parent is None else self._parent._lattice
 
     @property
     def is_proven(self) -> bool:

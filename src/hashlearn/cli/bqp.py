@@ -13,7 +13,7 @@ from hashlearn.cli import options
 from hashlearn.cli.bqp_verify import write_proof
 from hashlearn.cli.exits import INTERRUPTED, InputError, refusals
 from hashlearn.cli.text_tables import number, pairs
-from hashlearn.core.progress_bar import ProgressBar
+from hashlearn.core.progress import ProgressBar
 from hashlearn.pages.formatting import percent, seconds
 
 if TYPE_CHECKING:

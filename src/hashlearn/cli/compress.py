@@ -14,7 +14,7 @@ from hashlearn.cli import options
 from hashlearn.cli.exits import InputError, refusals
 from hashlearn.cli.fit import notices, rows_like
 from hashlearn.cli.text_tables import pairs
-from hashlearn.core.progress_bar import ProgressBar
+from hashlearn.core.progress import ProgressBar
 from hashlearn.pages.formatting import at_least, percent, seconds
 from hashlearn.pages.tables import text_table
 

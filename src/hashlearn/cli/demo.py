@@ -10,7 +10,7 @@ import click
 
 from hashlearn import __version__
 from hashlearn.cli import options
-from hashlearn.core.progress_bar import ProgressBar
+from hashlearn.core.progress import ProgressBar
 from hashlearn.pages.formatting import percent, seconds
 from hashlearn.pages.tables import text_table
 

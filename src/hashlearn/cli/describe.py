@@ -12,7 +12,7 @@ import click
 from hashlearn.cli import options
 from hashlearn.cli.exits import one_line, refusals
 from hashlearn.cli.text_tables import pairs
-from hashlearn.core.progress_bar import ProgressBar
+from hashlearn.core.progress import ProgressBar
 
 
 @click.command("describe", short_help="What a model is and what it was learned from; codes, indexes.")

@@ -11,7 +11,7 @@ import click
 
 from hashlearn.cli import options
 from hashlearn.cli.exits import InputError, refusals
-from hashlearn.core.progress_bar import ProgressBar
+from hashlearn.core.progress import ProgressBar
 
 if TYPE_CHECKING:
     from hashlearn.compression import NearDuplicates

@@ -14,7 +14,7 @@ from hashlearn import __version__
 from hashlearn.cli import options
 from hashlearn.cli.exits import FAILED, InputError, Interrupted, refusals
 from hashlearn.cli.text_tables import pairs
-from hashlearn.core.progress_bar import ProgressBar
+from hashlearn.core.progress import ProgressBar
 from hashlearn.pages.formatting import ABSENT
 from hashlearn.pages.tables import text_table
 

@@ -12,7 +12,7 @@ import click
 from hashlearn.cli import options
 from hashlearn.cli.exits import refusals
 from hashlearn.cli.text_tables import pairs
-from hashlearn.core.progress_bar import ProgressBar
+from hashlearn.core.progress import ProgressBar
 from hashlearn.pages.formatting import seconds
 
 

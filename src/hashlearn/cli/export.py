@@ -16,7 +16,7 @@ from hashlearn.cli import options
 from hashlearn.cli.exits import Failure, InputError, Interrupted, one_line, refusals
 from hashlearn.cli.text_tables import pairs
 from hashlearn.core.names import require_choice
-from hashlearn.core.progress_bar import ProgressBar
+from hashlearn.core.progress import ProgressBar
 from hashlearn.pages.formatting import seconds
 
 ONNX = "onnx"

@@ -20,7 +20,7 @@ from hashlearn.cli.exits import InputError, one_line, refusals
 from hashlearn.cli.options import require_place
 from hashlearn.cli.text_tables import pairs
 from hashlearn.core.names import require_choice
-from hashlearn.core.progress_bar import ProgressBar
+from hashlearn.core.progress import ProgressBar
 from hashlearn.pages.formatting import percent, seconds
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import click
 from hashlearn.cli import options
 from hashlearn.cli.exits import InputError, Interrupted, refusals
 from hashlearn.cli.text_tables import pairs
-from hashlearn.core.progress_bar import ProgressBar
+from hashlearn.core.progress import ProgressBar
 from hashlearn.pages.formatting import percent, seconds
 
 

@@ -13,7 +13,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from hashlearn.cli.exits import FAILED, InputError, one_line, refusals
-from hashlearn.core.progress_bar import ProgressBar
+from hashlearn.core.progress import ProgressBar
 
 if TYPE_CHECKING:
     import numpy as np

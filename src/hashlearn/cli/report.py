@@ -10,7 +10,7 @@ import click
 
 from hashlearn.cli import options
 from hashlearn.cli.exits import InputError, refusals
-from hashlearn.core.progress_bar import ProgressBar
+from hashlearn.core.progress import ProgressBar
 
 
 @click.command("report", short_help="One self-contained HTML page from the stored results of bench.")

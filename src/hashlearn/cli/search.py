@@ -12,7 +12,7 @@ import click
 
 from hashlearn.cli import options
 from hashlearn.cli.exits import InputError, refusals
-from hashlearn.core.progress_bar import ProgressBar
+from hashlearn.core.progress import ProgressBar
 
 CANDIDATES = 10  # that --rescore ranks for each neighbor, without --depth
 

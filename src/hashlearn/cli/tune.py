@@ -13,7 +13,7 @@ from hashlearn.cli import options
 from hashlearn.cli.exits import refusals
 from hashlearn.cli.fit import described, notices, samples
 from hashlearn.cli.text_tables import number, pairs
-from hashlearn.core.progress_bar import ProgressBar
+from hashlearn.core.progress import ProgressBar
 from hashlearn.pages.formatting import seconds as seconds_text
 from hashlearn.pages.tables import text_table
 

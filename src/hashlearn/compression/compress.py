@@ -34,8 +34,7 @@ from hashlearn.compression.splitting import Split, digest, split_rows
 from hashlearn.compression.testing import Claim, Evidence, Outcome, can_show_others, is_likely, is_sure
 from hashlearn.core.checks import require_share, whole_number
 from hashlearn.core.names import require_choice
-from hashlearn.core.progress import ProgressCallback, tell
-from hashlearn.core.progress_bar import watched
+from hashlearn.core.progress import ProgressCallback, tell, watched
 from hashlearn.metrics.neighbors import METRICS
 from hashlearn.persistence import fingerprint
 

@@ -16,8 +16,7 @@ from hashlearn import bqp
 from hashlearn.core.arrays import is_tensor, tensor_like, to_numpy
 from hashlearn.core.checks import generator
 from hashlearn.core.labels import checked_labels, require_classes
-from hashlearn.core.progress import ProgressCallback, tell
-from hashlearn.core.progress_bar import watched
+from hashlearn.core.progress import ProgressCallback, tell, watched
 from hashlearn.hash_functions import as_hash_function, automatic, is_automatic
 from hashlearn.hashers.base import BitPredictor
 from hashlearn.hashers.codewords import arranged, spread_codewords

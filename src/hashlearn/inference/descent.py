@@ -15,8 +15,7 @@ import numpy as np
 
 from hashlearn import bqp
 from hashlearn.bqp.rows import rows_of
-from hashlearn.core.compilation import compilation_clock
-from hashlearn.core.progress import ProgressCallback, tell
+from hashlearn.core.progress import ProgressCallback, compilation_clock, tell
 from hashlearn.core.threads import one_blas_thread
 from hashlearn.inference.array_rows import MAX_PASSES, ArrayRows
 from hashlearn.inference.objective import frobenius_square, objective_floor

@@ -20,7 +20,7 @@ from hashlearn import bqp
 from hashlearn.bqp.solution import relative_gap
 from hashlearn.bqp.state import AtMost, OutOfTime
 from hashlearn.core.arrays import FloatArray
-from hashlearn.core.compilation import compilation_clock
+from hashlearn.core.progress import compilation_clock
 from hashlearn.inference.objective import objective_of_products
 from hashlearn.inference.proofs import ProofSums, bit_bound, sample_factor
 from hashlearn.inference.report import BitRecord

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from hashlearn import bqp
-from hashlearn.bqp.solve import configured
+from hashlearn.bqp.methods import configured
 from hashlearn.core import thresholds
 from hashlearn.core.names import did_you_mean
 from hashlearn.inference.passes import SAMPLED_ROWS

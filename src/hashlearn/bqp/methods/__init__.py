@@ -1,4 +1,59 @@
-"""The solvers, one file each. The semidefinite relaxation has a folder of its own, `bqp.sdr`.
+"""The registry of solvers. To add one, write its file and add one line to `METHODS`.
 
-``tabu`` and ``annealing`` hold the engines of ``local_search``.
+The semidefinite relaxation has a folder of its own, `bqp.sdr`, and so has branch and bound, `bqp.proof`. ``tabu`` and
+``annealing`` hold the engines of ``local_search``.
 """
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+
+from hashlearn.bqp.methods.augmented_lagrangian import AugmentedLagrangian
+from hashlearn.bqp.methods.auto import Auto
+from hashlearn.bqp.methods.exact import Exact
+from hashlearn.bqp.methods.graph_cut import GraphCut
+from hashlearn.bqp.methods.local_search import LocalSearch
+from hashlearn.bqp.methods.nopt import NonlinearOptimization
+from hashlearn.bqp.methods.spectral import Spectral
+from hashlearn.bqp.proof.solver import BranchAndBound
+from hashlearn.bqp.sdr import SemidefiniteRelaxation
+from hashlearn.bqp.state import Solver
+from hashlearn.core.names import did_you_mean
+
+METHODS: dict[str, type[Solver]] = {
+    "auto": Auto,
+    "sdr": SemidefiniteRelaxation,
+    "al": AugmentedLagrangian,
+    "nopt": NonlinearOptimization,
+    "graph_cut": GraphCut,
+    "spectral": Spectral,
+    "local_search": LocalSearch,
+    "exact": Exact,
+    "branch_and_bound": BranchAndBound,
+}
+OTHER_NAMES = {"tabu": "local_search", "annealing": "local_search"}  # of what a method does, for hints
+
+
+def configured(method: str | Solver, max_iter: int | None = None, argument: str = "method") -> Solver:
+    """The solver of a name, or the given one, with ``max_iter``; ``argument`` names it in errors."""
+    if isinstance(method, str):
+        if method not in METHODS:
+            meant = OTHER_NAMES.get(method)
+            hint = f"; did you mean {meant!r}?" if meant else did_you_mean(method, METHODS)
+            raise ValueError(f"{argument} must be one of {', '.join(METHODS)}, got {method!r}{hint}")
+        solver = METHODS[method]()
+    elif isinstance(method, Solver) and not isinstance(method, type):
+        solver = method
+    else:
+        raise TypeError(
+            f"{argument} must be a name or a solver object such as SemidefiniteRelaxation(), got {method!r}"
+        )
+    if max_iter is None:
+        return solver
+    if isinstance(max_iter, bool) or not isinstance(max_iter, int | np.integer) or max_iter < 1:
+        raise ValueError(f"max_iter must be a positive integer or None, got {max_iter!r}")
+    if not any(f.name == "max_iter" for f in dataclasses.fields(solver)):  # type: ignore[arg-type]
+        raise ValueError(f"method {solver.name!r} has no iterations to limit; leave max_iter out, use time_limit")
+    return dataclasses.replace(solver, max_iter=int(max_iter))  # type: ignore[type-var]

@@ -4,10 +4,14 @@ x and −x have the same value, so x_0 = +1 is fixed and 2^(n−1) points are le
 each one flip away from the last: O(n) a point, O(2ⁿ n) in all, about a tenth of a second at n = 24. Low-rank problems
 of any size are possible if merging identical rows of P leaves at most 24 variables. One bit of a supervised code is
 such a problem once the other bits are constant inside each class. Equal rows with A_ii > 0 are not merged.
+
+All sums are sums of integers, so none is rounded. Integers that are too large for one word are cut into limbs of 40
+bits, so it is exact for numbers of any range, in time proportional to the number of limbs.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
@@ -16,27 +20,28 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numba import njit
+from numpy.typing import NDArray
 
-from hashlearn.bqp.error_bounds import below
-from hashlearn.bqp.exact_form import ExactForm
+from hashlearn.bqp.exact_numbers import ExactForm, float_at_most
 from hashlearn.bqp.operators import Operator
+from hashlearn.bqp.proof.check import IntArray
 from hashlearn.bqp.solution import Status
 from hashlearn.bqp.state import Solver, SolveState
-from hashlearn.core.arrays import EPS, FloatArray
+from hashlearn.core.arrays import FloatArray
 
 LIMIT = 24
-# A run is 64 flips; each begins with products computed from scratch. The time is checked every 8,192 runs.
-FLIPS = 1 << 6
-RUNS_PER_PIECE = 1 << 13
+WORD = 60  # bits of Σ|a_ij| up to which a value, and four times the largest sum of a row, fit into int64
+LIMB = 40  # bits; sums of 4 · 24² such numbers stay far below 2⁶³
+STEPS_PER_PIECE = 1 << 19  # Gray code steps between two checks of the time
 
 
 @dataclass(frozen=True)
 class Exact(Solver):
     """Tries all signs of up to 24 variables, or distinct rows: the optimum, with a bound that proves it.
 
-    An array or a sparse matrix is enumerated in integers (`hashlearn.bqp.exact_form`), so the bound is the value. With
-    low-rank parts the bound lies lower by what rounding could have hidden, at most 4e-12 · Σ|a_ij| and mostly a tenth
-    of that, measured against the parts where they cancel. Then the status is "optimal" only if the gap is at most 1e-9.
+    An array or a sparse matrix is enumerated in integers, so the bound is the value. With low-rank parts the bound lies
+    lower by what rounding could have hidden in the entries, at most 4e-12 · Σ|a_ij| and mostly far less, measured
+    against the parts where they cancel. Then the status is "optimal" only if the gap is at most 1e-9.
 
     Examples
     --------
@@ -71,90 +76,81 @@ class Exact(Solver):
 
 
 def enumerate_signs(
-    operator: Operator,
-    between: Callable[[float], Any] | None = None,
-    exact: ExactForm | None = None,
+    A: Operator, between: Callable[[float], Any] = lambda done: None, exact: ExactForm | None = None
 ) -> tuple[FloatArray, float | Fraction]:
     """The signs of smallest xᵀAx and a bound that no signs go below, for few variables.
 
     ``between`` is called with the fraction done. Among points of equal value the first met is returned. With
-    ``exact``, the integers of the operator, the bound is the least value, as a fraction.
+    ``exact``, the integers of A, the bound is the least value, as a fraction where float64 would round it.
 
     >>> from hashlearn.bqp import as_operator
     >>> enumerate_signs(as_operator([[0.0, 1.0], [1.0, 0.0]]))
     (array([ 1., -1.]), -2.0)
     """
-    n = operator.n
-    if exact is not None and (exact.rounding > 0.0 or not operator.is_exact()):
-        return exact.enumerated(between)
-    A = operator.toarray()
-    total = 1 << (n - 1)
-    best_x, best_value = np.ones(n), np.inf
-    for first in range(0, total, FLIPS * RUNS_PER_PIECE):
-        codes, values = _best_of_runs(A, first, min(total, first + FLIPS * RUNS_PER_PIECE), FLIPS)
-        # The few best are computed again, because rounding added up in their values.
-        for k in np.argsort(values, kind="stable")[:8]:
-            x = _signs_of(int(codes[k]), n)
-            value = float(x @ (A @ x))
-            if value < best_value:
-                best_x, best_value = x, value
-        if between is not None:
-            between(min(1.0, (first + FLIPS * RUNS_PER_PIECE) / total))
-    if operator.is_exact():
-        return best_x, best_value
-    return best_x, below(best_value - _rounding(A, min(FLIPS, total)) - float(operator.entry_error().sum()))
+    if A.is_exact() and (exact is None or exact.rounding == 0.0):
+        x = _best_signs(A.toarray().astype(np.int64)[None], between)
+        return x, A.value(x)
+    if exact is not None:
+        x = _best_signs(_limbs(exact.N), between)
+        return x, exact.value(x)
+    # Entries are rounded to integers so large that all rounding together is far below that of the entries themselves.
+    array = A.toarray()
+    exponent = math.frexp(float(np.abs(array).sum()))[1] - WORD + 1
+    N = np.rint(np.ldexp(array, -exponent)).astype(np.int64)
+    x = _best_signs(N[None], between)
+    least = int(x.astype(np.int64) @ N @ x.astype(np.int64)) - A.n * A.n
+    return x, float_at_most(Fraction(2) ** exponent * least - Fraction(float(A.entry_error().sum())))
 
 
-def _rounding(A: FloatArray, flips: int) -> float:
-    """What the sum along a run of flips may be off by, A being known exactly.
+def _best_signs(limbs: NDArray[np.int64], between: Callable[[float], Any]) -> FloatArray:
+    """The first signs of smallest value, for integers in limbs, the lowest first."""
+    n, total = limbs.shape[1], 1 << (limbs.shape[1] - 1)
+    limbs = limbs * (1 - np.eye(n, dtype=np.int64))  # the diagonal adds the same to all values
+    x, best_x = np.ones(n), np.ones(n)
+    products = limbs.sum(axis=2)
+    value = products.sum(axis=1)
+    best = value.copy()
+    for first in range(0, total, STEPS_PER_PIECE):
+        last = min(total, first + STEPS_PER_PIECE)
+        _visit(limbs, x, products, value, best_x, best, first, last)
+        between(last / total)
+    return best_x
 
-    After k flips an entry of A @ x is off by (n + k)·eps of its row's Σ|a_ij| at most, and each flip adds four times
-    that, and the rounding of the sum itself, to the value.
-    """
-    rows, n = np.abs(A).sum(axis=1), len(A)
-    return EPS * float(rows.max() * (4 * n * flips + 2 * flips**2) + rows.sum() * 2 * (n + flips))
 
-
-def _signs_of(code: int, n: int) -> FloatArray:
-    """Bit k of the Gray code says whether x_{k+1} is −1; x_0 stays +1."""
-    x = np.ones(n)
-    x[1:][(code >> np.arange(n - 1)) & 1 == 1] = -1.0
-    return x
+def _limbs(N: IntArray) -> NDArray[np.int64]:
+    """Integers cut into pieces of `LIMB` bits, the lowest first, each with the sign of its integer."""
+    N = N - np.diag(N.diagonal())
+    sizes: IntArray = abs(N)
+    if int(sizes.sum()).bit_length() <= WORD:
+        return N[None].astype(np.int64)
+    signs = np.sign(N).astype(np.int64)
+    count = -(-int(sizes.max()).bit_length() // LIMB)
+    return np.array([((sizes >> (LIMB * k)) & ((1 << LIMB) - 1)).astype(np.int64) * signs for k in range(count)])
 
 
 @njit(cache=True, nogil=True)
-def _best_of_runs(A, first, last, flips):  # type: ignore[no-untyped-def]
-    """For each run of ``flips`` consecutive Gray codes from ``first`` on: the best code and its value."""
-    n = A.shape[0]
-    n_runs = (last - first + flips - 1) // flips
-    codes = np.empty(n_runs, np.int64)
-    values = np.empty(n_runs)
-    x = np.empty(n)
-    product = np.empty(n)
-    for r in range(n_runs):
-        begin = first + r * flips
-        code = begin ^ (begin >> 1)
-        x[0] = 1.0
-        for k in range(n - 1):
-            x[k + 1] = -1.0 if (code >> k) & 1 else 1.0
-        value = 0.0
-        for i in range(n):
-            product[i] = 0.0
+def _visit(limbs, x, products, value, best_x, best, first, last):  # type: ignore[no-untyped-def]
+    """The points ``first`` to ``last`` of the Gray code; x, products and value are those of ``first``.
+
+    The state is moved on to the point ``last``.
+    """
+    n_limbs, n = limbs.shape[0], limbs.shape[1]
+    for step in range(first, last):
+        carry = 0  # of value − best; what is left of it at the top has the sign of the difference
+        for k in range(n_limbs):
+            carry = (value[k] - best[k] + carry) >> LIMB
+        if carry < 0:
+            best_x[:] = x
+            best[:] = value
+        i, rest = 1, step + 1
+        while not rest & 1:
+            rest >>= 1
+            i += 1
+        if i >= n:
+            break
+        sign = 1 if x[i] > 0.0 else -1
+        x[i] = -x[i]
+        for k in range(n_limbs):
+            value[k] -= 4 * sign * products[k, i]
             for j in range(n):
-                product[i] += A[i, j] * x[j]
-            value += x[i] * product[i]
-        best, best_code = value, code
-        for step in range(begin + 1, min(begin + flips, last)):
-            k = 0
-            while not (step >> k) & 1:
-                k += 1
-            code ^= 1 << k
-            i = k + 1
-            value += 4.0 * (A[i, i] - x[i] * product[i])
-            x[i] = -x[i]
-            for j in range(n):
-                product[j] += 2.0 * x[i] * A[i, j]
-            if value < best:
-                best, best_code = value, code
-        codes[r], values[r] = best_code, best
-    return codes, values
+                products[k, j] -= 2 * sign * limbs[k, i, j]

@@ -24,8 +24,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from hashlearn.bqp.error_bounds import float_at_least
-from hashlearn.bqp.exact_form import Entries, ExactForm
+from hashlearn.bqp.exact_numbers import Entries, ExactForm, float_at_least
 from hashlearn.bqp.operators import Dense, Operator, Sparse
 from hashlearn.bqp.proof.check import exact_integers
 from hashlearn.bqp.solution import is_optimal

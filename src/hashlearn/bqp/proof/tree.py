@@ -21,8 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from hashlearn.bqp.error_bounds import float_at_most
-from hashlearn.bqp.exact_form import ExactForm
+from hashlearn.bqp.exact_numbers import ExactForm, float_at_most
 from hashlearn.bqp.operators import Operator
 from hashlearn.bqp.proof.check import (
     FORMAT,

@@ -23,7 +23,7 @@ import numpy as np
 import scipy.linalg as la
 
 from hashlearn.bqp.eigen import CheckTime, Krylov, lanczos_eigenpair, no_check
-from hashlearn.bqp.error_bounds import below, sum_below
+from hashlearn.bqp.exact_numbers import below, sum_below
 from hashlearn.bqp.operators import Dense, Operator
 from hashlearn.bqp.rows import Array, ProofGram
 from hashlearn.bqp.rows.inertia import Inertia, is_positive_definite

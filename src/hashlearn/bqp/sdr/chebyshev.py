@@ -25,7 +25,7 @@ import numpy as np
 from numba import njit
 
 from hashlearn.bqp.eigen import CheckTime, Krylov, no_check
-from hashlearn.bqp.error_bounds import below
+from hashlearn.bqp.exact_numbers import below
 from hashlearn.bqp.flips import FAST
 from hashlearn.bqp.operators import Operator, Structured
 from hashlearn.bqp.rows import Array

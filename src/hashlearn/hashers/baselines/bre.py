@@ -24,8 +24,7 @@ from numpy.typing import NDArray
 
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import generator
-from hashlearn.core.progress import ProgressCallback, tell
-from hashlearn.core.progress_bar import watched
+from hashlearn.core.progress import ProgressCallback, tell, watched
 from hashlearn.core.threads import map_row_blocks, one_blas_thread
 from hashlearn.hash_functions import KernelExpansion, every_bit
 from hashlearn.hash_functions.kernels import check_gamma, choose_gamma

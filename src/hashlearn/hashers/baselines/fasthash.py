@@ -18,8 +18,7 @@ from hashlearn import bqp
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import generator
 from hashlearn.core.labels import label_indicators
-from hashlearn.core.progress import ProgressCallback, tell
-from hashlearn.core.progress_bar import watched
+from hashlearn.core.progress import ProgressCallback, tell, watched
 from hashlearn.core.threads import map_row_blocks, one_blas_thread
 from hashlearn.hash_functions.distinct_bits import DistinctBits
 from hashlearn.hash_functions.trees import bin_rows, boost, forest_margins

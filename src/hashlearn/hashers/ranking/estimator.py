@@ -13,8 +13,7 @@ from hashlearn.core.arrays import IntArray, is_tensor, to_numpy
 from hashlearn.core.checks import generator, positive, whole_number
 from hashlearn.core.labels import checked_labels, require_classes
 from hashlearn.core.names import require_choice
-from hashlearn.core.progress import ProgressCallback, tell
-from hashlearn.core.progress_bar import watched
+from hashlearn.core.progress import ProgressCallback, tell, watched
 from hashlearn.core.threads import one_blas_thread
 from hashlearn.hash_functions.distinct_bits import every_bit
 from hashlearn.hash_functions.network import NetworkMargins
