@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -60,12 +60,7 @@ class ExactForm:
     @classmethod
     def of_floats(cls, A: Any) -> ExactForm:
         """The form of the float64 entries of an array, or of a scipy.sparse matrix."""
-
-        def entries() -> Entries:
-            coo = sp.coo_array(A)
-            return *coo.coords, *exact_integers(coo.data)
-
-        return cls(A.shape[0], entries)
+        return cls(A.shape[0], partial(_of_floats, A))
 
     @cached_property
     def entries(self) -> Entries:
@@ -113,3 +108,8 @@ class ExactForm:
             return columns[i], columns[j], numbers * (signs[i] * signs[j]).astype(np.int64).astype(object), exponent
 
         return ExactForm(int(columns.max()) + 1, entries, self.zero, self.rounding + 2.0 * slack)
+
+
+def _of_floats(A: Any) -> Entries:
+    coo = sp.coo_array(A)
+    return *coo.coords, *exact_integers(coo.data)

@@ -66,7 +66,7 @@ def standardize(A: Operator) -> Step:
     """A at a size at which nothing over- or underflows, with its integers, and on the host if it has few rows.
 
     >>> step = standardize(Structured(P=[[1.0], [2.0]], weights=[2.0**300]))
-    >>> step.unit * step.problem.value(np.ones(2)) == 9.0 * 2.0**301
+    >>> step.unit * step.problem.value(np.ones(2)) == 9.0 * 2.0**300
     True
     """
     step = to_host(A) or Step(A)
