@@ -53,8 +53,18 @@ class Forger:
         places = [k for k, node in enumerate(content["nodes"]) if "branch" in node]
         return int(places[rng.integers(len(places))]) if places else None
 
-    def _children(self, content: Content, parent: int) -> list[Content]:
-        return [node for node in content["nodes"] if node.get("parent") == parent]
+    def _subtrees(self, nodes: list[Content], place: int) -> tuple[slice, slice]:
+        """Where the nodes below both children of an inner node are."""
+        middle = self._end(nodes, place + 1)
+        return slice(place + 1, middle), slice(middle, self._end(nodes, middle))
+
+    def _end(self, nodes: list[Content], place: int) -> int:
+        """The place after all nodes below ``place``, and itself."""
+        n_open = 1
+        while n_open:
+            n_open += 1 if "branch" in nodes[place] else -1
+            place += 1
+        return place
 
     # ---- claims ----
 
@@ -180,33 +190,21 @@ class Forger:
         content["nodes"].append(content["nodes"][int(rng.integers(1, len(content["nodes"])))])
         return None
 
-    def _forge_leaf_in_place_of_its_parent(self, content: Content, rng: Generator) -> bool | None:
+    def _forge_child_in_place_of_its_parent(self, content: Content, rng: Generator) -> bool | None:
         parent = self._inner(content, rng)
-        if parent is None or not all("dual" in child for child in self._children(content, parent)):
+        if parent is None:
             return False
         nodes = content["nodes"]
-        child = self._children(content, parent)[0]
-        del nodes[parent]["branch"]
-        nodes[parent]["dual"] = child["dual"]
-        content["nodes"] = [node for node in nodes if node.get("parent") != parent]
-        for node in content["nodes"]:
-            node["parent"] = self._renumbered(nodes, content["nodes"], node)
-        content["nodes"][0].pop("parent", None)
+        first, second = self._subtrees(nodes, parent)
+        nodes[parent : second.stop] = nodes[first]
         return None
 
-    def _renumbered(self, before: list[Content], after: list[Content], node: Content) -> int | None:
-        parent = node.get("parent")
-        return None if parent is None else next(k for k, other in enumerate(after) if other is before[parent])
-
     def _forge_leaf_moved(self, content: Content, rng: Generator) -> bool | None:
-        """A leaf of one subtree as the child of another node."""
-        inner = [k for k, node in enumerate(content["nodes"]) if "branch" in node]
-        leaves = [node for node in content["nodes"] if "dual" in node and node.get("parent") is not None]
-        if len(inner) < 2:
+        """A leaf to the end, so that all nodes after it have another place in the tree."""
+        leaves = [k for k, node in enumerate(content["nodes"]) if "dual" in node]
+        if len(leaves) < 3:
             return False
-        leaf = leaves[rng.integers(len(leaves))]
-        others = [k for k in inner if k != leaf["parent"]]
-        leaf["parent"] = others[rng.integers(len(others))]
+        content["nodes"].append(content["nodes"].pop(leaves[rng.integers(len(leaves) - 2)]))
         return None
 
     def _forge_exchanged_leaves(self, content: Content, rng: Generator) -> bool | None:
@@ -237,14 +235,16 @@ class Forger:
         place = self._inner(content, rng)
         if place is None:
             return False
-        for child in self._children(content, place):
-            child["sign"] = -child["sign"]
+        nodes = content["nodes"]
+        first, second = self._subtrees(nodes, place)
+        nodes[first.start : second.stop] = nodes[second] + nodes[first]
         return None
 
     def _forge_equal_signs(self, content: Content, rng: Generator) -> bool | None:
         place = self._inner(content, rng)
         if place is None:
             return False
-        for child in self._children(content, place):
-            child["sign"] = 1
+        nodes = content["nodes"]
+        first, second = self._subtrees(nodes, place)
+        nodes[second] = nodes[first]
         return None

@@ -121,8 +121,7 @@ def max_cut(
         - a symmetric array or scipy.sparse matrix of weights; entry (i, j) is the edge between nodes i and j
         - an iterable of tuples ``(u, v)`` or ``(u, v, w)``; labels may be any hashable objects, of mixed types
 
-        Parallel edges are summed, self-loops are left out, since they are in no cut, and a warning says so. A graph
-        without nodes has the cut 0.
+        Parallel edges are summed, and a warning says so. Self-loops are in no cut. A graph without nodes has the cut 0.
     weight : the edge attribute of networkx that holds the weights
     nodes : all nodes of an edge list, in order, to keep nodes without edges
     fixed : sides that are given, as ``{node: 1 or -1}``

@@ -68,8 +68,7 @@ def strengthen(
     sigma, tolerance = PENALTY * size, TOLERANCE * size * np.sqrt(m)
     best: DualPoint | None = None
     n_polished, last = 0, -np.inf
-    is_root = node.parent is None
-    widest = 3 if is_root else WIDEST
+    widest = 3 if node.is_root else WIDEST
     for number in range(max_rounds or MOST_ROUNDS):
         cuts = node.cuts
         work = 4.0 * m * m * node.V.shape[1] + 50.0 * len(cuts.gamma)
@@ -100,7 +99,7 @@ def strengthen(
             if n_polished > POLISHING:
                 break
         else:
-            horizon = ROOT_HORIZON if is_root else HORIZON
+            horizon = ROOT_HORIZON if node.is_root else HORIZON
             is_slow = number >= 2 and horizon * (node.estimate - last) < threshold - node.estimate
             if is_slow and widest == WIDEST:
                 break

@@ -1,9 +1,10 @@
 """Checks proofs that no signs x ∈ {−1, +1}ⁿ have xᵀAx below a bound, in exact integer arithmetic. No solver is trusted.
 
 This file imports nothing of the package, so it can be read, and copied, alone. A = N · 2^e with integers N, exactly.
-The proof is a tree. An inner node names two variables i and j: its children are x_i = x_j and x_i = −x_j. So in every
-node the variables form groups: x = P z with one sign in z for each group. A leaf has a dual point: integers y, and cuts
-b (an odd number of entries ±1) with multipliers γ ≥ 0, all over 2^k. As bᵀx is odd, (bᵀx)² ≥ 1. With T = PᵀSP and
+The proof is a tree, written node by node: after a node come all nodes below its first child, then those below its
+second. An inner node names two variables i and j: its children are x_i = x_j and x_i = −x_j. So in every node the
+variables form groups: x = P z with one sign in z for each group. A leaf has a dual point: integers y, and cuts b (an
+odd number of entries ±1) with multipliers γ ≥ 0, all over 2^k. As bᵀx is odd, (bᵀx)² ≥ 1. With T = PᵀSP and
 S = 2^k N − Diag(y) − Σ γ bbᵀ, every x = P z of the leaf has
 
     2^k xᵀNx = zᵀTz + Σ y + Σ γ (bᵀx)² ≥ m · λ_min(T) + Σ y + Σ γ.
@@ -69,24 +70,19 @@ def check_proof(A: Any, proof: Any) -> Verdict:
     in the proof are optimal.
     """
     N, exponent = exact_matrix(getattr(A, "operator", A))
+    content = getattr(proof, "content", proof)
     try:
-        content = getattr(proof, "content", proof)
         _require(isinstance(content, Mapping), "the proof is not a JSON object")
-        _require(content.get("format") == FORMAT, f"the format must be {FORMAT!r}, got {_shown(content.get('format'))}")
-        _require(
-            _integer(content.get("version"), "version") == VERSION,
-            f"version {_shown(content.get('version'))}; {VERSION} is known",
-        )
-        _require(_integer(content.get("n"), "n") == len(N), f"n is {content['n']}, but the problem has {len(N)}")
-        _require(
-            content.get("problem") == digest(N, exponent), "the proof is about another problem (its digest differs)"
-        )
-        _require(_integer(content.get("exponent"), "exponent") == exponent, f"the exponent must be {exponent}")
+        _require(content.get("format") == FORMAT, f"the format must be {FORMAT!r}, got {_text(content.get('format'))}")
+        for name, known in (("version", VERSION), ("n", len(N)), ("exponent", exponent)):
+            number = _integer(content.get(name), name)
+            _require(number == known, f"{name} is {_text(number)}, but must be {known} for this problem")
+        is_same = content.get("problem") == digest(N, exponent)
+        _require(is_same, "the proof is about another problem (its digest differs)")
         value, bound = _integer(content.get("value"), "value"), _integer(content.get("bound"), "bound")
-        x = _integers(content.get("x"), "x", len(N))
-        _require(all(abs(s) == 1 for s in x), "x must hold only −1 and 1")
-        signs = np.array(x, dtype=object)
-        _require(int(signs @ N @ signs) == value, f"x has the value {int(signs @ N @ signs)}, not {_shown(value)}")
+        x = np.array(_integers(content.get("x"), "x", len(N)), dtype=object)
+        _require(bool((abs(x) == 1).all()), "x must hold only −1 and 1")
+        _require(int(x @ N @ x) == value, f"x has the value {int(x @ N @ x)}, not {_text(value)}")
         n_leaves = _check_tree(N, content.get("nodes"), bound)
         _require(bound <= value, "the bound is above the value")
     except Refused as refusal:
@@ -104,12 +100,9 @@ def read_proof(path: str | os.PathLike[str]) -> Any:
             data = (gzip.GzipFile(fileobj=file) if zipped else file).read(LARGEST_FILE + 1)
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise ValueError(f"{os.fspath(path)}: the gzip file is damaged: {error}") from None
-    if len(data) > LARGEST_FILE:
-        raise ValueError(f"{os.fspath(path)}: has more than {LARGEST_FILE:,} bytes; no proof is that large")
-    if 64 * data.count(b"[") + 240 * data.count(b"{") + 40 * data.count(b",") > LARGEST_CONTENT:
-        raise ValueError(
-            f"{os.fspath(path)}: would need over {LARGEST_CONTENT >> 30} GiB of memory; no proof is that large"
-        )
+    memory = 64 * data.count(b"[") + 240 * data.count(b"{") + 40 * data.count(b",")
+    if len(data) > LARGEST_FILE or memory > LARGEST_CONTENT:
+        raise ValueError(f"{os.fspath(path)}: would need over {memory >> 20:,} MiB of memory; no proof is that large")
     try:
         return json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -230,18 +223,18 @@ def _dual_matrix(N: IntArray, dual: Dual) -> IntArray:
     kind: Any = np.int64 if most < 1 << 62 else object
     S = (N * up).astype(kind)
     S[np.diag_indices(len(N))] -= np.array([y * down for y in dual.y], kind)
-    for size in {len(cut) for cut in dual.cuts}:
-        every = [t for t, cut in enumerate(dual.cuts) if len(cut) == size]
-        for chosen in (every[first : first + CUTS_AT_ONCE] for first in range(0, len(every), CUTS_AT_ONCE)):
-            _subtract_cuts(S, [dual.cuts[t] for t in chosen], [dual.gamma[t] * down for t in chosen])
+    for first in range(0, len(dual.cuts), CUTS_AT_ONCE):
+        cuts = [cut + [0] * (LONGEST_CUT - len(cut)) for cut in dual.cuts[first : first + CUTS_AT_ONCE]]
+        gamma = np.array([g * down for g in dual.gamma[first : first + CUTS_AT_ONCE]], kind)
+        _subtract_cuts(S, np.array(cuts, np.int64), gamma)
     return S
 
 
-def _subtract_cuts(S: IntArray, cuts: list[list[int]], gamma: list[int]) -> None:
-    """S − Σ γ bbᵀ in place, for cuts of equal size."""
-    members = np.array(cuts, np.int64)
-    place, sign = abs(members) - 1, np.sign(members).astype(S.dtype)
-    entries = np.array(gamma, S.dtype)[:, None, None] * sign[:, :, None] * sign[:, None, :]
+def _subtract_cuts(S: IntArray, cuts: NDArray[np.int64], gamma: IntArray) -> None:
+    """S − Σ γ bbᵀ in place; a cut is a row of signed variables, with zeros behind."""
+    width = int(np.count_nonzero(cuts, axis=1).max())
+    place, sign = abs(cuts[:, :width]) - 1, np.sign(cuts[:, :width]).astype(S.dtype)
+    entries = gamma[:, None, None] * sign[:, :, None] * sign[:, None, :]
     rows, columns = np.broadcast_arrays(place[:, :, None], place[:, None, :])
     np.subtract.at(S, (rows, columns), entries)
 
@@ -277,94 +270,71 @@ def _square(L: NDArray[np.int64], limb: int) -> IntArray:
 
 def _check_tree(N: IntArray, nodes: Any, bound: int) -> int:
     """Every inner node has both children, and every leaf proves the bound. Returns the number of leaves."""
-    _require(isinstance(nodes, list) and bool(nodes), "nodes must be a list that is not empty")
-    children = _children(nodes)
-    lattice, n_leaves = Lattice.of(N), 0
-    # Depth first, so that the groups of at most one node for each level are in memory.
-    open_nodes = [(0, Groups.all_apart(len(N)))]
-    while open_nodes:
-        index, groups = open_nodes.pop()
-        node, where = nodes[index], f"node {index}"
-        kinds = [kind for kind in ("branch", "dual", "enumerate") if kind in node]
-        _require(len(kinds) == 1, f"{where}: must have one of branch, dual and enumerate, has {len(kinds)}")
+    _require(isinstance(nodes, list), "nodes must be a list")
+    n, lattice, n_leaves = len(N), Lattice.of(N), 0
+    open_nodes = [Groups.all_apart(n)]  # that come next, the last one first
+    for index, node in enumerate(nodes):
+        where = f"node {index}"
+        _require(bool(open_nodes), f"{where}: all nodes above it have their children already")
+        groups = open_nodes.pop()
+        kinds = [kind for kind in ("branch", "dual", "enumerate") if isinstance(node, dict) and kind in node]
+        _require(len(kinds) == 1, f"{where}: must be an object with one of branch, dual and enumerate")
         if kinds == ["branch"]:
             i, j = (v - 1 for v in _integers(node["branch"], f"{where}: branch", 2))
-            _require(0 <= i < len(N) and 0 <= j < len(N), f"{where}: branch names a variable outside 1..{len(N)}")
+            _require(0 <= i < n and 0 <= j < n, f"{where}: branch names a variable outside 1..{n}")
             _require(groups.group[i] != groups.group[j], f"{where}: the variables of branch are in one group already")
-            for sign in (-1, 1):
-                child = children.pop((index, sign), None)
-                _require(child is not None, f"a child of node {index} is missing")
-                assert child is not None
-                open_nodes.append((child, groups.joined(i, j, sign)))
+            open_nodes += [groups.joined(i, j, -1), groups.joined(i, j, 1)]
             continue
         n_leaves += 1
         if kinds == ["dual"]:
-            proven = leaf_bound(N, groups, read_dual(node["dual"], len(N), where))
+            proven = leaf_bound(N, groups, read_dual(node["dual"], n, where))
         else:
             m = int(groups.group.max()) + 1
             _require(m <= MOST_ENUMERATED, f"{where}: {m} groups are too many to enumerate ({MOST_ENUMERATED} at most)")
             proven = Fraction(enumerated_bound(N, groups)[0])
         reached = lattice.ceiling(proven)
-        _require(reached >= bound, f"{where}: only {_shown(reached)} is proven, the claimed bound is {_shown(bound)}")
-    if children:
-        (parent, sign), index = next(iter(children.items()))
-        raise Refused(f"node {index}: node {_shown(parent)} has no open child with sign {_shown(sign)}")
+        _require(reached >= bound, f"{where}: only {_text(reached)} is proven, the claimed bound is {_text(bound)}")
+    _require(not open_nodes, f"{len(open_nodes)} nodes are missing at the end")
     return n_leaves
-
-
-def _children(nodes: list[Any]) -> dict[tuple[int, int], int]:
-    """(parent, sign) → the node, for all nodes but the root; a parent comes before its children."""
-    children: dict[tuple[int, int], int] = {}
-    for index, node in enumerate(nodes):
-        where = f"node {index}"
-        _require(isinstance(node, dict), f"{where}: is not an object")
-        if index == 0:
-            _require(node.get("parent") is None and node.get("sign") is None, f"{where}: the root has no parent")
-            continue
-        parent, sign = (_integer(node.get(key), f"{where}: {key}") for key in ("parent", "sign"))
-        fits = 0 <= parent < index and abs(sign) == 1 and (parent, sign) not in children
-        _require(fits, f"{where}: node {_shown(parent)} has no open child with sign {_shown(sign)}")
-        children[parent, sign] = index
-    return children
 
 
 def read_dual(dual: Any, n: int, where: str) -> Dual:
     """A leaf's dual point with all its conditions checked: odd cuts of distinct variables, multipliers γ ≥ 0."""
     _require(isinstance(dual, dict), f"{where}: dual is not an object")
     shift = _integer(dual.get("shift"), f"{where}: shift")
-    _require(abs(shift) <= LONGEST_INTEGER, f"{where}: shift {_shown(shift)} is too large")
-    y = _integers(dual.get("y"), f"{where}: y", n)
-    rows = dual.get("cuts")
+    _require(abs(shift) <= LONGEST_INTEGER, f"{where}: shift {_text(shift)} is too large")
+    y, rows = _integers(dual.get("y"), f"{where}: y", n), dual.get("cuts")
     _require(isinstance(rows, list), f"{where}: cuts must be a list")
-    cuts, gamma = [], []
+    result = Dual(shift, y, [], [])
     for t, row in enumerate(rows):
-        multiplier, *cut = _integers(row, f"{where}: cut {t}")
-        _require(multiplier >= 0, f"{where}: cut {t} has a negative multiplier")
-        _require(len(cut) % 2 == 1, f"{where}: cut {t} has an even number of entries, so it is not valid")
-        _require(len(cut) <= LONGEST_CUT, f"{where}: cut {t} has more than {LONGEST_CUT} entries")
+        name = f"{where}: cut {t}"
+        multiplier, *cut = _integers(row, name)
+        _require(multiplier >= 0, f"{name} has a negative multiplier")
+        _require(len(cut) % 2 == 1, f"{name} has an even number of entries, so it is not valid")
+        _require(len(cut) <= LONGEST_CUT, f"{name} has more than {LONGEST_CUT} entries")
         members = {abs(v) for v in cut}
-        _require(len(members) == len(cut) and min(members) >= 1 and max(members) <= n,
-                 f"{where}: cut {t} repeats a variable or names one outside 1..{n}")  # fmt: skip
-        cuts.append(cut)
-        gamma.append(multiplier)
-    return Dual(shift, y, cuts, gamma)
+        _require(len(members) == len(cut), f"{name} repeats a variable")
+        _require(min(members) >= 1 and max(members) <= n, f"{name} names a variable outside 1..{n}")
+        result.cuts.append(cut)
+        result.gamma.append(multiplier)
+    return result
 
 
 def _integers(value: Any, name: str, length: int | None = None) -> list[int]:
-    _require(isinstance(value, list) and len(value) == (len(value) if length is None else length) and value != [],
-             f"{name} must be a list of {'integers' if length is None else f'{length} integers'}")  # fmt: skip
+    is_list = isinstance(value, list) and value != [] and length in (None, len(value))
+    _require(is_list, f"{name} must be a list of {'' if length is None else f'{length} '}integers")
     return [_integer(entry, name) for entry in value]
 
 
 def _integer(value: Any, name: str) -> int:
     if type(value) is not int:
-        raise Refused(f"{name} must be an integer, got {_shown(value)}")
+        raise Refused(f"{name} must be an integer, got {_text(value)}")
     if value.bit_length() > LONGEST_INTEGER:
         raise Refused(f"{name} is an integer of more than {LONGEST_INTEGER} bits")
     return value
 
 
-def _shown(value: Any) -> str:
+def _text(value: Any) -> str:
     """A part of the proof for a message: short, whatever it is."""
     if type(value) is int and value.bit_length() > 128:
         return f"an integer of {value.bit_length()} bits"  # Python refuses to print very long ones

@@ -114,7 +114,7 @@ class _Tree:
     ) -> None:
         assert state.x is not None
         self._problem, self._state, self._max_nodes = problem, state, max_nodes
-        self._entries: list[dict[str, Any]] = []
+        self._n_nodes = 0
         self._heap: list[tuple[float, int, Node]] = []
         self._x, self._value = state.x, problem.integer_value(state.x)
         self._base = self._value  # against which constants are compared
@@ -124,13 +124,15 @@ class _Tree:
         self._next_report = 0.0
         self._is_stopped = False
         V = rng.standard_normal((len(problem.N), min(len(problem.N), FIRST_RANK)))
-        self._push(problem.root(V / np.linalg.norm(V, axis=1)[:, None]))
+        root = problem.root(V / np.linalg.norm(V, axis=1)[:, None])
+        self._tree = root.subtree
+        self._push(root)
 
     def close(self) -> Status:
         """Process nodes until none is open, or until there are ``max_nodes``."""
         try:
             while self._heap:
-                if self._max_nodes is not None and len(self._entries) >= self._max_nodes:
+                if self._max_nodes is not None and self._n_nodes >= self._max_nodes:
                     return Status.ITERATION_LIMIT
                 if self._n_coarse > MOST_COARSE_NODES:
                     return Status.CONVERGED
@@ -145,7 +147,7 @@ class _Tree:
         finally:
             self._is_stopped = True  # the other thread too
         unit = math.frexp(self._state.unit)[1] - 1  # `solve` may have divided A by a power of two
-        proof = self._problem.proof(unit, self._x, self._value, self._claim, self._entries)
+        proof = self._problem.proof(unit, self._x, self._value, self._claim, self._tree)
         self._state.details["proof"] = proof
         return Status.OPTIMAL
 
@@ -170,7 +172,7 @@ class _Tree:
 
         def report(point: DualPoint) -> None:
             started = time.perf_counter()
-            if node.parent is None and started >= self._next_report:
+            if node.is_root and started >= self._next_report:
                 self._propose_bound(min(problem.certified(node, point)[1], Fraction(self._value)))
                 now = time.perf_counter()
                 self._next_report = now + (now - started) / REPORTING_SHARE
@@ -198,18 +200,19 @@ class _Tree:
         if value < self._value:
             self._x, self._value, self._claim = result.x, value, min(self._claim, value)
             self._state.propose(result.x)
-        node.index = len(self._entries)
-        self._state.details["nodes"] = node.index + 1
-        entry = {} if node.parent is None else {"parent": node.parent, "sign": node.sign}
+        self._n_nodes += 1
+        self._state.details["nodes"] = self._n_nodes
         node.bound = result.bound if node.bound is None else max(node.bound, result.bound)
         self._n_coarse += result.is_coarse
         if result.leaf is not None:
             self._claim = min(self._claim, self._problem.lattice.ceiling(node.bound))
-            self._entries.append(entry | result.leaf)
+            node.subtree.append(result.leaf)
             return
-        self._entries.append(entry | {"branch": [int(node.variables[k]) + 1 for k in result.pair]})
+        node.subtree.append({"branch": [int(node.variables[k]) + 1 for k in result.pair]})
         for sign in (1, -1):
-            self._push(self._problem.settled(node.child(*result.pair, sign)))
+            child = self._problem.settled(node.child(*result.pair, sign))
+            node.subtree.append(child.subtree)
+            self._push(child)
 
     def _push(self, node: Node) -> None:
         """Open a node; the best comes first, and of equal ones the older."""
@@ -223,4 +226,4 @@ class _Tree:
     def _check_time(self) -> None:
         if self._is_stopped:
             raise OutOfTime
-        self._state.check_time("branch and bound", len(self._entries) / self._max_nodes if self._max_nodes else None)
+        self._state.check_time("branch and bound", self._n_nodes / self._max_nodes if self._max_nodes else None)

@@ -9,12 +9,11 @@ verifier itself (`hashlearn.bqp.proof.check`). So an accepted leaf is one that t
 
 from __future__ import annotations
 
-import dataclasses
 import gzip
 import json
 import math
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -88,12 +87,15 @@ class Node:
     V: FloatArray
     cuts: Cuts
     offset: float = 0.0
-    diagonal: IntArray = dataclasses.field(default_factory=lambda: np.zeros(0, dtype=object))  # of the integer matrix
+    diagonal: IntArray = field(default_factory=lambda: np.zeros(0, dtype=object))  # of the integer matrix
     bound: Fraction | None = None  # proven, of the parent until this node has its own; in units of the integer matrix
     estimate: float = -math.inf  # of the relaxation, without the constant
-    parent: int | None = None
-    sign: int | None = None
-    index: int = 0
+    subtree: list[Any] = field(default_factory=list)  # its entry in the proof, then the subtrees of its children
+
+    @property
+    def is_root(self) -> bool:
+        """Whether no variables are joined."""
+        return self.m == len(self.groups.group)
 
     @property
     def constant(self) -> int:
@@ -111,26 +113,25 @@ class Node:
         return np.unique(self.groups.group, return_index=True)[1]
 
     def child(self, i: int, j: int, sign: int) -> Node:
-        """The node with z_i = sign · z_j, for i < j: j is removed."""
-        keep = np.arange(self.m) != j
-        C, V = self.C.copy(), self.V[keep]
-        C[i] += sign * C[j]
-        C[:, i] += sign * C[:, j]
+        """The node in which the first variables of groups i < j have product ``sign``; group j is removed."""
+        first, second = (int(self.variables[k]) for k in (i, j))
+        turn = sign * int(self.groups.sign[first]) * int(self.groups.sign[second])  # z_i = turn · z_j
+        rest = np.arange(self.m) != j
+        C, V = self.C.copy(), self.V[rest]
+        C[i] += turn * C[j]
+        C[:, i] += turn * C[:, j]
         C[i, i] = 0.0
-        row = self.V[i] + sign * self.V[j]
+        row = self.V[i] + turn * self.V[j]
         norm = float(np.linalg.norm(row))
         V[i] = row / norm if norm > 1e-6 else self.V[i]
-        first, second = (int(self.variables[k]) for k in (i, j))
-        turn = sign * int(self.groups.sign[first]) * int(self.groups.sign[second])
-        return dataclasses.replace(
+        return replace(
             self,
-            groups=self.groups.joined(first, second, turn),
-            C=np.ascontiguousarray(C[keep][:, keep]),
+            groups=self.groups.joined(first, second, sign),
+            C=np.ascontiguousarray(C[rest][:, rest]),
             V=V,
-            cuts=self.cuts.merged(i, j, sign),
-            offset=self.offset + 2.0 * sign * float(self.C[i, j]),
-            parent=self.index,
-            sign=turn,
+            cuts=self.cuts.merged(i, j, turn),
+            offset=self.offset + 2.0 * turn * float(self.C[i, j]),
+            subtree=[],
         )
 
     def expanded(self, z: FloatArray) -> FloatArray:
@@ -213,8 +214,13 @@ class ExactProblem:
         dual = Dual(shift, y, [[v for v in row if v] for row in named.tolist()], multipliers)
         return dual, leaf_bound(self.N, node.groups, dual)
 
-    def proof(self, unit: int, x: FloatArray, value: int, bound: int, nodes: list[dict[str, Any]]) -> Proof:
+    def proof(self, unit: int, x: FloatArray, value: int, bound: int, tree: list[Any]) -> Proof:
         """The whole content, for the problem 2^unit · A. Values are in units of its integers."""
+        nodes, subtrees = [], [tree]
+        while subtrees:
+            entry, *children = subtrees.pop()
+            nodes.append(entry)
+            subtrees += reversed(children)
         exponent = self.exponent + unit
         head = {"format": FORMAT, "version": VERSION, "problem": digest(self.N, exponent), "n": len(self.N)}
         numbers = {"exponent": exponent, "value": value, "bound": bound, "x": [int(s) for s in x]}
