@@ -9,7 +9,7 @@ import hashlearn.bqp.methods.tabu as tabu
 from hashlearn import bqp
 from hashlearn.bqp import Dense, LocalSearch, LowRank, Sparse, Status, Structured, as_operator
 from hashlearn.bqp.elimination import eliminate
-from hashlearn.bqp.methods.annealing import Annealer
+from hashlearn.bqp.methods.annealing import AnnealedSearch
 from hashlearn.bqp.methods.tabu import TabuWalks
 from hashlearn.bqp.presolve import merge
 from tests.bqp.problems import (
@@ -94,8 +94,8 @@ def test_starts_from_x0_and_never_worse(large, monkeypatch):
         monkeypatch.setattr(
             engine, "improve", lambda s, x, *a, improve=improve: starts.append(x.copy()) or improve(s, x, *a)
         )
-    descend = Annealer.descend
-    monkeypatch.setattr(Annealer, "descend", lambda s, x, *a: starts.append(x.copy()) or descend(s, x, *a))
+    descend = AnnealedSearch._descend
+    monkeypatch.setattr(AnnealedSearch, "_descend", lambda s, x, *a: starts.append(x.copy()) or descend(s, x, *a))
     again = bqp.solve(large, LocalSearch(n_starts=1, max_iter=1), x0=x0, random_state=2)
     assert again.value <= large.value(x0)
     step = eliminate(large) if large.is_sparse else merge(large)

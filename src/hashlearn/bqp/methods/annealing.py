@@ -3,15 +3,15 @@
 **An anneal** holds gain_i = x_i Σ_{j≠i} a_ij x_j: flipping x_i lowers xᵀAx by 4·gain_i. A sweep visits all variables in
 order and costs O(n + flips · degree). It flips i if −gain_i ≤ T·e with e drawn from the exponential distribution (the
 Metropolis rule without an exponential: e comes from a table of 4,096 quantiles). The temperature T falls geometrically.
-It is measured in the norms of the rows of A, which are the sizes of gains of random signs. Every anneal ends with flips
-that lower the value until there are none.
+It is measured in the norms of the rows of A, which are the sizes of gains of random signs. An anneal ends with a few
+sweeps at T = 0.
 
 **Cluster crossover** makes one variable of all those that several solutions relate in the same way. Two neighbors i and
 j belong together if x_i x_j is the same in every parent, and clusters are the connected components of this relation.
-With C the signs of the best parent, one column for each cluster, CᵀAC is a smaller problem in one sign for each
-cluster. Every parent is a point of it, so its optimum is at least as good as the best of them. On tori and other graphs
-of low dimension parents differ by many separate clusters, and the smaller problem combines the best parts of all
-(Houdayer and Martin, 1999).
+With x the best parent and y_c = ±1 for cluster c, the point x_i y_c(i) has the value of a smaller problem in y with
+weights Σ a_ij x_i x_j over the pairs between two clusters. Every parent is a point of it, so its optimum is at least as
+good as the best of them. On tori and other graphs of low dimension parents differ by many separate clusters, and the
+smaller problem combines the best parts of all (Houdayer and Martin, 1999).
 
 **The search** decides by a trial. Eight short anneals are recombined by cluster crossover. If that gains more than the
 standard deviation of their values, the search goes on so (`CLUSTERS`). On tori with 6,000 nodes it gains 2 to 9
@@ -34,8 +34,9 @@ from scipy.sparse.csgraph import connected_components
 
 from hashlearn.bqp.flips import MAX_PASSES, Descent, Signs
 from hashlearn.bqp.methods.tabu import Walk, draw
-from hashlearn.bqp.operators import Operator, Structured
+from hashlearn.bqp.operators import Operator
 from hashlearn.bqp.state import SolveState
+from hashlearn.core.arrays import FloatArray
 
 # Temperatures of a full anneal. HOT multiplies the root mean square of the row norms, COLD their geometric mean.
 # A good choice among HOT 0.3, 0.4, 0.6 and COLD 0.03, 0.06, 0.1 on G14, G22, G51, G60 and three generated graphs.
@@ -45,7 +46,7 @@ QUANTILES = -np.log((np.arange(4096) + 0.5) / 4096.0)
 PIECE = 20_000_000
 VISIT, NEIGHBOR = 8.0, 0.5
 LARGEST_FLOAT32 = 2.0**24  # integers up to here are exact in float32
-FEWEST_SWEEPS = 4  # of an anneal
+FEWEST_SWEEPS, SWEEPS_AT_ZERO = 4, 3  # of an anneal
 
 CLUSTERS, CYCLES, ONE_ANNEAL = "anneals and cluster crossover", "anneals and cycles of heat", "one anneal"
 # The default budget in steps of about a nanosecond, from this many variables on (smaller problems get their share of
@@ -67,51 +68,48 @@ RESERVED_FRACTION, RESERVED_SWEEPS = 0.02, 4
 
 
 class Annealer:
-    """Anneals on one sparse A, from any signs. ``between`` is called after every piece of work.
+    """Anneals on one matrix without a diagonal, from any signs. ``between`` is called after every piece of work.
 
     Weights that are small integers times a common unit are held in float32, where their sums are exact.
     """
 
-    def __init__(self, A: Operator, between: Callable[[], Any] = lambda: None) -> None:
-        self.A, self.n = A, A.n
+    def __init__(self, matrix: sp.csr_array, between: Callable[[], Any] = lambda: None) -> None:
+        self.n = matrix.shape[0]
         self._between = between
-        self._descent = Descent(A)
-        hollow = A.without_diagonal()[0].sparse if A.diagonal().any() else A.sparse
-        weights = _in_units(hollow)
-        self._matrix = sp.csr_array((weights, hollow.indices, hollow.indptr), shape=A.shape)
+        weights = _in_units(matrix)
+        self.matrix = sp.csr_array((weights, matrix.indices, matrix.indptr), shape=matrix.shape)
         # One type each, so that the kernels are compiled once.
-        self._parts = (
-            weights,
-            hollow.indices.astype(np.int32, copy=False),
-            hollow.indptr.astype(np.int64, copy=False),
-        )
+        indices, indptr = matrix.indices.astype(np.int32, copy=False), matrix.indptr.astype(np.int64, copy=False)
+        self._parts = weights, indices, indptr
         self._quantiles = QUANTILES.astype(weights.dtype)
-        squares = Structured.unchecked(self._matrix.astype(np.float64)).row_norms() ** 2
-        squares = squares[squares > 0.0]
+        squares = np.add.reduceat(np.append(weights.astype(np.float64) ** 2, 0.0), indptr[:-1])[np.diff(indptr) > 0]
         self._hot = HOT * float(np.sqrt(squares.mean())) if len(squares) else 1.0
         self._cold = COLD * float(np.exp(0.5 * np.log(squares).mean())) if len(squares) else 1.0
         # Beyond the processor's caches every gain that changes is fetched from memory.
         self.steps_per_sweep = (VISIT * self.n + NEIGHBOR * len(weights)) * (1.0 + min(4.0, self.n / 200_000))
         self._most_visits = max(1000, int(PIECE * self.n / self.steps_per_sweep))
 
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The precision of the weights."""
-        return self._matrix.dtype
-
     def anneal(
         self, x: Signs, rng: np.random.Generator, n_sweeps: int, heat: float = 1.0, seconds: float = np.inf
-    ) -> Walk:
-        """From the signs x at ``heat`` times the hottest temperature down to the coldest, then to a local optimum.
+    ) -> tuple[Signs, int]:
+        """From the signs x at ``heat`` times the hottest temperature down to the coldest, then at temperature 0.
 
-        With ``seconds`` the temperature falls with the clock instead where that is sooner: it then reaches the
-        coldest at their end.
+        Returns the signs and the number of sweeps. With ``seconds`` the temperature falls with the clock instead where
+        that is sooner: it then reaches the coldest at their end.
         """
-        x = x.astype(self.dtype)
-        gain = x * (self._matrix @ x)
+        x = x.astype(self.matrix.dtype)
+        gain = x * (self.matrix @ x)
         random = rng.integers(1, 2**63, size=1, dtype=np.uint64)
         hot = max(heat * self._hot, self._cold)
         n_sweeps = max(n_sweeps, FEWEST_SWEEPS)
+
+        def sweep(temperatures: FloatArray) -> None:
+            for first in range(0, self.n, self._most_visits):
+                last = min(first + self._most_visits, self.n)
+                state = x, gain, temperatures.astype(x.dtype), self._quantiles, random
+                _sweep(*self._parts, *state, first, last)
+                self._between()
+
         done, began, sweeps = 0.0, time.perf_counter(), 0
         while done < 1.0 - 1e-9:
             step = 1.0 / n_sweeps
@@ -120,25 +118,11 @@ class Annealer:
                 step = max(step, (1.0 - done) * (spent / sweeps) / max(seconds - spent, 1e-9))
             count = max(1, min(self._most_visits // self.n, round((1.0 - done) / step), 1 + sweeps))
             fractions = np.minimum(done + step * np.arange(count), 1.0)
-            temperatures = (hot * (self._cold / hot) ** fractions).astype(self.dtype)
-            for first in range(0, self.n, self._most_visits):
-                last = min(first + self._most_visits, self.n)
-                _sweep(*self._parts, x, gain, temperatures, self._quantiles, random, first, last)
-                self._between()
+            sweep(hot * (self._cold / hot) ** fractions)
             sweeps += count
             done += step * count
-        walk = self.descend(x)
-        return walk._replace(moves=sweeps + walk.moves)
-
-    def descend(self, x: Signs, max_passes: int = MAX_PASSES) -> Walk:
-        """Flips that lower the value, until there are none or ``max_passes`` passes are made."""
-        x = x.astype(np.float64)
-        products = self._descent.products(x)
-        passes, flips = 0, 1
-        while flips and passes < max_passes:
-            flips = self._descent.one_pass(x, products, self._between)
-            passes += 1
-        return Walk(x.astype(np.int8), self.A.value(x), passes)
+        sweep(np.zeros(SWEEPS_AT_ZERO))
+        return x.astype(np.int8), sweeps + SWEEPS_AT_ZERO
 
 
 class AnnealedSearch:
@@ -148,7 +132,8 @@ class AnnealedSearch:
         self, A: Operator, state: SolveState, rng: np.random.Generator, n_starts: int | None, max_sweeps: int | None
     ) -> None:
         self._state, self._rng = state, rng
-        self._annealer = Annealer(A, self._check_time)
+        self._A, self._descent = A, Descent(A)
+        self._annealer = Annealer(A.without_diagonal()[0].sparse if A.diagonal().any() else A.sparse, self._check_time)
         self._fresh_anneals = n_starts or FRESH_ANNEALS
         self._most_fresh = n_starts or MOST_FRESH
         self._has_limit = max_sweeps is None and bool(np.isfinite(state.seconds_left))
@@ -161,10 +146,8 @@ class AnnealedSearch:
         """Anneal until the budget is spent."""
         x = self._random_signs() if start is None else start
         # Annealing forgets the start, so a random one is improved only as far as a first answer needs it.
-        best = self._timed(lambda: self._annealer.descend(x, 1))
-        best = self._timed(
-            lambda: self._annealer.descend(best.x, MAX_PASSES if start is not None else FIRST_PASSES - 1)
-        )
+        best = self._descend(x, 1)
+        best = self._descend(best.x, FIRST_PASSES - 1 if start is None else MAX_PASSES)
         left = self._sweeps_left()
         if left < ONE_ANNEAL_SWEEPS:
             self._state.details["engine"] = ONE_ANNEAL
@@ -221,18 +204,16 @@ class AnnealedSearch:
     def _crossed(self, parents: list[Walk], sweeps: int) -> Walk:
         """A good point among those that the clusters of the parents allow, never worse than the parents."""
         parents = sorted(parents, key=_value)
-        small, cluster = clusters(self._annealer.A, [parent.x for parent in parents])
+        small, cluster = clusters(self._annealer.matrix, [parent.x for parent in parents])
         self._check_time()
         self._spent += 2
-        if small.sparse.nnz == 0:
+        if small.nnz == 0:
             return parents[0]
         annealer = Annealer(small, self._check_time)
-        y = annealer.anneal(np.ones(small.n), self._rng, sweeps, CROSSOVER_HEAT, self._seconds_left())
-        self._spent += y.moves * annealer.steps_per_sweep / self._annealer.steps_per_sweep
-        walk = self._annealer.descend(parents[0].x * y.x[cluster])
-        self._spent += walk.moves
-        self._propose(walk)
-        return min(walk, parents[0], key=_value)
+        ones = np.ones(annealer.n)
+        y, made = annealer.anneal(ones, self._rng, sweeps, CROSSOVER_HEAT, self._seconds_left())
+        self._spent += made * annealer.steps_per_sweep / self._annealer.steps_per_sweep
+        return min(self._descend(parents[0].x * y[cluster]), parents[0], key=_value)
 
     def _fresh(self, sweeps: int) -> Walk:
         return self._anneal(self._random_signs(), sweeps)
@@ -241,23 +222,23 @@ class AnnealedSearch:
         return 2 * self._rng.integers(0, 2, size=self._annealer.n, dtype=np.int8) - 1
 
     def _anneal(self, x: Signs, sweeps: int, heat: float = 1.0) -> Walk:
-        return self._timed(lambda: self._annealer.anneal(x, self._rng, sweeps, heat, self._seconds_left()))
-
-    def _timed(self, work: Callable[[], Walk]) -> Walk:
-        """What ``work`` gives, proposed; its sweeps are counted and tell how long a sweep takes."""
         began = time.perf_counter()
-        walk = work()
-        self._spent += walk.moves
+        x, made = self._annealer.anneal(x, self._rng, sweeps, heat, self._seconds_left())
+        self._spent += made
         # A pause of the machine must not be taken for slow sweeps.
         slowest = SLOWEST * 1e-9 * self._annealer.steps_per_sweep
-        self._seconds_per_sweep = min((time.perf_counter() - began) / walk.moves, slowest)
-        self._propose(walk)
-        return walk
+        self._seconds_per_sweep = min((time.perf_counter() - began) / made, slowest)
+        return self._descend(x)
 
-    def _propose(self, walk: Walk) -> None:
-        if walk.value < self._state.value:
-            self._state.propose(walk.x.astype(np.float64), walk.value)
+    def _descend(self, x: Signs, max_passes: int = MAX_PASSES) -> Walk:
+        """Flips that lower the value, until there are none or ``max_passes`` passes are made."""
+        end = self._descent.descend(x.astype(np.float64), max_passes, self._check_time)
+        value = self._A.value(end)
+        self._spent += 1
+        if value < self._state.value:
+            self._state.propose(end, value)
         self._check_time()
+        return Walk(end.astype(np.int8), value, 0)
 
     def _check_time(self) -> None:
         self._state.check_time("local search", None if self._has_limit else min(1.0, self._spent / self._budget))
@@ -272,26 +253,30 @@ class AnnealedSearch:
         return int(self._seconds_left() / self._seconds_per_sweep if self._has_limit else self._budget - self._spent)
 
 
-def clusters(A: Operator, parents: Sequence[Signs]) -> tuple[Operator, NDArray[np.int32]]:
-    """The problem in one sign for each cluster of ``parents``, without a diagonal, and the cluster of each variable.
+def clusters(matrix: sp.csr_array, parents: Sequence[Signs]) -> tuple[sp.csr_array, NDArray[np.int32]]:
+    """The problem in one sign for each cluster of ``parents``, and the cluster of each variable; O(nonzeros).
 
-    All +1 is the first parent. The cost is O(nonzeros).
+    All +1 is the first parent. No diagonal in, none out.
 
-    >>> chain = Structured(np.eye(4, k=1) + np.eye(4, k=-1))
+    >>> chain = sp.csr_array(np.eye(4, k=1) + np.eye(4, k=-1))
     >>> small, cluster = clusters(chain, [np.array([1.0, -1.0, 1.0, -1.0]), np.array([1.0, -1.0, -1.0, 1.0])])
     >>> cluster, small.toarray()
     (array([0, 0, 1, 1], dtype=int32), array([[ 0., -1.],
            [-1.,  0.]]))
     """
-    key = np.zeros(A.n, np.int64)
+    x, key = parents[0], np.zeros(matrix.shape[0], np.int64)
     for other in parents[1:]:
-        key = 2 * key + (other == parents[0])
-    rows, columns = np.repeat(np.arange(A.n), np.diff(A.sparse.indptr)), A.sparse.indices
+        key = 2 * key + (other == x)
+    rows, columns = np.repeat(np.arange(len(x)), np.diff(matrix.indptr)), matrix.indices
     together = key[rows] == key[columns]
-    joined = sp.csr_array((together[together], (rows[together], columns[together])), shape=A.shape)
-    count, cluster = connected_components(joined, directed=False)
-    C = sp.csr_array((parents[0].astype(np.float64), cluster, np.arange(A.n + 1)), shape=(A.n, count))
-    return A.congruent(C).without_diagonal()[0], cluster
+    joined = sp.coo_array((together[together], (rows[together], columns[together])), shape=matrix.shape)
+    count, cluster = connected_components(joined.tocsr(), directed=False)
+    i, j = cluster[rows], cluster[columns]
+    between = i != j
+    weights = (matrix.data * x[rows] * x[columns])[between]
+    small = sp.coo_array((weights, (i[between], j[between])), shape=(count, count)).tocsr()
+    small.eliminate_zeros()
+    return small, cluster
 
 
 def _in_units(matrix: sp.csr_array) -> NDArray[Any]:
