@@ -14,6 +14,7 @@ quarter for the certificate. Points and bounds on the way are proposed after 8, 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -55,27 +56,25 @@ def relax_general(
     return _Solve(A, tolerance, rng, state, on_the_way).result(rank)
 
 
+@dataclass
 class _Solve:
     """The state of one relaxation."""
 
-    def __init__(
-        self,
-        A: Operator,
-        tolerance: Tolerance,
-        rng: np.random.Generator,
-        state: SolveState,
-        on_the_way: Callable[[Array], Any] | None,
-    ) -> None:
-        self.A, self.tolerance, self.rng, self.state, self.on_the_way = A, tolerance, rng, state, on_the_way
-        self.early_rng = rng.spawn(1)[0]
+    A: Operator
+    tolerance: Tolerance
+    rng: np.random.Generator
+    state: SolveState
+    on_the_way: Callable[[Array], Any] | None
+
+    def __post_init__(self) -> None:
+        A, state = self.A, self.state
+        self.early_rng = self.rng.spawn(1)[0]
         self.limit = state.seconds + state.seconds_left
         self.most_columns = int(np.sqrt(2 * A.n)) + 8  # every minimum with more columns is global
         kinds: Any = (MixingSweeps if A.rows.on_host else DeviceSweeps) if A.is_sparse else QuasiNewton
         self.steps = kinds(A)
         self.trace = float(A.diagonal().sum())
-        self.made = 0
-        self.next_early = FIRST_EARLY
-        self.gain = np.inf
+        self.made, self.next_early, self.gain = 0, FIRST_EARLY, np.inf
         self.best = Certificate(-np.inf, np.empty(0), "none")
 
     def result(self, rank: int) -> Relaxation:

@@ -11,28 +11,15 @@ import numpy as np
 import scipy.linalg as la
 
 from hashlearn.bqp.eigen import CheckTime, no_check
-from hashlearn.bqp.operators import Dense, Operator
+from hashlearn.bqp.operators import Operator
 from hashlearn.bqp.sdr.certificate import factored_bound
 from hashlearn.bqp.sdr.rounding import Relaxation, Tolerance
 from hashlearn.bqp.sdr.steps import unit_rows
 from hashlearn.core.arrays import FloatArray
-from hashlearn.core.threads import one_blas_thread
 
 MOST_STEPS = 60
 GAP_SHARE = 0.3  # of the tolerance; the rest is for the margins of the proof
 SHORTER, INSIDE = 0.8, 0.95  # factors of a step that would leave the cone
-
-
-def dense_bound(array: FloatArray, tol: float = 1e-4) -> float:
-    """A proven lower bound on xᵀAx over signs x, within ``tol`` (relative) of the relaxation's value.
-
-    >>> ring = np.roll(np.eye(5), 1, axis=0) + np.roll(np.eye(5), -1, axis=0)
-    >>> round(dense_bound(ring, 1e-6), 3)
-    -8.09
-    """
-    A = Dense.unchecked(np.ascontiguousarray(array, dtype=np.float64))
-    with one_blas_thread():
-        return relax_small(A, Tolerance(tol, A.scale(), MOST_STEPS)).bound
 
 
 def relax_small(A: Operator, tolerance: Tolerance, check_time: CheckTime = no_check) -> Relaxation:

@@ -268,37 +268,12 @@ def _greedy_colors(indices, indptr):  # type: ignore[no-untyped-def]
     return colors
 
 
-@njit(cache=True, nogil=True, fastmath=FAST, inline="always")
-def _step(g, V, i, omega, norms):  # type: ignore[no-untyped-def]
-    """The over-relaxed step of row i, given g_i (which is overwritten); returns 2(‖g_i‖ + v_iᵀg_i).
-
-    Numba inlines it. As a call, it rounded differently after compilation and after loading from the cache.
-    """
-    k = V.shape[1]
-    square, dot = 0.0, 0.0
-    for c in range(k):
-        square += g[c] * g[c]
-        dot += g[c] * V[i, c]
-    norm = np.sqrt(square)
-    norms[i] = norm
-    if norm == 0.0:
-        return 0.0
-    along, back = -omega / norm, omega - 1.0
-    square = 0.0
-    for c in range(k):
-        g[c] = along * g[c] - back * V[i, c]
-        square += g[c] * g[c]
-    factor = 1.0 / np.sqrt(square)
-    for c in range(k):
-        V[i, c] = factor * g[c]
-    return 2.0 * (norm + dot)
-
-
 @njit(cache=True, nogil=True, fastmath=FAST)
 def _sweep(data, indices, indptr, diagonal, V, norms, omega, order):  # type: ignore[no-untyped-def]
+    """The over-relaxed steps of the rows in ``order``, in V; returns the sum of 2(‖g_i‖ + v_iᵀg_i) before each."""
     k = V.shape[1]
     g = np.empty(k, V.dtype)
-    total = 0.0
+    gain, back = 0.0, omega - 1.0
     for i in order:
         a = V.dtype.type(-diagonal[i])
         for c in range(k):
@@ -307,5 +282,19 @@ def _sweep(data, indices, indptr, diagonal, V, norms, omega, order):  # type: ig
             a, j = V.dtype.type(data[q]), indices[q]
             for c in range(k):
                 g[c] += a * V[j, c]
-        total += _step(g, V, i, omega, norms)
-    return total
+        square, dot = 0.0, 0.0
+        for c in range(k):
+            square += g[c] * g[c]
+            dot += g[c] * V[i, c]
+        norms[i] = norm = np.sqrt(square)
+        if norm == 0.0:
+            continue
+        gain += 2.0 * (norm + dot)
+        along, square = -omega / norm, 0.0
+        for c in range(k):
+            g[c] = along * g[c] - back * V[i, c]
+            square += g[c] * g[c]
+        factor = 1.0 / np.sqrt(square)
+        for c in range(k):
+            V[i, c] = factor * g[c]
+    return gain
