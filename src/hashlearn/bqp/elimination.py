@@ -8,9 +8,9 @@ up to the constants, and no more edges. Each of its points stands for one that i
 Forests and rings are solved by this alone, and a random 3-regular graph keeps 60 % of its nodes. There the relaxation
 of the smaller problem is tighter too, as it takes the best sign x_i, not the best unit vector.
 
-The same lines run on three kinds of numbers. Integers stay exact: the problem is multiplied by a power of two first,
-and a variable whose new weights would need more digits stays. A small problem that float64 would round is eliminated in
-fractions. For other numbers ``slack`` bounds the rounding. Cost: O(nonzeros).
+Numbers are floats or, where float64 would round those of a small problem, fractions. Integers stay exact as floats: all
+weights are multiples of one power of two, the grid, and a variable whose new weights would not be stays. For other
+numbers ``slack`` bounds the rounding. Cost: O(nonzeros).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MOST_NEIGHBORS = 3
 MOST_BROUGHT_FORWARD = 16
 ROUNDINGS = 64.0  # of one elimination, in units of EPS · (its weights + the weights that it changes), at most
 
-Number = Any  # int, float or Fraction
+Number = Any  # float or Fraction
 
 
 def eliminate(A: Operator, form: ExactForm | None = None) -> Step | None:
@@ -51,41 +51,37 @@ def eliminate(A: Operator, form: ExactForm | None = None) -> Step | None:
     if np.diff(A.sparse.indptr).min() > MOST_NEIGHBORS + 1:  # one may be on the diagonal
         return None
     matrix = A.sparse.tocoo()
-    (i, j), weights = matrix.coords, matrix.data
-    unit, whole = 1.0, A.is_exact() and (form is None or form.rounding == 0.0)
-    if whole:
+    (i, j), weights = matrix.coords, matrix.data.tolist()
+    grid = 0.0
+    if A.is_exact() and (form is None or form.rounding == 0.0):
         # The sum of all magnitudes never grows, and no constant is larger.
-        total = max(float(A.magnitudes().sum()), 1.0)
-        unit = math.ldexp(1.0, -max(0, math.floor(math.log2(0.25 * LARGEST_EXACT / total))))
-        graph = _Graph(A.n, i, j, (weights / unit).astype(np.int64).tolist())
+        digits = math.floor(math.log2(0.25 * LARGEST_EXACT / max(A.total_magnitude(), 1.0)))
+        grid = math.ldexp(1.0, -max(0, digits))
     elif form is not None and len(weights) <= EXACTLY_ELIMINATED_ENTRIES:
         i, j, integers, exponent = form.entries
-        graph = _Graph(A.n, i, j, [Fraction(2) ** exponent * integer for integer in integers])
+        weights = [Fraction(2) ** exponent * integer for integer in integers]
     else:
         form = None
-        graph = _Graph(A.n, i, j, weights.tolist())
-    graph.eliminate(whole, negligible=4.0 * EPS if form is None and not whole else 0.0)
+    is_rounded = form is None and not grid
+    graph = _Graph(A.n, i, j, weights)
+    graph.eliminate(grid, negligible=4.0 * EPS if is_rounded else 0.0)
     if not graph.eliminated:
         return None
-    left = np.array([k for k in range(A.n) if k not in graph.eliminated])
+    left = np.setdiff1d(np.arange(A.n), list(graph.eliminated))
     i, j, numbers = graph.entries(left)
-    constant = graph.constant
-    if whole:  # as few digits as possible
-        factor = math.gcd(constant, int(1.0 / unit), *numbers)
-        constant, numbers, unit = constant // factor, [number // factor for number in numbers], unit * factor
+    unit, constant = 1.0, graph.constant
+    if grid:  # integers of as few digits as possible
+        unit = grid * math.gcd(*(int(number / grid) for number in (1.0, constant, *numbers)))
+        constant, numbers = constant / unit, [number / unit for number in numbers]
     B = sp.csr_array((np.array(numbers, dtype=float), (i, j)), shape=(len(left), len(left)))
     B.sort_indices()
-    rounding = 0.0 if whole else EPS * (float(np.abs(B.data).sum()) + abs(float(constant)))
-    slack = rounding
-    if form is None and not whole:
-        slack = ROUNDINGS * EPS * (graph.size + abs(constant))
-    elif form is not None:
+    rounding = 0.0 if grid else EPS * (float(np.abs(B.data).sum()) + abs(float(constant)))
+    slack = ROUNDINGS * EPS * (graph.size + abs(constant)) if is_rounded else rounding
+    if form is not None:
         slack += form.rounding
-        form = ExactForm(len(left), partial(_integers, i, j, numbers), form.zero / Fraction(unit) + constant, rounding)
-
-    def expand(z: FloatArray) -> FloatArray:
-        return graph.completed(left, z)
-
+        zero = form.zero / Fraction(unit) + Fraction(constant)
+        form = ExactForm(len(left), partial(_integers, i, j, numbers), zero, rounding)
+    expand = partial(graph.signs, left)
     return Step(Structured.unchecked(B), expand, lambda x: x[left], float(constant), slack, unit, form)
 
 
@@ -94,8 +90,8 @@ class _Graph:
 
     def __init__(self, n: int, i: IntArray, j: IntArray, weights: Iterable[Number]) -> None:
         self.edges: list[dict[int, Number]] = [{} for _ in range(n)]
-        self.constant: Number = 0
         self.eliminated: dict[int, dict[int, Number]] = {}  # in order; the edges of each at that time
+        self.constant: Number = 0
         self.size: Number = 0  # of all numbers that were added
         for a, b, weight in zip(i.tolist(), j.tolist(), weights, strict=True):
             if a == b:
@@ -103,13 +99,13 @@ class _Graph:
             elif weight:
                 self.edges[a][b] = self.edges[a].get(b, 0) + weight
 
-    def eliminate(self, whole: bool, negligible: float) -> None:
+    def eliminate(self, grid: float, negligible: float) -> None:
         """Eliminate variables of few neighbors, those with the fewest first, until one variable is left.
 
-        ``whole``: a variable stays if a new weight would not be an integer. A new weight below the fraction
+        With a ``grid`` a variable stays if a new weight would not be a multiple of it. A new weight below the fraction
         ``negligible`` of the old ones is left out.
         """
-        edges, eliminated = self.edges, self.eliminated
+        edges = self.edges
         candidates: list[list[int]] = [[] for _ in range(MOST_NEIGHBORS + 1)]  # by their number of neighbors
 
         def enlist(variables: Iterable[int]) -> None:
@@ -118,30 +114,31 @@ class _Graph:
                     candidates[len(edges[k])].append(k)
 
         enlist(range(len(edges) - 1, -1, -1))
-        while any(candidates) and len(eliminated) < len(edges) - 1:
+        while any(candidates) and len(self.eliminated) < len(edges) - 1:
             degree = next(k for k, stack in enumerate(candidates) if stack)
             i = candidates[degree].pop()
             near = edges[i]
-            if i in eliminated or len(near) != degree:
+            if i in self.eliminated or len(near) != degree:
                 continue  # a variable is listed anew whenever its neighbors change
             names, (w0, w1, w2) = list(near), [*near.values(), 0, 0, 0][:3]
             # −|w·x| where all signs agree, and where one of them differs from the two others
             same, f0, f1, f2 = -abs(w0 + w1 + w2), -abs(w1 + w2 - w0), -abs(w0 - w1 + w2), -abs(w0 + w1 - w2)
             total = same + f0 + f1 + f2
+            # pairs, and four times their weights
             new = [(0, 1, 2 * (same + f2) - total), (0, 2, 2 * (same + f1) - total), (1, 2, 2 * (same + f0) - total)]
-            new = new[: degree * (degree - 1) // 2]  # pairs, and four times their weights
-            if whole and any(weight % 4 for _, _, weight in new):
+            new = new[: degree * (degree - 1) // 2]
+            if grid and any(weight % (4.0 * grid) for _, _, weight in new):
                 continue
             size = abs(w0) + abs(w1) + abs(w2)
             self.size += size
+            self.eliminated[i], edges[i] = near, {}
             if names:
-                self.constant += total // 2 if whole else total / 2
-            eliminated[i], edges[i] = near, {}
+                self.constant += total / 2
             for name in names:
                 del edges[name][i]
             for p, q, weight in new:
                 if abs(weight) > 4 * negligible * size:
-                    self._add(names[p], names[q], weight // 4 if whole else weight / 4)
+                    self._add(names[p], names[q], weight / 4)
             for name in names:
                 enlist([name])
                 if len(edges[name]) <= MOST_BROUGHT_FORWARD:
@@ -157,26 +154,25 @@ class _Graph:
 
     def entries(self, left: IntArray) -> tuple[IntArray, IntArray, list[Number]]:
         """Rows, columns and weights of the matrix of the variables that are left."""
-        place = dict(zip(left.tolist(), range(len(left)), strict=True))
-        counts = [len(self.edges[k]) for k in place]
-        columns = [place[b] for k in place for b in self.edges[k]]
-        weights = [weight for k in place for weight in self.edges[k].values()]
-        return np.repeat(np.arange(len(left)), counts), np.array(columns, dtype=np.int64), weights
+        edges = [self.edges[k] for k in left]
+        columns = np.array([b for near in edges for b in near], dtype=np.int64)
+        rows = np.repeat(np.arange(len(left)), [len(near) for near in edges])
+        return rows, np.searchsorted(left, columns), [weight for near in edges for weight in near.values()]
 
-    def completed(self, left: IntArray, z: FloatArray) -> FloatArray:
+    def signs(self, left: IntArray, z: FloatArray) -> FloatArray:
         """Signs of all variables: z for those that are left, and the best for the others, the last one first."""
-        x = [1] * len(self.edges)
-        for k, sign in zip(left.tolist(), z.tolist(), strict=True):
-            x[k] = int(sign)
+        x = np.ones(len(self.edges))
+        x[left] = z
+        signs = x.tolist()
         for i, near in reversed(self.eliminated.items()):
-            if sum(weight * x[k] for k, weight in near.items()) > 0:
-                x[i] = -1
-        return np.array(x, dtype=float)
+            if sum(weight * signs[k] for k, weight in near.items()) > 0:
+                signs[i] = -1.0
+        return np.array(signs)
 
 
-def _integers(i: IntArray, j: IntArray, fractions: list[Number]) -> Entries:
+def _integers(i: IntArray, j: IntArray, numbers: list[Number]) -> Entries:
     """Entries of an `ExactForm`; the denominators of these numbers are powers of two."""
-    numbers = [Fraction(number) for number in fractions]
-    power = max((number.denominator for number in numbers), default=1)
-    whole = np.array([int(number * power) for number in numbers] + [0], dtype=object)[:-1]
+    fractions = [Fraction(number) for number in numbers]
+    power = max((fraction.denominator for fraction in fractions), default=1)
+    whole = np.array([int(fraction * power) for fraction in fractions] + [0], dtype=object)[:-1]
     return i, j, whole, 1 - power.bit_length()
