@@ -6,6 +6,7 @@ A solver *proposes* points and bounds and *checks the time* between steps. When 
 
 from __future__ import annotations
 
+import copy
 import math
 import threading
 import time
@@ -27,7 +28,6 @@ from hashlearn.core.thresholds import LARGEST_ENUMERATED
 
 TRACE_LIMIT = 10_000
 SECONDS_BETWEEN_REPORTS = 0.1
-DIVIDED_ROWS = 4096  # rows of a sparse A whose divisors are found at once
 
 
 class AtMost(float):
@@ -56,9 +56,15 @@ class Lattice(NamedTuple):
         """The lattice of a dense or sparse A whose values are computed without rounding; None for others."""
         if A.is_low_rank or A.rank or not A.rows.on_host or not A.is_exact():
             return None
-        rows = (A @ np.ones(A.n) - A.diagonal()).astype(np.int64)
-        step = 4 * int(np.gcd.reduce(rows, initial=2 * _common_divisor(A)))
-        return cls(int(A.value(np.ones(A.n))), step) if step else None
+        couplings, diagonal = A.without_diagonal()
+        sums = couplings @ np.ones(A.n)
+        divisor = 0
+        for entries in couplings.array if A.is_dense else [couplings.sparse.data]:
+            divisor = int(np.gcd.reduce(entries.astype(np.int64), initial=divisor))
+            if divisor == 1:
+                break
+        step = 4 * int(np.gcd.reduce(sums.astype(np.int64), initial=2 * divisor))
+        return cls(int(sums.sum() + diagonal.sum()), step) if step else None
 
     def raised(self, bound: float) -> float:
         """The smallest value of the lattice that is not below ``bound``: no x has a value between them."""
@@ -66,23 +72,6 @@ class Lattice(NamedTuple):
             return bound
         steps = math.ceil((Fraction(bound) - self.base) / self.step)
         return max(bound, float(self.base + steps * self.step))
-
-
-def _common_divisor(A: Operator) -> int:
-    """The greatest common divisor of the entries off the diagonal; 0 if they are all 0. Ends early at 1."""
-    found, at_once = 0, 1 if A.is_dense else DIVIDED_ROWS
-    for first in range(0, A.n, at_once):
-        if A.is_dense:
-            entries = np.delete(A.array[first], first)
-        else:
-            a, b = A.sparse.indptr[first], A.sparse.indptr[min(first + at_once, A.n)]
-            counts = np.diff(A.sparse.indptr[first : first + at_once + 1])
-            rows = np.repeat(np.arange(first, first + len(counts)), counts)
-            entries = A.sparse.data[a:b][A.sparse.indices[a:b] != rows]
-        found = int(np.gcd.reduce(entries.astype(np.int64), initial=found))
-        if found == 1:
-            break
-    return found
 
 
 class Solver(ABC):
@@ -163,8 +152,7 @@ class SolveState:
 
         Its `check_time` raises `OutOfTime` once ``ended()`` is true.
         """
-        fork = SolveState.__new__(SolveState)
-        fork.__dict__.update(self.__dict__)
+        fork = copy.copy(self)
         fork.method, fork.details, fork.trace = method, {}, []
         fork.x, fork.value, fork.bound, fork.exact_bound = None, np.inf, -np.inf, None
         fork._progress, fork._parent, fork._ended = None, self, ended
@@ -231,12 +219,12 @@ class SolveState:
         A fraction is a bound for ``exact``, a float one for the float64 operator A. If A holds integers, the bound is
         raised to the next value that xᵀAx can take.
         """
+        if self._parent is not None:
+            self._parent.propose_bound(bound)
         if isinstance(bound, Fraction):
+            assert self.exact is not None
             with self._lock:
                 self.exact_bound = bound if self.exact_bound is None else max(bound, self.exact_bound)
-                if self._parent is not None:
-                    self._parent.propose_bound(bound)
-            assert self.exact is not None
             bound = float_at_most(bound - Fraction(self.exact.rounding))
         if self._lattice is not None:
             bound = self._lattice.raised(bound)
@@ -245,8 +233,6 @@ class SolveState:
                 return False
             self.bound = float(bound)
             self._extend_trace()
-            if self._parent is not None:
-                self._parent.propose_bound(bound)
         return True
 
     def record(self, **values: float | None) -> None:
@@ -262,7 +248,7 @@ class SolveState:
     def check_time(self, stage: str, fraction: float | None = None) -> None:
         """Call the progress callback, ten times a second at most; raise `OutOfTime` past the time limit."""
         self._stage = stage
-        self._report(stage, fraction)
+        (self._parent or self)._report(stage, fraction)
         if self._ended() or self.is_late:
             raise OutOfTime
 
@@ -271,10 +257,8 @@ class SolveState:
         self._call(self._stage, 1.0)
 
     def _report(self, stage: str, fraction: float | None) -> None:
-        if self._parent is not None:
-            self._parent._stage = stage
-            self._parent._report(stage, fraction)
-        elif threading.get_ident() == self._thread and (now := time.perf_counter()) >= self._next_report:
+        self._stage = stage
+        if threading.get_ident() == self._thread and (now := time.perf_counter()) >= self._next_report:
             self._next_report = now + SECONDS_BETWEEN_REPORTS
             if self._limit is not None:
                 fraction = min(max(1.0 - self.seconds_left / self._limit, 0.0), 1.0)
