@@ -100,7 +100,7 @@ def _peer(task: Task, begin: Callable[[], None]) -> dict[str, Any]:
     peak = answer.peak_bytes or peak_rss()
     bound = certified_bound(A, answer.dual)
     return {
-        "seconds": answer.seconds,
+        "seconds": answer.solution.seconds,
         "bound": bound,
         "relaxation_value": answer.value,
         "relaxation_gap": certified_gap(answer.value, bound),

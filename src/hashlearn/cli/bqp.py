@@ -103,7 +103,7 @@ def _report(file: Path, answer: Answer) -> dict[str, Any]:
         "bound": _finite(answer.bound),
         "gap": _finite(answer.gap),
         "status": str(answer.status),
-        "seconds": answer.seconds,
+        "seconds": answer.solution.seconds,
     }
 
 
@@ -125,6 +125,6 @@ def _text(answer: Answer) -> str:
             (names[1], proof if math.isfinite(bound) else "none"),
             ("gap", percent(answer.gap, 3)),
             ("status", str(answer.status)),
-            ("seconds", seconds(answer.seconds)),
+            ("seconds", seconds(answer.solution.seconds)),
         ]
     )

@@ -69,16 +69,6 @@ class Answer:
         self.__dict__.update({word: self.objective, **dict.fromkeys(names, self.values)})
 
     @property
-    def seconds(self) -> float:
-        """Wall-clock time of the solve."""
-        return self.solution.seconds
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What was done to the input: parallel edges summed, self-loops left out."""
-        return self.problem.notes
-
-    @property
     def lower_bound(self) -> float:
         """The optimum is at least this: the bound, or the objective if the largest is sought."""
         return self.objective if self.problem.maximize else self.bound
@@ -99,18 +89,11 @@ class Answer:
         return (
             f"Answer({WORDS[self.problem.sense][0]}={self.objective:.10g}, {side}={self.bound:.10g}, "
             f"gap={self.gap:.3g}, status={self.status.value!r}, n={self.problem.n}, "
-            f"method={self.solution.method!r}, seconds={self.seconds:.3g})"
+            f"method={self.solution.method!r}, seconds={self.solution.seconds:.3g})"
         )
 
 
-def max_cut(
-    graph: Any,
-    *,
-    weight: str = "weight",
-    nodes: Iterable[Hashable] | None = None,
-    fixed: Mapping[Any, int] | None = None,
-    **options: Any,
-) -> Answer:
+def max_cut(graph: Any, *, weight: str = "weight", nodes: Iterable[Hashable] | None = None, **options: Any) -> Answer:
     """Find a large cut of a graph, and prove that no cut is larger than a bound.
 
     Parameters
@@ -124,9 +107,8 @@ def max_cut(
         Parallel edges are summed, and a warning says so. Self-loops are in no cut. A graph without nodes has the cut 0.
     weight : the edge attribute of networkx that holds the weights
     nodes : all nodes of an edge list, in order, to keep nodes without edges
-    fixed : sides that are given, as ``{node: 1 or -1}``
-    **options : passed to `solve`: ``method``, ``time_limit``, ``random_state``, ``max_iter``, ``verbose``; ``x0``
-        with sides and ``progress`` are in the words of the graph
+    **options : passed to `solve`: ``method``, ``time_limit``, ``random_state``, ``max_iter``, ``verbose``; and in the
+        words of the graph ``fixed`` (sides that are given, as ``{node: 1 or -1}``), ``x0`` (sides) and ``progress``
 
     Returns
     -------
@@ -142,7 +124,7 @@ def max_cut(
     >>> answer.sides["a"] != answer.sides["b"] != answer.sides["c"]
     True
     """
-    return solve_problem(max_cut_problem(graph, weight=weight, nodes=nodes), fixed=fixed, **options)
+    return solve_problem(max_cut_problem(graph, weight=weight, nodes=nodes), **options)
 
 
 def qubo(
@@ -151,7 +133,6 @@ def qubo(
     linear: Any = None,
     offset: float = 0.0,
     sense: Literal["min", "max"] = "min",
-    fixed: Mapping[Any, int] | None = None,
     **options: Any,
 ) -> Answer:
     """Minimize (or maximize) zᵀQz + linearᵀz + offset over z of 0 and 1, with a proven bound.
@@ -167,9 +148,9 @@ def qubo(
     linear : linear coefficients, as an array for a matrix or as a dict for a dict; None for 0
     offset : a constant
     sense : "min" or "max"
-    fixed : variables that are given, as ``{label: 0 or 1}`` (for a matrix the label is the index)
-    **options : passed to `solve`: ``method``, ``time_limit``, ``random_state``, ``max_iter``, ``verbose``; ``x0``
-        with values 0 and 1 and ``progress`` are in the words of the QUBO
+    **options : passed to `solve`: ``method``, ``time_limit``, ``random_state``, ``max_iter``, ``verbose``; and in the
+        words of the QUBO ``fixed`` (values that are given, as ``{label: 0 or 1}``; for a matrix the label is the
+        index), ``x0`` (values 0 and 1) and ``progress``
 
     Returns
     -------
@@ -185,15 +166,13 @@ def qubo(
     >>> bqp.qubo([[2, -3], [0, 1]], sense="max", method="exact").assignment.tolist()
     [1, 0]
     """
-    return solve_problem(qubo_problem(Q, linear=linear, offset=offset, sense=sense), fixed=fixed, **options)
+    return solve_problem(qubo_problem(Q, linear=linear, offset=offset, sense=sense), **options)
 
 
 def ising(
     h: Any = None,
     J: Any = None,
     offset: float = 0.0,
-    *,
-    fixed: Mapping[Any, int] | None = None,
     **options: Any,
 ) -> Answer:
     """Minimize Σ h_i s_i + Σ J_ij s_i s_j + offset over spins s of −1 and +1, with a proven bound.
@@ -205,8 +184,7 @@ def ising(
         Every entry counts, as in dimod: a pair has the coefficient of (u, v) plus that of (v, u). A symmetric array
         counts every pair twice; pass ``np.triu(J)`` if that is not meant.
     offset : a constant
-    fixed : spins that are given, as ``{label: -1 or 1}``
-    **options : as for `qubo`
+    **options : as for `qubo`, with spins −1 and 1
 
     Returns
     -------
@@ -220,17 +198,17 @@ def ising(
     >>> answer.energy, answer.status.value, answer.spins
     (-3.5, 'optimal', {'a': -1, 'b': 1, 'c': 1})
     """
-    return solve_problem(ising_problem(h, J, offset), fixed=fixed, **options)
+    return solve_problem(ising_problem(h, J, offset), **options)
 
 
-def solve_problem(problem: Problem, *, fixed: Mapping[Any, int] | None = None, **options: Any) -> Answer:
+def solve_problem(problem: Problem, **options: Any) -> Answer:
     """Solve a `Problem`, for example from a file, and answer in its own words.
 
     Parameters
     ----------
     problem : from `read_problem`, `max_cut_problem`, `qubo_problem` or `ising_problem`
-    fixed : variables that are given, as ``{label: value}``
-    **options : passed to `solve`; ``x0`` (values of the variables) and ``progress`` are in the problem's words
+    **options : passed to `solve`; ``fixed`` (as ``{label: value}``), ``x0`` (values of the variables) and ``progress``
+        are in the problem's words
 
     Examples
     --------
@@ -243,14 +221,9 @@ def solve_problem(problem: Problem, *, fixed: Mapping[Any, int] | None = None, *
         if name not in known:
             hint = "; use sense='max'" if (name, problem.sense) == ("maximize", "qubo") else did_you_mean(name, known)
             raise TypeError(f"unexpected keyword argument {name!r}{hint}")
-    if fixed is not None:
-        if not isinstance(fixed, Mapping):
-            raise TypeError(f"fixed must be a dict from label to value, got {type(fixed).__name__}")
-        options["fixed"] = _signs(problem, fixed, "fixed") if fixed else {}
-    if options.get("x0") is not None:
-        options["x0"] = _start(problem, options["x0"])
-    if options.get("progress") is not None:
-        options["progress"] = _in_words(problem, options["progress"])
+    for name, translated in (("fixed", _fixed_signs), ("x0", _start), ("progress", _in_words)):
+        if options.get(name) is not None:
+            options[name] = translated(problem, options[name])
     solution = solve(problem.operator, **options)
     values, status = problem.assignment(solution.x), solution.status
     objective, bound, gap, optimal = problem.evaluate(values), problem.objective_bound(-math.inf), math.inf, False
@@ -271,6 +244,12 @@ def _in_words(problem: Problem, progress: Callable[[SolverProgress], Any]) -> Ca
         progress(dataclasses.replace(state, value=value, bound=bound))
 
     return report
+
+
+def _fixed_signs(problem: Problem, fixed: Any) -> dict[int, int]:
+    if not isinstance(fixed, Mapping):
+        raise TypeError(f"fixed must be a dict from label to value, got {type(fixed).__name__}")
+    return _signs(problem, fixed, "fixed") if fixed else {}
 
 
 def _start(problem: Problem, x0: Any) -> FloatArray:

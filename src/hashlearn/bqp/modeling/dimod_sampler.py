@@ -93,7 +93,7 @@ class DimodSampler:
             "bound": best.bound if math.isfinite(best.bound) else None,
             "gap": best.gap if math.isfinite(best.gap) else None,
             "status": best.status.value,
-            "seconds": sum(answer.seconds for answer in answers),
+            "seconds": sum(answer.solution.seconds for answer in answers),
             "method": best.solution.method,
         }
         samples, energies = [answer.values for answer in answers], [answer.energy for answer in answers]

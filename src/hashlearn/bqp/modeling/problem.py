@@ -35,13 +35,12 @@ from hashlearn.core.thresholds import DENSE_SHARE
 Sense: TypeAlias = Literal["max-cut", "qubo", "ising"]
 SENSES: tuple[Sense, ...] = ("max-cut", "qubo", "ising")
 
-# The factor that makes h and J integers where all weights are.
-_FACTOR: dict[Sense, int] = {"max-cut": 2, "qubo": 4, "ising": 1}
-# The parts of a pair's weight, and of a single variable's, that go into the constant C.
-_CONSTANT_SHARES: dict[Sense, tuple[Fraction, Fraction]] = {
-    "max-cut": (Fraction(1, 2), Fraction(0)),
-    "qubo": (Fraction(1, 4), Fraction(1, 2)),
-    "ising": (Fraction(0), Fraction(0)),
+# The factor that makes h and J integers where all weights are, and the parts of a pair's weight, and of a single
+# variable's, that go into the constant C.
+_SHARES: dict[Sense, tuple[int, Fraction, Fraction]] = {
+    "max-cut": (2, Fraction(1, 2), Fraction(0)),
+    "qubo": (4, Fraction(1, 4), Fraction(1, 2)),
+    "ising": (1, Fraction(0), Fraction(0)),
 }
 # Weights below this fraction of the largest are left out of A: their squares could underflow in a solver, and all of
 # them together are far less than the rounding that is counted anyway.
@@ -50,8 +49,6 @@ NEGLIGIBLE = 2.0**-120
 LARGEST_SUM = 2**50
 # Weights that add up to more could overflow float64 in a multiple of their sum.
 LARGEST_TOTAL = 2.0**1018
-# This many entries are tested first, because they are enough to recognize most arrays of fractions.
-FIRST = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,13 +224,17 @@ class Problem:
             half.resize(n, n)
         A = half + half.T
         operator = Dense.unchecked(A.toarray()) if A.nnz > DENSE_SHARE * A.shape[0] ** 2 else Sparse(A)
-        on_pairs, alone = _CONSTANT_SHARES[self.sense]
+        factor, on_pairs, alone = _SHARES[self.sense]
         constant = on_pairs * sum_of(self.w[pair].tolist()) + alone * sum_of(self.w[~pair].tolist())
         constant += Fraction(self.offset)
-        slope = sign * Fraction(2) ** exponent * divisor / (2 * _FACTOR[self.sense])
+        slope = sign * Fraction(2) ** exponent * divisor / (2 * factor)
         # `solve` takes the integers of a rounded A from the weights.
         make = ExactForm.of_floats(A).make if is_exact else partial(_integer_entries, self, exponent, sign)
-        rounding = 0.0 if is_exact else _rounding(self)
+        rounding = 0.0
+        if not is_exact:  # in the constant and in A, whose entries sum at most so many weights as a variable has terms
+            terms = int(np.bincount(np.append(self.i, self.j)).max())
+            # Halves of the smallest floats are rounded too, by less than the last summand.
+            rounding = 4.0 * EPS * (terms + 5) * float(np.abs(self.w).sum()) + len(self.w) * 5e-324
         operator.form = ExactForm(operator.n, make, constant / slope, float_at_least(Fraction(rounding) / abs(slope)))
         return _Form(operator, constant, slope, rounding)
 
@@ -248,7 +249,7 @@ class _Form(NamedTuple):
 
 
 def _half(problem: Problem, w: NDArray[Any]) -> tuple[IntArray, IntArray, NDArray[Any]]:
-    """The entries of A above its diagonal, times `_FACTOR`, for these weights; those of one place add up."""
+    """The entries of A above its diagonal for these weights, times the factor of `_SHARES`; equal places add up."""
     pair = problem.i != problem.j
     i, j, couplings = problem.i[pair], problem.j[pair], w[pair]
     variables, fields = [problem.i[~pair]], [w[~pair]]
@@ -268,13 +269,6 @@ def _integer_entries(problem: Problem, exponent: int, sign: int) -> Entries:
     return np.append(i, j), np.append(j, i), np.append(entries, entries), own - exponent
 
 
-def _rounding(problem: Problem) -> float:
-    """Bound on the rounding in the constant and in A, whose entries sum at most ``terms`` weights each."""
-    terms = int(np.bincount(np.append(problem.i, problem.j)).max())
-    # Halves of the smallest floats are rounded too, by less than the last summand.
-    return 4.0 * EPS * (terms + 5) * float(np.abs(problem.w).sum()) + len(problem.w) * 5e-324
-
-
 def common_exponent(w: FloatArray) -> int | None:
     """The largest e such that all w are integers times 2^e, if their absolute sum is then small enough; else None.
 
@@ -284,8 +278,6 @@ def common_exponent(w: FloatArray) -> int | None:
     w = w[w != 0.0]
     if not len(w):
         return 0
-    if len(w) > FIRST and common_exponent(w[:FIRST]) is None:
-        return None
     mantissas, exponents = np.frexp(w)
     digits = np.ldexp(mantissas, 53).astype(np.int64)
     trailing = np.frexp((digits & -digits).astype(np.float64))[1] - 1

@@ -169,16 +169,9 @@ class ExactProblem:
         signs = np.array([int(s) for s in x], dtype=object)
         return int(signs @ self.N @ signs)
 
-    def claim(self, value: int) -> int:
-        """The bound to prove for signs of this value: the value itself unless possible values are too dense."""
-        tolerance = self._tolerance(value)
-        if self.lattice.step == 0 or self.lattice.step > tolerance:
-            return value
-        return value - math.floor(tolerance)
-
     def above(self, value: int) -> int:
-        """A node whose bound is above this holds nothing below `claim`."""
-        return self.lattice.ceiling(self.claim(value)) - max(self.lattice.step, 1)
+        """A node with a bound above this holds nothing better than signs of this value, up to `_tolerance`."""
+        return self.lattice.ceiling(value - math.floor(self._tolerance(value))) - max(self.lattice.step, 1)
 
     def is_too_coarse(self, node: Node, value: int) -> bool:
         """Whether entries of the node are so large that the rounding of float64 hides the tolerance."""
