@@ -6,7 +6,6 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import hashlearn.bqp.methods.graph_cut as graph_cut
 from hashlearn import bqp
 from hashlearn.bqp import Dense, GraphCut, Sparse, Status, Structured, as_operator
 from hashlearn.bqp.methods.graph_cut import Couplings, minimum_cut_signs
@@ -70,9 +69,7 @@ def test_a_block_that_would_get_worse_keeps_its_signs():
     stronger."""
     A = Dense(np.array([[0.0, 5.0, 1.0], [5.0, 0.0, 1.0], [1.0, 1.0, 0.0]]))
     x = np.array([1.0, -1.0, 1.0])
-    couplings = Couplings(A)
-    couplings.start(x)
-    assert graph_cut._cut_block(couplings, np.array([0, 1]), x) == 0.0
+    assert Couplings(A, x).cut(np.array([0, 1])) == 0.0
     np.testing.assert_array_equal(x, [1.0, -1.0, 1.0])
 
 
@@ -84,15 +81,15 @@ def test_one_block_given_the_others_is_solved_exactly(A):
     A = A + sp.csr_array(entries)
     for seed in range(6):
         x = some_signs(40, seed)
-        couplings = Couplings(A)
-        before = couplings.start(x)
+        couplings = Couplings(A, x)
+        before = couplings.refresh()
         tried = np.repeat(x[None], 2**8, axis=0)
         tried[:, index] = both_signs(8)
         best = np.einsum("ki,ij,kj->k", tried, A.toarray(), tried).min()
-        gain = graph_cut._cut_block(couplings, index, x)
+        gain = couplings.cut(index)
         assert before + gain == pytest.approx(A.value(x), rel=1e-10, abs=1e-8)
         assert A.value(x) == pytest.approx(best, rel=1e-6, abs=1e-6)
-        np.testing.assert_allclose(couplings.field(index, x), (A @ x)[index], rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(couplings.products(index), (A @ x)[index], rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("entry", PROBLEMS, ids=lambda p: p.name)
@@ -134,7 +131,7 @@ def test_converged_is_a_local_optimum(A):
 def test_found_blocks_are_a_partition_without_repulsion(A):
     for size in (1, 3, 500):
         state = bqp.state.SolveState(A)
-        blocks = GraphCut(max_block=size)._found_blocks(Couplings(A), state, np.random.default_rng(0))
+        blocks = GraphCut(max_block=size)._greedy_blocks(Couplings(A, np.ones(40)), state, np.random.default_rng(0))
         np.testing.assert_array_equal(np.sort(np.concatenate(blocks)), np.arange(40))
         for block in blocks:
             assert 1 <= len(block) <= size
@@ -157,8 +154,8 @@ def test_classes_as_blocks():
 
 def test_large_blocks_are_split(monkeypatch):
     sizes = []
-    cut = graph_cut._cut_block
-    monkeypatch.setattr(graph_cut, "_cut_block", lambda c, index, x: sizes.append(len(index)) or cut(c, index, x))
+    cut = Couplings.cut
+    monkeypatch.setattr(Couplings, "cut", lambda s, index: sizes.append(len(index)) or cut(s, index))
     A = supervised(25)[0]
     bqp.solve(A, GraphCut(blocks=[0] * 100, max_block=30, max_iter=1), random_state=0)
     assert sizes == [25, 25, 25, 25]
@@ -169,8 +166,8 @@ def test_labels_may_be_any_integers_and_are_kept_as_they_are():
     method = GraphCut(blocks=labels)
     labels[:] = 0
     np.testing.assert_array_equal(method.blocks, [7, -1, 7, -1])
-    blocks = graph_cut._groups(np.asarray(method.blocks))
-    assert [b.tolist() for b in blocks] == [[1, 3], [0, 2]]
+    repelling = np.ones((4, 4)) - np.eye(4)
+    assert bqp.solve(repelling, method, random_state=0).details["n_blocks"] == 2
     assert GraphCut(blocks=(1, 2, 2)).blocks is not None
     with pytest.raises(ValueError, match="read-only"):
         method.blocks[0] = 1
@@ -199,7 +196,7 @@ def test_labels_of_wrong_length_are_refused(A):
 def test_only_small_parts_become_dense(monkeypatch):
     monkeypatch.setattr(Structured, "toarray", None)
     asked = []
-    part = Couplings.part
-    monkeypatch.setattr(Couplings, "part", lambda s, r, c: asked.append(len(r) * len(c)) or part(s, r, c))
+    entries = Couplings.entries
+    monkeypatch.setattr(Couplings, "entries", lambda s, r, c: asked.append(len(r) * len(c)) or entries(s, r, c))
     bqp.solve(random_low_rank(600, 3, 0), GraphCut(max_block=20), random_state=0)
     assert max(asked) <= 20 * 20

@@ -14,7 +14,7 @@ together, and one product A @ x. No dense array is larger than a block, so low r
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -97,66 +97,107 @@ class GraphCut(Solver):
 
     def solve(self, A: Operator, state: SolveState, rng: np.random.Generator, x0: np.ndarray | None) -> Status:
         """Propose the signs after every block that lowered the value."""
-        if self.blocks is not None and len(self._labels) != A.n:
-            raise ValueError(
-                f"blocks must have {A.n} labels, one for each variable, got {len(self._labels)}; "
-                "leave blocks out to have them found"
-            )
-        couplings = Couplings(A)
-        x = np.ones(A.n) if x0 is None else x0.copy()
-        found = self._found_blocks(couplings, state, rng) if self.blocks is None else _groups(self._labels)
-        state.details["n_blocks"] = len(found)
+        couplings = Couplings(A, np.ones(A.n) if x0 is None else x0.copy())
+        if self.blocks is None:
+            blocks = self._greedy_blocks(couplings, state, rng)
+        else:
+            labels = np.asarray(self.blocks)
+            if len(labels) != A.n:
+                raise ValueError(
+                    f"blocks must have {A.n} labels, one for each variable, got {len(labels)}; "
+                    "leave blocks out to have them found"
+                )
+            order = np.argsort(labels, kind="stable")
+            blocks = np.split(order, np.flatnonzero(np.diff(labels[order])) + 1)
+        state.details["n_blocks"] = len(blocks)
         for sweep in range(self.max_iter):
-            parts = [part for block in found for part in _parts(block, self.max_block, rng)]
-            value, changed = couplings.start(x), False
-            state.propose(x, value)
+            parts = [part for block in blocks for part in self._parts(block, rng)]
+            value, before = couplings.refresh(), couplings.x.copy()
+            state.propose(couplings.x, value)
             for k, place in enumerate(rng.permutation(len(parts))):
                 state.check_time("graph cut", (sweep + k / len(parts)) / self.max_iter)
-                gain = _cut_block(couplings, parts[place], x)
-                if gain < 0.0:
-                    changed, value = True, value + gain
-                    if value < state.value:
-                        state.propose(x, value)
-            if not changed:
+                value += couplings.cut(parts[place])
+                if value < state.value:
+                    state.propose(couplings.x, value)
+            if np.array_equal(before, couplings.x):
                 return Status.CONVERGED
         return Status.ITERATION_LIMIT
 
-    @property
-    def _labels(self) -> NDArray[Any]:
-        return np.asarray(self.blocks)
+    def _parts(self, block: IndexArray, rng: np.random.Generator) -> list[IndexArray]:
+        """The block itself, or random equal parts of at most ``max_block`` variables."""
+        if len(block) <= self.max_block:
+            return [block]
+        return np.array_split(rng.permutation(block), -(-len(block) // self.max_block))
 
-    def _found_blocks(self, couplings: Couplings, state: SolveState, rng: np.random.Generator) -> list[IndexArray]:
+    def _greedy_blocks(self, couplings: Couplings, state: SolveState, rng: np.random.Generator) -> list[IndexArray]:
         """A partition into blocks of at most ``max_block`` variables, in none of which two repel each other."""
-        order = rng.permutation(couplings.n)
-        waiting, taken = order[:0], 0
+        order = rng.permutation(len(couplings.x))
+        waiting = order[:0]
         blocks: list[IndexArray] = []
-        wanted = WINDOW * self.max_block
-        while len(waiting) + couplings.n - taken > 0:
+        width = WINDOW * self.max_block
+        while len(waiting) + len(order) > 0:
             state.check_time("blocks")
-            more = order[taken : taken + max(0, wanted - len(waiting))]
-            taken += len(more)
-            window = np.concatenate([waiting, more])
+            count = max(0, width - len(waiting))
+            window, order = np.concatenate([waiting, order[:count]]), order[count:]
             block = couplings.not_repelling(window, self.max_block)
             blocks.append(window[block])
             waiting = np.delete(window, block)
             # If blocks come out small, more candidates would be wasted.
-            wanted = min(WINDOW * max(len(block), 8), WINDOW * self.max_block)
+            width = min(WINDOW * max(len(block), 8), WINDOW * self.max_block)
         return blocks
 
 
-def _cut_block(couplings: Couplings, index: IndexArray, x: FloatArray) -> float:
-    """Improve x[index] in place if its minimum cut does; returns the change of xᵀAx, 0 if none was made."""
-    inside = couplings.part(index, index)
-    field = couplings.field(index, x)
-    old = x[index]
-    new = minimum_cut_signs(inside, 2.0 * (field - inside @ old))
-    difference = new - old
-    gain = float(difference @ (2.0 * field + inside @ difference))
-    if not gain < -1e-12 * float(np.abs(field) @ np.abs(difference)):
-        return 0.0
-    x[index] = new
-    couplings.moved(index, difference)
-    return gain
+class Couplings:
+    """Small parts of A as dense arrays, and signs x that change one block at a time. t = Pᵀx follows them."""
+
+    def __init__(self, A: Operator, x: FloatArray) -> None:
+        self._A, self.x = A, x
+        self._t = A.P.T @ x
+
+    def refresh(self) -> float:
+        """Compute t anew; returns the value of x."""
+        self._t = self._A.P.T @ self.x
+        return self._A.value(self.x)
+
+    def entries(self, rows: IndexArray, columns: IndexArray) -> FloatArray:
+        """A[rows][:, columns], dense."""
+        A = self._A
+        if A.is_dense:
+            return np.asarray(A.array[np.ix_(rows, columns)])
+        low_rank = (A.P[rows] * A.weights) @ A.P[columns].T
+        return low_rank if A.sparse is None else low_rank + A.sparse[rows][:, columns].toarray()
+
+    def products(self, index: IndexArray) -> FloatArray:
+        """(A x)[index]."""
+        A = self._A
+        if A.is_dense:
+            return np.asarray(A.array[index] @ self.x)
+        low_rank = A.P[index] @ (A.weights * self._t)
+        return low_rank if A.sparse is None else low_rank + A.sparse[index] @ self.x
+
+    def cut(self, index: IndexArray) -> float:
+        """Improve x[index] if its minimum cut does; returns the change of xᵀAx, 0 if there is none."""
+        inside, products = self.entries(index, index), self.products(index)
+        old = self.x[index]
+        difference = minimum_cut_signs(inside, 2.0 * (products - inside @ old)) - old
+        gain = float(difference @ (2.0 * products + inside @ difference))
+        if not gain < -1e-12 * float(np.abs(products) @ np.abs(difference)):
+            return 0.0
+        self.x[index] += difference
+        self._t += self._A.P[index].T @ difference
+        return gain
+
+    def not_repelling(self, window: IndexArray, size: int) -> IndexArray:
+        """Places in ``window``: its first variable and then each that repels none of those taken before it."""
+        attracted = _not_positive(self.entries(window[:1], window)[0])
+        attracted[0] = False
+        candidates = np.concatenate([[0], np.flatnonzero(attracted)[: size - 1]])
+        peaceful = _not_positive(self.entries(window[candidates], window[candidates]))
+        allowed = np.ones(len(candidates), dtype=bool)
+        for k in range(1, len(candidates)):
+            if allowed[k]:
+                allowed[k + 1 :] &= peaceful[k, k + 1 :]
+        return candidates[allowed]
 
 
 def minimum_cut_signs(inside: FloatArray, unary: FloatArray) -> FloatArray:
@@ -192,80 +233,6 @@ def minimum_cut_signs(inside: FloatArray, unary: FloatArray) -> FloatArray:
     signs = np.full(n + 2, -1.0)
     signs[reached] = 1.0
     return signs[:n]
-
-
-def _groups(labels: NDArray[Any]) -> list[IndexArray]:
-    """The variables of each label."""
-    order = np.argsort(labels, kind="stable")
-    edges = np.flatnonzero(np.diff(labels[order])) + 1
-    return np.split(order, edges)
-
-
-def _parts(block: IndexArray, size: int, rng: np.random.Generator) -> list[IndexArray]:
-    """The block itself, or random equal parts of at most ``size`` variables."""
-    if len(block) <= size:
-        return [block]
-    return np.array_split(rng.permutation(block), -(-len(block) // size))
-
-
-class Couplings:
-    """Small parts of A as dense arrays, and (A x)_B for one block at a time. For low rank it updates t = Pᵀx."""
-
-    def __init__(self, A: Operator) -> None:
-        self.n = A.n
-        self._A = A
-        self._dense, self._P, self._weights = A.array, A.P, A.weights
-        self._sparse = A.sparse
-        self._place = np.full(A.n if self._sparse is not None else 0, -1)
-
-    def start(self, x: FloatArray) -> float:
-        """Fresh sums for x, and its value."""
-        self._t = self._P.T @ x
-        return self._A.value(x)
-
-    def not_repelling(self, window: IndexArray, size: int) -> IndexArray:
-        """Places in ``window``: its first variable and then each that repels none of those taken before it."""
-        friendly = _not_positive(self.part(window[:1], window)[0])
-        friendly[0] = False
-        candidates = np.concatenate([[0], np.flatnonzero(friendly)[: size - 1]])
-        peaceful = _not_positive(self.part(window[candidates], window[candidates]))
-        allowed = np.ones(len(candidates), dtype=bool)
-        for k in range(1, len(candidates)):
-            if allowed[k]:
-                allowed[k + 1 :] &= peaceful[k, k + 1 :]
-        return candidates[allowed]
-
-    def part(self, rows: IndexArray, columns: IndexArray) -> FloatArray:
-        """A[rows][:, columns], dense."""
-        out = np.zeros((len(rows), len(columns)))
-        if self._dense is not None:
-            out += self._dense[np.ix_(rows, columns)]
-        if self._A.rank:
-            out += (self._P[rows] * self._weights) @ self._P[columns].T
-        if self._sparse is not None:
-            # SciPy's column indexing costs O(n) each time; this costs what the rows hold.
-            self._place[columns] = np.arange(len(columns))
-            some = self._sparse[rows].tocoo()
-            places = self._place[some.col]
-            out[some.row[places >= 0], places[places >= 0]] += some.data[places >= 0]
-            self._place[columns] = -1
-        return out
-
-    def field(self, index: IndexArray, x: FloatArray) -> FloatArray:
-        """(A x)[index]."""
-        out = np.zeros(len(index))
-        if self._dense is not None:
-            out += self._dense[index] @ x
-        if self._A.rank:
-            out += self._P[index] @ (self._weights * self._t)
-        if self._sparse is not None:
-            out += self._sparse[index] @ x
-        return out
-
-    def moved(self, index: IndexArray, difference: FloatArray) -> None:
-        """Tell that x[index] has grown by ``difference``."""
-        if self._A.rank:
-            self._t += self._P[index].T @ difference
 
 
 def _not_positive(couplings: FloatArray) -> NDArray[np.bool_]:
