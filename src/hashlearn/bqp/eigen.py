@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import scipy.linalg
 
-from hashlearn.bqp.operators import Operator, Structured
+from hashlearn.bqp.operators import Operator
 from hashlearn.core.arrays import FloatArray, is_tensor, to_numpy
 from hashlearn.core.thresholds import DENSIFY_UP_TO, LAPACK_UP_TO
 from hashlearn.linalg.gram import gram
@@ -86,7 +86,7 @@ def largest_eigenvalue(A: Operator, rng: np.random.Generator, check_time: CheckT
     return 0.0 - smallest_eigenpair(A.scaled(-1.0), rng, check_time)[0]
 
 
-def _from_gram(A: Structured, rng: np.random.Generator, check_time: CheckTime) -> tuple[float, FloatArray]:
+def _from_gram(A: Operator, rng: np.random.Generator, check_time: CheckTime) -> tuple[float, FloatArray]:
     """With PᵀP = RᵀR, the eigenvalues of R diag(w) Rᵀ are those of A but for n − rank zeros."""
     G = gram(A.P, check_time=check_time)
     norms = np.sqrt(G.diagonal())

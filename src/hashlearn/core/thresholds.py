@@ -43,8 +43,6 @@ THREADED_CHOLESKY_RANK = 400
 CHEAP_RANK = 200
 # Beyond this size the smallest eigenpair of a scaling comes from Lanczos steps.
 LANCZOS_SCALING = 300
-# Up to this n LAPACK finds the smallest eigenvalue of a shifted A. Beyond, the bound that is enough is verified first.
-LAPACK_SHIFT = 400
 
 # Semidefinite relaxation: up to this n an interior point solves the dense A: 1 ms for 30 rows, 8 ms for 150.
 # For 21 to 77 classes it takes a seventh of the time of other methods, or less; at 150 rows all are level.

@@ -30,7 +30,7 @@ from hashlearn.bqp.rows.inertia import Inertia, is_positive_definite
 from hashlearn.bqp.sdr.chebyshev import COLUMNS, chebyshev_test, scaling_weights, shifted_sum
 from hashlearn.core.arrays import EPS, FloatArray
 from hashlearn.core.threads import all_blas_threads, map_row_blocks
-from hashlearn.core.thresholds import DENSE_CERTIFICATE_LIMIT, LANCZOS_SCALING, LAPACK_SHIFT, THREADED_CHOLESKY_RANK
+from hashlearn.core.thresholds import DENSE_CERTIFICATE_LIMIT, LANCZOS_SCALING, THREADED_CHOLESKY_RANK
 
 BISECTIONS = 3  # between a bound that is enough and the value
 WEAKER = (4.0, 32.0, 256.0, 2048.0)  # gaps to try if the gap that is enough fails, as multiples of it
@@ -202,13 +202,8 @@ def factored_bound(
         shift = (sum_below(y) - enough) / float((1.0 / (scale * scale)).sum())
         if _shift_holds(M, size, shift):
             return Certificate(shifted_sum(A, y, scale, shift), np.zeros(A.n), "cholesky")
-        M, size = _scaled_rows(A, y, scale)
-    if A.n <= LAPACK_SHIFT:
-        value, vectors = la.eigh(M, subset_by_index=[0, 0], overwrite_a=True, check_finite=False)
-        least, doubt = float(value[0]), 1e-11 * size
-    else:
-        least, vectors, doubt = _lowest(A, y, scale, rng, 0.0, check_time)
-        doubt = max(doubt, 1e-9 * size)
+    least, vectors, residual = _lowest(A, y, scale, rng, 0.0, check_time)
+    doubt = max(residual, 1e-10 * size)
     for widening in 4.0 ** np.arange(32):
         shift = doubt * widening - least
         if _shift_holds(*_scaled_rows(A, y, scale), shift):

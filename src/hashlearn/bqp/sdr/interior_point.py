@@ -7,6 +7,8 @@ to 20 of them for any tolerance: dense problems in which large parts cancel, as 
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import scipy.linalg as la
 
@@ -26,7 +28,7 @@ def relax_small(A: Operator, tolerance: Tolerance, check_time: CheckTime = no_ch
     """Solve (10) for a small A of any kind, which is written out."""
     array = A.toarray()
     size = max(float(np.abs(array).sum()) / A.n, 1e-300)
-    X, y = _central_path(array / size, tolerance.scaled(1.0 / size), check_time)
+    X, y = _central_path(array / size, replace(tolerance, scale=tolerance.scale / size), check_time)
     value = float((array * X).sum())
     bound = factored_bound(A, size * y, np.random.default_rng(0), check_time, tolerance.enough(value)).bound
     if A.is_low_rank and not (A.weights < 0.0).any():

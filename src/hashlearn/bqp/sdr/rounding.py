@@ -7,7 +7,7 @@ computed together, block of rows by block of rows. For low rank a draw costs O(n
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -36,10 +36,6 @@ class Tolerance:
     def met(self, value: float, bound: float) -> bool:
         """Whether the gap is closed."""
         return bound > -np.inf and value - bound <= self.relative * max(abs(bound), 1e-3 * self.scale)
-
-    def scaled(self, factor: float) -> Tolerance:
-        """The same for ``factor`` · A."""
-        return replace(self, scale=factor * self.scale)
 
     def enough(self, value: float) -> float:
         """A bound that closes the gap, with a tenth of it as a margin."""

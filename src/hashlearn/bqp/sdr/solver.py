@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hashlearn.bqp.eigen import CheckTime
 from hashlearn.bqp.flips import Descent
 from hashlearn.bqp.operators import Operator
 from hashlearn.bqp.rows import Array
@@ -106,7 +105,7 @@ class SemidefiniteRelaxation(Solver):
         # A point to return if the time is over before the first rounding.
         if self.polish and (on_host or A.is_sparse):
             start = A.rows.from_numpy(np.where(rng.random((A.n, 1)) < 0.5, -1.0, 1.0))
-            self._propose_best(A, _descend(A, start, 2, lambda: state.check_time("start")), state)
+            _polish(A, start, 2, state)
         tolerance = Tolerance(self._gap(A), A.scale(), self.max_iter, self.proof_limit)
         relaxation = self._relax(A, tolerance, state, rng)
         solved = tolerance.met(relaxation.value, relaxation.bound) or relaxation.certificate == "none"
@@ -124,7 +123,7 @@ class SemidefiniteRelaxation(Solver):
             return self.tol
         return TIGHT if A.is_low_rank or (A.n <= self.proof_limit and A.rows.on_host) else WIDE
 
-    def _relax(self, A: Operator, tolerance: Tolerance, state: SolveState, rng: np.random.Generator) -> Relaxation:
+    def _relax(self, A: Any, tolerance: Tolerance, state: SolveState, rng: np.random.Generator) -> Relaxation:
         on_host = A.rows.on_host
         if on_host and A.n <= INTERIOR_POINT_ROWS:
             return relax_small(A, tolerance, lambda: state.check_time("interior point"))
@@ -138,7 +137,7 @@ class SemidefiniteRelaxation(Solver):
 
         def on_the_way(V: Array) -> None:
             draws = Relaxation(A, np.inf, -np.inf, V.shape[1], "none", unit_rows=V)
-            self._polish(A, draws.draw(some.standard_normal((V.shape[1], EARLY_DRAWS))), state)
+            _polish(A, draws.draw(some.standard_normal((V.shape[1], EARLY_DRAWS))), self.max_flip_passes, state)
 
         early = self.polish > 0 and (state.seconds_left < np.inf or A.n >= EARLY_ROWS)
         return relax_general(A, tolerance, 2 * self.rank, rng, state, on_the_way if early else None)
@@ -154,7 +153,7 @@ class SemidefiniteRelaxation(Solver):
             if X is not None:
                 state.propose(X[:, int(np.argmin(values))], float(values.min()))
                 if self.polish and not A.rows.on_host:  # flips cost a device less than draws
-                    self._polish(A, X, state)
+                    _polish(A, X, self.max_flip_passes, state)
             state.check_time("rounding")
         values = np.concatenate(parts)
         state.record(mean_draw=float(values.mean()), best_draw=float(values.min()))
@@ -164,24 +163,16 @@ class SemidefiniteRelaxation(Solver):
         elif self.polish == 0:  # draws were valued in the dtype of P; a proposal without a value is valued in float64
             state.propose(X[:, 0])
         if self.polish:
-            self._polish(A, X if x0 is None else A.rows.joined(X, x0), state)
-
-    def _polish(self, A: Operator, X: Array, state: SolveState) -> None:
-        """Flips from every column of X."""
-        self._propose_best(A, _descend(A, X, self.max_flip_passes, lambda: state.check_time("polish")), state)
-
-    @staticmethod
-    def _propose_best(A: Operator, X: Array, state: SolveState) -> None:
-        values = column_values(A, X)
-        best = int(np.argmin(values))
-        state.propose(X[:, best], float(values[best]))
+            _polish(A, X if x0 is None else A.rows.joined(X, x0), self.max_flip_passes, state)
 
 
-def _descend(A: Any, X: Array, max_passes: int, check_time: CheckTime) -> Array:
-    """Single flips from every column of X, which may be changed in place."""
-    if A.is_sparse and not A.rows.on_host:
-        return A.coloring.descend(X, max_passes, check_time)
-    return Descent(A).descend_columns(X, max_passes, check_time)
+def _polish(A: Any, X: Array, max_passes: int, state: SolveState) -> None:
+    """Propose the best result of single flips from every column of X, which may be changed in place."""
+    descend = Descent(A).descend_columns if A.rows.on_host or A.is_low_rank else A.coloring.descend
+    X = descend(X, max_passes, lambda: state.check_time("polish"))
+    values = column_values(A, X)
+    best = int(np.argmin(values))
+    state.propose(X[:, best], float(values[best]))
 
 
 def _expected_value(relaxation: Relaxation) -> float | None:
