@@ -91,7 +91,7 @@ def test_search_and_metrics():
         (metrics.mean_average_precision, {}),
         (metrics.mean_average_precision, {"ties": "stable"}),
         (metrics.precision_within_radius, {"radius": 3}),
-        (metrics.knn_accuracy, {"k": 4}),
+        (metrics.knn_accuracy, {"neighbors": 4}),
     ):
         arrays = metric(codes[:30].numpy(), codes.numpy(), y[:30], y, **options)
         assert metric(codes[:30], codes, torch.from_numpy(y[:30]), torch.from_numpy(y), **options) == arrays
