@@ -173,8 +173,15 @@ class TwoStepHasher(BitPredictor):
         codes = to_numpy(codes)
         if groups is None:
             return codes
-        words = codes[np.unique(groups.member, return_index=True)[1]]
-        return self._assigned(words, groups, X, rng) if np.array_equal(words[groups.member], codes) else codes
+        words = groups.majority(codes)
+        if np.array_equal(words[groups.member], codes):
+            return self._assigned(words, groups, X, rng)
+        report, before = self.inference_report_, self.inference_report_.final_objective
+        assigned = self._assigned(words, groups, X, rng) if self.spread else codes
+        if report.final_objective <= before:
+            return assigned
+        report.final_objective = before
+        return codes
 
     def _assigned(self, words: NDArray[np.int8], groups: Groups, X: Any, rng: np.random.Generator) -> NDArray[np.int8]:
         """Codes of the samples from the codewords of groups, spread and arranged."""

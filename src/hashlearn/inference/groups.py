@@ -159,7 +159,7 @@ def _best_search(
     prover = _prover(n_groups)
     method = f"tabu walks from {n_starts} start{'s' * (n_starts > 1)}"
     method += f", {ONE_ROW}" if prover is None else f", then {described(prover, rows=ONE_ROW)}"
-    sweeps = SEARCH_SWEEPS if isinstance(n_sweeps, str) else n_sweeps - 1
+    sweeps = SEARCH_SWEEPS if isinstance(n_sweeps, str) else n_sweeps
 
     def search(seed: int) -> tuple[GroupBits, InferenceReport]:
         start_rng = np.random.default_rng(seed)

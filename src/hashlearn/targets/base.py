@@ -47,6 +47,11 @@ class Groups:
         """Whether every two groups are opposite, so that any of them may get any codeword."""
         return bool(np.array_equal(self.similarity, opposite_classes(len(self.similarity))))
 
+    def majority(self, codes: NDArray[np.int8]) -> NDArray[np.int8]:
+        """A codeword for each group: in each bit the sign of most of its rows."""
+        sums = [np.bincount(self.member, weights=bit, minlength=len(self.similarity)) for bit in codes.T]
+        return np.where(np.stack(sums, axis=1) < 0.0, -1, 1).astype(np.int8)
+
     def objective(self, words: FloatArray) -> float:
         """Eq. (3) over all rows, divided by n², of a codeword for each group: as `hashlearn.inference.objective`."""
         error = words @ words.T / words.shape[1] - self.similarity
