@@ -47,7 +47,7 @@ class TwoStepHasher(BitPredictor):
         factor if it has one, or "pca"), "pca" (the paper's), "itq", "random", or an array (n_samples, n_bits) of ±1 or
         0/1. With labels all but "auto" make inference go over all rows
     n_sweeps : passes over all bits, max_iter of Algorithm 1. "auto" is 3, and 5 if solver "auto" takes single flips;
-        with labels it is until no bit changes
+        with labels it is until no bit changes. With labels a sweep that proves bounds follows
     monotone : replace a bit only by a better one, and stop if no bit improves; False is the literal paper
     spread : with labels, if codewords lie nearer than 5 bits, prefer those that are farther apart among codes of equal
         objective (near-equal if classes differ in size); precision within a radius rises much at few bits. False is
