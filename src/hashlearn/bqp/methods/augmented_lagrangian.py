@@ -14,14 +14,14 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.optimize import minimize
 
-from hashlearn.bqp.eigen import CheckTime, smallest_weighted_eigenpair
+from hashlearn.bqp.eigen import smallest_weighted_eigenpair
 from hashlearn.bqp.flips import Descent
 from hashlearn.bqp.methods.spectral import sign, spectral_relaxation
 from hashlearn.bqp.operators import Operator
 from hashlearn.bqp.solution import Status
 from hashlearn.bqp.state import Solver, SolveState
 from hashlearn.core.arrays import FloatArray
-from hashlearn.core.checks import whole_number
+from hashlearn.core.checks import positive, whole_number
 
 # Passes of 1-flip descent: enough for nearly all of its gain, and the cost stays linear in n.
 PASSES_PER_ITERATE = 10
@@ -98,15 +98,11 @@ class AugmentedLagrangian(Solver):
     def __post_init__(self) -> None:
         whole_number(self.max_iter, "max_iter", least=1)
         whole_number(self.inner_iter, "inner_iter", least=1)
-        for field, least, wanted in (
-            ("penalty", np.nextafter(0.0, 1.0), "a positive finite number"),
-            ("penalty_growth", 1.0, "a finite number of at least 1"),
-            ("tol", 0.0, "a finite number of at least 0"),
-        ):
-            value = getattr(self, field)
-            number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-            if not (number and least <= value < np.inf):
-                raise ValueError(f"{field} must be {wanted}, got {value!r}")
+        positive(self.penalty, "penalty")
+        positive(self.tol, "tol", or_zero=True)
+        positive(self.penalty_growth, "penalty_growth")
+        if self.penalty_growth < 1.0:
+            raise ValueError(f"penalty_growth must be at least 1, got {self.penalty_growth!r}")
         if not isinstance(self.as_printed, bool):
             raise ValueError(f"as_printed must be True or False, got {self.as_printed!r}")
 
@@ -128,31 +124,36 @@ class AugmentedLagrangian(Solver):
         return converged
 
     def _solve_descent(self, A: Operator, state: SolveState, rng: np.random.Generator, x0: np.ndarray | None) -> bool:
-        sweeps = Descent(A)
+        descent = Descent(A)
 
         def propose(x: FloatArray, passes: int = PASSES_PER_ITERATE) -> None:
             state.propose(sign(x))
-            flipped = sweeps.descend(sign(x), passes, between=lambda: state.check_time("1-flip"))
-            state.propose(flipped)
+            state.propose(descent.descend(sign(x), passes, lambda: state.check_time("1-flip")))
 
         if x0 is not None:
             propose(x0, FINAL_PASSES)
         start = dual_feasible_start(A, state, rng)
         propose(start.x)
         # Overflow or a zero matrix leave no unit to measure in, and 1-flip has done what can be done.
-        settled = not (0.0 < start.scale < np.inf) or self._algorithm_2(A, start, state, propose)
+        converged = not 0.0 < start.scale < np.inf or self._algorithm_2(A, start, state, propose)
         if state.x is not None:
             propose(state.x, FINAL_PASSES)
-        return settled
+        return converged
 
     def _algorithm_2(self, A: Operator, start: Start, state: SolveState, each: Callable[[FloatArray], Any]) -> bool:
         """Algorithm 2 on A / scale; calls ``each`` with every x_t. Returns whether line 3 ended it, not line 1."""
         x, multipliers, mu = start.x, start.multipliers, self.penalty
         value = A.value(x) / start.scale
+
+        def objective(x: FloatArray, *arguments: Any) -> tuple[float, FloatArray]:
+            state.check_time("augmented Lagrangian", t / (self.max_iter + 1))
+            return lagrangian(x, A, *arguments)
+
+        options = {"maxiter": self.inner_iter, "ftol": 1e-9, "gtol": 1e-5}
         for t in range(self.max_iter + 1):
             penalties = mu * start.weights
-            check_time = partial(state.check_time, "augmented Lagrangian", t / (self.max_iter + 1))
-            x = self._minimizer(x, A, multipliers, penalties, start.scale, check_time)  # line 2
+            arguments = multipliers, penalties, start.scale
+            x = minimize(objective, x, arguments, jac=True, method="L-BFGS-B", options=options).x  # line 2
             each(x)
             state.details["outer_iterations"] = t + 1
             previous, value = value, A.value(x) / start.scale
@@ -161,24 +162,6 @@ class AugmentedLagrangian(Solver):
             multipliers = multipliers - penalties * (x * x - 1.0)  # line 6
             mu = min(self.penalty_growth * mu, LARGEST_PENALTY)  # line 7
         return False
-
-    def _minimizer(
-        self,
-        x: FloatArray,
-        A: Operator,
-        multipliers: FloatArray,
-        penalties: FloatArray | float,
-        scale: float,
-        check_time: Callable[[], Any],
-    ) -> FloatArray:
-        """L-BFGS on eq. (17) from x, at most ``inner_iter`` iterations."""
-
-        def objective(x: FloatArray) -> tuple[float, FloatArray]:
-            check_time()
-            return lagrangian(x, A, multipliers, penalties, scale)
-
-        options = {"maxiter": self.inner_iter, "ftol": 1e-9, "gtol": 1e-5}
-        return minimize(objective, x, jac=True, method="L-BFGS-B", options=options).x
 
 
 def lagrangian(
@@ -208,24 +191,22 @@ class Start:
 
 
 def dual_feasible_start(A: Operator, state: SolveState, rng: np.random.Generator) -> Start:
-    """The smallest eigenpair of A x = λ Diag(d) x, with d the row weights, and Λ₀ = λ d: A − Diag(Λ₀) ⪰ 0."""
+    """The smallest eigenpair of A x = λ Diag(d) x, with d the norms of rows, and Λ₀ = λ d: A − Diag(Λ₀) ⪰ 0.
+
+    The norms are scaled to mean 1. Ones stand for norms that vanish or overflow.
+    """
     check_time = partial(state.check_time, "smallest eigenvector")
     check_time()
     hollow, dropped = A.without_diagonal()
-    weights = _row_weights(hollow, check_time)
+    norms = hollow.row_norms(check_time)
+    check_time()
+    mean = norms.mean()
+    weights = np.ones(A.n)
+    if 0.0 < mean < np.inf:
+        weights = np.maximum(norms / mean, SMALLEST_WEIGHT)
+        weights /= weights.mean()
     smallest, x = smallest_weighted_eigenpair(hollow, weights, rng, check_time)
     signs = sign(x)
     scale = float(np.mean(np.abs(A @ signs - dropped * signs) / weights))
     multipliers = (smallest * weights + dropped) / (scale or 1.0)
     return Start(x, multipliers, weights, scale, unit=float(A.n))
-
-
-def _row_weights(A: Operator, check_time: CheckTime) -> FloatArray:
-    """Row norms scaled to mean 1; all ones if they vanish or overflow."""
-    norms = A.row_norms(check_time)
-    check_time()
-    mean = norms.mean()
-    if not (mean > 0.0 and np.isfinite(mean)):
-        return np.ones(A.n)
-    norms = np.maximum(norms / mean, SMALLEST_WEIGHT)
-    return norms / norms.mean()

@@ -57,27 +57,19 @@ class NonlinearOptimization(Solver):
     def solve(self, A: Operator, state: SolveState, rng: np.random.Generator, x0: np.ndarray | None) -> Status:
         """Propose the spectral signs, then the signs of the box-constrained minimizer."""
         start = sign(spectral_relaxation(A, state, rng)[1])
-        relaxed, converged = self._descend_in_box(A, start, state)
-        state.propose(sign(relaxed))
-        return Status.CONVERGED if converged else Status.ITERATION_LIMIT
-
-    def _descend_in_box(self, A: Operator, start: FloatArray, state: SolveState) -> tuple[FloatArray, bool]:
         state.propose(start)
         scale = float(np.abs(A @ start).mean())
         if scale == 0.0:
-            return start, True
+            return Status.CONVERGED
 
         def value_and_gradient(x: FloatArray) -> tuple[float, FloatArray]:
             state.check_time("box-constrained L-BFGS")
             Ax = (A @ x) / scale
             return float(x @ Ax), 2.0 * Ax
 
-        result = minimize(
-            value_and_gradient,
-            start,
-            jac=True,
-            method="L-BFGS-B",
-            bounds=Bounds(np.full(A.n, -1.0), np.full(A.n, 1.0)),
-            options={"maxiter": self.max_iter},
+        options = {"maxiter": self.max_iter}
+        end = minimize(
+            value_and_gradient, start, jac=True, method="L-BFGS-B", bounds=Bounds(-1.0, 1.0), options=options
         )
-        return result.x, bool(result.success)
+        state.propose(sign(end.x))
+        return Status.CONVERGED if end.success else Status.ITERATION_LIMIT
