@@ -77,7 +77,7 @@ DENSE_SHARE = 0.25
 
 # Branch and bound: beyond this n no tree is built, since one exact bound takes most of a second at 500 variables.
 LARGEST_TREE = 500
-# Up to this many entries, eliminations are repeated in fractions: about a tenth of a second.
+# Up to this many entries, numbers that float64 would round are eliminated in fractions: about a tenth of a second.
 EXACTLY_ELIMINATED_ENTRIES = 20_000
 # Nodes of up to this many variables are enumerated, 32 points, which is less than one round of their relaxation.
 ENUMERATED_NODE = 6
