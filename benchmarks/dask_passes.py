@@ -108,12 +108,12 @@ def main() -> None:
 
 def bit_passes(executor, begun, n: int) -> dict[str, float]:
     """CPU time of a pass with the present bit alone, and with a candidate beside it, over bits from a PCA start."""
-    among, cross = sum(part.among for part in begun), sum(part.cross for part in begun)
+    products = sum(part.products for part in begun)
     codes, seconds = [part.codes for part in begun], {False: [], True: []}
     for bit in range(8):
         weights = np.r_[np.ones(N_BITS), np.full(RANK, -float(N_BITS))]
         weights[bit] = 0.0
-        t = np.r_[among[bit], cross[bit]]
+        t = products[bit]
         candidate = (-weights * t, t) if bit % 2 else (None, None)
         step = Step(bit, weights, t, *candidate)
         parts = executor.map_states(timed_propose, bit, [Outcome.KEEP] * len(codes), codes, step, float(len(codes)))

@@ -22,7 +22,7 @@ from hashlearn import bqp, inference, metrics
 from hashlearn.bits.tensors import pack_tensor
 from hashlearn.hash_functions import KernelExpansion, LinearMargins, distinct_bits
 from hashlearn.inference import PRESETS
-from hashlearn.inference.whole_bits import WholeBits
+from hashlearn.inference.all_rows import WholeBits
 from hashlearn.search import nearest_codes
 from hashlearn.targets import Distance
 
@@ -61,7 +61,7 @@ def main() -> None:
             section(
                 "inference_every_sweep_proven",
                 lambda: whole_inference(
-                    X, options.bits, options.sweeps, device, options.time_limit, PRESETS["sampled_sdr"](len(X))
+                    X, options.bits, options.sweeps, device, options.time_limit, PRESETS["sampled_sdr"]
                 ),
             )
             state.pop("inference_every_sweep_proven", None)

@@ -10,7 +10,7 @@ from hashlearn.bqp.rows import torch_steps  # noqa: E402
 from hashlearn.bqp.rows.torch_rows import TorchRows  # noqa: E402
 from hashlearn.bqp.rows.torch_steps import BlockMixing, CudaGraphs, FlipDescent, flip_descent  # noqa: E402
 
-DEVICE_SDR = inference.PRESETS["sampled_sdr"](20_000)
+DEVICE_SDR = inference.PRESETS["sampled_sdr"]
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 WEIGHTS = np.r_[np.ones(5), np.full(8, -6.0)]

@@ -19,7 +19,7 @@ TEN_CLASSES = Labels().groups(None, np.repeat(np.arange(10), 20), RNG(0))
 
 def inferred(groups, seed, n_bits=8):
     """Codewords of a single start, which crowd more often than the best of several."""
-    return infer_group_codes(groups, n_bits, solver="tabu", rng=RNG(seed))[0].astype(float)
+    return infer_group_codes(groups, n_bits, solver="sweeps", rng=RNG(seed))[0].astype(float)
 
 
 def pair_distances(words):

@@ -8,9 +8,9 @@ import pytest
 
 from hashlearn import TwoStepHasher, bqp
 from hashlearn.inference import infer_codes, infer_group_codes
+from hashlearn.inference.all_rows import WholeBits
 from hashlearn.inference.groups import GroupBits
 from hashlearn.inference.objective import objective, objective_floor
-from hashlearn.inference.whole_bits import WholeBits
 from hashlearn.targets import Groups, Labels, SharedLabels
 
 RNG = np.random.default_rng
@@ -58,7 +58,7 @@ def test_values_and_the_objective_are_those_of_all_rows(name):
     words = rng.choice([-1.0, 1.0], (K, n_bits))
     rows = words[groups.member]
     whole = WholeBits(Y, rows, bqp.Spectral(), bqp.Spectral(), monotone=True, rng=rng)
-    bits = GroupBits(groups, words, None, rng)
+    bits = GroupBits(groups, words, rng)
     assert bits.objective() == pytest.approx(objective(Y, rows), rel=1e-12)
     for bit in (0, 3):
         x = rng.choice([-1.0, 1.0], K)
@@ -92,7 +92,7 @@ def test_the_report_speaks_of_all_rows(name, solver):
 def test_a_walk_counts_the_rows_that_change():
     groups = class_groups(np.repeat(np.arange(4), [50, 3, 2, 1]))
     words = np.ones((4, 3))
-    bits = GroupBits(groups, words, None, RNG(0))
+    bits = GroupBits(groups, words, RNG(0))
     before = bits.problem(1).value(words[:, 1])
     record = bits.one_bit(1, 1, np.inf, False)
     assert record.changed == groups.counts[bits.codes[:, 1] < 0.0].sum() == 6
@@ -159,7 +159,7 @@ def test_the_floor_is_at_least_the_bound_by_trace_and_rank(seed):
 def test_more_groups_than_are_enumerated_are_proven_by_a_relaxation():
     groups = class_groups(np.arange(100) % 25)
     words, report = infer_group_codes(groups, 8, rng=RNG(0))
-    assert report.method.startswith("tabu walks from 8 starts, then sdr")
+    assert report.method.startswith("tabu walks from 8 starts, then bounds")
     assert all(0.0 <= record.gap < 0.3 for record in report.bits[-8:])
     assert len(np.unique(words, axis=0)) == 25
 
@@ -294,7 +294,7 @@ def test_huge_classes_stay_finite():
     groups = class_groups(Y)
     groups.__dict__["counts"] = np.array([1e9, 1.0, 1e9, 5e8, 2.0, 1e8])
     words, report = infer_group_codes(Groups(groups.member, groups.similarity), 8, rng=RNG(0))
-    bits = GroupBits(groups, words.astype(float), None, RNG(0))
+    bits = GroupBits(groups, words.astype(float), RNG(0))
     record = bits.one_bit(1, 0, np.inf, False)
     assert np.isfinite(record.value)
     assert np.isfinite(report.final_objective)

@@ -11,8 +11,8 @@ import scipy.sparse as sp
 from hashlearn import bqp, inference, targets
 from hashlearn.bqp.methods import annealing, local_search, tabu
 from hashlearn.bqp.methods.spectral import sign
+from hashlearn.inference.all_rows import WholeBits
 from hashlearn.inference.objective import frobenius_square, objective
-from hashlearn.inference.whole_bits import WholeBits
 from hashlearn.linalg.principal_axes import principal_axes
 
 

@@ -10,12 +10,11 @@ from hashlearn import bqp
 from hashlearn.bqp import flips
 from hashlearn.bqp.flips import flip_passes
 from hashlearn.core import threads, thresholds
-from hashlearn.inference import Passes, array_rows, infer_codes, start_codes
-from hashlearn.inference.descent import bits_in_memory
+from hashlearn.inference import Passes, infer_codes, passes, start_codes
+from hashlearn.inference.all_rows import WholeBits
 from hashlearn.inference.objective import objective
-from hashlearn.inference.passes import Outcome, Proposal, agreed
+from hashlearn.inference.passes import Outcome, Proposal, agreed, bits_in_memory
 from hashlearn.inference.presets import as_passes
-from hashlearn.inference.whole_bits import WholeBits
 from hashlearn.targets import Distance
 
 N, RANK, N_BITS = 1200, 12, 6
@@ -27,7 +26,7 @@ def short_panels(monkeypatch):
     """Several panels of several blocks, as many rows have."""
     monkeypatch.setattr(flips, "PANEL", 512)
     monkeypatch.setattr(flips, "BLOCK", 128)
-    monkeypatch.setattr(array_rows, "SAMPLED_ROWS", 400)
+    monkeypatch.setattr(passes, "SAMPLED_ROWS", 400)
 
 
 def some_target(n=N, seed=0):
@@ -46,7 +45,7 @@ def inferred(target, solver, start=None, **options):
 
 
 def by_passes(target, start, solver):
-    return bits_in_memory(target, start, as_passes(solver), monotone=True, rng=np.random.default_rng(0))
+    return bits_in_memory(target, start, as_passes(solver).on_sample(), monotone=True, rng=np.random.default_rng(0))
 
 
 def problem_of(target, codes, bit):
@@ -102,8 +101,8 @@ def test_al_on_a_sample_ends_near_al_on_all_rows():
 def test_passes_end_near_where_searching_each_bit_ends():
     target = some_target(4000)
     start = start_codes("auto", target.P, N_BITS, np.random.default_rng(0), target)
-    passes, searched = (inferred(target, solver, start)[1] for solver in ("passes", "sweeps"))
-    assert passes.final_objective == pytest.approx(searched.final_objective, rel=0.01)
+    flipped, searched = (inferred(target, solver, start)[1] for solver in ("passes", "sweeps"))
+    assert flipped.final_objective == pytest.approx(searched.final_objective, rel=0.01)
 
 
 def test_enough_passes_end_where_no_flip_helps():
@@ -112,8 +111,8 @@ def test_enough_passes_end_where_no_flip_helps():
     A = bqp.LowRank(np.hstack([codes, target.P])[:, 1:], weights[1:])
     X = np.stack([codes[:, 0], codes[:, 1]])
     T = X.astype(float) @ np.hstack([codes, target.P])
-    passes = flip_passes(codes, target.P, weights, A.diagonal(), X, T, max_passes=200, settled=0.0)
-    assert 1 < passes < 200
+    count = flip_passes(codes, target.P, weights, A.diagonal(), X, T, max_passes=200, settled=0.0)
+    assert 1 < count < 200
     np.testing.assert_allclose(T, X.astype(float) @ np.hstack([codes, target.P]), atol=1e-9)
     for x, start in zip(X, codes.T, strict=False):
         assert A.flip_gains(x).min() > -1e-8

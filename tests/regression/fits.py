@@ -126,8 +126,8 @@ def _one_torch_thread() -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def _by_size(fit: Fit, solver: str, rows: Any) -> str | None:
-    """The preset that a name stood for by target and size of the problem; None for the method itself."""
+def _by_size(fit: Fit, solver: str, rows: Any) -> Any:
+    """The preset or solver that a name stood for by target and size of the problem; None for the method itself."""
     n = rows.X.shape[0]
     if solver == "sdr as in inference":
         target = fit.settings.get("target", "paper" if fit.way == "paper" else "auto")
@@ -152,7 +152,7 @@ def _by_size(fit: Fit, solver: str, rows: Any) -> str | None:
         n = min(n, 10_000)
     elif by_passes:
         return "passes"
-    return "tabu" if n <= 2048 else "sweeps"
+    return bqp.LocalSearch(n_starts=1, max_iter=10 * n) if n <= 2048 else "sweeps"
 
 
 def _solved(fit: Fit) -> Result:

@@ -16,8 +16,7 @@ from hashlearn.core.progress import ProgressCallback
 from hashlearn.distributed.blocks import found_files
 from hashlearn.distributed.executors import Executor
 from hashlearn.hashers.codewords import spread_codewords
-from hashlearn.inference import infer_group_codes
-from hashlearn.inference.report import InferenceReport
+from hashlearn.inference import InferenceReport, infer_group_codes
 from hashlearn.streams import read_labels
 from hashlearn.targets import Labels
 from hashlearn.targets.labels import MOST_GROUPS

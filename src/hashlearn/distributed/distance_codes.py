@@ -24,17 +24,23 @@ from numpy.typing import NDArray
 
 from hashlearn import bqp
 from hashlearn.bqp.flips import flip_rows, low_rank_thresholds
+from hashlearn.bqp.rows import ProofGram
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.progress import ProgressCallback
 from hashlearn.distributed.block_cache import BlockState, FactorSpec, set_bit
 from hashlearn.distributed.executors import Executor
 from hashlearn.distributed.moments import Moments, gram, panels, plus, tree, unit_gram
-from hashlearn.inference.array_rows import signs_and_products
-from hashlearn.inference.descent import countdown, descend
-from hashlearn.inference.passes import SAMPLED_ROWS, BitsByPasses, Outcome, Proposal, Step
-from hashlearn.inference.presets import as_passes, described
-from hashlearn.inference.proofs import ProofSums, proof_sums
-from hashlearn.inference.report import InferenceReport
+from hashlearn.inference.descent import InferenceReport, countdown, descend
+from hashlearn.inference.passes import (
+    SAMPLED_ROWS,
+    BitsByPasses,
+    Outcome,
+    Proposal,
+    Step,
+    proof_sums_of,
+    signs_and_products,
+)
+from hashlearn.inference.presets import as_passes, described, new_report
 from hashlearn.inference.starts import best_rotation
 from hashlearn.linalg.principal_axes import filled_up, top_directions
 
@@ -72,17 +78,16 @@ def distance_codes(
         scatter = squares - executor.table.n * np.outer(mean, mean)
         start = learned_start(init, sample, mean, scatter, n_bits, rng)
         begun = executor.map_states(begin, -1, None, None, start)
-        codes, among, cross = zip(*begun, strict=True)
-        rows = BlockRows(executor, list(codes), (reduce(add, among), reduce(add, cross)), sample, sampled)
+        codes, products = zip(*begun, strict=True)
+        rows = BlockRows(executor, list(codes), reduce(add, products), sample, sampled)
         passes = as_passes(solver)
-        report = InferenceReport.of(solver, passes, described(passes, MAX_PASSES))
-        bits = BitsByPasses(
-            rows, np.ones(sample.shape[1]), float(np.sum(squares * squares)), passes.on_sample(len(sample)), rng
-        )
+        report = new_report(solver, described(passes, MAX_PASSES))
+        square = float(np.sum(squares * squares))
+        bits = BitsByPasses(rows, np.ones(sample.shape[1]), square, passes.on_sample(), rng)
         with countdown(time_limit) as seconds_left:
             descend(bits, report, n_sweeps, seconds_left=seconds_left, progress=progress)
         if certify:
-            report.bits[-n_bits:] = [bits.certified(record) for record in report.bits[-n_bits:]]
+            report.bits[-n_bits:] = [bits.certified(record, rows.proof) for record in report.bits[-n_bits:]]
         report.seconds = time.perf_counter() - began
     finally:
         executor.close()
@@ -97,11 +102,10 @@ class Start(NamedTuple):
 
 
 class Begun(NamedTuple):
-    """The first codes of one block, packed, with ZᵀZ and ZᵀF."""
+    """The first codes of one block, packed, with [ZᵀZ, ZᵀF]."""
 
     codes: NDArray[np.uint8]
-    among: FloatArray
-    cross: FloatArray
+    products: FloatArray
 
 
 def factor_moments(state: BlockState) -> tuple[FloatArray, FloatArray]:
@@ -135,33 +139,30 @@ def learned_start(
 def begin(state: BlockState, start: Start) -> Begun:
     """Give a block its first codes."""
     factor, width = state.factor(), start.projection.shape[1]
-    among, cross, packed = np.zeros((width, width)), np.zeros((width, factor.shape[1])), []
+    products, packed = np.zeros((width, width + factor.shape[1])), []
     for panel in panels(factor):
         bits = panel @ start.projection >= start.offsets
         z = 2.0 * bits - 1.0
-        among += z.T @ z
-        cross += z.T @ panel
+        products += z.T @ np.hstack([z, panel])
         packed.append(np.packbits(bits, axis=1))
     codes = np.concatenate(packed)
     state.codes, state.version, state.pending = codes.copy(), 0, None
-    return Begun(codes, among, cross)
+    return Begun(codes, products)
 
 
 class BlockRows:
     """`CodedRows` in blocks."""
 
-    refreshes_products = False
-
     def __init__(
         self,
         executor: Executor,
         codes: list[NDArray[np.uint8]],
-        products: tuple[FloatArray, FloatArray],
+        products: FloatArray,
         sample: FloatArray,
         sampled: Sequence[NDArray[np.intp]],
     ) -> None:
         self.codes = codes  # packed, one array for each block
-        self.n, self.n_bits = executor.table.n, len(products[0])
+        self.n, self.n_bits = executor.table.n, len(products)
         self._executor, self._products = executor, products
         self._sample, self._sampled = sample, sampled
         packed = np.concatenate([block[index] for block, index in zip(codes, sampled, strict=True)])
@@ -170,8 +171,8 @@ class BlockRows:
         self._outcomes: list[Outcome] | None = None
         self._version = 0
 
-    def products(self) -> tuple[FloatArray, FloatArray]:
-        """ZᵀZ and ZᵀF of the codes at the start."""
+    def products(self) -> FloatArray:
+        """[ZᵀZ, ZᵀF] of the codes at the start."""
         return self._products
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
@@ -195,9 +196,9 @@ class BlockRows:
         self._version += 1
         self._outcomes = outcomes
 
-    def proof(self, bit: int, B: FloatArray, smallest: float) -> list[ProofSums]:
+    def proof(self, B: FloatArray, smallest: float) -> list[ProofGram]:
         """The sums of a proof, for each block."""
-        return self._pass(block_proof, self.n_bits, bit, B, smallest)
+        return self._pass(block_proof, self.n_bits, B, smallest)
 
     def _pass(self, function: Callable[..., Any], *arguments: Any) -> list[Any]:
         return self._executor.map_states(function, self._version, self._outcomes, self.codes, *arguments)
@@ -233,6 +234,6 @@ def propose(state: BlockState, step: Step, n_bits: int, repeats: float) -> Propo
     )
 
 
-def block_proof(state: BlockState, n_bits: int, bit: int, B: FloatArray, smallest: float) -> ProofSums:
+def block_proof(state: BlockState, n_bits: int, B: FloatArray, smallest: float) -> ProofGram:
     """What a block adds to the proof of a bit."""
-    return proof_sums(state.signs(n_bits), state.factor(), bit, B, smallest)
+    return proof_sums_of(state.signs(n_bits), state.factor(), B, smallest)

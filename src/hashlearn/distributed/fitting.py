@@ -56,7 +56,7 @@ def fit(
     n_bits : code length
     target : "labels", "distance", or "auto": labels if y is given, else distance
     solver : "passes" flips single signs in passes over all rows; any other name or solver object solves each bit on a
-        sample of 10,000 rows, extends the solution to all rows and flips there. "auto" is "loose_sdr" on the sample.
+        sample of 10,000 rows, extends the solution to all rows and flips there. "auto" is "sdr" to 1e-3 with 20 draws.
         With labels the classes' codewords are found in memory, as `TwoStepHasher` does
     hash_function : "auto" (as in `TwoStepHasher`, always on landmarks), "linear_ridge", "kernel_ridge" (on landmarks),
         a `LinearRidge` or a `KernelRidge`

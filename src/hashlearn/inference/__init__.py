@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from hashlearn.inference.descent import infer_codes
+from hashlearn.inference.all_rows import infer_codes
+from hashlearn.inference.descent import BitRecord, InferenceReport
 from hashlearn.inference.groups import infer_group_codes, merges_rows
 from hashlearn.inference.presets import PRESETS, Passes
-from hashlearn.inference.report import BitRecord, InferenceReport
 from hashlearn.inference.starts import STARTS, start_codes
 
 __all__ = [

@@ -1,7 +1,7 @@
-"""Algorithm 1: sweep over the bits, each bit one binary quadratic problem. O(n · (rank + n_bits)) memory.
+"""The loop of Algorithm 1, sweeps over the bits, and the record of what it did.
 
-There is one loop. The bits are found as whole problems by a solver (`whole_bits`) or by passes over rows (`passes`),
-which may be in memory or in blocks elsewhere.
+There is one loop. What improves a bit differs: a solver on the problem of all rows (`all_rows`), passes over rows in
+memory or in blocks (`passes`), or walks and proofs over groups of equal rows (`groups`).
 """
 
 from __future__ import annotations
@@ -9,27 +9,71 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from hashlearn import bqp
-from hashlearn.bqp.rows import rows_of
 from hashlearn.core.progress import ProgressCallback, compilation_clock, tell
-from hashlearn.core.threads import one_blas_thread
-from hashlearn.inference.array_rows import MAX_PASSES, ArrayRows
-from hashlearn.inference.objective import frobenius_square, objective_floor
-from hashlearn.inference.passes import SAMPLED_ROWS, BitsByPasses
-from hashlearn.inference.presets import Passes, described, solver_pair
-from hashlearn.inference.report import BitRecord, InferenceReport
-from hashlearn.inference.whole_bits import WholeBits
-from hashlearn.targets import Groups
 
-SWEEPS, SWEEPS_OF_PASSES = 3, 5  # what "auto" stands for
+
+class BitRecord(NamedTuple):
+    """One bit of one sweep."""
+
+    sweep: int
+    bit: int
+    value: float  # of eq. (5) after the step
+    bound: float  # proven, −inf where the solver gives none
+    gap: float
+    changed: int  # samples whose bit changed
+    status: str
+    seconds: float
+
+
+@dataclass
+class InferenceReport:
+    """What happened; print it, or take ``pandas.DataFrame(report.bits)`` for a table of the bits."""
+
+    solver: str  # as it was asked for
+    method: str = "not recorded"  # what ran, in words
+    start_objective: float = float("nan")
+    objectives: list[float] = field(default_factory=list)  # after each sweep
+    bits: list[BitRecord] = field(default_factory=list)
+    stopped_early: bool = False
+    final_objective: float = float("nan")  # of the codes returned: codewords may have been spread after the sweeps
+    floor: float = float("nan")  # no codes have a lower objective; known for labels
+    seconds: float = 0.0
+    out_of_time: bool = False
+
+    @property
+    def excess(self) -> float:
+        """How far the final objective lies above the floor, as a part of it."""
+        return (self.final_objective - self.floor) / self.floor if self.floor > 0.0 else float("nan")
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.solver} ({self.method}): {len(self.objectives)} sweep(s), {self.seconds:.2f} s"
+            + (", no bit changed in the last" if self.stopped_early else "")
+            + (", shortened by the time limit" if self.out_of_time else ""),
+            f"{'sweep':>5}  {'objective':>10}  {'bits changed':>12}  {'mean gap':>9}  {'worst gap':>9}  {'seconds':>8}",
+            f"{'start':>5}  {self.start_objective:>10.6f}",
+        ]
+        for sweep, objective in enumerate(self.objectives, start=1):
+            rows = [b for b in self.bits if b.sweep == sweep]
+            gaps = np.array([b.gap for b in rows])
+            known = gaps[np.isfinite(gaps)]
+            mean, worst = (f"{100 * known.mean():.3f} %", f"{100 * known.max():.3f} %") if known.size else ("–", "–")
+            changed = sum(b.changed > 0 for b in rows)
+            seconds = sum(b.seconds for b in rows)
+            lines.append(f"{sweep:>5}  {objective:>10.6f}  {changed:>12}  {mean:>9}  {worst:>9}  {seconds:>8.2f}")
+        above = "" if np.isnan(self.excess) else f", {100 * self.excess:.2f} % above what any codes can reach"
+        lines.append(f"{'final':>5}  {self.final_objective:>10.6f}{above}")
+        return "\n".join(lines)
 
 
 class Bits(Protocol):
-    """The bits of one code: `WholeBits` or `BitsByPasses`."""
+    """The bits of one code: `WholeBits`, `BitsByPasses` or `GroupBits`."""
 
     n_bits: int
     leaves_proofs_for_last: bool  # whether bounds are proven in the last sweep alone
@@ -43,68 +87,6 @@ class Bits(Protocol):
 
     def one_bit(self, sweep: int, bit: int, seconds: float, last: bool) -> BitRecord:
         """Improve one bit within ``seconds``, without the time that kernels take to compile."""
-
-
-def infer_codes(
-    target: bqp.Operator,
-    start: Any,
-    *,
-    solver: str | bqp.Solver | Passes = "auto",
-    n_sweeps: int | str = 3,
-    monotone: bool = True,
-    groups: Groups | None = None,
-    rng: np.random.Generator | None = None,
-    time_limit: float | None = None,
-    progress: ProgressCallback | None = None,
-) -> tuple[Any, InferenceReport]:
-    """Codes Z with ZZᵀ ≈ n_bits · Y, by coordinate descent over bits from ``start`` (Algorithm 1).
-
-    Parameters
-    ----------
-    target : Y with entries in [−1, 1]
-    start : signs (n, n_bits), of the same kind as the rows of the target; codes come back as int8 of that kind
-    solver : "auto", a name of `bqp.METHODS` (that method with its defaults), a name of `PRESETS`, or an object
-    n_sweeps : max_iter of Algorithm 1. "auto" is 3, and 5 if solver "auto" takes passes of flips, which are cheap
-    monotone : each bit starts from its present signs and is only replaced by better ones, and inference ends after a
-        sweep without change; False is the literal paper, which takes whatever the solver returns
-    groups : the rows that are alike to the target, if it knows: for what "auto" means, and for the report's floor
-    time_limit : seconds, an upper bound: each bit does its usual work, or less if that takes more than its share of the
-        time. Unless ``report.out_of_time`` says so, codes are those of a fit without limit
-    progress : called with a `hashlearn.core.progress.Progress` after each bit
-
-    Ctrl-C ends it with a KeyboardInterrupt: codes of half the bits would pass for finished ones.
-
-    >>> Y = bqp.LowRank([[1.0], [1.0], [-1.0]], [1.0])
-    >>> codes, report = infer_codes(Y, np.ones((3, 2)), solver="exact", rng=np.random.default_rng(0))
-    >>> codes @ codes.T
-    array([[ 2,  2, -2],
-           [ 2,  2, -2],
-           [-2, -2,  2]], dtype=int8)
-    >>> report.objectives[-1], report.method
-    (0.0, 'exact, all rows')
-    """
-    require_seconds(time_limit)
-    rng = np.random.default_rng() if rng is None else rng
-    pair = solver_pair(solver, target, start.shape[1], monotone, groups is not None)
-    by_passes = isinstance(pair.last, Passes)
-    if isinstance(n_sweeps, str):
-        n_sweeps = SWEEPS_OF_PASSES if by_passes and isinstance(solver, str) and solver == "auto" else SWEEPS
-    began = time.perf_counter()
-    with one_blas_thread(), countdown(time_limit) as seconds_left:
-        bits: Bits
-        if isinstance(pair.last, Passes):
-            bits = bits_in_memory(target, start, pair.last, monotone, rng)
-        else:
-            bits = WholeBits(target, start, pair.last, pair.early, monotone, rng)  # type: ignore[arg-type]
-        report = InferenceReport.of(solver, pair.last, described(pair.last, MAX_PASSES))
-        descend(bits, report, n_sweeps, monotone, seconds_left, progress)
-        if isinstance(bits, WholeBits) and bits.is_sampled:
-            what = "relaxations of sampled rows, rounding and proofs on all rows"
-            report.method = report.method.replace("all rows", what)
-        if groups is not None:
-            report.floor = objective_floor(groups, bits.n_bits)
-    report.seconds = time.perf_counter() - began
-    return rows_of(bits.codes).as_int8(bits.codes), report
 
 
 def descend(
@@ -149,18 +131,6 @@ def countdown(seconds: float | None) -> Iterator[Callable[[], float]]:
     end = float("inf") if seconds is None else time.perf_counter() + seconds
     with compilation_clock() as compiling:
         yield lambda: end + compiling() - time.perf_counter()
-
-
-def bits_in_memory(
-    target: bqp.Operator, start: Any, passes: Passes, monotone: bool, rng: np.random.Generator
-) -> BitsByPasses:
-    """Bits by passes over a NumPy factor."""
-    if not (target.is_low_rank and target.rows.on_host):
-        raise ValueError("solver: passes need a target of low rank in a NumPy array; 'sweeps' works for every target")
-    if not monotone:
-        raise ValueError("solver: passes only ever improve a bit; monotone=False needs another solver")
-    solver = passes.on_sample(min(target.n, SAMPLED_ROWS))
-    return BitsByPasses(ArrayRows(target, start), target.weights, frobenius_square(target), solver, rng)
 
 
 def require_seconds(time_limit: Any) -> None:

@@ -14,20 +14,21 @@ from collections.abc import Callable
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
-from scipy.linalg import hadamard
 
 from hashlearn import bqp
+from hashlearn.bqp.methods.exact import enumerate_signs
 from hashlearn.bqp.methods.tabu import ROUNDING, tabu_moves
+from hashlearn.bqp.sdr.interior_point import bounded_relaxation
+from hashlearn.bqp.sdr.rounding import Tolerance
 from hashlearn.bqp.solution import relative_gap
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.progress import ProgressCallback
 from hashlearn.core.threads import map_threads, one_blas_thread
 from hashlearn.core.thresholds import LARGEST_ENUMERATED
-from hashlearn.inference.descent import SWEEPS, countdown, descend
+from hashlearn.inference.all_rows import SWEEPS, solve_bit
+from hashlearn.inference.descent import BitRecord, InferenceReport, countdown, descend
 from hashlearn.inference.objective import objective_floor
-from hashlearn.inference.presets import Passes, described, named_solver
-from hashlearn.inference.report import BitRecord, InferenceReport
-from hashlearn.inference.whole_bits import solve_bit
+from hashlearn.inference.presets import PRESETS, Passes, described, is_automatic, named_solver, new_report
 from hashlearn.targets import Groups
 
 SEARCH_SWEEPS = 10  # the most for one start; 3 to 8 are enough mostly
@@ -36,14 +37,15 @@ MOST_STARTS, STARTS_OF_ONE_GROUP = 8, 320
 # A walk makes 10 moves for each group, or as many as these steps allow, one step for each group and move.
 MOVES, MOST_STEPS = 10, 4_000_000
 ONE_ROW = "one row for each group"
-MOST_PROVEN = 500  # groups; beyond, a relaxation of each bit takes over a second, and the floor says more
+BOUND_TOLERANCE = 1e-4
+MOST_PROVEN = 200  # groups; beyond, the bound of each bit takes over 20 ms, and the floor says more
 
 
 def infer_group_codes(
     groups: Groups,
     n_bits: int,
     *,
-    solver: str | bqp.Solver = "auto",
+    solver: str | bqp.Solver | Passes = "auto",
     n_sweeps: int | str = "auto",
     rng: np.random.Generator | None = None,
     time_limit: float | None = None,
@@ -51,8 +53,9 @@ def infer_group_codes(
 ) -> tuple[NDArray[np.int8], InferenceReport]:
     """A codeword for each group, K × n_bits, and a report that speaks of all rows; parameters as in `infer_codes`.
 
-    "auto" searches with tabu walks and proves the bits at the end: by trying all signs of up to 20 groups, else by a
-    relaxation. ``n_sweeps="auto"`` then means: until no bit changes. A named solver solves each bit of each sweep.
+    "auto" searches with tabu walks and proves the bits at the end: by trying all signs of up to 20 groups, else by the
+    bound of the semidefinite relaxation. ``n_sweeps="auto"`` then means: until no bit changes. A named solver solves
+    each bit of each sweep.
 
     >>> groups = Groups(np.array([0, 1, 0]), np.array([[1.0, -1.0], [-1.0, 1.0]]))
     >>> words, report = infer_group_codes(groups, 2, rng=np.random.default_rng(0))
@@ -64,18 +67,16 @@ def infer_group_codes(
     """
     rng = np.random.default_rng() if rng is None else rng
     began = time.perf_counter()
-    n_groups = len(groups.counts)
-    searches = isinstance(solver, str) and solver == "auto"
     with one_blas_thread(), countdown(time_limit) as seconds_left:
-        if searches:
+        if is_automatic(solver):
             bits, report = _best_search(groups, n_bits, n_sweeps, rng, seconds_left)
-            bits.solver, n_sweeps = _prover(n_groups), 1
+            bits.proves, n_sweeps = True, 1
         else:
-            bits = GroupBits(groups, hadamard_rows(n_groups, n_bits, rng), _named(solver, n_groups), rng)
-            report = InferenceReport.of(solver, bits.solver, described(bits.solver, rows=ONE_ROW))
+            named = _solver_of_groups(solver)
+            bits = GroupBits(groups, hadamard_rows(len(groups.counts), n_bits, rng), rng, named)
+            report = new_report(solver, described(named, rows=ONE_ROW))
             n_sweeps = SWEEPS if isinstance(n_sweeps, str) else n_sweeps
-        if bits.solver is not None:
-            descend(bits, report, n_sweeps, seconds_left=seconds_left, progress=progress)
+        descend(bits, report, n_sweeps, seconds_left=seconds_left, progress=progress)
         report.floor = objective_floor(groups, n_bits)
     report.seconds = time.perf_counter() - began
     return bits.codes.astype(np.int8), report
@@ -83,33 +84,38 @@ def infer_group_codes(
 
 def merges_rows(solver: str | bqp.Solver | Passes) -> bool:
     """Whether a solver gives one row for each group the meaning of all rows."""
-    if isinstance(solver, str) and solver == "auto":
-        return True
-    return _named(solver, 2).merges
+    return is_automatic(solver) or _solver_of_groups(solver).merges
 
 
-def _named(solver: str | bqp.Solver | Passes, n_groups: int) -> bqp.Solver:
+def _solver_of_groups(solver: str | bqp.Solver | Passes) -> bqp.Solver:
     """A named solver; passes of flips over rows become single flips, or their solver, over groups."""
-    named = named_solver(solver, n_groups)
-    return named_solver(named.solver or "sweeps", n_groups) if isinstance(named, Passes) else named
+    named = named_solver(solver)
+    if isinstance(named, Passes):
+        named = named.on_sample() or PRESETS["sweeps"]
+    return named  # type: ignore[return-value]
 
 
 def hadamard_rows(n_groups: int, n_bits: int, rng: np.random.Generator) -> FloatArray:
-    """Random rows and columns of a Hadamard matrix: nearly orthogonal codewords, and balanced bits."""
+    """Random rows and columns of Sylvester's Hadamard matrix: nearly orthogonal codewords, and balanced bits."""
     order = 1 << max(n_groups - 1, n_bits).bit_length()  # the first column, all ones, is left out
     columns = 1 + rng.permutation(order - 1)[:n_bits]
-    return hadamard(order, dtype=np.float64)[rng.permutation(order)[:n_groups]][:, columns]
+    rows = rng.permutation(order)[:n_groups]
+    return np.where(np.bitwise_count(rows[:, None] & columns) % 2, -1.0, 1.0)
 
 
 class GroupBits:
-    """The bits of one codeword for each group. ``solver`` solves each bit; None: a tabu walk from the bit as it is."""
+    """The bits of one codeword for each group.
+
+    ``solver`` solves each bit; without one a tabu walk improves it, and if it ``proves``, it says how good the bit is.
+    """
 
     leaves_proofs_for_last = False
 
-    def __init__(self, groups: Groups, codes: FloatArray, solver: bqp.Solver | None, rng: np.random.Generator) -> None:
-        self.solver = solver
-        self.n_bits = codes.shape[1]
-        self._groups, self._rng = groups, rng
+    def __init__(
+        self, groups: Groups, codes: FloatArray, rng: np.random.Generator, solver: bqp.Solver | None = None
+    ) -> None:
+        self.n_bits, self.proves = codes.shape[1], False
+        self._groups, self._solver, self._rng = groups, solver, rng
         self._counts = groups.counts
         self._signs = np.ascontiguousarray(codes.T)  # a bit is a row
         self._errors = codes @ codes.T - self.n_bits * groups.similarity
@@ -130,20 +136,34 @@ class GroupBits:
 
     def one_bit(self, sweep: int, bit: int, seconds: float, last: bool) -> BitRecord:
         """Lower the value of one bit, or leave it."""
-        if self.solver is None:
-            began = time.perf_counter()
-            moves = max(1, min(MOVES * len(self._counts), MOST_STEPS // len(self._counts)))
-            random = self._rng.integers(1, 2**63, size=1, dtype=np.uint64)
-            value, changed = _walk_bit(self._errors, self._signs, self._counts, bit, moves, random)
-            spent = time.perf_counter() - began
-            return BitRecord(sweep, bit, value, -np.inf, np.inf, int(changed), bqp.Status.CONVERGED.value, spent)
-        old = self._signs[bit].copy()
-        solution, x, value = solve_bit(self.problem(bit), self.solver, old, self._rng, seconds, self._counts)
-        self._errors += np.outer(x, x) - np.outer(old, old)
-        self._signs[bit] = x
+        began = time.perf_counter()
+        old, bound, status = self._signs[bit].copy(), -np.inf, bqp.Status.CONVERGED
+        if self._solver is not None:
+            solution, x, value = solve_bit(self.problem(bit), self._solver, old, self._rng, seconds, self._counts)
+            bound, status = solution.bound, solution.status
+        else:
+            x, value = self._walked(bit)
+        if self.proves and len(old) <= MOST_PROVEN:
+            A = self.problem(bit)
+            if len(old) <= LARGEST_ENUMERATED:
+                best, bound = enumerate_signs(A)  # type: ignore[assignment]
+                if bound < value - 1e-12 * abs(value):
+                    x, value = best if best @ (self._counts * old) >= 0.0 else -best, A.value(best)
+            else:
+                bound = bounded_relaxation(A, Tolerance(BOUND_TOLERANCE, A.scale(), 1))[2]
         changed = int(self._counts[x != old].sum())
-        gap = relative_gap(value, solution.bound)
-        return BitRecord(sweep, bit, value, solution.bound, gap, changed, solution.status.value, solution.seconds)
+        if changed:
+            self._errors += np.outer(x, x) - np.outer(old, old)
+            self._signs[bit] = x
+        spent = time.perf_counter() - began
+        return BitRecord(sweep, bit, value, bound, relative_gap(value, bound), changed, status.value, spent)
+
+    def _walked(self, bit: int) -> tuple[FloatArray, float]:
+        """The signs of a bit after a tabu walk, and their value."""
+        moves = max(1, min(MOVES * len(self._counts), MOST_STEPS // len(self._counts)))
+        random = self._rng.integers(1, 2**63, size=1, dtype=np.uint64)
+        x, value = _walk(self._errors, self._signs[bit], self._counts, moves, random)
+        return x, value
 
 
 def _best_search(
@@ -156,15 +176,14 @@ def _best_search(
     """The best of several starts, each improved by tabu walks until no bit changes."""
     n_groups = len(groups.counts)
     n_starts = min(MOST_STARTS, max(1, STARTS_OF_ONE_GROUP // n_groups))
-    prover = _prover(n_groups)
-    method = f"tabu walks from {n_starts} start{'s' * (n_starts > 1)}"
-    method += f", {ONE_ROW}" if prover is None else f", then {described(prover, rows=ONE_ROW)}"
+    proof = ", then exact" if n_groups <= LARGEST_ENUMERATED else ", then bounds" if n_groups <= MOST_PROVEN else ""
+    method = f"tabu walks from {n_starts} start{'s' * (n_starts > 1)}{proof}, {ONE_ROW}"
     sweeps = SEARCH_SWEEPS if isinstance(n_sweeps, str) else n_sweeps
 
     def search(seed: int) -> tuple[GroupBits, InferenceReport]:
         start_rng = np.random.default_rng(seed)
-        bits = GroupBits(groups, hadamard_rows(n_groups, n_bits, start_rng), None, start_rng)
-        report = InferenceReport.of("auto", prover, method)
+        bits = GroupBits(groups, hadamard_rows(n_groups, n_bits, start_rng), start_rng)
+        report = new_report("auto", method)
         descend(bits, report, sweeps, seconds_left=seconds_left)
         return bits, report
 
@@ -172,18 +191,10 @@ def _best_search(
     return min(trials, key=lambda trial: trial[1].final_objective)
 
 
-def _prover(n_groups: int) -> bqp.Solver | None:
-    """What proves the bits of the last sweep."""
-    if n_groups <= LARGEST_ENUMERATED:
-        return bqp.Exact()
-    return bqp.SemidefiniteRelaxation(tol=1e-4) if n_groups <= MOST_PROVEN else None
-
-
 @njit(cache=True, nogil=True)
-def _walk_bit(errors, signs, counts, bit, moves, random):  # type: ignore[no-untyped-def]
-    """Improves a bit in place by a tabu walk; returns its value and how many rows change."""
+def _walk(errors, old, counts, moves, random):  # type: ignore[no-untyped-def]
+    """The signs of a bit after a tabu walk, and their value; ``old`` itself if the walk finds nothing better."""
     n = len(counts)
-    old = signs[bit].copy()
     A, gain = np.empty((n, n)), np.empty(n)
     magnitude, before = 0.0, 0.0
     for a in range(n):
@@ -199,11 +210,5 @@ def _walk_bit(errors, signs, counts, bit, moves, random):  # type: ignore[no-unt
     tenure = max(1, min(max(4, n // 20), n // 4))
     tabu_moves(A, old.copy(), gain, x, free_at, steps, values, random, tenure, moves, ROUNDING * magnitude, moves)
     if not values[1] < before - 1e-12 * abs(before):
-        return before, 0.0
-    if np.sum(counts * x * old) < 0.0:
-        x = -x
-    for a in range(n):
-        for b in range(n):
-            errors[a, b] += x[a] * x[b] - old[a] * old[b]
-    signs[bit] = x
-    return values[1], np.sum(counts[x != old])
+        return old.copy(), before
+    return x if np.sum(counts * x * old) >= 0.0 else -x, values[1]

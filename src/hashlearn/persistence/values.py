@@ -28,8 +28,7 @@ from hashlearn.hashers.baselines.kmeans_hashing import CodewordMargins
 from hashlearn.hashers.baselines.spectral_hashing import CosineMargins
 from hashlearn.hashers.baselines.spherical_hashing import SphereMargins
 from hashlearn.hashers.ranking import Check, RankingReport
-from hashlearn.inference import Passes
-from hashlearn.inference.report import BitRecord, InferenceReport
+from hashlearn.inference import BitRecord, InferenceReport, Passes
 from hashlearn.targets import TARGETS, Pairs, Similarity
 
 # Dataclasses and named tuples, stored field by field.
