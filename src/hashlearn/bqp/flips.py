@@ -39,10 +39,10 @@ class Descent:
 
     def __init__(self, A: Operator) -> None:
         self.A = A
-        self._kernel, self._parts, width = _flip_dense, (A.array, thresholds(A)), A.n
-        if not A.is_dense:
-            self._kernel, self._parts = _flip_structured, (*A.csr(), A.P, A.weights, thresholds(A))
-            width = len(self._parts[0]) // A.n + A.rank
+        self._kernel: Any = _flip_dense if A.is_dense else _flip_structured
+        parts = (A.array,) if A.is_dense else (*A.csr(), A.P, A.weights)
+        self._parts = *parts, thresholds(A)
+        width = A.n if A.is_dense else len(parts[0]) // A.n + A.rank
         self._rows_per_piece = max(1, PIECE // (2 * width + 1))
 
     def descend(self, x: FloatArray, max_passes: int = MAX_PASSES, between: Between | None = None) -> FloatArray:
@@ -60,8 +60,9 @@ class Descent:
 
     def descend_columns(self, X: Any, max_passes: int = MAX_PASSES, between: Between = lambda: None) -> Any:
         """`descend` from every column of X, n × k, which rows on a device may overwrite."""
-        if not self.A.rows.on_host:
-            return self.A.rows.flip_descent(self.A.weights, X, between, max_passes)
+        rows: Any = self.A.rows
+        if not rows.on_host:
+            return rows.flip_descent(self.A.weights, X, between, max_passes)
         return np.column_stack(list(map_threads(lambda x: self.descend(x, max_passes, between), X.T)))
 
     def products(self, x: FloatArray) -> FloatArray:
@@ -130,39 +131,26 @@ def flip_passes(
     after the other with t up to date. So no value rises, and the number of threads changes nothing. ``between`` is
     called after each panel and may raise: X and T fit together then. Returns the number of passes.
     """
-    n = X.shape[1]
-    for made in range(max_passes):
+
+    def panel(first: int, last: int, fields: FloatArray) -> int:
+        def helpful(a: int, b: int) -> NDArray[np.bool_]:
+            return _helpful_rows(codes[a:b], factor[a:b], fields, limits[a:b], X[:, a:b])
+
+        def flip(c: int) -> int:
+            rows = first + np.flatnonzero(helps[c])
+            return int(flip_rows(rows, codes, factor, weights, limits, X[c], X[c], T[c], fields[c], 1.0))
+
+        helps = np.concatenate(list(row_blocks(helpful, first, last)), axis=1)
+        return sum(map_threads(flip, range(len(X))))
+
+    for passes in range(max_passes):
         flips = 0
-        for first in range(0, n, PANEL):
-            flips += _flip_panel(codes, factor, weights, limits, X, T, first, min(first + PANEL, n))
+        for first in range(0, X.shape[1], PANEL):
+            flips += panel(first, min(first + PANEL, X.shape[1]), weights * T)
             between()
         if flips <= settled * X.size:
-            return made + 1
+            return passes + 1
     return max_passes
-
-
-def _flip_panel(
-    codes: NDArray[np.int8],
-    factor: FloatArray,
-    weights: FloatArray,
-    limits: FloatArray,
-    X: Signs,
-    T: FloatArray,
-    first: int,
-    last: int,
-) -> int:
-    fields = weights * T
-
-    def helpful(a: int, b: int) -> NDArray[np.bool_]:
-        return _helpful_rows(codes[a:b], factor[a:b], fields, limits[a:b], X[:, a:b])
-
-    helps = np.concatenate(list(row_blocks(helpful, first, last)), axis=1)
-
-    def flip(c: int) -> int:
-        rows = first + np.flatnonzero(helps[c])
-        return int(flip_rows(rows, codes, factor, weights, limits, X[c], X[c], T[c], fields[c], 1.0))
-
-    return sum(map_threads(flip, range(len(X))))
 
 
 def row_blocks(function: Callable[[int, int], Any], first: int, last: int) -> Iterator[Any]:
