@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from hashlearn.hashers.baselines.itq import ITQCCA
+from hashlearn.core.labels import label_indicators
+from hashlearn.hashers.baselines.itq import ITQCCA, canonical_directions
 from hashlearn.linalg.rotation import itq_rotation, random_rotation
 from tests.hashers import supervised_laws as laws
 from tests.hashers.supervised_laws import TRAIN, X, Y
@@ -14,15 +15,13 @@ def make(**parameters):
 
 
 @pytest.mark.parametrize("n_bits", [4, 9, 16])
-def test_the_quantisation_error_never_rises(n_bits):
-    hasher = make(n_bits=n_bits).fit(X[TRAIN], Y[TRAIN])
-    errors = hasher.quantization_errors_
-    assert len(errors) == 51
-    assert np.all(np.diff(errors) <= 1e-12 * errors[0])
+def test_the_quantization_error_never_rises(n_bits):
+    errors = []
+    for n_iter in (1, 2, 5, 50):
+        margins = make(n_bits=n_bits, n_iter=n_iter).fit(X[TRAIN], Y[TRAIN]).decision_function(X[TRAIN])
+        errors.append(np.square(margins - np.sign(margins)).sum())
+    assert np.all(np.diff(errors) <= 1e-9 * errors[0])
     assert errors[-1] < errors[0]
-    margins = hasher.decision_function(X[TRAIN])
-    assert errors[-1] == pytest.approx(np.square(margins - np.sign(margins)).sum() / 300)
-    laws.check_training_codes(hasher)
 
 
 def test_the_rotation_is_one_and_its_errors_are_what_they_say():
@@ -34,9 +33,9 @@ def test_the_rotation_is_one_and_its_errors_are_what_they_say():
 
 
 def test_directions_have_the_canonical_correlations():
-    hasher = make(n_bits=12, regularization=1e-9).fit(X[TRAIN], Y[TRAIN])
-    r = hasher.correlations_
-    assert np.count_nonzero(r) <= 10
+    rows = X[TRAIN]
+    r = canonical_directions(rows, rows.mean(axis=0), label_indicators(Y[TRAIN]), (1e-9, 1e-9))[1]
+    assert len(r) <= 10
     assert np.all(np.diff(r) <= 0)
     assert np.all((r >= 0) & (r <= 1))
     # The best linear predictor of a class from the scores explains r² of what can be explained.

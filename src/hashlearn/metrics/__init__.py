@@ -15,10 +15,14 @@ return fractions in [0, 1]. Distances are counted, never sorted, and no array of
 from __future__ import annotations
 
 from hashlearn.metrics.bit_statistics import BitStatistics, bit_statistics
-from hashlearn.metrics.evaluation import AVERAGES, Evaluation, PrecisionRecallCurve, evaluate
 from hashlearn.metrics.neighbors import float_neighbors, neighbor_recall, recall_of_neighbors, recalls_of_neighbors
 from hashlearn.metrics.retrieval import (
+    AVERAGES,
+    TIES,
+    Evaluation,
+    PrecisionRecallCurve,
     average_precision,
+    evaluate,
     knn_accuracy,
     mean_average_precision,
     precision_at_k,
@@ -26,7 +30,6 @@ from hashlearn.metrics.retrieval import (
     precision_within_radius,
     recall_at_k,
 )
-from hashlearn.metrics.tie_rules import TIES
 
 __all__ = [
     "AVERAGES",

@@ -6,49 +6,120 @@ each relevant item, how many items at its distance came before it. With the coun
 its rank. O(n_queries · n_database · n_words) time, O(n_database) memory for each thread.
 
 Only the size of the database decides how queries are split into blocks. Results do not depend on the number of threads.
+
+Labels are one class for each sample (numbers, strings or anything else that can be compared) or 0/1 indicators of shape
+(n_samples, n_labels). A database item is relevant for a query if the classes are equal, or if they share any label.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from hashlearn.bits import as_words, pack_bits, packed_codes
 from hashlearn.bits.hamming import distances_to_all
-from hashlearn.core.arrays import FloatArray
+from hashlearn.core.arrays import FloatArray, IntArray, to_numpy
+from hashlearn.core.labels import checked_labels
 from hashlearn.core.threads import map_threads
-from hashlearn.metrics.inputs import Task
 
-CountArray: TypeAlias = NDArray[np.int64]
 Result = TypeVar("Result")
 
 PAIRS_PER_BLOCK = 4_000_000
 MOST_QUERIES_PER_BLOCK = 1024
+WIDEST_CODE = 4095  # bytes; the kernels store 2 · distance + 1 in 16 bits
 
 
-@dataclass(frozen=True, eq=False)
-class Counts:
+class Task(NamedTuple):
+    """Codes and labels as the kernels read them. Those of the database are stored word by word, not row by row."""
+
+    queries: NDArray[np.uint64]  # (n_queries, n_words)
+    database: NDArray[np.uint64]  # (n_words, n_database)
+    query_labels: NDArray[Any]  # (n_queries, 1) classes 0, 1, … as int32, or (n_queries, n_label_words) sets as uint64
+    database_labels: NDArray[Any]  # the same, transposed
+    n_classes: int  # 0 if labels are sets
+    largest_distance: int  # 8 · bytes in a code
+
+    @property
+    def n_database(self) -> int:
+        """Number of database items."""
+        return int(self.database.shape[1])
+
+
+class Counts(NamedTuple):
     """Counts of a block of queries. Columns of ``retrieved`` and ``relevant`` are the distances 0, 1, …"""
 
-    retrieved: CountArray  # items at each distance
-    relevant: CountArray  # relevant items at each distance
+    retrieved: IntArray  # items at each distance
+    relevant: IntArray  # relevant items at each distance
     predicted: NDArray[np.int32]  # class by vote of the nearest items, if requested
     actual: NDArray[np.int32]  # class of the query
     # Filled if the database order was requested:
     precision_sum: FloatArray  # Σ of the precision at each relevant item among the first ``top_k``
     before_sum: FloatArray  # Σ of the precision one rank before each of these
-    top_k_hits: CountArray  # relevant items among the first ``top_k``
-    k_hits: CountArray  # relevant items among the first ``k``
+    top_k_hits: IntArray  # relevant items among the first ``top_k``
+    k_hits: IntArray  # relevant items among the first ``k``
 
     @property
-    def n_relevant(self) -> CountArray:
+    def n_relevant(self) -> IntArray:
         """Relevant items in the whole database, for each query."""
-        total: CountArray = self.relevant.sum(axis=1)
-        return total
+        return np.asarray(self.relevant.sum(axis=1))
+
+
+def checked_task(query_codes: Any, database_codes: Any, query_labels: Any, database_labels: Any) -> Task:
+    """Check the four arguments of a metric and convert them for the kernels. Tensors are copied to the host."""
+    query_codes = _codes(to_numpy(query_codes), "query_codes")
+    database_codes = _codes(to_numpy(database_codes), "database_codes")
+    n, width = query_codes.shape
+    if width != database_codes.shape[1]:
+        raise ValueError(
+            "query_codes and database_codes must have rows of equal width, "
+            f"got shapes {query_codes.shape} and {database_codes.shape}"
+        )
+    query_labels = checked_labels(query_labels, n, "query_labels", "query_codes")
+    database_labels = checked_labels(database_labels, len(database_codes), "database_labels", "database_codes")
+    if query_labels.ndim != database_labels.ndim:
+        raise ValueError(
+            "query_labels and database_labels must both be 1-D classes or both 2-D 0/1 indicators, "
+            f"got shapes {query_labels.shape} and {database_labels.shape}"
+        )
+    labels, n_classes = (_classes if query_labels.ndim == 1 else _label_sets)(query_labels, database_labels)
+    planes, labels_by_word = (np.ascontiguousarray(rows.T) for rows in (as_words(database_codes), labels[n:]))
+    return Task(as_words(query_codes), planes, labels[:n], labels_by_word, n_classes, 8 * width)
+
+
+def _codes(codes: Any, name: str) -> NDArray[np.uint8]:
+    array = packed_codes(codes, name)
+    if len(array) == 0:
+        raise ValueError(f"{name} is empty (shape {array.shape}); at least one code is needed")
+    if array.shape[1] > WIDEST_CODE:
+        raise ValueError(f"{name} must have at most {WIDEST_CODE} bytes in a row, got shape {array.shape}")
+    return array
+
+
+def _classes(queries: NDArray[Any], database: NDArray[Any]) -> tuple[NDArray[Any], int]:
+    """Classes 0, 1, … of queries and database in the sorted order of all labels, and how many there are."""
+    # Numbers and text are never equal, even if NumPy can cast them.
+    kinds = {"numbers" if labels.dtype.kind in "biuf" else labels.dtype.kind for labels in (queries, database)}
+    if len(kinds) > 1:
+        raise TypeError(
+            "query_labels and database_labels must be of one kind, "
+            f"got dtypes {queries.dtype} and {database.dtype}: no label could ever be equal"
+        )
+    values, classes = np.unique(np.concatenate([queries, database]), return_inverse=True)
+    return classes.astype(np.int32)[:, None], len(values)
+
+
+def _label_sets(queries: NDArray[Any], database: NDArray[Any]) -> tuple[NDArray[Any], int]:
+    """Indicators of queries and database packed into words; no classes."""
+    if queries.shape[1] != database.shape[1]:
+        raise ValueError(
+            "query_labels and database_labels must have the same columns, one for each label, "
+            f"got shapes {queries.shape} and {database.shape}"
+        )
+    return np.concatenate([as_words(pack_bits(labels)) for labels in (queries, database)]), 0
 
 
 def count_pairs(
@@ -71,15 +142,13 @@ def count_pairs(
     last, k = n if top_k is None else top_k, n if k is None else k
 
     def count(first: int) -> Result:
-        block = slice(first, first + step)
-        queries = (task.queries[block], task.query_classes[block], task.query_sets[block])
-        database = (task.database, task.database_classes, task.database_sets)
+        words, labels = task.queries[first : first + step], task.query_labels[first : first + step]
         retrieved, relevant, predicted, sums, hits = _count_block(
-            queries, database, task.largest_distance, database_order, last, k, voters, task.classes
+            words, task.database, labels, *task[3:], database_order, last, k, voters
         )
-        return finish(Counts(retrieved, relevant, predicted, queries[1], *sums.T, *hits.T))
+        return finish(Counts(retrieved, relevant, predicted, labels[:, 0], *sums.T, *hits.T))
 
-    return list(map_threads(count, range(0, task.n_queries, step)))
+    return list(map_threads(count, range(0, len(task.queries), step)))
 
 
 def ratio(part: NDArray[Any], whole: NDArray[Any]) -> FloatArray:
@@ -90,10 +159,8 @@ def ratio(part: NDArray[Any], whole: NDArray[Any]) -> FloatArray:
 
 @njit(cache=True, nogil=True)
 def _count_block(  # type: ignore[no-untyped-def]
-    queries, database, largest_distance, database_order, top_k, k, voters, n_classes
+    words, planes, query_labels, labels, n_classes, largest_distance, database_order, top_k, k, voters
 ):
-    """``queries`` and ``database`` are tuples of code words, classes and label sets."""
-    (words, query_classes, query_sets), (planes, classes, sets) = queries, database
     n_queries, n = words.shape[0], planes.shape[1]
     retrieved = np.zeros((n_queries, largest_distance + 1), np.int64)
     relevant = np.zeros((n_queries, largest_distance + 1), np.int64)
@@ -105,17 +172,17 @@ def _count_block(  # type: ignore[no-untyped-def]
     votes = np.zeros(n_classes, np.int64)
     for i in range(n_queries):
         distances_to_all(words[i], planes, keys)
-        if sets.shape[0] > 0:
-            _mark_shared_labels(query_sets[i], sets, keys)
+        if n_classes > 0:
+            _mark_equal_class(query_labels[i, 0], labels[0], keys)
         else:
-            _mark_equal_class(query_classes[i], classes, keys)
+            _mark_shared_labels(query_labels[i], labels, keys)
         if database_order:
             m = _count_in_order(keys, retrieved[i], places)
             _sums_in_order(places[:m], retrieved[i], relevant[i], top_k, k, sums[i], hits[i])
         else:
             _count(keys, retrieved[i], relevant[i])
         if voters > 0:
-            predicted[i] = _vote(keys, retrieved[i], classes, voters, votes)
+            predicted[i] = _vote(keys, retrieved[i], labels[0], voters, votes)
     return retrieved, relevant, predicted, sums, hits
 
 
@@ -128,8 +195,8 @@ def _mark_equal_class(own, classes, keys):  # type: ignore[no-untyped-def]
 @njit(cache=True, nogil=True)
 def _mark_shared_labels(own, sets, keys):  # type: ignore[no-untyped-def]
     for j in range(keys.shape[0]):
-        shared = np.uint64(0)
-        for w in range(sets.shape[0]):
+        shared = own[0] & sets[0, j]
+        for w in range(1, sets.shape[0]):
             shared |= own[w] & sets[w, j]
         keys[j] = 2 * keys[j] + (shared != 0)
 

@@ -15,13 +15,10 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from hashlearn.core.arrays import FloatArray
-from hashlearn.metrics.counting import CountArray
-
-TIES = ("expected", "stable")
+from hashlearn.core.arrays import FloatArray, IntArray
 
 
-def expected_hits(retrieved: CountArray, relevant: CountArray, k: int) -> FloatArray:
+def expected_hits(retrieved: IntArray, relevant: IntArray, k: int) -> FloatArray:
     """Expected number of relevant items among the first k, for each query.
 
     >>> expected_hits(np.array([[1, 4]]), np.array([[1, 2]]), 3)
@@ -31,7 +28,7 @@ def expected_hits(retrieved: CountArray, relevant: CountArray, k: int) -> FloatA
     return hits
 
 
-def chances(retrieved: CountArray, k: int) -> FloatArray:
+def chances(retrieved: IntArray, k: int) -> FloatArray:
     """Probability of an item to be among the first k, for each query and each distance."""
     nearer = retrieved.cumsum(axis=1) - retrieved
     return np.clip(k - nearer, 0, retrieved) / np.maximum(retrieved, 1)

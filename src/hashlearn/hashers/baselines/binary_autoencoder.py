@@ -10,22 +10,21 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import generator
-from hashlearn.core.threads import map_row_blocks, one_blas_thread, sum_row_blocks
+from hashlearn.core.threads import one_blas_thread, sum_row_blocks
 from hashlearn.hash_functions.linear import linear_functions, usable_scale
 from hashlearn.hash_functions.rbf_svm import SquaredHinge
 from hashlearn.hashers.base import BaseHasher
+from hashlearn.hashers.baselines.sdh import cyclic_descent
 from hashlearn.inference import start_codes
 from hashlearn.linalg.gram import product, products
 
-ByteArray = NDArray[np.uint8]
-
 SVM_STEPS = 5  # of the encoder in each round; it goes on from the round before
 RIDGE = 1e-6  # of the decoder, relative: bits may repeat each other
+MOST_PASSES = 1000
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -51,9 +50,6 @@ class BinaryAutoencoder(BaseHasher):
     Attributes
     ----------
     codes_ : int8 ±1 (n_samples, n_bits), h(x) of the training samples
-    objectives_ : (rounds, 4), the penalized objective of each round (X centered, of mean squared norm 1): at its start
-        and after the encoder, the decoder and the codes moved. No half-step raises it
-    n_iter_ : rounds done
     reconstruction_error_ : mean ‖x − f(h(x))‖² over the mean squared norm of the centered x
     hash_functions_ : the encoder
     n_features_in_, feature_names_in_ : as in scikit-learn
@@ -99,81 +95,70 @@ class BinaryAutoencoder(BaseHasher):
             raise ValueError(f"penalty_growth must be above 1, got {self.penalty_growth!r}; the penalty has to grow")
         self._require_whole("max_iter")
         rng = generator(self.random_state)
-        codes = (start_codes(self.init, X, self.n_bits, rng) > 0.0).astype(np.uint8)
+        signs = start_codes(self.init, X, self.n_bits, rng)
         rows, origin, norm = _standardized(X)
-        penalty, objectives = self.penalty / self.n_bits, []
+        penalty = 0.25 * self.penalty / self.n_bits  # ‖z − h‖² of bits is a quarter of that of signs
+        n_rounds = 0
         with one_blas_thread():
-            encoder, decoder = Encoder(rows, self.C, self.n_bits), Decoder(rows, codes)
-            for _ in range(self.max_iter):
-                values = [decoder.objective(codes, encoder.bits, penalty)]
-                encoder.improve(codes)
-                values.append(decoder.objective(codes, encoder.bits, penalty))
-                decoder = Decoder(rows, codes)
-                values.append(decoder.objective(codes, encoder.bits, penalty))
-                codes = decoder.best_codes(codes, encoder.bits, penalty)
-                values.append(decoder.objective(codes, encoder.bits, penalty))
-                objectives.append(values)
-                if np.array_equal(codes, encoder.bits):
+            encoder = Encoder(rows, self.C, self.n_bits)
+            while n_rounds < self.max_iter:
+                n_rounds += 1
+                encoder.improve(signs)
+                signs = Decoder(rows, signs).best_signs(signs, encoder.signs, penalty)
+                if np.array_equal(signs, encoder.signs):
                     break
                 penalty *= self.penalty_growth
-            self.reconstruction_error_ = Decoder(rows, encoder.bits).objective(encoder.bits, encoder.bits, 0.0)
-        self.objectives_, self.n_iter_ = np.array(objectives), len(objectives)
-        self.codes_ = (2 * encoder.bits.astype(np.int8) - 1).astype(np.int8)
+            self.reconstruction_error_ = Decoder(rows, encoder.signs).error(encoder.signs)
+        self.codes_ = encoder.signs.astype(np.int8)
         weights, intercepts = encoder.W[:-1] / norm, encoder.W[-1]  # rows = (x − origin) / norm
-        self.hash_functions_ = linear_functions(weights, origin, f"binary autoencoder, {self.n_iter_} rounds")
+        self.hash_functions_ = linear_functions(weights, origin, f"binary autoencoder, {n_rounds} rounds")
         self.hash_functions_.intercepts += intercepts
         return self
 
 
 class Encoder:
-    """Weights ``W`` of support vector machines, and their ``bits`` of all rows."""
+    """Weights ``W`` of support vector machines, and their ``signs`` of all rows."""
 
     def __init__(self, rows: NDArray[Any], C: float, n_bits: int) -> None:
         n, d = rows.shape
-        self.rows, self.W, self.bits = rows, np.zeros((d + 1, n_bits)), np.ones((n, n_bits), np.uint8)
+        self.rows, self.W, self.signs = rows, np.zeros((d + 1, n_bits)), np.ones((n, n_bits))
         gram = np.zeros((d + 1, d + 1))
         gram[:d, :d], gram[d, d] = products(rows), n  # columns have mean 0
-        self.svm = SquaredHinge(
-            lambda a, b: rows[a:b], gram, np.full(d + 1, 0.5 / C), partial(sum_row_blocks, n=n, width=d)
-        )
+        sum_blocks = partial(sum_row_blocks, n=n, width=d)
+        self.svm = SquaredHinge(lambda a, b: rows[a:b], gram, np.full(d + 1, 0.5 / C), sum_blocks)
 
-    def improve(self, codes: ByteArray) -> None:
-        """A few steps towards ``codes``; a bit keeps its weights if the new ones disagree with more codes."""
-        W = self.svm.fit((2 * codes.astype(np.int8) - 1).astype(np.int8), self.W, SVM_STEPS)
+    def improve(self, signs: FloatArray) -> None:
+        """A few steps towards ``signs``; a bit keeps its weights if the new ones disagree with more signs."""
+        W = self.svm.fit(signs.astype(np.int8), self.W, SVM_STEPS)
         narrow = W.astype(self.rows.dtype)
-        bits = (product(self.rows, narrow[:-1]) + narrow[-1] >= 0.0).astype(np.uint8)
-        worse = (bits != codes).sum(axis=0) > (self.bits != codes).sum(axis=0)
-        self.W, self.bits = np.where(worse, self.W, W), np.where(worse, self.bits, bits)
+        outputs = np.where(product(self.rows, narrow[:-1]) + narrow[-1] >= 0.0, 1.0, -1.0)
+        worse = (outputs != signs).sum(axis=0) > (self.signs != signs).sum(axis=0)
+        self.W, self.signs = np.where(worse, self.W, W), np.where(worse, self.signs, outputs)
 
 
 class Decoder:
-    """Rows ≈ [codes, 1] @ weights by least squares; ‖x − f(z)‖² = zᵀGz − 2bᵀz + a constant."""
+    """Rows ≈ [signs, 1] @ weights by least squares; ‖x − f(s)‖² = sᵀGs − 2bᵀs + a constant."""
 
-    def __init__(self, rows: NDArray[Any], codes: ByteArray) -> None:
-        n, self.n_bits = codes.shape
-
-        def sums(a: int, b: int) -> FloatArray:
-            Z = np.column_stack([codes[a:b], np.ones(b - a)])
-            return np.hstack([Z.T @ Z, Z.T.astype(rows.dtype) @ rows[a:b]])
-
-        both = sum_row_blocks(sums, n, rows.shape[1])
-        gram, cross = both[:, : self.n_bits + 1], both[:, self.n_bits + 1 :]
-        gram[np.diag_indices(self.n_bits)] += RIDGE * n
-        weights = np.linalg.solve(gram, cross)
+    def __init__(self, rows: NDArray[Any], signs: FloatArray) -> None:
+        n, n_bits = signs.shape
+        design = np.column_stack([signs, np.ones(n)]).astype(rows.dtype)
+        gram = products(design)
+        gram[np.diag_indices(n_bits)] += RIDGE * n
+        weights = np.linalg.solve(gram, products(design, rows))
         weights, constant = weights[:-1], weights[-1]
         self._G = weights @ weights.T
         self._B = product(rows, weights.T.astype(rows.dtype)).astype(np.float64) - weights @ constant
         # Columns have mean 0, so Σ‖x − constant‖² needs no pass of its own.
         self._square = float(np.square(rows, dtype=np.float64).sum()) / n + float(constant @ constant)
 
-    def objective(self, codes: ByteArray, predicted: ByteArray, penalty: float) -> float:
-        """Mean ‖x − f(z)‖² + penalty ‖z − predicted‖²."""
-        error = self._square + float(code_values(self._G, self._B, codes).mean())
-        return error + penalty * np.count_nonzero(codes != predicted) / len(codes)
+    def error(self, signs: FloatArray) -> float:
+        """Mean ‖x − f(s)‖²."""
+        return self._square + float(sign_values(self._G, self._B, signs).mean())
 
-    def best_codes(self, codes: ByteArray, predicted: ByteArray, penalty: float) -> ByteArray:
-        """Codes with a low ‖x − f(z)‖² + penalty ‖z − predicted‖², by flips from ``codes``."""
-        return flipped_codes(self._G + penalty * np.eye(self.n_bits), self._B + penalty * predicted, codes)
+    def best_signs(self, signs: FloatArray, outputs: FloatArray, penalty: float) -> FloatArray:
+        """Signs with a low ‖x − f(s)‖² + penalty ‖s − outputs‖², by flips from ``signs``."""
+        G, B = self._G + penalty * np.eye(signs.shape[1]), self._B + penalty * outputs
+        return flipped_signs(G, B, signs)
 
 
 def _standardized(X: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.float64], float]:
@@ -189,43 +174,19 @@ def _standardized(X: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.float64], f
     return rows, origin, norm * largest
 
 
-def flipped_codes(G: FloatArray, B: FloatArray, start: ByteArray) -> ByteArray:
-    """For every row b of B a z ∈ {0, 1}^L with a low zᵀGz − 2bᵀz, which no flip of one bit lowers.
+def flipped_signs(G: FloatArray, B: FloatArray, start: FloatArray) -> FloatArray:
+    """For every row b of B signs s with a low sᵀGs − 2bᵀs, which no flip of one sign lowers.
 
-    It is the better of two descents: one from ``start``, one from the unconstrained minimizer, rounded. Rows are
-    independent of each other, so threads change nothing.
+    They are the better of two descents: one from ``start``, one from the unconstrained minimizer, rounded.
     """
-    rounded = (np.linalg.solve(G, B.T).T >= 0.5).astype(np.uint8)
-    codes = start.copy()
-    for Z in (codes, rounded):
-        map_row_blocks(lambda a, b, Z=Z: _descend(G, B[a:b], Z[a:b]), len(B), G.shape[0])
-    better = code_values(G, B, rounded) < code_values(G, B, codes)
-    codes[better] = rounded[better]
-    return codes
+    signs, rounded = start.copy(), np.where(np.linalg.solve(G, B.T).T >= 0.0, 1.0, -1.0)
+    for candidates in (signs, rounded):
+        cyclic_descent(candidates, G, B, MOST_PASSES)
+    better = sign_values(G, B, rounded) < sign_values(G, B, signs)
+    signs[better] = rounded[better]
+    return signs
 
 
-def code_values(G: FloatArray, B: FloatArray, codes: ByteArray) -> FloatArray:
-    """zᵀGz − 2bᵀz for every row."""
-    Z = codes.astype(np.float64)
-    return ((Z @ G - 2.0 * B) * Z).sum(axis=1)
-
-
-@njit(cache=True, nogil=True)
-def _descend(G, B, codes):  # type: ignore[no-untyped-def]
-    n, length = codes.shape
-    slope = np.empty(length)
-    for row in range(n):
-        for i in range(length):
-            slope[i] = -B[row, i]
-            for j in range(length):
-                slope[i] += G[i, j] * codes[row, j]
-        improved = True
-        while improved:
-            improved = False
-            for i in range(length):
-                step = 1.0 - 2.0 * codes[row, i]
-                if 2.0 * step * slope[i] + G[i, i] < -1e-12 * G[i, i]:  # ignore rounding, or the loop might not end
-                    codes[row, i] = 1 - codes[row, i]
-                    improved = True
-                    for j in range(length):
-                        slope[j] += step * G[j, i]
+def sign_values(G: FloatArray, B: FloatArray, signs: FloatArray) -> FloatArray:
+    """sᵀGs − 2bᵀs for every row."""
+    return ((signs @ G - 2.0 * B) * signs).sum(axis=1)

@@ -15,12 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numba import njit
 from numpy.typing import NDArray
+from sklearn.preprocessing import normalize
 
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import generator
@@ -30,9 +31,6 @@ from hashlearn.hash_functions import KernelExpansion, every_bit
 from hashlearn.hash_functions.kernels import check_gamma, choose_gamma
 from hashlearn.hashers.base import BaseHasher
 from hashlearn.hashers.baselines.anchor_kernel import AnchorKernel, draw_anchors
-
-Anchors = list[NDArray[np.intp]]
-IndexArray = NDArray[np.intp]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -97,15 +95,13 @@ class BRE(BaseHasher):
         self._require_positive("tol")
         check_gamma(self.gamma)
         rng = generator(self.random_state)
-        with one_blas_thread():
-            n_pairs = self.n_pairs
-            pairs = distance_pairs(X, n_pairs, rng) if labels is None else labeled_pairs(labels, n_pairs, rng)
+        with one_blas_thread(), watched(self.progress, self.verbose) as progress:
+            draw = distance_pairs if labels is None else labeled_pairs
+            pairs = draw(X if labels is None else labels, self.n_pairs, rng)
             gamma, origin = choose_gamma(self.gamma, X, rng)
             anchors = [draw_anchors(X.shape[0], self.n_anchors, rng) for _ in range(self.n_bits)]
             weights = rng.standard_normal((self.n_bits, len(anchors[0])))
-            self.codes_, means = _start(X, anchors, weights, gamma)
-            with watched(self.progress, self.verbose) as progress:
-                self._descend(lambda b: AnchorKernel(X, anchors[b], gamma), weights, pairs, rng, progress)
+            means = self._descend(lambda b: AnchorKernel(X, anchors[b], gamma), weights, pairs, rng, progress)
         points = np.unique(np.concatenate(anchors))
         coefficients = np.zeros((len(points), self.n_bits))
         for b, index in enumerate(anchors):
@@ -118,111 +114,85 @@ class BRE(BaseHasher):
 
     def _descend(
         self,
-        kernels: Callable[[int], AnchorKernel],
+        kernel_of: Callable[[int], AnchorKernel],
         weights: FloatArray,
         pairs: Pairs,
         rng: np.random.Generator,
         progress: ProgressCallback | None,
-    ) -> None:
-        """Sweeps over bits and weights; ``weights`` and ``codes_`` change in place.
+    ) -> FloatArray:
+        """Sweeps over bits and weights, which change in place. Returns the mean kernel values of each bit's anchors.
 
-        ``kernels`` computes a bit's kernel again: all of them would take n × n_bits × n_anchors numbers.
+        ``kernel_of`` computes a bit's kernel again: all of them would take n × n_bits × n_anchors numbers.
         """
-        codes = self.codes_
-        L, owners = self.n_bits, pairs.owners
-        hamming = np.zeros(len(owners), dtype=np.float32)
+        L = self.n_bits
+        owners, partners, distances = pairs.owners, pairs.partners, pairs.distances
+        self.codes_ = codes = np.empty((len(pairs.starts) - 1, L), dtype=np.int8)
+        means, hamming = np.empty(weights.shape), np.zeros(len(owners), dtype=np.float32)
         for b in range(L):
-            hamming += codes[owners, b] != codes[pairs.partners, b]
-
-        def objective() -> float:
-            return float(np.square(pairs.distances - hamming / L).mean())
-
-        self.objectives_ = [objective()]
+            kernel = kernel_of(b)
+            means[b], codes[:, b] = kernel.mean, np.where(kernel.values @ weights[b] >= 0.0, 1, -1)
+            hamming += codes[owners, b] != codes[partners, b]
+        self.objectives_ = [float(np.square(distances - hamming / L).mean())]
         for sweep in range(self.n_sweeps):
             for done, b in enumerate(rng.permutation(L)):
-                kernel = kernels(b)
+                kernel = kernel_of(b)
                 bit = codes[:, b].astype(np.float64)
-                hamming -= bit[owners] != bit[pairs.partners]
-                costs = 1.0 / L**2 - (2.0 / L) * (pairs.distances - hamming / L)
+                hamming -= bit[owners] != bit[partners]
+                costs = 1.0 / L**2 - (2.0 / L) * (distances - hamming / L)
                 descend_bit(kernel.values, weights[b], rng.permutation(kernel.m), pairs, costs, bit)
-                hamming += bit[owners] != bit[pairs.partners]
+                hamming += bit[owners] != bit[partners]
                 codes[:, b] = bit
                 tell(progress, "bits", sweep * L + done + 1, self.n_sweeps * L)
-            self.objectives_.append(objective())
+            self.objectives_.append(float(np.square(distances - hamming / L).mean()))
             if self.objectives_[-2] - self.objectives_[-1] <= self.tol * self.objectives_[-2]:
                 break
+        return means
 
 
-def _start(X: Any, anchors: Anchors, weights: FloatArray, gamma: float) -> tuple[NDArray[np.int8], FloatArray]:
-    """Codes of all samples under the first weights, and the mean kernel values of each bit's anchors."""
-    codes, means = np.empty((X.shape[0], len(anchors)), dtype=np.int8), np.empty(weights.shape)
-    for b, index in enumerate(anchors):
-        kernel = AnchorKernel(X, index, gamma)
-        means[b] = kernel.mean
-        codes[:, b] = np.where(kernel.values @ weights[b] >= 0.0, 1, -1)
-    return codes, means
-
-
-@dataclass(frozen=True, eq=False)
-class Pairs:
+class Pairs(NamedTuple):
     """Each pair twice, (i, j) and (j, i): the partners of sample i are partners[starts[i] : starts[i + 1]]."""
 
-    starts: IndexArray
+    starts: NDArray[np.intp]
+    owners: NDArray[np.int32]  # i of every (i, j)
     partners: NDArray[np.int32]
-    distances: NDArray[np.float64]  # the targets, in [0, 1]
-
-    @property
-    def owners(self) -> NDArray[np.int32]:
-        """i of every (i, j)."""
-        return np.repeat(np.arange(len(self.starts) - 1, dtype=np.int32), np.diff(self.starts))
+    distances: FloatArray  # the targets, in [0, 1]
 
 
 def labeled_pairs(labels: NDArray[Any], n_pairs: int, rng: np.random.Generator) -> Pairs:
     """Distance 0 between samples that share a label, 1 between others."""
-    i, j = _draw(len(labels), n_pairs, rng)
-    sets = labels.astype(bool) if labels.ndim > 1 else None
-
-    def is_similar(a: int, b: int) -> NDArray[np.bool_]:
-        same = labels[i[a:b]] == labels[j[a:b]] if sets is None else (sets[i[a:b]] & sets[j[a:b]]).any(axis=1)
-        return np.asarray(same)
-
-    width = 1 if sets is None else sets.shape[1]
-    return _both_ways(len(labels), i, j, 1.0 - np.concatenate(map_row_blocks(is_similar, len(i), width)))
+    if labels.ndim == 1:
+        return _pairs(len(labels), 1, n_pairs, rng, lambda i, j: (labels[i] != labels[j]).astype(np.float64))
+    sets = labels.astype(bool)
+    return _pairs(len(sets), sets.shape[1], n_pairs, rng, lambda i, j: 1.0 - (sets[i] & sets[j]).any(axis=1))
 
 
 def distance_pairs(X: Any, n_pairs: int, rng: np.random.Generator) -> Pairs:
     """½‖x − x'‖² between rows brought to unit length, divided by the largest of the drawn ones if that is above 1."""
-    i, j = _draw(X.shape[0], n_pairs, rng)
-    every = np.arange(X.shape[0])
-    norms = np.sqrt(_products(X, every, every))
-    scale = np.divide(1.0, norms, out=np.zeros(len(norms)), where=norms > 0.0)
-    distances = np.maximum(1.0 - _products(X, i, j) * scale[i] * scale[j], 0.0)
-    return _both_ways(X.shape[0], i, j, distances / max(1.0, float(distances.max(initial=0.0))))
+    unit = normalize(X)
 
-
-def _draw(n: int, n_pairs: int, rng: np.random.Generator) -> tuple[IndexArray, IndexArray]:
-    """``n_pairs`` other samples for each sample; a pair may come twice."""
-    i = np.repeat(np.arange(n), n_pairs)
-    return i, (i + rng.integers(1, n, len(i))) % n
-
-
-def _both_ways(n: int, i: IndexArray, j: IndexArray, distances: NDArray[np.float64]) -> Pairs:
-    owners, both = np.concatenate([i, j]), np.concatenate([distances, distances])
-    order = np.argsort(owners, kind="stable")
-    starts = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=n))]).astype(np.intp)
-    return Pairs(starts, np.concatenate([j, i])[order].astype(np.int32), both[order])
-
-
-def _products(X: Any, i: IndexArray, j: IndexArray) -> NDArray[np.float64]:
-    """x_i · x_j for every pair of rows, in blocks."""
-
-    def block(a: int, b: int) -> NDArray[np.float64]:
-        left, right = X[i[a:b]], X[j[a:b]]
+    def distances(i: NDArray[np.intp], j: NDArray[np.intp]) -> FloatArray:
         if sp.issparse(X):
-            return np.asarray(left.multiply(right).sum(axis=1), dtype=np.float64).ravel()
-        return np.einsum("ij,ij->i", left, right, dtype=np.float64)
+            dots = unit[i].multiply(unit[j]).sum(axis=1)
+        else:
+            dots = np.einsum("ij,ij->i", unit[i], unit[j], dtype=np.float64)
+        return np.maximum(1.0 - dots, 0.0)
 
-    return np.concatenate(map_row_blocks(block, len(i), X.shape[1]))
+    return _pairs(X.shape[0], X.shape[1], n_pairs, rng, distances)
+
+
+def _pairs(
+    n: int, width: int, n_pairs: int, rng: np.random.Generator, distances_of: Callable[..., FloatArray]
+) -> Pairs:
+    """``n_pairs`` other samples for each of n; a pair may come twice. Distances are those of rows of this width."""
+    i = np.repeat(np.arange(n), n_pairs)
+    j = (i + rng.integers(1, n, len(i))) % n
+    distances = np.concatenate(map_row_blocks(lambda a, b: distances_of(i[a:b], j[a:b]), len(i), width))
+    owners = np.concatenate([i, j])
+    order = np.argsort(owners, kind="stable")
+    starts = np.searchsorted(owners[order], np.arange(n + 1))
+    partners = np.concatenate([j, i])[order].astype(np.int32)
+    distances = np.tile(distances / max(1.0, float(distances.max())), 2)[order]
+    return Pairs(starts, owners[order].astype(np.int32), partners, distances)
 
 
 def descend_bit(

@@ -34,15 +34,14 @@ class FastHash(BaseHasher):
 
     The loss of a pair at Hamming distance d after b bits is d² if similar and max(0, b/2 − d)² if not. What one more
     bit changes of it is a binary quadratic problem, whose in-class couplings are never positive: two random sweeps of
-    minimum cuts over the classes, from all ones. Trees are then boosted to predict the bit, and mistakes made by
-    earlier bits are there for later ones to mend.
+    minimum cuts over the classes, from all ones. Trees are then boosted to predict the bit. A sample weighs what a
+    wrong bit would cost it in loss. Mistakes made by earlier bits are there for later ones to mend.
 
     Parameters
     ----------
     n_bits : code length
     n_trees, max_depth : of the boosting
     n_sweeps : of graph cuts for each bit
-    weighted : samples weigh what a wrong bit would cost them in loss; False: all the same
     max_groups : with more groups of interchangeable samples than this, this many are drawn and solved, and the others
         follow them
     random_state : seed or Generator
@@ -52,8 +51,6 @@ class FastHash(BaseHasher):
     Attributes
     ----------
     codes_ : int8 ±1 (n_samples, n_bits), the hash functions' outputs for the training samples
-    losses_ : mean loss of a pair over b², after each bit b
-    accuracies_ : for each bit, the share of samples whose output is the inferred one
     hash_functions_ : the fitted functions
 
     Deviations
@@ -71,9 +68,8 @@ class FastHash(BaseHasher):
     >>> from sklearn.datasets import load_digits
     >>> from hashlearn.hashers.baselines.fasthash import FastHash
     >>> X, y = load_digits(return_X_y=True)
-    >>> hasher = FastHash(n_bits=6, n_trees=10, random_state=0).fit(X[:300], y[:300])
-    >>> hasher.losses_[-1] < hasher.losses_[0]
-    True
+    >>> FastHash(n_bits=6, n_trees=10, random_state=0).fit(X[:300], y[:300]).encode(X[:2]).shape
+    (2, 1)
     """
 
     _accepts_sparse = False
@@ -82,7 +78,6 @@ class FastHash(BaseHasher):
     n_trees: int = 200
     max_depth: int = 4
     n_sweeps: int = 2
-    weighted: bool = True
     max_groups: int = 3000
     progress: ProgressCallback | None = None
     verbose: bool = False
@@ -97,8 +92,7 @@ class FastHash(BaseHasher):
         self._require_whole("n_trees", "max_depth", "n_sweeps", "max_groups")
         rng = generator(self.random_state)
         rows, groups = bin_rows(X), CodeGroups(label_indicators(labels), self.max_groups)
-        self.losses_, self.accuracies_ = [], []
-        forests = []
+        forests: list[Any] = []
         source, signs = np.full(self.n_bits, -1, dtype=np.intp), np.ones(self.n_bits, dtype=np.int8)
         for b in range(self.n_bits):
             z, costs = self._infer(groups, rng)
@@ -106,13 +100,12 @@ class FastHash(BaseHasher):
             if (z == z[0]).all():
                 signs[b] = int(z[0])
             else:
-                forest, margins = boost(rows, z, self._weights(costs), self.n_trees, self.max_depth, rng)
+                weights = np.maximum(costs / costs.mean(), SMALLEST_WEIGHT) if costs.any() else np.ones(len(costs))
+                forest, margins = boost(rows, z, weights, self.n_trees, self.max_depth, rng)
                 outputs = np.where(margins >= 0.0, 1, -1).astype(np.int8)
                 source[b] = len(forests)
                 forests.append(forest)
-            self.accuracies_.append(float(np.mean(outputs == z)))
             groups.append(outputs)
-            self.losses_.append(groups.mean_loss(rng))
             tell(progress, "bits", b + 1, self.n_bits)
         self.codes_ = groups.codes
         bits = DistinctBits(np.flatnonzero(source >= 0).astype(np.intp), source, signs)
@@ -120,18 +113,12 @@ class FastHash(BaseHasher):
         self.hash_functions_ = forest_margins(forests, X.shape[1], bits, title)
         return self
 
-    def _infer(self, groups: CodeGroups, rng: np.random.Generator) -> tuple[NDArray[np.int8], NDArray[np.float64]]:
+    def _infer(self, groups: CodeGroups, rng: np.random.Generator) -> tuple[NDArray[np.int8], FloatArray]:
         """The next bit, and what a sample's loss would rise by if it alone had the other sign."""
         sample = groups.draw(rng)
         # Groups of one label set are cut together.
         solver = bqp.GraphCut(blocks=groups.kinds[sample].astype(np.int64), max_iter=self.n_sweeps)
         return groups.complete(sample, bqp.solve(groups.problem(sample), solver, random_state=rng).x.astype(np.float64))
-
-    def _weights(self, costs: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Sample weights with a mean of 1 or slightly more."""
-        if not self.weighted or costs.max() <= 0.0:
-            return np.ones(len(costs))
-        return np.maximum(costs / costs.mean(), SMALLEST_WEIGHT)
 
 
 class CodeGroups:
@@ -185,22 +172,6 @@ class CodeGroups:
         own[sample] = -1.0  # the coupling of a sample with itself does not depend on its sign
         costs = np.maximum(own - signs * fields, 0.0)
         return signs[self.member].astype(np.int8), costs[self.member]
-
-    def mean_loss(self, rng: np.random.Generator) -> float:
-        """Mean over pairs of samples (of drawn groups, where there are many) of the loss, divided by n_bits²."""
-        sample = self.draw(rng)
-        sizes = self.counts[sample] / self.counts[sample].sum()
-
-        def part(first: int, last: int) -> float:
-            rows = sample[first:last]
-            distance = self._distances(rows, sample)
-            loss = np.where(
-                self._similar(rows, sample), distance**2, np.maximum(0.5 * self.n_bits - distance, 0.0) ** 2
-            )
-            return float(sizes[first:last] @ (loss @ sizes))
-
-        with one_blas_thread():
-            return sum(map_row_blocks(part, len(sample), len(sample))) / self.n_bits**2
 
     def _partition(self, keys: NDArray[np.intp]) -> None:
         _, self.first, self.member, counts = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)

@@ -42,7 +42,6 @@ class ITQ(BaseHasher):
 
     Attributes
     ----------
-    quantization_errors_ : ‖B − VR‖² / n before the first step and after each, with X divided by its largest entry
     hash_functions_ : the fitted linear functions
     n_features_in_, feature_names_in_ : as in scikit-learn
 
@@ -57,8 +56,6 @@ class ITQ(BaseHasher):
     >>> hasher = ITQ(n_bits=16, random_state=0).fit(X)
     >>> hasher.encode(X[:2]).shape
     (2, 2)
-    >>> bool(hasher.quantization_errors_[-1] < hasher.quantization_errors_[0])
-    True
     """
 
     n_iter: int = 50
@@ -69,13 +66,10 @@ class ITQ(BaseHasher):
         self._require_whole("n_iter", least=0)
         rng = generator(self.random_state)
         axes = principal_axes(X, self.n_bits, rng)
-        n_components = axes.directions.shape[1]
-        V = np.zeros((X.shape[0], self.n_bits))
-        V[:, :n_components] = axes.scores(X)
+        V, weights = _padded(axes.scores(X), self.n_bits), _padded(axes.directions, self.n_bits)
         with one_blas_thread():
-            R, errors = itq_rotation(V, random_rotation(V.shape[1], rng), self.n_iter)
-            weights = axes.directions @ R[:n_components]
-        self.quantization_errors_ = np.array(errors) / X.shape[0]
+            R, _ = itq_rotation(V, random_rotation(self.n_bits, rng), self.n_iter)
+            weights = weights @ R
         self.hash_functions_ = linear_functions(weights, axes.center * axes.scale, f"ITQ, {self.n_iter} steps")
         return self
 
@@ -98,9 +92,6 @@ class ITQCCA(BaseHasher):
 
     Attributes
     ----------
-    codes_ : int8 ±1 (n_samples, n_bits), codes of the training samples
-    correlations_ : the first n_bits canonical correlations, largest first
-    quantization_errors_ : ‖B − VR‖² / n before the first iteration and after each
     hash_functions_ : the fitted functions
 
     Deviations
@@ -117,9 +108,8 @@ class ITQCCA(BaseHasher):
     >>> from sklearn.datasets import load_digits
     >>> from hashlearn.hashers.baselines.itq import ITQCCA
     >>> X, y = load_digits(return_X_y=True)
-    >>> hasher = ITQCCA(n_bits=16, random_state=0).fit(X[:500], y[:500])
-    >>> bool(hasher.quantization_errors_[-1] < hasher.quantization_errors_[0])
-    True
+    >>> ITQCCA(n_bits=16, random_state=0).fit(X[:500], y[:500]).encode(X[:2]).shape
+    (2, 2)
     """
 
     _accepts_sparse = False
@@ -137,20 +127,17 @@ class ITQCCA(BaseHasher):
         with one_blas_thread():
             mean = column_means(X)
             regularization = (self.regularization * (typical_norm(X) ** 2 or 1.0), self.regularization)
-            directions, self.correlations_ = _canonical(X, mean, label_indicators(labels), regularization)
-            weights = _padded(directions * self.correlations_, self.n_bits)
-            self.correlations_ = _padded(self.correlations_[None, :], self.n_bits)[0]
+            directions, correlations = canonical_directions(X, mean, label_indicators(labels), regularization)
+            weights = _padded(directions * correlations, self.n_bits)
             V = np.concatenate([(X[a : a + ROWS] - mean) @ weights for a in range(0, len(X), ROWS)])
-            R, errors = itq_rotation(V, random_rotation(V.shape[1], rng), self.n_iter)
+            R, _ = itq_rotation(V, random_rotation(self.n_bits, rng), self.n_iter)
             weights = weights @ R
-            self.codes_ = np.where(V @ R >= 0.0, 1, -1).astype(np.int8)
-        self.quantization_errors_ = np.array(errors) / len(X)
-        title = f"ITQ-CCA, {np.count_nonzero(self.correlations_)} canonical directions"
+        title = f"ITQ-CCA, {min(self.n_bits, len(correlations))} canonical directions"
         self.hash_functions_ = linear_functions(weights, mean, title)
         return self
 
 
-def _canonical(
+def canonical_directions(
     X: Any, mean: FloatArray, Y: FloatArray, regularization: tuple[float, float]
 ) -> tuple[FloatArray, FloatArray]:
     """Directions a, as columns, and correlations r, falling: C_xx⁻¹ C_xy C_yy⁻¹ C_yx a = r² a, aᵀ C_xx a = 1.
@@ -165,8 +152,8 @@ def _canonical(
     L_x, L_y = (_factor(C, r) for C, r in zip((C_xx, scale * (Y.T @ Y)), regularization, strict=True))
     half = solve_triangular(L_x, C_xy, lower=True)
     U, r, _ = np.linalg.svd(solve_triangular(L_y, half.T, lower=True).T, full_matrices=False)
-    kept = r > 1e-6 * max(r[0], 1e-300)
-    return solve_triangular(L_x, with_fixed_signs(U[:, kept]), lower=True, trans="T"), r[kept]
+    usable = r > 1e-6 * max(r[0], 1e-300)
+    return solve_triangular(L_x, with_fixed_signs(U[:, usable]), lower=True, trans="T"), r[usable]
 
 
 def _factor(C: FloatArray, regularization: float) -> FloatArray:
@@ -176,6 +163,4 @@ def _factor(C: FloatArray, regularization: float) -> FloatArray:
 
 def _padded(columns: FloatArray, width: int) -> FloatArray:
     """The first ``width`` columns, with zero columns added if there are fewer."""
-    out = np.zeros((len(columns), width))
-    out[:, : min(width, columns.shape[1])] = columns[:, :width]
-    return out
+    return np.pad(columns[:, :width], ((0, 0), (0, max(0, width - columns.shape[1]))))

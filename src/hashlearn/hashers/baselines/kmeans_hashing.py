@@ -14,10 +14,11 @@ h the Hamming distance of the numbers i and j, n_i the samples in cell i, s a sc
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
 
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import LARGEST_FEATURE, generator
@@ -32,7 +33,7 @@ from hashlearn.linalg.principal_axes import principal_axes
 MOST_BITS_PER_SUBSPACE = 10  # 1,024 codewords
 NEGLIGIBLE = 1e-10  # a variance this much smaller than the largest is rounding
 UPDATES = 10  # majorization steps for codewords between two assignments; each lowers the error
-SETTLED = 1e-5  # stop if no sample changed its cell and the relative gain is at most this
+SETTLED = 1e-3  # stop if no sample changed its cell and codewords moved by at most this, relatively
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -52,9 +53,6 @@ class KMeansHashing(BaseHasher):
 
     Attributes
     ----------
-    errors_ : for each subspace an array (steps, 4): quantization and affinity error after each assignment and after
-        each update of the codewords, with X divided by its largest entry
-    subspaces_ : for each subspace the numbers of its principal components
     hash_functions_ : the fitted functions
     n_features_in_, feature_names_in_ : as in scikit-learn
 
@@ -90,21 +88,18 @@ class KMeansHashing(BaseHasher):
         rng = generator(self.random_state)
         n_features = X.shape[1]
         axes = principal_axes(X, n_features if n_features <= MAX_COVARIANCE else MAX_COVARIANCE // 2, rng)
-        kept = max(1, int((axes.variances > NEGLIGIBLE * axes.variances[0]).sum()))
-        axes = axes._replace(directions=axes.directions[:, :kept], variances=axes.variances[:kept])
-        sizes = self._subspace_sizes(kept)
-        self.subspaces_ = even_subspaces(axes.variances, len(sizes))
+        n_axes = max(1, int((axes.variances > NEGLIGIBLE * axes.variances[0]).sum()))
+        axes = axes._replace(directions=axes.directions[:, :n_axes], variances=axes.variances[:n_axes])
+        sizes = self._subspace_sizes(n_axes)
         scores = axes.scores(X).astype(X.dtype)
-
-        self.errors_, weights, offsets = [], [], []
+        weights, offsets = [], []
         with one_blas_thread():
-            for size, components in zip(sizes, self.subspaces_, strict=True):
+            for size, components in zip(sizes, even_subspaces(axes.variances, len(sizes)), strict=True):
                 part = np.ascontiguousarray(scores[:, components])
-                found = affinity_kmeans(part, size, self.affinity_weight, self.n_iter, rng)
-                self.errors_.append(found.errors)
+                codewords = affinity_kmeans(part, size, self.affinity_weight, self.n_iter, rng)
                 # ‖x‖² − ‖x − c‖² = 2x·c − ‖c‖², and all codewords of a subspace share ‖x‖².
-                weights.append(2.0 * axes.directions[:, components] @ found.codewords.T)
-                offsets.append(-(found.codewords**2).sum(axis=1))
+                weights.append(2.0 * axes.directions[:, components] @ codewords.T)
+                offsets.append(-(codewords**2).sum(axis=1))
             columns = np.hstack(weights)
             constant = np.concatenate(offsets) - axes.center @ columns
         words = f"{len(sizes)} subspaces with {len(constant)} codewords in all"
@@ -140,9 +135,9 @@ def even_subspaces(variances: NDArray[Any], count: int) -> list[NDArray[np.int64
         empty = [s for s in range(count) if not members[s]]
         # Every subspace gets one component first.
         free = empty or [s for s in range(count) if len(members[s]) < most]
-        chosen = min(free, key=lambda s: products[s])
-        members[chosen].append(component)
-        products[chosen] += value
+        smallest = min(free, key=lambda s: products[s])
+        members[smallest].append(component)
+        products[smallest] += value
     return [np.array(part, dtype=np.int64) for part in members]
 
 
@@ -182,40 +177,26 @@ class CodewordMargins(FittedHashFunctions):
         return margins, [weights]
 
 
-class AffinityKMeans(NamedTuple):
-    """Codewords in the order of their numbers, the first bit of a number the highest."""
+def affinity_kmeans(X: NDArray[Any], n_bits: int, weight: float, n_iter: int, rng: np.random.Generator) -> FloatArray:
+    """Codewords (2^n_bits, n_features) in the order of their numbers, the first bit of a number the highest.
 
-    codewords: FloatArray  # (2^bits, n_features)
-    errors: FloatArray  # (steps, 4): E_quan and E_aff after each assignment, and after each update of the codewords
-
-
-def affinity_kmeans(
-    X: NDArray[Any], n_bits: int, weight: float, n_iter: int, rng: np.random.Generator
-) -> AffinityKMeans:
-    """Cells start as the signs of the first n_bits columns, which should be those of most variance."""
+    Cells start as the signs of the first n_bits columns, which should be those of most variance.
+    """
     n = len(X)
-    square = float(np.einsum("ij,ij->", X, X, dtype=np.float64)) / n
-    hamming = np.bitwise_count(np.arange(2**n_bits)[:, None] ^ np.arange(2**n_bits)).astype(np.float64)
-    cells, codewords = _sign_cells(X, n_bits, rng)
-    counts, means = _cell_means(X, cells, codewords)
-    codewords = means
-    wanted = _scale(codewords, counts / n, hamming) * np.sqrt(hamming)
-    errors = []
+    numbers = np.arange(2**n_bits)
+    hamming = np.bitwise_count(numbers[:, None] ^ numbers).astype(np.float64)
+    cells, vertices = _sign_cells(X, n_bits, rng)
+    counts, codewords = _cell_means(X, cells, vertices)
+    distances = _scale(codewords, counts / n, hamming) * np.sqrt(hamming)
     for _ in range(n_iter):
         nearest = _nearest(X, codewords)
         counts, means = _cell_means(X, nearest, codewords)
-        shares = counts / n
-        # Mean ‖x − c‖² = spread inside the cells + Σ share ‖mean − c‖²; only the second depends on the codewords.
-        spread = square - float(shares @ (means * means).sum(axis=1))
-        before = _errors(codewords, means, shares, wanted, spread)
-        codewords = _update(codewords, means, shares, wanted, weight)
-        after = _errors(codewords, means, shares, wanted, spread)
-        errors.append((*before, *after))
-        gained = before[0] - after[0] + weight * (before[1] - after[1])
-        if np.array_equal(nearest, cells) and gained <= SETTLED * (after[0] + weight * after[1]):
+        before, codewords = codewords, _updated(codewords, means, counts / n, distances, weight)
+        settled = np.linalg.norm(codewords - before) <= SETTLED * np.linalg.norm(codewords)
+        if settled and np.array_equal(nearest, cells):
             break
         cells = nearest
-    return AffinityKMeans(codewords, np.array(errors).reshape(-1, 4))
+    return codewords
 
 
 def _sign_cells(X: NDArray[Any], n_bits: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], FloatArray]:
@@ -229,8 +210,8 @@ def _sign_cells(X: NDArray[Any], n_bits: int, rng: np.random.Generator) -> tuple
 
 
 def _nearest(X: NDArray[Any], codewords: FloatArray) -> NDArray[np.int64]:
-    turned, half = codewords.T.astype(X.dtype), (0.5 * (codewords * codewords).sum(axis=1)).astype(X.dtype)
-    blocks = map_row_blocks(lambda a, b: (X[a:b] @ turned - half).argmax(axis=1), len(X), max(X.shape[1], len(half)))
+    columns, half = codewords.T.astype(X.dtype), (0.5 * (codewords * codewords).sum(axis=1)).astype(X.dtype)
+    blocks = map_row_blocks(lambda a, b: (X[a:b] @ columns - half).argmax(axis=1), len(X), max(X.shape[1], len(half)))
     return np.concatenate(blocks)
 
 
@@ -250,40 +231,25 @@ def _scale(codewords: FloatArray, shares: FloatArray, hamming: FloatArray) -> fl
     """The s that minimizes E_aff for these codewords."""
     weights = np.multiply.outer(shares, shares)
     whole = float((weights * hamming).sum())
-    return float((weights * _distances(codewords) * np.sqrt(hamming)).sum()) / whole if whole > 0.0 else 0.0
+    return float((weights * cdist(codewords, codewords) * np.sqrt(hamming)).sum()) / whole if whole > 0.0 else 0.0
 
 
-def _update(
-    codewords: FloatArray, means: FloatArray, shares: FloatArray, wanted: FloatArray, weight: float
+def _updated(
+    codewords: FloatArray, means: FloatArray, shares: FloatArray, distances: FloatArray, weight: float
 ) -> FloatArray:
     """Codewords by majorization (SMACOF): ‖c_i − c_j‖ is replaced by its tangent, which gives linear systems."""
     filled = np.flatnonzero(shares)
-    C, p, t = codewords[filled], shares[filled], wanted[np.ix_(filled, filled)]
+    C, p, ideal = codewords[filled], shares[filled], distances[np.ix_(filled, filled)]
     weights = np.multiply.outer(p, p)
     laplacian = np.diag(weights.sum(axis=1)) - weights
     inverse = np.linalg.inv(np.diag(p) + 2.0 * weight * laplacian)
     data_term = p[:, None] * means[filled]
     for _ in range(UPDATES):
-        distances = _distances(C)
-        ratio = -weights * np.divide(t, distances, out=np.zeros_like(t), where=distances > 0.0)
+        now = cdist(C, C)
+        ratio = -weights * np.divide(ideal, now, out=np.zeros_like(ideal), where=now > 0.0)
         np.fill_diagonal(ratio, 0.0)
         np.fill_diagonal(ratio, -ratio.sum(axis=1))
         C = inverse @ (data_term + 2.0 * weight * (ratio @ C))
     updated = codewords.copy()
     updated[filled] = C
     return updated
-
-
-def _errors(
-    codewords: FloatArray, means: FloatArray, shares: FloatArray, wanted: FloatArray, spread: float
-) -> tuple[float, float]:
-    moved = codewords - means
-    stress = np.multiply.outer(shares, shares) * (_distances(codewords) - wanted) ** 2
-    return spread + float(shares @ (moved * moved).sum(axis=1)), float(stress.sum())
-
-
-def _distances(C: FloatArray) -> FloatArray:
-    squares = (C * C).sum(axis=1)
-    distances = np.sqrt(np.maximum(squares[:, None] + squares - 2.0 * (C @ C.T), 0.0))
-    np.fill_diagonal(distances, 0.0)
-    return distances

@@ -20,7 +20,6 @@ from hashlearn.core.threads import one_blas_thread
 from hashlearn.hash_functions.kernels import check_gamma, choose_gamma
 from hashlearn.hashers.base import BaseHasher
 from hashlearn.hashers.baselines.anchor_kernel import AnchorKernel, draw_anchors
-from hashlearn.inference.objective import frobenius_square
 from hashlearn.targets import as_target
 
 JITTER = 1e-10
@@ -48,8 +47,6 @@ class KSH(BaseHasher):
     Attributes
     ----------
     codes_ : int8 ±1 (n_samples, n_bits), codes of the training samples
-    residuals_ : ‖n_bits · Y − Σ_{b ≤ k} h_b h_bᵀ‖² / (n · n_bits)² for k = 0 … n_bits
-    n_iter_ : gradient steps of the bit that took most
     hash_functions_ : the fitted functions
 
     Deviations
@@ -66,9 +63,8 @@ class KSH(BaseHasher):
     >>> from sklearn.datasets import load_digits
     >>> from hashlearn.hashers.baselines.ksh import KSH
     >>> X, y = load_digits(return_X_y=True)
-    >>> hasher = KSH(n_bits=8, random_state=0).fit(X[:500], y[:500])
-    >>> hasher.residuals_[-1] < hasher.residuals_[0]
-    True
+    >>> KSH(n_bits=8, random_state=0).fit(X[:500], y[:500]).encode(X[:2]).shape
+    (2, 1)
     """
 
     _needs_labels = True
@@ -89,19 +85,17 @@ class KSH(BaseHasher):
             target = as_target("auto", labels).build(X, labels, rng)
             gamma, origin = choose_gamma(self.gamma, X, rng)
             kernel = AnchorKernel(X, draw_anchors(X.shape[0], self.n_anchors, rng), gamma)
-            coefficients, codes, self.residuals_ = self._greedy(kernel, target)
+            coefficients, codes = self._greedy(kernel, target)
         self.codes_ = codes.astype(np.int8)
         self.hash_functions_ = kernel.functions(coefficients, np.zeros(self.n_bits), "KSH", origin)
         return self
 
-    def _greedy(self, kernel: AnchorKernel, target: bqp.Operator) -> tuple[FloatArray, FloatArray, list[float]]:
+    def _greedy(self, kernel: AnchorKernel, target: bqp.Operator) -> tuple[FloatArray, FloatArray]:
         n, n_bits = kernel.n, self.n_bits
         coefficients, codes = np.empty((kernel.m, n_bits)), np.zeros((n, n_bits))
-        self.n_iter_ = 0
         gram = kernel.gram()
         gram[np.diag_indices_from(gram)] += JITTER * max(float(gram.diagonal().max()), 1e-300)
         between = n_bits * kernel.moment(target @ kernel.values)
-        residuals = [n_bits**2 * frobenius_square(target)]
         for b in range(n_bits):
             earlier = codes[:, :b]
 
@@ -109,16 +103,12 @@ class KSH(BaseHasher):
                 return n_bits * (target @ v) - earlier @ (earlier.T @ v)
 
             start = _spectral(between, gram, n)
-            smooth, steps = _ascend(kernel, residual, start, self.max_iter, self.tol)
-            self.n_iter_ = max(self.n_iter_, steps)
-            coefficients[:, b], codes[:, b], value = max(
-                ((a, h, float(h @ residual(h))) for a in (start, smooth) for h in [sign(kernel.project(a))]),
-                key=lambda candidate: candidate[2],
-            )
+            smooth = _ascend(kernel, residual, start, self.max_iter, self.tol)
+            candidates = [(a, sign(kernel.project(a))) for a in (start, smooth)]
+            coefficients[:, b], codes[:, b] = max(candidates, key=lambda pair: float(pair[1] @ residual(pair[1])))
             moment = kernel.moment(codes[:, b])
             between -= np.outer(moment, moment)
-            residuals.append(residuals[-1] - 2.0 * value + float(n) ** 2)
-        return coefficients, codes, [r / (n * n_bits) ** 2 for r in residuals]
+        return coefficients, codes
 
 
 def _spectral(between: FloatArray, gram: FloatArray, n: int) -> FloatArray:
@@ -133,7 +123,7 @@ def _spectral(between: FloatArray, gram: FloatArray, n: int) -> FloatArray:
 
 def _ascend(
     kernel: AnchorKernel, residual: Callable[[FloatArray], FloatArray], start: FloatArray, max_iter: int, tol: float
-) -> tuple[FloatArray, int]:
+) -> FloatArray:
     """Nesterov's accelerated steps, with backtracking, on −φᵀRφ for φ = tanh(Ka / 2), a smooth sgn(Ka).
 
     Every point a is stored with Ka, which is linear in a: a step costs two passes over K, even if it is shortened.
@@ -147,9 +137,7 @@ def _ascend(
     now = previous = (start, kernel.project(start))
     last = value_and_slope(now[1])[0]
     momentum, next_momentum, curvature = 1.0, 1.0, 1.0
-    steps = 0
-    while steps < max_iter:
-        steps += 1
+    for _ in range(max_iter):
         inertia = (momentum - 1.0) / next_momentum
         a, Ka = (new + inertia * (new - old) for new, old in zip(now, previous, strict=True))
         value, slope = value_and_slope(Ka)
@@ -168,4 +156,4 @@ def _ascend(
             break
         last = new_value
         momentum, next_momentum = next_momentum, 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * next_momentum**2))
-    return now[0], steps
+    return now[0]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from scipy.sparse import issparse
 
 from hashlearn.core.checks import generator
 from hashlearn.core.names import require_choice
@@ -58,7 +58,7 @@ class LSH(BaseHasher):
     center: bool = True
 
     def fit(self, X: Any, y: Any = None) -> LSH:
-        """Draw the hyperplanes and, if wanted, take the mean; y is ignored."""
+        """Draw the hyperplanes and, with ``center``, take the mean; y is ignored."""
         X = self._validated(X, reset=True)
         self._check_n_bits(MAX_BITS)  # nothing is learned from the samples, so a few are enough
         weights = generator(self.random_state).standard_normal((X.shape[1], self.n_bits))
@@ -105,22 +105,16 @@ class SignCodes(BaseHasher):
                 f"n_bits={self.n_bits} needs as many features, got n_features={n_features}; ask for {n_features} bits "
                 "at most, or use LSH, which makes any number"
             )
-        weights, center, values = self._projected(X)
-        thresholds = np.median(values, axis=0) if self.threshold == "median" else np.zeros(self.n_bits)
+        if self.features == "pca":
+            axes = principal_axes(X, self.n_bits, generator(self.random_state))
+            weights, origin, values = axes.directions, axes.center * axes.scale, axes.scores(X) * axes.scale
+        else:
+            weights, origin = np.eye(n_features, self.n_bits), np.zeros(n_features)
+            values = X[:, : self.n_bits].toarray() if issparse(X) else X[:, : self.n_bits]
+        functions = linear_functions(weights, origin, f"{self.threshold} threshold, {self.features} features")
         if self.threshold == "mean":
-            thresholds = column_means(values)
-        description = f"{self.threshold} threshold, {self.features} features"
-        functions = linear_functions(weights, center, description)
-        functions.intercepts -= thresholds
+            functions.intercepts -= column_means(values)
+        elif self.threshold == "median":
+            functions.intercepts -= np.median(values, axis=0)
         self.hash_functions_ = functions
         return self
-
-    def _projected(self, X: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """Weights, what to subtract from x before they are applied, and the values that come out."""
-        n_features = X.shape[1]
-        if self.features == "first":
-            values = X[:, : self.n_bits]
-            values = values.toarray() if hasattr(values, "toarray") else values
-            return np.eye(n_features, self.n_bits), np.zeros(n_features), values
-        axes = principal_axes(X, self.n_bits, generator(self.random_state))
-        return axes.directions, axes.center * axes.scale, axes.scores(X) * axes.scale

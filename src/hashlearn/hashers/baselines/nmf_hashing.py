@@ -26,7 +26,7 @@ from hashlearn.core.threads import one_blas_thread
 from hashlearn.hash_functions import as_hash_function
 from hashlearn.hashers.base import BitPredictor
 from hashlearn.inference import start_codes
-from hashlearn.inference.objective import frobenius_square, objective
+from hashlearn.inference.objective import frobenius_square
 from hashlearn.targets import as_target
 
 START = 0.9  # start codes are ±this: multiplication cannot change a relaxed code of 0 or 1
@@ -62,7 +62,6 @@ class RelaxedTwoStep(BitPredictor):
         with one_blas_thread():
             signs = self._relaxed_signs(similarity, start)
             self.codes_ = np.where(signs >= 0.0, 1, -1).astype(np.int8)
-            self.objective_ = objective(similarity, self.codes_.astype(np.float64))
         self.hash_functions_ = hash_function.fit(X, self.codes_, rng, n_jobs=self.n_jobs)
         return self
 
@@ -91,7 +90,6 @@ class NMFHashing(RelaxedTwoStep):
     ----------
     codes_ : int8 ±1 (n_samples, n_bits), the inferred codes of the training samples
     objectives_ : of the relaxed codes, before the first update and after each; never rising
-    objective_ : of ``codes_``, eq. (3) as the mean squared error of inner products over n_bits
     hash_functions_ : the fitted predictors
     n_features_in_, feature_names_in_ : as in scikit-learn
 
@@ -124,8 +122,7 @@ class NMFHashing(RelaxedTwoStep):
         signs, step = START * start, 1.0
         T_s = target @ signs
         values = [_objective(signs, T_s, square)]
-        for n_iter in range(1, self.max_iter + 1):
-            self.n_iter_ = n_iter
+        for _ in range(self.max_iter):
             log_ratio = update_log_ratio(signs, T_s, T_1)
             while True:
                 # Z/W is multiplied by (P/Q)^step, and Z/W = (1 + s)/(1 − s) = exp(2 artanh s).
@@ -192,8 +189,6 @@ class ALMHashing(RelaxedTwoStep):
     Attributes
     ----------
     codes_ : int8 ±1 (n_samples, n_bits), the inferred codes of the training samples
-    objectives_ : of the relaxed codes, before the first round and after each
-    objective_ : of ``codes_``, eq. (3) as the mean squared error of inner products over n_bits
     hash_functions_ : the fitted predictors
     n_features_in_, feature_names_in_ : as in scikit-learn
 
@@ -218,16 +213,13 @@ class ALMHashing(RelaxedTwoStep):
     def _relaxed_signs(self, target: bqp.Operator, start: FloatArray) -> FloatArray:
         self._require_whole("max_iter", "n_steps")
         self._require_positive("penalty", "penalty_growth")
-        state = AuxiliaryMatrix(target, self.n_bits)
+        auxiliary = AuxiliaryMatrix(target, self.n_bits)
         signs, penalty = start, self.penalty
-        state.meet(signs, penalty)
-        values = [objective(target, signs)]
+        auxiliary.meet(signs, penalty)
         for _ in range(self.max_iter):
-            signs = np.clip(nearest_products(state, penalty, signs, self.n_steps), -1.0, 1.0)
-            state.meet(signs, penalty)
-            values.append(objective(target, signs))
+            signs = np.clip(nearest_products(auxiliary, penalty, signs, self.n_steps), -1.0, 1.0)
+            auxiliary.meet(signs, penalty)
             penalty *= self.penalty_growth
-        self.objectives_, self.n_iter_ = np.array(values), self.max_iter
         return signs
 
 
@@ -241,34 +233,32 @@ class AuxiliaryMatrix:
 
     def __init__(self, target: bqp.Operator, n_bits: int) -> None:
         self.target, self.n_bits = target, n_bits
-        self.of_target = 1.0  # A = of_target · T + Σ of_products[t] s_t s_tᵀ
-        self.products: list[FloatArray] = []
-        self.of_products: list[float] = []
+        self.of_target = 1.0  # A = of_target · T + Σ_t c_t s_t s_tᵀ
+        self.products: list[tuple[float, FloatArray]] = []  # (c_t, s_t)
 
     def meet(self, signs: FloatArray, penalty: float) -> None:
         """Minimize over A, then update the multipliers, for codes ``signs``."""
         share = 2.0 / (2.0 + penalty)
         self.of_target *= share
-        self.of_products = [*(share * c for c in self.of_products), 1.0 - share]
-        self.products.append(signs)
+        self.products = [*((share * c, s) for c, s in self.products), (1.0 - share, signs)]
 
     def attractor(self, penalty: float, V: FloatArray) -> FloatArray:
         """(A + multipliers / μ) @ V: the matrix whose nearest s sᵀ the codes look for."""
         share = 2.0 / penalty
         result = (share + (1.0 - share) * self.of_target) * self.n_bits * (self.target @ V)
-        for c, s in zip(self.of_products, self.products, strict=True):
+        for c, s in self.products:
             result += (1.0 - share) * c * (s @ (s.T @ V))
         return result
 
 
-def nearest_products(state: AuxiliaryMatrix, penalty: float, start: FloatArray, n_steps: int) -> FloatArray:
+def nearest_products(auxiliary: AuxiliaryMatrix, penalty: float, start: FloatArray, n_steps: int) -> FloatArray:
     """Local minimizer of ¼‖s sᵀ − R‖² over real s by L-BFGS, R the attractor; its gradient is (s sᵀ − R)s."""
     shape = start.shape
     size = float(shape[0] * shape[0])  # entries are then of order 1 for any n
 
     def value_and_slope(flat: FloatArray) -> tuple[float, FloatArray]:
         s = flat.reshape(shape)
-        gram, R_s = s.T @ s, state.attractor(penalty, s)
+        gram, R_s = s.T @ s, auxiliary.attractor(penalty, s)
         value = 0.25 * float(np.sum(gram * gram)) - 0.5 * float(np.sum(s * R_s))  # up to ¼‖R‖²
         return value / size, ((s @ gram - R_s) / size).ravel()
 

@@ -15,12 +15,13 @@ from scipy.linalg import cho_factor, cho_solve
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import generator
 from hashlearn.core.labels import label_indicators
-from hashlearn.core.threads import one_blas_thread
+from hashlearn.core.threads import map_row_blocks, one_blas_thread
 from hashlearn.hash_functions.kernels import check_gamma, choose_gamma
 from hashlearn.hashers.base import BaseHasher
 from hashlearn.hashers.baselines.anchor_kernel import AnchorKernel, draw_anchors
 
 PASSES = 10
+ROUNDING = 1e-12
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -46,7 +47,6 @@ class SDH(BaseHasher):
     ----------
     codes_ : int8 ±1 (n_samples, n_bits), the codes B of the training samples
     objectives_ : the objective at the start and after every step of every round, in the order B, W, F
-    n_iter_ : rounds done
     hash_functions_ : the fitted functions
 
     Deviations
@@ -107,9 +107,8 @@ class SDH(BaseHasher):
         B = np.where(rng.random((kernel.n, self.n_bits)) < 0.5, -1.0, 1.0)
         W = _ridge(B, Y, self.regularization)
         P, c, F = functions(B)
-        self.objectives_, self.n_iter_ = [objective(B, W, P, F)], 0
+        self.objectives_ = [objective(B, W, P, F)]
         for _ in range(self.max_iter):
-            self.n_iter_ += 1
             changed = cyclic_descent(B, W @ W.T, Y @ W.T + self.fidelity * F)
             self.objectives_.append(objective(B, W, P, F))
             W = _ridge(B, Y, self.regularization)
@@ -124,24 +123,31 @@ class SDH(BaseHasher):
 def cyclic_descent(B: FloatArray, G: FloatArray, Q: FloatArray, passes: int = PASSES) -> bool:
     """Lower trace(BGBᵀ) − 2 trace(BQᵀ) over signs, one column of B at a time and in place; whether anything changed.
 
-    Column b is exact given the others: sgn(q_b − Σ_{a ≠ b} G_ab B_a); a sign stays if this is 0.
+    Column b is exact given the others: sgn(q_b − Σ_{a ≠ b} G_ab B_a); a sign stays if this is 0 up to rounding. Rows
+    do not depend on each other, so blocks of rows are solved on all cores.
 
     >>> B = np.array([[1.0, 1.0]])
     >>> cyclic_descent(B, np.array([[1.0, 0.9], [0.9, 1.0]]), np.array([[0.5, 0.1]])), B
     (True, array([[-1.,  1.]]))
     """
-    any_change = False
-    for _ in range(passes):
+
+    def descend(first: int, last: int) -> bool:
+        signs = B[first:last]
+        rest = Q[first:last] - signs @ G
         changed = False
-        for b in range(B.shape[1]):
-            field = Q[:, b] - B @ G[:, b] + B[:, b] * G[b, b]
-            flips = field * B[:, b] < 0.0
-            if flips.any():
-                B[flips, b] *= -1.0
-                changed = any_change = True
-        if not changed:
-            break
-    return any_change
+        for _ in range(passes):
+            n_flips = 0
+            for b in range(B.shape[1]):
+                flips = np.flatnonzero(rest[:, b] * signs[:, b] < -(1.0 + ROUNDING) * G[b, b])
+                signs[flips, b] *= -1.0
+                rest[flips] -= 2.0 * np.outer(signs[flips, b], G[b])
+                n_flips += len(flips)
+            if n_flips == 0:
+                break
+            changed = True
+        return changed
+
+    return any(map_row_blocks(descend, *B.shape))
 
 
 def _ridge(B: FloatArray, Y: FloatArray, regularization: float) -> FloatArray:

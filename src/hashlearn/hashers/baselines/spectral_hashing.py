@@ -30,7 +30,6 @@ class SpectralHashing(BaseHasher):
 
     Attributes
     ----------
-    modes_ : int (n_bits, 2), the principal axis of each bit and its k, smallest eigenvalue first
     hash_functions_ : the fitted functions
     n_features_in_, feature_names_in_ : as in scikit-learn
 
@@ -40,12 +39,10 @@ class SpectralHashing(BaseHasher):
 
     Examples
     --------
-    >>> import numpy as np
-    >>> X = np.random.default_rng(0).random((500, 2)) * [4.0, 1.0]
-    >>> SpectralHashing(n_bits=3).fit(X).modes_
-    array([[0, 1],
-           [0, 2],
-           [0, 3]])
+    >>> from sklearn.datasets import load_digits
+    >>> X, _ = load_digits(return_X_y=True)
+    >>> SpectralHashing(n_bits=16).fit(X).encode(X[:2]).shape
+    (2, 2)
     """
 
     def fit(self, X: Any, y: Any = None) -> SpectralHashing:
@@ -55,8 +52,7 @@ class SpectralHashing(BaseHasher):
         scores = axes.scores(X) * axes.scale
         lower, upper = scores.min(axis=0), scores.max(axis=0)
         lengths = np.array([usable_scale(side, X.dtype) for side in upper - lower])
-        self.modes_ = smoothest_modes(lengths, self.n_bits)
-        axis, k = self.modes_.T
+        axis, k = smoothest_modes(lengths, self.n_bits).T
         sides = lengths[axis]
         frequency = np.pi * k / np.where(sides > 0.0, sides, 1.0)
         linear = linear_functions(axes.directions[:, axis] * frequency, axes.center * axes.scale, "spectral hashing")
@@ -73,9 +69,7 @@ def smoothest_modes(sides: NDArray[Any], n_bits: int) -> NDArray[np.int64]:
     """
     usable = np.flatnonzero(sides >= FLAT * sides.max())
     k = np.arange(1, n_bits + 1)
-    lengths = np.where(
-        sides[usable] > 0.0, sides[usable], 1.0
-    )  # all are 0 if X is constant; then any function is right
+    lengths = np.where(sides > 0.0, sides, 1.0)[usable]  # all are 0 if X is constant; then any function is right
     order = np.argsort((k / lengths[:, None]).ravel(), kind="stable")[:n_bits]
     return np.column_stack([usable[order // n_bits], k[order % n_bits]])
 

@@ -38,15 +38,12 @@ class SphericalHashing(BaseHasher):
     n_bits : code length
     mean_tol : stop when overlaps differ from a quarter by at most this on average, relative to a quarter …
     deviation_tol : … and their standard deviation is at most this, relative to a quarter
-    max_iter : limit on the moves; reaching it is logged, and ``converged_`` says so
+    max_iter : limit on the moves; reaching it is logged
     random_state : seed or Generator; every center starts at the mean of five samples
 
     Attributes
     ----------
-    centers_, radii_ : (n_bits, n_features) and (n_bits,), in the units of X
-    overlaps_ : share of the samples inside both of two spheres, (n_bits, n_bits)
-    n_iter_, converged_ : how it ended
-    hash_functions_ : the fitted functions
+    hash_functions_ : the fitted functions, with ``centers`` and ``squared_radii`` of the spheres
     n_features_in_, feature_names_in_ : as in scikit-learn
 
     References
@@ -80,40 +77,31 @@ class SphericalHashing(BaseHasher):
 
         n = len(rows)
         drawn = [rng.choice(n, min(POINTS_PER_CENTER, n), replace=False) for _ in range(self.n_bits)]
-        centers = np.array([rows[five].mean(axis=0, dtype=np.float64) for five in drawn])
+        centers = np.array([rows[few].mean(axis=0, dtype=np.float64) for few in drawn])
         squared_radii, overlaps = _balanced(rows, centers)
-        for n_iter in range(1, self.max_iter + 1):
-            self.n_iter_ = n_iter
+        for _ in range(self.max_iter):
             excess = 4.0 * overlaps - 1.0
             np.fill_diagonal(excess, 0.0)
             centers += 0.5 / self.n_bits * (excess.sum(axis=1)[:, None] * centers - excess @ centers)
             squared_radii, overlaps = _balanced(rows, centers)
-            self.converged_ = self._is_even(overlaps)
-            if self.converged_:
+            uneven = 4.0 * overlaps[np.triu_indices(self.n_bits, 1)] - 1.0
+            if not uneven.size or (np.abs(uneven).mean() <= self.mean_tol and uneven.std() <= self.deviation_tol):
                 break
         else:
             log.warning("spherical hashing: overlaps still uneven after %d moves", self.max_iter)
-        self.overlaps_ = overlaps
-        self.centers_, self.radii_ = (centers + origin) * scale, np.sqrt(squared_radii) * scale
         words, every = f"{self.n_bits} spheres", every_bit(self.n_bits)
         self.hash_functions_ = SphereMargins(centers, squared_radii, origin, scale, every, words)
         return self
-
-    def _is_even(self, overlaps: NDArray[np.float64]) -> bool:
-        pairs = 4.0 * overlaps[np.triu_indices(self.n_bits, 1)]
-        if len(pairs) == 0:
-            return True
-        return bool(np.abs(pairs - 1.0).mean() <= self.mean_tol and pairs.std() <= self.deviation_tol)
 
 
 def _balanced(rows: NDArray[Any], centers: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Squared radii that have half the rows inside, and the share of rows inside both of two spheres."""
     n = len(rows)
-    turned = centers.T.astype(rows.dtype)
+    columns = centers.T.astype(rows.dtype)
 
     def distances(a: int, b: int) -> NDArray[Any]:
         block = rows[a:b]
-        return (block * block).sum(axis=1)[:, None] - 2.0 * (block @ turned)
+        return (block * block).sum(axis=1)[:, None] - 2.0 * (block @ columns)
 
     with one_blas_thread():
         squares = np.concatenate(map_row_blocks(distances, n, rows.shape[1])).astype(np.float64)
@@ -138,12 +126,12 @@ class SphereMargins(FittedHashFunctions):
     description: str
 
     def _panel_function(self, dtype: np.dtype[Any], sparse: bool) -> tuple[PanelFunction, list[NDArray[Any]]]:
-        turned = np.ascontiguousarray(2.0 * self.centers.T, dtype=dtype)
+        columns = np.ascontiguousarray(2.0 * self.centers.T, dtype=dtype)
         power = (self.squared_radii - (self.centers * self.centers).sum(axis=1)).astype(dtype)
         origin, scale = self.origin.astype(dtype), dtype.type(self.scale)
 
         def margins(panel: Rows) -> NDArray[Any]:
             rows = full_panel(panel) / scale - origin
-            return rows @ turned + power - (rows * rows).sum(axis=1)[:, None]
+            return rows @ columns + power - (rows * rows).sum(axis=1)[:, None]
 
-        return margins, [turned]
+        return margins, [columns]
