@@ -87,19 +87,19 @@ def test_landmark_svm_minimises_the_squared_hinge(rng, monkeypatch):
     X, codes, _, _ = learn_and_new()
     monkeypatch.setattr(rbf_svm, "PASSES", 2000)
     monkeypatch.setattr(rbf_svm, "SETTLED", 1e-7)
-    features = kernel_ridge.NystroemFeatures(X, 0.1, 40, rng)
-    coefficients, intercepts = rbf_svm.nystroem_svm(features, codes[:, :4], C=1.0)
-    margins = features.points.kernel(X) @ coefficients + intercepts
+    landmarks = kernel_ridge.Landmarks(X[rng.choice(len(X), 40, replace=False)], 0.1)
+    coefficients, intercepts = rbf_svm.landmark_svm(landmarks, X, codes[:, :4], C=1.0)
+    margins, features = landmarks.points.kernel(X) @ coefficients + intercepts, landmarks.features(X)
     for b in range(4):
-        reference = LinearSVC(C=1.0, dual=False, intercept_scaling=1000.0, tol=1e-8).fit(features.cached, codes[:, b])
-        np.testing.assert_allclose(margins[:, b], reference.decision_function(features.cached), atol=1e-2)
+        reference = LinearSVC(C=1.0, dual=False, intercept_scaling=1000.0, tol=1e-8).fit(features, codes[:, b])
+        np.testing.assert_allclose(margins[:, b], reference.decision_function(features), atol=1e-2)
 
 
 def test_features_that_are_not_kept_are_made_again(rng, monkeypatch):
     X, codes, X_new, _ = learn_and_new()
     spec = RBFSVM(max_gram_rows=1, n_landmarks=50, gamma=0.1)
     kept = spec.fit(X, codes, np.random.default_rng(0)).decision_function(X_new)
-    monkeypatch.setattr("hashlearn.hash_functions.kernel_ridge.memory_share", lambda: 0)
+    monkeypatch.setattr("hashlearn.hash_functions.rbf_svm.memory_share", lambda: 0)
     made = spec.fit(X, codes, np.random.default_rng(0)).decision_function(X_new)
     np.testing.assert_array_equal(made, kept)
 

@@ -70,13 +70,13 @@ def fit_over_blocks(
     gamma, origin = choose_gamma(spec.gamma, rows, rng)
     chosen = np.sort(rng.choice(len(rows), min(spec.n_landmarks, len(rows)), replace=False))
     landmarks = Landmarks(rows[chosen], gamma)
-    gram, products = executor.reduce_rows(landmark_sums, plus, landmarks, bits.columns, n_bits, each=each)
+    sums = executor.reduce_rows(landmark_sums, plus, landmarks, bits.columns, n_bits, each=each)
     packed = np.concatenate([block[index] for block, index in zip(codes, sampled, strict=True)])
     alpha = spec.weight(rows, _signs(packed, bits.columns, n_bits).astype(np.int8), gamma, rng)
-    coefficients = landmarks.ridge(gram, products, alpha)
+    coefficients = landmarks.ridge(sums, alpha)
     title = f"kernel ridge, gamma={gamma:.4g} ({origin}), alpha={alpha:.4g}, {landmarks.m} Nyström landmarks"
     intercepts = np.zeros(bits.n_distinct)
-    return KernelExpansion(landmarks.landmarks, gamma, coefficients, intercepts, bits, f"{title}, {bits.describe()}")
+    return KernelExpansion(landmarks.rows, gamma, coefficients, intercepts, bits, f"{title}, {bits.describe()}")
 
 
 def cross_moments(
@@ -93,14 +93,12 @@ def cross_moments(
 
 def landmark_sums(
     rows: NDArray[Any], codes: NDArray[np.uint8], landmarks: Landmarks, columns: NDArray[np.intp], n_bits: int
-) -> tuple[FloatArray, FloatArray]:
-    """ΦᵀΦ and Φᵀz of a block."""
-    gram, products = np.zeros((landmarks.m, landmarks.m)), np.zeros((landmarks.m, len(columns)))
+) -> FloatArray:
+    """[ΦᵀΦ, Φᵀz] of a block."""
+    sums = np.zeros((landmarks.m, landmarks.m + len(columns)))
     for panel, packed in zip(panels(rows), pieces(codes), strict=True):
-        features = landmarks.features(panel)
-        gram += features.T @ features
-        products += features.T @ _signs(packed, columns, n_bits)
-    return gram, products
+        sums += landmarks.sums(panel, _signs(packed, columns, n_bits))
+    return sums
 
 
 def _signs(packed: NDArray[np.uint8], columns: NDArray[np.intp], n_bits: int) -> FloatArray:

@@ -2,9 +2,7 @@
 
 O(n² n_features + n³/3). With more than ``max_gram_rows`` rows landmarks avoid the n × n Gram matrix: functions are
 combinations of m landmark kernels (Nyström). Φ = K_nm L⁻ᵀ with LLᵀ = K_mm turns the kernel problem into a linear one
-with m features. Φ is computed block by block of rows. It is rounded to float32 and cached if it fits into a quarter of
-the memory, else computed again in every pass, to the same numbers.
-O(n m (n_features + m)) once, then O(n m n_bits) for each pass.
+with m features. Φ is computed block by block of rows, in one pass: O(n m (n_features + m + n_bits)).
 
 ``alpha="loo"`` chooses the weight with the smallest leave-one-out errors. If f = K c with c = (K + αI)⁻¹ y, the error
 at row i with that row left out is c_i / [(K + αI)⁻¹]_ii. One Cholesky factorization judges an α by every row and bit.
@@ -14,10 +12,9 @@ At most 1,000 rows are drawn for it: the best α depends on how noisy the codes 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import isqrt
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,7 +36,6 @@ MOST_ROWS = 1000
 FEWEST_ROWS = 20
 
 JITTER = 1e-6  # on the diagonal of K_mm, whose entries are 1: landmarks may be equal
-FLOAT32_BYTES = 4
 MEMORY_FOR_GRAM = 2  # quarters of the memory that a Gram matrix may take
 
 log = logging.getLogger(__name__)
@@ -72,15 +68,15 @@ class KernelMethod(HashFunction):
             whole_number(self.max_gram_rows, "max_gram_rows", least=1)
         whole_number(self.n_landmarks, "n_landmarks", least=1)
 
-    def _landmarks(self, data: Training, gamma: float) -> tuple[NystroemFeatures, str] | None:
-        """Nyström features and why they are used, in words; None if the Gram matrix is small enough."""
+    def _landmarks(self, data: Training, gamma: float) -> tuple[Landmarks, str] | None:
+        """Landmarks drawn from the rows, and why they are used; None if the Gram matrix is small enough."""
         n, limit = data.X.shape[0], self._most_gram_rows()
         if n <= limit or data.bits.n_distinct == 0:
             return None
-        features = NystroemFeatures(data.X, gamma, self.n_landmarks, data.rng)
-        reason = f"{features.m} Nyström landmarks because {n} rows are more than {limit}"
+        drawn = np.sort(data.rng.choice(n, min(self.n_landmarks, n), replace=False))
+        reason = f"{len(drawn)} Nyström landmarks because {n} rows are more than {limit}"
         log.info("%s: %s", self.name, reason)
-        return features, reason
+        return Landmarks(data.X[drawn], gamma), reason
 
 
 @dataclass(frozen=True)
@@ -117,10 +113,11 @@ class KernelRidge(KernelMethod):
             gamma, origin = choose_gamma(self.gamma, X, data.rng)
             alpha = self.weight(X, y, gamma, data.rng)
             title = f"kernel ridge, gamma={gamma:.4g} ({origin}), alpha={alpha:.4g}"
-            many = self._landmarks(data, gamma)
-            if many is not None:
-                points, coefficients = many[0].landmarks, nystroem_ridge(many[0], y, alpha)
-                title = f"{title}, {many[1]}"
+            if (many := self._landmarks(data, gamma)) is not None:
+                landmarks, reason = many
+                sums = sum_row_blocks(lambda a, b: landmarks.sums(X[a:b], y[a:b]), X.shape[0])
+                points, coefficients = landmarks.rows, landmarks.ridge(sums, alpha)
+                title = f"{title}, {reason}"
             else:
                 points = X if bits.n_distinct else X[:0]
                 coefficients = _ridge(RBFPoints(points, gamma), y[: points.shape[0]], alpha)
@@ -171,9 +168,9 @@ def alpha_by_leave_one_out(X: Rows, codes: NDArray[np.int8], gamma: float, rng: 
 class Landmarks:
     """Landmark rows, and the map from any rows to their features Φ."""
 
-    def __init__(self, landmarks: Rows, gamma: float) -> None:
-        self.landmarks = landmarks
-        self.points = RBFPoints(landmarks, gamma)
+    def __init__(self, rows: Rows, gamma: float) -> None:
+        self.rows = rows
+        self.points = RBFPoints(rows, gamma)
         K = self.points.gram()
         K[np.diag_indices_from(K)] += JITTER
         self.factor = cholesky(K, lower=True, overwrite_a=True, check_finite=False)
@@ -188,44 +185,12 @@ class Landmarks:
         """Coefficients of the landmark kernels, from weights of the features."""
         return solve_triangular(self.factor, weights, lower=True, trans="T", check_finite=False)
 
-    def ridge(self, gram: FloatArray, moments: FloatArray, alpha: float) -> FloatArray:
-        """Coefficients that minimize Σ (y − f)² + alpha ‖f‖² from ΦᵀΦ and Φᵀy, all bits in one Cholesky solve."""
-        H = gram + alpha * np.eye(self.m)
-        return self.coefficients(cho_solve(cho_factor(H, lower=True, overwrite_a=True), moments))
+    def sums(self, rows: Rows, codes: NDArray[Any]) -> FloatArray:
+        """[ΦᵀΦ, Φᵀy] of some rows and their codes; what ridge regression on all rows needs is their sum."""
+        block = self.features(rows)
+        return np.hstack([block.T @ block, block.T @ codes])
 
-
-class NystroemFeatures(Landmarks):
-    """Φ of all rows, and the landmarks behind it."""
-
-    def __init__(self, X: Rows, gamma: float, n_landmarks: int, rng: np.random.Generator) -> None:
-        n = X.shape[0]
-        self.X, self.n = X, n
-        super().__init__(X[np.sort(rng.choice(n, min(n_landmarks, n), replace=False))], gamma)
-        fits = FLOAT32_BYTES * n * self.m <= memory_share()
-        self.cached = np.empty((n, self.m), dtype=np.float32) if fits else None
-        self.gram = self.sum_blocks(self._cache_and_square)
-
-    def sum_blocks(self, function: Callable[[int, int], FloatArray]) -> FloatArray:
-        """The sum of ``function(first, last)`` over blocks of all rows."""
-        return sum_row_blocks(function, self.n)
-
-    def rows(self, first: int, last: int) -> NDArray[np.float32]:
-        """Rows first … last − 1 of Φ."""
-        if self.cached is not None:
-            return self.cached[first:last]
-        return self.features(self.X[first:last]).astype(np.float32)
-
-    def _cache_and_square(self, first: int, last: int) -> FloatArray:
-        """ΦᵀΦ of a block, with a column of ones beside Φ for the intercept."""
-        block = self.features(self.X[first:last])
-        if self.cached is not None:
-            self.cached[first:last] = block
-        block = np.hstack([block, np.ones((last - first, 1))])
-        return block.T @ block
-
-
-def nystroem_ridge(features: NystroemFeatures, codes: NDArray[np.int8], alpha: float) -> FloatArray:
-    """Coefficients that minimize Σ (y − f)² + alpha ‖f‖², all bits in one Cholesky solve, no intercept."""
-    m = features.m
-    moments = features.sum_blocks(lambda a, b: features.rows(a, b).T.astype(np.float64) @ codes[a:b])
-    return features.ridge(features.gram[:m, :m], moments, alpha)
+    def ridge(self, sums: FloatArray, alpha: float) -> FloatArray:
+        """Coefficients that minimize Σ (y − f)² + alpha ‖f‖², all bits in one Cholesky solve."""
+        H = sums[:, : self.m] + alpha * np.eye(self.m)
+        return self.coefficients(cho_solve(cho_factor(H, lower=True, overwrite_a=True), sums[:, self.m :]))
