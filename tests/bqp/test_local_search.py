@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from benchmarks.bqp.instances import mixture_bit
 
 import hashlearn.bqp.methods.local_search as local_search
 import hashlearn.bqp.methods.tabu as tabu
@@ -10,8 +11,11 @@ from hashlearn import bqp
 from hashlearn.bqp import Dense, LocalSearch, LowRank, Sparse, Status, Structured, as_operator
 from hashlearn.bqp.elimination import eliminate
 from hashlearn.bqp.methods.annealing import AnnealedSearch
+from hashlearn.bqp.methods.augmented_lagrangian import dual_feasible_start
+from hashlearn.bqp.methods.spectral import sign
 from hashlearn.bqp.methods.tabu import TabuWalks
 from hashlearn.bqp.presolve import merge
+from hashlearn.bqp.state import SolveState
 from tests.bqp.problems import (
     PROBLEMS,
     random_low_rank,
@@ -109,6 +113,17 @@ def test_no_square_array_for_large_low_rank(monkeypatch):
     monkeypatch.setattr(Structured, "toarray", None)
     for operator in (A, B):
         assert bqp.solve(operator, LocalSearch(n_starts=2, max_iter=20), random_state=0).value < 0.0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_class_of_rows_moves_as_one(seed):
+    """Flips of single rows do not move a class; the second start is an eigenvector in which a class agrees."""
+    A = mixture_bit(500, True, seed=seed)
+    step = merge(A)
+    small = A if step is None else step.problem
+    start = dual_feasible_start(small, SolveState(small), np.random.default_rng(0))
+    end = small.value(bqp.flips.Descent(small).descend(sign(start.x)))
+    assert bqp.solve(A, LocalSearch(n_starts=2), random_state=0).value <= end
 
 
 class TestStatus:
