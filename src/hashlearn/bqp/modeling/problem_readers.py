@@ -52,7 +52,7 @@ def max_cut_problem(graph: Any, *, weight: str = "weight", nodes: Iterable[Hasha
             f"(u, v, w), got {type(graph).__name__}"
         )
     else:
-        known = () if nodes is None else tuple(dict.fromkeys(nodes))
+        known = tuple(dict.fromkeys(() if nodes is None else nodes))
         labels, (i, j, w) = _labeled(_edges(graph), known)
         if nodes is not None and len(labels) > len(known):
             raise ValueError(f"graph has an edge at {labels[len(known)]!r}, but nodes does not hold it")
@@ -130,13 +130,11 @@ def _energy_problem(sense: Literal["qubo", "ising"], parts: Mapping[str, Any], o
 def _edges(graph: Iterable[Any]) -> Iterator[tuple[Any, Any, Any]]:
     """The edges of a list, those without a weight with weight 1."""
     for k, edge in enumerate(graph):
-        if isinstance(edge, list | np.ndarray):
-            raise TypeError(
-                "graph is a list of lists, which may mean a matrix or edges; pass np.array(graph) for a matrix, "
-                "[tuple(edge) for edge in graph] for edges"
-            )
         if not isinstance(edge, tuple) or len(edge) not in (2, 3):
-            raise ValueError(f"edge {k} of graph must be a tuple (u, v) or (u, v, w), got {edge!r}")
+            raise ValueError(
+                f"edge {k} of graph must be a tuple (u, v) or (u, v, w), got {edge!r}; is it a row of a matrix? "
+                "Then pass np.array(graph)"
+            )
         yield edge if len(edge) == 3 else (*edge, 1.0)
 
 
@@ -149,20 +147,11 @@ def _labeled_pairs(pairs: Mapping[Any, Any], name: str) -> Iterator[tuple[Any, A
 
 def _labeled(terms: Iterable[tuple[Any, Any, Any]], labels: Iterable[Hashable] = ()) -> tuple[Labels, Terms]:
     """``labels``, then those of the terms (u, v, weight) in the order in which they come, and the terms by number."""
-    number: dict[Hashable, int] = {}
-
-    def numbered(label: Any) -> int:
-        try:
-            return number.setdefault(label, len(number))
-        except TypeError:
-            raise TypeError(f"a label must be hashable, got {label!r} ({type(label).__name__})") from None
-
-    for label in labels:
-        numbered(label)
+    number = {label: k for k, label in enumerate(labels)}
     i, j, w = array("q"), array("q"), array("d")
     for u, v, weight in terms:
-        i.append(numbered(u))
-        j.append(numbered(v))
+        i.append(number.setdefault(u, len(number)))
+        j.append(number.setdefault(v, len(number)))
         w.append(
             weight if type(weight) is float else _real_number(weight, f"the weight of {u if u is v else (u, v)!r}")
         )

@@ -4,9 +4,6 @@ A round minimizes the augmented Lagrangian (`lagrangian`), updates the multiplie
 y_i = v_iᵀ(MV)_i, shifted by λ_min(M − Diag(y)). Then violated cuts are added and slack ones dropped. Eigenvectors of
 negative eigenvalues become new columns of V, which leads away from saddle points, and empty columns are removed.
 
-If the relaxation is tight, V is close to signs z. Take y_i = z_i (Mz)_i, with multipliers only for cuts that z meets
-with equality. If M − Diag(y) ⪰ 0, the bound of this dual point is exactly the value of z.
-
 Pairs with X_ij near 0 are undecided. A few of them are tried: both children's augmented Lagrangians are minimized for a
 few steps from the parent's V, with the parent's cuts. The pair with the largest product of both increases is chosen, as
 usual in strong branching. Cost: `CANDIDATES` · 2 · `TRIAL_STEPS` evaluations, a tenth of the work of a node.
@@ -78,14 +75,11 @@ def strengthen(
             cuts = Cuts(cuts.members, np.maximum(0.0, cuts.gamma + sigma * cuts.violations(X)))
             between()
         node.estimate = node.offset + value
-        z = _leading_signs(node.V)
-        round_signs(z)
-        point, values, vectors = _spectral_point(node, cuts)
+        round_signs(_leading_signs(node.V))
+        point, values, vectors = _dual_point(node, cuts)
         if best is None or point.bound > best.bound:
             best = point
             report(best)
-        if node.estimate > threshold and best.bound <= threshold:
-            best = max(best, _tight_point(node, z, cuts), key=lambda point: point.bound)
         if best.bound > threshold:
             if prunes(best):
                 return NodeBound(X, best, True)
@@ -118,26 +112,14 @@ def _row_size(node: Node) -> float:
     return max(float(np.sqrt((node.C**2).sum() / node.m)), 1e-300)
 
 
-def _spectral_point(node: Node, cuts: Cuts) -> tuple[DualPoint, FloatArray, FloatArray]:
-    """The dual point of V, and the eigenpairs of M − Diag(y) that are negative."""
+def _dual_point(node: Node, cuts: Cuts) -> tuple[DualPoint, FloatArray, FloatArray]:
+    """The dual point of V, and the eigenpairs of M − Diag(y) that are negative before the shift."""
     M = cuts.subtracted_from(node.C)
     y = np.einsum("ij,ij->i", M @ node.V, node.V)
     values, vectors = la.eigh(M - np.diag(y), check_finite=False)
-    negative = values < 0.0
-    return _dual_point(node, y + values[0], cuts), values[negative], vectors[:, negative]
-
-
-def _tight_point(node: Node, z: FloatArray, cuts: Cuts) -> DualPoint:
-    """The dual point for which z is optimal, with the cuts that z satisfies with equality."""
-    cuts = cuts[(cuts.violations(np.outer(z, z)) == 0.0) & (cuts.gamma > 0.0)]
-    M = cuts.subtracted_from(node.C)
-    y = z * (M @ z)
-    least = la.eigh(M - np.diag(y), eigvals_only=True, subset_by_index=[0, 0], check_finite=False)[0]
-    return _dual_point(node, y + least, cuts)
-
-
-def _dual_point(node: Node, y: FloatArray, cuts: Cuts) -> DualPoint:
-    return DualPoint(y, cuts, float(y.sum() + node.offset + cuts.gamma @ (1.0 - cuts.sizes)))
+    y += values[0]
+    bound = float(y.sum() + node.offset + cuts.gamma @ (1.0 - cuts.sizes))
+    return DualPoint(y, cuts, bound), values[values < 0.0], vectors[:, values < 0.0]
 
 
 def _leading_signs(V: FloatArray) -> FloatArray:
