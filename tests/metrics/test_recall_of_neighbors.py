@@ -28,7 +28,7 @@ def test_is_the_share_of_a_set(k, depth):
 def test_blocks_of_queries_change_nothing(monkeypatch):
     found, true = RNG.permuted(np.tile(np.arange(9), (2, 25, 1)), axis=2)
     whole = metrics.recalls_of_neighbors(found, true, k=4)
-    monkeypatch.setattr("hashlearn.metrics.neighbors.PAIRS_AT_ONCE", 50)
+    monkeypatch.setattr("hashlearn.metrics.recall.PAIRS_AT_ONCE", 50)
     assert np.array_equal(metrics.recalls_of_neighbors(found, true, k=4), whole)
 
 

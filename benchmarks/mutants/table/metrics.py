@@ -54,7 +54,7 @@ MUTANTS = [
     ),
     Mutant(
         "a row past the database is taken for a neighbor",
-        "metrics/neighbors.py",
+        "metrics/recall.py",
         "truth.max() >= n_database",
         "truth.max() > n_database",
         ("tests/metrics/test_neighbors.py",),
@@ -89,7 +89,7 @@ MUTANTS = [
     ),
     Mutant(
         "recall counts all results, not the first of them",
-        "metrics/neighbors.py",
+        "metrics/recall.py",
         "results, true = results[:, :depth], true[:, :k]",
         "true = true[:, :k]",
         NEIGHBORS,
@@ -103,7 +103,7 @@ MUTANTS = [
     ),
     Mutant(
         "float neighbors by cosine are those by distance from the largest row",
-        "metrics/neighbors.py",
+        "metrics/recall.py",
         'by_product=metric == "cosine"',
         'by_product=metric != "cosine"',
         NEIGHBORS,

@@ -35,7 +35,7 @@ from hashlearn.compression.testing import Claim, Evidence, Outcome, can_show_oth
 from hashlearn.core.checks import require_share, whole_number
 from hashlearn.core.names import require_choice
 from hashlearn.core.progress import ProgressCallback, tell, watched
-from hashlearn.metrics.neighbors import METRICS
+from hashlearn.metrics.recall import METRICS
 from hashlearn.persistence import fingerprint
 
 MAX_BYTES = 128  # of a code, without max_bytes

@@ -17,7 +17,7 @@ from hashlearn.compression.searcher import Searcher
 from hashlearn.core.names import require_choice
 from hashlearn.hashers import BaseHasher
 from hashlearn.hashers.base import MAX_BITS
-from hashlearn.metrics.neighbors import METRICS
+from hashlearn.metrics.recall import METRICS
 from hashlearn.pages.formatting import at_least, percent
 from hashlearn.persistence import PersistenceError, load_with_description, save
 

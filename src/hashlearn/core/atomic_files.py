@@ -6,12 +6,11 @@ pipe or a device could wait forever, so `regular_file` refuses them.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import secrets
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -51,37 +50,32 @@ def replacing(path: Path, check: Callable[[Path], Any] | None = None) -> Iterato
     kill leaves the unfinished file, which can be removed.
     """
     place = output_place(path)  # a link stays a link
-    beside = place.with_name(f".{place.name}.{secrets.token_hex(8)}{UNFINISHED}")
+    unfinished = place.with_name(f".{place.name}.{secrets.token_hex(8)}{UNFINISHED}")
     try:
-        yield beside
-        with open(beside, "rb") as file:
+        yield unfinished
+        with open(unfinished, "rb") as file:
             os.fsync(file.fileno())
         if check is not None:
-            check(beside)
-        with contextlib.suppress(FileNotFoundError):
-            os.chmod(beside, place.stat().st_mode & 0o777)
-        os.replace(beside, place)
+            check(unfinished)
+        with suppress(FileNotFoundError):
+            os.chmod(unfinished, place.stat().st_mode & 0o777)
+        os.replace(unfinished, place)
     except BaseException:
-        with contextlib.suppress(OSError):
-            beside.unlink()
+        with suppress(OSError):
+            unfinished.unlink()
         raise
-    _sync_folder(place.parent)
+    with suppress(OSError, AttributeError):  # the new name survives a power cut too; some systems cannot do this
+        folder = os.open(place.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
 
 
 def write_atomically(path: Path, parts: Iterable[Any], check: Callable[[Path], Any] | None = None) -> None:
     """Write ``parts`` one after another, all or nothing; ``check`` as in `replacing`."""
-    with replacing(path, check) as beside, open(beside, "wb") as file:
+    with replacing(path, check) as unfinished, open(unfinished, "wb") as file:
         file.writelines(parts)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Flush the new name to disk too, so that it survives a power cut. Some systems cannot."""
-    with contextlib.suppress(OSError, AttributeError):
-        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 @contextmanager
@@ -103,12 +97,3 @@ def bytes_of(array: NDArray[Any]) -> memoryview:
     [1, 2, 3, 4]
     """
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
-
-
-def read_into(file: Any, block: memoryview) -> None:
-    """Fill ``block`` from a file; a ValueError if the file ends too early."""
-    while len(block):
-        count = file.readinto(block)
-        if not count:
-            raise ValueError("truncated: the file ends too early")
-        block = block[count:]

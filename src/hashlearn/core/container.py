@@ -29,10 +29,11 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.core.atomic_files import bytes_of, read_into, regular_file, write_atomically
+from hashlearn.core.atomic_files import bytes_of, regular_file, write_atomically
 
 Arrays = dict[str, NDArray[Any]]
 BLOCK = 2**20
+TRUNCATED = "truncated: the file ends too early"
 OPENING = b'{"__metadata__":{"sha256":"'
 DIGITS = 64
 BLANK = b"0" * DIGITS
@@ -158,15 +159,14 @@ def parse_header(raw: bytes, file_size: int) -> Header:
     metadata = whole.pop("__metadata__", None)
     if not isinstance(metadata, dict) or not all(isinstance(value, str) for value in metadata.values()):
         raise PersistenceError("the header's metadata must be strings")
-    entries: list[Entry] = []
+    entries, end = [], 0
     for name, value in whole.items():
-        entries.append(_entry(name, value, entries[-1].last if entries else 0))
-    end = entries[-1].last if entries else 0
-    if len(raw) + end != file_size:
-        raise PersistenceError(
-            f"{'truncated' if len(raw) + end > file_size else 'trailing bytes'}: the header describes "
-            f"{len(raw) + end:,} bytes, the file has {file_size:,}"
-        )
+        entries.append(_entry(name, value, end))
+        end = entries[-1].last
+    size = len(raw) + end
+    if size != file_size:
+        what = "truncated" if size > file_size else "trailing bytes"
+        raise PersistenceError(f"{what}: the header describes {size:,} bytes, the file has {file_size:,}")
     return Header(metadata, entries)
 
 
@@ -182,10 +182,9 @@ def strict_json(text: str) -> dict[str, Any]:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    if len(dict(pairs)) != len(pairs):
         raise ValueError("a key occurs twice")
-    return found
+    return dict(pairs)
 
 
 def _no_constant(word: str) -> Any:
@@ -262,26 +261,24 @@ def digests(arrays: Arrays) -> dict[str, str]:
 def _read_arrays(file: BinaryIO, header: Header, expected: Mapping[str, Any]) -> Arrays:
     """Every array, verified against its SHA-256 in ``expected``."""
     buffer = np.empty(header.entries[-1].last if header.entries else 0, dtype=np.uint8)
-    memory = bytes_of(buffer)
+    arrays = {}
     for entry in header.entries:
-        digest = hashlib.sha256()
-        for first in range(entry.first, entry.last, BLOCK):
-            block = memory[first : min(first + BLOCK, entry.last)]
-            read_into(file, block)
+        raw, digest = buffer[entry.first : entry.last], hashlib.sha256()
+        for first in range(0, len(raw), BLOCK):
+            block = raw[first : first + BLOCK].data
+            if file.readinto(block) < len(block):  # type: ignore[attr-defined]
+                raise PersistenceError(TRUNCATED)
             digest.update(block)
         if digest.hexdigest() != expected[entry.name]:
             raise PersistenceError(f"array {entry.name!r} does not have its SHA-256: the file is damaged")
-    return {entry.name: _view(buffer, entry) for entry in header.entries}
-
-
-def _view(buffer: NDArray[np.uint8], entry: Entry) -> NDArray[Any]:
-    raw = buffer[entry.first : entry.last]
-    if entry.dtype.kind == "b" and len(raw) and raw.max() > 1:
-        raise PersistenceError(f"array {entry.name!r} holds truth values other than 0 and 1")
-    return raw.view(entry.dtype).reshape(entry.shape)
+        if entry.dtype.kind == "b" and len(raw) and raw.max() > 1:
+            raise PersistenceError(f"array {entry.name!r} holds truth values other than 0 and 1")
+        arrays[entry.name] = raw.view(entry.dtype).reshape(entry.shape)
+    return arrays
 
 
 def _read(file: BinaryIO, count: int) -> bytes:
-    data = bytearray(count)
-    read_into(file, memoryview(data))
-    return bytes(data)
+    data = file.read(count)
+    if len(data) < count:
+        raise PersistenceError(TRUNCATED)
+    return data

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 CLOSE = 0.5  # similarity from which a name is worth suggesting
 
 
-def did_you_mean(given: object, choices: Iterable[str]) -> str:
+def did_you_mean(name: object, choices: Iterable[str]) -> str:
     """The end of an error message: ``; did you mean 'sdr'?``, or nothing if no choice is close.
 
     >>> did_you_mean("srd", ["sdr", "al"])
@@ -17,7 +17,7 @@ def did_you_mean(given: object, choices: Iterable[str]) -> str:
     ''
     """
     by_plain = {_plain(choice): choice for choice in choices}
-    near = difflib.get_close_matches(_plain(str(given)), by_plain, n=1, cutoff=CLOSE)
+    near = difflib.get_close_matches(_plain(str(name)), by_plain, n=1, cutoff=CLOSE)
     return f"; did you mean {by_plain[near[0]]!r}?" if near else ""
 
 
@@ -34,8 +34,8 @@ def require_choice(value: object, name: str, choices: Collection[str]) -> None:
         raise ValueError(f"{name} must be one of {known}, got {value!r}{did_you_mean(value, choices)}")
 
 
-def known_name(given: str, choices: Iterable[str], what: str) -> str:
-    """The one of ``choices`` that ``given`` means, else a ValueError that suggests the nearest.
+def known_name(name: str, choices: Iterable[str], what: str) -> str:
+    """The one of ``choices`` that ``name`` means, else a ValueError that suggests the nearest.
 
     >>> known_name("graph_cut", ["SDR", "GraphCut", "ITQ-CCA"], "method")
     'GraphCut'
@@ -45,11 +45,11 @@ def known_name(given: str, choices: Iterable[str], what: str) -> str:
     ValueError: unknown method 'GraphCat'; did you mean 'GraphCut'? There are SDR, GraphCut, ITQ-CCA
     """
     by_plain = {_plain(choice): choice for choice in choices}
-    if _plain(given) in by_plain:
-        return by_plain[_plain(given)]
-    hint = did_you_mean(given, by_plain.values())
+    if _plain(name) in by_plain:
+        return by_plain[_plain(name)]
+    hint = did_you_mean(name, by_plain.values())
     raise ValueError(
-        f"unknown {what} {given!r}{hint or ';'} {'T' if hint else 't'}here are {', '.join(by_plain.values())}"
+        f"unknown {what} {name!r}{hint or ';'} {'T' if hint else 't'}here are {', '.join(by_plain.values())}"
     )
 
 

@@ -15,7 +15,7 @@ return fractions in [0, 1]. Distances are counted, never sorted, and no array of
 from __future__ import annotations
 
 from hashlearn.metrics.bit_statistics import BitStatistics, bit_statistics
-from hashlearn.metrics.neighbors import float_neighbors, neighbor_recall, recall_of_neighbors, recalls_of_neighbors
+from hashlearn.metrics.recall import float_neighbors, neighbor_recall, recall_of_neighbors, recalls_of_neighbors
 from hashlearn.metrics.retrieval import (
     AVERAGES,
     TIES,

@@ -35,8 +35,9 @@ class BitStatistics:
 def bit_statistics(codes: Any, n_bits: int) -> BitStatistics:
     """Balance, correlation, entropy and collisions of packed codes.
 
-    >>> found = bit_statistics(np.array([[0b00000000], [0b01000000], [0b10000000], [0b11000000]], np.uint8), n_bits=2)
-    >>> found.balance, found.code_entropy, found.max_correlation, found.n_collisions
+    >>> codes = np.array([[0b00000000], [0b01000000], [0b10000000], [0b11000000]], np.uint8)
+    >>> statistics = bit_statistics(codes, n_bits=2)
+    >>> statistics.balance, statistics.code_entropy, statistics.max_correlation, statistics.n_collisions
     (array([0.5, 0.5]), 2.0, 0.0, 0)
     """
     codes = packed_codes(codes, "codes", n_bits)
