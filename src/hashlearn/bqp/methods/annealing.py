@@ -52,7 +52,6 @@ CLUSTERS, CYCLES, ONE_ANNEAL = "anneals and cluster crossover", "anneals and cyc
 # The default budget in steps of about a nanosecond, from this many variables on (smaller problems get their share of
 # it), and the fewest sweeps, whatever they cost. With fewer sweeps than the last number the whole budget is one anneal.
 STEPS, FULL_BUDGET_FROM, SMALLEST_BUDGET, ONE_ANNEAL_SWEEPS = 1.5e9, 500, 60, 1000
-FIRST_PASSES = 2
 UNBOUNDED = 10**9  # sweeps, where the clock ends an anneal
 # The trial: the number of anneals, the fraction of the budget for each, and bounds on the sweeps of short anneals.
 TRIAL_ANNEALS, TRIAL_FRACTION, SHORT_SWEEPS = 8, 1 / 100, (30, 300)
@@ -134,8 +133,7 @@ class AnnealedSearch:
         self._state, self._rng = state, rng
         self._A, self._descent = A, Descent(A)
         self._annealer = Annealer(A.without_diagonal()[0].sparse if A.diagonal().any() else A.sparse, self._check_time)
-        self._fresh_anneals = n_starts or FRESH_ANNEALS
-        self._most_fresh = n_starts or MOST_FRESH
+        self._fresh_anneals, self._most_fresh = n_starts or FRESH_ANNEALS, n_starts or MOST_FRESH
         self._has_limit = max_sweeps is None and bool(np.isfinite(state.seconds_left))
         steps = self._annealer.steps_per_sweep
         self._spent = 0.0
@@ -146,8 +144,7 @@ class AnnealedSearch:
         """Anneal until the budget is spent."""
         x = self._random_signs() if start is None else start
         # Annealing forgets the start, so a random one is improved only as far as a first answer needs it.
-        best = self._descend(x, 1)
-        best = self._descend(best.x, FIRST_PASSES - 1 if start is None else MAX_PASSES)
+        best = self._descend(x, 1 if start is None else MAX_PASSES)
         left = self._sweeps_left()
         if left < ONE_ANNEAL_SWEEPS:
             self._state.details["engine"] = ONE_ANNEAL
