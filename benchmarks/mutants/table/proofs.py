@@ -74,8 +74,8 @@ MUTANTS = [
     Mutant(
         "a node whose bound only equals the next lower value is pruned",
         "bqp/proof/solver.py",
-        "return certified[1] > above",
-        "return certified[1] > above - problem.lattice.step",
+        "(certified := problem.certified(node, last.point))[1] > above:",
+        "(certified := problem.certified(node, last.point))[1] > above - problem.lattice.step:",
         TREE,
     ),
     Mutant(

@@ -11,7 +11,7 @@ usual in strong branching. Cost: `CANDIDATES` · 2 · `TRIAL_STEPS` evaluations,
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -39,27 +39,19 @@ CANDIDATES, TRIAL_STEPS = 12, 10  # pairs that are tried for branching, and the 
 WORK_PER_CALL = 2e9  # floating point operations between two looks at the clock
 
 
-class NodeBound(NamedTuple):
-    """What the rounds of one node end with: X = VVᵀ, the best dual point, and whether it prunes the node."""
+class Round(NamedTuple):
+    """What a round gives: X = VVᵀ, the best dual point so far, whether it may prune, and signs that V suggests."""
 
     X: FloatArray
     point: DualPoint
-    is_pruned: bool
+    may_prune: bool
+    z: FloatArray
 
 
-def strengthen(
-    node: Node,
-    threshold: float,
-    prunes: Callable[[DualPoint], bool],
-    report: Callable[[DualPoint], Any],
-    round_signs: Callable[[FloatArray], Any],
-    between: Callable[[], Any],
-    max_rounds: int | None = None,
-) -> NodeBound:
-    """Rounds until ``prunes`` accepts a dual point with a bound above ``threshold``, or progress is slow.
+def rounds(node: Node, threshold: float, between: Callable[[], Any], max_rounds: int | None = None) -> Iterator[Round]:
+    """Rounds until progress towards a bound above ``threshold`` is slow; the caller stops at a point that prunes.
 
-    The node keeps its last V, cuts and estimate, for its children. ``report`` gets better dual points, ``round_signs``
-    gets signs that V suggests.
+    The node keeps its last V, cuts and estimate, for its children.
     """
     m, size = node.m, _row_size(node)
     sigma, tolerance = PENALTY * size, TOLERANCE * size * np.sqrt(m)
@@ -75,15 +67,10 @@ def strengthen(
             cuts = Cuts(cuts.members, np.maximum(0.0, cuts.gamma + sigma * cuts.violations(X)))
             between()
         node.estimate = node.offset + value
-        round_signs(_leading_signs(node.V))
         point, values, vectors = _dual_point(node, cuts)
-        if best is None or point.bound > best.bound:
-            best = point
-            report(best)
-        if best.bound > threshold:
-            if prunes(best):
-                return NodeBound(X, best, True)
-            threshold += 0.5 * (best.bound - threshold)  # rounding to integers cost too much
+        best = point if best is None or point.bound > best.bound else best
+        yield Round(X, best, best.bound > threshold, _leading_signs(node.V))
+        threshold += max(0.0, 0.5 * (best.bound - threshold))  # rounding to integers cost too much
         node.cuts = cuts[(cuts.gamma > 0.0) | (cuts.violations(X) > -SLACK)]
         if node.estimate > threshold:
             n_polished += 1
@@ -103,8 +90,6 @@ def strengthen(
         last = node.estimate
         node.V = _with_rank(node.V, values, vectors)
         between()
-    assert best is not None
-    return NodeBound(X, best, False)
 
 
 def _row_size(node: Node) -> float:

@@ -29,7 +29,7 @@ from hashlearn.bqp.flips import Descent
 from hashlearn.bqp.methods.exact import enumerate_signs
 from hashlearn.bqp.methods.local_search import LocalSearch
 from hashlearn.bqp.operators import Dense, Operator
-from hashlearn.bqp.proof.bound import choose_pair, strengthen
+from hashlearn.bqp.proof.bound import choose_pair, rounds
 from hashlearn.bqp.proof.check import MOST_ENUMERATED, enumerated_bound
 from hashlearn.bqp.proof.tree import DualPoint, ExactProblem, Node, leaf_entry
 from hashlearn.bqp.sdr import SemidefiniteRelaxation
@@ -153,47 +153,42 @@ class _Tree:
 
     def _process(self, node: Node, above: int) -> _Result:
         """Prune a node, or choose the pair to branch on; nothing of the tree changes."""
-        problem = self._problem
-        best_x, best_value = self._x, problem.real(self._value - node.constant)
+        problem, best_x = self._problem, self._x
+        if node.m <= (ENUMERATED_NODE if problem.is_exact else MOST_ENUMERATED):
+            least, z = enumerated_bound(problem.N, node.groups)
+            if least < self._value:
+                best_x = node.expanded(z.astype(np.float64))
+            return _Result(best_x, Fraction(least), leaf={"enumerate": True})
+        best_value = problem.real(self._value - node.constant)
         flips = Descent(Dense.unchecked(node.C))
-        certified = None
-
-        def round_signs(z: FloatArray) -> None:
-            nonlocal best_x, best_value
-            z = flips.descend(z)
+        is_coarse = problem.is_too_coarse(node, self._value)
+        threshold, max_rounds = problem.real(above - node.constant), COARSE_ROUNDS if is_coarse else None
+        for last in rounds(node, threshold, self._check_time, max_rounds):
+            z = flips.descend(last.z)
             value = float(z @ node.C @ z)
             if value < best_value - 1e-12 * abs(best_value):
                 best_x, best_value = node.expanded(z), value
-
-        def prunes(point: DualPoint) -> bool:
-            nonlocal certified
-            certified = problem.certified(node, point)
-            return certified[1] > above
-
-        def report(point: DualPoint) -> None:
-            started = time.perf_counter()
-            if node.is_root and started >= self._next_report:
-                self._propose_bound(min(problem.certified(node, point)[1], Fraction(self._value)))
-                now = time.perf_counter()
-                self._next_report = now + (now - started) / REPORTING_SHARE
-
-        if node.m <= (ENUMERATED_NODE if problem.is_exact else MOST_ENUMERATED):
-            value, z = enumerated_bound(problem.N, node.groups)
-            if value < self._value:
-                best_x = node.expanded(z.astype(np.float64))
-            return _Result(best_x, Fraction(value), leaf={"enumerate": True})
-        is_coarse = problem.is_too_coarse(node, self._value)
-        threshold, max_rounds = problem.real(above - node.constant), COARSE_ROUNDS if is_coarse else None
-        X, point, is_pruned = strengthen(node, threshold, prunes, report, round_signs, self._check_time, max_rounds)
-        is_pruned = is_pruned or prunes(point)
-        assert certified is not None
+            if node.is_root:
+                self._report(node, last.point)
+            if last.may_prune and (certified := problem.certified(node, last.point))[1] > above:
+                break
+        else:
+            certified = problem.certified(node, last.point)
         dual, bound = certified
-        if is_pruned:
+        if bound > above:
             return _Result(best_x, bound, leaf=leaf_entry(dual))
         if is_coarse:
             i, j = sorted(int(k) for k in np.unravel_index(np.abs(node.C).argmax(), node.C.shape))
             return _Result(best_x, bound, pair=(i, j), is_coarse=True)
-        return _Result(best_x, bound, pair=choose_pair(node, X, self._check_time))
+        return _Result(best_x, bound, pair=choose_pair(node, last.X, self._check_time))
+
+    def _report(self, root: Node, point: DualPoint) -> None:
+        """Propose the bound of a dual point, unless that would take too much of the time."""
+        started = time.perf_counter()
+        if started >= self._next_report:
+            self._propose_bound(min(self._problem.certified(root, point)[1], Fraction(self._value)))
+            now = time.perf_counter()
+            self._next_report = now + (now - started) / REPORTING_SHARE
 
     def _record(self, node: Node, result: _Result) -> None:
         value = self._problem.integer_value(result.x)
