@@ -138,8 +138,9 @@ def iter_row_blocks(function: Callable[[int, int], Result], n: int, width: int =
 
 
 def map_threads(function: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-    """``function`` of every item, in order, on all cores. A call from a worker of the pool stays on its thread."""
-    if n_threads() == 1 or _here.is_worker:
+    """``function`` of every item, in order, on all cores. One item, or a worker of the pool, stays on its thread."""
+    items = list(items)
+    if len(items) < 2 or n_threads() == 1 or _here.is_worker:
         return map(function, items)
     return _pool(n_threads(), os.getpid()).map(function, items)
 

@@ -102,8 +102,7 @@ class FittedHashFunctions(ABC):
             finished[start:stop] = finish(self.bits.expand(margins))
 
         with one_blas_thread():
-            for _ in map_threads(fill, range(0, n, rows_per_task)):
-                pass
+            list(map_threads(fill, range(0, n, rows_per_task)))
         return finished
 
     def _tensor_margins(self, X: Any) -> Any:

@@ -90,8 +90,7 @@ class RBFPoints:
             K[columns, rows] = block.T
 
         with one_blas_thread():
-            for _ in map_threads(fill, combinations_with_replacement(parts, 2)):
-                pass
+            list(map_threads(fill, combinations_with_replacement(parts, 2)))
         return K
 
     def _scaled(self, rows: Rows) -> Rows:

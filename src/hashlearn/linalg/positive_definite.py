@@ -67,9 +67,11 @@ class PositiveDefinite:
             self._factorize(factor)
         except LinAlgError:
             return None
-        squares = map_threads(lambda tile: float(np.vdot(tile, tile)), self.tiles.values())
-        size_of_A = sum(square * (1 + (i != j)) for (i, j), square in zip(self.tiles, squares, strict=True)) ** 0.5
-        sizes = np.abs(Y).max(axis=0, initial=0.0)
+        squares = map_threads(
+            lambda place: (1 + (place[0] != place[1])) * np.square(self.tiles[place]).sum(), self.tiles
+        )
+        size_of_A = float(sum(squares)) ** 0.5
+        sizes: FloatArray = np.abs(Y).max(axis=0, initial=0.0)
         sizes[sizes == 0.0] = 1.0
         Y = Y / sizes  # nothing may be too small or too large for float32
         solution, residual, before = np.zeros_like(Y), Y, np.inf
