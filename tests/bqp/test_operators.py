@@ -282,7 +282,7 @@ def test_a_negative_factor_keeps_errors_positive():
     for operator in (bqp.as_operator(P @ P.T), Sparse(sp.csr_array(P @ P.T)), LowRank(P, w)):
         assert operator.value_error() > 0.0
         assert operator.scaled(-1.0).value_error() == operator.value_error()
-    np.testing.assert_array_equal(LowRank(P, -w).entry_error(), LowRank(P, w).entry_error())
+    assert LowRank(P, -w).entry_error() == LowRank(P, w).entry_error() > 0.0
 
 
 @laws

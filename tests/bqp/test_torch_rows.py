@@ -175,3 +175,9 @@ def test_a_tensor_of_zeros_is_a_problem(host_rows, monkeypatch):
     monkeypatch.setattr(presolve, "HOST_ROWS", host_rows)
     solution = bqp.solve(bqp.LowRank(torch.zeros((5, 2)), [1.0, -1.0]))
     assert (solution.value, solution.bound, solution.status) == (0.0, 0.0, "optimal")
+
+
+def test_signs_in_float64_are_merged():
+    """Only one bit of their numbers differs, the highest."""
+    signs = torch.where(torch.randn((5, 9), generator=torch.Generator().manual_seed(0)) < 0.0, -1.0, 1.0).double()
+    assert presolve.merge(bqp.LowRank(signs.repeat(4, 1), -np.ones(9))).problem.n == 5

@@ -53,8 +53,8 @@ MUTANTS = [
     Mutant(
         "tensors are packed with the lowest bit first",
         "bits/tensors.py",
-        "packed |= padded[:, place::8] << (7 - place)",
-        "packed |= padded[:, place::8] << place",
+        "places = torch.arange(7, -1, -1, dtype",
+        "places = torch.arange(0, 8, dtype",
         ("tests/hashers/test_two_step_tensors.py",),
     ),
     Mutant(

@@ -38,16 +38,13 @@ def bits_to_signs(bits: Any) -> SignArray:
     return np.where(_two_valued(bits, "bits", (0, 1)) != 0, 1, -1).astype(np.int8)
 
 
-def pack_bits(bits: Any) -> ByteArray:
+def pack_bits(bits: Any) -> Any:
     """Bits 0/1 of shape (n_samples, n_bits) as bytes of shape (n_samples, ⌈n_bits / 8⌉). A tensor gives a tensor.
 
     >>> pack_bits([[1, 0, 0, 0, 0, 0, 0, 1, 1]])
     array([[129, 128]], dtype=uint8)
     """
-    if is_tensor(bits):
-        packed: ByteArray = pack_tensor(bits)
-        return packed
-    return np.packbits(_two_valued(bits, "bits", (0, 1)) != 0, axis=1)
+    return pack_tensor(bits) if is_tensor(bits) else np.packbits(_two_valued(bits, "bits", (0, 1)) != 0, axis=1)
 
 
 def unpack_bits(packed: Any, n_bits: int) -> ByteArray:

@@ -21,14 +21,9 @@ def pack_tensor(bits: Any) -> Any:
         raise ValueError(f"bits must have 2 dimensions and at least one column, got shape {tuple(bits.shape)}")
     if not bool(((bits == 0) | (bits == 1)).all()):
         raise ValueError("bits must hold only 0 and 1")
-    n, n_bits = bits.shape
-    width = -(-n_bits // 8)
-    padded = torch.zeros((n, 8 * width), dtype=torch.uint8, device=bits.device)
-    padded[:, :n_bits] = bits.to(torch.uint8)
-    packed = padded[:, 0::8] << 7
-    for place in range(1, 8):
-        packed |= padded[:, place::8] << (7 - place)
-    return packed
+    padded = torch.nn.functional.pad(bits.to(torch.uint8), (0, -bits.shape[1] % 8))
+    places = torch.arange(7, -1, -1, dtype=torch.uint8, device=bits.device)
+    return (padded.unflatten(1, (-1, 8)) << places).sum(dim=2, dtype=torch.uint8)
 
 
 def packed_to_signs(packed: Any) -> Any:

@@ -34,7 +34,10 @@ SCALE_ROWS = 250  # rows on a device that `scale` samples
 
 
 class Operator(ABC):
-    """A symmetric real n × n matrix, known through its products. Use `as_operator` to make one."""
+    """A symmetric real n × n matrix, known through its products. Use `as_operator` to make one.
+
+    It is a stored part, which is an array or a sparse matrix or absent, plus a low-rank part P diag(weights) Pᵀ.
+    """
 
     n: int
     array: Any = None  # the n × n array, if A is dense
@@ -73,79 +76,139 @@ class Operator(ABC):
         """Whether A is a sparse matrix and nothing else."""
         return self.sparse is not None and self.rank == 0
 
+    @property
+    def _stored(self) -> Any:
+        return self.sparse if self.array is None else self.array
+
+    @property
+    def _entries(self) -> FloatArray:
+        """The numbers in the stored part."""
+        return self.array if self.is_dense else np.empty(0) if self.sparse is None else self.sparse.data
+
     @abstractmethod
+    def _changed(self, change: Callable[[Any], Any], P: Any, weights: FloatArray) -> Operator:
+        """An operator of the same kind with ``change`` of the stored part, and with this low-rank part."""
+
     def __matmul__(self, V: Array) -> Array:
         """A @ V for V of shape (n,) or (n, k)."""
+        if self.rank == 0 and not self.is_low_rank:
+            return _product(self._stored, V)
+        T = self.rows.transposed(V)
+        product = self.rows.product(self.weights * T if T.ndim == 1 else self.weights[:, None] * T)
+        return product if self.is_low_rank else product + _product(self._stored, V)
 
-    @abstractmethod
+    def value(self, x: Array) -> float:
+        """xᵀAx, eq. (5); for the low-rank part through Pᵀx alone."""
+        x = np.asarray(x, dtype=np.float64) if self.rows.on_host else x
+        t = self.rows.transposed(x)
+        value = float(self.weights @ (t * t))
+        return value if self.is_low_rank else value + float(x @ (self._stored @ x))
+
     def diagonal(self) -> Array:
         """The diagonal of A, shape (n,)."""
+        diagonal = self.rows.diagonal(self.weights)
+        return diagonal if self.is_low_rank else diagonal + self._stored.diagonal()
 
-    @abstractmethod
     def toarray(self) -> FloatArray:
         """A as a dense array: n² numbers, for small n, tests and oracles."""
+        if self.is_dense:
+            return self.array.copy()
+        P = self.rows.to_host()
+        A = (P * self.weights) @ P.T
+        A = 0.5 * (A + A.T)
+        return A if self.sparse is None else A + self.sparse.toarray()
 
-    @abstractmethod
     def scaled(self, factor: float) -> Operator:
         """``factor`` · A."""
+        return self._changed(lambda S: factor * S, self.rows, factor * self.weights)
 
-    @abstractmethod
-    def scaled_by_power(self, exponent: int) -> Operator:
-        """2^``exponent`` · A without rounding; columns of P are brought to size 1."""
-
-    @abstractmethod
     def exponent(self) -> int | None:
         """The least e such that no part of an entry is larger than n² · 2^e; None if A = 0."""
+        sums, largest = self.rows.absolute_sums(), np.abs(self._entries).max(initial=0.0)
+        exponents = (np.frexp(self.weights)[1] + 2 * np.frexp(sums)[1])[(sums > 0.0) & (self.weights != 0.0)]
+        exponents = np.append(exponents, np.frexp(largest)[1]) if largest > 0.0 else exponents
+        return int(exponents.max()) if exponents.size else None
 
-    @abstractmethod
+    def scaled_by_power(self, exponent: int) -> Operator:
+        """2^``exponent`` · A without rounding; columns of P are brought to size 1."""
+        columns = np.clip(np.frexp(self.rows.absolute_sums())[1], -1000, 1000)
+        rows = self.rows.with_scaled_columns(np.ldexp(1.0, -columns))
+        weights = np.ldexp(self.weights, 2 * columns + exponent)
+        return self._changed(lambda S: math.ldexp(1.0, exponent) * S, rows, weights)
+
     def congruent(self, C: Any) -> Operator:
         """CᵀAC for a sparse C (n × m); Diag(C) A Diag(C) for a vector."""
+        P = np.ascontiguousarray(self.P * C[:, None]) if C.ndim == 1 else C.T @ self.P
+        return self._changed(lambda S: _congruent(S, C), P, self.weights)
 
-    @abstractmethod
     def restricted(self, index: NDArray[np.intp]) -> Operator:
         """The principal submatrix A[index][:, index]."""
+        return self._changed(lambda S: S[index][:, index], self.rows.take(index), self.weights)
 
-    @abstractmethod
     def without_diagonal(self) -> tuple[Operator, FloatArray]:
         """A without the stored diagonal of its dense or sparse part, and that diagonal, which shifts every value."""
+        diagonal = np.zeros(self.n) if self.is_low_rank else self._stored.diagonal().copy()
+        stored_diagonal = sp.diags_array(diagonal, format="csr")
+        return self._changed(lambda S: S - stored_diagonal, self.rows, self.weights), diagonal
 
-    @abstractmethod
     def row_norms(self, check_time: Callable[[], Any] | None = None) -> FloatArray:
         """‖a_i‖ for every row. The parts of a sum count as orthogonal."""
+        if self.is_dense:
+            return np.sqrt(np.einsum("ij,ij->i", self.array, self.array))
+        norms = _low_rank_norms(self.P, self.weights, check_time) if self.rank else np.zeros(self.n)
+        return norms if self.sparse is None else np.hypot(norms, np.sqrt(self.sparse.power(2).sum(axis=1)))
 
-    @abstractmethod
     def absolute_product(self, u: FloatArray) -> FloatArray:
-        """(|S| + |P| |W| |P|ᵀ) u for u ≥ 0."""
+        """(|S| + |P| |W| |P|ᵀ) u for u ≥ 0, where S is the stored part."""
+        if self.is_dense:
+            return np.concatenate(map_row_blocks(lambda a, b: np.abs(self.array[a:b]) @ u, self.n, self.n))
+        P = np.abs(self.rows.to_host())
+        product = P @ (np.abs(self.weights) * (P.T @ u))
+        return product if self.sparse is None else product + abs(self.sparse) @ u
 
     def magnitudes(self) -> FloatArray:
         """The sums of the rows of |S| + |P| |W| |P|ᵀ: what rounding is measured against, even where parts cancel."""
         return self.absolute_product(np.ones(self.n))
 
-    @abstractmethod
     def total_magnitude(self) -> float:
         """The sum of `magnitudes`, also for rows on a device."""
+        return sum(self._part_magnitudes())
 
-    @abstractmethod
+    def _part_magnitudes(self) -> tuple[float, float]:
+        """The total of |S|, and that of |P| |W| |P|ᵀ."""
+        entries = self._entries
+        parts = map_row_blocks(lambda a, b: float(np.abs(entries[a:b]).sum()), len(entries), entries[:1].size)
+        return sum(parts), float(np.abs(self.weights) @ self.rows.absolute_sums() ** 2)
+
     def product_roundings(self) -> float:
         """A @ v is off by at most this · EPS · ‖|A|‖ for a vector of norm 1, |A| taken part by part."""
+        stored = 0.0 if self.is_low_rank else 3.0 + (self.n if self.is_dense else np.diff(self.sparse.indptr).max())
+        return float(stored + (self.rows.sum_rounding / EPS + self.rank + 2.0 if self.rank else 0.0))
 
-    @abstractmethod
     def is_exact(self) -> bool:
         """Whether entries and values are computed without rounding: integers whose sums stay below 2⁵³."""
+        if not self.rows.on_host or not self.total_magnitude() < LARGEST_EXACT:
+            return False
+        return all(np.array_equal(M, np.rint(M)) for M in (self.weights, self._entries, self.P))
 
-    @abstractmethod
-    def entry_error(self) -> FloatArray:
-        """For each row, the most by which the entries of `toarray` can be off, added up."""
+    def entry_error(self) -> float:
+        """The most by which the entries of `toarray` can be off, added up."""
+        # A product of this length takes rank + 2 roundings, merged rows two more, and a sum of both parts one.
+        return 0.0 if self.rank == 0 or self.is_exact() else (self.rank + 7) * EPS * self.total_magnitude()
 
-    @abstractmethod
     def value_error(self) -> float:
         """The most by which ``value(x)`` can be off, for any signs x."""
+        if self.is_exact():
+            return 0.0
+        stored, low_rank = self._part_magnitudes()
+        own = 2.0 * (self.n + 2) * EPS * stored + (2.0 * self.rows.sum_rounding + (self.rank + 4) * EPS) * low_rank
+        return own + EPS * (stored + low_rank)
 
     def exact_form(self) -> ExactForm | None:
         """A in integers; None if it has a low-rank part."""
         if self.form is not None or self.is_low_rank or self.rank or not self.rows.on_host:
             return self.form
-        return ExactForm.of_floats(self.sparse if self.array is None else self.array)
+        return ExactForm.of_floats(self._stored)
 
     def csr(self) -> tuple[FloatArray, NDArray[np.int32], IntArray]:
         """``(data, indices, indptr)`` of the sparse part, for kernels; an absent part is empty."""
@@ -154,15 +217,20 @@ class Operator(ABC):
             return np.empty(0), np.empty(0, np.int32), np.zeros(self.n + 1, np.int64)
         return S.data, S.indices.astype(np.int32, copy=False), S.indptr.astype(np.int64, copy=False)
 
-    def value(self, x: Array) -> float:
-        """xᵀAx, eq. (5)."""
-        x = np.asarray(x, dtype=np.float64)
-        return float(x @ (self @ x))
-
     def scale(self) -> float:
-        """A typical size of Σ_i |(Ax)_i|: what "small" is measured against. 0 only for A = 0."""
+        """A typical size of Σ_i |(Ax)_i|: what "small" is measured against. 0 only for A = 0.
+
+        For rows on a device it is estimated from a few of them: Σ_i |(Ax)_i| grows with n^(3/2).
+        """
+        if not self.rows.on_host:
+            return self._scale_of_sample
         Z = np.random.default_rng(0).standard_normal((self.n, 8 if self.n < 1000 else 1))
         return float(np.abs(self @ Z).sum() / Z.shape[1])
+
+    @cached_property
+    def _scale_of_sample(self) -> float:
+        sample = self.rows.take(np.arange(0, self.n, max(1, self.n // SCALE_ROWS)))
+        return Structured.unchecked(P=sample, weights=self.weights).scale() * (self.n / len(sample)) ** 1.5
 
     def flip_gains(self, x: ArrayLike) -> FloatArray:
         """Change of xᵀAx when x_i alone changes its sign: 4 (A_ii − x_i (Ax)_i) for every i.
@@ -195,76 +263,21 @@ class Dense(Operator):
     """A symmetric array; the mean of it and its transpose if rounding made them differ."""
 
     def __init__(self, array: ArrayLike) -> None:
-        self.array = np.ascontiguousarray(require_symmetric(finite_float64(array, "A", ndim=2)))
-        self.n = len(self.array)
-        self.weights = np.empty(0)
+        self._set(np.ascontiguousarray(require_symmetric(finite_float64(array, "A", ndim=2))))
 
     @classmethod
     def unchecked(cls, array: FloatArray) -> Dense:
         """An operator of an array that is known to be float64, C-contiguous, finite and symmetric."""
         A = cls.__new__(cls)
-        A.array, A.n, A.weights = array, len(array), np.empty(0)
+        A._set(array)
         return A
 
-    @cached_property
-    def rows(self) -> Rows:  # type: ignore[override]
-        """No factor: n rows of no columns."""
-        return rows_of(np.empty((self.n, 0)))
+    def _set(self, array: FloatArray) -> None:
+        self.array, self.n = array, len(array)
+        self.rows, self.weights = rows_of(np.empty((self.n, 0))), np.empty(0)
 
-    def __matmul__(self, V: FloatArray) -> FloatArray:
-        return self.array @ V
-
-    def diagonal(self) -> FloatArray:
-        return self.array.diagonal().copy()
-
-    def toarray(self) -> FloatArray:
-        return self.array.copy()
-
-    def scaled(self, factor: float) -> Dense:
-        return Dense.unchecked(factor * self.array)
-
-    def scaled_by_power(self, exponent: int) -> Dense:
-        return self.scaled(math.ldexp(1.0, exponent))
-
-    def exponent(self) -> int | None:
-        return _exponent(self.array)
-
-    def congruent(self, C: Any) -> Dense:
-        if C.ndim == 1:
-            array = self.array * C[:, None]
-            array *= C
-            return Dense.unchecked(array)
-        array = np.asarray(C.T @ np.asarray(C.T @ self.array).T)
-        return Dense.unchecked(np.ascontiguousarray(0.5 * (array + array.T)))
-
-    def restricted(self, index: NDArray[np.intp]) -> Dense:
-        return Dense.unchecked(self.array[np.ix_(index, index)])
-
-    def without_diagonal(self) -> tuple[Dense, FloatArray]:
-        array = self.array.copy()
-        np.fill_diagonal(array, 0.0)
-        return Dense.unchecked(array), self.diagonal()
-
-    def row_norms(self, check_time: Callable[[], Any] | None = None) -> FloatArray:
-        return np.sqrt(np.einsum("ij,ij->i", self.array, self.array))
-
-    def absolute_product(self, u: FloatArray) -> FloatArray:
-        return np.concatenate(map_row_blocks(lambda a, b: np.abs(self.array[a:b]) @ u, self.n, self.n))
-
-    def total_magnitude(self) -> float:
-        return float(self.magnitudes().sum())
-
-    def product_roundings(self) -> float:
-        return 2.0 + self.n
-
-    def is_exact(self) -> bool:
-        return _are_integers(self.array) and self.total_magnitude() < LARGEST_EXACT
-
-    def entry_error(self) -> FloatArray:
-        return np.zeros(self.n)
-
-    def value_error(self) -> float:
-        return 0.0 if self.is_exact() else 2.0 * (self.n + 2) * EPS * self.total_magnitude()
+    def _changed(self, change: Callable[[Any], Any], P: Any, weights: FloatArray) -> Dense:
+        return Dense.unchecked(np.ascontiguousarray(change(self.array)))
 
 
 class Structured(Operator):
@@ -292,122 +305,11 @@ class Structured(Operator):
         A.n = A.rows.n
         return A
 
-    def __matmul__(self, V: Array) -> Array:
-        if self.is_sparse:
-            return _sparse_product(self.sparse, V)
-        T = self.rows.transposed(V)
-        product = self.rows.product(self.weights * T if T.ndim == 1 else self.weights[:, None] * T)
-        return product if self.sparse is None else product + _sparse_product(self.sparse, V)
-
-    def value(self, x: Array) -> float:
-        """xᵀAx, eq. (5); for the low-rank part through Pᵀx alone."""
-        x = np.asarray(x, dtype=np.float64) if self.rows.on_host else x
-        t = self.rows.transposed(x)
-        value = float(self.weights @ (t * t))
-        return value if self.sparse is None else value + float(x @ (self.sparse @ x))
-
-    def scale(self) -> float:
-        """For rows on a device it is estimated from a few of them: Σ_i |(Ax)_i| grows with n^(3/2)."""
-        return super().scale() if self.rows.on_host else self._scale_of_sample
-
-    @cached_property
-    def _scale_of_sample(self) -> float:
-        sample = self.rows.take(np.arange(0, self.n, max(1, self.n // SCALE_ROWS)))
-        return Structured.unchecked(P=sample, weights=self.weights).scale() * (self.n / len(sample)) ** 1.5
-
-    def diagonal(self) -> Array:
-        diagonal = self.rows.diagonal(self.weights)
-        return diagonal if self.sparse is None else diagonal + self.sparse.diagonal()
-
-    def toarray(self) -> FloatArray:
-        P = self.rows.to_host()
-        A = (P * self.weights) @ P.T
-        A = 0.5 * (A + A.T)
-        return A if self.sparse is None else A + self.sparse.toarray()
-
-    def scaled(self, factor: float) -> Structured:
-        sparse = None if self.sparse is None else sp.csr_array(factor * self.sparse)
-        return Structured.unchecked(sparse, self.rows, factor * self.weights)
-
-    def scaled_by_power(self, exponent: int) -> Structured:
-        columns = np.clip(np.frexp(self.rows.absolute_sums())[1], -1000, 1000)
-        rows = self.rows.with_scaled_columns(np.ldexp(1.0, -columns))
-        sparse = None if self.sparse is None else sp.csr_array(math.ldexp(1.0, exponent) * self.sparse)
-        return Structured.unchecked(sparse, rows, np.ldexp(self.weights, 2 * columns + exponent))
-
-    def exponent(self) -> int | None:
-        sums = self.rows.absolute_sums()
-        exponents = (np.frexp(self.weights)[1] + 2 * np.frexp(sums)[1])[(sums > 0.0) & (self.weights != 0.0)]
-        parts = [int(e) for e in exponents]
-        own = None if self.sparse is None else _exponent(self.sparse.data)
-        return max(parts if own is None else [own, *parts], default=None)
-
-    def congruent(self, C: Any) -> Structured:
-        sparse, P = self.sparse, self.P
-        if C.ndim == 1:
-            if sparse is not None:
-                data = sparse.data * (np.repeat(C, np.diff(sparse.indptr)) * C[sparse.indices])
-                sparse = sp.csr_array((data, sparse.indices, sparse.indptr), shape=self.shape)
-            return Structured.unchecked(sparse, np.ascontiguousarray(P * C[:, None]), self.weights)
+    def _changed(self, change: Callable[[Any], Any], P: Any, weights: FloatArray) -> Structured:
+        sparse = None if self.sparse is None else sp.csr_array(change(self.sparse))
         if sparse is not None:
-            sparse = sp.csr_array(C.T @ sparse @ C)
-            sparse = sp.csr_array(0.5 * (sparse + sparse.T))
             sparse.sort_indices()
-        return Structured.unchecked(sparse, C.T @ P, self.weights)
-
-    def restricted(self, index: NDArray[np.intp]) -> Structured:
-        sparse = None
-        if self.sparse is not None:
-            sparse = sp.csr_array(self.sparse[index][:, index])
-            sparse.sort_indices()
-        return Structured.unchecked(sparse, self.rows.take(index), self.weights)
-
-    def without_diagonal(self) -> tuple[Structured, FloatArray]:
-        if self.sparse is None:
-            return self, np.zeros(self.n)
-        diagonal = self.sparse.diagonal()
-        sparse = sp.csr_array(self.sparse - sp.diags_array(diagonal, format="csr"))
-        return Structured.unchecked(sparse, self.rows, self.weights), diagonal
-
-    def row_norms(self, check_time: Callable[[], Any] | None = None) -> FloatArray:
-        norms = _low_rank_norms(self.P, self.weights, check_time) if self.rank else np.zeros(self.n)
-        return norms if self.sparse is None else np.hypot(norms, np.sqrt(self.sparse.power(2).sum(axis=1)))
-
-    def absolute_product(self, u: FloatArray) -> FloatArray:
-        P = np.abs(self.rows.to_host())
-        product = P @ (np.abs(self.weights) * (P.T @ u))
-        return product if self.sparse is None else product + abs(self.sparse) @ u
-
-    def total_magnitude(self) -> float:
-        return self._sparse_total() + self._low_rank_total()
-
-    def _sparse_total(self) -> float:
-        return 0.0 if self.sparse is None else float(np.abs(self.sparse.data).sum())
-
-    def _low_rank_total(self) -> float:
-        return float(np.abs(self.weights) @ self.rows.absolute_sums() ** 2)
-
-    def product_roundings(self) -> float:
-        own = 0.0 if self.sparse is None else 3.0 + float(np.diff(self.sparse.indptr).max())
-        return own + (self.rows.sum_rounding / EPS + self.rank + 2.0 if self.rank else 0.0)
-
-    def is_exact(self) -> bool:
-        if not self.rows.on_host or not self.total_magnitude() < LARGEST_EXACT:
-            return False
-        return _are_integers(self.weights, self.P) and (self.sparse is None or _are_integers(self.sparse.data))
-
-    def entry_error(self) -> FloatArray:
-        if self.is_sparse or self.is_exact():
-            return np.zeros(self.n)
-        # A product of this length takes rank + 2 roundings, merged rows two more, and a sum of both parts one.
-        return (self.rank + 7) * EPS * self.magnitudes()
-
-    def value_error(self) -> float:
-        if self.is_exact():
-            return 0.0
-        sparse, low_rank = self._sparse_total(), self._low_rank_total()
-        own = 2.0 * (self.n + 2) * EPS * sparse + (2.0 * self.rows.sum_rounding + (self.rank + 4) * EPS) * low_rank
-        return own + EPS * (sparse + low_rank)
+        return Structured.unchecked(sparse, P, weights)
 
 
 def LowRank(P: Any, weights: Any) -> Structured:
@@ -447,17 +349,22 @@ def _checked_factor(P: Any, weights: Any) -> tuple[Rows, FloatArray]:
     return (rows, weights) if counts.all() else (rows.with_columns(counts), weights[counts])
 
 
-def _are_integers(*arrays: FloatArray) -> bool:
-    return all(np.array_equal(array, np.rint(array)) for array in arrays)
+def _congruent(S: Any, C: Any) -> Any:
+    """`Operator.congruent` of a stored part."""
+    if C.ndim == 2:
+        product = C.T @ (C.T @ S).T
+        return 0.5 * (product + product.T)
+    if sp.issparse(S):
+        data = S.data * (np.repeat(C, np.diff(S.indptr)) * C[S.indices])
+        return sp.csr_array((data, S.indices, S.indptr), shape=S.shape)
+    array = S * C[:, None]
+    array *= C
+    return array
 
 
-def _exponent(entries: FloatArray) -> int | None:
-    largest = float(np.abs(entries).max(initial=0.0))
-    return math.frexp(largest)[1] if largest > 0.0 else None
-
-
-def _sparse_product(matrix: sp.csr_array, V: FloatArray) -> FloatArray:
-    if is_small(matrix.nnz, V):
+def _product(matrix: Any, V: FloatArray) -> FloatArray:
+    """A stored part times V; with a sparse one in blocks of rows on all cores."""
+    if not sp.issparse(matrix) or is_small(matrix.nnz, V):
         return matrix @ V
 
     def block(first: int, last: int) -> FloatArray:

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from hashlearn.bqp.exact_numbers import ExactForm, float_at_most
 from hashlearn.bqp.operators import Operator, Structured
 from hashlearn.bqp.rows import Array
-from hashlearn.bqp.rows.merging import merge_rows
+from hashlearn.bqp.rows.equal_rows import merge_rows
 from hashlearn.core.arrays import EPS, FloatArray
 from hashlearn.core.checks import LARGEST_ENTRY
 from hashlearn.core.thresholds import HOST_ROWS, LARGEST_TREE

@@ -99,7 +99,7 @@ def enumerate_signs(
     N = np.rint(np.ldexp(array, -exponent)).astype(np.int64)
     x = _best_signs(N[None], between)
     least = int(x.astype(np.int64) @ N @ x.astype(np.int64)) - A.n * A.n
-    return x, float_at_most(Fraction(2) ** exponent * least - Fraction(float(A.entry_error().sum())))
+    return x, float_at_most(Fraction(2) ** exponent * least - Fraction(A.entry_error()))
 
 
 def _best_signs(limbs: NDArray[np.int64], between: Callable[[float], Any]) -> FloatArray:

@@ -147,7 +147,7 @@ class ExactProblem:
         self.lattice = Lattice.of(self.N)
         self.is_exact = A.is_exact() and (form is None or form.rounding == 0.0)  # also in float64
         # Forming a low-rank A as a dense array may change any value by this much.
-        self._rounding = 0.0 if A.is_exact() else float(A.entry_error().sum())
+        self._rounding = 0.0 if A.is_exact() else A.entry_error()
         self._form = form
 
     def root(self, V: FloatArray) -> Node:

@@ -180,7 +180,7 @@ def diagonal_bound(A: Operator) -> float:
     bound = float((diagonal + abs(diagonal) - magnitudes).sum())
     if A.is_exact():
         return bound
-    errors = float(A.entry_error().sum()) + 2.0 * (A.n + 16) * EPS * float(magnitudes.sum())
+    errors = A.entry_error() + 2.0 * (A.n + 16) * EPS * float(magnitudes.sum())
     return below(bound - errors * (1.0 + A.n * EPS))
 
 

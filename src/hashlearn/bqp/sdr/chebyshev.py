@@ -100,7 +100,7 @@ def shifted_sum(A: Operator, y: Array, scale: Array, shift: float) -> float:
     """
     total, change = float(y.sum()), shift * _total(scale)
     rounding = (A.n + 16) * EPS * (float(abs(y).sum()) + abs(change))
-    errors = float(A.entry_error().sum()) * (1.0 + A.n * EPS)
+    errors = A.entry_error() * (1.0 + A.n * EPS)
     return below(below(total - change) - rounding - errors)
 
 

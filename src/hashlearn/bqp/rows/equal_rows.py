@@ -15,31 +15,34 @@ from hashlearn.core.arrays import EPS, FloatArray, is_tensor, tensor_like
 from hashlearn.core.threads import map_row_blocks
 from hashlearn.core.thresholds import HOST_ROWS, LOOK_AT_COLUMNS, LOOK_AT_FIRST
 
+HASHED_ROWS = 1 << 14  # of a tensor at once
+
 
 def merge_rows(P: Any, weights: FloatArray, worthwhile: float) -> tuple[Any, Any] | None:
-    """``(merged rows, groups)`` of `Rows.merged`."""
-    n, rank = P.shape
+    """Merge m identical rows p to one row m · p. Returns the new rows, and for each old row its new index.
+
+    Returns None if merging would remove less than the fraction ``worthwhile`` of the rows. Rows with pᵀWp > 0 are not
+    merged. See `hashlearn.bqp.presolve`.
+    """
+    xp, (n, rank) = _module(P), P.shape
+    most = (1.0 - worthwhile) * n
     if worthwhile > 0.0 and n > 10 * LOOK_AT_FIRST:
-        some = P[:: n // LOOK_AT_FIRST]
-        if _count_distinct(some) == len(some):
+        sample = P[:: n // LOOK_AT_FIRST]
+        if len(xp.unique(_hashes(sample))) == len(sample):
             return None
-    if rank > 2 * LOOK_AT_COLUMNS and _count_distinct(P[:, -LOOK_AT_COLUMNS:]) > (1.0 - worthwhile) * n:
+    if rank > 2 * LOOK_AT_COLUMNS and len(xp.unique(_hashes(P[:, -LOOK_AT_COLUMNS:]))) > most:
         return None
     first, groups = _first_of_each(_hashes(P))
-    if len(first) > (1.0 - worthwhile) * n:
+    if len(first) > most:
         return None
-    xp = _module(P)
     alone = _not_mergeable(P, weights, first, groups)
     if bool(alone.any()):
-        first, groups = _first_of_each(xp.where(alone, len(first) + _numbers(n, P), groups))
+        first, groups = _first_of_each(xp.where(alone, len(first) + xp.arange(n, device=P.device), groups))
     if len(first) == n:
         return None
-    counts = xp.bincount(groups, minlength=len(first))[:, None]
-    if not is_tensor(P):
-        return P[first] * counts, groups
-    merged = P[first].double() * counts
+    merged = xp.asarray(P[first], dtype=xp.float64) * xp.bincount(groups)[:, None]
     if len(first) > HOST_ROWS:  # smaller problems are solved in float64
-        exact, merged = merged, merged.to(P.dtype)
+        exact, merged = merged, xp.asarray(merged, dtype=P.dtype)
         if not bool((merged == exact).all()):
             return None  # rounded to the dtype of P it would be another problem, whose bound proves nothing here
     return merged, groups
@@ -47,16 +50,16 @@ def merge_rows(P: Any, weights: FloatArray, worthwhile: float) -> tuple[Any, Any
 
 def _first_of_each(labels: Any) -> tuple[Any, Any]:
     """The first place of each label, in that order, and for each row the index of its label."""
-    if is_tensor(labels):
-        values, groups = labels.unique(return_inverse=True)
-        first = labels.new_full((len(values),), len(labels))
-        first.scatter_reduce_(0, groups, _numbers(len(labels), labels), "amin")
-    else:
-        _, first, groups = np.unique(labels, return_index=True, return_inverse=True)
-    order = first.argsort()
-    place = _module(labels).empty_like(order)
-    place[order] = _numbers(len(order), labels)
-    return first[order], place[groups]
+    xp = _module(labels)
+    order = xp.argsort(labels, stable=True)
+    ordered = labels[order]
+    starts = xp.concatenate([xp.ones_like(ordered[:1], dtype=xp.bool), ordered[1:] != ordered[:-1]])
+    first = order[starts]
+    by_place = xp.argsort(first)
+    place, groups = xp.empty_like(first), xp.empty_like(order)
+    place[by_place] = xp.arange(len(first), device=labels.device)
+    groups[order] = place[xp.cumsum(starts, 0) - 1]
+    return first[by_place], groups
 
 
 def _not_mergeable(P: Any, weights: FloatArray, first: Any, groups: Any) -> Any:
@@ -72,18 +75,12 @@ def _not_mergeable(P: Any, weights: FloatArray, first: Any, groups: Any) -> Any:
 
 def _may_repel(rows: Any, weights: FloatArray) -> Any:
     """Whether pᵀWp could be positive in exact arithmetic: rounding decides against merging, unless all are integers."""
-    w: Any = weights
-    if is_tensor(rows):
-        rows = rows.double()
-        w = tensor_like(weights, rows)
+    xp = _module(rows)
+    rows, w = (xp.asarray(values, dtype=xp.float64, device=rows.device) for values in (rows, weights))
     squares = rows * rows
     rounding = (len(weights) + 2) * EPS * (squares @ abs(w))
     exact = (rows == rows.round()).all(axis=1) & bool((weights == np.rint(weights)).all()) & (rounding < 1.0)
-    return squares @ w > _module(rows).where(exact, 0.0, -rounding)
-
-
-def _count_distinct(P: Any) -> int:
-    return len(_module(P).unique(_hashes(P)))
+    return squares @ w > xp.where(exact, 0.0, -rounding)
 
 
 def _hashes(P: Any) -> Any:
@@ -92,22 +89,18 @@ def _hashes(P: Any) -> Any:
         P = np.ascontiguousarray(P)
         return _by_blocks(lambda a, b: _hash_rows(P[a:b]), P)
     torch = _module(P)
-    integers = torch.int32 if P.dtype == torch.float32 else torch.int64
-    factors = np.random.default_rng(0).integers(-(2**62), 2**62, P.shape[1]) * 2 + 1
-    r = tensor_like(factors, P, torch.int64)
-    return _by_blocks(lambda a, b: ((P[a:b] + 0.0).view(integers).long() * r).sum(dim=1), P, 1 << 14)
+    # In pieces of 32 bits, because the low bits of a product do not depend on the high bits of its factors.
+    odd = np.random.default_rng(0).integers(-(2**62), 2**62, P.shape[1] * P.element_size() // 4) * 2 + 1
+    factors = tensor_like(odd, P, torch.int64)
+    return _by_blocks(lambda a, b: ((P[a:b] + 0.0).view(torch.int32).long() * factors).sum(dim=1), P)
 
 
-def _by_blocks(function: Callable[[int, int], Any], P: Any, rows: int = 1 << 16) -> Any:
-    """``function(first, last)`` of all blocks of rows of P, joined. A block of a tensor has ``rows`` rows."""
+def _by_blocks(function: Callable[[int, int], Any], P: Any) -> Any:
+    """``function(first, last)`` of all blocks of rows of P, joined."""
     if not is_tensor(P):
         return np.concatenate(map_row_blocks(function, *P.shape))
-    return _module(P).cat([function(a, min(a + rows, len(P))) for a in range(0, len(P), rows)])
-
-
-def _numbers(n: int, like: Any) -> Any:
-    """0 to n − 1, where ``like`` is."""
-    return _module(like).arange(n, device=like.device) if is_tensor(like) else np.arange(n)
+    ends = range(0, len(P), HASHED_ROWS)
+    return _module(P).cat([function(first, min(first + HASHED_ROWS, len(P))) for first in ends])
 
 
 def _module(P: Any) -> Any:
