@@ -177,7 +177,7 @@ class Operator(ABC):
     def _part_magnitudes(self) -> tuple[float, float]:
         """The total of |S|, and that of |P| |W| |P|ᵀ."""
         entries = self._entries
-        parts = map_row_blocks(lambda a, b: float(np.abs(entries[a:b]).sum()), len(entries), entries[:1].size)
+        parts = map_row_blocks(lambda a, b: float(abs(entries[a:b]).sum()), len(entries), math.prod(entries.shape[1:]))
         return sum(parts), float(np.abs(self.weights) @ self.rows.absolute_sums() ** 2)
 
     def product_roundings(self) -> float:
@@ -187,9 +187,9 @@ class Operator(ABC):
 
     def is_exact(self) -> bool:
         """Whether entries and values are computed without rounding: integers whose sums stay below 2⁵³."""
-        if not self.rows.on_host or not self.total_magnitude() < LARGEST_EXACT:
+        if not (self.rows.on_host or self.is_sparse) or not self.total_magnitude() < LARGEST_EXACT:
             return False
-        return all(np.array_equal(M, np.rint(M)) for M in (self.weights, self._entries, self.P))
+        return all(bool((M.round() == M).all()) for M in (self.weights, self._entries, self.P))
 
     def entry_error(self) -> float:
         """The most by which the entries of `toarray` can be off, added up."""

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from hashlearn.bqp.operators import LARGEST_EXACT, Structured
+from hashlearn.bqp.operators import Structured
 from hashlearn.bqp.rows.torch_rows import TorchRows
-from hashlearn.core.arrays import EPS, FloatArray, Tensor, to_float64
+from hashlearn.core.arrays import FloatArray, Tensor, to_float64
 
 SYMMETRY = 1e-8  # relative to the largest entry
 
@@ -55,6 +55,10 @@ class TorchSparse(Structured):
         S = self.sparse
         return torch.sparse_csr_tensor(S.crow_indices(), S.col_indices(), data, S.shape, check_invariants=False)
 
+    @property
+    def _entries(self) -> Tensor:
+        return self.sparse.values()
+
     def __matmul__(self, V: Tensor) -> Tensor:
         V = torch.as_tensor(V, dtype=torch.float64, device=self.sparse.device)
         return self.sparse @ V if V.ndim == 2 else (self.sparse @ V[:, None])[:, 0]
@@ -83,18 +87,8 @@ class TorchSparse(Structured):
     def magnitudes(self) -> Tensor:
         return self.absolute_product(torch.ones(self.n, dtype=torch.float64, device=self.sparse.device))
 
-    def total_magnitude(self) -> float:
-        return float(self.sparse.values().abs().sum())
-
     def product_roundings(self) -> float:
         return 3.0 + self._most
-
-    def is_exact(self) -> bool:
-        data = self.sparse.values()
-        return bool((data == data.round()).all()) and self.total_magnitude() < LARGEST_EXACT
-
-    def value_error(self) -> float:
-        return 0.0 if self.is_exact() else 2.0 * (self.n + 2) * EPS * self.total_magnitude()
 
     def toarray(self) -> FloatArray:
         return to_float64(self.sparse.to_dense())
