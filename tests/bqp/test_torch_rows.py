@@ -5,7 +5,7 @@ import pytest
 
 from hashlearn import bqp
 from hashlearn.bqp import presolve
-from hashlearn.bqp.rows import Rows, rows_of
+from hashlearn.bqp.rows import Linearized, Rows, rows_of
 from hashlearn.linalg.rotation import _quantized
 from tests.bqp.problems import brute_force
 
@@ -43,8 +43,8 @@ def test_every_pass_is_that_of_numpy(dtype):
     weights = rng.standard_normal(7)
     for ours, theirs in zip(tensor.image(B), array.image(B), strict=True):
         close(ours, theirs, accuracy)
-    close(tensor.linearized(B).change(dB), array.linearized(B).change(dB), 20 * accuracy)
-    close(tensor.linearized(B).gram(), array.linearized(B).gram(), 10 * accuracy)
+    close(Linearized(tensor, B).change(dB), Linearized(array, B).change(dB), 20 * accuracy)
+    close(Linearized(tensor, B).gram(), Linearized(array, B).gram(), 10 * accuracy)
     close(tensor.product(B), array.product(B), accuracy)
     close(tensor.gram(), array.gram(), 1e-11)
     close(tensor.diagonal(weights), array.diagonal(weights), accuracy)

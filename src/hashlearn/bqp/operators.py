@@ -143,7 +143,7 @@ class Operator(ABC):
 
     def restricted(self, index: NDArray[np.intp]) -> Operator:
         """The principal submatrix A[index][:, index]."""
-        return self._changed(lambda S: S[index][:, index], self.rows.take(index), self.weights)
+        return self._changed(lambda S: S[index][:, index], self.rows.to_numpy(self.P[index]), self.weights)
 
     def without_diagonal(self) -> tuple[Operator, FloatArray]:
         """A without the stored diagonal of its dense or sparse part, and that diagonal, which shifts every value."""
@@ -229,7 +229,7 @@ class Operator(ABC):
 
     @cached_property
     def _scale_of_sample(self) -> float:
-        sample = self.rows.take(np.arange(0, self.n, max(1, self.n // SCALE_ROWS)))
+        sample = self.rows.to_numpy(self.P[:: max(1, self.n // SCALE_ROWS)])
         return Structured.unchecked(P=sample, weights=self.weights).scale() * (self.n / len(sample)) ** 1.5
 
     def flip_gains(self, x: ArrayLike) -> FloatArray:

@@ -128,7 +128,7 @@ def _solve_rest(state: SolveState, solver: Solver, rng: np.random.Generator) -> 
         state.details["engine"] = "enumeration"
         return status_of(Exact(), A, state, rng, None)
     if is_constant:
-        ones = A.rows.ones(A.n)
+        ones = A.rows.from_numpy(np.ones(A.n))
         state.propose(ones)
         error = A.value_error() + (0.0 if A.n == 1 else (1.0 + A.n * EPS) * A.total_magnitude())
         state.propose_bound(below(A.value(ones) - error) if error > 0.0 else A.value(ones))
@@ -151,7 +151,7 @@ def _postsolve(state: SolveState, start: Array | None, status: Status) -> Soluti
     """
     first, *steps = state.steps
     problem, form = first.problem, first.form
-    x = state.A.rows.ones(state.A.n) if state.x is None else state.x
+    x = state.A.rows.from_numpy(np.ones(state.A.n)) if state.x is None else state.x
     bound, slack = state.bound, 0.0
     for step in reversed(steps):
         x, bound, slack = step.expand(x), step.bound(bound), step.unit * slack + step.slack

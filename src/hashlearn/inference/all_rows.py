@@ -178,7 +178,7 @@ def solve_bit(
         raise KeyboardInterrupt
     x, value = A.rows.copy(solution.x), solution.value
     if monotone or solution.status == bqp.Status.TIME_LIMIT:
-        if A.rows.dot(x, old if counts is None else counts * old) < 0.0:
+        if float((x * (old if counts is None else counts * old)).sum()) < 0.0:
             x = -x  # the same solution with the sign that changes fewer rows
         before = solution.details["start_value"] if monotone else A.value(old)
         if not value < before - 1e-12 * abs(before):

@@ -129,7 +129,7 @@ def _scores_of_tensor(X: Any, n_components: int, rng: np.random.Generator) -> An
     import torch
 
     rows = rows_of(X)
-    mean = rows.transposed(rows.ones(rows.n)) / rows.n
+    mean = rows.transposed(rows.from_numpy(np.ones(rows.n))) / rows.n
     covariance = rows.gram() - rows.n * np.multiply.outer(mean, mean)
     directions = top_directions(covariance, min(n_components, rows.rank, rows.n))
     directions = filled_up(directions, n_components, rng)

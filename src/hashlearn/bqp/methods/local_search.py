@@ -106,7 +106,7 @@ class LocalSearch(Solver):
         state.details["engine"] = "descents side by side"
         rows, count = A.rows, self.n_starts or FEWEST_STARTS
         X = rows.from_numpy(_random_signs(rng, (A.n, count - (x0 is not None))))
-        X = X if x0 is None else rows.joined(X, x0)
+        X = X if x0 is None else rows.xp.column_stack([X, x0])
         passes = self.max_iter or FEWEST_SWEEPS_PER_START
         X = Descent(A).descend_columns(X, passes, lambda: state.check_time("local search"))
         T = rows.transposed(X)

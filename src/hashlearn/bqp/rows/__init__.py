@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.core.arrays import EPS, FloatArray, is_tensor, to_float64
-from hashlearn.core.checks import finite_float64
+from hashlearn.core.checks import finite_float64, signs
 
 Array: TypeAlias = Any  # an n-vector or n × k array of the type that P has
 
@@ -84,10 +84,6 @@ class Rows(ABC):
     # What differs between arrays and tensors.
 
     @abstractmethod
-    def signs(self, x: Any, n: int) -> Array:
-        """A copy of the n signs that the user gave as a start, checked."""
-
-    @abstractmethod
     def blocks(self, function: Callable[[slice, Any], Any]) -> Iterator[Any]:
         """``function(rows, P[rows])`` of all blocks of rows, in order."""
 
@@ -133,10 +129,6 @@ class Rows(ABC):
         """The inverse of `to_numpy`."""
         return self.xp.asarray(x, dtype=self.P.dtype, device=self.P.device)
 
-    def ones(self, n: int) -> Array:
-        """The signs +1, n of them."""
-        return self.from_numpy(np.ones(n))
-
     def copy(self, x: Array) -> Array:
         """A copy of the signs x in the dtype that solvers use; also the inverse of `as_int8`."""
         return self.xp.asarray(x, dtype=self.P.dtype, copy=True)
@@ -145,18 +137,13 @@ class Rows(ABC):
         """Signs as the user gets them."""
         return self.xp.asarray(x, dtype=self.xp.int8)
 
-    def dot(self, x: Array, y: Array) -> float:
-        """The inner product xᵀy."""
-        return float((x * y).sum(dtype=self.xp.float64))
+    def signs(self, x: Any, n: int) -> Array:
+        """A copy of the n signs that the user gave as a start, checked."""
+        if self.on_host:
+            return signs(x, n, "x0")
+        from hashlearn.linalg.tensors import checked_signs
 
-    def joined(self, X: Array, x: Array) -> Array:
-        """X with x as one more column."""
-        return self.xp.column_stack([X, x])
-
-    def group_signs(self, x: Array, groups: Array, n_groups: int) -> Array:
-        """For each group of equal rows the sign of the sum of x over the group; +1 for a tie."""
-        sums = self.xp.bincount(groups, x, n_groups)  # whole numbers, exact in any order
-        return self.copy(self.xp.where(sums < 0.0, -1.0, 1.0))
+        return checked_signs(x, (n,), self.P, "x0")
 
     # The passes of the relaxation, its certificate and its rounding.
 
@@ -182,10 +169,6 @@ class Rows(ABC):
             return self.transposed_product(P, V)
 
         return self.total(block), lengths
-
-    def linearized(self, B: FloatArray) -> Linearized:
-        """The derivative of `image` at B. Solvers call it on samples, and on P itself when n is small."""
-        return Linearized(self, B)
 
     def proof_gram(self, d: Array) -> ProofGram:
         """PᵀD⁻¹P of exactly this P in float64, for a proof. Entries of d are raised to at least 1e-9 of their mean."""
@@ -239,17 +222,13 @@ class Rows(ABC):
         P = self.P[:, np.flatnonzero(counts)]
         return rows_of(np.ascontiguousarray(P) if self.on_host else P.contiguous())
 
-    def take(self, index: NDArray[np.intp]) -> FloatArray:
-        """A few rows as a float64 NumPy array."""
-        return self.to_numpy(self.P[index])
-
     def to_host(self) -> FloatArray:
         """All of P as a float64 NumPy array, for small n."""
         return self.to_numpy(self.P)
 
 
 class Linearized:
-    """The map B ↦ PᵀV(B) of `Rows.image` near one point."""
+    """The map B ↦ PᵀV(B) of `Rows.image` near one point. Solvers use it on samples, or on P itself when n is small."""
 
     def __init__(self, rows: Rows, B: FloatArray) -> None:
         self._rows = rows

@@ -13,7 +13,6 @@ from numba import njit
 
 from hashlearn.bqp.rows import TINY, Mixing, Rows
 from hashlearn.core.arrays import EPS, FloatArray
-from hashlearn.core.checks import signs
 from hashlearn.core.threads import block_rows, iter_row_blocks
 from hashlearn.core.thresholds import THREADED_PRODUCT
 from hashlearn.linalg.gram import gram
@@ -33,9 +32,6 @@ class NumpyRows(Rows):
         self.sum_rounding = self.n * EPS
         # Each entry is a sum of n products, added within blocks and then over blocks.
         self.gram_rounding = (rows + self.n / rows + 16) * EPS
-
-    def signs(self, x: Any, n: int) -> FloatArray:
-        return signs(x, n, "x0")
 
     def blocks(self, function: Callable[[slice, Any], Any]) -> Iterator[Any]:
         return iter_row_blocks(lambda a, b: function(slice(a, b), self.P[a:b]), self.n, self.rank)

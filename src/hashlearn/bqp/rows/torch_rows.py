@@ -26,7 +26,6 @@ from hashlearn.linalg.tensors import (
     allow_tf32,
     block_products,
     buffer,
-    checked_signs,
     chunks,
     float64_gram,
     forbid_tf32,
@@ -55,9 +54,6 @@ class TorchRows(Rows):
         self.sum_rounding = self.n * EPS + (SHORT_BLOCK * torch.finfo(P.dtype).eps if self._sums_short else 0.0)
         # Each entry is a sum of n products of float64 numbers, added within blocks and then over blocks.
         self.gram_rounding = (2 * BLOCK + self.n / BLOCK + 16) * EPS
-
-    def signs(self, x: Any, n: int) -> Tensor:
-        return checked_signs(x, (n,), self.P, "x0")
 
     def blocks(self, function: Callable[[slice, Any], Any]) -> Iterator[Any]:
         return (function(rows, self.P[rows]) for rows in chunks(self.n, GRAM_CHUNK))

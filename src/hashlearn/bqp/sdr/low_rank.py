@@ -27,7 +27,7 @@ import numpy as np
 
 from hashlearn.bqp.eigen import gmres
 from hashlearn.bqp.operators import Structured
-from hashlearn.bqp.rows import TINY, Array, Rows
+from hashlearn.bqp.rows import TINY, Array, Linearized, Rows
 from hashlearn.bqp.sdr.certificate import low_rank_bound
 from hashlearn.bqp.sdr.rounding import Relaxation, Tolerance
 from hashlearn.bqp.sdr.steps import unit_rows
@@ -152,7 +152,7 @@ class _Steps:
 
     def _newton_step(self, sample: Rows, point: _Point, scale: float, accuracy: float) -> FloatArray:
         """The solution of (I − F'(T)) step = F(T) − T, with ``scale`` times the F' of the sample."""
-        shape, local = point.T.shape, sample.linearized(self.W * point.T)
+        shape, local = point.T.shape, Linearized(sample, self.W * point.T)
 
         def product(x: FloatArray) -> FloatArray:
             direction = x.reshape(shape)

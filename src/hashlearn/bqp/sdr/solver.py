@@ -163,7 +163,7 @@ class SemidefiniteRelaxation(Solver):
         elif self.polish == 0:  # draws were valued in the dtype of P; a proposal without a value is valued in float64
             state.propose(X[:, 0])
         if self.polish:
-            _polish(A, X if x0 is None else A.rows.joined(X, x0), self.max_flip_passes, state)
+            _polish(A, X if x0 is None else A.rows.xp.column_stack([X, x0]), self.max_flip_passes, state)
 
 
 def _polish(A: Any, X: Array, max_passes: int, state: SolveState) -> None:
