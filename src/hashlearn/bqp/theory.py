@@ -6,10 +6,10 @@ one block of rows. Eq. (13) takes O(nnz · k) time for a sparse A and O(n² (k +
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from hashlearn.bqp.eigen import RESIDUAL, largest_eigenvalue, smallest_eigenpair
@@ -64,29 +64,25 @@ def expected_rounding_value(A: Any, V: ArrayLike) -> float:
 
 def _off_diagonal_sum(A: Operator, V: FloatArray) -> float:
     """Σ_{i≠j} A_ij arcsin(v_i · v_j)."""
-    total = 0.0 if A.sparse is None else _sum_over_entries(A.sparse, V)
-    if A.is_sparse:
-        return total
-    rows = max(1, ENTRIES_PER_BLOCK // A.n)
-    for a in range(0, A.n, rows):
-        b = min(a + rows, A.n)
-        angles = _arcsin(V[a:b] @ V.T)
-        angles[np.arange(b - a), np.arange(a, b)] = 0.0
-        block = A.array[a:b] if A.is_dense else (A.P[a:b] * A.weights) @ A.P.T
-        total += float(np.vdot(block, angles))
+    n, total = A.n, 0.0
+    if A.sparse is not None:
+        coo = A.sparse.tocoo()
+        row, column = coo.coords
+        data = np.where(row == column, 0.0, coo.data)
+        for part in _parts(len(data), V.shape[1]):
+            total += float(data[part] @ _arcsin(np.einsum("ij,ij->i", V[row[part]], V[column[part]])))
+    if not A.is_sparse:
+        for part in _parts(n, n):
+            angles = _arcsin(V[part] @ V.T)
+            angles[np.arange(len(angles)), np.arange(n)[part]] = 0.0
+            total += float(np.vdot(A.array[part] if A.is_dense else (A.P[part] * A.weights) @ A.P.T, angles))
     return total
 
 
-def _sum_over_entries(matrix: sp.csr_array, V: FloatArray) -> float:
-    coo = matrix.tocoo()
-    row, column = coo.coords
-    total = 0.0
-    step = max(1, ENTRIES_PER_BLOCK // V.shape[1])
-    for a in range(0, len(coo.data), step):
-        i, j = row[a : a + step], column[a : a + step]
-        angles = _arcsin(np.einsum("ij,ij->i", V[i], V[j]))
-        total += float(np.where(i == j, 0.0, coo.data[a : a + step]) @ angles)
-    return total
+def _parts(count: int, width: int) -> Iterator[slice]:
+    """Slices of 0…count, each of so few rows of ``width`` numbers that they can be held at once."""
+    rows = max(1, ENTRIES_PER_BLOCK // width)
+    return (slice(first, first + rows) for first in range(0, count, rows))
 
 
 def _arcsin(products: FloatArray) -> FloatArray:

@@ -82,12 +82,16 @@ def chebyshev_test(
         steps = _steps_for(A.n, loss / (half * _total(scale)))
         left = seconds - (time.perf_counter() - started)
         Z, history = _recurrence(M, diagonal, half, normals(A, rng, COLUMNS), steps, check_time, left)
-        quotient = _largest_quotient(M, diagonal, Z) if len(history) < steps else 0.0
+        squares = (Z * Z).sum(axis=0)
+        if len(history) == steps:
+            break
+        # Vectors that have grown at the upper end have Rayleigh quotients near that end.
+        quotient = float(((Z * (M @ Z + diagonal[:, None] * Z)).sum(axis=0) / squares).max())
         if quotient <= top:
             break
         top = min(quotient + 1e-3 * size, size)
     rounding = EPS * ((M.product_roundings() + 10.0) * 2.0 * (size + half) / half + 4.0)
-    norm = float((Z * Z).sum(axis=0).max()) ** 0.5 * (1.0 + A.n * EPS)
+    norm = float(squares.max()) ** 0.5 * (1.0 + A.n * EPS)
     shift = growth_bound(norm, rounding * (1.0 + A.n * EPS) * history) * half
     shift = min(shift * (1.0 + 1e-12), size * (1.0 + 8.0 * EPS)) + lowered
     return Tested(shift, shifted_sum(A, y, scale, shift), scale[:, None] * Z)
@@ -147,12 +151,6 @@ def _top(M: Operator, diagonal: Array, size: float, rng: np.random.Generator) ->
     space.extend(TOP_STEPS)
     values, _, residuals = space.ritz()
     return max(min(float(values[-1] + residuals[-1]), size), 1e-3 * size)
-
-
-def _largest_quotient(M: Operator, diagonal: Array, Z: Array) -> float:
-    """The largest Rayleigh quotient of the columns of Z. After growth at the upper end, it is near that end."""
-    products = (Z * (M @ Z + diagonal[:, None] * Z)).sum(axis=0)
-    return float((products / (Z * Z).sum(axis=0)).max())
 
 
 def _recurrence(

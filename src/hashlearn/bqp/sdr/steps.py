@@ -128,15 +128,11 @@ class QuasiNewton:
     def step(self, check_time: Callable[[], Any]) -> float:
         """One step; the gain is that of the V before it."""
         check_time()
-        gain = 2.0 * (self.pull + self._value)
-        direction = self._direction()
-        slope = 2.0 * float(np.vdot(self._gradient, direction))
+        gain, noise, length = 2.0 * (self.pull + self._value), ROUNDING * self.pull, 1.0
+        direction, slope = self._direction()
         if slope >= 0.0:
             self._pairs.clear()
-            direction = self._direction()
-            slope = 2.0 * float(np.vdot(self._gradient, direction))
-        noise = ROUNDING * self.pull
-        length = 1.0
+            direction, slope = self._direction()
         while True:
             trial = unit_rows(self.V + length * direction)
             G, dots = self._products(trial)
@@ -144,7 +140,10 @@ class QuasiNewton:
             if rise <= SUFFICIENT * length * slope:
                 break
             if length <= SHORTEST_STEP or -length * slope <= noise:
-                return self._restarted(gain)
+                # Without pairs no step helps: the value is at its minimum but for rounding.
+                gain = gain if self._pairs else 0.0
+                self._pairs.clear()
+                return gain
             curvature = rise - length * slope
             length *= min(max(-0.5 * length * slope / curvature, 0.1), 0.5)
         before = self._gradient
@@ -158,12 +157,6 @@ class QuasiNewton:
     def dual(self) -> tuple[float, FloatArray]:
         """``(trace(A VVᵀ), y)``."""
         return float(self._diagonal.sum()) + self._value, self._diagonal - self._norms
-
-    def _restarted(self, gain: float) -> float:
-        """Without pairs no step helps: the value is at its minimum but for rounding."""
-        exhausted = not self._pairs
-        self._pairs.clear()
-        return 0.0 if exhausted else gain
 
     def _products(self, V: FloatArray) -> tuple[FloatArray, FloatArray]:
         """All g_i, and all v_iᵀg_i."""
@@ -179,8 +172,8 @@ class QuasiNewton:
         G -= dots[:, None] * V
         self._gradient = G
 
-    def _direction(self) -> FloatArray:
-        """−H · gradient by the two-loop recursion (Nocedal and Wright 2006, Algorithm 7.4), in the tangent space."""
+    def _direction(self) -> tuple[FloatArray, float]:
+        """−H · gradient by the two-loop recursion (Nocedal and Wright 2006, Algorithm 7.4), tangent, and its slope."""
         q = -self._gradient
         weights = []
         for step, change, product in reversed(self._pairs):
@@ -193,7 +186,7 @@ class QuasiNewton:
         for step, change, product in self._pairs:
             q += (weights.pop() - float(np.vdot(change, q)) / product) * step
         q -= np.einsum("ic,ic->i", self.V, q)[:, None] * self.V
-        return q
+        return q, 2.0 * float(np.vdot(self._gradient, q))
 
 
 class DeviceSweeps(_Sweeps):
