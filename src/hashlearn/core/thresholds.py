@@ -79,8 +79,6 @@ DENSE_SHARE = 0.25
 LARGEST_TREE = 500
 # Up to this many entries, numbers that float64 would round are eliminated in fractions: about a tenth of a second.
 EXACTLY_ELIMINATED_ENTRIES = 20_000
-# Nodes of up to this many variables are enumerated, 32 points, which is less than one round of their relaxation.
-ENUMERATED_NODE = 6
 
 # From this many multiplications on, a product is spread over threads: below, it takes a millisecond or two.
 THREADED_PRODUCT = 4_000_000

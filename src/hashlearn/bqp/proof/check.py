@@ -208,8 +208,8 @@ def leaf_bound(N: IntArray, groups: Groups, dual: Dual) -> Fraction:
 def enumerated_bound(N: IntArray, groups: Groups) -> tuple[int, IntArray]:
     """The smallest xᵀNx in a node of few groups, and its z."""
     T = groups.contracted(N)
-    m = len(T)
-    Z = np.array([[1 - 2 * (code >> k & 1) for k in range(m)] for code in range(1 << (m - 1))], dtype=object)
+    T = T.astype(np.int64 if int(abs(T).sum()) < 1 << 62 else object)
+    Z = 1 - 2 * (np.arange(1 << (len(T) - 1))[:, None] >> np.arange(len(T)) & 1)
     values = ((Z @ T) * Z).sum(axis=1)
     best = int(np.argmin(values))
     return int(values[best]), Z[best]

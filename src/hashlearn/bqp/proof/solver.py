@@ -38,7 +38,7 @@ from hashlearn.bqp.state import OutOfTime, Solver, SolveState
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import whole_number
 from hashlearn.core.threads import map_threads
-from hashlearn.core.thresholds import ENUMERATED_NODE, LARGEST_ENUMERATED, LARGEST_TREE
+from hashlearn.core.thresholds import LARGEST_ENUMERATED, LARGEST_TREE
 
 MOVES_PER_VARIABLE = 300  # of the tabu search for the first incumbent
 FIRST_RANK = 12
@@ -154,7 +154,7 @@ class _Tree:
     def _process(self, node: Node, above: int) -> _Result:
         """Prune a node, or choose the pair to branch on; nothing of the tree changes."""
         problem, best_x = self._problem, self._x
-        if node.m <= (ENUMERATED_NODE if problem.is_exact else MOST_ENUMERATED):
+        if node.m <= MOST_ENUMERATED:
             least, z = enumerated_bound(problem.N, node.groups)
             if least < self._value:
                 best_x = node.expanded(z.astype(np.float64))
