@@ -170,10 +170,11 @@ def _count_block(  # type: ignore[no-untyped-def]
     keys = np.empty(n, np.uint16)
     places = np.empty(n + 1 if database_order else 0, np.uint64)
     votes = np.zeros(n_classes, np.int64)
+    classes = labels[0]
     for i in range(n_queries):
         distances_to_all(words[i], planes, keys)
         if n_classes > 0:
-            _mark_equal_class(query_labels[i, 0], labels[0], keys)
+            _mark_equal_class(query_labels[i, 0], classes, keys)
         else:
             _mark_shared_labels(query_labels[i], labels, keys)
         if database_order:
@@ -182,7 +183,7 @@ def _count_block(  # type: ignore[no-untyped-def]
         else:
             _count(keys, retrieved[i], relevant[i])
         if voters > 0:
-            predicted[i] = _vote(keys, retrieved[i], labels[0], voters, votes)
+            predicted[i] = _vote(keys, retrieved[i], classes, voters, votes)
     return retrieved, relevant, predicted, sums, hits
 
 

@@ -84,29 +84,27 @@ class FastHash(BaseHasher):
 
     def fit(self, X: Any, y: Any = None) -> FastHash:
         """Learn from labels (n,) or 0/1 indicators (n, n_labels)."""
-        with watched(self.progress, self.verbose) as progress:
-            return self._fit(X, y, progress)
-
-    def _fit(self, X: Any, y: Any, progress: ProgressCallback | None) -> FastHash:
         X, labels = self._training(X, y)
         self._require_whole("n_trees", "max_depth", "n_sweeps", "max_groups")
         rng = generator(self.random_state)
-        rows, groups = bin_rows(X), CodeGroups(label_indicators(labels), self.max_groups)
-        forests: list[Any] = []
+        groups = CodeGroups(label_indicators(labels), self.max_groups)
         source, signs = np.full(self.n_bits, -1, dtype=np.intp), np.ones(self.n_bits, dtype=np.int8)
-        for b in range(self.n_bits):
-            z, costs = self._infer(groups, rng)
-            outputs = z
-            if (z == z[0]).all():
-                signs[b] = int(z[0])
-            else:
-                weights = np.maximum(costs / costs.mean(), SMALLEST_WEIGHT) if costs.any() else np.ones(len(costs))
-                forest, margins = boost(rows, z, weights, self.n_trees, self.max_depth, rng)
-                outputs = np.where(margins >= 0.0, 1, -1).astype(np.int8)
-                source[b] = len(forests)
-                forests.append(forest)
-            groups.append(outputs)
-            tell(progress, "bits", b + 1, self.n_bits)
+        forests: list[Any] = []
+        with watched(self.progress, self.verbose) as progress:
+            rows = bin_rows(X)
+            for b in range(self.n_bits):
+                z, costs = self._infer(groups, rng)
+                outputs = z
+                if (z == z[0]).all():
+                    signs[b] = int(z[0])
+                else:
+                    weights = np.maximum(costs / costs.mean(), SMALLEST_WEIGHT) if costs.any() else np.ones(len(costs))
+                    forest, margins = boost(rows, z, weights, self.n_trees, self.max_depth, rng)
+                    outputs = np.where(margins >= 0.0, 1, -1).astype(np.int8)
+                    source[b] = len(forests)
+                    forests.append(forest)
+                groups.append(outputs)
+                tell(progress, "bits", b + 1, self.n_bits)
         self.codes_ = groups.codes
         bits = DistinctBits(np.flatnonzero(source >= 0).astype(np.intp), source, signs)
         title = f"FastHash, {self.n_trees} trees of depth {self.max_depth}, {bits.describe()}"

@@ -187,7 +187,10 @@ def affinity_kmeans(X: NDArray[Any], n_bits: int, weight: float, n_iter: int, rn
     hamming = np.bitwise_count(numbers[:, None] ^ numbers).astype(np.float64)
     cells, vertices = _sign_cells(X, n_bits, rng)
     counts, codewords = _cell_means(X, cells, vertices)
-    distances = _scale(codewords, counts / n, hamming) * np.sqrt(hamming)
+    pairs = np.multiply.outer(counts / n, counts / n)
+    # The s that minimizes E_aff for these codewords; 0 if one cell holds all rows.
+    scale = (pairs * cdist(codewords, codewords) * np.sqrt(hamming)).sum() / max((pairs * hamming).sum(), 1e-300)
+    distances = scale * np.sqrt(hamming)
     for _ in range(n_iter):
         nearest = _nearest(X, codewords)
         counts, means = _cell_means(X, nearest, codewords)
@@ -225,13 +228,6 @@ def _cell_means(X: NDArray[Any], cells: NDArray[np.int64], empty: FloatArray) ->
     means = empty.copy()
     means[filled] = sums[filled] / counts[filled, None]
     return counts, means
-
-
-def _scale(codewords: FloatArray, shares: FloatArray, hamming: FloatArray) -> float:
-    """The s that minimizes E_aff for these codewords."""
-    weights = np.multiply.outer(shares, shares)
-    whole = float((weights * hamming).sum())
-    return float((weights * cdist(codewords, codewords) * np.sqrt(hamming)).sum()) / whole if whole > 0.0 else 0.0
 
 
 def _updated(
