@@ -128,7 +128,7 @@ class SolveState:
         self._lock = threading.RLock()
         self._thread = threading.get_ident()  # the only one that calls the progress callback
         self._parent: SolveState | None = None
-        self._ended: Callable[[], bool] = lambda: False
+        self._is_over: Callable[[], bool] = lambda: False
 
     def propose_start(self, x: Array) -> None:
         """Store the caller's start, before the problem is made smaller."""
@@ -147,15 +147,15 @@ class SolveState:
             self.x = step.collapse(self.x)
             self.value = self.A.value(self.x)
 
-    def fork(self, method: str, ended: Callable[[], bool]) -> SolveState:
+    def fork(self, method: str, is_over: Callable[[], bool]) -> SolveState:
         """A state for one of several solvers that work side by side. What is proposed to it goes to this one too.
 
-        Its `check_time` raises `OutOfTime` once ``ended()`` is true.
+        Its `check_time` raises `OutOfTime` once ``is_over()`` is true.
         """
         fork = copy.copy(self)
         fork.method, fork.details, fork.trace = method, {}, []
         fork.x, fork.value, fork.bound, fork.exact_bound = None, np.inf, -np.inf, None
-        fork._progress, fork._parent, fork._ended = None, self, ended
+        fork._progress, fork._parent, fork._is_over = None, self, is_over
         return fork
 
     def take_best(self, forks: Iterable[SolveState]) -> None:
@@ -188,8 +188,8 @@ class SolveState:
         if self.x is None or self.exact is None:
             return value < self.value
         doubt = 2.0 * (self._value_error + self.exact.rounding)
-        told_apart = self.A.n > LARGEST_ENUMERATED and doubt <= 0.1 * OPTIMAL_GAP * abs(value + float(self.exact.zero))
-        if told_apart or not abs(value - self.value) <= doubt:
+        is_clear = self.A.n > LARGEST_ENUMERATED and doubt <= 0.1 * OPTIMAL_GAP * abs(value + float(self.exact.zero))
+        if is_clear or not abs(value - self.value) <= doubt:
             return value < self.value
         return self.exact.value(x) < self.exact.value(self.x)
 
@@ -249,7 +249,7 @@ class SolveState:
         """Call the progress callback, ten times a second at most; raise `OutOfTime` past the time limit."""
         self._stage = stage
         (self._parent or self)._report(stage, fraction)
-        if self._ended() or self.is_late:
+        if self._is_over() or self.is_late:
             raise OutOfTime
 
     def report_end(self) -> None:
