@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from hashlearn import RankingHasher, TwoStepHasher
 from hashlearn.core import memory, thresholds
-from hashlearn.hash_functions import hash_function as hash_function_module
+from hashlearn.hash_functions import linear
 from hashlearn.hashers import ITQ, LSH, SignCodes, SpectralHashing
 from hashlearn.linalg.principal_axes import principal_axes
 
@@ -93,7 +93,7 @@ def test_the_limit_is_the_one_stated(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_linear_ridge_refuses_many_sparse_columns_before_codes_are_inferred(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hash_function_module, "LARGEST_DENSE_FORM", 8 * 2500**2 - 1)
+    monkeypatch.setattr(linear, "LARGEST_DENSE_FORM", 8 * 2500**2 - 1)
     told: list[Any] = []
     hasher = TwoStepHasher(8, hash_function="linear_ridge", progress=told.append, random_state=0)
     with pytest.raises(ValueError, match=r"linear_ridge forms .* 2,500 columns, which take 0\.1 GB; choose linear_svm"):

@@ -11,10 +11,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.parallel import Parallel, delayed
 
-from hashlearn.core.memory import FLOAT64_BYTES
 from hashlearn.core.progress import ProgressCallback, tell
 from hashlearn.core.threads import n_threads
-from hashlearn.core.thresholds import LARGEST_DENSE_FORM
 from hashlearn.hash_functions.distinct_bits import DistinctBits, distinct_bits
 from hashlearn.hash_functions.fitted import FittedHashFunctions, Rows, working_rows
 
@@ -43,7 +41,6 @@ class HashFunction(ABC):
 
     name: ClassVar[str]
     accepts_sparse: ClassVar[bool] = True
-    forms_scatter: ClassVar[bool] = False  # whether ``fit`` forms a dense matrix of columns × columns
 
     def fit(
         self,
@@ -69,15 +66,8 @@ class HashFunction(ABC):
         tell(progress, STAGE, 0, bits.n_distinct)
         return self._fit(Training(X, codes[:, bits.columns], bits, rng, n_jobs, progress))
 
-    def require_rows(self, X: Rows) -> None:
+    def require_rows(self, X: Rows) -> None:  # noqa: B027 (most methods learn from any rows)
         """Refuse rows that this method cannot learn from; a hasher asks before it infers codes."""
-        size = FLOAT64_BYTES * X.shape[1] ** 2
-        if self.forms_scatter and sp.issparse(X) and size > LARGEST_DENSE_FORM:
-            raise ValueError(
-                f"{self.name} forms a dense matrix of columns × columns, and X is sparse with {X.shape[1]:,} columns, "
-                f"which take {size / 1e9:,.1f} GB; choose linear_svm, which keeps X sparse, or reduce the columns "
-                "with sklearn.decomposition.TruncatedSVD"
-            )
 
     @abstractmethod
     def _fit(self, data: Training) -> FittedHashFunctions:

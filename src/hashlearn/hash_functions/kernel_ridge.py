@@ -50,7 +50,6 @@ class KernelMethod(HashFunction):
 
     def require_rows(self, X: Rows) -> None:
         """Refuse a Gram matrix that takes more than half of this machine's memory."""
-        super().require_rows(X)
         n, most = X.shape[0], isqrt(MEMORY_FOR_GRAM * memory_share() // FLOAT64_BYTES)
         if most < n <= self._most_gram_rows():
             size = f"{FLOAT64_BYTES * n * n / 1e9:,.1f} GB, more than half of this machine's memory"

@@ -21,8 +21,10 @@ from sklearn.svm import LinearSVC
 
 from hashlearn.core.arrays import FloatArray, tensor_like
 from hashlearn.core.checks import positive, whole_number
+from hashlearn.core.memory import FLOAT64_BYTES
 from hashlearn.core.rows import largest_entry
 from hashlearn.core.threads import one_blas_thread, sum_row_blocks
+from hashlearn.core.thresholds import LARGEST_DENSE_FORM
 from hashlearn.hash_functions.distinct_bits import DistinctBits, every_bit
 from hashlearn.hash_functions.fitted import FittedHashFunctions, PanelFunction, Rows, full_panel
 from hashlearn.hash_functions.hash_function import HashFunction, Training, fit_each
@@ -134,10 +136,19 @@ class LinearRidge(HashFunction):
     alpha: float = DEFAULT_ALPHA
 
     name: ClassVar[str] = "linear_ridge"
-    forms_scatter: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         positive(self.alpha, "alpha")
+
+    def require_rows(self, X: Rows) -> None:
+        """Refuse sparse rows of so many columns that the scatter takes more than `LARGEST_DENSE_FORM` bytes."""
+        size = FLOAT64_BYTES * X.shape[1] ** 2
+        if sp.issparse(X) and size > LARGEST_DENSE_FORM:
+            raise ValueError(
+                f"{self.name} forms a dense matrix of columns × columns, and X is sparse with {X.shape[1]:,} columns, "
+                f"which take {size / 1e9:,.1f} GB; choose linear_svm, which keeps X sparse, or reduce the columns "
+                "with sklearn.decomposition.TruncatedSVD"
+            )
 
     def _fit(self, data: Training) -> LinearMargins:
         """There is one solve, and nothing is random."""
