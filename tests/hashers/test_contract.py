@@ -160,8 +160,8 @@ def test_any_number_of_bits_even_more_than_features(name, n_bits):
 @pytest.mark.parametrize(
     ("n_bits", "data", "message"),
     [
-        (0, X[TRAIN], "n_bits must be a positive integer, got 0"),
-        (10**6, X[TRAIN], "n_bits must be at most 4096"),
+        (0, X[TRAIN], "n_bits must be an integer from 1 to 4096, got 0"),
+        (10**6, X[TRAIN], "n_bits must be an integer from 1 to 4096"),
         (8, X[:1], "1 sample"),
     ],
 )

@@ -163,7 +163,7 @@ def test_progress_names_both_stages():
     [
         ({}, X[TRAIN], [None] * 400, "missing labels"),
         ({}, X[TRAIN], np.full((400, 2), 3), "0/1 indicators"),
-        ({"n_bits": 2.5}, X[TRAIN], Y[TRAIN], "n_bits must be a positive integer"),
+        ({"n_bits": 2.5}, X[TRAIN], Y[TRAIN], "n_bits must be an integer from 1 to 4096"),
         ({"n_bits": 64}, X[:20], Y[:20], "n_bits=64 needs at least as many samples"),
         ({"n_sweeps": 0}, X[TRAIN], Y[TRAIN], "n_sweeps must be an integer of at least 1"),
         ({"target": "labels"}, X[TRAIN], None, "target 'labels' needs labels"),

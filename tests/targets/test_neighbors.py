@@ -142,7 +142,7 @@ def test_labels_where_there_are_labels_and_the_graph_elsewhere():
         (lambda: targets.Neighbors(n_neighbors=0), "n_neighbors must be an integer of at least 1"),
         (lambda: targets.Neighbors(n_components=True), "n_components must be"),
         (lambda: targets.Neighbors(dimension=0.5), "dimension must be a number of at least 1"),
-        (lambda: targets.Neighbors(metric="l1"), "metric must be one of cosine, euclidean"),
+        (lambda: targets.Neighbors(metric="l1"), "metric must be one of 'cosine', 'euclidean'"),
         (lambda: targets.LabelsAndNeighbors(labels_weight=2.0), "labels_weight must lie in"),
     ],
 )

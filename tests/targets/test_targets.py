@@ -83,7 +83,7 @@ def test_pairs_named_twice_or_in_both_lists():
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: targets.ThresholdedDistance(fraction=0.0), "fraction must lie strictly between 0 and 1, got 0.0"),
+        (lambda: targets.ThresholdedDistance(fraction=0.0), "fraction must be a number above 0 and below 1, got 0.0"),
         (lambda: targets.Similarity(np.eye(3), background=-2.0), r"background must lie in \[-1, 1\]"),
         (lambda: built(targets.Similarity(np.eye(3))), "n = 60, the number of samples, got n = 3"),
         (lambda: built(targets.Similarity(3.0 * np.eye(60))), r"entries in \[-1, 1\], got 3"),

@@ -65,19 +65,19 @@ class Executor(ABC):
         """
         ends = [Outcome.KEEP] * len(self._numbers) if outcomes is None else outcomes
         arguments = [(*(() if each is None else each[b]), *common) for b in self._numbers]
-        found = self._gather(
+        results = self._gather(
             [
                 self._submit(b, block_cache.on_state, function, self._shared_spec, b, version, ends[b], arguments[b])
                 for b in self._numbers
             ]
         )
-        lost = [b for b in self._numbers if isinstance(found[b], str) and found[b] == MISSING]
+        lost = [b for b in self._numbers if isinstance(results[b], str) and results[b] == MISSING]
         again = self._gather(
             [self._restore(b, function, None if codes is None else codes[b], version, arguments[b]) for b in lost]
         )
         for b, result in zip(lost, again, strict=True):
-            found[b] = result
-        return found
+            results[b] = result
+        return results
 
     def memory_each(self) -> float:
         """Bytes that one process may keep in memory between passes."""

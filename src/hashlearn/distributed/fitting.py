@@ -94,15 +94,15 @@ def fit(
     whole_number(n_bits, "n_bits", least=1, most=MAX_BITS)
     whole_number(n_sweeps, "n_sweeps", least=1)
     require_seconds(time_limit)
-    wanted = ("distance" if y is None else "labels") if target == "auto" else target
-    if wanted not in ("distance", "labels"):
+    target_name = ("distance" if y is None else "labels") if target == "auto" else target
+    if target_name not in ("distance", "labels"):
         raise ValueError(f"target must be 'auto', 'distance' or 'labels', got {target!r}")
-    if wanted == "labels" and y is None:
+    if target_name == "labels" and y is None:
         raise ValueError("target 'labels' needs y, the labels")
     if isinstance(y, str) and columns is None:
         columns = feature_columns(X, y)
     table = as_table(X, chunk_rows, columns)
-    spec = block_hash_function(hash_function, table.n, wanted == "labels")
+    spec = block_hash_function(hash_function, table.n, target_name == "labels")
     if table.n < n_bits:
         raise ValueError(f"n_bits={n_bits} needs at least as many rows to learn from, got {table.n}")
     components = 2 * n_bits if n_components is None else whole_number(n_components, "n_components", least=1)
@@ -110,7 +110,7 @@ def fit(
 
     hasher = TwoStepHasher(
         n_bits,
-        target=wanted,
+        target=target_name,
         solver=solver,
         hash_function=spec,
         init=init,
@@ -131,7 +131,7 @@ def fit(
             "time_limit": time_limit,
             "progress": progress,
         }
-        if wanted == "labels":
+        if target_name == "labels":
             classes = class_numbers(X, y, table.n)
             codes, report = class_codes(executor, classes, n_bits, **common)
         else:
@@ -141,7 +141,7 @@ def fit(
         tell(progress, "hash functions", 1, 1)
     hasher.inference_report_ = report
     hasher.hash_function_ = spec
-    hasher.target_ = Labels() if wanted == "labels" else Distance()
+    hasher.target_ = Labels() if target_name == "labels" else Distance()
     hasher.n_features_in_, hasher.n_samples_fit_ = table.n_features, table.n
     if table.names is not None:
         hasher.feature_names_in_ = np.array(table.names, dtype=object)

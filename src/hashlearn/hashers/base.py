@@ -158,7 +158,14 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             X = self._validated_tensor(X, reset=reset)
         else:
             X = self._validated_array(as_rows(X), reset=reset)
-            self._require_usable_entries(X)
+            largest = largest_entry(X.data if issparse(X) else X)
+            if not largest < np.inf:
+                require_finite(X, "X")
+            if largest > LARGEST_FEATURE:
+                limit = f"{LARGEST_FEATURE:.0e}"
+                raise ValueError(
+                    f"X has an entry of size {largest:.3g}, whose square overflows; scale it below {limit}"
+                )
         if reset:
             self.n_samples_fit_ = int(X.shape[0])
             self._warn_of_rows(X)
@@ -178,7 +185,7 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 accept_sparse="csr",
                 dtype=(np.float64, np.float32),
                 order="C",
-                ensure_all_finite=False,  # `_require_usable_entries` checks this in one pass
+                ensure_all_finite=False,  # `_validated` checks this in one pass
                 ensure_min_samples=2 if reset else 0,
                 reset=reset,
             )
@@ -201,15 +208,6 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
             if isinstance(value, np.integer):
                 setattr(self, name, int(value))
 
-    def _require_usable_entries(self, X: Any) -> None:
-        largest = largest_entry(X.data if hasattr(X, "toarray") else X)
-        if not largest < np.inf:
-            require_finite(X, "X")
-        if largest > LARGEST_FEATURE:
-            raise ValueError(
-                f"X has an entry of size {largest:.3g}, whose square overflows; scale it below {LARGEST_FEATURE:.0e}"
-            )
-
     def _validated_tensor(self, X: Any, *, reset: bool) -> Any:
         from hashlearn.linalg.tensors import checked_tensor
 
@@ -220,18 +218,9 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
                 if X.dim() == 2 and not X.requires_grad:
                     require_finite(X, "X")
                 raise
-        n, n_features = X.shape
-        if reset:
-            if n < 2:
-                raise ValueError(f"X has n_samples=1 (shape {tuple(X.shape)}), and at least 2 are needed to learn from")
-            self.n_features_in_ = int(n_features)
-            self.__dict__.pop("feature_names_in_", None)
-        elif n_features != self.n_features_in_:
-            name = type(self).__name__
-            raise ValueError(
-                f"X has {n_features} features, but {name} is expecting {self.n_features_in_} features as input"
-            )
-        return X
+        if reset and len(X) < 2:
+            raise ValueError(f"X has n_samples=1 (shape {tuple(X.shape)}), and at least 2 are needed to learn from")
+        return validate_data(self, X, skip_check_array=True, reset=reset)
 
     @property
     def _n_features_out(self) -> int:
@@ -246,11 +235,7 @@ class BaseHasher(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimato
         return tags
 
     def _check_n_bits(self, n_samples: int) -> None:
-        if isinstance(self.n_bits, bool) or not isinstance(self.n_bits, int | np.integer) or self.n_bits < 1:
-            raise ValueError(f"n_bits must be a positive integer, got {self.n_bits!r}")
-        if self.n_bits > MAX_BITS:
-            raise ValueError(f"n_bits must be at most {MAX_BITS}, got {self.n_bits}; codes this long save nothing")
-        if n_samples < self.n_bits:
+        if n_samples < whole_number(self.n_bits, "n_bits", least=1, most=MAX_BITS):
             raise ValueError(
                 f"n_bits={self.n_bits} needs at least as many samples to learn from, got n_samples={n_samples}; "
                 "give more samples or fewer bits"
@@ -270,13 +255,10 @@ class BitPredictor(BaseHasher):
 
 def bits_of(margins: Any) -> Any:
     """1 if the margin is at least 0, else 0, as uint8; a tensor for a tensor."""
-    if is_tensor(margins):
-        return (margins >= 0.0).byte()
-    return (margins >= 0.0).astype(np.uint8)
+    positive_margins = margins >= 0.0
+    return positive_margins.byte() if is_tensor(margins) else positive_margins.astype(np.uint8)
 
 
 def packed_bits_of(margins: Any) -> Any:
     """The bits of `bits_of`, packed into bytes."""
-    if is_tensor(margins):
-        return bits.pack_bits(bits_of(margins))
-    return np.packbits(margins >= 0.0, axis=1)
+    return bits.pack_bits(bits_of(margins)) if is_tensor(margins) else np.packbits(margins >= 0.0, axis=1)

@@ -53,11 +53,9 @@ def spread_codewords(words: FloatArray, groups: Groups, rng: np.random.Generator
     if distances[groups.similarity < 0.0].min(initial=n_bits) >= FAR_ENOUGH:
         return words
     flips = int(min(FLIPS_PER_ENTRY * K * n_bits, MOST_SPREAD_WORK / K / SPREAD_RESTARTS))
-    near = np.exp(-np.arange(n_bits + 1.0))
 
     def annealed(start: FloatArray, shares: FloatArray) -> tuple[FloatArray, float, float]:
-        scaled = n_bits * groups.similarity
-        trial = _anneal(start.copy(), scaled, shares, near, NEARNESS_WEIGHT, COOL, flips, rng)
+        trial = _anneal(start.copy(), n_bits * groups.similarity, shares, flips, rng)
         return trial, groups.objective(trial), nearness(trial)
 
     best, best_objective, best_nearness = words, groups.objective(words), nearness(words)
@@ -127,14 +125,14 @@ def best_order(
     count = len(words)
     distances = 0.5 * (words.shape[1] - words @ words.T)
     sizes = np.multiply.outer(shares, shares)
-    wanted = (words @ words.T / words.shape[1] + 1.0) ** 2  # (zᵀz'/L − Y)² between two classes, Y = −1
-    best, allowed = np.arange(count), (1.0 + MOST_CHANGE) * _total(sizes, wanted, np.arange(count)) + 1e-12
+    errors = (words @ words.T / words.shape[1] + 1.0) ** 2  # (zᵀz'/L − Y)² between two classes, Y = −1
+    best, allowed = np.arange(count), (1.0 + MOST_CHANGE) * _total(sizes, errors, np.arange(count)) + 1e-12
     best_value = _total(confused, distances, best)
     for trial in range(max(1, min(RESTARTS, int(MAX_WORK / count**3)))):
         order = best.copy() if trial == 0 else rng.permutation(count)
         _descend(confused, distances, order, max(1, int(MAX_WORK / RESTARTS / count**3)))
         value = _total(confused, distances, order)
-        if value < best_value and _total(sizes, wanted, order) <= allowed:
+        if value < best_value and _total(sizes, errors, order) <= allowed:
             best, best_value = order, value
     return best
 
@@ -166,9 +164,10 @@ def _descend(weights, values, order, passes):  # type: ignore[no-untyped-def]
 
 
 @njit(cache=True, nogil=True)
-def _anneal(words, Y, shares, near, nearness_weight, cool, flips, rng):  # type: ignore[no-untyped-def]
+def _anneal(words, Y, shares, flips, rng):  # type: ignore[no-untyped-def]
     """Single flips under a falling temperature; returns the best codebook met. Y comes multiplied by n_bits."""
     K, n_bits = words.shape
+    near = np.exp(-np.arange(n_bits + 1.0))
     products = words @ words.T
     scale = 1.0 / (n_bits * n_bits)
     best = words.copy()
@@ -187,9 +186,9 @@ def _anneal(words, Y, shares, near, nearness_weight, cool, flips, rng):  # type:
             # ((new − Y)² − (old − Y)²) = (new − old)(new + old − 2Y)
             objective += 2.0 * shares[a] * shares[b] * scale * (new - old) * (new + old - 2.0 * Y[a, b])
             closeness += near[int(0.5 * (n_bits - new) + 0.5)] - near[int(0.5 * (n_bits - old) + 0.5)]
-        change = objective + nearness_weight * closeness * np.exp(3.0)
+        change = objective + NEARNESS_WEIGHT * closeness * np.exp(3.0)
         typical += (abs(objective) - typical) / (step + 1.0)
-        temperature = cool * typical * (1.0 - step / flips)
+        temperature = COOL * typical * (1.0 - step / flips)
         if change <= 0.0 or rng.random() < np.exp(-change / max(temperature, 1e-300)):
             for b in range(K):
                 if b != a:

@@ -110,7 +110,7 @@ class TwoStepHasher(BitPredictor):
         >>> hasher.solver, hasher.init, hasher.hash_function, hasher.spread
         ('al', 'pca', 'rbf_svm', False)
         """
-        chosen = {
+        defaults = {
             "target": "paper",
             "init": "pca",
             "hash_function": "rbf_svm",
@@ -118,7 +118,7 @@ class TwoStepHasher(BitPredictor):
             "arrange": False,
             "monotone": False,
         }
-        return TwoStepHasher(n_bits, solver=solver, **{**chosen, **parameters})
+        return TwoStepHasher(n_bits, solver=solver, **{**defaults, **parameters})
 
     def fit(self, X: Any, y: Any = None) -> TwoStepHasher:
         """Infer codes and learn hash functions; y: labels of any kind (n,), or 0/1 indicators (n, n_labels)."""
@@ -127,7 +127,7 @@ class TwoStepHasher(BitPredictor):
 
     def _fit(self, X: Any, y: Any, progress: ProgressCallback | None) -> TwoStepHasher:
         self._require_labels(y)
-        given_function = None if is_automatic(self.hash_function) else as_hash_function(self.hash_function)
+        function = None if is_automatic(self.hash_function) else as_hash_function(self.hash_function)
         X = self._validated(X, reset=True)
         labels = None if y is None else checked_labels(y, X.shape[0])
         self._check_n_bits(X.shape[0])
@@ -138,7 +138,7 @@ class TwoStepHasher(BitPredictor):
             if labels is None:
                 raise ValueError(f"target {target.name!r} needs labels: call fit(X, y), or choose target='distance'")
             require_classes(labels)
-        self.hash_function_ = given_function or automatic(X.shape[0], target.needs_labels)
+        self.hash_function_ = function or automatic(X.shape[0], target.needs_labels)
         self.hash_function_.require_rows(X)
         rng = generator(self.random_state)
         target = target.for_bits(self.n_bits)

@@ -48,7 +48,7 @@ class Outcome(Enum):
 
 
 class Step(NamedTuple):
-    """What a pass is told about a bit."""
+    """What a pass has to know about a bit."""
 
     bit: int
     weights: FloatArray  # of the columns of P; 0 for the bit itself
@@ -84,7 +84,7 @@ class CodedRows(Protocol):
         """One pass: flip signs of a bit, and of its candidate, while that helps. ``tick`` raises `OutOfTime`."""
 
     def take(self, bit: int, outcomes: list[Outcome]) -> None:
-        """Write the chosen signs of the last proposals."""
+        """Write the signs of the last proposals that were agreed on."""
 
 
 class BitsByPasses:
@@ -269,7 +269,7 @@ class ArrayRows:
         return [Proposal(T[0] - step.products, T[1] if len(T) > 1 else None, changed, in_time)]
 
     def take(self, bit: int, outcomes: list[Outcome]) -> None:
-        """Write the proposed signs that were chosen."""
+        """Write the proposed signs that were agreed on."""
         if outcomes[0] is not Outcome.KEEP:
             self.codes[:, bit] = self._pending[outcomes[0].value]
 

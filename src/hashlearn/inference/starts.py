@@ -15,7 +15,7 @@ from hashlearn import bqp
 from hashlearn.bqp.rows import rows_of
 from hashlearn.core import thresholds
 from hashlearn.core.arrays import FloatArray, is_tensor, tensor_like
-from hashlearn.core.names import did_you_mean
+from hashlearn.core.names import require_choice
 from hashlearn.core.threads import map_row_blocks, map_threads, one_blas_thread
 from hashlearn.inference.objective import frobenius_square, objective
 from hashlearn.linalg.principal_axes import filled_up, principal_axes, top_directions
@@ -51,18 +51,15 @@ STARTS: dict[str, Start] = {"pca": pca_codes, "itq": itq_codes, "random": random
 def start_codes(init: Any, X: Any, n_bits: int, rng: np.random.Generator, target: bqp.Operator | None = None) -> Any:
     """Codes as float ±1, shape (n, n_bits), from a name or from codes given as ±1 or 0/1; ``target`` is for "auto"."""
     n = X.shape[0]
-    if isinstance(init, str) and init == "auto":
-        factor = None if target is None else _factor(target)
-        if target is not None and factor is not None:
-            return _rotated_codes(target, factor, n_bits, rng)
-        init = "pca"
     if isinstance(init, str):
-        if init not in STARTS:
-            hint = did_you_mean(init, STARTS)
-            known = ", ".join(("auto", *STARTS))
-            raise ValueError(f"init must be one of {known} or an array of codes, got {init!r}{hint}")
+        require_choice(init, "init", ["auto", *STARTS])
         with one_blas_thread():
-            return STARTS[init](X, n_bits, rng)
+            if init != "auto":
+                return STARTS[init](X, n_bits, rng)
+            factor = None if target is None else _factor(target)
+            if target is None or factor is None:
+                return pca_codes(X, n_bits, rng)
+            return _rotated_codes(target, factor, n_bits, rng)
     if is_tensor(init):
         return 2.0 * init - 1.0 if bool((init == 0).any()) else init  # `infer_codes` checks them
     codes = np.asarray(init)
@@ -80,40 +77,39 @@ def best_rotation(scores: Any, target: bqp.Operator, count: int, rng: np.random.
     starts = [random_rotation(scores.shape[1], rng) for _ in range(count)]
     square = frobenius_square(target)
 
-    def tried(start: FloatArray) -> tuple[float, FloatArray]:
+    def rotation(start: FloatArray) -> tuple[float, FloatArray]:
         R = itq_rotation(scores, start)[0]
         return objective(target, signs_of_product(scores, R), square), R
 
-    found = map(tried, starts) if is_tensor(scores) else map_threads(tried, starts)
-    return min(found, key=lambda trial: trial[0])[1]
+    trials = map(rotation, starts) if is_tensor(scores) else map_threads(rotation, starts)
+    return min(trials, key=lambda trial: trial[0])[1]
 
 
 def _rotated_codes(target: bqp.Operator, factor: Any, n_bits: int, rng: np.random.Generator) -> Any:
     """ITQ codes of the factor; with many rows in memory the rotation is fitted on a sample."""
     count = min(MAX_ROTATIONS, max(MIN_ROTATIONS, ROTATED_BITS // n_bits))
-    with one_blas_thread():
-        V = _principal_scores(factor, n_bits, rng)
-        rows = thresholds.ROTATION_ROWS
-        if target.n <= rows or not target.rows.on_host:
-            return signs_of_product(V, best_rotation(V, target, count, rng))
-        some = np.sort(rng.choice(target.n, rows, replace=False))
-        R = best_rotation(V[some], target.restricted(some), count, rng)
+    V, rows = _principal_scores(factor, n_bits, rng), thresholds.ROTATION_ROWS
+    if target.n <= rows or not target.rows.on_host:
+        return signs_of_product(V, best_rotation(V, target, count, rng))
+    sample = np.sort(rng.choice(target.n, rows, replace=False))
+    R = best_rotation(V[sample], target.restricted(sample), count, rng)
 
-        def block(a: int, b: int) -> None:
-            V[a:b] = signs_of_product(V[a:b], R)
+    def block(a: int, b: int) -> None:
+        V[a:b] = signs_of_product(V[a:b], R)
 
-        map_row_blocks(block, *V.shape)
-        return V
+    map_row_blocks(block, *V.shape)
+    return V
 
 
 def _factor(target: bqp.Operator) -> Any:
     """F with FFᵀ = Y up to negative parts; None for a target that is no such product."""
-    if not target.is_low_rank:
+    if not (target.is_low_rank and (target.weights > 0.0).any()):
         return None
-    kept = target.weights > 0.0
-    if not kept.any():
-        return None
-    rows, weights = (target.rows if kept.all() else target.rows.with_columns(kept)), target.weights[kept]
+    is_positive = target.weights > 0.0
+    rows, weights = (
+        target.rows if is_positive.all() else target.rows.with_columns(is_positive),
+        target.weights[is_positive],
+    )
     return rows.P if np.all(weights == 1.0) else rows.with_scaled_columns(np.sqrt(weights)).P  # a view, no copy of P
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from hashlearn import bqp
-from hashlearn.core.names import did_you_mean
+from hashlearn.core.names import require_choice
 from hashlearn.targets.base import Groups, Target, centered_unit_rows
 from hashlearn.targets.labels import UNLABELED, Labels, LabelsAndNeighbors, SharedLabels
 from hashlearn.targets.neighbors import Neighbors
@@ -43,7 +43,6 @@ TARGETS: dict[str, type[Target]] = {
     "neighbors": Neighbors,
     "labels_and_neighbors": LabelsAndNeighbors,
 }
-__all__ += sorted({kind.__name__ for kind in TARGETS.values()} - {*__all__})  # also those that the list does not name
 
 # Names that mean labels if y is given, and this target otherwise.
 AUTOMATIC: dict[str, type[Target]] = {"auto": Neighbors, "paper": ThresholdedDistance}
@@ -61,15 +60,10 @@ def as_target(target: Any, y: np.ndarray | None) -> Target:
     'labels'
     """
     if isinstance(target, str):
-        if target in AUTOMATIC:
-            if y is None:
-                return AUTOMATIC[target]()
-            return Labels() if y.ndim == 1 else SharedLabels()
-        if target not in TARGETS:
-            hint = did_you_mean(target, TARGETS)
-            known = ", ".join((*AUTOMATIC, *TARGETS))
-            raise ValueError(f"target must be one of {known}, got {target!r}{hint}")
-        return TARGETS[target]()
+        require_choice(target, "target", [*AUTOMATIC, *TARGETS])
+        if target not in AUTOMATIC:
+            return TARGETS[target]()
+        return AUTOMATIC[target]() if y is None else Labels() if y.ndim == 1 else SharedLabels()
     if isinstance(target, type):
         raise TypeError(f"target must be an object, not the class {target.__name__}; write {target.__name__}()")
     if isinstance(target, Target):

@@ -90,19 +90,13 @@ def centered_unit_rows(X: Any, center: bool) -> Any:
     array([[0.6, 0.8],
            [0. , 0. ]])
     """
-    # The squares of entries such as 1e±200 would underflow or overflow.
-    if is_tensor(X):
-        largest = float(X.abs().max())
-        rows = X / largest if largest > 0.0 else X.clone()
-        typical = typical_norm(rows)
-        if center:
-            rows -= rows.double().mean(dim=0).to(rows.dtype)
-        return scale_to_unit(rows, typical)
-    rows = np.array(densified(X, "a target of distances or neighbors"), dtype=np.float64)
-    largest = max(rows.max(), -rows.min()) if rows.size else 0.0
-    if largest > 0.0:
+    is_array = not is_tensor(X)
+    what = "a target of distances or neighbors"
+    rows: Any = np.array(densified(X, what), dtype=np.float64) if is_array else X.clone()
+    largest = float(max(rows.max(), -rows.min())) if min(rows.shape) else 0.0
+    if largest > 0.0:  # the squares of entries such as 1e±200 would underflow or overflow
         rows /= largest
     typical = typical_norm(rows)
     if center:
-        rows -= rows.mean(axis=0)
+        rows -= rows.mean(axis=0) if is_array else rows.double().mean(dim=0).to(rows.dtype)
     return scale_to_unit(rows, typical)

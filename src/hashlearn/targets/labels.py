@@ -79,8 +79,8 @@ class SharedLabels(Target):
         if n_sets <= MAX_FACTORED_SETS:
             shared = (sets.astype(np.float64) @ sets.T.astype(np.float64) > 0).astype(np.float64)
             values, vectors = np.linalg.eigh(shared)
-            kept = np.abs(values) > 1e-12 * np.abs(values).max()
-            return bqp.LowRank(vectors[member][:, kept], 2.0 * values[kept]) + background
+            nonzero = np.abs(values) > 1e-12 * np.abs(values).max()
+            return bqp.LowRank(vectors[member][:, nonzero], 2.0 * values[nonzero]) + background
         indicator = sp.csr_array(np.asarray(y, dtype=np.float64))
         similar = sp.csr_array(indicator @ indicator.T)
         similar.data[:] = 2.0
@@ -89,13 +89,12 @@ class SharedLabels(Target):
     def groups(self, X: Any, y: np.ndarray | None, rng: np.random.Generator) -> Groups | None:
         assert y is not None
         sets, member = _label_sets(y)
-        if not sets[0].any():  # the empty set comes first; its rows share no label with each other either
-            lonely = member == 0
-            sets = np.concatenate([sets[1:], np.zeros((lonely.sum(), sets.shape[1]), dtype=bool)])
-            member = np.where(lonely, len(sets) - lonely.sum() - 1 + np.cumsum(lonely), member - 1)
-        if len(sets) > MOST_GROUPS:
+        lonely = (sets.sum(axis=1) == 0)[member]  # rows without labels share no label with each other either
+        number = np.where(lonely, len(sets) + np.cumsum(lonely), member)
+        _, first, member = np.unique(number, return_index=True, return_inverse=True)
+        if len(first) > MOST_GROUPS:
             return None
-        labels = sets.astype(np.float64)
+        labels = np.asarray(y, dtype=bool)[first].astype(np.float64)
         return Groups(member, np.where(labels @ labels.T > 0.0, 1.0, -1.0))
 
 
@@ -151,14 +150,14 @@ class LabelsAndNeighbors(Target):
             return bqp.LowRank(E, np.ones(E.shape[1]))
         classes = Labels().build(None, y[has_label], rng)
         assert classes.is_low_rank
-        told = np.zeros((len(y), classes.rank))
-        told[has_label] = classes.P
+        factor = np.zeros((len(y), classes.rank))
+        factor[has_label] = classes.P
         graph_weights = np.ones(E.shape[1])
         w = self.labels_weight
         if has_label.all():
-            return bqp.LowRank(np.hstack([E, told]), np.r_[(1.0 - w) * graph_weights, w * classes.weights])
+            return bqp.LowRank(np.hstack([E, factor]), np.r_[(1.0 - w) * graph_weights, w * classes.weights])
         return bqp.LowRank(
-            np.hstack([E, np.where(has_label[:, None], E, 0.0), told]),
+            np.hstack([E, np.where(has_label[:, None], E, 0.0), factor]),
             np.r_[graph_weights, -w * graph_weights, w * classes.weights],
         )
 

@@ -23,6 +23,7 @@ from hashlearn import bqp
 from hashlearn.core import thresholds
 from hashlearn.core.checks import whole_number
 from hashlearn.core.memory import densified
+from hashlearn.core.names import require_choice
 from hashlearn.core.threads import one_blas_thread
 from hashlearn.linalg.leading_eigenvectors import GUARDS, leading_eigenvectors
 from hashlearn.linalg.nearest import nearest_in_cells, nearest_rows
@@ -74,8 +75,7 @@ class Neighbors(Target):
             isinstance(self.dimension, int | float | np.number) and 1.0 <= self.dimension < np.inf
         ):
             raise ValueError(f"dimension must be a number of at least 1, or 'auto', got {self.dimension!r}")
-        if self.metric not in METRICS:
-            raise ValueError(f"metric must be one of {', '.join(METRICS)}, got {self.metric!r}")
+        require_choice(self.metric, "metric", METRICS)
 
     def for_bits(self, n_bits: int) -> Neighbors:
         if self.dimension != "auto":
@@ -164,7 +164,12 @@ def neighbor_graph(
     k = min(n_neighbors, n - 1)
     if k < 1:
         return sp.csr_array((n, n), dtype=np.float64), place
-    near = _nearest(rows[nodes] if metric == "cosine" else rows[nodes] - rows.mean(axis=0), k, rng)
+    rows = rows[nodes] if metric == "cosine" else rows[nodes] - rows.mean(axis=0)
+    near = (
+        nearest_in_cells(rows, k, rng)
+        if n > thresholds.MOST_EXACT_NEIGHBORS
+        else nearest_rows(rows, rows, k, np.arange(n))
+    )
     starts = np.arange(0, n * k + 1, k)
     directed = sp.csr_array((np.ones(n * k), near.ravel(), starts), shape=(n, n))
     directed.sort_indices()
@@ -184,14 +189,6 @@ def _shared_neighbors(directed: sp.csr_array) -> sp.csr_array:
             others = lists[block[:, column]]
             shared[first : first + 4096, column] = (block[:, :, None] == others[:, None, :]).sum(axis=(1, 2))
     return sp.csr_array((1.0 + shared.ravel(), directed.indices, directed.indptr), shape=(n, n))
-
-
-def _nearest(rows: NDArray[np.float32], k: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """The k nearest other rows of each row; ``rng`` is drawn from only if there are many rows."""
-    if len(rows) > thresholds.MOST_EXACT_NEIGHBORS:
-        return nearest_in_cells(rows, k, rng)
-    found: NDArray[np.int64] = nearest_rows(rows, rows, k, own=np.arange(len(rows)))
-    return found
 
 
 def _distinct(rows: NDArray[np.float32]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

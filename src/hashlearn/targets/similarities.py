@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.neighbors import NearestNeighbors
 
 from hashlearn import bqp
+from hashlearn.core.checks import require_share
 from hashlearn.targets.base import Target, centered_unit_rows
 
 
@@ -61,8 +62,7 @@ class ThresholdedDistance(Target):
     name: ClassVar[str] = "thresholded_distance"
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.fraction, int | float | np.number) and 0.0 < self.fraction < 1.0):
-            raise ValueError(f"fraction must lie strictly between 0 and 1, got {self.fraction!r}")
+        require_share(self.fraction, "fraction")
 
     def build(self, X: Any, y: np.ndarray | None, rng: np.random.Generator) -> bqp.Operator:
         rows = centered_unit_rows(X, self.center)

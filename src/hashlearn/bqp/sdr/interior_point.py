@@ -26,17 +26,6 @@ SHORTER, INSIDE = 0.8, 0.95  # factors of a step that would leave the cone
 
 def relax_small(A: Operator, tolerance: Tolerance, check_time: CheckTime = no_check) -> Relaxation:
     """Solve (10) for a small A of any kind, which is written out."""
-    X, value, bound = bounded_relaxation(A, tolerance, check_time)
-    lengths, vectors = la.eigh(X, check_finite=False)
-    V = vectors * np.sqrt(np.maximum(lengths, 0.0))
-    V = unit_rows(np.ascontiguousarray(V[:, lengths > 1e-12 * lengths[-1]]))
-    return Relaxation(A, value, bound, V.shape[1], "cholesky", unit_rows=V)
-
-
-def bounded_relaxation(
-    A: Operator, tolerance: Tolerance, check_time: CheckTime = no_check
-) -> tuple[FloatArray, float, float]:
-    """X of (10), its value, and a proven bound."""
     array = A.toarray()
     size = max(float(np.abs(array).sum()) / A.n, 1e-300)
     X, y = _central_path(array / size, replace(tolerance, scale=tolerance.scale / size), check_time)
@@ -44,7 +33,10 @@ def bounded_relaxation(
     bound = factored_bound(A, size * y, np.random.default_rng(0), check_time, tolerance.enough(value)).bound
     if A.is_low_rank and not (A.weights < 0.0).any():
         bound = max(bound, 0.0)  # A ⪰ 0
-    return X, value, bound
+    lengths, vectors = la.eigh(X, check_finite=False)
+    V = vectors * np.sqrt(np.maximum(lengths, 0.0))
+    V = unit_rows(np.ascontiguousarray(V[:, lengths > 1e-12 * lengths[-1]]))
+    return Relaxation(A, value, bound, V.shape[1], "cholesky", unit_rows=V)
 
 
 def _central_path(A: FloatArray, tolerance: Tolerance, check_time: CheckTime) -> tuple[FloatArray, FloatArray]:
