@@ -50,6 +50,7 @@ class BinaryAutoencoder(BaseHasher):
     Attributes
     ----------
     codes_ : int8 ±1 (n_samples, n_bits), h(x) of the training samples
+    n_iter_ : rounds done
     reconstruction_error_ : mean ‖x − f(h(x))‖² over the mean squared norm of the centered x
     hash_functions_ : the encoder
     n_features_in_, feature_names_in_ : as in scikit-learn
@@ -98,11 +99,10 @@ class BinaryAutoencoder(BaseHasher):
         signs = start_codes(self.init, X, self.n_bits, rng)
         rows, origin, norm = _standardized(X)
         penalty = 0.25 * self.penalty / self.n_bits  # ‖z − h‖² of bits is a quarter of that of signs
-        n_rounds = 0
         with one_blas_thread():
             encoder = Encoder(rows, self.C, self.n_bits)
-            while n_rounds < self.max_iter:
-                n_rounds += 1
+            for n_iter in range(1, self.max_iter + 1):
+                self.n_iter_ = n_iter
                 encoder.improve(signs)
                 signs = Decoder(rows, signs).best_signs(signs, encoder.signs, penalty)
                 if np.array_equal(signs, encoder.signs):
@@ -111,7 +111,7 @@ class BinaryAutoencoder(BaseHasher):
             self.reconstruction_error_ = Decoder(rows, encoder.signs).error(encoder.signs)
         self.codes_ = encoder.signs.astype(np.int8)
         weights, intercepts = encoder.W[:-1] / norm, encoder.W[-1]  # rows = (x − origin) / norm
-        self.hash_functions_ = linear_functions(weights, origin, f"binary autoencoder, {n_rounds} rounds")
+        self.hash_functions_ = linear_functions(weights, origin, f"binary autoencoder, {self.n_iter_} rounds")
         self.hash_functions_.intercepts += intercepts
         return self
 

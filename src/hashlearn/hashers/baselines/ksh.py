@@ -47,6 +47,7 @@ class KSH(BaseHasher):
     Attributes
     ----------
     codes_ : int8 ±1 (n_samples, n_bits), codes of the training samples
+    n_iter_ : gradient steps of the bit that took most
     hash_functions_ : the fitted functions
 
     Deviations
@@ -92,7 +93,7 @@ class KSH(BaseHasher):
 
     def _greedy(self, kernel: AnchorKernel, target: bqp.Operator) -> tuple[FloatArray, FloatArray]:
         n, n_bits = kernel.n, self.n_bits
-        coefficients, codes = np.empty((kernel.m, n_bits)), np.zeros((n, n_bits))
+        coefficients, codes, self.n_iter_ = np.empty((kernel.m, n_bits)), np.zeros((n, n_bits)), 0
         gram = kernel.gram()
         gram[np.diag_indices_from(gram)] += JITTER * max(float(gram.diagonal().max()), 1e-300)
         between = n_bits * kernel.moment(target @ kernel.values)
@@ -103,7 +104,8 @@ class KSH(BaseHasher):
                 return n_bits * (target @ v) - earlier @ (earlier.T @ v)
 
             start = _spectral(between, gram, n)
-            smooth = _ascend(kernel, residual, start, self.max_iter, self.tol)
+            smooth, steps = _ascend(kernel, residual, start, self.max_iter, self.tol)
+            self.n_iter_ = max(self.n_iter_, steps)
             candidates = [(a, sign(kernel.project(a))) for a in (start, smooth)]
             coefficients[:, b], codes[:, b] = max(candidates, key=lambda pair: float(pair[1] @ residual(pair[1])))
             moment = kernel.moment(codes[:, b])
@@ -123,7 +125,7 @@ def _spectral(between: FloatArray, gram: FloatArray, n: int) -> FloatArray:
 
 def _ascend(
     kernel: AnchorKernel, residual: Callable[[FloatArray], FloatArray], start: FloatArray, max_iter: int, tol: float
-) -> FloatArray:
+) -> tuple[FloatArray, int]:
     """Nesterov's accelerated steps, with backtracking, on −φᵀRφ for φ = tanh(Ka / 2), a smooth sgn(Ka).
 
     Every point a is stored with Ka, which is linear in a: a step costs two passes over K, even if it is shortened.
@@ -136,8 +138,9 @@ def _ascend(
 
     now = previous = (start, kernel.project(start))
     last = value_and_slope(now[1])[0]
-    momentum, next_momentum, curvature = 1.0, 1.0, 1.0
-    for _ in range(max_iter):
+    momentum, next_momentum, curvature, n_iter = 1.0, 1.0, 1.0, 0
+    while n_iter < max_iter:
+        n_iter += 1
         inertia = (momentum - 1.0) / next_momentum
         a, Ka = (new + inertia * (new - old) for new, old in zip(now, previous, strict=True))
         value, slope = value_and_slope(Ka)
@@ -156,4 +159,4 @@ def _ascend(
             break
         last = new_value
         momentum, next_momentum = next_momentum, 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * next_momentum**2))
-    return now[0]
+    return now[0], n_iter

@@ -89,6 +89,7 @@ class NMFHashing(RelaxedTwoStep):
     Attributes
     ----------
     codes_ : int8 ±1 (n_samples, n_bits), the inferred codes of the training samples
+    n_iter_ : updates done
     objectives_ : of the relaxed codes, before the first update and after each; never rising
     hash_functions_ : the fitted predictors
     n_features_in_, feature_names_in_ : as in scikit-learn
@@ -122,7 +123,8 @@ class NMFHashing(RelaxedTwoStep):
         signs, step = START * start, 1.0
         T_s = target @ signs
         values = [_objective(signs, T_s, square)]
-        for _ in range(self.max_iter):
+        for n_iter in range(1, self.max_iter + 1):
+            self.n_iter_ = n_iter
             log_ratio = update_log_ratio(signs, T_s, T_1)
             while True:
                 # Z/W is multiplied by (P/Q)^step, and Z/W = (1 + s)/(1 − s) = exp(2 artanh s).
@@ -189,6 +191,7 @@ class ALMHashing(RelaxedTwoStep):
     Attributes
     ----------
     codes_ : int8 ±1 (n_samples, n_bits), the inferred codes of the training samples
+    n_iter_ : rounds done
     hash_functions_ : the fitted predictors
     n_features_in_, feature_names_in_ : as in scikit-learn
 
@@ -216,6 +219,7 @@ class ALMHashing(RelaxedTwoStep):
         auxiliary = AuxiliaryMatrix(target, self.n_bits)
         signs, penalty = start, self.penalty
         auxiliary.meet(signs, penalty)
+        self.n_iter_ = self.max_iter
         for _ in range(self.max_iter):
             signs = np.clip(nearest_products(auxiliary, penalty, signs, self.n_steps), -1.0, 1.0)
             auxiliary.meet(signs, penalty)

@@ -47,6 +47,7 @@ class SDH(BaseHasher):
     ----------
     codes_ : int8 ±1 (n_samples, n_bits), the codes B of the training samples
     objectives_ : the objective at the start and after every step of every round, in the order B, W, F
+    n_iter_ : rounds done
     hash_functions_ : the fitted functions
 
     Deviations
@@ -108,7 +109,8 @@ class SDH(BaseHasher):
         W = _ridge(B, Y, self.regularization)
         P, c, F = functions(B)
         self.objectives_ = [objective(B, W, P, F)]
-        for _ in range(self.max_iter):
+        for n_iter in range(1, self.max_iter + 1):
+            self.n_iter_ = n_iter
             changed = cyclic_descent(B, W @ W.T, Y @ W.T + self.fidelity * F)
             self.objectives_.append(objective(B, W, P, F))
             W = _ridge(B, Y, self.regularization)

@@ -43,6 +43,7 @@ class SphericalHashing(BaseHasher):
 
     Attributes
     ----------
+    n_iter_ : moves done
     hash_functions_ : the fitted functions, with ``centers`` and ``squared_radii`` of the spheres
     n_features_in_, feature_names_in_ : as in scikit-learn
 
@@ -79,7 +80,8 @@ class SphericalHashing(BaseHasher):
         drawn = [rng.choice(n, min(POINTS_PER_CENTER, n), replace=False) for _ in range(self.n_bits)]
         centers = np.array([rows[few].mean(axis=0, dtype=np.float64) for few in drawn])
         squared_radii, overlaps = _balanced(rows, centers)
-        for _ in range(self.max_iter):
+        for n_iter in range(1, self.max_iter + 1):
+            self.n_iter_ = n_iter
             excess = 4.0 * overlaps - 1.0
             np.fill_diagonal(excess, 0.0)
             centers += 0.5 / self.n_bits * (excess.sum(axis=1)[:, None] * centers - excess @ centers)
