@@ -62,8 +62,8 @@ ROUND_SWEEPS, FRESH_ANNEALS, CYCLE_FRACTION, FEWEST_CYCLE_SWEEPS = 200_000, 8, 1
 CYCLE_HEAT = (0.3, 0.6)
 # A sweep takes at most this many times the nanoseconds that its steps stand for.
 SLOWEST = 3.0
-# Left free before a time limit: a fraction of what is left, and the sweeps of the last descent.
-RESERVED_FRACTION, RESERVED_SWEEPS = 0.02, 4
+# Left free before a time limit: a fraction of what is left, and the sweeps at temperature 0 and of the descent.
+RESERVED_FRACTION, RESERVED_SWEEPS = 0.02, 8
 
 
 class Annealer:
@@ -144,7 +144,11 @@ class AnnealedSearch:
         """Anneal until the budget is spent."""
         x = self._random_signs() if start is None else start
         # Annealing forgets the start, so a random one is improved only as far as a first answer needs it.
-        best = self._descend(x, 1 if start is None else MAX_PASSES)
+        began = time.perf_counter()
+        best = self._descend(x, 1)
+        self._count(1, began)
+        if start is not None:
+            best = self._descend(best.x)
         left = self._sweeps_left()
         if left < ONE_ANNEAL_SWEEPS:
             self._state.details["engine"] = ONE_ANNEAL
@@ -221,21 +225,30 @@ class AnnealedSearch:
     def _anneal(self, x: Signs, sweeps: int, heat: float = 1.0) -> Walk:
         began = time.perf_counter()
         x, made = self._annealer.anneal(x, self._rng, sweeps, heat, self._seconds_left())
-        self._spent += made
-        # A pause of the machine must not be taken for slow sweeps.
-        slowest = SLOWEST * 1e-9 * self._annealer.steps_per_sweep
-        self._seconds_per_sweep = min((time.perf_counter() - began) / made, slowest)
+        self._count(made, began)
+        self._propose(x.astype(np.float64))  # the time may end before the descent does
         return self._descend(x)
 
     def _descend(self, x: Signs, max_passes: int = MAX_PASSES) -> Walk:
         """Flips that lower the value, until there are none or ``max_passes`` passes are made."""
         end = self._descent.descend(x.astype(np.float64), max_passes, self._check_time)
-        value = self._A.value(end)
         self._spent += 1
-        if value < self._state.value:
-            self._state.propose(end, value)
+        walk = Walk(end.astype(np.int8), self._propose(end), 0)
         self._check_time()
-        return Walk(end.astype(np.int8), value, 0)
+        return walk
+
+    def _propose(self, x: FloatArray) -> float:
+        value = self._A.value(x)
+        if value < self._state.value:
+            self._state.propose(x, value)
+        return value
+
+    def _count(self, sweeps: int, began: float) -> None:
+        """Add to the sweeps spent; the seconds since ``began`` tell how long a sweep takes."""
+        self._spent += sweeps
+        # A pause of the machine must not be taken for slow sweeps.
+        slowest = SLOWEST * 1e-9 * self._annealer.steps_per_sweep
+        self._seconds_per_sweep = min((time.perf_counter() - began) / sweeps, slowest)
 
     def _check_time(self) -> None:
         self._state.check_time("local search", None if self._has_limit else min(1.0, self._spent / self._budget))
