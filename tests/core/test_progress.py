@@ -120,12 +120,12 @@ def test_a_solve_shows_stage_value_and_bound(monkeypatch: pytest.MonkeyPatch) ->
     def cut(progress: Any) -> str:
         return f"value {-progress.value / 4.0:.6g}, bound {-progress.bound / 4.0:.6g}"
 
-    bar = ProgressBar(False, prefix="ring: ", extra=cut)
+    bar = ProgressBar(False, extra=cut)
     first = line(bar, terminal, solving("rounding", 0.5, -20.0, -math.inf))
-    assert first.startswith("ring: rounding ")
+    assert first.startswith("rounding ")
     assert " 50%, ? left, 00:00" in first
     assert first.endswith("value 5, bound inf")
-    assert line(bar, terminal, solving("polishing", None, -24.0, -28.0)) == "ring: polishing 00:00, value 6, bound 7"
+    assert line(bar, terminal, solving("polishing", None, -24.0, -28.0)) == "polishing 00:00, value 6, bound 7"
 
 
 def test_the_time_left_comes_from_the_speed_since_the_stage_began(monkeypatch: pytest.MonkeyPatch) -> None:

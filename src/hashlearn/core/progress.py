@@ -37,7 +37,6 @@ class Progress:
 
 
 ProgressCallback: TypeAlias = Callable[[Any], Any]  # called with a Progress or a subclass of it
-Extra: TypeAlias = Callable[[Any], str] | None
 
 
 def tell(progress: ProgressCallback | None, stage: str, done: float, total: float | None) -> None:
@@ -49,16 +48,15 @@ def tell(progress: ProgressCallback | None, stage: str, done: float, total: floa
 class ProgressBar:
     """A progress callback that draws the newest `Progress`.
 
-    ``prefix`` stands in front of every stage. ``extra`` makes text for the end of the line from a subclass of
-    `Progress`. ``always`` draws outside terminals too.
+    ``extra`` makes text for the end of the line from a subclass of `Progress`. ``always`` draws outside terminals too.
     """
 
-    def __init__(self, quiet: bool, *, prefix: str = "", extra: Extra = None, always: bool = False) -> None:
+    def __init__(self, quiet: bool, *, extra: Callable[[Any], str] | None = None, always: bool = False) -> None:
         from tqdm import tqdm
 
         is_terminal = sys.stderr.isatty()
         self._is_watched = is_terminal or "ipykernel" in sys.modules  # a terminal or a notebook
-        self._prefix, self._extra = prefix, extra
+        self._extra = extra
         hidden = quiet or not (always or is_terminal)
         self._bar = tqdm(file=sys.stderr, disable=hidden, leave=False, delay=1e9, dynamic_ncols=True)
         self._stage, self._last_draw = "", time.monotonic()
@@ -86,7 +84,7 @@ class ProgressBar:
             done = "{n:,.0f}/{total:,.0f}" if progress.total > 1 else "{percentage:.0f}%"
             counts = f"{{bar:20}} {done}, {{remaining}} left, "
         self._bar.bar_format = f"{{desc}} {counts}{{elapsed}}{{postfix}}"
-        self._bar.set_description_str(self._prefix + progress.stage, refresh=False)
+        self._bar.set_description_str(progress.stage, refresh=False)
         if self._extra is not None and type(progress) is not Progress:
             self._bar.set_postfix_str(self._extra(progress), refresh=False)
         self._bar.refresh()
