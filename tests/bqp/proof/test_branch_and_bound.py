@@ -172,7 +172,7 @@ def vector(cut: np.ndarray, m: int) -> np.ndarray:
 def test_every_violated_triangle_is_found():
     m, V = 9, random_factor(9, 2, 0)
     X = V @ V.T
-    found = cuts.violated(X, cuts.Cuts.none(), 3, 0.1, 10_000)
+    found = cuts.separate(X, cuts.Cuts.none(), 3, 0.1, 10_000)
     expected = set()
     for i, j, k in itertools.combinations(range(1, m + 1), 3):
         for s, t in itertools.product((1, -1), repeat=2):
@@ -189,7 +189,7 @@ def test_larger_cuts_are_violated_and_valid(seed):
     X = V @ V.T
     known = cuts.Cuts.none()
     for widest in (3, 5, 7):
-        known = known.extended(cuts.violated(X, known, widest, 0.05, 50))
+        known = known.extended(cuts.separate(X, known, widest, 0.05, 50))
         known = cuts.Cuts(known.members, np.ones(len(known.members)))
     assert set(known.sizes) >= {3, 5}
     signs = all_signs(m)
@@ -215,7 +215,7 @@ def test_children_have_the_values_of_their_parent(seed):
     n = 9
     A = random_symmetric(n, seed, integers=True)
     node = root(A)
-    node.cuts = node.cuts.extended(cuts.violated(node.V @ node.V.T, node.cuts, 3, 0.0, 30))
+    node.cuts = node.cuts.extended(cuts.separate(node.V @ node.V.T, node.cuts, 3, 0.0, 30))
     for _ in range(4):
         i, j = sorted(rng.choice(node.m, 2, replace=False))
         node = node.child(int(i), int(j), int(rng.choice([-1, 1])))
@@ -237,9 +237,9 @@ def test_the_exact_bound_of_a_node_is_that_of_its_dual_point(seed):
     """Also after contractions, where positions in the node are not the original variables."""
     A = signed_graph(20, seed)
     problem = ExactProblem(bqp.as_operator(A))
-    node = problem.settled(root(A).child(2, 7, -1).child(0, 5, 1).child(1, 2, 1))
+    node = problem.with_exact_entries(root(A).child(2, 7, -1).child(0, 5, 1).child(1, 2, 1))
     *_, last = bound.rounds(node, 1e9, lambda: None)
-    dual, proven = problem.certified(node, last.point)
+    dual, proven = problem.certify(node, last.point)
     assert dual.cuts
     assert problem.real(proven - node.constant) == pytest.approx(last.point.bound, abs=1e-3)
 

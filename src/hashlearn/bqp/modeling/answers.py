@@ -233,7 +233,8 @@ def solve_problem(problem: Problem, **options: Any) -> Answer:
         optimal = problem.is_optimal(objective, proven)
     if optimal or status == Status.OPTIMAL:
         status = Status.OPTIMAL if optimal else Status.CONVERGED
-    return Answer(problem, solution, float(objective), bound, gap, problem.labeled(values), status)
+    own = values if problem.labels is None else dict(zip(problem.labels, values.tolist(), strict=True))
+    return Answer(problem, solution, float(objective), bound, gap, own, status)
 
 
 def _in_words(problem: Problem, progress: Callable[[SolverProgress], Any]) -> Callable[[SolverProgress], Any]:
@@ -259,7 +260,7 @@ def _start(problem: Problem, x0: Any) -> FloatArray:
         if x0.shape != (problem.n,):
             raise ValueError(f"x0 must have {problem.n} values, one for each variable, got shape {x0.shape}")
         x0 = dict(zip(problem.index, x0.tolist(), strict=True))
-    signs = _signs(problem, x0, "x0")
+    signs = _signs(problem, {label: x0[label] for label in problem.index if label in x0}, "x0")
     for label, k in problem.index.items():
         if k not in signs:
             raise ValueError(f"x0 must have a value for every variable, and has none for {label!r}")

@@ -161,10 +161,6 @@ class Problem:
             own = own[: self.n] * own[self.anchor]
         return (own > 0.0).astype(np.int8) if self.sense == "qubo" else own.astype(np.int8)
 
-    def labeled(self, values: NDArray[np.int8]) -> dict[Any, int] | NDArray[np.int8]:
-        """A dict from labels to values; without labels the array itself."""
-        return values if self.labels is None else dict(zip(self.labels, values.tolist(), strict=True))
-
     @cached_property
     def index(self) -> Mapping[Hashable, int]:
         """The number of each label."""

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.linalg as la
 
-from hashlearn.bqp.proof.cuts import WIDEST, Cuts, violated
+from hashlearn.bqp.proof.cuts import WIDEST, Cuts, separate
 from hashlearn.bqp.proof.lagrangian import minimize
 from hashlearn.bqp.proof.tree import DualPoint, Node
 from hashlearn.core.arrays import FloatArray
@@ -86,7 +86,7 @@ def rounds(node: Node, threshold: float, between: Callable[[], Any], max_rounds:
                 break
             if widest < WIDEST and (is_slow or number in WIDER):
                 widest += 2
-            node.cuts = node.cuts.extended(violated(X, node.cuts, widest, LEAST_VIOLATION, CUTS_PER_ROUND))
+            node.cuts = node.cuts.extended(separate(X, node.cuts, widest, LEAST_VIOLATION, CUTS_PER_ROUND))
         last = node.estimate
         node.V = _with_rank(node.V, values, vectors)
         between()

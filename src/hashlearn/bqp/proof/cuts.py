@@ -59,7 +59,7 @@ class Cuts:
         position, signs = np.abs(here.members), np.sign(here.members)
         moved = position == j + 1
         position = np.where(moved, i + 1, position - (position > j + 1))
-        members = canonical((np.where(moved, sign * signs, signs) * position).astype(np.int32))
+        members = _canonical((np.where(moved, sign * signs, signs) * position).astype(np.int32))
         distinct, place = np.unique(members, axis=0, return_inverse=True)
         gamma = np.bincount(place.ravel(), here.gamma, minlength=len(distinct)).astype(np.float64)
         return Cuts(distinct, gamma)
@@ -73,7 +73,7 @@ class Cuts:
         return weighted(C, self.members, self.gamma)
 
 
-def violated(X: FloatArray, known: Cuts, widest: int, least: float, most: int) -> Members:
+def separate(X: FloatArray, known: Cuts, widest: int, least: float, most: int) -> Members:
     """New cuts that X violates by more than ``least``: at most ``most`` of each size, the most violated first."""
     seen = {row.tobytes() for row in known.members}
     triangles, violations = _triangles(X, least)
@@ -89,7 +89,7 @@ def violated(X: FloatArray, known: Cuts, widest: int, least: float, most: int) -
     return np.vstack(new)
 
 
-def canonical(members: Members) -> Members:
+def _canonical(members: Members) -> Members:
     """Sorted by position, the first entry positive: b and −b are the same cut."""
     position = np.where(members == 0, np.iinfo(np.int32).max, np.abs(members))
     members = np.take_along_axis(members, np.argsort(position, axis=1, kind="stable"), axis=1)
@@ -98,7 +98,7 @@ def canonical(members: Members) -> Members:
 
 def _most_violated(members: Members, violations: FloatArray, seen: set[bytes], most: int) -> Members:
     """The most violated ones that are not in ``seen``, to which they are added."""
-    members = canonical(members[np.argsort(-violations, kind="stable")[: 3 * most]])
+    members = _canonical(members[np.argsort(-violations, kind="stable")[: 3 * most]])
     new = {row.tobytes(): k for k, row in enumerate(members) if row.tobytes() not in seen}
     places = list(new.items())[:most]
     seen.update(name for name, _ in places)

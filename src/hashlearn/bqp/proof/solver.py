@@ -170,11 +170,11 @@ class _Tree:
                 best_x, best_value = node.expanded(z), value
             if node.is_root:
                 self._report(node, last.point)
-            if last.may_prune and (certified := problem.certified(node, last.point))[1] > above:
+            if last.may_prune and (certificate := problem.certify(node, last.point))[1] > above:
                 break
         else:
-            certified = problem.certified(node, last.point)
-        dual, bound = certified
+            certificate = problem.certify(node, last.point)
+        dual, bound = certificate
         if bound > above:
             return _Result(best_x, bound, leaf=leaf_entry(dual))
         if is_coarse:
@@ -186,7 +186,7 @@ class _Tree:
         """Propose the bound of a dual point, unless that would take too much of the time."""
         started = time.perf_counter()
         if started >= self._next_report:
-            self._propose_bound(min(self._problem.certified(root, point)[1], Fraction(self._value)))
+            self._propose_bound(min(self._problem.certify(root, point)[1], Fraction(self._value)))
             now = time.perf_counter()
             self._next_report = now + (now - started) / REPORTING_SHARE
 
@@ -205,7 +205,7 @@ class _Tree:
             return
         node.subtree.append({"branch": [int(node.variables[k]) + 1 for k in result.pair]})
         for sign in (1, -1):
-            child = self._problem.settled(node.child(*result.pair, sign))
+            child = self._problem.with_exact_entries(node.child(*result.pair, sign))
             node.subtree.append(child.subtree)
             self._push(child)
 
@@ -216,7 +216,7 @@ class _Tree:
 
     def _propose_bound(self, bound: Fraction) -> None:
         """Propose a bound on the whole problem, in units of N."""
-        self._state.propose_bound(self._problem.proven(bound))
+        self._state.propose_bound(self._problem.in_units_of_A(bound))
 
     def _check_time(self) -> None:
         if self._is_stopped:

@@ -152,9 +152,9 @@ class ExactProblem:
 
     def root(self, V: FloatArray) -> Node:
         """The node of the whole problem; V holds n unit rows."""
-        return self.settled(Node(Groups.all_apart(len(V)), np.zeros((0, 0)), V, Cuts.none()))
+        return self.with_exact_entries(Node(Groups.all_apart(len(V)), np.zeros((0, 0)), V, Cuts.none()))
 
-    def settled(self, node: Node) -> Node:
+    def with_exact_entries(self, node: Node) -> Node:
         """The node with entries that no contraction rounded; its diagonal becomes an integer constant."""
         T = node.groups.contracted(self.N)
         before, node.diagonal = node.constant, T.diagonal().copy()
@@ -184,12 +184,12 @@ class ExactProblem:
         """A value in units of A."""
         return float(Fraction(integer) * Fraction(2) ** self.exponent)
 
-    def proven(self, bound: Fraction) -> float | Fraction:
+    def in_units_of_A(self, bound: Fraction) -> float | Fraction:
         """A bound in units of A: exact if A is known in integers, else a float64 for A as it was given."""
         exact = Fraction(self.lattice.ceiling(bound)) * Fraction(2) ** self.exponent
         return exact if self._form is not None else float_at_most(exact - Fraction(self._rounding))
 
-    def certified(self, node: Node, point: DualPoint) -> tuple[Dual, Fraction]:
+    def certify(self, node: Node, point: DualPoint) -> tuple[Dual, Fraction]:
         """The dual point as integers in the original variables, and the bound that it proves, in units of N."""
         digits = self._digits(node)
         shift = self.exponent + digits
