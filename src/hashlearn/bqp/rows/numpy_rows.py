@@ -96,16 +96,23 @@ def mixing_sweep(P, weights, V, T):  # type: ignore[no-untyped-def]
     n, k = V.shape
     moved = 0.0
     total = 0.0
-    weighted = np.empty((STEP_ROWS, P.shape[1]))
+    rank = P.shape[1]
+    weighted = np.empty((STEP_ROWS, rank))
     gradient = np.empty((STEP_ROWS, k))
+    among = np.empty((STEP_ROWS, STEP_ROWS))
     step = np.empty((STEP_ROWS, k))
     change = np.empty_like(T)
     for first in range(0, n, STEP_ROWS):
         rows = min(STEP_ROWS, n - first)
         panel = P[first : first + rows]
-        np.multiply(panel, weights, weighted[:rows])
+        for i in range(rows):
+            for j in range(rank):
+                weighted[i, j] = panel[i, j] * weights[j]
         np.dot(weighted[:rows], T, gradient[:rows])
-        among = np.dot(weighted[:rows], panel.T)
+        if rows == STEP_ROWS:
+            np.dot(weighted, panel.T, among)
+        else:
+            among[:rows, :rows] = np.dot(weighted[:rows], panel.T)
         for i in range(rows):
             row = V[first + i]
             own = among[i, i]
