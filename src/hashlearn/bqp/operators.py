@@ -100,9 +100,11 @@ class Operator(ABC):
     def value(self, x: Array) -> float:
         """xᵀAx, eq. (5); for the low-rank part through Pᵀx alone."""
         x = np.asarray(x, dtype=np.float64) if self.rows.on_host else x
-        t = self.rows.transposed(x)
-        value = float(self.weights @ (t * t))
-        return value if self.is_low_rank else value + float(x @ (self._stored @ x))
+        value = 0.0 if self.is_low_rank else float(x @ (self._stored @ x))
+        if self.rank:
+            t = self.rows.transposed(x)
+            value += float(self.weights @ (t * t))
+        return value
 
     def diagonal(self) -> Array:
         """The diagonal of A, shape (n,)."""
@@ -178,7 +180,8 @@ class Operator(ABC):
         """The total of |S|, and that of |P| |W| |P|ᵀ."""
         entries = self._entries
         parts = map_row_blocks(lambda a, b: float(abs(entries[a:b]).sum()), len(entries), math.prod(entries.shape[1:]))
-        return sum(parts), float(np.abs(self.weights) @ self.rows.absolute_sums() ** 2)
+        low_rank = float(np.abs(self.weights) @ self.rows.absolute_sums() ** 2) if self.rank else 0.0
+        return sum(parts), low_rank
 
     def product_roundings(self) -> float:
         """A @ v is off by at most this · EPS · ‖|A|‖ for a vector of norm 1, |A| taken part by part."""

@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import partial
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from itertools import pairwise
 from typing import Any
 
@@ -154,23 +153,15 @@ def forbid_tf32() -> AbstractContextManager[None]:
 @contextmanager
 def _precision(name: str, newer_name: str) -> Iterator[None]:
     """PyTorch has one precision for the process, so only one of our threads at a time may need a certain one."""
-    with _one_precision:
+    with _one_precision, ExitStack() as restored:
         try:
-            restore = partial(torch.set_float32_matmul_precision, torch.get_float32_matmul_precision())
+            restored.callback(torch.set_float32_matmul_precision, torch.get_float32_matmul_precision())
             torch.set_float32_matmul_precision(name)
         except RuntimeError:  # the user set the newer switches, and PyTorch refuses to mix them with the older one
-            switches = torch.backends.cuda.matmul, torch.backends.mkldnn.matmul
-            restore = partial(_set_switches, switches, [switch.fp32_precision for switch in switches])
-            _set_switches(switches, [newer_name] * 2)
-        try:
-            yield
-        finally:
-            restore()
-
-
-def _set_switches(switches: tuple[Any, ...], names: list[str]) -> None:
-    for switch, name in zip(switches, names, strict=True):
-        switch.fp32_precision = name
+            for switch in (torch.backends.cuda.matmul, torch.backends.mkldnn.matmul):
+                restored.callback(setattr, switch, "fp32_precision", switch.fp32_precision)
+                switch.fp32_precision = newer_name
+        yield
 
 
 def padded_factor(B: Tensor, length: int) -> Tensor:
