@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, ClassVar
 
@@ -20,7 +20,7 @@ from hashlearn.bqp.methods.annealing import AnnealedSearch
 from hashlearn.bqp.methods.augmented_lagrangian import dual_feasible_start
 from hashlearn.bqp.methods.spectral import sign
 from hashlearn.bqp.methods.tabu import FEWEST_STARTS, MOST_STARTS, TabuWalks, Walk
-from hashlearn.bqp.operators import Dense, Operator
+from hashlearn.bqp.operators import Operator
 from hashlearn.bqp.rows import Array
 from hashlearn.bqp.solution import Status
 from hashlearn.bqp.state import Solver, SolveState
@@ -77,9 +77,9 @@ class LocalSearch(Solver):
         return self.max_iter is None
 
     def __post_init__(self) -> None:
-        for field in ("n_starts", "max_iter"):
-            if getattr(self, field) is not None:
-                whole_number(getattr(self, field), field, least=1)
+        for name in ("n_starts", "max_iter"):
+            if getattr(self, name) is not None:
+                whole_number(getattr(self, name), name, least=1)
 
     def solve(self, A: Operator, state: SolveState, rng: np.random.Generator, x0: Array | None) -> Status:
         """Propose ever better points until the budget or the time limit ends it."""
@@ -91,15 +91,10 @@ class LocalSearch(Solver):
                 return Status.TIME_LIMIT
         else:
             fits = A.n <= LARGEST_DENSIFIED
-            engine: TabuWalks | _Descents
-            if A.is_dense or fits:
-                engine = TabuWalks(A if A.is_dense else Dense(A.toarray()), self.n_starts)
-            else:
-                engine = _Descents(A, self.n_starts)
+            engine = (TabuWalks if fits or A.is_dense else _Descents)(A, self.n_starts)
             state.details["engine"] = engine.name
             has_vector = fits and A.is_low_rank and A.rank <= SPECTRAL_RANK
-            pool = _Pool(engine, state, rng, _starts(A, state, rng, x0, has_vector))
-            pool.evolve(self.max_iter)
+            _Pool(engine, state, rng, _starts(A, state, rng, x0, has_vector)).evolve(self.max_iter)
         return Status.CONVERGED if self.max_iter is None else Status.ITERATION_LIMIT
 
     def _descend_on_device(self, A: Operator, state: SolveState, rng: np.random.Generator, x0: Array | None) -> None:
@@ -129,6 +124,7 @@ def _starts(
         yield _random_signs(rng, A.n)
 
 
+@dataclass(eq=False)
 class _Pool:
     """The best points so far, and a search by walks of an engine that combines them.
 
@@ -138,28 +134,24 @@ class _Pool:
     size without a new member, fresh starts replace all but the best.
     """
 
-    def __init__(
-        self,
-        engine: TabuWalks | _Descents,
-        state: SolveState,
-        rng: np.random.Generator,
-        starts: Iterator[FloatArray],
-    ) -> None:
-        self._engine, self._state, self._rng, self._starts = engine, state, rng, starts
-        self._members: list[Walk] = []
+    engine: TabuWalks | _Descents
+    state: SolveState
+    rng: np.random.Generator
+    starts: Iterator[FloatArray]
+    members: list[Walk] = field(default_factory=list)  # the best first
 
     def evolve(self, max_iter: int | None) -> None:
         """Walks until ``max_iter`` moves are made. None: the engine's budget, or until the time limit.
 
         Within the engine's budget it also ends after 20 walks for each place in the pool without a better value.
         """
-        size = fresh = self._engine.n_starts
-        has_budget = max_iter is None and np.isinf(self._state.seconds_left)
-        most_moves = self._engine.budget if has_budget else max_iter
+        size = fresh = self.engine.n_starts
+        has_budget = max_iter is None and np.isinf(self.state.seconds_left)
+        most_moves = self.engine.budget if has_budget else max_iter
         moves = idle = stale = 0
         best = np.inf
         while (most_moves is None or moves < most_moves) and not (has_budget and idle >= IDLE_WALKS * size):
-            x = next(self._starts) if fresh > 0 else self._child()
+            x = next(self.starts) if fresh > 0 else self._child()
             fresh -= 1
             walk = self._improved(x, moves, most_moves)
             moves += walk.moves
@@ -168,34 +160,34 @@ class _Pool:
             best = min(best, walk.value)
             stale = 0 if self._entered(walk, size) else stale + 1
             if stale >= 2 * size:
-                self._members, fresh, stale = self._members[:1], size - 1, 0
-        if self._engine.A.is_dense:  # the last walk may have been cut short on its way down
-            between = partial(self._state.check_time, "local search", 1.0)
-            self._state.propose(Descent(self._engine.A).descend(self._members[0].x, between=between))
+                self.members, fresh, stale = self.members[:1], size - 1, 0
+        if self.engine.A.is_dense:  # the last walk may have been cut short on its way down
+            between = partial(self.state.check_time, "local search", 1.0)
+            self.state.propose(Descent(self.engine.A).descend(self.members[0].x, between=between))
 
     def _improved(self, x: FloatArray, moves: int, most_moves: int | None) -> Walk:
         def propose(walk: Walk) -> None:
-            if walk.value < self._state.value:
-                self._state.propose(walk.x, walk.value)
+            if walk.value < self.state.value:
+                self.state.propose(walk.x, walk.value)
             fraction = None if most_moves is None else min(1.0, (moves + walk.moves) / most_moves)
-            self._state.check_time("local search", fraction)
+            self.state.check_time("local search", fraction)
 
         left = sys.maxsize if most_moves is None else most_moves - moves
-        return self._engine.improve(x, self._rng, left, propose)
+        return self.engine.improve(x, self.rng, left, propose)
 
     def _entered(self, walk: Walk, size: int) -> bool:
         """Whether the walk's result is new and among the best ``size``."""
-        if any(abs(walk.x @ member.x) == len(walk.x) for member in self._members):
+        if any(abs(walk.x @ member.x) == len(walk.x) for member in self.members):
             return False
-        self._members.append(walk)
-        self._members.sort(key=lambda member: member.value)
-        if len(self._members) <= size:
+        self.members.append(walk)
+        self.members.sort(key=lambda member: member.value)
+        if len(self.members) <= size:
             return True
-        return self._members.pop() is not walk
+        return self.members.pop() is not walk
 
     def _child(self) -> FloatArray:
-        rng, n, count = self._rng, self._engine.A.n, len(self._members)
-        a, b = (self._members[k].x for k in rng.choice(count, size=2, replace=count < 2))
+        rng, n, count = self.rng, self.engine.A.n, len(self.members)
+        a, b = (self.members[k].x for k in rng.choice(count, size=2, replace=count < 2))
         if a @ b < 0.0:
             b = -b
         x = np.where(a == b, a, _random_signs(rng, n))

@@ -18,7 +18,7 @@ import numpy as np
 from numba import njit
 
 from hashlearn.bqp.flips import PIECE, Signs
-from hashlearn.bqp.operators import Operator
+from hashlearn.bqp.operators import Dense, Operator
 from hashlearn.core.arrays import FloatArray
 from hashlearn.core.threads import map_row_blocks
 
@@ -41,7 +41,7 @@ class Walk(NamedTuple):
 
 
 class TabuWalks:
-    """Tabu walks on one dense operator, from any signs. A move is one flip.
+    """Tabu walks on one operator, which is made dense, from any signs. A move is one flip.
 
     Parameters
     ----------
@@ -57,7 +57,7 @@ class TabuWalks:
     def __init__(
         self, A: Operator, n_starts: int | None = None, tenure: int | None = None, patience: int | None = None
     ) -> None:
-        self.A, self.n = A, A.n
+        self.A = A = A if A.is_dense else Dense(A.toarray())
         self._diagonal = A.diagonal()
         self.budget = max(int(STEPS / (2 * A.n)), 2 * A.n)
         self._tenure = tenure or max(4, A.n // 20)
@@ -77,16 +77,16 @@ class TabuWalks:
 
         After each piece ``between`` gets the walk so far; it must copy the signs if it stores them.
         """
-        tenure = max(1, min(round(self._tenure * 2.0 ** rng.uniform(-0.5, 0.5)), self.n // 4))
+        tenure = max(1, min(round(self._tenure * 2.0 ** rng.uniform(-0.5, 0.5)), self.A.n // 4))
         x = np.array(x, dtype=np.float64)
         product = self.A @ x
         gain = x * product - self._diagonal
         value = float(x @ product)
-        best_x, free_at = x.copy(), np.zeros(self.n, np.int64)
+        best_x, free_at = x.copy(), np.zeros(len(x), np.int64)
         counts, values = np.zeros(2, np.int64), np.array([value, value])
         random = rng.integers(1, 2**63, size=1, dtype=np.uint64)
         state = (self.A.array, x, gain, best_x, free_at, counts, values, random, tenure, self._patience)
-        piece = max(1, PIECE // (2 * self.n))
+        piece = max(1, PIECE // (2 * len(x)))
         goes_on = True
         while goes_on and counts[MOVE] < max_moves:
             goes_on = tabu_moves(*state, self._tolerance, min(piece, max_moves - int(counts[MOVE])))
