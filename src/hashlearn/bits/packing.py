@@ -117,11 +117,10 @@ def _two_valued(values: Any, name: str, allowed: tuple[int, int]) -> NDArray[Any
 
 def _hint(array: NDArray[Any], allowed: tuple[int, int]) -> str:
     """A hint for values that are signs where bits are expected, or bits where signs are expected."""
-    if allowed == (0, 1) and np.isin(array, (-1, 1)).all():
-        return "; these are signs, see signs_to_bits and pack_signs"
-    if allowed == (-1, 1) and np.isin(array, (0, 1)).all():
-        return "; these are bits, see bits_to_signs and pack_bits"
-    return ""
+    signs = (-1, 1), "; these are signs, see signs_to_bits and pack_signs"
+    bits = (0, 1), "; these are bits, see bits_to_signs and pack_bits"
+    others, hint = signs if allowed == (0, 1) else bits
+    return hint if np.isin(array, others).all() else ""
 
 
 def _matrix(values: Any, name: str) -> NDArray[Any]:
