@@ -159,14 +159,14 @@ MUTANTS = [
     Mutant(
         "products of factors count as exact entries",
         "bqp/operators.py",
-        "return (self.rank + 7) * EPS * self.magnitudes()",
-        "return np.zeros(self.n)",
+        "(self.rank + 7) * EPS * self.total_magnitude()",
+        "0.0",
         ROUNDING,
     ),
     Mutant(
         "any numbers count as integers",
         "bqp/operators.py",
-        "return all(np.array_equal(array, np.rint(array)) for array in arrays)",
+        "return all(bool((M.round() == M).all()) for M in (self.weights, self._entries, self.P))",
         "return True",
         ROUNDING,
     ),
