@@ -30,7 +30,7 @@ def test_updates_of_codewords_never_raise_the_error():
 
     values = [error(codewords)]
     for _ in range(5):
-        codewords = kmeans_hashing._updated(codewords, means, shares, distances, WEIGHT)
+        codewords = kmeans_hashing._update(codewords, means, shares, distances, WEIGHT)
         values.append(error(codewords))
     assert np.all(np.diff(values) < 0)
 

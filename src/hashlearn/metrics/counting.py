@@ -68,7 +68,7 @@ class Counts(NamedTuple):
         return np.asarray(self.relevant.sum(axis=1))
 
 
-def checked_task(query_codes: Any, database_codes: Any, query_labels: Any, database_labels: Any) -> Task:
+def make_task(query_codes: Any, database_codes: Any, query_labels: Any, database_labels: Any) -> Task:
     """Check the four arguments of a metric and convert them for the kernels. Tensors are copied to the host."""
     query_codes = _codes(to_numpy(query_codes), "query_codes")
     database_codes = _codes(to_numpy(database_codes), "database_codes")

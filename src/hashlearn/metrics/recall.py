@@ -18,7 +18,7 @@ from hashlearn.core.names import require_choice
 from hashlearn.core.rows import as_rows, column_names, float64_rows, require_same_columns
 from hashlearn.linalg.nearest import nearest_rows
 from hashlearn.linalg.unit_rows import RAISE, SMALLEST, raised_rows, scale_to_unit
-from hashlearn.metrics.counting import checked_task, count_pairs
+from hashlearn.metrics.counting import count_pairs, make_task
 from hashlearn.metrics.tie_rules import chances
 
 METRICS = ("cosine", "euclidean")
@@ -87,7 +87,7 @@ def neighbor_recall(query_codes: Any, database_codes: Any, neighbors: Any, *, k:
     """
     queries, database = np.asarray(query_codes), np.asarray(database_codes)
     n_queries, n_database = (len(codes) if codes.ndim else 0 for codes in (queries, database))
-    task = checked_task(queries, database, np.zeros(n_queries, np.int64), np.zeros(n_database, np.int64))
+    task = make_task(queries, database, np.zeros(n_queries, np.int64), np.zeros(n_database, np.int64))
     require_k(k, n_database)
     truth = np.asarray(neighbors)
     if truth.ndim != 2 or len(truth) != n_queries or truth.shape[1] == 0 or truth.dtype.kind not in "iu":

@@ -30,7 +30,7 @@ import numpy as np
 from hashlearn.core.arrays import FloatArray, IntArray
 from hashlearn.core.checks import require_k, require_radius
 from hashlearn.core.names import require_choice
-from hashlearn.metrics.counting import Counts, checked_task, count_pairs, ratio
+from hashlearn.metrics.counting import Counts, count_pairs, make_task, ratio
 from hashlearn.metrics.tie_rules import expected_hits, expected_sums, expected_top_k_average, harmonic_numbers
 
 AVERAGES, TIES = ("plain", "trapezoid", "top_k"), ("expected", "stable")
@@ -86,7 +86,7 @@ def evaluate(
     >>> quality.mean_average_precision, quality.precision_within_radius, quality.knn_accuracy
     (0.8333333333333333, 0.5, 1.0)
     """
-    task = checked_task(query_codes, database_codes, query_labels, database_labels)
+    task = make_task(query_codes, database_codes, query_labels, database_labels)
     n = task.n_database
     require_choice(ties, "ties", TIES)
     require_choice(average, "average", AVERAGES)

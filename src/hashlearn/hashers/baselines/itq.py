@@ -66,7 +66,7 @@ class ITQ(BaseHasher):
         self._require_whole("n_iter", least=0)
         rng = generator(self.random_state)
         axes = principal_axes(X, self.n_bits, rng)
-        V, weights = _padded(axes.scores(X), self.n_bits), _padded(axes.directions, self.n_bits)
+        V, weights = _pad(axes.scores(X), self.n_bits), _pad(axes.directions, self.n_bits)
         with one_blas_thread():
             R, _ = itq_rotation(V, random_rotation(self.n_bits, rng), self.n_iter)
             weights = weights @ R
@@ -128,7 +128,7 @@ class ITQCCA(BaseHasher):
             mean = column_means(X)
             regularization = (self.regularization * (typical_norm(X) ** 2 or 1.0), self.regularization)
             directions, correlations = canonical_directions(X, mean, label_indicators(labels), regularization)
-            weights = _padded(directions * correlations, self.n_bits)
+            weights = _pad(directions * correlations, self.n_bits)
             V = np.concatenate([(X[a : a + ROWS] - mean) @ weights for a in range(0, len(X), ROWS)])
             R, _ = itq_rotation(V, random_rotation(self.n_bits, rng), self.n_iter)
             weights = weights @ R
@@ -161,6 +161,6 @@ def _factor(C: FloatArray, regularization: float) -> FloatArray:
     return cholesky(C + (regularization + ROUNDING * C.diagonal().max()) * np.eye(len(C)), lower=True)
 
 
-def _padded(columns: FloatArray, width: int) -> FloatArray:
+def _pad(columns: FloatArray, width: int) -> FloatArray:
     """The first ``width`` columns, with zero columns added if there are fewer."""
     return np.pad(columns[:, :width], ((0, 0), (0, max(0, width - columns.shape[1]))))

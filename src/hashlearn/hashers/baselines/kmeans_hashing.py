@@ -194,7 +194,7 @@ def affinity_kmeans(X: NDArray[Any], n_bits: int, weight: float, n_iter: int, rn
     for _ in range(n_iter):
         nearest = _nearest(X, codewords)
         counts, means = _cell_means(X, nearest, codewords)
-        before, codewords = codewords, _updated(codewords, means, counts / n, distances, weight)
+        before, codewords = codewords, _update(codewords, means, counts / n, distances, weight)
         settled = np.linalg.norm(codewords - before) <= SETTLED * np.linalg.norm(codewords)
         if settled and np.array_equal(nearest, cells):
             break
@@ -230,7 +230,7 @@ def _cell_means(X: NDArray[Any], cells: NDArray[np.int64], empty: FloatArray) ->
     return counts, means
 
 
-def _updated(
+def _update(
     codewords: FloatArray, means: FloatArray, shares: FloatArray, distances: FloatArray, weight: float
 ) -> FloatArray:
     """Codewords by majorization (SMACOF): ‖c_i − c_j‖ is replaced by its tangent, which gives linear systems."""

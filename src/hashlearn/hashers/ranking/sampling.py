@@ -112,16 +112,16 @@ class Sample:
         numbers = count * (n_near + 1) * d
         bank = on_device_of(self.rows, rng.standard_normal(2 * numbers, dtype=np.float32) * np.float32(noise / d**0.5))
         while True:
-            drawn = np.empty((STEPS_AT_ONCE, count * (n_near + 1)), np.int64)
-            for step in drawn:
+            steps = np.empty((STEPS_AT_ONCE, count * (n_near + 1)), np.int64)
+            for step in steps:
                 own = rng.integers(max(n_own, 1), size=count - from_queries)
-                some = np.r_[own, n_own + rng.integers(max(self.n_queries, 1), size=from_queries)]
-                near = self.nearest[some][:, rng.choice(self.nearest.shape[1], n_near, replace=False)]
+                places = np.r_[own, n_own + rng.integers(max(self.n_queries, 1), size=from_queries)]
+                near = self.nearest[places][:, rng.choice(self.nearest.shape[1], n_near, replace=False)]
                 if classes is not None and self.labels is not None:
-                    classes.put_mates(near, self.labels[self.anchors[some]], rng)
-                step[:count], step[count:] = self.anchors[some], near.ravel()
+                    classes.put_mates(near, self.labels[self.anchors[places]], rng)
+                step[:count], step[count:] = self.anchors[places], near.ravel()
             starts = rng.integers(numbers + 1, size=STEPS_AT_ONCE)
-            for number, (indices, start) in enumerate(zip(on_device_of(self.rows, drawn), starts, strict=True)):
+            for number, (indices, start) in enumerate(zip(on_device_of(self.rows, steps), starts, strict=True)):
                 rows = self.rows[indices]
                 noisy = rows + bank[start : start + numbers].reshape(rows.shape) if noise else rows
                 queries = indices >= self.n_database if self.n_queries and number % 2 else None
@@ -140,8 +140,8 @@ class _Classes:
         """Replace the first nearest rows of each anchor that has a label by random rows of its class."""
         known = np.flatnonzero(labels != NO_LABEL)
         sizes, firsts = self.sizes[labels[known] - NO_LABEL], self.firsts[labels[known] - NO_LABEL]
-        drawn = (rng.random((len(known), min(MATES, near.shape[1]))) * sizes[:, None]).astype(np.int64)
-        near[known, : drawn.shape[1]] = self.order[firsts[:, None] + drawn]
+        mates = (rng.random((len(known), min(MATES, near.shape[1]))) * sizes[:, None]).astype(np.int64)
+        near[known, : mates.shape[1]] = self.order[firsts[:, None] + mates]
 
 
 def draw_sample(
@@ -155,36 +155,36 @@ def draw_sample(
     label_weight: float,
 ) -> Sample:
     """Draw rows, anchors and held-out rows, and find the nearest rows of every anchor."""
-    drawn = _drawn(X.shape[0], RANKED_ROWS, rng)
-    n_held = _n_held_out(len(drawn))
-    order = rng.permutation(len(drawn)) if n_held else np.arange(len(drawn))
-    held, used = drawn[np.sort(order[:n_held])], drawn[np.sort(order[n_held:])]
-    database = X[used]
+    candidates = _subset(X.shape[0], RANKED_ROWS, rng)
+    n_held = _n_held_out(len(candidates))
+    order = rng.permutation(len(candidates)) if n_held else np.arange(len(candidates))
+    validation, training = candidates[np.sort(order[:n_held])], candidates[np.sort(order[n_held:])]
+    database, n_database = X[training], len(training)
     form = form_of(database, metric)
-    rows, held_rows = form(database), form(X[held])
+    rows, held_rows = form(database), form(X[validation])
     del database
-    row_labels, held_labels = (None, None) if labels is None else (labels[used], labels[held])
-    anchors = _drawn(len(used), RANKED_ANCHORS, rng)
-    n_neighbors = min(n_neighbors, len(used) - 1)
+    row_labels, held_labels = (None, None) if labels is None else (labels[training], labels[validation])
+    anchors = _subset(n_database, RANKED_ANCHORS, rng)
+    n_neighbors = min(n_neighbors, n_database - 1)
     nearest = nearest_rows(rows[anchors], rows, n_neighbors, own=anchors)
     n_queries = 0
     if queries is not None:
         n_asked = _n_held_out(len(queries))
         order = rng.permutation(len(queries))[: n_asked + RANKED_ANCHORS]
-        held_rows = joined([held_rows, form(queries[order[:n_asked]])])
+        held_rows = concatenate([held_rows, form(queries[order[:n_asked]])])
         others = form(queries[order[n_asked:]])
         n_queries = len(others)
         nearest = np.concatenate([nearest, nearest_rows(others, rows, n_neighbors)])
-        anchors = np.r_[anchors, len(used) + np.arange(n_queries)]
+        anchors = np.r_[anchors, n_database + np.arange(n_queries)]
         if row_labels is not None and held_labels is not None:
             row_labels = np.r_[row_labels, np.full(n_queries, NO_LABEL)]
             held_labels = np.r_[held_labels, np.full(n_asked, NO_LABEL)]
-        rows = joined([rows, others])
+        rows = concatenate([rows, others])
     held_out = None
     if len(held_rows):
-        searched = rows[: min(len(used), SEARCHED_ROWS)]
+        searched = rows[: min(n_database, SEARCHED_ROWS)]
         held_out = _held_out(held_rows, held_labels, searched, row_labels, k, label_weight)
-    return Sample(form, rows, len(used), len(drawn), anchors, nearest, n_queries, row_labels, held_out)
+    return Sample(form, rows, n_database, len(candidates), anchors, nearest, n_queries, row_labels, held_out)
 
 
 def on_device_of(rows: Any, array: NDArray[Any]) -> Any:
@@ -192,12 +192,12 @@ def on_device_of(rows: Any, array: NDArray[Any]) -> Any:
     return array_namespace(rows).asarray(array, device=device(rows))
 
 
-def joined(parts: list[Any]) -> Any:
+def concatenate(parts: list[Any]) -> Any:
     """The rows of all parts, one below the other."""
     return array_namespace(parts[0]).concat(parts)
 
 
-def _drawn(n: int, most: int, rng: np.random.Generator) -> IntArray:
+def _subset(n: int, most: int, rng: np.random.Generator) -> IntArray:
     """All indices below n, or a random sample of ``most``, sorted."""
     return np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
 

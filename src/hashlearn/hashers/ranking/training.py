@@ -90,7 +90,7 @@ def learn(
     began = time.monotonic()
     n_steps = report.n_steps
     every = max(1, n_steps // CHECKS)
-    best = _copied(network.values)
+    best = _copy_of(network.values)
     batches = sample.batches(batch_size, noise, rng)
     with one_blas_thread():
         report.checks.append(_check(network, held_out, 0, report.k))
@@ -106,7 +106,7 @@ def learn(
             check = _check(network, held_out, step, report.k)
             report.checks.append(check)
             if check.recall > top:
-                top, best, report.kept_step = check.recall, _copied(network.values), step
+                top, best, report.kept_step = check.recall, _copy_of(network.values), step
             if out_of_time:
                 report.ending = "ended by the time limit"
                 break
@@ -123,7 +123,7 @@ def _rate(fraction: float) -> float:
     return float(min(1.0, (fraction + 1e-3) / WARM_UP) * 0.5 * (1.0 + np.cos(np.pi * min(fraction, 1.0))))
 
 
-def _copied(values: dict[str, Any]) -> dict[str, Any]:
+def _copy_of(values: dict[str, Any]) -> dict[str, Any]:
     return {name: value.clone() if is_tensor(value) else value.copy() for name, value in values.items()}
 
 
