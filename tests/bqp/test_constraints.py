@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import scipy.sparse as sp
 
 from hashlearn import bqp
 from hashlearn.bqp.proof.check import check_proof
-from hashlearn.bqp.state import AtMost, Lattice, OutOfTime
+from hashlearn.bqp.state import AtMost, OutOfTime, lattice_of
 from tests.bqp.problems import random_symmetric, signed_graph
 
 N = 9
@@ -82,18 +83,18 @@ def test_all_variables_fixed():
 def test_values_of_integers_lie_on_the_lattice(seed):
     rng = np.random.default_rng(seed)
     A = random_symmetric(6, seed, integers=True) * int(rng.integers(1, 4))
-    lattice = Lattice.of(bqp.as_operator(A))
+    lattice = lattice_of(bqp.as_operator(A))
     assert lattice is not None
     values = {int(x @ A @ x) for x in (np.where(rng.random((40, 6)) < 0.5, -1.0, 1.0))}
-    assert {(value - lattice.base) % lattice.step for value in values} == {0}
+    assert {(value - lattice.one) % lattice.step for value in values} == {0}
     smallest = min(values)
-    assert lattice.raised(smallest - lattice.step + 0.5) == smallest
-    assert lattice.raised(float(smallest)) == smallest
+    assert lattice.ceiling(Fraction(smallest - lattice.step + 0.5)) == smallest
+    assert lattice.ceiling(smallest) == smallest
 
 
 def test_the_lattice_of_fractions_is_none():
-    assert Lattice.of(bqp.as_operator(0.5 * np.ones((3, 3)))) is None
-    assert Lattice.of(bqp.as_operator(np.eye(3))) is None
+    assert lattice_of(bqp.as_operator(0.5 * np.ones((3, 3)))) is None
+    assert lattice_of(bqp.as_operator(np.eye(3))) is None
 
 
 def test_auto_gives_the_same_answer_for_any_number_of_threads(monkeypatch):

@@ -12,7 +12,7 @@ from hashlearn import bqp
 from hashlearn.bqp import Sparse, Structured, elimination
 from hashlearn.bqp.elimination import eliminate
 from hashlearn.bqp.solution import Status
-from hashlearn.bqp.state import Lattice
+from hashlearn.bqp.state import lattice_of
 
 
 def some_problem(seed: int, whole: bool) -> Structured:
@@ -127,8 +127,8 @@ def test_bounds_traces_and_details_are_those_of_the_whole_problem():
     assert solution.trace[-1].value == solution.value
     assert solution.details["relaxation_value"] <= exact.value
     assert solution.details["eliminated"] > 0
-    lattice = Lattice.of(A)
-    assert (solution.bound - lattice.base) % lattice.step == 0
+    lattice = lattice_of(A)
+    assert (solution.bound - lattice.one) % lattice.step == 0
 
 
 def test_a_proof_about_the_smaller_problem_is_not_given():

@@ -14,13 +14,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
 from hashlearn.bqp.exact_numbers import ExactForm, float_at_most
 from hashlearn.bqp.operators import Operator
 from hashlearn.bqp.presolve import Step
+from hashlearn.bqp.proof.check import Lattice
 from hashlearn.bqp.rows import Array
 from hashlearn.bqp.solution import OPTIMAL_GAP, SolverProgress, Status, TraceEntry, is_optimal
 from hashlearn.core.progress import ProgressCallback
@@ -41,37 +42,23 @@ class OutOfTime(Exception):
     """Raised by `SolveState.check_time` past the time limit, or when the answer is proven; caught by `solve`."""
 
 
-class Lattice(NamedTuple):
-    """The values that xᵀAx can take if A holds integers: ``base`` plus multiples of ``step``.
+def lattice_of(A: Operator) -> Lattice | None:
+    """The values that xᵀAx can take, for a dense or sparse A whose values are computed without rounding; else None.
 
     A flip of x_i changes the value by −4 x_i Σ_{j≠i} a_ij x_j. Modulo twice any common divisor of the entries, that sum
-    is Σ_{j≠i} a_ij. So the step is 4 gcd(sums of rows, 2 · entries), both without the diagonal.
+    is Σ_{j≠i} a_ij. So values differ by multiples of 4 gcd(sums of rows, 2 · entries), both without the diagonal.
     """
-
-    base: int
-    step: int
-
-    @classmethod
-    def of(cls, A: Operator) -> Lattice | None:
-        """The lattice of a dense or sparse A whose values are computed without rounding; None for others."""
-        if A.is_low_rank or A.rank or not A.rows.on_host or not A.is_exact():
-            return None
-        couplings, diagonal = A.without_diagonal()
-        sums = couplings @ np.ones(A.n)
-        divisor = 0
-        for entries in couplings.array if A.is_dense else [couplings.sparse.data]:
-            divisor = int(np.gcd.reduce(entries.astype(np.int64), initial=divisor))
-            if divisor == 1:
-                break
-        step = 4 * int(np.gcd.reduce(sums.astype(np.int64), initial=2 * divisor))
-        return cls(int(sums.sum() + diagonal.sum()), step) if step else None
-
-    def raised(self, bound: float) -> float:
-        """The smallest value of the lattice that is not below ``bound``: no x has a value between them."""
-        if not math.isfinite(bound):
-            return bound
-        steps = math.ceil((Fraction(bound) - self.base) / self.step)
-        return max(bound, float(self.base + steps * self.step))
+    if A.is_low_rank or A.rank or not A.rows.on_host or not A.is_exact():
+        return None
+    couplings, diagonal = A.without_diagonal()
+    sums = couplings @ np.ones(A.n)
+    divisor = 0
+    for entries in couplings.array if A.is_dense else [couplings.sparse.data]:
+        divisor = int(np.gcd.reduce(entries.astype(np.int64), initial=divisor))
+        if divisor == 1:
+            break
+    step = 4 * int(np.gcd.reduce(sums.astype(np.int64), initial=2 * divisor))
+    return Lattice(int(sums.sum() + diagonal.sum()), step) if step else None
 
 
 class Solver(ABC):
@@ -199,7 +186,7 @@ class SolveState:
 
     @cached_property
     def _lattice(self) -> Lattice | None:
-        return Lattice.of(self.A) if self._parent is None else self._parent._lattice
+        return lattice_of(self.A) if self._parent is None else self._parent._lattice
 
     @property
     def is_proven(self) -> bool:
@@ -226,8 +213,8 @@ class SolveState:
             with self._lock:
                 self.exact_bound = bound if self.exact_bound is None else max(bound, self.exact_bound)
             bound = float_at_most(bound - Fraction(self.exact.rounding))
-        if self._lattice is not None:
-            bound = self._lattice.raised(bound)
+        if self._lattice is not None and math.isfinite(bound):
+            bound = max(bound, float(self._lattice.ceiling(Fraction(bound))))
         with self._lock:
             if not bound > self.bound:
                 return False
