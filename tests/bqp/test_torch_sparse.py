@@ -92,6 +92,17 @@ def test_a_start_and_a_tight_gap_are_heeded():
     assert again.value <= solution.value
 
 
+def test_tensors_of_tiny_huge_and_no_entries():
+    W = square_torus(400, 0)
+    value = bqp.solve(tensor(W), "sdr", random_state=0).value
+    for exponent in (-300, 300):
+        scaled = bqp.solve(tensor(W * 2.0**exponent), "sdr", random_state=0)
+        assert scaled.value == value * 2.0**exponent
+        assert scaled.bound <= scaled.value
+    zero = bqp.solve(tensor(0.0 * W), "sdr", random_state=0)
+    assert (zero.value, zero.bound) == (0.0, 0.0)
+
+
 def test_a_tensor_that_is_not_symmetric_is_named():
     W = torch.tensor([[0.0, 1.0], [0.0, 0.0]]).to_sparse_csr()
     with pytest.raises(ValueError, match="A must be symmetric"):

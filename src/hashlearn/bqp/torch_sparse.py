@@ -8,6 +8,7 @@ It needs IEEE arithmetic and products whose sums may be in any order.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any
@@ -92,6 +93,13 @@ class TorchSparse(Structured):
 
     def toarray(self) -> FloatArray:
         return to_float64(self.sparse.to_dense())
+
+    def exponent(self) -> int | None:
+        largest = float(self._entries.abs().max()) if len(self._entries) else 0.0
+        return math.frexp(largest)[1] if largest > 0.0 else None
+
+    def scaled_by_power(self, exponent: int) -> TorchSparse:
+        return self._with_data(math.ldexp(1.0, exponent) * self._entries)
 
     def scaled(self, factor: float) -> TorchSparse:
         return self._with_data(factor * self.sparse.values())
