@@ -137,7 +137,7 @@ def test_labels(folder: Path, labels: str, words: str) -> None:
         (["--method", "itq", "--time-limit", "2"], "--time-limit: method 'itq' has no time_limit"),
         (["--set", "n_sweeps"], "--set: must be NAME=VALUE, got 'n_sweeps'"),
         (["--set", "n_sweeps=0"], "n_sweeps must be an integer of at least 1, got 0"),
-        (["--bits", "0"], "n_bits must be a positive integer, got 0"),
+        (["--bits", "0"], "n_bits must be an integer from 1 to 4096, got 0"),
         (["--bits", "301"], "n_bits=301 needs at least as many samples"),
         (["--bits", "many"], "'many' is not a valid integer"),
         (["--solver", "sdrr"], "did you mean 'sdr'?"),

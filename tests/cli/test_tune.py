@@ -110,7 +110,7 @@ def test_ctrl_c_leaves_the_old_model(folder: Path, monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--bits", "0"], "--bits: n_bits must be a positive integer, got 0"),
+        (["--bits", "0"], "--bits: n_bits must be an integer from 1 to 4096, got 0"),
         (["--bits", "241"], "--bits: n_bits=241 needs at least as many samples"),
         (["--seconds", "0"], "'--seconds': 0.0 is not in the range x>0.0"),
         (["--seconds", "nan"], "--seconds: seconds must be a positive number, got nan"),
