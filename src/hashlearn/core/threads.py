@@ -42,7 +42,7 @@ class _BlasThreads:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._inside = 0  # Python threads inside `one_blas_thread`
-        self._wanting_all = 0
+        self._users_of_all = 0
         self._limit: int | None = None  # None: as BLAS came
         self._original: Any = None  # restores the numbers from before the first limit
         if hasattr(os, "register_at_fork"):
@@ -50,23 +50,23 @@ class _BlasThreads:
                 before=self._lock.acquire, after_in_parent=self._lock.release, after_in_child=self._after_fork
             )
 
-    def change(self, inside: int, wanting_all: int) -> None:
+    def change(self, inside: int, users_of_all: int) -> None:
         """Add to both counts of users, and set what they now need."""
         with self._lock:
             self._inside += inside
-            self._wanting_all += wanting_all
+            self._users_of_all += users_of_all
             # With several threads inside, more BLAS threads would disturb the others.
-            most = n_threads() if self._wanting_all and self._inside <= 1 else 1
-            wanted = most if self._inside or self._wanting_all else None
-            if wanted != self._limit:
+            most = n_threads() if self._users_of_all and self._inside <= 1 else 1
+            count = most if self._inside or self._users_of_all else None
+            if count != self._limit:
                 _free_controlling_thread()
-                if wanted is None:
+                if count is None:
                     self._original.restore_original_limits()
                     self._original = None
                 else:
-                    limiter = _controller().limit(limits=wanted, user_api="blas")
+                    limiter = _controller().limit(limits=count, user_api="blas")
                     self._original = self._original or limiter
-                self._limit = wanted
+                self._limit = count
                 _free_controlling_thread()
 
     def _after_fork(self) -> None:
@@ -75,7 +75,7 @@ class _BlasThreads:
         Setting it here could wait for a lock of BLAS that a thread of the parent holds.
         """
         self._lock.release()
-        self._inside, self._wanting_all = int(_here.blas_depth > 0), 0
+        self._inside, self._users_of_all = int(_here.blas_depth > 0), 0
 
 
 _here = _Here()
@@ -86,14 +86,14 @@ _blas = _BlasThreads()
 def one_blas_thread() -> Iterator[None]:
     """Limit BLAS to one thread inside the block. Blocks may be nested, and several threads may be inside."""
     if _here.blas_depth == 0:
-        _blas.change(inside=1, wanting_all=0)
+        _blas.change(inside=1, users_of_all=0)
     _here.blas_depth += 1
     try:
         yield
     finally:
         _here.blas_depth -= 1
         if _here.blas_depth == 0:
-            _blas.change(inside=-1, wanting_all=0)
+            _blas.change(inside=-1, users_of_all=0)
 
 
 @contextmanager
@@ -102,11 +102,11 @@ def all_blas_threads() -> Iterator[None]:
 
     BLAS keeps one thread while other Python threads are inside `one_blas_thread` too.
     """
-    _blas.change(inside=0, wanting_all=1)
+    _blas.change(inside=0, users_of_all=1)
     try:
         yield
     finally:
-        _blas.change(inside=0, wanting_all=-1)
+        _blas.change(inside=0, users_of_all=-1)
 
 
 def block_rows(width: int = 1) -> int:
@@ -158,9 +158,9 @@ def on_this_thread() -> Iterator[None]:
 
 def n_threads() -> int:
     """Cores this process may use; ``HASHLEARN_NUM_THREADS`` overrides."""
-    wanted = os.environ.get("HASHLEARN_NUM_THREADS")
-    if wanted:
-        return max(1, int(wanted))
+    setting = os.environ.get("HASHLEARN_NUM_THREADS")
+    if setting:
+        return max(1, int(setting))
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

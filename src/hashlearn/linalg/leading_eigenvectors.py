@@ -1,10 +1,10 @@
 """Leading eigenvectors of a large sparse matrix, by subspace iteration with a Chebyshev filter (Zhou et al. 2006).
 
-A polynomial of the matrix multiplies a block of vectors. It is small on the part of the spectrum that is not wanted and
+A polynomial of the matrix multiplies a block of vectors. It is small on the rest of the spectrum and
 grows fast beyond, so a few blocks of products replace thousands of single ones. O(nnz · count) a product, in float32.
 
 Accuracy is that of eigenvalues to about 1e-3. If many eigenvalues are equal to that accuracy, as in graphs of many
-small parts, the vectors are some orthonormal vectors of their common space.
+small parts, the vectors are an orthonormal basis of part of their common space.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from hashlearn.core.threads import map_threads, one_blas_thread
 
 GUARDS = 16  # more vectors than asked for; the last ones converge slowly
 DEGREES = (10, 20, 30, 40, 40, 40)  # of the filter, round by round
-SETTLED = 1e-3  # largest change of a wanted eigenvalue from one round to the next
+SETTLED = 1e-3  # largest change of a leading eigenvalue from one round to the next
 ROWS = 8192
 
 
@@ -74,11 +74,11 @@ def leading_eigenvectors(
             H = (V.T @ combined(V, 1.0, 0.0, None)).astype(np.float64)
             values, Q = np.linalg.eigh(0.5 * (H + H.T))
             V = V @ Q.astype(np.float32)
-            found = values[::-1][:count]
-            if degree == 0 or np.abs(found - before).max() < SETTLED:
+            leading = values[::-1][:count]
+            if degree == 0 or np.abs(leading - before).max() < SETTLED:
                 break
-            before = found
-            # The filter maps [−1, smallest value found] to [−1, 1], where Chebyshev polynomials are small.
+            before = leading
+            # The filter maps [−1, smallest Ritz value] to [−1, 1], where Chebyshev polynomials are small.
             middle, half = 0.5 * (values[0] - 1.0), max(0.5 * (values[0] + 1.0), 0.1)
             earlier, V = V, combined(V, 1.0 / half, -middle / half, None)
             for _ in range(degree - 1):
@@ -88,4 +88,4 @@ def leading_eigenvectors(
                     earlier /= size
                     V /= size
             V = orthonormal(V)
-    return found, np.ascontiguousarray(V[:, ::-1][:, :count], dtype=np.float64)
+    return leading, np.ascontiguousarray(V[:, ::-1][:, :count], dtype=np.float64)

@@ -148,9 +148,9 @@ def _centers(rows: NDArray[np.float32], count: int, rng: np.random.Generator) ->
     for _ in range(CENTER_STEPS):
         cell = nearest_rows(sample, centers, 1).ravel()
         order = np.argsort(cell, kind="stable")
-        held, first = np.unique(cell[order], return_index=True)
+        filled, first = np.unique(cell[order], return_index=True)
         centers = centers.copy()
-        centers[held] = np.add.reduceat(sample[order], first, axis=0) / np.bincount(cell)[held][:, None]
+        centers[filled] = np.add.reduceat(sample[order], first, axis=0) / np.bincount(cell)[filled][:, None]
     return centers
 
 
@@ -176,12 +176,12 @@ def _first_k(scores: Any, k: int) -> Any:
     """Columns of the k largest scores of every row; of equal scores the first. `topk` alone takes any of them."""
     import torch
 
-    values, found = scores.topk(k, dim=1)
+    values, columns = scores.topk(k, dim=1)
     last = values[:, -1:]
     tied = torch.nonzero((scores >= last).sum(dim=1) > k).ravel()
     if len(tied):
-        some, last = scores[tied], last[tied]
+        rows, last = scores[tied], last[tied]
         order = torch.arange(scores.shape[1], 0, -1, device=scores.device, dtype=torch.int32)
-        found[tied] = torch.where(some > last, len(order) + 1, order * (some == last)).topk(k, dim=1).indices
-    found = found.sort(dim=1).values
-    return found.gather(1, scores.gather(1, found).sort(dim=1, descending=True, stable=True).indices)
+        columns[tied] = torch.where(rows > last, len(order) + 1, order * (rows == last)).topk(k, dim=1).indices
+    columns = columns.sort(dim=1).values
+    return columns.gather(1, scores.gather(1, columns).sort(dim=1, descending=True, stable=True).indices)

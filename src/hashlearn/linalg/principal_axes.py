@@ -114,7 +114,7 @@ def top_directions(scatter: FloatArray, count: int, fixed_signs: bool = True) ->
 
 def filled_up(directions: FloatArray, count: int, rng: np.random.Generator) -> FloatArray:
     """At least ``count`` columns: random directions follow if there are fewer."""
-    n_features, found = directions.shape
-    if found >= count:
+    n_features, n_columns = directions.shape
+    if n_columns >= count:
         return directions
-    return np.hstack([directions, rng.standard_normal((n_features, count - found))])
+    return np.hstack([directions, rng.standard_normal((n_features, count - n_columns))])
