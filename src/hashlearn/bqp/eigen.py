@@ -221,18 +221,13 @@ def gmres(
     size = float(np.linalg.norm(right))
     if size == 0.0:
         return np.zeros_like(right)
-    basis = np.empty((max_steps + 1, right.size))
-    H = np.zeros((max_steps + 1, max_steps))
+    basis, H = np.empty((max_steps + 1, right.size)), np.zeros((max_steps + 1, max_steps))
     basis[0] = right / size
-    target = np.zeros(max_steps + 1)
-    target[0] = size
-    weights: FloatArray = np.zeros(0)
+    target = size * np.eye(1, max_steps + 1)[0]
     for step in range(1, max_steps + 1):
-        direction = basis[step - 1] if precondition is None else precondition(basis[step - 1])
-        new = product(direction)
+        new = product(basis[step - 1] if precondition is None else precondition(basis[step - 1]))
         H[:step, step - 1] = orthogonalize(new, basis[:step])
-        length = float(np.linalg.norm(new))
-        H[step, step - 1] = length
+        H[step, step - 1] = length = float(np.linalg.norm(new))
         exhausted = length <= 1e-14 * float(np.linalg.norm(H[: step + 1, step - 1]))
         if step % RESIDUAL_EVERY == 0 or step == max_steps or exhausted:
             small = H[: step + 1, :step]

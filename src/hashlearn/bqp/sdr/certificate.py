@@ -38,7 +38,7 @@ WEAKER = (4.0, 32.0, 256.0, 2048.0)  # gaps to try if the gap that is enough fai
 # The test of `chebyshev_test` may lose this share of the gap that is allowed, and never has to lose less than this.
 LOSS_SHARE, LEAST_LOSS = 0.6, 1e-7
 LANCZOS_STEPS, LANCZOS_CHECK = 160, 20  # to expect a bound, and to look how well it is known
-FACTORIZATION_RATE = 2.5e9  # operations a second of a slow core, of which a few factorizations take n³/3 each
+FACTORIZATION_RATE = 5e9  # n³ over this: seconds of a few factorizations of n³/3 operations on one core
 
 
 class Certificate(NamedTuple):
@@ -63,6 +63,7 @@ def low_rank_bound(
     and ``value`` are tried by bisection. If ``enough`` fails and ``with_direction`` is False, a few weaker bounds are
     tried instead of computing the eigenvalue.
 
+    >>> from hashlearn.bqp import LowRank
     >>> A = LowRank([[1.0], [1.0]], [-1.0])
     >>> float(round(low_rank_bound(A.rows.proof_gram(np.array([2.0, 2.0])), A.weights).bound, 9))
     -4.0
