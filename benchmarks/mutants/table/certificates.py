@@ -138,7 +138,7 @@ MUTANTS = [
     Mutant(
         "enumeration forgets that it rounds entries to integers",
         "bqp/methods/exact.py",
-        " - A.n * A.n\n",
+        " - np.count_nonzero(scaled != N)\n",
         "\n",
         EXACT,
     ),

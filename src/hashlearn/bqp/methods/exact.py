@@ -96,9 +96,10 @@ def enumerate_signs(
     # Entries are rounded to integers so large that all rounding together is far below that of the entries themselves.
     array = A.toarray()
     exponent = math.frexp(float(np.abs(array).sum()))[1] - WORD + 1
-    N = np.rint(np.ldexp(array, -exponent)).astype(np.int64)
+    scaled = np.ldexp(array, -exponent)
+    N = np.rint(scaled).astype(np.int64)
     x = _best_signs(N[None], between)
-    least = int(x.astype(np.int64) @ N @ x.astype(np.int64)) - A.n * A.n
+    least = int(x.astype(np.int64) @ N @ x.astype(np.int64)) - np.count_nonzero(scaled != N)
     return x, float_at_most(Fraction(2) ** exponent * least - Fraction(A.entry_error()))
 
 
