@@ -138,7 +138,7 @@ MUTANTS = [
     Mutant(
         "enumeration forgets that it rounds entries to integers",
         "bqp/methods/exact.py",
-        " - np.count_nonzero(scaled != N)\n",
+        " - int((scaled != N).sum())\n",
         "\n",
         EXACT,
     ),

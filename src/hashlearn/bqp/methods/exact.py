@@ -99,7 +99,7 @@ def enumerate_signs(
     scaled = np.ldexp(array, -exponent)
     N = np.rint(scaled).astype(np.int64)
     x = _best_signs(N[None], between)
-    least = int(x.astype(np.int64) @ N @ x.astype(np.int64)) - np.count_nonzero(scaled != N)
+    least = int(x.astype(np.int64) @ N @ x.astype(np.int64)) - int((scaled != N).sum())
     return x, float_at_most(Fraction(2) ** exponent * least - Fraction(A.entry_error()))
 
 
