@@ -11,6 +11,7 @@ t = Pᵀx and never forms A. Rows of a low-rank P may begin with codes: int8 sig
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -40,10 +41,14 @@ class Descent:
     def __init__(self, A: Operator) -> None:
         self.A = A
         self._kernel: Any = _flip_dense if A.is_dense else _flip_structured
-        parts = (A.array,) if A.is_dense else (*A.csr(), A.P, A.weights)
-        self._parts = *parts, thresholds(A)
-        width = A.n if A.is_dense else len(parts[0]) // A.n + A.rank
+        width = A.n if A.is_dense else A.rank + (0 if A.sparse is None else A.sparse.nnz // A.n)
         self._rows_per_piece = max(1, PIECE // (2 * width + 1))
+
+    @cached_property
+    def _parts(self) -> tuple[Any, ...]:
+        """What the kernel reads. Rows on a device have a descent of their own, and never need it."""
+        A = self.A
+        return *((A.array,) if A.is_dense else (*A.csr(), A.P, A.weights)), thresholds(A)
 
     def descend(self, x: FloatArray, max_passes: int = MAX_PASSES, between: Between | None = None) -> FloatArray:
         """Pass until no flip helps: a 1-flip local optimum, never worse than the signs x."""
@@ -91,12 +96,10 @@ class Descent:
 
 
 def thresholds(A: Operator) -> FloatArray:
-    """a_ii + 1e-12 Σ_j |a_ij|, what x_i (Ax)_i must exceed for a flip. Rows on a device have their own rule.
+    """a_ii + 1e-12 Σ_j |a_ij|, what x_i (Ax)_i must exceed for a flip.
 
     A low-rank part counts by |a_ij| ≤ s_i s_j with s_i² = Σ_k |w_k| p_ik².
     """
-    if not A.rows.on_host:
-        return A.diagonal()
     if A.rank == 0:
         return A.diagonal() + ROUNDING * A.magnitudes()
     limits = low_rank_thresholds(A.P, A.weights)
