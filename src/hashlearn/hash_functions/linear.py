@@ -66,7 +66,7 @@ def usable_scale(scale: float, dtype: np.dtype[Any]) -> float:
     return scale if scale > 1e8 * float(np.finfo(dtype).tiny) else 0.0
 
 
-def typical_norm(X: Rows) -> float:
+def positive_norm(X: Rows) -> float:
     """The root of the mean squared row norm; 1 if X is zero. Dividing by it makes C mean the same for any units."""
     entries = X.data if sp.issparse(X) else X
     largest = largest_entry(entries)
@@ -108,7 +108,7 @@ class LinearSVM(HashFunction):
         dual = X.shape[0] < X.shape[1]
         seed = int(data.rng.integers(2**31 - 1))
         svc = LinearSVC(C=self.C, dual=dual, max_iter=self.max_iter, random_state=seed)
-        scale = typical_norm(X)
+        scale = positive_norm(X)
         scaled = X / X.dtype.type(scale)
 
         def fit_one(y: NDArray[np.int8]) -> tuple[NDArray[Any], float]:

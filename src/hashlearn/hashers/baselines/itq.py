@@ -16,7 +16,7 @@ from hashlearn.core.arrays import FloatArray
 from hashlearn.core.checks import generator
 from hashlearn.core.labels import label_indicators
 from hashlearn.core.threads import one_blas_thread, sum_row_blocks
-from hashlearn.hash_functions.linear import linear_functions, typical_norm
+from hashlearn.hash_functions.linear import linear_functions, positive_norm
 from hashlearn.hashers.base import BaseHasher
 from hashlearn.linalg.gram import column_means
 from hashlearn.linalg.principal_axes import principal_axes, with_fixed_signs
@@ -126,7 +126,7 @@ class ITQCCA(BaseHasher):
         rng = generator(self.random_state)
         with one_blas_thread():
             mean = column_means(X)
-            regularization = (self.regularization * (typical_norm(X) ** 2 or 1.0), self.regularization)
+            regularization = (self.regularization * (positive_norm(X) ** 2 or 1.0), self.regularization)
             directions, correlations = canonical_directions(X, mean, label_indicators(labels), regularization)
             weights = _pad(directions * correlations, self.n_bits)
             V = np.concatenate([(X[a : a + ROWS] - mean) @ weights for a in range(0, len(X), ROWS)])
