@@ -92,6 +92,7 @@ class ITQCCA(BaseHasher):
 
     Attributes
     ----------
+    codes_ : int8 ±1 (n_samples, n_bits), codes of the training samples
     hash_functions_ : the fitted functions
 
     Deviations
@@ -132,6 +133,7 @@ class ITQCCA(BaseHasher):
             V = np.concatenate([(X[a : a + ROWS] - mean) @ weights for a in range(0, len(X), ROWS)])
             R, _ = itq_rotation(V, random_rotation(self.n_bits, rng), self.n_iter)
             weights = weights @ R
+            self.codes_ = np.where(V @ R >= 0.0, 1, -1).astype(np.int8)
         title = f"ITQ-CCA, {min(self.n_bits, len(correlations))} canonical directions"
         self.hash_functions_ = linear_functions(weights, mean, title)
         return self

@@ -33,7 +33,7 @@ from hashlearn.linalg.principal_axes import principal_axes
 MOST_BITS_PER_SUBSPACE = 10  # 1,024 codewords
 NEGLIGIBLE = 1e-10  # a variance this much smaller than the largest is rounding
 UPDATES = 10  # majorization steps for codewords between two assignments; each lowers the error
-SETTLED = 1e-3  # stop if no sample changed its cell and codewords moved by at most this, relatively
+SETTLED = 2e-3  # stop if no sample changed its cell and codewords moved by at most this, relatively
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
