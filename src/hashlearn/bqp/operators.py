@@ -178,7 +178,7 @@ class Operator(ABC):
 
     def _part_magnitudes(self) -> tuple[float, float]:
         """The total of |S|, and that of |P| |W| |P|ᵀ."""
-        entries = "" if self.sparse is None else f", nonzeros={len(self.sparse.data)}"
+        entries = self._entries
         parts = map_row_blocks(lambda a, b: float(abs(entries[a:b]).sum()), len(entries), math.prod(entries.shape[1:]))
         low_rank = float(np.abs(self.weights) @ self.rows.absolute_sums() ** 2) if self.rank else 0.0
         return sum(parts), low_rank
