@@ -259,7 +259,7 @@ class Operator(ABC):
         return self.__add__(other)
 
     def __repr__(self) -> str:
-        entries = "" if self.sparse is None else f", nonzeros={len(self.sparse.data)}"
+        entries = "" if self.sparse is None else f", nonzeros={len(self._entries)}"
         return f"{type(self).__name__}(n={self.n}{entries}, rank={self.rank})"
 
     # NumPy must leave `array + operator` to us.
