@@ -43,6 +43,7 @@ TARGETS: dict[str, type[Target]] = {
     "neighbors": Neighbors,
     "labels_and_neighbors": LabelsAndNeighbors,
 }
+__all__ += sorted({kind.__name__ for kind in TARGETS.values()} - {*__all__})  # also those that the list does not name
 
 # Names that mean labels if y is given, and this target otherwise.
 AUTOMATIC: dict[str, type[Target]] = {"auto": Neighbors, "paper": ThresholdedDistance}
