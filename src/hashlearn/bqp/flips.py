@@ -108,7 +108,7 @@ def thresholds(A: Operator) -> FloatArray:
     return limits
 
 
-def low_rank_thresholds(P: FloatArray, weights: FloatArray, diagonal: float = 0.0) -> FloatArray:
+def low_rank_thresholds(P: NDArray[Any], weights: FloatArray, diagonal: float = 0.0) -> FloatArray:
     """`thresholds` of P diag(weights) Pᵀ, whose rows also hold codes that add ``diagonal`` ≥ 0 to every a_ii."""
     both = np.column_stack([weights, np.abs(weights)])
     sums = np.concatenate(map_row_blocks(lambda a, b: np.square(P[a:b]) @ both, len(P), P.shape[1])) + diagonal

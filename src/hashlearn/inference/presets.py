@@ -6,7 +6,7 @@ inference a bit is one of many and starts from what it was, so less work does as
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, is_dataclass, replace
+from dataclasses import Field, dataclass, fields, is_dataclass, replace
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -116,7 +116,8 @@ def described(solver: bqp.Solver | Passes, max_passes: int = MAX_PASSES, rows: s
             return f"single flips, all rows, {flips}"
         return described(on_sample, rows=f"on up to {SAMPLED_ROWS:,} sampled rows, extended to all rows, {flips}")
     parts = [solver.name]
-    for parameter in fields(solver) if is_dataclass(solver) else ():
+    parameters: tuple[Field[Any], ...] = fields(solver) if is_dataclass(solver) else ()
+    for parameter in parameters:
         value, name = getattr(solver, parameter.name), parameter.name.replace("_", " ")
         if np.ndim(value):
             parts.append(f"{name} given")

@@ -81,7 +81,7 @@ class _Solve:
         """Rounds of steps and certificates."""
         A, tolerance, steps = self.A, self.tolerance, self.steps
         # Where P has few columns, V needs few. Random regular graphs need about n^⅓ for a gap of 1e-4, grids fewer.
-        width = min(rank if A.rank else max(rank, 8 * int(np.ceil(A.n ** (1.0 / 3.0) / 8.0))), A.n)
+        width = min(rank if A.rank else max(2 * rank, 8 * int(np.ceil(A.n ** (1.0 / 3.0) / 8.0))), A.n)
         single = A.is_sparse and A.n * width > SINGLE_PRECISION_NUMBERS
         V = unit_rows(normals(A, self.rng, width, single))
         steps.start(V)

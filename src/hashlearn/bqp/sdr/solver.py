@@ -140,7 +140,7 @@ class SemidefiniteRelaxation(Solver):
             _polish(A, draws.draw(some.standard_normal((V.shape[1], EARLY_DRAWS))), self.max_flip_passes, state)
 
         early = self.polish > 0 and (state.seconds_left < np.inf or A.n >= EARLY_ROWS)
-        return relax_general(A, tolerance, 2 * self.rank, rng, state, on_the_way if early else None)
+        return relax_general(A, tolerance, self.rank, rng, state, on_the_way if early else None)
 
     def _round(self, relaxation: Relaxation, state: SolveState, rng: np.random.Generator, x0: Array | None) -> None:
         """The draws; the best of each group is proposed at once, as time may be short. Then flips from the best."""
