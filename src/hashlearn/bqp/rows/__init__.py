@@ -96,6 +96,10 @@ class Rows(ABC):
         """PᵀV for a block of rows and a V with few columns, added in float64."""
 
     @abstractmethod
+    def dots(self, U: Array, V: Array) -> Array:
+        """The inner products of the rows of U with those of V."""
+
+    @abstractmethod
     def norms(self, V: Array) -> Array:
         """The norms of the rows of V."""
 
@@ -233,16 +237,16 @@ class Linearized:
     def __init__(self, rows: Rows, B: FloatArray) -> None:
         self._rows = rows
         self._V, self._norms = rows.all_unit_rows(B)
+        self._factors = -1.0 / self._norms.clip(float(rows.xp.finfo(self._norms.dtype).tiny))[:, None]
 
     def change(self, dB: FloatArray) -> FloatArray:
         """Its derivative in the direction dB: Σ_i p_i dv_iᵀ with dv_i = −(I − v_i v_iᵀ)(p_iᵀ dB)/‖g_i‖."""
         rows, small = self._rows, self._rows.from_numpy(dB)
-        divisor = -self._norms.clip(float(rows.xp.finfo(self._norms.dtype).tiny))[:, None]
 
         def block(index: slice, P: Any) -> Any:
             G, V = rows.thin_product(P, small), self._V[index]
-            G -= (G * V).sum(axis=1)[:, None] * V
-            G /= divisor[index]
+            G -= rows.dots(G, V)[:, None] * V
+            G *= self._factors[index]
             return rows.transposed_product(P, G)
 
         return rows.total(block)

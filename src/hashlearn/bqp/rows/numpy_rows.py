@@ -42,8 +42,11 @@ class NumpyRows(Rows):
     def transposed_product(self, P: FloatArray, V: FloatArray) -> FloatArray:
         return P.T @ V
 
+    def dots(self, U: FloatArray, V: FloatArray) -> FloatArray:
+        return np.einsum("ij,ij->i", U, V)
+
     def norms(self, V: FloatArray) -> FloatArray:
-        return np.sqrt(np.einsum("ij,ij->i", V, V))
+        return np.sqrt(self.dots(V, V))
 
     def divided_gram(self, divisor: FloatArray | None) -> FloatArray:
         return gram(self.P, divisor, width=self.rank)

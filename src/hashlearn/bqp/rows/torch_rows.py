@@ -64,6 +64,9 @@ class TorchRows(Rows):
     def transposed_product(self, P: Tensor, V: Tensor) -> Tensor:
         return transposed_product(P, V)
 
+    def dots(self, U: Tensor, V: Tensor) -> Tensor:
+        return (U * V).sum(dim=1)
+
     def norms(self, V: Tensor) -> Tensor:
         return torch.linalg.vector_norm(V, dim=1)
 
