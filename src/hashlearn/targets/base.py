@@ -24,6 +24,8 @@ from hashlearn.linalg.unit_rows import scale_to_unit, typical_norm
 class Groups:
     """Rows that a target does not tell apart, so that they may share a codeword.
 
+    Attributes
+    ----------
     member : the group of each row, 0 to K − 1
     similarity : Y between the groups, K × K. On the diagonal Y between two rows of a group: 1, or −1 for a row that is
         alone because it repels its like
