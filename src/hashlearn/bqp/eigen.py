@@ -96,8 +96,8 @@ def _from_gram(A: Operator, rng: np.random.Generator, check_time: CheckTime) -> 
     inverse = np.divide(1.0, norms, out=np.zeros_like(norms), where=norms > 0.0)
     weights = A.weights * norms * norms
     S, Q = scipy.linalg.eigh(G * inverse[:, None] * inverse)
-    kept = 1e-13 * S[-1] < S
-    S, Q = S[kept], Q[:, kept]
+    positive = 1e-13 * S[-1] < S
+    S, Q = S[positive], Q[:, positive]
     R = np.sqrt(S)[:, None] * Q.T
     small = (R * weights) @ R.T
     value, y = scipy.linalg.eigh(0.5 * (small + small.T), subset_by_index=[0, 0])

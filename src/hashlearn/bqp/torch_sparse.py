@@ -165,9 +165,9 @@ def _colors(rows: Tensor, columns: Tensor, n: int) -> Tensor:
             priority = torch.rand(n, generator=generator, device=rows.device, dtype=torch.float64)
             priority = torch.where(candidates, priority + 1e-3, 0.0)
             largest = torch.zeros_like(priority).scatter_reduce_(0, rows, priority[columns], "amax")
-            chosen = candidates & (priority > largest)
-            near = torch.zeros(n, device=rows.device).scatter_reduce_(0, rows, chosen[columns].float(), "amax") > 0
-            colors[chosen] = color
-            candidates = candidates & ~chosen & ~near
+            maxima = candidates & (priority > largest)
+            near = torch.zeros(n, device=rows.device).scatter_reduce_(0, rows, maxima[columns].float(), "amax") > 0
+            colors[maxima] = color
+            candidates = candidates & ~maxima & ~near
         color += 1
     return colors

@@ -161,11 +161,11 @@ def _from_frame(X: Any, name: str) -> Any:
         return X
     if len(types) > 1:
         others = [repr(label) for label, _ in types if label not in vectors]
-        beside = f", beside {', '.join(others[:3])}{', …' if len(others) > 3 else ''}" if others else ""
+        suffix = f", beside {', '.join(others[:3])}{', …' if len(others) > 3 else ''}" if others else ""
         what, choice = f"a column of vectors, {vectors[0]!r}", "pass the vectors alone"
         if len(vectors) > 1:
             what, choice = f"columns of vectors, {' and '.join(map(repr, vectors))}", "pass one of them"
-        raise ValueError(f"{name} has {what}{beside}; {choice}: {name} = {name}[{vectors[0]!r}]")
+        raise ValueError(f"{name} has {what}{suffix}; {choice}: {name} = {name}[{vectors[0]!r}]")
     values = np.asarray(X if vectors[0] is None else X[vectors[0]])
     return values if values.ndim == 2 else _stacked(values, name)
 

@@ -141,7 +141,7 @@ class LinearRidge(HashFunction):
         positive(self.alpha, "alpha")
 
     def require_rows(self, X: Rows) -> None:
-        """Refuse sparse rows of so many columns that the scatter takes more than `LARGEST_DENSE_FORM` bytes."""
+        """Refuse sparse rows if the scatter, columns × columns, would take more than `LARGEST_DENSE_FORM` bytes."""
         size = FLOAT64_BYTES * X.shape[1] ** 2
         if sp.issparse(X) and size > LARGEST_DENSE_FORM:
             raise ValueError(

@@ -51,7 +51,7 @@ def spread_codewords(words: FloatArray, groups: Groups, rng: np.random.Generator
     K, n_bits = words.shape
     distances = 0.5 * (n_bits - words @ words.T)
     is_far = distances[groups.similarity < 0.0].min(initial=n_bits) >= FAR_ENOUGH
-    if is_far or len(groups.member) < 2 * K:  # most groups are single rows, and near pairs of rows do no harm
+    if is_far or len(groups.member) < 2 * K:  # most groups are single rows, whose codes may be near
         return words
     flips = int(min(FLIPS_PER_ENTRY * K * n_bits, MOST_SPREAD_WORK / K / SPREAD_RESTARTS))
 

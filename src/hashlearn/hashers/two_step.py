@@ -167,7 +167,8 @@ class TwoStepHasher(BitPredictor):
         Y = build_target(target, X, labels, rng)
         # Without a low-rank factor inference is NumPy's, and so is its start.
         rows = to_numpy(X) if is_tensor(X) and Y.rows.on_host else X
-        # Codes that are equal within groups would leave single rows no reason to move, so they start from features.
+        # With groups, "auto" starts from the features. Codes of the target are equal within a group, and rows that
+        # start equal stay equal.
         start = start_codes(self.init, rows, self.n_bits, rng, Y if groups is None else None)
         codes, self.inference_report_ = infer_codes(Y, start, monotone=self.monotone, groups=groups, **options)
         codes = to_numpy(codes)

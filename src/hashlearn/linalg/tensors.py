@@ -131,9 +131,9 @@ def checked_signs(x: Any, shape: tuple[int, ...], like: Tensor, name: str) -> Te
         raise TypeError(f"{name} must be a tensor on {like.device} as P is, got {type(x).__name__}")
     if x.device != like.device:
         raise ValueError(f"{name} is on {x.device}, but P is on {like.device}; move one of them")
-    if any(want not in (-1, got) for want, got in zip(shape, x.shape, strict=False)) or x.dim() != len(shape):
-        wanted = ", ".join("any" if want == -1 else str(want) for want in shape)
-        raise ValueError(f"{name} must have shape ({wanted}), got {tuple(x.shape)}")
+    if any(size not in (-1, got) for size, got in zip(shape, x.shape, strict=False)) or x.dim() != len(shape):
+        expected = ", ".join("any" if size == -1 else str(size) for size in shape)
+        raise ValueError(f"{name} must have shape ({expected}), got {tuple(x.shape)}")
     signs = x.detach().to(like.dtype, copy=True)
     if not bool((signs.abs() == 1.0).all()):
         raise ValueError(f"{name} must hold only -1 and +1")

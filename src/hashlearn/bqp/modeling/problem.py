@@ -227,7 +227,8 @@ class Problem:
         # `solve` takes the integers of a rounded A from the weights.
         make = ExactForm.of_floats(A).make if is_exact else partial(_integer_entries, self, exponent, sign)
         rounding = 0.0
-        if not is_exact:  # in the constant and in A, whose entries sum at most so many weights as a variable has terms
+        if not is_exact:
+            # The constant and the entries of A are rounded. An entry of A sums at most ``terms`` weights.
             terms = int(np.bincount(np.append(self.i, self.j)).max())
             # Halves of the smallest floats are rounded too, by less than the last summand.
             rounding = 4.0 * EPS * (terms + 5) * float(np.abs(self.w).sum()) + len(self.w) * 5e-324
