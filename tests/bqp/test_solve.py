@@ -114,6 +114,19 @@ def test_bad_arguments_are_named(arguments, message):
         bqp.solve(np.ones((3, 3)) - np.eye(3), **arguments)
 
 
+def test_a_solver_that_is_no_dataclass_has_no_max_iter():
+    class Ones(bqp.Solver):
+        name = "ones"
+
+        def solve(self, A, state, rng, x0):
+            state.propose(np.ones(A.n))
+            return bqp.Status.CONVERGED
+
+    assert bqp.solve(-np.ones((30, 30)), Ones()).value == -900.0
+    with pytest.raises(ValueError, match="'ones' has no iterations to limit"):
+        bqp.solve(-np.ones((30, 30)), Ones(), max_iter=3)
+
+
 def test_a_class_instead_of_a_solver_is_refused():
     with pytest.raises(TypeError, match="method must be a name or a solver object"):
         bqp.solve(np.eye(3), bqp.Spectral)

@@ -51,6 +51,14 @@ def test_codewords_that_are_far_apart_stay():
     assert spread_codewords(words, TEN_CLASSES, RNG(0)) is words
 
 
+def test_groups_that_are_mostly_single_rows_stay():
+    groups = Labels().groups(None, np.r_[np.arange(12), np.arange(4)], RNG(0))
+    words = np.ones((12, 8))
+    np.testing.assert_array_equal(spread_codewords(words, groups, RNG(0)), words)
+    of_classes = Labels().groups(None, np.repeat(np.arange(12), 2), RNG(0))
+    assert (spread_codewords(words, of_classes, RNG(0)) != words).any()
+
+
 def test_label_sets_that_share_a_label_may_have_near_codewords():
     groups = SharedLabels().groups(None, np.array([[0, 1], [1, 0], [1, 1]]), RNG(0))
     words = np.ones((3, 16))

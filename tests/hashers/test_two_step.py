@@ -125,6 +125,14 @@ def test_every_solver_learns_digits(solver):
     assert objectives == sorted(objectives, reverse=True)
 
 
+def test_a_solver_of_all_rows_starts_from_the_features_and_classes_agree_in_the_end():
+    automatic, from_pca = fitted(6, solver="spectral"), fitted(6, solver="spectral", init="pca")
+    np.testing.assert_array_equal(automatic.codes_, from_pca.codes_)
+    report = automatic.inference_report_
+    assert report.final_objective < report.objectives[-1]  # of rows of a class that differed
+    assert all(np.ptp(automatic.codes_[Y[TRAIN] == label], axis=0).max() == 0 for label in range(10))
+
+
 def test_thresholded_target_object_and_pairs():
     assert fitted(8, y=None, target=targets.ThresholdedDistance(0.05), hash_function="linear_svm").codes_.any()
     pairs = targets.Pairs(similar=[(0, 1), (2, 3)], dissimilar=[(0, 2)])

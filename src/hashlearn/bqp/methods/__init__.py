@@ -54,6 +54,6 @@ def configured(method: str | Solver, max_iter: int | None = None, argument: str 
         return solver
     if isinstance(max_iter, bool) or not isinstance(max_iter, int | np.integer) or max_iter < 1:
         raise ValueError(f"max_iter must be a positive integer or None, got {max_iter!r}")
-    if not any(f.name == "max_iter" for f in dataclasses.fields(solver)):  # type: ignore[arg-type]
+    if not dataclasses.is_dataclass(solver) or not hasattr(solver, "max_iter"):
         raise ValueError(f"method {solver.name!r} has no iterations to limit; leave max_iter out, use time_limit")
-    return dataclasses.replace(solver, max_iter=int(max_iter))  # type: ignore[type-var]
+    return dataclasses.replace(solver, max_iter=int(max_iter))
