@@ -179,7 +179,7 @@ def killed_fit(client, files, settings, expected) -> dict[str, object]:
 
 def in_memory(files, settings, expected) -> dict[str, object]:
     from hashlearn import distributed
-    from hashlearn.streams import open_rows
+    from hashlearn.files import open_rows
 
     parts = [open_rows(file).read() for file in files]
     step = settings["chunk_rows"]

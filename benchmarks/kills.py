@@ -33,8 +33,8 @@ from tqdm import tqdm
 
 from hashlearn import distributed, load
 from hashlearn.cli import main as hashlearn
+from hashlearn.files import read_codes
 from hashlearn.hashers import LSH
-from hashlearn.streams import read_codes
 
 MTIME = 1_000_000_000
 BITS = 64

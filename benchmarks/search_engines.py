@@ -29,6 +29,7 @@ from hashlearn.bits import hamming_distances
 from hashlearn.core.threads import n_threads
 from hashlearn.hashers import LSH
 from hashlearn.search import HammingIndex, SearchResult
+from hashlearn.search.about import About
 from hashlearn.search.stores import STORES, DuckDBStore, LanceStore, PostgresStore, SqliteVecStore, UsearchStore
 
 NOISE = 2.0  # beside grey levels of 0 … 16
@@ -95,16 +96,18 @@ def ways(codes: np.ndarray, n_bits: int, folder: Path, url: str | None) -> Itera
     if installed("faiss"):
         yield from faiss_ways(codes)
     openers: dict[str, Callable[[], Any]] = {
-        "postgres": lambda: PostgresStore.create(url, f"codes_{n_bits}_{time.time_ns()}", n_bits),
-        "sqlite_vec": lambda: SqliteVecStore.create(folder / f"{n_bits}.db", "codes", n_bits),
-        "usearch": lambda: UsearchStore.create(None, n_bits),
-        "duckdb": lambda: DuckDBStore.create(folder / f"{n_bits}.duckdb", "codes", n_bits),
-        "lancedb": lambda: LanceStore.create(folder / "lance", f"codes_{n_bits}", n_bits),
+        "postgres": lambda: PostgresStore.open(url, About(n_bits), table=f"codes_{n_bits}_{time.time_ns()}"),
+        "sqlite_vec": lambda: SqliteVecStore.open(folder / f"{n_bits}.db", About(n_bits), table="codes"),
+        "usearch": lambda: UsearchStore.open(None, About(n_bits)),
+        "duckdb": lambda: DuckDBStore.open(folder / f"{n_bits}.duckdb", About(n_bits), table="codes"),
+        "lancedb": lambda: LanceStore.open(folder / "lance", About(n_bits), table=f"codes_{n_bits}"),
     }
     for name, kind in STORES.items():
         if not installed(*kind.packages) or (name == "postgres" and not url):
             continue
-        with openers.get(name, lambda kind=kind: kind.create(folder / f"{kind.__name__}_{n_bits}", n_bits))() as store:
+        with openers.get(
+            name, lambda kind=kind: kind.open(folder / f"{kind.__name__}_{n_bits}", About(n_bits))
+        )() as store:
             seconds = timed(lambda s=store: s.upsert(codes, ids))
             yield Way(name, True, seconds, store.search)
             if isinstance(store, SqliteVecStore | DuckDBStore):  # they only scan

@@ -27,8 +27,8 @@ import numpy as np
 
 from benchmarks.claims.recording import Table, add_option
 from benchmarks.search_engines import installed, packaged_server, timed
+from hashlearn.search.arrow import ids_to_arrow, to_arrow
 from hashlearn.search.stores import STORES, export_codes
-from hashlearn.search.stores.arrow import ids_to_arrow, to_arrow
 from hashlearn.search.stores.base import Batch
 from hashlearn.search.stores.postgres import copying
 from hashlearn.search.stores.postgres.tables import NEW_IDS
@@ -87,9 +87,9 @@ def measured(
     """Median seconds of `export_codes` and of the store's own way."""
     ours, own = [], []
     for number in range(repeats):
-        place = (url, f"ours_{kind}_{number}") if name == "postgres" else (folder / f"ours_{name}_{kind}_{number}",)
-        more = ("codes",) if name in ("sqlite_vec", "duckdb", "lancedb") else ()
-        ours.append(timed(lambda place=place, more=more: export_codes(path, name, *place, *more)))
+        place = url if name == "postgres" else folder / f"ours_{name}_{kind}_{number}"
+        more = {"table": f"ours_{kind}_{number}"} if name == "postgres" else {}
+        ours.append(timed(lambda place=place, more=more: export_codes(path, name, place, **more)))
         with ExitStack() as stack:
             work = OWN[name](stack, kind, batch, folder / f"own_{name}_{kind}_{number}", url)
             own.append(timed(work))

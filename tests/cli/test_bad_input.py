@@ -238,7 +238,7 @@ def test_what_cannot_be_done_here_is_exit_code_1(folder: Path, monkeypatch: pyte
         (ImportError("reading needs pyarrow: pip install 'hashlearn[parquet]'"), "pip install 'hashlearn[parquet]'"),
     ):
         with monkeypatch.context() as patch:
-            patch.setattr("hashlearn.streams.encode_file", fail(error))
+            patch.setattr("hashlearn.files.encode_file", fail(error))
             refused(*encode, words=words, code=1)
     assert invoke(*encode).exit_code == 0
     with monkeypatch.context() as patch:  # a command without the option does not name it

@@ -10,6 +10,7 @@ import pytest
 
 from hashlearn import load
 from hashlearn.hashers import LSH
+from hashlearn.search.about import About
 from hashlearn.search.stores import STORES, PostgresStore
 from hashlearn.search.stores.postgres.session import shown_address
 from tests.cli.files import N, X, answer, invoke, refused
@@ -40,9 +41,8 @@ def place_of(name: str, folder: Path) -> tuple[list[str], list[Any]]:
     engine(*STORES[name].packages)
     if name == "postgres":
         table = f"t_{abs(hash(str(folder)))}"
-        return ["--url", server.start(), "--table", table], [server.start(), table]
-    alone = name in ("usearch", "faiss")
-    return ["--path", FILES[name]], [FILES[name], *([] if alone else ["codes"])]
+        return ["--url", server.start(), "--table", table], [server.start(), {"table": table}]
+    return ["--path", FILES[name]], [FILES[name], {}]
 
 
 @pytest.mark.parametrize("name", [*FILES, "postgres"])
@@ -54,7 +54,7 @@ def test_a_store_is_filled_in_one_command(codes: Path, name: str) -> None:
         said = invoke("export", "codes.parquet", "--to", name, *options, "--batch-rows", 70)
         assert said.exit_code == 0, said.output
         assert ("left out: lang" in said.stderr) is not has_fields
-    with STORES[name].create(*place, 12) as store:
+    with STORES[name].open(place[0], About(12), **place[1]) as store:
         assert (store.count(), store.id_type) == (N, "string")
         assert store.search(hasher.encode(X[:N]), 1).distances.max() == 0
         if has_fields:
@@ -67,7 +67,7 @@ def test_a_store_is_filled_in_one_command(codes: Path, name: str) -> None:
     LSH(n_bits=12, random_state=1).fit(X[:N]).save("other")
     answer("encode", "other", "docs.parquet", "-o", "other.parquet", "--keep", "lang")
     refused("export", "other.parquet", "--to", name, *options, words="has codes of model")
-    with STORES[name].create(*place, 12) as store:
+    with STORES[name].open(place[0], About(12), **place[1]) as store:
         assert store.count() == N
         if has_fields:  # the second half has the codes of the first
             found = store.search(hasher.encode(X[: N // 2]), N, where=IDS[N // 2 :])
@@ -146,7 +146,7 @@ def test_no_error_shows_a_password(codes: Path, url: str) -> None:
         assert len(said.stderr.splitlines()) == 1
         assert SECRET not in said.stderr
     with pytest.raises((ConnectionError, ValueError)) as refused_by_store:
-        PostgresStore.create(url, "codes", 12)
+        PostgresStore.open(url, About(12), table="codes")
     assert SECRET not in str(refused_by_store.value)
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from hashlearn import load, persistence
+from hashlearn.files import read_codes
 from hashlearn.hashers import HASHERS
-from hashlearn.streams import read_codes
 from tests.cli.files import N, X, Y, answer, invoke, write_parquet
 from tests.persistence.models import QUICK
 

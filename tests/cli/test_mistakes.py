@@ -255,7 +255,7 @@ def test_a_mistake_of_ours_is_not_hidden(folder: Path, monkeypatch: pytest.Monke
     def broken(*_: Any, **__: Any) -> None:
         raise AttributeError("ours")
 
-    monkeypatch.setattr("hashlearn.streams.encode_file", broken)
+    monkeypatch.setattr("hashlearn.files.encode_file", broken)
     assert isinstance(invoke("encode", *WORKING["encode"]).exception, AttributeError)
 
 

@@ -20,10 +20,10 @@ from hashlearn.compression.promise import LARGEST_CONFIDENCE, TABLE_SHARE, log_s
 from hashlearn.core import container
 from hashlearn.core.container import read_header
 from hashlearn.core.progress import Progress
+from hashlearn.files import open_rows
 from hashlearn.hashers import LSH
 from hashlearn.persistence import PersistenceError, save
 from hashlearn.persistence.values import fingerprint
-from hashlearn.streams import open_rows
 
 X, Y = load_digits(return_X_y=True)
 QUICK = ["pca_sign", "itq"]

@@ -12,8 +12,8 @@ pytest.importorskip("distributed")
 dask_array = pytest.importorskip("dask.array")
 
 from hashlearn import RankingHasher, distributed, load  # noqa: E402
+from hashlearn.files import read_codes  # noqa: E402
 from hashlearn.hash_functions import KernelRidge  # noqa: E402
-from hashlearn.streams import read_codes  # noqa: E402
 from tests.distributed.data import clustered, write_files  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings(

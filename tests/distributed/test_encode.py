@@ -11,10 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from hashlearn import distributed
+from hashlearn.files import read_codes
+from hashlearn.files.code_files import ORIGIN
 from hashlearn.hashers import LSH
 from hashlearn.persistence import fingerprint
-from hashlearn.streams import read_codes
-from hashlearn.streams.code_files import ORIGIN
+from hashlearn.search.arrow import about_codes
 from tests.distributed.data import clustered, write_files
 
 
@@ -44,7 +45,7 @@ def test_files_of_codes_name_their_model(fitted, tmp_path):
     hasher.save(tmp_path / "model.hashlearn")
     again = distributed.encode(tmp_path / "model.hashlearn", files, tmp_path / "again", n_workers=0)
     assert [file.read_bytes() for file in again.files] == [file.read_bytes() for file in found.files]
-    models = {pq.read_schema(file).metadata[b"hashlearn.model"].decode() for file in found.files}
+    models = {about_codes(pq.read_schema(file)).model for file in found.files}
     assert models == {fingerprint(hasher)}
 
 

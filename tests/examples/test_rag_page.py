@@ -15,6 +15,7 @@ import pytest
 
 from hashlearn import load
 from hashlearn.bits import hamming_distances
+from hashlearn.search.about import About
 from hashlearn.search.stores import PostgresStore
 from tests.cli.files import invoke
 from tests.search import server
@@ -80,5 +81,5 @@ def test_the_page(url: str) -> None:
     for command in commands:
         said = invoke(*shlex.split(command.replace('"$DATABASE_URL"', shlex.quote(url)))[1:])
         assert (said.exit_code, said.stderr) == (0, ""), said.output
-    with PostgresStore.create(url, "codes", 128) as store:
+    with PostgresStore.open(url, About(128), table="codes") as store:
         assert (store.count(), store.count({"lang": "en"}), store.id_type) == (N, N // 3, "string")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hashlearn import RankingHasher, TwoStepHasher, bits, streams
+from hashlearn import RankingHasher, TwoStepHasher, bits, files
 from hashlearn.core.labels import checked_labels
 from hashlearn.hashers import BRE, HASHERS, ITQ, KSH, LSH, BinaryAutoencoder, SpectralHashing
 
@@ -81,7 +81,7 @@ def test_small_numpy_integers_are_taken_as_python_s(name: str, tmp_path: Path) -
     codes = plain.fit(X).encode(X)
     np.testing.assert_array_equal(small.fit(X).encode(X), codes)
     np.save(tmp_path / "x.npy", X)
-    np.testing.assert_array_equal(streams.encode_rows(small, streams.open_rows(tmp_path / "x.npy")), codes)
+    np.testing.assert_array_equal(files.encode_rows(small, files.open_rows(tmp_path / "x.npy")), codes)
     assert type(small.n_bits) is int
     assert -(-small.n_bits // 8) == codes.shape[1]
 

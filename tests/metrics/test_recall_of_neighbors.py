@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from hashlearn import metrics
+from hashlearn.files import open_rows
 from hashlearn.search import HammingIndex, asymmetric_search, rescore
-from hashlearn.streams import open_rows
 
 RNG = np.random.default_rng(0)
 

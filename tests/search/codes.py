@@ -10,6 +10,7 @@ import pytest
 
 from hashlearn.bits import hamming_distances, pack_bits
 from hashlearn.search import HammingIndex
+from hashlearn.search.about import About
 from hashlearn.search.ids import INTEGER, TEXT
 
 
@@ -58,3 +59,9 @@ def engine(*modules: str) -> Any:
         warnings.simplefilter("ignore")
         found = [pytest.importorskip(module, reason=f"{module} is not installed") for module in modules]
     return found[0]
+
+
+def split_settings(n_bits: int, settings: dict[str, Any]) -> tuple[About, dict[str, Any]]:
+    """About, and the options of a store, of settings of both."""
+    of_about = {name: settings[name] for name in ("id_type", "model", "fields") if name in settings}
+    return About(n_bits, **of_about), {name: value for name, value in settings.items() if name not in of_about}

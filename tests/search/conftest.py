@@ -5,26 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from hashlearn.search.stores import STORES, DuckDBStore, LanceStore, PostgresStore, SqliteVecStore, Store
+from hashlearn.search.stores import STORES, PostgresStore, Store
 from tests.search import server
-from tests.search.codes import engine
+from tests.search.codes import engine, split_settings
 
 Opener = Callable[..., Store]
 
-# Each opens a throw-away store in the folder of a test, and the same one if it is called again. A store that the second
-# table does not name is opened by a path.
-OPENERS: dict[str, Callable[..., Store]] = {
-    name: lambda folder, test, *a, kind=kind, **b: kind.create(folder / "store", *a, **b)
-    for name, kind in STORES.items()
-} | {
-    "postgres": lambda folder, test, *a, **b: PostgresStore.create(server.start(), f"t_{abs(hash(test))}", *a, **b),
-    "sqlite_vec": lambda folder, test, *a, **b: SqliteVecStore.create(folder / "a.db", "codes", *a, **b),
-    "lancedb": lambda folder, test, *a, **b: LanceStore.create(folder / "lance", "codes", *a, **b),
-    "duckdb": lambda folder, test, *a, **b: DuckDBStore.create(folder / "a.duckdb", "codes", *a, **b),
-}
+PLACES = {"sqlite_vec": "a.db", "duckdb": "a.duckdb"}
+
+
+def opened(name: str, folder: Path, test: str, n_bits: int, **settings: Any) -> Store:
+    """The store of a test; settings are those of About and of the store."""
+    about, options = split_settings(n_bits, settings)
+    if name == "postgres":
+        return PostgresStore.open(server.start(), about, table=f"t_{abs(hash(test))}", **options)
+    return STORES[name].open(folder / PLACES.get(name, "store"), about, **options)
 
 
 @pytest.fixture(params=STORES)
@@ -33,7 +32,7 @@ def open_store(request: pytest.FixtureRequest, tmp_path: Path) -> Opener:
     engine(*STORES[request.param].packages)
     if request.param == "postgres":
         server.start()  # skips the test if there is no server
-    return partial(OPENERS[request.param], tmp_path, request.node.name)
+    return partial(opened, request.param, tmp_path, request.node.name)
 
 
 @pytest.fixture

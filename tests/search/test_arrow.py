@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hashlearn.search import arrow
+from hashlearn.search.about import About
 from hashlearn.search.ids import TEXT
-from hashlearn.search.stores import arrow
 from tests.search.codes import engine, random_codes, some_ids
 
 WIDTHS = [12, 33, 64, 100]
@@ -61,7 +62,8 @@ def test_arrow_slices_chunks_and_foreign_tables() -> None:
     assert table["code"][0].as_py() == codes[0].tobytes()
     with pytest.raises(ValueError, match="metadata of to_arrow"):
         arrow.from_arrow(table.replace_schema_metadata({}))
-    with pytest.raises(ValueError, match="bit order 'little'"):
-        arrow.from_arrow(table.replace_schema_metadata({"hashlearn.n_bits": "33", "hashlearn.bit_order": "little"}))
-    with pytest.raises(ValueError, match=r"5 byte\(s\)|6 byte\(s\)"):
-        arrow.from_arrow(table.replace_schema_metadata({"hashlearn.n_bits": "41", "hashlearn.bit_order": "big"}))
+    for text in ("", "7", "{}", '{"n_bits": 33}', "[" * 100_000):
+        with pytest.raises(ValueError, match="metadata of to_arrow"):
+            arrow.from_arrow(table.replace_schema_metadata({arrow.ABOUT: text}))
+    with pytest.raises(ValueError, match=r"5 byte\(s\)"):
+        arrow.from_arrow(table.replace_schema_metadata({arrow.ABOUT: About(41).to_json()}))

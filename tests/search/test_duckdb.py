@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from hashlearn.bits import hamming_distances
+from hashlearn.search.about import About
 from hashlearn.search.stores import DuckDBStore, column
 from tests.search.codes import engine, nearest, random_codes
 
@@ -32,7 +33,7 @@ def rows_of(duckdb: Any, path: Path, statement: str, *parameters: Any) -> list[t
 
 def test_the_macro_answers_in_plain_sql(tmp_path: Path, duckdb: Any) -> None:
     path = tmp_path / "a.duckdb"
-    with DuckDBStore.create(path, "codes", 33, fields={"year": int}) as store:
+    with DuckDBStore.open(path, About(33, fields={"year": int}), table="codes") as store:
         store.upsert(CODES, np.arange(200), {"year": np.arange(200) % 3})
     query = CODES[7]
     distances = hamming_distances(query[None], CODES)[0]
@@ -53,7 +54,7 @@ def test_the_macro_answers_in_plain_sql(tmp_path: Path, duckdb: Any) -> None:
 def test_a_macro_of_that_name_is_left_alone(tmp_path: Path, duckdb: Any) -> None:
     path = tmp_path / "a.duckdb"
     rows_of(duckdb, path, "CREATE MACRO hamming_bits(a, b) AS 5")
-    with DuckDBStore.create(path, "codes", 33) as store:
+    with DuckDBStore.open(path, About(33), table="codes") as store:
         store.upsert(CODES, np.arange(200))
         np.testing.assert_array_equal(store.search(CODES[:2], 1).distances, 0)
     assert rows_of(duckdb, path, "SELECT hamming_bits(1, 2)") == [(5,)]
@@ -73,7 +74,7 @@ def test_what_is_not_its_own_is_refused(tmp_path: Path, duckdb: Any, statement: 
     path = tmp_path / "mine.duckdb"
     rows_of(duckdb, path, statement)
     with pytest.raises(ValueError, match='table "codes" is there already and was not made by DuckDBStore'):
-        DuckDBStore.create(path, "codes", 33)
+        DuckDBStore.open(path, About(33), table="codes")
     assert rows_of(duckdb, path, "SELECT count(*) FROM duckdb_functions() WHERE function_name = 'hamming_bits'") == [
         (0,)
     ]
@@ -81,10 +82,10 @@ def test_what_is_not_its_own_is_refused(tmp_path: Path, duckdb: Any, statement: 
 
 def test_columns_that_others_added_stay(tmp_path: Path, duckdb: Any) -> None:
     path = tmp_path / "a.duckdb"
-    with DuckDBStore.create(path, "codes", 33, id_type="string", fields={"lang": str}) as store:
+    with DuckDBStore.open(path, About(33, id_type="string", fields={"lang": str}), table="codes") as store:
         store.upsert(CODES[:2], ["a", "b"], {"lang": ["en", None]})
     rows_of(duckdb, path, "ALTER TABLE codes ADD COLUMN seen TIMESTAMP DEFAULT TIMESTAMP '2026-01-01'")
-    with DuckDBStore.create(path, "CODES", 33) as store:  # DuckDB ignores the case of names
+    with DuckDBStore.open(path, About(33), table="CODES") as store:  # DuckDB ignores the case of names
         assert (store.fields, store.id_type) == ({"lang": "text"}, "string")
         store.upsert(CODES[2:4], ["b", "c"], {"lang": ["de", "fr"]})
         assert store.count(column("lang") == "de") == 1
@@ -93,7 +94,7 @@ def test_columns_that_others_added_stay(tmp_path: Path, duckdb: Any) -> None:
 
 def test_a_file_that_another_process_has_open_is_refused_by_name(tmp_path: Path, duckdb: Any) -> None:
     path = tmp_path / "a.duckdb"
-    with DuckDBStore.create(path, "codes", 33) as store:
+    with DuckDBStore.open(path, About(33), table="codes") as store:
         store.upsert(CODES, np.arange(200))
     pipe = subprocess.PIPE
     with subprocess.Popen([sys.executable, "-c", HOLDER, str(path)], stdin=pipe, stdout=pipe, text=True) as holder:
@@ -102,16 +103,16 @@ def test_a_file_that_another_process_has_open_is_refused_by_name(tmp_path: Path,
         with pytest.raises(
             OSError, match=r"a\.duckdb' is open in another process, and DuckDB lets one at a time; close"
         ):
-            DuckDBStore.create(path, "codes", 33)
+            DuckDBStore.open(path, About(33), table="codes")
         holder.communicate("\n", timeout=60)
-    assert len(DuckDBStore.create(path, "codes", 33)) == 200
+    assert len(DuckDBStore.open(path, About(33), table="codes")) == 200
 
 
 @pytest.mark.parametrize("place", ["junk", "none/a.duckdb", "."])
 def test_what_is_no_database_is_refused_by_name(tmp_path: Path, duckdb: Any, place: str) -> None:
     (tmp_path / "junk").write_bytes(b"my notes" * 1000)
     with pytest.raises(OSError, match=r"database '.*' cannot be opened: "):
-        DuckDBStore.create(tmp_path / place, "codes", 33)
+        DuckDBStore.open(tmp_path / place, About(33), table="codes")
     assert (tmp_path / "junk").read_bytes() == b"my notes" * 1000
 
 
@@ -120,7 +121,7 @@ def test_a_column_of_uuids_takes_and_gives_text(tmp_path: Path, duckdb: Any) -> 
     with duckdb.connect(str(tmp_path / "a.duckdb")) as connection:
         connection.execute("CREATE TABLE codes (id UUID PRIMARY KEY, code BIT NOT NULL)")
         connection.execute("""COMMENT ON TABLE codes IS 'hashlearn {"n_bits": 33, "model": null}'""")
-    with DuckDBStore.create(tmp_path / "a.duckdb", "codes", 33) as store:
+    with DuckDBStore.open(tmp_path / "a.duckdb", About(33), table="codes") as store:
         assert store.id_type == "string"
         store.add(CODES[:40], ids)
         with pytest.raises(ValueError, match=f"ids must be new, but '{ids[0]}' is in"):

@@ -14,9 +14,10 @@ import numpy as np
 import pytest
 
 from hashlearn.search import HammingIndex
+from hashlearn.search.about import About
 from hashlearn.search.ids import ID_TYPES, INTEGER, TEXT, are_found
 from hashlearn.search.stores import FaissHNSW, FaissIVF, FaissStore, faiss_kinds, file_store
-from tests.search.codes import engine, random_codes, some_ids
+from tests.search.codes import engine, random_codes, some_ids, split_settings
 
 KINDS = pytest.mark.parametrize("kind", ["flat", "hnsw", "ivf"])
 ID_KINDS = pytest.mark.parametrize("id_type", ID_TYPES)
@@ -40,7 +41,7 @@ print(json.dumps([type(index).__name__, inner, about["n_bits"], about["model"], 
 
 def write_faiss(path: Path, codes: np.ndarray, ids: list[Any], n_bits: int, **settings: Any) -> None:
     id_type = TEXT if isinstance(ids[0], str) else INTEGER
-    with FaissStore.create(path, n_bits, id_type=id_type, **settings) as store:
+    with FaissStore.open(path, About(n_bits, id_type), **settings) as store:
         store.add(codes, ids)
 
 
@@ -83,13 +84,13 @@ def test_faiss_alone_answers_as_an_index_does(tmp_path: Path) -> None:
 @pytest.mark.parametrize("n", [0, 1, 200])
 def test_files_come_back(tmp_path: Path, kind: str, id_type: str, n: int) -> None:
     codes, ids = random_codes(200, 12)[:n], some_ids(id_type, 200)[:n]
-    with FaissStore.create(tmp_path / "b", 12, kind=kind, id_type=id_type) as store:
+    with FaissStore.open(tmp_path / "b", About(12, id_type=id_type), kind=kind) as store:
         store.add(codes, ids)
-    with FaissStore.create(tmp_path / "b", 12) as store:
+    with FaissStore.open(tmp_path / "b", About(12)) as store:
         assert (len(store), store.id_type, store.kind) == (n, id_type, faiss_kinds.as_kind(kind))
         assert store.index.ids.tolist() == sorted(ids)
         store.upsert(random_codes(200, 12, seed=2), some_ids(id_type, 200))
-    with FaissStore.create(tmp_path / "b", 12, kind=kind, id_type=id_type) as store:
+    with FaissStore.open(tmp_path / "b", About(12, id_type=id_type), kind=kind) as store:
         assert len(store) == 200
     assert [path.name for path in tmp_path.iterdir()] == ["b"]
 
@@ -102,7 +103,7 @@ def test_a_store_answers_exactly_and_approximately(tmp_path: Path, kind: str, id
     index = HammingIndex(64)
     index.add(codes, ids)
     write_faiss(tmp_path / "a", codes, ids, 64, kind=kind)
-    with FaissStore.create(tmp_path / "a", 64) as store:
+    with FaissStore.open(tmp_path / "a", About(64)) as store:
         for where in (None, ids[:40], ids[:3]):
             found, expected = store.search(queries, 7, where=where), index.search(queries, 7, where=where)
             np.testing.assert_array_equal(found.indices, expected.indices)
@@ -125,10 +126,10 @@ def test_a_store_answers_exactly_and_approximately(tmp_path: Path, kind: str, id
 
 def test_settings_and_model_stay_with_the_file(tmp_path: Path) -> None:
     path, codes = tmp_path / "a", random_codes(50, 12)
-    with FaissStore.create(path, 12, kind=FaissHNSW(n_links=7), model="a" * 64) as store:
+    with FaissStore.open(path, About(12, model="a" * 64), kind=FaissHNSW(n_links=7)) as store:
         store.add(codes, range(50))
     for kind in (None, "hnsw", FaissHNSW(n_links=7)):
-        with FaissStore.create(path, 12, kind=kind) as store:
+        with FaissStore.open(path, About(12), kind=kind) as store:
             assert (store.kind, store.model) == (FaissHNSW(n_links=7), "a" * 64)
     wrong: list[tuple[int, dict[str, Any], str]] = [
         (12, {"kind": "flat"}, r"is there already, as FaissHNSW\(.*\) and not FaissFlat"),
@@ -141,9 +142,10 @@ def test_settings_and_model_stay_with_the_file(tmp_path: Path) -> None:
     ]
     before = path.read_bytes()
     for n_bits, settings, words in wrong:
+        about, options = split_settings(n_bits, settings)
         with pytest.raises(ValueError, match=words):
-            FaissStore.create(path, n_bits, **settings)
-    with FaissStore.create(path, 12) as store, pytest.raises(ValueError, match="give the ids that may be found"):
+            FaissStore.open(path, about, **options)
+    with FaissStore.open(path, About(12)) as store, pytest.raises(ValueError, match="give the ids that may be found"):
         store.search(codes, 1, where={"lang": "en"})
     assert path.read_bytes() == before
 
@@ -160,8 +162,8 @@ def test_files_that_are_not_ours_are_refused(tmp_path: Path) -> None:
         archive.writestr("other.txt", "hello")
     for name in ("plain", "text", "empty", "folder", "zip"):
         with pytest.raises(ValueError, match=rf"{name}' cannot be loaded: it (was not written by|is not a regular)"):
-            FaissStore.create(tmp_path / name, 16)
-    store = FaissStore.create(None, 16)
+            FaissStore.open(tmp_path / name, About(16))
+    store = FaissStore.open(None, About(16))
     store.path = tmp_path / "plain"
     store.upsert(random_codes(5, 16), np.arange(5))
     with pytest.raises(ValueError, match="was not written by hashlearn as a file of FAISS"):
@@ -183,7 +185,7 @@ def test_damage_is_refused_or_without_effect(tmp_path: Path, id_type: str) -> No
         damaged[place] ^= int(rng.integers(1, 256))
         (tmp_path / "b").write_bytes(damaged)
         try:
-            index = FaissStore.create(tmp_path / "b", 33).index
+            index = FaissStore.open(tmp_path / "b", About(33)).index
         except ValueError:
             refused += 1
             continue
@@ -193,7 +195,7 @@ def test_damage_is_refused_or_without_effect(tmp_path: Path, id_type: str) -> No
     for part in range(40):
         (tmp_path / "b").write_bytes(content[: len(content) * part // 40])
         with pytest.raises(ValueError, match="cannot be loaded"):
-            FaissStore.create(tmp_path / "b", 33)
+            FaissStore.open(tmp_path / "b", About(33))
 
 
 @pytest.mark.parametrize(
@@ -226,7 +228,7 @@ def test_lying_files_are_refused(tmp_path: Path, changes: dict[str, Any], ids: A
         archive.writestr("about.json", json.dumps({**about, **changes}))
         archive.writestr("ids.json", json.dumps(names if ids is None else ids))
     with pytest.raises(ValueError, match=words):
-        FaissStore.create(tmp_path / "b", 33)
+        FaissStore.open(tmp_path / "b", About(33))
 
 
 def test_packed_members_are_refused_unread(tmp_path: Path) -> None:
@@ -237,4 +239,4 @@ def test_packed_members_are_refused_unread(tmp_path: Path) -> None:
         archive.writestr("about.json", about)
         archive.writestr("ids.json", b" " * 10_000_000, zipfile.ZIP_DEFLATED)
     with pytest.raises(ValueError, match="was not written by"):
-        FaissStore.create(tmp_path / "b", 33)
+        FaissStore.open(tmp_path / "b", About(33))

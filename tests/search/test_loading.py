@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hashlearn.search.about import About
+from hashlearn.search.arrow import to_arrow
 from hashlearn.search.stores import PostgresStore, SqliteVecStore, Store, export_codes, load_codes, sqlite_vec
-from hashlearn.search.stores.arrow import to_arrow
 from tests.search import server
 from tests.search.codes import engine, random_codes
 from tests.search.conftest import Opener
@@ -55,7 +56,9 @@ def path(tmp_path: Path) -> Path:
 
 
 def opened(name: str, place: tuple[Any, ...], n_bits: int = 33, **settings: Any) -> Any:
-    return {"postgres": PostgresStore, "sqlite_vec": SqliteVecStore}[name].create(*place, n_bits, **settings)
+    return {"postgres": PostgresStore, "sqlite_vec": SqliteVecStore}[name].open(
+        place[0], About(n_bits, **settings), table=place[1]
+    )
 
 
 def assert_whole(store: Store, ids: list[Any]) -> None:
@@ -78,7 +81,7 @@ def test_a_file_and_a_table_become_a_store(name: str, place: Any, kind: str, tmp
     path, told = tmp_path / "codes.parquet", []
     table = to_arrow(CODES, IDS[kind], 33, model="a" * 64, fields=FIELDS)
     engine("pyarrow.parquet").write_table(table, path, row_group_size=170)
-    done = export_codes(path, name, *place, batch_rows=BATCH, progress=told.append)
+    done = export_codes(path, name, place[0], table=place[1], batch_rows=BATCH, progress=told.append)
     assert done == N
     assert [(step.done, step.total) for step in told][-1] == (N, N)
     assert len(told) >= N // BATCH
@@ -89,7 +92,7 @@ def test_a_file_and_a_table_become_a_store(name: str, place: Any, kind: str, tmp
         assert load_codes(store, table.slice(0, N), batch_rows=BATCH) == N  # half of them replace rows
         assert_whole(store, IDS[kind])
     with pytest.raises(ValueError, match=r"ids must be new, but .* is in .* already \("):
-        export_codes(path, name, *place, duplicates="refuse")
+        export_codes(path, name, place[0], table=place[1], duplicates="refuse")
 
 
 class Stop(Exception):
@@ -117,7 +120,7 @@ from hashlearn.search.stores import export_codes
 def kill(step):
     if step.done >= 600:
         os.kill(os.getpid(), signal.SIGKILL)
-export_codes(*sys.argv[1:], batch_rows=300, progress=kill, fields={})
+export_codes(*sys.argv[1:4], table=sys.argv[4], batch_rows=300, progress=kill, fields=[])
 """
 
 
@@ -142,11 +145,11 @@ def test_two_loads_at_once(name: str, place: Any, path: Path, monkeypatch: pytes
     def second(step: Any) -> None:
         if step.done == BATCH:
             try:
-                export_codes(first, name, *place, fields=None)
+                export_codes(first, name, place[0], table=place[1])
             except BlockingIOError as error:
                 refused.append(str(error))
 
-    export_codes(path, name, *place, batch_rows=BATCH, progress=second, fields={}, model=None)
+    export_codes(path, name, place[0], table=place[1], batch_rows=BATCH, progress=second, fields=[])
     with opened(name, place) as store:
         if name == "postgres":
             assert (len(store), refused) == (N + 10, [])
@@ -176,7 +179,9 @@ def test_sources_that_do_not_fit_are_refused(name: str, place: Any, path: Path, 
             (to_arrow(CODES[:3], [1, 2, 3], 33), TypeError, "ids that are integers, and .* ids that are text"),
             (to_arrow(CODES[:3], ["a", "b", "c"], 33), ValueError, "has no column 'year' of integer"),
             (
-                good.replace_schema_metadata({**good.schema.metadata, b"hashlearn.model": b"b" * 64}),
+                good.replace_schema_metadata(
+                    {b"hashlearn": good.schema.metadata[b"hashlearn"].replace(b"a" * 64, b"b" * 64)}
+                ),
                 ValueError,
                 "codes of model bbbbbbbbbbbb, not of aaaaaaaaaaaa",
             ),
@@ -202,16 +207,16 @@ def test_sources_that_do_not_fit_are_refused(name: str, place: Any, path: Path, 
         assert load_codes(store, good.slice(0, 0)) == len(store) == 0
         assert load_codes(store, good) == len(store) == 3
     with pytest.raises(ValueError, match="to must be"):
-        export_codes(path, "mysql", *place)
+        export_codes(path, "mysql", place[0])
     large = good.set_column(0, "id", pa.array([1, 2**63, 2], pa.uint64()))
     with pytest.raises(ValueError, match=r"2\*\*63 - 1"):
-        export_codes(large, name, *place[:-1], place[-1] + "_large")
+        export_codes(large, name, place[0], table=place[1] + "_large")
 
 
 def test_a_lost_connection_leaves_nothing(path: Path, postgres_url: str) -> None:
     engine("pyarrow.parquet")
     with engine("psycopg").connect(postgres_url, autocommit=True) as observer:
-        store = PostgresStore.create(postgres_url, "load_lost", 33, id_type="string")
+        store = PostgresStore.open(postgres_url, About(33, id_type="string"), table="load_lost")
 
         def lose(step: Any) -> None:
             if step.done == 2 * BATCH:
@@ -221,22 +226,22 @@ def test_a_lost_connection_leaves_nothing(path: Path, postgres_url: str) -> None
             load_codes(store, path, batch_rows=BATCH, progress=lose)
         store.close()
         assert observer.execute("SELECT count(*) FROM load_lost").fetchone() == (0,)
-    with PostgresStore.create(postgres_url, "load_lost", 33) as store:
+    with PostgresStore.open(postgres_url, About(33), table="load_lost") as store:
         assert load_codes(store, path) == N
         assert_whole(store, IDS["string"])
     with pytest.raises(ConnectionError, match="cannot connect to PostgreSQL"):
-        export_codes(path, "postgres", "host=/nowhere", "load_lost")
+        export_codes(path, "postgres", "host=/nowhere", table="load_lost")
     for wrong in ("what is this secret", "postgresql://me:secret@[host/db"):
         with pytest.raises(ValueError, match="connection must be a URL such as") as raised:
-            export_codes(path, "postgres", wrong, "load_lost")
+            export_codes(path, "postgres", wrong, table="load_lost")
         assert "secret" not in str(raised.value)
     with pytest.raises(ValueError, match=r"connection must have client_encoding UTF8 .* got iso8859-1"):
-        export_codes(path, "postgres", postgres_url + "&client_encoding=latin1", "load_lost", fields={})
+        export_codes(path, "postgres", postgres_url + "&client_encoding=latin1", table="load_lost", fields=[])
 
 
 def test_a_full_disk_of_the_server(path: Path, postgres_url: str) -> None:
     engine("pyarrow.parquet")
-    with PostgresStore.create(postgres_url, "load_full", 33, id_type="string") as store:
+    with PostgresStore.open(postgres_url, About(33, id_type="string"), table="load_full") as store:
         run = store.connection.execute
         run(
             "CREATE OR REPLACE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS "
@@ -254,7 +259,7 @@ def test_a_full_disk_of_the_server(path: Path, postgres_url: str) -> None:
 
 def test_a_full_disk_of_sqlite(path: Path, tmp_path: Path) -> None:
     engine("apsw", "sqlite_vec", "pyarrow.parquet")
-    with SqliteVecStore.create(tmp_path / "a.db", "codes", 33, id_type="string") as store:
+    with SqliteVecStore.open(tmp_path / "a.db", About(33, id_type="string"), table="codes") as store:
         pages = int(store.connection.execute("PRAGMA page_count").get)
         for more in (5, 12):  # in the middle of the batches, and of the move
             store.connection.execute(f"PRAGMA max_page_count = {pages + more}")
@@ -274,13 +279,13 @@ def test_a_table_of_the_user_s_own_is_loaded_in_place(path: Path, postgres_url: 
     with engine("psycopg").connect(postgres_url, autocommit=True) as connection:
         connection.execute("CREATE TABLE load_own (id text PRIMARY KEY, title text NOT NULL, lang varchar(5))")
         connection.cursor().executemany("INSERT INTO load_own VALUES (%s, 'mine', 'xx')", [(i,) for i in IDS["string"]])
-        settings: dict[str, Any] = {"add_column": True, "fields": {"lang": str}}
-        assert export_codes(path, "postgres", connection, "load_own", **settings) == N
+        settings: dict[str, Any] = {"add_column": True, "fields": ["lang"]}
+        assert export_codes(path, "postgres", connection, table="load_own", **settings) == N
         found = connection.execute("SELECT count(code), count(DISTINCT title), count(lang) FROM load_own").fetchone()
         assert found == (N, 1, N - N // 3)
         connection.execute("DELETE FROM load_own WHERE id = %s", (IDS["string"][3],))
         with pytest.raises(ValueError, match=r"ids must be in table .*\"it's 3\\n\" is not \(1 such id"):
-            export_codes(path, "postgres", connection, "load_own", **settings)
+            export_codes(path, "postgres", connection, table="load_own", **settings)
 
 
 KEEPS_OUT = {
@@ -300,7 +305,7 @@ def test_a_row_that_a_trigger_drops_is_named_and_nothing_is_left(
         run = connection.execute
         if made_by == "user":
             run(f"CREATE TABLE {table} (id text PRIMARY KEY, code bit(33))")
-        store = PostgresStore.create(connection, table, 33, id_type="string")
+        store = PostgresStore.open(connection, About(33, id_type="string"), table=table)
         if event == "update":
             store.upsert(CODES & 128, IDS["string"])
         run("CREATE OR REPLACE FUNCTION nothing() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'")
@@ -314,7 +319,7 @@ def test_a_row_that_a_trigger_drops_is_named_and_nothing_is_left(
 
 def test_an_error_that_a_trigger_raises_is_a_value_error(path: Path, postgres_url: str) -> None:
     engine("pyarrow.parquet")
-    with PostgresStore.create(postgres_url, "load_raises", 33, id_type="string") as store:
+    with PostgresStore.open(postgres_url, About(33, id_type="string"), table="load_raises") as store:
         run = store.connection.execute
         run("CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION $$not today$$; END'")
         run("CREATE TRIGGER refuses BEFORE INSERT ON load_raises FOR EACH ROW EXECUTE FUNCTION refuse()")

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hashlearn.search.about import About
+from hashlearn.search.arrow import to_arrow
 from hashlearn.search.stores import PostgresStore, load_codes
-from hashlearn.search.stores.arrow import to_arrow
-from tests.search.codes import engine, nearest, random_codes
+from tests.search.codes import engine, nearest, random_codes, split_settings
 
 OLD, NEW = random_codes(1000, 33), random_codes(60_000, 33, seed=1)
 
@@ -34,7 +35,7 @@ def count(observer: Any, table: str) -> int:
 
 @pytest.mark.parametrize("name", ['"; DROP TABLE lost; --', "Mixed Case", "select", "ü", "it's", "per%cent {brace}"])
 def test_names_are_quoted(postgres_url: str, name: str) -> None:
-    with PostgresStore.create(postgres_url, name, 33, columns=(name + "1", name + "2")) as store:
+    with PostgresStore.open(postgres_url, About(33), table=name, columns=(name + "1", name + "2")) as store:
         store.upsert(OLD, np.arange(1000))
         store.build_index()
         store.build_index()
@@ -45,7 +46,7 @@ def test_names_are_quoted(postgres_url: str, name: str) -> None:
 
 def test_a_given_connection_keeps_its_transaction(postgres_url: str, psycopg: Any, observer: Any) -> None:
     with psycopg.connect(postgres_url) as connection:
-        store = PostgresStore.create(connection, "shared", 33)
+        store = PostgresStore.open(connection, About(33), table="shared")
         connection.commit()
         assert len(store) == 0  # begins a transaction, as every statement does outside autocommit
         store.upsert(OLD, np.arange(1000))
@@ -63,14 +64,14 @@ def test_a_given_connection_keeps_its_transaction(postgres_url: str, psycopg: An
 
 
 def test_codes_are_stored_in_the_order_of_their_bits(postgres_url: str, observer: Any) -> None:
-    with PostgresStore.create(postgres_url, "order", 12) as store:
+    with PostgresStore.open(postgres_url, About(12), table="order") as store:
         store.upsert(np.array([[0b10000001, 0b01000000]], np.uint8), [1])
     assert observer.execute('SELECT code::text FROM "order"').fetchone() == ("100000010100",)
 
 
 def test_the_graph_is_used_and_answers_for_any_k(postgres_url: str) -> None:
     codes = random_codes(3000, 64)
-    with PostgresStore.create(postgres_url, "graph", 64) as store:
+    with PostgresStore.open(postgres_url, About(64), table="graph") as store:
         store.upsert(codes, np.arange(3000))
         store.build_index()
         store.connection.execute("ANALYZE graph")
@@ -101,13 +102,13 @@ def test_a_table_of_others_is_refused(postgres_url: str, observer: Any, statemen
     name = f"theirs_{abs(hash(statement))}"
     observer.execute(statement.format(name))
     with pytest.raises(ValueError, match=rf'table "{name}" is there already, and .*{message}'):
-        PostgresStore.create(postgres_url, name, 33)
+        PostgresStore.open(postgres_url, About(33), table=name)
 
 
 def test_rows_without_a_code_are_not_seen_and_stay(postgres_url: str, observer: Any) -> None:
     observer.execute("CREATE TABLE partly (id integer PRIMARY KEY, code bit(33))")
     observer.execute("INSERT INTO partly SELECT generate_series(1, 100)")
-    with PostgresStore.create(postgres_url, "partly", 33) as store:
+    with PostgresStore.open(postgres_url, About(33), table="partly") as store:
         store.upsert(OLD[:2], [5, 6])
         assert len(store) == 2
         np.testing.assert_array_equal(np.sort(store.search(OLD[:1], 2).indices), [[5, 6]])
@@ -122,46 +123,47 @@ def test_rows_without_a_code_are_not_seen_and_stay(postgres_url: str, observer: 
 @pytest.mark.parametrize("name", ["a" * 64, "ü" * 32, "a\0b", "", 5, (), ("a", "b", "c"), ("mine", "a" * 64)])
 def test_names_that_postgresql_would_change_are_refused(postgres_url: str, name: Any) -> None:
     with pytest.raises(ValueError, match=r"table must be a name"):
-        PostgresStore.create(postgres_url, name, 33)
+        PostgresStore.open(postgres_url, About(33), table=name)
     if not isinstance(name, tuple):
         with pytest.raises(ValueError, match=r"columns must be (two names|a name)"):
-            PostgresStore.create(postgres_url, "fine", 33, columns=("id", name))
+            PostgresStore.open(postgres_url, About(33), table="fine", columns=("id", name))
 
 
 @pytest.mark.parametrize("name", ["a" * 64, "ü" * 32, "xmin", "ctid", "tableoid", "\ud800"])
 def test_columns_that_postgresql_would_change_or_has_are_refused(postgres_url: str, observer: Any, name: str) -> None:
     for settings in ({"fields": {name: str}}, {"columns": (name, "code")}):
+        about, options = split_settings(33, settings)
         with pytest.raises(ValueError, match=r"^(fields|columns) must (be a name|not name)"):
-            PostgresStore.create(postgres_url, "long_fields", 33, **settings)
+            PostgresStore.open(postgres_url, about, table="long_fields", **options)
     assert observer.execute("SELECT to_regclass('long_fields')").fetchone() == (None,)
 
 
 def test_a_role_without_rights_is_a_permission_error(postgres_url: str, psycopg: Any, observer: Any) -> None:
-    with PostgresStore.create(postgres_url, "others_table", 33) as store:
+    with PostgresStore.open(postgres_url, About(33), table="others_table") as store:
         store.upsert(OLD[:1], [1])
     observer.execute("DO $$ BEGIN CREATE ROLE guest; EXCEPTION WHEN duplicate_object THEN NULL; END $$")
     observer.execute("GRANT CREATE ON SCHEMA public TO guest")
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute("SET ROLE guest")
-        store = PostgresStore.create(connection, "others_table", 33)
+        store = PostgresStore.open(connection, About(33), table="others_table")
         source = to_arrow(OLD[:3], [1, 2, 3], 33)
         for call in (
             lambda: store.search(OLD[:1], 1),
             lambda: store.upsert(OLD[:1], [1]),
             lambda: store.count(),
             lambda: load_codes(store, source),
-            lambda: PostgresStore.create(connection, ("pg_catalog", "mine"), 33),
+            lambda: PostgresStore.open(connection, About(33), table=("pg_catalog", "mine")),
         ):
             with pytest.raises(PermissionError, match="PostgreSQL refuses it: permission denied for"):
                 call()
         connection.execute("SET default_transaction_read_only = on")
         with pytest.raises(PermissionError, match="read-only transaction"):
-            PostgresStore.create(connection, "another_table", 33)
+            PostgresStore.open(connection, About(33), table="another_table")
 
 
 def test_a_failed_call_leaves_the_user_s_transaction_usable(postgres_url: str, psycopg: Any) -> None:
     with psycopg.connect(postgres_url) as connection:
-        store = PostgresStore.create(connection, "failing", 33)
+        store = PostgresStore.open(connection, About(33), table="failing")
         store.upsert(OLD, np.arange(1000))
         connection.execute("ALTER TABLE failing RENAME TO moved")
         for call in (lambda: store.upsert(OLD, np.arange(1000)), lambda: store.remove([1]), lambda: len(store)):
@@ -178,17 +180,17 @@ def test_a_given_connection_may_have_rows_and_cursors_of_its_own(postgres_url: s
     from psycopg.rows import dict_row
 
     with psycopg.connect(postgres_url, row_factory=dict_row, cursor_factory=psycopg.RawCursor) as connection:
-        store = PostgresStore.create(connection, "rows_of_dicts", 33)
+        store = PostgresStore.open(connection, About(33), table="rows_of_dicts")
         store.upsert(OLD, np.arange(1000))
         assert len(store) == 1000
         assert store.search(OLD[:1], 1).distances.tolist() == [[0]]
     with pytest.raises(TypeError, match=r"connection must be a URL, .* got NoneType"):
-        PostgresStore.create(None, "rows_of_dicts", 33)
+        PostgresStore.open(None, About(33), table="rows_of_dicts")
 
 
 def test_two_stores_share_a_connection_in_two_threads(postgres_url: str, psycopg: Any) -> None:
     with psycopg.connect(postgres_url, autocommit=True) as connection:
-        stores = [PostgresStore.create(connection, f"share_{i}", 33) for i in range(2)]
+        stores = [PostgresStore.open(connection, About(33), table=f"share_{i}") for i in range(2)]
         errors: list[Exception] = []
 
         def work(store: PostgresStore) -> None:
@@ -210,12 +212,12 @@ def test_two_stores_share_a_connection_in_two_threads(postgres_url: str, psycopg
 def test_a_table_of_one_s_own_names_its_model_in_a_comment(postgres_url: str, observer: Any) -> None:
     observer.execute("CREATE TABLE mine_too (id bigint PRIMARY KEY, code bit(33))")
     observer.execute("COMMENT ON COLUMN mine_too.code IS 'bits of the images'")
-    with PostgresStore.create(postgres_url, "mine_too", 33, model="a" * 64) as store:
+    with PostgresStore.open(postgres_url, About(33, model="a" * 64), table="mine_too") as store:
         assert store.model is None
     comment = "SELECT col_description('mine_too'::regclass, 2)"
     assert observer.execute(comment).fetchone()[0] == "bits of the images"  # it is left alone
     observer.execute(f"COMMENT ON COLUMN mine_too.code IS 'bits of the images, hashlearn model {'a' * 64}'")
-    with PostgresStore.create(postgres_url, "mine_too", 33) as store:
+    with PostgresStore.open(postgres_url, About(33), table="mine_too") as store:
         assert store.model == "a" * 64
     with pytest.raises(ValueError, match='table "mine_too" has codes of model aaaaaaaaaaaa, not of bbbbbbbbbbbb'):
-        PostgresStore.create(postgres_url, "mine_too", 33, model="b" * 64)
+        PostgresStore.open(postgres_url, About(33, model="b" * 64), table="mine_too")

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hashlearn.search.about import About
 from hashlearn.search.stores import PostgresStore, column
 from tests.search.codes import engine, random_codes
 
@@ -50,7 +51,7 @@ def test_ids_of_a_table_that_is_there(
     name = f"own_{abs(hash(kind))}"
     database.execute(f"CREATE TABLE {name} (id {kind} PRIMARY KEY, title text DEFAULT 'none', code bit(33))")
     codes = np.repeat(CODES[:1], len(ids), axis=0)  # all distances are equal, so ids alone decide
-    with PostgresStore.create(postgres_url, name, 33) as store:
+    with PostgresStore.open(postgres_url, About(33), table=name) as store:
         assert (store.id_type, store.fields) == (id_type, {})
         store.upsert(codes, ids)
         assert store.search(CODES[:1], len(ids)).indices[0].tolist() == sorted(ids)
@@ -60,13 +61,13 @@ def test_ids_of_a_table_that_is_there(
         assert store.remove(ids[1:]) == len(ids) - 1
     assert rows(database, f"SELECT id::text, title FROM {name}") == [(str(ids[0]), "none")]
     with pytest.raises(ValueError, match="is there already, with ids that are"):
-        PostgresStore.create(postgres_url, name, 33, id_type="string" if id_type != "string" else "int64")
+        PostgresStore.open(postgres_url, About(33, id_type="string" if id_type != "string" else "int64"), table=name)
 
 
 def test_text_that_is_no_uuid_and_two_spellings_of_one_are_refused(postgres_url: str, database: Any) -> None:
     database.execute("CREATE TABLE own_uuids (id uuid PRIMARY KEY, code bit(33))")
     item = str(uuid.UUID(int=2**127 + 0xABC))
-    with PostgresStore.create(postgres_url, "own_uuids", 33) as store:
+    with PostgresStore.open(postgres_url, About(33), table="own_uuids") as store:
         for ids in (["page"], [item, item.upper()]):
             with pytest.raises(ValueError, match=r"own_uuids.* refuses the rows, and nothing is stored"):
                 store.upsert(CODES[: len(ids)], ids)
@@ -81,14 +82,14 @@ def test_the_code_column_is_added_on_request(postgres_url: str, database: Any) -
     database.execute("CREATE TABLE without_code (id bigint PRIMARY KEY, title text NOT NULL)")
     database.execute("INSERT INTO without_code SELECT n, 'title ' || n FROM generate_series(0, 9) AS n")
     with pytest.raises(ValueError, match=r"its column 'code' has type none: add_column=True adds it as bit\(33\)"):
-        PostgresStore.create(postgres_url, "without_code", 33)
-    with PostgresStore.create(postgres_url, "without_code", 33, add_column=True, model="a" * 64) as store:
+        PostgresStore.open(postgres_url, About(33), table="without_code")
+    with PostgresStore.open(postgres_url, About(33, model="a" * 64), table="without_code", add_column=True) as store:
         assert len(store) == 0
         store.add(CODES[:5], range(5))  # the rows are there, without codes
         assert len(store) == 5
         with pytest.raises(ValueError, match=r"ids must be new, but 4 is .* \(1 such id"):
             store.add(CODES[:2], [4, 5])
-    with PostgresStore.create(postgres_url, "without_code", 33) as store:
+    with PostgresStore.open(postgres_url, About(33), table="without_code") as store:
         assert (len(store), store.model) == (5, "a" * 64)
     assert rows(database, "SELECT id, title FROM without_code ORDER BY id")[9] == (9, "title 9")
 
@@ -96,7 +97,7 @@ def test_the_code_column_is_added_on_request(postgres_url: str, database: Any) -
 def test_rows_that_need_more_than_a_code_are_only_updated(postgres_url: str, database: Any) -> None:
     database.execute("CREATE TABLE strict (id text PRIMARY KEY, title text NOT NULL, code bit(33))")
     database.execute("INSERT INTO strict VALUES ('a', 'first'), ('b', 'second')")
-    with PostgresStore.create(postgres_url, "strict", 33) as store:
+    with PostgresStore.open(postgres_url, About(33), table="strict") as store:
         store.upsert(CODES[:2], ["b", "a"])
         with pytest.raises(ValueError, match=r"ids must be in table \"strict\" already.*'c' is not \(2 such id"):
             store.upsert(CODES[2:5], ["a", "d", "c"])
@@ -110,7 +111,7 @@ def test_new_rows_without_the_columns_of_the_user_s_are_told(postgres_url: str, 
     database.execute("CREATE TABLE docs (id text PRIMARY KEY, lang text, body text, seen boolean DEFAULT false)")
     database.execute("INSERT INTO docs VALUES ('a', 'en', 'first')")
     said = r"table \"docs\" gets 2 new row\(s\) without values in 'lang', 'body'; insert such rows before their codes"
-    with PostgresStore.create(postgres_url, "docs", 33, add_column=True) as store:
+    with PostgresStore.open(postgres_url, About(33), table="docs", add_column=True) as store:
         store.upsert(CODES[:1], ["a"])
         with pytest.warns(UserWarning, match=said) as told:
             store.upsert(CODES[:3], ["a", "b", "c"])
@@ -123,14 +124,17 @@ def test_new_rows_without_the_columns_of_the_user_s_are_told(postgres_url: str, 
 def test_rules_of_the_table_are_one_clear_error(postgres_url: str, database: Any) -> None:
     database.execute("CREATE TABLE rules (id varchar(3) PRIMARY KEY CHECK (id <> 'no'), code bit(33))")
     database.execute("CREATE TABLE small (id smallint PRIMARY KEY, code bit(33))")
-    with PostgresStore.create(postgres_url, "rules", 33) as store:
+    with PostgresStore.open(postgres_url, About(33), table="rules") as store:
         for ids, message in ((["yes", "no"], "check constraint"), (["yes", "long"], "too long")):
             with pytest.raises(
                 ValueError, match=rf"table .rules. refuses the rows, and nothing is stored: .*{message}"
             ):
                 store.upsert(CODES[:2], ids)
         assert len(store) == 0
-    with PostgresStore.create(postgres_url, "small", 33) as store, pytest.raises(ValueError, match="out of range"):
+    with (
+        PostgresStore.open(postgres_url, About(33), table="small") as store,
+        pytest.raises(ValueError, match="out of range"),
+    ):
         store.upsert(CODES[:1], [2**40])
 
 
@@ -149,7 +153,7 @@ def articles(database: Any) -> Any:
 
 
 def test_every_column_of_the_user_s_can_be_in_where(postgres_url: str, articles: Any) -> None:
-    with PostgresStore.create(postgres_url, "articles", 33) as store:
+    with PostgresStore.open(postgres_url, About(33), table="articles") as store:
         store.upsert(CODES, range(40))
         cases = [
             (column("day") >= "2024-01-20", lambda row: row % 28 + 1 >= 20),
@@ -174,16 +178,16 @@ def test_every_column_of_the_user_s_can_be_in_where(postgres_url: str, articles:
 
 
 def test_fields_are_columns_of_the_user_s(postgres_url: str, articles: Any) -> None:
-    with PostgresStore.create(postgres_url, "articles", 33, fields={"price": float, "open": bool}) as store:
+    with PostgresStore.open(postgres_url, About(33, fields={"price": float, "open": bool}), table="articles") as store:
         with pytest.warns(UserWarning, match="gets 1 new row.* without values in 'day', 'mood'"):
             store.upsert(CODES[:3], [1, 2, 50], {"price": [9.25, None, 3], "open": [None, True, False]})
         assert store.count(column("price") > 9) == 1
     found = rows(articles, "SELECT id, price::float, open, day::text FROM articles WHERE code IS NOT NULL ORDER BY id")
     assert found == [(1, 9.25, None, "2024-01-02"), (2, None, True, "2024-01-03"), (50, 3.0, False, None)]
     with pytest.raises(ValueError, match=r"column 'day' has type date, and fields says text"):
-        PostgresStore.create(postgres_url, "articles", 33, fields={"day": str})
+        PostgresStore.open(postgres_url, About(33, fields={"day": str}), table="articles")
     with pytest.raises(ValueError, match=r"has no column 'town' for fields; its other columns are 'day'"):
-        PostgresStore.create(postgres_url, "articles", 33, fields={"town": str})
+        PostgresStore.open(postgres_url, About(33, fields={"town": str}), table="articles")
 
 
 VECTORS = np.random.default_rng(0).standard_normal((41, 8)).astype(np.float32)
@@ -194,13 +198,13 @@ VECTORS[40] = 0
 def documents(postgres_url: str, database: Any) -> Iterator[PostgresStore]:
     """Documents with text ids and vectors; one has none, one has zeros."""
     database.execute("DROP TABLE IF EXISTS docs")
-    PostgresStore.create(postgres_url, "warm", 33).close()  # makes the extension
+    PostgresStore.open(postgres_url, About(33), table="warm").close()  # makes the extension
     database.execute("CREATE TABLE docs (id text PRIMARY KEY, lang text, embedding vector(8), half halfvec(8))")
     for row, vector in enumerate(VECTORS):
         text = "[" + ",".join(map(str, vector.tolist())) + "]"
         database.execute("INSERT INTO docs VALUES (%s, %s, %s, %s)", (f"d{row}", "en" if row % 2 else "de", text, text))
     database.execute("INSERT INTO docs VALUES ('none', 'en')")
-    with PostgresStore.create(postgres_url, "docs", 33, add_column=True) as store:
+    with PostgresStore.open(postgres_url, About(33), table="docs", add_column=True) as store:
         store.upsert(np.concatenate([CODES, CODES[:2]]), [*(f"d{row}" for row in range(41)), "none"])
         yield store
 

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from hashlearn.bits import pack_bits
+from hashlearn.files import open_rows
 from hashlearn.search import HammingIndex, SearchResult, asymmetric_search, rescore
 from hashlearn.search.ids import TEXT
 from hashlearn.search.stores.postgres.rescoring import vector_text
-from hashlearn.streams import open_rows
 from tests.search.codes import some_ids
 
 
@@ -174,7 +174,7 @@ def test_each_vector_is_read_once_and_no_other(files: Any) -> None:
 
 
 def test_a_path_is_refused() -> None:
-    with pytest.raises(TypeError, match="a file that streams"):
+    with pytest.raises(TypeError, match="a file that files"):
         rescore([[0]] * 3, np.eye(3), "vectors.npy", 1)
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from hashlearn.core.packages import installation
+from hashlearn.search.about import About
 from hashlearn.search.ids import NOTHING
 from hashlearn.search.stores import STORES, SqliteVecStore, UsearchStore
 from hashlearn.search.stores.base import Batch
@@ -22,14 +23,14 @@ from tests.search.conftest import OPENERS, Opener
 def test_a_sqlite_upsert_that_fails_half_way_leaves_the_table_as_it_was(tmp_path: Path) -> None:
     apsw = engine("apsw", "sqlite_vec")
     codes = random_codes(6, 32)
-    with SqliteVecStore.create(tmp_path / "a.db", "codes", 32) as store:
+    with SqliteVecStore.open(tmp_path / "a.db", About(32), table="codes") as store:
         store.upsert(codes[:3], [1, 2, 3])
         with pytest.raises(apsw.Error, match="UNIQUE"):
             store._upsert(
                 Batch(codes[3:], np.array([1, 2, 2]), {}), True
             )  # the third row fails, two are written by then
         assert not store.connection.in_transaction
-    with SqliteVecStore.create(tmp_path / "a.db", "codes", 32) as store:
+    with SqliteVecStore.open(tmp_path / "a.db", About(32), table="codes") as store:
         assert len(store) == 3
         np.testing.assert_array_equal(store.search(codes[:3], 1).indices.ravel(), [1, 2, 3])
 

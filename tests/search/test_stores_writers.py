@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from hashlearn.search.about import About
 from hashlearn.search.stores import STORES, UsearchStore
 from hashlearn.search.stores.base import Batch
 from tests.search.codes import engine, random_codes
@@ -119,7 +120,7 @@ def test_a_block_that_fails_does_not_save(open_store: Opener) -> None:
 
 @FILES
 def test_without_a_path_nothing_is_written(open_store: Opener, tmp_path: Path) -> None:
-    with type(open_store(32)).create(None, 32) as store:  # type: ignore[attr-defined]
+    with type(open_store(32)).open(None, About(32)) as store:
         store.upsert(random_codes(5, 32), np.arange(5))
     assert list(tmp_path.iterdir()) == []
 
@@ -127,14 +128,14 @@ def test_without_a_path_nothing_is_written(open_store: Opener, tmp_path: Path) -
 def test_a_usearch_upsert_that_fails_half_way_is_never_saved(tmp_path: Path) -> None:
     engine("usearch.index")
     path, codes = tmp_path / "a.usearch", random_codes(5, 32)
-    with UsearchStore.create(path, 32) as store:
+    with UsearchStore.open(path, About(32)) as store:
         store.upsert(codes, np.arange(5))
-    store = UsearchStore.create(path, 32)
+    store = UsearchStore.open(path, About(32))
     with pytest.raises(ValueError, match="dimensions"):
         store._upsert(Batch(codes[:, :2], np.arange(5), {}), True)
     with pytest.raises(RuntimeError, match="failed half-way"):
         store.close()
-    with UsearchStore.create(path, 32) as store:
+    with UsearchStore.open(path, About(32)) as store:
         assert len(store) == 5
 
 

@@ -84,7 +84,7 @@ def compress_command(
     best promise of the codes that were tried is written and said.
     """
     from hashlearn import compress
-    from hashlearn.streams import open_rows, read_labels
+    from hashlearn.files import open_rows, read_labels
 
     inputs = (features, queries, labels, texts, query_texts)
     options.require_place(output, *inputs)

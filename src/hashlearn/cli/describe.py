@@ -77,7 +77,7 @@ def _promise(file: Path, hasher: Any, about: dict[str, Any]) -> str:
 
 
 def _codes(file: Path, bar: ProgressBar) -> tuple[dict[str, Any], str]:
-    from hashlearn.streams import describe_codes
+    from hashlearn.files import describe_codes
 
     with refusals():
         about = describe_codes(file)

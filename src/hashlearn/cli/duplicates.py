@@ -38,7 +38,7 @@ def duplicates_command(
     """
     from hashlearn import near_duplicates
     from hashlearn.core.atomic_files import write_atomically
-    from hashlearn.streams import open_rows
+    from hashlearn.files import open_rows
 
     if output.suffix.lower() not in ENDINGS:
         raise InputError(f"--output {output}: pairs are written as {', '.join(ENDINGS)}; name such a file")

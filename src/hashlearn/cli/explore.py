@@ -42,7 +42,7 @@ def explore_command(
     The page is one file, needs no server and makes no request.
     """
     from hashlearn.explorer import write_page
-    from hashlearn.streams import read_images
+    from hashlearn.files import read_images
 
     options.require_place(output, model, features, texts, images, labels)
     began = time.perf_counter()

@@ -76,7 +76,7 @@ def _arguments_of(name: str) -> set[str]:
 
     if name == ONNX:
         return OF_ONNX
-    own = inspect.signature(STORES[name].create).parameters  # type: ignore[attr-defined]
+    own = inspect.signature(STORES[name].open).parameters
     return {"url" if name == "postgres" else "path", "duplicates", "batch_rows", *own}
 
 
@@ -108,19 +108,19 @@ def _to_onnx(
 def _to_store(
     source: Path, name: str, bar: ProgressBar, url: str = "", path: Path | None = None, table: str = TABLE, **given: Any
 ) -> tuple[dict[str, Any], str]:
+    from hashlearn.files import describe_codes
     from hashlearn.search.stores import STORES
     from hashlearn.search.stores.loading import export_codes
     from hashlearn.search.stores.postgres.session import shown_address
-    from hashlearn.streams import describe_codes
 
     is_postgres, has_table = name == "postgres", "table" in _arguments_of(name)
     if path is None and not is_postgres:
         raise InputError(f"--path: is missing; name the file or folder of the {name} store")
     schema, _, alone = table.rpartition(".")
     if is_postgres:
-        place: tuple[Any, ...] = (url, (schema, alone) if schema else alone)
-    else:
-        place = (path, table) if has_table else (path,)
+        given["table"] = (schema, alone) if schema else alone
+    elif has_table:
+        given["table"] = table
     if "columns" in given:
         given["columns"] = tuple(given["columns"].split(","))
         if len(given["columns"]) != 2 or not all(given["columns"]):
@@ -130,7 +130,7 @@ def _to_store(
     bar.begin("opening the store")
     began = time.perf_counter()
     with _errors(STORES[name].packages):
-        rows = export_codes(source, name, *place, progress=bar, **given)
+        rows = export_codes(source, name, url if is_postgres else path, progress=bar, **given)
     spent = time.perf_counter() - began
     where, left_out = shown_address(url) if is_postgres else str(path), not STORES[name].has_fields and about.fields
     report = {

@@ -26,8 +26,8 @@ from hashlearn.pages.formatting import percent, seconds
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from hashlearn.files import RowSource
     from hashlearn.hashers.ranking import RankingReport
-    from hashlearn.streams import RowSource
 
 METHOD_HELP = (
     "Hasher: NAMES.  [default: two_step with --labels, ranking without; the other if only it has what options set]"
@@ -167,8 +167,8 @@ def _given(settings: tuple[str, ...]) -> dict[str, Any]:
 
 def rows_like(address: str, source: RowSource) -> Any:
     """Rows of queries, in memory, with the columns of the source."""
-    from hashlearn.streams import open_rows
-    from hashlearn.streams.encoding import require_same_names
+    from hashlearn.files import open_rows
+    from hashlearn.files.encoding import require_same_names
 
     with refusals("--queries"):
         queries = open_rows(address, names=source.names)
@@ -230,7 +230,7 @@ class Samples(NamedTuple):
 @contextmanager
 def samples(features: str, labels: str | None, output: Path, bar: ProgressBar) -> Iterator[Samples]:
     """Open the files, and record warnings while the block runs."""
-    from hashlearn.streams import open_rows
+    from hashlearn.files import open_rows
 
     require_place(output, features, labels)
     with warnings.catch_warnings(record=True) as heard:

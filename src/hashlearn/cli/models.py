@@ -39,7 +39,7 @@ def encode_command(
     Codes are kept batch by batch beside the output: after Ctrl-C or a kill the same command goes on, and the file comes
     out the same.
     """
-    from hashlearn.streams import encode_file
+    from hashlearn.files import encode_file
 
     _require_fitting(output, id_column, number_rows, keep)
     options.require_place(output, model, features)
@@ -73,7 +73,7 @@ def encode_command(
 
 def _has_other_ids(source: Any, features: str) -> bool:
     """Whether there is a column "id" that is neither used for ids nor as a feature."""
-    from hashlearn.streams.opening import has_column
+    from hashlearn.files.opening import has_column
 
     return "id" not in (source.names or ()) and has_column(features, "id")
 
@@ -119,8 +119,8 @@ def evaluate_command(
     Labels are classes (n,), numbers or text, or 0/1 indicators (n, n_labels). All scores are fractions in [0, 1] in
     the JSON.
     """
+    from hashlearn.files import read_labels
     from hashlearn.metrics import evaluate
-    from hashlearn.streams import read_labels
 
     hasher = options.loaded(model, bar)
     with refusals("--query-labels"):

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from hashlearn.files import RowSource
     from hashlearn.search.ids import IdArray
-    from hashlearn.streams import RowSource
 
 model_argument = click.argument("model", type=click.Path(path_type=Path))
 features_argument = click.argument("features", metavar="FEATURES")
@@ -126,8 +126,8 @@ def rows_for(
 
     For a hasher without feature names the columns must be those of ``like``, rows that were opened before.
     """
-    from hashlearn.streams import open_rows
-    from hashlearn.streams.encoding import require_columns
+    from hashlearn.files import open_rows
+    from hashlearn.files.encoding import require_columns
 
     with refusals(about):
         learned = getattr(hasher, "feature_names_in_", None)
@@ -151,8 +151,8 @@ def codes_for(
 
     ``like`` is as in `rows_for`.
     """
+    from hashlearn.files import encode_rows, read_codes
     from hashlearn.persistence import fingerprint
-    from hashlearn.streams import encode_rows, read_codes
 
     if (rows is None) == (codes is None):
         raise InputError(f"{option}: give either {option} or {option}-codes")
@@ -168,7 +168,7 @@ def codes_for(
 
 def ids_of(source: RowSource, option: str, *, distinct: bool = True) -> IdArray:
     """The ids of the rows of a file, or row numbers."""
-    from hashlearn.streams import read_ids
+    from hashlearn.files import read_ids
 
     with refusals(option):
         return read_ids(source, distinct=distinct)
@@ -176,7 +176,7 @@ def ids_of(source: RowSource, option: str, *, distinct: bool = True) -> IdArray:
 
 def labels_for(address: str | None, source: RowSource) -> NDArray[Any] | None:
     """The labels of rows, as many as there are rows."""
-    from hashlearn.streams import read_labels
+    from hashlearn.files import read_labels
 
     if address is None:
         return None
@@ -189,7 +189,7 @@ def labels_for(address: str | None, source: RowSource) -> NDArray[Any] | None:
 
 def texts_for(address: str | None, n_rows: int | None, flag: str) -> Any:
     """A text for each row of another file."""
-    from hashlearn.streams import read_labels
+    from hashlearn.files import read_labels
 
     if address is None:
         return None
@@ -205,7 +205,7 @@ def texts_for(address: str | None, n_rows: int | None, flag: str) -> Any:
 def require_place(output: Path, *inputs: Path | str | None, option: str = "--output") -> None:
     """Refuse, before the work begins, an output file that could not be written after it."""
     from hashlearn.core.atomic_files import output_place
-    from hashlearn.streams.opening import split_address
+    from hashlearn.files.opening import split_address
 
     with refusals():
         taken = [os.path.realpath(split_address(file)[0]) for file in inputs if file is not None]

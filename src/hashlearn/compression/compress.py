@@ -73,7 +73,7 @@ def compress(
     Parameters
     ----------
     X : rows to search (n, n_features): an array, a column of vectors of pandas, Polars or Arrow, or a file that
-        `hashlearn.streams.open_rows` opened
+        `hashlearn.files.open_rows` opened
     y : labels; with them two-step codes are tried too
     recall : share of the k nearest neighbors by floats that must be found, below 1
     k : neighbors of a query

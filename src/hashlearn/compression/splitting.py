@@ -67,7 +67,7 @@ def split_rows(
 ) -> Split:
     """Check all rows and split them. Queries that equal a database row are left out, because every code finds those.
 
-    X may be a file that `hashlearn.streams.open_rows` opened; only the rows that are used are read from it.
+    X may be a file that `hashlearn.files.open_rows` opened; only the rows that are used are read from it.
     """
     needed, rng = _queries_needed(recall, confidence), generator(seed)
     X = as_rows(X)

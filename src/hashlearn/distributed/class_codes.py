@@ -15,9 +15,9 @@ from hashlearn.core.packages import require
 from hashlearn.core.progress import ProgressCallback
 from hashlearn.distributed.blocks import found_files
 from hashlearn.distributed.executors import Executor
+from hashlearn.files import read_labels
 from hashlearn.hashers.codewords import spread_codewords
 from hashlearn.inference import InferenceReport, infer_group_codes
-from hashlearn.streams import read_labels
 from hashlearn.targets import Labels
 from hashlearn.targets.labels import MOST_GROUPS
 

@@ -1,8 +1,8 @@
 """Files → Parquet files of codes, one task a file: outputs take their places whole, and what is done is not done again.
 
-The layout is that of ``hashlearn encode``. Ids are those of the files (`hashlearn.streams.open_rows`); in files without
+The layout is that of ``hashlearn encode``. Ids are those of the files (`hashlearn.files.open_rows`); in files without
 ids an id is the row's number in the whole data set. Ids that occur in two files are not noticed. A file that was cut
-short goes on where it stopped (`hashlearn.streams`). The metadata of each output hold the path of its input and one
+short goes on where it stopped (`hashlearn.files`). The metadata of each output hold the path of its input and one
 digest of hasher and rows. An output is left as it is only if it is whole and that digest is still right.
 """
 
@@ -23,11 +23,11 @@ from hashlearn.core.progress import ProgressCallback, tell
 from hashlearn.distributed.block_cache import one_core, same
 from hashlearn.distributed.blocks import found_files, has_no_rows
 from hashlearn.distributed.client import connected
+from hashlearn.files import encode_file, open_rows
+from hashlearn.files.code_files import is_whole, read_origin
+from hashlearn.files.encoding import require_columns, work_digest
+from hashlearn.files.shards import discard_shards
 from hashlearn.persistence.values import fingerprint
-from hashlearn.streams import encode_file, open_rows
-from hashlearn.streams.code_files import is_whole, read_origin
-from hashlearn.streams.encoding import require_columns, work_digest
-from hashlearn.streams.shards import discard_shards
 
 
 class EncodedFiles(NamedTuple):
@@ -59,7 +59,7 @@ def encode(
         by name. For a hasher without, all files must have the same columns in the same order
     output : a folder, made where it is missing. Codes of inputs that are gone are removed from it. It is refused if it
         holds codes of other inputs that are still there: a folder is read as one data set, whose ids must not repeat
-    batch_rows : see `hashlearn.streams.encode_file`
+    batch_rows : see `hashlearn.files.encode_file`
     client, address, n_workers, memory_limit : as in `fit`; ``n_workers=0`` encodes in this process
     progress : called with a `hashlearn.core.progress.Progress` after each file
     """

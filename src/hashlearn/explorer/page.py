@@ -64,7 +64,7 @@ def write_page(
     Parameters
     ----------
     hasher : fitted
-    X : rows to show, an array or rows of `hashlearn.streams.open_rows`
+    X : rows to show, an array or rows of `hashlearn.files.open_rows`
     texts : a text for each row; long ones are cut
     images : uint8 (n, h, w) or (n, h, w, 3), an image for each row
     labels : a class for each row, numbers or text; classes have colors

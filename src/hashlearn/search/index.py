@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from hashlearn.core.checks import finite_float64, require_k, require_radius, whole_number
 from hashlearn.core.container import Kind, plain, read_container, write_container
+from hashlearn.search.about import checked_model, require_same_model
 from hashlearn.search.asymmetric import asymmetric_search
 from hashlearn.search.candidates import ranked
 from hashlearn.search.ids import (
@@ -30,7 +31,6 @@ from hashlearn.search.ids import (
     type_of,
 )
 from hashlearn.search.interface import RadiusResult, ScoredResult, SearchResult, checked_codes, require_n_bits
-from hashlearn.search.model_digest import checked_model, require_same_model
 from hashlearn.search.scan import Scan
 
 FILE = Kind("index", "hashlearn index", 1)

@@ -42,7 +42,7 @@ NUMBERS_PER_BATCH = 4_000_000
 
 @runtime_checkable
 class VectorFile(Protocol):
-    """Vectors in a file, as `hashlearn.streams.open_rows` opens them."""
+    """Vectors in a file, as `hashlearn.files.open_rows` opens them."""
 
     n_rows: int
     n_features: int
@@ -57,7 +57,7 @@ def rescore(
     """The k best of each query's candidates by their float vectors; equal scores by ascending id.
 
     ``candidates`` is a search result, or an array (n_queries, depth) of ids: −1 for none, None among text.
-    ``database_vectors`` is an array, which may be memory-mapped, or a file that `hashlearn.streams.open_rows` opened,
+    ``database_vectors`` is an array, which may be memory-mapped, or a file that `hashlearn.files.open_rows` opened,
     npy or Parquet for example. An id is a row of it, unless ``ids`` gives the id of each row, as it must for text.
     ``metric`` is "cosine", "dot", or "l2", which scores by minus the Euclidean distance. The highest score is the best.
     A zero vector has cosine 0 with every vector.
@@ -108,7 +108,7 @@ class _ArrayVectors:
     def __init__(self, vectors: Any) -> None:
         require_unmasked(vectors, "database_vectors")
         if isinstance(vectors, str | os.PathLike):
-            raise TypeError("database_vectors must be an array, or a file that streams.open_rows has opened")
+            raise TypeError("database_vectors must be an array, or a file that files.open_rows has opened")
         rows = as_rows(vectors, "database_vectors")
         self.names = column_names(rows)
         self.array = np.asarray(to_numpy(rows))

@@ -56,7 +56,7 @@ def near_file(name: str) -> str:
 
 def file_has_labels(path: Path) -> bool:
     """Whether the file has a part ``y``."""
-    from hashlearn.streams.numpy_files import npz_names
+    from hashlearn.files.numpy_files import npz_names
 
     if path.suffix == ".npz":
         return "y" in npz_names(path)
@@ -64,7 +64,7 @@ def file_has_labels(path: Path) -> bool:
 
 
 def _arrays(path: Path, keys: tuple[str, ...]) -> dict[str, NDArray[Any]]:
-    from hashlearn.streams.numpy_files import npz_names, numpy_array  # here: listing data sets rarely needs it
+    from hashlearn.files.numpy_files import npz_names, numpy_array  # here: listing data sets rarely needs it
 
     try:
         if path.suffix == ".parquet":
@@ -84,8 +84,8 @@ def _arrays(path: Path, keys: tuple[str, ...]) -> dict[str, NDArray[Any]]:
 
 def _columns(path: Path) -> dict[str, NDArray[Any]]:
     """X, and y and split if there are such columns."""
-    from hashlearn.streams import open_rows
-    from hashlearn.streams.parquet_files import parquet_labels
+    from hashlearn.files import open_rows
+    from hashlearn.files.parquet_files import parquet_labels
 
     types, schema = require("pyarrow.types", "parquet", "reading Parquet files"), _schema(path)
     lists = (types.is_list, types.is_large_list, types.is_fixed_size_list)
@@ -101,7 +101,7 @@ def _columns(path: Path) -> dict[str, NDArray[Any]]:
 
 
 def _schema(path: Path) -> Any:
-    from hashlearn.streams.parquet_files import damage_named
+    from hashlearn.files.parquet_files import damage_named
 
     parquet = require("pyarrow.parquet", "parquet", "reading Parquet files")
     with damage_named(str(path)):

@@ -6,6 +6,7 @@ Every store needs its own optional packages, which are imported when the store i
 
 from __future__ import annotations
 
+from hashlearn.search.about import About
 from hashlearn.search.stores.base import Store
 from hashlearn.search.stores.conditions import Column, Condition, column
 from hashlearn.search.stores.duckdb import DuckDBStore
@@ -28,6 +29,7 @@ STORES: dict[str, type[Store]] = {
 
 __all__ = [
     "STORES",
+    "About",
     "Column",
     "Condition",
     "DuckDBStore",

@@ -1,6 +1,6 @@
 """The interface and the checks of every store: add, upsert, remove, count, search, close. Codes are packed.
 
-The classmethod ``create`` opens a store, and makes its table if there is none. It refuses a table that was made for
+`Store.open` opens a store, and makes its table if there is none. It refuses a table that was made for
 something else, for another number of bits, other ids, other columns or another model, and changes nothing then.
 Threads may share a store: a lock lets one call run at a time.
 """
@@ -17,21 +17,19 @@ from numpy.typing import NDArray
 
 from hashlearn.core.checks import require_k, whole_number
 from hashlearn.core.packages import require
+from hashlearn.search.about import About
+from hashlearn.search.fields import checked_fields
 from hashlearn.search.ids import (
     INTEGER,
     LARGEST_ID,
-    WORDS,
     IdArray,
-    checked_id_type,
     checked_ids,
     no_ids,
     order_of,
     shown,
 )
-from hashlearn.search.interface import NOWHERE, SearchResult, checked_codes, require_n_bits
-from hashlearn.search.model_digest import checked_model, require_same_model
+from hashlearn.search.interface import NOWHERE, SearchResult, checked_codes
 from hashlearn.search.stores.conditions import Condition, as_condition, columns_of, require_comparable
-from hashlearn.search.stores.fields import checked_field_types, checked_fields
 
 GROWTH = 4  # the factor by which the number of requested neighbors grows until ties are settled
 
@@ -50,19 +48,14 @@ class Batch(NamedTuple):
 class Store(ABC):
     """Codes under ids in an engine of its own.
 
-    ``model`` is the digest of the hasher that makes the codes, from `hashlearn.persistence.fingerprint`. It is stored
-    when the table is made. A table without a digest is accepted, and stays without.
-
-    ``id_type`` is "int64" or "string"; UUIDs are text. ``fields`` declares more columns by name and type (`str`, `int`,
-    `float` or `bool`), for ``where``. None takes those of the table that is there; a new table gets integers and no
-    columns.
+    ``about`` says what the codes are: number of bits, model, type of ids, and the fields that ``where`` can ask for. It
+    is stored when the table is made. A table without a model is accepted, and stays without.
 
     ``where`` says which rows a call may see: a mapping such as ``{"lang": "en"}``, a condition such as
     ``column("year") >= 2020``, or ids.
 
-    A new store sets ``packages`` and ``extra``, and has a classmethod ``create`` whose first arguments are a path or
-    connection, a table if the engine has tables, and ``n_bits``. It implements `_count`, `_close`, `_upsert`, `_remove`
-    and either `_ask` or `_search`. A store without columns sets ``has_fields`` to False.
+    A new store sets ``packages`` and ``extra``. It implements `open`, `_count`, `_close`, `_upsert`, `_remove` and
+    either `_ask` or `_search`. A store without columns sets ``has_fields`` to False.
     """
 
     packages: ClassVar[tuple[str, ...]]  # the modules it imports
@@ -70,21 +63,28 @@ class Store(ABC):
     has_fields: ClassVar[bool] = True  # whether it can keep more columns than id and code
     _described: str = "the store"  # the table or file, for errors
 
-    def __init__(
-        self,
-        n_bits: int,
-        model: str | None = None,
-        id_type: str | None = None,
-        fields: Mapping[str, Any] | None = None,
-    ) -> None:
-        self.n_bits = require_n_bits(n_bits)
-        self.n_bytes = -(-self.n_bits // 8)
-        self.model = checked_model(model)
-        self.id_type = INTEGER if id_type is None else checked_id_type(id_type)
-        self.fields = checked_field_types(fields)
-        if self.fields and not self.has_fields:
+    def __init__(self, about: About) -> None:
+        if about.fields and not self.has_fields:
             raise ValueError(f"fields: a {type(self).__name__} keeps ids and codes only; leave fields out")
+        self._take(about.for_new_codes())
         self._lock = threading.RLock()
+
+    @classmethod
+    @abstractmethod
+    def open(cls, *place_and_about: Any, **options: Any) -> Self:
+        """``open(place, about, **options)``: open what is stored at a path or URL; make it if it is missing.
+
+        What was made for other codes is refused. ``options`` are the store's own, such as ``table``.
+        """
+
+    def _take(self, about: About) -> None:
+        self.about, self.n_bits, self.n_bytes, self.model = about, about.n_bits, about.n_bytes, about.model
+        self.id_type, self.fields = str(about.id_type), dict(about.fields or {})
+
+    def _adopt(self, stored: About, asked: About) -> None:
+        """Take what is stored. Refuse it unless it is what was asked for."""
+        stored.require(asked, self._described)
+        self._take(stored)
 
     def upsert(self, codes: Any, ids: Any, fields: Mapping[str, Any] | None = None) -> None:
         """Store each code under its id, replacing the row that is stored under it. All rows are stored, or none.
@@ -263,30 +263,6 @@ class Store(ABC):
             f"ids must be new, but {shown(known)} is in {self._described} already ({count} such id(s)); "
             "upsert, or a load with duplicates='replace', replaces them"
         )
-
-    def _adopt(
-        self,
-        n_bits: int,
-        id_type: str,
-        fields: dict[str, str],
-        model: str | None,
-        asked_ids: str | None,
-        asked_fields: Mapping[str, Any] | None,
-    ) -> None:
-        """Take what is stored. Refuse codes of another width or model, and other ids or columns than were asked for
-        (None: any)."""
-        there = f"{self._described} is there already, with"
-        if n_bits != self.n_bits:
-            raise ValueError(f"{there} codes of {n_bits} bits and not n_bits={self.n_bits}")
-        if asked_ids not in (None, id_type):
-            raise ValueError(f"{there} ids that are {WORDS[id_type]} and not {WORDS[str(asked_ids)]}")
-        asked = checked_field_types(asked_fields)
-        if asked_fields is not None and asked != fields:
-            stored = ", ".join(f"{name} {kind}" for name, kind in fields.items()) or "no more columns"
-            wanted = ", ".join(f"{name} {kind}" for name, kind in asked.items()) or "none"
-            raise ValueError(f"{there} {stored}, and fields asks for {wanted}")
-        require_same_model(model, self.model, self._described)
-        self.id_type, self.fields, self.model = id_type, fields, model
 
     @classmethod
     def _package(cls, module: str) -> Any:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hashlearn.search.stores.fields import FIELD_TYPES, is_usable
+from hashlearn.search.fields import FIELD_TYPES, is_usable
 
 Value = str | int | float | bool
 

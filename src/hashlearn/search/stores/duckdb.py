@@ -9,26 +9,27 @@ One process at a time may open a database file. Stores of one process write one 
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import Any, NoReturn, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hashlearn.search.about import About
+from hashlearn.search.arrow import arrow_type, codes_to_arrow, ids_to_arrow
 from hashlearn.search.ids import INTEGER, TEXT, IdArray
-from hashlearn.search.interface import SearchResult, require_n_bits
-from hashlearn.search.model_digest import checked_model
-from hashlearn.search.stores.arrow import arrow_type, codes_to_arrow, ids_to_arrow
+from hashlearn.search.interface import SearchResult
 from hashlearn.search.stores.base import Batch, Store, Where, checked_name
-from hashlearn.search.stores.conditions import Condition, as_sql, quoted
+from hashlearn.search.stores.conditions import Condition, as_literal, as_sql, quoted
 
 MACRO = "CREATE MACRO IF NOT EXISTS hamming_bits(a, b) AS bit_count(xor(CAST(a AS BIT), CAST(b AS BIT)))"
 IN_MEMORY = ":memory:"
+MARK = "hashlearn "  # begins the comment of a table of ours
 ID_COLUMNS = {INTEGER: "BIGINT", TEXT: "VARCHAR"}
 ID_TYPES = {"BIGINT": INTEGER, "VARCHAR": TEXT, "UUID": TEXT}  # of columns that are there
 FIELD_COLUMNS = {"text": "VARCHAR", "integer": "BIGINT", "real": "DOUBLE", "boolean": "BOOLEAN"}
@@ -38,51 +39,42 @@ _writers: defaultdict[str, threading.RLock] = defaultdict(threading.RLock)  # a 
 
 
 class DuckDBStore(Store):
-    """A table (id, code and more columns). Open it with `create`.
+    """A table (id, code and more columns). Open it with `open`.
 
-    >>> store = DuckDBStore.create("codes.duckdb", "codes", 32)  # doctest: +SKIP
+    >>> store = DuckDBStore.open("codes.duckdb", About(32), table="codes")  # doctest: +SKIP
     """
 
     packages, extra = ("duckdb", "pyarrow"), "duckdb"
 
-    def __init__(self, connection: Any, path: str, table: str, n_bits: int, **declared: Any) -> None:
-        super().__init__(n_bits, **declared)
+    def __init__(self, connection: Any, path: str, table: str, about: About) -> None:
+        super().__init__(about)
         self.connection, self._name, self.table = connection, table, quoted(table)
         self._described = f"table {self.table}"
         self._kind = ID_COLUMNS[self.id_type]  # the type of the id column
         self._writer = threading.RLock() if path == IN_MEMORY else _writers[os.path.realpath(path)]
 
     @classmethod
-    def create(
-        cls,
-        path: str | os.PathLike[str],
-        table: str,
-        n_bits: int,
-        *,
-        model: str | None = None,
-        id_type: str | None = None,
-        fields: Mapping[str, Any] | None = None,
-    ) -> Self:
+    def open(cls, place: str | os.PathLike[str], about: About, *, table: str = "codes") -> Self:
         """Open the table in the database file (":memory:": no file); make both if they are missing.
 
         A table that this store did not make is refused. DuckDB ignores the case of names, and so do we.
         """
         duckdb, _ = (cls._package(name) for name in cls.packages)
-        place, name = checked_name(os.fspath(path), "path"), checked_name(table, "table")
-        store = cls(None, place, name, n_bits, model=model, id_type=id_type, fields=fields)
+        path, name = checked_name(os.fspath(place), "place"), checked_name(table, "table")
+        store = cls(None, path, name, about)
         try:
-            store.connection = duckdb.connect(place)
+            store.connection = duckdb.connect(path)
         except duckdb.IOException as error:
-            raise OSError(_why(place, str(error))) from None
+            raise OSError(_why(path, str(error))) from None
         try:
             with store._writing():
-                store._make_table(id_type, fields)
+                store._make_table(about)
         except BaseException:
             store.connection.close()
             raise
         return store
 
-    def _make_table(self, id_type: str | None, fields: Mapping[str, Any] | None) -> None:
+    def _make_table(self, asked: About) -> None:
         run = self.connection.execute
         same = "lower({}) = lower(?) AND schema_name = current_schema() AND database_name = current_database()"
         there = run(f"SELECT comment FROM duckdb_tables() WHERE {same.format('table_name')}", [self._name]).fetchall()
@@ -91,11 +83,10 @@ class DuckDBStore(Store):
                 self._refuse_foreign()
             columns = "".join(f", {quoted(name)} {FIELD_COLUMNS[word]}" for name, word in self.fields.items())
             run(f"CREATE TABLE {self.table} (id {self._kind} PRIMARY KEY, code BIT NOT NULL{columns})")
-            about = json.dumps({"n_bits": self.n_bits, "model": self.model})
-            run(f"COMMENT ON TABLE {self.table} IS 'hashlearn {about}'")
+            run(f"COMMENT ON TABLE {self.table} IS {as_literal(MARK + self.about.to_json())}")
             run(MACRO)
             return
-        n_bits, model = self._about(there[0][0])
+        stored = self._stored_about(there[0][0])
         where = same.format("table_name")
         described = run(f"SELECT column_name, data_type FROM duckdb_columns() WHERE {where}", [self._name]).fetchall()
         field_types = {kind: word for word, kind in FIELD_COLUMNS.items()}
@@ -103,15 +94,14 @@ class DuckDBStore(Store):
         if kinds.get("id") not in ID_TYPES or kinds.get("code") != "BIT":
             self._refuse_foreign()
         self._kind = kinds.pop("id")
-        stored = {name: field_types[kind] for name, kind in kinds.items() if kind in field_types}
-        self._adopt(n_bits, ID_TYPES[self._kind], stored, model, id_type, fields)
+        fields = {name: field_types[kind] for name, kind in kinds.items() if kind in field_types}
+        self._adopt(replace(stored, id_type=ID_TYPES[self._kind], fields=fields), asked)
 
-    def _about(self, comment: str | None) -> tuple[int, str | None]:
-        """Number of bits and model out of the comment of a table of ours."""
+    def _stored_about(self, comment: str | None) -> About:
+        """What the comment of a table of ours says."""
         try:
-            about = json.loads((comment or "").removeprefix("hashlearn "))
-            return require_n_bits(about["n_bits"]), checked_model(about["model"])
-        except (ValueError, KeyError, TypeError):
+            return About.from_json((comment or "").removeprefix(MARK))
+        except ValueError:
             self._refuse_foreign()
 
     def _refuse_foreign(self) -> NoReturn:

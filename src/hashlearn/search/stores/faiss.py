@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any, BinaryIO, Self
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 
 from hashlearn.core.checks import require_k
 from hashlearn.core.names import require_choice
+from hashlearn.search.about import About
 from hashlearn.search.ids import INTEGER, IdArray, checked_ids, ids_at
 from hashlearn.search.index import HammingIndex
 from hashlearn.search.interface import SearchResult, checked_codes
@@ -30,49 +30,40 @@ from hashlearn.search.stores.faiss_kinds import (
     one_thread,
     search_index,
 )
-from hashlearn.search.stores.file_store import BLOCK, About, FileStore, read_file, write_file
+from hashlearn.search.stores.file_store import BLOCK, FileStore, Header, read_file, write_file
 
 
 class FaissStore(FileStore):
-    """A binary index of FAISS in one file. Open it with `create`; `save` and `close` write it.
+    """A binary index of FAISS in one file. Open it with `open`; `save` and `close` write it.
 
     If ids are integers, FAISS answers with them. Otherwise it answers with rows, and ``ids.json`` in the file, which is
     also a zip archive, lists the id of each row. ``index`` holds all codes in memory. A ``with`` block that ends in an
     error does not write the file.
 
-    >>> store = FaissStore.create("codes.faiss", 32, kind="hnsw")  # doctest: +SKIP
+    >>> store = FaissStore.open("codes.faiss", About(32), kind="hnsw")  # doctest: +SKIP
     """
 
     packages, extra, engine = ("faiss",), "faiss", "FAISS"
 
-    def __init__(self, path: str | os.PathLike[str] | None, n_bits: int, kind: Kind, **declared: Any) -> None:
-        super().__init__(path, n_bits, **declared)
+    def __init__(self, path: str | os.PathLike[str] | None, about: About, kind: Kind) -> None:
+        super().__init__(path, about)
         self._package("faiss")
         self.kind, self.index = kind, HammingIndex(self.n_bits)
         self._faiss: tuple[Any, IdArray] | None = None  # FAISS's index and the id of each row, until a code changes
 
     @classmethod
-    def create(
-        cls,
-        path: str | os.PathLike[str] | None,
-        n_bits: int,
-        *,
-        kind: str | Kind | None = None,
-        model: str | None = None,
-        id_type: str | None = None,
-        fields: Mapping[str, Any] | None = None,
-    ) -> Self:
-        """Open the file, or start empty if there is none. With None as path, nothing is ever written.
+    def open(cls, place: str | os.PathLike[str] | None, about: About, *, kind: str | Kind | None = None) -> Self:
+        """Open the file, or start empty if there is none. With None as place, nothing is ever written.
 
         ``kind`` is "flat", "hnsw" or "ivf", or an object such as ``FaissHNSW(search_width=256)``. None takes that of
         the file; a new one is flat. A file that this store did not write is refused.
         """
         asked = None if kind is None else as_kind(kind)
-        store = cls(path, n_bits, asked or as_kind("flat"), model=model, id_type=id_type, fields=fields)
-        if path is None or not store._is_there:
+        store = cls(place, about, asked or as_kind("flat"))
+        if place is None or not store._is_there:
             return store
-        about, store.kind, index, codes, ids = read_file(path, cls.engine, _read)
-        store._take(about, id_type)
+        header, store.kind, index, codes, ids = read_file(place, cls.engine, _read)
+        store._take_header(header, about)
         same = type(asked) is type(store.kind) if isinstance(kind, str) else asked in (None, store.kind)
         if not same:
             raise ValueError(f"{store._described} is there already, as {store.kind} and not {asked}")
@@ -87,9 +78,7 @@ class FaissStore(FileStore):
             path,
             self.engine,
             lambda place: faiss_package().write_index_binary(index, place),
-            n_bits=self.n_bits,
-            id_type=self.id_type,
-            model=self.model,
+            about=self.about,
             settings={"kind": name, **asdict(self.kind)},
             ids=ids.tolist(),
         )
@@ -133,13 +122,13 @@ def _faiss_index(codes: NDArray[np.uint8], ids: IdArray, kind: Kind) -> Any:
     return index
 
 
-def _read(about: About, file: BinaryIO, names: list[Any]) -> tuple[About, Kind, Any, NDArray[np.uint8], IdArray]:
+def _read(header: Header, file: BinaryIO, names: list[Any]) -> tuple[Header, Kind, Any, NDArray[np.uint8], IdArray]:
     """Codes and ids out of an index, if they are what the file says."""
-    faiss, settings = faiss_package(), dict(about.settings)
+    faiss, settings, about = faiss_package(), dict(header.settings), header.about
     require_choice(name := settings.pop("kind", None), "kind", KINDS)
     kind = KINDS[name](**settings)
     index = faiss.read_index_binary(faiss.PyCallbackIOReader(file.read, BLOCK))
-    width = -(-about.n_bits // 8)
+    width = about.n_bytes
     if not isinstance(index, faiss.IndexBinaryIDMap2) or index.d != 8 * width:
         raise ValueError(f"its index is not one of codes of {about.n_bits} bits under ids")
     inner, n = faiss.downcast_IndexBinary(index.index), index.ntotal
@@ -156,7 +145,7 @@ def _read(about: About, file: BinaryIO, names: list[Any]) -> tuple[About, Kind, 
         if not np.array_equal(numbers, np.arange(n)):
             raise ValueError("the ids of its index must be the places in ids.json")
         ids = checked_ids(names, n, about.id_type)
-    return about, kind, index, checked_codes(codes, about.n_bits), ids
+    return header, kind, index, checked_codes(codes, about.n_bits), ids
 
 
 def _listed(faiss: Any, lists: Any, n: int, width: int) -> NDArray[np.uint8]:

@@ -25,23 +25,20 @@ from typing import Any, BinaryIO, ClassVar, NamedTuple
 
 from hashlearn.core.atomic_files import regular_file, replacing
 from hashlearn.core.checks import whole_number
-from hashlearn.search.ids import INTEGER, checked_id_type
-from hashlearn.search.interface import require_n_bits
-from hashlearn.search.model_digest import checked_model
+from hashlearn.search.about import About
+from hashlearn.search.ids import INTEGER
 from hashlearn.search.stores.base import Store
 
-ABOUT, IDS = "about.json", "ids.json"
+HEADER, IDS = "about.json", "ids.json"
 FORMAT = "hashlearn codes in {}, format 1"
 BLOCK = 1 << 20
 NO_ARCHIVE = (zipfile.BadZipFile, KeyError, TypeError, ValueError, RuntimeError, OSError, EOFError, struct.error)
 
 
-class About(NamedTuple):
+class Header(NamedTuple):
     """What a file says of itself."""
 
-    n_bits: int
-    id_type: str
-    model: str | None
+    about: About
     settings: dict[str, Any]  # of the engine
     index_bytes: int
     mark: str  # random for every file
@@ -52,9 +49,7 @@ def write_file(
     engine: str,
     write_index: Callable[[str], Any],
     *,
-    n_bits: int,
-    id_type: str,
-    model: str | None,
+    about: About,
     settings: Mapping[str, Any],
     ids: list[Any],
 ) -> str:
@@ -62,27 +57,26 @@ def write_file(
 
     ``ids`` are text in the order of the engine's keys, or None where a key has no code.
     """
-    about = {
+    mark = secrets.token_hex(16)
+    header: dict[str, Any] = {
         "format": FORMAT.format(engine),
-        "n_bits": n_bits,
-        "id_type": id_type,
-        "model": checked_model(model),
+        "about": about.to_json(),
         "settings": dict(settings),
-        "mark": secrets.token_hex(16),
+        "mark": mark,
     }
     with replacing(Path(path)) as beside:
         write_index(os.fspath(beside))
         with open(beside, "rb") as file:
-            about["index_sha256"], about["index_bytes"] = hashlib.file_digest(file, "sha256").hexdigest(), file.tell()
+            header["index_sha256"], header["index_bytes"] = hashlib.file_digest(file, "sha256").hexdigest(), file.tell()
         with zipfile.ZipFile(beside, "a") as archive:
-            _put(archive, ABOUT, json.dumps(about, indent=1))
-            if id_type != INTEGER:
+            _put(archive, HEADER, json.dumps(header, indent=1))
+            if about.id_type != INTEGER:
                 _put(archive, IDS, json.dumps(ids, ensure_ascii=False))
-    return str(about["mark"])
+    return mark
 
 
 def read_file(
-    path: str | os.PathLike[str], engine: str, read_index: Callable[[About, BinaryIO, list[Any]], Any] | None = None
+    path: str | os.PathLike[str], engine: str, read_index: Callable[[Header, BinaryIO, list[Any]], Any] | None = None
 ) -> Any:
     """What ``read_index`` makes of a file, of its start and of the ids; None: what the file says of itself.
 
@@ -90,14 +84,14 @@ def read_file(
     """
     try:
         with regular_file(path) as (file, size):
-            about, sha256, ids = _read_about(file, size, engine)
+            header, sha256, ids = _read_header(file, size, engine)
             if read_index is None:
-                return about
+                return header
             file.seek(0)
-            if _sha256(file, about.index_bytes) != sha256:
+            if _sha256(file, header.index_bytes) != sha256:
                 raise ValueError("the checksum of its index is wrong: it is damaged")
             file.seek(0)
-            return read_index(about, file, ids)
+            return read_index(header, file, ids)
     except (ValueError, TypeError, AttributeError, IndexError, RuntimeError) as error:
         raise ValueError(f"{os.fspath(path)!r} cannot be loaded: {error}") from None
 
@@ -113,8 +107,8 @@ class FileStore(Store):
     has_fields = False
     engine: ClassVar[str]
 
-    def __init__(self, path: str | os.PathLike[str] | None, n_bits: int, **declared: Any) -> None:
-        super().__init__(n_bits, **declared)
+    def __init__(self, path: str | os.PathLike[str] | None, about: About) -> None:
+        super().__init__(about)
         self.path = None if path is None else Path(path)
         self._described = "the index" if path is None else f"index {os.fspath(path)!r}"
         self._mark: str | None = None  # that of the file when it was last read or written; None: there was no file
@@ -124,10 +118,10 @@ class FileStore(Store):
     def _is_there(self) -> bool:
         return self.path is not None and os.path.lexists(self.path)
 
-    def _take(self, about: About, id_type: str | None) -> None:
+    def _take_header(self, header: Header, asked: About) -> None:
         """Take what the file says. Refuse codes of another width or model, and other ids than were asked for."""
-        self._adopt(about.n_bits, about.id_type, {}, about.model, id_type, None)
-        self._mark, self._unsaved = about.mark, False
+        self._adopt(header.about, asked)
+        self._mark, self._unsaved = header.mark, False
 
     def save(self) -> None:
         """Write the file atomically. Refused if another store has written it since this one read it."""
@@ -159,29 +153,22 @@ def _put(archive: zipfile.ZipFile, name: str, text: str) -> None:
     archive.writestr(member, text)
 
 
-def _read_about(file: BinaryIO, size: int, engine: str) -> tuple[About, str, list[Any]]:
+def _read_header(file: BinaryIO, size: int, engine: str) -> tuple[Header, str, list[Any]]:
     """What the archive says, the checksum of the index, and the ids."""
     try:
         with zipfile.ZipFile(file) as archive:
-            about = json.loads(_member(archive, ABOUT, size))
-            id_type = checked_id_type(about["id_type"])
-            names = json.loads(_member(archive, IDS, size)) if id_type != INTEGER else []
+            parts = json.loads(_member(archive, HEADER, size))
+            about = About.from_json(parts["about"])
+            names = json.loads(_member(archive, IDS, size)) if about.id_type != INTEGER else []
     except NO_ARCHIVE:
         raise ValueError(f"it was not written by hashlearn as a file of {engine}, or it is damaged") from None
     try:
-        if about["format"] != FORMAT.format(engine):
-            raise ValueError(f"its format is {about['format']!r}, and {FORMAT.format(engine)!r} can be read")
-        if not (isinstance(about["mark"], str) and isinstance(about["settings"], dict) and isinstance(names, list)):
+        if parts["format"] != FORMAT.format(engine):
+            raise ValueError(f"its format is {parts['format']!r}, and {FORMAT.format(engine)!r} can be read")
+        if not (isinstance(parts["mark"], str) and isinstance(parts["settings"], dict) and isinstance(names, list)):
             raise TypeError("mark, settings and ids.json must be text, a mapping and a list")
-        found = About(
-            require_n_bits(about["n_bits"]),
-            id_type,
-            checked_model(about["model"]),
-            about["settings"],
-            whole_number(about["index_bytes"], "index_bytes", least=1, most=size),
-            about["mark"],
-        )
-        return found, str(about["index_sha256"]), names
+        index_bytes = whole_number(parts["index_bytes"], "index_bytes", least=1, most=size)
+        return Header(about, parts["settings"], index_bytes, parts["mark"]), str(parts["index_sha256"]), names
     except KeyError as error:
         raise ValueError(f"its about.json has no entry {error}") from None
     except TypeError as error:

@@ -14,63 +14,50 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.core.checks import require_k
+from hashlearn.search.about import About
+from hashlearn.search.arrow import ABOUT, arrow_type, ids_to_arrow
 from hashlearn.search.candidates import ranked
-from hashlearn.search.ids import ID_TYPES, INTEGER, IdArray, as_objects, checked_id_type, no_ids
-from hashlearn.search.interface import NOWHERE, SearchResult, require_n_bits
-from hashlearn.search.model_digest import checked_model
-from hashlearn.search.stores.arrow import arrow_type, field_type, ids_to_arrow
+from hashlearn.search.ids import INTEGER, IdArray, as_objects, no_ids
+from hashlearn.search.interface import NOWHERE, SearchResult
 from hashlearn.search.stores.base import Batch, Store, Where, checked_name
 from hashlearn.search.stores.conditions import Condition, as_literal, as_sql
-from hashlearn.search.stores.fields import checked_field_types
 
 IDS_AT_ONCE = 10_000  # for more, a search reads all rows
 QUERIES_AT_ONCE = 64
 MOST_NAME_BYTES = 249  # the folder of a table is called NAME.lance, and file systems allow 255 bytes
 CREATE_ATTEMPTS = 10
 PRIMARY_KEY = {"lance-schema:unenforced-primary-key": "true"}
-TAKEN = ("id", "code", "_distance", "_rowid", "_rowaddr", "query_index")  # columns of ours and of LanceDB's answers
+TAKEN = ("_distance", "_rowid", "_rowaddr", "query_index")  # columns of LanceDB's answers
 
 
 class LanceStore(Store):
-    """A table (id, code and more columns). Open it with `create`.
+    """A table (id, code and more columns). Open it with `open`.
 
     If another writer stores one of the ids of an `add` at the same moment, `add` raises RuntimeError and the other rows
     are stored. `add` still stores nothing if an id was there before.
 
-    >>> store = LanceStore.create("codes.lance", "codes", 32)  # doctest: +SKIP
+    >>> store = LanceStore.open("codes.lance", About(32), table="codes")  # doctest: +SKIP
     """
 
     packages, extra = ("lancedb", "pyarrow"), "lancedb"
 
-    def __init__(self, table: Any, n_bits: int, **declared: Any) -> None:
-        super().__init__(n_bits, **declared)
+    def __init__(self, table: Any, about: About) -> None:
+        super().__init__(about)
         self.table = table
         self._described = f"table {table.name!r}"
 
     @classmethod
-    def create(
-        cls,
-        folder: str | os.PathLike[str],
-        table: str,
-        n_bits: int,
-        *,
-        model: str | None = None,
-        id_type: str | None = None,
-        fields: Mapping[str, Any] | None = None,
-    ) -> Self:
+    def open(cls, place: str | os.PathLike[str], about: About, *, table: str = "codes") -> Self:
         """Open the table in the folder; make both if they are missing.
 
         A table that this store did not make is refused.
         """
         lancedb, _ = (cls._package(name) for name in cls.packages)
-        n_bits, name = require_n_bits(n_bits), checked_name(table, "table", MOST_NAME_BYTES)
-        declared = checked_field_types(fields, TAKEN)
-        _require_names(declared)
-        kind = INTEGER if id_type is None else checked_id_type(id_type)
-        schema = _schema(n_bits, kind, declared, checked_model(model))
-        opened = _created(lancedb.connect(os.fspath(folder)), name, schema)
-        store = cls(opened, n_bits, model=model, id_type=id_type, fields=fields)
-        store._take_schema(id_type, fields)
+        name = checked_name(table, "table", MOST_NAME_BYTES)
+        _require_names(about.fields or {})
+        opened = _created(lancedb.connect(os.fspath(place)), name, _schema(about.for_new_codes()))
+        store = cls(opened, about)
+        store._take_schema(about)
         return store
 
     def build_index(self, *, n_lists: int | None = None) -> None:
@@ -80,21 +67,21 @@ class LanceStore(Store):
             n_lists = n_lists or max(1, round(self._count() ** 0.5))
             self.table.create_index("code", config=lists(distance_type="hamming", num_partitions=n_lists), replace=True)
 
-    def _take_schema(self, id_type: str | None, fields: Mapping[str, Any] | None) -> None:
+    def _take_schema(self, asked: About) -> None:
         """Take what the table holds. Refuse a table that `LanceStore` did not make, or made for something else."""
         there = self.table.schema
-        metadata = {key.decode(): value.decode() for key, value in (there.metadata or {}).items()}
-        n_bits, kind = metadata.get("n_bits", ""), metadata.get("id_type", "")
-        columns = {field.name: field_type(field.type) for field in there if field.name not in ("id", "code")}
-        known = {name: word for name, word in columns.items() if word is not None}
-        ours = n_bits.isdigit() and kind in ID_TYPES and columns == known
-        if not ours or not there.equals(_schema(int(n_bits), kind, known, None)) or not there.field("id").metadata:
+        try:
+            stored = About.from_json((there.metadata or {}).get(ABOUT, b"").decode())
+            ours = there.equals(_schema(stored)) and there.field("id").metadata
+        except ValueError:
+            ours = False
+        if not ours:
             listed = ", ".join(f"{field.name} {field.type}" for field in there)
             raise ValueError(
                 f"{self._described} is there already and was not made by this version of LanceStore: it has the "
                 f"columns {listed}; choose another name"
             )
-        self._adopt(int(n_bits), kind, known, metadata.get("model"), id_type, fields)
+        self._adopt(stored, asked)
 
     def _count(self, where: Where = None) -> int:
         """Rows of the newest version. Later reads use this version, until the next call or write."""
@@ -194,18 +181,17 @@ class LanceStore(Store):
         return as_objects(column.to_pylist())
 
 
-def _schema(n_bits: int, id_type: str, fields: Mapping[str, str], model: str | None) -> Any:
+def _schema(about: About) -> Any:
     """The columns and metadata of a table."""
     pyarrow = LanceStore._package("pyarrow")
-    kind = pyarrow.int64() if id_type == INTEGER else pyarrow.string()
-    about = {"n_bits": str(n_bits), "id_type": id_type, "model": model}
+    kind = pyarrow.int64() if about.id_type == INTEGER else pyarrow.string()
     return pyarrow.schema(
         [
             pyarrow.field("id", kind, nullable=False, metadata=PRIMARY_KEY),
-            pyarrow.field("code", pyarrow.list_(pyarrow.uint8(), -(-n_bits // 8)), nullable=False),
-            *(pyarrow.field(name, arrow_type(word)) for name, word in fields.items()),
+            pyarrow.field("code", pyarrow.list_(pyarrow.uint8(), about.n_bytes), nullable=False),
+            *(pyarrow.field(name, arrow_type(word)) for name, word in (about.fields or {}).items()),
         ],
-        metadata={key: value for key, value in about.items() if value is not None},
+        metadata={ABOUT: about.to_json()},
     )
 
 
@@ -214,6 +200,8 @@ def _require_names(fields: Mapping[str, str]) -> None:
     for name in fields:
         if set(name) & {".", "`"}:
             raise ValueError(f"fields must have names without dots and backticks in LanceDB, got {name!r}")
+        if name.lower() in TAKEN:
+            raise ValueError(f"fields must have names of their own, but {name!r} is taken")
 
 
 def _filter(where: Where) -> str | None:

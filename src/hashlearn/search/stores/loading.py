@@ -1,7 +1,7 @@
 """Fill a store from a Parquet file of codes or an Arrow table: in batches, all rows or none.
 
     >>> from hashlearn.search.stores import export_codes
-    >>> export_codes("codes.parquet", "postgres", "postgresql://localhost/mine", "images")  # doctest: +SKIP
+    >>> export_codes("codes.parquet", "postgres", "postgresql://localhost/mine", table="images")  # doctest: +SKIP
     1000000
 
 The source says what the store must be: the number of bits, the kind of ids, more columns and the model. A store of
@@ -12,7 +12,8 @@ rows, and all ids for the check that none occurs twice; for stores in a file of 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,19 +21,18 @@ from hashlearn.core.checks import whole_number
 from hashlearn.core.names import require_choice
 from hashlearn.core.packages import require
 from hashlearn.core.progress import ProgressCallback, tell
-from hashlearn.search.ids import WORDS
-from hashlearn.search.model_digest import require_same_model
-from hashlearn.search.stores.arrow import (
+from hashlearn.search.about import About, require_same_model
+from hashlearn.search.arrow import (
     PURPOSE,
-    CodesAbout,
     about_codes,
     codes_of_column,
     id_column,
     ids_from_arrow,
     require_distinct,
 )
+from hashlearn.search.fields import checked_fields
+from hashlearn.search.ids import WORDS
 from hashlearn.search.stores.base import Batch, Store
-from hashlearn.search.stores.fields import checked_fields
 
 DUPLICATES = ("replace", "refuse")
 BATCH_ROWS = 65_536
@@ -67,17 +67,19 @@ def load_codes(
 def export_codes(
     source: Any,
     to: str,
-    *place: Any,
+    place: Any,
+    *,
+    fields: Sequence[str] | None = None,
     duplicates: str = "replace",
     batch_rows: int | None = None,
     progress: ProgressCallback | None = None,
-    **settings: Any,
+    **options: Any,
 ) -> int:
     """Open the store called ``to`` in `STORES`, fill it from ``source`` as `load_codes` does, and close it.
 
-    ``place`` are the first arguments of the store's ``create``, such as a path, or a URL and a table; ``settings`` are
-    its keywords. The bits, ids, columns and model of a new store are those of the source. A store that keeps ids and
-    codes only gets these. ``fields={}`` leaves all other columns out.
+    ``place`` and ``options`` are the arguments of the store's ``open``: a path or a URL, and such as ``table``. The
+    bits, ids, columns and model of a new store are those of the source. ``fields`` are the columns to take along; None:
+    all, where the store can keep columns.
     """
     from hashlearn.search.stores import STORES
 
@@ -85,9 +87,18 @@ def export_codes(
     require_choice(duplicates, "duplicates", DUPLICATES)
     kind = STORES[to]
     about = _opened(source).about
-    declared = {"id_type": about.id_type, "model": about.model, "fields": about.fields if kind.has_fields else None}
-    with kind.create(*place, about.n_bits, **{**declared, **settings}) as store:  # type: ignore[attr-defined]
+    with kind.open(place, replace(about, fields=_taken(about, fields, kind)), **options) as store:
         return load_codes(store, source, duplicates=duplicates, batch_rows=batch_rows, progress=progress)
+
+
+def _taken(about: About, names: Sequence[str] | None, kind: type[Store]) -> dict[str, str]:
+    """The columns that go into the store, with their types."""
+    there = dict(about.fields or {})
+    if names is None:
+        return there if kind.has_fields else {}
+    for name in names:
+        require_choice(name, "fields", there)
+    return {name: there[name] for name in names}
 
 
 class _Rows:
@@ -154,17 +165,18 @@ def _opened(source: Any) -> _Rows:
         raise ValueError(f"{os.fspath(source)}: is no Parquet file of codes: {error}") from None
 
 
-def _require_fitting(about: CodesAbout, store: Store, name: str) -> None:
+def _require_fitting(about: About, store: Store, name: str) -> None:
     """Refuse a source of other bits, ids or columns than the store's, or of another model."""
     if about.n_bits != store.n_bits:
         raise ValueError(f"{name} has codes of {about.n_bits} bits, and {store._described} of {store.n_bits}")
     if about.id_type != store.id_type:
         raise TypeError(
-            f"{name} has ids that are {WORDS[about.id_type]}, and {store._described} ids that are "
+            f"{name} has ids that are {WORDS[str(about.id_type)]}, and {store._described} ids that are "
             f"{WORDS[store.id_type]}"
         )
+    fields = about.fields or {}
     for column, kind in store.fields.items():
-        if about.fields.get(column) not in (kind, "integer" if kind == "real" else kind):
-            there = about.fields.get(column, "missing")
+        if fields.get(column) not in (kind, "integer" if kind == "real" else kind):
+            there = fields.get(column, "missing")
             raise ValueError(f"{name} has no column {column!r} of {kind} for {store._described}: it is {there}")
     require_same_model(about.model, store.model, name)

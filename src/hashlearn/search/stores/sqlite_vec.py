@@ -9,55 +9,45 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.search.ids import INTEGER, checked_id_type
-from hashlearn.search.interface import SearchResult, require_n_bits
-from hashlearn.search.model_digest import checked_model
+from hashlearn.search.about import About
+from hashlearn.search.ids import INTEGER
+from hashlearn.search.interface import SearchResult
 from hashlearn.search.stores.base import Batch, Store, Where, checked_name
 from hashlearn.search.stores.conditions import Condition, as_sql, quoted
-from hashlearn.search.stores.fields import checked_field_types
 from hashlearn.search.stores.sqlite_session import code_values, plain_errors, writing
 
 MOST_NEIGHBORS, MOST_TIES = 32, 128
 BUSY_MS = 10_000  # how long a call waits for another writer
 MOST_BITS = 8192  # vec0's limit on dimensions
 REGISTRY = "hashlearn_stores"  # the table that says what every store in the file is
-REGISTRY_COLUMNS = "(name TEXT PRIMARY KEY, n_bits INTEGER, model TEXT, id_type TEXT, fields TEXT)"
+REGISTRY_COLUMNS = "(name TEXT PRIMARY KEY, about TEXT)"
 FIELD_TYPES = {"text": "TEXT", "integer": "INTEGER", "real": "REAL", "boolean": "INTEGER"}
 
 
 class SqliteVecStore(Store):
-    """A ``vec0`` table (id, code), and a table of fields beside it. Open it with `create`.
+    """A ``vec0`` table (id, code), and a table of fields beside it. Open it with `open`.
 
-    >>> store = SqliteVecStore.create("codes.db", "codes", 32)  # doctest: +SKIP
+    >>> store = SqliteVecStore.open("codes.db", About(32), table="codes")  # doctest: +SKIP
     """
 
     packages, extra = ("apsw", "sqlite_vec"), "sqlite-vec"
 
-    def __init__(self, connection: Any, table: str, n_bits: int, **declared: Any) -> None:
-        super().__init__(n_bits, **declared)
+    def __init__(self, connection: Any, table: str, about: About) -> None:
+        super().__init__(about)
         self.connection, self._name = connection, table
         self.table = quoted(table)
         self._fields_table, self._rowids = quoted(f"{table}_fields"), quoted(f"{table}_rowids")
         self._described = f"table {self.table}"
 
     @classmethod
-    def create(
-        cls,
-        path: str | os.PathLike[str],
-        table: str,
-        n_bits: int,
-        *,
-        model: str | None = None,
-        id_type: str | None = None,
-        fields: Mapping[str, Any] | None = None,
-    ) -> Self:
+    def open(cls, place: str | os.PathLike[str], about: About, *, table: str = "codes") -> Self:
         """Open the table in the database file (":memory:": no file); make both if they are missing.
 
         A table that this store did not make is refused. SQLite ignores the case of names, and so do we.
@@ -66,20 +56,18 @@ class SqliteVecStore(Store):
         name = checked_name(table, "table")
         if name.lower() == REGISTRY or name.lower().startswith("sqlite_"):
             raise ValueError(f"table must not be {REGISTRY!r} or begin with 'sqlite_', got {name!r}")
-        if require_n_bits(n_bits) > MOST_BITS:
-            raise ValueError(f"n_bits must be at most {MOST_BITS} for sqlite-vec, got {n_bits}")
-        model = checked_model(model)
-        id_type, asked = id_type and checked_id_type(id_type), None if fields is None else checked_field_types(fields)
-        place = checked_name(os.fspath(path), "path")
-        with plain_errors(f"table {name!r} in {place!r}"):
-            connection = apsw.Connection(place)
+        if about.n_bits > MOST_BITS:
+            raise ValueError(f"n_bits must be at most {MOST_BITS} for sqlite-vec, got {about.n_bits}")
+        path = checked_name(os.fspath(place), "place")
+        with plain_errors(f"table {name!r} in {path!r}"):
+            connection = apsw.Connection(path)
         try:
-            store = cls(connection, name, n_bits, model=model, id_type=id_type, fields=asked)
+            store = cls(connection, name, about)
             connection.set_busy_timeout(BUSY_MS)
             connection.enable_load_extension(True)
             connection.load_extension(sqlite_vec.loadable_path())
             connection.enable_load_extension(False)
-            store._make_table(id_type, asked)
+            store._make_table(about)
         except BaseException:
             connection.close()
             raise
@@ -94,7 +82,7 @@ class SqliteVecStore(Store):
     def _close(self) -> None:
         self.connection.close()
 
-    def _make_table(self, id_type: str | None, fields: dict[str, str] | None) -> None:
+    def _make_table(self, asked: About) -> None:
         run = self.connection.execute
         with self._writing():
             self._make_registry()
@@ -107,14 +95,12 @@ class SqliteVecStore(Store):
                 self._make_new()
                 return
             own_name, kind, text = there
-            known = run(f"SELECT n_bits, model, id_type, fields FROM {REGISTRY} WHERE name = ?", (own_name,)).fetchone()
+            known = run(f"SELECT about FROM {REGISTRY} WHERE name = ?", (own_name,)).get
             if known is None or kind != "table" or not text.startswith("CREATE VIRTUAL TABLE"):
                 raise ValueError(
                     f"{self._described} is there already and was not made by SqliteVecStore; choose another name"
                 )
-            n_bits, model, kind_of_ids, columns = known
-            stored = checked_field_types(json.loads(columns))
-            self._adopt(n_bits, checked_id_type(kind_of_ids), stored, model, id_type, fields)
+            self._adopt(About.from_json(known), asked)
             if self.fields and not self._has_fields_table():
                 raise ValueError(
                     f"{self._described} needs its table {self._fields_table}, which is missing or has other columns "
@@ -145,8 +131,7 @@ class SqliteVecStore(Store):
                 raise ValueError(f"table {self._fields_table} is there already; fields need this name, choose another")
             run(f"CREATE TABLE {self._fields_table} {self._fields_text}")
         run(f"DELETE FROM {REGISTRY} WHERE name = ? COLLATE NOCASE", (self._name,))
-        row = (self._name, self.n_bits, self.model, self.id_type, json.dumps(self.fields))
-        run(f"INSERT INTO {REGISTRY} VALUES (?, ?, ?, ?, ?)", row)
+        run(f"INSERT INTO {REGISTRY} VALUES (?, ?)", (self._name, self.about.to_json()))
 
     def _has_fields_table(self) -> bool:
         """Whether the table of fields is there, as this store makes it. Another of its name is the user's own."""

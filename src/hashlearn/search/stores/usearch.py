@@ -7,7 +7,7 @@ text get numbers. `hashlearn.search.stores.file_store` describes the file.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Self
 
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.core.checks import require_k
+from hashlearn.search.about import About
 from hashlearn.search.candidates import ranked
 from hashlearn.search.ids import INTEGER, NOTHING, IdArray, as_objects, checked_ids, no_ids
 from hashlearn.search.interface import NOWHERE, SearchResult
@@ -23,19 +24,17 @@ from hashlearn.search.stores.file_store import FileStore, read_file, write_file
 
 
 class UsearchStore(FileStore):
-    """A usearch index. Open it with `create`; `save` and `close` write it.
+    """A usearch index. Open it with `open`; `save` and `close` write it.
 
     It keeps ids and codes only, so ``where`` takes ids. A ``with`` block that ends in an error does not write the file.
 
-    >>> store = UsearchStore.create("codes.usearch", 32)  # doctest: +SKIP
+    >>> store = UsearchStore.open("codes.usearch", About(32))  # doctest: +SKIP
     """
 
     packages, extra, engine = ("usearch.index",), "usearch", "usearch"
 
-    def __init__(
-        self, path: str | os.PathLike[str] | None, n_bits: int, settings: dict[str, int], **declared: Any
-    ) -> None:
-        super().__init__(path, n_bits, **declared)
+    def __init__(self, path: str | os.PathLike[str] | None, about: About, settings: dict[str, int]) -> None:
+        super().__init__(path, about)
         usearch = self._package("usearch.index")
         kinds = {"metric": usearch.MetricKind.Hamming, "dtype": usearch.ScalarKind.B1}
         self.index = usearch.Index(ndim=8 * self.n_bytes, **kinds, **settings)
@@ -44,14 +43,11 @@ class UsearchStore(FileStore):
         self._names: list[Any] = []  # the id of each key, or None
 
     @classmethod
-    def create(
+    def open(
         cls,
-        path: str | os.PathLike[str] | None,
-        n_bits: int,
+        place: str | os.PathLike[str] | None,
+        about: About,
         *,
-        model: str | None = None,
-        id_type: str | None = None,
-        fields: Mapping[str, Any] | None = None,
         n_links: int = 16,
         build_width: int = 128,
         search_width: int = 64,
@@ -61,11 +57,11 @@ class UsearchStore(FileStore):
         A file that this store did not write is refused.
         """
         settings = {"connectivity": n_links, "expansion_add": build_width, "expansion_search": search_width}
-        store = cls(path, n_bits, settings, model=model, id_type=id_type, fields=fields)
-        if path is not None and store._is_there:
-            about, names = read_file(path, cls.engine, lambda about, _, names: (about, names))
-            store._take(about, id_type)
-            store.index.load(os.fspath(path))
+        store = cls(place, about, settings)
+        if place is not None and store._is_there:
+            header, names = read_file(place, cls.engine, lambda header, _, names: (header, names))
+            store._take_header(header, about)
+            store.index.load(os.fspath(place))
             store._take_names(names)
         return store
 
@@ -83,8 +79,7 @@ class UsearchStore(FileStore):
             except RuntimeError as error:  # a full disk, in words that do not say so
                 raise OSError(f"{self._described} could not be written, nothing is saved: {error}") from None
 
-        about: dict[str, Any] = {"n_bits": self.n_bits, "id_type": self.id_type, "model": self.model}
-        return write_file(path, self.engine, write_index, **about, settings={}, ids=self._names)
+        return write_file(path, self.engine, write_index, about=self.about, settings={}, ids=self._names)
 
     def _take_names(self, names: list[Any]) -> None:
         """Take the ids of a file, each of which must have a code."""

@@ -7,19 +7,18 @@ the table as it was. Rows of a table of the user's own without a code are ignore
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.core.checks import require_k, whole_number
-from hashlearn.search.ids import TEXT, are_found, checked_id_type, no_ids
-from hashlearn.search.interface import ScoredResult, SearchResult, checked_codes, require_n_bits
-from hashlearn.search.model_digest import checked_model
+from hashlearn.search.about import About
+from hashlearn.search.ids import TEXT, are_found, no_ids
+from hashlearn.search.interface import ScoredResult, SearchResult, checked_codes
 from hashlearn.search.stores.base import Batch, Store, Where, checked_name
 from hashlearn.search.stores.conditions import Condition, as_sql
-from hashlearn.search.stores.fields import checked_field_types
 from hashlearn.search.stores.postgres import copying, rescoring, tables
 from hashlearn.search.stores.postgres.merging import columns_beside, merge
 from hashlearn.search.stores.postgres.session import (
@@ -38,9 +37,9 @@ SYSTEM_COLUMNS = ("tableoid", "xmin", "cmin", "xmax", "cmax", "ctid")  # every t
 
 
 class PostgresStore(Store):
-    """A table (id, code bit(n), fields) of PostgreSQL. Open it with `create`.
+    """A table (id, code bit(n), fields) of PostgreSQL. Open it with `open`.
 
-    >>> with PostgresStore.create("postgresql://localhost/mine", "codes", 32) as store:  # doctest: +SKIP
+    >>> with PostgresStore.open("postgresql://localhost/mine", About(32), table="codes") as store:  # doctest: +SKIP
     ...     store.upsert(codes, ids)
     ...     store.search(query_codes, k=10)
     """
@@ -52,59 +51,54 @@ class PostgresStore(Store):
         connection: Any,
         table: Sequence[str],
         columns: tuple[str, str],
-        n_bits: int,
-        model: str | None,
+        about: About,
     ) -> None:
-        super().__init__(n_bits, model)
+        super().__init__(about)
         self.connection, self._closes = connection, False
         self._lock = shared_lock(connection, self._lock)
         beside = ("pg_temp", f"hashlearn_incoming_{secrets.token_hex(8)}")
         names: dict[str, Sequence[str]] = {"table": table, "id": columns[:1], "code": columns[1:], "beside": beside}
-        self._session = Session(connection, names, n_bits)
+        self._session = Session(connection, names, about.n_bits)
         self._run = self._session.run
         self._described = f"table {self._session.quoted(*table)}"
 
     @classmethod
-    def create(
+    def open(
         cls,
-        connection: Any,
-        table: str | tuple[str, str],
-        n_bits: int,
+        place: Any,
+        about: About,
         *,
-        model: str | None = None,
-        id_type: str | None = None,
-        fields: Mapping[str, Any] | None = None,
+        table: str | tuple[str, str] = "codes",
         columns: tuple[str, str] = ("id", "code"),
         add_column: bool = False,
     ) -> Self:
         """Open the table; make it (and the extension ``vector``) if it is missing.
 
-        ``connection`` is a URL, a connection string or an open psycopg connection. An open connection stays yours: the
+        ``place`` is a URL, a connection string or an open psycopg connection. An open connection stays yours: the
         store works inside its transaction, and you commit, unless it is in autocommit mode. ``table`` is a name or
         (schema, name). ``columns`` are the names of id and code.
 
         A table of your own is accepted if its id column is a key of integers, text or UUIDs, which are text here.
-        ``add_column`` adds the code column if it is missing. ``fields`` are then those of its columns that `upsert`
-        writes, and all its columns can be used in ``where``.
+        ``add_column`` adds the code column if it is missing. The fields of ``about`` are then those of its columns that
+        `upsert` writes, and all its columns can be used in ``where``.
         """
         psycopg = package("psycopg")
         parts = _checked_names((table,) if isinstance(table, str) else table, "table", (1, 2))
         names = _checked_columns(_checked_names(columns, "columns", (2,)), "columns")
         if names[0] == names[1]:
             raise ValueError(f"columns must be two different names, got {columns!r}")
-        n_bits, model = require_n_bits(n_bits), checked_model(model)
-        asked = None if fields is None else checked_field_types(fields, taken=names)
-        _checked_columns(asked or (), "fields")
-        wanted_ids = None if id_type is None else checked_id_type(id_type)
-        if not isinstance(connection, str | psycopg.Connection):
-            kind = type(connection).__name__
-            raise TypeError(f"connection must be a URL, a connection string or a psycopg.Connection, got {kind}")
-        opened = connected(connection) if isinstance(connection, str) else connection
-        store = cls(opened, parts, (names[0], names[1]), n_bits, model)
-        store._closes = opened is not connection
+        for name in _checked_columns(about.fields or (), "fields"):
+            if name.lower() in map(str.lower, names):
+                raise ValueError(f"fields must have names of their own, but {name!r} is taken")
+        if not isinstance(place, str | psycopg.Connection):
+            kind = type(place).__name__
+            raise TypeError(f"place must be a URL, a connection string or a psycopg.Connection, got {kind}")
+        connection = connected(place) if isinstance(place, str) else place
+        store = cls(connection, parts, (names[0], names[1]), about)
+        store._closes = connection is not place
         try:
             with store._lock:
-                store._open(tables.Wanted(n_bits, wanted_ids, asked, model, add_column))
+                store._open(about, add_column)
         except BaseException:
             store.close()
             raise
@@ -177,9 +171,9 @@ class PostgresStore(Store):
         piece = self._where(seen, as_text=True)[0]
         return rescoring.two_stage_sql(self._session, self._table, self.n_bits, piece, exact=exact, **settings)
 
-    def _open(self, wanted: tables.Wanted) -> None:
-        self._table = found = tables.opened(self._session, wanted, self._described)
-        self._adopt(self.n_bits, found.id_type, found.fields, found.model, wanted.id_type, wanted.fields)
+    def _open(self, asked: About, add_column: bool) -> None:
+        self._table = found = tables.opened(self._session, asked, add_column, self._described)
+        self._adopt(About(self.n_bits, found.id_type, found.model, found.fields), asked)
         has_text = self.id_type == TEXT or "text" in self.fields.values()
         if has_text and self.connection.info.encoding != "utf-8":  # COPY's binary format has the client's encoding
             encoding = self.connection.info.encoding

@@ -10,8 +10,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from hashlearn.search.about import DIGEST, About
 from hashlearn.search.ids import INTEGER, TEXT
-from hashlearn.search.model_digest import DIGEST
 from hashlearn.search.stores.postgres.session import Session, package
 
 CREATE_ATTEMPTS = 4
@@ -49,17 +49,6 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What was asked for; None where anything will do."""
-
-    n_bits: int
-    id_type: str | None
-    fields: dict[str, str] | None
-    model: str | None
-    add_column: bool
-
-
-@dataclass(frozen=True)
 class Table:
     """A table of codes."""
 
@@ -77,28 +66,28 @@ class Table:
         return ' COLLATE "C"' if self.id_type == TEXT and not self.has_uuids else ""
 
 
-def opened(session: Session, wanted: Wanted, described: str) -> Table:
+def opened(session: Session, asked: About, add_column: bool, described: str) -> Table:
     """The table, made if it is missing. Tries again if another connection makes it at the same moment."""
     errors = package("psycopg.errors")
     raced = (errors.UniqueViolation, errors.DuplicateTable, errors.DuplicateObject, errors.DuplicateColumn)
     for attempt in range(CREATE_ATTEMPTS):
         try:
             with session.transaction():
-                return _made_or_found(session, wanted, described)
+                return _made_or_found(session, asked, add_column, described)
         except raced:
             if attempt == CREATE_ATTEMPTS - 1:
                 raise
     raise AssertionError("unreachable")
 
 
-def _made_or_found(session: Session, wanted: Wanted, described: str) -> Table:
+def _made_or_found(session: Session, asked: About, add_column: bool, described: str) -> Table:
     if session.run("SELECT 1 FROM pg_extension WHERE extname = 'vector'").fetchone() is None:
         session.run("CREATE EXTENSION IF NOT EXISTS vector")
     text = session.quoted(*session.names["table"])
     query = "SELECT oid, relkind::text FROM pg_class WHERE oid = to_regclass(%s)"
     row = session.run(query, (text,)).fetchone()
     if row is None:
-        _make(session, wanted)
+        _make(session, asked)
         row = session.run(query, (text,)).fetchone()
     oid, kind = row
     there = f"{described} is there already, and"
@@ -106,13 +95,13 @@ def _made_or_found(session: Session, wanted: Wanted, described: str) -> Table:
         raise ValueError(f"{there} it is {KINDS.get(kind, 'something else')}, not a table")
     columns = _columns(session, oid)
     (id_name,), (code_name,) = session.names["id"], session.names["code"]
-    if code_name not in columns and wanted.add_column:
+    if code_name not in columns and add_column:
         session.run("ALTER TABLE {table} ADD COLUMN {code} {type}")
-        _note_model(session, wanted.model)
+        _note_model(session, asked.model)
         columns = _columns(session, oid)
-    _require_code(columns, code_name, wanted.n_bits, there)
+    _require_code(columns, code_name, asked.n_bits, there)
     id_type = _require_key(session, oid, columns, id_name, there)
-    fields = _fields(columns, wanted.fields, (id_name, code_name), there)
+    fields = _fields(columns, asked.fields, (id_name, code_name), there)
     noted = MODEL_COMMENT.search(columns[code_name].comment)
     others = {name: column for name, column in columns.items() if name not in (id_name, code_name, *fields)}
     left_empty = tuple(name for name, column in others.items() if not column.has_default and not column.identity)
@@ -128,16 +117,16 @@ def _made_or_found(session: Session, wanted: Wanted, described: str) -> Table:
     )
 
 
-def _make(session: Session, wanted: Wanted) -> None:
-    fields = wanted.fields or {}
+def _make(session: Session, asked: About) -> None:
+    fields = asked.fields or {}
     columns = [f"{session.quoted(name)} {NEW_FIELDS[kind]}".replace("%", "%%") for name, kind in fields.items()]
-    key = NEW_IDS[wanted.id_type or INTEGER]
+    key = NEW_IDS[asked.id_type or INTEGER]
     more = "".join(f", {column}" for column in columns)
     session.run("CREATE TABLE {table} ({id} {key} PRIMARY KEY, {code} {type} NOT NULL{more})", key=key, more=more)
     for name in fields:
         column = session.quoted(name).replace("%", "%%")
         session.run(f"COMMENT ON COLUMN {{table}}.{{column}} IS '{FIELD_COMMENT}'", column=column)
-    _note_model(session, wanted.model)
+    _note_model(session, asked.model)
 
 
 def _note_model(session: Session, model: str | None) -> None:
@@ -182,7 +171,7 @@ def _require_key(session: Session, oid: int, columns: Mapping[str, Column], name
 
 
 def _fields(
-    columns: Mapping[str, Column], asked: dict[str, str] | None, taken: tuple[str, str], there: str
+    columns: Mapping[str, Column], asked: Mapping[str, str] | None, taken: tuple[str, str], there: str
 ) -> dict[str, str]:
     """The columns that are written with a code: those made here, or those of the user's own that were asked for."""
     by_type = {kind: word for word, kinds in FIELD_TYPES.items() for kind in kinds}
@@ -196,4 +185,4 @@ def _fields(
             raise ValueError(f"{there} it has no column {name!r} for fields; its other columns are {names}")
         if column.kind not in FIELD_TYPES[word]:
             raise ValueError(f"{there} its column {name!r} has type {column.type}, and fields says {word}")
-    return asked
+    return dict(asked)

@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 
 from hashlearn.core.atomic_files import replacing
 from hashlearn.core.progress import ProgressCallback, tell
-from hashlearn.streams.code_files import Origin, write_npy, write_parquet
-from hashlearn.streams.id_columns import digest_beside, read_ids
-from hashlearn.streams.rows import RowSource
-from hashlearn.streams.shards import Shards, WorkDigest
+from hashlearn.files.code_files import Origin, write_npy, write_parquet
+from hashlearn.files.id_columns import digest_beside, read_ids
+from hashlearn.files.rows import RowSource
+from hashlearn.files.shards import Shards, WorkDigest
 
 BATCH_BYTES = 2**26  # of features in float64
 MOST_BATCH_ROWS = 65_536

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from hashlearn.streams import RowSource, open_rows, read_labels
+from hashlearn.files import RowSource, open_rows, read_labels
 
 ROWS = np.random.default_rng(0).standard_normal((103, 7))
 

@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.core.packages import require
-from hashlearn.search.stores.arrow import field_type
-from hashlearn.streams.columns import Columns, Wanted, choose, few
-from hashlearn.streams.parquet_files import damage_named, label_columns, labels_of
-from hashlearn.streams.rows import RowSource, rebatched, tables_of
+from hashlearn.files.columns import Columns, Wanted, choose, few
+from hashlearn.files.parquet_files import damage_named, label_columns, labels_of
+from hashlearn.files.rows import RowSource, rebatched, tables_of
+from hashlearn.search.arrow import field_type
 
 PURPOSE = "reading CSV files"
 WHOLE = r"^(0|[1-9][0-9]{0,18})$"

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hashlearn.files import csv_files, parquet_files
+from hashlearn.files.code_files import read_code_file
+from hashlearn.files.columns import Wanted
+from hashlearn.files.numpy_files import chosen, npz_names, numpy_array
+from hashlearn.files.rows import MatrixRows, RowSource
+from hashlearn.files.sparse_files import SPARSE_PARTS, read_sparse
 from hashlearn.search.ids import IdArray
-from hashlearn.streams import csv_files, parquet_files
-from hashlearn.streams.code_files import read_code_file
-from hashlearn.streams.columns import Wanted
-from hashlearn.streams.numpy_files import chosen, npz_names, numpy_array
-from hashlearn.streams.rows import MatrixRows, RowSource
-from hashlearn.streams.sparse_files import SPARSE_PARTS, read_sparse
 
 PART = "::"
 SUFFIXES = (".npy", ".npz", ".parquet", ".csv")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from hashlearn.core.packages import require
 from hashlearn.core.rows import require_finite
-from hashlearn.streams.columns import Columns, plain_table
+from hashlearn.files.columns import Columns, plain_table
 
 NUMBERS = "fiub"  # kinds of dtype that can be features
 READ_ROWS = 65_536

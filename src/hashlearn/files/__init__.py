@@ -15,11 +15,11 @@
 
 from __future__ import annotations
 
-from hashlearn.streams.code_files import CodesFile, describe_codes
-from hashlearn.streams.encoding import Encoded, default_batch_rows, encode_file, encode_rows
-from hashlearn.streams.id_columns import read_ids
-from hashlearn.streams.opening import open_rows, read_codes, read_images, read_labels
-from hashlearn.streams.rows import RowSource
+from hashlearn.files.code_files import CodesFile, describe_codes
+from hashlearn.files.encoding import Encoded, default_batch_rows, encode_file, encode_rows
+from hashlearn.files.id_columns import read_ids
+from hashlearn.files.opening import open_rows, read_codes, read_images, read_labels
+from hashlearn.files.rows import RowSource
 
 __all__ = [
     "CodesFile",

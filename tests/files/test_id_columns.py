@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from hashlearn.core.progress import Progress
+from hashlearn.files import describe_codes, encode_file, open_rows, read_codes, read_ids, read_labels
+from hashlearn.files.encoding import work_digest
 from hashlearn.hashers import LSH
-from hashlearn.streams import describe_codes, encode_file, open_rows, read_codes, read_ids, read_labels
-from hashlearn.streams.encoding import work_digest
 
 pyarrow = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 parquet = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")

@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 
 from hashlearn.core.atomic_files import regular_file
 from hashlearn.core.packages import require
+from hashlearn.files.columns import GROUP_ROWS
+from hashlearn.files.numpy_files import numpy_array
+from hashlearn.files.parquet_files import damage_named
+from hashlearn.files.rows import RowSource, rebatched
+from hashlearn.search.about import require_same_model
+from hashlearn.search.arrow import about_codes, from_arrow, ids_from_arrow, to_arrow
 from hashlearn.search.ids import IdArray
 from hashlearn.search.interface import checked_codes
-from hashlearn.search.model_digest import require_same_model
-from hashlearn.search.stores.arrow import about_codes, from_arrow, ids_from_arrow, to_arrow
-from hashlearn.streams.columns import GROUP_ROWS
-from hashlearn.streams.numpy_files import numpy_array
-from hashlearn.streams.parquet_files import damage_named
-from hashlearn.streams.rows import RowSource, rebatched
 
 MODEL_NAME, ORIGIN = "hashlearn.model_name", "hashlearn.origin"  # keys of the metadata of a Parquet file
 PURPOSE = "Parquet files of codes"
@@ -112,7 +112,7 @@ def read_code_file(
 def _about_table(schema: Any, rows: int) -> CodesFile:
     about, name = about_codes(schema), (schema.metadata or {}).get(MODEL_NAME.encode())
     named = None if name is None else name.decode(errors="replace")
-    return CodesFile(rows, about.n_bits, about.model, named, about.id_type, tuple(about.fields))
+    return CodesFile(rows, about.n_bits, about.model, named, str(about.id_type), tuple(about.fields or ()))
 
 
 def _require_fitting(file: Path, about: CodesFile, n_bits: int, model: str | None, model_name: str | None) -> None:

@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from hashlearn.core.checks import checked_csr
-from hashlearn.streams.numpy_files import numpy_array
-from hashlearn.streams.rows import NUMBERS, described
+from hashlearn.files.numpy_files import numpy_array
+from hashlearn.files.rows import NUMBERS, described
 
 SPARSE_PARTS = {"data", "shape", "format"}  # of what scipy.sparse.save_npz writes, whatever the format
 

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.core.packages import require
-from hashlearn.streams.columns import Columns, Wanted, choose, few, require_distinct, split
-from hashlearn.streams.rows import RowSource, rebatched, tables_of
+from hashlearn.files.columns import Columns, Wanted, choose, few, require_distinct, split
+from hashlearn.files.rows import RowSource, rebatched, tables_of
 
 PURPOSE = "reading Parquet files"
 

@@ -1,44 +1,33 @@
-"""Codes as an Arrow table: columns id and code, any others behind them, and metadata.
+"""Codes as Arrow: columns id and code, any others behind them, and one `About` in the metadata.
 
-The id column is int64 or text; UUIDs are read as text. ``code`` is fixed-size binary. The metadata hold the number of
-bits, the bit order and the digest of the model, so that codes of another width or model are refused.
+The id column is int64 or text; UUIDs are read as text. ``code`` is fixed-size binary.
 """
 
 from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.core.packages import require
-from hashlearn.search.ids import INTEGER, TEXT, IdArray, checked_ids, shown
-from hashlearn.search.interface import checked_codes, require_n_bits
-from hashlearn.search.model_digest import checked_model, require_same_model
+from hashlearn.search.about import About, require_same_model
+from hashlearn.search.ids import INTEGER, TEXT, IdArray, checked_ids, shown, type_of
+from hashlearn.search.interface import checked_codes
 
-BIT_ORDER = "big"
-N_BITS, ORDER, MODEL = "hashlearn.n_bits", "hashlearn.bit_order", "hashlearn.model"  # keys of the metadata
+ABOUT = b"hashlearn"  # the key of the metadata that holds About
 PURPOSE = "Arrow and Parquet"
-
-
-class CodesAbout(NamedTuple):
-    """What the schema of a table of codes says."""
-
-    n_bits: int
-    id_type: str
-    model: str | None
-    fields: dict[str, str]  # other columns, as `hashlearn.search.stores.fields` names their types
 
 
 def to_arrow(
     codes: Any, ids: Any, n_bits: int, *, model: str | None = None, fields: Mapping[str, Any] | None = None
 ) -> Any:
-    """A pyarrow table (id, code, fields) with n_bits and the bit order in its metadata.
+    """A pyarrow table (id, code, fields) with an `About` in its metadata.
 
-    The digest of the ``model`` that made the codes, from `hashlearn.persistence.fingerprint`, goes there too.
-    ``fields`` are more columns: arrays of Arrow, or anything that Arrow makes one of.
+    ``model`` is the digest of the hasher that made the codes, from `hashlearn.persistence.fingerprint`. ``fields`` are
+    more columns: arrays of Arrow, or anything that Arrow makes one of.
     """
     pyarrow = require("pyarrow", "parquet", PURPOSE)
     codes = checked_codes(codes, n_bits)
@@ -48,13 +37,9 @@ def to_arrow(
         if name in columns:
             raise ValueError(f"fields must have names of their own, but {name!r} is taken")
         columns[name] = values if isinstance(values, pyarrow.ChunkedArray) else pyarrow.array(values)
-    return pyarrow.table(columns).replace_schema_metadata(metadata_of(n_bits, model))
-
-
-def metadata_of(n_bits: int, model: str | None = None) -> dict[str, str]:
-    """The metadata of a table of codes."""
-    metadata = {N_BITS: str(n_bits), ORDER: BIT_ORDER}
-    return metadata if checked_model(model) is None else {**metadata, MODEL: str(model)}
+    table = pyarrow.table(columns)
+    about = About(n_bits, type_of(ids), model, _field_types(table.schema))
+    return table.replace_schema_metadata({ABOUT: about.to_json()})
 
 
 def codes_to_arrow(codes: NDArray[np.uint8]) -> Any:
@@ -110,25 +95,24 @@ def require_distinct(column: Any) -> None:
             raise ValueError(f"ids must be distinct, got {shown(item)} at row {rows[item]} and again at row {row}")
 
 
-def about_codes(schema: Any) -> CodesAbout:
-    """What the schema says, or a ValueError if it is none of a table of codes."""
+def about_codes(schema: Any) -> About:
+    """What the schema says, or a ValueError if it is none of a table of codes. Its columns say ids and fields."""
     pyarrow = require("pyarrow", "parquet", PURPOSE)
-    metadata = schema.metadata or {}
     try:
-        n_bits, order = require_n_bits(int(metadata[N_BITS.encode()])), metadata[ORDER.encode()].decode()
-        made_by = metadata[MODEL.encode()].decode() if MODEL.encode() in metadata else None
-        kind, code = schema.field("id").type, schema.field("code").type
-        width = code.byte_width
+        stored = About.from_json((schema.metadata or {})[ABOUT])
+        kind, width = schema.field("id").type, schema.field("code").type.byte_width
     except (KeyError, ValueError, AttributeError) as error:
         raise ValueError(f"table must have columns id and code and the metadata of to_arrow: {error}") from None
-    if order != BIT_ORDER:
-        raise ValueError(f"table has bit order {order!r}; only {BIT_ORDER!r} can be read")
-    if width != -(-n_bits // 8):
-        raise ValueError(f"table has codes of {width} byte(s), and its metadata say {n_bits} bits")
+    if width != stored.n_bytes:
+        raise ValueError(f"table has codes of {width} byte(s), and its metadata say {stored.n_bits} bits")
     id_type = INTEGER if pyarrow.types.is_integer(kind) else TEXT
+    return About(stored.n_bits, id_type, stored.model, _field_types(schema))
+
+
+def _field_types(schema: Any) -> dict[str, str]:
+    """The columns that stores can keep beside id and code."""
     others = [field for field in schema if field.name not in ("id", "code")]
-    fields = {field.name: word for field in others if (word := field_type(field.type)) is not None}
-    return CodesAbout(n_bits, id_type, checked_model(made_by), fields)
+    return {field.name: word for field in others if (word := field_type(field.type)) is not None}
 
 
 def field_type(kind: Any) -> str | None:

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hashlearn.search import HammingIndex
-from hashlearn.search.model_digest import checked_model, require_same_model
-from hashlearn.search.stores import arrow
+from hashlearn.search import HammingIndex, arrow
+from hashlearn.search.about import checked_model, require_same_model
 from tests.search.codes import engine, random_codes
 
 MODEL, OTHER = "0123456789ab" + "c" * 52, "ba9876543210" + "c" * 52
@@ -60,7 +59,7 @@ def test_parquet_holds_the_model(tmp_path: Path) -> None:
     parquet = engine("pyarrow.parquet")
     codes, ids, path = random_codes(9, 12), np.arange(9), tmp_path / "a.parquet"
     parquet.write_table(arrow.to_arrow(codes, ids, 12, model=MODEL), path)
-    assert parquet.read_schema(path).metadata[b"hashlearn.model"] == MODEL.encode()
+    assert arrow.about_codes(parquet.read_schema(path)).model == MODEL
     for model in (None, MODEL):
         np.testing.assert_array_equal(arrow.from_arrow(parquet.read_table(path), model=model)[0], codes)
     with pytest.raises(ValueError, match=REFUSED):
@@ -68,7 +67,7 @@ def test_parquet_holds_the_model(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=NO_DIGEST):
         arrow.to_arrow(codes, ids, 12, model="x")
     parquet.write_table(arrow.to_arrow(codes, ids, 12), path)
-    assert b"hashlearn.model" not in parquet.read_schema(path).metadata
+    assert arrow.about_codes(parquet.read_schema(path)).model is None
     np.testing.assert_array_equal(arrow.from_arrow(parquet.read_table(path), model=OTHER)[0], codes)
 
 
@@ -76,6 +75,8 @@ def test_parquet_holds_the_model(tmp_path: Path) -> None:
 def test_forged_metadata_are_refused(lie: bytes) -> None:
     engine("pyarrow")
     table = arrow.to_arrow(random_codes(9, 12), np.arange(9), 12, model=MODEL)
-    forged = table.replace_schema_metadata({**table.schema.metadata, b"hashlearn.model": lie})
+    forged = table.replace_schema_metadata(
+        {arrow.ABOUT: table.schema.metadata[arrow.ABOUT].replace(MODEL.encode(), lie)}
+    )
     with pytest.raises(ValueError, match=f"{NO_DIGEST}|metadata of to_arrow"):
         arrow.from_arrow(forged)

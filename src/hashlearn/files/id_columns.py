@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from hashlearn.core.packages import require
+from hashlearn.files.columns import GROUP_ROWS
+from hashlearn.files.rows import RowSource
+from hashlearn.search.arrow import comparable_column, ids_from_arrow, require_distinct
 from hashlearn.search.ids import IdArray
-from hashlearn.search.stores.arrow import comparable_column, ids_from_arrow, require_distinct
-from hashlearn.streams.columns import GROUP_ROWS
-from hashlearn.streams.rows import RowSource
 
 PURPOSE = "reading ids"
 

@@ -28,7 +28,7 @@ class Columns(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """What the caller of `hashlearn.streams.open_rows` asks for."""
+    """What the caller of `hashlearn.files.open_rows` asks for."""
 
     part: str | None = None  # names of features, with commas between them
     expected: Sequence[str] | None = None  # features in the order of a model, taken if all are there

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from hashlearn.streams import open_rows
+from hashlearn.files import open_rows
 
 ROWS = sp.random_array((60, 8), density=0.4, rng=np.random.default_rng(0), format="csr")
 

@@ -15,10 +15,11 @@ import numpy as np
 import pytest
 
 from hashlearn.core.progress import Progress
+from hashlearn.files import CodesFile, describe_codes, encode_file, encode_rows, open_rows, read_codes
+from hashlearn.files.encoding import work_digest
 from hashlearn.hashers import LSH
 from hashlearn.persistence import fingerprint
-from hashlearn.streams import CodesFile, describe_codes, encode_file, encode_rows, open_rows, read_codes
-from hashlearn.streams.encoding import work_digest
+from hashlearn.search.arrow import about_codes
 
 ROWS = np.random.default_rng(0).standard_normal((1000, 16)).astype(np.float32)
 
@@ -89,7 +90,7 @@ def test_codes_of_a_hasher_without_a_digest_name_no_model(hasher: Any) -> None:
         """Not one of `HASHERS`."""
 
     encode_file(Mine(n_bits=33, random_state=0).fit(ROWS), open_rows("rows.npy"), "codes.parquet")
-    assert b"hashlearn.model" not in parquet.read_schema("codes.parquet").metadata
+    assert about_codes(parquet.read_schema("codes.parquet")).model is None
     assert len(read_codes("codes.parquet", 33, fingerprint(hasher))[0]) == 1000
 
 
@@ -214,7 +215,7 @@ import resource, sys
 from pathlib import Path
 import numpy as np
 from hashlearn import load
-from hashlearn.streams import encode_file, open_rows
+from hashlearn.files import encode_file, open_rows
 hasher = load("wide")
 hasher.encode(np.zeros((3, 2000)))
 pages = int(Path("/proc/self/statm").read_text().split()[5])  # of data; a mapped file is none
