@@ -120,7 +120,7 @@ def test_a_column_of_uuids_takes_and_gives_text(tmp_path: Path, duckdb: Any) -> 
     ids = sorted(str(uuid.UUID(int=7919 * number + 2**127)) for number in range(40))
     with duckdb.connect(str(tmp_path / "a.duckdb")) as connection:
         connection.execute("CREATE TABLE codes (id UUID PRIMARY KEY, code BIT NOT NULL)")
-        connection.execute("""COMMENT ON TABLE codes IS 'hashlearn {"n_bits": 33, "model": null}'""")
+        connection.execute(f"COMMENT ON TABLE codes IS 'hashlearn {About(33, 'string', fields={}).to_json()}'")
     with DuckDBStore.open(tmp_path / "a.duckdb", About(33), table="codes") as store:
         assert store.id_type == "string"
         store.add(CODES[:40], ids)

@@ -17,7 +17,7 @@ from hashlearn.search.interface import NOWHERE
 from hashlearn.search.stores import STORES, column
 from tests.search import server
 from tests.search.codes import engine, random_codes
-from tests.search.conftest import OPENERS
+from tests.search.conftest import opened
 
 N_BITS = 33
 NAMES = ("numpy", "faiss", "postgres", "sqlite_vec", "usearch", "lancedb", "duckdb")
@@ -105,7 +105,7 @@ class Cell:
     def open(self, n_bits: int = N_BITS, **settings: Any) -> Any:
         if self.name == "numpy":
             return Index(self._folder / "index", n_bits, settings.get("model"))
-        return OPENERS[self.name](self._folder, self._test, n_bits, **settings)
+        return opened(self.name, self._folder, self._test, n_bits, **settings)
 
     def put(self, method: str, rows: Iterable[int], ids: Iterable[Any]) -> None:
         rows, ids = list(rows), list(ids)

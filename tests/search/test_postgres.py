@@ -184,7 +184,7 @@ def test_a_given_connection_may_have_rows_and_cursors_of_its_own(postgres_url: s
         store.upsert(OLD, np.arange(1000))
         assert len(store) == 1000
         assert store.search(OLD[:1], 1).distances.tolist() == [[0]]
-    with pytest.raises(TypeError, match=r"connection must be a URL, .* got NoneType"):
+    with pytest.raises(TypeError, match=r"place must be a URL, .* got NoneType"):
         PostgresStore.open(None, About(33), table="rows_of_dicts")
 
 

@@ -17,7 +17,7 @@ from hashlearn.search.stores import STORES, SqliteVecStore, UsearchStore
 from hashlearn.search.stores.base import Batch
 from tests.search import server
 from tests.search.codes import engine, nearest, random_codes
-from tests.search.conftest import OPENERS, Opener
+from tests.search.conftest import Opener, opened
 
 
 def test_a_sqlite_upsert_that_fails_half_way_leaves_the_table_as_it_was(tmp_path: Path) -> None:
@@ -213,4 +213,4 @@ def test_a_missing_package_is_named_with_how_to_install_it(
             command = re.escape(installation(STORES[name].extra))
             expected = f"{STORES[name].__name__} needs {package}.*{command}"
             with pytest.raises(ImportError, match=expected):
-                OPENERS[name](tmp_path, "t", 8)
+                opened(name, tmp_path, "t", 8)
