@@ -33,7 +33,7 @@ from tqdm import tqdm
 
 from hashlearn import distributed, load
 from hashlearn.cli import main as hashlearn
-from hashlearn.files import read_codes
+from hashlearn.files import codes_and_ids
 from hashlearn.hashers import LSH
 
 MTIME = 1_000_000_000
@@ -116,7 +116,7 @@ class EncodeFiles(Work):
     def is_right(self, output: str, number: int) -> bool:
         part = self.outputs.index(output)
         rows = slice(800 * part, 800 * part + 800)
-        codes, ids = read_codes(self.folder / output, BITS)
+        codes, ids = codes_and_ids(self.folder / output, BITS)
         wanted = self._hasher.encode(self._rows[number][rows])
         return bool(np.array_equal(codes, wanted) and np.array_equal(ids, np.arange(2400)[rows]))
 

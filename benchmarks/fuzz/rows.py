@@ -15,7 +15,7 @@ import scipy.sparse as sp
 
 from benchmarks.mutated_files import damaged, odd_array, put_odd
 from hashlearn.core.progress import Progress
-from hashlearn.files import encode_file, encode_rows, open_rows, read_codes
+from hashlearn.files import codes_and_ids, encode_file, encode_rows, open_rows
 from hashlearn.hashers import LSH
 from hashlearn.search.arrow import to_arrow
 
@@ -153,7 +153,7 @@ class CodeFiles:
             path, data = folder / "case.parquet", _mutated_parquet(table.replace_schema_metadata(metadata), rng)
         path.write_bytes(data)
         try:
-            found, ids = read_codes(path, N_BITS, MODEL)
+            found, ids = codes_and_ids(path, N_BITS, MODEL)
         except ValueError as error:
             return "refused" if str(path) in str(error) else f"FAILED: does not name the file: {error}"
         fits = found.ndim == 2 and found.shape[1] == 2 and found.dtype == np.uint8 and ids.shape == found.shape[:1]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hashlearn import load, persistence
-from hashlearn.files import read_codes
+from hashlearn.files import codes_and_ids
 from hashlearn.hashers import HASHERS
 from tests.cli.files import N, X, Y, answer, invoke, write_parquet
 from tests.persistence.models import QUICK
@@ -74,7 +74,7 @@ def test_codes_as_parquet_do_not_depend_on_batches(folder: Path) -> None:
     pytest.importorskip("pyarrow", reason="pyarrow is not installed")
     digests = {answer("encode", "model", "X.npy", "-o", f"{n}.parquet", "--batch-rows", n)["sha256"] for n in (64, 300)}
     assert len(digests) == 1
-    codes, ids = read_codes("64.parquet", 12)
+    codes, ids = codes_and_ids("64.parquet", 12)
     np.testing.assert_array_equal(codes, load("model").encode(X[:N]))
     np.testing.assert_array_equal(ids, np.arange(N))
 

@@ -12,7 +12,7 @@ pytest.importorskip("distributed")
 dask_array = pytest.importorskip("dask.array")
 
 from hashlearn import RankingHasher, distributed, load  # noqa: E402
-from hashlearn.files import read_codes  # noqa: E402
+from hashlearn.files import codes_and_ids  # noqa: E402
 from hashlearn.hash_functions import KernelRidge  # noqa: E402
 from tests.distributed.data import clustered, write_files  # noqa: E402
 
@@ -52,7 +52,7 @@ def test_workers_encode_with_a_network_as_one_process_does(client, rows, tmp_pat
     alone = distributed.encode(hasher, files, tmp_path / "alone", n_workers=0)
     there = distributed.encode(hasher, files, tmp_path / "there", client=client, batch_rows=300)
     for made in (alone, there):
-        codes = np.concatenate([read_codes(file, 12)[0] for file in made.files])
+        codes = np.concatenate([codes_and_ids(file, 12)[0] for file in made.files])
         np.testing.assert_array_equal(codes, hasher.encode(X))
 
 

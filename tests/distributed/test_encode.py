@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hashlearn import distributed
-from hashlearn.files import read_codes
+from hashlearn.files import codes_and_ids
 from hashlearn.files.code_files import ORIGIN
 from hashlearn.hashers import LSH
 from hashlearn.persistence import fingerprint
@@ -30,7 +30,7 @@ def test_encoding_gives_a_file_for_a_file_and_goes_on_after_a_stop(fitted, tmp_p
     files = write_files(tmp_path / "rows", X)
     first = distributed.encode(hasher, files, tmp_path / "codes", n_workers=0)
     assert (first.rows, first.resumed_files) == (900, 0)
-    parts = [read_codes(file, 12) for file in first.files]
+    parts = [codes_and_ids(file, 12) for file in first.files]
     np.testing.assert_array_equal(np.concatenate([codes for codes, _ in parts]), hasher.encode(X))
     np.testing.assert_array_equal(np.concatenate([ids for _, ids in parts]), np.arange(900))
     first.files[1].unlink()
@@ -72,19 +72,19 @@ def test_an_input_with_the_old_size_and_time_is_encoded_anew(fitted, done):
     os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
     again = encoded(hasher, folder)
     assert again.resumed_files == 2
-    np.testing.assert_array_equal(read_codes(again.files[1], 12)[0], hasher.encode(-X[300:600]))
+    np.testing.assert_array_equal(codes_and_ids(again.files[1], 12)[0], hasher.encode(-X[300:600]))
 
 
 def test_damaged_outputs_are_made_again(fitted, done):
     _, _, hasher = fitted
     folder, first = done
     whole = first.files[0].read_bytes()
-    at = whole.index(read_codes(first.files[0], 12)[0].tobytes()[:8])
+    at = whole.index(codes_and_ids(first.files[0], 12)[0].tobytes()[:8])
     first.files[0].write_bytes(whole[:at] + bytes([whole[at] ^ 16]) + whole[at + 1 :])
     first.files[1].write_bytes(whole[:100])
     assert encoded(hasher, folder).resumed_files == 1
     assert first.files[0].read_bytes() == whole
-    np.testing.assert_array_equal(read_codes(first.files[1], 12)[1], np.arange(300, 600))
+    np.testing.assert_array_equal(codes_and_ids(first.files[1], 12)[1], np.arange(300, 600))
 
 
 @pytest.mark.parametrize("damage", [b"[]", b"\xff", b"null", b'{"work": 1}', b"[" * 100_000])
@@ -103,7 +103,7 @@ def test_a_model_file_that_was_replaced_is_read_again(fitted, tmp_path):
     for model in (hasher, LSH(n_bits=12, random_state=1).fit(X)):
         model.save(tmp_path / "model")
         found = distributed.encode(tmp_path / "model", tmp_path / "rows.npy", tmp_path / "codes", n_workers=0)
-        np.testing.assert_array_equal(read_codes(found.files[0], 12)[0], model.encode(X))
+        np.testing.assert_array_equal(codes_and_ids(found.files[0], 12)[0], model.encode(X))
 
 
 def test_codes_of_inputs_that_are_gone_are_removed(fitted, done):
@@ -169,5 +169,5 @@ def test_with_feature_names_files_may_have_their_columns_in_any_order(tmp_path):
         table = pa.table({names[column]: rows[:, column] for column in order})
         pq.write_table(table, tmp_path / "rows" / f"part-{part}.parquet")
     found = distributed.encode(hasher, tmp_path / "rows", tmp_path / "codes", n_workers=0)
-    codes = np.concatenate([read_codes(file, 12)[0] for file in found.files])
+    codes = np.concatenate([codes_and_ids(file, 12)[0] for file in found.files])
     np.testing.assert_array_equal(codes, hasher.encode(pd.DataFrame(X, columns=names)))

@@ -9,17 +9,21 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from hashlearn.core.progress import Progress
-from hashlearn.files import CodesFile, describe_codes, encode_file, encode_rows, open_rows, read_codes
+from hashlearn.files import CodesFile, codes_and_ids, codes_table, describe_codes, encode_file, encode_rows, open_rows
 from hashlearn.files.encoding import work_digest
 from hashlearn.hashers import LSH
 from hashlearn.persistence import fingerprint
+from hashlearn.search.about import About
 from hashlearn.search.arrow import about_codes
+from hashlearn.search.stores import STORES, export_codes
+from tests.search.codes import engine
 
 ROWS = np.random.default_rng(0).standard_normal((1000, 16)).astype(np.float32)
 
@@ -74,13 +78,13 @@ def test_codes_of_another_model_are_refused_with_both_names(hasher: Any) -> None
     assert model is not None
     assert other is not None
     encode_file(hasher, open_rows("rows.npy"), name, model_name="old.model")
-    np.testing.assert_array_equal(read_codes(name, 33, model)[0], hasher.encode(ROWS))
+    np.testing.assert_array_equal(codes_and_ids(name, 33, model)[0], hasher.encode(ROWS))
     assert describe_codes(name) == CodesFile(1000, 33, model, "old.model")
     words = rf"^{re.escape(name)}: has codes of model {model[:12]} \(old\.model\), not of {other[:12]} \(new\); encode"
     with pytest.raises(ValueError, match=words):
-        read_codes(name, 33, other, "new")
+        codes_and_ids(name, 33, other, "new")
     with pytest.raises(ValueError, match="these are codes of 33 bits, the model makes 34"):
-        read_codes(name, 34)
+        codes_and_ids(name, 34)
 
 
 def test_codes_of_a_hasher_without_a_digest_name_no_model(hasher: Any) -> None:
@@ -91,7 +95,7 @@ def test_codes_of_a_hasher_without_a_digest_name_no_model(hasher: Any) -> None:
 
     encode_file(Mine(n_bits=33, random_state=0).fit(ROWS), open_rows("rows.npy"), "codes.parquet")
     assert about_codes(parquet.read_schema("codes.parquet")).model is None
-    assert len(read_codes("codes.parquet", 33, fingerprint(hasher))[0]) == 1000
+    assert len(codes_and_ids("codes.parquet", 33, fingerprint(hasher))[0]) == 1000
 
 
 def stopped_halfway(hasher: Any, **changes: Any) -> None:
@@ -240,6 +244,22 @@ def test_a_file_larger_than_the_memory_that_may_be_used(tmp_path: Path, monkeypa
     codes = np.load("codes.npy", mmap_mode="r")
     assert codes.shape == (n, 5)
     np.testing.assert_array_equal(codes[[0, n // 2, n - 1]], hasher.encode(np.zeros((3, 2000), np.float32)))
+
+
+def test_one_line_from_a_plan_or_a_hasher_to_a_store(hasher: Any) -> None:
+    engine("pyarrow")
+    engine("sqlite_vec")
+    ids, year = [f"doc {row}" for row in range(len(ROWS))], np.arange(len(ROWS))
+    plan = SimpleNamespace(hasher=hasher)
+    for model in (hasher, plan):
+        export_codes(codes_table(model, ROWS, ids=ids, fields={"year": year}), "sqlite_vec", "codes.db", table="docs")
+    with STORES["sqlite_vec"].open("codes.db", About(33, "string", fields={"year": int}), table="docs") as store:
+        found = store.search(hasher.encode(ROWS[7:8]), k=1, where={"year": 7})
+        assert (len(store), store.model, found.indices.tolist()) == (1000, fingerprint(hasher), [["doc 7"]])
+    table = codes_table(hasher, ROWS[:3])
+    assert (table["id"].to_pylist(), about_codes(table.schema).model) == ([0, 1, 2], fingerprint(hasher))
+    with pytest.raises(ValueError, match="ids must have one entry for each of the 3"):
+        codes_table(hasher, ROWS[:3], ids=[1])
 
 
 def test_bad_rows_name_file_and_place(hasher: Any) -> None:

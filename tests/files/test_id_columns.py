@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from hashlearn.core.progress import Progress
-from hashlearn.files import describe_codes, encode_file, open_rows, read_codes, read_ids, read_labels
+from hashlearn.files import codes_and_ids, describe_codes, encode_file, open_rows, read_ids, read_labels
 from hashlearn.files.encoding import work_digest
 from hashlearn.hashers import LSH
 
@@ -69,7 +69,7 @@ def test_ids_and_columns_come_through(hasher: Any, name: str, kind: str) -> None
     expected = [str(item) for item in ids] if kind == "uuid" else ids  # UUIDs are read as text
     assert read_ids(source).tolist() == expected
     done = encode_file(hasher, source, "codes.parquet", batch_rows=7)
-    codes, found = read_codes("codes.parquet", 12)
+    codes, found = codes_and_ids("codes.parquet", 12)
     np.testing.assert_array_equal(codes, hasher.encode(ROWS))
     assert (found.tolist(), done.id_column) == (expected, "id")
     about = describe_codes("codes.parquet")
@@ -94,7 +94,7 @@ def test_a_file_is_the_same_after_an_interruption_and_its_digest_knows_the_colum
     write("rows.parquet", TEXTS[::-1], lang=LANGUAGES)  # the same rows under other ids
     other = encode_file(hasher, open_rows("rows.parquet", keep=["lang"]), "codes.parquet", batch_rows=10)
     assert other.resumed_rows == 50
-    assert read_codes("codes.parquet", 12)[1].tolist() == TEXTS[::-1]
+    assert codes_and_ids("codes.parquet", 12)[1].tolist() == TEXTS[::-1]
     write("rows.parquet", TEXTS, lang=LANGUAGES)
     again = encode_file(hasher, open_rows("rows.parquet", keep=["lang"]), "codes.parquet", batch_rows=10)
     assert again.sha256 == whole.sha256
@@ -124,7 +124,7 @@ def test_missing_and_repeated_ids_are_refused_before_anything_is_written(
         encode_file(hasher, open_rows(name), "codes.parquet")
     assert sorted(os.listdir()) == before
     assert encode_file(hasher, open_rows(name, id_column=False), "codes.parquet").id_column is None
-    assert read_codes("codes.parquet", 12)[1].tolist() == list(range(len(ids)))
+    assert codes_and_ids("codes.parquet", 12)[1].tolist() == list(range(len(ids)))
 
 
 def test_ids_that_are_too_large_or_negative_are_refused(hasher: Any) -> None:
@@ -145,7 +145,7 @@ def test_which_column_holds_the_ids(hasher: Any) -> None:
     named = open_rows("rows.parquet::f0,f1,f2,f3", id_column="key")
     assert read_ids(named).tolist() == TEXTS
     encode_file(hasher, named, "codes.parquet")
-    assert read_codes("codes.parquet", 12)[1].tolist() == TEXTS
+    assert codes_and_ids("codes.parquet", 12)[1].tolist() == TEXTS
     write("rows.parquet", np.arange(N), key=TEXTS)
     assert open_rows("rows.parquet::id,f0").columns.id is None  # it is a feature
     for arguments, words in (

@@ -67,3 +67,42 @@ def test_arrow_slices_chunks_and_foreign_tables() -> None:
             arrow.from_arrow(table.replace_schema_metadata({arrow.ABOUT: text}))
     with pytest.raises(ValueError, match=r"5 byte\(s\)"):
         arrow.from_arrow(table.replace_schema_metadata({arrow.ABOUT: About(41).to_json()}))
+
+
+def test_a_file_of_codes_is_read_once_in_batches_with_the_fields_that_are_asked_for(tmp_path: Path) -> None:
+    pyarrow, parquet = engine("pyarrow"), engine("pyarrow.parquet")
+    codes, path = random_codes(80, 33), tmp_path / "a.parquet"
+    fields = {"lang": ["en"] * 80, "year": IDS, "vector": [[1.0]] * 80}  # stores keep no vectors
+    parquet.write_table(arrow.to_arrow(codes, IDS, 33, model="a" * 64, fields=fields), path)
+    reader = arrow.read_codes(path)
+    assert isinstance(reader, pyarrow.RecordBatchReader)
+    assert arrow.about_codes(reader.schema) == About(33, "int64", "a" * 64, {"lang": "text", "year": "integer"})
+    path.unlink()  # it is open
+    assert reader.read_all()["year"].to_pylist() == IDS.tolist()
+    parquet.write_table(arrow.to_arrow(codes, IDS, 33, fields=fields), path)
+    assert arrow.read_codes(path, fields=["year"]).read_all().column_names == ["id", "code", "year"]
+    assert About.from_json(arrow.read_codes(path, fields=[]).schema.metadata[arrow.ABOUT]).fields == {}
+    with pytest.raises(ValueError, match=r"fields must be .*'lang'.*, got 'lnag'"):
+        arrow.read_codes(path, fields=["lnag"])
+
+
+def test_damaged_and_other_files_are_refused_by_name(tmp_path: Path) -> None:
+    pyarrow, parquet = engine("pyarrow"), engine("pyarrow.parquet")
+    path = tmp_path / "a.parquet"
+    parquet.write_table(pyarrow.table({"id": [1]}), path)
+    with pytest.raises(ValueError, match=r"a\.parquet: is not a file of codes, as encode writes them"):
+        arrow.read_codes(path)
+    codes = random_codes(2000, 64)
+    parquet.write_table(arrow.to_arrow(codes, np.arange(2000), 64), path, compression="snappy", use_dictionary=False)
+    data = bytearray(path.read_bytes())
+    data[200:4000] = bytes(3800)
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match=r"a\.parquet: cannot be read as Parquet"):
+        arrow.read_codes(path).read_all()
+    path.write_bytes(b"text")
+    with pytest.raises(ValueError, match=r"a\.parquet: cannot be read as Parquet"):
+        arrow.read_codes(path)
+    with pytest.raises(FileNotFoundError):
+        arrow.read_codes(tmp_path / "b.parquet")
+    with pytest.raises(ValueError, match="not a regular file"):
+        arrow.read_codes(tmp_path)

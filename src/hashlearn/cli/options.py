@@ -151,14 +151,14 @@ def codes_for(
 
     ``like`` is as in `rows_for`.
     """
-    from hashlearn.files import encode_rows, read_codes
+    from hashlearn.files import codes_and_ids, encode_rows
     from hashlearn.persistence import fingerprint
 
     if (rows is None) == (codes is None):
         raise InputError(f"{option}: give either {option} or {option}-codes")
     if codes is not None:
         with refusals(f"{option}-codes"):
-            found, ids = read_codes(codes, hasher.n_bits, fingerprint(hasher), model.name)
+            found, ids = codes_and_ids(codes, hasher.n_bits, fingerprint(hasher), model.name)
         return found, lambda: ids
     source = rows_for(hasher, str(rows), option, like=like)
     with refusals(option):

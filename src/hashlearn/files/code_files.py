@@ -16,14 +16,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hashlearn.core.atomic_files import regular_file
 from hashlearn.core.packages import require
 from hashlearn.files.columns import GROUP_ROWS
 from hashlearn.files.numpy_files import numpy_array
-from hashlearn.files.parquet_files import damage_named
-from hashlearn.files.rows import RowSource, rebatched
+from hashlearn.files.rows import RowSource, rebatched, require_file
 from hashlearn.search.about import require_same_model
-from hashlearn.search.arrow import about_codes, from_arrow, ids_from_arrow, to_arrow
+from hashlearn.search.arrow import about_codes, from_arrow, ids_from_arrow, read_codes, reading, to_arrow
 from hashlearn.search.ids import IdArray
 from hashlearn.search.interface import checked_codes
 
@@ -74,14 +72,10 @@ def is_whole(path: Path) -> bool:
 def describe_codes(path: str | os.PathLike[str]) -> CodesFile:
     """What a Parquet or npy file of codes says about itself."""
     file = Path(path)
-    try:
-        with regular_file(file):
-            pass  # a pipe could keep a reader waiting
-    except ValueError as error:
-        raise ValueError(f"{file}: {error}") from None
+    require_file(file)
     if file.suffix.lower() == ".parquet":
         parquet = require("pyarrow.parquet", "parquet", PURPOSE)
-        with damage_named(str(file)):
+        with reading(str(file)):
             opened = parquet.ParquetFile(file)
             schema, rows = opened.schema_arrow, opened.metadata.num_rows
         try:
@@ -94,31 +88,46 @@ def describe_codes(path: str | os.PathLike[str]) -> CodesFile:
     return CodesFile(len(codes), None, None, None)
 
 
-def read_code_file(
-    file: Path, n_bits: int, model: str | None, model_name: str | None
+def codes_and_ids(
+    address: str | os.PathLike[str], n_bits: int, model: str | None = None, model_name: str | None = None
 ) -> tuple[NDArray[np.uint8], IdArray]:
-    """Checked codes and ids; codes of another width or model are refused."""
-    if file.suffix.lower() == ".parquet":
-        parquet = require("pyarrow.parquet", "parquet", PURPOSE)
-        with damage_named(str(file)):
-            table = parquet.read_table(os.fspath(file))
-        _require_fitting(file, _about_table(table.schema, table.num_rows), n_bits, model, model_name)
-        codes, ids, _ = from_arrow(table)
-        return codes, ids
-    codes = checked_codes(numpy_array(file), n_bits)
-    return codes, np.arange(len(codes))
+    """Packed codes and their ids in memory, from what `encode_file` wrote; in an npy the row is the id.
+
+    With ``model``, a digest of `hashlearn.persistence.fingerprint`, a Parquet file with codes of another model is
+    refused. ``model_name`` is for the error.
+    """
+    file = Path(address)
+    if file.suffix.lower() not in (".npy", ".parquet"):
+        raise ValueError(
+            f"{address}: codes are npy or Parquet files; to search a store, use its class in hashlearn.search.stores"
+        )
+    require_file(file)
+    try:
+        if file.suffix.lower() == ".npy":
+            codes = checked_codes(numpy_array(file), n_bits)
+            return codes, np.arange(len(codes))
+        with read_codes(file, fields=[]) as reader:
+            about, name = about_codes(reader.schema), _model_name(reader.schema)
+            require_same_model(about.model, model, f"{file}:", stored_name=name, model_name=model_name)
+            if about.n_bits != n_bits:
+                raise ValueError(f"these are codes of {about.n_bits} bits, the model makes {n_bits}")
+            codes, ids, _ = from_arrow(reader.read_all())
+            return codes, ids
+    except (TypeError, ValueError) as error:
+        text = str(error)
+        raise ValueError(text if text.startswith(str(file)) else f"{address}: {text}") from None
 
 
 def _about_table(schema: Any, rows: int) -> CodesFile:
-    about, name = about_codes(schema), (schema.metadata or {}).get(MODEL_NAME.encode())
-    named = None if name is None else name.decode(errors="replace")
-    return CodesFile(rows, about.n_bits, about.model, named, str(about.id_type), tuple(about.fields or ()))
+    about = about_codes(schema)
+    return CodesFile(
+        rows, about.n_bits, about.model, _model_name(schema), str(about.id_type), tuple(about.fields or ())
+    )
 
 
-def _require_fitting(file: Path, about: CodesFile, n_bits: int, model: str | None, model_name: str | None) -> None:
-    require_same_model(about.model, model, f"{file}:", stored_name=about.model_name, model_name=model_name)
-    if about.n_bits != n_bits:
-        raise ValueError(f"these are codes of {about.n_bits} bits, the model makes {n_bits}")
+def _model_name(schema: Any) -> str | None:
+    name = (schema.metadata or {}).get(MODEL_NAME.encode())
+    return None if name is None else name.decode(errors="replace")
 
 
 def write_npy(path: Path, codes: Iterable[NDArray[np.uint8]], n_rows: int, n_bits: int) -> None:

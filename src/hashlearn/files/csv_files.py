@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from hashlearn.core.packages import require
 from hashlearn.files.columns import Columns, Wanted, choose, few
-from hashlearn.files.parquet_files import damage_named, label_columns, labels_of
+from hashlearn.files.parquet_files import label_columns, labels_of
 from hashlearn.files.rows import RowSource, rebatched, tables_of
-from hashlearn.search.arrow import field_type
+from hashlearn.search.arrow import field_type, reading
 
 PURPOSE = "reading CSV files"
 WHOLE = r"^(0|[1-9][0-9]{0,18})$"
@@ -32,7 +32,7 @@ class CsvRows(RowSource):
         self.columns = _chosen_columns(wanted, column_names(path), str(path))
         features, beside = self.columns.features, self.columns.beside
         text = require("pyarrow", "parquet", PURPOSE).string()
-        with damage_named(str(path), "CSV"):
+        with reading(str(path), "CSV"):
             table: Any = _table(path, beside, self.columns.id) if beside else None
             self._beside = table
             first = beside or features[:1]
@@ -72,7 +72,7 @@ class CsvRows(RowSource):
 
 def column_names(path: Path) -> list[str]:
     """The columns of a CSV file, from its first line."""
-    with damage_named(str(path), "CSV"):
+    with reading(str(path), "CSV"):
         names = list(_reader(path, [], {}).schema.names)
     if all(map(_is_number, names)):
         raise ValueError(f"{path}: its first line must name the columns, got numbers: {few(names)}")
@@ -82,7 +82,7 @@ def column_names(path: Path) -> list[str]:
 def csv_labels(path: Path, part: str | None) -> NDArray[Any]:
     """One column of labels, or several named ones as 0/1 indicators."""
     wanted = label_columns(part, column_names(path), str(path))
-    with damage_named(str(path), "CSV"):
+    with reading(str(path), "CSV"):
         return labels_of(_table(path, wanted, None), wanted, str(path))
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import os
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +25,8 @@ from hashlearn.files.code_files import Origin, write_npy, write_parquet
 from hashlearn.files.id_columns import digest_beside, read_ids
 from hashlearn.files.rows import RowSource
 from hashlearn.files.shards import Shards, WorkDigest
+from hashlearn.persistence.values import fingerprint
+from hashlearn.search.arrow import to_arrow
 
 BATCH_BYTES = 2**26  # of features in float64
 MOST_BATCH_ROWS = 65_536
@@ -55,6 +57,24 @@ def encode_rows(
         done += batch.shape[0]
         tell(progress, f"encoding {source.name}", done, source.n_rows)
     return codes
+
+
+def codes_table(model: Any, X: Any, *, ids: Any = None, fields: Mapping[str, Any] | None = None) -> Any:
+    """The codes of rows in memory as a pyarrow table (id, code, fields), which `export_codes` puts into a store.
+
+    ``model`` is a fitted hasher, or a plan of `hashlearn.compress`. Without ``ids`` rows are numbered. ``fields`` are
+    more columns by name.
+
+    >>> from hashlearn.hashers import LSH
+    >>> X = np.eye(3)
+    >>> table = codes_table(LSH(n_bits=8, random_state=0).fit(X), X, ids=["a", "b", "c"], fields={"year": [7, 8, 9]})
+    >>> table.column_names, table.num_rows
+    (['id', 'code', 'year'], 3)
+    """
+    hasher = getattr(model, "hasher", model)
+    codes = hasher.encode(X)
+    numbers = np.arange(len(codes)) if ids is None else ids
+    return to_arrow(codes, numbers, int(hasher.n_bits), model=fingerprint(hasher), fields=fields)
 
 
 def encode_file(

@@ -14,12 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hashlearn.files import csv_files, parquet_files
-from hashlearn.files.code_files import read_code_file
 from hashlearn.files.columns import Wanted
 from hashlearn.files.numpy_files import chosen, npz_names, numpy_array
-from hashlearn.files.rows import MatrixRows, RowSource
+from hashlearn.files.rows import MatrixRows, RowSource, require_file
 from hashlearn.files.sparse_files import SPARSE_PARTS, read_sparse
-from hashlearn.search.ids import IdArray
 
 PART = "::"
 SUFFIXES = (".npy", ".npz", ".parquet", ".csv")
@@ -89,28 +87,6 @@ def has_column(address: str | os.PathLike[str], name: str) -> bool:
     return name in names(path)
 
 
-def read_codes(
-    address: str | os.PathLike[str], n_bits: int, model: str | None = None, model_name: str | None = None
-) -> tuple[NDArray[np.uint8], IdArray]:
-    """Packed codes and their ids, from what `encode_file` wrote; in an npy the row is the id.
-
-    With ``model``, a digest of `hashlearn.persistence.fingerprint`, a Parquet file with codes of another model is
-    refused. ``model_name`` is for the error.
-    """
-    path, part = split_address(address)
-    if path.suffix.lower() not in (".npy", ".parquet"):
-        raise ValueError(
-            f"{address}: codes are npy or Parquet files; to search a store, use its class in hashlearn.search.stores"
-        )
-    _suffix(path)
-    try:
-        _require_no_part(path, part)
-        return read_code_file(path, n_bits, model, model_name)
-    except (TypeError, ValueError) as error:
-        text = str(error)
-        raise ValueError(text if text.startswith(str(address)) else f"{address}: {text}") from None
-
-
 def split_address(address: str | os.PathLike[str]) -> tuple[Path, str | None]:
     """The file, and the part of it that is named.
 
@@ -137,12 +113,7 @@ def _array(path: Path, part: str | None) -> NDArray[Any]:
 def _suffix(path: Path) -> str:
     if path.suffix.lower() not in SUFFIXES:
         raise ValueError(f"{path}: files of rows are {', '.join(SUFFIXES)}, got {path.suffix or 'no ending'!r}")
-    if path.is_dir():
-        raise ValueError(f"{path}: is a folder; name a file")
-    if not path.exists():
-        raise FileNotFoundError(f"{path}: there is no such file")
-    if not path.is_file():
-        raise ValueError(f"{path}: is not a regular file")
+    require_file(path)
     return path.suffix.lower()
 
 

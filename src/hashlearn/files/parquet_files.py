@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from numpy.typing import NDArray
 from hashlearn.core.packages import require
 from hashlearn.files.columns import Columns, Wanted, choose, few, require_distinct, split
 from hashlearn.files.rows import RowSource, rebatched, tables_of
+from hashlearn.search.arrow import reading
 
 PURPOSE = "reading Parquet files"
 
@@ -28,7 +28,7 @@ class ParquetRows(RowSource):
         self._columns = self.columns.features
         kind = schema.field(self._columns[0]).type
         self._is_list = _is_list(kind)
-        with damage_named(str(path)):
+        with reading(str(path)):
             width = _list_width(self._file, self._columns[0], kind) if self._is_list else len(self._columns)
         names = None if self._is_list else tuple(self._columns)
         super().__init__(path, wanted.part, (self._file.metadata.num_rows, width), names)
@@ -36,7 +36,7 @@ class ParquetRows(RowSource):
     def beside(self, size: int) -> Iterator[Any]:
         """The id column and the kept columns, as tables of Arrow with ``size`` rows, the last one shorter."""
         if self.columns.beside:
-            with damage_named(self.name):
+            with reading(self.name):
                 yield from tables_of(self._file.iter_batches(batch_size=size, columns=self.columns.beside), size)
 
     def _pieces(self, size: int, first: int, last: int) -> Iterator[Any]:
@@ -53,7 +53,7 @@ class ParquetRows(RowSource):
     def _between(self, groups: list[int], size: int, skip: int, count: int) -> Iterator[NDArray[Any]]:
         """``count`` rows of these row groups, after the first ``skip``."""
         at = -skip
-        with damage_named(self.name):
+        with reading(self.name):
             for batch in self._file.iter_batches(batch_size=size, row_groups=groups, columns=self._columns):
                 low, high = max(0, -at), min(batch.num_rows, count - at)
                 if low < high:
@@ -84,7 +84,7 @@ def parquet_labels(path: Path, part: str | None) -> NDArray[Any]:
     """One column of labels, or several named ones as 0/1 indicators."""
     file = _opened(path)
     wanted = label_columns(part, file.schema_arrow.names, str(path))
-    with damage_named(str(path)):
+    with reading(str(path)):
         return labels_of(file.read(columns=wanted), wanted, str(path))
 
 
@@ -107,21 +107,9 @@ def labels_of(table: Any, wanted: list[str], file: str) -> NDArray[Any]:
     return labels.astype(str) if labels.dtype.kind == "O" else labels
 
 
-@contextmanager
-def damage_named(name: str, format: str = "Parquet") -> Iterator[None]:
-    """Turn what pyarrow raises for a damaged file into a ValueError that names it. Errors of the system stay."""
-    arrow = require("pyarrow", "parquet", PURPOSE)
-    try:
-        yield
-    except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise
-        raise ValueError(f"{name}: cannot be read as {format}: {' '.join(str(error).split())}") from None
-
-
 def _opened(path: Path) -> Any:
     parquet = require("pyarrow.parquet", "parquet", PURPOSE)
-    with damage_named(str(path)):
+    with reading(str(path)):
         file = parquet.ParquetFile(path, memory_map=True)
         _ = file.schema_arrow.names  # fails here if a name is damaged
         return file

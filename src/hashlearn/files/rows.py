@@ -106,6 +106,16 @@ class MatrixRows(RowSource):
             yield found.toarray() if sp.issparse(found) else np.asarray(found)
 
 
+def require_file(path: Path) -> None:
+    """Refuse a name that is not one of a regular file; a pipe could keep a reader waiting."""
+    if path.is_dir():
+        raise ValueError(f"{path}: is a folder; name a file")
+    if not path.exists():
+        raise FileNotFoundError(f"{path}: there is no such file")
+    if not path.is_file():
+        raise ValueError(f"{path}: is not a regular file")
+
+
 def require_matrix(shape: tuple[int, ...], dtype: np.dtype[Any], name: str) -> None:
     """Refuse arrays that cannot be rows of features."""
     if dtype.kind not in NUMBERS:

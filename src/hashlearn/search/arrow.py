@@ -5,13 +5,17 @@ The id column is int64 or text; UUIDs are read as text. ``code`` is fixed-size b
 
 from __future__ import annotations
 
+import os
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hashlearn.core.names import require_choice
 from hashlearn.core.packages import require
 from hashlearn.search.about import About, require_same_model
 from hashlearn.search.ids import INTEGER, TEXT, IdArray, checked_ids, shown, type_of
@@ -19,6 +23,7 @@ from hashlearn.search.interface import checked_codes
 
 ABOUT = b"hashlearn"  # the key of the metadata that holds About
 PURPOSE = "Arrow and Parquet"
+BATCH_ROWS = 65_536
 
 
 def to_arrow(
@@ -160,3 +165,49 @@ def codes_of_column(column: Any, n_bits: int) -> NDArray[np.uint8]:
     ]
     codes = np.concatenate(parts).reshape(-1, width) if parts else np.zeros((0, width), np.uint8)
     return checked_codes(codes, n_bits)
+
+
+def read_codes(path: str | os.PathLike[str], fields: Sequence[str] | None = None) -> Any:
+    """A Parquet file of codes as a `pyarrow.RecordBatchReader` of id, code and fields, with `About` in its schema.
+
+    ``fields`` are the names of more columns to read; None: all that stores can keep. The file is opened once. Rows are
+    read when the reader is asked for them, and values are checked where they are used: see `codes_of_column` and
+    `ids_from_arrow`.
+    """
+    pyarrow, parquet = require("pyarrow", "parquet", PURPOSE), require("pyarrow.parquet", "parquet", PURPOSE)
+    name = os.fspath(path)
+    if os.path.exists(path) and not os.path.isfile(path):  # a pipe could keep a reader waiting
+        raise ValueError(f"{name}: it is not a regular file")
+    with reading(name):
+        file = parquet.ParquetFile(name)
+        schema = file.schema_arrow
+    try:
+        about = about_codes(schema)
+    except ValueError as error:
+        raise ValueError(f"{name}: is not a file of codes, as encode writes them: {error}") from None
+    there = about.fields or {}
+    for field in fields or ():
+        require_choice(field, "fields", there)
+    about = replace(about, fields={field: there[field] for field in (there if fields is None else fields)})
+    columns = ["id", "code", *(about.fields or ())]
+    metadata = {**schema.metadata, ABOUT: about.to_json()}
+
+    def batches() -> Iterator[Any]:
+        with reading(name):
+            yield from file.iter_batches(BATCH_ROWS, columns=columns)
+
+    return pyarrow.RecordBatchReader.from_batches(
+        pyarrow.schema([schema.field(column) for column in columns], metadata), batches()
+    )
+
+
+@contextmanager
+def reading(name: str, format: str = "Parquet") -> Iterator[None]:
+    """Turn what pyarrow raises for a damaged file into a ValueError that names it. Errors of the system stay."""
+    arrow = require("pyarrow", "parquet", f"reading {format} files")
+    try:
+        yield
+    except (arrow.ArrowException, OSError, UnicodeDecodeError) as error:
+        if isinstance(error, OSError) and error.errno is not None:
+            raise
+        raise ValueError(f"{name}: cannot be read as {format}: {' '.join(str(error).split())}") from None

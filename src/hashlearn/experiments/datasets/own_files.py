@@ -101,10 +101,10 @@ def _columns(path: Path) -> dict[str, NDArray[Any]]:
 
 
 def _schema(path: Path) -> Any:
-    from hashlearn.files.parquet_files import damage_named
+    from hashlearn.search.arrow import reading
 
     parquet = require("pyarrow.parquet", "parquet", "reading Parquet files")
-    with damage_named(str(path)):
+    with reading(str(path)):
         return parquet.read_schema(path)
 
 
